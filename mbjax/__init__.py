@@ -1,0 +1,88 @@
+"""mbjax: differentiable rigid-body dynamics in JAX.
+
+Build or load a model, then call pure functions of it: `mbjax.mass_matrix(model, q)`,
+`mbjax.rollout(model, state, inputs)`, under `jax.jit`, `jax.vmap` and `jax.grad`. Importing mbjax has no
+effect on JAX's configuration.
+"""
+
+from .dynamics import (
+    bias_center_of_mass_translational_acceleration as bias_center_of_mass_translational_acceleration,
+)
+from .dynamics import bias_term as bias_term
+from .dynamics import center_of_mass_position_in_world as center_of_mass_position_in_world
+from .dynamics import (
+    center_of_mass_translational_velocity_in_world as center_of_mass_translational_velocity_in_world,
+)
+from .dynamics import forward_dynamics as forward_dynamics
+from .dynamics import inverse_dynamics as inverse_dynamics
+from .dynamics import (
+    jacobian_center_of_mass_translational_velocity as jacobian_center_of_mass_translational_velocity,
+)
+from .dynamics import kinetic_energy as kinetic_energy
+from .dynamics import mass_matrix as mass_matrix
+from .dynamics import mass_matrix_via_inverse_dynamics as mass_matrix_via_inverse_dynamics
+from .dynamics import potential_energy as potential_energy
+from .dynamics import spatial_momentum_in_world_about_point as spatial_momentum_in_world_about_point
+from .dynamics import total_mass as total_mass
+from .errors import ModelError as ModelError
+from .errors import ModelWarning as ModelWarning
+from .errors import ParseError as ParseError
+from .errors import UnsupportedError as UnsupportedError
+from .forces import LinearSpringDamper as LinearSpringDamper
+from .forces import MultibodyForces as MultibodyForces
+from .forces import PrismaticSpring as PrismaticSpring
+from .forces import RevoluteSpring as RevoluteSpring
+from .forces import force_elements_contribution as force_elements_contribution
+from .forces import gravity_generalized_forces as gravity_generalized_forces
+from .geometry import Box as Box
+from .geometry import Capsule as Capsule
+from .geometry import Cylinder as Cylinder
+from .geometry import Ellipsoid as Ellipsoid
+from .geometry import Geometry as Geometry
+from .geometry import HalfSpace as HalfSpace
+from .geometry import Mesh as Mesh
+from .geometry import Sphere as Sphere
+from .joints import AbstractJoint as AbstractJoint
+from .joints import BallRpyJoint as BallRpyJoint
+from .joints import PlanarJoint as PlanarJoint
+from .joints import PrismaticJoint as PrismaticJoint
+from .joints import QuaternionFloatingJoint as QuaternionFloatingJoint
+from .joints import RevoluteJoint as RevoluteJoint
+from .joints import RpyFloatingJoint as RpyFloatingJoint
+from .joints import ScrewJoint as ScrewJoint
+from .joints import UniversalJoint as UniversalJoint
+from .joints import WeldJoint as WeldJoint
+from .kinematics import AccelerationKinematics as AccelerationKinematics
+from .kinematics import PositionKinematics as PositionKinematics
+from .kinematics import VelocityKinematics as VelocityKinematics
+from .kinematics import bias_spatial_acceleration as bias_spatial_acceleration
+from .kinematics import bias_translational_acceleration as bias_translational_acceleration
+from .kinematics import body_poses_in_world as body_poses_in_world
+from .kinematics import body_spatial_velocities_in_world as body_spatial_velocities_in_world
+from .kinematics import calc_acceleration_kinematics as acceleration_kinematics
+from .kinematics import calc_position_kinematics as position_kinematics
+from .kinematics import calc_velocity_kinematics as velocity_kinematics
+from .kinematics import difference_configuration as difference_configuration
+from .kinematics import integrate_configuration as integrate_configuration
+from .kinematics import jacobian_angular_velocity as jacobian_angular_velocity
+from .kinematics import jacobian_position_vector as jacobian_position_vector
+from .kinematics import jacobian_spatial_velocity as jacobian_spatial_velocity
+from .kinematics import jacobian_translational_velocity as jacobian_translational_velocity
+from .kinematics import points_positions as points_positions
+from .kinematics import qdot_to_velocity as qdot_to_velocity
+from .kinematics import qdot_to_velocity_matrix as qdot_to_velocity_matrix
+from .kinematics import relative_rotation_matrix as relative_rotation_matrix
+from .kinematics import relative_transform as relative_transform
+from .kinematics import spatial_accelerations_from_vdot as spatial_accelerations_from_vdot
+from .kinematics import velocity_to_qdot as velocity_to_qdot
+from .kinematics import velocity_to_qdot_matrix as velocity_to_qdot_matrix
+from .model import AbstractForceElement as AbstractForceElement
+from .model import MultibodyModel as MultibodyModel
+from .model import MultibodyPlant as MultibodyPlant
+from .model import astype as astype
+from .parsing import Parser as Parser
+from .parsing import load as load
+from .spatial import RigidTransform as RigidTransform
+from .spatial import RotationalInertia as RotationalInertia
+from .spatial import SpatialInertia as SpatialInertia
+from .spatial import UnitInertia as UnitInertia

@@ -1,0 +1,32 @@
+"""Forces ↔ accelerations of the free tree, its energies, momenta and centre of mass."""
+
+from .articulated_body import ArticulatedFactor as ArticulatedFactor
+from .articulated_body import calc_articulated_factor as calc_articulated_factor
+from .articulated_body import solve_with_factor as solve_with_factor
+from .center_of_mass import (
+    bias_center_of_mass_translational_acceleration as bias_center_of_mass_translational_acceleration,
+)
+from .center_of_mass import center_of_mass_position_in_world as center_of_mass_position_in_world
+from .center_of_mass import (
+    center_of_mass_translational_velocity_in_world as center_of_mass_translational_velocity_in_world,
+)
+from .center_of_mass import (
+    jacobian_center_of_mass_translational_velocity as jacobian_center_of_mass_translational_velocity,
+)
+from .center_of_mass import total_mass as total_mass
+from .energy_and_momentum import kinetic_energy as kinetic_energy
+from .energy_and_momentum import potential_energy as potential_energy
+from .energy_and_momentum import (
+    spatial_momentum_in_world_about_point as spatial_momentum_in_world_about_point,
+)
+from .equations_of_motion import bias_term as bias_term
+from .equations_of_motion import calc_reflected_inertia as calc_reflected_inertia
+from .equations_of_motion import calc_tree_motion as calc_tree_motion
+from .equations_of_motion import forward_dynamics as forward_dynamics
+from .equations_of_motion import inverse_dynamics as inverse_dynamics
+from .equations_of_motion import mass_matrix as mass_matrix
+from .equations_of_motion import mass_matrix_via_inverse_dynamics as mass_matrix_via_inverse_dynamics
+from .equations_of_motion import split_forces as split_forces
+from .equations_of_motion import spread_over_velocities as spread_over_velocities
+from .forward_dynamics import ForwardDynamicsTerms as ForwardDynamicsTerms
+from .forward_dynamics import calc_forward_dynamics as calc_forward_dynamics

@@ -1,0 +1,120 @@
+"""M(q) v̇ + C(q, v) v = tau + sum Jᵀ F: its terms, and the two ways through it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
+from mbjax.forces import MultibodyForces, calc_mobod_forces
+from mbjax.kinematics import calc_position_kinematics, calc_velocity_kinematics
+from mbjax.kinematics.position_kinematics import PositionKinematics, as_coordinates
+from mbjax.model import MultibodyModel
+from mbjax.topology import dot_with_mask
+
+from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics
+from .mass_matrix import calc_mass_matrix
+from .newton_euler import (
+    TreeMotion,
+    calc_inertia_in_world,
+    calc_inverse_dynamics,
+    calc_mass_matrix_product,
+)
+
+
+def mass_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
+    """M(q), reflected rotor inertias included: symmetric, positive definite."""
+    position = calc_position_kinematics(model, q)
+    inertia_W = calc_inertia_in_world(model, position)
+    return calc_mass_matrix(model.topology, position, inertia_W, calc_reflected_inertia(model))
+
+
+def mass_matrix_via_inverse_dynamics(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
+    """M(q) column by column, as the torques of unit accelerations; slower, and an independent check."""
+    position = calc_position_kinematics(model, q)
+    motion = TreeMotion(position.S_T, position.p_TM_W, calc_inertia_in_world(model, position), None, None)
+    columns = jnp.eye(model.num_velocities, dtype=model.dtype)
+    product = jax.vmap(lambda x: calc_mass_matrix_product(model.topology, motion, x))(columns)
+    return product + jnp.diag(calc_reflected_inertia(model))
+
+
+def bias_term(model: MultibodyModel, q: Positions, v: Velocities) -> GeneralizedForces:
+    """C(q, v) v: Coriolis, centripetal and gyroscopic terms, without gravity."""
+    return inverse_dynamics(model, q, v, jnp.zeros(model.num_velocities, model.dtype))
+
+
+def inverse_dynamics(
+    model: MultibodyModel,
+    q: Positions,
+    v: Velocities,
+    vdot: Accelerations,
+    forces: MultibodyForces | None = None,
+) -> GeneralizedForces:
+    """tau = M(q) vdot + C(q, v) v - tau_applied - sum J^T F_applied.
+
+    `forces` are all the forces that act, gravity and damping among them if they do: pass
+    `force_elements_contribution(model, q, v)`. Seed 003, CalcInverseDynamics.
+    """
+    position = calc_position_kinematics(model, q)
+    motion = calc_tree_motion(model, position, q, v)
+    vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
+    tau_applied, F_T = split_forces(model, position, forces)
+    tau = calc_inverse_dynamics(model.topology, motion, vdot, F_T) + calc_reflected_inertia(model) * vdot
+    return tau if tau_applied is None else tau - tau_applied
+
+
+def forward_dynamics(
+    model: MultibodyModel,
+    q: Positions,
+    v: Velocities,
+    tau: GeneralizedForces,
+    forces: MultibodyForces | None = None,
+) -> Accelerations:
+    """vdot with M(q) vdot + C(q, v) v = tau + tau_applied + sum J^T F_applied: inverts `inverse_dynamics`."""
+    position = calc_position_kinematics(model, q)
+    motion = calc_tree_motion(model, position, q, v)
+    tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
+    tau_applied, F_T = split_forces(model, position, forces)
+    assert motion.velocity is not None and motion.v is not None
+    terms = ForwardDynamicsTerms(
+        position,
+        motion.inertia_W,
+        motion.velocity,
+        motion.v,
+        tau if tau_applied is None else tau + tau_applied,
+        F_T,
+        calc_reflected_inertia(model),
+    )
+    return calc_forward_dynamics(model.topology, terms)
+
+
+def calc_tree_motion(
+    model: MultibodyModel, position: PositionKinematics, q: Positions, v: Velocities
+) -> TreeMotion:
+    """What Newton–Euler needs at (q, v)."""
+    velocity = calc_velocity_kinematics(model, position, q, v)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    return TreeMotion(position.S_T, position.p_TM_W, calc_inertia_in_world(model, position), velocity, v)
+
+
+def split_forces(
+    model: MultibodyModel, position: PositionKinematics, forces: MultibodyForces | None
+) -> tuple[Float[Array, " nv"] | None, Float[Array, "6 nm"] | None]:
+    """Generalized forces, and the forces on mobods about T."""
+    if forces is None:
+        return None, None
+    tau = as_coordinates("forces.generalized", forces.generalized, model.num_velocities, model.dtype)
+    return tau, calc_mobod_forces(model, position, forces.body)
+
+
+def calc_reflected_inertia(model: MultibodyModel) -> Float[Array, " nv"]:
+    """Rotor inertia times gear ratio squared, at the velocities the actuators drive."""
+    parameters = model.parameters
+    return spread_over_velocities(model, parameters.rotor_inertia * parameters.gear_ratio**2)
+
+
+def spread_over_velocities(model: MultibodyModel, x: Float[Array, " nu"]) -> Float[Array, " nv"]:
+    """Per-actuator numbers at the velocities they drive, summed; zero elsewhere."""
+    mask = np.zeros((model.num_actuators, model.num_velocities))
+    mask[np.arange(model.num_actuators), list(model.layout.velocities_of_actuators)] = 1.0
+    return dot_with_mask(x, mask)

@@ -1,0 +1,78 @@
+"""v̇ from tau, with the derivative rule dv̇ = M⁻¹ (dtau − dID)."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
+from mbjax.topology import TreeTopology
+
+from .articulated_body import ArticulatedFactor, calc_articulated_factor, solve_with_factor
+from .newton_euler import TreeMotion, calc_inverse_dynamics, calc_mass_matrix_product
+
+
+class ForwardDynamicsTerms(eqx.Module):
+    """What forward dynamics reads: (M + diag) vdot = tau - bias(q, v) + sum J^T F_applied.
+
+    `diagonal` holds the reflected inertias, and what an implicit step adds to them.
+    """
+
+    position: PositionKinematics
+    inertia_W: MobodInertia
+    velocity: VelocityKinematics
+    v: Float[Array, " nv"]
+    tau: Float[Array, " nv"]
+    F_applied_T: Float[Array, "6 nm"] | None
+    diagonal: Float[Array, " nv"]
+
+    @property
+    def motion(self) -> TreeMotion:
+        return TreeMotion(self.position.S_T, self.position.p_TM_W, self.inertia_W, self.velocity, self.v)
+
+
+def solve_mass_matrix(
+    topology: TreeTopology,
+    factor: ArticulatedFactor,
+    motion: TreeMotion,
+    diagonal: Float[Array, " nv"],
+    b: Float[Array, " nv"],
+) -> Float[Array, " nv"]:
+    """x with (M + diag) x = b, differentiable to any order in M and b by solving again with the factor."""
+    return lax.custom_linear_solve(
+        lambda x: calc_mass_matrix_product(topology, motion, x) + diagonal * x,
+        b,
+        lambda _, rhs: solve_with_factor(topology, factor, rhs),
+        symmetric=True,
+    )
+
+
+@eqx.filter_custom_jvp
+def calc_forward_dynamics(topology: TreeTopology, terms: ForwardDynamicsTerms) -> Float[Array, " nv"]:
+    """The exact inverse of `calc_inverse_dynamics`, in O(n)."""
+    return _solve(topology, terms)[0]
+
+
+@calc_forward_dynamics.def_jvp
+def _calc_forward_dynamics_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    topology, terms = primals
+    _, terms_tangent = tangents
+    vdot, factor = _solve(topology, terms)
+
+    def residual(terms: ForwardDynamicsTerms) -> Array:
+        required = calc_inverse_dynamics(topology, terms.motion, vdot, terms.F_applied_T)
+        return terms.tau - required - terms.diagonal * vdot
+
+    _, residual_tangent = eqx.filter_jvp(residual, (terms,), (terms_tangent,))
+    dvdot = solve_mass_matrix(topology, factor, terms.motion, terms.diagonal, residual_tangent)
+    return vdot, dvdot
+
+
+def _solve(topology: TreeTopology, terms: ForwardDynamicsTerms) -> tuple[Array, ArticulatedFactor]:
+    motion = terms.motion
+    if topology.num_velocities == 0:
+        empty = jnp.zeros_like(terms.tau)
+        return empty, ArticulatedFactor(empty, empty, empty, empty)
+    factor = calc_articulated_factor(topology, terms.position, terms.inertia_W, terms.diagonal)
+    rhs = terms.tau - calc_inverse_dynamics(topology, motion, None, terms.F_applied_T)
+    return solve_mass_matrix(topology, factor, motion, terms.diagonal, rhs), factor

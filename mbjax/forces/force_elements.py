@@ -1,0 +1,81 @@
+"""All force elements of a model together: gravity, joint dissipation, springs and the user's own."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.array_types import GeneralizedForces, Positions, Velocities
+from mbjax.kinematics import (
+    PositionKinematics,
+    VelocityKinematics,
+    calc_position_kinematics,
+    calc_velocity_kinematics,
+)
+from mbjax.kinematics.position_kinematics import as_coordinates
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import sum_moved_mobods
+
+from .gravity import (
+    calc_gravity_on_bodies,
+    calc_gravity_on_mobods,
+    calc_gravity_potential_energy,
+)
+from .joint_dissipation import calc_joint_dissipation
+from .multibody_forces import MultibodyForces, calc_mobod_forces
+
+
+def force_elements_contribution(model: MultibodyModel, q: Positions, v: Velocities) -> MultibodyForces:
+    """Forces of gravity, joint damping and friction, springs and the model's other force elements."""
+    position = calc_position_kinematics(model, q)
+    velocity = calc_velocity_kinematics(model, position, q, v)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    gravity = MultibodyForces(calc_joint_dissipation(model, v), calc_gravity_on_bodies(model, position))
+    return gravity + calc_element_forces(model, position, velocity, q, v)
+
+
+def gravity_generalized_forces(model: MultibodyModel, q: Positions) -> GeneralizedForces:
+    """tau_g = sum J^T (m g): what gravity does to the joints, in N m or N."""
+    position = calc_position_kinematics(model, q)
+    F_T = calc_gravity_on_mobods(model, position)
+    return ca.sum_products(position.S_T, sum_moved_mobods(model.topology, F_T))
+
+
+def calc_element_forces(
+    model: MultibodyModel,
+    position: PositionKinematics,
+    velocity: VelocityKinematics,
+    q: Positions,
+    v: Velocities,
+) -> MultibodyForces:
+    """The elements one has added, without gravity and joint dissipation."""
+    total = MultibodyForces.zero(model)
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    for element in model.force_elements:
+        total = total + element.forces(model, position, velocity, q, v)
+    return total
+
+
+def calc_passive_forces_on_tree(
+    model: MultibodyModel,
+    position: PositionKinematics,
+    velocity: VelocityKinematics,
+    q: Positions,
+    v: Velocities,
+) -> tuple[Float[Array, " nv"], Float[Array, "6 nm"]]:
+    """Generalized forces, and forces on mobods about T: everything but joint dissipation."""
+    F_T = calc_gravity_on_mobods(model, position)
+    if not model.force_elements:
+        return jnp.zeros_like(v), F_T
+    forces = calc_element_forces(model, position, velocity, q, v)
+    return forces.generalized, F_T + calc_mobod_forces(model, position, forces.body)
+
+
+def calc_potential_energy(
+    model: MultibodyModel, position: PositionKinematics, q: Positions
+) -> Float[Array, ""]:
+    """Gravity's and the springs' energy, in J."""
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    energy = calc_gravity_potential_energy(model, position)
+    for element in model.force_elements:
+        energy = energy + element.potential_energy(model, position, q)
+    return energy

@@ -1,0 +1,80 @@
+"""A spring and damper between points of two bodies."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.kinematics import PositionKinematics
+from mbjax.kinematics.frames import calc_point_velocity
+from mbjax.model import AbstractForceElement, MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_norm, safe_normalize
+
+from .multibody_forces import MultibodyForces
+
+
+class LinearSpringDamper(AbstractForceElement):
+    """Pulls points P of body A and Q of body B together along the line between them.
+
+    f = stiffness (length - free_length) + damping d(length)/dt, in N. Coincident points feel no force.
+    """
+
+    p_AP: Float[Array, "3"]
+    p_BQ: Float[Array, "3"]
+    free_length: Float[Array, ""]
+    stiffness: Float[Array, ""]
+    damping: Float[Array, ""]
+    body_A: Any = eqx.field(static=True)
+    body_B: Any = eqx.field(static=True)
+
+    def __init__(self, body_A, p_AP, body_B, p_BQ, free_length, stiffness, damping=0.0):
+        for what, value in (("free_length", free_length), ("stiffness", stiffness), ("damping", damping)):
+            if not value >= 0.0:
+                raise ModelError(f"LinearSpringDamper: {what} must be at least 0, got {value!r}.")
+        self.body_A, self.body_B = body_A, body_B
+        self.p_AP, self.p_BQ = jnp.asarray(p_AP, float), jnp.asarray(p_BQ, float)
+        self.free_length = jnp.asarray(free_length, float)
+        self.stiffness, self.damping = jnp.asarray(stiffness, float), jnp.asarray(damping, float)
+
+    def resolve(self, plant):
+        bodies = tuple(plant.body(body, "LinearSpringDamper").index for body in (self.body_A, self.body_B))
+        return eqx.tree_at(lambda s: (s.body_A, s.body_B), self, bodies)
+
+    def forces(self, model, position, velocity, q, v):
+        del q
+        P, Q = attach(model, position, self.body_A, self.p_AP), attach(model, position, self.body_B, self.p_BQ)
+        v_WP, v_WQ = (calc_point_velocity(velocity, X.mobod, X.p_MP_W)[3:] for X in (P, Q))
+        line = Q.p_WP - P.p_WP
+        direction = safe_normalize(line)
+        stretch, rate = safe_norm(line) - self.free_length, ca.dot(direction, v_WQ - v_WP)
+        pull = (self.stiffness * stretch + self.damping * rate) * direction
+        body = jnp.zeros((model.num_bodies, 6), v.dtype)
+        body = body.at[self.body_A].add(jnp.concatenate([ca.cross(P.p_BoP_W, pull), pull]))
+        body = body.at[self.body_B].add(-jnp.concatenate([ca.cross(Q.p_BoP_W, pull), pull]))
+        return MultibodyForces(jnp.zeros_like(v), body)
+
+    def potential_energy(self, model, position, q):
+        del q
+        P, Q = attach(model, position, self.body_A, self.p_AP), attach(model, position, self.body_B, self.p_BQ)
+        return 0.5 * self.stiffness * (safe_norm(Q.p_WP - P.p_WP) - self.free_length) ** 2
+
+
+class Attachment(NamedTuple):
+    """A point P of a body: from the body's origin, from its mobod's and from the world's, all in W."""
+
+    mobod: int
+    p_BoP_W: Array
+    p_MP_W: Array
+    p_WP: Array
+
+
+def attach(model: MultibodyModel, position: PositionKinematics, body: int, p_BP: Array) -> Attachment:
+    """Where a point given in a body's frame is."""
+    mobod, placement = model.topology.body_mobods[body], position.placement
+    R_WM = position.R_WM[..., mobod]
+    p_BoP_W = ca.matvec(R_WM, ca.matvec(placement.R_MB[..., body], p_BP))
+    p_MP_W = ca.matvec(R_WM, placement.p_MB[:, body]) + p_BoP_W
+    return Attachment(mobod, p_BoP_W, p_MP_W, position.p_WM[:, mobod] + p_MP_W)

@@ -1,0 +1,196 @@
+"""Shapes and their poses in a body, as plain hashable values: what a robot file says.
+
+Lengths in metres. Every shape is centred at the origin of its geometry frame G; axes of revolution
+are Gz.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+Vector3 = tuple[float, float, float]
+Matrix3 = tuple[Vector3, Vector3, Vector3]
+
+IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+ORTHONORMAL_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Sphere:
+    radius: float
+
+    def __post_init__(self) -> None:
+        _set(self, radius=_positive(self, "radius", self.radius))
+
+
+@dataclass(frozen=True)
+class Box:
+    """`size` holds the full lengths along Gx, Gy, Gz."""
+
+    size: Vector3
+
+    def __post_init__(self) -> None:
+        size = _vector3(self, "size", self.size)
+        _set(self, size=tuple(_positive(self, "size", length) for length in size))
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """`length` is the full length along Gz."""
+
+    radius: float
+    length: float
+
+    def __post_init__(self) -> None:
+        _set(self, radius=_positive(self, "radius", self.radius))
+        _set(self, length=_positive(self, "length", self.length))
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """`length` is that of the cylindrical part along Gz; the two caps add `2 radius`."""
+
+    radius: float
+    length: float
+
+    def __post_init__(self) -> None:
+        _set(self, radius=_positive(self, "radius", self.radius))
+        _set(self, length=_positive(self, "length", self.length))
+
+
+@dataclass(frozen=True)
+class Ellipsoid:
+    """`a`, `b`, `c` are the semi-axes along Gx, Gy, Gz."""
+
+    a: float
+    b: float
+    c: float
+
+    def __post_init__(self) -> None:
+        for name in ("a", "b", "c"):
+            _set(self, **{name: _positive(self, name, getattr(self, name))})
+
+
+@dataclass(frozen=True)
+class HalfSpace:
+    """All points with z <= 0 in the geometry frame; the outward normal is Gz."""
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """`filename` as the robot file wrote it; `path` is that file on disk, None where not found."""
+
+    filename: str
+    path: str | None = None
+    scale: Vector3 = (1.0, 1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if not self.filename:
+            raise ValueError("Mesh: filename is empty; give the mesh file's name.")
+        scale = _vector3(self, "scale", self.scale)
+        if any(factor == 0.0 for factor in scale):
+            raise ValueError(
+                f"Mesh('{self.filename}'): scale is {scale}, but a zero factor flattens the mesh. "
+                "Give three factors other than zero (negative ones mirror)."
+            )
+        _set(self, scale=scale)
+
+
+Shape = Sphere | Box | Cylinder | Capsule | Ellipsoid | HalfSpace | Mesh
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A named shape fixed to a body B: pose X_BG as `rotation` R_BG, `translation` p_BoGo_B in m.
+
+    `rgba` has four values in [0, 1]; None where the robot file gives no color.
+    """
+
+    name: str
+    shape: Shape
+    rotation: Matrix3 = IDENTITY
+    translation: Vector3 = (0.0, 0.0, 0.0)
+    rgba: tuple[float, float, float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shape, Shape):
+            raise TypeError(
+                f"Geometry('{self.name}'): shape is {self.shape!r}, not a shape of mbjax.geometry. "
+                "Give a Sphere, Box, Cylinder, Capsule, Ellipsoid, HalfSpace or Mesh."
+            )
+        _set(self, rotation=_rotation_matrix(self, self.rotation))
+        _set(self, translation=_vector3(self, "translation", self.translation))
+        if self.rgba is not None:
+            _set(self, rgba=_color(self, self.rgba))
+
+
+def _set(instance: object, **values: object) -> None:
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
+
+
+def _label(instance: object) -> str:
+    kind = type(instance).__name__
+    name = getattr(instance, "name", None) or getattr(instance, "filename", None)
+    return f"{kind}('{name}')" if name else kind
+
+
+def _positive(instance: object, name: str, value: float) -> float:
+    number = float(value)
+    if not (math.isfinite(number) and number > 0.0):
+        raise ValueError(
+            f"{_label(instance)}: {name} is {value}; give a positive, finite length in metres."
+        )
+    return number
+
+
+def _finite_tuple(
+    instance: object, name: str, values: Iterable[float], count: int
+) -> tuple[float, ...]:
+    numbers = tuple(float(value) for value in values)
+    if len(numbers) != count or not all(math.isfinite(number) for number in numbers):
+        raise ValueError(f"{_label(instance)}: {name} is {numbers}; give {count} finite numbers.")
+    return numbers
+
+
+def _vector3(instance: object, name: str, values: Iterable[float]) -> Vector3:
+    x, y, z = _finite_tuple(instance, name, values, 3)
+    return (x, y, z)
+
+
+def _color(instance: object, values: Iterable[float]) -> tuple[float, float, float, float]:
+    red, green, blue, alpha = _finite_tuple(instance, "rgba", values, 4)
+    if not all(0.0 <= channel <= 1.0 for channel in (red, green, blue, alpha)):
+        raise ValueError(
+            f"{_label(instance)}: rgba is {(red, green, blue, alpha)}; "
+            "give four values from 0 to 1."
+        )
+    return (red, green, blue, alpha)
+
+
+def _rotation_matrix(instance: object, rows: Iterable[Iterable[float]]) -> Matrix3:
+    matrix = tuple(_vector3(instance, "rotation row", row) for row in rows)
+    if len(matrix) != 3:
+        raise ValueError(f"{_label(instance)}: rotation has {len(matrix)} rows; give a 3x3 matrix.")
+    row_x, row_y, row_z = matrix
+    is_orthonormal = all(
+        abs(_dot(matrix[i], matrix[j]) - float(i == j)) <= ORTHONORMAL_TOLERANCE
+        for i in range(3)
+        for j in range(i, 3)
+    )
+    if not is_orthonormal or _dot(_cross(row_x, row_y), row_z) < 0.0:
+        raise ValueError(
+            f"{_label(instance)}: rotation is {matrix}, which is not a rotation matrix. "
+            "Give orthonormal rows with determinant +1."
+        )
+    return (row_x, row_y, row_z)
+
+
+def _dot(a: Vector3, b: Vector3) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _cross(a: Vector3, b: Vector3) -> Vector3:
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])

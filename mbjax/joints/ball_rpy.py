@@ -1,0 +1,84 @@
+"""Free rotation about a point, with roll-pitch-yaw angles as positions."""
+
+import jax
+import jax.numpy as jnp
+
+from mbjax.spatial import (
+    angular_velocity_to_rpy_rates_matrix,
+    matrix_to_quaternion,
+    matrix_to_rpy,
+    quaternion_exp,
+    quaternion_log,
+    quaternion_to_matrix,
+    rpy_rates_to_angular_velocity_matrix,
+    rpy_to_matrix,
+)
+
+from .abstract_joint import AbstractJoint, constant_hinge_map
+
+per_joint = dict(in_axes=-1, out_axes=-1)
+
+
+class BallRpyJoint(AbstractJoint):
+    """q: (roll, pitch, yaw) in rad with R_FM = Rz(yaw) Ry(pitch) Rx(roll); v: w_FM_F in rad/s.
+
+    qdot = N(q) v is singular at pitch = +-90 degrees; the dynamics themselves never use N.
+    """
+
+    kind = "ball_rpy"
+    num_positions = 3
+    num_velocities = 3
+    position_suffixes = ("qx", "qy", "qz")
+    velocity_suffixes = ("wx", "wy", "wz")
+    zero_positions = (0.0, 0.0, 0.0)
+    angular_velocities = (True, True, True)
+
+    @staticmethod
+    def pose(q, axis, pitch):
+        del axis, pitch
+        return jax.vmap(rpy_to_matrix, **per_joint)(q), jnp.zeros_like(q)
+
+    @staticmethod
+    def hinge_map(q, axis, pitch):
+        del axis, pitch
+        return constant_hinge_map((0, 1, 2), q)
+
+    @staticmethod
+    def velocity_to_qdot(q, v):
+        return jax.vmap(rpy_rates_from, **per_joint)(q, v)
+
+    @staticmethod
+    def qdot_to_velocity(q, qdot):
+        return jax.vmap(angular_velocity_from, **per_joint)(q, qdot)
+
+    @staticmethod
+    def integrate(q, dv):
+        return jax.vmap(rotated_rpy, **per_joint)(q, dv)
+
+    @staticmethod
+    def difference(q0, q1):
+        return jax.vmap(rpy_rotation_between, **per_joint)(q0, q1)
+
+
+def rpy_rates_from(rpy, w_FM_F):
+    return angular_velocity_to_rpy_rates_matrix(rpy) @ w_FM_F
+
+
+def angular_velocity_from(rpy, rpy_rates):
+    return rpy_rates_to_angular_velocity_matrix(rpy) @ rpy_rates
+
+
+def rotated_rpy(rpy, rotation_vector):
+    """Roll-pitch-yaw of exp(rotation_vector) R_FM, of the branch nearest to `rpy`."""
+    moved = matrix_to_rpy(quaternion_to_matrix(quaternion_exp(rotation_vector)) @ rpy_to_matrix(rpy))
+    turn = 2.0 * jnp.pi
+    same_branch = moved + turn * jax.lax.stop_gradient(jnp.round((rpy - moved) / turn))
+    other = jnp.stack([moved[0] + jnp.pi, jnp.pi - moved[1], moved[2] + jnp.pi])
+    other_branch = other + turn * jax.lax.stop_gradient(jnp.round((rpy - other) / turn))
+    nearer = jnp.sum((other_branch - rpy) ** 2) < jnp.sum((same_branch - rpy) ** 2)
+    return jnp.where(nearer, other_branch, same_branch)
+
+
+def rpy_rotation_between(rpy0, rpy1):
+    from_0_to_1 = rpy_to_matrix(rpy1) @ rpy_to_matrix(rpy0).T
+    return quaternion_log(matrix_to_quaternion(from_0_to_1))

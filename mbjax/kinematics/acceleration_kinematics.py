@@ -1,0 +1,39 @@
+"""v̇ → accelerations of mobilized bodies."""
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from mbjax.array_types import Accelerations, Velocities
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import sum_velocities_over_path
+
+from .position_kinematics import PositionKinematics, as_coordinates
+from .velocity_kinematics import VelocityKinematics
+
+
+class AccelerationKinematics(eqx.Module):
+    """What depends on q, v and vdot."""
+
+    A_WM_T: Float[Array, "6 nm"]  # rate of V_WM_T, T held fixed in the world
+    a_WMo: Float[Array, "3 nm"]  # acceleration of the point Mo itself
+
+
+def calc_acceleration_kinematics(
+    model: MultibodyModel,
+    position: PositionKinematics,
+    velocity: VelocityKinematics,
+    v: Velocities,
+    vdot: Accelerations | None,
+) -> AccelerationKinematics:
+    """A_WM = sum over the path of S vdot + dS/dt v; with vdot None the bias dS/dt v alone."""
+    driven = velocity.Sdot_T * as_coordinates("v", v, model.num_velocities, model.dtype)
+    if vdot is not None:
+        driven = driven + position.S_T * as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
+    A_WM_T = sum_velocities_over_path(model.topology, driven)
+    a_WMo = (
+        A_WM_T[3:]
+        + ca.cross(A_WM_T[:3], position.p_TM_W)
+        + ca.cross(velocity.V_WM_T[:3], velocity.v_WMo)
+    )
+    return AccelerationKinematics(A_WM_T, a_WMo)

@@ -1,0 +1,74 @@
+"""Poses, velocities and accelerations of all bodies, in declaration order with the world first."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.array_types import Accelerations, BodySpatialVectors, Positions, Velocities
+from mbjax.model import MultibodyModel
+from mbjax.spatial import RigidTransform
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import take
+
+from .acceleration_kinematics import AccelerationKinematics, calc_acceleration_kinematics
+from .position_kinematics import PositionKinematics, calc_position_kinematics
+from .velocity_kinematics import VelocityKinematics, calc_velocity_kinematics
+
+
+def body_poses_in_world(model: MultibodyModel, q: Positions) -> RigidTransform:
+    """X_WB of every body: rotation (nb, 3, 3) and translation (nb, 3) in m."""
+    R_WB, p_WB = calc_body_poses(model, calc_position_kinematics(model, q))
+    return RigidTransform(jnp.moveaxis(R_WB, -1, 0), p_WB.T)
+
+
+def body_spatial_velocities_in_world(model: MultibodyModel, q: Positions, v: Velocities) -> BodySpatialVectors:
+    """V_WB_W of every body at its origin Bo: angular (rad/s), then translational (m/s)."""
+    position = calc_position_kinematics(model, q)
+    velocity = calc_velocity_kinematics(model, position, q, v)
+    return calc_body_velocities(model, position, velocity).T
+
+
+def spatial_accelerations_from_vdot(
+    model: MultibodyModel, q: Positions, v: Velocities, vdot: Accelerations
+) -> BodySpatialVectors:
+    """A_WB_W of every body at its origin Bo: angular (rad/s²), then translational (m/s²)."""
+    position = calc_position_kinematics(model, q)
+    velocity = calc_velocity_kinematics(model, position, q, v)
+    acceleration = calc_acceleration_kinematics(model, position, velocity, v, vdot)
+    return calc_body_accelerations(model, position, velocity, acceleration).T
+
+
+def calc_body_poses(
+    model: MultibodyModel, position: PositionKinematics
+) -> tuple[Float[Array, "3 3 nb"], Float[Array, "3 nb"]]:
+    """X_WB = X_WM X_MB."""
+    mobods, placement = model.topology.body_mobods, position.placement
+    R_WM = take(position.R_WM, mobods)
+    return ca.matmul(R_WM, placement.R_MB), take(position.p_WM, mobods) + ca.matvec(R_WM, placement.p_MB)
+
+
+def calc_body_offsets(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "3 nb"]:
+    """p_MoBo_W: from the origin of each body's mobod to its own."""
+    return ca.matvec(take(position.R_WM, model.topology.body_mobods), position.placement.p_MB)
+
+
+def calc_body_velocities(
+    model: MultibodyModel, position: PositionKinematics, velocity: VelocityKinematics
+) -> Float[Array, "6 nb"]:
+    """V_WB at Bo."""
+    mobods = model.topology.body_mobods
+    w = take(velocity.V_WM_T[:3], mobods)
+    return jnp.concatenate([w, take(velocity.v_WMo, mobods) + ca.cross(w, calc_body_offsets(model, position))])
+
+
+def calc_body_accelerations(
+    model: MultibodyModel,
+    position: PositionKinematics,
+    velocity: VelocityKinematics,
+    acceleration: AccelerationKinematics,
+) -> Float[Array, "6 nb"]:
+    """A_WB at Bo: a_Bo = a_Mo + alpha x p + w x (w x p)."""
+    mobods = model.topology.body_mobods
+    w, alpha = take(velocity.V_WM_T[:3], mobods), take(acceleration.A_WM_T[:3], mobods)
+    p = calc_body_offsets(model, position)
+    a_WBo = take(acceleration.a_WMo, mobods) + ca.cross(alpha, p) + ca.cross(w, ca.cross(w, p))
+    return jnp.concatenate([alpha, a_WBo])

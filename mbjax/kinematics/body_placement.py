@@ -1,0 +1,150 @@
+"""Where frames and welded bodies sit in their mobilized body, and its inertia: computed from the leaves.
+
+The computation uses one frame per mobilized body: M, the joint's frame on it. For the world, M is W.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import quaternion_to_matrix
+from mbjax.topology import dot_with_mask, take
+
+
+class BodyPlacement(eqx.Module):
+    """Fixed poses in the mobilized body's frame M; bodies and frames in declaration order."""
+
+    R_BF: Float[Array, "3 3 nf"]  # frames in their body
+    p_BF: Float[Array, "3 nf"]
+    R_MB: Float[Array, "3 3 nb"]  # bodies in their mobod
+    p_MB: Float[Array, "3 nb"]
+    R_PF: Float[Array, "3 3 nm"]  # inboard frame F of each mobod in the parent mobod P
+    p_PF: Float[Array, "3 nm"]
+    axis: Float[Array, "3 nm"]  # of the mobod's joint, in F and M; zero where the kind has none
+    pitch: Float[Array, " nm"]
+
+
+class MobodInertia(eqx.Module):
+    """Mass (kg), first moment m p_MoMcm (kg m) and inertia about Mo (kg m²) of each mobod, in one basis."""
+
+    mass: Float[Array, " nm"]
+    moment: Float[Array, "3 nm"]
+    rotational: Float[Array, "6 nm"]  # xx, yy, zz, xy, xz, yz
+
+
+def calc_body_placement(model: MultibodyModel) -> BodyPlacement:
+    """Chains the offset frames of every body, then the welds of every mobilized body."""
+    topology = model.topology
+    R_BF, p_BF = place_frames(model)
+    R_MB, p_MB = place_bodies(model, R_BF, p_BF)
+    frame_bodies = np.array(topology.frame_bodies)
+    inboard = np.maximum(np.array(topology.mobod_inboard_frames), 0)
+    R_MF, p_MF = compose(
+        take(R_MB, frame_bodies[inboard]), take(p_MB, frame_bodies[inboard]), take(R_BF, inboard), take(p_BF, inboard)
+    )
+    axis, pitch = spread_axes(model)
+    return BodyPlacement(R_BF, p_BF, R_MB, p_MB, R_MF, p_MF, axis, pitch)
+
+
+def compose(R_AB: Array, p_AB: Array, R_BC: Array, p_BC: Array) -> tuple[Array, Array]:
+    """X_AC = X_AB X_BC."""
+    return ca.matmul(R_AB, R_BC), p_AB + ca.matvec(R_AB, p_BC)
+
+
+def invert(R_AB: Array, p_AB: Array) -> tuple[Array, Array]:
+    """X_BA."""
+    return jnp.swapaxes(R_AB, 0, 1), -ca.transposed_matvec(R_AB, p_AB)
+
+
+def by_level(levels: tuple[int, ...]) -> list[np.ndarray]:
+    """Element indices per level."""
+    array = np.array(levels, dtype=int)
+    return [np.flatnonzero(array == level) for level in range(array.max(initial=0) + 1)]
+
+
+def identity_poses(count: int, dtype: object) -> tuple[Array, Array]:
+    """`count` poses that change nothing."""
+    return jnp.broadcast_to(jnp.eye(3, dtype=dtype)[:, :, None], (3, 3, count)), jnp.zeros((3, count), dtype)
+
+
+def in_order(parts: list[Array], indices: list[np.ndarray]) -> Array:
+    """Concatenates parts whose columns belong at `indices`, in rising order of index."""
+    return take(jnp.concatenate(parts, axis=-1), np.argsort(np.concatenate(indices)))
+
+
+def place_frames(model: MultibodyModel) -> tuple[Array, Array]:
+    """X_BF of every frame: the identity for a body's own, chained level by level for the others."""
+    topology, parameters = model.topology, model.parameters
+    levels = by_level(topology.frame_levels)
+    slot = {frame: i for i, frame in enumerate(model.layout.offset_frames)}
+    R, p = identity_poses(len(levels[0]), model.dtype)
+    R_parts, p_parts = [R], [p]
+    for previous, frames in zip(levels[:-1], levels[1:], strict=True):
+        rows = np.array([slot[f] for f in frames])
+        R_PF = jax.vmap(quaternion_to_matrix, out_axes=-1)(parameters.frame_quaternion[rows])
+        parents = np.searchsorted(previous, [topology.frame_parents[f] for f in frames])
+        R, p = compose(
+            take(R_parts[-1], parents), take(p_parts[-1], parents), R_PF, parameters.frame_translation[rows].T
+        )
+        R_parts.append(R)
+        p_parts.append(p)
+    return in_order(R_parts, levels), in_order(p_parts, levels)
+
+
+def place_bodies(model: MultibodyModel, R_BF: Array, p_BF: Array) -> tuple[Array, Array]:
+    """X_MB of every body: X_BM inverted for the mobod's inboard body, then weld by weld outward."""
+    topology = model.topology
+    levels = by_level(topology.body_weld_levels)
+    outboard = np.maximum(np.array(topology.body_outboard_frames), 0)  # the world's own frame stands in for it
+    inboard = np.array(topology.body_inboard_frames)
+    R, p = invert(take(R_BF, outboard[levels[0]]), take(p_BF, outboard[levels[0]]))
+    R_parts, p_parts = [R], [p]
+    for previous, bodies in zip(levels[:-1], levels[1:], strict=True):
+        F, M = inboard[bodies], outboard[bodies]
+        parents = np.searchsorted(previous, [topology.frame_bodies[f] for f in F])
+        X_MF = compose(take(R_parts[-1], parents), take(p_parts[-1], parents), take(R_BF, F), take(p_BF, F))
+        R, p = compose(*X_MF, *invert(take(R_BF, M), take(p_BF, M)))
+        R_parts.append(R)
+        p_parts.append(p)
+    return in_order(R_parts, levels), in_order(p_parts, levels)
+
+
+def spread_axes(model: MultibodyModel) -> tuple[Array, Array]:
+    """Joint axes and pitches from the order of joints to the order of mobods, zero where there is none."""
+    layout, parameters, n = model.layout, model.parameters, model.topology.num_mobods
+    axis_mask = np.zeros((len(layout.axis_joints), n))
+    pitch_mask = np.zeros((len(layout.screw_joints), n))
+    for row, joint in enumerate(layout.axis_joints):
+        axis_mask[row, layout.joints[joint].mobod] = 1.0
+    for row, joint in enumerate(layout.screw_joints):
+        pitch_mask[row, layout.joints[joint].mobod] = 1.0
+    return dot_with_mask(parameters.joint_axis.T, axis_mask), dot_with_mask(parameters.screw_pitch, pitch_mask)
+
+
+def calc_inertia_in_mobod(
+    model: MultibodyModel, placement: BodyPlacement, counted: np.ndarray | None = None
+) -> MobodInertia:
+    """Inertia of each mobod about Mo, in M: the sum over the bodies welded together.
+
+    `counted` (nb,) selects bodies; all when None.
+    """
+    parameters = model.parameters
+    world = lambda x: jnp.concatenate([jnp.zeros_like(x[..., :1]), x], axis=-1)  # noqa: E731
+    mass = world(parameters.body_mass)
+    com = world(parameters.body_com.T)
+    unit_inertia = world(parameters.body_unit_inertia.T)
+    R, p = placement.R_MB, placement.p_MB
+    p_BoBcm_M = ca.matvec(R, com)
+    G_BBo_M = ca.symmetric_re_express(R, unit_inertia)
+    # About Mo: G_Mo = G_Bo + [p]²-terms with p = p_MoBo and c = p_BoBcm (parallel axis through the centre).
+    G_BMo_M = G_BBo_M + ca.point_mass_inertia(p) + 2.0 * ca.symmetric_product_inertia(p, p_BoBcm_M)
+    per_body = jnp.concatenate([mass[None], mass * (p + p_BoBcm_M), mass * G_BMo_M])
+    membership = model.topology.body_membership
+    if counted is not None:
+        membership = membership & counted[:, None]
+    summed = dot_with_mask(per_body, membership)
+    return MobodInertia(summed[0], summed[1:4], summed[4:])

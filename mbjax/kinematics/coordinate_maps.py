@@ -1,0 +1,65 @@
+"""Between velocities and position rates, and moves along the configuration manifold, joint by joint."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.array_types import Positions, Velocities
+from mbjax.joints import JOINT_KINDS
+from mbjax.model import MultibodyModel
+
+from .position_kinematics import as_coordinates, gather, in_coordinate_order, joint_groups
+
+
+def velocity_to_qdot(model: MultibodyModel, q: Positions, v: Velocities) -> Positions:
+    """qdot = N(q) v."""
+    return _per_joint(model, "velocity_to_qdot", ("q", q), ("v", v), "q")
+
+
+def qdot_to_velocity(model: MultibodyModel, q: Positions, qdot: Positions) -> Velocities:
+    """v = N+(q) qdot, the left inverse of N."""
+    return _per_joint(model, "qdot_to_velocity", ("q", q), ("q", qdot), "v")
+
+
+def integrate_configuration(model: MultibodyModel, q: Positions, dv: Velocities) -> Positions:
+    """q moved along dv = v dt; quaternions stay of unit length. `difference_configuration` undoes it."""
+    return _per_joint(model, "integrate", ("q", q), ("v", dv), "q")
+
+
+def difference_configuration(model: MultibodyModel, q0: Positions, q1: Positions) -> Velocities:
+    """The dv with integrate_configuration(model, q0, dv) = q1."""
+    return _per_joint(model, "difference", ("q", q0), ("q", q1), "v")
+
+
+def velocity_to_qdot_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nq nv"]:
+    """N(q)."""
+    columns = jnp.eye(model.num_velocities, dtype=model.dtype)
+    return jax.vmap(lambda v: velocity_to_qdot(model, q, v), out_axes=-1)(columns)
+
+
+def qdot_to_velocity_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nq"]:
+    """N+(q)."""
+    columns = jnp.eye(model.num_positions, dtype=model.dtype)
+    return jax.vmap(lambda qdot: qdot_to_velocity(model, q, qdot), out_axes=-1)(columns)
+
+
+def _per_joint(
+    model: MultibodyModel, question: str, first: tuple[str, Array], second: tuple[str, Array], result: str
+) -> Array:
+    """Asks each kind of joint one question about two arrays of coordinates ("q" or "v")."""
+    size = {"q": model.num_positions, "v": model.num_velocities}
+    (space_a, a), (space_b, b) = first, second
+    a = as_coordinates(space_a, a, size[space_a], model.dtype)
+    b = as_coordinates(space_b, b, size[space_b], model.dtype)
+    groups = joint_groups(model)
+    if not groups:
+        return a
+    parts, indices = [], []
+    for group in groups:
+        rows = {"q": group.q_indices, "v": group.v_indices}
+        answer: Callable[[Array, Array], Array] = getattr(JOINT_KINDS[group.kind], question)
+        parts.append(answer(gather(a, rows[space_a]), gather(b, rows[space_b])))
+        indices.append(rows[result])
+    return in_coordinate_order(parts, indices)

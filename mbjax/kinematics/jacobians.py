@@ -1,0 +1,141 @@
+"""Jacobians of frame and point velocities with respect to v or q̇, and the accelerations they leave out."""
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.array_types import Positions, SpatialVector, Vector3, Velocities
+from mbjax.errors import ModelError
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+
+from .coordinate_maps import qdot_to_velocity_matrix
+from .frames import (
+    FrameLike,
+    calc_frame_pose,
+    calc_offset,
+    calc_relative_motion,
+    re_express,
+)
+from .position_kinematics import PositionKinematics, calc_position_kinematics
+
+WithRespectTo = Literal["v", "qdot"]
+
+
+def jacobian_spatial_velocity(
+    model: MultibodyModel,
+    q: Positions,
+    frame_B: FrameLike,
+    p_BoBp_B: Vector3,
+    frame_A: FrameLike,
+    frame_E: FrameLike,
+    wrt: WithRespectTo = "v",
+) -> Float[Array, "6 n"]:
+    """J with V_ABp_E = J v (or J qdot): frame B's velocity at its point Bp, measured in A, expressed in E."""
+    position = calc_position_kinematics(model, q)
+    A, B = calc_frame_pose(model, position, frame_A), calc_frame_pose(model, position, frame_B)
+    p_MBp_W = B.p_MF_W + ca.matvec(B.R_WF, jnp.asarray(p_BoBp_B, dtype=model.dtype))
+    p_MAp_W = A.p_MF_W + calc_offset(model, position, A, B.mobod, p_MBp_W)
+    J_W = calc_point_jacobian(model, position, B.mobod, p_MBp_W) - calc_point_jacobian(
+        model, position, A.mobod, p_MAp_W
+    )
+    J_E = re_express(calc_frame_pose(model, position, frame_E).R_WF, J_W)
+    return convert_columns(model, q, J_E, wrt)
+
+
+def jacobian_angular_velocity(
+    model: MultibodyModel,
+    q: Positions,
+    frame_B: FrameLike,
+    frame_A: FrameLike,
+    frame_E: FrameLike,
+    wrt: WithRespectTo = "v",
+) -> Float[Array, "3 n"]:
+    """J with w_AB_E = J v (or J qdot)."""
+    return jacobian_spatial_velocity(model, q, frame_B, jnp.zeros(3), frame_A, frame_E, wrt)[:3]
+
+
+def jacobian_translational_velocity(
+    model: MultibodyModel,
+    q: Positions,
+    frame_B: FrameLike,
+    p_BoBi_B: Float[Array, "*k 3"],
+    frame_A: FrameLike,
+    frame_E: FrameLike,
+    wrt: WithRespectTo = "v",
+) -> Float[Array, "*k 3 n"]:
+    """J with v_ABi_E = J v (or J qdot), for one (3,) point of B or for (k, 3)."""
+    points = jnp.asarray(p_BoBi_B, dtype=model.dtype)
+
+    def jacobian(p: Vector3) -> Array:
+        return jacobian_spatial_velocity(model, q, frame_B, p, frame_A, frame_E, wrt)[3:]
+
+    return jacobian(points) if points.ndim == 1 else jax.vmap(jacobian)(points)
+
+
+def jacobian_position_vector(
+    model: MultibodyModel,
+    q: Positions,
+    frame_B: FrameLike,
+    p_BoBi_B: Float[Array, "*k 3"],
+    frame_A: FrameLike,
+    frame_E: FrameLike,
+) -> Float[Array, "*k 3 nq"]:
+    """Partial derivative of p_AoBi, expressed in E, with respect to q (through q̇, as in Drake)."""
+    return jacobian_translational_velocity(model, q, frame_B, p_BoBi_B, frame_A, frame_E, "qdot")
+
+
+def bias_spatial_acceleration(
+    model: MultibodyModel,
+    q: Positions,
+    v: Velocities,
+    frame_B: FrameLike,
+    p_BoBp_B: Vector3,
+    frame_A: FrameLike,
+    frame_E: FrameLike,
+) -> SpatialVector:
+    """A_ABp_E at vdot = 0, that is dJ/dt v for J of `jacobian_spatial_velocity`, rate taken in A."""
+    return calc_relative_motion(model, q, v, None, frame_B, p_BoBp_B, frame_A, frame_E)[1]
+
+
+def bias_translational_acceleration(
+    model: MultibodyModel,
+    q: Positions,
+    v: Velocities,
+    frame_B: FrameLike,
+    p_BoBi_B: Float[Array, "*k 3"],
+    frame_A: FrameLike,
+    frame_E: FrameLike,
+) -> Float[Array, "*k 3"]:
+    """a_ABi_E at vdot = 0, for one (3,) point of B or for (k, 3)."""
+    points = jnp.asarray(p_BoBi_B, dtype=model.dtype)
+
+    def bias(p: Vector3) -> Array:
+        return bias_spatial_acceleration(model, q, v, frame_B, p, frame_A, frame_E)[3:]
+
+    return bias(points) if points.ndim == 1 else jax.vmap(bias)(points)
+
+
+def calc_point_jacobian(
+    model: MultibodyModel, position: PositionKinematics, mobod: int, p_MQ_W: Vector3
+) -> Float[Array, "6 nv"]:
+    """J with V_WQ_W = J v for the mobod at its point Q; zero for the world."""
+    p_TQ_W = position.p_TM_W[:, mobod] + p_MQ_W
+    w, v_T = position.S_T[:3], position.S_T[3:]
+    J = jnp.concatenate([w, v_T + ca.cross(w, p_TQ_W[:, None])])
+    return jnp.where(model.topology.moves[:, mobod], J, 0.0)
+
+
+def convert_columns(
+    model: MultibodyModel, q: Positions, J: Float[Array, "k nv"], wrt: WithRespectTo
+) -> Float[Array, "k n"]:
+    """J with respect to v, or J N+ with respect to qdot."""
+    if wrt == "v":
+        return J
+    if wrt == "qdot":
+        return J @ qdot_to_velocity_matrix(model, q)
+    raise ModelError(f"wrt must be 'v' or 'qdot', got {wrt!r}.")
+
+

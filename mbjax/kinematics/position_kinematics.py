@@ -1,0 +1,129 @@
+"""q → poses of mobilized bodies and the directions their joints move in."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Array, Float
+
+from mbjax.array_types import Positions
+from mbjax.joints import JOINT_KINDS
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import compose_outward, sum_over_path, take
+from mbjax.topology.tree_traversal import dot_with_mask
+
+from .body_placement import BodyPlacement, calc_body_placement
+
+
+class PositionKinematics(eqx.Module):
+    """Everything that depends on q alone. Mobods (world first) or velocities on the last axis.
+
+    T is the origin of the tree a mobod belongs to, its root's Mo: spatial vectors "about T" are taken at
+    the point of the world where T is now, so they add up along paths without shifts, and numbers stay of
+    the robot's size however far from the world's origin it stands.
+    """
+
+    placement: BodyPlacement
+    R_WM: Float[Array, "3 3 nm"]
+    p_WM: Float[Array, "3 nm"]
+    R_WF: Float[Array, "3 3 nm"]  # inboard frame F
+    p_PM_W: Float[Array, "3 nm"]  # from the parent's Mo to Mo
+    p_TM_W: Float[Array, "3 nm"]
+    H_W: Float[Array, "6 nv"]  # hinge map: V_FM_W = H v, at Mo
+    S_T: Float[Array, "6 nv"]  # the same about T
+
+
+class JointGroup(NamedTuple):
+    """The mobods of one kind of joint, and where their coordinates are: (size, k) indices."""
+
+    kind: str
+    mobods: list[int]
+    q_indices: list[list[int]]
+    v_indices: list[list[int]]
+
+
+def joint_groups(model: MultibodyModel) -> list[JointGroup]:
+    """One group per kind, so that each kind's formulas run once for all its joints."""
+    topology = model.topology
+    groups = []
+    for kind, mobods in topology.mobods_by_kind:
+        q = [[topology.mobod_q_starts[m] + k for m in mobods] for k in range(JOINT_KINDS[kind].num_positions)]
+        v = [[topology.mobod_v_starts[m] + k for m in mobods] for k in range(JOINT_KINDS[kind].num_velocities)]
+        groups.append(JointGroup(kind, list(mobods), q, v))
+    return groups
+
+
+def gather(x: Array, indices: list[list[int]]) -> Array:
+    """(size, k) coordinates of a group."""
+    return jnp.stack([take(x, row) for row in indices])
+
+
+def in_mobod_order(parts: list[Array], groups: list[JointGroup]) -> Array:
+    """Joins what each group computed per mobod, in the order of mobods, without the world."""
+    order = [m for group in groups for m in group.mobods]
+    return take(jnp.concatenate(parts, axis=-1), sorted(range(len(order)), key=order.__getitem__))
+
+
+def in_coordinate_order(parts: list[Array], indices: list[list[list[int]]]) -> Array:
+    """Joins (…, size, k) arrays of each group in the order of coordinates."""
+    order = [i for rows in indices for row in rows for i in row]
+    flat = [part.reshape(*part.shape[:-2], -1) for part in parts]
+    return take(jnp.concatenate(flat, axis=-1), sorted(range(len(order)), key=order.__getitem__))
+
+
+def calc_position_kinematics(model: MultibodyModel, q: Positions) -> PositionKinematics:
+    """X_WM = X_WP X_PF X_FM(q), outward."""
+    topology = model.topology
+    q = as_coordinates("q", q, topology.num_positions, model.dtype)
+    placement = calc_body_placement(model)
+    R_FM, p_FM, H_F = calc_joint_kinematics(model, placement, q)
+    R_PM = ca.matmul(placement.R_PF, R_FM)
+    p_PM_P = placement.p_PF + ca.matvec(placement.R_PF, p_FM)
+    R_WM = compose_outward(topology, R_PM)
+    R_WP = take(R_WM, topology.parents)
+    p_PM_W = ca.matvec(R_WP, p_PM_P)
+    p_WM = sum_over_path(topology, p_PM_W)
+    p_TM_W = dot_with_mask(p_PM_W, topology.path_within_tree.T)
+    R_WF = ca.matmul(R_WP, placement.R_PF)
+
+    owner = topology.velocity_mobods
+    R_of_velocity, r = take(R_WF, owner), take(p_TM_W, owner)
+    h_rotation, h_translation = ca.matvec(R_of_velocity, H_F[:3]), ca.matvec(R_of_velocity, H_F[3:])
+    H_W = jnp.concatenate([h_rotation, h_translation])
+    S_T = jnp.concatenate([h_rotation, h_translation + ca.cross(r, h_rotation)])
+    return PositionKinematics(placement, R_WM, p_WM, R_WF, p_PM_W, p_TM_W, H_W, S_T)
+
+
+def calc_joint_kinematics(
+    model: MultibodyModel, placement: BodyPlacement, q: Positions
+) -> tuple[Float[Array, "3 3 nm"], Float[Array, "3 nm"], Float[Array, "6 nv"]]:
+    """R_FM, p_FM of every mobod (identity for the world) and the hinge map in F, kind by kind."""
+    R_world, p_world = jnp.eye(3, dtype=q.dtype)[:, :, None], jnp.zeros((3, 1), q.dtype)
+    groups = joint_groups(model)
+    if not groups:
+        return R_world, p_world, jnp.zeros((6, 0), q.dtype)
+    R_parts, p_parts, H_parts = [], [], []
+    for group in groups:
+        joint = JOINT_KINDS[group.kind]
+        q_group = gather(q, group.q_indices)
+        axis, pitch = take(placement.axis, group.mobods), take(placement.pitch, group.mobods)
+        R_FM, p_FM = joint.pose(q_group, axis, pitch)
+        R_parts.append(R_FM)
+        p_parts.append(p_FM)
+        H_parts.append(joint.hinge_map(q_group, axis, pitch))
+    R_FM = jnp.concatenate([R_world, in_mobod_order(R_parts, groups)], axis=-1)
+    p_FM = jnp.concatenate([p_world, in_mobod_order(p_parts, groups)], axis=-1)
+    return R_FM, p_FM, in_coordinate_order(H_parts, [g.v_indices for g in groups])
+
+
+def as_coordinates(what: str, x: ArrayLike, size: int, dtype: DTypeLike) -> Array:
+    """Coordinates of one world in the model's dtype; a wrong size is an error when the program is traced."""
+    array = jnp.asarray(x, dtype=dtype)
+    if array.shape != (size,):
+        raise ValueError(
+            f"{what} has shape {array.shape}, the model needs ({size},). Functions take one world: use jax.vmap "
+            "for a batch."
+        )
+    return array

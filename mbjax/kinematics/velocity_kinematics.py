@@ -1,0 +1,68 @@
+"""v → velocities of mobilized bodies."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.array_types import Positions, Velocities
+from mbjax.joints import JOINT_KINDS
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import sum_velocities_over_path, take
+
+from .position_kinematics import (
+    PositionKinematics,
+    as_coordinates,
+    gather,
+    in_coordinate_order,
+    joint_groups,
+)
+
+
+class VelocityKinematics(eqx.Module):
+    """What depends on q and v. About T: at the point of the world where the tree's origin is now."""
+
+    V_WM_T: Float[Array, "6 nm"]
+    v_WMo: Float[Array, "3 nm"]  # velocity of the point Mo itself
+    Sdot_T: Float[Array, "6 nv"]  # rate of S_T, T held fixed in the world
+
+
+def calc_velocity_kinematics(
+    model: MultibodyModel, position: PositionKinematics, q: Positions, v: Velocities
+) -> VelocityKinematics:
+    """V_WM = sum over the path of S v, and the rates of the directions S."""
+    topology = model.topology
+    q = as_coordinates("q", q, topology.num_positions, model.dtype)
+    v = as_coordinates("v", v, topology.num_velocities, model.dtype)
+    V_WM_T = sum_velocities_over_path(topology, position.S_T * v)
+    w_WM = V_WM_T[:3]
+    v_WMo = V_WM_T[3:] + ca.cross(w_WM, position.p_TM_W)
+
+    owner = topology.velocity_mobods
+    w_WF = take(w_WM, topology.parents[owner])
+    v_point, r = take(v_WMo, owner), take(position.p_TM_W, owner)
+    h_rotation, h_translation = position.H_W[:3], position.H_W[3:]
+    rate_rotation = ca.cross(w_WF, h_rotation)
+    rate_translation = ca.cross(w_WF, h_translation)
+    H_rate = calc_hinge_map_rate(model, position, q, v)
+    if H_rate is not None:
+        rate_rotation, rate_translation = rate_rotation + H_rate[:3], rate_translation + H_rate[3:]
+    rate_about_T = rate_translation + ca.cross(v_point, h_rotation) + ca.cross(r, rate_rotation)
+    return VelocityKinematics(V_WM_T, v_WMo, jnp.concatenate([rate_rotation, rate_about_T]))
+
+
+def calc_hinge_map_rate(
+    model: MultibodyModel, position: PositionKinematics, q: Positions, v: Velocities
+) -> Float[Array, "6 nv"] | None:
+    """Rate of the hinge map in F, expressed in W; None where every joint's is constant."""
+    groups = joint_groups(model)
+    rates = [JOINT_KINDS[g.kind].hinge_map_rate(gather(q, g.q_indices), gather(v, g.v_indices)) for g in groups]
+    if all(rate is None for rate in rates):
+        return None
+    parts = [
+        jnp.zeros((6, len(g.v_indices), len(g.mobods)), v.dtype) if rate is None else rate
+        for g, rate in zip(groups, rates, strict=True)
+    ]
+    H_F = in_coordinate_order(parts, [g.v_indices for g in groups])
+    R_WF = take(position.R_WF, model.topology.velocity_mobods)
+    return jnp.concatenate([ca.matvec(R_WF, H_F[:3]), ca.matvec(R_WF, H_F[3:])])

@@ -1,0 +1,98 @@
+"""What a plant is built of, before `finalize`: bodies, frames, actuators, and names to find them by."""
+
+import dataclasses
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from mbjax.errors import ModelError
+from mbjax.geometry import Geometry
+from mbjax.spatial import RigidTransform, SpatialInertia
+
+
+@dataclasses.dataclass(eq=False)
+class Body:
+    """A rigid body with its spatial inertia M_BBo_B about the origin of its own frame, in kg and kg m²."""
+
+    name: str
+    index: int
+    model_instance: int
+    inertia: SpatialInertia | None
+    source: str | None = None
+    visual: list[Geometry] = dataclasses.field(default_factory=list)
+    collision: list[Geometry] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(eq=False)
+class Frame:
+    """A frame F: a body's own (`X_PF` is None) or one fixed at X_PF in another frame P of that body."""
+
+    name: str
+    index: int
+    model_instance: int
+    body: Body
+    parent: "Frame | None" = None
+    X_PF: RigidTransform | None = None
+    source: str | None = None
+
+
+@dataclasses.dataclass(eq=False)
+class JointActuator:
+    """Drives a one-dof joint: force or torque u in N or N m, at most `effort_limit` in magnitude.
+
+    The reflected inertia `rotor_inertia * gear_ratio**2` (kg m² or kg) is added to the mass matrix.
+    With `kp` or `kd` the actuator tracks a desired state: u = kp (q_d - q) + kd (v_d - v) + u_feedforward.
+    """
+
+    name: str
+    index: int
+    model_instance: int
+    joint: Any
+    effort_limit: float = float("inf")
+    rotor_inertia: float = 0.0
+    gear_ratio: float = 1.0
+    kp: float | None = None
+    kd: float | None = None
+    source: str | None = None
+
+
+def near_matches(name: str, known: Iterable[str]) -> str:
+    """A sentence that lists the names closest to one that was not found."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if close:
+        return "Did you mean " + " or ".join(f"'{x}'" for x in close) + "?"
+    shown = ", ".join(f"'{x}'" for x in known[:8])
+    return f"Known names: {shown}{', …' if len(known) > 8 else ''}." if known else "There are none."
+
+
+def as_rigid_transform(what: str, X: Any) -> RigidTransform:
+    """A RigidTransform from one, from a 4x4 matrix or from a translation; checked to be a rotation."""
+    if X is None:
+        return RigidTransform(np.eye(3), np.zeros(3))
+    if isinstance(X, RigidTransform):
+        rotation, translation = np.asarray(X.rotation, float), np.asarray(X.translation, float)
+    else:
+        matrix = np.asarray(X, dtype=float)
+        if matrix.shape == (4, 4):
+            rotation, translation = matrix[:3, :3], matrix[:3, 3]
+        elif matrix.shape == (3,):
+            rotation, translation = np.eye(3), matrix
+        else:
+            raise ModelError(
+                f"{what} must be a RigidTransform, a 4x4 matrix or a translation of 3 numbers, "
+                f"got an array of shape {matrix.shape}."
+            )
+    if rotation.shape != (3, 3) or translation.shape != (3,):
+        raise ModelError(f"{what}: the rotation must be (3, 3) and the translation (3,), unbatched.")
+    if not (np.all(np.isfinite(rotation)) and np.all(np.isfinite(translation))):
+        raise ModelError(f"{what} must be finite, got rotation {rotation} and translation {translation}.")
+    error = np.abs(rotation.T @ rotation - np.eye(3)).max()
+    if error > 1e-5 or np.linalg.det(rotation) < 0.0:
+        raise ModelError(
+            f"{what}: the rotation is not a rotation matrix (R^T R differs from 1 by {error:.2g}, "
+            f"determinant {np.linalg.det(rotation):.3g})."
+        )
+    return RigidTransform(rotation, translation)

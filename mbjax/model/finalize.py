@@ -1,0 +1,260 @@
+"""FINALIZE: all validation and all graph work. `MultibodyPlant` → `MultibodyModel`."""
+
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from mbjax.errors import ModelError
+from mbjax.joints import QuaternionFloatingJoint, WeldJoint
+from mbjax.spatial import RigidTransform
+from mbjax.topology import JointEdge, TreeNode, TreeTopology, build_spanning_tree
+
+from .elements import Frame
+from .multibody_model import ActuatorInfo, JointInfo, ModelLayout, MultibodyModel
+from .parameters import MultibodyParameters
+
+if TYPE_CHECKING:
+    from .multibody_plant import MultibodyPlant
+
+DEFAULT_FRICTION_VELOCITY = 1e-2  # rad/s or m/s
+
+
+def finalize(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
+    """Floating joints added, tree numbered, welded bodies merged, parameters gathered in arrays."""
+    edges = [
+        JointEdge(j.index, j.name, j.parent.body.index, j.child.body.index, isinstance(j, WeldJoint), j.source or "")
+        for j in plant.joints
+    ]  # fmt: skip
+    nodes = build_spanning_tree([b.name for b in plant.bodies], edges)
+    nodes = add_floating_joints(plant, nodes)
+    topology = build_topology(plant, nodes)
+    reject_massless_tips(plant, topology)
+    layout = build_layout(plant, topology)
+    parameters = gather_parameters(plant, topology, dtype)
+    elements = tuple(element.resolve(plant) for element in plant.force_elements)
+    return MultibodyModel(
+        topology=topology,
+        layout=layout,
+        parameters=parameters,
+        force_elements=elements,
+    )
+
+
+def add_floating_joints(plant: "MultibodyPlant", nodes: list[TreeNode]) -> list[TreeNode]:
+    """A six-dof joint named after the body for each body without an inboard joint, as in Drake."""
+    result = []
+    for node in nodes:
+        if node.edge is not None:
+            result.append(node)
+            continue
+        body = plant.bodies[node.body]
+        taken = {j.name for j in plant.joints if j.model_instance == body.model_instance}
+        name = body.name
+        while name in taken:
+            name = f"_{name}"
+        joint = QuaternionFloatingJoint(name, plant.world_frame, plant._body_frame[body.index])
+        pose = plant.default_free_poses.get(body.index)
+        if pose is not None:
+            quaternion = rotation_quaternion(np.asarray(pose.rotation, dtype=float))
+            joint.default_positions = np.concatenate([quaternion, np.asarray(pose.translation)])
+        joint.index, joint.model_instance = len(plant.joints), body.model_instance
+        plant.joints.append(joint)
+        edge = JointEdge(joint.index, joint.name, 0, body.index, False)
+        result.append(TreeNode(node.body, edge, node.parent_body, node.mobod))
+    unused = set(plant.default_free_poses) - {n.body for n in nodes if n.edge is None}
+    for body in unused:
+        raise ModelError(
+            f"set_default_free_body_pose('{plant.bodies[body].name}'): the body hangs on a joint and does not "
+            "float; set the joint's default_positions."
+        )
+    return result
+
+
+def build_topology(plant: "MultibodyPlant", nodes: list[TreeNode]) -> TreeTopology:
+    """Numbers the mobods, coordinates, welds and frames."""
+    nb = len(plant.bodies)
+    mobods: list[tuple] = [(-1, "world", -1, 0, 0, 0, 0, -1, -1)]
+    body_mobods, weld_levels = [0] * nb, [0] * nb
+    inboard_frames, outboard_frames = [-1] * nb, [-1] * nb
+    nq = nv = 0
+    for node in nodes:
+        joint = plant.joints[node.edge.joint]
+        body_mobods[node.body] = node.mobod
+        outboard_frames[node.body] = joint.child.index
+        if isinstance(joint, WeldJoint):
+            inboard_frames[node.body] = joint.parent.index
+            weld_levels[node.body] = weld_levels[node.parent_body] + 1
+            continue
+        mobods.append(
+            (
+                body_mobods[node.parent_body], joint.kind, joint.index, nq, nv,
+                joint.num_positions, joint.num_velocities, joint.parent.index, joint.child.index,
+            )
+        )  # fmt: skip
+        nq, nv = nq + joint.num_positions, nv + joint.num_velocities
+    levels: list[int] = []
+    for frame in plant.frames:
+        levels.append(0 if frame.parent is None else levels[frame.parent.index] + 1)
+    return TreeTopology(
+        *map(tuple, zip(*mobods, strict=True)),
+        body_mobods=tuple(body_mobods),
+        body_weld_levels=tuple(weld_levels),
+        body_inboard_frames=tuple(inboard_frames),
+        body_outboard_frames=tuple(outboard_frames),
+        frame_bodies=tuple(f.body.index for f in plant.frames),
+        frame_parents=tuple(-1 if f.parent is None else f.parent.index for f in plant.frames),
+        frame_levels=tuple(levels),
+    )
+
+
+def reject_massless_tips(plant: "MultibodyPlant", topology: TreeTopology) -> None:
+    """The outermost body of every path must resist its joint, or the mass matrix is singular."""
+    has_children = set(topology.mobod_parents)
+    rotor = {a.joint.index for a in plant.actuators if a.rotor_inertia * a.gear_ratio**2 > 0.0}
+    for mobod in range(1, topology.num_mobods):
+        joint = plant.joints[topology.mobod_joints[mobod]]
+        if mobod in has_children or joint.index in rotor:
+            continue
+        members = [plant.bodies[b] for b, m in enumerate(topology.body_mobods) if m == mobod]
+        masses = [0.0 if b.inertia is None else float(b.inertia.mass) for b in members]
+        moments = [0.0 if b.inertia is None else float(np.abs(unit_inertia_numbers(b.inertia)).max()) for b in members]
+        translates = not all(joint.angular_velocities)
+        rotates = any(joint.angular_velocities)
+        massless = sum(masses) == 0.0 and translates
+        inertialess = rotates and all(m * g == 0.0 for m, g in zip(masses, moments, strict=True))
+        if not (massless or inertialess):
+            continue
+        place = members[0].source
+        what = "no mass" if massless or sum(masses) == 0.0 else "no rotational inertia"
+        raise ModelError(
+            f"{'' if place is None else place + ': '}body '{members[0].name}' has {what} and nothing outboard of "
+            f"it, so joint '{joint.name}' ({joint.kind}) moves nothing and the mass matrix is singular. Give it "
+            "mass and inertia, weld it, or give the joint's actuator a rotor inertia."
+        )
+
+
+def build_layout(plant: "MultibodyPlant", topology: TreeTopology) -> ModelLayout:
+    """Names and the places of things in the arrays."""
+    mobod_of_joint = {joint: mobod for mobod, joint in enumerate(topology.mobod_joints) if mobod}
+    joints = []
+    for joint in plant.joints:
+        mobod = mobod_of_joint.get(joint.index)
+        joints.append(
+            JointInfo(
+                name=joint.name,
+                kind=joint.kind,
+                model_instance=joint.model_instance,
+                index=joint.index,
+                parent_frame=joint.parent.index,
+                child_frame=joint.child.index,
+                mobod=-1 if mobod is None else mobod,
+                q_start=0 if mobod is None else topology.mobod_q_starts[mobod],
+                num_positions=joint.num_positions,
+                v_start=0 if mobod is None else topology.mobod_v_starts[mobod],
+                num_velocities=joint.num_velocities,
+                source=joint.source,
+            )
+        )
+    with_axis = [i for i, j in enumerate(plant.joints) if j.has_axis]
+    screws = [i for i, j in enumerate(plant.joints) if j.has_pitch]
+    return ModelLayout(
+        instance_names=tuple(plant.instance_names),
+        gravity_enabled=tuple(plant.gravity_enabled),
+        body_names=tuple(b.name for b in plant.bodies),
+        body_instances=tuple(b.model_instance for b in plant.bodies),
+        body_sources=tuple(b.source for b in plant.bodies),
+        frame_names=tuple(f.name for f in plant.frames),
+        frame_instances=tuple(f.model_instance for f in plant.frames),
+        joints=tuple(joints),
+        actuators=tuple(
+            ActuatorInfo(a.name, a.model_instance, a.index, a.joint.index, joints[a.joint.index].v_start)
+            for a in plant.actuators
+        ),
+        axis_joints=tuple(with_axis),
+        screw_joints=tuple(screws),
+        offset_frames=tuple(f.index for f in plant.frames if f.parent is not None),
+        visual=tuple(tuple(b.visual) for b in plant.bodies),
+        collision=tuple(tuple(b.collision) for b in plant.bodies),
+        report=tuple(plant.report.entries),
+        is_discrete=plant.time_step > 0.0,
+    )
+
+
+def gather_parameters(plant: "MultibodyPlant", topology: TreeTopology, dtype: Any) -> MultibodyParameters:
+    """The leaves, in declaration order of bodies, frames and actuators and in depth-first order of joints."""
+
+    def array(values: Any, *shape: int) -> Any:
+        return jnp.asarray(np.asarray(values, dtype=float).reshape(shape), dtype=dtype)
+
+    bodies = plant.bodies[1:]
+    offset_frames = [f for f in plant.frames if f.parent is not None]
+    moving = [plant.joints[j] for j in topology.mobod_joints[1:]]
+    with_axis = [j for j in plant.joints if j.has_axis]
+    nq, nv, nu = topology.num_positions, topology.num_velocities, len(plant.actuators)
+
+    def coordinates(pick: Any, size: int) -> Any:
+        return array(np.concatenate([pick(j) for j in moving]) if moving else np.zeros(0), size)
+
+    return MultibodyParameters(
+        body_mass=array([0.0 if b.inertia is None else b.inertia.mass for b in bodies], len(bodies)),
+        body_com=array([np.zeros(3) if b.inertia is None else b.inertia.com for b in bodies], len(bodies), 3),
+        body_unit_inertia=array([unit_inertia_numbers(b.inertia) for b in bodies], len(bodies), 6),
+        frame_quaternion=array([frame_quaternion(f) for f in offset_frames], len(offset_frames), 4),
+        frame_translation=array([transform(f).translation for f in offset_frames], len(offset_frames), 3),
+        joint_axis=array([j.axis for j in with_axis], len(with_axis), 3),
+        screw_pitch=array([j.screw_pitch for j in plant.joints if j.has_pitch], -1),
+        joint_damping=coordinates(lambda j: j.damping, nv),
+        joint_friction=coordinates(lambda j: j.friction, nv),
+        friction_velocity=array(DEFAULT_FRICTION_VELOCITY),
+        position_lower_limits=coordinates(lambda j: j.position_limits[0], nq),
+        position_upper_limits=coordinates(lambda j: j.position_limits[1], nq),
+        velocity_lower_limits=coordinates(lambda j: j.velocity_limits[0], nv),
+        velocity_upper_limits=coordinates(lambda j: j.velocity_limits[1], nv),
+        acceleration_lower_limits=coordinates(lambda j: j.acceleration_limits[0], nv),
+        acceleration_upper_limits=coordinates(lambda j: j.acceleration_limits[1], nv),
+        effort_limit=array([a.effort_limit for a in plant.actuators], nu),
+        rotor_inertia=array([a.rotor_inertia for a in plant.actuators], nu),
+        gear_ratio=array([a.gear_ratio for a in plant.actuators], nu),
+        proportional_gain=array([a.kp or 0.0 for a in plant.actuators], nu),
+        derivative_gain=array([a.kd or 0.0 for a in plant.actuators], nu),
+        gravity=array(plant.gravity, 3),
+        default_positions=coordinates(lambda j: j.default_positions, nq),
+        time_step=array(plant.time_step),
+    )
+
+
+def unit_inertia_numbers(inertia: Any) -> np.ndarray:
+    """xx, yy, zz, xy, xz, yz of G_BBo_B; zero for a massless body."""
+    if inertia is None:
+        return np.zeros(6)
+    return np.asarray(inertia.unit_inertia.moments_products(), dtype=float)
+
+
+def transform(frame: Frame) -> RigidTransform:
+    """X_PF of an offset frame."""
+    assert frame.X_PF is not None
+    return frame.X_PF
+
+
+def frame_quaternion(frame: Frame) -> np.ndarray:
+    """Unit quaternion of R_PF, computed in double precision whatever JAX's default is."""
+    R = np.asarray(transform(frame).rotation, dtype=float)
+    return rotation_quaternion(R)
+
+
+def rotation_quaternion(R: np.ndarray) -> np.ndarray:
+    """(w, x, y, z) with w >= 0 of a rotation matrix, from its largest component."""
+    K = np.array(
+        [
+            [1 + R[0, 0] + R[1, 1] + R[2, 2], R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],
+            [R[2, 1] - R[1, 2], 1 + R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0]],
+            [R[0, 2] - R[2, 0], R[0, 1] + R[1, 0], 1 - R[0, 0] + R[1, 1] - R[2, 2], R[1, 2] + R[2, 1]],
+            [R[1, 0] - R[0, 1], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], 1 - R[0, 0] - R[1, 1] + R[2, 2]],
+        ]
+    )
+    quaternion = K[np.argmax(np.diag(K))]
+    quaternion = quaternion / np.linalg.norm(quaternion)
+    return quaternion if quaternion[0] >= 0.0 else -quaternion
+
+

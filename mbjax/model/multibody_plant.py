@@ -1,0 +1,320 @@
+"""BUILD: the mutable plant one adds bodies, frames, joints and actuators to, and then finalizes."""
+
+import warnings
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from mbjax.errors import ModelError, ModelWarning
+from mbjax.geometry import Geometry
+from mbjax.joints import AbstractJoint, WeldJoint
+from mbjax.spatial import SpatialInertia
+
+from .abstract_force_element import AbstractForceElement
+from .elements import Body, Frame, JointActuator, as_rigid_transform, near_matches
+from .finalize import finalize
+from .load_report import KEPT, LoadReport
+from .multibody_model import MultibodyModel
+
+WORLD_INSTANCE = 0
+DEFAULT_INSTANCE = 1
+
+
+class MultibodyPlant:
+    """Collects the elements of a model; `finalize()` turns them into a frozen `MultibodyModel`.
+
+    `time_step` in s: a positive one makes a discrete plant for `step` and `rollout`, zero a continuous one
+    for `time_derivatives` and `simulate`. Bodies without an inboard joint float, as in Drake. World is body 0
+    of instance 0; instance 1 takes whatever names no instance.
+    """
+
+    def __init__(self, time_step: float = 0.0):
+        if not (np.isfinite(time_step) and time_step >= 0.0):
+            raise ModelError(f"time_step must be a finite number of seconds >= 0, got {time_step!r}.")
+        self.time_step = float(time_step)
+        self.gravity = np.array([0.0, 0.0, -9.81])
+        self.instance_names: list[str] = ["WorldModelInstance", "DefaultModelInstance"]
+        self.gravity_enabled: list[bool] = [True, True]
+        self.bodies: list[Body] = []
+        self.frames: list[Frame] = []
+        self.joints: list[AbstractJoint] = []
+        self.actuators: list[JointActuator] = []
+        self.force_elements: list[AbstractForceElement] = []
+        self.default_free_poses: dict[int, Any] = {}
+        self.report = LoadReport()
+        self._finalized: MultibodyModel | None = None
+        self._body_frame: dict[int, Frame] = {}
+        self.world_body = self._add_body("world", None, WORLD_INSTANCE, None)
+        self.world_frame = self._body_frame[0]
+
+    @property
+    def is_finalized(self) -> bool:
+        return self._finalized is not None
+
+    def add_model_instance(self, name: str) -> int:
+        """A new group of elements with names of its own; returns its index."""
+        self._require_building("add_model_instance")
+        if name in self.instance_names:
+            raise ModelError(
+                f"add_model_instance('{name}'): the name is taken; choose another, for example '{name}_2'."
+            )
+        self.instance_names.append(name)
+        self.gravity_enabled.append(True)
+        return len(self.instance_names) - 1
+
+    def add_rigid_body(
+        self,
+        name: str,
+        inertia: SpatialInertia | None = None,
+        model_instance: int | str = DEFAULT_INSTANCE,
+        *,
+        on_invalid_inertia: str = "error",
+        source: str | None = None,
+    ) -> Body:
+        """A rigid body with spatial inertia M_BBo_B; without one it is massless.
+
+        A non-physical inertia is refused; with `on_invalid_inertia="warn"` it is kept, reported and warned of
+        (NaN and negative mass are always refused).
+        """
+        self._require_building("add_rigid_body")
+        instance = self._instance(model_instance, f"add_rigid_body('{name}')")
+        if instance == WORLD_INSTANCE:
+            raise ModelError(f"add_rigid_body('{name}'): the world's instance holds the world alone.")
+        if inertia is not None:
+            self._check_inertia(name, inertia, source, on_invalid_inertia)
+        return self._add_body(name, inertia, instance, source)
+
+    def add_frame(
+        self,
+        name: str,
+        parent: Body | Frame | str,
+        X_PF: Any = None,
+        model_instance: int | str | None = None,
+        *,
+        source: str | None = None,
+    ) -> Frame:
+        """A frame fixed at X_PF in a body or in another frame."""
+        self._require_building("add_frame")
+        P = self.frame(parent, f"add_frame('{name}')")
+        instance = (
+            P.model_instance
+            if model_instance is None
+            else self._instance(model_instance, f"add_frame('{name}')")
+        )
+        self._require_free_name("frame", name, instance, self.frames)
+        X_PF = as_rigid_transform(f"add_frame('{name}'): X_PF", X_PF)
+        frame = Frame(name, len(self.frames), instance, P.body, P, X_PF, source)
+        self.frames.append(frame)
+        return frame
+
+    def add_joint(self, joint: AbstractJoint, *, source: str | None = None) -> AbstractJoint:
+        """Connects two bodies; frames F and M are made at X_PF and X_BM where the joint gives them."""
+        self._require_building("add_joint")
+        call = f"add_joint('{joint.name}')"
+        if joint.index >= 0:
+            raise ModelError(f"{call}: this joint object is part of a plant already; make a new one.")
+        parent, child = self.frame(joint.parent, call), self.frame(joint.child, call)
+        if child.body is parent.body:
+            raise ModelError(
+                f"{call}: parent and child are the same body '{child.body.name}'; a joint needs two."
+            )
+        if child.body is self.world_body:
+            raise ModelError(
+                f"{call}: the world cannot be a child; swap the two (parent=world, child="
+                f"'{parent.body.name}') and turn the axis around."
+            )
+        self._require_free_name("joint", joint.name, child.model_instance, self.joints)
+        joint.index = len(self.joints)
+        joint.model_instance = child.model_instance
+        joint.source = source
+        if joint.X_PF is not None:
+            parent = self.add_frame(
+                f"{joint.name}_parent", parent, joint.X_PF, joint.model_instance, source=source
+            )
+        if joint.X_BM is not None:
+            child = self.add_frame(
+                f"{joint.name}_child", child, joint.X_BM, joint.model_instance, source=source
+            )
+        joint.parent, joint.child = parent, child
+        self.joints.append(joint)
+        return joint
+
+    def weld_frames(
+        self, frame_on_parent: Any, frame_on_child: Any, X_FM: Any = None, *, name: str | None = None
+    ) -> AbstractJoint:
+        """Fixes the second body at X_FM in the first frame."""
+        self._require_building("weld_frames")
+        F, M = self.frame(frame_on_parent, "weld_frames"), self.frame(frame_on_child, "weld_frames")
+        name = f"{F.name}_welds_to_{M.name}" if name is None else name
+        return self.add_joint(WeldJoint(name, F, M, X_PF=X_FM))
+
+    def add_joint_actuator(
+        self,
+        name: str,
+        joint: AbstractJoint | str,
+        effort_limit: float = float("inf"),
+        *,
+        rotor_inertia: float = 0.0,
+        gear_ratio: float = 1.0,
+        kp: float | None = None,
+        kd: float | None = None,
+        source: str | None = None,
+    ) -> JointActuator:
+        """An actuator on a one-dof joint; with `kp` or `kd` it tracks `Inputs.desired_state`."""
+        self._require_building("add_joint_actuator")
+        call = f"add_joint_actuator('{name}')"
+        joint = self.joint(joint, call)
+        if joint.num_velocities != 1:
+            raise ModelError(
+                f"{call}: joint '{joint.name}' ({joint.kind}) has {joint.num_velocities} degrees of freedom; "
+                "actuators drive joints with one. Apply a generalized force instead."
+            )
+        self._require_free_name("actuator", name, joint.model_instance, self.actuators)
+        for what, value, lowest in (
+            ("effort_limit", effort_limit, 0.0),
+            ("rotor_inertia", rotor_inertia, 0.0),
+            ("gear_ratio", gear_ratio, -np.inf),
+            ("kp", 0.0 if kp is None else kp, 0.0),
+            ("kd", 0.0 if kd is None else kd, 0.0),
+        ):
+            finite = np.isfinite(value) or (what == "effort_limit" and value == np.inf)
+            if not finite or value < lowest:
+                raise ModelError(f"{call}: {what} must be a finite number >= {lowest:g}, got {value!r}.")
+        actuator = JointActuator(
+            name, len(self.actuators), joint.model_instance, joint,
+            float(effort_limit), float(rotor_inertia), float(gear_ratio), kp, kd, source,
+        )  # fmt: skip
+        self.actuators.append(actuator)
+        return actuator
+
+    def add_force_element(self, element: AbstractForceElement) -> AbstractForceElement:
+        """A law that turns motion into force; its frames and joints are looked up by name at finalize."""
+        self._require_building("add_force_element")
+        if not isinstance(element, AbstractForceElement):
+            raise ModelError(
+                f"add_force_element: expected an AbstractForceElement, got {type(element).__name__}."
+            )
+        self.force_elements.append(element)
+        return element
+
+    def register_visual_geometry(self, body: Body | str, geometry: Geometry) -> Geometry:
+        """A shape to look at, fixed to a body."""
+        self._require_building("register_visual_geometry")
+        self.body(body, "register_visual_geometry").visual.append(geometry)
+        return geometry
+
+    def register_collision_geometry(self, body: Body | str, geometry: Geometry) -> Geometry:
+        """A shape to touch with, fixed to a body. Recorded: contact is not computed yet."""
+        self._require_building("register_collision_geometry")
+        self.body(body, "register_collision_geometry").collision.append(geometry)
+        return geometry
+
+    def set_gravity(self, gravity: Any) -> None:
+        """The uniform acceleration of gravity in the world frame, in m/s²."""
+        self._require_building("set_gravity")
+        vector = np.asarray(gravity, dtype=float)
+        if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+            raise ModelError(f"set_gravity: expected three finite numbers in m/s², got {gravity!r}.")
+        self.gravity = vector
+
+    def set_gravity_enabled(self, model_instance: int | str, enabled: bool) -> None:
+        """Whether the bodies of one instance feel gravity."""
+        self._require_building("set_gravity_enabled")
+        self.gravity_enabled[self._instance(model_instance, "set_gravity_enabled")] = bool(enabled)
+
+    def set_default_free_body_pose(self, body: Body | str, X_WB: Any) -> None:
+        """Where a floating body starts, in the world."""
+        self._require_building("set_default_free_body_pose")
+        body = self.body(body, "set_default_free_body_pose")
+        self.default_free_poses[body.index] = as_rigid_transform(f"default pose of '{body.name}'", X_WB)
+
+    def finalize(self, dtype: Any = None) -> MultibodyModel:
+        """Validates, builds the tree, and freezes; the plant refuses further elements.
+
+        `dtype` of the leaves: JAX's default float when None.
+        """
+        self._require_building("finalize")
+        self._finalized = finalize(self, jnp.zeros(0).dtype if dtype is None else jnp.dtype(dtype))
+        return self._finalized
+
+    # Lookups while building: an element itself, its name (unique over all instances) or its index.
+
+    def body(self, body: Body | str | int, call: str = "body") -> Body:
+        return self._find("body", body, self.bodies, Body, call)
+
+    def joint(self, joint: AbstractJoint | str | int, call: str = "joint") -> AbstractJoint:
+        return self._find("joint", joint, self.joints, AbstractJoint, call)
+
+    def frame(self, frame: Frame | Body | str, call: str = "frame") -> Frame:
+        """A frame; a body stands for its own frame."""
+        if isinstance(frame, Body):
+            return self._body_frame[self.body(frame, call).index]
+        return self._find("frame", frame, self.frames, Frame, call)
+
+    def _find(self, what: str, key: Any, elements: list, kind: type, call: str) -> Any:
+        if isinstance(key, kind):
+            if not (0 <= key.index < len(elements)) or elements[key.index] is not key:
+                raise ModelError(f"{call}: {what} '{key.name}' belongs to another plant.")
+            return key
+        if isinstance(key, int) and not isinstance(key, bool):
+            if not 0 <= key < len(elements):
+                raise ModelError(f"{call}: there is no {what} {key}; indices run to {len(elements) - 1}.")
+            return elements[key]
+        scoped = [e for e in elements if key in (e.name, f"{self.instance_names[e.model_instance]}::{e.name}")]
+        if not scoped:
+            hint = near_matches(str(key), [e.name for e in elements])
+            raise ModelError(f"{call}: there is no {what} named '{key}'. {hint}")
+        if len(scoped) > 1:
+            options = ", ".join(f"'{self.instance_names[e.model_instance]}::{e.name}'" for e in scoped)
+            raise ModelError(f"{call}: {len(scoped)} elements are named '{key}'; say which: {options}.")
+        return scoped[0]
+
+    def _instance(self, key: int | str, call: str) -> int:
+        if isinstance(key, str):
+            if key not in self.instance_names:
+                hint = near_matches(key, self.instance_names)
+                raise ModelError(f"{call}: there is no model instance '{key}'. {hint}")
+            return self.instance_names.index(key)
+        if not 0 <= key < len(self.instance_names):
+            raise ModelError(f"{call}: there is no model instance {key}; call add_model_instance first.")
+        return int(key)
+
+    def _add_body(
+        self, name: str, inertia: SpatialInertia | None, instance: int, source: str | None
+    ) -> Body:
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"add_rigid_body: the name must be a non-empty string, got {name!r}.")
+        self._require_free_name("body", name, instance, self.bodies)
+        self._require_free_name("frame", name, instance, self.frames)
+        body = Body(name, len(self.bodies), instance, inertia, source)
+        frame = Frame(name, len(self.frames), instance, body, source=source)
+        self.bodies.append(body)
+        self.frames.append(frame)
+        self._body_frame[body.index] = frame
+        return body
+
+    def _check_inertia(self, name: str, inertia: SpatialInertia, source: str | None, on_invalid: str) -> None:
+        failure = inertia.physical_validity_report()
+        if failure is None:
+            return
+        place = "" if source is None else f"{source}: "
+        message = f"{place}body '{name}': the spatial inertia is not physical: {failure}"
+        if on_invalid == "error" or inertia.is_nan() or inertia.mass < 0.0:
+            raise ModelError(f"{message} Correct the mass, the centre of mass or the moments.")
+        self.report.add(KEPT, f"body '{name}'", f"non-physical inertia kept: {failure}", source or "")
+        warnings.warn(message, ModelWarning, stacklevel=3)
+
+    def _require_free_name(self, what: str, name: str, instance: int, elements: list) -> None:
+        if any(e.name == name and e.model_instance == instance for e in elements):
+            raise ModelError(
+                f"add_{what}('{name}'): model instance '{self.instance_names[instance]}' has a {what} of that "
+                "name already; names are unique within an instance."
+            )
+
+    def _require_building(self, call: str) -> None:
+        if self._finalized is not None:
+            raise ModelError(
+                f"{call}: the plant is finalized and takes no further elements. Add everything before "
+                "finalize(); to change numbers use the setters that return a new model."
+            )

@@ -1,0 +1,102 @@
+"""`Parser(plant).add_models(file)` and, for one file and one call, `load(file)`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from mbjax.errors import ModelError
+from mbjax.model import MultibodyModel, MultibodyPlant
+
+from .load_notes import LoadNotes
+from .plant_building import BASES, add_robot
+from .urdf import read_urdf
+from .xml_source import read_xml
+
+
+class Parser:
+    """Adds the robots of files to a plant; every option holds for all files it reads.
+
+    `package_map` says in which folder a package of `package://` names lies. `on_unsupported="warn"` goes on
+    without physics that mbjax cannot do, instead of refusing the file; `inertia="error"` refuses mass
+    properties no body can have, instead of keeping them with a warning. `base="fixed"` welds links without a
+    parent joint to the world, `"floating"` gives them a floating joint, `"file"` adds nothing: then they
+    float from `finalize` on. What became of each part of a file is in `plant.report`.
+    """
+
+    def __init__(
+        self,
+        plant: MultibodyPlant,
+        *,
+        package_map: Mapping[str, str | os.PathLike] | None = None,
+        on_unsupported: Literal["error", "warn"] = "error",
+        inertia: Literal["warn", "error"] = "warn",
+        base: Literal["file", "fixed", "floating"] = "file",
+    ):
+        if not isinstance(plant, MultibodyPlant):
+            raise ModelError(f"Parser: expected a MultibodyPlant, got {type(plant).__name__}.")
+        _require_choice("on_unsupported", on_unsupported, ("error", "warn"))
+        _require_choice("inertia", inertia, ("warn", "error"))
+        _require_choice("base", base, BASES)
+        self.plant = plant
+        self.package_map = _checked_package_map({} if package_map is None else package_map)
+        self.on_unsupported = on_unsupported
+        self.inertia = inertia
+        self.base = base
+
+    def add_models(self, path_or_xml_text: str | os.PathLike) -> list[int]:
+        """Adds the robot of a URDF file, or of its text, and returns the indices of its model instances.
+
+        The instance carries the robot's name, or `name_1`, … where that is taken. An error leaves the plant
+        unchanged.
+        """
+        return self._add_models(path_or_xml_text)
+
+    def _add_models(self, path_or_xml_text: str | os.PathLike) -> list[int]:
+        """One frame below `add_models` and `load`, so that warnings point at the line that called them."""
+        if self.plant.is_finalized:
+            raise ModelError(
+                "Parser.add_models: the plant is finalized and takes no further elements. "
+                "Load the files before finalize()."
+            )
+        document = read_xml(path_or_xml_text)
+        notes = LoadNotes(document.file, self.on_unsupported)
+        robot = read_urdf(document, notes, self.package_map, self.inertia)
+        return [add_robot(self.plant, robot, notes, self.base)]
+
+
+def load(
+    path_or_xml_text: str | os.PathLike,
+    *,
+    time_step: float = 0.0,
+    base: Literal["file", "fixed", "floating"] = "file",
+    package_map: Mapping[str, str | os.PathLike] | None = None,
+    on_unsupported: Literal["error", "warn"] = "error",
+    inertia: Literal["warn", "error"] = "warn",
+    dtype: Any = None,
+) -> MultibodyModel:
+    """A model from a URDF file or its text; the options are those of `MultibodyPlant` and `Parser`."""
+    plant = MultibodyPlant(time_step)
+    parser = Parser(plant, package_map=package_map, on_unsupported=on_unsupported, inertia=inertia, base=base)
+    parser._add_models(path_or_xml_text)
+    return plant.finalize(dtype)
+
+
+def _require_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ModelError(f"{option}={value!r}: choose one of {', '.join(repr(c) for c in choices)}.")
+
+
+def _checked_package_map(package_map: Mapping[str, str | os.PathLike]) -> dict[str, Path]:
+    if not isinstance(package_map, Mapping):
+        raise ModelError(
+            f"package_map: expected a dict from package name to folder, got {type(package_map).__name__}."
+        )
+    folders = {}
+    for name, folder in package_map.items():
+        if not isinstance(name, str) or not isinstance(folder, str | os.PathLike):
+            raise ModelError(f"package_map[{name!r}] = {folder!r}: expected names to folders (str or Path).")
+        folders[name] = Path(folder).expanduser()
+        if not folders[name].is_dir():
+            raise ModelError(f"package_map['{name}'] = '{folder}': there is no such folder.")
+    return folders

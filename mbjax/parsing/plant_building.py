@@ -1,0 +1,108 @@
+"""`RobotRecord` → calls of the plant, either all of them or none."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mbjax.errors import ModelError, ModelWarning, ParseError
+from mbjax.joints import QuaternionFloatingJoint
+from mbjax.model import MultibodyPlant, load_report
+
+from .load_notes import LoadNotes
+from .robot_records import WORLD, RobotRecord
+
+CALLER_OF_PARSER = 4  # add_robot, Parser._add_models, add_models or load, and then whoever called that
+BASES = ("file", "fixed", "floating")
+
+
+def add_robot(plant: MultibodyPlant, robot: RobotRecord, notes: LoadNotes, base: str) -> int:
+    """Adds the robot as a new model instance and returns that; on an error the plant is unchanged.
+
+    Everything is tried on an empty plant first, and warnings are given before the first change.
+    """
+    _check_base(robot, base)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        _add_elements(MultibodyPlant(), robot, robot.name, base)
+    for text in notes.warnings():
+        warnings.warn(text, ModelWarning, stacklevel=CALLER_OF_PARSER)
+    name = _free_instance_name(plant, robot.name)
+    if name != robot.name:
+        message = f"the plant has a model instance of that name; this one is called '{name}'"
+        notes.add(load_report.REPAIRED, f"robot '{robot.name}'", message, f"{robot.file}:{robot.line}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        instance = _add_elements(plant, robot, name, base)
+    for entry in notes.entries:
+        plant.report.add(entry.status, entry.element, entry.message, entry.place)
+    return instance
+
+
+def _check_base(robot: RobotRecord, base: str) -> None:
+    if base != "floating" or robot.root_links():
+        return
+    joint = next(joint for joint in robot.joints if joint.parent == WORLD)
+    raise ParseError(
+        f"base=\"floating\": the file itself attaches '{joint.child}' to the world, by joint '{joint.name}'. "
+        'Load with base="file", or remove that joint.',
+        file=robot.file,
+        line=joint.line,
+    )
+
+
+def _free_instance_name(plant: MultibodyPlant, name: str) -> str:
+    """`name`, or `name_1`, `name_2`, … where it is taken, as Drake's auto-renaming does."""
+    candidate, count = name, 0
+    while candidate in plant.instance_names:
+        count += 1
+        candidate = f"{name}_{count}"
+    return candidate
+
+
+def _add_elements(plant: MultibodyPlant, robot: RobotRecord, instance_name: str, base: str) -> int:
+    instance = plant.add_model_instance(instance_name)
+    bodies = {WORLD: plant.world_body}
+    for link in robot.links:
+        with _placed(robot, link.line):
+            if link.name != WORLD:
+                bodies[link.name] = plant.add_rigid_body(
+                    link.name, link.inertia, instance, on_invalid_inertia="warn", source=link.place
+                )
+            for shape in link.visual:
+                plant.register_visual_geometry(bodies[link.name], shape)
+            for shape in link.collision:
+                plant.register_collision_geometry(bodies[link.name], shape)
+    joints = {}
+    for record in robot.joints:
+        with _placed(robot, record.line):
+            joint = record.joint_class(
+                record.name, bodies[record.parent], bodies[record.child], **record.options
+            )
+            joints[record.name] = plant.add_joint(joint, source=record.place)
+    for actuator in robot.actuators:
+        with _placed(robot, actuator.line):
+            plant.add_joint_actuator(
+                actuator.name, joints[actuator.joint], source=actuator.place, **actuator.options
+            )
+    for frame in robot.frames:
+        with _placed(robot, frame.line):
+            plant.add_frame(frame.name, bodies[frame.link], frame.X_PF, instance, source=frame.place)
+    for link in robot.root_links():
+        with _placed(robot, link.line):
+            if base == "fixed":
+                plant.weld_frames(plant.world_frame, bodies[link.name])
+            elif base == "floating":
+                floating = QuaternionFloatingJoint(link.name, plant.world_body, bodies[link.name])
+                plant.add_joint(floating, source=link.place)
+    return instance
+
+
+@contextmanager
+def _placed(robot: RobotRecord, line: int) -> Iterator[None]:
+    """Errors of the builder, with the place in the file they come from."""
+    try:
+        yield
+    except ParseError:
+        raise
+    except ModelError as error:
+        raise ParseError(str(error), file=robot.file, line=line) from None

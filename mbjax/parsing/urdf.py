@@ -1,0 +1,137 @@
+"""URDF → `RobotRecord`: reads, in the order of the file, everything the format has."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mbjax.errors import ParseError
+from mbjax.model import load_report
+
+from .load_notes import LoadNotes
+from .resource_paths import ResourceFinder
+from .robot_graph import check_graph
+from .robot_records import WORLD, FrameRecord, RobotRecord
+from .urdf_geometry import GeometryReader, read_materials, warn_of_missing_files
+from .urdf_joints import read_joint, read_mimic
+from .urdf_leftovers import list_leftovers
+from .urdf_links import read_link
+from .urdf_transmissions import read_transmission
+from .xml_source import XmlDocument
+from .xml_tree import XmlElement
+from .xml_values import pose, required_text
+
+OTHER_FORMATS = {
+    "sdf": "this is SDF; mbjax reads URDF so far",
+    "gazebo": "this is an old SDF; mbjax reads URDF so far",
+    "mujoco": "this is MJCF (MuJoCo); mbjax reads URDF so far",
+    "mujocoinclude": "this is a part of an MJCF (MuJoCo) file; mbjax reads URDF so far",
+    "COLLADA": "this is a COLLADA mesh or scene, not a robot",
+    "package": "this is a ROS package manifest, not a robot; give the .urdf file",
+    "html": "this is a web page, not a robot; was the download redirected?",
+}
+
+
+def read_urdf(
+    document: XmlDocument, notes: LoadNotes, package_map: Mapping[str, object], inertia: str
+) -> RobotRecord:
+    """Everything the file says, checked; what is not used goes to `notes`."""
+    root = document.root
+    check_format(root)
+    name = _robot_name(document, notes)
+    robot = RobotRecord(name, document.file, root.line)
+    _drop_ignored(root, notes)
+    finder = ResourceFinder(document.folder, package_map)
+    geometry = GeometryReader(finder, notes, read_materials(root, notes))
+    robot.links = [read_link(element, geometry, notes, inertia) for element in root.all("link")]
+    if not robot.links:
+        raise root.error(f'<robot name="{name}"> has no <link>; a robot needs at least one.')
+    joint_elements = root.all("joint", "drake:joint")
+    robot.joints = [read_joint(element, notes) for element in joint_elements]
+    robot.frames = [_read_frame(element) for element in root.all("frame")]
+    check_graph(robot)
+    by_name = {joint.name: joint for joint in robot.joints}
+    for element in joint_elements:
+        read_mimic(element, by_name, notes)
+    actuators = [read_transmission(element, by_name, notes) for element in root.all("transmission")]
+    robot.actuators = [actuator for actuator in actuators if actuator is not None]
+    _check_actuator_names(robot)
+    warn_of_missing_files(finder, notes)
+    list_leftovers(root, notes)
+    _summarize(robot, notes)
+    return robot
+
+
+def _robot_name(document: XmlDocument, notes: LoadNotes) -> str:
+    """The attribute; a file without it lends its own name."""
+    name = document.root.attributes.get("name", "").strip()
+    if name:
+        return name
+    if document.folder is None:
+        raise document.root.error('<robot> has no name; write <robot name="…">.')
+    name = Path(document.file).stem
+    message = f"<robot> has no name; called '{name}' after the file"
+    notes.add(load_report.REPAIRED, f"robot '{name}'", message, document.root.place)
+    notes.warn(message, f"line {document.root.line}")
+    return name
+
+
+def check_format(root: XmlElement) -> None:
+    """Refuses what is not an expanded URDF, naming what it looks like."""
+    if root.tag != "robot":
+        what = OTHER_FORMATS.get(root.tag, "this is no format mbjax knows; it reads URDF so far")
+        raise root.error(f"the outermost element is <{root.tag[:60]}>, where URDF has <robot>: {what}.")
+    stack = [root]
+    while stack:
+        element = stack.pop()
+        if element.tag.startswith("xacro:"):
+            raise element.error(
+                f"<{element.tag}> is a xacro instruction: expand it first, "
+                "with `xacro FILE.xacro > FILE.urdf`."
+            )
+        stack.extend(reversed(element.children))
+
+
+def _drop_ignored(root: XmlElement, notes: LoadNotes) -> None:
+    """Links and joints marked drake_ignore="true", as in Drake."""
+    for element in root.all("link", "joint", "drake:joint"):
+        if element.attributes.get("drake_ignore") == "true":
+            root.children.remove(element)
+            notes.add(load_report.IGNORED, element.label, 'drake_ignore="true"', element.place)
+
+
+def _read_frame(element: XmlElement) -> FrameRecord:
+    name, link = required_text(element, "name"), required_text(element, "link")
+    return FrameRecord(name, element.line, element.place, link, pose(element))
+
+
+def _check_actuator_names(robot: RobotRecord) -> None:
+    lines: dict[str, int] = {}
+    for actuator in robot.actuators:
+        if actuator.name in lines:
+            raise ParseError(
+                f"actuator '{actuator.name}' is defined twice (lines {lines[actuator.name]} and "
+                f"{actuator.line}); rename one.",
+                file=robot.file,
+                line=actuator.line,
+            )
+        lines[actuator.name] = actuator.line
+
+
+def _summarize(robot: RobotRecord, notes: LoadNotes) -> None:
+    roots = robot.root_links()
+    if len(roots) > 1:
+        names = ", ".join(f"'{link.name}' (line {link.line})" for link in roots)
+        notes.warn("several links have no parent joint; each moves by itself", names)
+    kinds: dict[str, int] = {}
+    for joint in robot.joints:
+        kinds[joint.joint_class.kind] = kinds.get(joint.joint_class.kind, 0) + 1
+    joints = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    notes.add(
+        load_report.USED,
+        f"robot '{robot.name}'",
+        f"{sum(link.name != WORLD for link in robot.links)} links, {len(robot.joints)} joints"
+        + (f" ({joints})" if joints else "")
+        + f", {len(robot.actuators)} actuators, {len(robot.frames)} frames, "
+        f"{sum(len(link.visual) for link in robot.links)} visual and "
+        f"{sum(len(link.collision) for link in robot.links)} collision shapes",
+        f"{robot.file}:{robot.line}",
+    )

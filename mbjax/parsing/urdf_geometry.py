@@ -1,0 +1,162 @@
+"""<visual>, <collision> and <material> of a URDF link."""
+
+import dataclasses
+
+import numpy as np
+
+from mbjax.errors import ParseError
+from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
+from mbjax.model import load_report
+
+from .load_notes import LoadNotes
+from .resource_paths import ResourceFinder
+from .xml_tree import XmlElement
+from .xml_values import numbers, origin_pose, required_number, required_text
+
+Color = tuple[float, float, float, float]
+Shape = Box | Sphere | Cylinder | Capsule | Ellipsoid | Mesh
+SHAPE_TAGS = (
+    "box",
+    "sphere",
+    "cylinder",
+    "capsule",
+    "drake:capsule",
+    "ellipsoid",
+    "drake:ellipsoid",
+    "mesh",
+)
+
+
+@dataclasses.dataclass
+class GeometryReader:
+    """Reads the shapes of one file; `colors` are its named materials."""
+
+    finder: ResourceFinder
+    notes: LoadNotes
+    colors: dict[str, Color | None]
+
+    def read(self, element: XmlElement, link_name: str, taken_names: set[str]) -> Geometry:
+        """One <visual> or <collision>."""
+        holder = element.only("geometry")
+        if holder is None:
+            raise element.error(f'{element.label} of link "{link_name}" has no <geometry>; add one.')
+        shape_element = holder.only(*SHAPE_TAGS)
+        if shape_element is None:
+            found = ", ".join(f"<{child.tag}>" for child in holder.children) or "nothing"
+            raise holder.error(
+                f'<geometry> of link "{link_name}" holds {found}; expected one of '
+                + ", ".join(f"<{tag}>" for tag in SHAPE_TAGS)
+                + "."
+            )
+        X_BG = origin_pose(element)
+        return Geometry(
+            name=_free_name(element.attributes.get("name") or f"{link_name}_{element.tag}", taken_names),
+            shape=self._shape(shape_element),
+            rotation=tuple(map(tuple, np.asarray(X_BG.rotation).tolist())),
+            translation=tuple(np.asarray(X_BG.translation).tolist()),
+            rgba=self._color(element) if element.tag == "visual" else None,
+        )
+
+    def _shape(self, element: XmlElement) -> Shape:
+        try:
+            match element.tag.removeprefix("drake:"):
+                case "box":
+                    required_text(element, "size")
+                    return Box(tuple(numbers(element, "size", 3)))
+                case "sphere":
+                    return Sphere(required_number(element, "radius"))
+                case "cylinder":
+                    return Cylinder(required_number(element, "radius"), required_number(element, "length"))
+                case "capsule":
+                    return Capsule(required_number(element, "radius"), required_number(element, "length"))
+                case "ellipsoid":
+                    return Ellipsoid(*(required_number(element, name) for name in ("a", "b", "c")))
+                case _:
+                    filename = required_text(element, "filename")
+                    scale = numbers(element, "scale", (1, 3), np.ones(3))
+                    return Mesh(filename, self.finder.find(filename), tuple(np.broadcast_to(scale, 3)))
+        except ParseError:
+            raise
+        except ValueError as error:
+            raise element.error(str(error)) from None
+
+    def _color(self, visual: XmlElement) -> Color | None:
+        material = visual.only("material")
+        if material is None:
+            return None
+        own = read_color(material, self.notes)
+        name = material.attributes.get("name", "")
+        if own is not None or not name:
+            return own
+        if name not in self.colors:
+            if material.only("texture") is None:
+                self.notes.add(
+                    load_report.IGNORED,
+                    material.label,
+                    "no material of that name has a color; the shape is drawn in the default one",
+                    material.place,
+                )
+            return None
+        return self.colors[name]
+
+
+def read_materials(robot: XmlElement, notes: LoadNotes) -> dict[str, Color | None]:
+    """Colors by name: those of the robot first, then those that visuals define, wherever they stand."""
+    colors: dict[str, Color | None] = {}
+    places: dict[str, str] = {}
+    inline = [visual.only("material") for link in robot.all("link") for visual in link.all("visual")]
+    for material in [*robot.all("material"), *(element for element in inline if element is not None)]:
+        name = material.attributes.get("name", "")
+        if not name and material in robot.children:
+            raise material.error('<material> at the top of the file has no name; write name="…".')
+        color = read_color(material, notes)
+        if not name or color is None:
+            continue
+        if colors.get(name, color) != color:
+            notes.add(
+                load_report.KEPT,
+                material.label,
+                f"defined again with another color; where only the name stands, that of {places[name]} holds",
+                material.place,
+            )
+        colors.setdefault(name, color)
+        places.setdefault(name, material.place)
+    return colors
+
+
+def read_color(material: XmlElement, notes: LoadNotes) -> Color | None:
+    """The material's own color; numbers outside 0 to 1 are clipped and reported."""
+    element = material.only("color")
+    if element is None:
+        return None
+    required_text(element, "rgba")
+    rgba = numbers(element, "rgba", 4)
+    clipped = np.clip(rgba, 0.0, 1.0)
+    if np.any(clipped != rgba):
+        notes.add(
+            load_report.REPAIRED, material.label, "rgba outside 0 to 1: clipped to that range", element.place
+        )
+    return tuple(clipped.tolist())
+
+
+def warn_of_missing_files(finder: ResourceFinder, notes: LoadNotes) -> None:
+    """One warning for all meshes that were not found, and an entry each."""
+    hint = 'give package_map={"package": "folder"} if you want to see them; dynamics needs no mesh'
+    for filename, tried in finder.missing.items():
+        where = ", ".join(tried) if tried else "nowhere to look"
+        notes.add(
+            load_report.IGNORED,
+            f"mesh '{filename}'",
+            f"file not found (tried: {where}); {hint}",
+            notes.file,
+        )
+        notes.warn(f"mesh files not found ({hint})", f"'{filename}' (tried {where})")
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    candidate, count = name, 0
+    while candidate in taken:
+        count += 1
+        candidate = f"{name}_{count}"
+    taken.add(candidate)
+    return candidate

@@ -1,0 +1,124 @@
+"""Whatever of a URDF no reader uses: listed once each by name, or refused where it is physics."""
+
+from mbjax.model import load_report
+
+from .load_notes import LoadNotes
+from .urdf_joints import ignored_parts
+from .xml_tree import XmlElement
+
+NAMED = frozenset({"name"})
+SHAPES = {
+    "box": ({"size"}, set()),
+    "sphere": ({"radius"}, set()),
+    "cylinder": ({"radius", "length"}, set()),
+    "capsule": ({"radius", "length"}, set()),
+    "drake:capsule": ({"radius", "length"}, set()),
+    "ellipsoid": ({"a", "b", "c"}, set()),
+    "drake:ellipsoid": ({"a", "b", "c"}, set()),
+    "mesh": ({"filename", "scale"}, set()),
+}
+JOINT_PARTS = {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"}
+# What the readers read: attributes and children of each element.
+READ: dict[str, tuple[set[str], set[str]]] = {
+    "robot": ({"name", "version"}, {"link", "joint", "drake:joint", "material", "transmission", "frame"}),
+    "link": ({"name", "drake_ignore"}, {"inertial", "visual", "collision"}),
+    "inertial": (set(), {"origin", "mass", "inertia"}),
+    "mass": ({"value"}, set()),
+    "inertia": ({"ixx", "iyy", "izz", "ixy", "ixz", "iyz"}, set()),
+    "origin": ({"xyz", "rpy", "quat_xyzw"}, set()),
+    "visual": ({"name"}, {"origin", "geometry", "material"}),
+    "collision": ({"name"}, {"origin", "geometry"}),
+    "geometry": (set(), set(SHAPES)),
+    "material": ({"name"}, {"color"}),
+    "color": ({"rgba"}, set()),
+    "joint": ({"name", "type", "drake_ignore"}, JOINT_PARTS),
+    "drake:joint": ({"name", "type", "drake_ignore"}, JOINT_PARTS | {"drake:screw_thread_pitch"}),
+    "parent": ({"link"}, set()),
+    "child": ({"link"}, set()),
+    "axis": ({"xyz"}, set()),
+    "limit": ({"lower", "upper", "effort", "velocity", "acceleration", "drake:acceleration"}, set()),
+    "dynamics": ({"damping", "friction"}, set()),
+    "mimic": ({"joint", "multiplier", "offset"}, set()),
+    "drake:screw_thread_pitch": ({"value"}, set()),
+    "frame": ({"name", "link", "xyz", "rpy", "quat_xyzw"}, set()),
+    "transmission": ({"name", "type"}, {"type", "joint", "actuator", "mechanicalReduction"}),
+    "type": (set(), set()),
+    "transmission/joint": ({"name"}, {"hardwareInterface", "mechanicalReduction"}),
+    "actuator": (
+        {"name"},
+        {
+            "mechanicalReduction",
+            "hardwareInterface",
+            "drake:rotor_inertia",
+            "drake:gear_ratio",
+            "drake:controller_gains",
+        },
+    ),
+    "mechanicalReduction": (set(), set()),
+    "drake:rotor_inertia": ({"value"}, set()),
+    "drake:gear_ratio": ({"value"}, set()),
+    "drake:controller_gains": ({"p", "d"}, set()),
+    **SHAPES,
+}
+# Children that would change the motion: refused unless the caller asks for a warning.
+PHYSICS = {
+    "loop_joint": "loop joints are not supported; close the loop with a constraint",
+    "drake:linear_bushing_rpy": "bushings are not supported yet",
+    "drake:linear_spring_damper": "spring-dampers in a file are not supported yet",
+    "drake:ball_constraint": "ball constraints are not supported yet",
+    "drake:tendon_constraint": "tendon constraints are not supported yet",
+    "drake:deformable_properties": "deformable bodies are not supported",
+}
+REASONS = {
+    "gazebo": "settings of the Gazebo simulator",
+    "sensor": "sensors are not simulated",
+    "ros2_control": "settings of ros2_control",
+    "hardwareInterface": "settings of ros_control",
+    "safety_controller": "soft limits of a controller, not of the mechanism",
+    "calibration": "reference positions for calibration",
+    "texture": "textures are not drawn",
+    "contact": "contact settings of Bullet; contact is not computed yet",
+    "drake:proximity_properties": "contact properties; contact is not computed yet",
+    "drake:collision_filter_group": "collision filters; contact is not computed yet",
+    "drake:declare_convex": "convexity of a mesh; contact is not computed yet",
+}
+DEFAULT_REASON = "nothing that mbjax reads in a URDF"
+MAX_LINES_LISTED = 12
+
+
+def list_leftovers(robot: XmlElement, notes: LoadNotes) -> None:
+    """One report entry per kind of leftover, with count and lines; refuses physics we cannot do."""
+    found: dict[tuple[str, str], list[XmlElement]] = {}
+    _collect(robot, "robot", notes, found)
+    for (what, reason), elements in found.items():
+        count = len(elements)
+        lines = ", ".join(str(element.line) for element in elements[:MAX_LINES_LISTED])
+        more = ", …" if count > MAX_LINES_LISTED else ""
+        times = "once" if count == 1 else f"{count} times"
+        notes.add(
+            load_report.IGNORED,
+            what,
+            f"{reason}; found {times}, line{'' if count == 1 else 's'} {lines}{more}",
+            elements[0].place,
+        )
+
+
+def _collect(
+    element: XmlElement, kind: str, notes: LoadNotes, found: dict[tuple[str, str], list[XmlElement]]
+) -> None:
+    attributes, children = READ[kind]
+    for attribute in element.attributes:
+        if attribute not in attributes and not attribute.startswith(("xmlns", "xml:")):
+            found.setdefault((f"<{element.tag} {attribute}>", DEFAULT_REASON), []).append(element)
+    without_meaning = dict(ignored_parts(element)) if kind in ("joint", "drake:joint") else {}
+    for child in element.children:
+        if child in without_meaning:
+            found.setdefault((f"<{child.tag}>", without_meaning[child]), []).append(child)
+        elif child.tag in PHYSICS:
+            notes.unsupported(child, PHYSICS[child.tag])
+        elif child.tag not in children or child.tag == "hardwareInterface":
+            reason = REASONS.get(child.tag, f"in <{element.tag}>: {DEFAULT_REASON}")
+            found.setdefault((f"<{child.tag}>", reason), []).append(child)
+        else:
+            nested = f"{kind}/{child.tag}"
+            _collect(child, nested if nested in READ else child.tag, notes, found)

@@ -1,0 +1,220 @@
+"""Reads XML from a path or from text, safely: no DTD, no entities, nothing fetched, bounded in size."""
+
+import codecs
+import dataclasses
+import difflib
+import os
+import re
+from io import BytesIO
+from pathlib import Path
+from xml.sax import SAXParseException
+from xml.sax.xmlreader import InputSource
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.expatreader import DefusedExpatParser
+
+from mbjax.errors import ModelError, ParseError
+
+from .xml_tree import TreeBuilder, XmlElement
+
+TEXT_NAME = "<XML text>"
+MAX_BYTES = 64 * 1024 * 1024
+BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+TEXT_ENCODINGS = (
+    "utf-8",
+    "utf-16",
+    "utf-32",
+    "ascii",
+    "iso8859-",
+    "cp125",
+    "gb",
+    "shift_jis",
+    "euc_",
+    "big5",
+)
+COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+ENCODING_DECLARATION = re.compile(rb"^<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([^\"']{1,60})[\"']")
+
+
+@dataclasses.dataclass(frozen=True)
+class XmlDocument:
+    """The root element, the name to call the source by in messages, and the folder it lies in."""
+
+    root: XmlElement
+    file: str
+    folder: Path | None
+
+
+def read_xml(path_or_text: str | os.PathLike) -> XmlDocument:
+    """Text when, stripped, it starts with '<'; a path otherwise."""
+    if not isinstance(path_or_text, str | os.PathLike):
+        raise ModelError(
+            "expected the path of a robot file (str or Path) or its XML text (str), got "
+            f"{type(path_or_text).__name__}."
+        )
+    if isinstance(path_or_text, str) and path_or_text.lstrip("\ufeff \t\r\n").startswith("<"):
+        return XmlDocument(_parse(_text_bytes(path_or_text), TEXT_NAME), TEXT_NAME, None)
+    if isinstance(path_or_text, str) and not path_or_text.strip():
+        raise ParseError("the text is empty; give the path of a robot file or its XML text.")
+    path = Path(path_or_text).expanduser()
+    return XmlDocument(_parse(_file_bytes(path), str(path)), str(path), _absolute_folder(path))
+
+
+def _absolute_folder(path: Path) -> Path:
+    return Path(os.path.abspath(path)).parent
+
+
+def _text_bytes(text: str) -> bytes:
+    if len(text) > MAX_BYTES:
+        raise ParseError(
+            f"the text has {len(text)} characters; at most {MAX_BYTES} are read.", file=TEXT_NAME
+        )
+    try:
+        return text.lstrip("\ufeff").encode("utf-8")
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise ParseError(
+            f"character {text[error.start]!r} is half of a surrogate pair and cannot be written as UTF-8.",
+            file=TEXT_NAME,
+            line=line,
+        ) from None
+
+
+def _file_bytes(path: Path) -> bytes:
+    shown = str(path)
+    try:
+        if path.is_dir():
+            names = sorted(
+                child.name for child in path.iterdir() if child.suffix.lower() in (".urdf", ".xml")
+            )
+            inside = f" It holds {', '.join(names[:5])}." if names else " It holds no .urdf file."
+            raise ParseError(f"this is a directory; give the path of a robot file.{inside}", file=shown)
+        if not path.exists():
+            raise ParseError(f"there is no such file. {_near_files(path)}", file=shown)
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise ParseError(f"the file has {size} bytes; at most {MAX_BYTES} are read.", file=shown)
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ParseError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ParseError(f"the file cannot be read: {reason}.", file=shown[:200]) from None
+    if len(data) > MAX_BYTES:
+        raise ParseError(f"more than {MAX_BYTES} bytes; no robot file needs that.", file=shown)
+    return data
+
+
+def _near_files(path: Path) -> str:
+    hint = "(XML text must start with '<'.)"
+    folder = path.parent
+    if not folder.is_dir():
+        return f"The folder '{folder}' does not exist either. {hint}"
+    names = [child.name for child in folder.iterdir()]
+    close = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
+    if not close:
+        close = sorted(name for name in names if name.lower().endswith(".urdf"))[:3]
+    if not close:
+        return f"The folder '{folder}' holds no file of a similar name. {hint}"
+    return "Did you mean " + " or ".join(f"'{folder / name}'" for name in close) + f"? {hint}"
+
+
+def _parse(data: bytes, file: str) -> XmlElement:
+    text = _decoded(data, file)
+    stripped = text.lstrip("\ufeff \t\r\n")
+    lines_before = text.count("\n", 0, len(text) - len(stripped))
+    if not stripped:
+        raise ParseError("it is empty; expected a robot in XML (URDF).", file=file)
+    if not stripped.startswith("<"):
+        raise ParseError(
+            f"this is not XML: it starts with {stripped[:20]!r} instead of '<'. mbjax reads URDF.",
+            file=file,
+            line=lines_before + 1,
+        )
+    source = InputSource()
+    source.setByteStream(BytesIO(stripped.encode("utf-8")))
+    source.setEncoding("utf-8")
+    builder = TreeBuilder(file, lines_before)
+    parser = DefusedExpatParser(
+        bufsize=2 * MAX_BYTES, forbid_dtd=True, forbid_entities=True, forbid_external=True
+    )
+    parser.setContentHandler(builder)
+    try:
+        parser.parse(source)
+    except DefusedXmlException:
+        raise ParseError(
+            "the file declares a document type (<!DOCTYPE or <!ENTITY). Entities can read other files or "
+            "grow without bound, so mbjax refuses them. Remove the declaration.",
+            file=file,
+            line=builder.line,
+        ) from None
+    except SAXParseException as error:
+        raise _malformed(error, builder) from None
+    assert builder.root is not None
+    return builder.root
+
+
+def _decoded(data: bytes, file: str) -> str:
+    for magic, kind in COMPRESSED.items():
+        if data.startswith(magic):
+            raise ParseError(f"this is a {kind} archive, not XML; unpack it first.", file=file)
+    encoding = next((name for mark, name in BYTE_ORDER_MARKS if data.startswith(mark)), None)
+    if encoding is None and b"\0" in data[:4096]:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise ParseError(
+            "this is binary data (it has NUL bytes), not XML text. Give the URDF file, not a mesh or an "
+            "archive.",
+            file=file,
+            line=line,
+        )
+    if encoding is None:
+        declared = ENCODING_DECLARATION.match(data.lstrip())
+        encoding = "utf-8" if declared is None or file == TEXT_NAME else _known_encoding(declared, file)
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ParseError(
+            f"byte 0x{data[error.start]:02x} is not valid {encoding}. Save the file as UTF-8, or declare its "
+            'encoding in the first line, like <?xml version="1.0" encoding="iso-8859-1"?>.',
+            file=file,
+            line=line,
+        ) from None
+
+
+def _known_encoding(declared: re.Match, file: str) -> str:
+    name = declared.group(1).decode("ascii", "replace")
+    try:
+        canonical = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        canonical = ""
+    if not canonical.startswith(TEXT_ENCODINGS):
+        raise ParseError(
+            f"the declared encoding '{name}' is unknown. Save the file as UTF-8.", file=file, line=1
+        )
+    # Without a byte order mark the declaration itself was readable byte by byte.
+    return "utf-8" if canonical.startswith(("utf-16", "utf-32")) else canonical
+
+
+def _malformed(error: SAXParseException, builder: TreeBuilder) -> ParseError:
+    reason = error.getMessage()
+    line = builder.lines_before + (error.getLineNumber() or 1)
+    column = (error.getColumnNumber() or 0) + 1
+    still_open = ""
+    if builder.open_elements:
+        element = builder.open_elements[-1]
+        still_open = f" {element.label}, opened at line {element.line}, is not closed."
+    if reason in ("no element found", "unclosed token", "unclosed CDATA section"):
+        reason = f"{reason}: the XML ends too early; is the file truncated?"
+    return ParseError(
+        f"malformed XML at column {column}: {reason}.{still_open}".replace("?.", "?"),
+        file=builder.file,
+        line=line,
+    )

@@ -1,0 +1,136 @@
+"""Numbers and poses from attributes; errors name element, attribute, line, value and what was expected."""
+
+import math
+import re
+
+import numpy as np
+
+from mbjax.errors import ParseError
+from mbjax.spatial import RigidTransform
+
+from .xml_tree import XmlElement
+
+NUMBER = re.compile(
+    r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.IGNORECASE | re.ASCII
+)
+
+
+def required_text(element: XmlElement, attribute: str) -> str:
+    """The attribute, stripped; an error when it is missing or empty."""
+    value = element.attributes.get(attribute)
+    if value is None:
+        raise element.error(f"{element.label} has no attribute '{attribute}'; write {attribute}=\"…\".")
+    if not value.strip():
+        raise element.error(f"{element.label}: attribute '{attribute}' is empty; give it a value.")
+    return value.strip()
+
+
+def numbers(
+    element: XmlElement,
+    attribute: str,
+    count: int | tuple[int, ...],
+    default: object = None,
+    *,
+    allow_infinite: bool = False,
+) -> np.ndarray | None:
+    """`count` numbers (or one of several counts), separated by blanks; `default` without the attribute."""
+    text = element.attributes.get(attribute)
+    if text is None:
+        return default
+    counts = (count,) if isinstance(count, int) else count
+    words = text.split()
+    expected = " or ".join(str(c) for c in counts) + (" number" if counts == (1,) else " numbers")
+    if len(words) not in counts:
+        comma = " Separate them by blanks, not by commas." if "," in text else ""
+        raise _bad_value(element, attribute, text, f"{expected} expected, got {len(words)}.{comma}")
+    return np.array([_number(element, attribute, text, word, expected, allow_infinite) for word in words])
+
+
+def number(
+    element: XmlElement,
+    attribute: str,
+    default: float | None = None,
+    *,
+    lowest: float = -math.inf,
+    allow_infinite: bool = False,
+) -> float | None:
+    """One number, at least `lowest`; `default` without the attribute."""
+    values = numbers(element, attribute, 1, allow_infinite=allow_infinite)
+    if values is None:
+        return default
+    value = float(values[0])
+    if value < lowest:
+        raise _bad_value(element, attribute, element.attributes[attribute], f"at least {lowest:g} expected.")
+    return value
+
+
+def required_number(element: XmlElement, attribute: str, **options: object) -> float:
+    """One number that must be there."""
+    required_text(element, attribute)
+    return number(element, attribute, **options)  # type: ignore[arg-type, return-value]
+
+
+def origin_pose(parent: XmlElement) -> RigidTransform:
+    """The pose of the child <origin>; identity without one."""
+    origin = parent.only("origin")
+    return RigidTransform(np.eye(3), np.zeros(3)) if origin is None else pose(origin)
+
+
+def pose(element: XmlElement) -> RigidTransform:
+    """From attributes xyz, and rpy or quat_xyzw (URDF 1.2)."""
+    translation = numbers(element, "xyz", 3, np.zeros(3))
+    quaternion = numbers(element, "quat_xyzw", 4)
+    if quaternion is None:
+        return RigidTransform(rotation_from_rpy(numbers(element, "rpy", 3, np.zeros(3))), translation)
+    if "rpy" in element.attributes:
+        raise element.error(f"{element.label} has both 'rpy' and 'quat_xyzw'; keep one.")
+    if np.linalg.norm(quaternion) < 1e-8:
+        raise _bad_value(
+            element, "quat_xyzw", element.attributes["quat_xyzw"], "a quaternion other than zero expected."
+        )
+    return RigidTransform(rotation_from_quaternion(*(quaternion / np.linalg.norm(quaternion))), translation)
+
+
+def rotation_from_rpy(rpy: np.ndarray) -> np.ndarray:
+    """Rz(yaw) Ry(pitch) Rx(roll), in double precision whatever JAX's default is."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+def rotation_from_quaternion(x: float, y: float, z: float, w: float) -> np.ndarray:
+    """The matrix of a unit quaternion."""
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def shortened(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else f"{text[:length]}… ({len(text)} characters)"
+
+
+def _number(
+    element: XmlElement, attribute: str, text: str, word: str, expected: str, allow_infinite: bool
+) -> float:
+    if len(word) > 400 or not NUMBER.fullmatch(word):
+        hint = " This is a xacro expression: expand the file with xacro first." if "${" in text else ""
+        raise _bad_value(
+            element, attribute, text, f"'{shortened(word)}' is not a number; {expected} expected.{hint}"
+        )
+    value = float(word)
+    if math.isnan(value) or (math.isinf(value) and not allow_infinite):
+        raise _bad_value(element, attribute, text, f"{expected} expected, and finite.")
+    return value
+
+
+def _bad_value(element: XmlElement, attribute: str, text: str, expected: str) -> ParseError:
+    return element.error(f'{element.label}: {attribute}="{shortened(text)}": {expected}')

@@ -1,0 +1,64 @@
+"""3-D and 6-D algebra: rotations, poses, spatial vectors and inertias. Knows no bodies."""
+
+from .inertia_kernels import point_mass_unit_inertia as point_mass_unit_inertia
+from .inertia_kernels import re_express_rotational_inertia as re_express_rotational_inertia
+from .inertia_kernels import rotational_inertia_from_matrix as rotational_inertia_from_matrix
+from .inertia_kernels import rotational_inertia_matrix as rotational_inertia_matrix
+from .inertia_kernels import shift_unit_inertia as shift_unit_inertia
+from .inertia_kernels import spatial_inertia_matrix as spatial_inertia_matrix
+from .inertia_kernels import spatial_inertia_times_vector as spatial_inertia_times_vector
+from .quaternion import matrix_to_quaternion as matrix_to_quaternion
+from .quaternion import quaternion_conjugate as quaternion_conjugate
+from .quaternion import quaternion_exp as quaternion_exp
+from .quaternion import quaternion_log as quaternion_log
+from .quaternion import quaternion_multiply as quaternion_multiply
+from .quaternion import quaternion_rates_matrix as quaternion_rates_matrix
+from .quaternion import (
+    quaternion_rates_to_angular_velocity_matrix as quaternion_rates_to_angular_velocity_matrix,
+)
+from .quaternion import quaternion_rotate as quaternion_rotate
+from .quaternion import quaternion_to_matrix as quaternion_to_matrix
+from .rigid_transform import RigidTransform as RigidTransform
+from .rotation import angular_velocity_to_rpy_rates_matrix as angular_velocity_to_rpy_rates_matrix
+from .rotation import axis_angle_to_matrix as axis_angle_to_matrix
+from .rotation import matrix_to_rpy as matrix_to_rpy
+from .rotation import quaternion_to_rpy as quaternion_to_rpy
+from .rotation import rotation_exp as rotation_exp
+from .rotation import rotation_log as rotation_log
+from .rotation import rpy_rates_to_angular_velocity_matrix as rpy_rates_to_angular_velocity_matrix
+from .rotation import rpy_to_matrix as rpy_to_matrix
+from .rotation import rpy_to_quaternion as rpy_to_quaternion
+from .rotation import skew as skew
+from .rotation import vee as vee
+from .rotation import x_rotation as x_rotation
+from .rotation import y_rotation as y_rotation
+from .rotation import z_rotation as z_rotation
+from .rotational_inertia import RotationalInertia as RotationalInertia
+from .safe_math import angle_over_sine_of_square as angle_over_sine_of_square
+from .safe_math import cos_and_sinc_of_square as cos_and_sinc_of_square
+from .safe_math import normalize_quaternion as normalize_quaternion
+from .safe_math import one_minus_cos_over_x2 as one_minus_cos_over_x2
+from .safe_math import one_minus_cos_over_x2_of_square as one_minus_cos_over_x2_of_square
+from .safe_math import safe_arctan2 as safe_arctan2
+from .safe_math import safe_divide as safe_divide
+from .safe_math import safe_norm as safe_norm
+from .safe_math import safe_normalize as safe_normalize
+from .safe_math import safe_sqrt as safe_sqrt
+from .safe_math import sin_over_x as sin_over_x
+from .safe_math import sin_over_x_of_square as sin_over_x_of_square
+from .safe_math import x_minus_sin_over_x3 as x_minus_sin_over_x3
+from .safe_math import x_minus_sin_over_x3_of_square as x_minus_sin_over_x3_of_square
+from .small_matrices import cross3 as cross3
+from .small_matrices import small_matmul as small_matmul
+from .small_matrices import small_matvec as small_matvec
+from .spatial_inertia import SpatialInertia as SpatialInertia
+from .spatial_vectors import compose_spatial_acceleration as compose_spatial_acceleration
+from .spatial_vectors import compose_spatial_velocity as compose_spatial_velocity
+from .spatial_vectors import cross_force as cross_force
+from .spatial_vectors import cross_motion as cross_motion
+from .spatial_vectors import re_express as re_express
+from .spatial_vectors import shift_spatial_acceleration as shift_spatial_acceleration
+from .spatial_vectors import shift_spatial_force as shift_spatial_force
+from .spatial_vectors import shift_spatial_momentum as shift_spatial_momentum
+from .spatial_vectors import shift_spatial_velocity as shift_spatial_velocity
+from .unit_inertia import UnitInertia as UnitInertia

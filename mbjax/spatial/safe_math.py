@@ -1,0 +1,163 @@
+"""The only home of guarded square roots, norms, divisions and trigonometric ratios.
+
+Every guard is a double `where`: the argument is replaced before the singular operation and the
+result after it, so that forward and reverse derivatives are finite, row by row, in a batch that
+mixes singular and regular rows. NaN is never hidden: a NaN that goes in comes out. Functions keep
+the dtype of their array arguments and work on any leading shape.
+
+Even functions of an angle, such as sin(x)/x, are written as functions of s = x^2. Composed with
+a squared norm they are smooth at zero and no square root is differentiated there.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+# Below this square the power series is used. At x = 1 neither form cancels, so that second
+# derivatives keep full precision on both sides in float32 and float64 alike. x - sin(x) cancels
+# for longer.
+_SERIES_LIMIT = 1.0
+_CUBIC_SERIES_LIMIT = 4.0
+# atan(t)/t has a series of radius 1; t^2 = 1/16 keeps it short.
+_ARCTAN_SERIES_LIMIT = 0.0625
+
+
+def safe_sqrt(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Square root; 0 with zero derivative where `x <= 0` (rounding may push a square below 0)."""
+    is_singular = x <= 0.0
+    return jnp.where(is_singular, 0.0, jnp.sqrt(jnp.where(is_singular, 1.0, x)))
+
+
+def safe_norm(
+    x: Float[Array, "..."], axis: int = -1, keepdims: bool = False
+) -> Float[Array, "..."]:
+    """Euclidean norm along `axis`; its derivative at exactly zero is defined as zero."""
+    return safe_sqrt(jnp.sum(x * x, axis=axis, keepdims=keepdims))
+
+
+def safe_normalize(x: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
+    """x / |x| along `axis`; a zero vector gives a zero vector with zero derivative."""
+    squared = jnp.sum(x * x, axis=axis, keepdims=True)
+    is_zero = squared == 0.0
+    return jnp.where(is_zero, 0.0, x / jnp.sqrt(jnp.where(is_zero, 1.0, squared)))
+
+
+def safe_divide(
+    numerator: Float[Array, "..."], denominator: Float[Array, "..."], at_zero: float = 0.0
+) -> Float[Array, "..."]:
+    """Quotient; `at_zero` with zero derivative where the denominator is exactly zero."""
+    is_zero = denominator == 0.0
+    return jnp.where(is_zero, at_zero, numerator / jnp.where(is_zero, 1.0, denominator))
+
+
+def safe_arctan2(
+    y: Float[Array, "..."], x: Float[Array, "..."], radius: float = 0.0
+) -> Float[Array, "..."]:
+    """arctan2(y, x); 0 with zero derivative within `radius` of the origin, its singular point."""
+    is_singular = (jnp.abs(x) <= radius) & (jnp.abs(y) <= radius)
+    y_regular = jnp.where(is_singular, 0.0, y)
+    x_regular = jnp.where(is_singular, 1.0, x)
+    return jnp.arctan2(y_regular, x_regular)
+
+
+def normalize_quaternion(q: Float[Array, "*batch 4"]) -> Float[Array, "*batch 4"]:
+    """q / |q|. The zero quaternion gives the identity (1, 0, 0, 0) with zero derivative."""
+    squared = jnp.sum(q * q, axis=-1, keepdims=True)
+    is_zero = squared == 0.0
+    identity = jnp.zeros_like(q).at[..., 0].set(1.0)
+    return jnp.where(is_zero, identity, q / jnp.sqrt(jnp.where(is_zero, 1.0, squared)))
+
+
+def sin_over_x(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """sin(x) / x, smooth through 1 at x = 0."""
+    return sin_over_x_of_square(x * x)
+
+
+def one_minus_cos_over_x2(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """(1 - cos x) / x^2, smooth through 1/2 at x = 0."""
+    return one_minus_cos_over_x2_of_square(x * x)
+
+
+def x_minus_sin_over_x3(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """(x - sin x) / x^3, smooth through 1/6 at x = 0."""
+    return x_minus_sin_over_x3_of_square(x * x)
+
+
+def cos_and_sinc_of_square(
+    s: Float[Array, "..."],
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """cos(x) and sin(x)/x with x = sqrt(s), both analytic in s at s = 0."""
+    is_small, s_series, x = _split_square(s)
+    cosine = jnp.where(is_small, _alternating_series(s_series, offset=0), jnp.cos(x))
+    sinc = jnp.where(is_small, _alternating_series(s_series, offset=1), jnp.sin(x) / x)
+    return cosine, sinc
+
+
+def sin_over_x_of_square(s: Float[Array, "..."]) -> Float[Array, "..."]:
+    """sin(x)/x with x = sqrt(s), analytic in s at s = 0."""
+    is_small, s_series, x = _split_square(s)
+    return jnp.where(is_small, _alternating_series(s_series, offset=1), jnp.sin(x) / x)
+
+
+def one_minus_cos_over_x2_of_square(s: Float[Array, "..."]) -> Float[Array, "..."]:
+    """(1 - cos x)/x^2 with x = sqrt(s), by the half angle, which does not cancel."""
+    half_angle_sinc = sin_over_x_of_square(0.25 * s)
+    return 0.5 * half_angle_sinc * half_angle_sinc
+
+
+def x_minus_sin_over_x3_of_square(s: Float[Array, "..."]) -> Float[Array, "..."]:
+    """(x - sin x)/x^3 with x = sqrt(s), analytic in s at s = 0."""
+    is_small, s_series, x = _split_square(s, _CUBIC_SERIES_LIMIT)
+    direct = (x - jnp.sin(x)) / (x * x * x)
+    return jnp.where(is_small, _alternating_series(s_series, offset=3, extra_terms=2), direct)
+
+
+def angle_over_sine_of_square(
+    sine_squared: Float[Array, "..."], cosine: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """a / (r sin a), where `sine_squared` = (r sin a)^2, `cosine` = r cos a >= 0, for any r > 0.
+
+    The inverse companion of `sin_over_x_of_square`: analytic at a = 0, and finite up to
+    a = pi/2 where `cosine` is 0. Where both arguments are 0 it returns 0 with zero derivative.
+    """
+    is_small = sine_squared < _ARCTAN_SERIES_LIMIT * cosine * cosine
+    c = jnp.where(is_small, cosine, 1.0)
+    tangent_squared = jnp.where(is_small, sine_squared, 0.0) / (c * c)
+    series = _arctan_series(tangent_squared) / c
+
+    is_zero = sine_squared == 0.0
+    use_direct = ~(is_small | is_zero)
+    sine = jnp.sqrt(jnp.where(use_direct, sine_squared, 1.0))
+    direct = jnp.where(is_zero, 0.0, jnp.arctan2(sine, jnp.where(use_direct, cosine, 1.0)) / sine)
+    return jnp.where(is_small, series, direct)
+
+
+def _split_square(
+    s: Float[Array, "..."], limit: float = _SERIES_LIMIT
+) -> tuple[Array, Float[Array, "..."], Float[Array, "..."]]:
+    """Mask of the series branch, the argument for it, and x = sqrt(s) for the other branch."""
+    is_small = s < limit
+    return is_small, jnp.where(is_small, s, 0.0), jnp.sqrt(jnp.where(is_small, 1.0, s))
+
+
+def _alternating_series(
+    s: Float[Array, "..."], offset: int, extra_terms: int = 0
+) -> Float[Array, "..."]:
+    """sum_k (-s)^k / (2k + offset)!, to rounding up to second derivatives for 0 <= s <= 1."""
+    num_terms = extra_terms + (10 if jnp.finfo(s.dtype).bits > 32 else 6)
+    return _horner(s, [(-1) ** k / math.factorial(2 * k + offset) for k in range(num_terms)])
+
+
+def _arctan_series(t_squared: Float[Array, "..."]) -> Float[Array, "..."]:
+    """atan(t)/t = sum_k (-t^2)^k / (2k + 1)  for t^2 <= 1/16."""
+    num_terms = 17 if jnp.finfo(t_squared.dtype).bits > 32 else 9
+    return _horner(t_squared, [(-1) ** k / (2 * k + 1) for k in range(num_terms)])
+
+
+def _horner(x: Float[Array, "..."], coefficients: list[float]) -> Float[Array, "..."]:
+    """sum_k coefficients[k] x^k."""
+    total = jnp.full_like(x, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + coefficient
+    return total

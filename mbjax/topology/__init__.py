@@ -1,0 +1,16 @@
+"""Integers and names: the tree, how it is found, and the one place that walks it."""
+
+from .spanning_tree import JointEdge as JointEdge
+from .spanning_tree import TreeNode as TreeNode
+from .spanning_tree import build_spanning_tree as build_spanning_tree
+from .tree_topology import TreeTopology as TreeTopology
+from .tree_traversal import compose_outward as compose_outward
+from .tree_traversal import dot_with_mask as dot_with_mask
+from .tree_traversal import scan_inward as scan_inward
+from .tree_traversal import scan_outward as scan_outward
+from .tree_traversal import sum_moved_mobods as sum_moved_mobods
+from .tree_traversal import sum_over_path as sum_over_path
+from .tree_traversal import sum_over_subtree as sum_over_subtree
+from .tree_traversal import sum_velocities_over_path as sum_velocities_over_path
+from .tree_traversal import take as take
+from .tree_traversal import velocity_chain as velocity_chain

@@ -1,0 +1,254 @@
+"""The page is self-contained, small, holds its frames, and plays in a headless browser."""
+
+import base64
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mbjax.geometry.shapes import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    Geometry,
+    HalfSpace,
+    Mesh,
+    Sphere,
+)
+from mbjax.visualization.animation import write_animation
+
+NUM_FRAMES = 500
+NUM_BODIES = 11
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+HEADLESS = (
+    "--headless",
+    "--no-sandbox",
+    "--no-first-run",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--enable-logging=stderr",
+    "--window-size=480,320",
+)
+# Written into the page by the test: reports what the hooks say, after two seconds of animation.
+REPORTER = """<script>setTimeout(() => {
+  const report = { ...window.mbjax, title: document.title };
+  document.body.dataset.report = JSON.stringify(report);
+}, 2000);</script></body>"""
+
+
+def swinging_chain(num_worlds=None):
+    """Poses of a chain of ten bodies that turn about y: (T, nb, 3, 3), (T, nb, 3), times in s."""
+    times = 0.01 * np.arange(NUM_FRAMES)
+    rotation = np.tile(np.eye(3), (NUM_FRAMES, NUM_BODIES, 1, 1))
+    translation = np.zeros((NUM_FRAMES, NUM_BODIES, 3))
+    for body in range(1, NUM_BODIES):
+        angle = 0.1 * body * np.sin(2.0 * times)
+        rotation[:, body, 0, 0] = rotation[:, body, 2, 2] = np.cos(angle)
+        rotation[:, body, 0, 2] = np.sin(angle)
+        rotation[:, body, 2, 0] = -np.sin(angle)
+        translation[:, body] = translation[:, body - 1] + 0.2 * rotation[:, body - 1, :, 2]
+    if num_worlds is not None:
+        rotation = np.tile(rotation, (num_worlds, 1, 1, 1, 1))
+        translation = np.tile(translation, (num_worlds, 1, 1, 1))
+    return {
+        "X_WB_rotation": rotation,
+        "X_WB_translation": translation,
+        "times": times,
+        "body_names": ["world", *(f"link_{body}" for body in range(1, NUM_BODIES))],
+        "parents": list(range(-1, NUM_BODIES - 1)),
+    }
+
+
+def link_geometries():
+    shapes = [
+        Capsule(0.04, 0.2),
+        Box((0.1, 0.1, 0.2)),
+        Cylinder(0.05, 0.2),
+        Sphere(0.08),
+        Ellipsoid(0.05, 0.06, 0.1),
+    ]
+    ground = [Geometry("floor", HalfSpace())]
+    links = [
+        [Geometry(f"link {body}", shapes[body % 5], translation=(0.0, 0.0, 0.1))]
+        for body in range(8)
+    ]
+    return [ground, *links, [], []]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    return write_animation(
+        tmp_path_factory.mktemp("animation") / "arm.html",
+        geometries=link_geometries(),
+        title="Arm </script><b>{{data}}",
+        **swinging_chain(),
+    )
+
+
+def read_record(path):
+    text = path.read_text(encoding="utf-8")
+    return json.loads(
+        re.search(r'<script type="application/json" id="mbjax-data">(.*?)</script>', text, re.S)[1]
+    )
+
+
+def decode(text, dtype):
+    return np.frombuffer(base64.b64decode(text), dtype=dtype)
+
+
+def test_page_asks_for_nothing_from_outside(page):
+    text = page.read_text(encoding="utf-8")
+    assert "default-src 'none'" in text
+    markup = re.sub(r"<script>.*?</script>", "", text, flags=re.S)
+    assert not re.search(r"""(src|href|action)\s*=\s*["']?(https?:|//|file:)""", markup)
+    assert not re.search(r"@import|url\(\s*[\"']?(https?:|//)", markup)
+    addresses = set(re.findall(r"https?://[^\s\"'`)<]+", text))
+    assert addresses <= {"http://www.w3.org/1999/xhtml"}, (
+        "only an XML namespace may look like an address"
+    )
+
+
+def test_page_is_small_and_carries_its_licence(page):
+    assert page.stat().st_size < 1_000_000
+    assert "Permission is hereby granted" in page.read_text(encoding="utf-8")
+
+
+def test_record_holds_every_frame(page):
+    record = read_record(page)
+    expected = swinging_chain()
+    assert record["num_frames"] == NUM_FRAMES
+    assert [body["name"] for body in record["bodies"]] == expected["body_names"]
+    np.testing.assert_array_equal(decode(record["times"], "<f8"), expected["times"])
+    translation = decode(record["translations"], "<f4").reshape(1, NUM_FRAMES, NUM_BODIES, 3)
+    np.testing.assert_allclose(translation[0], expected["X_WB_translation"], atol=1e-6)
+    quaternion = (
+        decode(record["quaternions_xyzw"], "<i2").reshape(1, NUM_FRAMES, NUM_BODIES, 4) / 32767.0
+    )
+    half_angle = 0.05 * 10 * np.sin(2.0 * expected["times"])
+    np.testing.assert_allclose(
+        np.abs(quaternion[0, :, 10, 1]), np.abs(np.sin(half_angle)), atol=1e-4
+    )
+
+
+def test_title_cannot_change_the_page(page):
+    text = page.read_text(encoding="utf-8")
+    title = "Arm </script><b>{{data}}"
+    assert read_record(page)["title"] == title
+    assert title not in text
+    assert html.escape(title) in text
+
+
+def test_many_worlds_stay_under_five_megabytes(tmp_path):
+    path = write_animation(
+        tmp_path / "worlds.html",
+        geometries=link_geometries(),
+        title="Worlds",
+        **swinging_chain(num_worlds=40),
+    )
+    record = read_record(path)
+    assert path.stat().st_size < 5_000_000
+    assert record["num_worlds"] == 40
+    assert record["num_frames"] < record["num_frames_given"] == NUM_FRAMES
+    assert decode(record["times"], "<f8")[-1] == swinging_chain()["times"][-1]
+
+
+def test_meshes_are_embedded_within_the_budget_and_missing_ones_are_named(tmp_path):
+    trimesh = pytest.importorskip("trimesh", reason="reading meshes needs trimesh")
+    file = tmp_path / "ball.stl"
+    trimesh.creation.icosphere(subdivisions=6, radius=0.1).export(file)
+    geometries = [[] for _ in range(NUM_BODIES)]
+    geometries[1] = [Geometry("ball", Mesh("ball.stl", str(file), (1.0, 1.0, -1.0)))]
+    geometries[2] = [Geometry("lost", Mesh("package://robot/lost.stl"))]
+    with pytest.warns(UserWarning, match=r"lost\.stl' \(file not found\)"):
+        path = write_animation(
+            tmp_path / "mesh.html", geometries=geometries, title="Mesh", **swinging_chain()
+        )
+    record = read_record(path)
+    (mesh,) = record["meshes"]
+    faces = decode(mesh["faces"], "<u2" if mesh["face_bits"] == 16 else "<u4")
+    vertices = mesh["lower"] + mesh["step"] * decode(mesh["vertices"], "<u2").reshape(-1, 3)
+    assert 10_000 < len(faces) // 3 <= 60_000
+    assert faces.max() < len(vertices)
+    np.testing.assert_allclose(np.linalg.norm(vertices, axis=1), 0.1, atol=3e-3)
+    assert record["bodies"][2]["geometries"] == []
+    assert path.stat().st_size < 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"times": np.zeros(NUM_FRAMES)}, "increasing seconds"),
+        ({"body_names": ["world"]}, "one entry a body"),
+        ({"X_WB_translation": np.zeros((3, NUM_BODIES, 3))}, r"shape \(1, 3, 11, 3\)"),
+        (
+            {"X_WB_translation": np.full((NUM_FRAMES, NUM_BODIES, 3), np.nan)},
+            "'world' is not finite at t = 0 s",
+        ),
+    ],
+)
+def test_bad_input_is_named(tmp_path, change, message):
+    arguments = swinging_chain() | change
+    with pytest.raises(ValueError, match=message):
+        write_animation(tmp_path / "bad.html", geometries=link_geometries(), title="", **arguments)
+
+
+def find_browser():
+    named = os.environ.get("MBJAX_CHROMIUM")
+    found = [named] if named else [shutil.which(name) for name in BROWSERS]
+    return next((path for path in found if path), None)
+
+
+def dump_page(browser, page, profile):
+    """The page's document after three virtual seconds, and what the browser logged."""
+    command = [
+        browser,
+        *HEADLESS,
+        f"--user-data-dir={profile}",
+        "--virtual-time-budget=3000",
+        "--dump-dom",
+        page.as_uri(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("num_worlds", [None, 3])
+def test_page_plays_in_a_browser(tmp_path, num_worlds):
+    browser = find_browser()
+    if browser is None:
+        pytest.skip("no Chromium found: install one or set MBJAX_CHROMIUM to its path")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        page = write_animation(
+            tmp_path / "arm.html",
+            geometries=link_geometries(),
+            title="Arm",
+            **swinging_chain(num_worlds),
+        )
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text.replace("</body>", REPORTER), encoding="utf-8")
+    document, log = dump_page(browser, Path(page), tmp_path / "profile")
+    console = [line for line in log.splitlines() if ":CONSOLE" in line and "GPU stall" not in line]
+    assert console == []
+    found = re.search(r'data-report="([^"]*)"', document)
+    assert found, f"the page did not report:\n{log[-3000:]}"
+    report = json.loads(html.unescape(found[1]))
+    assert report["ready"]
+    assert report["playing"]
+    assert report["error"] is None
+    assert report["frames"] == NUM_FRAMES
+    assert 0.0 < report["time"] <= 4.99
+    assert 0 < report["frame"] < NUM_FRAMES
+    assert abs(report["frame"] * 0.01 - report["time"]) < 0.011
+    assert len(re.findall(r"<li[ >]", document)) == NUM_BODIES
