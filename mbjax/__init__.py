@@ -86,3 +86,37 @@ from .spatial import RigidTransform as RigidTransform
 from .spatial import RotationalInertia as RotationalInertia
 from .spatial import SpatialInertia as SpatialInertia
 from .spatial import UnitInertia as UnitInertia
+from .model import mass as mass
+from .model import set_mass as set_mass
+from .model import center_of_mass_in_body_frame as center_of_mass_in_body_frame
+from .model import set_center_of_mass_in_body_frame as set_center_of_mass_in_body_frame
+from .model import (
+    set_center_of_mass_in_body_frame_and_preserve_central_inertia as set_center_of_mass_in_body_frame_and_preserve_central_inertia,
+)
+from .model import spatial_inertia_in_body_frame as spatial_inertia_in_body_frame
+from .model import set_spatial_inertia_in_body_frame as set_spatial_inertia_in_body_frame
+from .model import frame_pose as frame_pose
+from .model import set_frame_pose as set_frame_pose
+from .model import set_joint_axis as set_joint_axis
+from .model import set_joint_damping as set_joint_damping
+from .model import set_joint_friction as set_joint_friction
+from .model import set_default_positions as set_default_positions
+from .model import set_controller_gains as set_controller_gains
+from .model import set_effort_limit as set_effort_limit
+from .model import set_rotor_inertia as set_rotor_inertia
+from .model import set_gear_ratio as set_gear_ratio
+from .model import set_gravity as set_gravity
+from .model import set_time_step as set_time_step
+from .simulation import AppliedSpatialForces as AppliedSpatialForces
+from .simulation import Inputs as Inputs
+from .simulation import Outputs as Outputs
+from .simulation import State as State
+from .simulation import Trajectory as Trajectory
+from .simulation import actuation_matrix as actuation_matrix
+from .simulation import default_state as default_state
+from .simulation import outputs as outputs
+from .simulation import random_state as random_state
+from .simulation import rollout as rollout
+from .simulation import simulate as simulate
+from .simulation import step as step
+from .simulation import time_derivatives as time_derivatives

@@ -120,7 +120,12 @@ def columns(A: list) -> list[list]:
 def multiply(I_A: list, h: list) -> list:
     """I_A h: [J a + H b, Hᵀ a + M b]."""
     a, b = h[:3], h[3:]
-    J_rows, H_rows, H_columns, M_rows = symmetric_rows(I_A[J]), rows(I_A[H]), columns(I_A[H]), symmetric_rows(I_A[M])
+    J_rows, H_rows, H_columns, M_rows = (
+        symmetric_rows(I_A[J]),
+        rows(I_A[H]),
+        columns(I_A[H]),
+        symmetric_rows(I_A[M]),
+    )
     moment = [sum_products(J_rows[i], a) + sum_products(H_rows[i], b) for i in range(3)]
     force = [sum_products(H_columns[i], a) + sum_products(M_rows[i], b) for i in range(3)]
     return moment + force

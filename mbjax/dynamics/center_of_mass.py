@@ -81,7 +81,9 @@ def bias_center_of_mass_translational_acceleration(
 def selected_bodies(model: MultibodyModel, model_instances: Instances) -> np.ndarray:
     """(nb,) which bodies belong to the instances; all but the world when None."""
     if isinstance(model_instances, str | int):
-        raise ModelError(f"model_instances must be a list, got {model_instances!r}; write [{model_instances!r}].")
+        raise ModelError(
+            f"model_instances must be a list, got {model_instances!r}; write [{model_instances!r}]."
+        )
     owners = np.array(model.layout.body_instances)
     selected = np.ones(len(owners), bool)
     if model_instances is not None:

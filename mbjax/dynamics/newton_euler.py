@@ -28,9 +28,7 @@ class TreeMotion(eqx.Module):
     v: Float[Array, " nv"] | None
 
 
-def calc_inertia_in_world(
-    model: MultibodyModel, position: PositionKinematics
-) -> MobodInertia:
+def calc_inertia_in_world(model: MultibodyModel, position: PositionKinematics) -> MobodInertia:
     """Inertia of each mobod about Mo, expressed in W."""
     inertia = calc_inertia_in_mobod(model, position.placement)
     R = position.R_WM

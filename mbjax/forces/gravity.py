@@ -51,5 +51,3 @@ def calc_masses_and_centers(
     R_WB, p_WB = calc_body_poses(model, position)
     p_BoBcm_W = ca.matvec(R_WB, com)
     return mass, p_BoBcm_W, p_WB + p_BoBcm_W
-
-

@@ -73,7 +73,9 @@ def resolved(spring: Any, plant: Any, kind: str) -> Any:
     return eqx.tree_at(lambda s: s.joint, spring, joint.index)
 
 
-def spring_forces(model: Any, joint: int, nominal: Array, stiffness: Array, q: Array, v: Array) -> MultibodyForces:
+def spring_forces(
+    model: Any, joint: int, nominal: Array, stiffness: Array, q: Array, v: Array
+) -> MultibodyForces:
     """The generalized force in its place, and none on the bodies."""
     where = model.joint(joint)
     tau = stiffness * (nominal - q[where.q_start])

@@ -45,7 +45,10 @@ class LinearSpringDamper(AbstractForceElement):
 
     def forces(self, model, position, velocity, q, v):
         del q
-        P, Q = attach(model, position, self.body_A, self.p_AP), attach(model, position, self.body_B, self.p_BQ)
+        P, Q = (
+            attach(model, position, self.body_A, self.p_AP),
+            attach(model, position, self.body_B, self.p_BQ),
+        )
         v_WP, v_WQ = (calc_point_velocity(velocity, X.mobod, X.p_MP_W)[3:] for X in (P, Q))
         line = Q.p_WP - P.p_WP
         direction = safe_normalize(line)
@@ -58,7 +61,10 @@ class LinearSpringDamper(AbstractForceElement):
 
     def potential_energy(self, model, position, q):
         del q
-        P, Q = attach(model, position, self.body_A, self.p_AP), attach(model, position, self.body_B, self.p_BQ)
+        P, Q = (
+            attach(model, position, self.body_A, self.p_AP),
+            attach(model, position, self.body_B, self.p_BQ),
+        )
         return 0.5 * self.stiffness * (safe_norm(Q.p_WP - P.p_WP) - self.free_length) ** 2
 
 

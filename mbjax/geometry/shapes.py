@@ -140,15 +140,11 @@ def _label(instance: object) -> str:
 def _positive(instance: object, name: str, value: float) -> float:
     number = float(value)
     if not (math.isfinite(number) and number > 0.0):
-        raise ValueError(
-            f"{_label(instance)}: {name} is {value}; give a positive, finite length in metres."
-        )
+        raise ValueError(f"{_label(instance)}: {name} is {value}; give a positive, finite length in metres.")
     return number
 
 
-def _finite_tuple(
-    instance: object, name: str, values: Iterable[float], count: int
-) -> tuple[float, ...]:
+def _finite_tuple(instance: object, name: str, values: Iterable[float], count: int) -> tuple[float, ...]:
     numbers = tuple(float(value) for value in values)
     if len(numbers) != count or not all(math.isfinite(number) for number in numbers):
         raise ValueError(f"{_label(instance)}: {name} is {numbers}; give {count} finite numbers.")
@@ -164,8 +160,7 @@ def _color(instance: object, values: Iterable[float]) -> tuple[float, float, flo
     red, green, blue, alpha = _finite_tuple(instance, "rgba", values, 4)
     if not all(0.0 <= channel <= 1.0 for channel in (red, green, blue, alpha)):
         raise ValueError(
-            f"{_label(instance)}: rgba is {(red, green, blue, alpha)}; "
-            "give four values from 0 to 1."
+            f"{_label(instance)}: rgba is {(red, green, blue, alpha)}; give four values from 0 to 1."
         )
     return (red, green, blue, alpha)
 

@@ -134,9 +134,7 @@ class AbstractJoint(abc.ABC):
     ) -> Float[Array, "6 nv k"]: ...
 
     @staticmethod
-    def hinge_map_rate(
-        q: Float[Array, "nq k"], v: Float[Array, "nv k"]
-    ) -> Float[Array, "6 nv k"] | None:
+    def hinge_map_rate(q: Float[Array, "nq k"], v: Float[Array, "nv k"]) -> Float[Array, "6 nv k"] | None:
         """Constant hinge map, unless a kind says otherwise."""
         del q, v
         return None

@@ -31,9 +31,5 @@ def calc_acceleration_kinematics(
     if vdot is not None:
         driven = driven + position.S_T * as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
     A_WM_T = sum_velocities_over_path(model.topology, driven)
-    a_WMo = (
-        A_WM_T[3:]
-        + ca.cross(A_WM_T[:3], position.p_TM_W)
-        + ca.cross(velocity.V_WM_T[:3], velocity.v_WMo)
-    )
+    a_WMo = A_WM_T[3:] + ca.cross(A_WM_T[:3], position.p_TM_W) + ca.cross(velocity.V_WM_T[:3], velocity.v_WMo)
     return AccelerationKinematics(A_WM_T, a_WMo)

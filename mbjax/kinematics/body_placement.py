@@ -44,7 +44,10 @@ def calc_body_placement(model: MultibodyModel) -> BodyPlacement:
     frame_bodies = np.array(topology.frame_bodies)
     inboard = np.maximum(np.array(topology.mobod_inboard_frames), 0)
     R_MF, p_MF = compose(
-        take(R_MB, frame_bodies[inboard]), take(p_MB, frame_bodies[inboard]), take(R_BF, inboard), take(p_BF, inboard)
+        take(R_MB, frame_bodies[inboard]),
+        take(p_MB, frame_bodies[inboard]),
+        take(R_BF, inboard),
+        take(p_BF, inboard),
     )
     axis, pitch = spread_axes(model)
     return BodyPlacement(R_BF, p_BF, R_MB, p_MB, R_MF, p_MF, axis, pitch)
@@ -99,7 +102,9 @@ def place_bodies(model: MultibodyModel, R_BF: Array, p_BF: Array) -> tuple[Array
     """X_MB of every body: X_BM inverted for the mobod's inboard body, then weld by weld outward."""
     topology = model.topology
     levels = by_level(topology.body_weld_levels)
-    outboard = np.maximum(np.array(topology.body_outboard_frames), 0)  # the world's own frame stands in for it
+    outboard = np.maximum(
+        np.array(topology.body_outboard_frames), 0
+    )  # the world's own frame stands in for it
     inboard = np.array(topology.body_inboard_frames)
     R, p = invert(take(R_BF, outboard[levels[0]]), take(p_BF, outboard[levels[0]]))
     R_parts, p_parts = [R], [p]
@@ -122,7 +127,9 @@ def spread_axes(model: MultibodyModel) -> tuple[Array, Array]:
         axis_mask[row, layout.joints[joint].mobod] = 1.0
     for row, joint in enumerate(layout.screw_joints):
         pitch_mask[row, layout.joints[joint].mobod] = 1.0
-    return dot_with_mask(parameters.joint_axis.T, axis_mask), dot_with_mask(parameters.screw_pitch, pitch_mask)
+    return dot_with_mask(parameters.joint_axis.T, axis_mask), dot_with_mask(
+        parameters.screw_pitch, pitch_mask
+    )
 
 
 def calc_inertia_in_mobod(

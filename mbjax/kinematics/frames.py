@@ -124,9 +124,9 @@ def calc_relative_motion(
     V_WBp = calc_point_velocity(velocity, B.mobod, p_MBp_W)
     V_WAp = calc_point_velocity(velocity, A.mobod, p_MAp_W)
     V_AB = V_WBp - V_WAp
-    A_difference = calc_point_acceleration(velocity, acceleration, B.mobod, p_MBp_W) - calc_point_acceleration(
-        velocity, acceleration, A.mobod, p_MAp_W
-    )
+    A_difference = calc_point_acceleration(
+        velocity, acceleration, B.mobod, p_MBp_W
+    ) - calc_point_acceleration(velocity, acceleration, A.mobod, p_MAp_W)
     w_WA = V_WAp[:3]
     A_AB = A_difference - jnp.concatenate([ca.cross(w_WA, V_AB[:3]), 2.0 * ca.cross(w_WA, V_AB[3:])])
     R_WE = calc_frame_pose(model, position, frame_E).R_WF

@@ -137,5 +137,3 @@ def convert_columns(
     if wrt == "qdot":
         return J @ qdot_to_velocity_matrix(model, q)
     raise ModelError(f"wrt must be 'v' or 'qdot', got {wrt!r}.")
-
-

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -32,7 +33,10 @@ def finalize(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
     reject_massless_tips(plant, topology)
     layout = build_layout(plant, topology)
     parameters = gather_parameters(plant, topology, dtype)
-    elements = tuple(element.resolve(plant) for element in plant.force_elements)
+    elements = tuple(
+        jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=dtype), element.resolve(plant))
+        for element in plant.force_elements
+    )
     return MultibodyModel(
         topology=topology,
         layout=layout,
@@ -53,7 +57,7 @@ def add_floating_joints(plant: "MultibodyPlant", nodes: list[TreeNode]) -> list[
         name = body.name
         while name in taken:
             name = f"_{name}"
-        joint = QuaternionFloatingJoint(name, plant.world_frame, plant._body_frame[body.index])
+        joint = QuaternionFloatingJoint(name, plant.world_frame, plant.frame(body))
         pose = plant.default_free_poses.get(body.index)
         if pose is not None:
             quaternion = rotation_quaternion(np.asarray(pose.rotation, dtype=float))
@@ -118,7 +122,10 @@ def reject_massless_tips(plant: "MultibodyPlant", topology: TreeTopology) -> Non
             continue
         members = [plant.bodies[b] for b, m in enumerate(topology.body_mobods) if m == mobod]
         masses = [0.0 if b.inertia is None else float(b.inertia.mass) for b in members]
-        moments = [0.0 if b.inertia is None else float(np.abs(unit_inertia_numbers(b.inertia)).max()) for b in members]
+        moments = [
+            0.0 if b.inertia is None else float(np.abs(unit_inertia_numbers(b.inertia)).max())
+            for b in members
+        ]
         translates = not all(joint.angular_velocities)
         rotates = any(joint.angular_velocities)
         massless = sum(masses) == 0.0 and translates
@@ -164,6 +171,7 @@ def build_layout(plant: "MultibodyPlant", topology: TreeTopology) -> ModelLayout
         body_names=tuple(b.name for b in plant.bodies),
         body_instances=tuple(b.model_instance for b in plant.bodies),
         body_sources=tuple(b.source for b in plant.bodies),
+        body_frames=tuple(plant.frame(b).index for b in plant.bodies),
         frame_names=tuple(f.name for f in plant.frames),
         frame_instances=tuple(f.model_instance for f in plant.frames),
         joints=tuple(joints),
@@ -256,5 +264,3 @@ def rotation_quaternion(R: np.ndarray) -> np.ndarray:
     quaternion = K[np.argmax(np.diag(K))]
     quaternion = quaternion / np.linalg.norm(quaternion)
     return quaternion if quaternion[0] >= 0.0 else -quaternion
-
-

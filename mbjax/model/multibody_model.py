@@ -65,6 +65,7 @@ class ModelLayout:
     body_names: tuple[str, ...]
     body_instances: tuple[int, ...]
     body_sources: tuple[str | None, ...]
+    body_frames: tuple[int, ...]
     frame_names: tuple[str, ...]
     frame_instances: tuple[int, ...]
     joints: tuple[JointInfo, ...]
@@ -190,6 +191,10 @@ class MultibodyModel(eqx.Module):
     def frame_index(self, frame: str | int) -> int:
         """Index of a frame by name; every body's own frame has the body's name."""
         return self._index("frame", frame, (self.layout.frame_names, self.layout.frame_instances))
+
+    def body_frame_index(self, body: str | int) -> int:
+        """Index of a body's own frame."""
+        return self.layout.body_frames[self.body_index(body)]
 
     def model_instance_index(self, instance: str | int) -> int:
         """Index of a model instance by name; an index is checked and returned."""

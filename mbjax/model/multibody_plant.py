@@ -261,7 +261,9 @@ class MultibodyPlant:
             if not 0 <= key < len(elements):
                 raise ModelError(f"{call}: there is no {what} {key}; indices run to {len(elements) - 1}.")
             return elements[key]
-        scoped = [e for e in elements if key in (e.name, f"{self.instance_names[e.model_instance]}::{e.name}")]
+        scoped = [
+            e for e in elements if key in (e.name, f"{self.instance_names[e.model_instance]}::{e.name}")
+        ]
         if not scoped:
             hint = near_matches(str(key), [e.name for e in elements])
             raise ModelError(f"{call}: there is no {what} named '{key}'. {hint}")
@@ -280,9 +282,7 @@ class MultibodyPlant:
             raise ModelError(f"{call}: there is no model instance {key}; call add_model_instance first.")
         return int(key)
 
-    def _add_body(
-        self, name: str, inertia: SpatialInertia | None, instance: int, source: str | None
-    ) -> Body:
+    def _add_body(self, name: str, inertia: SpatialInertia | None, instance: int, source: str | None) -> Body:
         if not isinstance(name, str) or not name:
             raise ModelError(f"add_rigid_body: the name must be a non-empty string, got {name!r}.")
         self._require_free_name("body", name, instance, self.bodies)

@@ -33,8 +33,8 @@ def add_robot(plant: MultibodyPlant, robot: RobotRecord, notes: LoadNotes, base:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
         instance = _add_elements(plant, robot, name, base)
-    for entry in notes.entries:
-        plant.report.add(entry.status, entry.element, entry.message, entry.place)
+    known = set(plant.report.entries)
+    plant.report.entries.extend(entry for entry in dict.fromkeys(notes.entries) if entry not in known)
     return instance
 
 

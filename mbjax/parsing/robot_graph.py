@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from mbjax.errors import ParseError
-from mbjax.model import elements
 
 from .robot_records import WORLD, FrameRecord, JointRecord, LinkRecord, RobotRecord
+from .xml_values import did_you_mean
 
 
 def check_graph(robot: RobotRecord) -> None:
@@ -79,7 +79,7 @@ def _check_unique(
 
 
 def _no_link(robot: RobotRecord, line: int, who: str, role: str, name: str) -> ParseError:
-    hint = elements.near_matches(name, [link.name for link in robot.links])
+    hint = did_you_mean(name, [link.name for link in robot.links])
     return _error(robot, line, f"{who} {role} link '{name}', which does not exist. {hint}")
 
 

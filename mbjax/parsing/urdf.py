@@ -19,6 +19,7 @@ from .xml_source import XmlDocument
 from .xml_tree import XmlElement
 from .xml_values import pose, required_text
 
+MAX_LINKS = 5000
 OTHER_FORMATS = {
     "sdf": "this is SDF; mbjax reads URDF so far",
     "gazebo": "this is an old SDF; mbjax reads URDF so far",
@@ -41,6 +42,8 @@ def read_urdf(
     _drop_ignored(root, notes)
     finder = ResourceFinder(document.folder, package_map)
     geometry = GeometryReader(finder, notes, read_materials(root, notes))
+    if len(root.all("link")) > MAX_LINKS:
+        raise root.error(f"{root.label} has {len(root.all('link'))} links; at most {MAX_LINKS} are read.")
     robot.links = [read_link(element, geometry, notes, inertia) for element in root.all("link")]
     if not robot.links:
         raise root.error(f'<robot name="{name}"> has no <link>; a robot needs at least one.')
@@ -92,10 +95,14 @@ def check_format(root: XmlElement) -> None:
 
 def _drop_ignored(root: XmlElement, notes: LoadNotes) -> None:
     """Links and joints marked drake_ignore="true", as in Drake."""
-    for element in root.all("link", "joint", "drake:joint"):
-        if element.attributes.get("drake_ignore") == "true":
-            root.children.remove(element)
+    kept = []
+    for element in root.children:
+        can_be_ignored = element.tag in ("link", "joint", "drake:joint")
+        if can_be_ignored and element.attributes.get("drake_ignore") == "true":
             notes.add(load_report.IGNORED, element.label, 'drake_ignore="true"', element.place)
+        else:
+            kept.append(element)
+    root.children = kept
 
 
 def _read_frame(element: XmlElement) -> FrameRecord:
@@ -120,7 +127,11 @@ def _summarize(robot: RobotRecord, notes: LoadNotes) -> None:
     roots = robot.root_links()
     if len(roots) > 1:
         names = ", ".join(f"'{link.name}' (line {link.line})" for link in roots)
-        notes.warn("several links have no parent joint; each moves by itself", names)
+        message = "several links have no parent joint; each moves by itself"
+        notes.add(
+            load_report.KEPT, f"robot '{robot.name}'", f"{message}: {names}", f"{robot.file}:{robot.line}"
+        )
+        notes.warn(message, names)
     kinds: dict[str, int] = {}
     for joint in robot.joints:
         kinds[joint.joint_class.kind] = kinds.get(joint.joint_class.kind, 0) + 1

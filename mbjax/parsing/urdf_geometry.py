@@ -35,7 +35,7 @@ class GeometryReader:
     notes: LoadNotes
     colors: dict[str, Color | None]
 
-    def read(self, element: XmlElement, link_name: str, taken_names: set[str]) -> Geometry:
+    def read(self, element: XmlElement, link_name: str, taken_names: dict[str, int]) -> Geometry:
         """One <visual> or <collision>."""
         holder = element.only("geometry")
         if holder is None:
@@ -105,10 +105,11 @@ def read_materials(robot: XmlElement, notes: LoadNotes) -> dict[str, Color | Non
     colors: dict[str, Color | None] = {}
     places: dict[str, str] = {}
     inline = [visual.only("material") for link in robot.all("link") for visual in link.all("visual")]
+    for material in robot.all("material"):
+        if not material.attributes.get("name"):
+            raise material.error('<material> at the top of the file has no name; write name="…".')
     for material in [*robot.all("material"), *(element for element in inline if element is not None)]:
         name = material.attributes.get("name", "")
-        if not name and material in robot.children:
-            raise material.error('<material> at the top of the file has no name; write name="…".')
         color = read_color(material, notes)
         if not name or color is None:
             continue
@@ -153,10 +154,11 @@ def warn_of_missing_files(finder: ResourceFinder, notes: LoadNotes) -> None:
         notes.warn(f"mesh files not found ({hint})", f"'{filename}' (tried {where})")
 
 
-def _free_name(name: str, taken: set[str]) -> str:
-    candidate, count = name, 0
+def _free_name(name: str, taken: dict[str, int]) -> str:
+    """`name`, or `name_1`, …; `taken` holds the last number tried for each name."""
+    candidate = name
     while candidate in taken:
-        count += 1
-        candidate = f"{name}_{count}"
-    taken.add(candidate)
+        taken[name] += 1
+        candidate = f"{name}_{taken[name]}"
+    taken[candidate] = 0
     return candidate

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from mbjax import joints
-from mbjax.model import elements, load_report
+from mbjax.model import load_report
 from mbjax.spatial import RigidTransform
 
 from .load_notes import LoadNotes
 from .robot_records import WORLD, JointRecord
 from .xml_tree import XmlElement
-from .xml_values import number, numbers, origin_pose, required_number, required_text
+from .xml_values import did_you_mean, number, numbers, origin_pose, required_number, required_text
 
 STANDARD_TYPES: dict[str, type[joints.AbstractJoint]] = {
     "revolute": joints.RevoluteJoint,
@@ -77,11 +77,15 @@ def read_mimic(element: XmlElement, by_name: dict[str, JointRecord], notes: Load
     name, leader = required_text(element, "name"), required_text(mimic, "joint")
     if leader == name:
         raise mimic.error(f"joint '{name}' mimics itself; name another joint.")
+    if by_name[name].joint_class is joints.WeldJoint:
+        message = "the mimic relation has no meaning on a fixed joint"
+        notes.add(load_report.IGNORED, f"joint '{name}'", message, mimic.place)
+        return
     if leader not in by_name:
         notes.unsupported(
             mimic,
             f"joint '{name}' mimics joint '{leader}', which does not exist. "
-            + elements.near_matches(leader, by_name).rstrip("."),
+            + did_you_mean(leader, by_name).rstrip("."),
         )
         return
     multiplier, offset = number(mimic, "multiplier", 1.0), number(mimic, "offset", 0.0)
@@ -124,7 +128,7 @@ def _joint_type(element: XmlElement, name: str) -> tuple[str, type[joints.Abstra
         )
     raise element.error(
         f"joint '{name}' has unknown type '{type_name}'. "
-        + elements.near_matches(type_name, {**STANDARD_TYPES, **DRAKE_TYPES})
+        + did_you_mean(type_name, {**STANDARD_TYPES, **DRAKE_TYPES})
     )
 
 
@@ -143,13 +147,13 @@ def _axis(element: XmlElement, notes: LoadNotes) -> np.ndarray:
     if axis is None:
         notes.add(load_report.REPAIRED, element.label, "<axis> without xyz: 1 0 0 taken", axis_element.place)
         return np.array([1.0, 0.0, 0.0])
-    length = float(np.linalg.norm(axis))
-    if length < 1e-8:
+    largest = float(np.abs(axis).max())
+    if largest < 1e-8:
         raise axis_element.error(
             f'{element.label}: the axis xyz="{axis_element.attributes["xyz"]}" has no direction; give '
             'a vector other than zero, like "0 0 1".'
         )
-    return axis / length
+    return axis / largest / np.linalg.norm(axis / largest)
 
 
 def _plane_frames(X_PJ: RigidTransform, normal: np.ndarray) -> dict[str, RigidTransform]:

@@ -1,5 +1,6 @@
 """<link> of a URDF: mass properties and shapes."""
 
+import jax.numpy as jnp
 import numpy as np
 
 from mbjax.model import load_report
@@ -26,7 +27,7 @@ def read_link(element: XmlElement, geometry: GeometryReader, notes: LoadNotes, i
             notes.warn(message, f"line {inertial.line}")
     elif inertial is not None:
         link.inertia = _read_inertia(inertial, link.name, notes, inertia)
-    taken_names: set[str] = set()
+    taken_names: dict[str, int] = {}
     link.visual = [geometry.read(child, link.name, taken_names) for child in element.all("visual")]
     link.collision = [geometry.read(child, link.name, taken_names) for child in element.all("collision")]
     return link
@@ -56,9 +57,16 @@ def _read_inertia(
         )
     X_BBcm = origin_pose(inertial)
     rotation, com = np.asarray(X_BBcm.rotation), np.asarray(X_BBcm.translation)
-    G_BBcm_B = rotation @ central @ rotation.T / mass
-    G_BBo_B = G_BBcm_B + np.dot(com, com) * np.eye(3) - np.outer(com, com)
+    with np.errstate(over="ignore", invalid="ignore"):
+        G_BBcm_B = rotation @ central @ rotation.T / mass
+        G_BBo_B = G_BBcm_B + np.dot(com, com) * np.eye(3) - np.outer(com, com)
     six = [G_BBo_B[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+    largest = float(np.abs([mass, *com, *six]).max())
+    if not largest < float(jnp.finfo(jnp.zeros(0).dtype).max):
+        raise inertial.error(
+            f"link '{link_name}': mass {mass:g} kg, centre of mass and moments of inertia give numbers "
+            "beyond what floating point holds; check their units (kg, m, kg m²)."
+        )
     spatial_inertia = SpatialInertia(mass, com, UnitInertia(*six), skip_validity_check=True)
     problem = spatial_inertia.physical_validity_report()
     if problem is not None:

@@ -3,12 +3,12 @@
 from typing import Any
 
 from mbjax.joints import WeldJoint
-from mbjax.model import elements, load_report
+from mbjax.model import load_report
 
 from .load_notes import LoadNotes
 from .robot_records import ActuatorRecord, JointRecord
 from .xml_tree import XmlElement
-from .xml_values import required_number, required_text
+from .xml_values import did_you_mean, required_number, required_text
 
 SIMPLE = "SimpleTransmission"
 
@@ -33,7 +33,7 @@ def read_transmission(
         notes.unsupported(
             element,
             f"it drives joint '{joint_name}', which does not exist. "
-            + elements.near_matches(joint_name, joints).rstrip("."),
+            + did_you_mean(joint_name, joints).rstrip("."),
         )
         return None
     options = _options(element, actuator, joint_element, notes)

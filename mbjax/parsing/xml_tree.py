@@ -28,7 +28,7 @@ class XmlElement:
     @property
     def label(self) -> str:
         name = self.attributes.get("name")
-        return f"<{self.tag}>" if name is None else f'<{self.tag} name="{name}">'
+        return f"<{self.tag[:60]}>" if name is None else f'<{self.tag[:60]} name="{name[:100]}">'
 
     def all(self, *tags: str) -> list["XmlElement"]:
         """The children with one of these tags, in the order of the file."""
@@ -62,14 +62,14 @@ class TreeBuilder(ContentHandler):
         self._count = 0
         self._locator = None
 
-    def setDocumentLocator(self, locator):  # noqa: N802  (named by SAX)
+    def setDocumentLocator(self, locator):
         self._locator = locator
 
     @property
     def line(self) -> int:
         return self.lines_before + (self._locator.getLineNumber() if self._locator else 1)
 
-    def startElement(self, name, attrs):  # noqa: N802  (named by SAX)
+    def startElement(self, name, attrs):
         element = XmlElement(name, dict(attrs), self.file, self.line)
         self._count += 1
         if len(self.open_elements) >= MAX_DEPTH:
@@ -92,7 +92,7 @@ class TreeBuilder(ContentHandler):
         self.open_elements.append(element)
         self._texts.append([])
 
-    def endElement(self, name):  # noqa: N802  (named by SAX)
+    def endElement(self, name):
         del name
         self.open_elements.pop().text = "".join(self._texts.pop()).strip()
 

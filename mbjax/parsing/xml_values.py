@@ -1,11 +1,14 @@
 """Numbers and poses from attributes; errors name element, attribute, line, value and what was expected."""
 
+import itertools
 import math
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
 from mbjax.errors import ParseError
+from mbjax.model import elements
 from mbjax.spatial import RigidTransform
 
 from .xml_tree import XmlElement
@@ -15,13 +18,28 @@ NUMBER = re.compile(
 )
 
 
+MAX_TEXT_LENGTH = 4096
+MAX_NAMES_COMPARED = 2000
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence on names like one that was not found; bounded, whatever the file holds."""
+    names = [other[:100] for other in itertools.islice(known, MAX_NAMES_COMPARED)]
+    return elements.near_matches(name[:100], names)
+
+
 def required_text(element: XmlElement, attribute: str) -> str:
-    """The attribute, stripped; an error when it is missing or empty."""
+    """The attribute, stripped; an error when it is missing, empty or absurdly long."""
     value = element.attributes.get(attribute)
     if value is None:
         raise element.error(f"{element.label} has no attribute '{attribute}'; write {attribute}=\"…\".")
     if not value.strip():
         raise element.error(f"{element.label}: attribute '{attribute}' is empty; give it a value.")
+    if len(value) > MAX_TEXT_LENGTH:
+        raise element.error(
+            f"<{element.tag}>: attribute '{attribute}' has {len(value)} characters; at most "
+            f"{MAX_TEXT_LENGTH} are read."
+        )
     return value.strip()
 
 

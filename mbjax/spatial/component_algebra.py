@@ -12,9 +12,7 @@ from jaxtyping import Array, Float
 
 def cross(a: Float[Array, "3 *n"], b: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
     """a x b."""
-    return jnp.stack(
-        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    )
+    return jnp.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
 def dot(a: Float[Array, "k *n"], b: Float[Array, "k *n"]) -> Float[Array, "*n"]:

@@ -64,9 +64,7 @@ def spatial_inertia_matrix(
     identity = jnp.broadcast_to(jnp.eye(3, dtype=com.dtype), first_moment.shape)
     upper = [mass_matrix * rotational_inertia_matrix(G6), first_moment]
     lower = [-first_moment, mass_matrix * identity]
-    return jnp.concatenate(
-        [jnp.concatenate(upper, axis=-1), jnp.concatenate(lower, axis=-1)], axis=-2
-    )
+    return jnp.concatenate([jnp.concatenate(upper, axis=-1), jnp.concatenate(lower, axis=-1)], axis=-2)
 
 
 def spatial_inertia_times_vector(

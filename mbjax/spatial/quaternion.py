@@ -62,9 +62,7 @@ def _four_q_q_transposed(R: Float[Array, "*batch 3 3"]) -> tuple[list[Array], li
     return diagonal, off_diagonal
 
 
-def quaternion_multiply(
-    q_AB: Float[Array, "... 4"], q_BC: Float[Array, "... 4"]
-) -> Float[Array, "... 4"]:
+def quaternion_multiply(q_AB: Float[Array, "... 4"], q_BC: Float[Array, "... 4"]) -> Float[Array, "... 4"]:
     """Hamilton product: q_AC = q_AB q_BC. Nothing is normalised."""
     q_AB, q_BC = align_leading_axes(q_AB, q_BC, 1, 1)
     w1, x1, y1, z1 = (q_AB[..., i] for i in range(4))
@@ -85,9 +83,7 @@ def quaternion_conjugate(q_AB: Float[Array, "*batch 4"]) -> Float[Array, "*batch
     return jnp.concatenate([q_AB[..., :1], -q_AB[..., 1:]], axis=-1)
 
 
-def quaternion_rotate(
-    q_AB: Float[Array, "... 4"], p_B: Float[Array, "... 3"]
-) -> Float[Array, "... 3"]:
+def quaternion_rotate(q_AB: Float[Array, "... 4"], p_B: Float[Array, "... 3"]) -> Float[Array, "... 3"]:
     """p_A = R_AB p_B, leading axes broadcast; q is normalised."""
     q_AB, p_B = align_leading_axes(q_AB, p_B, 1, 1)
     w, u = q_AB[..., :1], q_AB[..., 1:]

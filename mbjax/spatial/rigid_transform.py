@@ -76,9 +76,7 @@ class RigidTransform(eqx.Module):
         if not hasattr(other, "ndim"):
             other = jnp.asarray(other, dtype=self.translation.dtype)
         if other.shape[-1:] != (3,):
-            raise ValueError(
-                f"RigidTransform @ array: points need shape (..., 3), got {other.shape}."
-            )
+            raise ValueError(f"RigidTransform @ array: points need shape (..., 3), got {other.shape}.")
         rotated = small_matvec(self.rotation, other)
         missing = rotated.ndim - self.translation.ndim
         return rotated + self.translation.reshape((1,) * missing + self.translation.shape)

@@ -62,9 +62,7 @@ def z_rotation(angle: Float[Array, "*batch"]) -> Float[Array, "*batch 3 3"]:
     return _matrix([c, -s, zero, s, c, zero, zero, zero, one])
 
 
-def axis_angle_to_matrix(
-    axis: Float[Array, "... 3"], angle: Float[Array, "..."]
-) -> Float[Array, "... 3 3"]:
+def axis_angle_to_matrix(axis: Float[Array, "... 3"], angle: Float[Array, "..."]) -> Float[Array, "... 3 3"]:
     """R = 1 + sin(a) [n]x + (1 - cos a) [n]x^2 with n = axis/|axis| (Rodrigues).
 
     Smooth in the angle everywhere. A zero axis has no direction and gives the identity; builders

@@ -29,9 +29,7 @@ def safe_sqrt(x: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(is_singular, 0.0, jnp.sqrt(jnp.where(is_singular, 1.0, x)))
 
 
-def safe_norm(
-    x: Float[Array, "..."], axis: int = -1, keepdims: bool = False
-) -> Float[Array, "..."]:
+def safe_norm(x: Float[Array, "..."], axis: int = -1, keepdims: bool = False) -> Float[Array, "..."]:
     """Euclidean norm along `axis`; its derivative at exactly zero is defined as zero."""
     return safe_sqrt(jnp.sum(x * x, axis=axis, keepdims=keepdims))
 
@@ -51,9 +49,7 @@ def safe_divide(
     return jnp.where(is_zero, at_zero, numerator / jnp.where(is_zero, 1.0, denominator))
 
 
-def safe_arctan2(
-    y: Float[Array, "..."], x: Float[Array, "..."], radius: float = 0.0
-) -> Float[Array, "..."]:
+def safe_arctan2(y: Float[Array, "..."], x: Float[Array, "..."], radius: float = 0.0) -> Float[Array, "..."]:
     """arctan2(y, x); 0 with zero derivative within `radius` of the origin, its singular point."""
     is_singular = (jnp.abs(x) <= radius) & (jnp.abs(y) <= radius)
     y_regular = jnp.where(is_singular, 0.0, y)
@@ -141,9 +137,7 @@ def _split_square(
     return is_small, jnp.where(is_small, s, 0.0), jnp.sqrt(jnp.where(is_small, 1.0, s))
 
 
-def _alternating_series(
-    s: Float[Array, "..."], offset: int, extra_terms: int = 0
-) -> Float[Array, "..."]:
+def _alternating_series(s: Float[Array, "..."], offset: int, extra_terms: int = 0) -> Float[Array, "..."]:
     """sum_k (-s)^k / (2k + offset)!, to rounding up to second derivatives for 0 <= s <= 1."""
     num_terms = extra_terms + (10 if jnp.finfo(s.dtype).bits > 32 else 6)
     return _horner(s, [(-1) ** k / math.factorial(2 * k + offset) for k in range(num_terms)])

@@ -185,9 +185,7 @@ class SpatialInertia(eqx.Module):
         return SpatialInertia(m, p, UnitInertia.point_mass(p))
 
     @staticmethod
-    def solid_box_with_mass(
-        mass: ArrayLike, lx: ArrayLike, ly: ArrayLike, lz: ArrayLike
-    ) -> "SpatialInertia":
+    def solid_box_with_mass(mass: ArrayLike, lx: ArrayLike, ly: ArrayLike, lz: ArrayLike) -> "SpatialInertia":
         """Box of edge lengths lx, ly, lz."""
         m, x, y, z = as_float_arrays(mass, lx, ly, lz)
         return _centered(m, UnitInertia.solid_box(x, y, z))
@@ -304,9 +302,7 @@ class SpatialInertia(eqx.Module):
         return SpatialInertia.solid_capsule_with_mass(mass, r, L, axis)
 
     @staticmethod
-    def thin_rod_with_mass(
-        mass: ArrayLike, length: ArrayLike, unit_vector: VectorLike
-    ) -> "SpatialInertia":
+    def thin_rod_with_mass(mass: ArrayLike, length: ArrayLike, unit_vector: VectorLike) -> "SpatialInertia":
         """Thin rod along `unit_vector`."""
         m, L, axis = as_float_arrays(mass, length, unit_vector)
         return _centered(m, UnitInertia.thin_rod(L, axis))
@@ -326,9 +322,7 @@ class SpatialInertia(eqx.Module):
     ) -> "SpatialInertia":
         """Tetrahedron about its vertex B0, from which `p1`, `p2`, `p3` run to the others."""
         origin = [0.0, 0.0, 0.0]
-        return SpatialInertia.solid_tetrahedron_about_point_with_density(
-            density, origin, p1, p2, p3
-        )
+        return SpatialInertia.solid_tetrahedron_about_point_with_density(density, origin, p1, p2, p3)
 
     @staticmethod
     def solid_tetrahedron_about_point_with_density(

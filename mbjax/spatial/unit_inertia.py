@@ -127,9 +127,7 @@ class UnitInertia(AbstractInertia):
         return UnitInertia.straight_line(L * L / 12.0, axis)
 
     @staticmethod
-    def solid_cylinder(
-        radius: ArrayLike, length: ArrayLike, unit_vector: VectorLike
-    ) -> "UnitInertia":
+    def solid_cylinder(radius: ArrayLike, length: ArrayLike, unit_vector: VectorLike) -> "UnitInertia":
         """Cylinder with its axis along `unit_vector`, about its centre."""
         r, L, axis = as_float_arrays(radius, length, unit_vector)
         across = (3.0 * r * r + L * L) / 12.0
@@ -145,9 +143,7 @@ class UnitInertia(AbstractInertia):
         return UnitInertia.axially_symmetric(0.5 * r * r, across, axis)
 
     @staticmethod
-    def solid_capsule(
-        radius: ArrayLike, length: ArrayLike, unit_vector: VectorLike
-    ) -> "UnitInertia":
+    def solid_capsule(radius: ArrayLike, length: ArrayLike, unit_vector: VectorLike) -> "UnitInertia":
         """Cylinder of `length` with two half-balls, axis along `unit_vector`, about its centre."""
         r, L, axis = as_float_arrays(radius, length, unit_vector)
         cylinder = safe_divide(L, L + r * (4.0 / 3.0), at_zero=1.0)  # share of the mass
@@ -159,9 +155,7 @@ class UnitInertia(AbstractInertia):
         return UnitInertia.axially_symmetric(along, across, axis)
 
     @staticmethod
-    def solid_tetrahedron_about_vertex(
-        p1: VectorLike, p2: VectorLike, p3: VectorLike
-    ) -> "UnitInertia":
+    def solid_tetrahedron_about_vertex(p1: VectorLike, p2: VectorLike, p3: VectorLike) -> "UnitInertia":
         """Tetrahedron, about its vertex B0, from which `p1`, `p2`, `p3` run to the others."""
         origin, *vertices = as_float_arrays([0.0, 0.0, 0.0], p1, p2, p3)
         return UnitInertia.solid_tetrahedron_about_point(origin, *vertices)
@@ -187,7 +181,5 @@ def _uniform_simplex(vertices: Float[Array, "n 3"]) -> UnitInertia:
     num_vertices = vertices.shape[0]
     total = jnp.sum(vertices, axis=0)
     squares = jnp.sum(vertices[:, :, None] * vertices[:, None, :], axis=0)
-    second_moment = (squares + total[:, None] * total[None, :]) / (
-        num_vertices * (num_vertices + 1.0)
-    )
+    second_moment = (squares + total[:, None] * total[None, :]) / (num_vertices * (num_vertices + 1.0))
     return UnitInertia.from_moments_products(inertia_from_second_moment(second_moment))

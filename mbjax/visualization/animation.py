@@ -69,8 +69,7 @@ def _check(
         )
     if times.ndim != 1 or len(times) == 0 or not np.all(np.diff(times) > 0.0):
         raise ValueError(
-            f"write_animation: times of shape {times.shape} must be a non-empty list of "
-            "increasing seconds."
+            f"write_animation: times of shape {times.shape} must be a non-empty list of increasing seconds."
         )
     expected = (translation.shape[0], len(times), nb, 3)
     if translation.shape != expected or rotation.shape != (*expected, 3) or expected[0] == 0:

@@ -78,9 +78,7 @@ def _bodies(
             "name": name,
             "parent": int(parent),
             "geometries": [
-                _geometry_record(geometry, surfaces)
-                for geometry in on_body
-                if geometry.shape not in skipped
+                _geometry_record(geometry, surfaces) for geometry in on_body if geometry.shape not in skipped
             ],
         }
         for name, parent, on_body in zip(body_names, parents, geometries, strict=True)

@@ -43,9 +43,7 @@ def draw_lines(axes: Axes, times: np.ndarray, values: np.ndarray, labels: Sequen
     """One line a column of `values` (T, n), labelled at its right end instead of in a legend."""
     _style(axes)
     for index, label in enumerate(labels):
-        axes.plot(
-            times, values[:, index], color=COLORS[index % len(COLORS)], linewidth=1.5, label=label
-        )
+        axes.plot(times, values[:, index], color=COLORS[index % len(COLORS)], linewidth=1.5, label=label)
     axes.margins(x=0.0, y=0.08)
     if not np.isfinite(values).any():
         return
@@ -65,9 +63,7 @@ def draw_lines(axes: Axes, times: np.ndarray, values: np.ndarray, labels: Sequen
         )
 
 
-def draw_gradient_values(
-    axes: Axes, rows: Sequence[tuple[str, str, float, float]], heading: str
-) -> None:
+def draw_gradient_values(axes: Axes, rows: Sequence[tuple[str, str, float, float]], heading: str) -> None:
     """A row a parameter: dot for automatic differentiation, ring for finite differences."""
     _style(axes, grid_axis="both")
     places = np.arange(len(rows))
@@ -102,13 +98,9 @@ def draw_gradient_errors(axes: Axes, rows: Sequence[tuple[str, str, float, float
     places = np.arange(len(rows))
     errors = np.array([relative_error(row[2], row[3]) for row in rows])
     is_number = np.isfinite(errors)
-    axes.hlines(
-        places[is_number], SMALLEST_ERROR, errors[is_number], color=SOFT, alpha=0.3, linewidth=1.4
-    )
+    axes.hlines(places[is_number], SMALLEST_ERROR, errors[is_number], color=SOFT, alpha=0.3, linewidth=1.4)
     axes.scatter(errors[is_number], places[is_number], s=20, color=INK, zorder=3)
-    axes.scatter(
-        np.ones((~is_number).sum()), places[~is_number], marker="x", s=44, color="#c0392b", zorder=4
-    )
+    axes.scatter(np.ones((~is_number).sum()), places[~is_number], marker="x", s=44, color="#c0392b", zorder=4)
     axes.set_xscale("log")
     axes.set_xlim(SMALLEST_ERROR, 10.0)
     axes.set_xticks([1e-16, 1e-12, 1e-8, 1e-4, 1.0])
@@ -141,9 +133,7 @@ def relative_error(autodiff: float, difference: float) -> float:
     if not (math.isfinite(autodiff) and math.isfinite(difference)):
         return math.nan
     scale = max(abs(autodiff), abs(difference))
-    return (
-        max(abs(autodiff - difference) / scale, SMALLEST_ERROR) if scale > 0.0 else SMALLEST_ERROR
-    )
+    return max(abs(autodiff - difference) / scale, SMALLEST_ERROR) if scale > 0.0 else SMALLEST_ERROR
 
 
 def _set_gradient_scale(axes: Axes, values: np.ndarray) -> None:

@@ -151,9 +151,7 @@ def _draw_energy(part: SubFigure, times: np.ndarray, energy: Mapping[str, np.nda
     panel = part.subplots()
     values = np.stack([np.asarray(series, dtype=float) for series in energy.values()], axis=1)
     if values.shape[0] != len(times):
-        raise ValueError(
-            f"write_plots: energy has {values.shape[0]} values for {len(times)} times."
-        )
+        raise ValueError(f"write_plots: energy has {values.shape[0]} values for {len(times)} times.")
     panels.draw_lines(panel, times, values, list(energy))
     panels.set_heading(panel, "Energy")
     panel.set_ylabel("J", fontsize=9, color=panels.SOFT)

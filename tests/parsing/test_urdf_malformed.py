@@ -1,14 +1,15 @@
 """Malformed and hostile input: a clear error that names element, line, value and remedy; never a hang."""
 
-import gzip
+import re
 import time
 import warnings
 
+import numpy as np
 import pytest
 
-from mbjax.errors import ModelError, ModelWarning, ParseError, UnsupportedError
+from mbjax.errors import ModelWarning, ParseError, UnsupportedError
 from mbjax.model import MultibodyPlant
-from mbjax.parsing import Parser, load
+from mbjax.parsing import Parser
 
 LINK_A = '<link name="a"/>'
 LINKS = '<link name="a"/>\n<link name="b"/>\n<link name="c"/>\n'  # joints start at line 5
@@ -23,7 +24,8 @@ def joint(
     inner: str = "", kind: str = "revolute", name: str = "j", ends: str = "ab", tag: str = "joint"
 ) -> str:
     parent, child = ends
-    return f'<{tag} name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>\n{inner}</{tag}>'
+    links = f'<parent link="{parent}"/><child link="{child}"/>'
+    return f'<{tag} name="{name}" type="{kind}">{links}\n{inner}</{tag}>'
 
 
 def with_joint(inner: str = "", kind: str = "revolute", **options: str) -> str:
@@ -70,7 +72,6 @@ CASES: dict[str, tuple[str, int | None, list[str]]] = {
         3,
         ["mismatched", '<link name="a">', "column 3"],
     ),
-    "unquoted": ("<robot name=r>\n</robot>", 1, ["malformed XML", "column"]),
     "duplicate attribute": (
         '<robot name="r">\n<link name="a" name="b"/></robot>',
         2,
@@ -81,16 +82,28 @@ CASES: dict[str, tuple[str, int | None, list[str]]] = {
     "entity bomb": (BOMB, 2, ["<!DOCTYPE", "Remove"]),
     "external entity": (EXTERNAL, 1, ["<!DOCTYPE", "refuses"]),
     "external document type": ('<!DOCTYPE robot SYSTEM "http://x/y.dtd">\n<robot/>', 1, ["<!DOCTYPE"]),
-    "NUL byte": (robot('<link name="a\0"/>'), 2, ["malformed XML"]),
+    "NUL byte": (robot('<link name="a\0"/>'), 2, ["binary", "NUL"]),
     "surrogate": (robot('<link name="\ud800"/>'), 2, ["surrogate"]),
     "deep nesting": (robot("<link>" * 100_000), 2, ["nested more than 100", "hostile"]),
     "20 MB attribute": (robot(f'<link name="{"a" * 20_000_000}"/>'), 2, ["<link>", "'name'", "20000000"]),
     "20 MB number": (with_inertial(f'<mass value="{"1" * 20_000_000}"/>'), 4, ["<mass>", "'value'"]),
+    "long names": (
+        robot(f'<link name="{"a" * 5000}"/>' * 20 + f'<joint name="{"b" * 90000}"/>'),
+        2,
+        ["<link>", "'name'", "5000"],
+    ),
+    "very many links": (robot('<link name="a"/>' * 100_000), 1, ["100000 links", "at most 5000"]),
+    "very many shapes": (
+        robot(
+            '<link name="a">' + '<visual><geometry><sphere radius="1"/></geometry></visual>' * 30_000 + "<"
+        ),
+        None,
+        ["malformed"],
+    ),
     "only a declaration": ('<?xml version="1.0"?>\n', None, ["too early"]),
     # formats
     "SDF": ('<sdf version="1.9">\n<model/></sdf>', 1, ["<sdf>", "this is SDF", "reads URDF so far"]),
     "MJCF": ('<mujoco model="x"/>', 1, ["<mujoco>", "MJCF", "URDF so far"]),
-    "web page": ("<html><body/></html>", 1, ["<html>", "web page"]),
     "xacro": (robot('<xacro:macro name="x"/>'), 2, ["<xacro:macro>", "expand it first"]),
     "unknown format": ("<models/>", 1, ["<models>", "<robot>"]),
     # names and tree
@@ -153,7 +166,6 @@ CASES: dict[str, tuple[str, int | None, list[str]]] = {
     "short axis": (with_joint('<axis xyz="0 1"/>'), 6, ["<axis>", 'xyz="0 1"', "3 numbers expected, got 2"]),
     "commas": (with_joint('<axis xyz="0,0,1"/>'), 6, ["<axis>", "not by commas"]),
     "NaN": (with_joint('<origin xyz="0 nan 0"/>'), 6, ["<origin>", 'xyz="0 nan 0"', "finite"]),
-    "infinite origin": (with_joint('<origin rpy="0 0 1e999"/>'), 6, ["<origin>", "rpy", "finite"]),
     "letters": (with_joint('<limit lower="low"/>'), 6, ["<limit>", 'lower="low"', "not a number"]),
     "underscores": (with_joint('<limit lower="1_000"/>'), 6, ["<limit>", "'1_000' is not a number"]),
     "expression": (with_joint('<limit lower="${-pi}"/>'), 6, ["<limit>", "xacro", "expand"]),
@@ -196,7 +208,11 @@ CASES: dict[str, tuple[str, int | None, list[str]]] = {
     "negative mass": (with_inertial('<mass value="-1"/>'), 4, ["<mass>", 'value="-1"', "at least 0"]),
     "NaN mass": (with_inertial('<mass value="nan"/>'), 4, ["<mass>", 'value="nan"', "finite"]),
     "mass without value": (with_inertial("<mass/>"), 4, ["<mass>", "'value'"]),
-    "two masses": (with_inertial('<mass value="1"/>\n<mass value="2"/>'), 5, ["2 <mass>", "lines 4, 5"]),
+    "overflow": (
+        with_inertial('<mass value="1"/><origin xyz="1e200 0 0"/>' + GOOD_INERTIA),
+        3,
+        ["link 'a'", "floating point", "units"],
+    ),
     "missing moment": (with_inertial('<mass value="1"/>\n<inertia ixx="1"/>'), 5, ["<inertia>", "'iyy'"]),
     # geometry
     "no geometry": (with_visual(""), 3, ["<visual>", '"a"', "<geometry>"]),
@@ -290,98 +306,14 @@ def test_unsupported_physics_is_refused_or_warned_of(name):
         Parser(plant).add_models(UNSUPPORTED[name])
     assert caught.value.line == 5
     assert plant_is_empty(plant)
-    with pytest.warns(ModelWarning, match="left out although it changes the motion.*line 5"):
+    with warnings.catch_warnings(record=True) as caught_warnings:
+        warnings.simplefilter("always")
         Parser(plant, on_unsupported="warn").add_models(UNSUPPORTED[name])
+    texts = [
+        str(w.message) for w in caught_warnings if "left out although it changes the motion" in str(w.message)
+    ]
+    assert len(texts) == 1 and "line 5" in texts[0]
     assert any(entry.status == "ignored" and entry.place.endswith(":5") for entry in plant.report.entries)
-
-
-FILES: dict[str, tuple[bytes, list[str]]] = {
-    "empty": (b"", ["empty"]),
-    "blank": (b"\n  \n", ["empty"]),
-    "binary": (b"solid\0\1\2\3" * 100, ["binary", "NUL"]),
-    "executable": (b"\x7fELF\x02\x01\x01" + bytes(50), ["binary"]),
-    "gzip": (gzip.compress(b'<robot name="r"/>'), ["gzip", "unpack"]),
-    "zip": (b"PK\x03\x04" + bytes(20), ["zip", "unpack"]),
-    "yaml": (b"directives:\n- add_model:\n", ["not XML", "directives"]),
-    "latin-1 bytes": (
-        '<robot name="r">\n<link name="é"/></robot>'.encode("latin-1"),
-        [":2:", "0xe9", "UTF-8"],
-    ),
-    "unknown encoding": (
-        b'<?xml version="1.0" encoding="klingon"?><robot name="r"/>',
-        ["'klingon'", "UTF-8"],
-    ),
-    "bytes codec": (b'<?xml version="1.0" encoding="zlib"?><robot name="r"/>', ["'zlib'"]),
-    "false UTF-16": (b'<?xml version="1.0" encoding="utf-16"?>\n<robot name="\xff"/>', ["0xff"]),
-    "truncated": (b'<robot name="r">\n<li', [":2:", "truncated"]),
-    "random": (bytes(range(1, 256)) * 10, []),
-}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_bad_files(name, tmp_path):
-    content, fragments = FILES[name]
-    path = tmp_path / "robot.urdf"
-    path.write_bytes(content)
-    with pytest.raises(ParseError) as caught:
-        load(path)
-    assert str(caught.value).startswith(str(path))
-    for fragment in fragments:
-        assert fragment in str(caught.value)
-
-
-def test_missing_file_names_near_ones(tmp_path):
-    (tmp_path / "panda.urdf").write_text(robot(LINK_A))
-    with pytest.raises(ParseError, match="no such file.*Did you mean.*panda.urdf"):
-        load(tmp_path / "pandda.urdf")
-    with pytest.raises(ParseError, match="folder .* does not exist"):
-        load(tmp_path / "nowhere" / "panda.urdf")
-    with pytest.raises(ParseError, match="must start with '<'"):
-        load("robot name='r'")
-
-
-def test_directory_lists_its_robots(tmp_path):
-    (tmp_path / "panda.urdf").write_text(robot(LINK_A))
-    with pytest.raises(ParseError, match="directory.*panda.urdf"):
-        load(str(tmp_path))
-
-
-@pytest.mark.parametrize("path", ["a\0b", "x" * 5000, ""])
-def test_impossible_paths(path):
-    with pytest.raises(ParseError):
-        load(path)
-
-
-@pytest.mark.parametrize("value", [None, 3, b"<robot/>", ["a"]])
-def test_neither_path_nor_text(value):
-    with pytest.raises(ModelError, match="expected the path"):
-        load(value)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"base": "free"}, "base='free': choose one of 'file', 'fixed', 'floating'"),
-        ({"on_unsupported": "ignore"}, "on_unsupported='ignore'.*'warn'"),
-        ({"inertia": "fix"}, "inertia='fix'.*'error'"),
-        ({"package_map": ["a"]}, "package_map: expected a dict"),
-        ({"package_map": {"a": "/no/such/folder"}}, "package_map\\['a'\\].*no such folder"),
-        ({"package_map": {"a": 3}}, "package_map\\['a'\\]"),
-        ({"time_step": -1.0}, "time_step"),
-    ],
-)
-def test_bad_options(options, message):
-    with pytest.raises(ModelError, match=message):
-        load(robot(LINK_A), **options)
-
-
-def test_finalized_plant_and_wrong_plant():
-    plant = MultibodyPlant()
-    plant.finalize()
-    with pytest.raises(ModelError, match="finalized"):
-        Parser(plant).add_models(robot(LINK_A))
-    with pytest.raises(ModelError, match="expected a MultibodyPlant"):
-        Parser("plant")
 
 
 @pytest.mark.parametrize(
@@ -415,6 +347,49 @@ def test_warnings_turned_into_errors_leave_the_plant_unchanged():
         with pytest.raises(ModelWarning):
             Parser(plant).add_models(with_inertial('<mass value="1"/><inertia ixx="1" iyy="1" izz="10"/>'))
     assert plant_is_empty(plant)
+
+
+VALID = robot(
+    LINKS
+    + joint('<origin xyz="1 2 3" rpy="0 1 0"/><axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="2"/>')
+    + f'<transmission name="t">{SIMPLE}<joint name="j"/><actuator name="m"/></transmission>'
+    + '<link name="d"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial><visual>'
+    '<geometry><box size="1 2 3"/></geometry><material name="x"><color rgba="1 0 0 1"/></material></visual>'
+    "</link>"
+)
+
+
+def test_random_damage_is_never_an_error_from_below():
+    random = np.random.default_rng(0)
+    words = [
+        "nan",
+        "-1",
+        "",
+        "1e999",
+        "a",
+        "world",
+        "<",
+        ">",
+        '"',
+        "&#0;",
+        "fixed",
+        "\x00",
+        "0 0 0",
+        "ü",
+        "<link>",
+    ]
+    pieces = re.split(r"([\w.-]+)", VALID)
+    for _ in range(400):
+        damaged = list(pieces)
+        for position in random.integers(0, len(pieces), random.integers(1, 4)):
+            damaged[position] = words[random.integers(len(words))]
+        text = "".join(damaged)[: None if random.random() < 0.8 else random.integers(1, len(VALID))]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)
+            try:
+                Parser(MultibodyPlant()).add_models(text)
+            except ParseError as error:
+                assert len(str(error)) < 1500
 
 
 def plant_is_empty(plant: MultibodyPlant) -> bool:

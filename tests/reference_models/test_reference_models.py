@@ -117,7 +117,5 @@ def test_quadruped_feet_are_level_spheres():
     plant = drake_plant("quadruped")
     context = plant.CreateDefaultContext()
     legs = [f"{end}_{side}_foot" for end in ("front", "rear") for side in ("left", "right")]
-    p_WFo = [
-        plant.EvalBodyPoseInWorld(context, plant.GetBodyByName(leg)).translation() for leg in legs
-    ]
+    p_WFo = [plant.EvalBodyPoseInWorld(context, plant.GetBodyByName(leg)).translation() for leg in legs]
     np.testing.assert_allclose(np.array(p_WFo)[:, 2], -0.43, atol=1e-12)

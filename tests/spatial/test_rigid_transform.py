@@ -22,9 +22,7 @@ def test_composition_inverse_and_points_match_drake():
     composed, inverse, mapped = X_AB @ X_BC, X_AB.inverse(), X_AB @ POINTS
     for i in range(5):
         expected = DRAKE_AB[i] @ DRAKE_BC[i]
-        np.testing.assert_allclose(
-            composed[i].as_matrix4(), expected.GetAsMatrix4(), rtol=0, atol=1e-14
-        )
+        np.testing.assert_allclose(composed[i].as_matrix4(), expected.GetAsMatrix4(), rtol=0, atol=1e-14)
         expected = DRAKE_AB[i].inverse()
         np.testing.assert_allclose(inverse[i].as_matrix4(), expected.GetAsMatrix4(), atol=1e-14)
         np.testing.assert_allclose(mapped[i], DRAKE_AB[i] @ np.asarray(POINTS[i]), atol=1e-14)

@@ -72,9 +72,7 @@ def test_quaternion_algebra():
     np.testing.assert_allclose(inverse, jnp.swapaxes(to_matrix(qa), -1, -2), atol=1e-15)
     rotated = rotation.quaternion_rotate(qa, p)
     np.testing.assert_allclose(rotated, jnp.einsum("bij,bj->bi", to_matrix(qa), p), atol=1e-14)
-    np.testing.assert_allclose(
-        rotation.quaternion_rotate(qa[0], p), p @ to_matrix(qa[0]).T, atol=1e-14
-    )
+    np.testing.assert_allclose(rotation.quaternion_rotate(qa[0], p), p @ to_matrix(qa[0]).T, atol=1e-14)
 
 
 def test_rpy_matches_drake():
@@ -127,9 +125,7 @@ def test_quaternion_rates_match_drake_for_raw_quaternions():
     plant.AddRigidBody("body", SpatialInertia.SolidSphereWithMass(1.0, 1.0))
     plant.Finalize()
     context = plant.CreateDefaultContext()
-    for q, w, rate in zip(
-        QUATERNIONS, KEY.normal(size=(20, 3)), KEY.normal(size=(20, 4)), strict=True
-    ):
+    for q, w, rate in zip(QUATERNIONS, KEY.normal(size=(20, 3)), KEY.normal(size=(20, 4)), strict=True):
         plant.SetPositions(context, np.concatenate([q, np.zeros(3)]))
         N = rotation.quaternion_rates_matrix(jnp.asarray(q))
         N_left = rotation.quaternion_rates_to_angular_velocity_matrix(jnp.asarray(q))
@@ -305,9 +301,7 @@ def test_g05_rpy_at_the_singularity_reproduces_the_rotation_with_finite_derivati
         np.testing.assert_allclose(angles, expected, atol=1e-12)
     for transform in (jax.jacfwd, jax.jacrev):
         assert np.all(np.isfinite(batched(rotation.matrix_to_rpy, transform)(R)))
-    assert not np.all(
-        np.abs(rotation.angular_velocity_to_rpy_rates_matrix(jnp.asarray(rpy[0]))) < 1e12
-    )
+    assert not np.all(np.abs(rotation.angular_velocity_to_rpy_rates_matrix(jnp.asarray(rpy[0]))) < 1e12)
     assert "singular" in rotation.matrix_to_rpy.__doc__
 
 

@@ -27,15 +27,11 @@ def body():
     """A body that is like no special case, and Drake's copy of it."""
     central = (0.3, 0.4, 0.5, 0.02, -0.03, 0.04)
     ours = SpatialInertia.from_central_inertia(2.3, COM, RotationalInertia(*central))
-    return ours, drake.SpatialInertia.MakeFromCentralInertia(
-        2.3, COM, drake.RotationalInertia(*central)
-    )
+    return ours, drake.SpatialInertia.MakeFromCentralInertia(2.3, COM, drake.RotationalInertia(*central))
 
 
 def assert_same(ours, theirs, atol=1e-14):
-    np.testing.assert_allclose(
-        ours.copy_to_full_matrix6(), theirs.CopyToFullMatrix6(), rtol=1e-13, atol=atol
-    )
+    np.testing.assert_allclose(ours.copy_to_full_matrix6(), theirs.CopyToFullMatrix6(), rtol=1e-13, atol=atol)
     np.testing.assert_allclose(ours.mass, theirs.get_mass(), rtol=1e-14)
     np.testing.assert_allclose(ours.com, theirs.get_com(), atol=1e-15)
 
@@ -86,9 +82,7 @@ def test_rotational_and_unit_inertia_shifts_match_drake():
         ),
     ]
     for mine, drakes in pairs:
-        np.testing.assert_allclose(
-            mine.copy_to_full_matrix3(), drakes.CopyToFullMatrix3(), atol=1e-15
-        )
+        np.testing.assert_allclose(mine.copy_to_full_matrix3(), drakes.CopyToFullMatrix3(), atol=1e-15)
     w = jnp.asarray(RNG.normal(size=3))
     np.testing.assert_allclose(ours @ w, theirs.CopyToFullMatrix3() @ w, rtol=1e-14)
 
@@ -176,9 +170,7 @@ def test_tetrahedra_fill_a_box():
         total = total + SpatialInertia.solid_tetrahedron_about_point_with_density(1.7, *corners)
     box = SpatialInertia.solid_box_with_density(1.7, *lengths)
     expected = box.shift(jnp.asarray(-(OFFSET + 0.5 * lengths)))
-    np.testing.assert_allclose(
-        total.copy_to_full_matrix6(), expected.copy_to_full_matrix6(), rtol=1e-13
-    )
+    np.testing.assert_allclose(total.copy_to_full_matrix6(), expected.copy_to_full_matrix6(), rtol=1e-13)
     vertices = np.asarray(corners[1:]) - corners[0]
     about_vertex = SpatialInertia.solid_tetrahedron_about_vertex_with_density(1.7, *vertices)
     shifted = SpatialInertia.solid_tetrahedron_about_point_with_density(1.7, *corners)
@@ -333,9 +325,7 @@ def test_float32_is_preserved():
     assert jax.eval_shape(inertia_numbers, x).dtype == jnp.float32
     box = SpatialInertia.solid_cylinder_with_mass(jnp.float32(1.0), 0.2, 0.3, [0.0, 0.0, 2.0])
     assert {leaf.dtype for leaf in jax.tree.leaves(box)} == {jnp.dtype(jnp.float32)}
-    assert {leaf.dtype for leaf in jax.tree.leaves(body()[0].astype(jnp.float32))} == {
-        jnp.dtype(jnp.float32)
-    }
+    assert {leaf.dtype for leaf in jax.tree.leaves(body()[0].astype(jnp.float32))} == {jnp.dtype(jnp.float32)}
     assert SpatialInertia.zero(jnp.float32).com.dtype == jnp.float32
 
 
@@ -348,9 +338,7 @@ def test_free_functions_and_batches():
     )
     batch = spatial_inertia_matrix(jnp.full(3, ours.mass), jnp.tile(ours.com, (3, 1)), many)
     np.testing.assert_array_equal(batch[2], ours.copy_to_full_matrix6())
-    vmapped = jax.vmap(SpatialInertia, (0, None, None))(
-        jnp.arange(1.0, 4.0), COM, ours.unit_inertia
-    )
+    vmapped = jax.vmap(SpatialInertia, (0, None, None))(jnp.arange(1.0, 4.0), COM, ours.unit_inertia)
     assert vmapped.com.shape == (3, 3)
 
 

@@ -40,9 +40,7 @@ def test_shifts_match_drake():
     assert_equals_drake(shift_spatial_velocity(u, p), SpatialVelocity(U).Shift(P))
     assert_equals_drake(shift_spatial_force(u, p), SpatialForce(U).Shift(P))
     assert_equals_drake(shift_spatial_momentum(u, p), SpatialMomentum(U).Shift(P))
-    assert_equals_drake(
-        shift_spatial_acceleration(u, p, omega), SpatialAcceleration(U).Shift(P, OMEGA)
-    )
+    assert_equals_drake(shift_spatial_acceleration(u, p, omega), SpatialAcceleration(U).Shift(P, OMEGA))
 
 
 def test_compositions_match_drake():
@@ -71,9 +69,7 @@ def test_cross_products_are_adjoint_and_satisfy_jacobi():
 
 def test_shift_conserves_power():
     power = u @ v
-    np.testing.assert_allclose(
-        shift_spatial_force(u, p) @ shift_spatial_velocity(v, p), power, atol=1e-14
-    )
+    np.testing.assert_allclose(shift_spatial_force(u, p) @ shift_spatial_velocity(v, p), power, atol=1e-14)
 
 
 def test_composition_is_the_time_derivative_of_velocity():

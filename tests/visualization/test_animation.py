@@ -79,10 +79,7 @@ def link_geometries():
         Ellipsoid(0.05, 0.06, 0.1),
     ]
     ground = [Geometry("floor", HalfSpace())]
-    links = [
-        [Geometry(f"link {body}", shapes[body % 5], translation=(0.0, 0.0, 0.1))]
-        for body in range(8)
-    ]
+    links = [[Geometry(f"link {body}", shapes[body % 5], translation=(0.0, 0.0, 0.1))] for body in range(8)]
     return [ground, *links, [], []]
 
 
@@ -114,9 +111,7 @@ def test_page_asks_for_nothing_from_outside(page):
     assert not re.search(r"""(src|href|action)\s*=\s*["']?(https?:|//|file:)""", markup)
     assert not re.search(r"@import|url\(\s*[\"']?(https?:|//)", markup)
     addresses = set(re.findall(r"https?://[^\s\"'`)<]+", text))
-    assert addresses <= {"http://www.w3.org/1999/xhtml"}, (
-        "only an XML namespace may look like an address"
-    )
+    assert addresses <= {"http://www.w3.org/1999/xhtml"}, "only an XML namespace may look like an address"
 
 
 def test_page_is_small_and_carries_its_licence(page):
@@ -132,13 +127,9 @@ def test_record_holds_every_frame(page):
     np.testing.assert_array_equal(decode(record["times"], "<f8"), expected["times"])
     translation = decode(record["translations"], "<f4").reshape(1, NUM_FRAMES, NUM_BODIES, 3)
     np.testing.assert_allclose(translation[0], expected["X_WB_translation"], atol=1e-6)
-    quaternion = (
-        decode(record["quaternions_xyzw"], "<i2").reshape(1, NUM_FRAMES, NUM_BODIES, 4) / 32767.0
-    )
+    quaternion = decode(record["quaternions_xyzw"], "<i2").reshape(1, NUM_FRAMES, NUM_BODIES, 4) / 32767.0
     half_angle = 0.05 * 10 * np.sin(2.0 * expected["times"])
-    np.testing.assert_allclose(
-        np.abs(quaternion[0, :, 10, 1]), np.abs(np.sin(half_angle)), atol=1e-4
-    )
+    np.testing.assert_allclose(np.abs(quaternion[0, :, 10, 1]), np.abs(np.sin(half_angle)), atol=1e-4)
 
 
 def test_title_cannot_change_the_page(page):

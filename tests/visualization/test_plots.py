@@ -15,9 +15,7 @@ def recording(num_joints, num_steps=60):
     times = np.linspace(0.0, 2.0, num_steps)
     q = np.sin(times[:, None] * np.linspace(1.0, 3.0, num_joints))
     names = [f"arm_joint_{joint}" for joint in range(num_joints)]
-    gradients = [
-        ("controls", name, float(joint), joint * (1 + 1e-8)) for joint, name in enumerate(names)
-    ]
+    gradients = [("controls", name, float(joint), joint * (1 + 1e-8)) for joint, name in enumerate(names)]
     gradients += [
         ("link masses", name, 10.0 ** (joint % 9 - 6), 10.0 ** (joint % 9 - 6))
         for joint, name in enumerate(names)

@@ -1,0 +1,167 @@
+"""Numbers of a model, read and replaced by name. A setter returns a new model; nothing recompiles."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.spatial import (
+    RigidTransform,
+    SpatialInertia,
+    UnitInertia,
+    matrix_to_quaternion,
+    quaternion_to_matrix,
+)
+
+from .multibody_model import MultibodyModel
+
+
+def mass(model: MultibodyModel, body: str | int) -> Float[Array, ""]:
+    """Mass of a body in kg."""
+    return model.parameters.body_mass[_body_row(model, body)]
+
+
+def set_mass(model: MultibodyModel, body: str | int, mass: ArrayLike) -> MultibodyModel:
+    """Another mass; the unit inertia stays, so moments of inertia scale with the mass."""
+    return _set_row(model, "body_mass", _body_row(model, body), mass)
+
+
+def center_of_mass_in_body_frame(model: MultibodyModel, body: str | int) -> Float[Array, "3"]:
+    """p_BoBcm_B in m."""
+    return model.parameters.body_com[_body_row(model, body)]
+
+
+def set_center_of_mass_in_body_frame(
+    model: MultibodyModel, body: str | int, p_BoBcm_B: ArrayLike
+) -> MultibodyModel:
+    """Another centre of mass; the inertia about the body's origin stays as it is."""
+    return _set_row(model, "body_com", _body_row(model, body), p_BoBcm_B)
+
+
+def set_center_of_mass_in_body_frame_and_preserve_central_inertia(
+    model: MultibodyModel, body: str | int, p_BoBcm_B: ArrayLike
+) -> MultibodyModel:
+    """Another centre of mass; the inertia about it stays, the one about the origin follows."""
+    old = spatial_inertia_in_body_frame(model, body)
+    central = old.unit_inertia.shift_to_center_of_mass(old.com)
+    com = jnp.asarray(p_BoBcm_B, model.dtype)
+    new = SpatialInertia(old.mass, com, central.shift_from_center_of_mass(-com), skip_validity_check=True)
+    return set_spatial_inertia_in_body_frame(model, body, new)
+
+
+def spatial_inertia_in_body_frame(model: MultibodyModel, body: str | int) -> SpatialInertia:
+    """M_BBo_B: mass, centre of mass and unit inertia about the body's origin."""
+    row, parameters = _body_row(model, body), model.parameters
+    G = UnitInertia.from_moments_products(parameters.body_unit_inertia[row])
+    return SpatialInertia(parameters.body_mass[row], parameters.body_com[row], G, skip_validity_check=True)
+
+
+def set_spatial_inertia_in_body_frame(
+    model: MultibodyModel, body: str | int, M_BBo_B: SpatialInertia
+) -> MultibodyModel:
+    """Another mass, centre of mass and unit inertia."""
+    row = _body_row(model, body)
+    model = _set_row(model, "body_mass", row, M_BBo_B.mass)
+    model = _set_row(model, "body_com", row, M_BBo_B.com)
+    return _set_row(model, "body_unit_inertia", row, M_BBo_B.unit_inertia.moments_products())
+
+
+def frame_pose(model: MultibodyModel, frame: str | int) -> RigidTransform:
+    """X_PF of an offset frame in the frame it is fixed to."""
+    row, parameters = _frame_row(model, frame), model.parameters
+    return RigidTransform(
+        quaternion_to_matrix(parameters.frame_quaternion[row]), parameters.frame_translation[row]
+    )
+
+
+def set_frame_pose(model: MultibodyModel, frame: str | int, X_PF: RigidTransform) -> MultibodyModel:
+    """Another place for an offset frame: a joint's frames are named `{joint}_parent` and `{joint}_child`."""
+    row = _frame_row(model, frame)
+    model = _set_row(model, "frame_quaternion", row, matrix_to_quaternion(jnp.asarray(X_PF.rotation)))
+    return _set_row(model, "frame_translation", row, X_PF.translation)
+
+
+def set_joint_axis(model: MultibodyModel, joint: str | int, axis: ArrayLike) -> MultibodyModel:
+    """Another axis, in F and M; its length does not matter."""
+    index = model.joint(joint).index
+    if index not in model.layout.axis_joints:
+        raise ModelError(
+            f"set_joint_axis: joint '{model.joint(joint).name}' ({model.joint(joint).kind}) has no axis."
+        )
+    return _set_row(model, "joint_axis", model.layout.axis_joints.index(index), axis)
+
+
+def set_joint_damping(model: MultibodyModel, joint: str | int, damping: ArrayLike) -> MultibodyModel:
+    """Viscous damping per velocity, in N m s/rad or N s/m."""
+    return _set_row(model, "joint_damping", model.joint(joint).v, damping)
+
+
+def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayLike) -> MultibodyModel:
+    """Coulomb friction per velocity, in N m or N."""
+    return _set_row(model, "joint_friction", model.joint(joint).v, friction)
+
+
+def set_default_positions(model: MultibodyModel, joint: str | int, q: ArrayLike) -> MultibodyModel:
+    """Where a joint starts in `default_state`."""
+    return _set_row(model, "default_positions", model.joint(joint).q, q)
+
+
+def set_controller_gains(
+    model: MultibodyModel, kp: ArrayLike, kd: ArrayLike, actuator: str | int | None = None
+) -> MultibodyModel:
+    """PD gains of one actuator, or of all; they act when `Inputs.desired_state` is given."""
+    row = slice(None) if actuator is None else model.actuator(actuator).index
+    return _set_row(_set_row(model, "proportional_gain", row, kp), "derivative_gain", row, kd)
+
+
+def set_effort_limit(model: MultibodyModel, actuator: str | int, effort_limit: ArrayLike) -> MultibodyModel:
+    """Largest effort of an actuator, in N m or N."""
+    return _set_row(model, "effort_limit", model.actuator(actuator).index, effort_limit)
+
+
+def set_rotor_inertia(model: MultibodyModel, actuator: str | int, rotor_inertia: ArrayLike) -> MultibodyModel:
+    """Inertia of an actuator's rotor, in kg m² or kg, before the gear."""
+    return _set_row(model, "rotor_inertia", model.actuator(actuator).index, rotor_inertia)
+
+
+def set_gear_ratio(model: MultibodyModel, actuator: str | int, gear_ratio: ArrayLike) -> MultibodyModel:
+    """Rotor turns per joint turn."""
+    return _set_row(model, "gear_ratio", model.actuator(actuator).index, gear_ratio)
+
+
+def set_gravity(model: MultibodyModel, gravity: ArrayLike) -> MultibodyModel:
+    """The acceleration of gravity in the world, in m/s²."""
+    return _set_row(model, "gravity", slice(None), gravity)
+
+
+def set_time_step(model: MultibodyModel, time_step: ArrayLike) -> MultibodyModel:
+    """Another step of a discrete model, in s."""
+    if not model.is_discrete:
+        raise ModelError("set_time_step: the model is continuous; build or load it with a time_step > 0.")
+    return eqx.tree_at(lambda m: m.parameters.time_step, model, jnp.asarray(time_step, model.dtype))
+
+
+def _set_row(model: MultibodyModel, name: str, row: Any, value: ArrayLike) -> MultibodyModel:
+    array = getattr(model.parameters, name)
+    new = array.at[row].set(jnp.asarray(value, array.dtype))
+    return eqx.tree_at(lambda m: getattr(m.parameters, name), model, new)
+
+
+def _body_row(model: MultibodyModel, body: str | int) -> int:
+    index = model.body_index(body)
+    if index == 0:
+        raise ModelError("the world has no mass or inertia.")
+    return index - 1
+
+
+def _frame_row(model: MultibodyModel, frame: str | int) -> int:
+    index = model.frame_index(frame)
+    if index not in model.layout.offset_frames:
+        raise ModelError(
+            f"frame '{model.frame_names[index]}' is a body's own frame and cannot be moved; the frames that can "
+            "are those added with a pose, a joint's `{joint}_parent` and `{joint}_child` among them."
+        )
+    return model.layout.offset_frames.index(index)

@@ -1,0 +1,121 @@
+"""Many steps: a scan whose carry is the state and nothing else, checkpointed for reverse mode."""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.model import MultibodyModel
+
+from .ports import Inputs
+from .state import State, as_state
+from .step import require_discrete, step
+
+
+class Trajectory(eqx.Module):
+    """States at T + 1 times, the initial one included, and what was sampled in the T steps between them."""
+
+    q: Float[Array, "*batch steps+1 nq"]
+    v: Float[Array, "*batch steps+1 nv"]
+    time: Float[Array, "*batch steps+1"]
+    generalized_acceleration: Float[Array, "*batch steps nv"]
+    net_actuation: Float[Array, "*batch steps nu"]
+
+    @property
+    def final_state(self) -> State:
+        """The last state, of each world."""
+        return State(self.q[..., -1, :], self.v[..., -1, :], self.time[..., -1])
+
+
+def rollout(
+    model: MultibodyModel,
+    state: State,
+    inputs: Any = None,
+    num_steps: int | None = None,
+    *,
+    checkpoint: int | str | None = None,
+) -> Trajectory:
+    """Steps from `state` under `inputs`.
+
+    Without `num_steps` every array in `inputs` (an `Inputs` or a bare actuation array) has a leading axis of
+    steps. With `num_steps` the inputs are held constant, or are a function `inputs(state)` called at each step.
+
+    Reverse mode keeps the states and recomputes each step; `checkpoint=k` keeps every k-th state only and
+    `"sqrt"` chooses k: the gradient's memory grows with the square root of the steps.
+    """
+    require_discrete(model)
+    state = as_state(model, state)
+    per_step, steps = split_inputs(inputs, num_steps)
+    every = checkpoint_interval(checkpoint, steps)
+
+    @jax.checkpoint
+    def advance(state: State, step_inputs: Any) -> tuple[State, tuple]:
+        chosen = inputs if per_step is None else step_inputs
+        new_state, sampled = step(model, state, chosen(state) if callable(chosen) else chosen)
+        kept = (new_state.q, new_state.v, new_state.time)
+        return new_state, (*kept, sampled.generalized_acceleration, sampled.net_actuation)
+
+    _, (q, v, time, vdot, u) = scan_in_chunks(advance, state, per_step, steps, every)
+    return Trajectory(
+        jnp.concatenate([state.q[None], q]),
+        jnp.concatenate([state.v[None], v]),
+        jnp.concatenate([state.time[None], time]),
+        vdot,
+        u,
+    )
+
+
+def scan_in_chunks(body: Any, carry: Any, xs: Any, length: int, every: int | None) -> tuple[Any, Any]:
+    """`lax.scan`, recomputing in reverse mode from every `every`-th carry."""
+    if every is None or every >= length:
+        return lax.scan(body, carry, xs, length=length)
+    chunks, rest = divmod(length, every)
+
+    @jax.checkpoint
+    def chunk(carry: Any, xs: Any) -> tuple[Any, Any]:
+        return lax.scan(body, carry, xs, length=every)
+
+    full = chunks * every
+    head = jax.tree.map(lambda x: x[:full].reshape(chunks, every, *x.shape[1:]), xs)
+    carry, ys = lax.scan(chunk, carry, head, length=chunks)
+    ys = jax.tree.map(lambda y: y.reshape(full, *y.shape[2:]), ys)
+    if rest == 0:
+        return carry, ys
+    carry, tail = lax.scan(body, carry, jax.tree.map(lambda x: x[full:], xs), length=rest)
+    return carry, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, tail)
+
+
+def split_inputs(inputs: Any, num_steps: int | None) -> tuple[Any, int]:
+    """The inputs to scan over (None where they are constant) and the number of steps."""
+    if num_steps is not None:
+        if num_steps < 0:
+            raise ModelError(f"rollout: num_steps must be at least 0, got {num_steps}.")
+        return None, int(num_steps)
+    if inputs is None or callable(inputs):
+        raise ModelError("rollout: give num_steps, or inputs with a leading axis of steps.")
+    inputs = inputs if isinstance(inputs, Inputs) else Inputs(actuation=jnp.asarray(inputs))
+    lengths = {jnp.shape(x)[0] if jnp.ndim(x) else None for x in jax.tree.leaves(inputs)}
+    if len(lengths) != 1 or None in lengths:
+        raise ModelError(
+            f"rollout: without num_steps all inputs need the same leading axis of steps, got {sorted(map(str, lengths))}. "
+            "Pass num_steps to hold inputs constant."
+        )
+    return inputs, lengths.pop()
+
+
+def checkpoint_interval(checkpoint: int | str | None, steps: int) -> int | None:
+    """Steps between kept states; None keeps them all."""
+    if checkpoint is None:
+        return None
+    if checkpoint == "sqrt":
+        return max(1, math.isqrt(steps))
+    if isinstance(checkpoint, int) and checkpoint >= 1:
+        return checkpoint
+    raise ModelError(
+        f"rollout: checkpoint must be None, 'sqrt' or a number of steps >= 1, got {checkpoint!r}."
+    )

@@ -1,0 +1,85 @@
+"""The continuous plant integrated by diffrax."""
+
+from typing import Any
+
+import diffrax
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.joints import JOINT_KINDS
+from mbjax.model import MultibodyModel
+from mbjax.spatial import normalize_quaternion
+
+from .ports import as_inputs
+from .rollout import Trajectory
+from .state import State, as_state
+from .time_derivatives import calc_acceleration_now, time_derivatives
+
+
+def simulate(
+    model: MultibodyModel,
+    state: State,
+    inputs: Any = None,
+    *,
+    save_at: Float[Array, " times"],
+    solver: diffrax.AbstractSolver | None = None,
+    stepsize_controller: diffrax.AbstractStepSizeController | None = None,
+    first_step: float | None = None,
+    max_steps: int = 100_000,
+    adjoint: diffrax.AbstractAdjoint | None = None,
+    progress_meter: diffrax.AbstractProgressMeter | None = None,
+) -> Trajectory:
+    """States at the times `save_at` (rising, in s; the first is where the simulation starts).
+
+    `inputs` are held constant, or are a function `inputs(state)`. `solver` is any of diffrax's (Dormand–Prince 5
+    when None), `stepsize_controller` PID with rtol = atol = 1e-8 (1e-5 in float32) when None.
+    """
+    state = as_state(model, state)
+    times = jnp.asarray(save_at, model.dtype)
+    if times.ndim != 1 or times.shape[0] < 1:
+        raise ModelError(f"simulate: save_at must be a list of times, got shape {times.shape}.")
+    tolerance = 1e-8 if model.dtype == jnp.float64 else 1e-5
+
+    def inputs_at(state: State) -> Any:
+        return inputs(state) if callable(inputs) else inputs
+
+    def vector_field(time: Array, qv: tuple[Array, Array], _: Any) -> tuple[Array, Array]:
+        now = State(*qv, jnp.asarray(time, model.dtype))
+        return time_derivatives(model, now, inputs_at(now))
+
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(vector_field),
+        diffrax.Dopri5() if solver is None else solver,
+        t0=times[0],
+        t1=times[-1],
+        dt0=first_step,
+        y0=(state.q, state.v),
+        saveat=diffrax.SaveAt(ts=times),
+        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance)
+        if stepsize_controller is None
+        else stepsize_controller,
+        max_steps=max_steps,
+        adjoint=diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
+        progress_meter=diffrax.NoProgressMeter() if progress_meter is None else progress_meter,
+    )
+    assert solution.ys is not None
+    q, v = solution.ys
+    q = jax.vmap(lambda q: normalize_quaternions(model, q))(q)
+
+    def sampled(q: Array, v: Array, time: Array) -> tuple[Array, Array]:
+        now = State(q, v, time)
+        return calc_acceleration_now(model, now, as_inputs(model, inputs_at(now)))
+
+    vdot, u = jax.vmap(sampled)(q[:-1], v[:-1], times[:-1])
+    return Trajectory(q, v, times, vdot, u)
+
+
+def normalize_quaternions(model: MultibodyModel, q: Float[Array, " nq"]) -> Float[Array, " nq"]:
+    """q with its quaternions of unit length: integration lets them drift by its tolerance."""
+    for mobod, kind in enumerate(model.topology.mobod_kinds):
+        if mobod and JOINT_KINDS[kind].has_quaternion:
+            start = model.topology.mobod_q_starts[mobod]
+            q = q.at[start : start + 4].set(normalize_quaternion(q[start : start + 4]))
+    return q

@@ -1,0 +1,104 @@
+"""The discrete plant: one semi-implicit step, with joint dissipation and PD tracking implicit."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from mbjax.dynamics import ForwardDynamicsTerms, calc_forward_dynamics, spread_over_velocities
+from mbjax.errors import ModelError
+from mbjax.forces import calc_dissipation_coefficient
+from mbjax.kinematics import integrate_configuration
+from mbjax.model import MultibodyModel
+from mbjax.topology import take
+
+from .actuation import ActuatorLaw, calc_actuator_law
+from .ports import Inputs, Outputs, as_inputs
+from .state import State, as_state
+from .time_derivatives import calc_explicit_terms, replace_tau
+
+MAX_SATURATION_ROUNDS = 12
+
+
+def step(model: MultibodyModel, state: State, inputs: Any = None) -> tuple[State, Outputs]:
+    """Advances by the model's `time_step`: x[n+1] and the output ports sampled in the step.
+
+    (M + dt C + dt (Kd + dt Kp)) vdot = tau(q, v) - C v + u_0,  v+ = v + dt vdot,  q+ = q (+) dt v+
+
+    Dissipation C and the gains act on the new velocity, so stiff ones stay stable. Efforts stay within their
+    limits; which actuators are at a limit is found first and held fixed in derivatives.
+    """
+    require_discrete(model)
+    state, inputs = as_state(model, state), as_inputs(model, inputs)
+    dt = model.time_step
+    terms = calc_explicit_terms(model, state, inputs)
+    law = calc_actuator_law(model, inputs, state.q, state.v, dt)
+    at_limit = find_actuators_at_limit(model, terms, law, inputs)
+    vdot, u = solve_step(model, terms, law, at_limit)
+    v = state.v + dt * vdot
+    q = integrate_configuration(model, state.q, dt * v)
+    return State(q, v, state.time + dt), Outputs(vdot, u)
+
+
+def solve_step(
+    model: MultibodyModel,
+    terms: ForwardDynamicsTerms,
+    law: ActuatorLaw,
+    at_limit: Float[Array, " nu"],
+) -> tuple[Float[Array, " nv"], Float[Array, " nu"]]:
+    """vdot and net actuation, with `at_limit` -1 or 1 for actuators at a limit and 0 for the others."""
+    dt = model.time_step
+    held = at_limit != 0.0
+    limit = jnp.where(held, model.parameters.effort_limit, 0.0)
+    u_0, k = jnp.where(held, at_limit * limit, law.u_0), jnp.where(held, 0.0, law.k)
+    c = calc_dissipation_coefficient(model, terms.v)
+    tau = terms.tau - c * terms.v + spread_over_velocities(model, u_0)
+    diagonal = terms.diagonal + dt * (c + spread_over_velocities(model, k))
+    vdot = calc_forward_dynamics(model.topology, replace_tau(terms, tau, diagonal))
+    dv = dt * take(vdot, list(model.layout.velocities_of_actuators))
+    return vdot, u_0 - k * dv
+
+
+def find_actuators_at_limit(
+    model: MultibodyModel, terms: ForwardDynamicsTerms, law: ActuatorLaw, inputs: Inputs
+) -> Float[Array, " nu"]:
+    """Which efforts end at a limit: Newton's method on vdot with u = saturate(u_0 - k dv), piecewise linear.
+
+    One round where nothing saturates; the set it ends with is exact unless it still changes after the last.
+    """
+    limit = model.parameters.effort_limit
+    nobody = jnp.zeros_like(limit)
+    if model.num_actuators == 0 or (inputs.actuation is None and inputs.desired_state is None):
+        return nobody
+    model, terms, law = lax.stop_gradient((model, terms, law))
+    if inputs.desired_state is None:
+        return beyond(law.u_0, limit)
+
+    def update(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        rounds, _, at_limit = carry
+        vdot, _ = solve_step(model, terms, law, at_limit)
+        dv = model.time_step * take(vdot, list(model.layout.velocities_of_actuators))
+        return rounds + 1, at_limit, beyond(law.u_0 - law.k * dv, limit)
+
+    def changing(carry: tuple[Array, Array, Array]) -> Array:
+        rounds, before, at_limit = carry
+        return (rounds < MAX_SATURATION_ROUNDS) & jnp.any(before != at_limit)
+
+    _, _, at_limit = lax.while_loop(changing, update, update((jnp.zeros((), jnp.int32), nobody, nobody)))
+    return at_limit
+
+
+def beyond(u: Float[Array, " nu"], limit: Float[Array, " nu"]) -> Float[Array, " nu"]:
+    """1 above the limit, -1 below its negative, else 0."""
+    above: Bool[Array, " nu"] = u > limit
+    return above.astype(u.dtype) - (u < -limit).astype(u.dtype)
+
+
+def require_discrete(model: MultibodyModel) -> None:
+    """A continuous model has no step to take."""
+    if not model.is_discrete:
+        raise ModelError(
+            "step needs a discrete model, but its time_step is 0. Build or load it with time_step=0.001 "
+            "(seconds), or integrate the continuous one with mbjax.simulate."
+        )
