@@ -80,9 +80,7 @@ def random_tree(seed: int, kinds: tuple[str, ...], time_step: float = 0.0) -> Tw
         mass, com, G = random_inertia(rng)
         upper = (G[0, 0], G[1, 1], G[2, 2], G[0, 1], G[0, 2], G[1, 2])
         ours.add_rigid_body(name, mbjax.SpatialInertia(mass, com, mbjax.UnitInertia(*upper)))
-        body = theirs.AddRigidBody(
-            name, drake_tree.SpatialInertia(mass, com, drake_tree.UnitInertia(*upper))
-        )
+        body = theirs.AddRigidBody(name, drake_tree.SpatialInertia(mass, com, drake_tree.UnitInertia(*upper)))
         if kind is None:
             continue
         parent = "world" if kind.endswith("floating") else parents[rng.integers(len(parents))]
@@ -99,9 +97,7 @@ def add_joint(ours, theirs, kind, name, parent, body, poses, axis, rng) -> None:
     our_class, their_class = JOINT_CLASSES[kind]
     X_PF, X_BM = poses
     keywords: dict[str, Any] = {"damping": rng.uniform(0.1, 1.0, our_class.num_velocities)} if kind != "weld" else {}
-    F = theirs.AddFrame(
-        drake_tree.FixedOffsetFrame(f"{name}_parent", theirs.GetFrameByName(parent), X_PF)
-    )
+    F = theirs.AddFrame(drake_tree.FixedOffsetFrame(f"{name}_parent", theirs.GetFrameByName(parent), X_PF))
     M = theirs.AddFrame(drake_tree.FixedOffsetFrame(f"{name}_child", body.body_frame(), X_BM))
     if our_class.has_axis:
         keywords["axis"] = axis
@@ -112,9 +108,7 @@ def add_joint(ours, theirs, kind, name, parent, body, poses, axis, rng) -> None:
     if kind.endswith("floating"):
         angular, translational = keywords["damping"][[0, 3]]
         keywords["damping"] = np.repeat([angular, translational], 3)
-    ours.add_joint(
-        our_class(name, parent, body.name(), X_PF=X_PF.GetAsMatrix4(), X_BM=X_BM.GetAsMatrix4(), **keywords)
-    )
+    ours.add_joint(our_class(name, parent, body.name(), X_PF=X_PF.GetAsMatrix4(), X_BM=X_BM.GetAsMatrix4(), **keywords))
     damping = keywords.get("damping")
     arguments = {
         "revolute": lambda: (axis, float(damping[0])),

@@ -56,9 +56,7 @@ def calc_articulated_factor(
     return ArticulatedFactor(h, p, U_over_D.T, one_over_D)
 
 
-def solve_with_factor(
-    topology: TreeTopology, factor: ArticulatedFactor, b: Float[Array, " nv"]
-) -> Float[Array, " nv"]:
+def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """x with (M + diag) x = b: forces inward, accelerations outward."""
 
     def inward(force: Array, x: tuple[Array, Array, Array, Array]) -> tuple[Array, Array]:
@@ -146,7 +144,5 @@ def shift(I_A: list, p: list) -> list:
     H_shifted = [[H_rows[i][j] + p_cross_M[j][i] for j in range(3)] for i in range(3)]
     p_cross_H = [cross(p, row) for row in H_rows]  # columns of [p]Hᵀ
     p_cross_H_shifted = [cross(p, row) for row in H_shifted]  # rows of H'[p]ᵀ
-    J_shifted = [
-        I_A[J][k] + p_cross_H[j][i] + p_cross_H_shifted[i][j] for k, (i, j) in enumerate(SYMMETRIC_PAIRS)
-    ]
-    return J_shifted + sum(H_shifted, []) + list(I_A[M])
+    J_shifted = [I_A[J][k] + p_cross_H[j][i] + p_cross_H_shifted[i][j] for k, (i, j) in enumerate(SYMMETRIC_PAIRS)]
+    return J_shifted + H_shifted[0] + H_shifted[1] + H_shifted[2] + list(I_A[M])

@@ -26,15 +26,13 @@ Instances = Sequence[str | int] | None
 
 def total_mass(model: MultibodyModel, model_instances: Instances = None) -> Float[Array, ""]:
     """Mass of all bodies, or of those of some instances, in kg."""
-    return jnp.sum(model.parameters.body_mass * selected_bodies(model, model_instances)[1:])
+    return jnp.sum(model.parameters.body_mass * jnp.asarray(selected_bodies(model, model_instances)[1:], model.dtype))
 
 
-def center_of_mass_position_in_world(
-    model: MultibodyModel, q: Positions, model_instances: Instances = None
-) -> Vector3:
+def center_of_mass_position_in_world(model: MultibodyModel, q: Positions, model_instances: Instances = None) -> Vector3:
     """p_WScm = sum m p_WBcm / sum m, in m."""
     mass, _, p_WBcm = calc_masses_and_centers(model, calc_position_kinematics(model, q))
-    mass = mass * selected_bodies(model, model_instances)
+    mass = mass * jnp.asarray(selected_bodies(model, model_instances), model.dtype)
     return safe_divide(jnp.sum(mass * p_WBcm, axis=-1), jnp.sum(mass))
 
 
@@ -52,7 +50,7 @@ def jacobian_center_of_mass_translational_velocity(
     """J with v_WScm_W = J v (or J qdot)."""
     position = calc_position_kinematics(model, q)
     mass, p_BoBcm_W, _ = calc_masses_and_centers(model, position)
-    mass = mass * selected_bodies(model, model_instances)
+    mass = mass * jnp.asarray(selected_bodies(model, model_instances), model.dtype)
     mobods = model.topology.body_mobods
     p_TBcm_W = take(position.p_TM_W, mobods) + p_BoBcm_W
     p_TBcm_W = p_TBcm_W + ca.matvec(take(position.R_WM, mobods), position.placement.p_MB)
@@ -73,7 +71,7 @@ def bias_center_of_mass_translational_acceleration(
     A_WB = calc_body_accelerations(model, position, velocity, acceleration)
     w, alpha = take(velocity.V_WM_T[:3], model.topology.body_mobods), A_WB[:3]
     mass, p, _ = calc_masses_and_centers(model, position)
-    mass = mass * selected_bodies(model, model_instances)
+    mass = mass * jnp.asarray(selected_bodies(model, model_instances), model.dtype)
     a_WBcm = A_WB[3:] + ca.cross(alpha, p) + ca.cross(w, ca.cross(w, p))
     return safe_divide(jnp.sum(mass * a_WBcm, axis=-1), jnp.sum(mass))
 
@@ -81,9 +79,7 @@ def bias_center_of_mass_translational_acceleration(
 def selected_bodies(model: MultibodyModel, model_instances: Instances) -> np.ndarray:
     """(nb,) which bodies belong to the instances; all but the world when None."""
     if isinstance(model_instances, str | int):
-        raise ModelError(
-            f"model_instances must be a list, got {model_instances!r}; write [{model_instances!r}]."
-        )
+        raise ModelError(f"model_instances must be a list, got {model_instances!r}; write [{model_instances!r}].")
     owners = np.array(model.layout.body_instances)
     selected = np.ones(len(owners), bool)
     if model_instances is not None:

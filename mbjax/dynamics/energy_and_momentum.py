@@ -16,7 +16,8 @@ def kinetic_energy(model: MultibodyModel, q: Positions, v: Velocities) -> Float[
     """½ vᵀ M v in J, rotors included."""
     h_Mo, motion = _mobod_momenta(model, q, v)
     velocity = motion.velocity
-    assert velocity is not None and motion.v is not None
+    assert velocity is not None
+    assert motion.v is not None
     V_WMo = jnp.concatenate([velocity.V_WM_T[:3], velocity.v_WMo])
     rotors = jnp.sum(calc_reflected_inertia(model) * motion.v**2)
     return 0.5 * (jnp.sum(V_WMo * h_Mo) + rotors)

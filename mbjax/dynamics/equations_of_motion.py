@@ -7,8 +7,7 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
 from mbjax.forces import MultibodyForces, calc_mobod_forces
-from mbjax.kinematics import calc_position_kinematics, calc_velocity_kinematics
-from mbjax.kinematics.position_kinematics import PositionKinematics, as_coordinates
+from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics, calc_velocity_kinematics
 from mbjax.model import MultibodyModel
 from mbjax.topology import dot_with_mask
 
@@ -75,7 +74,8 @@ def forward_dynamics(
     motion = calc_tree_motion(model, position, q, v)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
     tau_applied, F_T = split_forces(model, position, forces)
-    assert motion.velocity is not None and motion.v is not None
+    assert motion.velocity is not None
+    assert motion.v is not None
     terms = ForwardDynamicsTerms(
         position,
         motion.inertia_W,
@@ -88,9 +88,7 @@ def forward_dynamics(
     return calc_forward_dynamics(model.topology, terms)
 
 
-def calc_tree_motion(
-    model: MultibodyModel, position: PositionKinematics, q: Positions, v: Velocities
-) -> TreeMotion:
+def calc_tree_motion(model: MultibodyModel, position: PositionKinematics, q: Positions, v: Velocities) -> TreeMotion:
     """What Newton–Euler needs at (q, v)."""
     velocity = calc_velocity_kinematics(model, position, q, v)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)

@@ -21,9 +21,7 @@ def calc_mass_matrix(
     """
     r, s, m = position.p_TM_W, inertia_W.moment, inertia_W.mass
     moment_T = s + m * r
-    rotational_T = (
-        inertia_W.rotational + m * ca.point_mass_inertia(r) + 2.0 * ca.symmetric_product_inertia(r, s)
-    )
+    rotational_T = inertia_W.rotational + m * ca.point_mass_inertia(r) + 2.0 * ca.symmetric_product_inertia(r, s)
     composite = sum_over_subtree(topology, jnp.concatenate([m[None], moment_T, rotational_T]))
     mass, moment, rotational = (lambda c: (c[0], c[1:4], c[4:]))(take(composite, topology.velocity_mobods))
     w, v = position.S_T[:3], position.S_T[3:]

@@ -32,9 +32,7 @@ def calc_inertia_in_world(model: MultibodyModel, position: PositionKinematics) -
     """Inertia of each mobod about Mo, expressed in W."""
     inertia = calc_inertia_in_mobod(model, position.placement)
     R = position.R_WM
-    return MobodInertia(
-        inertia.mass, ca.matvec(R, inertia.moment), ca.symmetric_re_express(R, inertia.rotational)
-    )
+    return MobodInertia(inertia.mass, ca.matvec(R, inertia.moment), ca.symmetric_re_express(R, inertia.rotational))
 
 
 def calc_inverse_dynamics(
@@ -78,9 +76,7 @@ def calc_net_forces(
     return jnp.concatenate([t + ca.cross(r, f), f])
 
 
-def calc_mass_matrix_product(
-    topology: TreeTopology, motion: TreeMotion, x: Float[Array, " nv"]
-) -> Float[Array, " nv"]:
+def calc_mass_matrix_product(topology: TreeTopology, motion: TreeMotion, x: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """M(q) x without reflected inertia: inverse dynamics of the tree at rest."""
     at_rest = TreeMotion(motion.S_T, motion.p_TM_W, motion.inertia_W, None, None)
     return calc_inverse_dynamics(topology, at_rest, x, None)

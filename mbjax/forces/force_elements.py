@@ -7,10 +7,10 @@ from mbjax.array_types import GeneralizedForces, Positions, Velocities
 from mbjax.kinematics import (
     PositionKinematics,
     VelocityKinematics,
+    as_coordinates,
     calc_position_kinematics,
     calc_velocity_kinematics,
 )
-from mbjax.kinematics.position_kinematics import as_coordinates
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_moved_mobods
@@ -70,9 +70,7 @@ def calc_passive_forces_on_tree(
     return forces.generalized, F_T + calc_mobod_forces(model, position, forces.body)
 
 
-def calc_potential_energy(
-    model: MultibodyModel, position: PositionKinematics, q: Positions
-) -> Float[Array, ""]:
+def calc_potential_energy(model: MultibodyModel, position: PositionKinematics, q: Positions) -> Float[Array, ""]:
     """Gravity's and the springs' energy, in J."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     energy = calc_gravity_potential_energy(model, position)

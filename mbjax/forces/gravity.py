@@ -29,7 +29,7 @@ def calc_gravity_on_mobods(model: MultibodyModel, position: PositionKinematics) 
 def calc_gravity_on_bodies(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "nb 6"]:
     """Weight of each body at its origin Bo, in W."""
     mass, p_BoBcm_W, _ = calc_masses_and_centers(model, position)
-    mass = mass * bodies_with_gravity(model)
+    mass = mass * jnp.asarray(bodies_with_gravity(model), model.dtype)
     f = mass * model.parameters.gravity[:, None]
     return jnp.concatenate([ca.cross(p_BoBcm_W, f), f]).T
 
@@ -37,7 +37,7 @@ def calc_gravity_on_bodies(model: MultibodyModel, position: PositionKinematics) 
 def calc_gravity_potential_energy(model: MultibodyModel, position: PositionKinematics) -> Float[Array, ""]:
     """-m g · p_WBcm over the bodies, in J; zero at the world's origin."""
     mass, _, p_WBcm = calc_masses_and_centers(model, position)
-    weight = mass * bodies_with_gravity(model) * model.parameters.gravity[:, None]
+    weight = mass * jnp.asarray(bodies_with_gravity(model), model.dtype) * model.parameters.gravity[:, None]
     return -jnp.sum(weight * p_WBcm)
 
 

@@ -73,15 +73,11 @@ def resolved(spring: Any, plant: Any, kind: str) -> Any:
     return eqx.tree_at(lambda s: s.joint, spring, joint.index)
 
 
-def spring_forces(
-    model: Any, joint: int, nominal: Array, stiffness: Array, q: Array, v: Array
-) -> MultibodyForces:
+def spring_forces(model: Any, joint: int, nominal: Array, stiffness: Array, q: Array, v: Array) -> MultibodyForces:
     """The generalized force in its place, and none on the bodies."""
     where = model.joint(joint)
     tau = stiffness * (nominal - q[where.q_start])
-    return MultibodyForces(
-        jnp.zeros_like(v).at[where.v_start].add(tau), jnp.zeros((model.num_bodies, 6), v.dtype)
-    )
+    return MultibodyForces(jnp.zeros_like(v).at[where.v_start].add(tau), jnp.zeros((model.num_bodies, 6), v.dtype))
 
 
 def spring_energy(model: Any, joint: int, nominal: Array, stiffness: Array, q: Array) -> Array:

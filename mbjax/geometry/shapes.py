@@ -159,9 +159,7 @@ def _vector3(instance: object, name: str, values: Iterable[float]) -> Vector3:
 def _color(instance: object, values: Iterable[float]) -> tuple[float, float, float, float]:
     red, green, blue, alpha = _finite_tuple(instance, "rgba", values, 4)
     if not all(0.0 <= channel <= 1.0 for channel in (red, green, blue, alpha)):
-        raise ValueError(
-            f"{_label(instance)}: rgba is {(red, green, blue, alpha)}; give four values from 0 to 1."
-        )
+        raise ValueError(f"{_label(instance)}: rgba is {(red, green, blue, alpha)}; give four values from 0 to 1.")
     return (red, green, blue, alpha)
 
 
@@ -171,9 +169,7 @@ def _rotation_matrix(instance: object, rows: Iterable[Iterable[float]]) -> Matri
         raise ValueError(f"{_label(instance)}: rotation has {len(matrix)} rows; give a 3x3 matrix.")
     row_x, row_y, row_z = matrix
     is_orthonormal = all(
-        abs(_dot(matrix[i], matrix[j]) - float(i == j)) <= ORTHONORMAL_TOLERANCE
-        for i in range(3)
-        for j in range(i, 3)
+        abs(_dot(matrix[i], matrix[j]) - float(i == j)) <= ORTHONORMAL_TOLERANCE for i in range(3) for j in range(i, 3)
     )
     if not is_orthonormal or _dot(_cross(row_x, row_y), row_z) < 0.0:
         raise ValueError(

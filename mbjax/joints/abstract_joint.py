@@ -87,9 +87,7 @@ class AbstractJoint(abc.ABC):
         try:
             numbers = np.broadcast_to(np.asarray(value, dtype=float), (size,)).copy()
         except (TypeError, ValueError):
-            raise ModelError(
-                f"joint '{self.name}': {what} must be {size} number(s), got {value!r}."
-            ) from None
+            raise ModelError(f"joint '{self.name}': {what} must be {size} number(s), got {value!r}.") from None
         if not np.all(np.isfinite(numbers)):
             raise ModelError(f"joint '{self.name}': {what} must be finite, got {value!r}.")
         if lowest is not None and np.any(numbers < lowest):
@@ -106,9 +104,7 @@ class AbstractJoint(abc.ABC):
                 f"joint '{self.name}': {what} must be (lower, upper) for {size} coordinate(s), got {value!r}."
             ) from None
         if np.any(np.isnan(limits)) or np.any(limits[0] > limits[1]):
-            raise ModelError(
-                f"joint '{self.name}': {what} must satisfy lower <= upper, got {lower} and {upper}."
-            )
+            raise ModelError(f"joint '{self.name}': {what} must satisfy lower <= upper, got {lower} and {upper}.")
         return limits
 
     def _unit_axis(self, axis: Any) -> np.ndarray:

@@ -22,9 +22,7 @@ class PlanarJoint(AbstractJoint):
         x, y, angle = q
         c, s = jnp.cos(angle), jnp.sin(angle)
         zero = jnp.zeros_like(c)
-        R_FM = jnp.stack(
-            [jnp.stack([c, -s, zero]), jnp.stack([s, c, zero]), jnp.stack([zero, zero, zero + 1])]
-        )
+        R_FM = jnp.stack([jnp.stack([c, -s, zero]), jnp.stack([s, c, zero]), jnp.stack([zero, zero, zero + 1])])
         return R_FM, jnp.stack([x, y, zero])
 
     @staticmethod

@@ -32,7 +32,7 @@ from .body_placement import calc_body_placement as calc_body_placement
 from .body_placement import calc_inertia_in_mobod as calc_inertia_in_mobod
 from .position_kinematics import PositionKinematics as PositionKinematics
 from .position_kinematics import calc_position_kinematics as calc_position_kinematics
-from .position_kinematics import as_coordinates as check_size
+from .position_kinematics import as_coordinates as as_coordinates
 from .position_kinematics import joint_groups as joint_groups
 from .velocity_kinematics import VelocityKinematics as VelocityKinematics
 from .velocity_kinematics import calc_velocity_kinematics as calc_velocity_kinematics

@@ -20,9 +20,7 @@ def body_poses_in_world(model: MultibodyModel, q: Positions) -> RigidTransform:
     return RigidTransform(jnp.moveaxis(R_WB, -1, 0), p_WB.T)
 
 
-def body_spatial_velocities_in_world(
-    model: MultibodyModel, q: Positions, v: Velocities
-) -> BodySpatialVectors:
+def body_spatial_velocities_in_world(model: MultibodyModel, q: Positions, v: Velocities) -> BodySpatialVectors:
     """V_WB_W of every body at its origin Bo: angular (rad/s), then translational (m/s)."""
     position = calc_position_kinematics(model, q)
     velocity = calc_velocity_kinematics(model, position, q, v)
@@ -59,9 +57,7 @@ def calc_body_velocities(
     """V_WB at Bo."""
     mobods = model.topology.body_mobods
     w = take(velocity.V_WM_T[:3], mobods)
-    return jnp.concatenate(
-        [w, take(velocity.v_WMo, mobods) + ca.cross(w, calc_body_offsets(model, position))]
-    )
+    return jnp.concatenate([w, take(velocity.v_WMo, mobods) + ca.cross(w, calc_body_offsets(model, position))])
 
 
 def calc_body_accelerations(

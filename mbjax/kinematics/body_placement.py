@@ -3,6 +3,8 @@
 The computation uses one frame per mobilized body: M, the joint's frame on it. For the world, M is W.
 """
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -86,7 +88,7 @@ def place_frames(model: MultibodyModel) -> tuple[Array, Array]:
     slot = {frame: i for i, frame in enumerate(model.layout.offset_frames)}
     R, p = identity_poses(len(levels[0]), model.dtype)
     R_parts, p_parts = [R], [p]
-    for previous, frames in zip(levels[:-1], levels[1:], strict=True):
+    for previous, frames in itertools.pairwise(levels):
         rows = np.array([slot[f] for f in frames])
         R_PF = jax.vmap(quaternion_to_matrix, out_axes=-1)(parameters.frame_quaternion[rows])
         parents = np.searchsorted(previous, [topology.frame_parents[f] for f in frames])
@@ -102,13 +104,11 @@ def place_bodies(model: MultibodyModel, R_BF: Array, p_BF: Array) -> tuple[Array
     """X_MB of every body: X_BM inverted for the mobod's inboard body, then weld by weld outward."""
     topology = model.topology
     levels = by_level(topology.body_weld_levels)
-    outboard = np.maximum(
-        np.array(topology.body_outboard_frames), 0
-    )  # the world's own frame stands in for it
+    outboard = np.maximum(np.array(topology.body_outboard_frames), 0)  # the world's own frame stands in for it
     inboard = np.array(topology.body_inboard_frames)
     R, p = invert(take(R_BF, outboard[levels[0]]), take(p_BF, outboard[levels[0]]))
     R_parts, p_parts = [R], [p]
-    for previous, bodies in zip(levels[:-1], levels[1:], strict=True):
+    for previous, bodies in itertools.pairwise(levels):
         F, M = inboard[bodies], outboard[bodies]
         parents = np.searchsorted(previous, [topology.frame_bodies[f] for f in F])
         X_MF = compose(take(R_parts[-1], parents), take(p_parts[-1], parents), take(R_BF, F), take(p_BF, F))
@@ -127,9 +127,7 @@ def spread_axes(model: MultibodyModel) -> tuple[Array, Array]:
         axis_mask[row, layout.joints[joint].mobod] = 1.0
     for row, joint in enumerate(layout.screw_joints):
         pitch_mask[row, layout.joints[joint].mobod] = 1.0
-    return dot_with_mask(parameters.joint_axis.T, axis_mask), dot_with_mask(
-        parameters.screw_pitch, pitch_mask
-    )
+    return dot_with_mask(parameters.joint_axis.T, axis_mask), dot_with_mask(parameters.screw_pitch, pitch_mask)
 
 
 def calc_inertia_in_mobod(

@@ -39,9 +39,7 @@ def calc_frame_pose(model: MultibodyModel, position: PositionKinematics, frame: 
     return FramePose(mobod, ca.matmul(R_WM, R_MF), p_MF_W, position.p_WM[:, mobod] + p_MF_W)
 
 
-def relative_transform(
-    model: MultibodyModel, q: Positions, frame_A: FrameLike, frame_B: FrameLike
-) -> RigidTransform:
+def relative_transform(model: MultibodyModel, q: Positions, frame_A: FrameLike, frame_B: FrameLike) -> RigidTransform:
     """X_AB: the pose of frame B in frame A."""
     position = calc_position_kinematics(model, q)
     A, B = calc_frame_pose(model, position, frame_A), calc_frame_pose(model, position, frame_B)
@@ -49,9 +47,7 @@ def relative_transform(
     return RigidTransform(ca.matmul(A.R_WF.T, B.R_WF), ca.matvec(A.R_WF.T, p_AB_W))
 
 
-def relative_rotation_matrix(
-    model: MultibodyModel, q: Positions, frame_A: FrameLike, frame_B: FrameLike
-) -> Matrix3:
+def relative_rotation_matrix(model: MultibodyModel, q: Positions, frame_A: FrameLike, frame_B: FrameLike) -> Matrix3:
     """R_AB: the orientation of frame B in frame A."""
     return relative_transform(model, q, frame_A, frame_B).rotation
 
@@ -124,9 +120,9 @@ def calc_relative_motion(
     V_WBp = calc_point_velocity(velocity, B.mobod, p_MBp_W)
     V_WAp = calc_point_velocity(velocity, A.mobod, p_MAp_W)
     V_AB = V_WBp - V_WAp
-    A_difference = calc_point_acceleration(
-        velocity, acceleration, B.mobod, p_MBp_W
-    ) - calc_point_acceleration(velocity, acceleration, A.mobod, p_MAp_W)
+    A_difference = calc_point_acceleration(velocity, acceleration, B.mobod, p_MBp_W) - calc_point_acceleration(
+        velocity, acceleration, A.mobod, p_MAp_W
+    )
     w_WA = V_WAp[:3]
     A_AB = A_difference - jnp.concatenate([ca.cross(w_WA, V_AB[:3]), 2.0 * ca.cross(w_WA, V_AB[3:])])
     R_WE = calc_frame_pose(model, position, frame_E).R_WF

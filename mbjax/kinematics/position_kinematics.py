@@ -50,9 +50,7 @@ def joint_groups(model: MultibodyModel) -> list[JointGroup]:
     groups = []
     for kind, mobods in topology.mobods_by_kind:
         q = [[topology.mobod_q_starts[m] + k for m in mobods] for k in range(JOINT_KINDS[kind].num_positions)]
-        v = [
-            [topology.mobod_v_starts[m] + k for m in mobods] for k in range(JOINT_KINDS[kind].num_velocities)
-        ]
+        v = [[topology.mobod_v_starts[m] + k for m in mobods] for k in range(JOINT_KINDS[kind].num_velocities)]
         groups.append(JointGroup(kind, list(mobods), q, v))
     return groups
 

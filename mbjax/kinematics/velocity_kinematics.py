@@ -56,9 +56,7 @@ def calc_hinge_map_rate(
 ) -> Float[Array, "6 nv"] | None:
     """Rate of the hinge map in F, expressed in W; None where every joint's is constant."""
     groups = joint_groups(model)
-    rates = [
-        JOINT_KINDS[g.kind].hinge_map_rate(gather(q, g.q_indices), gather(v, g.v_indices)) for g in groups
-    ]
+    rates = [JOINT_KINDS[g.kind].hinge_map_rate(gather(q, g.q_indices), gather(v, g.v_indices)) for g in groups]
     if all(rate is None for rate in rates):
         return None
     parts = [

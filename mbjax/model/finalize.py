@@ -122,10 +122,7 @@ def reject_massless_tips(plant: "MultibodyPlant", topology: TreeTopology) -> Non
             continue
         members = [plant.bodies[b] for b, m in enumerate(topology.body_mobods) if m == mobod]
         masses = [0.0 if b.inertia is None else float(b.inertia.mass) for b in members]
-        moments = [
-            0.0 if b.inertia is None else float(np.abs(unit_inertia_numbers(b.inertia)).max())
-            for b in members
-        ]
+        moments = [0.0 if b.inertia is None else float(np.abs(unit_inertia_numbers(b.inertia)).max()) for b in members]
         translates = not all(joint.angular_velocities)
         rotates = any(joint.angular_velocities)
         massless = sum(masses) == 0.0 and translates

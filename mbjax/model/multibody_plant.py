@@ -98,9 +98,7 @@ class MultibodyPlant:
         self._require_building("add_frame")
         P = self.frame(parent, f"add_frame('{name}')")
         instance = (
-            P.model_instance
-            if model_instance is None
-            else self._instance(model_instance, f"add_frame('{name}')")
+            P.model_instance if model_instance is None else self._instance(model_instance, f"add_frame('{name}')")
         )
         self._require_free_name("frame", name, instance, self.frames)
         X_PF = as_rigid_transform(f"add_frame('{name}'): X_PF", X_PF)
@@ -116,9 +114,7 @@ class MultibodyPlant:
             raise ModelError(f"{call}: this joint object is part of a plant already; make a new one.")
         parent, child = self.frame(joint.parent, call), self.frame(joint.child, call)
         if child.body is parent.body:
-            raise ModelError(
-                f"{call}: parent and child are the same body '{child.body.name}'; a joint needs two."
-            )
+            raise ModelError(f"{call}: parent and child are the same body '{child.body.name}'; a joint needs two.")
         if child.body is self.world_body:
             raise ModelError(
                 f"{call}: the world cannot be a child; swap the two (parent=world, child="
@@ -129,13 +125,9 @@ class MultibodyPlant:
         joint.model_instance = child.model_instance
         joint.source = source
         if joint.X_PF is not None:
-            parent = self.add_frame(
-                f"{joint.name}_parent", parent, joint.X_PF, joint.model_instance, source=source
-            )
+            parent = self.add_frame(f"{joint.name}_parent", parent, joint.X_PF, joint.model_instance, source=source)
         if joint.X_BM is not None:
-            child = self.add_frame(
-                f"{joint.name}_child", child, joint.X_BM, joint.model_instance, source=source
-            )
+            child = self.add_frame(f"{joint.name}_child", child, joint.X_BM, joint.model_instance, source=source)
         joint.parent, joint.child = parent, child
         self.joints.append(joint)
         return joint
@@ -192,9 +184,7 @@ class MultibodyPlant:
         """A law that turns motion into force; its frames and joints are looked up by name at finalize."""
         self._require_building("add_force_element")
         if not isinstance(element, AbstractForceElement):
-            raise ModelError(
-                f"add_force_element: expected an AbstractForceElement, got {type(element).__name__}."
-            )
+            raise ModelError(f"add_force_element: expected an AbstractForceElement, got {type(element).__name__}.")
         self.force_elements.append(element)
         return element
 
@@ -261,9 +251,7 @@ class MultibodyPlant:
             if not 0 <= key < len(elements):
                 raise ModelError(f"{call}: there is no {what} {key}; indices run to {len(elements) - 1}.")
             return elements[key]
-        scoped = [
-            e for e in elements if key in (e.name, f"{self.instance_names[e.model_instance]}::{e.name}")
-        ]
+        scoped = [e for e in elements if key in (e.name, f"{self.instance_names[e.model_instance]}::{e.name}")]
         if not scoped:
             hint = near_matches(str(key), [e.name for e in elements])
             raise ModelError(f"{call}: there is no {what} named '{key}'. {hint}")

@@ -34,9 +34,7 @@ def center_of_mass_in_body_frame(model: MultibodyModel, body: str | int) -> Floa
     return model.parameters.body_com[_body_row(model, body)]
 
 
-def set_center_of_mass_in_body_frame(
-    model: MultibodyModel, body: str | int, p_BoBcm_B: ArrayLike
-) -> MultibodyModel:
+def set_center_of_mass_in_body_frame(model: MultibodyModel, body: str | int, p_BoBcm_B: ArrayLike) -> MultibodyModel:
     """Another centre of mass; the inertia about the body's origin stays as it is."""
     return _set_row(model, "body_com", _body_row(model, body), p_BoBcm_B)
 
@@ -72,9 +70,7 @@ def set_spatial_inertia_in_body_frame(
 def frame_pose(model: MultibodyModel, frame: str | int) -> RigidTransform:
     """X_PF of an offset frame in the frame it is fixed to."""
     row, parameters = _frame_row(model, frame), model.parameters
-    return RigidTransform(
-        quaternion_to_matrix(parameters.frame_quaternion[row]), parameters.frame_translation[row]
-    )
+    return RigidTransform(quaternion_to_matrix(parameters.frame_quaternion[row]), parameters.frame_translation[row])
 
 
 def set_frame_pose(model: MultibodyModel, frame: str | int, X_PF: RigidTransform) -> MultibodyModel:
@@ -88,9 +84,7 @@ def set_joint_axis(model: MultibodyModel, joint: str | int, axis: ArrayLike) -> 
     """Another axis, in F and M; its length does not matter."""
     index = model.joint(joint).index
     if index not in model.layout.axis_joints:
-        raise ModelError(
-            f"set_joint_axis: joint '{model.joint(joint).name}' ({model.joint(joint).kind}) has no axis."
-        )
+        raise ModelError(f"set_joint_axis: joint '{model.joint(joint).name}' ({model.joint(joint).kind}) has no axis.")
     return _set_row(model, "joint_axis", model.layout.axis_joints.index(index), axis)
 
 

@@ -29,8 +29,7 @@ class LoadNotes:
         if self.on_unsupported == "error":
             stop = "" if what.endswith("?") else "."
             raise UnsupportedError(
-                f'{element.label}: {what}{stop} Remove it, or load with on_unsupported="warn" to go '
-                "on without.",
+                f'{element.label}: {what}{stop} Remove it, or load with on_unsupported="warn" to go on without.',
                 file=element.file,
                 line=element.line,
             )

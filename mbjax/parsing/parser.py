@@ -89,9 +89,7 @@ def _require_choice(option: str, value: object, choices: tuple[str, ...]) -> Non
 
 def _checked_package_map(package_map: Mapping[str, str | os.PathLike]) -> dict[str, Path]:
     if not isinstance(package_map, Mapping):
-        raise ModelError(
-            f"package_map: expected a dict from package name to folder, got {type(package_map).__name__}."
-        )
+        raise ModelError(f"package_map: expected a dict from package name to folder, got {type(package_map).__name__}.")
     folders = {}
     for name, folder in package_map.items():
         if not isinstance(name, str) or not isinstance(folder, str | os.PathLike):

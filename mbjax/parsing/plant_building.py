@@ -75,15 +75,11 @@ def _add_elements(plant: MultibodyPlant, robot: RobotRecord, instance_name: str,
     joints = {}
     for record in robot.joints:
         with _placed(robot, record.line):
-            joint = record.joint_class(
-                record.name, bodies[record.parent], bodies[record.child], **record.options
-            )
+            joint = record.joint_class(record.name, bodies[record.parent], bodies[record.child], **record.options)
             joints[record.name] = plant.add_joint(joint, source=record.place)
     for actuator in robot.actuators:
         with _placed(robot, actuator.line):
-            plant.add_joint_actuator(
-                actuator.name, joints[actuator.joint], source=actuator.place, **actuator.options
-            )
+            plant.add_joint_actuator(actuator.name, joints[actuator.joint], source=actuator.place, **actuator.options)
     for frame in robot.frames:
         with _placed(robot, frame.line):
             plant.add_frame(frame.name, bodies[frame.link], frame.X_PF, instance, source=frame.place)

@@ -70,8 +70,7 @@ def _check_unique(
     for record in records:
         if record.name in lines:
             raise ParseError(
-                f"two {what}s are named '{record.name}' (lines {lines[record.name]} and {record.line}); "
-                "rename one.",
+                f"two {what}s are named '{record.name}' (lines {lines[record.name]} and {record.line}); rename one.",
                 file=file,
                 line=record.line,
             )

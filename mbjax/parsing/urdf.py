@@ -31,9 +31,7 @@ OTHER_FORMATS = {
 }
 
 
-def read_urdf(
-    document: XmlDocument, notes: LoadNotes, package_map: Mapping[str, object], inertia: str
-) -> RobotRecord:
+def read_urdf(document: XmlDocument, notes: LoadNotes, package_map: Mapping[str, object], inertia: str) -> RobotRecord:
     """Everything the file says, checked; what is not used goes to `notes`."""
     root = document.root
     check_format(root)
@@ -87,8 +85,7 @@ def check_format(root: XmlElement) -> None:
         element = stack.pop()
         if element.tag.startswith("xacro:"):
             raise element.error(
-                f"<{element.tag}> is a xacro instruction: expand it first, "
-                "with `xacro FILE.xacro > FILE.urdf`."
+                f"<{element.tag}> is a xacro instruction: expand it first, with `xacro FILE.xacro > FILE.urdf`."
             )
         stack.extend(reversed(element.children))
 
@@ -128,9 +125,7 @@ def _summarize(robot: RobotRecord, notes: LoadNotes) -> None:
     if len(roots) > 1:
         names = ", ".join(f"'{link.name}' (line {link.line})" for link in roots)
         message = "several links have no parent joint; each moves by itself"
-        notes.add(
-            load_report.KEPT, f"robot '{robot.name}'", f"{message}: {names}", f"{robot.file}:{robot.line}"
-        )
+        notes.add(load_report.KEPT, f"robot '{robot.name}'", f"{message}: {names}", f"{robot.file}:{robot.line}")
         notes.warn(message, names)
     kinds: dict[str, int] = {}
     for joint in robot.joints:

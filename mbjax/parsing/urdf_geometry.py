@@ -134,9 +134,7 @@ def read_color(material: XmlElement, notes: LoadNotes) -> Color | None:
     rgba = numbers(element, "rgba", 4)
     clipped = np.clip(rgba, 0.0, 1.0)
     if np.any(clipped != rgba):
-        notes.add(
-            load_report.REPAIRED, material.label, "rgba outside 0 to 1: clipped to that range", element.place
-        )
+        notes.add(load_report.REPAIRED, material.label, "rgba outside 0 to 1: clipped to that range", element.place)
     return tuple(clipped.tolist())
 
 

@@ -49,8 +49,7 @@ def read_joint(element: XmlElement, notes: LoadNotes) -> JointRecord:
     )
     if record.child == WORLD:
         raise element.error(
-            f"{element.label}: the world cannot be a child. Make it the parent, and turn origin and "
-            "axis around."
+            f"{element.label}: the world cannot be a child. Make it the parent, and turn origin and axis around."
         )
     if record.parent == record.child:
         raise element.error(f"{element.label}: parent and child are the same link '{record.child}'.")
@@ -96,9 +95,7 @@ def read_mimic(element: XmlElement, by_name: dict[str, JointRecord], notes: Load
         f"the mimic relation {relation} is not enforced yet, the joint moves freely",
         mimic.place,
     )
-    notes.warn(
-        "mimic relations are not enforced yet, these joints move freely", f"{relation} (line {mimic.line})"
-    )
+    notes.warn("mimic relations are not enforced yet, these joints move freely", f"{relation} (line {mimic.line})")
 
 
 def ignored_parts(element: XmlElement) -> list[tuple[XmlElement, str]]:
@@ -115,9 +112,7 @@ def ignored_parts(element: XmlElement) -> list[tuple[XmlElement, str]]:
 
 def _joint_type(element: XmlElement, name: str) -> tuple[str, type[joints.AbstractJoint]]:
     type_name = required_text(element, "type")
-    known, other = (
-        (DRAKE_TYPES, STANDARD_TYPES) if element.tag == "drake:joint" else (STANDARD_TYPES, DRAKE_TYPES)
-    )
+    known, other = (DRAKE_TYPES, STANDARD_TYPES) if element.tag == "drake:joint" else (STANDARD_TYPES, DRAKE_TYPES)
     if type_name in known:
         return type_name, known[type_name]
     if type_name in other:
@@ -127,8 +122,7 @@ def _joint_type(element: XmlElement, name: str) -> tuple[str, type[joints.Abstra
             f'name="{name}" type="{type_name}">.'
         )
     raise element.error(
-        f"joint '{name}' has unknown type '{type_name}'. "
-        + did_you_mean(type_name, {**STANDARD_TYPES, **DRAKE_TYPES})
+        f"joint '{name}' has unknown type '{type_name}'. " + did_you_mean(type_name, {**STANDARD_TYPES, **DRAKE_TYPES})
     )
 
 

@@ -103,9 +103,7 @@ def list_leftovers(robot: XmlElement, notes: LoadNotes) -> None:
         )
 
 
-def _collect(
-    element: XmlElement, kind: str, notes: LoadNotes, found: dict[tuple[str, str], list[XmlElement]]
-) -> None:
+def _collect(element: XmlElement, kind: str, notes: LoadNotes, found: dict[tuple[str, str], list[XmlElement]]) -> None:
     attributes, children = READ[kind]
     for attribute in element.attributes:
         if attribute not in attributes and not attribute.startswith(("xmlns", "xml:")):

@@ -33,9 +33,7 @@ def read_link(element: XmlElement, geometry: GeometryReader, notes: LoadNotes, i
     return link
 
 
-def _read_inertia(
-    inertial: XmlElement, link_name: str, notes: LoadNotes, on_invalid: str
-) -> SpatialInertia | None:
+def _read_inertia(inertial: XmlElement, link_name: str, notes: LoadNotes, on_invalid: str) -> SpatialInertia | None:
     """M_BBo_B from mass and central inertia in the axes of <origin>; None for a massless link."""
     mass_element, inertia_element = inertial.only("mass"), inertial.only("inertia")
     mass = 0.0 if mass_element is None else required_number(mass_element, "value", lowest=0.0)

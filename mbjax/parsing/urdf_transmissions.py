@@ -13,9 +13,7 @@ from .xml_values import did_you_mean, required_number, required_text
 SIMPLE = "SimpleTransmission"
 
 
-def read_transmission(
-    element: XmlElement, joints: dict[str, JointRecord], notes: LoadNotes
-) -> ActuatorRecord | None:
+def read_transmission(element: XmlElement, joints: dict[str, JointRecord], notes: LoadNotes) -> ActuatorRecord | None:
     """The actuator of a simple transmission; None where it drives nothing, as in Drake."""
     type_name = _type(element)
     if SIMPLE not in type_name:
@@ -32,8 +30,7 @@ def read_transmission(
     if joint is None:
         notes.unsupported(
             element,
-            f"it drives joint '{joint_name}', which does not exist. "
-            + did_you_mean(joint_name, joints).rstrip("."),
+            f"it drives joint '{joint_name}', which does not exist. " + did_you_mean(joint_name, joints).rstrip("."),
         )
         return None
     options = _options(element, actuator, joint_element, notes)
@@ -85,9 +82,7 @@ def _first(element: XmlElement, tag: str, notes: LoadNotes) -> XmlElement:
     return found[0]
 
 
-def _options(
-    element: XmlElement, actuator: XmlElement, joint_element: XmlElement, notes: LoadNotes
-) -> dict[str, Any]:
+def _options(element: XmlElement, actuator: XmlElement, joint_element: XmlElement, notes: LoadNotes) -> dict[str, Any]:
     options: dict[str, Any] = {}
     rotor, gear = actuator.only("drake:rotor_inertia"), actuator.only("drake:gear_ratio")
     if rotor is not None:
@@ -110,9 +105,7 @@ def _note_reduction(reduction: XmlElement, actuator: XmlElement, matters: bool, 
         if float(reduction.text or "1") == 1.0:
             return
     except ValueError:
-        raise reduction.error(
-            f"<mechanicalReduction> holds '{reduction.text[:60]}'; a number expected."
-        ) from None
+        raise reduction.error(f"<mechanicalReduction> holds '{reduction.text[:60]}'; a number expected.") from None
     notes.add(
         load_report.IGNORED,
         f"actuator '{actuator.attributes.get('name', '')}'",

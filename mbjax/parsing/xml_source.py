@@ -55,8 +55,7 @@ def read_xml(path_or_text: str | os.PathLike) -> XmlDocument:
     """Text when, stripped, it starts with '<'; a path otherwise."""
     if not isinstance(path_or_text, str | os.PathLike):
         raise ModelError(
-            "expected the path of a robot file (str or Path) or its XML text (str), got "
-            f"{type(path_or_text).__name__}."
+            f"expected the path of a robot file (str or Path) or its XML text (str), got {type(path_or_text).__name__}."
         )
     if isinstance(path_or_text, str) and path_or_text.lstrip("\ufeff \t\r\n").startswith("<"):
         return XmlDocument(_parse(_text_bytes(path_or_text), TEXT_NAME), TEXT_NAME, None)
@@ -72,9 +71,7 @@ def _absolute_folder(path: Path) -> Path:
 
 def _text_bytes(text: str) -> bytes:
     if len(text) > MAX_BYTES:
-        raise ParseError(
-            f"the text has {len(text)} characters; at most {MAX_BYTES} are read.", file=TEXT_NAME
-        )
+        raise ParseError(f"the text has {len(text)} characters; at most {MAX_BYTES} are read.", file=TEXT_NAME)
     try:
         return text.lstrip("\ufeff").encode("utf-8")
     except UnicodeEncodeError as error:
@@ -90,9 +87,7 @@ def _file_bytes(path: Path) -> bytes:
     shown = str(path)
     try:
         if path.is_dir():
-            names = sorted(
-                child.name for child in path.iterdir() if child.suffix.lower() in (".urdf", ".xml")
-            )
+            names = sorted(child.name for child in path.iterdir() if child.suffix.lower() in (".urdf", ".xml"))
             inside = f" It holds {', '.join(names[:5])}." if names else " It holds no .urdf file."
             raise ParseError(f"this is a directory; give the path of a robot file.{inside}", file=shown)
         if not path.exists():
@@ -142,9 +137,7 @@ def _parse(data: bytes, file: str) -> XmlElement:
     source.setByteStream(BytesIO(stripped.encode("utf-8")))
     source.setEncoding("utf-8")
     builder = TreeBuilder(file, lines_before)
-    parser = DefusedExpatParser(
-        bufsize=2 * MAX_BYTES, forbid_dtd=True, forbid_entities=True, forbid_external=True
-    )
+    parser = DefusedExpatParser(bufsize=2 * MAX_BYTES, forbid_dtd=True, forbid_entities=True, forbid_external=True)
     parser.setContentHandler(builder)
     try:
         parser.parse(source)
@@ -169,8 +162,7 @@ def _decoded(data: bytes, file: str) -> str:
     if encoding is None and b"\0" in data[:4096]:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise ParseError(
-            "this is binary data (it has NUL bytes), not XML text. Give the URDF file, not a mesh or an "
-            "archive.",
+            "this is binary data (it has NUL bytes), not XML text. Give the URDF file, not a mesh or an archive.",
             file=file,
             line=line,
         )
@@ -196,9 +188,7 @@ def _known_encoding(declared: re.Match, file: str) -> str:
     except (LookupError, ValueError):
         canonical = ""
     if not canonical.startswith(TEXT_ENCODINGS):
-        raise ParseError(
-            f"the declared encoding '{name}' is unknown. Save the file as UTF-8.", file=file, line=1
-        )
+        raise ParseError(f"the declared encoding '{name}' is unknown. Save the file as UTF-8.", file=file, line=1)
     # Without a byte order mark the declaration itself was readable byte by byte.
     return "utf-8" if canonical.startswith(("utf-16", "utf-32")) else canonical
 

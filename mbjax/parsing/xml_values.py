@@ -13,9 +13,7 @@ from mbjax.spatial import RigidTransform
 
 from .xml_tree import XmlElement
 
-NUMBER = re.compile(
-    r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.IGNORECASE | re.ASCII
-)
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.IGNORECASE | re.ASCII)
 
 
 MAX_TEXT_LENGTH = 4096
@@ -37,8 +35,7 @@ def required_text(element: XmlElement, attribute: str) -> str:
         raise element.error(f"{element.label}: attribute '{attribute}' is empty; give it a value.")
     if len(value) > MAX_TEXT_LENGTH:
         raise element.error(
-            f"<{element.tag}>: attribute '{attribute}' has {len(value)} characters; at most "
-            f"{MAX_TEXT_LENGTH} are read."
+            f"<{element.tag}>: attribute '{attribute}' has {len(value)} characters; at most {MAX_TEXT_LENGTH} are read."
         )
     return value.strip()
 
@@ -136,14 +133,10 @@ def shortened(text: str, length: int = 60) -> str:
     return text if len(text) <= length else f"{text[:length]}… ({len(text)} characters)"
 
 
-def _number(
-    element: XmlElement, attribute: str, text: str, word: str, expected: str, allow_infinite: bool
-) -> float:
+def _number(element: XmlElement, attribute: str, text: str, word: str, expected: str, allow_infinite: bool) -> float:
     if len(word) > 400 or not NUMBER.fullmatch(word):
         hint = " This is a xacro expression: expand the file with xacro first." if "${" in text else ""
-        raise _bad_value(
-            element, attribute, text, f"'{shortened(word)}' is not a number; {expected} expected.{hint}"
-        )
+        raise _bad_value(element, attribute, text, f"'{shortened(word)}' is not a number; {expected} expected.{hint}")
     value = float(word)
     if math.isnan(value) or (math.isinf(value) and not allow_infinite):
         raise _bad_value(element, attribute, text, f"{expected} expected, and finite.")

@@ -14,7 +14,5 @@ def path(name: str) -> Path:
     if name not in REFERENCE_MODELS:
         near = difflib.get_close_matches(name, REFERENCE_MODELS, n=3, cutoff=0.5)
         guess = f"Did you mean {' or '.join(repr(match) for match in near)}? " if near else ""
-        raise KeyError(
-            f"there is no reference model '{name}'. {guess}The models are: {', '.join(REFERENCE_MODELS)}."
-        )
+        raise KeyError(f"there is no reference model '{name}'. {guess}The models are: {', '.join(REFERENCE_MODELS)}.")
     return Path(str(resources.files(__name__) / f"{name}.urdf"))

@@ -7,9 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.forces import MultibodyForces
-from mbjax.kinematics import PositionKinematics
+from mbjax.kinematics import PositionKinematics, as_coordinates
 from mbjax.kinematics.frames import calc_frame_pose
-from mbjax.kinematics.position_kinematics import as_coordinates
 from mbjax.model import MultibodyModel
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
@@ -74,9 +73,7 @@ def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
     )
 
 
-def calc_input_forces(
-    model: MultibodyModel, position: PositionKinematics, inputs: Inputs
-) -> MultibodyForces | None:
+def calc_input_forces(model: MultibodyModel, position: PositionKinematics, inputs: Inputs) -> MultibodyForces | None:
     """The applied generalized and spatial forces, these moved to the bodies' origins."""
     tau, applied = inputs.applied_generalized_force, inputs.applied_spatial_forces
     if tau is None and applied is None:

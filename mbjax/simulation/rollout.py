@@ -116,6 +116,4 @@ def checkpoint_interval(checkpoint: int | str | None, steps: int) -> int | None:
         return max(1, math.isqrt(steps))
     if isinstance(checkpoint, int) and checkpoint >= 1:
         return checkpoint
-    raise ModelError(
-        f"rollout: checkpoint must be None, 'sqrt' or a number of steps >= 1, got {checkpoint!r}."
-    )
+    raise ModelError(f"rollout: checkpoint must be None, 'sqrt' or a number of steps >= 1, got {checkpoint!r}.")

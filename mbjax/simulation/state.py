@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mbjax.joints import JOINT_KINDS
-from mbjax.kinematics.position_kinematics import as_coordinates
+from mbjax.kinematics import as_coordinates
 from mbjax.model import MultibodyModel
 
 POSITION_RANGE = {True: jnp.pi, False: 1.0}  # of random positions without limits: rad, m

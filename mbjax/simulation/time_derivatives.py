@@ -62,7 +62,8 @@ def calc_explicit_terms(model: MultibodyModel, state: State, inputs: Inputs) -> 
     """The equation of motion with gravity, force elements and applied forces; no actuation or dissipation."""
     position = calc_position_kinematics(model, state.q)
     motion = calc_tree_motion(model, position, state.q, state.v)
-    assert motion.velocity is not None and motion.v is not None
+    assert motion.velocity is not None
+    assert motion.v is not None
     tau, F_T = calc_passive_forces_on_tree(model, position, motion.velocity, state.q, state.v)
     applied = calc_input_forces(model, position, inputs)
     if applied is not None:

@@ -25,9 +25,7 @@ def principal_moments(moments_products: np.ndarray) -> np.ndarray:
     return np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
 
 
-def rotational_inertia_report(
-    moments_products: np.ndarray, epsilon: float, scale: float, about: str
-) -> str | None:
+def rotational_inertia_report(moments_products: np.ndarray, epsilon: float, scale: float, about: str) -> str | None:
     """What makes six numbers no rotational inertia, with the numbers; None if nothing does.
 
     Drake's tests (RotationalInertia::CouldBePhysicallyValid): no NaN, then diagonal and principal
@@ -46,9 +44,7 @@ def rotational_inertia_report(
     return _moments_report(principal, tolerance, f"for the principal moments about {about}")
 
 
-def spatial_inertia_report(
-    mass: np.ndarray, com: np.ndarray, unit_inertia: np.ndarray, epsilon: float
-) -> str | None:
+def spatial_inertia_report(mass: np.ndarray, com: np.ndarray, unit_inertia: np.ndarray, epsilon: float) -> str | None:
     """What makes a spatial inertia impossible, with the numbers; None if nothing does.
 
     Tolerances are relative to the largest moment about P, because that is where the stored

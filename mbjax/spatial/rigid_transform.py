@@ -38,9 +38,7 @@ class RigidTransform(eqx.Module):
         return cls(R_AB, jnp.zeros(R_AB.shape[:-1], dtype=R_AB.dtype))
 
     @classmethod
-    def from_rpy_xyz(
-        cls, rpy: Float[Array, "*batch 3"], p_AoBo_A: Float[Array, "*batch 3"]
-    ) -> "RigidTransform":
+    def from_rpy_xyz(cls, rpy: Float[Array, "*batch 3"], p_AoBo_A: Float[Array, "*batch 3"]) -> "RigidTransform":
         """R_AB = Rz(yaw) Ry(pitch) Rx(roll), as an URDF `origin` element."""
         return cls(rpy_to_matrix(rpy), p_AoBo_A)
 

@@ -40,8 +40,7 @@ def moments_and_products(*entries: ArrayLike) -> tuple[Float[Array, "3"], Float[
     six = jnp.stack(as_float_arrays(*entries))
     if six.shape != (6,):
         raise ValueError(
-            "Moments and products of inertia must be six scalars, got shape "
-            f"{six.shape}. Build batches with jax.vmap."
+            f"Moments and products of inertia must be six scalars, got shape {six.shape}. Build batches with jax.vmap."
         )
     return six[:3], six[3:]
 

@@ -109,9 +109,7 @@ def x_minus_sin_over_x3_of_square(s: Float[Array, "..."]) -> Float[Array, "..."]
     return jnp.where(is_small, _alternating_series(s_series, offset=3, extra_terms=2), direct)
 
 
-def angle_over_sine_of_square(
-    sine_squared: Float[Array, "..."], cosine: Float[Array, "..."]
-) -> Float[Array, "..."]:
+def angle_over_sine_of_square(sine_squared: Float[Array, "..."], cosine: Float[Array, "..."]) -> Float[Array, "..."]:
     """a / (r sin a), where `sine_squared` = (r sin a)^2, `cosine` = r cos a >= 0, for any r > 0.
 
     The inverse companion of `sin_over_x_of_square`: analytic at a = 0, and finite up to

@@ -191,9 +191,7 @@ class SpatialInertia(eqx.Module):
         return _centered(m, UnitInertia.solid_box(x, y, z))
 
     @staticmethod
-    def solid_box_with_density(
-        density: ArrayLike, lx: ArrayLike, ly: ArrayLike, lz: ArrayLike
-    ) -> "SpatialInertia":
+    def solid_box_with_density(density: ArrayLike, lx: ArrayLike, ly: ArrayLike, lz: ArrayLike) -> "SpatialInertia":
         """Box of edge lengths lx, ly, lz."""
         rho, x, y, z = as_float_arrays(density, lx, ly, lz)
         return SpatialInertia.solid_box_with_mass(rho * x * y * z, x, y, z)
@@ -234,17 +232,13 @@ class SpatialInertia(eqx.Module):
         return SpatialInertia.hollow_sphere_with_mass(rho * r * r * (4.0 * jnp.pi), r)
 
     @staticmethod
-    def solid_ellipsoid_with_mass(
-        mass: ArrayLike, a: ArrayLike, b: ArrayLike, c: ArrayLike
-    ) -> "SpatialInertia":
+    def solid_ellipsoid_with_mass(mass: ArrayLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> "SpatialInertia":
         """Ellipsoid of semi-axes a, b, c along x, y, z."""
         m, x, y, z = as_float_arrays(mass, a, b, c)
         return _centered(m, UnitInertia.solid_ellipsoid(x, y, z))
 
     @staticmethod
-    def solid_ellipsoid_with_density(
-        density: ArrayLike, a: ArrayLike, b: ArrayLike, c: ArrayLike
-    ) -> "SpatialInertia":
+    def solid_ellipsoid_with_density(density: ArrayLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> "SpatialInertia":
         """Ellipsoid of semi-axes a, b, c along x, y, z."""
         rho, x, y, z = as_float_arrays(density, a, b, c)
         mass = rho * x * y * z * (4.0 / 3.0 * jnp.pi)
@@ -308,9 +302,7 @@ class SpatialInertia(eqx.Module):
         return _centered(m, UnitInertia.thin_rod(L, axis))
 
     @staticmethod
-    def thin_rod_with_mass_about_end(
-        mass: ArrayLike, length: ArrayLike, unit_vector: VectorLike
-    ) -> "SpatialInertia":
+    def thin_rod_with_mass_about_end(mass: ArrayLike, length: ArrayLike, unit_vector: VectorLike) -> "SpatialInertia":
         """Thin rod about one end, from which it runs along `unit_vector`."""
         m, L, axis = as_float_arrays(mass, length, unit_vector)
         unit_inertia = UnitInertia.straight_line(L * L / 3.0, axis)

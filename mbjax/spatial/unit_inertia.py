@@ -134,9 +134,7 @@ class UnitInertia(AbstractInertia):
         return UnitInertia.axially_symmetric(0.5 * r * r, across, axis)
 
     @staticmethod
-    def solid_cylinder_about_end(
-        radius: ArrayLike, length: ArrayLike, unit_vector: VectorLike
-    ) -> "UnitInertia":
+    def solid_cylinder_about_end(radius: ArrayLike, length: ArrayLike, unit_vector: VectorLike) -> "UnitInertia":
         """Cylinder with its axis along `unit_vector`, about the centre of an end face."""
         r, L, axis = as_float_arrays(radius, length, unit_vector)
         across = 0.25 * r * r + L * L / 3.0
@@ -161,9 +159,7 @@ class UnitInertia(AbstractInertia):
         return UnitInertia.solid_tetrahedron_about_point(origin, *vertices)
 
     @staticmethod
-    def solid_tetrahedron_about_point(
-        p0: VectorLike, p1: VectorLike, p2: VectorLike, p3: VectorLike
-    ) -> "UnitInertia":
+    def solid_tetrahedron_about_point(p0: VectorLike, p1: VectorLike, p2: VectorLike, p3: VectorLike) -> "UnitInertia":
         """Tetrahedron, about the point A from which `p0` to `p3` run to its vertices."""
         return _uniform_simplex(jnp.stack(as_float_arrays(p0, p1, p2, p3)))
 

@@ -80,9 +80,7 @@ def compose_outward(topology: TreeTopology, R_PM: Float[Array, "3 3 nm"]) -> Flo
     def step(placed: Array, mobod: tuple[Array, Array, Array]) -> tuple[Array, None]:
         index, parent, local = mobod
         R_WP = lax.dynamic_index_in_dim(placed, parent, 0, keepdims=False)
-        product = [
-            sum(R_WP[3 * i + k] * local[3 * k + j] for k in range(3)) for i in range(3) for j in range(3)
-        ]
+        product = [sum(R_WP[3 * i + k] * local[3 * k + j] for k in range(3)) for i in range(3) for j in range(3)]
         return lax.dynamic_update_index_in_dim(placed, jnp.stack(product), index, 0), None
 
     n = topology.num_mobods

@@ -57,8 +57,7 @@ def write_plots(
     heights = [
         PANEL_HEIGHT * num_rows + 0.35 if num_rows else 0.0,
         PANEL_HEIGHT + 0.1 if energy else 0.0,
-        max((ENTRY_HEIGHT * max(len(shown), 5) for _, shown, _ in groups), default=0.0)
-        + (1.15 if groups else 0.0),
+        max((ENTRY_HEIGHT * max(len(shown), 5) for _, shown, _ in groups), default=0.0) + (1.15 if groups else 0.0),
     ]
     present = [height for height in heights if height]
     figure = _new_figure(height=sum(present) + 0.7)
@@ -136,9 +135,7 @@ def _draw_coordinates(
                 panel.set_visible(False)
                 continue
             chosen = chunks[row]
-            panels.draw_lines(
-                panel, times[: len(values)], values[:, chosen], [labels[index] for index in chosen]
-            )
+            panels.draw_lines(panel, times[: len(values)], values[:, chosen], [labels[index] for index in chosen])
             panel.set_ylabel(unit, fontsize=9, color=panels.SOFT)
             if row == 0:
                 panels.set_heading(panel, heading)

@@ -19,9 +19,7 @@ def check_same_plant(ours: MultibodyPlant, theirs: DrakePlant) -> None:
     """Mass properties that no body can have are not compared: Drake replaces them by those of a ball."""
     bodies = [theirs.get_body(BodyIndex(i)) for i in range(1, theirs.num_bodies())]
     not_physical = {e.element for e in ours.report.entries if "non-physical inertia" in e.message}
-    not_physical |= {
-        e.element.replace("link", "body") for e in ours.report.entries if "mass is 0" in e.message
-    }
+    not_physical |= {e.element.replace("link", "body") for e in ours.report.entries if "mass is 0" in e.message}
     tolerance = 1e-12 if jnp.zeros(0).dtype == jnp.float64 else 1e-6
     assert [body.name for body in ours.bodies[1:]] == [body.name() for body in bodies]
     for body, reference in zip(ours.bodies[1:], bodies, strict=True):
@@ -43,9 +41,7 @@ def check_same_plant(ours: MultibodyPlant, theirs: DrakePlant) -> None:
         assert mine.gear_ratio == reference.default_gear_ratio()
         gains = reference.get_controller_gains() if reference.has_controller() else None
         assert (mine.kp, mine.kd) == ((None, None) if gains is None else (gains.p, gains.d))
-    assert [f.name for f in ours.frames] == [
-        theirs.get_frame(FrameIndex(i)).name() for i in range(theirs.num_frames())
-    ]
+    assert [f.name for f in ours.frames] == [theirs.get_frame(FrameIndex(i)).name() for i in range(theirs.num_frames())]
 
 
 def assert_same_joint(mine, reference) -> None:

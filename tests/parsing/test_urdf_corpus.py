@@ -34,9 +34,7 @@ NOT_LIKE_DRAKE = {
     # Continuous joints with lower = upper = 0: Drake locks them, in URDF they have no limits.
     "double_pendulum_description/urdf/double_pendulum_continuous.urdf",
 }
-REFUSED_BY_DRAKE = {
-    f"talos_data/robots/talos_reduced{variant}.urdf" for variant in ("", "_box", "_corrected")
-}
+REFUSED_BY_DRAKE = {f"talos_data/robots/talos_reduced{variant}.urdf" for variant in ("", "_box", "_corrected")}
 READ = [name for name in FILES if name != EMPTY]
 
 
@@ -71,9 +69,7 @@ def test_equals_drake(name, plants, assert_same_plant):
     theirs = drake_plant(FILES[name])
     ours, _ = plants[name]
     assert_same_plant(ours, theirs)
-    assert ours.instance_names[2:] == [
-        theirs.GetModelInstanceName(theirs.get_body(BodyIndex(1)).model_instance())
-    ]
+    assert ours.instance_names[2:] == [theirs.GetModelInstanceName(theirs.get_body(BodyIndex(1)).model_instance())]
     masses = [0.0 if body.inertia is None else float(body.inertia.mass) for body in ours.bodies]
     reference = sum(theirs.get_body(BodyIndex(i)).default_mass() for i in range(1, theirs.num_bodies()))
     np.testing.assert_allclose(sum(masses), reference, rtol=1e-6)

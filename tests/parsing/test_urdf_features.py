@@ -22,12 +22,9 @@ ORIGIN = '<origin xyz="1 2 3" rpy=".1 .2 .3"/>'
 ACTUATOR = "<type>transmission_interface/SimpleTransmission</type><joint name='j'/>"
 
 
-def joint(
-    inner: str = "", kind: str = "revolute", tag: str = "joint", name: str = "j", ends: str = "ab"
-) -> str:
+def joint(inner: str = "", kind: str = "revolute", tag: str = "joint", name: str = "j", ends: str = "ab") -> str:
     return (
-        f'<{tag} name="{name}" type="{kind}"><parent link="{ends[0]}"/><child link="{ends[1]}"/>'
-        f"{ORIGIN}{inner}</{tag}>"
+        f'<{tag} name="{name}" type="{kind}"><parent link="{ends[0]}"/><child link="{ends[1]}"/>{ORIGIN}{inner}</{tag}>'
     )
 
 
@@ -56,15 +53,13 @@ def reported(plant: MultibodyPlant, status: str, text: str) -> bool:
 
 
 SAME_AS_DRAKE = {
-    "revolute": LINKS
-    + joint('<limit lower="-1" upper="2" velocity="3" effort="4"/><dynamics damping=".5"/>'),
+    "revolute": LINKS + joint('<limit lower="-1" upper="2" velocity="3" effort="4"/><dynamics damping=".5"/>'),
     "default axis": LINKS + joint(),
     "axis to normalise": LINKS + joint('<axis xyz="1 2 3"/>'),
     "axis without xyz": LINKS + joint("<axis/>"),
     "continuous": LINKS + joint('<limit lower="-1" upper="2"/><axis xyz="0 0 1"/>', "continuous"),
     "acceleration limit": LINKS + joint('<limit drake:acceleration="7"/>'),
-    "prismatic": LINKS
-    + joint('<limit lower="0" upper="2"/><dynamics damping="3"/><axis xyz="0 0 -1"/>', "prismatic"),
+    "prismatic": LINKS + joint('<limit lower="0" upper="2"/><dynamics damping="3"/><axis xyz="0 0 -1"/>', "prismatic"),
     "fixed": LINKS + joint(kind="fixed"),
     "planar about x": LINKS + joint('<dynamics damping="1 2 3"/>', "planar"),
     "planar about y": LINKS + joint('<axis xyz="0 2 0"/>', "planar"),
@@ -252,18 +247,14 @@ def shapes(geometry: str, more: str = "") -> tuple[MultibodyPlant, list[str]]:
 def test_shapes(xml, shape):
     plant, caught = shapes(xml)
     body = plant.bodies[1]
-    assert [g.name for g in body.visual] == ["v", "a_visual"] and [g.name for g in body.collision] == [
-        "a_collision"
-    ]
+    assert [g.name for g in body.visual] == ["v", "a_visual"] and [g.name for g in body.collision] == ["a_collision"]
     assert all(g.shape == shape and g.translation == (1, 2, 3) for g in (*body.visual, *body.collision))
     assert not caught
 
 
 def test_materials_named_inline_and_defined_later():
     def link(name, material):
-        return (
-            f'<link name="{name}"><visual><geometry><sphere radius="1"/></geometry>{material}</visual></link>'
-        )
+        return f'<link name="{name}"><visual><geometry><sphere radius="1"/></geometry>{material}</visual></link>'
 
     plant, caught = built(
         link("a", '<material name="red"/>')

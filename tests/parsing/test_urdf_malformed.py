@@ -20,9 +20,7 @@ def robot(content: str) -> str:
     return f'<robot name="r">\n{content}\n</robot>'
 
 
-def joint(
-    inner: str = "", kind: str = "revolute", name: str = "j", ends: str = "ab", tag: str = "joint"
-) -> str:
+def joint(inner: str = "", kind: str = "revolute", name: str = "j", ends: str = "ab", tag: str = "joint") -> str:
     parent, child = ends
     links = f'<parent link="{parent}"/><child link="{child}"/>'
     return f'<{tag} name="{name}" type="{kind}">{links}\n{inner}</{tag}>'
@@ -44,9 +42,7 @@ def with_visual(inner: str) -> str:
 def with_transmission(inner: str, joint_inner: str = "", kind: str = "revolute") -> str:
     """The transmission starts at line 6."""
     return robot(
-        LINKS
-        + joint(joint_inner, kind).replace("\n", "")
-        + f'\n<transmission name="t">{inner}</transmission>'
+        LINKS + joint(joint_inner, kind).replace("\n", "") + f'\n<transmission name="t">{inner}</transmission>'
     )
 
 
@@ -94,9 +90,7 @@ CASES: dict[str, tuple[str, int | None, list[str]]] = {
     ),
     "very many links": (robot('<link name="a"/>' * 100_000), 1, ["100000 links", "at most 5000"]),
     "very many shapes": (
-        robot(
-            '<link name="a">' + '<visual><geometry><sphere radius="1"/></geometry></visual>' * 30_000 + "<"
-        ),
+        robot('<link name="a">' + '<visual><geometry><sphere radius="1"/></geometry></visual>' * 30_000 + "<"),
         None,
         ["malformed"],
     ),
@@ -138,9 +132,7 @@ CASES: dict[str, tuple[str, int | None, list[str]]] = {
         ["link 'c'", "two parents", "'j' (line 5", "'k' (line 7", "constraint"],
     ),
     "cycle": (
-        robot(
-            LINKS + joint(ends="ab") + "\n" + joint(name="k", ends="bc") + "\n" + joint(name="l", ends="ca")
-        ),
+        robot(LINKS + joint(ends="ab") + "\n" + joint(name="k", ends="bc") + "\n" + joint(name="l", ends="ca")),
         None,
         ["'j' (line 5)", "'k' (line 7)", "'l' (line 9)", "ancestor"],
     ),
@@ -249,8 +241,7 @@ CASES: dict[str, tuple[str, int | None, list[str]]] = {
     ),
     "reduction in letters": (
         with_transmission(
-            SIMPLE
-            + '<joint name="j"/><actuator name="m"><mechanicalReduction>x</mechanicalReduction></actuator>'
+            SIMPLE + '<joint name="j"/><actuator name="m"><mechanicalReduction>x</mechanicalReduction></actuator>'
         ),
         6,
         ["<mechanicalReduction>", "'x'", "number"],
@@ -274,9 +265,7 @@ def test_refused_with_place_and_remedy(name):
     for fragment in fragments:
         assert fragment in message
     assert len(message) < 1000
-    assert (
-        caught.value.__cause__ is None and caught.value.__suppress_context__ or not caught.value.__context__
-    )
+    assert (caught.value.__cause__ is None and caught.value.__suppress_context__) or not caught.value.__context__
     assert plant_is_empty(plant)
 
 
@@ -286,9 +275,7 @@ UNSUPPORTED = {
     "spring-damper": robot(LINKS + "<drake:linear_spring_damper/>"),
     "ball constraint": robot(LINKS + "<drake:ball_constraint/>"),
     "tendon": robot(LINKS + "<drake:tendon_constraint/>"),
-    "deformable": robot(
-        LINKS.replace("\n", " ") + '\n\n\n<link name="d"><drake:deformable_properties/></link>'
-    ),
+    "deformable": robot(LINKS.replace("\n", " ") + '\n\n\n<link name="d"><drake:deformable_properties/></link>'),
     "actuator on a planar joint": with_transmission(
         SIMPLE + '<joint name="j"/><actuator name="m"/>', kind="planar"
     ).replace("\n<transmission", "<transmission"),
@@ -309,9 +296,7 @@ def test_unsupported_physics_is_refused_or_warned_of(name):
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         Parser(plant, on_unsupported="warn").add_models(UNSUPPORTED[name])
-    texts = [
-        str(w.message) for w in caught_warnings if "left out although it changes the motion" in str(w.message)
-    ]
+    texts = [str(w.message) for w in caught_warnings if "left out although it changes the motion" in str(w.message)]
     assert len(texts) == 1 and "line 5" in texts[0]
     assert any(entry.status == "ignored" and entry.place.endswith(":5") for entry in plant.report.entries)
 

@@ -109,15 +109,9 @@ def test_axis_angle_and_elementary_rotations_match_drake():
         computed = rotation.axis_angle_to_matrix(jnp.asarray(3.0 * axis), jnp.asarray(angle))
         np.testing.assert_allclose(computed, expected, atol=1e-15)
     a = jnp.asarray(angle)
-    np.testing.assert_allclose(
-        rotation.x_rotation(a), RotationMatrix.MakeXRotation(angle).matrix(), atol=1e-15
-    )
-    np.testing.assert_allclose(
-        rotation.y_rotation(a), RotationMatrix.MakeYRotation(angle).matrix(), atol=1e-15
-    )
-    np.testing.assert_allclose(
-        rotation.z_rotation(a), RotationMatrix.MakeZRotation(angle).matrix(), atol=1e-15
-    )
+    np.testing.assert_allclose(rotation.x_rotation(a), RotationMatrix.MakeXRotation(angle).matrix(), atol=1e-15)
+    np.testing.assert_allclose(rotation.y_rotation(a), RotationMatrix.MakeYRotation(angle).matrix(), atol=1e-15)
+    np.testing.assert_allclose(rotation.z_rotation(a), RotationMatrix.MakeZRotation(angle).matrix(), atol=1e-15)
 
 
 def test_quaternion_rates_match_drake_for_raw_quaternions():

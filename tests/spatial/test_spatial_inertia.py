@@ -45,9 +45,7 @@ def test_members_match_drake():
     np.testing.assert_allclose(inertia.products, expected.get_products(), rtol=1e-14)
     np.testing.assert_allclose(inertia.copy_to_full_matrix3(), expected.CopyToFullMatrix3(), 1e-14)
     np.testing.assert_allclose(inertia.trace(), expected.Trace(), rtol=1e-14)
-    np.testing.assert_allclose(
-        inertia.calc_principal_moments(), expected.CalcPrincipalMomentsOfInertia(), rtol=1e-13
-    )
+    np.testing.assert_allclose(inertia.calc_principal_moments(), expected.CalcPrincipalMomentsOfInertia(), rtol=1e-13)
     central = ours.calc_central_rotational_inertia()
     np.testing.assert_allclose(central.moments, [0.3, 0.4, 0.5], rtol=1e-14)
     A = jnp.asarray(RNG.normal(size=6))
@@ -134,9 +132,7 @@ def test_unit_inertia_of_solids_matches_drake(name):
     arguments = UNIT_SHAPES[name]
     ours = getattr(UnitInertia, snake_case(name))(*arguments)
     theirs = getattr(drake.UnitInertia, name)(*arguments)
-    np.testing.assert_allclose(
-        ours.copy_to_full_matrix3(), theirs.CopyToFullMatrix3(), rtol=1e-13, atol=1e-16
-    )
+    np.testing.assert_allclose(ours.copy_to_full_matrix3(), theirs.CopyToFullMatrix3(), rtol=1e-13, atol=1e-16)
     assert ours.could_be_physically_valid()
 
 
@@ -145,9 +141,7 @@ def test_spatial_inertia_of_solids_matches_drake(name):
     arguments = SPATIAL_SHAPES[name]
     ours = getattr(SpatialInertia, snake_case(name))(*arguments)
     theirs = getattr(drake.SpatialInertia, name)(*arguments)
-    np.testing.assert_allclose(
-        ours.copy_to_full_matrix6(), theirs.CopyToFullMatrix6(), rtol=1e-13, atol=1e-15
-    )
+    np.testing.assert_allclose(ours.copy_to_full_matrix6(), theirs.CopyToFullMatrix6(), rtol=1e-13, atol=1e-15)
     assert ours.is_physically_valid()
 
 
@@ -333,9 +327,7 @@ def test_free_functions_and_batches():
     ours, _ = body()
     six = ours.unit_inertia.moments_products()
     many = jnp.tile(six, (3, 1))
-    np.testing.assert_array_equal(
-        rotational_inertia_matrix(many)[1], ours.unit_inertia.copy_to_full_matrix3()
-    )
+    np.testing.assert_array_equal(rotational_inertia_matrix(many)[1], ours.unit_inertia.copy_to_full_matrix3())
     batch = spatial_inertia_matrix(jnp.full(3, ours.mass), jnp.tile(ours.com, (3, 1)), many)
     np.testing.assert_array_equal(batch[2], ours.copy_to_full_matrix6())
     vmapped = jax.vmap(SpatialInertia, (0, None, None))(jnp.arange(1.0, 4.0), COM, ours.unit_inertia)

@@ -50,9 +50,7 @@ def test_compositions_match_drake():
     )
     assert_equals_drake(
         compose_spatial_acceleration(u, p, omega, v, w),
-        SpatialAcceleration(U).ComposeWithMovingFrameAcceleration(
-            P, OMEGA, SpatialVelocity(V), SpatialAcceleration(W)
-        ),
+        SpatialAcceleration(U).ComposeWithMovingFrameAcceleration(P, OMEGA, SpatialVelocity(V), SpatialAcceleration(W)),
     )
 
 

@@ -95,9 +95,7 @@ def page(tmp_path_factory):
 
 def read_record(path):
     text = path.read_text(encoding="utf-8")
-    return json.loads(
-        re.search(r'<script type="application/json" id="mbjax-data">(.*?)</script>', text, re.S)[1]
-    )
+    return json.loads(re.search(r'<script type="application/json" id="mbjax-data">(.*?)</script>', text, re.S)[1])
 
 
 def decode(text, dtype):
@@ -162,9 +160,7 @@ def test_meshes_are_embedded_within_the_budget_and_missing_ones_are_named(tmp_pa
     geometries[1] = [Geometry("ball", Mesh("ball.stl", str(file), (1.0, 1.0, -1.0)))]
     geometries[2] = [Geometry("lost", Mesh("package://robot/lost.stl"))]
     with pytest.warns(UserWarning, match=r"lost\.stl' \(file not found\)"):
-        path = write_animation(
-            tmp_path / "mesh.html", geometries=geometries, title="Mesh", **swinging_chain()
-        )
+        path = write_animation(tmp_path / "mesh.html", geometries=geometries, title="Mesh", **swinging_chain())
     record = read_record(path)
     (mesh,) = record["meshes"]
     faces = decode(mesh["faces"], "<u2" if mesh["face_bits"] == 16 else "<u4")

@@ -17,8 +17,7 @@ def recording(num_joints, num_steps=60):
     names = [f"arm_joint_{joint}" for joint in range(num_joints)]
     gradients = [("controls", name, float(joint), joint * (1 + 1e-8)) for joint, name in enumerate(names)]
     gradients += [
-        ("link masses", name, 10.0 ** (joint % 9 - 6), 10.0 ** (joint % 9 - 6))
-        for joint, name in enumerate(names)
+        ("link masses", name, 10.0 ** (joint % 9 - 6), 10.0 ** (joint % 9 - 6)) for joint, name in enumerate(names)
     ]
     return {
         "times": times,
