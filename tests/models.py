@@ -112,7 +112,7 @@ def add_joint(ours, theirs, kind, name, parent, body, poses, axis, rng) -> None:
     damping = keywords.get("damping")
     arguments = {
         "revolute": lambda: (axis, float(damping[0])),
-        "prismatic": lambda: (axis, float(damping[0])),
+        "prismatic": lambda: (axis, -np.inf, np.inf, float(damping[0])),
         "screw": lambda: (axis, SCREW_PITCH, float(damping[0])),
         "universal": lambda: (damping,),
         "ball_rpy": lambda: (damping,),
