@@ -120,3 +120,4 @@ from .simulation import rollout as rollout
 from .simulation import simulate as simulate
 from .simulation import step as step
 from .simulation import time_derivatives as time_derivatives
+from .model import set_masses as set_masses

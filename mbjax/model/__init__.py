@@ -33,3 +33,4 @@ from .setters import set_rotor_inertia as set_rotor_inertia
 from .setters import set_gear_ratio as set_gear_ratio
 from .setters import set_gravity as set_gravity
 from .setters import set_time_step as set_time_step
+from .setters import set_masses as set_masses

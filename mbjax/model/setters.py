@@ -29,6 +29,11 @@ def set_mass(model: MultibodyModel, body: str | int, mass: ArrayLike) -> Multibo
     return _set_row(model, "body_mass", _body_row(model, body), mass)
 
 
+def set_masses(model: MultibodyModel, masses: ArrayLike) -> MultibodyModel:
+    """Masses of all bodies but the world, in declaration order; unit inertias stay."""
+    return _set_row(model, "body_mass", slice(None), masses)
+
+
 def center_of_mass_in_body_frame(model: MultibodyModel, body: str | int) -> Float[Array, "3"]:
     """p_BoBcm_B in m."""
     return model.parameters.body_com[_body_row(model, body)]

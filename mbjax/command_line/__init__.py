@@ -1,0 +1,3 @@
+"""The `mbjax` command: `mbjax simulate [FILE]`, `mbjax inspect FILE`."""
+
+from .main import main as main

@@ -1,0 +1,22 @@
+"""`mbjax inspect FILE`: the model as a table, and its whole load report."""
+
+import argparse
+
+from rich.console import Console
+
+from mbjax.model.model_table import joint_table, summary
+from mbjax.parsing import load
+
+
+def inspect_model(options: argparse.Namespace, console: Console) -> None:
+    """Prints the table, the counts and every entry of the report."""
+    model = load(
+        options.file, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported
+    )
+    console.print(joint_table(model))
+    console.print()
+    console.print(summary(model), style="dim", markup=False)
+    entries = [entry for entry in model.report() if entry.status != "used"]
+    console.print(f"\nload report: {len(entries)} entries" if entries else "\nload report: everything was used")
+    for entry in entries:
+        console.print(f"  {entry}", markup=False, soft_wrap=True)

@@ -1,0 +1,172 @@
+"""Arguments, exit codes, and errors as one clear line."""
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+from rich.console import Console
+
+from mbjax.errors import ModelError, ModelWarning, UnsupportedError
+from mbjax.reference_models import REFERENCE_MODELS
+
+EXIT_OK, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_EXTRA = 0, 2, 3, 4, 5
+
+EPILOG = f"""\
+FILE is a URDF, or the name of a bundled model: {", ".join(REFERENCE_MODELS)}.
+
+exit codes: 0 done; 2 wrong arguments or no such file; 3 the file cannot be read as a model;
+4 it asks for physics mbjax does not simulate (try --on-unsupported warn); 5 an optional package is missing.
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    parser = argparse.ArgumentParser(
+        prog="mbjax",
+        description="Differentiable rigid-body dynamics in JAX.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    inspect = commands.add_parser(
+        "inspect", help="print a model as a table, with everything its file left unused",
+        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    inspect.add_argument("file", metavar="FILE", help="a URDF file or a bundled model's name")
+    add_loading_options(inspect)
+
+    simulate = commands.add_parser(
+        "simulate", help="simulate a robot under PD control, differentiate the rollout, write pictures",
+        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    simulate.add_argument(
+        "file", metavar="FILE", nargs="?", default="arm", help="a URDF file or a bundled model's name (default: arm)"
+    )
+    simulate.add_argument(
+        "--duration", type=positive, default=4.0, metavar="S", help="seconds to simulate (default: 4)"
+    )
+    simulate.add_argument(
+        "--time-step", type=positive, default=1e-3, metavar="S", help="seconds a step (default: 0.001)"
+    )
+    simulate.add_argument(
+        "--gradient-duration", type=positive, default=0.5, metavar="S",
+        help="seconds of the rollout that is differentiated (default: 0.5)",
+    )  # fmt: skip
+    simulate.add_argument(
+        "--bandwidth", type=positive, default=3.0, metavar="HZ", help="of the PD control (default: 3)"
+    )
+    simulate.add_argument(
+        "--output", type=Path, default=Path("output"), metavar="DIR",
+        help="where animation.html and plots.png go (default: output)",
+    )  # fmt: skip
+    add_loading_options(simulate)
+    return parser
+
+
+def add_loading_options(parser: argparse.ArgumentParser) -> None:
+    """How the file is read; the same for every command."""
+    parser.add_argument(
+        "--base", choices=("file", "fixed", "floating"), default="file",
+        help="what holds the root: as the file says (free if nothing), welded to the world, or free",
+    )  # fmt: skip
+    parser.add_argument(
+        "--package", action="append", default=[], metavar="NAME=DIR", help="where package://NAME is; may be repeated"
+    )
+    parser.add_argument(
+        "--on-unsupported", choices=("error", "warn"), default="error",
+        help="whether physics mbjax does not simulate stops the reading",
+    )  # fmt: skip
+
+
+def positive(text: str) -> float:
+    """A number above zero."""
+    value = float(text)
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a finite number above 0, got {text}")
+    return value
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    try:
+        options.file = find_model_file(options.file)
+        options.package_map = parse_packages(options.package)
+    except FileNotFoundError as error:
+        print_error(errors, str(error))
+        return EXIT_USAGE
+    jax.config.update("jax_enable_x64", True)  # an application may: finite differences need double precision
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)  # the load report says the same, in order
+            return run(options, console)
+    except UnsupportedError as error:
+        print_error(errors, str(error))
+        return EXIT_UNSUPPORTED
+    except ModelError as error:
+        print_error(errors, str(error))
+        return EXIT_BAD_FILE
+    except ImportError as error:
+        print_error(errors, str(error))
+        return EXIT_MISSING_EXTRA
+    except KeyboardInterrupt:
+        print_error(errors, "stopped")
+        return 130
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """The command itself."""
+    from .inspect import inspect_model
+    from .simulate import simulate_model
+
+    if options.command == "inspect":
+        inspect_model(options, console)
+    else:
+        simulate_model(options, console)
+    return EXIT_OK
+
+
+def find_model_file(name: str) -> Path:
+    """A file, or a bundled model by name."""
+    from difflib import get_close_matches
+
+    from mbjax.reference_models import path
+
+    if name in REFERENCE_MODELS and not Path(name).exists():
+        return path(name)
+    file = Path(name)
+    if file.exists():
+        return file
+    folder = file.parent
+    nearby = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+    close = get_close_matches(file.name, nearby + list(REFERENCE_MODELS), n=3)
+    hint = f" Did you mean {' or '.join(close)}?" if close else ""
+    raise FileNotFoundError(
+        f"there is no file '{name}' and no bundled model of that name ({', '.join(REFERENCE_MODELS)}).{hint}"
+    )
+
+
+def parse_packages(pairs: Sequence[str]) -> dict[str, str]:
+    """`NAME=DIR` options."""
+    packages = {}
+    for pair in pairs:
+        name, separator, folder = pair.partition("=")
+        if not (name and separator and Path(folder).is_dir()):
+            raise FileNotFoundError(f"--package {pair}: write NAME=DIR with a folder that exists.")
+        packages[name] = folder
+    return packages
+
+
+def print_error(console: Console, message: str) -> None:
+    """One line that starts with the program's name."""
+    console.print(f"mbjax: error: {message}", style="red", markup=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

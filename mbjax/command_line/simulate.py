@@ -1,0 +1,237 @@
+"""`mbjax simulate [FILE]`: from a robot's file to a differentiated rollout and pictures of it."""
+
+import argparse
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from mbjax.dynamics import kinetic_energy, mass_matrix, potential_energy
+from mbjax.kinematics import body_poses_in_world
+from mbjax.model import MultibodyModel, MultibodyPlant, set_controller_gains, set_masses
+from mbjax.model.model_table import joint_table, summary
+from mbjax.parsing import Parser
+from mbjax.simulation import Inputs, Trajectory, default_state, rollout
+from mbjax.visualization import write_animation, write_plots
+
+STEPS_PER_CALL = 100
+FRAMES_PER_SECOND = 50
+SWING = 0.3  # of the targets: part of a joint's range, at most this many rad or m
+SWING_PERIOD = 2.0  # s
+
+
+class GradientRow(NamedTuple):
+    """One number of a gradient beside its finite difference."""
+
+    group: str
+    name: str
+    autodiff: float
+    finite_difference: float
+
+
+def simulate_model(options: argparse.Namespace, console: Console) -> None:
+    """Loads, prints, simulates, differentiates, draws."""
+    model = load_with_actuators(options, console)
+    console.print(joint_table(model))
+    console.print()
+    console.print(summary(model), style="dim", markup=False)
+    model = tune_controller(model, options.bandwidth)
+    targets = make_targets(model, int(round(options.duration / options.time_step)))
+    trajectory = run_with_progress(model, targets, console)
+    window = min(targets.shape[0], max(1, int(round(options.gradient_duration / options.time_step))))
+    with console.status(f"differentiating a rollout of {window} steps (compiling once) …"):
+        cost, rows = differentiate(model, targets[:window])
+    console.print(gradient_table(cost, rows, window))
+    options.output.mkdir(parents=True, exist_ok=True)
+    with console.status("drawing …"):
+        paths = draw(model, trajectory, rows, options)
+    for path in paths:
+        console.print(f"wrote {path}", markup=False)
+
+
+def load_with_actuators(options: argparse.Namespace, console: Console) -> MultibodyModel:
+    """The model of the file; one without actuators gets one on every one-dof joint."""
+    plant = MultibodyPlant(options.time_step)
+    Parser(plant, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported).add_models(
+        options.file
+    )
+    if not plant.actuators:
+        joints = [j for j in plant.joints if j.num_velocities == 1]
+        for joint in joints:
+            plant.add_joint_actuator(joint.name, joint)
+        if joints:
+            console.print(f"the file has no actuators: one was added to each of its {len(joints)} one-dof joints")
+    return plant.finalize()
+
+
+def tune_controller(model: MultibodyModel, bandwidth: float) -> MultibodyModel:
+    """Critically damped PD gains at a bandwidth in Hz, from the inertia each joint sees at the default pose."""
+    inertia = jnp.diag(jax.jit(mass_matrix)(model, model.parameters.default_positions))
+    seen = inertia[jnp.array(model.layout.velocities_of_actuators, int)]
+    w = 2.0 * np.pi * bandwidth
+    return set_controller_gains(model, w * w * seen, 2.0 * w * seen)
+
+
+def make_targets(model: MultibodyModel, num_steps: int) -> Float[Array, "steps two_nu"]:
+    """Desired positions and velocities: a slow swing about the default, in phase from joint to joint, in limits."""
+    indices = jnp.array([model.layout.joints[a.joint].q_start for a in model.layout.actuators], int)
+    parameters = model.parameters
+    center = parameters.default_positions[indices]
+    lower, upper = parameters.position_lower_limits[indices], parameters.position_upper_limits[indices]
+    room = jnp.minimum(upper - center, center - lower)
+    width = jnp.where(room > 0.0, jnp.minimum(SWING, 0.5 * room), 0.0)
+    time = model.time_step * jnp.arange(1, num_steps + 1)[:, None]
+    phase = 2.0 * jnp.pi * time / SWING_PERIOD + jnp.arange(indices.size) * 0.5
+    start = jnp.minimum(time, 1.0)  # the swing grows in the first second
+    rate = jnp.where(time < 1.0, 1.0, 0.0)
+    w = 2.0 * jnp.pi / SWING_PERIOD
+    q = center + width * start * jnp.sin(phase)
+    v = width * (start * w * jnp.cos(phase) + rate * jnp.sin(phase))
+    return jnp.concatenate([q, v], axis=1)
+
+
+def run_with_progress(model: MultibodyModel, targets: Float[Array, "steps two_nu"], console: Console) -> Trajectory:
+    """The rollout in equal pieces, with a bar."""
+    columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.fields[at]}"), TimeElapsedColumn())
+    advance = jax.jit(lambda state, targets: rollout(model, state, Inputs(desired_state=targets)))
+    steps, pieces = targets.shape[0], []
+    state = default_state(model)
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=False) as progress:
+        task = progress.add_task("simulating", total=steps, at="compiling")
+        for start in range(0, steps, STEPS_PER_CALL):
+            piece = advance(state, targets[start : start + STEPS_PER_CALL])
+            jax.block_until_ready(piece)
+            state = piece.final_state
+            pieces.append(piece)
+            progress.update(task, completed=min(steps, start + STEPS_PER_CALL), at=f"{float(state.time):.2f} s")
+    return join(pieces)
+
+
+def join(pieces: list[Trajectory]) -> Trajectory:
+    """Trajectories that follow one another, as one."""
+
+    def with_start(name: str) -> Array:
+        first = getattr(pieces[0], name)[:1]
+        return jnp.concatenate([first, *[getattr(piece, name)[1:] for piece in pieces]])
+
+    def end_to_end(name: str) -> Array:
+        return jnp.concatenate([getattr(piece, name) for piece in pieces])
+
+    return Trajectory(
+        with_start("q"),
+        with_start("v"),
+        with_start("time"),
+        end_to_end("generalized_acceleration"),
+        end_to_end("net_actuation"),
+    )
+
+
+def differentiate(model: MultibodyModel, targets: Float[Array, "steps two_nu"]) -> tuple[float, list[GradientRow]]:
+    """The tracking cost of a rollout, its gradient by reverse mode, and central differences beside it.
+
+    With respect to a constant feed-forward effort of every actuator, and to every body's mass.
+    """
+    nu = model.num_actuators
+    state = default_state(model)
+    indices = jnp.array([model.layout.joints[a.joint].q_start for a in model.layout.actuators], int)
+
+    def cost(effort: Array, masses: Array) -> Array:
+        inputs = Inputs(actuation=jnp.broadcast_to(effort, (targets.shape[0], nu)), desired_state=targets)
+        q = rollout(set_masses(model, masses), state, inputs, checkpoint="sqrt").q
+        return jnp.sum(model.time_step * (q[1:, indices] - targets[:, :nu]) ** 2)
+
+    effort, masses = jnp.zeros(nu, model.dtype), model.parameters.body_mass
+    value, (by_effort, by_mass) = jax.jit(jax.value_and_grad(cost, (0, 1)))(effort, masses)
+    h_effort = 1e-3 * jnp.maximum(1.0, jnp.abs(effort))
+    h_mass = 1e-4 * jnp.where(masses > 0.0, masses, 0.0)
+
+    def shifted(index: Array, sign: Array) -> Array:
+        at = jnp.arange(nu + masses.size) == index
+        return cost(effort + sign * h_effort * at[:nu], masses + sign * h_mass * at[nu:])
+
+    count = nu + masses.size
+    values = jax.jit(lambda: jax.lax.map(lambda x: shifted(*x), (jnp.arange(2 * count) % count, sign_of(count))))()
+    steps = jnp.concatenate([h_effort, h_mass])
+    difference = (values[:count] - values[count:]) / (2.0 * jnp.where(steps > 0.0, steps, 1.0))
+    names = [("feed-forward effort", name) for name in model.actuator_names]
+    names += [("mass", name) for name in model.body_names[1:]]
+    gradient = np.concatenate([by_effort, by_mass])
+    counted = np.concatenate([np.ones(nu, bool), np.asarray(masses) > 0.0])
+    rows = [
+        GradientRow(group, name, float(a), float(d))
+        for (group, name), a, d, use in zip(names, gradient, np.asarray(difference), counted, strict=True)
+        if use
+    ]
+    return float(value), rows
+
+
+def sign_of(count: int) -> Float[Array, " two_count"]:
+    """Ones, then minus ones."""
+    return jnp.concatenate([jnp.ones(count), -jnp.ones(count)])
+
+
+def gradient_table(cost: float, rows: list[GradientRow], window: int) -> Table:
+    """Autodiff beside finite differences, by name."""
+    table = Table(title=f"tracking cost {cost:.4g} over {window} steps, and its gradient", title_justify="left")
+    for heading in ("with respect to", "name"):
+        table.add_column(heading)
+    for heading in ("autodiff", "finite differences", "relative difference"):
+        table.add_column(heading, justify="right")
+    scale = {group: max(abs(r.autodiff) for r in rows if r.group == group) for group in {r.group for r in rows}}
+    previous = ""
+    for row in rows:
+        error = abs(row.autodiff - row.finite_difference) / max(abs(row.autodiff), 1e-9 * scale[row.group], 1e-300)
+        group = "" if row.group == previous else row.group
+        table.add_row(group, row.name, f"{row.autodiff:+.6e}", f"{row.finite_difference:+.6e}", f"{error:.1e}")
+        previous = row.group
+    return table
+
+
+def draw(model: MultibodyModel, trajectory: Trajectory, rows: list[GradientRow], options: argparse.Namespace) -> list:
+    """animation.html and plots.png."""
+    stride = max(1, int(round(1.0 / FRAMES_PER_SECOND / options.time_step)))
+    frames = trajectory.q[::stride]
+    poses = jax.jit(jax.vmap(lambda q: body_poses_in_world(model, q)))(frames)
+    title = options.file.stem
+    animation = write_animation(
+        options.output / "animation.html",
+        geometries=model.layout.visual,
+        body_names=model.body_names,
+        X_WB_rotation=np.asarray(poses.rotation),
+        X_WB_translation=np.asarray(poses.translation),
+        times=np.asarray(trajectory.time[::stride]),
+        title=title,
+        parents=body_parents(model),
+    )
+    kinetic = jax.jit(jax.vmap(lambda q, v: kinetic_energy(model, q, v)))(trajectory.q, trajectory.v)
+    potential = jax.jit(jax.vmap(lambda q: potential_energy(model, q)))(trajectory.q)
+    energy = {"kinetic": np.asarray(kinetic), "potential": np.asarray(potential)}
+    energy["total"] = energy["kinetic"] + energy["potential"]
+    plots = write_plots(
+        options.output / "plots.png",
+        times=np.asarray(trajectory.time),
+        q=np.asarray(trajectory.q),
+        v=np.asarray(trajectory.v),
+        actuation=np.asarray(trajectory.net_actuation),
+        position_names=model.position_names(add_model_instance_prefix=False),
+        velocity_names=model.velocity_names(add_model_instance_prefix=False),
+        actuator_names=model.actuator_names,
+        gradient_table=[tuple(row) for row in rows],
+        energy=energy,
+        title=title,
+    )
+    return [animation, plots]
+
+
+def body_parents(model: MultibodyModel) -> list[int]:
+    """The body each body hangs on; -1 for the world."""
+    parents = [-1] * model.num_bodies
+    for joint in model.layout.joints:
+        parent, child = (model.topology.frame_bodies[f] for f in (joint.parent_frame, joint.child_frame))
+        parents[child] = parent
+    return parents
