@@ -12,6 +12,7 @@ from rich.console import Console
 from mbjax.errors import ModelError, ModelWarning, UnsupportedError
 from mbjax.reference_models import REFERENCE_MODELS
 
+WIDTH = 118  # of tables in a file or a pipe
 EXIT_OK, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_EXTRA = 0, 2, 3, 4, 5
 
 EPILOG = f"""\
@@ -94,7 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
     parser = make_parser()
     options = parser.parse_args(arguments)
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    width = None if sys.stdout.isatty() else WIDTH
+    console, errors = Console(highlight=False, width=width), Console(stderr=True, highlight=False)
     try:
         options.file = find_model_file(options.file)
         options.package_map = parse_packages(options.package)

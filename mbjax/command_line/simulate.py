@@ -41,9 +41,9 @@ def simulate_model(options: argparse.Namespace, console: Console) -> None:
     console.print()
     console.print(summary(model), style="dim", markup=False)
     model = tune_controller(model, options.bandwidth)
-    targets = make_targets(model, int(round(options.duration / options.time_step)))
+    targets = make_targets(model, round(options.duration / options.time_step))
     trajectory = run_with_progress(model, targets, console)
-    window = min(targets.shape[0], max(1, int(round(options.gradient_duration / options.time_step))))
+    window = min(targets.shape[0], max(1, round(options.gradient_duration / options.time_step)))
     with console.status(f"differentiating a rollout of {window} steps (compiling once) …"):
         cost, rows = differentiate(model, targets[:window])
     console.print(gradient_table(cost, rows, window))
@@ -142,7 +142,7 @@ def differentiate(model: MultibodyModel, targets: Float[Array, "steps two_nu"]) 
 
     def cost(effort: Array, masses: Array) -> Array:
         inputs = Inputs(actuation=jnp.broadcast_to(effort, (targets.shape[0], nu)), desired_state=targets)
-        q = rollout(set_masses(model, masses), state, inputs, checkpoint="sqrt").q
+        q = rollout(set_masses(model, masses), state, inputs).q
         return jnp.sum(model.time_step * (q[1:, indices] - targets[:, :nu]) ** 2)
 
     effort, masses = jnp.zeros(nu, model.dtype), model.parameters.body_mass
@@ -194,7 +194,7 @@ def gradient_table(cost: float, rows: list[GradientRow], window: int) -> Table:
 
 def draw(model: MultibodyModel, trajectory: Trajectory, rows: list[GradientRow], options: argparse.Namespace) -> list:
     """animation.html and plots.png."""
-    stride = max(1, int(round(1.0 / FRAMES_PER_SECOND / options.time_step)))
+    stride = max(1, round(1.0 / FRAMES_PER_SECOND / options.time_step))
     frames = trajectory.q[::stride]
     poses = jax.jit(jax.vmap(lambda q: body_poses_in_world(model, q)))(frames)
     title = options.file.stem
@@ -221,7 +221,7 @@ def draw(model: MultibodyModel, trajectory: Trajectory, rows: list[GradientRow],
         position_names=model.position_names(add_model_instance_prefix=False),
         velocity_names=model.velocity_names(add_model_instance_prefix=False),
         actuator_names=model.actuator_names,
-        gradient_table=[tuple(row) for row in rows],
+        gradient_table=rows,
         energy=energy,
         title=title,
     )

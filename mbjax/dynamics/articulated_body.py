@@ -6,7 +6,7 @@ a column of one degree of freedom (Featherstone 2008, ch. 7). The inward pass ke
 `forward_dynamics`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -99,7 +99,7 @@ def spread_over_velocities(
 # The algebra of one loop body, on lists of scalars: under vmap each scalar is a vector over the batch.
 
 
-def cross(a: list, b: list) -> list:
+def cross(a: Any, b: Any) -> list:
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from mbjax.model import MultibodyModel
@@ -71,7 +72,7 @@ def by_level(levels: tuple[int, ...]) -> list[np.ndarray]:
     return [np.flatnonzero(array == level) for level in range(array.max(initial=0) + 1)]
 
 
-def identity_poses(count: int, dtype: object) -> tuple[Array, Array]:
+def identity_poses(count: int, dtype: DTypeLike) -> tuple[Array, Array]:
     """`count` poses that change nothing."""
     return jnp.broadcast_to(jnp.eye(3, dtype=dtype)[:, :, None], (3, 3, count)), jnp.zeros((3, count), dtype)
 

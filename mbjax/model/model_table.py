@@ -4,8 +4,8 @@ import io
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
+from jax.core import Tracer
 from rich import box
 from rich.console import Console, JustifyMethod
 from rich.table import Table
@@ -46,7 +46,8 @@ def joint_table(model: "MultibodyModel") -> Table:
         ("limits", "right"), ("damping", "right"), ("effort", "right"),
     )  # fmt: skip
     for heading, justify in headings:
-        table.add_column(heading, justify=justify, no_wrap=True, overflow="ellipsis")
+        least = 14 if justify == "left" and heading != "kind" else len(heading) + 1
+        table.add_column(heading, justify=justify, no_wrap=True, overflow="ellipsis", min_width=least)
     moving = sorted((j for j in model.layout.joints if j.mobod > 0), key=lambda j: j.mobod)
     for joint in moving:
         table.add_row(*joint_row(model, joint))
@@ -82,7 +83,7 @@ def joint_row(model: "MultibodyModel", joint: "JointInfo") -> list[str]:
 
 def concrete(leaf: Any) -> np.ndarray | None:
     """A leaf as numbers, or None while it is traced or has a batch."""
-    if isinstance(leaf, jax.core.Tracer) or not hasattr(leaf, "ndim") or leaf.ndim != 1:
+    if isinstance(leaf, Tracer) or not hasattr(leaf, "ndim") or leaf.ndim != 1:
         return None
     return np.asarray(leaf, dtype=float)
 
@@ -116,7 +117,7 @@ def title(model: "MultibodyModel") -> str:
 def summary(model: "MultibodyModel") -> str:
     """Counts, mass, time step and dtype in one line."""
     mass, step = concrete(model.parameters.body_mass), model.parameters.time_step
-    batched = isinstance(step, jax.core.Tracer) or step.ndim > 0
+    batched = isinstance(step, Tracer) or step.ndim > 0
     plant = "continuous" if not model.is_discrete else "discrete" if batched else f"discrete, {float(step):g} s"
     geometry = sum(map(len, model.layout.visual)), sum(map(len, model.layout.collision))
     return (

@@ -99,11 +99,11 @@ def split_inputs(inputs: Any, num_steps: int | None) -> tuple[Any, int]:
     if inputs is None or callable(inputs):
         raise ModelError("rollout: give num_steps, or inputs with a leading axis of steps.")
     inputs = inputs if isinstance(inputs, Inputs) else Inputs(actuation=jnp.asarray(inputs))
-    lengths = {jnp.shape(x)[0] if jnp.ndim(x) else None for x in jax.tree.leaves(inputs)}
-    if len(lengths) != 1 or None in lengths:
+    lengths = {jnp.shape(x)[0] if jnp.ndim(x) else -1 for x in jax.tree.leaves(inputs)}
+    if len(lengths) != 1 or -1 in lengths:
         raise ModelError(
-            f"rollout: without num_steps all inputs need the same leading axis of steps, got {sorted(map(str, lengths))}. "
-            "Pass num_steps to hold inputs constant."
+            "rollout: without num_steps all inputs need the same leading axis of steps, got "
+            f"{sorted(map(str, lengths))}. Pass num_steps to hold inputs constant."
         )
     return inputs, lengths.pop()
 

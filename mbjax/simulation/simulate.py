@@ -45,7 +45,7 @@ def simulate(
     def inputs_at(state: State) -> Any:
         return inputs(state) if callable(inputs) else inputs
 
-    def vector_field(time: Array, qv: tuple[Array, Array], _: Any) -> tuple[Array, Array]:
+    def vector_field(time: Any, qv: Any, _: Any) -> tuple[Array, Array]:
         now = State(*qv, jnp.asarray(time, model.dtype))
         return time_derivatives(model, now, inputs_at(now))
 

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mbjax.joints import JOINT_KINDS
 from mbjax.kinematics import as_coordinates
 from mbjax.model import MultibodyModel
+from mbjax.spatial import normalize_quaternion
 
 POSITION_RANGE = {True: jnp.pi, False: 1.0}  # of random positions without limits: rad, m
 
@@ -46,7 +47,7 @@ def random_state(model: MultibodyModel, key: PRNGKeyArray) -> State:
         if mobod and JOINT_KINDS[kind].has_quaternion:
             start = model.topology.mobod_q_starts[mobod]
             quaternion = jax.random.normal(jax.random.fold_in(key_rotation, mobod), (4,), dtype)
-            q = q.at[start : start + 4].set(quaternion / jnp.sqrt(jnp.sum(quaternion**2)))
+            q = q.at[start : start + 4].set(normalize_quaternion(quaternion))
     v = jax.random.normal(key_v, (model.num_velocities,), dtype)
     return State(q, v, jnp.zeros((), dtype))
 

@@ -4,6 +4,7 @@ from typing import Any, overload
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
@@ -18,8 +19,8 @@ class RigidTransform(eqx.Module):
     maps points: p_AQ = R_AB p_BQ + p_AoBo_A. Nothing re-orthonormalises R_AB.
     """
 
-    rotation: Float[Array, "*batch 3 3"]
-    translation: Float[Array, "*batch 3"]
+    rotation: Float[Array, "*batch 3 3"] | Float[np.ndarray, "*batch 3 3"]
+    translation: Float[Array, "*batch 3"] | Float[np.ndarray, "*batch 3"]
 
     @classmethod
     def identity(cls, dtype: DTypeLike | None = None) -> "RigidTransform":

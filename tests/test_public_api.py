@@ -1,0 +1,27 @@
+"""What is public exists and says what it is; importing has no effects."""
+
+import inspect
+import subprocess
+import sys
+
+import mbjax
+
+PUBLIC = [name for name in dir(mbjax) if not name.startswith("_")]
+
+
+def test_public_names_have_docstrings() -> None:
+    undocumented = [n for n in PUBLIC if callable(getattr(mbjax, n)) and not inspect.getdoc(getattr(mbjax, n))]
+    assert not undocumented
+
+
+def test_import_leaves_jax_alone() -> None:
+    program = (
+        "import jax; before = dict(jax.config.values); import os; environment = dict(os.environ)\n"
+        "import mbjax\n"
+        "assert dict(jax.config.values) == before and dict(os.environ) == environment\n"
+        "from jax._src import xla_bridge; assert not xla_bridge._backends, 'a device was touched'\n"
+        "import sys; heavy = {'matplotlib', 'mujoco', 'trimesh', 'pydrake', 'pinocchio'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
