@@ -6,7 +6,8 @@ a column of one degree of freedom (Featherstone 2008, ch. 7). The inward pass ke
 `forward_dynamics`.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +15,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics
-from mbjax.spatial.component_algebra import SYMMETRIC_INDEX, SYMMETRIC_PAIRS, sum_products
+from mbjax.spatial.component_algebra import SYMMETRIC_INDEX, SYMMETRIC_PAIRS, dot, sum_products
 from mbjax.topology import TreeTopology, scan_inward, scan_outward, take, velocity_chain
 
 # An articulated inertia [J H; Hᵀ M] about a point: 6 numbers of J, 9 of H by rows, 6 of M.
@@ -44,11 +45,12 @@ def calc_articulated_factor(
 
     def step(outboard: Array, x: tuple[Array, Array, Array, Array]) -> tuple[Array, tuple[Array, Array]]:
         inertia_i, h_i, p_i, diagonal_i = x
-        I_A = [outboard[k] + inertia_i[k] for k in range(NUM_COMPONENTS)]
-        U = multiply(I_A, [h_i[k] for k in range(6)])
-        one_over_D = 1.0 / (sum_products(h_i, U) + diagonal_i)
+        h = jnp.unstack(h_i)
+        I_A = list(jnp.unstack(outboard + inertia_i))
+        U = multiply(I_A, h)
+        one_over_D = 1.0 / (sum_products(h, U) + diagonal_i)
         U_over_D = [u * one_over_D for u in U]
-        handed_on = shift(subtract_outer(I_A, U, U_over_D), [p_i[k] for k in range(3)])
+        handed_on = shift(subtract_outer(I_A, U, U_over_D), jnp.unstack(p_i))
         return jnp.stack(handed_on), (jnp.stack(U_over_D), one_over_D)
 
     xs = (inertia.T, h.T, p.T, diagonal)
@@ -59,19 +61,20 @@ def calc_articulated_factor(
 def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """x with (M + diag) x = b: forces inward, accelerations outward."""
 
-    def inward(force: Array, x: tuple[Array, Array, Array, Array]) -> tuple[Array, Array]:
+    def inward(outboard: Array, x: tuple[Array, Array, Array, Array]) -> tuple[Array, Array]:
         b_i, h_i, p_i, U_over_D = x
-        u = b_i - sum_products(h_i, force)
-        total = [force[k] + U_over_D[k] * u for k in range(6)]
-        moment = cross(p_i, total[3:])
-        return jnp.stack([total[k] + moment[k] for k in range(3)] + total[3:]), u
+        u = b_i - dot(h_i, outboard)
+        total = jnp.unstack(outboard + U_over_D * u)
+        moment = cross(jnp.unstack(p_i), total[3:])
+        return jnp.stack([total[k] + moment[k] for k in range(3)] + list(total[3:])), u
 
     def outward(A_parent: Array, x: tuple[Array, Array, Array, Array, Array]) -> tuple[Array, Array]:
         u, h_i, p_i, U_over_D, one_over_D = x
-        lever = cross(A_parent[:3], p_i)
-        A = [A_parent[k] for k in range(3)] + [A_parent[3 + k] + lever[k] for k in range(3)]
-        x_i = u * one_over_D - sum_products(U_over_D, A)
-        return jnp.stack([A[k] + h_i[k] * x_i for k in range(6)]), x_i
+        A = jnp.unstack(A_parent)
+        lever = cross(A[:3], jnp.unstack(p_i))
+        A_shifted = jnp.stack(list(A[:3]) + [A[3 + k] + lever[k] for k in range(3)])
+        x_i = u * one_over_D - dot(U_over_D, A_shifted)
+        return A_shifted + h_i * x_i, x_i
 
     h, p, U_over_D, one_over_D = factor.h_W.T, factor.p_W.T, factor.U_over_D.T, factor.one_over_D
     u = scan_inward(topology, inward, (b, h, p, U_over_D), 6, h.dtype)
@@ -99,7 +102,7 @@ def spread_over_velocities(
 # The algebra of one loop body, on lists of scalars: under vmap each scalar is a vector over the batch.
 
 
-def cross(a: Any, b: Any) -> list:
+def cross(a: Sequence, b: Sequence) -> list:
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 
@@ -115,7 +118,7 @@ def columns(A: list) -> list[list]:
     return [A[0::3], A[1::3], A[2::3]]
 
 
-def multiply(I_A: list, h: list) -> list:
+def multiply(I_A: list, h: Sequence) -> list:
     """I_A h: [J a + H b, Hᵀ a + M b]."""
     a, b = h[:3], h[3:]
     J_rows, H_rows, H_columns, M_rows = (
@@ -137,7 +140,7 @@ def subtract_outer(I_A: list, U: list, U_over_D: list) -> list:
     return J_new + H_new + M_new
 
 
-def shift(I_A: list, p: list) -> list:
+def shift(I_A: list, p: Sequence) -> list:
     """The inertia about a point P from the one about Q, with p = p_PQ: H' = H + [p]M, J' = J + [p]Hᵀ + H'[p]ᵀ."""
     H_rows = rows(I_A[H])
     p_cross_M = [cross(p, row) for row in symmetric_rows(I_A[M])]  # columns of [p]M

@@ -50,7 +50,7 @@ def calc_inverse_dynamics(
     F_T = calc_net_forces(topology, motion, vdot)
     if F_applied_T is not None:
         F_T = F_T - F_applied_T
-    return ca.sum_products(motion.S_T, sum_moved_mobods(topology, F_T))
+    return ca.dot(motion.S_T, sum_moved_mobods(topology, F_T))
 
 
 def calc_net_forces(

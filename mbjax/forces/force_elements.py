@@ -37,7 +37,7 @@ def gravity_generalized_forces(model: MultibodyModel, q: Positions) -> Generaliz
     """tau_g = sum J^T (m g): what gravity does to the joints, in N m or N."""
     position = calc_position_kinematics(model, q)
     F_T = calc_gravity_on_mobods(model, position)
-    return ca.sum_products(position.S_T, sum_moved_mobods(model.topology, F_T))
+    return ca.dot(position.S_T, sum_moved_mobods(model.topology, F_T))
 
 
 def calc_element_forces(
