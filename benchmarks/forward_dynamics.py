@@ -59,18 +59,20 @@ class Case:
         return f"{self.question}:{self.mode}:{self.model}"
 
 
-def default_cases(peer: str, dtype: str, everything: bool) -> list[Case]:
+def default_cases(peer: str, dtype: str) -> list[Case]:
     """What to measure, the most telling first: a time limit cuts off the end."""
-    cases = [Case(question, "batch4096", "closed") for question in QUESTIONS]
+    questions = ("fd",) if peer == "mjx" else QUESTIONS  # the compile of MJX's vjp takes minutes: MJX_VJP
+    modes = ("batch4096", "single") if peer == "mjx" and dtype == "f64" else ("batch4096", "loop1000", "single")
+    cases = [Case(question, mode, "closed") for mode in modes for question in questions]
     if peer == "mbjax":
-        cases += [Case(question, "batch4096", "argument") for question in QUESTIONS]
-    cases += [Case(question, mode, "closed") for mode in ("single", "loop1000", "batch256") for question in QUESTIONS]
-    if peer == "mbjax" and (everything or dtype == "f32"):
-        cases += [Case(question, mode, "argument") for mode in ("single", "loop1000") for question in QUESTIONS]
-    if peer == "mjx":  # its vjp takes minutes to compile
-        fd = [case for case in cases if case.question == "fd"]
-        cases = fd + [Case("vjp", "batch4096", "closed")] * everything
+        as_argument = ("batch4096", "single") if dtype == "f32" else ("batch4096",)
+        cases += [Case(question, mode, "argument") for mode in as_argument for question in questions]
+    if not (peer == "mjx" and dtype == "f64"):
+        cases += [Case(question, "batch256", "closed") for question in questions]
     return cases
+
+
+MJX_VJP = Case("vjp", "batch4096", "closed")
 
 
 def write_reference(file: pathlib.Path, robots: list[Robot]) -> None:
@@ -83,13 +85,12 @@ def write_reference(file: pathlib.Path, robots: list[Robot]) -> None:
     for robot in robots:
         model = load_mbjax(robot, "f64")
         names = tuple(mbjax_joint_names(model))
-        states = jax.vmap(lambda key, model=model: mbjax.random_state(model, key))(
-            jax.random.split(jax.random.key(0), NUM_STATES)
-        )
+        random_states = jax.jit(jax.vmap(lambda key, model=model: mbjax.random_state(model, key)))
+        states = random_states(jax.random.split(jax.random.key(0), NUM_STATES))
         tau = jax.random.normal(jax.random.key(1), states.v.shape, states.v.dtype)
         problem = build_mbjax(robot, names, "f64")
         compared = (states.q[:NUM_COMPARED], states.v[:NUM_COMPARED], tau[:NUM_COMPARED])
-        vdot = jax.vmap(lambda q, v, t, p=problem: p.forward_dynamics(p.model, q, v, t))(*compared)
+        vdot = jax.jit(jax.vmap(lambda q, v, t, p=problem: p.forward_dynamics(p.model, q, v, t)))(*compared)
         for key, value in {"names": names, "q": states.q, "v": states.v, "tau": tau, "vdot": vdot}.items():
             arrays[f"{robot.name}.{key}"] = np.asarray(value)
     np.savez(file, **arrays)
@@ -268,7 +269,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--peer", choices=PEERS)
     parser.add_argument("--dtype", choices=("f32", "f64"), default="f64")
     parser.add_argument("--cases", nargs="+", type=Case.parse, help="such as fd:batch4096:closed")
-    parser.add_argument("--all", action="store_true", help="also what takes minutes to compile")
     parser.add_argument("--quick", action="store_true", help="few repetitions")
     options = parser.parse_args(arguments)
     robots = [ROBOTS[name] for name in options.robots]
@@ -284,7 +284,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
     if options.peer is None:
         parser.error("measure: choose a --peer")
-    cases = options.cases or default_cases(options.peer, options.dtype, options.all)
+    cases = options.cases or default_cases(options.peer, options.dtype)
     effort = QUICK if options.quick else FULL
     for record in measure_peer(options.peer, options.dtype, robots, cases, options.file, effort):
         print(json.dumps(record), flush=True)

@@ -8,6 +8,7 @@ import pathlib
 import platform
 import re
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,7 @@ PACKAGES = ("jax", "jaxlib", "frax", "mujoco", "mujoco-mjx", "pin", "example-rob
 class Effort:
     """How long to repeat one measurement."""
 
-    seconds: float = 1.0
+    seconds: float = 0.6
     min_repeats: int = 5
     max_repeats: int = 60
     block_seconds: float = 2e-3
@@ -31,28 +32,29 @@ QUICK = Effort(seconds=0.02, min_repeats=3, max_repeats=5, block_seconds=1e-4)
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """Seconds of one call: median and quartiles over `repeats` blocks of calls."""
+    """Seconds of one call over `repeats` blocks of calls.
+
+    `cpu` is the median of the processor time of all threads: other programs on the machine stretch it less.
+    """
 
     median: float
+    minimum: float
     lower_quartile: float
     upper_quartile: float
+    cpu: float
     repeats: int
 
     def per(self, evaluations: int) -> "Timing":
-        return dataclasses.replace(
-            self,
-            median=self.median / evaluations,
-            lower_quartile=self.lower_quartile / evaluations,
-            upper_quartile=self.upper_quartile / evaluations,
-        )
+        return self._mapped(lambda seconds: seconds / evaluations)
 
     def minus(self, overhead: float) -> "Timing":
-        return dataclasses.replace(
-            self,
-            median=self.median - overhead,
-            lower_quartile=self.lower_quartile - overhead,
-            upper_quartile=self.upper_quartile - overhead,
-        )
+        return self._mapped(lambda seconds: seconds - overhead)
+
+    def _mapped(self, change: Callable[[float], float]) -> "Timing":
+        return Timing(*(change(getattr(self, name)) for name in TIMES), repeats=self.repeats)
+
+
+TIMES = ("median", "minimum", "lower_quartile", "upper_quartile", "cpu")
 
 
 def time_calls(call: Callable[[], Any], effort: Effort) -> Timing:
@@ -63,21 +65,21 @@ def time_calls(call: Callable[[], Any], effort: Effort) -> Timing:
     once = time.perf_counter() - start
     number = max(1, int(effort.block_seconds / max(once, 1e-9)))
     samples: list[float] = []
+    cpu_samples: list[float] = []
     deadline = time.perf_counter() + effort.seconds
-    while len(samples) < effort.min_repeats or (
-        time.perf_counter() < deadline and len(samples) < effort.max_repeats
-    ):
-        start = time.perf_counter()
+    while len(samples) < effort.min_repeats or (time.perf_counter() < deadline and len(samples) < effort.max_repeats):
+        cpu_start, start = time.process_time(), time.perf_counter()
         for _ in range(number):
             call()
         samples.append((time.perf_counter() - start) / number)
+        cpu_samples.append((time.process_time() - cpu_start) / number)
     lower, median, upper = statistics.quantiles(samples, n=4, method="inclusive")
-    return Timing(median, lower, upper, len(samples))
+    return Timing(median, min(samples), lower, upper, statistics.median(cpu_samples), len(samples))
 
 
 @dataclasses.dataclass(frozen=True)
 class Compilation:
-    """Seconds of each phase, and what the compiled program is: numbers that do not depend on the load.
+    """Seconds of each phase, the processor time of all three, and what the compiled program is: numbers that do not depend on the load.
 
     Flops and bytes are XLA's own count: the body of a loop may be counted once, whatever its trips.
     """
@@ -85,6 +87,7 @@ class Compilation:
     trace_s: float
     lower_s: float
     compile_s: float
+    compile_cpu_s: float
     fusions: int
     whiles: int
     custom_calls: int
@@ -101,13 +104,14 @@ def compile_apart(function: Callable, args: tuple) -> tuple[Any, Compilation]:
     """The compiled program of `function`, and how it came about. The persistent cache must be off."""
     import jax
 
-    start = time.perf_counter()
+    cpu_start, start = time.process_time(), time.perf_counter()
     traced = jax.jit(function).trace(*args)
     after_trace = time.perf_counter()
     lowered = traced.lower()
     after_lower = time.perf_counter()
     compiled = lowered.compile()
     after_compile = time.perf_counter()
+    cpu = time.process_time() - cpu_start
     text = compiled.as_text() or ""
     cost = compiled.cost_analysis() or {}
     memory = compiled.memory_analysis()
@@ -115,6 +119,7 @@ def compile_apart(function: Callable, args: tuple) -> tuple[Any, Compilation]:
         after_trace - start,
         after_lower - after_trace,
         after_compile - after_lower,
+        cpu,
         count_instructions(text, "fusion"),
         count_instructions(text, "while"),
         count_instructions(text, "custom-call"),
@@ -147,18 +152,35 @@ def empty_call_seconds(effort: Effort) -> float:
     return time_calls(lambda: jax.block_until_ready(nothing(x)), effort).median
 
 
+def source_version(package_folder: pathlib.Path) -> str:
+    """The commit of a source tree, and whether files in it differ from that commit."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(package_folder), *arguments]
+        try:
+            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+        except (OSError, subprocess.SubprocessError):
+            return ""
+
+    commit = git("rev-parse", "--short", "HEAD")
+    if not commit:
+        return version_of("mbjax")
+    return f"commit {commit}" + (" with uncommitted changes" if git("status", "--porcelain", "--", ".") else "")
+
+
 def load_average() -> str:
     """Load over 1, 5 and 15 minutes."""
     return " ".join(f"{load:.2f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else "unknown"
 
 
 def machine() -> dict[str, str]:
-    """What the numbers were measured on."""
+    """What was measured, and on what."""
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": processor_name(),
         "cores": str(os.cpu_count()),
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        "mbjax": source_version(pathlib.Path(__file__).resolve().parents[1] / "mbjax"),
         "versions": ", ".join(f"{name} {version_of(name)}" for name in PACKAGES),
     }
 

@@ -85,8 +85,8 @@ def make_targets(model: MultibodyModel, num_steps: int) -> Float[Array, "steps t
     lower, upper = parameters.position_lower_limits[indices], parameters.position_upper_limits[indices]
     room = jnp.minimum(upper - center, center - lower)
     width = jnp.where(room > 0.0, jnp.minimum(SWING, 0.5 * room), 0.0)
-    time = model.time_step * jnp.arange(1, num_steps + 1)[:, None]
-    phase = 2.0 * jnp.pi * time / SWING_PERIOD + jnp.arange(indices.size) * 0.5
+    time = model.time_step * jnp.arange(1, num_steps + 1, dtype=model.dtype)[:, None]
+    phase = 2.0 * jnp.pi * time / SWING_PERIOD + 0.5 * jnp.arange(indices.size, dtype=model.dtype)
     start = jnp.minimum(time, 1.0)  # the swing grows in the first second
     rate = jnp.where(time < 1.0, 1.0, 0.0)
     w = 2.0 * jnp.pi / SWING_PERIOD
@@ -151,7 +151,7 @@ def differentiate(model: MultibodyModel, targets: Float[Array, "steps two_nu"]) 
     h_mass = 1e-4 * jnp.where(masses > 0.0, masses, 0.0)
 
     def shifted(index: Array, sign: Array) -> Array:
-        at = jnp.arange(nu + masses.size) == index
+        at = (jnp.arange(nu + masses.size) == index).astype(masses.dtype)
         return cost(effort + sign * h_effort * at[:nu], masses + sign * h_mass * at[nu:])
 
     count = nu + masses.size

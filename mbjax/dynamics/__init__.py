@@ -30,3 +30,4 @@ from .equations_of_motion import split_forces as split_forces
 from .equations_of_motion import spread_over_velocities as spread_over_velocities
 from .forward_dynamics import ForwardDynamicsTerms as ForwardDynamicsTerms
 from .forward_dynamics import calc_forward_dynamics as calc_forward_dynamics
+from .newton_euler import calc_inverse_dynamics as calc_inverse_dynamics

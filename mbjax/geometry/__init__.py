@@ -7,4 +7,5 @@ from .shapes import Ellipsoid as Ellipsoid
 from .shapes import Geometry as Geometry
 from .shapes import HalfSpace as HalfSpace
 from .shapes import Mesh as Mesh
+from .shapes import Shape as Shape
 from .shapes import Sphere as Sphere

@@ -1,5 +1,7 @@
 """Free rotation about a point, with roll-pitch-yaw angles as positions."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -16,7 +18,7 @@ from mbjax.spatial import (
 
 from .abstract_joint import AbstractJoint, constant_hinge_map
 
-per_joint = dict(in_axes=-1, out_axes=-1)
+vmap_joints = functools.partial(jax.vmap, in_axes=-1, out_axes=-1)
 
 
 class BallRpyJoint(AbstractJoint):
@@ -36,7 +38,7 @@ class BallRpyJoint(AbstractJoint):
     @staticmethod
     def pose(q, axis, pitch):
         del axis, pitch
-        return jax.vmap(rpy_to_matrix, **per_joint)(q), jnp.zeros_like(q)
+        return vmap_joints(rpy_to_matrix)(q), jnp.zeros_like(q)
 
     @staticmethod
     def hinge_map(q, axis, pitch):
@@ -45,19 +47,19 @@ class BallRpyJoint(AbstractJoint):
 
     @staticmethod
     def velocity_to_qdot(q, v):
-        return jax.vmap(rpy_rates_from, **per_joint)(q, v)
+        return vmap_joints(rpy_rates_from)(q, v)
 
     @staticmethod
     def qdot_to_velocity(q, qdot):
-        return jax.vmap(angular_velocity_from, **per_joint)(q, qdot)
+        return vmap_joints(angular_velocity_from)(q, qdot)
 
     @staticmethod
     def integrate(q, dv):
-        return jax.vmap(rotated_rpy, **per_joint)(q, dv)
+        return vmap_joints(rotated_rpy)(q, dv)
 
     @staticmethod
     def difference(q0, q1):
-        return jax.vmap(rpy_rotation_between, **per_joint)(q0, q1)
+        return vmap_joints(rpy_rotation_between)(q0, q1)
 
 
 def rpy_rates_from(rpy, w_FM_F):

@@ -4,6 +4,12 @@ from .abstract_force_element import AbstractForceElement as AbstractForceElement
 from .elements import Body as Body
 from .elements import Frame as Frame
 from .elements import JointActuator as JointActuator
+from .elements import near_matches as near_matches
+from .load_report import IGNORED as IGNORED
+from .load_report import KEPT as KEPT
+from .load_report import RECORDED as RECORDED
+from .load_report import REPAIRED as REPAIRED
+from .load_report import USED as USED
 from .load_report import LoadReport as LoadReport
 from .load_report import ReportEntry as ReportEntry
 from .multibody_model import ActuatorInfo as ActuatorInfo
@@ -17,7 +23,7 @@ from .setters import set_mass as set_mass
 from .setters import center_of_mass_in_body_frame as center_of_mass_in_body_frame
 from .setters import set_center_of_mass_in_body_frame as set_center_of_mass_in_body_frame
 from .setters import (
-    set_center_of_mass_in_body_frame_and_preserve_central_inertia as set_center_of_mass_in_body_frame_and_preserve_central_inertia,
+    set_center_of_mass_in_body_frame_and_preserve_central_inertia as set_center_of_mass_in_body_frame_and_preserve_central_inertia,  # noqa: E501
 )
 from .setters import spatial_inertia_in_body_frame as spatial_inertia_in_body_frame
 from .setters import set_spatial_inertia_in_body_frame as set_spatial_inertia_in_body_frame

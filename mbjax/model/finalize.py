@@ -22,7 +22,20 @@ DEFAULT_FRICTION_VELOCITY = 1e-2  # rad/s or m/s
 
 
 def finalize(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
-    """Floating joints added, tree numbered, welded bodies merged, parameters gathered in arrays."""
+    """Floating joints added, tree numbered, welded bodies merged, parameters gathered in arrays.
+
+    An error leaves the plant as it was, to be mended and finalized again.
+    """
+    num_declared = len(plant.joints)
+    try:
+        return build_model(plant, dtype)
+    except BaseException:
+        del plant.joints[num_declared:]
+        raise
+
+
+def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
+    """The model; appends floating joints to the plant on the way."""
     edges = [
         JointEdge(j.index, j.name, j.parent.body.index, j.child.body.index, isinstance(j, WeldJoint), j.source or "")
         for j in plant.joints
@@ -48,15 +61,16 @@ def finalize(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
 def add_floating_joints(plant: "MultibodyPlant", nodes: list[TreeNode]) -> list[TreeNode]:
     """A six-dof joint named after the body for each body without an inboard joint, as in Drake."""
     result = []
+    taken = {(j.model_instance, j.name) for j in plant.joints}
     for node in nodes:
         if node.edge is not None:
             result.append(node)
             continue
         body = plant.bodies[node.body]
-        taken = {j.name for j in plant.joints if j.model_instance == body.model_instance}
         name = body.name
-        while name in taken:
+        while (body.model_instance, name) in taken:
             name = f"_{name}"
+        taken.add((body.model_instance, name))
         joint = QuaternionFloatingJoint(name, plant.world_frame, plant.frame(body))
         pose = plant.default_free_poses.get(body.index)
         if pose is not None:
@@ -83,6 +97,7 @@ def build_topology(plant: "MultibodyPlant", nodes: list[TreeNode]) -> TreeTopolo
     inboard_frames, outboard_frames = [-1] * nb, [-1] * nb
     nq = nv = 0
     for node in nodes:
+        assert node.edge is not None  # add_floating_joints gave each body one
         joint = plant.joints[node.edge.joint]
         body_mobods[node.body] = node.mobod
         outboard_frames[node.body] = joint.child.index

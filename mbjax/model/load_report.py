@@ -30,8 +30,12 @@ class LoadReport:
 
     entries: list[ReportEntry] = dataclasses.field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._known = set(self.entries)
+
     def add(self, status: str, element: str, message: str, place: str = "") -> None:
         """Appends an entry; one that says the same of the same element is not repeated."""
         entry = ReportEntry(status, element, message, place)
-        if entry not in self.entries:
+        if entry not in self._known:
+            self._known.add(entry)
             self.entries.append(entry)

@@ -45,6 +45,7 @@ class MultibodyPlant:
         self.report = LoadReport()
         self._finalized: MultibodyModel | None = None
         self._body_frame: dict[int, Frame] = {}
+        self._names: set[tuple[str, int, str]] = set()  # what, model instance, name
         self.world_body = self._add_body("world", None, WORLD_INSTANCE, None)
         self.world_frame = self._body_frame[0]
 
@@ -100,10 +101,11 @@ class MultibodyPlant:
         instance = (
             P.model_instance if model_instance is None else self._instance(model_instance, f"add_frame('{name}')")
         )
-        self._require_free_name("frame", name, instance, self.frames)
+        self._require_free_name("frame", name, instance)
         X_PF = as_rigid_transform(f"add_frame('{name}'): X_PF", X_PF)
         frame = Frame(name, len(self.frames), instance, P.body, P, X_PF, source)
         self.frames.append(frame)
+        self._names.add(("frame", instance, name))
         return frame
 
     def add_joint(self, joint: AbstractJoint, *, source: str | None = None) -> AbstractJoint:
@@ -120,7 +122,7 @@ class MultibodyPlant:
                 f"{call}: the world cannot be a child; swap the two (parent=world, child="
                 f"'{parent.body.name}') and turn the axis around."
             )
-        self._require_free_name("joint", joint.name, child.model_instance, self.joints)
+        self._require_free_name("joint", joint.name, child.model_instance)
         joint.index = len(self.joints)
         joint.model_instance = child.model_instance
         joint.source = source
@@ -130,6 +132,7 @@ class MultibodyPlant:
             child = self.add_frame(f"{joint.name}_child", child, joint.X_BM, joint.model_instance, source=source)
         joint.parent, joint.child = parent, child
         self.joints.append(joint)
+        self._names.add(("joint", joint.model_instance, joint.name))
         return joint
 
     def weld_frames(
@@ -162,7 +165,7 @@ class MultibodyPlant:
                 f"{call}: joint '{joint.name}' ({joint.kind}) has {joint.num_velocities} degrees of freedom; "
                 "actuators drive joints with one. Apply a generalized force instead."
             )
-        self._require_free_name("actuator", name, joint.model_instance, self.actuators)
+        self._require_free_name("actuator", name, joint.model_instance)
         for what, value, lowest in (
             ("effort_limit", effort_limit, 0.0),
             ("rotor_inertia", rotor_inertia, 0.0),
@@ -178,6 +181,7 @@ class MultibodyPlant:
             float(effort_limit), float(rotor_inertia), float(gear_ratio), kp, kd, source,
         )  # fmt: skip
         self.actuators.append(actuator)
+        self._names.add(("actuator", actuator.model_instance, name))
         return actuator
 
     def add_force_element(self, element: AbstractForceElement) -> AbstractForceElement:
@@ -273,13 +277,14 @@ class MultibodyPlant:
     def _add_body(self, name: str, inertia: SpatialInertia | None, instance: int, source: str | None) -> Body:
         if not isinstance(name, str) or not name:
             raise ModelError(f"add_rigid_body: the name must be a non-empty string, got {name!r}.")
-        self._require_free_name("body", name, instance, self.bodies)
-        self._require_free_name("frame", name, instance, self.frames)
+        self._require_free_name("body", name, instance)
+        self._require_free_name("frame", name, instance)
         body = Body(name, len(self.bodies), instance, inertia, source)
         frame = Frame(name, len(self.frames), instance, body, source=source)
         self.bodies.append(body)
         self.frames.append(frame)
         self._body_frame[body.index] = frame
+        self._names |= {("body", instance, name), ("frame", instance, name)}
         return body
 
     def _check_inertia(self, name: str, inertia: SpatialInertia, source: str | None, on_invalid: str) -> None:
@@ -293,8 +298,8 @@ class MultibodyPlant:
         self.report.add(KEPT, f"body '{name}'", f"non-physical inertia kept: {failure}", source or "")
         warnings.warn(message, ModelWarning, stacklevel=3)
 
-    def _require_free_name(self, what: str, name: str, instance: int, elements: list) -> None:
-        if any(e.name == name and e.model_instance == instance for e in elements):
+    def _require_free_name(self, what: str, name: str, instance: int) -> None:
+        if (what, instance, name) in self._names:
             raise ModelError(
                 f"add_{what}('{name}'): model instance '{self.instance_names[instance]}' has a {what} of that "
                 "name already; names are unique within an instance."

@@ -1,7 +1,7 @@
 """What is said of a file while it is read: report entries, warnings gathered by topic, refusals."""
 
 from mbjax.errors import UnsupportedError
-from mbjax.model import ReportEntry, load_report
+from mbjax.model import IGNORED, ReportEntry
 
 from .xml_tree import XmlElement
 
@@ -33,7 +33,7 @@ class LoadNotes:
                 file=element.file,
                 line=element.line,
             )
-        self.add(load_report.IGNORED, element.label, f"{what}; the model is built without it", element.place)
+        self.add(IGNORED, element.label, f"{what}; the model is built without it", element.place)
         self.warn("left out although it changes the motion", f"{element.label} (line {element.line}): {what}")
 
     def warnings(self) -> list[str]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from mbjax.errors import ModelError, ModelWarning, ParseError
 from mbjax.joints import QuaternionFloatingJoint
-from mbjax.model import MultibodyPlant, load_report
+from mbjax.model import REPAIRED, MultibodyPlant
 
 from .load_notes import LoadNotes
 from .robot_records import WORLD, RobotRecord
@@ -29,12 +29,12 @@ def add_robot(plant: MultibodyPlant, robot: RobotRecord, notes: LoadNotes, base:
     name = _free_instance_name(plant, robot.name)
     if name != robot.name:
         message = f"the plant has a model instance of that name; this one is called '{name}'"
-        notes.add(load_report.REPAIRED, f"robot '{robot.name}'", message, f"{robot.file}:{robot.line}")
+        notes.add(REPAIRED, f"robot '{robot.name}'", message, f"{robot.file}:{robot.line}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
         instance = _add_elements(plant, robot, name, base)
-    known = set(plant.report.entries)
-    plant.report.entries.extend(entry for entry in dict.fromkeys(notes.entries) if entry not in known)
+    for entry in notes.entries:
+        plant.report.add(entry.status, entry.element, entry.message, entry.place)
     return instance
 
 

@@ -1,10 +1,11 @@
 """URDF → `RobotRecord`: reads, in the order of the file, everything the format has."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from mbjax.errors import ParseError
-from mbjax.model import load_report
+from mbjax.model import IGNORED, KEPT, REPAIRED, USED
 
 from .load_notes import LoadNotes
 from .resource_paths import ResourceFinder
@@ -19,7 +20,7 @@ from .xml_source import XmlDocument
 from .xml_tree import XmlElement
 from .xml_values import pose, required_text
 
-MAX_LINKS = 5000
+MAX_LINKS = 20_000
 OTHER_FORMATS = {
     "sdf": "this is SDF; mbjax reads URDF so far",
     "gazebo": "this is an old SDF; mbjax reads URDF so far",
@@ -31,7 +32,9 @@ OTHER_FORMATS = {
 }
 
 
-def read_urdf(document: XmlDocument, notes: LoadNotes, package_map: Mapping[str, object], inertia: str) -> RobotRecord:
+def read_urdf(
+    document: XmlDocument, notes: LoadNotes, package_map: Mapping[str, str | os.PathLike], inertia: str
+) -> RobotRecord:
     """Everything the file says, checked; what is not used goes to `notes`."""
     root = document.root
     check_format(root)
@@ -70,7 +73,7 @@ def _robot_name(document: XmlDocument, notes: LoadNotes) -> str:
         raise document.root.error('<robot> has no name; write <robot name="…">.')
     name = Path(document.file).stem
     message = f"<robot> has no name; called '{name}' after the file"
-    notes.add(load_report.REPAIRED, f"robot '{name}'", message, document.root.place)
+    notes.add(REPAIRED, f"robot '{name}'", message, document.root.place)
     notes.warn(message, f"line {document.root.line}")
     return name
 
@@ -96,7 +99,7 @@ def _drop_ignored(root: XmlElement, notes: LoadNotes) -> None:
     for element in root.children:
         can_be_ignored = element.tag in ("link", "joint", "drake:joint")
         if can_be_ignored and element.attributes.get("drake_ignore") == "true":
-            notes.add(load_report.IGNORED, element.label, 'drake_ignore="true"', element.place)
+            notes.add(IGNORED, element.label, 'drake_ignore="true"', element.place)
         else:
             kept.append(element)
     root.children = kept
@@ -125,14 +128,14 @@ def _summarize(robot: RobotRecord, notes: LoadNotes) -> None:
     if len(roots) > 1:
         names = ", ".join(f"'{link.name}' (line {link.line})" for link in roots)
         message = "several links have no parent joint; each moves by itself"
-        notes.add(load_report.KEPT, f"robot '{robot.name}'", f"{message}: {names}", f"{robot.file}:{robot.line}")
+        notes.add(KEPT, f"robot '{robot.name}'", f"{message}: {names}", f"{robot.file}:{robot.line}")
         notes.warn(message, names)
     kinds: dict[str, int] = {}
     for joint in robot.joints:
         kinds[joint.joint_class.kind] = kinds.get(joint.joint_class.kind, 0) + 1
     joints = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     notes.add(
-        load_report.USED,
+        USED,
         f"robot '{robot.name}'",
         f"{sum(link.name != WORLD for link in robot.links)} links, {len(robot.joints)} joints"
         + (f" ({joints})" if joints else "")

@@ -5,16 +5,15 @@ import dataclasses
 import numpy as np
 
 from mbjax.errors import ParseError
-from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
-from mbjax.model import load_report
+from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Shape, Sphere
+from mbjax.model import IGNORED, KEPT, REPAIRED
 
 from .load_notes import LoadNotes
 from .resource_paths import ResourceFinder
 from .xml_tree import XmlElement
-from .xml_values import numbers, origin_pose, required_number, required_text
+from .xml_values import numbers, origin_pose, required_number, required_numbers, required_text
 
 Color = tuple[float, float, float, float]
-Shape = Box | Sphere | Cylinder | Capsule | Ellipsoid | Mesh
 SHAPE_TAGS = (
     "box",
     "sphere",
@@ -52,7 +51,7 @@ class GeometryReader:
         return Geometry(
             name=_free_name(element.attributes.get("name") or f"{link_name}_{element.tag}", taken_names),
             shape=self._shape(shape_element),
-            rotation=tuple(map(tuple, np.asarray(X_BG.rotation).tolist())),
+            rotation=tuple(np.asarray(X_BG.rotation).tolist()),
             translation=tuple(np.asarray(X_BG.translation).tolist()),
             rgba=self._color(element) if element.tag == "visual" else None,
         )
@@ -61,8 +60,7 @@ class GeometryReader:
         try:
             match element.tag.removeprefix("drake:"):
                 case "box":
-                    required_text(element, "size")
-                    return Box(tuple(numbers(element, "size", 3)))
+                    return Box(tuple(required_numbers(element, "size", 3)))
                 case "sphere":
                     return Sphere(required_number(element, "radius"))
                 case "cylinder":
@@ -91,7 +89,7 @@ class GeometryReader:
         if name not in self.colors:
             if material.only("texture") is None:
                 self.notes.add(
-                    load_report.IGNORED,
+                    IGNORED,
                     material.label,
                     "no material of that name has a color; the shape is drawn in the default one",
                     material.place,
@@ -115,7 +113,7 @@ def read_materials(robot: XmlElement, notes: LoadNotes) -> dict[str, Color | Non
             continue
         if colors.get(name, color) != color:
             notes.add(
-                load_report.KEPT,
+                KEPT,
                 material.label,
                 f"defined again with another color; where only the name stands, that of {places[name]} holds",
                 material.place,
@@ -130,11 +128,10 @@ def read_color(material: XmlElement, notes: LoadNotes) -> Color | None:
     element = material.only("color")
     if element is None:
         return None
-    required_text(element, "rgba")
-    rgba = numbers(element, "rgba", 4)
+    rgba = required_numbers(element, "rgba", 4)
     clipped = np.clip(rgba, 0.0, 1.0)
     if np.any(clipped != rgba):
-        notes.add(load_report.REPAIRED, material.label, "rgba outside 0 to 1: clipped to that range", element.place)
+        notes.add(REPAIRED, material.label, "rgba outside 0 to 1: clipped to that range", element.place)
     return tuple(clipped.tolist())
 
 
@@ -144,7 +141,7 @@ def warn_of_missing_files(finder: ResourceFinder, notes: LoadNotes) -> None:
     for filename, tried in finder.missing.items():
         where = ", ".join(tried) if tried else "nowhere to look"
         notes.add(
-            load_report.IGNORED,
+            IGNORED,
             f"mesh '{filename}'",
             f"file not found (tried: {where}); {hint}",
             notes.file,

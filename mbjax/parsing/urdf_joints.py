@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mbjax import joints
-from mbjax.model import load_report
+from mbjax.model import IGNORED, RECORDED, REPAIRED, USED
 from mbjax.spatial import RigidTransform
 
 from .load_notes import LoadNotes
@@ -78,7 +78,7 @@ def read_mimic(element: XmlElement, by_name: dict[str, JointRecord], notes: Load
         raise mimic.error(f"joint '{name}' mimics itself; name another joint.")
     if by_name[name].joint_class is joints.WeldJoint:
         message = "the mimic relation has no meaning on a fixed joint"
-        notes.add(load_report.IGNORED, f"joint '{name}'", message, mimic.place)
+        notes.add(IGNORED, f"joint '{name}'", message, mimic.place)
         return
     if leader not in by_name:
         notes.unsupported(
@@ -90,7 +90,7 @@ def read_mimic(element: XmlElement, by_name: dict[str, JointRecord], notes: Load
     multiplier, offset = number(mimic, "multiplier", 1.0), number(mimic, "offset", 0.0)
     relation = f"q({name}) = {multiplier:g} q({leader}) + {offset:g}"
     notes.add(
-        load_report.RECORDED,
+        RECORDED,
         f"joint '{name}'",
         f"the mimic relation {relation} is not enforced yet, the joint moves freely",
         mimic.place,
@@ -139,7 +139,7 @@ def _axis(element: XmlElement, notes: LoadNotes) -> np.ndarray:
         return np.array([1.0, 0.0, 0.0])
     axis = numbers(axis_element, "xyz", 3)
     if axis is None:
-        notes.add(load_report.REPAIRED, element.label, "<axis> without xyz: 1 0 0 taken", axis_element.place)
+        notes.add(REPAIRED, element.label, "<axis> without xyz: 1 0 0 taken", axis_element.place)
         return np.array([1.0, 0.0, 0.0])
     largest = float(np.abs(axis).max())
     if largest < 1e-8:
@@ -173,13 +173,13 @@ def _read_limits(element: XmlElement, type_name: str, options: dict[str, Any], n
     limit = element.only("limit")
     if limit is None:
         if type_name in ("revolute", "prismatic"):
-            notes.add(load_report.USED, element.label, "no <limit>: unbounded, as in Drake", element.place)
+            notes.add(USED, element.label, "no <limit>: unbounded, as in Drake", element.place)
         return math.inf
     lower = number(limit, "lower", -math.inf, allow_infinite=True)
     upper = number(limit, "upper", math.inf, allow_infinite=True)
     if type_name == "continuous" and lower == upper:
         message = f"a continuous joint with lower = upper = {lower:g} would be locked: taken as unbounded"
-        notes.add(load_report.REPAIRED, element.label, message, limit.place)
+        notes.add(REPAIRED, element.label, message, limit.place)
         lower, upper = -math.inf, math.inf
     if lower > upper:
         raise limit.error(

@@ -1,6 +1,6 @@
 """Whatever of a URDF no reader uses: listed once each by name, or refused where it is physics."""
 
-from mbjax.model import load_report
+from mbjax.model import IGNORED
 
 from .load_notes import LoadNotes
 from .urdf_joints import ignored_parts
@@ -96,7 +96,7 @@ def list_leftovers(robot: XmlElement, notes: LoadNotes) -> None:
         more = ", …" if count > MAX_LINES_LISTED else ""
         times = "once" if count == 1 else f"{count} times"
         notes.add(
-            load_report.IGNORED,
+            IGNORED,
             what,
             f"{reason}; found {times}, line{'' if count == 1 else 's'} {lines}{more}",
             elements[0].place,

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from mbjax.model import load_report
+from mbjax.model import IGNORED, REPAIRED, USED
 from mbjax.spatial import SpatialInertia, UnitInertia
 
 from .load_notes import LoadNotes
@@ -23,7 +23,7 @@ def read_link(element: XmlElement, geometry: GeometryReader, notes: LoadNotes, i
     if link.name == WORLD:
         if inertial is not None:
             message = "the world takes no mass properties: <inertial> is left out, as in Drake"
-            notes.add(load_report.IGNORED, element.label, message, inertial.place)
+            notes.add(IGNORED, element.label, message, inertial.place)
             notes.warn(message, f"line {inertial.line}")
     elif inertial is not None:
         link.inertia = _read_inertia(inertial, link.name, notes, inertia)
@@ -43,12 +43,12 @@ def _read_inertia(inertial: XmlElement, link_name: str, notes: LoadNotes, on_inv
             _refuse_or_note(
                 inertial, link_name, notes, on_invalid,
                 "the mass is 0 kg but the moments of inertia are not; taken as massless",
-                status=load_report.REPAIRED,
+                status=REPAIRED,
             )  # fmt: skip
         return None
     if not np.any(central != 0.0):
         notes.add(
-            load_report.USED,
+            USED,
             f"link '{link_name}'",
             f"{mass:g} kg without moments of inertia: a particle at its centre of mass",
             inertial.place,

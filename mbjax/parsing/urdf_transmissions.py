@@ -3,7 +3,7 @@
 from typing import Any
 
 from mbjax.joints import WeldJoint
-from mbjax.model import load_report
+from mbjax.model import IGNORED
 
 from .load_notes import LoadNotes
 from .robot_records import ActuatorRecord, JointRecord
@@ -77,7 +77,7 @@ def _first(element: XmlElement, tag: str, notes: LoadNotes) -> XmlElement:
         raise element.error(f'{element.label} has no <{tag}>; add <{tag} name="…"/>.')
     for other in found[1:]:
         message = f"{element.label} has {len(found)} of them; the first alone is used, as in Drake"
-        notes.add(load_report.IGNORED, other.label, message, other.place)
+        notes.add(IGNORED, other.label, message, other.place)
         notes.warn("transmissions with more than one joint or actuator", f"{other.label} (line {other.line})")
     return found[0]
 
@@ -107,7 +107,7 @@ def _note_reduction(reduction: XmlElement, actuator: XmlElement, matters: bool, 
     except ValueError:
         raise reduction.error(f"<mechanicalReduction> holds '{reduction.text[:60]}'; a number expected.") from None
     notes.add(
-        load_report.IGNORED,
+        IGNORED,
         f"actuator '{actuator.attributes.get('name', '')}'",
         f"mechanicalReduction {reduction.text} is not used, as in Drake: actuation is the effort at the "
         "joint. For the inertia of the rotor write <drake:gear_ratio>",
@@ -121,5 +121,5 @@ def _note_reduction(reduction: XmlElement, actuator: XmlElement, matters: bool, 
 
 
 def _skip(element: XmlElement, notes: LoadNotes, reason: str, topic: str) -> None:
-    notes.add(load_report.IGNORED, element.label, reason, element.place)
+    notes.add(IGNORED, element.label, reason, element.place)
     notes.warn(topic, f"{element.label} (line {element.line}): {reason}")

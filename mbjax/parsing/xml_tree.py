@@ -67,7 +67,8 @@ class TreeBuilder(ContentHandler):
 
     @property
     def line(self) -> int:
-        return self.lines_before + (self._locator.getLineNumber() if self._locator else 1)
+        number = None if self._locator is None else self._locator.getLineNumber()
+        return self.lines_before + (1 if number is None else number)
 
     def startElement(self, name, attrs):
         element = XmlElement(name, dict(attrs), self.file, self.line)

@@ -4,11 +4,12 @@ import itertools
 import math
 import re
 from collections.abc import Iterable
+from typing import overload
 
 import numpy as np
 
 from mbjax.errors import ParseError
-from mbjax.model import elements
+from mbjax.model import near_matches
 from mbjax.spatial import RigidTransform
 
 from .xml_tree import XmlElement
@@ -23,7 +24,7 @@ MAX_NAMES_COMPARED = 2000
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence on names like one that was not found; bounded, whatever the file holds."""
     names = [other[:100] for other in itertools.islice(known, MAX_NAMES_COMPARED)]
-    return elements.near_matches(name[:100], names)
+    return near_matches(name[:100], names)
 
 
 def required_text(element: XmlElement, attribute: str) -> str:
@@ -40,11 +41,29 @@ def required_text(element: XmlElement, attribute: str) -> str:
     return value.strip()
 
 
+@overload
 def numbers(
     element: XmlElement,
     attribute: str,
     count: int | tuple[int, ...],
-    default: object = None,
+    default: np.ndarray,
+    *,
+    allow_infinite: bool = False,
+) -> np.ndarray: ...
+@overload
+def numbers(
+    element: XmlElement,
+    attribute: str,
+    count: int | tuple[int, ...],
+    default: None = None,
+    *,
+    allow_infinite: bool = False,
+) -> np.ndarray | None: ...
+def numbers(
+    element: XmlElement,
+    attribute: str,
+    count: int | tuple[int, ...],
+    default: np.ndarray | None = None,
     *,
     allow_infinite: bool = False,
 ) -> np.ndarray | None:
@@ -64,11 +83,11 @@ def numbers(
 def number(
     element: XmlElement,
     attribute: str,
-    default: float | None = None,
+    default: float,
     *,
     lowest: float = -math.inf,
     allow_infinite: bool = False,
-) -> float | None:
+) -> float:
     """One number, at least `lowest`; `default` without the attribute."""
     values = numbers(element, attribute, 1, allow_infinite=allow_infinite)
     if values is None:
@@ -79,10 +98,18 @@ def number(
     return value
 
 
-def required_number(element: XmlElement, attribute: str, **options: object) -> float:
+def required_number(element: XmlElement, attribute: str, *, lowest: float = -math.inf) -> float:
     """One number that must be there."""
     required_text(element, attribute)
-    return number(element, attribute, **options)  # type: ignore[arg-type, return-value]
+    return number(element, attribute, math.nan, lowest=lowest)
+
+
+def required_numbers(element: XmlElement, attribute: str, count: int) -> np.ndarray:
+    """`count` numbers that must be there."""
+    required_text(element, attribute)
+    values = numbers(element, attribute, count)
+    assert values is not None
+    return values
 
 
 def origin_pose(parent: XmlElement) -> RigidTransform:

@@ -46,7 +46,8 @@ def simulate(
         return inputs(state) if callable(inputs) else inputs
 
     def vector_field(time: Any, qv: Any, _: Any) -> tuple[Array, Array]:
-        now = State(*qv, jnp.asarray(time, model.dtype))
+        q, v = qv
+        now = State(q, v, jnp.asarray(time, model.dtype))
         return time_derivatives(model, now, inputs_at(now))
 
     solution = diffrax.diffeqsolve(

@@ -6,7 +6,14 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.dynamics import ForwardDynamicsTerms, calc_forward_dynamics, spread_over_velocities
+from mbjax.dynamics import (
+    ForwardDynamicsTerms,
+    calc_articulated_factor,
+    calc_forward_dynamics,
+    calc_inverse_dynamics,
+    solve_with_factor,
+    spread_over_velocities,
+)
 from mbjax.errors import ModelError
 from mbjax.forces import calc_dissipation_coefficient
 from mbjax.kinematics import integrate_configuration
@@ -48,16 +55,24 @@ def solve_step(
     at_limit: Float[Array, " nu"],
 ) -> tuple[Float[Array, " nv"], Float[Array, " nu"]]:
     """vdot and net actuation, with `at_limit` -1 or 1 for actuators at a limit and 0 for the others."""
-    dt = model.time_step
-    held = at_limit != 0.0
-    limit = jnp.where(held, model.parameters.effort_limit, 0.0)
-    u_0, k = jnp.where(held, at_limit * limit, law.u_0), jnp.where(held, 0.0, law.k)
+    law = hold_at_limit(law, at_limit, model.parameters.effort_limit)
+    vdot = calc_forward_dynamics(model.topology, add_implicit_terms(model, terms, law))
+    return vdot, law.u_0 - law.k * model.time_step * actuated(model, vdot)
+
+
+def add_implicit_terms(model: MultibodyModel, terms: ForwardDynamicsTerms, law: ActuatorLaw) -> ForwardDynamicsTerms:
+    """The equation with dissipation and actuation at the end of the step."""
     c = calc_dissipation_coefficient(model, terms.v)
-    tau = terms.tau - c * terms.v + spread_over_velocities(model, u_0)
-    diagonal = terms.diagonal + dt * (c + spread_over_velocities(model, k))
-    vdot = calc_forward_dynamics(model.topology, replace_tau(terms, tau, diagonal))
-    dv = dt * take(vdot, list(model.layout.velocities_of_actuators))
-    return vdot, u_0 - k * dv
+    tau = terms.tau - c * terms.v + spread_over_velocities(model, law.u_0)
+    diagonal = terms.diagonal + model.time_step * (c + spread_over_velocities(model, law.k))
+    return replace_tau(terms, tau, diagonal)
+
+
+def hold_at_limit(law: ActuatorLaw, at_limit: Float[Array, " nu"], effort_limit: Float[Array, " nu"]) -> ActuatorLaw:
+    """The law with a constant effort where an actuator is at a limit."""
+    held = at_limit != 0.0
+    limit = jnp.where(held, effort_limit, 0.0)  # an infinite limit is never held, and must not meet a zero
+    return ActuatorLaw(jnp.where(held, at_limit * limit, law.u_0), jnp.where(held, 0.0, law.k))
 
 
 def find_actuators_at_limit(
@@ -74,19 +89,28 @@ def find_actuators_at_limit(
     model, terms, law = lax.stop_gradient((model, terms, law))
     if inputs.desired_state is None:
         return beyond(law.u_0, limit)
+    topology = model.topology
+    bias = calc_inverse_dynamics(topology, terms.motion, None, terms.F_applied_T)
 
     def update(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         rounds, _, at_limit = carry
-        vdot, _ = solve_step(model, terms, law, at_limit)
-        dv = model.time_step * take(vdot, list(model.layout.velocities_of_actuators))
+        held = add_implicit_terms(model, terms, hold_at_limit(law, at_limit, limit))
+        factor = calc_articulated_factor(topology, held.position, held.inertia_W, held.diagonal)
+        vdot = solve_with_factor(topology, factor, held.tau - bias)
+        dv = model.time_step * actuated(model, vdot)
         return rounds + 1, at_limit, beyond(law.u_0 - law.k * dv, limit)
 
-    def changing(carry: tuple[Array, Array, Array]) -> Array:
+    def unsettled(carry: tuple[Array, Array, Array]) -> Array:
         rounds, before, at_limit = carry
-        return (rounds < MAX_SATURATION_ROUNDS) & jnp.any(before != at_limit)
+        return (rounds == 0) | ((rounds < MAX_SATURATION_ROUNDS) & jnp.any(before != at_limit))
 
-    _, _, at_limit = lax.while_loop(changing, update, update((jnp.zeros((), jnp.int32), nobody, nobody)))
+    _, _, at_limit = lax.while_loop(unsettled, update, (jnp.zeros((), jnp.int32), nobody, nobody))
     return at_limit
+
+
+def actuated(model: MultibodyModel, x: Float[Array, " nv"]) -> Float[Array, " nu"]:
+    """The entries of the velocities that actuators drive."""
+    return take(x, list(model.layout.velocities_of_actuators))
 
 
 def beyond(u: Float[Array, " nu"], limit: Float[Array, " nu"]) -> Float[Array, " nu"]:

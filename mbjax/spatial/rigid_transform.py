@@ -1,6 +1,6 @@
 """RigidTransform X_AB: pose of a frame B in a frame A."""
 
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -19,8 +19,12 @@ class RigidTransform(eqx.Module):
     maps points: p_AQ = R_AB p_BQ + p_AoBo_A. Nothing re-orthonormalises R_AB.
     """
 
-    rotation: Float[Array, "*batch 3 3"] | Float[np.ndarray, "*batch 3 3"]
-    translation: Float[Array, "*batch 3"] | Float[np.ndarray, "*batch 3"]
+    rotation: Float[Array, "*batch 3 3"]
+    translation: Float[Array, "*batch 3"]
+
+    if TYPE_CHECKING:  # poses made while a model is built hold NumPy arrays, in double precision whatever JAX's is
+
+        def __init__(self, rotation: Array | np.ndarray, translation: Array | np.ndarray) -> None: ...
 
     @classmethod
     def identity(cls, dtype: DTypeLike | None = None) -> "RigidTransform":

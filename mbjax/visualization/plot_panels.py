@@ -19,6 +19,7 @@ COLORS = ("#2f6fb3", "#dd7f4f", "#2f9580", "#b5566b", "#8a6fb0", "#b8931f", "#5f
 
 LABEL_SPACING = 0.125
 SMALLEST_ERROR = 1e-16
+MAX_TICKS = 5
 
 
 def without_common_prefix(names: Sequence[str]) -> list[str]:
@@ -146,6 +147,9 @@ def _set_gradient_scale(axes: Axes, values: np.ndarray) -> None:
         axes.tick_params(axis="x", labelrotation=45)
     else:
         axes.margins(x=0.08)
+        axes.locator_params(axis="x", nbins=MAX_TICKS)
+        axes.ticklabel_format(axis="x", style="sci", scilimits=(-3, 4), useOffset=False, useMathText=True)
+        axes.xaxis.get_offset_text().set(fontsize=8, color=SOFT)
 
 
 def _last_finite(values: np.ndarray) -> float:

@@ -47,9 +47,9 @@ def test_bad_files(name, tmp_path):
 
 def test_missing_file_names_near_ones(tmp_path):
     (tmp_path / "panda.urdf").write_text(ROBOT)
-    with pytest.raises(ParseError, match="no such file.*Did you mean.*panda.urdf"):
+    with pytest.raises(ParseError, match=r"no such file.*Did you mean.*panda\.urdf"):
         load(tmp_path / "pandda.urdf")
-    with pytest.raises(ParseError, match="folder .* does not exist"):
+    with pytest.raises(ParseError, match=r"folder .* does not exist"):
         load(tmp_path / "nowhere" / "panda.urdf")
     with pytest.raises(ParseError, match="must start with '<'"):
         load("robot name='r'")
@@ -57,7 +57,7 @@ def test_missing_file_names_near_ones(tmp_path):
 
 def test_directory_lists_its_robots(tmp_path):
     (tmp_path / "panda.urdf").write_text(ROBOT)
-    with pytest.raises(ParseError, match="directory.*panda.urdf"):
+    with pytest.raises(ParseError, match=r"directory.*panda\.urdf"):
         load(str(tmp_path))
 
 

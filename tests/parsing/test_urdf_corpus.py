@@ -52,7 +52,9 @@ def plants():
 
 
 def test_corpus_is_whole():
-    assert len(FILES) >= 60 and EMPTY in FILES and set(DANGLING) <= set(FILES)
+    assert len(FILES) >= 60
+    assert EMPTY in FILES
+    assert set(DANGLING) <= set(FILES)
 
 
 @pytest.mark.parametrize("name", READ)

@@ -112,7 +112,8 @@ def test_equals_drake(name, assert_same_plant):
 
 def test_friction_is_used():
     plant, caught = built(LINKS + joint('<dynamics friction=".2" damping=".1"/>'))
-    assert plant.joints[0].friction == [0.2] and not caught
+    assert plant.joints[0].friction == [0.2]
+    assert not caught
 
 
 def test_limits_of_a_screw_and_infinite_limits():
@@ -135,7 +136,9 @@ def test_one_number_of_planar_damping_counts_for_all():
 
 def test_floating_joint_is_one():
     plant, caught = built(LINKS + joint(kind="floating"))
-    assert plant.joints[0].kind == "quaternion_floating" and plant.joints[0].name == "j" and not caught
+    assert plant.joints[0].kind == "quaternion_floating"
+    assert plant.joints[0].name == "j"
+    assert not caught
     np.testing.assert_array_equal(plant.joints[0].parent.X_PF.translation, [1.0, 2.0, 3.0])
 
 
@@ -158,7 +161,9 @@ def test_mimic_is_recorded_and_warned_of_once():
     content += joint('<mimic joint="j" multiplier="2" offset=".1"/>', name="k", ends="bc")
     content += joint('<mimic joint="j"/>', name="l", ends="bd")
     plant, caught = built(content)
-    assert len(caught) == 1 and "q(k) = 2 q(j) + 0.1" in caught[0] and "q(l) = 1 q(j) + 0" in caught[0]
+    assert len(caught) == 1
+    assert "q(k) = 2 q(j) + 0.1" in caught[0]
+    assert "q(l) = 1 q(j) + 0" in caught[0]
     message = "is not enforced yet, the joint moves freely"
     assert [e.element for e in plant.report.entries if e.status == "recorded" and message in e.message] == [
         "joint 'k'",
@@ -169,22 +174,28 @@ def test_mimic_is_recorded_and_warned_of_once():
 def test_mimic_of_a_fixed_joint_is_listed():
     content = f'{LINKS}<link name="c"/>' + joint() + joint('<mimic joint="j"/>', "fixed", name="k", ends="bc")
     plant, caught = built(content)
-    assert not caught and reported(plant, "ignored", "joint 'k': the mimic relation has no meaning")
+    assert not caught
+    assert reported(plant, "ignored", "joint 'k': the mimic relation has no meaning")
 
 
 def test_reduction_without_gear_ratio_is_warned_of_only_beside_a_rotor():
     reduction = "<mechanicalReduction>50</mechanicalReduction>"
     plant, caught = built(transmission(f"<actuator name='m'>{reduction}</actuator>"))
-    assert not caught and reported(plant, "ignored", "mechanicalReduction 50")
+    assert not caught
+    assert reported(plant, "ignored", "mechanicalReduction 50")
     rotor = "<drake:rotor_inertia value='.1'/>"
     _, caught = built(transmission(f"<actuator name='m'>{reduction}{rotor}</actuator>"))
-    assert len(caught) == 1 and "'m'" in caught[0] and "gear_ratio" in caught[0]
+    assert len(caught) == 1
+    assert "'m'" in caught[0]
+    assert "gear_ratio" in caught[0]
 
 
 @pytest.mark.parametrize("name", ["effort 0", "fixed and driven", "differential"])
 def test_transmissions_without_effect_are_reported(name):
     plant, caught = built(SAME_AS_DRAKE[name])
-    assert not plant.actuators and len(caught) == 1 and '"t"' in caught[0]
+    assert not plant.actuators
+    assert len(caught) == 1
+    assert '"t"' in caught[0]
     assert reported(plant, "ignored", '<transmission name="t">')
 
 
@@ -247,7 +258,8 @@ def shapes(geometry: str, more: str = "") -> tuple[MultibodyPlant, list[str]]:
 def test_shapes(xml, shape):
     plant, caught = shapes(xml)
     body = plant.bodies[1]
-    assert [g.name for g in body.visual] == ["v", "a_visual"] and [g.name for g in body.collision] == ["a_collision"]
+    assert [g.name for g in body.visual] == ["v", "a_visual"]
+    assert [g.name for g in body.collision] == ["a_collision"]
     assert all(g.shape == shape and g.translation == (1, 2, 3) for g in (*body.visual, *body.collision))
     assert not caught
 
@@ -268,8 +280,10 @@ def test_materials_named_inline_and_defined_later():
     )
     colors = [body.visual[0].rgba for body in plant.bodies[1:]]
     assert colors == [(1, 0, 0, 1), (0, 1, 0, 0.5), (0, 0, 1, 1), (0, 0, 1, 1), None, (1, 0, 0, 1)]
-    assert reported(plant, "ignored", '<material name="nowhere">') and reported(plant, "repaired", "clipped")
-    assert len(caught) == 1 and "several links have no parent joint" in caught[0]
+    assert reported(plant, "ignored", '<material name="nowhere">')
+    assert reported(plant, "repaired", "clipped")
+    assert len(caught) == 1
+    assert "several links have no parent joint" in caught[0]
 
 
 def test_base():
@@ -290,7 +304,8 @@ def test_base_floating_of_a_robot_on_the_world_is_refused():
 
 def test_several_roots_are_warned_of():
     plant, caught = built(LINKS)
-    assert len(caught) == 1 and "'a' (line 1), 'b' (line 1)" in caught[0]
+    assert len(caught) == 1
+    assert "'a' (line 1), 'b' (line 1)" in caught[0]
     assert reported(plant, "kept", "several links have no parent joint")
 
 
@@ -305,7 +320,8 @@ def test_two_of_one_robot_in_a_plant():
 
 def test_world_with_inertia_is_warned_of():
     plant, caught = built(f'<link name="world">{INERTIAL}</link>' + LINKS + joint(ends="ab"))
-    assert len(caught) == 1 and "world takes no mass" in caught[0]
+    assert len(caught) == 1
+    assert "world takes no mass" in caught[0]
     assert plant.bodies[0].inertia is None
 
 
@@ -315,7 +331,8 @@ def test_file_without_robot_name_lends_its_own(tmp_path):
     plant = MultibodyPlant()
     with pytest.warns(ModelWarning, match="called 'arm'"):
         Parser(plant).add_models(path)
-    assert plant.instance_names[-1] == "arm" and plant.bodies[1].name == "ä"
+    assert plant.instance_names[-1] == "arm"
+    assert plant.bodies[1].name == "ä"
     assert plant.bodies[1].source == f"{path}:2"
 
 

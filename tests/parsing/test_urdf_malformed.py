@@ -88,7 +88,7 @@ CASES: dict[str, tuple[str, int | None, list[str]]] = {
         2,
         ["<link>", "'name'", "5000"],
     ),
-    "very many links": (robot('<link name="a"/>' * 100_000), 1, ["100000 links", "at most 5000"]),
+    "very many links": (robot('<link name="a"/>' * 100_000), 1, ["100000 links", "at most 20000"]),
     "very many shapes": (
         robot('<link name="a">' + '<visual><geometry><sphere radius="1"/></geometry></visual>' * 30_000 + "<"),
         None,
@@ -297,7 +297,8 @@ def test_unsupported_physics_is_refused_or_warned_of(name):
         warnings.simplefilter("always")
         Parser(plant, on_unsupported="warn").add_models(UNSUPPORTED[name])
     texts = [str(w.message) for w in caught_warnings if "left out although it changes the motion" in str(w.message)]
-    assert len(texts) == 1 and "line 5" in texts[0]
+    assert len(texts) == 1
+    assert "line 5" in texts[0]
     assert any(entry.status == "ignored" and entry.place.endswith(":5") for entry in plant.report.entries)
 
 
@@ -311,13 +312,15 @@ def test_unsupported_physics_is_refused_or_warned_of(name):
     ],
 )
 def test_mass_properties_no_body_can_have(inertial, fragment):
-    with pytest.raises(ParseError, match="link 'a'.*inertia=\"warn\"") as caught:
+    with pytest.raises(ParseError, match=r"link 'a'.*inertia=\"warn\"") as caught:
         Parser(MultibodyPlant(), inertia="error").add_models(with_inertial(inertial))
-    assert caught.value.line == 3 and fragment in str(caught.value)
+    assert caught.value.line == 3
+    assert fragment in str(caught.value)
     plant = MultibodyPlant()
     with pytest.warns(ModelWarning, match="line 3") as warned:
         Parser(plant).add_models(with_inertial(inertial))
-    assert len(warned) == 1 and fragment in str(warned[0].message)
+    assert len(warned) == 1
+    assert fragment in str(warned[0].message)
     assert warned[0].filename == __file__
     assert [entry.status for entry in plant.report.entries if fragment in entry.message] in (
         ["kept"],
@@ -371,10 +374,16 @@ def test_random_damage_is_never_an_error_from_below():
         text = "".join(damaged)[: None if random.random() < 0.8 else random.integers(1, len(VALID))]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)
-            try:
-                Parser(MultibodyPlant()).add_models(text)
-            except ParseError as error:
-                assert len(str(error)) < 1500
+            assert len(refusal(text)) < 1500
+
+
+def refusal(text: str) -> str:
+    """The message of the ParseError; empty where the text is read."""
+    try:
+        Parser(MultibodyPlant()).add_models(text)
+    except ParseError as error:
+        return str(error)
+    return ""
 
 
 def plant_is_empty(plant: MultibodyPlant) -> bool:

@@ -153,7 +153,7 @@ def step_orientation(w):
     return rotation.quaternion_exp(w * 0.002)
 
 
-@pytest.mark.parametrize("dtype,tolerance", [(jnp.float64, 1e-9), (jnp.float32, 1e-6)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(jnp.float64, 1e-9), (jnp.float32, 1e-6)])
 def test_g01_g02_orientation_after_a_step_depends_on_velocity(dtype, tolerance):
     w = jnp.asarray(SMALL[:, None] * np.array([0.6, -0.48, 0.64]), dtype=dtype)
     expected = np.tile(0.001 * np.eye(3), (len(SMALL), 1, 1))
@@ -164,7 +164,7 @@ def test_g01_g02_orientation_after_a_step_depends_on_velocity(dtype, tolerance):
         np.testing.assert_allclose(J[:, 0], -0.25 * 0.002**2 * w, atol=1e-3 * tolerance)
 
 
-@pytest.mark.parametrize("dtype,tolerance", [(jnp.float64, 1e-14), (jnp.float32, 1e-6)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(jnp.float64, 1e-14), (jnp.float32, 1e-6)])
 def test_g02_no_step_in_value_or_derivative_at_the_series_switch(dtype, tolerance):
     # The switch of quaternion_exp sits at |r| = 2.
     eps = float(jnp.finfo(dtype).eps)

@@ -38,7 +38,7 @@ EVEN_FUNCTIONS = [
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("function,offset", EVEN_FUNCTIONS)
+@pytest.mark.parametrize(("function", "offset"), EVEN_FUNCTIONS)
 def test_even_functions_and_two_derivatives_across_the_switch(function, offset, dtype):
     x = np.concatenate([[0.0, 1e-12, 1e-8, 1e-4, 1e-3], np.linspace(0.05, 3.1, 200)])
     near_switch = 1.0 + np.linspace(-4, 4, 9) * float(jnp.finfo(dtype).eps)

@@ -1,0 +1,200 @@
+"""`python -m benchmarks [--quick] [--robots ...] [--peers ...]`: every peer in its own process, tables, plot.
+
+A full run rewrites `RESULTS.md` and `forward_dynamics.png` beside this file. With `--quick`, or when only some
+robots or peers are measured, nothing is written unless `--output` says where.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from .forward_dynamics import MJX_VJP, Case, default_cases
+from .measure import load_average, machine
+from .peers import PEERS
+from .report import Results, all_tables, notes_of, write_markdown, write_plot
+from .robots import PIP_NAME, ROBOTS
+
+HERE = pathlib.Path(__file__).resolve().parent
+ONE_THREAD_CASES = (Case("fd", "batch4096", "closed"), Case("vjp", "batch4096", "closed"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One process: a peer in a dtype on a number of threads, 0 for all."""
+
+    peer: str
+    dtype: str
+    threads: int
+    cases: tuple[Case, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{PEERS[self.peer].title}, {self.dtype}" + (f", {self.threads} thread" if self.threads else "")
+
+
+def plan(peers: list[str], everything: bool) -> list[Job]:
+    """The most telling first; what may run into its time limit last."""
+    jobs = []
+    for dtype in ("f64", "f32"):
+        compiled = [peer for peer in peers if not PEERS[peer].uses_jax and dtype in PEERS[peer].dtypes]
+        jobs += [Job(peer, dtype, 0, tuple(default_cases(peer, dtype))) for peer in compiled]
+    through_jax = [peer for peer in peers if PEERS[peer].uses_jax]
+    for dtype in ("f32", "f64"):
+        jobs += [Job(peer, dtype, 0, tuple(default_cases(peer, dtype))) for peer in through_jax]
+    if everything and "mjx" in peers:
+        jobs.append(Job("mjx", "f32", 0, (MJX_VJP,)))
+    for dtype in ("f64", "f32") if everything else ("f64",):
+        for peer in through_jax:
+            if peer == "mjx" and not everything:
+                continue
+            jobs.append(Job(peer, dtype, 1, ONE_THREAD_CASES[:1] if peer == "mjx" else ONE_THREAD_CASES))
+    return jobs
+
+
+def run_job(job: Job, reference: pathlib.Path, options: argparse.Namespace) -> list[dict]:
+    """The records of one process; what its time limit cut off is recorded as such."""
+    command = [sys.executable, "-m", "benchmarks.forward_dynamics", "measure", str(reference)]
+    command += ["--peer", job.peer, "--dtype", job.dtype, "--robots", *options.robots]
+    command += ["--cases", *map(str, job.cases)] + ["--quick"] * options.quick
+    lines, rc, errors = run_limited(command, environment_of(job), options.time_limit)
+    keys = {"peer": job.peer, "dtype": job.dtype, "threads": job.threads}
+    records = [{**json.loads(line), **keys} for line in lines if line.startswith("{")]
+    if rc == 0:
+        return records
+    done = {(r["robot"], r["case"]) for r in records if "case" in r}
+    excluded = {r["robot"] for r in records if r["status"] in ("missing", "failed") and "case" not in r}
+    status, detail = ("timeout", f"process limit {options.time_limit:g} s") if rc is None else ("failed", errors)
+    for case in job.cases:
+        for robot in options.robots:
+            if (robot, str(case)) not in done and robot not in excluded:
+                records.append({**keys, "robot": robot, "case": str(case), "status": status, "detail": detail})
+    return records
+
+
+def environment_of(job: Job) -> dict[str, str]:
+    """Threads as the job says; the flags a peer's authors recommend."""
+    environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
+    environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {PEERS[job.peer].xla_flags}".strip()
+    if job.threads:
+        environment["PJRT_NPROC"] = environment["NPROC"] = str(job.threads)
+    return environment
+
+
+def run_limited(
+    command: list[str], environment: dict[str, str] | None, limit: float
+) -> tuple[list[str], int | None, str]:
+    """Lines printed, exit status (None after the time limit), and the last line of the errors."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            command, cwd=HERE.parent, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+        assert process.stdout is not None
+        expired = threading.Event()
+        timer = threading.Timer(limit, lambda: (expired.set(), process.kill()))
+        timer.start()
+        lines = process.stdout.read().splitlines()
+        rc = process.wait()
+        timer.cancel()
+        errors.seek(0)
+        last = (errors.read().strip().splitlines() or [""])[-1]
+    return lines, (None if expired.is_set() else rc), last
+
+
+def measure_everything(options: argparse.Namespace, console: Console) -> Results:
+    loads = {"load before": load_average()}
+    started = time.monotonic()
+    records: list[dict] = []
+    during: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        reference = pathlib.Path(folder) / "states.npz"
+        with console.status("random states and reference answers"):
+            command = [sys.executable, "-m", "benchmarks.forward_dynamics", "reference", str(reference)]
+            _, rc, error = run_limited([*command, "--robots", *options.robots], None, options.time_limit)
+        if rc != 0:
+            raise SystemExit(f"the reference states could not be computed: {error or 'time limit'}")
+        for job in plan(options.peers, options.all):
+            with console.status(job.title):
+                job_started = time.monotonic()
+                found = run_job(job, reference, options)
+            records += found
+            during.append(load_average().split()[0])
+            outcome = ", ".join(
+                f"{sum(r['status'] == status for r in found)} {status}"
+                for status in ("measured", "missing", "failed", "timeout")
+                if any(r["status"] == status for r in found)
+            )
+            console.print(f"{job.title}: {outcome} in {time.monotonic() - job_started:.0f} s, load {load_average()}")
+    with console.status("rollout memory"):
+        command = [sys.executable, "-m", "benchmarks.rollout_memory"] + ["--quick"] * options.quick
+        lines, rc, error = run_limited(command, None, options.time_limit)
+        if rc != 0:
+            console.print(f"[red]rollout memory: {error or 'time limit'}")
+    loads["load after each process (1 min; our own included, 1 to 2)"] = " ".join(during)
+    loads["load after"] = load_average()
+    loads["whole run"] = f"{time.monotonic() - started:.0f} s"
+    rollout = [json.loads(line) for line in lines if line.startswith("{")]
+    return Results(machine(), tuple(options.robots), records, rollout, loads, shlex.join(options.command))
+
+
+def print_tables(results: Results, console: Console) -> None:
+    for table in all_tables(results):
+        shown = RichTable(*table.columns, title=table.title, caption=table.note, box=box.SIMPLE_HEAD)
+        for row in table.rows:
+            shown.add_row(*row, style="bold" if row[0].startswith("mbjax") else None)
+        console.print(shown)
+    for note in notes_of(results):
+        console.print(f"- {note}", highlight=False)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="few repetitions: to see that it works, not to quote")
+    parser.add_argument("--robots", nargs="+", choices=ROBOTS, default=list(ROBOTS))
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
+    parser.add_argument("--all", action="store_true", help="also MJX's vjp, minutes to compile, and all of one thread")
+    parser.add_argument("--time-limit", type=float, default=150.0, help="seconds per process (default %(default)g)")
+    parser.add_argument("--output", type=pathlib.Path, help="folder for RESULTS.md, the plot and the raw records")
+    options = parser.parse_args(arguments)
+    options.command = ["python", "-m", "benchmarks", *(sys.argv[1:] if arguments is None else arguments)]
+    is_full = not options.quick and set(options.robots) == set(ROBOTS) and set(options.peers) == set(PEERS)
+    if options.output is None and is_full:
+        options.output = HERE
+    return options
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    console = Console()
+    absent = [ROBOTS[name].title for name in options.robots if not ROBOTS[name].path.is_file()]
+    if absent:
+        console.print(f"[red]no file of {', '.join(absent)}: pip install {PIP_NAME}")
+        return 1
+    results = measure_everything(options, console)
+    print_tables(results, console)
+    if options.output is not None:
+        options.output.mkdir(parents=True, exist_ok=True)
+        (options.output / "results.json").write_text(json.dumps(dataclasses.asdict(results), indent=1))
+        write_markdown(results, options.output / "RESULTS.md")
+        try:
+            write_plot(results, options.output / "forward_dynamics.png")
+        except ImportError:
+            console.print("[red]no plot: pip install matplotlib")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""The `mbjax` command: what it prints, writes, and answers when something is wrong."""
+
+import pathlib
+
+import pytest
+
+from mbjax.command_line import main
+from mbjax.reference_models import path
+
+LOOP_JOINT = """<robot name="r"><link name="a"/><link name="b"/>
+<loop_joint name="l" type="fixed"><link1 link="a"/><link2 link="b"/></loop_joint></robot>"""
+
+
+def write(folder: pathlib.Path, text: str | bytes) -> str:
+    file = folder / "robot.urdf"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(file)
+
+
+@pytest.mark.parametrize("arguments", [[], ["simulate"], ["inspect"]], ids=str)
+def test_help(arguments, capsys) -> None:
+    with pytest.raises(SystemExit) as done:
+        main([*arguments, "--help"])
+    assert done.value.code == 0
+    text = capsys.readouterr().out
+    assert "exit codes" in text
+    assert "arm" in text
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["simulate", "--duration", "-1"], ["simulate", "--duration", "nan"], ["fly"]], ids=str
+)
+def test_wrong_arguments_exit_with_2(arguments, capsys) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(arguments)
+    assert done.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+def test_missing_file_exits_with_2_and_suggests(capsys) -> None:
+    assert main(["inspect", "quadrupedd"]) == 2
+    message = capsys.readouterr().err
+    assert "quadrupedd" in message
+    assert "Did you mean quadruped?" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("<robot name='r'><link name='a'>", "robot.urdf:1"),
+        (b"\x00\x01\x02", "robot.urdf"),
+        ("<robot name='r'><link name='a'/><link name='a'/></robot>", "'a'"),
+    ],
+)
+def test_bad_file_exits_with_3(content, says, tmp_path, capsys) -> None:
+    assert main(["inspect", write(tmp_path, content)]) == 3
+    message = capsys.readouterr().err
+    assert message.startswith("mbjax: error: ")
+    assert says in message
+
+
+def test_folder_exits_with_3(tmp_path, capsys) -> None:
+    assert main(["simulate", str(tmp_path)]) == 3
+    assert "mbjax: error: " in capsys.readouterr().err
+
+
+def test_unsupported_content_exits_with_4_unless_asked_to_go_on(tmp_path, capsys) -> None:
+    file = write(tmp_path, LOOP_JOINT)
+    assert main(["inspect", file]) == 4
+    message = capsys.readouterr().err
+    assert "loop_joint" in message
+    assert "robot.urdf:2" in message
+
+
+def test_bad_package_exits_with_2(capsys) -> None:
+    assert main(["inspect", "arm", "--package", "here"]) == 2
+    assert "NAME=DIR" in capsys.readouterr().err
+
+
+def test_inspect_prints_table_and_report(capsys) -> None:
+    assert main(["inspect", str(path("quadruped"))]) == 0
+    text = capsys.readouterr().out
+    assert "front_left_knee" in text
+    assert "18 velocities" in text
+    assert "load report" in text
+
+
+def test_simulate_prints_gradients_and_writes_pictures(tmp_path, capsys) -> None:
+    options = ["--duration", "0.3", "--time-step", "0.005", "--gradient-duration", "0.1", "--output", str(tmp_path)]
+    assert main(["simulate", "pendulum", *options]) == 0
+    text = capsys.readouterr().out
+    assert "finite differences" in text
+    rows = [line.split("│") for line in text.splitlines() if line.startswith("│")]
+    errors = [float(row[5]) for row in rows]
+    assert len(errors) >= 2
+    assert max(errors) < 1e-6
+    page = (tmp_path / "animation.html").read_text()
+    assert "<html" in page
+    assert (tmp_path / "plots.png").read_bytes().startswith(b"\x89PNG")
