@@ -79,9 +79,10 @@ def time_calls(call: Callable[[], Any], effort: Effort) -> Timing:
 
 @dataclasses.dataclass(frozen=True)
 class Compilation:
-    """Seconds of each phase, the processor time of all three, and what the compiled program is: numbers that do not depend on the load.
+    """Seconds of each phase, the processor time of all three, and what the compiled program is.
 
-    Flops and bytes are XLA's own count: the body of a loop may be counted once, whatever its trips.
+    The program's numbers do not depend on the load. Flops and bytes are XLA's own count: the body of a loop may
+    be counted once, whatever its trips.
     """
 
     trace_s: float

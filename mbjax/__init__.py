@@ -92,7 +92,7 @@ from .model import set_mass as set_mass
 from .model import center_of_mass_in_body_frame as center_of_mass_in_body_frame
 from .model import set_center_of_mass_in_body_frame as set_center_of_mass_in_body_frame
 from .model import (
-    set_center_of_mass_in_body_frame_and_preserve_central_inertia as set_center_of_mass_in_body_frame_and_preserve_central_inertia,
+    set_center_of_mass_in_body_frame_and_preserve_central_inertia as set_center_of_mass_in_body_frame_and_preserve_central_inertia,  # noqa: E501
 )
 from .model import spatial_inertia_in_body_frame as spatial_inertia_in_body_frame
 from .model import set_spatial_inertia_in_body_frame as set_spatial_inertia_in_body_frame

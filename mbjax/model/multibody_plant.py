@@ -123,13 +123,17 @@ class MultibodyPlant:
                 f"'{parent.body.name}') and turn the axis around."
             )
         self._require_free_name("joint", joint.name, child.model_instance)
-        joint.index = len(self.joints)
-        joint.model_instance = child.model_instance
-        joint.source = source
+        instance = child.model_instance
+        poses = (("parent", joint.X_PF), ("child", joint.X_BM))
+        for side, X in poses:  # all that can be refused, before anything is added
+            if X is not None:
+                as_rigid_transform(f"{call}: pose of the {side}'s frame", X)
+                self._require_free_name("frame", f"{joint.name}_{side}", instance)
+        joint.index, joint.model_instance, joint.source = len(self.joints), instance, source
         if joint.X_PF is not None:
-            parent = self.add_frame(f"{joint.name}_parent", parent, joint.X_PF, joint.model_instance, source=source)
+            parent = self.add_frame(f"{joint.name}_parent", parent, joint.X_PF, instance, source=source)
         if joint.X_BM is not None:
-            child = self.add_frame(f"{joint.name}_child", child, joint.X_BM, joint.model_instance, source=source)
+            child = self.add_frame(f"{joint.name}_child", child, joint.X_BM, instance, source=source)
         joint.parent, joint.child = parent, child
         self.joints.append(joint)
         self._names.add(("joint", joint.model_instance, joint.name))

@@ -1,10 +1,11 @@
 """The discrete plant: one semi-implicit step, with joint dissipation and PD tracking implicit."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.dynamics import (
     ForwardDynamicsTerms,
@@ -20,12 +21,13 @@ from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
 from mbjax.topology import take
 
-from .actuation import ActuatorLaw, calc_actuator_law
+from .actuation import ActuatorLaw, calc_actuator_law, saturate
 from .ports import Inputs, Outputs, as_inputs
 from .state import State, as_state
 from .time_derivatives import calc_explicit_terms, replace_tau
 
-MAX_SATURATION_ROUNDS = 12
+MAX_SATURATION_ROUNDS = 20
+NUM_BISECTIONS = 30
 
 
 def step(model: MultibodyModel, state: State, inputs: Any = None) -> tuple[State, Outputs]:
@@ -78,34 +80,71 @@ def hold_at_limit(law: ActuatorLaw, at_limit: Float[Array, " nu"], effort_limit:
 def find_actuators_at_limit(
     model: MultibodyModel, terms: ForwardDynamicsTerms, law: ActuatorLaw, inputs: Inputs
 ) -> Float[Array, " nu"]:
-    """Which efforts end at a limit: Newton's method on vdot with u = saturate(u_0 - k dv), piecewise linear.
+    """Which efforts end at a limit: -1, 0 or 1 each. Found without gradient.
 
-    One round where nothing saturates; the set it ends with is exact unless it still changes after the last.
+    Solves A a = b + B saturate(u_0 - k dt a), the gradient of a convex function, piecewise linear in a, by
+    Newton's method with an exact line search. Where nothing saturates the first round is the last.
     """
     limit = model.parameters.effort_limit
-    nobody = jnp.zeros_like(limit)
     if model.num_actuators == 0 or (inputs.actuation is None and inputs.desired_state is None):
-        return nobody
+        return jnp.zeros_like(limit)
     model, terms, law = lax.stop_gradient((model, terms, law))
     if inputs.desired_state is None:
         return beyond(law.u_0, limit)
-    topology = model.topology
-    bias = calc_inverse_dynamics(topology, terms.motion, None, terms.F_applied_T)
+    topology, dt = model.topology, model.time_step
+    no_effort = ActuatorLaw(jnp.zeros_like(law.u_0), jnp.zeros_like(law.k))
+    b = add_implicit_terms(model, terms, no_effort).tau - calc_inverse_dynamics(
+        topology, terms.motion, None, terms.F_applied_T
+    )
 
-    def update(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        rounds, _, at_limit = carry
-        held = add_implicit_terms(model, terms, hold_at_limit(law, at_limit, limit))
-        factor = calc_articulated_factor(topology, held.position, held.inertia_W, held.diagonal)
-        vdot = solve_with_factor(topology, factor, held.tau - bias)
-        dv = model.time_step * actuated(model, vdot)
-        return rounds + 1, at_limit, beyond(law.u_0 - law.k * dv, limit)
+    def effort(a: Array) -> Array:
+        return law.u_0 - law.k * dt * actuated(model, a)
 
-    def unsettled(carry: tuple[Array, Array, Array]) -> Array:
-        rounds, before, at_limit = carry
-        return (rounds == 0) | ((rounds < MAX_SATURATION_ROUNDS) & jnp.any(before != at_limit))
+    def update(search: _Search) -> _Search:
+        at_limit = jnp.where(search.rounds == 0, 0.0, beyond(effort(search.a), limit))
+        held = hold_at_limit(law, at_limit, limit)
+        diagonal = add_implicit_terms(model, terms, held).diagonal
+        factor = calc_articulated_factor(topology, terms.position, terms.inertia_W, diagonal)
+        a = solve_with_factor(topology, factor, b + spread_over_velocities(model, held.u_0))
+        Aa = b + spread_over_velocities(model, held.u_0 - held.k * dt * actuated(model, a))
+        settled = jnp.all(beyond(effort(a), limit) == at_limit)
+        direction, A_direction = a - search.a, Aa - search.Aa
 
-    _, _, at_limit = lax.while_loop(unsettled, update, (jnp.zeros((), jnp.int32), nobody, nobody))
-    return at_limit
+        def slope(t: Array) -> Array:
+            u = saturate(effort(search.a + t * direction), limit)
+            return jnp.sum(direction * (search.Aa + t * A_direction - b - spread_over_velocities(model, u)))
+
+        t = jnp.where(settled | (search.rounds == 0), 1.0, find_root_of_rising(slope, a.dtype))
+        return _Search(search.rounds + 1, search.a + t * direction, search.Aa + t * A_direction, settled)
+
+    def unsettled(search: _Search) -> Array:
+        return (search.rounds < MAX_SATURATION_ROUNDS) & ~search.settled
+
+    start = _Search(jnp.zeros((), jnp.int32), jnp.zeros_like(b), jnp.zeros_like(b), jnp.zeros((), bool))
+    return beyond(effort(lax.while_loop(unsettled, update, start).a), limit)
+
+
+class _Search(NamedTuple):
+    """Where the search for saturated actuators is: acceleration a, A a, and whether it has ended."""
+
+    rounds: Int[Array, ""]
+    a: Float[Array, " nv"]
+    Aa: Float[Array, " nv"]
+    settled: Bool[Array, ""]
+
+
+def find_root_of_rising(slope: Callable[[Array], Array], dtype: Any) -> Float[Array, ""]:
+    """t in [0, 1] where a rising function crosses zero, or 1 if it stays below; by bisection."""
+
+    def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = 0.5 * (low + high)
+        below = slope(middle) < 0.0
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    zero, one = jnp.zeros((), dtype), jnp.ones((), dtype)
+    low, _ = lax.fori_loop(0, NUM_BISECTIONS, halve, (zero, one))
+    return jnp.where(slope(one) <= 0.0, one, low)
 
 
 def actuated(model: MultibodyModel, x: Float[Array, " nv"]) -> Float[Array, " nu"]:

@@ -79,17 +79,18 @@ def reject_cycles(body_names: Sequence[str], inboard: dict[int, JointEdge]) -> N
     """Every body must reach the world or a floating body by going inboard."""
     rooted: set[int] = {WORLD}
     for start in inboard:
-        path: list[int] = []
+        path: dict[int, None] = {}  # in order
         body = start
         while body in inboard and body not in rooted:
             if body in path:
-                loop = [*path[path.index(body) :], body]
+                walked = list(path)
+                loop = [*walked[walked.index(body) :], body]
                 names = " <- ".join(f"'{body_names[b]}'" for b in loop)
                 joints = ", ".join(f"'{inboard[b].name}'" for b in loop[:-1])
                 raise ModelError(
                     f"the joints {joints} form a cycle: {names}. Remove one of them and close the loop with "
                     "a constraint."
                 )
-            path.append(body)
+            path[body] = None
             body = inboard[body].parent_body
         rooted.update(path)

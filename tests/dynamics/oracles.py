@@ -230,7 +230,9 @@ class PinocchioRobot:
         import pinocchio as pin
 
         self.pin, self.ours = pin, model
-        self.model = pin.buildModelFromUrdf(urdf, pin.JointModelFreeFlyer()) if floating else pin.buildModelFromUrdf(urdf)
+        self.model = (
+            pin.buildModelFromUrdf(urdf, pin.JointModelFreeFlyer()) if floating else pin.buildModelFromUrdf(urdf)
+        )
         assert self.model.nv == model.num_velocities
         self.frames = [0] + [self.model.getFrameId(n, pin.FrameType.BODY) for n in model.body_names[1:]]
         assert max(self.frames) < self.model.nframes

@@ -95,8 +95,8 @@ def state(request):
 
 def test_mass_matrix_is_torque_per_acceleration(state):
     *_, sides = state
-    assert relative_error(sides["M by jacobian"], sides["M"]) < 1e-13
-    assert relative_error(sides["M"], sides["M"].T) == 0.0
+    assert relative_error(sides["M by jacobian"], sides["M"]) < 1e-12
+    assert relative_error(sides["M"], sides["M"].T) < 1e-15
     assert np.linalg.eigvalsh(sides["M"]).min() > 0.0
 
 

@@ -18,6 +18,8 @@ from tests.models import ALL_KINDS, JOINT_CLASSES, make_twin, random_tree, relat
 mass_matrix = jax.jit(mbjax.mass_matrix)
 bias_term = jax.jit(mbjax.bias_term)
 gravity_forces = jax.jit(mbjax.gravity_generalized_forces)
+forward_dynamics = jax.jit(mbjax.forward_dynamics)
+force_elements = jax.jit(mbjax.force_elements_contribution)
 
 
 def inertia(mass=1.3, com=(0.1, -0.05, 0.2), sides=(0.3, 0.4, 0.5)):
@@ -225,7 +227,7 @@ def test_massless_middle_link_works_as_in_drake(mass):
         M = drake_tree.SpatialInertia(m, [0.1, -0.05, 0.2], drake_tree.UnitInertia(*G))
         body = plant.AddRigidBody(f"link{i}", M if m else drake_tree.SpatialInertia.Zero())
         axis = np.array([0.2, 0.9, -0.3])
-        F = plant.AddFrame(drake_tree.FixedOffsetFrame(parent.body_frame(), DrakeTransform([0.0, 0.1, 0.4])))
+        F = plant.AddFrame(drake_tree.FixedOffsetFrame(f"F{i}", parent.body_frame(), DrakeTransform([0.0, 0.1, 0.4])))
         plant.AddJoint(drake_tree.RevoluteJoint(f"joint{i}", F, body.body_frame(), axis / np.linalg.norm(axis)))
         parent = body
     plant.Finalize()
@@ -234,9 +236,9 @@ def test_massless_middle_link_works_as_in_drake(mass):
     context = twin.context(q, v)
     plant.get_applied_generalized_force_input_port().FixValue(context, tau)
     expected = plant.EvalTimeDerivatives(context).CopyToVector()[3:]
-    forces = mbjax.force_elements_contribution(model, q, v)
-    assert relative_error(mbjax.mass_matrix(model, q), plant.CalcMassMatrix(context)) < 1e-12
-    assert relative_error(mbjax.forward_dynamics(model, q, v, tau, forces), expected) < 1e-10
+    forces = force_elements(model, q, v)
+    assert relative_error(mass_matrix(model, q), plant.CalcMassMatrix(context)) < 1e-12
+    assert relative_error(forward_dynamics(model, q, v, tau, forces), expected) < 1e-10
 
 
 def test_tiny_last_link_stays_finite():
@@ -244,15 +246,15 @@ def test_tiny_last_link_stays_finite():
     q, v, tau = jnp.array([0.3, -0.7]), jnp.array([0.5, 0.2]), jnp.array([1.0, 1e-9])
 
     def forward(model):
-        return mbjax.forward_dynamics(model, q, v, tau)
+        return forward_dynamics(model, q, v, tau)
 
     vdot = forward(model)
-    M, bias = mbjax.mass_matrix(model, q), mbjax.bias_term(model, q, v)
+    M, bias = mass_matrix(model, q), bias_term(model, q, v)
     np.testing.assert_allclose(vdot, np.linalg.solve(M, tau - bias), rtol=1e-8)
     gradient = jax.jacrev(forward)(model).parameters.body_mass
-    h = 1e-15
+    h = 1e-12
     steps = [forward(mbjax.set_mass(model, "link1", 1e-9 + s)) for s in (h, -h)]
-    np.testing.assert_allclose(gradient[:, 1], (steps[0] - steps[1]) / (2 * h), rtol=1e-5)
+    np.testing.assert_allclose(gradient[:, 1], (steps[0] - steps[1]) / (2 * h), rtol=1e-4)
 
 
 def test_non_physical_inertia():
@@ -302,11 +304,12 @@ def test_welded_bodies_stay_addressable():
 def test_welded_bodies_stay_differentiable():
     model = welded_plant().finalize()
     q = jnp.array([0.4, -0.8])
-    dM = jax.jacfwd(lambda m: mbjax.mass_matrix(mbjax.set_mass(model, "tool", m), q))(0.7)
-    assert relative_error(dM, (np.subtract(*(dynamics_M(m, q) for m in (0.8, 0.6)))) / 0.2) < 1e-12  # M is linear
+    mixed = [mass_matrix(welded_plant(m).finalize(), q) for m in (0.8, 0.6)]
+    dM = jax.jacfwd(lambda m: mass_matrix(mbjax.set_mass(model, "tool", m), q))(0.7)
+    assert relative_error(dM, (mixed[0] - mixed[1]) / 0.2) < 1e-12  # M is linear in the mass
 
     def first_entry(model):
-        return mbjax.mass_matrix(model, q)[0, 0]
+        return mass_matrix(model, q)[0, 0]
 
     gradient = eqx.filter_jit(jax.grad(first_entry))(model)
     weld = model.layout.offset_frames.index(model.frame_index("lower_welds_to_flange_parent"))
@@ -327,14 +330,10 @@ def test_welded_bodies_stay_differentiable():
         )
 
 
-def dynamics_M(tool_mass, q):
-    return np.asarray(mass_matrix(welded_plant(tool_mass).finalize(), q))
-
-
 # Model instances
 
 
-def two_arms(ours: mbjax.MultibodyPlant | None = None) -> mbjax.MultibodyPlant:
+def two_arms() -> mbjax.MultibodyPlant:
     plant = mbjax.MultibodyPlant()
     for side in ("left", "right"):
         instance = plant.add_model_instance(side)
@@ -371,9 +370,7 @@ def test_gravity_off_for_one_instance_as_in_drake():
         F = theirs.AddFrame(
             drake_tree.FixedOffsetFrame(f"F{side}", theirs.world_frame(), DrakeTransform([0.0, 0.1, 0.4]), instance)
         )
-        theirs.AddJoint(
-            drake_tree.RevoluteJoint("shoulder", F, body.body_frame(), axis / np.linalg.norm(axis))
-        )
+        theirs.AddJoint(drake_tree.RevoluteJoint("shoulder", F, body.body_frame(), axis / np.linalg.norm(axis)))
     theirs.mutable_gravity_field().set_gravity_vector([1.0, -2.0, -7.0])
     theirs.set_gravity_enabled(theirs.GetModelInstanceByName("right"), False)
     theirs.Finalize()
@@ -381,10 +378,10 @@ def test_gravity_off_for_one_instance_as_in_drake():
     q = np.array([0.3, 0.9])
     context = twin.context(q, np.zeros(2))
     expected = theirs.CalcGravityGeneralizedForces(context)[np.argsort(twin.to_drake_v)]
-    got = mbjax.gravity_generalized_forces(model, q)
+    got = gravity_forces(model, q)
     assert got[1] == 0.0 and got[0] != 0.0
     assert relative_error(got, expected) < 1e-13
-    forces = mbjax.force_elements_contribution(model, q, jnp.zeros(2))
+    forces = force_elements(model, q, jnp.zeros(2))
     np.testing.assert_array_equal(forces.body[2], 0.0)
     assert relative_error(mbjax.potential_energy(model, q), theirs.CalcPotentialEnergy(context)) < 1e-13
 
@@ -396,11 +393,11 @@ def everything(model):
     """Runs the main functions; returns what must be finite."""
     x = mbjax.random_state(model, jax.random.key(0))
     zero = jnp.zeros(model.num_velocities)
-    forces = mbjax.force_elements_contribution(model, x.q, x.v)
+    forces = force_elements(model, x.q, x.v)
     return {
         "X": mbjax.body_poses_in_world(model, x.q).translation,
         "V": mbjax.body_spatial_velocities_in_world(model, x.q, x.v),
-        "M": mbjax.mass_matrix(model, x.q),
+        "M": mass_matrix(model, x.q),
         "tau": mbjax.inverse_dynamics(model, x.q, x.v, zero, forces),
         "vdot": mbjax.forward_dynamics(model, x.q, x.v, zero, forces),
         "q": mbjax.integrate_configuration(model, x.q, x.v),
@@ -442,7 +439,7 @@ def test_any_size_works(what):
         np.testing.assert_allclose(results["com"], [0.25, 0.25, 0.65])
     if what == "50 branches":
         np.testing.assert_array_equal(results["M"], np.diag(np.diag(results["M"])))
-        one = mbjax.mass_matrix(chain_of(inertia()).finalize(), jnp.zeros(1))
+        one = mass_matrix(chain_of(inertia()).finalize(), jnp.zeros(1))
         np.testing.assert_allclose(np.diag(results["M"]), one[0, 0], rtol=1e-13)
     if what == "chain of 50":
         residual = results["M"] @ results["vdot"] + results["tau"]
@@ -478,7 +475,9 @@ def test_coordinate_names_equal_drakes(kind):
 # Setters
 
 
-def arm(upper=None, X_PF=(0.0, 0.1, 0.4), axis=(0.2, 0.9, -0.3), gravity=(0, 0, -9.81), rotor=0.02, gear=5.0, damping=0.0):
+def arm(
+    upper=None, X_PF=(0.0, 0.1, 0.4), axis=(0.2, 0.9, -0.3), gravity=(0, 0, -9.81), rotor=0.02, gear=5.0, damping=0.0
+):
     plant = mbjax.MultibodyPlant()
     plant.add_rigid_body("upper", inertia() if upper is None else upper)
     plant.add_rigid_body("lower", inertia())
@@ -567,9 +566,7 @@ def test_centre_of_mass_setters_do_what_drakes_do(keeps_central_inertia):
 
 
 def test_rotor_inertia_as_in_drake():
-    twin = random_tree(4, ("revolute", "prismatic"))
-    model, plant = twin.model, DrakePlant(0.0)
-    del model
+    plant = DrakePlant(0.0)
     body = plant.AddRigidBody("link0", drake_tree.SpatialInertia.SolidSphereWithMass(1.3, 0.3))
     joint = plant.AddJoint(drake_tree.RevoluteJoint("joint0", plant.world_frame(), body.body_frame(), [0, 0, 1]))
     actuator = plant.AddJointActuator("motor", joint)
@@ -584,7 +581,7 @@ def test_rotor_inertia_as_in_drake():
     context = plant.CreateDefaultContext()
     plant.SetVelocities(context, [0.7])
     v = jnp.array([0.7])
-    assert relative_error(mbjax.mass_matrix(model, jnp.zeros(1)), plant.CalcMassMatrix(context)) < 1e-14
+    assert relative_error(mass_matrix(model, jnp.zeros(1)), plant.CalcMassMatrix(context)) < 1e-14
     assert relative_error(mbjax.kinetic_energy(model, jnp.zeros(1), v), plant.CalcKineticEnergy(context)) < 1e-14
     tau = plant.CalcInverseDynamics(context, [2.0], drake_tree.MultibodyForces(plant))
     assert relative_error(mbjax.inverse_dynamics(model, jnp.zeros(1), v, jnp.array([2.0])), tau) < 1e-14
@@ -603,7 +600,9 @@ def test_springs_equal_drakes():
         p = rng.normal(size=3)
         G = np.asarray(inertia().unit_inertia.moments_products())
         ours.add_rigid_body(f"b{i}", inertia())
-        body = theirs.AddRigidBody(f"b{i}", drake_tree.SpatialInertia(1.3, [0.1, -0.05, 0.2], drake_tree.UnitInertia(*G)))
+        body = theirs.AddRigidBody(
+            f"b{i}", drake_tree.SpatialInertia(1.3, [0.1, -0.05, 0.2], drake_tree.UnitInertia(*G))
+        )
         our_class, their_class = JOINT_CLASSES[kind]
         F = theirs.AddFrame(drake_tree.FixedOffsetFrame(f"F{i}", theirs.GetFrameByName(parent), DrakeTransform(p)))
         with_axis = {"axis": axis} if our_class.has_axis else {}
@@ -629,7 +628,7 @@ def test_springs_equal_drakes():
         order = np.argsort(twin.to_drake_v)
         expected = drake_tree.MultibodyForces(plant)
         plant.CalcForceElementsContribution(context, expected)
-        got = mbjax.force_elements_contribution(model, state.q, state.v)
+        got = force_elements(model, state.q, state.v)
         assert relative_error(got.generalized, expected.generalized_forces()[order]) < 1e-12
         names = ("b0", "b1", "b2")
         bodies = np.stack([body(n).GetForceInWorld(context, expected).get_coeffs() for n in names])
@@ -638,7 +637,7 @@ def test_springs_equal_drakes():
         vdot = mbjax.time_derivatives(model, state)[1]
         derivatives = plant.EvalTimeDerivatives(context).CopyToVector()[model.num_positions :][: model.num_velocities]
         assert relative_error(vdot, derivatives[order]) < 1e-10
-    got = mbjax.force_elements_contribution(model, state.q, state.v)
+    got = force_elements(model, state.q, state.v)
     power = got.generalized @ state.v + jnp.sum(
         got.body * mbjax.body_spatial_velocities_in_world(model, state.q, state.v)
     )
@@ -655,7 +654,7 @@ def test_spring_between_coincident_points_is_finite():
     model = plant.finalize()
 
     def force(q, v):
-        forces = mbjax.force_elements_contribution(model, q, v)
+        forces = force_elements(model, q, v)
         return mbjax.inverse_dynamics(model, q, v, jnp.zeros(1), forces)
 
     q, v = jnp.zeros(1), jnp.array([0.4])

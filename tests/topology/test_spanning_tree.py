@@ -56,7 +56,9 @@ def test_masks_agree_with_walking_the_parents(twin):
 def test_welded_bodies_share_a_mobod(twin):
     topology = twin.model.topology
     for joint in twin.model.layout.joints:
-        parent, child = (topology.body_mobods[topology.frame_bodies[f]] for f in (joint.parent_frame, joint.child_frame))
+        parent, child = (
+            topology.body_mobods[topology.frame_bodies[f]] for f in (joint.parent_frame, joint.child_frame)
+        )
         assert (parent == child) == (joint.kind == "weld")
         if joint.kind != "weld":
             assert topology.mobod_parents[child] == parent
