@@ -41,7 +41,7 @@ class CompiledProblem:
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """`dtypes` are those it can compute in; `xla_flags` what its authors recommend on a CPU."""
+    """`dtypes` are those it can compute in."""
 
     name: str
     title: str
@@ -49,7 +49,6 @@ class Peer:
     build: Callable[[Robot, tuple[str, ...], str], JaxProblem | CompiledProblem]
     uses_jax: bool
     dtypes: tuple[str, ...] = ("f32", "f64")
-    xla_flags: str = ""
 
 
 def order_of(names: list[str], common: tuple[str, ...]) -> tuple[int, ...]:
@@ -176,13 +175,11 @@ def build_pinocchio(robot: Robot, joint_names: tuple[str, ...], dtype: str) -> C
     return CompiledProblem(evaluate, trivial, derivatives, trivial_derivatives, convention)
 
 
-FRAX_FLAGS = "--xla_cpu_multi_thread_eigen=false --xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
-
 PEERS = {
     peer.name: peer
     for peer in (
         Peer("mbjax", "mbjax", "mbjax", build_mbjax, True),
-        Peer("frax", "frax", "frax", build_frax, True, xla_flags=FRAX_FLAGS),
+        Peer("frax", "frax", "frax", build_frax, True),
         Peer("mjx", "MJX forward, no constraints", "mujoco-mjx", build_mjx, True),
         Peer("mujoco", "MuJoCo C mj_forward, no constraints", "mujoco", build_mujoco, False, ("f64",)),
         Peer("pinocchio", "Pinocchio aba / derivatives", "pin", build_pinocchio, False, ("f64",)),

@@ -78,7 +78,7 @@ def thread_counts(results: Results, case: str) -> list[int]:
 
 
 def threads_title(threads: int) -> str:
-    return "all cores" if threads == 0 else f"{threads} thread{'s' * (threads > 1)}"
+    return "XLA's defaults" if threads == 0 else "one thread"
 
 
 def timing_table(results: Results, question: str, mode: str, threads: int) -> Table:
@@ -312,9 +312,8 @@ def notes_of(results: Results) -> list[str]:
     empty = [r for r in results.records if r["status"] == "empty call"]
     bindings = [r for r in results.records if "binding" in r and r["case"] == "fd:loop1000:closed"]
     lines = [
-        "Every JAX peer runs in its own process per dtype; "
-        '"all cores" is XLA\'s default thread pool, "1 thread" a pool of one. C and C++ run on one core.',
-        "frax gets the XLA flags its authors recommend, but for the number of threads.",
+        'Every peer runs in its own process per dtype. XLA\'s defaults use all cores; "one thread" is a pool of one '
+        "with the XLA flags that frax recommends, for mbjax as for the others. C and C++ run on one core.",
         "C and C++ loop over states in Python; the cost of a trivial call through the same binding is taken off, "
         "except in the single call.",
     ]
@@ -391,7 +390,8 @@ def draw_bars(axis, results: Results, case: str, key: str, scale: float) -> None
         bars = axis.bar(places, heights, 0.92 * width, label=label, color=colors[peer])
         texts = ["" if math.isnan(height) else significant(height, 2) for height in heights]
         axis.bar_label(bars, labels=texts, fontsize=7, padding=1.5)
-    axis.set_yscale("log")
+    if len(axis.patches) and any(bar.get_height() > 0 for bar in axis.patches):
+        axis.set_yscale("log")
     axis.set_xticks(range(len(results.robots)), titles(results))
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", alpha=0.25)

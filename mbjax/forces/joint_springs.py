@@ -24,7 +24,7 @@ class RevoluteSpring(AbstractForceElement):
         self.nominal_angle, self.stiffness = checked_spring("RevoluteSpring", nominal_angle, stiffness)
 
     def resolve(self, plant):
-        return resolved(self, plant, "revolute")
+        return RevoluteSpring(resolved_joint(self, plant, "revolute"), self.nominal_angle, self.stiffness)
 
     def forces(self, model, position, velocity, q, v):
         del position, velocity
@@ -47,7 +47,7 @@ class PrismaticSpring(AbstractForceElement):
         self.nominal_position, self.stiffness = checked_spring("PrismaticSpring", nominal_position, stiffness)
 
     def resolve(self, plant):
-        return resolved(self, plant, "prismatic")
+        return PrismaticSpring(resolved_joint(self, plant, "prismatic"), self.nominal_position, self.stiffness)
 
     def forces(self, model, position, velocity, q, v):
         del position, velocity
@@ -65,12 +65,12 @@ def checked_spring(what: str, nominal: float, stiffness: float) -> tuple[Array, 
     return jnp.asarray(nominal, float), jnp.asarray(stiffness, float)
 
 
-def resolved(spring: Any, plant: Any, kind: str) -> Any:
-    """The spring with its joint's index in place of its name."""
+def resolved_joint(spring: Any, plant: Any, kind: str) -> int:
+    """The index of the spring's joint."""
     joint = plant.joint(spring.joint, type(spring).__name__)
     if joint.kind != kind:
         raise ModelError(f"{type(spring).__name__}: joint '{joint.name}' is {joint.kind}, it must be {kind}.")
-    return eqx.tree_at(lambda s: s.joint, spring, joint.index)
+    return joint.index
 
 
 def spring_forces(model: Any, joint: int, nominal: Array, stiffness: Array, q: Array, v: Array) -> MultibodyForces:

@@ -40,8 +40,8 @@ class LinearSpringDamper(AbstractForceElement):
         self.stiffness, self.damping = jnp.asarray(stiffness, float), jnp.asarray(damping, float)
 
     def resolve(self, plant):
-        bodies = tuple(plant.body(body, "LinearSpringDamper").index for body in (self.body_A, self.body_B))
-        return eqx.tree_at(lambda s: (s.body_A, s.body_B), self, bodies)
+        A, B = (plant.body(body, "LinearSpringDamper").index for body in (self.body_A, self.body_B))
+        return LinearSpringDamper(A, self.p_AP, B, self.p_BQ, self.free_length, self.stiffness, self.damping)
 
     def forces(self, model, position, velocity, q, v):
         del q

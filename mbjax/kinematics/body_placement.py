@@ -139,10 +139,10 @@ def calc_inertia_in_mobod(
     `counted` (nb,) selects bodies; all when None.
     """
     parameters = model.parameters
-    world = lambda x: jnp.concatenate([jnp.zeros_like(x[..., :1]), x], axis=-1)  # noqa: E731
-    mass = world(parameters.body_mass)
-    com = world(parameters.body_com.T)
-    unit_inertia = world(parameters.body_unit_inertia.T)
+    mass, com, unit_inertia = (
+        jnp.concatenate([jnp.zeros((*x.shape[:-1], 1), x.dtype), x], axis=-1)  # the world has none
+        for x in (parameters.body_mass, parameters.body_com.T, parameters.body_unit_inertia.T)
+    )
     R, p = placement.R_MB, placement.p_MB
     p_BoBcm_M = ca.matvec(R, com)
     G_BBo_M = ca.symmetric_re_express(R, unit_inertia)

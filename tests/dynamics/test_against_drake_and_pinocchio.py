@@ -38,8 +38,13 @@ FILES = {
     "icub": ("icub_description/robots/icub.urdf", "floating"),
     "talos": ("talos_data/robots/talos_full_v2.urdf", "floating"),
 }
+TRIMMED = ("panda", "a1", "talos")
 SEEDS = (0, 1, 2)
 FAR_AWAY = np.array([60.0, -80.0, 0.0])  # 100 m
+TOLERANCE = {np.float64: 1e-10, np.float32: 1e-4}
+# Rounding M moves the exact vdot by up to epsilon cond(M). iCub has cond(M) up to 1.5e9: Drake and Pinocchio differ
+# from one another by 1.7e-10 there. Its forward dynamics is held to what was measured, 1e-10 and 3e-2, with a margin.
+ILL_CONDITIONED = {"icub": {np.float64: 1e-9, np.float32: 1e-1}}
 EPSILON = float(np.finfo(np.float32).eps)
 IN_WORLD = ("p_WB", "p_WScm")  # positions in the world: 100 m away they cannot be known to more than EPSILON * 100 m
 
@@ -76,9 +81,35 @@ def twin(name: str) -> Twin:
     return make_twin(model, plant)
 
 
-def assert_small(errors: dict[str, float], tolerance: float) -> None:
-    too_large = {name: error for name, error in errors.items() if not error <= tolerance}
-    assert not too_large, f"relative errors above {tolerance:g}: {too_large}"
+def look_closely(got: np.ndarray, expected: dict[str, np.ndarray]) -> dict[str, float]:
+    """How well an acceleration solves M vdot = rhs (the backward error), and how far M lets it be off."""
+    M = expected["M"]
+    rhs = M @ expected["forward dynamics"]
+    size = np.linalg.norm(M, 2) * np.linalg.norm(got) + np.linalg.norm(rhs)
+    return {
+        "condition of M": float(np.linalg.cond(M)),
+        "backward error": float(np.linalg.norm(M @ got - rhs) / size),
+    }
+
+
+def assert_accurate(name: str, errors: dict[str, float], closely: dict[str, float], dtype: type) -> None:
+    """One tolerance for everything, with forward dynamics of ILL_CONDITIONED robots as the one exception."""
+    assert closely["backward error"] <= 100 * np.finfo(dtype).eps, closely
+    tolerances = dict.fromkeys(errors, TOLERANCE[dtype])
+    if name in ILL_CONDITIONED:
+        assert closely["condition of M"] > 1e7
+        tolerances["forward dynamics"] = ILL_CONDITIONED[name][dtype]
+    too_large = {k: (e, tolerances[k]) for k, e in errors.items() if not e <= tolerances[k]}
+    assert not too_large, f"relative errors above their tolerance: {too_large}; {closely}"
+
+
+def single_precision_errors(name: str, sample: Sample) -> tuple[dict[str, float], dict[str, float]]:
+    """Against Drake in double precision at the same rounded inputs; and forward dynamics looked at closely."""
+    model = mbjax.astype(twin(name).model, jnp.float32)
+    got, expected = mbjax_quantities(model, sample), drake_quantities(twin(name), sample)
+    assert all(x.dtype == np.float32 for x in got.values())
+    got = {k: x.astype(float) for k, x in got.items()}
+    return relative_errors(got, expected), look_closely(got["forward dynamics"], expected)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -91,53 +122,29 @@ def test_equals_drake_and_pinocchio(name, record_property):
             ("Drake", twin(name).model, drake_quantities(twin(name), sample)),
             ("Pinocchio", robot(name), pinocchio.quantities(sample)),
         ):
-            errors = relative_errors(mbjax_quantities(model, sample), expected)
-            record_property(f"errors against {oracle}, seed {seed}", errors)
-            assert_small(errors, 1e-10)
+            got = mbjax_quantities(model, sample)
+            errors = relative_errors(got, expected)
+            closely = look_closely(got["forward dynamics"], expected)
+            record_property(f"errors against {oracle}, seed {seed}", errors | closely)
+            assert_accurate(name, errors, closely, np.float64)
 
 
-def single_precision_errors(name: str, sample: Sample) -> tuple[dict[str, float], dict[str, float]]:
-    """Against Drake in double precision at the same rounded inputs; and forward dynamics looked at closely."""
-    model = mbjax.astype(twin(name).model, jnp.float32)
-    got, expected = mbjax_quantities(model, sample), drake_quantities(twin(name), sample)
-    assert all(x.dtype == np.float32 for x in got.values())
-    errors = relative_errors({k: x.astype(float) for k, x in got.items()}, expected)
-    M, vdot = expected["M"], got["forward dynamics"].astype(float)
-    # Drake's bias and applied forces: M vdot = rhs.
-    rhs = M @ expected["forward dynamics"]
-    size = np.linalg.norm(M, 2) * np.linalg.norm(vdot) + np.linalg.norm(rhs)
-    closely = {
-        "condition of M": float(np.linalg.cond(M)),
-        "backward error": float(np.linalg.norm(M @ vdot - rhs) / size),
-    }
-    return errors, closely
-
-
-def assert_single_precision(errors: dict[str, float], closely: dict[str, float]) -> None:
-    """1e-4 for everything; forward dynamics may lose what the condition of M takes from any solver.
-
-    The exact vdot of a matrix M (1 + EPSILON) differs by EPSILON cond(M); a small backward error says that the
-    solver itself lost nothing.
-    """
-    assert closely["backward error"] <= 1e-5
-    others = {k: e for k, e in errors.items() if k != "forward dynamics"}
-    assert_small(others, 1e-4)
-    assert errors["forward dynamics"] <= max(1e-4, EPSILON * closely["condition of M"])
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
-def test_single_precision(name, record_property):
+def test_single_precision(name, record_property, request):
     """Near the origin; for floating bases also 100 m away, which only positions in the world feel."""
+    if request.config.getoption("--trimmed") and name not in TRIMMED:
+        pytest.skip("trimmed: single precision on fewer robots")
     for seed in SEEDS:
         errors, closely = single_precision_errors(name, make_sample(robot(name), seed).rounded(np.float32))
         record_property(f"float32 errors of seed {seed}", errors | closely)
-        assert_single_precision(errors, closely)
+        assert_accurate(name, errors, closely, np.float32)
         if FILES[name][1] != "floating":
             continue
         sample = make_sample(robot(name), seed, FAR_AWAY).rounded(np.float32)
         errors, closely = single_precision_errors(name, sample)
         record_property(f"float32 errors of seed {seed} 100 m away", errors | closely)
-        assert_single_precision(errors, closely)
+        assert_accurate(name, errors, closely, np.float32)
         assert max(errors[k] for k in IN_WORLD) <= 8 * EPSILON  # of the largest coordinate, 80 m or more
 
 

@@ -13,6 +13,7 @@ from tests.models import ALL_KINDS, random_tree, relative_error
 MODEL = functools.partial(random_tree, 0, ALL_KINDS)
 integrate = jax.jit(mbjax.integrate_configuration)
 difference = jax.jit(mbjax.difference_configuration)
+body_poses = jax.jit(mbjax.body_poses_in_world)
 
 
 def start(model: mbjax.MultibodyModel, seed: int) -> jax.Array:
@@ -57,7 +58,7 @@ def test_half_a_turn(axis):
     for rows in rotation_vectors(model):
         assert min(np.abs(back[rows] - turn).max(), np.abs(back[rows] + turn).max()) < 1e-7
     again = integrate(model, q, back)
-    got, expected = mbjax.body_poses_in_world(model, again), mbjax.body_poses_in_world(model, moved)
+    got, expected = body_poses(model, again), body_poses(model, moved)
     np.testing.assert_allclose(got.rotation, expected.rotation, rtol=0, atol=1e-12)
     np.testing.assert_allclose(got.translation, expected.translation, rtol=0, atol=1e-12)
 
@@ -65,9 +66,7 @@ def test_half_a_turn(axis):
 def test_integrate_undoes_difference():
     model = MODEL().model
     q0, q1 = start(model, 3), start(model, 4)
-    poses = [
-        mbjax.body_poses_in_world(model, q).translation for q in (q1, integrate(model, q0, difference(model, q0, q1)))
-    ]
+    poses = [body_poses(model, q).translation for q in (q1, integrate(model, q0, difference(model, q0, q1)))]
     np.testing.assert_allclose(*poses, rtol=0, atol=1e-12)
 
 
@@ -90,11 +89,7 @@ def test_velocities_are_rates_of_poses_along_integrate_configuration():
     state = mbjax.random_state(model, jax.random.key(5))
     q, v, h = start(model, 5), state.v, 1e-6
 
-    @jax.jit
-    def poses(q):
-        return mbjax.body_poses_in_world(model, q)
-
-    X, ahead, behind = poses(q), poses(integrate(model, q, h * v)), poses(integrate(model, q, -h * v))
+    X, ahead, behind = (body_poses(model, integrate(model, q, s * v)) for s in (0.0, h, -h))
     rate = np.asarray(ahead.rotation - behind.rotation) / (2 * h) @ np.swapaxes(X.rotation, 1, 2)
     w = np.stack([rate[:, 2, 1] - rate[:, 1, 2], rate[:, 0, 2] - rate[:, 2, 0], rate[:, 1, 0] - rate[:, 0, 1]], 1) / 2
     V = np.concatenate([w, (ahead.translation - behind.translation) / (2 * h)], axis=1)
@@ -132,6 +127,6 @@ def test_wrong_shapes_say_what_is_needed():
         mbjax.body_poses_in_world(model, jnp.zeros(3))
     with pytest.raises(ValueError, match="v has shape"):
         mbjax.velocity_to_qdot(model, jnp.zeros(model.num_positions), jnp.zeros((2, model.num_velocities)))
+    q = mbjax.default_state(model).q
     with pytest.raises(mbjax.ModelError, match="wrt must be 'v' or 'qdot'"):
-        q = mbjax.default_state(model).q
         mbjax.jacobian_angular_velocity(model, q, "body1", "world", "world", wrt="u")

@@ -1,0 +1,131 @@
+"""Forward mode = reverse mode = finite differences, entry by entry, with the worst one named."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+import mbjax
+
+FORWARD_REVERSE = 1e-9
+FINITE_DIFFERENCES = 1e-6
+OFFSETS = np.array([1.0, -1.0, 2.0, -2.0])  # in steps, of the fourth-order difference with these weights
+WEIGHTS = np.array([8.0, -8.0, -1.0, 1.0]) / 12.0
+
+
+class Gradients(NamedTuple):
+    """Jacobians (outputs, inputs) by three ways, and the inputs' names."""
+
+    forward: np.ndarray
+    reverse: np.ndarray
+    differences: np.ndarray
+    names: list[str]
+
+
+def entry_names(tree: Any) -> list[str]:
+    """A name per scalar of a pytree."""
+    names = []
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        name = jax.tree_util.keystr(path)
+        names += [f"{name}[{i}]" for i in range(np.size(leaf))]
+    return names
+
+
+def central_differences(g: Callable[[jax.Array], jax.Array], flat: jax.Array, step: float = 1e-5) -> jax.Array:
+    """Jacobian (outputs, inputs) of fourth order: (8 (g(h) - g(-h)) - (g(2h) - g(-2h))) / 12 h.
+
+    h is `step` times the entry's size, or `step` for entries below 1. g appears once in the program.
+    """
+    n = flat.size
+    h = step * jnp.where(jnp.isfinite(flat), jnp.maximum(1.0, jnp.abs(flat)), 1.0)
+    shifts = jnp.asarray(OFFSETS)[:, None, None] * jnp.eye(n) * h
+    points = jnp.where(shifts == 0.0, flat, flat + shifts)  # an infinite limit stays what it is
+    values = jax.lax.map(g, points.reshape(4 * n, n), batch_size=64).reshape(4, n, -1)
+    return (jnp.tensordot(jnp.asarray(WEIGHTS), values, 1) / h[:, None]).T
+
+
+def all_gradients(f: Callable[..., Any], *args: Any, step: float = 1e-5) -> Gradients:
+    """Jacobians of f, whose results are raveled, with respect to every scalar of its arguments."""
+    x = args[0] if len(args) == 1 else args
+    flat, unravel = ravel_pytree(x)
+
+    def g(values: jax.Array) -> jax.Array:
+        return ravel_pytree(f(unravel(values)) if len(args) == 1 else f(*unravel(values)))[0]
+
+    forward, reverse = jax.jit(lambda x: (jax.jacfwd(g)(x), jax.jacrev(g)(x)))(flat)
+    differences = jax.jit(lambda x: central_differences(g, x, step))(flat)
+    return Gradients(np.asarray(forward), np.asarray(reverse), np.asarray(differences), entry_names(x))
+
+
+def check_gradients(
+    f: Callable[..., Any],
+    *args: Any,
+    step: float = 1e-5,
+    tolerance: float = FINITE_DIFFERENCES,
+    scale: float | None = None,
+) -> Gradients:
+    """Asserts that the three agree, relative to the largest entry of each output (at least `scale`)."""
+    result = all_gradients(f, *args, step=step)
+    compare(result, tolerance, scale)
+    return result
+
+
+def compare(result: Gradients, tolerance: float = FINITE_DIFFERENCES, scale: float | None = None) -> None:
+    """Finite, forward = reverse, reverse = differences; the message names the worst entry."""
+    size = np.abs(result.differences).max(axis=1, keepdims=True, initial=0.0)
+    size = np.maximum(size, 1e-9 if scale is None else scale)
+    for what, error, allowed in (
+        ("forward and reverse mode", np.abs(result.forward - result.reverse) / size, FORWARD_REVERSE),
+        ("reverse mode and finite differences", np.abs(result.reverse - result.differences) / size, tolerance),
+    ):
+        assert np.isfinite(error).all(), f"{what}: not finite at {describe(result, np.argmax(~np.isfinite(error)))}"
+        if error.size:
+            assert error.max() <= allowed, f"{what} differ by {error.max():.2e} at {describe(result, error.argmax())}"
+
+
+def describe(result: Gradients, flat_index: Any) -> str:
+    """One entry in words."""
+    output, entry = np.unravel_index(int(flat_index), result.forward.shape)
+    return (
+        f"output {output} with respect to {result.names[entry]}: forward {result.forward[output, entry]:.9g}, "
+        f"reverse {result.reverse[output, entry]:.9g}, differences {result.differences[output, entry]:.9g}"
+    )
+
+
+def check_rows(
+    f: Callable[[mbjax.MultibodyModel, jax.Array], jax.Array],
+    model: mbjax.MultibodyModel,
+    rows: Any,
+    *,
+    step: float = 1e-5,
+    tolerance: float = FINITE_DIFFERENCES,
+    scale: float | None = None,
+) -> np.ndarray:
+    """Jacobians of f(model, row) for rows (k, n) that mix singular and regular ones; returns them (k, outputs, n).
+
+    Both modes and differences under jit(vmap); the same numbers in a scan and without jit for the first row;
+    in float32 of that type and finite.
+    """
+    rows = jnp.asarray(rows, float)
+
+    def derivatives(model: Any, row: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jax.jacfwd(f, 1)(model, row), jax.jacrev(f, 1)(model, row)
+
+    in_batch = jax.jit(jax.vmap(derivatives, (None, 0)))
+    forward, reverse = in_batch(model, rows)
+    differences = jax.jit(jax.vmap(lambda row: central_differences(lambda x: f(model, x), row, step)))(rows)
+    for k, row in enumerate(rows):
+        names = [f"row {k} = {np.asarray(row)} entry {i}" for i in range(row.size)]
+        compare(Gradients(*(np.asarray(x[k]) for x in (forward, reverse, differences)), names), tolerance, scale)
+    size = np.maximum(np.abs(forward).max(), 1e-9)
+    in_scan = jax.jit(lambda model, rows: jax.lax.map(lambda row: derivatives(model, row), rows))(model, rows)
+    for got in in_scan:
+        np.testing.assert_allclose(got, forward, rtol=0, atol=1e-11 * size)
+    np.testing.assert_allclose(jax.jacrev(f, 1)(model, rows[0]), forward[0], rtol=0, atol=1e-11 * size)
+    for got in in_batch(mbjax.astype(model, jnp.float32), rows.astype(jnp.float32)):
+        assert got.dtype == jnp.float32
+        assert np.isfinite(got).all()
+    return np.asarray(forward)
