@@ -179,6 +179,7 @@ def machine() -> dict[str, str]:
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": processor_name(),
+        "XLA_FLAGS of the run": os.environ.get("XLA_FLAGS", "") or "none",
         "cores": str(os.cpu_count()),
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "mbjax": source_version(pathlib.Path(__file__).resolve().parents[1] / "mbjax"),

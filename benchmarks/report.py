@@ -285,14 +285,14 @@ def rollout_table(results: Results) -> Table:
 
 def trouble_table(results: Results) -> Table:
     """Missing peers, time limits, failures: reported, never hidden."""
-    rows = [
-        (PEERS[r["peer"]].title, r["dtype"], r.get("robot", "all"), r.get("case", ""), r["status"], r.get("detail", ""))
-        for r in results.records
-        if r["status"] in ("missing", "failed", "timeout")
-    ]
-    return Table(
-        "Not measured", ("implementation", "dtype", "robot", "case", "status", "why"), tuple(dict.fromkeys(rows))
-    )
+    robots_of: dict[tuple[str, ...], list[str]] = {}
+    for r in results.records:
+        if r["status"] in ("missing", "failed", "timeout"):
+            name = f"{PEERS[r['peer']].title}, {r['dtype']}, {threads_title(r['threads'])}"
+            key = (name, r.get("case", "everything"), r["status"], r.get("detail", ""))
+            robots_of.setdefault(key, []).append(r["robot"])
+    rows = [(name, case, ", ".join(robots), status, why) for (name, case, status, why), robots in robots_of.items()]
+    return Table("Not measured", ("implementation", "case", "robots", "status", "why"), tuple(rows))
 
 
 def titles(results: Results) -> tuple[str, ...]:
@@ -355,6 +355,7 @@ def write_plot(results: Results, file: pathlib.Path) -> None:
     """Bars of batch 4096 per robot: forward dynamics, its vjp, and what compiling each costs."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import ScalarFormatter
 
     figure = Figure(figsize=(13, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
@@ -366,6 +367,9 @@ def write_plot(results: Results, file: pathlib.Path) -> None:
     )
     for axis, (case, key, scale, title, unit) in zip(axes, panels, strict=True):
         draw_bars(axis, results, case, key, scale)
+        if unit != "s" and any(bar.get_height() > 0 for bar in axis.patches):
+            axis.set_yscale("log")
+            axis.yaxis.set_major_formatter(ScalarFormatter())
         axis.set_title(title, fontsize=11)
         axis.set_ylabel(unit)
     handles, labels = axes[0].get_legend_handles_labels()
@@ -390,8 +394,6 @@ def draw_bars(axis, results: Results, case: str, key: str, scale: float) -> None
         bars = axis.bar(places, heights, 0.92 * width, label=label, color=colors[peer])
         texts = ["" if math.isnan(height) else significant(height, 2) for height in heights]
         axis.bar_label(bars, labels=texts, fontsize=7, padding=1.5)
-    if len(axis.patches) and any(bar.get_height() > 0 for bar in axis.patches):
-        axis.set_yscale("log")
     axis.set_xticks(range(len(results.robots)), titles(results))
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", alpha=0.25)

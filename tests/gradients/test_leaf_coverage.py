@@ -45,7 +45,9 @@ def make_model() -> mbjax.MultibodyModel:
             rotor_inertia=0.02 + 0.01 * i, gear_ratio=3.0 + i, kp=40.0 + 5.0 * i, kd=3.0 + i,
         )  # fmt: skip
     plant.add_frame("tip", "body2", pose())
-    plant.add_force_element(mbjax.LinearSpringDamper("body1", [0.1, 0.2, 0.3], "body3", [0.2, 0.1, 0.0], 0.3, 30.0, 2.0))
+    plant.add_force_element(
+        mbjax.LinearSpringDamper("body1", [0.1, 0.2, 0.3], "body3", [0.2, 0.1, 0.0], 0.3, 30.0, 2.0)
+    )
     plant.add_force_element(mbjax.RevoluteSpring("joint0", 0.4, 7.0))
     plant.add_force_element(mbjax.PrismaticSpring("joint2", 0.1, 9.0))
     return plant.finalize()

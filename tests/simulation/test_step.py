@@ -1,0 +1,144 @@
+"""The discrete step: closed forms, stiffness, effort limits, Drake."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pydrake.multibody.plant as drake_plant
+import pytest
+from pydrake.multibody.parsing import Parser as DrakeParser
+from pydrake.multibody.tree import PdControllerGains
+from pydrake.systems.analysis import Simulator
+
+import mbjax
+from tests.models import make_twin, relative_error
+
+DT = 1e-3
+
+
+@pytest.fixture(scope="module")
+def arm() -> mbjax.MultibodyModel:
+    return mbjax.load(mbjax.reference_models.path("arm"), time_step=DT)
+
+
+def spinning_body(**joint) -> mbjax.MultibodyModel:
+    """One body of inertia 2 about the z axis it turns on, without gravity."""
+    plant = mbjax.MultibodyPlant(DT)
+    plant.set_gravity([0.0, 0.0, 0.0])
+    inertia = mbjax.SpatialInertia(1.0, np.zeros(3), mbjax.UnitInertia(2.0, 2.0, 2.0))
+    plant.add_rigid_body("body", inertia)
+    plant.add_joint(mbjax.RevoluteJoint("joint", "world", "body", **joint))
+    plant.add_joint_actuator("motor", "joint", 5.0)
+    return plant.finalize()
+
+
+@pytest.mark.parametrize("damping", [0.0, 3.0, 1e6])
+def test_damping_acts_on_the_new_velocity(damping: float) -> None:
+    model = spinning_body(damping=damping)
+    state = mbjax.State(jnp.array([0.3]), jnp.array([1.5]), jnp.array(0.0))
+    after, outputs = mbjax.step(model, state, jnp.array([4.0]))
+    v = (2.0 * 1.5 + DT * 4.0) / (2.0 + DT * damping)
+    np.testing.assert_allclose(after.v[0], v, rtol=1e-9)
+    np.testing.assert_allclose(after.q[0], 0.3 + DT * v, rtol=1e-14)
+    np.testing.assert_allclose(outputs.generalized_acceleration[0], (v - 1.5) / DT, rtol=1e-9)
+    np.testing.assert_allclose(after.time, DT)
+
+
+@pytest.mark.parametrize(("u", "expected"), [(4.0, 4.0), (7.0, 5.0), (-9.0, -5.0)])
+def test_feed_forward_effort_is_limited(u: float, expected: float) -> None:
+    state = mbjax.State(jnp.zeros(1), jnp.zeros(1), jnp.array(0.0))
+    after, outputs = mbjax.step(spinning_body(), state, jnp.array([u]))
+    np.testing.assert_allclose(outputs.net_actuation, [expected])
+    np.testing.assert_allclose(after.v, [DT * expected / 2.0], rtol=1e-14)
+
+
+def test_friction_holds_below_its_limit_and_slides_above() -> None:
+    model = spinning_body(friction=2.0)
+    start = mbjax.State(jnp.zeros(1), jnp.zeros(1), jnp.array(0.0))
+    creep = float(model.parameters.friction_velocity)
+    held = mbjax.rollout(model, start, jnp.array([1.0]), 4000)
+    assert 0.0 < held.v[-1, 0] < creep  # creeps: 1 = 2 v / sqrt(v² + creep²) at v = creep / sqrt(3)
+    np.testing.assert_allclose(held.v[-1, 0], creep / np.sqrt(3.0), rtol=1e-6)
+    slides = mbjax.rollout(model, start, jnp.array([3.0]), 1000)
+    np.testing.assert_allclose(slides.v[-1, 0], (3.0 - 2.0) / 2.0, rtol=0.02)
+    moving = mbjax.State(jnp.zeros(1), jnp.array([4.0]), jnp.array(0.0))
+    by_friction = jax.grad(lambda f: mbjax.step(mbjax.set_joint_friction(model, "joint", f), moving)[0].v[0])(2.0)
+    np.testing.assert_allclose(by_friction, -DT / 2.0, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("kp", "kd"), [(1e6, 1e3), (1e4, 1e2), (1e6, 0.0)])
+def test_efforts_are_the_saturated_law_at_the_end_of_the_step(arm, kp: float, kd: float) -> None:
+    model = mbjax.set_controller_gains(arm, kp, kd)
+    limit = model.parameters.effort_limit
+
+    @jax.jit
+    @jax.vmap
+    def errors(key):
+        state, target = mbjax.random_state(model, key), mbjax.random_state(model, jax.random.fold_in(key, 1))
+        desired = jnp.concatenate([target.q, target.v])
+        after, outputs = mbjax.step(model, state, mbjax.Inputs(desired_state=desired))
+        u = kp * (target.q - state.q - DT * after.v) + kd * (target.v - after.v)
+        law = jnp.clip(u, -limit, limit)
+        return jnp.abs(outputs.net_actuation - law) / limit, jnp.abs(outputs.net_actuation) / limit
+
+    wrong, used = errors(jax.random.split(jax.random.key(0), 500))
+    assert wrong.max() < 1e-9
+    assert used.max() <= 1.0 + 1e-12
+    assert (used > 0.999).any()
+
+
+def test_stiff_gains_reach_the_target_and_stay(arm) -> None:
+    model = mbjax.set_controller_gains(arm, 1e6, 1e5)
+    target = jnp.full(7, 0.1)
+    inputs = mbjax.Inputs(desired_state=jnp.concatenate([target, jnp.zeros(7)]))
+    end = mbjax.rollout(model, mbjax.default_state(model), inputs, 3000).final_state
+    np.testing.assert_allclose(end.q, target, atol=2e-4)
+    np.testing.assert_allclose(end.v, 0.0, atol=1e-6)
+
+
+def test_forces_at_points_equal_forces_at_origins(arm) -> None:
+    state = mbjax.random_state(arm, jax.random.key(1))
+    p, F = jnp.array([0.1, -0.2, 0.3]), jnp.array([0.5, 0.4, -0.3, 1.0, 2.0, -3.0])
+    applied = mbjax.AppliedSpatialForces(["tool", "elbow_housing"], [F, -F], [p, p])
+    _, vdot = mbjax.time_derivatives(arm, state, mbjax.Inputs(applied_spatial_forces=applied))
+    poses = mbjax.body_poses_in_world(arm, state.q)
+    body = np.zeros((arm.num_bodies, 6))
+    for name, force in (("tool", F), ("elbow_housing", -F)):
+        i = arm.body_index(name)
+        lever = np.asarray(poses.rotation[i] @ p)
+        body[i] += np.concatenate([force[:3] + np.cross(lever, force[3:]), force[3:]])
+    forces = mbjax.force_elements_contribution(arm, state.q, state.v)
+    forces = forces + mbjax.MultibodyForces(jnp.zeros(7), jnp.asarray(body))
+    expected = mbjax.forward_dynamics(arm, state.q, state.v, jnp.zeros(7), forces)
+    assert relative_error(vdot, expected) < 1e-11
+
+
+def test_step_equals_drakes(arm) -> None:
+    """Drake's discrete plant with joint damping and PD actuators, away from joint limits."""
+    theirs = drake_plant.MultibodyPlant(DT)
+    theirs.set_discrete_contact_approximation(drake_plant.DiscreteContactApproximation.kSap)
+    DrakeParser(theirs).AddModels(str(mbjax.reference_models.path("arm")))
+    for index in theirs.GetJointActuatorIndices():
+        theirs.get_joint_actuator(index).set_controller_gains(PdControllerGains(p=300.0, d=20.0))
+    theirs.Finalize()
+    model = mbjax.set_controller_gains(arm, 300.0, 20.0)
+    twin = make_twin(model, theirs)
+    instance = theirs.GetModelInstanceByName("arm")
+    rng = np.random.default_rng(0)
+    q, v = 0.3 * rng.normal(size=7), rng.normal(size=7)
+    target = np.concatenate([q + 0.05 * rng.normal(size=7), v])
+    context = twin.context(q, v)
+    theirs.get_desired_state_input_port(instance).FixValue(context, target)
+    theirs.get_actuation_input_port(instance).FixValue(context, np.full(7, 0.5))
+    simulator = Simulator(theirs, context)
+    simulator.AdvanceTo(DT)
+    inputs = mbjax.Inputs(actuation=jnp.full(7, 0.5), desired_state=jnp.asarray(target))
+    after, _ = mbjax.step(model, mbjax.State(jnp.asarray(q), jnp.asarray(v), jnp.array(0.0)), inputs)
+    expected_q, expected_v = theirs.GetPositions(context), theirs.GetVelocities(context)
+    assert relative_error(np.asarray(after.v)[twin.to_drake_v], expected_v) < 1e-6
+    assert relative_error(np.asarray(after.q)[twin.to_drake_q], expected_q) < 1e-6
+
+
+def test_a_continuous_model_has_no_step() -> None:
+    model = mbjax.load(mbjax.reference_models.path("pendulum"))
+    with pytest.raises(mbjax.ModelError, match="time_step=0.001"):
+        mbjax.step(model, mbjax.default_state(model))
