@@ -39,6 +39,8 @@ def solve_mass_matrix(
     b: Float[Array, " nv"],
 ) -> Float[Array, " nv"]:
     """x with (M + diag) x = b, differentiable to any order in M and b by solving again with the factor."""
+    if topology.num_velocities == 0:
+        return b
     return lax.custom_linear_solve(
         lambda x: calc_mass_matrix_product(topology, motion, x) + diagonal * x,
         b,

@@ -165,9 +165,7 @@ def test_constant_inputs_and_inputs_from_a_function() -> None:
     for _ in range(n):
         state, _ = step(model, state, feedback(state))
     np.testing.assert_allclose(run.final_state.q, state.q, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(
-        run.net_actuation, -2.0 * run.q[:-1, 1:] - 0.3 * run.v[:-1, 1:], rtol=0, atol=1e-13
-    )
+    np.testing.assert_allclose(run.net_actuation, -2.0 * run.q[:-1, 1:] - 0.3 * run.v[:-1, 1:], rtol=0, atol=1e-13)
     idle = mbjax.rollout(model, start, None, 3)
     np.testing.assert_array_equal(idle.net_actuation, 0.0)
 
