@@ -35,7 +35,7 @@ def install(extra: str) -> None:
 
 def main() -> int:
     """Installs what the task needs, and runs it."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036  (an older Python may well run this file)
         print("mbjax needs Python 3.11 or newer; this is " + sys.version.split()[0], file=sys.stderr)
         return 2
     task, arguments = (sys.argv[1] if len(sys.argv) > 1 else ""), sys.argv[2:]

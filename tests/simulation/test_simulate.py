@@ -1,0 +1,153 @@
+"""The continuous plant integrated by diffrax: conservation, Drake's simulator, gradients, the limit of steps."""
+
+import functools
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pydrake.multibody.parsing import Parser as DrakeParser
+from pydrake.multibody.plant import MultibodyPlant as DrakePlant
+from pydrake.systems.analysis import Simulator
+
+import mbjax
+from mbjax import reference_models
+from tests.models import make_twin, relative_error
+
+TIGHT = diffrax.PIDController(rtol=1e-10, atol=1e-10)
+
+
+@functools.cache
+def acrobot() -> mbjax.MultibodyModel:
+    """Without damping."""
+    return without_damping(mbjax.load(reference_models.path("acrobot"), time_step=0.01))
+
+
+def without_damping(model: mbjax.MultibodyModel) -> mbjax.MultibodyModel:
+    zeros = jnp.zeros(model.num_velocities)
+    return eqx.tree_at(lambda m: (m.parameters.joint_damping, m.parameters.joint_friction), model, (zeros, zeros))
+
+
+@jax.jit
+def run(model: mbjax.MultibodyModel, state: mbjax.State, times: jax.Array) -> mbjax.Trajectory:
+    return mbjax.simulate(model, state, save_at=times, stepsize_controller=TIGHT)
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0, 0))
+def energy(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Array:
+    return mbjax.kinetic_energy(model, q, v) + mbjax.potential_energy(model, q)
+
+
+@pytest.mark.parametrize("name", ["acrobot", "quadruped"])
+def test_energy_of_passive_systems_stays(name: str) -> None:
+    """An acrobot that tumbles and a quadruped that falls and spins, without damping: 1e-6 over 2 s."""
+    model = acrobot() if name == "acrobot" else without_damping(mbjax.load(reference_models.path(name)))
+    state = mbjax.random_state(model, jax.random.key(3))
+    trajectory = run(model, state, jnp.linspace(0.0, 2.0, 21))
+    energies = np.asarray(energy(model, trajectory.q, trajectory.v))
+    drift = np.abs(energies - energies[0]).max() / np.abs(energies[0])
+    print(f"{name}: relative energy drift {drift:.1e}")
+    assert drift < 1e-6
+    assert np.abs(trajectory.v[-1] - trajectory.v[0]).max() > 0.1
+    if name == "quadruped":
+        lengths = np.linalg.norm(trajectory.q[:, :4], axis=1)
+        np.testing.assert_allclose(lengths, 1.0, rtol=0, atol=1e-14)
+        falls = trajectory.q[:, 4:7]  # the quadruped's own origin moves about its centre of mass, which is ballistic
+        com = jax.vmap(functools.partial(mbjax.center_of_mass_position_in_world, model))(trajectory.q)
+        t = np.asarray(trajectory.time)
+        v0 = mbjax.center_of_mass_translational_velocity_in_world(model, state.q, state.v)
+        expected = com[0] + t[:, None] * v0 + 0.5 * t[:, None] ** 2 * np.array([0.0, 0.0, -9.81])
+        np.testing.assert_allclose(com, expected, rtol=0, atol=1e-7)
+        assert np.abs(falls - com).max() > 1e-3
+
+
+def test_equals_drakes_simulator() -> None:
+    """The damped arm for 1 s from rest under gravity and a constant torque, Drake at accuracy 1e-10."""
+    model = mbjax.load(reference_models.path("arm"))
+    theirs = DrakePlant(0.0)
+    DrakeParser(theirs).AddModels(str(reference_models.path("arm")))
+    theirs.Finalize()
+    twin = make_twin(model, theirs)
+    q, torque = np.array([0.3, 0.4, -0.2, 0.5, 0.1, -0.3, 0.2]), np.array([5.0, -8.0, 3.0, 2.0, 1.0, -0.5, 0.3])
+    context = twin.context(q, np.zeros(7))
+    theirs.get_actuation_input_port(theirs.GetModelInstanceByName("arm")).FixValue(context, torque)
+    simulator = Simulator(theirs, context)
+    simulator.get_mutable_integrator().set_target_accuracy(1e-10)
+    simulator.get_mutable_integrator().set_maximum_step_size(0.01)
+    simulator.AdvanceTo(1.0)
+    start = mbjax.State(jnp.asarray(q), jnp.zeros(7), jnp.zeros(()))
+    simulate = jax.jit(lambda s, u: mbjax.simulate(model, s, u, save_at=jnp.array([0.0, 1.0]), stepsize_controller=TIGHT))
+    trajectory = simulate(start, jnp.asarray(torque))
+    errors = [
+        relative_error(np.asarray(trajectory.q[-1])[twin.to_drake_q], theirs.GetPositions(context)),
+        relative_error(np.asarray(trajectory.v[-1])[twin.to_drake_v], theirs.GetVelocities(context)),
+    ]
+    print("arm after 1 s, q and v against Drake:", errors)
+    assert max(errors) < 1e-6
+
+
+def test_gradients_through_the_integrator() -> None:
+    """Reverse mode of the default adjoint, and forward mode, for the state and every mass, equal differences."""
+    model = acrobot()
+    times = jnp.array([0.0, 0.5])
+
+    def final(adjoint: diffrax.AbstractAdjoint | None, x: dict) -> jax.Array:
+        changed = eqx.tree_at(lambda m: m.parameters.body_mass, model, x["mass"])
+        state = mbjax.State(x["q"], x["v"], jnp.zeros(()))
+        end = mbjax.simulate(changed, state, save_at=times, stepsize_controller=TIGHT, adjoint=adjoint, max_steps=1000)
+        return jnp.sum(end.final_state.q * jnp.array([1.0, -2.0])) + end.final_state.v[1]
+
+    x = {"q": jnp.array([0.8, -0.5]), "v": jnp.array([0.3, 1.0]), "mass": model.parameters.body_mass}
+    flat, unravel = jax.flatten_util.ravel_pytree(x)
+    reverse = jax.jit(jax.grad(lambda flat: final(None, unravel(flat))))(flat)
+    forward = jax.jit(jax.jacfwd(lambda flat: final(diffrax.ForwardMode(), unravel(flat))))(flat)
+    value = jax.jit(jax.vmap(lambda flat: final(None, unravel(flat))))
+    h = 1e-4
+    points = flat + h * np.array([1.0, -1.0, 2.0, -2.0])[:, None, None] * np.eye(flat.size)
+    values = np.asarray(value(points.reshape(-1, flat.size))).reshape(4, -1)
+    differences = np.array([8.0, -8.0, -1.0, 1.0]) @ values / (12.0 * h)
+    assert np.isfinite(reverse).all()
+    assert relative_error(forward, reverse) < 1e-9
+    assert relative_error(reverse, differences) < 1e-6
+
+
+def test_rollouts_converge_to_the_simulation_with_the_time_step() -> None:
+    """First order: half the step, half the error."""
+    model, T = acrobot(), 0.4
+    start = mbjax.State(jnp.array([0.8, -0.5]), jnp.array([0.3, 1.0]), jnp.zeros(()))
+    exact = run(model, start, jnp.array([0.0, T])).final_state
+    step = jax.jit(lambda model, state: mbjax.step(model, state)[0])
+    errors = []
+    for n in (50, 100, 200, 400):
+        model, state = mbjax.set_time_step(model, T / n), start
+        for _ in range(n):
+            state = step(model, state)
+        errors.append(float(jnp.abs(jnp.concatenate([state.q - exact.q, state.v - exact.v])).max()))
+    ratios = np.array(errors[:-1]) / np.array(errors[1:])
+    print("errors", errors, "ratios", ratios)
+    assert step._cache_size() == 1
+    np.testing.assert_allclose(ratios[1:], 2.0, rtol=0.1)
+
+
+def test_feedback_is_seen_along_the_way() -> None:
+    """Inputs from a function of the state: a spring made of actuation swings like one built in."""
+    plant = mbjax.MultibodyPlant()
+    plant.set_gravity([0.0, 0.0, 0.0])
+    plant.add_rigid_body("b", mbjax.SpatialInertia.solid_cube_with_mass(2.0, 0.1))
+    plant.add_joint(mbjax.PrismaticJoint("slide", "world", "b", axis=[1, 0, 0]))
+    plant.add_joint_actuator("motor", "slide")
+    model = plant.finalize()
+    times = jnp.linspace(0.0, 1.0, 5)
+    start = mbjax.State(jnp.ones(1), jnp.zeros(1), jnp.zeros(()))
+    got = mbjax.simulate(model, start, lambda state: -8.0 * state.q, save_at=times, stepsize_controller=TIGHT)
+    np.testing.assert_allclose(got.q[:, 0], np.cos(2.0 * times), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(got.net_actuation[:, 0], -8.0 * got.q[:-1, 0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("times", [0.5, np.zeros((2, 2)), np.zeros(0)])
+def test_times_must_be_a_list(times: object) -> None:
+    with pytest.raises(mbjax.ModelError, match="save_at"):
+        mbjax.simulate(acrobot(), mbjax.default_state(acrobot()), save_at=times)
