@@ -30,7 +30,7 @@ class LinearSpringDamper(AbstractForceElement):
     body_A: Any = eqx.field(static=True)
     body_B: Any = eqx.field(static=True)
 
-    def __init__(self, body_A, p_AP, body_B, p_BQ, free_length, stiffness, damping=0.0):
+    def __init__(self, body_A, p_AP, body_B, p_BQ, free_length, stiffness, damping: Any = 0.0):
         for what, value in (("free_length", free_length), ("stiffness", stiffness), ("damping", damping)):
             if not value >= 0.0:
                 raise ModelError(f"LinearSpringDamper: {what} must be at least 0, got {value!r}.")

@@ -12,6 +12,7 @@ from mbjax.spatial import RigidTransform
 from mbjax.topology import JointEdge, TreeNode, TreeTopology, build_spanning_tree
 
 from .elements import Frame
+from .mass_checks import reject_joints_that_move_nothing
 from .multibody_model import ActuatorInfo, JointInfo, ModelLayout, MultibodyModel
 from .parameters import MultibodyParameters
 
@@ -43,7 +44,7 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
     nodes = build_spanning_tree([b.name for b in plant.bodies], edges)
     nodes = add_floating_joints(plant, nodes)
     topology = build_topology(plant, nodes)
-    reject_massless_tips(plant, topology)
+    reject_joints_that_move_nothing(plant, topology)
     layout = build_layout(plant, topology)
     parameters = gather_parameters(plant, topology, dtype)
     elements = tuple(
@@ -125,32 +126,6 @@ def build_topology(plant: "MultibodyPlant", nodes: list[TreeNode]) -> TreeTopolo
         frame_parents=tuple(-1 if f.parent is None else f.parent.index for f in plant.frames),
         frame_levels=tuple(levels),
     )
-
-
-def reject_massless_tips(plant: "MultibodyPlant", topology: TreeTopology) -> None:
-    """The outermost body of every path must resist its joint, or the mass matrix is singular."""
-    has_children = set(topology.mobod_parents)
-    rotor = {a.joint.index for a in plant.actuators if a.rotor_inertia * a.gear_ratio**2 > 0.0}
-    for mobod in range(1, topology.num_mobods):
-        joint = plant.joints[topology.mobod_joints[mobod]]
-        if mobod in has_children or joint.index in rotor:
-            continue
-        members = [plant.bodies[b] for b, m in enumerate(topology.body_mobods) if m == mobod]
-        masses = [0.0 if b.inertia is None else float(b.inertia.mass) for b in members]
-        moments = [0.0 if b.inertia is None else float(np.abs(unit_inertia_numbers(b.inertia)).max()) for b in members]
-        translates = not all(joint.angular_velocities)
-        rotates = any(joint.angular_velocities)
-        massless = sum(masses) == 0.0 and translates
-        inertialess = rotates and all(m * g == 0.0 for m, g in zip(masses, moments, strict=True))
-        if not (massless or inertialess):
-            continue
-        place = members[0].source
-        what = "no mass" if massless or sum(masses) == 0.0 else "no rotational inertia"
-        raise ModelError(
-            f"{'' if place is None else place + ': '}body '{members[0].name}' has {what} and nothing outboard of "
-            f"it, so joint '{joint.name}' ({joint.kind}) moves nothing and the mass matrix is singular. Give it "
-            "mass and inertia, weld it, or give the joint's actuator a rotor inertia."
-        )
 
 
 def build_layout(plant: "MultibodyPlant", topology: TreeTopology) -> ModelLayout:

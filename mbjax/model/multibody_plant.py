@@ -21,6 +21,11 @@ WORLD_INSTANCE = 0
 DEFAULT_INSTANCE = 1
 
 
+def article(noun: str) -> str:
+    """`a body`, `an actuator`."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
 class MultibodyPlant:
     """Collects the elements of a model; `finalize()` turns them into a frozen `MultibodyModel`.
 
@@ -305,7 +310,7 @@ class MultibodyPlant:
     def _require_free_name(self, what: str, name: str, instance: int) -> None:
         if (what, instance, name) in self._names:
             raise ModelError(
-                f"add_{what}('{name}'): model instance '{self.instance_names[instance]}' has a {what} of that "
+                f"add_{what}('{name}'): model instance '{self.instance_names[instance]}' has {article(what)} of that "
                 "name already; names are unique within an instance."
             )
 

@@ -73,7 +73,7 @@ MISUSES = {
     "duplicate joint": (lambda p: p.add_joint(hinge("elbow", "world", "lower")), "has a joint of that name already"),
     "duplicate actuator": (
         lambda p: (p.add_joint_actuator("motor", "elbow"), p.add_joint_actuator("motor", "shoulder")),
-        "has a actuator of that name already",
+        "has an actuator of that name already",
     ),
     "duplicate instance": (lambda p: p.add_model_instance("DefaultModelInstance"), "name is taken"),
     "unknown parent": (lambda p: p.add_joint(hinge("j", "uper", "lower")), "'uper'. Did you mean 'upper'"),

@@ -186,7 +186,7 @@ def test_no_steps_and_chunks_that_do_not_divide() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments,message",
+    ("arguments", "message"),
     [
         (dict(inputs=None), "num_steps"),
         (dict(inputs=lambda state: None), "num_steps"),

@@ -79,7 +79,9 @@ def test_equals_drakes_simulator() -> None:
     simulator.get_mutable_integrator().set_maximum_step_size(0.01)
     simulator.AdvanceTo(1.0)
     start = mbjax.State(jnp.asarray(q), jnp.zeros(7), jnp.zeros(()))
-    simulate = jax.jit(lambda s, u: mbjax.simulate(model, s, u, save_at=jnp.array([0.0, 1.0]), stepsize_controller=TIGHT))
+    simulate = jax.jit(
+        lambda s, u: mbjax.simulate(model, s, u, save_at=jnp.array([0.0, 1.0]), stepsize_controller=TIGHT)
+    )
     trajectory = simulate(start, jnp.asarray(torque))
     errors = [
         relative_error(np.asarray(trajectory.q[-1])[twin.to_drake_q], theirs.GetPositions(context)),

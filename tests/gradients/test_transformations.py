@@ -1,0 +1,191 @@
+"""G50, G51, G53, G54 where every branch is in use: a step in which PD control saturates, and all public functions."""
+
+import functools
+import inspect
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import mbjax
+from tests.gradients.checks import check_gradients
+from tests.models import relative_error
+
+BOX = mbjax.SpatialInertia.solid_box_with_mass(1.3, 0.3, 0.5, 0.1).shift(np.array([-0.1, 0.05, 0.2]))
+
+
+def saturating_arm(free_body: bool = False) -> mbjax.MultibodyModel:
+    """Two links under PD control of which one saturates; with `free_body` a body on a spring beside them."""
+    plant = mbjax.MultibodyPlant(0.01)
+    for i in range(3 if free_body else 2):
+        plant.add_rigid_body(f"b{i}", BOX)
+    for i, parent in enumerate(("world", "b0")):
+        X = mbjax.RigidTransform(jnp.eye(3), jnp.array([0.0, 0.0, -0.5 * i]))
+        plant.add_joint(mbjax.RevoluteJoint(f"j{i}", parent, f"b{i}", axis=[0, 1, 0], X_PF=X))
+        plant.add_joint_actuator(f"m{i}", f"j{i}", (1.0, 100.0)[i], kp=300.0, kd=5.0)
+    if free_body:
+        plant.add_force_element(mbjax.LinearSpringDamper("b0", [0.1, 0.2, 0.3], "b2", [0.2, 0.1, 0.0], 0.3, 30.0, 2.0))
+    return plant.finalize()
+
+
+def controlled_step(model: mbjax.MultibodyModel, qv: jax.Array) -> jax.Array:
+    """q, v and the net actuation after a step towards a fixed target."""
+    inputs = mbjax.Inputs(desired_state=jnp.asarray([1.0, 0.5, 0.0, 0.0], qv.dtype))
+    after, outputs = mbjax.step(model, mbjax.State(qv[:2], qv[2:], jnp.zeros((), qv.dtype)), inputs)
+    return jnp.concatenate([after.q, after.v, outputs.net_actuation])
+
+
+def test_g50_every_transformation_of_a_saturated_step() -> None:
+    """Forward, reverse, jvp, vjp, linearize, Hessian, and all that inside scan and cond."""
+    x, dx = jnp.array([0.3, -0.2, 0.5, 0.1]), jnp.array([0.2, 0.1, -0.3, 0.4])
+    f = functools.partial(controlled_step, saturating_arm())
+    weights = jnp.asarray(np.random.default_rng(0).normal(size=6))
+    J = check_gradients(f, x).forward
+    assert not J[4].any()  # the first effort is at its limit
+
+    @jax.jit
+    def all_of_them(x: jax.Array, dx: jax.Array, weights: jax.Array) -> dict:
+        def in_scan(x: jax.Array) -> jax.Array:
+            return jax.lax.scan(lambda carry, _: (carry, f(carry)), x, length=1)[1][0]
+
+        def in_cond(x: jax.Array) -> jax.Array:  # where the branch is not taken
+            return jax.lax.cond(x[0] > 100.0, f, lambda x: jnp.concatenate([2.0 * x, x[:2]]), x)
+
+        return {
+            "jvp": jax.jvp(f, (x,), (dx,))[1],
+            "linearize": jax.linearize(f, x)[1](dx),
+            "vjp": jax.vjp(f, x)[1](weights)[0],
+            "hessian": jax.hessian(lambda x: weights @ f(x))(x),
+            "in scan": (jax.jacfwd(in_scan)(x), jax.jacrev(in_scan)(x)),
+            "in cond": (jax.jacfwd(in_cond)(x), jax.jacrev(in_cond)(x)),
+        }
+
+    got = all_of_them(x, dx, weights)
+    for name, expected in (("jvp", J @ dx), ("linearize", J @ dx), ("vjp", weights @ J)):
+        np.testing.assert_allclose(got[name], expected, rtol=0, atol=1e-10, err_msg=name)
+    for jacobian in got["in scan"]:
+        np.testing.assert_allclose(jacobian, J, rtol=0, atol=1e-10)
+    for jacobian in got["in cond"]:
+        np.testing.assert_array_equal(jacobian, np.vstack([2 * np.eye(4), np.eye(4)[:2]]))
+    gradient, h = jax.jit(jax.grad(lambda x: weights @ f(x))), 1e-5
+    differences = np.stack([(gradient(x + h * e) - gradient(x - h * e)) / (2 * h) for e in np.eye(4)])
+    assert relative_error(got["hessian"], differences) < 1e-6
+
+
+def test_g51_a_nan_world_in_a_saturated_batch() -> None:
+    """The search for saturated actuators runs on until its rounds end: 63 neighbours keep the same bits."""
+    model = saturating_arm()
+    x = jax.random.normal(jax.random.key(0), (64, 4))
+
+    @jax.jit
+    @jax.vmap
+    def five_steps(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def cost(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+            y, _ = jax.lax.scan(lambda y, _: (controlled_step(model, y)[:4], None), x, length=5)
+            return jnp.sum(y**2), y
+
+        (_, y), gradient = jax.value_and_grad(cost, has_aux=True)(x)
+        return y, gradient
+
+    healthy = five_steps(x)
+    others = np.arange(64) != 20
+    for bad in (jnp.nan, jnp.inf):
+        for entry in (0, 2):
+            hurt = five_steps(x.at[20, entry].set(bad))
+            for a, b in zip(healthy, hurt, strict=True):
+                np.testing.assert_array_equal(np.asarray(a)[others], np.asarray(b)[others])
+                assert not np.isfinite(b[20]).all()
+
+
+def functions_of_a_model() -> dict:
+    """Public functions whose first parameter is a model."""
+    found = {}
+    for name, value in vars(mbjax).items():
+        if inspect.isfunction(value) and not name.startswith("_"):
+            parameters = list(inspect.signature(value).parameters)
+            if parameters and parameters[0] == "model":
+                found[name] = value
+    return found
+
+
+def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dict:
+    """What to pass for a parameter of each name."""
+    T, nb, nu = model.dtype, model.num_bodies, model.num_actuators
+    one, three, points = jnp.ones((), T), jnp.ones(3, T), jnp.ones((2, 3), T)
+    state = mbjax.State(q, v, jnp.zeros((), T))
+    forces = mbjax.MultibodyForces(v, jnp.ones((nb, 6), T))
+    applied = mbjax.AppliedSpatialForces(["b1"], jnp.ones((1, 6), T), jnp.ones((1, 3), T))
+    position = mbjax.position_kinematics(model, q)
+    velocity = mbjax.velocity_kinematics(model, position, q, v)
+    common = dict.fromkeys(("damping", "friction", "kp", "kd", "effort_limit", "rotor_inertia", "gear_ratio"), one)
+    return common | {
+        "model": model, "q": q, "v": v, "vdot": v, "tau": v, "dv": v, "q0": q, "q1": q, "qdot": q,
+        "forces": forces, "state": state, "inputs": mbjax.Inputs(jnp.ones(nu, T), jnp.ones(2 * nu, T), v, applied),
+        "num_steps": 3, "save_at": jnp.array([0.0, 0.1], T), "key": jax.random.key(0), "dtype": T,
+        "position": position, "velocity": velocity, "p_WoP_W": three, "p_BoBp_B": three, "p_BoBi_B": points,
+        "p_BQi": points, "p_BoBcm_B": three, "frame_A": "world", "frame_E": "world", "frame_B": "j1_parent",
+        "body": "b1", "joint": "j1", "actuator": "m1", "frame": "j1_parent", "mass": one, "masses": jnp.ones(nb - 1, T),
+        "axis": three, "gravity": three, "time_step": one, "X_PF": mbjax.frame_pose(model, "j1_parent"),
+        "M_BBo_B": mbjax.spatial_inertia_in_body_frame(model, "b1"),
+    }  # fmt: skip
+
+
+OPTIONAL = ("forces", "inputs", "num_steps")  # passed wherever they are taken
+
+
+def test_g53_single_precision_stays_single_with_x64_on() -> None:
+    """Values and gradients of every public function, by their abstract types: nothing is run."""
+    model = mbjax.astype(saturating_arm(free_body=True), jnp.float32)
+    q, v = jnp.ones(model.num_positions, jnp.float32), jnp.ones(model.num_velocities, jnp.float32)
+    wrong = {}
+    for name, function in functions_of_a_model().items():
+        parameters = inspect.signature(function).parameters.values()
+        wanted = [p.name for p in parameters if p.default is p.empty or p.name in OPTIONAL]
+        unknown = set(wanted) - set(arguments_of(model, q, v))
+        if name == "set_default_positions":
+            unknown = set()
+        assert not unknown, f"{name}: say in arguments_of what to pass for {sorted(unknown)}"
+
+        def call(model, q, v, function=function, wanted=wanted, name=name):
+            given = arguments_of(model, q, v)
+            if name == "set_default_positions":
+                given["q"] = v[:1]
+            return function(**{p: given[p] for p in wanted})
+
+        def weigh(model, q, v, call=call):
+            leaves = [x for x in jax.tree.leaves(call(model, q, v)) if jnp.issubdtype(x.dtype, jnp.floating)]
+            return sum((jnp.sum(x) for x in leaves), jnp.zeros((), jnp.float32))
+
+        results = jax.tree.leaves(jax.eval_shape(call, model, q, v))
+        results += jax.tree.leaves(jax.eval_shape(jax.grad(weigh, (0, 1, 2)), model, q, v))
+        types = {leaf.dtype for leaf in results if jnp.issubdtype(leaf.dtype, jnp.floating)}
+        if types - {jnp.dtype(jnp.float32)}:
+            wrong[name] = types
+    assert not wrong, f"float64 in {wrong}"
+
+
+def test_g54_new_numbers_never_recompile() -> None:
+    """The gradient of a step: one program for every value of every leaf, and for equal models built apart."""
+    traces = []
+
+    @jax.jit
+    def gradient(model: mbjax.MultibodyModel, qv: jax.Array) -> tuple:
+        traces.append(1)
+        return jax.grad(lambda model, qv: jnp.sum(controlled_step(model, qv)), (0, 1))(model, qv)
+
+    model, qv = saturating_arm(), jnp.array([0.3, 0.2, -0.4, 0.5])
+    reference = gradient(model, qv)
+    np.testing.assert_array_equal(reference[1], gradient(saturating_arm(), qv)[1])
+    changes = [
+        mbjax.set_mass(model, "b1", 3.0),
+        mbjax.set_gravity(model, [0.0, 1.0, -3.0]),
+        mbjax.set_time_step(model, 0.002),
+        mbjax.set_joint_axis(model, "j1", [1.0, 1.0, 0.0]),
+        mbjax.set_controller_gains(model, 10.0, 1.0),
+        mbjax.set_effort_limit(model, "m1", 0.1),
+        mbjax.set_frame_pose(model, "j1_parent", mbjax.RigidTransform(jnp.eye(3), jnp.array([0.1, 0.2, -0.6]))),
+    ]
+    for changed in changes:
+        assert np.abs(gradient(changed, qv)[1] - reference[1]).max() > 0.0
+    assert len(traces) == 1
+    assert gradient._cache_size() == 1
