@@ -82,7 +82,7 @@ def test_names_are_unique_by_kind_and_instance():
     with pytest.raises(ModelError, match=r"add_joint\('hinge'\).* has a joint"):
         plant.add_joint(mbjax.RevoluteJoint("hinge", "tip", plant.add_rigid_body("end")))
     plant.add_joint_actuator("hinge", "hinge")
-    with pytest.raises(ModelError, match=r"add_actuator\('hinge'\).* has a actuator"):
+    with pytest.raises(ModelError, match=r"add_actuator\('hinge'\).* has an actuator"):
         plant.add_joint_actuator("hinge", "hinge")
     plant.add_rigid_body("tip", INERTIA, plant.add_model_instance("other"))
 
