@@ -51,7 +51,9 @@ def main() -> int:
     else:
         print(__doc__, file=sys.stderr)
         return 2
-    return subprocess.run(command).returncode
+    # As if the environment were activated: tools find its Python, and each other.
+    path = f"{BINARIES}{os.pathsep}{os.environ.get('PATH', '')}"
+    return subprocess.run(command, env={**os.environ, "VIRTUAL_ENV": str(ENVIRONMENT), "PATH": path}).returncode
 
 
 if __name__ == "__main__":
