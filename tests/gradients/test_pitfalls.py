@@ -247,7 +247,7 @@ def test_G43_massless_and_tiny_links() -> None:
         def f(q, model=model, v=v):
             return mbjax.time_derivatives(model, mbjax.State(q, v, jnp.array(0.0)))[1]
 
-        check_gradients(f, jnp.array([0.4, -0.8, 0.6]), tolerance=1e-5 if masses[2] == 1e-9 else 1e-6)
+        check_gradients(f, jnp.array([0.4, -0.8, 0.6]))
 
 
 @pytest.mark.parametrize("moments", [(0.4, 0.4, 0.4), (0.3, 0.3, 1e-12), (0.2, 0.3, 0.5)])
