@@ -11,6 +11,9 @@ from .dynamics import (
 from .dynamics import bias_term as bias_term
 from .dynamics import center_of_mass_position_in_world as center_of_mass_position_in_world
 from .dynamics import (
+    center_of_mass_translational_acceleration_in_world as center_of_mass_translational_acceleration_in_world,
+)
+from .dynamics import (
     center_of_mass_translational_velocity_in_world as center_of_mass_translational_velocity_in_world,
 )
 from .dynamics import forward_dynamics as forward_dynamics
@@ -22,18 +25,31 @@ from .dynamics import kinetic_energy as kinetic_energy
 from .dynamics import mass_matrix as mass_matrix
 from .dynamics import mass_matrix_via_inverse_dynamics as mass_matrix_via_inverse_dynamics
 from .dynamics import potential_energy as potential_energy
+from .dynamics import spatial_inertia as spatial_inertia
 from .dynamics import spatial_momentum_in_world_about_point as spatial_momentum_in_world_about_point
 from .dynamics import total_mass as total_mass
 from .errors import ModelError as ModelError
 from .errors import ModelWarning as ModelWarning
 from .errors import ParseError as ParseError
 from .errors import UnsupportedError as UnsupportedError
+from .forces import DoorHinge as DoorHinge
+from .forces import DoorHingeConfig as DoorHingeConfig
+from .forces import ForceElementPower as ForceElementPower
+from .forces import LinearBushingRollPitchYaw as LinearBushingRollPitchYaw
 from .forces import LinearSpringDamper as LinearSpringDamper
 from .forces import MultibodyForces as MultibodyForces
 from .forces import PrismaticSpring as PrismaticSpring
 from .forces import RevoluteSpring as RevoluteSpring
+from .forces import add_in_force as add_in_force
+from .forces import add_in_force_in_world as add_in_force_in_world
+from .forces import add_in_one_force as add_in_one_force
+from .forces import conservative_power as conservative_power
+from .forces import force_element_power as force_element_power
 from .forces import force_elements_contribution as force_elements_contribution
+from .forces import force_in_world as force_in_world
+from .forces import generalized_forces as generalized_forces
 from .forces import gravity_generalized_forces as gravity_generalized_forces
+from .forces import non_conservative_power as non_conservative_power
 from .geometry import Box as Box
 from .geometry import Capsule as Capsule
 from .geometry import Cylinder as Cylinder
@@ -57,13 +73,23 @@ from .kinematics import PositionKinematics as PositionKinematics
 from .kinematics import VelocityKinematics as VelocityKinematics
 from .kinematics import bias_spatial_acceleration as bias_spatial_acceleration
 from .kinematics import bias_translational_acceleration as bias_translational_acceleration
+from .kinematics import (
+    body_center_of_mass_translational_acceleration_in_world as body_center_of_mass_translational_acceleration_in_world,
+)
+from .kinematics import (
+    body_center_of_mass_translational_velocity_in_world as body_center_of_mass_translational_velocity_in_world,
+)
+from .kinematics import body_pose_in_world as body_pose_in_world
 from .kinematics import body_poses_in_world as body_poses_in_world
+from .kinematics import body_spatial_acceleration_in_world as body_spatial_acceleration_in_world
 from .kinematics import body_spatial_velocities_in_world as body_spatial_velocities_in_world
+from .kinematics import body_spatial_velocity_in_world as body_spatial_velocity_in_world
 from .kinematics import calc_acceleration_kinematics as acceleration_kinematics
 from .kinematics import calc_position_kinematics as position_kinematics
 from .kinematics import calc_velocity_kinematics as velocity_kinematics
 from .kinematics import difference_configuration as difference_configuration
 from .kinematics import integrate_configuration as integrate_configuration
+from .kinematics import is_velocity_equal_to_qdot as is_velocity_equal_to_qdot
 from .kinematics import jacobian_angular_velocity as jacobian_angular_velocity
 from .kinematics import jacobian_position_vector as jacobian_position_vector
 from .kinematics import jacobian_spatial_velocity as jacobian_spatial_velocity

@@ -8,12 +8,16 @@ from .center_of_mass import (
 )
 from .center_of_mass import center_of_mass_position_in_world as center_of_mass_position_in_world
 from .center_of_mass import (
+    center_of_mass_translational_acceleration_in_world as center_of_mass_translational_acceleration_in_world,
+)
+from .center_of_mass import (
     center_of_mass_translational_velocity_in_world as center_of_mass_translational_velocity_in_world,
 )
 from .center_of_mass import (
     jacobian_center_of_mass_translational_velocity as jacobian_center_of_mass_translational_velocity,
 )
 from .center_of_mass import total_mass as total_mass
+from .composite_inertia import spatial_inertia as spatial_inertia
 from .energy_and_momentum import kinetic_energy as kinetic_energy
 from .energy_and_momentum import potential_energy as potential_energy
 from .energy_and_momentum import (

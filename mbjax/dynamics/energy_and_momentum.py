@@ -1,26 +1,34 @@
 """Energies and momenta of the whole system: also the tests' main witnesses."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, SpatialVector, Vector3, Velocities
 from mbjax.forces import calc_potential_energy
-from mbjax.kinematics import calc_position_kinematics
+from mbjax.kinematics import (
+    PositionKinematics,
+    VelocityKinematics,
+    as_coordinates,
+    calc_inertia_in_mobod,
+    calc_position_kinematics,
+    calc_velocity_kinematics,
+)
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 
-from .equations_of_motion import calc_reflected_inertia, calc_tree_motion
+from .center_of_mass import Instances, selected_bodies
+from .equations_of_motion import calc_reflected_inertia
 
 
 def kinetic_energy(model: MultibodyModel, q: Positions, v: Velocities) -> Float[Array, ""]:
     """½ vᵀ M v in J, rotors included."""
-    h_Mo, motion = _mobod_momenta(model, q, v)
-    velocity = motion.velocity
-    assert velocity is not None
-    assert motion.v is not None
+    position = calc_position_kinematics(model, q)
+    velocity = calc_velocity_kinematics(model, position, q, v)
     V_WMo = jnp.concatenate([velocity.V_WM_T[:3], velocity.v_WMo])
-    rotors = jnp.sum(calc_reflected_inertia(model) * motion.v**2)
-    return 0.5 * (jnp.sum(V_WMo * h_Mo) + rotors)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    bodies = jnp.sum(V_WMo * calc_momenta_in_mobods(model, position, velocity))
+    return 0.5 * (bodies + jnp.sum(calc_reflected_inertia(model) * v**2))
 
 
 def potential_energy(model: MultibodyModel, q: Positions) -> Float[Array, ""]:
@@ -29,23 +37,27 @@ def potential_energy(model: MultibodyModel, q: Positions) -> Float[Array, ""]:
 
 
 def spatial_momentum_in_world_about_point(
-    model: MultibodyModel, q: Positions, v: Velocities, p_WoP_W: Vector3
+    model: MultibodyModel, q: Positions, v: Velocities, p_WoP_W: Vector3, model_instances: Instances = None
 ) -> SpatialVector:
-    """L_WSP_W: angular momentum of all bodies about P in kg m²/s, then translational in kg m/s."""
-    h_Mo, _ = _mobod_momenta(model, q, v)
+    """L_WSP_W about P: angular momentum in kg m²/s, then translational in kg m/s; of all bodies or some instances'."""
     position = calc_position_kinematics(model, q)
+    velocity = calc_velocity_kinematics(model, position, q, v)
+    counted = None if model_instances is None else selected_bodies(model, model_instances)
+    L_Mo = calc_momenta_in_mobods(model, position, velocity, counted)
     p_PM_W = position.p_WM - jnp.asarray(p_WoP_W, model.dtype)[:, None]
-    angular = h_Mo[:3] + ca.cross(p_PM_W, h_Mo[3:])
-    return jnp.sum(jnp.concatenate([angular, h_Mo[3:]]), axis=-1)
+    angular = L_Mo[:3] + ca.cross(p_PM_W, L_Mo[3:])
+    return jnp.sum(jnp.concatenate([angular, L_Mo[3:]]), axis=-1)
 
 
-def _mobod_momenta(model: MultibodyModel, q: Positions, v: Velocities):
-    """Spatial momentum of each mobod about its Mo, in W, with the motion it comes from."""
-    position = calc_position_kinematics(model, q)
-    motion = calc_tree_motion(model, position, q, v)
-    velocity, inertia = motion.velocity, motion.inertia_W
-    assert velocity is not None
+def calc_momenta_in_mobods(
+    model: MultibodyModel,
+    position: PositionKinematics,
+    velocity: VelocityKinematics,
+    counted: np.ndarray | None = None,
+) -> Float[Array, "6 nm"]:
+    """Spatial momentum of each mobod about its Mo, in W; `counted` (nb,) selects bodies, all when None."""
+    inertia, R_WM = calc_inertia_in_mobod(model, position.placement, counted), position.R_WM
+    rotational, moment = ca.symmetric_re_express(R_WM, inertia.rotational), ca.matvec(R_WM, inertia.moment)
     w, v_Mo = velocity.V_WM_T[:3], velocity.v_WMo
-    angular = ca.symmetric_matvec(inertia.rotational, w) + ca.cross(inertia.moment, v_Mo)
-    translational = inertia.mass * v_Mo + ca.cross(w, inertia.moment)
-    return jnp.concatenate([angular, translational]), motion
+    angular = ca.symmetric_matvec(rotational, w) + ca.cross(moment, v_Mo)
+    return jnp.concatenate([angular, inertia.mass * v_Mo + ca.cross(w, moment)])

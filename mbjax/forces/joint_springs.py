@@ -3,12 +3,12 @@
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.model import AbstractForceElement
 
+from .checked_numbers import checked_numbers
 from .multibody_forces import MultibodyForces
 
 
@@ -21,14 +21,15 @@ class RevoluteSpring(AbstractForceElement):
 
     def __init__(self, joint, nominal_angle, stiffness):
         self.joint = joint
-        self.nominal_angle, self.stiffness = checked_spring("RevoluteSpring", nominal_angle, stiffness)
+        self.nominal_angle = checked_numbers("RevoluteSpring", "nominal_angle", nominal_angle, signed=True)
+        self.stiffness = checked_numbers("RevoluteSpring", "stiffness", stiffness)
 
     def resolve(self, plant):
         return RevoluteSpring(resolved_joint(self, plant, "revolute"), self.nominal_angle, self.stiffness)
 
     def forces(self, model, position, velocity, q, v):
-        del position, velocity
-        return spring_forces(model, self.joint, self.nominal_angle, self.stiffness, q, v)
+        del position, velocity, v
+        return spring_forces(model, self.joint, self.nominal_angle, self.stiffness, q)
 
     def potential_energy(self, model, position, q):
         del position
@@ -44,25 +45,19 @@ class PrismaticSpring(AbstractForceElement):
 
     def __init__(self, joint, nominal_position, stiffness):
         self.joint = joint
-        self.nominal_position, self.stiffness = checked_spring("PrismaticSpring", nominal_position, stiffness)
+        self.nominal_position = checked_numbers("PrismaticSpring", "nominal_position", nominal_position, signed=True)
+        self.stiffness = checked_numbers("PrismaticSpring", "stiffness", stiffness)
 
     def resolve(self, plant):
         return PrismaticSpring(resolved_joint(self, plant, "prismatic"), self.nominal_position, self.stiffness)
 
     def forces(self, model, position, velocity, q, v):
-        del position, velocity
-        return spring_forces(model, self.joint, self.nominal_position, self.stiffness, q, v)
+        del position, velocity, v
+        return spring_forces(model, self.joint, self.nominal_position, self.stiffness, q)
 
     def potential_energy(self, model, position, q):
         del position
         return spring_energy(model, self.joint, self.nominal_position, self.stiffness, q)
-
-
-def checked_spring(what: str, nominal: float, stiffness: float) -> tuple[Array, Array]:
-    """The two numbers as arrays."""
-    if not stiffness >= 0.0:
-        raise ModelError(f"{what}: stiffness must be at least 0, got {stiffness!r}.")
-    return jnp.asarray(nominal, float), jnp.asarray(stiffness, float)
 
 
 def resolved_joint(spring: Any, plant: Any, kind: str) -> int:
@@ -73,11 +68,16 @@ def resolved_joint(spring: Any, plant: Any, kind: str) -> int:
     return joint.index
 
 
-def spring_forces(model: Any, joint: int, nominal: Array, stiffness: Array, q: Array, v: Array) -> MultibodyForces:
-    """The generalized force in its place, and none on the bodies."""
+def spring_forces(model: Any, joint: int, nominal: Array, stiffness: Array, q: Array) -> MultibodyForces:
+    """Hooke's law in one joint."""
     where = model.joint(joint)
-    tau = stiffness * (nominal - q[where.q_start])
-    return MultibodyForces(jnp.zeros_like(v).at[where.v_start].add(tau), jnp.zeros((model.num_bodies, 6), v.dtype))
+    return torque_on_joint(model, where, stiffness * (nominal - q[where.q_start]))
+
+
+def torque_on_joint(model: Any, joint: Any, tau: Array) -> MultibodyForces:
+    """The generalized force of a joint with one velocity, in N m or N, and none on the bodies."""
+    zero = MultibodyForces.zero(model)
+    return MultibodyForces(zero.generalized.at[joint.v_start].add(tau), zero.body)
 
 
 def spring_energy(model: Any, joint: int, nominal: Array, stiffness: Array, q: Array) -> Array:

@@ -6,20 +6,21 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.errors import ModelError
 from mbjax.kinematics import PositionKinematics
 from mbjax.kinematics.frames import calc_point_velocity
 from mbjax.model import AbstractForceElement, MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_norm, safe_normalize
 
+from .checked_numbers import checked_numbers
 from .multibody_forces import MultibodyForces
 
 
 class LinearSpringDamper(AbstractForceElement):
     """Pulls points P of body A and Q of body B together along the line between them.
 
-    f = stiffness (length - free_length) + damping d(length)/dt, in N. Coincident points feel no force.
+    f = stiffness (length - free_length) + damping d(length)/dt, in N. Where the points coincide there is no line:
+    no force acts, and the derivative is that of a spring without free length and damper. Drake raises there.
     """
 
     p_AP: Float[Array, "3"]
@@ -31,13 +32,13 @@ class LinearSpringDamper(AbstractForceElement):
     body_B: Any = eqx.field(static=True)
 
     def __init__(self, body_A, p_AP, body_B, p_BQ, free_length, stiffness, damping: Any = 0.0):
-        for what, value in (("free_length", free_length), ("stiffness", stiffness), ("damping", damping)):
-            if not value >= 0.0:
-                raise ModelError(f"LinearSpringDamper: {what} must be at least 0, got {value!r}.")
+        name = "LinearSpringDamper"
         self.body_A, self.body_B = body_A, body_B
-        self.p_AP, self.p_BQ = jnp.asarray(p_AP, float), jnp.asarray(p_BQ, float)
-        self.free_length = jnp.asarray(free_length, float)
-        self.stiffness, self.damping = jnp.asarray(stiffness, float), jnp.asarray(damping, float)
+        self.p_AP = checked_numbers(name, "p_AP", p_AP, size=3, signed=True)
+        self.p_BQ = checked_numbers(name, "p_BQ", p_BQ, size=3, signed=True)
+        self.free_length = checked_numbers(name, "free_length", free_length)
+        self.stiffness = checked_numbers(name, "stiffness", stiffness)
+        self.damping = checked_numbers(name, "damping", damping)
 
     def resolve(self, plant):
         A, B = (plant.body(body, "LinearSpringDamper").index for body in (self.body_A, self.body_B))
@@ -52,8 +53,8 @@ class LinearSpringDamper(AbstractForceElement):
         v_WP, v_WQ = (calc_point_velocity(velocity, X.mobod, X.p_MP_W)[3:] for X in (P, Q))
         line = Q.p_WP - P.p_WP
         direction = safe_normalize(line)
-        stretch, rate = safe_norm(line) - self.free_length, ca.dot(direction, v_WQ - v_WP)
-        pull = (self.stiffness * stretch + self.damping * rate) * direction
+        rate = ca.dot(direction, v_WQ - v_WP)
+        pull = self.stiffness * line + (self.damping * rate - self.stiffness * self.free_length) * direction
         body = jnp.zeros((model.num_bodies, 6), v.dtype)
         body = body.at[self.body_A].add(jnp.concatenate([ca.cross(P.p_BoP_W, pull), pull]))
         body = body.at[self.body_B].add(-jnp.concatenate([ca.cross(Q.p_BoP_W, pull), pull]))
@@ -65,7 +66,12 @@ class LinearSpringDamper(AbstractForceElement):
             attach(model, position, self.body_A, self.p_AP),
             attach(model, position, self.body_B, self.p_BQ),
         )
-        return 0.5 * self.stiffness * (safe_norm(Q.p_WP - P.p_WP) - self.free_length) ** 2
+        line = Q.p_WP - P.p_WP
+        length, free = safe_norm(line), self.free_length
+        at_coincidence = (
+            ca.dot(line, line) + free * free
+        )  # the same number, with the second derivative of a free length 0
+        return 0.5 * self.stiffness * jnp.where(length == 0.0, at_coincidence, (length - free) ** 2)
 
 
 class Attachment(NamedTuple):

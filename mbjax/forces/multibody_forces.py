@@ -2,12 +2,16 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import PositionKinematics, calc_body_offsets
+from mbjax.array_types import GeneralizedForces, Positions, SpatialVector
+from mbjax.errors import ModelError
+from mbjax.kinematics import PositionKinematics, as_coordinates, calc_body_offsets, calc_position_kinematics
+from mbjax.kinematics.frames import FrameLike, calc_frame_pose
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import dot_with_mask, take
+from mbjax.topology import dot_with_mask, sum_moved_mobods, take
 
 
 class MultibodyForces(eqx.Module):
@@ -28,6 +32,58 @@ class MultibodyForces(eqx.Module):
     def __check_init__(self):
         if jnp.ndim(self.generalized) == 1 and jnp.ndim(self.body) == 2 and jnp.shape(self.body)[1] != 6:
             raise ValueError(f"body forces must be (nb, 6), torque first, got {jnp.shape(self.body)}.")
+
+
+def force_in_world(model: MultibodyModel, forces: MultibodyForces, body: str | int) -> SpatialVector:
+    """F_Bo_W: what acts on one body, torque about its origin Bo and force, in W."""
+    return forces.body[model.body_index(body)]
+
+
+def add_in_force_in_world(
+    model: MultibodyModel, forces: MultibodyForces, body: str | int, F_Bo_W: SpatialVector
+) -> MultibodyForces:
+    """One more torque (N m) and force (N) on a body at its origin Bo, expressed in W."""
+    added = forces.body.at[model.body_index(body)].add(as_coordinates("F_Bo_W", F_Bo_W, 6, model.dtype))
+    return MultibodyForces(forces.generalized, added)
+
+
+def add_in_force(
+    model: MultibodyModel,
+    q: Positions,
+    forces: MultibodyForces,
+    body: str | int,
+    p_BP_E: Float[Array, "3"],
+    F_Bp_E: SpatialVector,
+    frame_E: FrameLike,
+) -> MultibodyForces:
+    """One more torque and force on a body B at its point P, given from Bo; all expressed in a frame E."""
+    R_WE = calc_frame_pose(model, calc_position_kinematics(model, q), frame_E).R_WF
+    p_BP_W = ca.matvec(R_WE, as_coordinates("p_BP_E", p_BP_E, 3, model.dtype))
+    F_E = as_coordinates("F_Bp_E", F_Bp_E, 6, model.dtype)
+    t_W, f_W = ca.matvec(R_WE, F_E[:3]), ca.matvec(R_WE, F_E[3:])
+    return add_in_force_in_world(model, forces, body, jnp.concatenate([t_W + ca.cross(p_BP_W, f_W), f_W]))
+
+
+def add_in_one_force(
+    model: MultibodyModel, forces: MultibodyForces, joint: str | int, joint_dof: int, joint_tau: ArrayLike
+) -> MultibodyForces:
+    """One more torque or force along one of a joint's velocities, counted from 0."""
+    where = model.joint(joint)
+    if not 0 <= joint_dof < where.num_velocities:
+        raise ModelError(
+            f"add_in_one_force: joint '{where.name}' ({where.kind}) has {where.num_velocities} degrees of freedom; "
+            f"there is no {joint_dof}."
+        )
+    added = forces.generalized.at[where.v_start + joint_dof].add(jnp.asarray(joint_tau, model.dtype))
+    return MultibodyForces(added, forces.body)
+
+
+def generalized_forces(model: MultibodyModel, q: Positions, forces: MultibodyForces) -> GeneralizedForces:
+    """tau + sum J^T F_Bo_W: all the forces as the generalized force that does the same work, in N m or N."""
+    position = calc_position_kinematics(model, q)
+    F_T = calc_mobod_forces(model, position, forces.body)
+    tau = as_coordinates("forces.generalized", forces.generalized, model.num_velocities, model.dtype)
+    return tau + ca.dot(position.S_T, sum_moved_mobods(model.topology, F_T))
 
 
 def calc_mobod_forces(

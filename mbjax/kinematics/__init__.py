@@ -10,6 +10,7 @@ from .bodies import calc_body_poses as calc_body_poses
 from .bodies import calc_body_velocities as calc_body_velocities
 from .bodies import spatial_accelerations_from_vdot as spatial_accelerations_from_vdot
 from .coordinate_maps import difference_configuration as difference_configuration
+from .coordinate_maps import is_velocity_equal_to_qdot as is_velocity_equal_to_qdot
 from .coordinate_maps import integrate_configuration as integrate_configuration
 from .coordinate_maps import qdot_to_velocity as qdot_to_velocity
 from .coordinate_maps import qdot_to_velocity_matrix as qdot_to_velocity_matrix
@@ -34,5 +35,14 @@ from .position_kinematics import PositionKinematics as PositionKinematics
 from .position_kinematics import calc_position_kinematics as calc_position_kinematics
 from .position_kinematics import as_coordinates as as_coordinates
 from .position_kinematics import joint_groups as joint_groups
+from .rigid_body import (
+    body_center_of_mass_translational_acceleration_in_world as body_center_of_mass_translational_acceleration_in_world,
+)
+from .rigid_body import (
+    body_center_of_mass_translational_velocity_in_world as body_center_of_mass_translational_velocity_in_world,
+)
+from .rigid_body import body_pose_in_world as body_pose_in_world
+from .rigid_body import body_spatial_acceleration_in_world as body_spatial_acceleration_in_world
+from .rigid_body import body_spatial_velocity_in_world as body_spatial_velocity_in_world
 from .velocity_kinematics import VelocityKinematics as VelocityKinematics
 from .velocity_kinematics import calc_velocity_kinematics as calc_velocity_kinematics

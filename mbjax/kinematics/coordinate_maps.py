@@ -7,10 +7,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
-from mbjax.joints import JOINT_KINDS
+from mbjax.joints import JOINT_KINDS, AbstractJoint
 from mbjax.model import MultibodyModel
 
 from .position_kinematics import as_coordinates, gather, in_coordinate_order, joint_groups
+
+
+def is_velocity_equal_to_qdot(model: MultibodyModel) -> bool:
+    """Whether v is qdot itself, N(q) = 1, for every joint of the model."""
+    kinds = (JOINT_KINDS[kind] for kind, _ in model.topology.mobods_by_kind)
+    return all(kind.velocity_to_qdot is AbstractJoint.velocity_to_qdot for kind in kinds)
 
 
 def velocity_to_qdot(model: MultibodyModel, q: Positions, v: Velocities) -> Positions:

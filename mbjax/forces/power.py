@@ -1,0 +1,86 @@
+"""The power of force elements: what comes out of their potential energy, and what is lost or put in."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.array_types import Positions, Velocities
+from mbjax.kinematics import (
+    PositionKinematics,
+    VelocityKinematics,
+    as_coordinates,
+    calc_body_velocities,
+    calc_position_kinematics,
+    calc_velocity_kinematics,
+    velocity_to_qdot,
+)
+from mbjax.model import AbstractForceElement, MultibodyModel
+
+from .gravity import calc_gravity_potential_energy
+
+
+class ForceElementPower(NamedTuple):
+    """Power in W: minus the rate of the potential energy, and the rest of what the forces do."""
+
+    conservative: Float[Array, ""]
+    non_conservative: Float[Array, ""]
+
+
+def conservative_power(model: MultibodyModel, q: Positions, v: Velocities) -> Float[Array, ""]:
+    """-d/dt `potential_energy`, of gravity and all force elements, in W: positive while energy is released."""
+    state = calc_state(model, q, v)
+    gravity = energy_rate(state, lambda position, q: calc_gravity_potential_energy(model, position))
+    return sum((calc_power(model, state, e).conservative for e in model.force_elements), start=-gravity)
+
+
+def non_conservative_power(model: MultibodyModel, q: Positions, v: Velocities) -> Float[Array, ""]:
+    """Power of the force elements beyond the conservative one, in W: negative in dampers.
+
+    Force elements only, as in Drake: no actuation, no joint damping or friction.
+    """
+    state = calc_state(model, q, v)
+    return sum(
+        (calc_power(model, state, e).non_conservative for e in model.force_elements), start=jnp.zeros((), model.dtype)
+    )
+
+
+def force_element_power(model: MultibodyModel, q: Positions, v: Velocities, index: int) -> ForceElementPower:
+    """Both powers of `model.force_elements[index]`."""
+    return calc_power(model, calc_state(model, q, v), model.force_elements[index])
+
+
+class MovingState(NamedTuple):
+    """q and v with the kinematics, and how fast what depends on q changes."""
+
+    q: Positions
+    v: Velocities
+    position: PositionKinematics
+    velocity: VelocityKinematics
+    qdot: Positions
+    position_rate: PositionKinematics
+
+
+def calc_state(model: MultibodyModel, q: Positions, v: Velocities) -> MovingState:
+    """Position kinematics and their rate along qdot = N(q) v."""
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    qdot = velocity_to_qdot(model, q, v)
+    position, position_rate = jax.jvp(lambda q: calc_position_kinematics(model, q), (q,), (qdot,))
+    velocity = calc_velocity_kinematics(model, position, q, v)
+    return MovingState(q, v, position, velocity, qdot, position_rate)
+
+
+def energy_rate(state: MovingState, energy) -> Float[Array, ""]:
+    """d/dt energy(position, q)."""
+    return jax.jvp(energy, (state.position, state.q), (state.position_rate, state.qdot))[1]
+
+
+def calc_power(model: MultibodyModel, state: MovingState, element: AbstractForceElement) -> ForceElementPower:
+    """Total power v · tau + sum V_WBo · F_Bo, split by the rate of the potential energy."""
+    forces = element.forces(model, state.position, state.velocity, state.q, state.v)
+    V_WB = calc_body_velocities(model, state.position, state.velocity)
+    total = jnp.sum(state.v * forces.generalized) + jnp.sum(V_WB * forces.body.T)
+    conservative = -energy_rate(state, lambda position, q: element.potential_energy(model, position, q))
+    return ForceElementPower(conservative, total - conservative)
