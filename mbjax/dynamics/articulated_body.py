@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.spatial.component_algebra import SYMMETRIC_INDEX, SYMMETRIC_PAIRS, dot, sum_products
@@ -37,8 +37,13 @@ def calc_articulated_factor(
     position: PositionKinematics,
     inertia_W: MobodInertia,
     diagonal: Float[Array, " nv"],
+    locked: Bool[Array, " nv"],
 ) -> ArticulatedFactor:
-    """Inward pass: the inertia each velocity feels, with everything outboard free to move."""
+    """Inward pass: the inertia each velocity feels, with everything outboard free to move.
+
+    A locked velocity has infinite reflected inertia: 1 / D and U / D are exactly zero, it gives way to nothing.
+    """
+    diagonal = jnp.where(locked, jnp.inf, diagonal)
     position, inertia_W, diagonal = lax.stop_gradient((position, inertia_W, diagonal))
     inertia, p = spread_over_velocities(topology, position, inertia_W)
     h = position.H_W

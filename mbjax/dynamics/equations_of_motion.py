@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
 from mbjax.forces import MultibodyForces, calc_mobod_forces
 from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics, calc_velocity_kinematics
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
 from mbjax.topology import dot_with_mask
 
 from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics
@@ -69,8 +69,12 @@ def forward_dynamics(
     tau: GeneralizedForces,
     forces: MultibodyForces | None = None,
 ) -> Accelerations:
-    """vdot with M(q) vdot + C(q, v) v = tau + tau_applied + sum J^T F_applied: inverts `inverse_dynamics`."""
+    """vdot with M(q) vdot + C(q, v) v = tau + tau_applied + sum J^T F_applied: inverts `inverse_dynamics`.
+
+    Locked joints have no velocity, whatever v says, and no acceleration.
+    """
     position = calc_position_kinematics(model, q)
+    v = zero_where_locked(model, as_coordinates("v", v, model.num_velocities, model.dtype))
     motion = calc_tree_motion(model, position, q, v)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
     tau_applied, F_T = split_forces(model, position, forces)
@@ -84,6 +88,7 @@ def forward_dynamics(
         tau if tau_applied is None else tau + tau_applied,
         F_T,
         calc_reflected_inertia(model),
+        locked_velocities(model),
     )
     return calc_forward_dynamics(model.topology, terms)
 

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
 from mbjax.topology import TreeTopology
@@ -15,7 +15,8 @@ from .newton_euler import TreeMotion, calc_inverse_dynamics, calc_mass_matrix_pr
 class ForwardDynamicsTerms(eqx.Module):
     """What forward dynamics reads: (M + diag) vdot = tau - bias(q, v) + sum J^T F_applied.
 
-    `diagonal` holds the reflected inertias, and what an implicit step adds to them.
+    `diagonal` holds the reflected inertias, and what an implicit step adds to them. Velocities that are `locked`
+    have no acceleration, and their rows are not asked for; `v` is zero there.
     """
 
     position: PositionKinematics
@@ -25,6 +26,7 @@ class ForwardDynamicsTerms(eqx.Module):
     tau: Float[Array, " nv"]
     F_applied_T: Float[Array, "6 nm"] | None
     diagonal: Float[Array, " nv"]
+    locked: Bool[Array, " nv"]
 
     @property
     def motion(self) -> TreeMotion:
@@ -36,14 +38,25 @@ def solve_mass_matrix(
     factor: ArticulatedFactor,
     motion: TreeMotion,
     diagonal: Float[Array, " nv"],
+    locked: Bool[Array, " nv"],
     b: Float[Array, " nv"],
 ) -> Float[Array, " nv"]:
-    """x with (M + diag) x = b, differentiable to any order in M and b by solving again with the factor."""
+    """x with (M + diag) x = b, differentiable to any order in M and b by solving again with the factor.
+
+    Where locked, x = 0 instead of the row's equation: with P the projection on the others, P (M + diag) P + (1 - P)
+    is the matrix, P b the right-hand side.
+    """
     if topology.num_velocities == 0:
         return b
+
+    def matvec(x: Array) -> Array:
+        free = jnp.where(locked, 0.0, x)
+        product = calc_mass_matrix_product(topology, motion, free) + diagonal * free
+        return jnp.where(locked, x, product)
+
     return lax.custom_linear_solve(
-        lambda x: calc_mass_matrix_product(topology, motion, x) + diagonal * x,
-        b,
+        matvec,
+        jnp.where(locked, 0.0, b),
         lambda _, rhs: solve_with_factor(topology, factor, rhs),
         symmetric=True,
     )
@@ -66,7 +79,7 @@ def _calc_forward_dynamics_jvp(primals: tuple, tangents: tuple) -> tuple[Array, 
         return terms.tau - required - terms.diagonal * vdot
 
     _, residual_tangent = eqx.filter_jvp(residual, (terms,), (terms_tangent,))
-    dvdot = solve_mass_matrix(topology, factor, terms.motion, terms.diagonal, residual_tangent)
+    dvdot = solve_mass_matrix(topology, factor, terms.motion, terms.diagonal, terms.locked, residual_tangent)
     return vdot, dvdot
 
 
@@ -75,6 +88,6 @@ def _solve(topology: TreeTopology, terms: ForwardDynamicsTerms) -> tuple[Array, 
     if topology.num_velocities == 0:
         empty = jnp.zeros_like(terms.tau)
         return empty, ArticulatedFactor(empty, empty, empty, empty)
-    factor = calc_articulated_factor(topology, terms.position, terms.inertia_W, terms.diagonal)
+    factor = calc_articulated_factor(topology, terms.position, terms.inertia_W, terms.diagonal, terms.locked)
     rhs = terms.tau - calc_inverse_dynamics(topology, motion, None, terms.F_applied_T)
-    return solve_mass_matrix(topology, factor, motion, terms.diagonal, rhs), factor
+    return solve_mass_matrix(topology, factor, motion, terms.diagonal, terms.locked, rhs), factor

@@ -22,6 +22,7 @@ class MultibodyParameters(eqx.Module):
     joint_damping: Float[Array, " nv"]
     joint_friction: Float[Array, " nv"]  # Coulomb torque or force
     friction_velocity: Float[Array, ""]  # speed at which friction has reached 71 % of its value
+    velocity_locked: Float[Array, " nv"]  # 1 where a joint is locked, else 0; its derivative is zero
 
     position_lower_limits: Float[Array, " nq"]
     position_upper_limits: Float[Array, " nq"]

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, locked_velocities
 from mbjax.topology import take
 
 from .ports import Inputs
@@ -28,25 +28,75 @@ def calc_actuator_law(
 ) -> ActuatorLaw:
     """Kp (qd - q) + Kd (vd - v) + u_ff, at the end of the step: q + dt (v + dv) and v + dv.
 
-    With dt None the law is taken now, with k = 0.
+    With dt None the law is taken now, with k = 0. Without a desired state, and on locked joints, u_ff is all.
     """
-    nu, parameters = model.num_actuators, model.parameters
-    u_0 = jnp.zeros(nu, model.dtype) if inputs.actuation is None else inputs.actuation
-    k = jnp.zeros(nu, model.dtype)
-    if inputs.desired_state is None:
-        return ActuatorLaw(u_0, k)
-    q_u, v_u = take(q, actuated_positions(model)), take(v, list(model.layout.velocities_of_actuators))
-    qd, vd = inputs.desired_state[:nu], inputs.desired_state[nu:]
-    kp, kd = parameters.proportional_gain, parameters.derivative_gain
+    u_ff = calc_feedforward(model, inputs)
+    k = jnp.zeros_like(u_ff)
+    if not is_tracking(inputs):
+        return ActuatorLaw(u_ff, k)
+    q_u, v_u = take(q, actuated_positions(model)), actuated(model, v)
+    qd, vd, has_target = gather_desired_state(model, inputs)
+    is_on = has_target & ~take(locked_velocities(model), list(model.layout.velocities_of_actuators))
+    kp = jnp.where(is_on, model.parameters.proportional_gain, 0.0)
+    kd = jnp.where(is_on, model.parameters.derivative_gain, 0.0)
     if dt is not None:
         q_u = q_u + dt * v_u
         k = kd + dt * kp
-    return ActuatorLaw(u_0 + kp * (qd - q_u) + kd * (vd - v_u), k)
+    return ActuatorLaw(u_ff + kp * (qd - q_u) + kd * (vd - v_u), k)
+
+
+def calc_feedforward(model: MultibodyModel, inputs: Inputs) -> Float[Array, " nu"]:
+    """Actuation of the whole plant and of the model instances, summed."""
+    u = jnp.zeros(model.num_actuators, model.dtype) if inputs.actuation is None else inputs.actuation
+    if not inputs.instance_actuation:
+        return u
+    return u + spread_over_actuators(model, inputs.instance_actuation)
+
+
+def is_actuated(inputs: Inputs) -> bool:
+    """Whether any actuator is told anything."""
+    return inputs.actuation is not None or bool(inputs.instance_actuation) or is_tracking(inputs)
+
+
+def is_tracking(inputs: Inputs) -> bool:
+    """Whether any actuator has a desired state."""
+    return inputs.desired_state is not None or bool(inputs.instance_desired_state)
+
+
+def gather_desired_state(
+    model: MultibodyModel, inputs: Inputs
+) -> tuple[Float[Array, " nu"], Float[Array, " nu"], Bool[np.ndarray, " nu"]]:
+    """Desired positions and velocities of the actuated joints, and which have been given."""
+    nu, whole = model.num_actuators, inputs.desired_state
+    if whole is not None:
+        return whole[:nu], whole[nu:], np.ones(nu, bool)
+    given = inputs.instance_desired_state or {}
+    halves = {i: jnp.split(x, 2) for i, x in given.items()}
+    qd = spread_over_actuators(model, {i: half[0] for i, half in halves.items()})
+    vd = spread_over_actuators(model, {i: half[1] for i, half in halves.items()})
+    return qd, vd, np.isin([a.model_instance for a in model.layout.actuators], list(given))
+
+
+def spread_over_actuators(model: MultibodyModel, values: dict) -> Float[Array, " nu"]:
+    """Numbers of the actuators of some instances, in the order of all actuators; zero for the others."""
+    parts = [jnp.zeros(1, model.dtype), *values.values()]
+    where = np.zeros(model.num_actuators, int)
+    start = 1
+    for i in values:
+        actuators = model.model_instance(i).u
+        where[actuators] = start + np.arange(len(actuators))
+        start += len(actuators)
+    return take(jnp.concatenate(parts), where)
 
 
 def saturate(u: Float[Array, " nu"], limit: Float[Array, " nu"]) -> Float[Array, " nu"]:
     """u held within +-limit; at the limit itself the derivative is that of the inside."""
     return jnp.where(u > limit, limit, jnp.where(u < -limit, -limit, u))
+
+
+def actuated(model: MultibodyModel, x: Float[Array, " nv"]) -> Float[Array, " nu"]:
+    """The entries of the velocities that actuators drive."""
+    return take(x, list(model.layout.velocities_of_actuators))
 
 
 def actuated_positions(model: MultibodyModel) -> list[int]:

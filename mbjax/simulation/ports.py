@@ -1,27 +1,33 @@
-"""Input and output ports: what drives a model from outside, and what it reports."""
+"""Input and output ports as pytrees: what drives a model from outside, and what it reports."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from mbjax.forces import MultibodyForces
-from mbjax.kinematics import PositionKinematics, as_coordinates
-from mbjax.kinematics.frames import calc_frame_pose
+from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.spatial import RigidTransform
-from mbjax.spatial import component_algebra as ca
+
+from .state import State
 
 
 class AppliedSpatialForces(eqx.Module):
-    """Spatial forces F_Bq_W (k, 6), torque first, at points p_BoBq_B (k, 3) of k bodies, given by name or index."""
+    """Spatial forces F_Bq_W (k, 6), torque first, at points p_BoBq_B (k, 3) of k bodies, given by name or index.
+
+    A body may stand in the list any number of times. Without points the forces act at the bodies' origins.
+    """
 
     p_BoBq_B: Float[Array, "*batch k 3"]
     F_Bq_W: Float[Array, "*batch k 6"]
     bodies: tuple[str | int, ...] = eqx.field(static=True)
 
-    def __init__(self, bodies, F_Bq_W, p_BoBq_B=None):
+    def __init__(self, bodies: Sequence[str | int], F_Bq_W: ArrayLike, p_BoBq_B: ArrayLike | None = None):
+        if isinstance(bodies, str):
+            raise ModelError(f"AppliedSpatialForces: bodies must be a list of bodies, got the name '{bodies}'.")
         self.bodies = tuple(bodies)
         self.F_Bq_W = jnp.asarray(F_Bq_W, float)
         shape = (*self.F_Bq_W.shape[:-1], 3)
@@ -31,63 +37,100 @@ class AppliedSpatialForces(eqx.Module):
 class Inputs(eqx.Module):
     """What acts from outside; every field may be left out.
 
-    `actuation` (nu,) in N m or N. `desired_state` (2 nu,): positions, then velocities, of the actuated joints,
-    tracked with the model's gains. `applied_generalized_force` (nv,). `applied_spatial_forces` on bodies.
+    `actuation` (nu,) in N m or N, and `instance_actuation` {instance: (nu of it,)}, which are summed.
+    `desired_state` (2 nu,): positions, then velocities, of all actuated joints, tracked with the model's gains; or
+    `instance_desired_state` {instance: (2 nu of it,)}, where the controllers of the other instances are off.
+    `applied_generalized_force` (nv,). `applied_spatial_forces` at points of bodies.
+    Instances are all given by name, or all by index.
     """
 
     actuation: Float[Array, "*batch nu"] | None = None
     desired_state: Float[Array, "*batch two_nu"] | None = None
     applied_generalized_force: Float[Array, "*batch nv"] | None = None
     applied_spatial_forces: AppliedSpatialForces | None = None
+    instance_actuation: dict[str | int, Float[Array, "*batch nu_instance"]] | None = None
+    instance_desired_state: dict[str | int, Float[Array, "*batch two_nu_instance"]] | None = None
+
+    def __check_init__(self):
+        for what in ("instance_actuation", "instance_desired_state"):
+            value = getattr(self, what)
+            if value is not None and (not isinstance(value, dict) or len({type(key) for key in value}) > 1):
+                raise ModelError(f"Inputs.{what} must be a dict with all instances by name or all by index: {value!r}.")
 
 
 class Outputs(eqx.Module):
-    """What happened in a step, sampled at its start; or, from `outputs`, what happens now.
+    """What a model reports; per-body arrays have the world first, reaction forces the order of `joint_names`.
 
-    `generalized_acceleration` (nv,), `net_actuation` (nu,) after effort limits. `outputs` adds the body ports,
-    (nb, …) with the world first.
+    `state`, `body_poses` X_WB, `body_spatial_velocities` V_WB_W belong to the state after a step.
+    `generalized_acceleration` vdot, `body_spatial_accelerations` A_WB_W, `net_actuation` (after effort limits) and
+    `reaction_forces` F_CJc_Jc, on the child body of each joint at its frame Jc and expressed there, are those of the
+    step, sampled at its start. From `outputs` all of them are live: of the given state and inputs.
     """
 
+    state: State
+    body_poses: RigidTransform
+    body_spatial_velocities: Float[Array, "*batch nb 6"]
+    body_spatial_accelerations: Float[Array, "*batch nb 6"]
     generalized_acceleration: Float[Array, "*batch nv"]
     net_actuation: Float[Array, "*batch nu"]
-    body_poses: RigidTransform | None = None
-    body_spatial_velocities: Float[Array, "*batch nb 6"] | None = None
-    body_spatial_accelerations: Float[Array, "*batch nb 6"] | None = None
+    reaction_forces: Float[Array, "*batch joints 6"]
+
+    def instance_state(self, model: MultibodyModel, instance: str | int) -> Float[Array, "*batch nx_instance"]:
+        """Positions, then velocities, of one model instance."""
+        of = model.model_instance(instance)
+        return jnp.concatenate([self.state.q[..., of.q], self.state.v[..., of.v]], axis=-1)
+
+    def instance_generalized_acceleration(
+        self, model: MultibodyModel, instance: str | int
+    ) -> Float[Array, "*batch nv_instance"]:
+        """vdot of one model instance."""
+        return self.generalized_acceleration[..., model.model_instance(instance).v]
+
+    def instance_net_actuation(self, model: MultibodyModel, instance: str | int) -> Float[Array, "*batch nu_instance"]:
+        """Efforts of one model instance's actuators."""
+        return self.net_actuation[..., model.model_instance(instance).u]
 
 
 def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
-    """`Inputs` of one world with sizes checked; a bare array means actuation, None nothing."""
+    """`Inputs` of one world with sizes checked, instances by index; a bare array means actuation, None nothing."""
     if inputs is None:
         return Inputs()
     if not isinstance(inputs, Inputs):
         inputs = Inputs(actuation=inputs)
+    if inputs.desired_state is not None and inputs.instance_desired_state is not None:
+        raise ModelError("inputs: give desired_state for the whole plant or per instance, not both.")
+    nu = model.num_actuators
 
-    def checked(what: str, value: Any, size: int) -> Array | None:
-        return None if value is None else as_coordinates(f"inputs.{what}", value, size, model.dtype)
+    def checked(what: str, value: Any, *shape: int) -> Array | None:
+        if value is None:
+            return None
+        array = jnp.asarray(value, model.dtype)
+        if array.shape != shape:
+            raise ModelError(
+                f"inputs.{what} has shape {array.shape}, the model needs {shape}. Functions take one world: use "
+                "jax.vmap for a batch."
+            )
+        return array
 
+    def checked_instances(what: str, values: dict | None, per_actuator: int) -> dict[int, Array] | None:
+        if values is None:
+            return None
+        instances = [model.model_instance(key) for key in values]
+        return {
+            instance.index: checked(f"{what}['{instance.name}']", value, per_actuator * instance.num_actuators)
+            for instance, value in zip(instances, values.values(), strict=True)
+        }
+
+    applied = inputs.applied_spatial_forces
+    if applied is not None:
+        k = len(applied.bodies)
+        checked("applied_spatial_forces.F_Bq_W", applied.F_Bq_W, k, 6)
+        checked("applied_spatial_forces.p_BoBq_B", applied.p_BoBq_B, k, 3)
     return Inputs(
-        checked("actuation", inputs.actuation, model.num_actuators),
-        checked("desired_state", inputs.desired_state, 2 * model.num_actuators),
+        checked("actuation", inputs.actuation, nu),
+        checked("desired_state", inputs.desired_state, 2 * nu),
         checked("applied_generalized_force", inputs.applied_generalized_force, model.num_velocities),
-        inputs.applied_spatial_forces,
+        applied,
+        checked_instances("instance_actuation", inputs.instance_actuation, 1),
+        checked_instances("instance_desired_state", inputs.instance_desired_state, 2),
     )
-
-
-def calc_input_forces(model: MultibodyModel, position: PositionKinematics, inputs: Inputs) -> MultibodyForces | None:
-    """The applied generalized and spatial forces, these moved to the bodies' origins."""
-    tau, applied = inputs.applied_generalized_force, inputs.applied_spatial_forces
-    if tau is None and applied is None:
-        return None
-    forces = MultibodyForces.zero(model)
-    if tau is not None:
-        forces = MultibodyForces(forces.generalized + tau, forces.body)
-    if applied is None:
-        return forces
-    body = forces.body
-    for k, name in enumerate(applied.bodies):
-        index = model.body_index(name)
-        F = jnp.asarray(applied.F_Bq_W[k], model.dtype)
-        pose = calc_frame_pose(model, position, model.body_frame_index(index))
-        p_BoBq_W = ca.matvec(pose.R_WF, jnp.asarray(applied.p_BoBq_B[k], model.dtype))
-        body = body.at[index].add(jnp.concatenate([F[:3] + ca.cross(p_BoBq_W, F[3:]), F[3:]]))
-    return MultibodyForces(forces.generalized, body)

@@ -12,9 +12,9 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 
-from .ports import Inputs
+from .ports import Inputs, as_inputs
 from .state import State, as_state
-from .step import require_discrete, step
+from .step import advance, require_discrete
 
 
 class Trajectory(eqx.Module):
@@ -54,13 +54,12 @@ def rollout(
     every = checkpoint_interval(checkpoint, steps)
 
     @jax.checkpoint
-    def advance(state: State, step_inputs: Any) -> tuple[State, tuple]:
+    def one_step(state: State, step_inputs: Any) -> tuple[State, tuple]:
         chosen = inputs if per_step is None else step_inputs
-        new_state, sampled = step(model, state, chosen(state) if callable(chosen) else chosen)
-        kept = (new_state.q, new_state.v, new_state.time)
-        return new_state, (*kept, sampled.generalized_acceleration, sampled.net_actuation)
+        after, sampled = advance(model, state, as_inputs(model, chosen(state) if callable(chosen) else chosen))
+        return after, (after.q, after.v, after.time, sampled.vdot, sampled.u)
 
-    _, (q, v, time, vdot, u) = scan_in_chunks(advance, state, per_step, steps, every)
+    _, (q, v, time, vdot, u) = scan_in_chunks(one_step, state, per_step, steps, every)
     return Trajectory(
         jnp.concatenate([state.q[None], q]),
         jnp.concatenate([state.v[None], v]),

@@ -71,7 +71,8 @@ def simulate(
 
     def sampled(q: Array, v: Array, time: Array) -> tuple[Array, Array]:
         now = State(q, v, time)
-        return calc_acceleration_now(model, now, as_inputs(model, inputs_at(now)))
+        sampled = calc_acceleration_now(model, now, as_inputs(model, inputs_at(now)))
+        return sampled.vdot, sampled.u
 
     vdot, u = jax.vmap(sampled)(q[:-1], v[:-1], times[:-1])
     return Trajectory(q, v, times, vdot, u)

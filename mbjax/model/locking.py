@@ -1,0 +1,79 @@
+"""Joints held still: a number per velocity, so that locking never recompiles and may differ between worlds."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float
+
+from mbjax.errors import ModelError
+
+from .model_layout import JointInfo
+from .multibody_model import MultibodyModel
+
+
+def lock_joint(model: MultibodyModel, joint: str | int, locked: ArrayLike = True) -> MultibodyModel:
+    """Holds a joint where it is: its velocities and accelerations are zero, and its controller is off.
+
+    `locked` may be a traced truth value: one program serves locked and unlocked worlds. Motion jumps with it, so
+    derivatives with respect to it are zero. A weld is locked already.
+    """
+    info = model.joint(joint)
+    locked = jnp.asarray(locked)
+    if locked.shape != ():
+        raise ModelError(
+            f"lock_joint('{info.name}'): locked must be one truth value, got shape {locked.shape}. Use jax.vmap for "
+            "a batch of worlds."
+        )
+    array = model.parameters.velocity_locked
+    new = array.at[info.v].set(locked.astype(array.dtype))
+    return eqx.tree_at(lambda m: m.parameters.velocity_locked, model, new)
+
+
+def unlock_joint(model: MultibodyModel, joint: str | int) -> MultibodyModel:
+    """Lets a locked joint move again, from rest."""
+    info = model.joint(joint)
+    if info.num_velocities == 0:
+        raise ModelError(
+            f"unlock_joint('{info.name}'): a weld cannot move. Connect the bodies by another joint, and lock that."
+        )
+    return lock_joint(model, joint, False)
+
+
+def is_joint_locked(model: MultibodyModel, joint: str | int) -> Bool[Array, ""]:
+    """Whether a joint is held still; a weld always is."""
+    return jnp.all(locked_velocities(model)[model.joint(joint).v])
+
+
+def lock_body(model: MultibodyModel, body: str | int, locked: ArrayLike = True) -> MultibodyModel:
+    """Holds a floating body where it is, by locking its inboard joint."""
+    return lock_joint(model, _floating_joint(model, body, "lock_body").index, locked)
+
+
+def unlock_body(model: MultibodyModel, body: str | int) -> MultibodyModel:
+    """Lets a locked floating body move again, from rest."""
+    return unlock_joint(model, _floating_joint(model, body, "unlock_body").index)
+
+
+def is_body_locked(model: MultibodyModel, body: str | int) -> Bool[Array, ""]:
+    """Whether a body is held still in its inboard body; the world always is."""
+    joint = model.body(body).inboard_joint
+    return jnp.ones((), bool) if joint is None else is_joint_locked(model, joint.index)
+
+
+def locked_velocities(model: MultibodyModel) -> Bool[Array, " nv"]:
+    """Which velocities are held at zero."""
+    return model.parameters.velocity_locked > 0.5
+
+
+def zero_where_locked(model: MultibodyModel, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+    """v with the velocities of locked joints taken as zero."""
+    return jnp.where(locked_velocities(model), 0.0, v)
+
+
+def _floating_joint(model: MultibodyModel, body: str | int, call: str) -> JointInfo:
+    info = model.body(body)
+    joint = info.inboard_joint
+    if joint is None or not info.is_floating:
+        held = "is the world" if joint is None else f"hangs on joint '{joint.name}' ({joint.kind})"
+        raise ModelError(f"{call}: body '{info.name}' {held} and does not float. Use lock_joint and unlock_joint.")
+    return joint

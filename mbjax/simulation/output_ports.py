@@ -1,0 +1,52 @@
+"""What the output ports report: live from a state and inputs, or sampled in a step."""
+
+from typing import Any
+
+from mbjax.forces import force_elements_contribution
+from mbjax.kinematics import (
+    body_poses_in_world,
+    body_spatial_velocities_in_world,
+    calc_acceleration_kinematics,
+    calc_body_accelerations,
+    calc_body_velocities,
+)
+from mbjax.model import MultibodyModel
+
+from .applied_forces import calc_input_forces
+from .discrete_acceleration import calc_discrete_acceleration
+from .ports import Inputs, Outputs, as_inputs
+from .reaction_forces import calc_reaction_forces
+from .state import State, as_state
+from .time_derivatives import Acceleration, calc_acceleration_now
+
+
+def outputs(model: MultibodyModel, state: State, inputs: Any = None) -> Outputs:
+    """All output ports, live: computed from this state and these inputs.
+
+    Those of a discrete model that depend on forces are what `step` would sample from here.
+    """
+    state, inputs = as_state(model, state), as_inputs(model, inputs)
+    calc_acceleration = calc_discrete_acceleration if model.is_discrete else calc_acceleration_now
+    return calc_outputs(model, state, state, inputs, calc_acceleration(model, state, inputs))
+
+
+def calc_outputs(
+    model: MultibodyModel, reported: State, state: State, inputs: Inputs, acceleration: Acceleration
+) -> Outputs:
+    """The kinematic ports of the state `reported`, the dynamic ones of `state`, its inputs and acceleration."""
+    terms, vdot = acceleration.terms, acceleration.vdot
+    motion = calc_acceleration_kinematics(model, terms.position, terms.velocity, terms.v, vdot)
+    A_WB_W = calc_body_accelerations(model, terms.position, terms.velocity, motion)
+    V_WB_W = calc_body_velocities(model, terms.position, terms.velocity)
+    forces = force_elements_contribution(model, state.q, state.v)
+    applied = calc_input_forces(model, terms.position, inputs)
+    F_Bo_W = forces.body if applied is None else forces.body + applied.body
+    return Outputs(
+        reported,
+        body_poses_in_world(model, reported.q),
+        body_spatial_velocities_in_world(model, reported.q, reported.v),
+        A_WB_W.T,
+        vdot,
+        acceleration.u,
+        calc_reaction_forces(model, terms.position, V_WB_W, A_WB_W, F_Bo_W),
+    )

@@ -1,0 +1,97 @@
+"""What each joint does to its child body: Newton–Euler body by body, summed over what the joint carries."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from mbjax.forces import calc_masses_and_centers
+from mbjax.kinematics import PositionKinematics, calc_body_offsets, calc_body_poses
+from mbjax.kinematics.frames import tree_root
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import dot_with_mask, take
+
+
+def calc_reaction_forces(
+    model: MultibodyModel,
+    position: PositionKinematics,
+    V_WB_W: Float[Array, "6 nb"],
+    A_WB_W: Float[Array, "6 nb"],
+    F_applied_Bo_W: Float[Array, "nb 6"],
+) -> Float[Array, "joints 6"]:
+    """F_CJc_Jc of every joint: on its child body C at its frame Jc, expressed in Jc; torque (N m), then force (N).
+
+    The sum over the bodies the joint carries of what their motion takes, less what is applied to them. Along a motion
+    the joint allows it is the generalized force there, actuation and dissipation included.
+    """
+    joints, groups = model.layout.joints, find_carried_groups(model)
+    if not joints:
+        return jnp.zeros((0, 6), model.dtype)
+    p_WG, p_GBo = place_groups(model, position)
+    F_Bo = calc_forces_of_motion(model, position, V_WB_W, A_WB_W) - F_applied_Bo_W.T
+    F_G = dot_with_mask(jnp.concatenate([F_Bo[:3] + ca.cross(p_GBo, F_Bo[3:]), F_Bo[3:]]), groups.is_member)
+
+    children, frames = np.array([j.child_body for j in joints]), [j.child_frame for j in joints]
+    R_WC = take(calc_body_poses(model, position)[0], children)
+    R_WJc = ca.matmul(R_WC, take(position.placement.R_BF, frames))
+    p_GJc = take(p_GBo, children) + ca.matvec(R_WC, take(position.placement.p_BF, frames))  # G of the child
+
+    p_JcG = take(p_WG, groups.member) - take(p_WG, children[groups.joint]) - take(p_GJc, groups.joint)
+    F_Jc = jnp.concatenate([F_G[:3] + ca.cross(p_JcG, F_G[3:]), F_G[3:]])
+    F_Jc = dot_with_mask(F_Jc, groups.joint[:, None] == np.arange(len(joints)))
+    return jnp.concatenate([ca.transposed_matvec(R_WJc, F_Jc[:3]), ca.transposed_matvec(R_WJc, F_Jc[3:])]).T
+
+
+def calc_forces_of_motion(
+    model: MultibodyModel, position: PositionKinematics, V_WB_W: Float[Array, "6 nb"], A_WB_W: Float[Array, "6 nb"]
+) -> Float[Array, "6 nb"]:
+    """The spatial force each body's motion takes, about Bo in W, by the formula of `calc_inverse_dynamics`."""
+    mass, p_BoBcm_W, _ = calc_masses_and_centers(model, position)
+    G_BBo_B = model.parameters.body_unit_inertia.T
+    G_BBo_B = jnp.concatenate([jnp.zeros((6, 1), G_BBo_B.dtype), G_BBo_B], axis=-1)  # the world has none
+    inertia = mass * ca.symmetric_re_express(calc_body_poses(model, position)[0], G_BBo_B)
+    s, w, alpha, a_Bo = mass * p_BoBcm_W, V_WB_W[:3], A_WB_W[:3], A_WB_W[3:]
+    f = mass * a_Bo + ca.cross(alpha, s) + ca.cross(w, ca.cross(w, s))
+    t = ca.symmetric_matvec(inertia, alpha) + ca.cross(s, a_Bo) + ca.cross(w, ca.symmetric_matvec(inertia, w))
+    return jnp.concatenate([t, f])
+
+
+def place_groups(
+    model: MultibodyModel, position: PositionKinematics
+) -> tuple[Float[Array, "3 nb"], Float[Array, "3 nb"]]:
+    """Per body p_WG and p_GBo_W, with G the origin of its tree; of a body fixed to the world, its own origin.
+
+    Moments about a point nearby keep their digits far from the world's origin.
+    """
+    mobods = np.array(model.topology.body_mobods)
+    is_anchored = mobods == 0
+    p_TBo = take(position.p_TM_W, mobods) + calc_body_offsets(model, position)
+    p_WT = take(position.p_WM, [tree_root(model, mobod) for mobod in mobods])
+    return jnp.where(is_anchored, p_TBo, p_WT), jnp.where(is_anchored, 0.0, p_TBo)
+
+
+class CarriedGroups(NamedTuple):
+    """The bodies each joint carries, in groups with one point G: a row per joint and group."""
+
+    joint: Int[np.ndarray, " rows"]
+    member: Int[np.ndarray, " rows"]  # a body of the group
+    is_member: Bool[np.ndarray, "nb rows"]
+
+
+def find_carried_groups(model: MultibodyModel) -> CarriedGroups:
+    """One group for a joint within a tree; several for a weld to the world: the bodies it fixes, the trees on them."""
+    bodies, rows = model.layout.bodies, {}
+    for body in bodies[1:]:
+        root = tree_root(model, body.mobod_index)
+        group = (root, 0 if root else body.index)
+        joint = body.inboard_joint
+        while joint is not None:
+            rows.setdefault((joint.index, group), []).append(body.index)
+            joint = bodies[joint.parent_body].inboard_joint
+    is_member = np.zeros((len(bodies), len(rows)), bool)
+    for row, members in enumerate(rows.values()):
+        is_member[members, row] = True
+    joint = np.array([joint for joint, _ in rows], int)
+    return CarriedGroups(joint, np.array([members[0] for members in rows.values()], int), is_member)
