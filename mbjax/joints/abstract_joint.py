@@ -73,15 +73,19 @@ class AbstractJoint(abc.ABC):
         self.position_limits = self._limits("position_limits", position_limits, nq)
         self.velocity_limits = self._limits("velocity_limits", velocity_limits, nv)
         self.acceleration_limits = self._limits("acceleration_limits", acceleration_limits, nv)
-        default = self.zero_positions if default_positions is None else default_positions
-        self.default_positions = self._numbers("default_positions", default, nq)
-        if self.has_quaternion and not np.linalg.norm(self.default_positions[:4]) > 0.0:
-            raise ModelError(f"joint '{name}': the default quaternion is zero; give (w, x, y, z).")
+        self.set_default_positions(self.zero_positions if default_positions is None else default_positions)
         self.axis = self._unit_axis(axis) if self.has_axis else None
         self.screw_pitch = float(self._numbers("screw_pitch", screw_pitch, 1)[0]) if self.has_pitch else None
         self.index: int = -1
         self.model_instance: int = -1
         self.source: str | None = None
+
+    def set_default_positions(self, q: Any) -> None:
+        """Where the joint starts, in rad or m; before finalize."""
+        positions = self._numbers("default_positions", q, self.num_positions)
+        if self.has_quaternion and not np.linalg.norm(positions[:4]) > 0.0:
+            raise ModelError(f"joint '{self.name}': the default quaternion is zero; give (w, x, y, z).")
+        self.default_positions = positions
 
     def _numbers(self, what: str, value: Any, size: int, lowest: float | None = None) -> np.ndarray:
         try:

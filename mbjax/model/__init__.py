@@ -4,7 +4,6 @@ from .abstract_force_element import AbstractForceElement as AbstractForceElement
 from .elements import Body as Body
 from .elements import Frame as Frame
 from .elements import JointActuator as JointActuator
-from .elements import near_matches as near_matches
 from .load_report import IGNORED as IGNORED
 from .load_report import KEPT as KEPT
 from .load_report import RECORDED as RECORDED
@@ -12,8 +11,20 @@ from .load_report import REPAIRED as REPAIRED
 from .load_report import USED as USED
 from .load_report import LoadReport as LoadReport
 from .load_report import ReportEntry as ReportEntry
-from .multibody_model import ActuatorInfo as ActuatorInfo
-from .multibody_model import JointInfo as JointInfo
+from .locking import is_body_locked as is_body_locked
+from .locking import is_joint_locked as is_joint_locked
+from .locking import lock_body as lock_body
+from .locking import lock_joint as lock_joint
+from .locking import locked_velocities as locked_velocities
+from .locking import unlock_body as unlock_body
+from .locking import unlock_joint as unlock_joint
+from .locking import zero_where_locked as zero_where_locked
+from .lookup import near_matches as near_matches
+from .model_layout import ActuatorInfo as ActuatorInfo
+from .model_layout import BodyInfo as BodyInfo
+from .model_layout import FrameInfo as FrameInfo
+from .model_layout import JointInfo as JointInfo
+from .model_layout import ModelInstanceInfo as ModelInstanceInfo
 from .multibody_model import MultibodyModel as MultibodyModel
 from .multibody_model import astype as astype
 from .multibody_plant import MultibodyPlant as MultibodyPlant
@@ -32,7 +43,6 @@ from .setters import set_frame_pose as set_frame_pose
 from .setters import set_joint_axis as set_joint_axis
 from .setters import set_joint_damping as set_joint_damping
 from .setters import set_joint_friction as set_joint_friction
-from .setters import set_default_positions as set_default_positions
 from .setters import set_controller_gains as set_controller_gains
 from .setters import set_effort_limit as set_effort_limit
 from .setters import set_rotor_inertia as set_rotor_inertia
@@ -40,3 +50,33 @@ from .setters import set_gear_ratio as set_gear_ratio
 from .setters import set_gravity as set_gravity
 from .setters import set_time_step as set_time_step
 from .setters import set_masses as set_masses
+from .default_positions import default_free_body_pose as default_free_body_pose
+from .default_positions import default_positions as default_positions
+from .default_positions import set_default_free_body_pose as set_default_free_body_pose
+from .default_positions import set_default_positions as set_default_positions
+from .default_positions import set_joint_default_positions as set_joint_default_positions
+from .free_joints import free_joint as free_joint
+from .free_joints import pose_of_positions as pose_of_positions
+from .free_joints import positions_of_pose as positions_of_pose
+from .instance_arrays import actuation_from_array as actuation_from_array
+from .instance_arrays import as_coordinates as as_coordinates
+from .instance_arrays import positions_from_array as positions_from_array
+from .instance_arrays import set_actuation_in_array as set_actuation_in_array
+from .instance_arrays import set_positions_in_array as set_positions_in_array
+from .instance_arrays import set_velocities_in_array as set_velocities_in_array
+from .instance_arrays import velocities_from_array as velocities_from_array
+from .random_distributions import AbstractDistribution as AbstractDistribution
+from .random_distributions import GaussianDistribution as GaussianDistribution
+from .random_distributions import UniformDistribution as UniformDistribution
+from .random_distributions import UniformRotation as UniformRotation
+from .random_distributions import (
+    set_free_body_random_rotation_distribution as set_free_body_random_rotation_distribution,
+)
+from .random_distributions import (
+    set_free_body_random_rotation_distribution_to_uniform as set_free_body_random_rotation_distribution_to_uniform,
+)
+from .random_distributions import (
+    set_free_body_random_translation_distribution as set_free_body_random_translation_distribution,
+)
+from .random_distributions import set_joint_random_position_distribution as set_joint_random_position_distribution
+from .random_distributions import set_joint_random_velocity_distribution as set_joint_random_velocity_distribution

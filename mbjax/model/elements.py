@@ -1,8 +1,6 @@
 """What a plant is built of, before `finalize`: bodies, frames, actuators, and names to find them by."""
 
 import dataclasses
-import difflib
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -56,16 +54,6 @@ class JointActuator:
     kp: float | None = None
     kd: float | None = None
     source: str | None = None
-
-
-def near_matches(name: str, known: Iterable[str]) -> str:
-    """A sentence that lists the names closest to one that was not found."""
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    if close:
-        return "Did you mean " + " or ".join(f"'{x}'" for x in close) + "?"
-    shown = ", ".join(f"'{x}'" for x in known[:8])
-    return f"Known names: {shown}{', …' if len(known) > 8 else ''}." if known else "There are none."
 
 
 def as_rigid_transform(what: str, X: Any) -> RigidTransform:

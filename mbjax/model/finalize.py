@@ -12,9 +12,12 @@ from mbjax.spatial import RigidTransform
 from mbjax.topology import JointEdge, TreeNode, TreeTopology, build_spanning_tree
 
 from .elements import Frame
+from .lookup import scoped_name
 from .mass_checks import reject_joints_that_move_nothing
-from .multibody_model import ActuatorInfo, JointInfo, ModelLayout, MultibodyModel
+from .model_layout import ActuatorInfo, BodyInfo, FrameInfo, JointInfo, ModelLayout
+from .multibody_model import MultibodyModel
 from .parameters import MultibodyParameters
+from .plant_random_distributions import with_declared_distributions
 
 if TYPE_CHECKING:
     from .multibody_plant import MultibodyPlant
@@ -51,12 +54,13 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
         jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=dtype), element.resolve(plant))
         for element in plant.force_elements
     )
-    return MultibodyModel(
+    model = MultibodyModel(
         topology=topology,
         layout=layout,
         parameters=parameters,
         force_elements=elements,
     )
+    return with_declared_distributions(plant, model)
 
 
 def add_floating_joints(plant: "MultibodyPlant", nodes: list[TreeNode]) -> list[TreeNode]:
@@ -131,6 +135,7 @@ def build_topology(plant: "MultibodyPlant", nodes: list[TreeNode]) -> TreeTopolo
 def build_layout(plant: "MultibodyPlant", topology: TreeTopology) -> ModelLayout:
     """Names and the places of things in the arrays."""
     mobod_of_joint = {joint: mobod for mobod, joint in enumerate(topology.mobod_joints) if mobod}
+    names = plant.instance_names
     joints = []
     for joint in plant.joints:
         mobod = mobod_of_joint.get(joint.index)
@@ -139,7 +144,10 @@ def build_layout(plant: "MultibodyPlant", topology: TreeTopology) -> ModelLayout
                 name=joint.name,
                 kind=joint.kind,
                 model_instance=joint.model_instance,
+                scoped_name=scoped_name(joint, names),
                 index=joint.index,
+                parent_body=joint.parent.body.index,
+                child_body=joint.child.body.index,
                 parent_frame=joint.parent.index,
                 child_frame=joint.child.index,
                 mobod=-1 if mobod is None else mobod,
@@ -150,20 +158,46 @@ def build_layout(plant: "MultibodyPlant", topology: TreeTopology) -> ModelLayout
                 source=joint.source,
             )
         )
+    inboard = {joint.child_body: joint for joint in joints}
     with_axis = [i for i, j in enumerate(plant.joints) if j.has_axis]
     screws = [i for i, j in enumerate(plant.joints) if j.has_pitch]
     return ModelLayout(
         instance_names=tuple(plant.instance_names),
         gravity_enabled=tuple(plant.gravity_enabled),
-        body_names=tuple(b.name for b in plant.bodies),
-        body_instances=tuple(b.model_instance for b in plant.bodies),
-        body_sources=tuple(b.source for b in plant.bodies),
-        body_frames=tuple(plant.frame(b).index for b in plant.bodies),
-        frame_names=tuple(f.name for f in plant.frames),
-        frame_instances=tuple(f.model_instance for f in plant.frames),
+        bodies=tuple(
+            BodyInfo(
+                name=b.name,
+                index=b.index,
+                model_instance=b.model_instance,
+                scoped_name=scoped_name(b, names),
+                body_frame=plant.frame(b).index,
+                mobod_index=topology.body_mobods[b.index],
+                inboard_joint=inboard.get(b.index),
+                source=b.source,
+            )
+            for b in plant.bodies
+        ),
+        frames=tuple(
+            FrameInfo(
+                name=f.name,
+                index=f.index,
+                model_instance=f.model_instance,
+                scoped_name=scoped_name(f, names),
+                body=f.body.index,
+                parent=None if f.parent is None else f.parent.index,
+            )
+            for f in plant.frames
+        ),
         joints=tuple(joints),
         actuators=tuple(
-            ActuatorInfo(a.name, a.model_instance, a.index, a.joint.index, joints[a.joint.index].v_start)
+            ActuatorInfo(
+                name=a.name,
+                model_instance=a.model_instance,
+                scoped_name=scoped_name(a, names),
+                index=a.index,
+                joint=a.joint.index,
+                velocity=joints[a.joint.index].v_start,
+            )
             for a in plant.actuators
         ),
         axis_joints=tuple(with_axis),
@@ -202,6 +236,7 @@ def gather_parameters(plant: "MultibodyPlant", topology: TreeTopology, dtype: An
         joint_damping=coordinates(lambda j: j.damping, nv),
         joint_friction=coordinates(lambda j: j.friction, nv),
         friction_velocity=array(DEFAULT_FRICTION_VELOCITY),
+        velocity_locked=array(np.zeros(nv), nv),
         position_lower_limits=coordinates(lambda j: j.position_limits[0], nq),
         position_upper_limits=coordinates(lambda j: j.position_limits[1], nq),
         velocity_lower_limits=coordinates(lambda j: j.velocity_limits[0], nv),

@@ -12,7 +12,8 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from .load_report import ReportEntry
-    from .multibody_model import JointInfo, MultibodyModel
+    from .model_layout import JointInfo
+    from .multibody_model import MultibodyModel
 
 WIDTH = 118
 

@@ -12,10 +12,13 @@ from mbjax.joints import AbstractJoint, WeldJoint
 from mbjax.spatial import SpatialInertia
 
 from .abstract_force_element import AbstractForceElement
-from .elements import Body, Frame, JointActuator, as_rigid_transform, near_matches
+from .elements import Body, Frame, JointActuator, as_rigid_transform
 from .finalize import finalize
 from .load_report import KEPT, LoadReport
+from .lookup import find_model_instance
 from .multibody_model import MultibodyModel
+from .plant_random_distributions import PlantRandomDistributions
+from .removal import remove_joint, remove_joint_actuator
 
 WORLD_INSTANCE = 0
 DEFAULT_INSTANCE = 1
@@ -26,7 +29,7 @@ def article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
-class MultibodyPlant:
+class MultibodyPlant(PlantRandomDistributions):
     """Collects the elements of a model; `finalize()` turns them into a frozen `MultibodyModel`.
 
     `time_step` in s: a positive one makes a discrete plant for `step` and `rollout`, zero a continuous one
@@ -47,10 +50,11 @@ class MultibodyPlant:
         self.actuators: list[JointActuator] = []
         self.force_elements: list[AbstractForceElement] = []
         self.default_free_poses: dict[int, Any] = {}
+        self.random_distributions = []
         self.report = LoadReport()
         self._finalized: MultibodyModel | None = None
         self._body_frame: dict[int, Frame] = {}
-        self._names: set[tuple[str, int, str]] = set()  # what, model instance, name
+        self.names: set[tuple[str, int, str]] = set()  # what, model instance, name
         self.world_body = self._add_body("world", None, WORLD_INSTANCE, None)
         self.world_frame = self._body_frame[0]
 
@@ -61,10 +65,7 @@ class MultibodyPlant:
     def add_model_instance(self, name: str) -> int:
         """A new group of elements with names of its own; returns its index."""
         self._require_building("add_model_instance")
-        if name in self.instance_names:
-            raise ModelError(
-                f"add_model_instance('{name}'): the name is taken; choose another, for example '{name}_2'."
-            )
+        self._require_free_instance_name(f"add_model_instance('{name}')", name)
         self.instance_names.append(name)
         self.gravity_enabled.append(True)
         return len(self.instance_names) - 1
@@ -84,7 +85,7 @@ class MultibodyPlant:
         (NaN and negative mass are always refused).
         """
         self._require_building("add_rigid_body")
-        instance = self._instance(model_instance, f"add_rigid_body('{name}')")
+        instance = find_model_instance(model_instance, self.instance_names, f"add_rigid_body('{name}')")
         if instance == WORLD_INSTANCE:
             raise ModelError(f"add_rigid_body('{name}'): the world's instance holds the world alone.")
         if inertia is not None:
@@ -104,13 +105,15 @@ class MultibodyPlant:
         self._require_building("add_frame")
         P = self.frame(parent, f"add_frame('{name}')")
         instance = (
-            P.model_instance if model_instance is None else self._instance(model_instance, f"add_frame('{name}')")
+            P.model_instance
+            if model_instance is None
+            else find_model_instance(model_instance, self.instance_names, f"add_frame('{name}')")
         )
         self._require_free_name("frame", name, instance)
         X_PF = as_rigid_transform(f"add_frame('{name}'): X_PF", X_PF)
         frame = Frame(name, len(self.frames), instance, P.body, P, X_PF, source)
         self.frames.append(frame)
-        self._names.add(("frame", instance, name))
+        self.names.add(("frame", instance, name))
         return frame
 
     def add_joint(self, joint: AbstractJoint, *, source: str | None = None) -> AbstractJoint:
@@ -141,7 +144,7 @@ class MultibodyPlant:
             child = self.add_frame(f"{joint.name}_child", child, joint.X_BM, instance, source=source)
         joint.parent, joint.child = parent, child
         self.joints.append(joint)
-        self._names.add(("joint", joint.model_instance, joint.name))
+        self.names.add(("joint", joint.model_instance, joint.name))
         return joint
 
     def weld_frames(
@@ -190,7 +193,7 @@ class MultibodyPlant:
             float(effort_limit), float(rotor_inertia), float(gear_ratio), kp, kd, source,
         )  # fmt: skip
         self.actuators.append(actuator)
-        self._names.add(("actuator", actuator.model_instance, name))
+        self.names.add(("actuator", actuator.model_instance, name))
         return actuator
 
     def add_force_element(self, element: AbstractForceElement) -> AbstractForceElement:
@@ -224,13 +227,41 @@ class MultibodyPlant:
     def set_gravity_enabled(self, model_instance: int | str, enabled: bool) -> None:
         """Whether the bodies of one instance feel gravity."""
         self._require_building("set_gravity_enabled")
-        self.gravity_enabled[self._instance(model_instance, "set_gravity_enabled")] = bool(enabled)
+        self.gravity_enabled[find_model_instance(model_instance, self.instance_names, "set_gravity_enabled")] = bool(
+            enabled
+        )
 
     def set_default_free_body_pose(self, body: Body | str, X_WB: Any) -> None:
         """Where a floating body starts, in the world."""
         self._require_building("set_default_free_body_pose")
         body = self.body(body, "set_default_free_body_pose")
         self.default_free_poses[body.index] = as_rigid_transform(f"default pose of '{body.name}'", X_WB)
+
+    def set_joint_default_positions(self, joint: AbstractJoint | str | int, q: Any) -> None:
+        """Where a joint starts, in rad or m; for a whole model instance set it on the model."""
+        self._require_building("set_joint_default_positions")
+        self.joint(joint, "set_joint_default_positions").set_default_positions(q)
+
+    def remove_joint(self, joint: AbstractJoint | str | int) -> None:
+        """Takes a joint out again; its actuator goes first, and there may be no force elements yet, as in Drake.
+
+        Joints are renumbered without gaps (Drake leaves one); names and objects stay valid. The child floats
+        unless it gets another joint.
+        """
+        self._require_building("remove_joint")
+        remove_joint(self, self.joint(joint, "remove_joint"))
+
+    def remove_joint_actuator(self, actuator: JointActuator | str | int) -> None:
+        """Takes an actuator out again; those after it move up by one in u (Drake leaves a gap in the indices)."""
+        self._require_building("remove_joint_actuator")
+        remove_joint_actuator(self, self.actuator(actuator, "remove_joint_actuator"))
+
+    def rename_model_instance(self, model_instance: int | str, name: str) -> None:
+        """Another name for a model instance; its elements' scoped names and coordinate names follow."""
+        self._require_building("rename_model_instance")
+        instance = find_model_instance(model_instance, self.instance_names, "rename_model_instance")
+        self._require_free_instance_name(f"rename_model_instance('{name}')", name)
+        self.instance_names[instance] = name
 
     def finalize(self, dtype: Any = None) -> MultibodyModel:
         """Validates, builds the tree, and freezes; the plant refuses further elements.
@@ -240,48 +271,6 @@ class MultibodyPlant:
         self._require_building("finalize")
         self._finalized = finalize(self, jnp.zeros(0).dtype if dtype is None else jnp.dtype(dtype))
         return self._finalized
-
-    # Lookups while building: an element itself, its name (unique over all instances) or its index.
-
-    def body(self, body: Body | str | int, call: str = "body") -> Body:
-        return self._find("body", body, self.bodies, Body, call)
-
-    def joint(self, joint: AbstractJoint | str | int, call: str = "joint") -> AbstractJoint:
-        return self._find("joint", joint, self.joints, AbstractJoint, call)
-
-    def frame(self, frame: Frame | Body | str, call: str = "frame") -> Frame:
-        """A frame; a body stands for its own frame."""
-        if isinstance(frame, Body):
-            return self._body_frame[self.body(frame, call).index]
-        return self._find("frame", frame, self.frames, Frame, call)
-
-    def _find(self, what: str, key: Any, elements: list, kind: type, call: str) -> Any:
-        if isinstance(key, kind):
-            if not (0 <= key.index < len(elements)) or elements[key.index] is not key:
-                raise ModelError(f"{call}: {what} '{key.name}' belongs to another plant.")
-            return key
-        if isinstance(key, int) and not isinstance(key, bool):
-            if not 0 <= key < len(elements):
-                raise ModelError(f"{call}: there is no {what} {key}; indices run to {len(elements) - 1}.")
-            return elements[key]
-        scoped = [e for e in elements if key in (e.name, f"{self.instance_names[e.model_instance]}::{e.name}")]
-        if not scoped:
-            hint = near_matches(str(key), [e.name for e in elements])
-            raise ModelError(f"{call}: there is no {what} named '{key}'. {hint}")
-        if len(scoped) > 1:
-            options = ", ".join(f"'{self.instance_names[e.model_instance]}::{e.name}'" for e in scoped)
-            raise ModelError(f"{call}: {len(scoped)} elements are named '{key}'; say which: {options}.")
-        return scoped[0]
-
-    def _instance(self, key: int | str, call: str) -> int:
-        if isinstance(key, str):
-            if key not in self.instance_names:
-                hint = near_matches(key, self.instance_names)
-                raise ModelError(f"{call}: there is no model instance '{key}'. {hint}")
-            return self.instance_names.index(key)
-        if not 0 <= key < len(self.instance_names):
-            raise ModelError(f"{call}: there is no model instance {key}; call add_model_instance first.")
-        return int(key)
 
     def _add_body(self, name: str, inertia: SpatialInertia | None, instance: int, source: str | None) -> Body:
         if not isinstance(name, str) or not name:
@@ -293,7 +282,7 @@ class MultibodyPlant:
         self.bodies.append(body)
         self.frames.append(frame)
         self._body_frame[body.index] = frame
-        self._names |= {("body", instance, name), ("frame", instance, name)}
+        self.names |= {("body", instance, name), ("frame", instance, name)}
         return body
 
     def _check_inertia(self, name: str, inertia: SpatialInertia, source: str | None, on_invalid: str) -> None:
@@ -307,8 +296,14 @@ class MultibodyPlant:
         self.report.add(KEPT, f"body '{name}'", f"non-physical inertia kept: {failure}", source or "")
         warnings.warn(message, ModelWarning, stacklevel=3)
 
+    def _require_free_instance_name(self, call: str, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"{call}: the name must be a non-empty string, got {name!r}.")
+        if name in self.instance_names:
+            raise ModelError(f"{call}: the name is taken; choose another, for example '{name}_2'.")
+
     def _require_free_name(self, what: str, name: str, instance: int) -> None:
-        if (what, instance, name) in self._names:
+        if (what, instance, name) in self.names:
             raise ModelError(
                 f"add_{what}('{name}'): model instance '{self.instance_names[instance]}' has {article(what)} of that "
                 "name already; names are unique within an instance."

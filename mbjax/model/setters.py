@@ -103,11 +103,6 @@ def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayL
     return _set_row(model, "joint_friction", model.joint(joint).v, friction)
 
 
-def set_default_positions(model: MultibodyModel, joint: str | int, q: ArrayLike) -> MultibodyModel:
-    """Where a joint starts in `default_state`."""
-    return _set_row(model, "default_positions", model.joint(joint).q, q)
-
-
 def set_controller_gains(
     model: MultibodyModel, kp: ArrayLike, kd: ArrayLike, actuator: str | int | None = None
 ) -> MultibodyModel:

@@ -1,0 +1,52 @@
+"""Where a model starts in `default_state`: whole, per model instance, per joint, per free body."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from mbjax.spatial import RigidTransform
+
+from .free_joints import free_joint, pose_of_positions, positions_of_pose
+from .instance_arrays import InstanceLike, as_coordinates, positions_from_array, set_positions_in_array
+from .multibody_model import MultibodyModel
+
+
+def default_positions(model: MultibodyModel, model_instance: InstanceLike | None = None) -> Float[Array, " nq"]:
+    """q of `default_state`, or the part of one instance."""
+    q = model.parameters.default_positions
+    return q if model_instance is None else positions_from_array(model, model_instance, q)
+
+
+def set_default_positions(
+    model: MultibodyModel, q: Float[ArrayLike, " nq"], model_instance: InstanceLike | None = None
+) -> MultibodyModel:
+    """Another q of `default_state`, or another part of one instance."""
+    if model_instance is None:
+        new = as_coordinates("q", q, model.num_positions, model.dtype)
+    else:
+        new = set_positions_in_array(model, model_instance, model.parameters.default_positions, q)
+    return with_default_positions(model, new)
+
+
+def set_joint_default_positions(model: MultibodyModel, joint: str | int, q: ArrayLike) -> MultibodyModel:
+    """Where one joint starts in `default_state`."""
+    old = model.parameters.default_positions
+    return with_default_positions(model, old.at[model.joint(joint).q].set(jnp.asarray(q, old.dtype)))
+
+
+def default_free_body_pose(model: MultibodyModel, body: str | int) -> RigidTransform:
+    """X_FM of a free body in `default_state`: its pose in the world, unless its joint has frames of its own."""
+    joint = free_joint(model, body, "default_free_body_pose")
+    return pose_of_positions(joint, model.parameters.default_positions[joint.q])
+
+
+def set_default_free_body_pose(model: MultibodyModel, body: str | int, X_FM: RigidTransform) -> MultibodyModel:
+    """Where a free body starts: frame M of its joint in frame F, for a body without a declared joint X_WB."""
+    joint = free_joint(model, body, "set_default_free_body_pose")
+    return set_joint_default_positions(model, joint.index, positions_of_pose(joint, X_FM, model.dtype))
+
+
+def with_default_positions(model: MultibodyModel, q: Float[Array, " nq"]) -> MultibodyModel:
+    """The model with that leaf."""
+    return eqx.tree_at(lambda m: m.parameters.default_positions, model, q)

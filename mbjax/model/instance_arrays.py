@@ -1,0 +1,71 @@
+"""The part of q, v or u that belongs to one model instance: read from, and replaced in, the whole array."""
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Array, Float
+
+from .multibody_model import MultibodyModel
+
+InstanceLike = str | int
+
+
+def positions_from_array(
+    model: MultibodyModel, model_instance: InstanceLike, q: Float[Array, " nq"]
+) -> Float[Array, " nqi"]:
+    """The positions of one instance, in the order they have in q."""
+    return as_coordinates("q", q, model.num_positions, model.dtype)[model.model_instance(model_instance).q]
+
+
+def set_positions_in_array(
+    model: MultibodyModel, model_instance: InstanceLike, q: Float[Array, " nq"], q_instance: Float[ArrayLike, " nqi"]
+) -> Float[Array, " nq"]:
+    """q with the positions of one instance replaced."""
+    instance = model.model_instance(model_instance)
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    what = f"q_instance of '{instance.name}'"
+    return q.at[instance.q].set(as_coordinates(what, q_instance, instance.num_positions, model.dtype))
+
+
+def velocities_from_array(
+    model: MultibodyModel, model_instance: InstanceLike, v: Float[Array, " nv"]
+) -> Float[Array, " nvi"]:
+    """The velocities of one instance, in the order they have in v; also for generalized forces and accelerations."""
+    return as_coordinates("v", v, model.num_velocities, model.dtype)[model.model_instance(model_instance).v]
+
+
+def set_velocities_in_array(
+    model: MultibodyModel, model_instance: InstanceLike, v: Float[Array, " nv"], v_instance: Float[ArrayLike, " nvi"]
+) -> Float[Array, " nv"]:
+    """v with the velocities of one instance replaced; also for generalized forces and accelerations."""
+    instance = model.model_instance(model_instance)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    what = f"v_instance of '{instance.name}'"
+    return v.at[instance.v].set(as_coordinates(what, v_instance, instance.num_velocities, model.dtype))
+
+
+def actuation_from_array(
+    model: MultibodyModel, model_instance: InstanceLike, u: Float[Array, " nu"]
+) -> Float[Array, " nui"]:
+    """The actuation of one instance, in the order of its actuators' indices."""
+    return as_coordinates("u", u, model.num_actuators, model.dtype)[model.model_instance(model_instance).u]
+
+
+def set_actuation_in_array(
+    model: MultibodyModel, model_instance: InstanceLike, u: Float[Array, " nu"], u_instance: Float[ArrayLike, " nui"]
+) -> Float[Array, " nu"]:
+    """u with the actuation of one instance replaced."""
+    instance = model.model_instance(model_instance)
+    u = as_coordinates("u", u, model.num_actuators, model.dtype)
+    what = f"u_instance of '{instance.name}'"
+    return u.at[instance.u].set(as_coordinates(what, u_instance, instance.num_actuators, model.dtype))
+
+
+def as_coordinates(what: str, x: ArrayLike, size: int, dtype: DTypeLike) -> Array:
+    """Coordinates of one world in the model's dtype; a wrong size is an error when the program is traced."""
+    array = jnp.asarray(x, dtype=dtype)
+    if array.shape != (size,):
+        raise ValueError(
+            f"{what} has shape {array.shape}, the model needs ({size},). Functions take one world: use jax.vmap "
+            "for a batch."
+        )
+    return array

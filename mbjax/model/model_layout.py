@@ -1,0 +1,223 @@
+"""What is static in a model besides its tree: one record per element, with its name, owner and place."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from mbjax.errors import ModelError
+from mbjax.geometry import Geometry
+from mbjax.joints import JOINT_KINDS
+
+from .load_report import ReportEntry
+
+
+@dataclasses.dataclass(frozen=True)
+class JointInfo:
+    """Where a joint is: `q` and `v` are its slices of positions and velocities; `mobod` is -1 for a weld."""
+
+    name: str
+    kind: str
+    model_instance: int
+    scoped_name: str
+    index: int
+    parent_body: int
+    child_body: int
+    parent_frame: int  # frame F, on the parent
+    child_frame: int  # frame M, on the child
+    mobod: int
+    q_start: int
+    num_positions: int
+    v_start: int
+    num_velocities: int
+    source: str | None = None
+
+    @property
+    def q(self) -> slice:
+        return slice(self.q_start, self.q_start + self.num_positions)
+
+    @property
+    def v(self) -> slice:
+        return slice(self.v_start, self.v_start + self.num_velocities)
+
+    @property
+    def position_suffixes(self) -> tuple[str, ...]:
+        """What names of positions end in, like `qw`."""
+        return JOINT_KINDS[self.kind].position_suffixes
+
+    @property
+    def velocity_suffixes(self) -> tuple[str, ...]:
+        """What names of velocities end in, like `wx`."""
+        return JOINT_KINDS[self.kind].velocity_suffixes
+
+
+@dataclasses.dataclass(frozen=True)
+class BodyInfo:
+    """Where a body is in the model; its mass and inertia are parameters, `mbjax.mass(model, body)` and so on.
+
+    `inboard_joint` carries the body, None for the world. Welded bodies share one `mobod_index`.
+    """
+
+    name: str
+    index: int
+    model_instance: int
+    scoped_name: str
+    body_frame: int
+    mobod_index: int
+    inboard_joint: JointInfo | None
+    source: str | None = None
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether a six-dof joint connects it to the world itself."""
+        joint = self.inboard_joint
+        return joint is not None and JOINT_KINDS[joint.kind].is_floating and joint.parent_body == 0
+
+    @property
+    def has_quaternion_dofs(self) -> bool:
+        """Whether its inboard joint's positions start with a quaternion."""
+        return self.inboard_joint is not None and JOINT_KINDS[self.inboard_joint.kind].has_quaternion
+
+    @property
+    def floating_positions_start(self) -> int:
+        """First of its positions in q; of a floating body."""
+        return self._floating_joint().q_start
+
+    @property
+    def floating_velocities_start_in_v(self) -> int:
+        """First of its velocities in v; of a floating body."""
+        return self._floating_joint().v_start
+
+    def floating_position_suffix(self, k: int) -> str:
+        """`qw`, `x`, …: what names its k-th position; of a floating body."""
+        return self._floating_joint().position_suffixes[k]
+
+    def floating_velocity_suffix(self, k: int) -> str:
+        """`wx`, `vx`, …: what names its k-th velocity; of a floating body."""
+        return self._floating_joint().velocity_suffixes[k]
+
+    def _floating_joint(self) -> JointInfo:
+        joint = self.inboard_joint
+        if joint is None or not self.is_floating:
+            by = "it is the world" if joint is None else f"joint '{joint.name}' ({joint.kind}) carries it"
+            raise ModelError(f"body '{self.name}' does not float: {by}. Ask model.joint(...) for coordinates.")
+        return joint
+
+
+@dataclasses.dataclass(frozen=True)
+class FrameInfo:
+    """Where a frame is: on which body, and fixed in which other frame (None: it is the body's own)."""
+
+    name: str
+    index: int
+    model_instance: int
+    scoped_name: str
+    body: int
+    parent: int | None
+
+    @property
+    def is_body_frame(self) -> bool:
+        return self.parent is None
+
+
+@dataclasses.dataclass(frozen=True)
+class ActuatorInfo:
+    """Where an actuator is: its joint and the velocity it drives; `index` is its place in u."""
+
+    name: str
+    model_instance: int
+    scoped_name: str
+    index: int
+    joint: int
+    velocity: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ModelInstanceInfo:
+    """The elements of a model instance, by index, and its coordinates: `q[instance.q]`, and so for `v` and `u`.
+
+    Coordinates come in the order they have in the whole model, actuators in that of their indices, as in Drake.
+    """
+
+    name: str
+    index: int
+    bodies: tuple[int, ...]
+    frames: tuple[int, ...]
+    joints: tuple[int, ...]
+    actuators: tuple[int, ...]
+    q: np.ndarray
+    v: np.ndarray
+    is_gravity_enabled: bool
+
+    @property
+    def u(self) -> np.ndarray:
+        return np.array(self.actuators, int)
+
+    @property
+    def num_positions(self) -> int:
+        return len(self.q)
+
+    @property
+    def num_velocities(self) -> int:
+        return len(self.v)
+
+    @property
+    def num_states(self) -> int:
+        return len(self.q) + len(self.v)
+
+    @property
+    def num_actuators(self) -> int:
+        return len(self.actuators)
+
+    @property
+    def num_actuated_dofs(self) -> int:
+        """Same as `num_actuators`: each drives one velocity."""
+        return len(self.actuators)
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelLayout:
+    """Names, owners and places: all that is static besides the tree."""
+
+    instance_names: tuple[str, ...]
+    gravity_enabled: tuple[bool, ...]
+    bodies: tuple[BodyInfo, ...]
+    frames: tuple[FrameInfo, ...]
+    joints: tuple[JointInfo, ...]
+    actuators: tuple[ActuatorInfo, ...]
+    axis_joints: tuple[int, ...]
+    screw_joints: tuple[int, ...]
+    offset_frames: tuple[int, ...]
+    visual: tuple[tuple[Geometry, ...], ...]
+    collision: tuple[tuple[Geometry, ...], ...]
+    report: tuple[ReportEntry, ...]
+    is_discrete: bool
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
+
+    def __hash__(self) -> int:  # JAX hashes static data at every call of a compiled function
+        return self._hash
+
+    @functools.cached_property
+    def body_names(self) -> tuple[str, ...]:
+        return tuple(body.name for body in self.bodies)
+
+    @functools.cached_property
+    def body_instances(self) -> tuple[int, ...]:
+        return tuple(body.model_instance for body in self.bodies)
+
+    @functools.cached_property
+    def body_frames(self) -> tuple[int, ...]:
+        """Each body's own frame."""
+        return tuple(body.body_frame for body in self.bodies)
+
+    @functools.cached_property
+    def frame_names(self) -> tuple[str, ...]:
+        return tuple(frame.name for frame in self.frames)
+
+    @functools.cached_property
+    def velocities_of_actuators(self) -> tuple[int, ...]:
+        """The velocity each actuator drives."""
+        return tuple(a.velocity for a in self.actuators)

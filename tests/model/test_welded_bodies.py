@@ -1,0 +1,71 @@
+"""Bodies that welds merge stay addressable and differentiable."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pydrake.math import RigidTransform as DrakeTransform
+from pydrake.math import RollPitchYaw
+
+import mbjax
+from tests.model.plants import inertia, mass_matrix, two_links
+from tests.models import relative_error
+
+
+def welded_plant(tool_mass=0.7):
+    """Two links, and two bodies welded one to the other on the last, with a frame on the outer."""
+    plant = two_links()
+    pose = DrakeTransform(RollPitchYaw(0.3, -0.5, 0.9), [0.1, 0.2, -0.3]).GetAsMatrix4()
+    plant.add_rigid_body("flange", inertia(0.4))
+    plant.add_rigid_body("tool", inertia(tool_mass, (0.05, 0.1, -0.02), (0.1, 0.2, 0.3)))
+    plant.weld_frames("lower", "flange", pose)
+    plant.weld_frames("flange", "tool", pose)
+    plant.add_frame("tip", "tool", pose)
+    return plant
+
+
+def test_welded_bodies_stay_addressable():
+    model = welded_plant().finalize()
+    assert model.topology.num_mobods == 3
+    assert model.num_velocities == 2
+    assert {"flange", "tool"} <= set(model.body_names)
+    assert "tip" in model.frame_names
+    assert model.joint("lower_welds_to_flange").kind == "weld"
+    X = DrakeTransform(RollPitchYaw(0.3, -0.5, 0.9), [0.1, 0.2, -0.3])
+    q = jnp.array([0.4, -0.8])
+    got = mbjax.relative_transform(model, q, "lower", "tip")
+    expected = X.multiply(X).multiply(X)
+    np.testing.assert_allclose(got.rotation, expected.rotation().matrix(), atol=1e-14)
+    np.testing.assert_allclose(got.translation, expected.translation(), atol=1e-14)
+    assert float(mbjax.mass(model, "tool")) == pytest.approx(0.7)
+    assert np.abs(mbjax.body_spatial_velocities_in_world(model, q, jnp.array([0.3, 0.5]))[-1]).min() > 0.0
+
+
+def test_welded_bodies_stay_differentiable():
+    model = welded_plant().finalize()
+    q = jnp.array([0.4, -0.8])
+    mixed = [mass_matrix(welded_plant(m).finalize(), q) for m in (0.8, 0.6)]
+    dM = jax.jacfwd(lambda m: mass_matrix(mbjax.set_mass(model, "tool", m), q))(0.7)
+    assert relative_error(dM, (mixed[0] - mixed[1]) / 0.2) < 1e-12  # M is linear in the mass
+
+    def first_entry(model):
+        return mass_matrix(model, q)[0, 0]
+
+    gradient = eqx.filter_jit(jax.grad(first_entry))(model)
+    weld = model.layout.offset_frames.index(model.frame_index("lower_welds_to_flange_parent"))
+    X, h = mbjax.frame_pose(model, "lower_welds_to_flange_parent"), 1e-6
+    for axis in range(3):
+        ends = [
+            first_entry(
+                mbjax.set_frame_pose(
+                    model,
+                    "lower_welds_to_flange_parent",
+                    mbjax.RigidTransform(X.rotation, X.translation.at[axis].add(s)),
+                )
+            )
+            for s in (h, -h)
+        ]
+        np.testing.assert_allclose(
+            gradient.parameters.frame_translation[weld, axis], (ends[0] - ends[1]) / (2 * h), rtol=1e-7
+        )
