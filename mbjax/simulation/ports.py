@@ -14,6 +14,8 @@ from mbjax.spatial import RigidTransform
 
 from .state import State
 
+PerInstance = dict[str, Array] | dict[int, Array]
+
 
 class AppliedSpatialForces(eqx.Module):
     """Spatial forces F_Bq_W (k, 6), torque first, at points p_BoBq_B (k, 3) of k bodies, given by name or index.
@@ -48,8 +50,8 @@ class Inputs(eqx.Module):
     desired_state: Float[Array, "*batch two_nu"] | None = None
     applied_generalized_force: Float[Array, "*batch nv"] | None = None
     applied_spatial_forces: AppliedSpatialForces | None = None
-    instance_actuation: dict[str | int, Float[Array, "*batch nu_instance"]] | None = None
-    instance_desired_state: dict[str | int, Float[Array, "*batch two_nu_instance"]] | None = None
+    instance_actuation: PerInstance | None = None
+    instance_desired_state: PerInstance | None = None
 
     def __check_init__(self):
         for what in ("instance_actuation", "instance_desired_state"):
@@ -112,7 +114,7 @@ def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
             )
         return array
 
-    def checked_instances(what: str, values: dict | None, per_actuator: int) -> dict[int, Array] | None:
+    def checked_instances(what: str, values: PerInstance | None, per_actuator: int) -> dict[int, Any] | None:
         if values is None:
             return None
         instances = [model.model_instance(key) for key in values]
