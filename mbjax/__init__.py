@@ -105,6 +105,12 @@ from .kinematics import velocity_to_qdot_matrix as velocity_to_qdot_matrix
 from . import reference_models as reference_models
 from .model import AbstractForceElement as AbstractForceElement
 from .model import MultibodyModel as MultibodyModel
+from .model import is_body_locked as is_body_locked
+from .model import is_joint_locked as is_joint_locked
+from .model import lock_body as lock_body
+from .model import lock_joint as lock_joint
+from .model import unlock_body as unlock_body
+from .model import unlock_joint as unlock_joint
 from .model import MultibodyPlant as MultibodyPlant
 from .model import astype as astype
 from .parsing import Parser as Parser
@@ -127,7 +133,8 @@ from .model import set_frame_pose as set_frame_pose
 from .model import set_joint_axis as set_joint_axis
 from .model import set_joint_damping as set_joint_damping
 from .model import set_joint_friction as set_joint_friction
-from .model import set_default_positions as set_default_positions
+from .model import controller_gains as controller_gains
+from .model import has_controller as has_controller
 from .model import set_controller_gains as set_controller_gains
 from .model import set_effort_limit as set_effort_limit
 from .model import set_rotor_inertia as set_rotor_inertia
@@ -148,3 +155,45 @@ from .simulation import simulate as simulate
 from .simulation import step as step
 from .simulation import time_derivatives as time_derivatives
 from .model import set_masses as set_masses
+from .model import default_free_body_pose as default_free_body_pose
+from .model import default_positions as default_positions
+from .model import set_default_free_body_pose as set_default_free_body_pose
+from .model import set_default_positions as set_default_positions
+from .model import set_joint_default_positions as set_joint_default_positions
+from .model import actuation_from_array as actuation_from_array
+from .model import positions_from_array as positions_from_array
+from .model import set_actuation_in_array as set_actuation_in_array
+from .model import set_positions_in_array as set_positions_in_array
+from .model import set_velocities_in_array as set_velocities_in_array
+from .model import velocities_from_array as velocities_from_array
+from .model import AbstractDistribution as AbstractDistribution
+from .model import GaussianDistribution as GaussianDistribution
+from .model import UniformDistribution as UniformDistribution
+from .model import UniformRotation as UniformRotation
+from .model import set_free_body_random_rotation_distribution as set_free_body_random_rotation_distribution
+from .model import (
+    set_free_body_random_rotation_distribution_to_uniform as set_free_body_random_rotation_distribution_to_uniform,
+)
+from .model import set_free_body_random_translation_distribution as set_free_body_random_translation_distribution
+from .model import set_joint_random_position_distribution as set_joint_random_position_distribution
+from .model import set_joint_random_velocity_distribution as set_joint_random_velocity_distribution
+from .simulation import free_body_pose as free_body_pose
+from .simulation import free_body_spatial_velocity as free_body_spatial_velocity
+from .simulation import set_free_body_pose as set_free_body_pose
+from .simulation import set_free_body_pose_in_anchored_frame as set_free_body_pose_in_anchored_frame
+from .simulation import set_free_body_pose_in_world_frame as set_free_body_pose_in_world_frame
+from .simulation import set_free_body_spatial_velocity as set_free_body_spatial_velocity
+from .simulation import (
+    set_free_body_spatial_velocity_in_anchored_frame as set_free_body_spatial_velocity_in_anchored_frame,
+)
+from .simulation import set_free_body_spatial_velocity_in_world_frame as set_free_body_spatial_velocity_in_world_frame
+from .simulation import random_state_within_limits as random_state_within_limits
+from .simulation import actuation_matrix_pseudoinverse as actuation_matrix_pseudoinverse
+from .simulation import actuator_selector_matrix as actuator_selector_matrix
+from .simulation import state_selector_matrix as state_selector_matrix
+from .simulation import positions as positions
+from .simulation import positions_and_velocities as positions_and_velocities
+from .simulation import set_positions as set_positions
+from .simulation import set_positions_and_velocities as set_positions_and_velocities
+from .simulation import set_velocities as set_velocities
+from .simulation import velocities as velocities

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel
+from mbjax.model import as_coordinates as as_coordinates
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import compose_outward, sum_over_path, take
 from mbjax.topology.tree_traversal import dot_with_mask
@@ -116,14 +116,3 @@ def calc_joint_kinematics(
     R_FM = jnp.concatenate([R_world, in_mobod_order(R_parts, groups)], axis=-1)
     p_FM = jnp.concatenate([p_world, in_mobod_order(p_parts, groups)], axis=-1)
     return R_FM, p_FM, in_coordinate_order(H_parts, [g.v_indices for g in groups])
-
-
-def as_coordinates(what: str, x: ArrayLike, size: int, dtype: DTypeLike) -> Array:
-    """Coordinates of one world in the model's dtype; a wrong size is an error when the program is traced."""
-    array = jnp.asarray(x, dtype=dtype)
-    if array.shape != (size,):
-        raise ValueError(
-            f"{what} has shape {array.shape}, the model needs ({size},). Functions take one world: use jax.vmap "
-            "for a batch."
-        )
-    return array

@@ -1,0 +1,126 @@
+"""Where a free body is and how it moves: in its joint's frames, in the world, in any anchored frame.
+
+A free body hangs on a six-dof joint, from frame F on its parent to frame M on itself. For a body without a
+declared joint F is the world and M the body's own frame, so that X_FM is X_WB.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.kinematics import (
+    PositionKinematics,
+    as_coordinates,
+    calc_frame_pose,
+    calc_position_kinematics,
+    calc_velocity_kinematics,
+)
+from mbjax.kinematics.frames import calc_point_velocity, re_express
+from mbjax.model import MultibodyModel, free_joint, pose_of_positions, positions_of_pose
+from mbjax.spatial import RigidTransform, shift_spatial_velocity
+
+from .state import State
+
+WORLD = 0
+
+
+def free_body_pose(model: MultibodyModel, q: Float[Array, " nq"], body: str | int) -> RigidTransform:
+    """X_FM of a free body's joint; X_WB for a body without a declared joint."""
+    joint = free_joint(model, body, "free_body_pose")
+    return pose_of_positions(joint, as_coordinates("q", q, model.num_positions, model.dtype)[joint.q])
+
+
+def free_body_spatial_velocity(model: MultibodyModel, v: Float[Array, " nv"], body: str | int) -> Float[Array, "6"]:
+    """V_FM_F of a free body's joint, rotation first; V_WB_W for a body without a declared joint."""
+    joint = free_joint(model, body, "free_body_spatial_velocity")
+    return as_coordinates("v", v, model.num_velocities, model.dtype)[joint.v]
+
+
+def set_free_body_pose(model: MultibodyModel, state: State, body: str | int, X_FM: RigidTransform) -> State:
+    """The state with another X_FM of a free body's joint; X_WB for a body without a declared joint."""
+    joint = free_joint(model, body, "set_free_body_pose")
+    q = as_coordinates("state.q", state.q, model.num_positions, model.dtype)
+    return State(q.at[joint.q].set(positions_of_pose(joint, X_FM, model.dtype)), state.v, state.time)
+
+
+def set_free_body_spatial_velocity(
+    model: MultibodyModel, state: State, body: str | int, V_FM_F: Float[Array, "6"]
+) -> State:
+    """The state with another V_FM_F of a free body's joint; V_WB_W for a body without a declared joint."""
+    joint = free_joint(model, body, "set_free_body_spatial_velocity")
+    v = as_coordinates("state.v", state.v, model.num_velocities, model.dtype)
+    return State(state.q, v.at[joint.v].set(as_coordinates("V_FM_F", V_FM_F, 6, model.dtype)), state.time)
+
+
+def set_free_body_pose_in_world_frame(
+    model: MultibodyModel, state: State, body: str | int, X_WB: RigidTransform
+) -> State:
+    """The state in which a free body's own frame is at X_WB, whatever its joint's frames."""
+    return set_free_body_pose_in_anchored_frame(model, state, WORLD, body, X_WB)
+
+
+def set_free_body_pose_in_anchored_frame(
+    model: MultibodyModel, state: State, frame_A: str | int, body: str | int, X_AB: RigidTransform
+) -> State:
+    """The state in which a free body's own frame is at X_AB in a frame fixed to the world.
+
+    A body that floats on a moving one is placed for the state as it is: set its parent's positions first.
+    """
+    call = "set_free_body_pose_in_anchored_frame"
+    joint, A = free_joint(model, body, call), anchored_frame(model, frame_A, call)
+    position = calc_position_kinematics(model, state.q)
+    X_AB = RigidTransform(jnp.asarray(X_AB.rotation, model.dtype), jnp.asarray(X_AB.translation, model.dtype))
+    X_FW = frame_pose_in_world(model, position, joint.parent_frame).inverse()
+    X_WB = frame_pose_in_world(model, position, A) @ X_AB
+    return set_free_body_pose(model, state, body, X_FW @ X_WB @ frame_pose_in_body(position, joint.child_frame))
+
+
+def set_free_body_spatial_velocity_in_world_frame(
+    model: MultibodyModel, state: State, body: str | int, V_WB_W: Float[Array, "6"]
+) -> State:
+    """The state in which a free body's origin Bo moves with V_WB_W, whatever its joint's frames."""
+    return set_free_body_spatial_velocity_in_anchored_frame(model, state, WORLD, body, V_WB_W)
+
+
+def set_free_body_spatial_velocity_in_anchored_frame(
+    model: MultibodyModel, state: State, frame_A: str | int, body: str | int, V_AB_A: Float[Array, "6"]
+) -> State:
+    """The state in which a free body's origin Bo moves with V_AB_A in a frame fixed to the world.
+
+    A body that floats on a moving one gets V_FM = V_WM - V_WF for the state as it is: set its pose and its
+    parent's positions and velocities first.
+    """
+    call = "set_free_body_spatial_velocity_in_anchored_frame"
+    joint, A = free_joint(model, body, call), anchored_frame(model, frame_A, call)
+    position = calc_position_kinematics(model, state.q)
+    velocity = calc_velocity_kinematics(model, position, state.q, state.v)
+    R_AW = calc_frame_pose(model, position, A).R_WF.T
+    V_WB_W = re_express(R_AW, as_coordinates("V_AB_A", V_AB_A, 6, model.dtype))
+    R_WB = calc_frame_pose(model, position, model.body_frame_index(body)).R_WF
+    V_WM_W = shift_spatial_velocity(V_WB_W, R_WB @ frame_pose_in_body(position, joint.child_frame).translation)
+    parent = model.topology.mobod_parents[joint.mobod]
+    V_WF_W = calc_point_velocity(velocity, parent, position.p_PM_W[:, joint.mobod])  # of F's point at Mo
+    V_FM_F = re_express(position.R_WF[..., joint.mobod], V_WM_W - V_WF_W)
+    return set_free_body_spatial_velocity(model, state, body, V_FM_F)
+
+
+def anchored_frame(model: MultibodyModel, frame: str | int, call: str) -> int:
+    """Index of a frame, which must be fixed to the world."""
+    info = model.frame(frame)
+    if not model.is_anchored(info.body):
+        raise ModelError(
+            f"{call}: frame '{info.name}' moves with body '{model.body_names[info.body]}'; give a frame of the world "
+            "or of a body welded to it, or the pose in the world itself."
+        )
+    return info.index
+
+
+def frame_pose_in_world(model: MultibodyModel, position: PositionKinematics, frame: int) -> RigidTransform:
+    """X_WF."""
+    pose = calc_frame_pose(model, position, frame)
+    return RigidTransform(pose.R_WF, pose.p_WF)
+
+
+def frame_pose_in_body(position: PositionKinematics, frame: int) -> RigidTransform:
+    """X_BF of a frame in its body, which no coordinate changes."""
+    return RigidTransform(position.placement.R_BF[..., frame], position.placement.p_BF[:, frame])

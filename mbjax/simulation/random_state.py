@@ -1,0 +1,59 @@
+"""Random states: from the distributions set on a model, or from the range of its limits."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from mbjax.joints import JOINT_KINDS
+from mbjax.model import MultibodyModel
+from mbjax.spatial import normalize_quaternion
+
+from .state import State, default_state
+
+POSITION_RANGE = {True: jnp.pi, False: 1.0}  # of random positions without limits: rad, m
+
+
+def random_state(model: MultibodyModel, key: PRNGKeyArray) -> State:
+    """A draw from the model's random distributions; coordinates without one take their default, as in Drake.
+
+    A model on which none is set draws all of it: `random_state_within_limits`.
+    """
+    if not model.random_distributions:
+        return random_state_within_limits(model, key)
+    state = default_state(model)
+    x = {"q": state.q, "v": state.v}
+    for d in model.random_distributions:
+        x[d.space] = x[d.space].at[d.coordinates].set(d.sample(key).astype(model.dtype))
+    return State(x["q"], x["v"], state.time)
+
+
+def random_state_within_limits(model: MultibodyModel, key: PRNGKeyArray) -> State:
+    """Positions uniform within their limits, orientations uniform, velocities standard normal.
+
+    Without limits angles run over a turn and displacements over +-1 m about the default.
+    """
+    key_q, key_rotation, key_v = jax.random.split(key, 3)
+    parameters, dtype = model.parameters, model.dtype
+    default = parameters.default_positions
+    width = jnp.array(position_ranges(model), dtype)
+    lower, upper = parameters.position_lower_limits, parameters.position_upper_limits
+    lower = jnp.where(jnp.isfinite(lower), lower, jnp.minimum(default, upper) - width)
+    upper = jnp.where(jnp.isfinite(upper), upper, jnp.maximum(default, lower) + width)
+    q = lower + (upper - lower) * jax.random.uniform(key_q, default.shape, dtype)
+    for mobod, kind in enumerate(model.topology.mobod_kinds):
+        if mobod and JOINT_KINDS[kind].has_quaternion:
+            start = model.topology.mobod_q_starts[mobod]
+            quaternion = jax.random.normal(jax.random.fold_in(key_rotation, mobod), (4,), dtype)
+            q = q.at[start : start + 4].set(normalize_quaternion(quaternion))
+    v = jax.random.normal(key_v, (model.num_velocities,), dtype)
+    return State(q, v, jnp.zeros((), dtype))
+
+
+def position_ranges(model: MultibodyModel) -> list[float]:
+    """Half the range of each unlimited position: half a turn for angles, 1 m for displacements."""
+    ranges: list[float] = []
+    for kind in model.topology.mobod_kinds[1:]:
+        suffixes = JOINT_KINDS[kind].position_suffixes
+        prismatic = kind == "prismatic"
+        ranges += [POSITION_RANGE[s.startswith("q") and not prismatic] for s in suffixes]
+    return ranges

@@ -1,0 +1,65 @@
+"""Positions and velocities of a state, whole or of one model instance: read, and set in a new state."""
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from mbjax.model import (
+    MultibodyModel,
+    as_coordinates,
+    positions_from_array,
+    set_positions_in_array,
+    set_velocities_in_array,
+    velocities_from_array,
+)
+
+from .state import State
+
+
+def positions(model: MultibodyModel, state: State, model_instance: str | int | None = None) -> Float[Array, " nq"]:
+    """q of the state, or the part of one instance."""
+    if model_instance is not None:
+        return positions_from_array(model, model_instance, state.q)
+    return as_coordinates("state.q", state.q, model.num_positions, model.dtype)
+
+
+def velocities(model: MultibodyModel, state: State, model_instance: str | int | None = None) -> Float[Array, " nv"]:
+    """v of the state, or the part of one instance."""
+    if model_instance is not None:
+        return velocities_from_array(model, model_instance, state.v)
+    return as_coordinates("state.v", state.v, model.num_velocities, model.dtype)
+
+
+def positions_and_velocities(
+    model: MultibodyModel, state: State, model_instance: str | int | None = None
+) -> Float[Array, " nx"]:
+    """x = [q, v] of the state, or of one instance."""
+    return jnp.concatenate([positions(model, state, model_instance), velocities(model, state, model_instance)])
+
+
+def set_positions(
+    model: MultibodyModel, state: State, q: Float[ArrayLike, " nq"], model_instance: str | int | None = None
+) -> State:
+    """The state with other positions, of the whole model or of one instance."""
+    if model_instance is not None:
+        return State(set_positions_in_array(model, model_instance, state.q, q), state.v, state.time)
+    return State(as_coordinates("q", q, model.num_positions, model.dtype), state.v, state.time)
+
+
+def set_velocities(
+    model: MultibodyModel, state: State, v: Float[ArrayLike, " nv"], model_instance: str | int | None = None
+) -> State:
+    """The state with other velocities, of the whole model or of one instance."""
+    if model_instance is not None:
+        return State(state.q, set_velocities_in_array(model, model_instance, state.v, v), state.time)
+    return State(state.q, as_coordinates("v", v, model.num_velocities, model.dtype), state.time)
+
+
+def set_positions_and_velocities(
+    model: MultibodyModel, state: State, x: Float[ArrayLike, " nx"], model_instance: str | int | None = None
+) -> State:
+    """The state with other x = [q, v], of the whole model or of one instance."""
+    of = model if model_instance is None else model.model_instance(model_instance)
+    x = as_coordinates("x = [q, v]", x, of.num_positions + of.num_velocities, model.dtype)
+    state = set_positions(model, state, x[: of.num_positions], model_instance)
+    return set_velocities(model, state, x[of.num_positions :], model_instance)
