@@ -125,13 +125,17 @@ def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dic
         "num_steps": 3, "save_at": jnp.array([0.0, 0.1], T), "key": jax.random.key(0), "dtype": T,
         "position": position, "velocity": velocity, "p_WoP_W": three, "p_BoBp_B": three, "p_BoBi_B": points,
         "p_BQi": points, "p_BoBcm_B": three, "frame_A": "world", "frame_E": "world", "frame_B": "j1_parent",
-        "body": "b1", "joint": "j1", "actuator": "m1", "frame": "j1_parent", "mass": one, "masses": jnp.ones(nb - 1, T),
+        "body": "b2", "joint": "j1", "actuator": "m1", "frame": "j1_parent", "mass": one, "masses": jnp.ones(nb - 1, T),
         "axis": three, "gravity": three, "time_step": one, "X_PF": mbjax.frame_pose(model, "j1_parent"),
         "M_BBo_B": mbjax.spatial_inertia_in_body_frame(model, "b1"),
+        "model_instance": 1, "q_instance": q, "v_instance": v, "u": jnp.ones(nu, T), "u_instance": jnp.ones(nu, T),
+        "x": jnp.concatenate([q, v]), "distribution": mbjax.GaussianDistribution(one, one), "joints": ["j1", "j0"],
+        "actuators": ["m1", "m0"], "V_FM_F": v[:6], "V_WB_W": v[:6], "V_AB_A": v[:6],
+        **dict.fromkeys(("X_FM", "X_WB", "X_AB"), mbjax.frame_pose(model, "j1_parent")),
     }  # fmt: skip
 
 
-OPTIONAL = ("forces", "inputs", "num_steps")  # passed wherever they are taken
+OPTIONAL = ("forces", "inputs", "num_steps", "actuators")  # passed wherever they are taken
 
 
 @pytest.mark.slow
@@ -148,13 +152,13 @@ def test_g53_single_precision_stays_single_with_x64_on(request: pytest.FixtureRe
         parameters = inspect.signature(function).parameters.values()
         wanted = [p.name for p in parameters if p.default is p.empty or p.name in OPTIONAL]
         unknown = set(wanted) - set(arguments_of(model, q, v))
-        if name == "set_default_positions":
+        if name == "set_joint_default_positions":
             unknown = set()
         assert not unknown, f"{name}: say in arguments_of what to pass for {sorted(unknown)}"
 
         def call(model, q, v, function=function, wanted=wanted, name=name):
             given = arguments_of(model, q, v)
-            if name == "set_default_positions":
+            if name == "set_joint_default_positions":
                 given["q"] = v[:1]
             return function(**{p: given[p] for p in wanted})
 
