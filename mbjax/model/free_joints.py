@@ -1,6 +1,7 @@
 """The six-dof joint of a free body: found by body, and its positions to and from a pose."""
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
@@ -34,7 +35,7 @@ def pose_of_positions(joint: JointInfo, q: Float[Array, " n"]) -> RigidTransform
     return RigidTransform(to_matrix(q[:-3]), q[-3:])
 
 
-def positions_of_pose(joint: JointInfo, X_FM: RigidTransform, dtype: object) -> Float[Array, " n"]:
+def positions_of_pose(joint: JointInfo, X_FM: RigidTransform, dtype: DTypeLike) -> Float[Array, " n"]:
     """The inverse of `pose_of_positions`; of a quaternion's two signs Drake's."""
     from_matrix = matrix_to_quaternion if JOINT_KINDS[joint.kind].has_quaternion else matrix_to_rpy
     rotation, translation = jnp.asarray(X_FM.rotation, dtype), jnp.asarray(X_FM.translation, dtype)

@@ -165,8 +165,8 @@ def with_distribution(
     if distribution is None:
         return dataclasses.replace(model, random_distributions=kept)
     check_distribution(call, distribution, size, is_rotation)
-    distribution = jax.tree.map(lambda leaf: jnp.asarray(leaf, model.dtype), distribution)
-    new = CoordinateDistribution(distribution, space, where.start, size, is_rotation)
+    of_dtype = jax.tree.map(lambda leaf: jnp.asarray(leaf, model.dtype), distribution)
+    new = CoordinateDistribution(of_dtype, space, where.start, size, is_rotation)
     return dataclasses.replace(model, random_distributions=(*kept, new))
 
 
@@ -179,13 +179,14 @@ def check_distribution(call: str, distribution: AbstractDistribution, size: int,
     if isinstance(distribution, UniformRotation) and not is_rotation:
         raise ModelError(f"{call}: UniformRotation draws orientations; these {size} coordinate(s) are not one.")
     numbers = 4 if is_rotation else size
+    what = "4 numbers, a quaternion" if is_rotation else f"{size} number(s)"
+    message = f"{call}: the distribution must draw {what}; give it one number, or one per coordinate."
     try:
         shape = jax.eval_shape(lambda: distribution.sample(jax.random.key(0), numbers)).shape
-    except (TypeError, ValueError):
-        shape = None
+    except (TypeError, ValueError) as error:
+        raise ModelError(message) from error
     if shape != (numbers,):
-        what = "4 numbers, a quaternion" if is_rotation else f"{size} number(s)"
-        raise ModelError(f"{call}: the distribution must draw {what}; give it one number, or one per coordinate.")
+        raise ModelError(message)
 
 
 def require(name: str, needed: str, holds: Any, *numbers: Array) -> None:

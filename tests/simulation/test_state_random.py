@@ -213,7 +213,6 @@ def test_samples_have_derivatives_and_numbers_are_batched() -> None:
     key, traces = jax.random.key(2), []
 
     def f(low, high, mean, deviation, default):
-        traces.append(1)
         model = mbjax.set_default_positions(plain, default)
         model = mbjax.set_joint_random_position_distribution(model, "hinge", mbjax.UniformDistribution(low, high))
         model = mbjax.set_joint_random_position_distribution(
@@ -233,6 +232,15 @@ def test_samples_have_derivatives_and_numbers_are_batched() -> None:
     of_many = jax.vmap(lambda d: mbjax.random_state(with_numbers(model, d), key).q[model.joint("hinge").q][0])
     first, second = of_many(in_batch)
     np.testing.assert_allclose(second, 2.0 * first, rtol=1e-14)
+
+    @jax.jit
+    def compiled(model: mbjax.MultibodyModel) -> Array:
+        traces.append(1)
+        return mbjax.random_state(model, key).q[model.joint("hinge").q][0]
+
+    other = mbjax.set_joint_random_position_distribution(plain, "hinge", mbjax.UniformDistribution(5.0, 7.0))
+    np.testing.assert_allclose((compiled(other) - 5.0) / 2.0, compiled(model), rtol=1e-12)
+    assert len(traces) == 1
     single = mbjax.random_state(mbjax.astype(everything()[0], jnp.float32), key)
     assert {x.dtype for x in jax.tree.leaves(single)} == {jnp.dtype(jnp.float32)}
 
