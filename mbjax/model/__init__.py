@@ -43,6 +43,8 @@ from .setters import set_frame_pose as set_frame_pose
 from .setters import set_joint_axis as set_joint_axis
 from .setters import set_joint_damping as set_joint_damping
 from .setters import set_joint_friction as set_joint_friction
+from .setters import controller_gains as controller_gains
+from .setters import has_controller as has_controller
 from .setters import set_controller_gains as set_controller_gains
 from .setters import set_effort_limit as set_effort_limit
 from .setters import set_rotor_inertia as set_rotor_inertia

@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
 from mbjax.spatial import (
@@ -103,10 +103,24 @@ def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayL
     return _set_row(model, "joint_friction", model.joint(joint).v, friction)
 
 
+def controller_gains(
+    model: MultibodyModel, actuator: str | int | None = None
+) -> tuple[Float[Array, "*nu"], Float[Array, "*nu"]]:
+    """(Kp, Kd) of one actuator, or of all: N m/rad and N m s/rad, or N/m and N s/m; zero without controller."""
+    row = slice(None) if actuator is None else model.actuator(actuator).index
+    return model.parameters.proportional_gain[row], model.parameters.derivative_gain[row]
+
+
+def has_controller(model: MultibodyModel, actuator: str | int | None = None) -> Bool[Array, "*nu"]:
+    """Whether one actuator, or each, has a PD controller: gains that are not zero."""
+    kp, kd = controller_gains(model, actuator)
+    return (kp != 0.0) | (kd != 0.0)
+
+
 def set_controller_gains(
     model: MultibodyModel, kp: ArrayLike, kd: ArrayLike, actuator: str | int | None = None
 ) -> MultibodyModel:
-    """PD gains of one actuator, or of all; they act when `Inputs.desired_state` is given."""
+    """PD gains of one actuator, or of all; they act when `Inputs` hold a desired state for them."""
     row = slice(None) if actuator is None else model.actuator(actuator).index
     return _set_row(_set_row(model, "proportional_gain", row, kp), "derivative_gain", row, kd)
 

@@ -36,6 +36,13 @@ class AppliedSpatialForces(eqx.Module):
         self.p_BoBq_B = jnp.zeros(shape) if p_BoBq_B is None else jnp.asarray(p_BoBq_B, float)
 
 
+def checked_keys(what: str, values: Any) -> PerInstance | None:
+    """A dict whose keys can be sorted, as JAX does."""
+    if values is not None and (not isinstance(values, dict) or len({type(key) for key in values}) > 1):
+        raise ModelError(f"Inputs: {what} must be a dict with all instances by name or all by index, got {values!r}.")
+    return values
+
+
 class Inputs(eqx.Module):
     """What acts from outside; every field may be left out.
 
@@ -46,18 +53,28 @@ class Inputs(eqx.Module):
     Instances are all given by name, or all by index.
     """
 
-    actuation: Float[Array, "*batch nu"] | None = None
-    desired_state: Float[Array, "*batch two_nu"] | None = None
-    applied_generalized_force: Float[Array, "*batch nv"] | None = None
-    applied_spatial_forces: AppliedSpatialForces | None = None
-    instance_actuation: PerInstance | None = None
-    instance_desired_state: PerInstance | None = None
+    actuation: Float[Array, "*batch nu"] | None
+    desired_state: Float[Array, "*batch two_nu"] | None
+    applied_generalized_force: Float[Array, "*batch nv"] | None
+    applied_spatial_forces: AppliedSpatialForces | None
+    instance_actuation: PerInstance | None
+    instance_desired_state: PerInstance | None
 
-    def __check_init__(self):
-        for what in ("instance_actuation", "instance_desired_state"):
-            value = getattr(self, what)
-            if value is not None and (not isinstance(value, dict) or len({type(key) for key in value}) > 1):
-                raise ModelError(f"Inputs.{what} must be a dict with all instances by name or all by index: {value!r}.")
+    def __init__(
+        self,
+        actuation: Any = None,
+        desired_state: Any = None,
+        applied_generalized_force: Any = None,
+        applied_spatial_forces: AppliedSpatialForces | None = None,
+        instance_actuation: PerInstance | None = None,
+        instance_desired_state: PerInstance | None = None,
+    ):
+        self.actuation = actuation
+        self.desired_state = desired_state
+        self.applied_generalized_force = applied_generalized_force
+        self.applied_spatial_forces = applied_spatial_forces
+        self.instance_actuation = checked_keys("instance_actuation", instance_actuation)
+        self.instance_desired_state = checked_keys("instance_desired_state", instance_desired_state)
 
 
 class Outputs(eqx.Module):
@@ -125,7 +142,7 @@ def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
 
     applied = inputs.applied_spatial_forces
     if applied is not None:
-        k = len(applied.bodies)
+        k = len([model.body_index(body) for body in applied.bodies])
         checked("applied_spatial_forces.F_Bq_W", applied.F_Bq_W, k, 6)
         checked("applied_spatial_forces.p_BoBq_B", applied.p_BoBq_B, k, 3)
     return Inputs(

@@ -15,12 +15,12 @@ TOLERANCE = 1e-10
 
 @functools.cache
 def compiled() -> tuple:
-    """One program of live and one of live and sampled ports, with their numbers of traces."""
-    live = jax.jit(mbjax.outputs)
-    both = jax.jit(
-        lambda model, state, inputs: (mbjax.outputs(model, state, inputs), *mbjax.step(model, state, inputs))
-    )
-    return live, both
+    """One program for live ports, and one for live and sampled ones with the next state."""
+
+    def both(model: mbjax.MultibodyModel, state: mbjax.State, inputs: mbjax.Inputs) -> tuple:
+        return mbjax.outputs(model, state, inputs), *mbjax.step(model, state, inputs)
+
+    return jax.jit(mbjax.outputs), jax.jit(both)
 
 
 def num_saturated(scene: Scene, outputs: mbjax.Outputs) -> int:
