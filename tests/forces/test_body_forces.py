@@ -1,0 +1,115 @@
+"""Forces on bodies and joints as Drake's RigidBody and Joint add them, and elements users write."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pydrake.multibody.tree as drake_tree
+import pytest
+from pydrake.multibody.math import SpatialForce
+
+import mbjax
+from tests.gradients.checks import check_gradients
+from tests.models import relative_error
+
+from .models import every_element
+
+
+def test_forces_added_to_bodies_and_joints_equal_drakes():
+    twin = every_element()
+    model, plant = twin.model, twin.plant
+    state = mbjax.random_state(model, jax.random.key(2))
+    rng = np.random.default_rng(2)
+    F, G, p, torque = rng.normal(size=6), rng.normal(size=6), rng.normal(size=3), 3.7
+
+    @jax.jit
+    def ours(q, F, G, p, torque):
+        forces = mbjax.add_in_force(model, q, mbjax.MultibodyForces.zero(model), "b6", p, F, "j4_child")
+        forces = mbjax.add_in_force_in_world(model, forces, "b2", G)
+        forces = mbjax.add_in_force(model, q, forces, "b6", -p, G, "world")
+        forces = mbjax.add_in_one_force(model, forces, "j3", 1, torque)
+        tau = mbjax.generalized_forces(model, q, forces)
+        return tau, *(mbjax.force_in_world(model, forces, body) for body in ("b6", "b2", "b0"))
+
+    context = twin.context(state.q, state.v)
+    body = plant.GetBodyByName
+    theirs = drake_tree.MultibodyForces(plant)
+    body("b6").AddInForce(context, p, SpatialForce(F), plant.GetFrameByName("j4_child"), theirs)
+    body("b2").AddInForceInWorld(context, SpatialForce(G), theirs)
+    body("b6").AddInForce(context, -p, SpatialForce(G), plant.world_frame(), theirs)
+    plant.GetJointByName("j3").AddInOneForce(context, 1, torque, theirs)
+    expected = [
+        plant.CalcGeneralizedForces(context, theirs)[np.argsort(twin.to_drake_v)],
+        *(body(name).GetForceInWorld(context, theirs).get_coeffs() for name in ("b6", "b2", "b0")),
+    ]
+    got = ours(state.q, *map(jnp.asarray, (F, G, p, torque)))
+    assert np.max([relative_error(a, b) for a, b in zip(got, expected, strict=True)]) < 1e-12
+    work = (
+        mbjax.inverse_dynamics(model, state.q, 0 * state.v, 0 * state.v) - got[0]
+    )  # forces enter the dynamics the same way
+    forces = mbjax.MultibodyForces(got[0], jnp.zeros((model.num_bodies, 6)))
+    np.testing.assert_allclose(
+        mbjax.inverse_dynamics(model, state.q, 0 * state.v, 0 * state.v, forces), work, atol=1e-12
+    )
+
+
+def test_wrong_places_are_refused():
+    model = every_element().model
+    zero = mbjax.MultibodyForces.zero(model)
+    with pytest.raises(mbjax.ModelError, match=r"joint 'j3' \(universal\) has 2 degrees of freedom; there is no 2"):
+        mbjax.add_in_one_force(model, zero, "j3", 2, 1.0)
+    with pytest.raises(mbjax.ModelError, match="no body named 'b60'"):
+        mbjax.add_in_force_in_world(model, zero, "b60", jnp.zeros(6))
+    with pytest.raises(ValueError, match="F_Bp_E has shape"):
+        mbjax.add_in_force(model, model.parameters.default_positions, zero, "b6", jnp.zeros(3), jnp.zeros(3), "world")
+
+
+class Magnet(mbjax.AbstractForceElement):
+    """Attracts a body's origin to the world's with energy -strength / (1 + r²), and brakes it."""
+
+    strength: jax.Array
+    drag: jax.Array
+    body: str = eqx.field(static=True)
+
+    def resolve(self, plant):
+        return Magnet(self.strength, self.drag, plant.body(self.body, "Magnet").index)
+
+    def forces(self, model, position, velocity, q, v):
+        p = mbjax.body_pose_in_world(model, q, self.body).translation
+        V = mbjax.body_spatial_velocity_in_world(model, q, v, self.body)
+        f = -2.0 * self.strength * p / (1.0 + p @ p) ** 2 - self.drag * V[3:]
+        F = jnp.concatenate([jnp.zeros(3, f.dtype), f])
+        return mbjax.add_in_force_in_world(model, mbjax.MultibodyForces.zero(model), self.body, F)
+
+    def potential_energy(self, model, position, q):
+        p = mbjax.body_pose_in_world(model, q, self.body).translation
+        return -self.strength / (1.0 + p @ p)
+
+
+def test_elements_of_users_have_power_and_gradients():
+    plant = mbjax.MultibodyPlant()
+    plant.add_rigid_body("a", mbjax.SpatialInertia(1.0, np.zeros(3), mbjax.UnitInertia(0.2, 0.3, 0.4)))
+    plant.add_rigid_body("b", mbjax.SpatialInertia(1.0, np.zeros(3), mbjax.UnitInertia(0.2, 0.3, 0.4)))
+    plant.add_joint(mbjax.RevoluteJoint("turn", "world", "a", axis=(1, 2, 3), X_PF=np.array([0.4, 0.1, 0.2])))
+    plant.add_joint(mbjax.PrismaticJoint("slide", "a", "b", axis=(1, 0, 1)))
+    plant.add_force_element(mbjax.RevoluteSpring("turn", 0.1, 2.0))
+    plant.add_force_element(Magnet(jnp.asarray(5.0), jnp.asarray(0.7), "b"))
+    model = plant.finalize()
+    q, v = jnp.array([0.4, 0.3]), jnp.array([1.1, -0.6])
+    power = mbjax.force_element_power(model, q, v, 1)
+    V = mbjax.body_spatial_velocity_in_world(model, q, v, "b")
+    np.testing.assert_allclose(power.non_conservative, -0.7 * V[3:] @ V[3:], rtol=1e-12)
+    spring = mbjax.force_element_power(model, q, v, 0)
+    np.testing.assert_allclose(spring.conservative, -2.0 * (0.4 - 0.1) * 1.1, rtol=1e-12)
+    np.testing.assert_allclose(spring.non_conservative, 0.0, atol=1e-15)
+    gravity = jnp.sum(mbjax.gravity_generalized_forces(model, q) * v)
+    np.testing.assert_allclose(
+        mbjax.conservative_power(model, q, v), gravity + power.conservative + spring.conservative, rtol=1e-12
+    )
+
+    def f(element):
+        changed = eqx.tree_at(lambda m: m.force_elements[1], model, element)
+        forces = mbjax.force_elements_contribution(changed, q, v)
+        return mbjax.forward_dynamics(changed, q, v, jnp.zeros(2), forces)
+
+    check_gradients(f, model.force_elements[1])
