@@ -148,6 +148,7 @@ from .simulation import State as State
 from .simulation import Trajectory as Trajectory
 from .simulation import actuation_matrix as actuation_matrix
 from .simulation import default_state as default_state
+from .simulation import implicit_time_derivatives_residual as implicit_time_derivatives_residual
 from .simulation import outputs as outputs
 from .simulation import random_state as random_state
 from .simulation import rollout as rollout

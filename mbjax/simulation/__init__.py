@@ -1,6 +1,7 @@
 """Accelerations → trajectories."""
 
 from .actuation import actuation_matrix as actuation_matrix
+from .implicit_time_derivatives import implicit_time_derivatives_residual as implicit_time_derivatives_residual
 from .output_ports import outputs as outputs
 from .ports import AppliedSpatialForces as AppliedSpatialForces
 from .ports import Inputs as Inputs

@@ -1,0 +1,31 @@
+"""The continuous plant in implicit form: 0 = r(x, u; ẋ)."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.array_types import Accelerations, Positions
+from mbjax.dynamics import calc_inverse_dynamics
+from mbjax.kinematics import as_coordinates, velocity_to_qdot
+from mbjax.model import MultibodyModel
+
+from .ports import as_inputs
+from .state import State, as_state
+from .time_derivatives import calc_acceleration_now
+
+
+def implicit_time_derivatives_residual(
+    model: MultibodyModel, state: State, qdot: Positions, vdot: Accelerations, inputs: Any = None
+) -> Float[Array, " nq+nv"]:
+    """[qdot - N(q) v, M vdot + C v - all forces]: zero where `time_derivatives` is (qdot, vdot). No system is solved.
+
+    In place of a locked velocity's equation stands its acceleration. Seed 000, CalcImplicitTimeDerivativesResidual.
+    """
+    state = as_state(model, state)
+    qdot = as_coordinates("qdot", qdot, model.num_positions, model.dtype)
+    vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
+    terms = calc_acceleration_now(model, state, as_inputs(model, inputs)).terms
+    required = calc_inverse_dynamics(model.topology, terms.motion, vdot, terms.F_applied_T) + terms.diagonal * vdot
+    of_v = jnp.where(terms.locked, vdot, required - terms.tau)
+    return jnp.concatenate([qdot - velocity_to_qdot(model, state.q, state.v), of_v])
