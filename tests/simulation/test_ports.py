@@ -97,8 +97,13 @@ def forces(*arguments) -> mbjax.Inputs:
     return mbjax.Inputs(applied_spatial_forces=mbjax.AppliedSpatialForces(*arguments))
 
 
-def test_ports_that_nobody_reads_cost_nothing(model) -> None:
+def pendulum() -> mbjax.MultibodyModel:
+    return mbjax.load(mbjax.reference_models.path("pendulum"), time_step=0.01)
+
+
+def test_ports_that_nobody_reads_cost_nothing() -> None:
     """A compiled step whose outputs are dropped computes as much as one without output ports."""
+    model = pendulum()
 
     def operations(f) -> float:
         return jax.jit(f).lower(model, mbjax.default_state(model)).compile().cost_analysis()["flops"]
@@ -108,9 +113,19 @@ def test_ports_that_nobody_reads_cost_nothing(model) -> None:
     assert operations(mbjax.step) > 1.2 * bare
 
 
-def test_rollouts_do_not_carry_ports(model) -> None:
+def test_rollouts_do_not_carry_ports() -> None:
     """The program of a rollout is that of the bare step, but for its scan."""
+    model = pendulum()
     state = mbjax.default_state(model)
     bare = jax.make_jaxpr(lambda model, state: advance(model, state, as_inputs(model, None))[0])(model, state)
     rolled = jax.make_jaxpr(lambda model, state: mbjax.rollout(model, state, num_steps=9))(model, state)
     assert count_equations(rolled.jaxpr) < count_equations(bare.jaxpr) + 50
+
+
+def test_inputs_of_instances_per_step(model) -> None:
+    """In a rollout each array has a leading axis of steps, those of instances too."""
+    u, x = jnp.array([[1.0], [2.0], [3.0]]), jnp.zeros((3, 2))
+    inputs = mbjax.Inputs(instance_actuation={"left": u}, instance_desired_state={"right": x})
+    trajectory = jax.jit(mbjax.rollout)(model, mbjax.default_state(model), inputs)
+    np.testing.assert_array_equal(trajectory.net_actuation, np.concatenate([u, np.zeros((3, 1))], axis=1))
+    assert np.all(np.asarray(trajectory.v)[1:, 0] != 0.0)
