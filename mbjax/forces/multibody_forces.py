@@ -57,9 +57,9 @@ def add_in_force(
     frame_E: FrameLike,
 ) -> MultibodyForces:
     """One more torque and force on a body B at its point P, given from Bo; all expressed in a frame E."""
+    p_E, F_E = as_coordinates("p_BP_E", p_BP_E, 3, model.dtype), as_coordinates("F_Bp_E", F_Bp_E, 6, model.dtype)
     R_WE = calc_frame_pose(model, calc_position_kinematics(model, q), frame_E).R_WF
-    p_BP_W = ca.matvec(R_WE, as_coordinates("p_BP_E", p_BP_E, 3, model.dtype))
-    F_E = as_coordinates("F_Bp_E", F_Bp_E, 6, model.dtype)
+    p_BP_W = ca.matvec(R_WE, p_E)
     t_W, f_W = ca.matvec(R_WE, F_E[:3]), ca.matvec(R_WE, F_E[3:])
     return add_in_force_in_world(model, forces, body, jnp.concatenate([t_W + ca.cross(p_BP_W, f_W), f_W]))
 

@@ -29,7 +29,7 @@ def test_forces_added_to_bodies_and_joints_equal_drakes():
         forces = mbjax.add_in_force(model, q, forces, "b6", -p, G, "world")
         forces = mbjax.add_in_one_force(model, forces, "j3", 1, torque)
         tau = mbjax.generalized_forces(model, q, forces)
-        return tau, *(mbjax.force_in_world(model, forces, body) for body in ("b6", "b2", "b0"))
+        return tau, forces, *(mbjax.force_in_world(model, forces, body) for body in ("b6", "b2", "b0"))
 
     context = twin.context(state.q, state.v)
     body = plant.GetBodyByName
@@ -43,14 +43,11 @@ def test_forces_added_to_bodies_and_joints_equal_drakes():
         *(body(name).GetForceInWorld(context, theirs).get_coeffs() for name in ("b6", "b2", "b0")),
     ]
     got = ours(state.q, *map(jnp.asarray, (F, G, p, torque)))
-    assert np.max([relative_error(a, b) for a, b in zip(got, expected, strict=True)]) < 1e-12
-    work = (
-        mbjax.inverse_dynamics(model, state.q, 0 * state.v, 0 * state.v) - got[0]
-    )  # forces enter the dynamics the same way
-    forces = mbjax.MultibodyForces(got[0], jnp.zeros((model.num_bodies, 6)))
-    np.testing.assert_allclose(
-        mbjax.inverse_dynamics(model, state.q, 0 * state.v, 0 * state.v, forces), work, atol=1e-12
-    )
+    assert np.max([relative_error(a, b) for a, b in zip((got[0], *got[2:]), expected, strict=True)]) < 1e-12
+    inverse_dynamics, zero = jax.jit(mbjax.inverse_dynamics), jnp.zeros_like(state.v)
+    as_generalized = mbjax.MultibodyForces(got[0], jnp.zeros((model.num_bodies, 6)))
+    work = inverse_dynamics(model, state.q, zero, zero, as_generalized)  # the dynamics feel both alike
+    np.testing.assert_allclose(work, inverse_dynamics(model, state.q, zero, zero, got[1]), atol=1e-11)
 
 
 def test_wrong_places_are_refused():
@@ -96,20 +93,22 @@ def test_elements_of_users_have_power_and_gradients():
     plant.add_force_element(Magnet(jnp.asarray(5.0), jnp.asarray(0.7), "b"))
     model = plant.finalize()
     q, v = jnp.array([0.4, 0.3]), jnp.array([1.1, -0.6])
-    power = mbjax.force_element_power(model, q, v, 1)
-    V = mbjax.body_spatial_velocity_in_world(model, q, v, "b")
-    np.testing.assert_allclose(power.non_conservative, -0.7 * V[3:] @ V[3:], rtol=1e-12)
-    spring = mbjax.force_element_power(model, q, v, 0)
+
+    @jax.jit
+    def powers(q, v):
+        V = mbjax.body_spatial_velocity_in_world(model, q, v, "b")
+        gravity = jnp.sum(mbjax.gravity_generalized_forces(model, q) * v)
+        each = [mbjax.force_element_power(model, q, v, i) for i in range(2)]
+        return *each, V[3:] @ V[3:], gravity, mbjax.conservative_power(model, q, v)
+
+    spring, magnet, v_squared, gravity, total = powers(q, v)
+    np.testing.assert_allclose(magnet.non_conservative, -0.7 * v_squared, rtol=1e-12)
     np.testing.assert_allclose(spring.conservative, -2.0 * (0.4 - 0.1) * 1.1, rtol=1e-12)
     np.testing.assert_allclose(spring.non_conservative, 0.0, atol=1e-15)
-    gravity = jnp.sum(mbjax.gravity_generalized_forces(model, q) * v)
-    np.testing.assert_allclose(
-        mbjax.conservative_power(model, q, v), gravity + power.conservative + spring.conservative, rtol=1e-12
-    )
+    np.testing.assert_allclose(total, gravity + magnet.conservative + spring.conservative, rtol=1e-12)
 
     def f(element):
         changed = eqx.tree_at(lambda m: m.force_elements[1], model, element)
-        forces = mbjax.force_elements_contribution(changed, q, v)
-        return mbjax.forward_dynamics(changed, q, v, jnp.zeros(2), forces)
+        return mbjax.generalized_forces(changed, q, mbjax.force_elements_contribution(changed, q, v))
 
     check_gradients(f, model.force_elements[1])
