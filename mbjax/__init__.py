@@ -104,6 +104,11 @@ from .kinematics import velocity_to_qdot as velocity_to_qdot
 from .kinematics import velocity_to_qdot_matrix as velocity_to_qdot_matrix
 from . import reference_models as reference_models
 from .model import AbstractForceElement as AbstractForceElement
+from .model import ActuatorInfo as ActuatorInfo
+from .model import BodyInfo as BodyInfo
+from .model import FrameInfo as FrameInfo
+from .model import JointInfo as JointInfo
+from .model import ModelInstanceInfo as ModelInstanceInfo
 from .model import MultibodyModel as MultibodyModel
 from .model import is_body_locked as is_body_locked
 from .model import is_joint_locked as is_joint_locked

@@ -69,17 +69,28 @@ def joint_row(model: "MultibodyModel", joint: "JointInfo") -> list[str]:
     damping, effort = concrete(parameters.joint_damping), concrete(parameters.effort_limit)
     limits = "–" if lower is None or upper is None else limit_text(lower[joint.q], upper[joint.q])
     drive = [a.index for a in model.layout.actuators if a.joint == joint.index]
+    locked = concrete(parameters.velocity_locked)
     return [
-        joint.name,
-        joint.kind,
+        key_of(model, joint),
+        joint.kind if locked is None or not locked[joint.v].any() else f"{joint.kind}, locked",
         names,
         total,
         range_text(joint.q),
         range_text(joint.v),
         limits,
         "–" if damping is None else "" if not damping[joint.v].any() else " ".join(unique_numbers(damping[joint.v])),
-        "" if not drive else "–" if effort is None else " ".join(f"±{effort[a]:.4g}" for a in drive),
+        "" if not drive else "–" if effort is None else " ".join(effort_text(effort[a]) for a in drive),
     ]
+
+
+def key_of(model: "MultibodyModel", joint: "JointInfo") -> str:
+    """What finds the joint: its name, with its instance's where others have that name too."""
+    return joint.name if model.joint_names.count(joint.name) == 1 else joint.scoped_name
+
+
+def effort_text(limit: float) -> str:
+    """`±80`, or that there is no limit."""
+    return f"±{limit:.4g}" if np.isfinite(limit) else "no limit"
 
 
 def concrete(leaf: Any) -> np.ndarray | None:
@@ -125,8 +136,26 @@ def summary(model: "MultibodyModel") -> str:
         f"{model.num_bodies - 1} bodies in {model.topology.num_mobods - 1} that move apart"
         f"{'' if mass is None else f', {mass.sum():.4g} kg'}; {model.num_positions} positions, "
         f"{model.num_velocities} velocities, {model.num_actuators} actuators; "
-        f"{geometry[0]} visual and {geometry[1]} collision shapes; {plant}; {np.dtype(model.dtype).name}"
+        f"{force_element_text(model)}"
+        f"{geometry[0]} visual and {geometry[1]} collision shapes; {gravity_text(model)}{plant}; "
+        f"{np.dtype(model.dtype).name}"
     )
+
+
+def force_element_text(model: "MultibodyModel") -> str:
+    """How many there are, if any."""
+    count = model.num_force_elements
+    return f"{count} force element{'s' if count > 1 else ''}; " if count else ""
+
+
+def gravity_text(model: "MultibodyModel") -> str:
+    """What is unusual about gravity: off, not along -z, or off for some instances."""
+    gravity = concrete(model.gravity_vector)
+    if gravity is None:
+        return ""
+    off = [name for name, on in zip(model.layout.instance_names, model.layout.gravity_enabled, strict=True) if not on]
+    direction = "" if not gravity[:2].any() and gravity[2] < 0.0 else f"gravity {gravity.tolist()} m/s²; "
+    return direction + (f"no gravity on {', '.join(off)}; " if off else "")
 
 
 def short_place(entry: "ReportEntry") -> str:
