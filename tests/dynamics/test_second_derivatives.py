@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mbjax
+from tests.gradients.checks import compiled
 from tests.models import ALL_KINDS, load_robot, random_tree, relative_error
 
 MODELS = {
@@ -15,7 +16,6 @@ MODELS = {
     "panda": lambda: load_robot("panda_description/urdf/panda.urdf", "fixed"),
 }
 H = 1e-5
-compiled = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # half the time
 
 
 def numbers(model, q, weights, x) -> dict[str, jax.Array]:

@@ -1,4 +1,4 @@
-"""Every force element against Drake: forces, energies and powers, on trees of several model instances."""
+"""Every force element against Drake, on trees of several instances: forces, energies, powers, and the motion."""
 
 import equinox as eqx
 import jax
@@ -25,6 +25,7 @@ def quantities(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dict[
         "forces on bodies": forces.body,
         "generalized forces": mbjax.generalized_forces(model, q, forces),
         "gravity": mbjax.gravity_generalized_forces(model, q),
+        "accelerations": mbjax.time_derivatives(model, mbjax.State(q, v, jnp.zeros(())))[1],
         "potential energy": mbjax.potential_energy(model, q),
         "conservative power": mbjax.conservative_power(model, q, v),
         "non-conservative power": mbjax.non_conservative_power(model, q, v),
@@ -42,6 +43,7 @@ def drake_quantities(twin: Twin, q: jax.Array, v: jax.Array) -> dict[str, np.nda
         "forces on bodies": [body.GetForceInWorld(context, forces).get_coeffs() for body in bodies],
         "generalized forces": plant.CalcGeneralizedForces(context, forces)[order],
         "gravity": plant.CalcGravityGeneralizedForces(context)[order],
+        "accelerations": plant.EvalTimeDerivatives(context).CopyToVector()[plant.num_positions() :][order],
     }
     if not any(isinstance(e, mbjax.LinearBushingRollPitchYaw) for e in twin.model.force_elements):
         result["potential energy"] = plant.CalcPotentialEnergy(context)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from tests.gradients.checks import Gradients, central_differences, check_gradients, compare
+from tests.gradients.checks import Gradients, central_differences, check_gradients, compare, compiled
 
 from .models import BUSHING_CONSTANTS, HINGE
 
@@ -91,14 +91,14 @@ def forces_and_energy(elements, x: jax.Array) -> jax.Array:
     return jnp.append(mbjax.force_elements_contribution(model, q, v).body[1], mbjax.potential_energy(model, q))
 
 
-@jax.jit
+@compiled
 def in_batch(elements, rows):
     """Values, and derivatives by x in both modes."""
     modes = (forces_and_energy, jax.jacfwd(forces_and_energy, 1), jax.jacrev(forces_and_energy, 1))
     return tuple(jax.vmap(f, (None, 0))(elements, rows) for f in modes)
 
 
-@jax.jit
+@compiled
 def differences_in_batch(elements, rows):
     return jax.lax.map(lambda row: central_differences(lambda x: forces_and_energy(elements, x), row), rows)
 
