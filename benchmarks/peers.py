@@ -61,7 +61,8 @@ def build_mbjax(robot: Robot, joint_names: tuple[str, ...], dtype: str) -> JaxPr
     model = load_mbjax(robot, dtype)
 
     def forward_dynamics(model: Any, q: Any, v: Any, tau: Any) -> Any:
-        return mbjax.forward_dynamics(model, q, v, tau + mbjax.gravity_generalized_forces(model, q))
+        state = mbjax.State(q, v, np.zeros((), q.dtype))
+        return mbjax.time_derivatives(model, state, mbjax.Inputs(applied_generalized_force=tau))[1]
 
     order = order_of(mbjax_joint_names(model), joint_names)
     return JaxProblem(forward_dynamics, model, mbjax_convention(robot.is_floating, order))

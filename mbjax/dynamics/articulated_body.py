@@ -6,7 +6,6 @@ a column of one degree of freedom (Featherstone 2008, ch. 7). The inward pass ke
 `forward_dynamics`.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -15,21 +14,25 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics
-from mbjax.spatial.component_algebra import SYMMETRIC_INDEX, SYMMETRIC_PAIRS, dot, sum_products
-from mbjax.topology import TreeTopology, scan_inward, scan_outward, take, velocity_chain
+from mbjax.spatial.component_algebra import cross, dot, matvec, outer, skew, transpose, transposed_matvec
+from mbjax.topology import TreeTopology, scan_inward, scan_outward, take, velocity_parents, walk_plan
 
-# An articulated inertia [J H; Hᵀ M] about a point: 6 numbers of J, 9 of H by rows, 6 of M.
-J, H, M = slice(0, 6), slice(6, 15), slice(15, 21)
-NUM_COMPONENTS = 21
+
+class ArticulatedInertia(NamedTuple):
+    """[J H; Hᵀ M] about a point: torque and force that an angular and a linear acceleration take."""
+
+    J: Float[Array, "3 3 ..."]
+    H: Float[Array, "3 3 ..."]
+    M: Float[Array, "3 3 ..."]
 
 
 class ArticulatedFactor(NamedTuple):
-    """Factor of M(q) + diag; velocities on the last axis."""
+    """Factor of M(q) + diag, velocities on the first axis."""
 
-    h_W: Float[Array, "6 nv"]
-    p_W: Float[Array, "3 nv"]  # from the inboard velocity's point
-    U_over_D: Float[Array, "6 nv"]
-    one_over_D: Float[Array, " nv"]
+    h_W: Float[Array, "nv 6 ..."]
+    p_W: Float[Array, "nv 3 ..."]  # from the inboard velocity's point
+    U_over_D: Float[Array, "nv 6 ..."]
+    one_over_D: Float[Array, "nv ..."]
 
 
 def calc_articulated_factor(
@@ -46,111 +49,70 @@ def calc_articulated_factor(
     diagonal = jnp.where(locked, jnp.inf, diagonal)
     position, inertia_W, diagonal = lax.stop_gradient((position, inertia_W, diagonal))
     inertia, p = spread_over_velocities(topology, position, inertia_W)
-    h = position.H_W
+    h, p = jnp.swapaxes(position.H_W, 0, 1), jnp.swapaxes(p, 0, 1)
 
-    def step(outboard: Array, x: tuple[Array, Array, Array, Array]) -> tuple[Array, tuple[Array, Array]]:
-        inertia_i, h_i, p_i, diagonal_i = x
-        h = jnp.unstack(h_i)
-        I_A = list(jnp.unstack(outboard + inertia_i))
-        U = multiply(I_A, h)
-        one_over_D = 1.0 / (sum_products(h, U) + diagonal_i)
-        U_over_D = [u * one_over_D for u in U]
-        handed_on = shift(subtract_outer(I_A, U, U_over_D), jnp.unstack(p_i))
-        return jnp.stack(handed_on), (jnp.stack(U_over_D), one_over_D)
+    def step(outboard: ArticulatedInertia, x: tuple) -> tuple[ArticulatedInertia, tuple[Array, Array]]:
+        own, h, p, diagonal = x
+        J, H, M = (a + b for a, b in zip(outboard, own, strict=True))
+        w, v = h[:3], h[3:]
+        U_t, U_f = matvec(J, w) + matvec(H, v), transposed_matvec(H, w) + matvec(M, v)
+        one_over_D = 1.0 / (dot(w, U_t) + dot(v, U_f) + diagonal)
+        t, f = U_t * one_over_D, U_f * one_over_D
+        left = ArticulatedInertia(J - outer(U_t, t), H - outer(U_t, f), M - outer(U_f, f))
+        return shift(left, p), (jnp.concatenate([t, f]), one_over_D)
 
-    xs = (inertia.T, h.T, p.T, diagonal)
-    U_over_D, one_over_D = scan_inward(topology, step, xs, NUM_COMPONENTS, h.dtype)
-    return ArticulatedFactor(h, p, U_over_D.T, one_over_D)
+    worlds = jnp.broadcast_shapes(h.shape[2:], p.shape[2:], inertia.J.shape[3:], diagonal.shape[1:])
+    nothing = jnp.zeros((3, 3, *worlds), h.dtype)
+    plan = walk_plan(velocity_parents(topology))
+    kept = scan_inward(plan, step, (inertia, h, p, diagonal), ArticulatedInertia(nothing, nothing, nothing))
+    return ArticulatedFactor(h, p, *kept)
+
+
+def shift(I_Q: ArticulatedInertia, p_PQ: Float[Array, "3 ..."]) -> ArticulatedInertia:
+    """The inertia about P from the one about Q: H' = H + [p]M, J' = J + [p]Hᵀ + H'[p]ᵀ."""
+    J, H, M = I_Q
+    p = p_PQ[:, None]
+    H_P = H + cross(p, M)
+    return ArticulatedInertia(J + cross(p, transpose(H)) + transpose(cross(p, transpose(H_P))), H_P, M)
 
 
 def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """x with (M + diag) x = b: forces inward, accelerations outward."""
 
     def inward(outboard: Array, x: tuple[Array, Array, Array, Array]) -> tuple[Array, Array]:
-        b_i, h_i, p_i, U_over_D = x
-        u = b_i - dot(h_i, outboard)
-        total = jnp.unstack(outboard + U_over_D * u)
-        moment = cross(jnp.unstack(p_i), total[3:])
-        return jnp.stack([total[k] + moment[k] for k in range(3)] + list(total[3:])), u
+        b, h, p, U_over_D = x
+        u = b - dot(h, outboard)
+        t, f = jnp.split(outboard + U_over_D * u, 2)
+        return jnp.concatenate([t + cross(p, f), f]), u
 
     def outward(A_parent: Array, x: tuple[Array, Array, Array, Array, Array]) -> tuple[Array, Array]:
-        u, h_i, p_i, U_over_D, one_over_D = x
-        A = jnp.unstack(A_parent)
-        lever = cross(A[:3], jnp.unstack(p_i))
-        A_shifted = jnp.stack(list(A[:3]) + [A[3 + k] + lever[k] for k in range(3)])
-        x_i = u * one_over_D - dot(U_over_D, A_shifted)
-        return A_shifted + h_i * x_i, x_i
+        u, h, p, U_over_D, one_over_D = x
+        alpha, a = jnp.split(A_parent, 2)
+        A = jnp.concatenate([alpha, a + cross(alpha, p)])
+        vdot = u * one_over_D - dot(U_over_D, A)
+        return A + h * vdot, vdot
 
-    h, p, U_over_D, one_over_D = factor.h_W.T, factor.p_W.T, factor.U_over_D.T, factor.one_over_D
-    u = scan_inward(topology, inward, (b, h, p, U_over_D), 6, h.dtype)
-    return scan_outward(topology, outward, (u, h, p, U_over_D, one_over_D), 6, h.dtype)
+    h, p, U_over_D, one_over_D = factor
+    worlds = jnp.broadcast_shapes(h.shape[2:], U_over_D.shape[2:], b.shape[1:])
+    plan, nothing = walk_plan(velocity_parents(topology)), jnp.zeros((6, *worlds), h.dtype)
+    u = scan_inward(plan, inward, (b, h, p, U_over_D), nothing)
+    return scan_outward(plan, outward, (u, h, p, U_over_D, one_over_D), nothing)
 
 
 def spread_over_velocities(
     topology: TreeTopology, position: PositionKinematics, inertia_W: MobodInertia
-) -> tuple[Float[Array, "21 nv"], Float[Array, "3 nv"]]:
+) -> tuple[ArticulatedInertia, Float[Array, "3 nv ..."]]:
     """Per velocity: the inertia of the mobod it carries (the last of its joint), and the step from inboard."""
     owner = topology.velocity_mobods
-    _, is_last = velocity_chain(topology)
-    is_first = np.array([j == topology.mobod_v_starts[mobod] for j, mobod in enumerate(owner)], dtype=bool)
-    (x, y, z), m = inertia_W.moment, inertia_W.mass
-    zero = jnp.zeros_like(m)
-    inertia = jnp.concatenate(
-        [inertia_W.rotational, jnp.stack([zero, -z, y, z, zero, -x, -y, x, zero, m, m, m, zero, zero, zero])]
-    )
-    inertia, p = take(inertia, owner), take(position.p_PM_W, owner)
-    if not np.all(is_last):
-        inertia, p = jnp.where(is_last, inertia, 0.0), jnp.where(is_first, p, 0.0)
-    return inertia, p
+    starts, counts = np.array(topology.mobod_v_starts)[owner], np.array(topology.mobod_num_velocities)[owner]
+    index = np.arange(len(owner))
+    identity = jnp.eye(3, dtype=inertia_W.mass.dtype).reshape(3, 3, *(1 for _ in inertia_W.mass.shape))
 
+    def of_velocities(x: Array, axis: int, chosen: np.ndarray) -> Array:
+        x = take(x, owner, axis)
+        return x if np.all(chosen) else jnp.where(chosen.reshape(-1, *(1,) * (x.ndim - axis - 1)), x, 0.0)
 
-# The algebra of one loop body, on lists of scalars: under vmap each scalar is a vector over the batch.
-
-
-def cross(a: Sequence, b: Sequence) -> list:
-    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-
-
-def symmetric_rows(S: list) -> list[list]:
-    return [[S[k] for k in row] for row in SYMMETRIC_INDEX]
-
-
-def rows(A: list) -> list[list]:
-    return [A[0:3], A[3:6], A[6:9]]
-
-
-def columns(A: list) -> list[list]:
-    return [A[0::3], A[1::3], A[2::3]]
-
-
-def multiply(I_A: list, h: Sequence) -> list:
-    """I_A h: [J a + H b, Hᵀ a + M b]."""
-    a, b = h[:3], h[3:]
-    J_rows, H_rows, H_columns, M_rows = (
-        symmetric_rows(I_A[J]),
-        rows(I_A[H]),
-        columns(I_A[H]),
-        symmetric_rows(I_A[M]),
-    )
-    moment = [sum_products(J_rows[i], a) + sum_products(H_rows[i], b) for i in range(3)]
-    force = [sum_products(H_columns[i], a) + sum_products(M_rows[i], b) for i in range(3)]
-    return moment + force
-
-
-def subtract_outer(I_A: list, U: list, U_over_D: list) -> list:
-    """I_A - U Uᵀ / D: the inertia left when this velocity gives way."""
-    J_new = [I_A[J][k] - U[i] * U_over_D[j] for k, (i, j) in enumerate(SYMMETRIC_PAIRS)]
-    H_new = [I_A[H][3 * i + j] - U[i] * U_over_D[3 + j] for i in range(3) for j in range(3)]
-    M_new = [I_A[M][k] - U[3 + i] * U_over_D[3 + j] for k, (i, j) in enumerate(SYMMETRIC_PAIRS)]
-    return J_new + H_new + M_new
-
-
-def shift(I_A: list, p: Sequence) -> list:
-    """The inertia about a point P from the one about Q, with p = p_PQ: H' = H + [p]M, J' = J + [p]Hᵀ + H'[p]ᵀ."""
-    H_rows = rows(I_A[H])
-    p_cross_M = [cross(p, row) for row in symmetric_rows(I_A[M])]  # columns of [p]M
-    H_shifted = [[H_rows[i][j] + p_cross_M[j][i] for j in range(3)] for i in range(3)]
-    p_cross_H = [cross(p, row) for row in H_rows]  # columns of [p]Hᵀ
-    p_cross_H_shifted = [cross(p, row) for row in H_shifted]  # rows of H'[p]ᵀ
-    J_shifted = [I_A[J][k] + p_cross_H[j][i] + p_cross_H_shifted[i][j] for k, (i, j) in enumerate(SYMMETRIC_PAIRS)]
-    return J_shifted + H_shifted[0] + H_shifted[1] + H_shifted[2] + list(I_A[M])
+    is_last, is_first = index == starts + counts - 1, index == starts
+    parts = (inertia_W.rotational, skew(inertia_W.moment), inertia_W.mass * identity)
+    inertia = ArticulatedInertia(*(jnp.moveaxis(of_velocities(x, 2, is_last), 2, 0) for x in parts))
+    return inertia, of_velocities(position.p_PM_W, 1, is_first)

@@ -42,5 +42,5 @@ def spatial_inertia(
     )
     inertia = calc_inertia_in_mobod(model, in_F, counted)
     mass = jnp.sum(inertia.mass)
-    com, six = (safe_divide(jnp.sum(x, axis=-1), mass) for x in (inertia.moment, inertia.rotational))
-    return SpatialInertia(mass, com, UnitInertia.from_moments_products(six), skip_validity_check=True)
+    com, G = (safe_divide(jnp.sum(x, axis=-1), mass) for x in (inertia.moment, inertia.rotational))
+    return SpatialInertia(mass, com, UnitInertia.from_matrix(G), skip_validity_check=True)

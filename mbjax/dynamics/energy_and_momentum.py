@@ -57,7 +57,7 @@ def calc_momenta_in_mobods(
 ) -> Float[Array, "6 nm"]:
     """Spatial momentum of each mobod about its Mo, in W; `counted` (nb,) selects bodies, all when None."""
     inertia, R_WM = calc_inertia_in_mobod(model, position.placement, counted), position.R_WM
-    rotational, moment = ca.symmetric_re_express(R_WM, inertia.rotational), ca.matvec(R_WM, inertia.moment)
+    rotational, moment = ca.re_express_symmetric(R_WM, inertia.rotational), ca.matvec(R_WM, inertia.moment)
     w, v_Mo = velocity.V_WM_T[:3], velocity.v_WMo
-    angular = ca.symmetric_matvec(rotational, w) + ca.cross(moment, v_Mo)
+    angular = ca.matvec(rotational, w) + ca.cross(moment, v_Mo)
     return jnp.concatenate([angular, inertia.mass * v_Mo + ca.cross(w, moment)])

@@ -10,6 +10,7 @@ from mbjax.forces import MultibodyForces, calc_mobod_forces
 from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics, calc_velocity_kinematics
 from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
 from mbjax.topology import dot_with_mask
+from mbjax.worlds import for_worlds
 
 from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics
 from .mass_matrix import calc_mass_matrix
@@ -23,6 +24,10 @@ from .newton_euler import (
 
 def mass_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
     """M(q), reflected rotor inertias included: symmetric, positive definite."""
+    return for_worlds(_mass_matrix, model, as_coordinates("q", q, model.num_positions, model.dtype))
+
+
+def _mass_matrix(model: MultibodyModel, q: Array) -> Float[Array, "nv nv"]:
     position = calc_position_kinematics(model, q)
     inertia_W = calc_inertia_in_world(model, position)
     return calc_mass_matrix(model.topology, position, inertia_W, calc_reflected_inertia(model))
@@ -54,9 +59,17 @@ def inverse_dynamics(
     `forces` are all the forces that act, gravity and damping among them if they do: pass
     `force_elements_contribution(model, q, v)`. Seed 003, CalcInverseDynamics.
     """
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
+    return for_worlds(_inverse_dynamics, model, q, v, vdot, forces)
+
+
+def _inverse_dynamics(
+    model: MultibodyModel, q: Array, v: Array, vdot: Array, forces: MultibodyForces | None
+) -> Float[Array, " nv"]:
     position = calc_position_kinematics(model, q)
     motion = calc_tree_motion(model, position, q, v)
-    vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
     tau_applied, F_T = split_forces(model, position, forces)
     tau = calc_inverse_dynamics(model.topology, motion, vdot, F_T) + calc_reflected_inertia(model) * vdot
     return tau if tau_applied is None else tau - tau_applied
@@ -73,10 +86,18 @@ def forward_dynamics(
 
     Locked joints have no velocity, whatever v says, and no acceleration.
     """
-    position = calc_position_kinematics(model, q)
-    v = zero_where_locked(model, as_coordinates("v", v, model.num_velocities, model.dtype))
-    motion = calc_tree_motion(model, position, q, v)
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
+    return for_worlds(_forward_dynamics, model, q, v, tau, forces)
+
+
+def _forward_dynamics(
+    model: MultibodyModel, q: Array, v: Array, tau: Array, forces: MultibodyForces | None
+) -> Float[Array, " nv"]:
+    position = calc_position_kinematics(model, q)
+    v = zero_where_locked(model, v)
+    motion = calc_tree_motion(model, position, q, v)
     tau_applied, F_T = split_forces(model, position, forces)
     assert motion.velocity is not None
     assert motion.v is not None
@@ -96,7 +117,7 @@ def forward_dynamics(
 def calc_tree_motion(model: MultibodyModel, position: PositionKinematics, q: Positions, v: Velocities) -> TreeMotion:
     """What Newton–Euler needs at (q, v)."""
     velocity = calc_velocity_kinematics(model, position, q, v)
-    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype, model.num_world_axes)
     return TreeMotion(position.S_T, position.p_TM_W, calc_inertia_in_world(model, position), velocity, v)
 
 
@@ -106,7 +127,8 @@ def split_forces(
     """Generalized forces, and the forces on mobods about T."""
     if forces is None:
         return None, None
-    tau = as_coordinates("forces.generalized", forces.generalized, model.num_velocities, model.dtype)
+    num_axes = model.num_world_axes
+    tau = as_coordinates("forces.generalized", forces.generalized, model.num_velocities, model.dtype, num_axes)
     return tau, calc_mobod_forces(model, position, forces.body)
 
 
@@ -120,4 +142,4 @@ def spread_over_velocities(model: MultibodyModel, x: Float[Array, " nu"]) -> Flo
     """Per-actuator numbers at the velocities they drive, summed; zero elsewhere."""
     mask = np.zeros((model.num_actuators, model.num_velocities))
     mask[np.arange(model.num_actuators), list(model.layout.velocities_of_actuators)] = 1.0
-    return dot_with_mask(x, mask)
+    return dot_with_mask(x, mask, 0)

@@ -54,9 +54,10 @@ def solve_mass_matrix(
         product = calc_mass_matrix_product(topology, motion, free) + diagonal * free
         return jnp.where(locked, x, product)
 
+    worlds = jnp.broadcast_shapes(b.shape[1:], factor.one_over_D.shape[1:])
     return lax.custom_linear_solve(
         matvec,
-        jnp.where(locked, 0.0, b),
+        jnp.broadcast_to(jnp.where(locked, 0.0, b), (b.shape[0], *worlds)),
         lambda _, rhs: solve_with_factor(topology, factor, rhs),
         symmetric=True,
     )

@@ -1,6 +1,7 @@
 """M(q), by composite bodies (Featherstone 2008, ch. 6; Jain 2010, ch. 4)."""
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -20,17 +21,30 @@ def calc_mass_matrix(
     The inertias are summed about T, the tree's origin.
     """
     r, s, m = position.p_TM_W, inertia_W.moment, inertia_W.mass
-    moment_T = s + m * r
-    rotational_T = inertia_W.rotational + m * ca.point_mass_inertia(r) + 2.0 * ca.symmetric_product_inertia(r, s)
-    composite = sum_over_subtree(topology, jnp.concatenate([m[None], moment_T, rotational_T]))
-    mass, moment, rotational = (lambda c: (c[0], c[1:4], c[4:]))(take(composite, topology.velocity_mobods))
+    moment_T = s + ca.scale(r, m)
+    shifted = ca.scale(ca.point_mass_inertia(r), m) + 2.0 * ca.symmetric_product_inertia(r, s)
+    rotational_T = inertia_W.rotational + ca.symmetric_matrix(shifted)
+    rotational_T = rotational_T.reshape(9, *rotational_T.shape[2:])
+    composite = sum_over_subtree(topology, ca.concatenate([m[None], moment_T, rotational_T], 0))
+    composite = take(composite, topology.velocity_mobods, 1)
+    mass, moment, rotational = composite[0], composite[1:4], composite[4:].reshape(3, 3, *composite.shape[1:])
     w, v = position.S_T[:3], position.S_T[3:]
-    t = ca.symmetric_matvec(rotational, w) + ca.cross(moment, v)
-    f = mass * v + ca.cross(w, moment)
-    products = jnp.matmul(position.S_T.T, jnp.concatenate([t, f]), precision=lax.Precision.HIGHEST)
+    t = ca.matvec(rotational, w) + ca.cross(moment, v)
+    f = ca.scale(v, mass) + ca.cross(w, moment)
+    products = products_of_columns(position.S_T, ca.concatenate([t, f], 0))
     # Column j counts only rows i whose joint carries j's mobod; the other triangle follows by symmetry.
     owner = topology.velocity_mobods
     inboard = topology.moves[:, owner]
-    same = inboard & inboard.T
-    M = jnp.where(inboard, products, 0.0)
-    return M + jnp.where(inboard & ~same, products, 0.0).T + jnp.diag(diagonal)
+    own = np.eye(len(owner), dtype=bool)
+    inboard, outboard, own = (
+        x.reshape(*x.shape, *(1 for _ in r.shape[2:])) for x in (inboard, inboard.T & ~inboard, own)
+    )
+    M = jnp.where(inboard, products, 0.0) + jnp.where(outboard, ca.transpose(products), 0.0)
+    return M + jnp.where(own, diagonal[None], 0.0)
+
+
+def products_of_columns(A: Float[Array, "6 i *w"], B: Float[Array, "6 j *w"]) -> Float[Array, "i j *w"]:
+    """A_i · B_j."""
+    if A.ndim == 2:
+        return jnp.matmul(A.T, B, precision=lax.Precision.HIGHEST)
+    return ca.sum_products([a[:, None] for a in jnp.unstack(A)], [b[None] for b in jnp.unstack(B)])

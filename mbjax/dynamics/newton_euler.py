@@ -32,7 +32,8 @@ def calc_inertia_in_world(model: MultibodyModel, position: PositionKinematics) -
     """Inertia of each mobod about Mo, expressed in W."""
     inertia = calc_inertia_in_mobod(model, position.placement)
     R = position.R_WM
-    return MobodInertia(inertia.mass, ca.matvec(R, inertia.moment), ca.symmetric_re_express(R, inertia.rotational))
+    rotational = ca.re_express_symmetric(R, inertia.rotational)
+    return MobodInertia(inertia.mass, ca.matvec(R, inertia.moment), rotational)
 
 
 def calc_inverse_dynamics(
@@ -58,22 +59,22 @@ def calc_net_forces(
 ) -> Float[Array, "6 nm"]:
     """The spatial force each mobod's motion takes, about T in W."""
     inertia, r, velocity = motion.inertia_W, motion.p_TM_W, motion.velocity
-    driven = jnp.zeros_like(motion.S_T) if vdot is None else motion.S_T * vdot
+    driven = jnp.zeros_like(motion.S_T) if vdot is None else ca.scale(motion.S_T, vdot)
     if velocity is not None:
         assert motion.v is not None
-        driven = driven + velocity.Sdot_T * motion.v
+        driven = driven + ca.scale(velocity.Sdot_T, motion.v)
     A_T = sum_velocities_over_path(topology, driven)
     alpha, s = A_T[:3], inertia.moment
     a_Mo = A_T[3:] + ca.cross(alpha, r)
     if velocity is not None:
         a_Mo = a_Mo + ca.cross(velocity.V_WM_T[:3], velocity.v_WMo)
-    f = inertia.mass * a_Mo + ca.cross(alpha, s)
-    t = ca.symmetric_matvec(inertia.rotational, alpha) + ca.cross(s, a_Mo)
+    f = ca.scale(a_Mo, inertia.mass) + ca.cross(alpha, s)
+    t = ca.matvec(inertia.rotational, alpha) + ca.cross(s, a_Mo)
     if velocity is not None:
         w = velocity.V_WM_T[:3]
         f = f + ca.cross(w, ca.cross(w, s))
-        t = t + ca.cross(w, ca.symmetric_matvec(inertia.rotational, w))
-    return jnp.concatenate([t + ca.cross(r, f), f])
+        t = t + ca.cross(w, ca.matvec(inertia.rotational, w))
+    return ca.concatenate([t + ca.cross(r, f), f], 0)
 
 
 def calc_mass_matrix_product(topology: TreeTopology, motion: TreeMotion, x: Float[Array, " nv"]) -> Float[Array, " nv"]:

@@ -14,6 +14,7 @@ from mbjax.kinematics import (
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_moved_mobods
+from mbjax.worlds import each_world, for_worlds
 
 from .gravity import (
     calc_gravity_on_bodies,
@@ -35,6 +36,10 @@ def force_elements_contribution(model: MultibodyModel, q: Positions, v: Velociti
 
 def gravity_generalized_forces(model: MultibodyModel, q: Positions) -> GeneralizedForces:
     """tau_g = sum J^T (m g): what gravity does to the joints, in N m or N."""
+    return for_worlds(_gravity_generalized_forces, model, as_coordinates("q", q, model.num_positions, model.dtype))
+
+
+def _gravity_generalized_forces(model: MultibodyModel, q: Array) -> Float[Array, " nv"]:
     position = calc_position_kinematics(model, q)
     F_T = calc_gravity_on_mobods(model, position)
     return ca.dot(position.S_T, sum_moved_mobods(model.topology, F_T))
@@ -49,9 +54,9 @@ def calc_element_forces(
 ) -> MultibodyForces:
     """The elements one has added, without gravity and joint dissipation."""
     total = MultibodyForces.zero(model)
-    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    q = as_coordinates("q", q, model.num_positions, model.dtype, model.num_world_axes)
     for element in model.force_elements:
-        total = total + element.forces(model, position, velocity, q, v)
+        total = total + each_world(type(element).forces, model.num_world_axes, element, model, position, velocity, q, v)
     return total
 
 

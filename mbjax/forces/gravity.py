@@ -21,9 +21,9 @@ def calc_gravity_on_mobods(model: MultibodyModel, position: PositionKinematics) 
     enabled = bodies_with_gravity(model)
     counted = None if enabled[1:].all() else enabled
     inertia = calc_inertia_in_mobod(model, position.placement, counted)
-    moment_T = ca.matvec(position.R_WM, inertia.moment) + inertia.mass * position.p_TM_W
-    g = model.parameters.gravity[:, None]
-    return jnp.concatenate([ca.cross(moment_T, jnp.broadcast_to(g, moment_T.shape)), inertia.mass * g])
+    moment_T = ca.matvec(position.R_WM, inertia.moment) + ca.scale(position.p_TM_W, inertia.mass)
+    g = jnp.repeat(model.parameters.gravity[:, None], moment_T.shape[1], axis=1)
+    return ca.concatenate([ca.cross(moment_T, g), inertia.mass * g], 0)
 
 
 def calc_gravity_on_bodies(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "nb 6"]:

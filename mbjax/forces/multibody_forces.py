@@ -22,9 +22,7 @@ class MultibodyForces(eqx.Module):
 
     @staticmethod
     def zero(model: MultibodyModel) -> "MultibodyForces":
-        return MultibodyForces(
-            jnp.zeros(model.num_velocities, model.dtype), jnp.zeros((model.num_bodies, 6), model.dtype)
-        )
+        return MultibodyForces(model.zeros(model.num_velocities), model.zeros(model.num_bodies, 6))
 
     def __add__(self, other: "MultibodyForces") -> "MultibodyForces":
         return MultibodyForces(self.generalized + other.generalized, self.body + other.body)
@@ -91,11 +89,12 @@ def calc_mobod_forces(
 ) -> Float[Array, "6 nm"]:
     """Sum of the spatial forces on each mobod's bodies, about its tree's origin T."""
     F_Bo_W = jnp.asarray(F_Bo_W, model.dtype)
-    if F_Bo_W.shape != (model.num_bodies, 6):
+    if F_Bo_W.shape[:2] != (model.num_bodies, 6) or F_Bo_W.ndim != 2 + model.num_world_axes:
         raise ValueError(
             f"body forces have shape {F_Bo_W.shape}, the model needs ({model.num_bodies}, 6): one row per body, "
             "the world first."
         )
-    t, f = F_Bo_W.T[:3], F_Bo_W.T[3:]
-    p_TBo_W = take(position.p_TM_W, model.topology.body_mobods) + calc_body_offsets(model, position)
-    return dot_with_mask(jnp.concatenate([t + ca.cross(p_TBo_W, f), f]), model.topology.body_membership)
+    t, f = jnp.split(ca.transpose(F_Bo_W), 2)
+    p_TBo_W = take(position.p_TM_W, model.topology.body_mobods, 1) + calc_body_offsets(model, position)
+    F_T = ca.concatenate([t + ca.cross(p_TBo_W, f), f], 0)
+    return dot_with_mask(F_T, model.topology.body_membership, 1)

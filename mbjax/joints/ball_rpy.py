@@ -1,7 +1,5 @@
 """Free rotation about a point, with roll-pitch-yaw angles as positions."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 
@@ -15,10 +13,9 @@ from mbjax.spatial import (
     rpy_rates_to_angular_velocity_matrix,
     rpy_to_matrix,
 )
+from mbjax.spatial.component_algebra import over_columns
 
 from .abstract_joint import AbstractJoint, constant_hinge_map
-
-vmap_joints = functools.partial(jax.vmap, in_axes=-1, out_axes=-1)
 
 
 class BallRpyJoint(AbstractJoint):
@@ -38,7 +35,7 @@ class BallRpyJoint(AbstractJoint):
     @staticmethod
     def pose(q, axis, pitch):
         del axis, pitch
-        return vmap_joints(rpy_to_matrix)(q), jnp.zeros_like(q)
+        return over_columns(rpy_to_matrix, q), jnp.zeros_like(q)
 
     @staticmethod
     def hinge_map(q, axis, pitch):
@@ -47,19 +44,19 @@ class BallRpyJoint(AbstractJoint):
 
     @staticmethod
     def velocity_to_qdot(q, v):
-        return vmap_joints(rpy_rates_from)(q, v)
+        return over_columns(rpy_rates_from, q, v)
 
     @staticmethod
     def qdot_to_velocity(q, qdot):
-        return vmap_joints(angular_velocity_from)(q, qdot)
+        return over_columns(angular_velocity_from, q, qdot)
 
     @staticmethod
     def integrate(q, dv):
-        return vmap_joints(rotated_rpy)(q, dv)
+        return over_columns(rotated_rpy, q, dv)
 
     @staticmethod
     def difference(q0, q1):
-        return vmap_joints(rpy_rotation_between)(q0, q1)
+        return over_columns(rpy_rotation_between, q0, q1)
 
 
 def rpy_rates_from(rpy, w_FM_F):

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_normalize
 
 from .abstract_joint import AbstractJoint
@@ -22,12 +23,12 @@ class PrismaticJoint(AbstractJoint):
     @staticmethod
     def pose(q, axis, pitch):
         del pitch
-        identity = jnp.eye(3, dtype=q.dtype)[:, :, None]
-        R_FM = jnp.broadcast_to(identity, (3, 3, q.shape[-1]))
-        return R_FM, safe_normalize(axis, axis=0) * q[0]
+        identity = jnp.eye(3, dtype=q.dtype).reshape(3, 3, *(1 for _ in q.shape[1:]))
+        R_FM = jnp.broadcast_to(identity, (3, 3, *q.shape[1:]))
+        return R_FM, ca.scale(safe_normalize(axis, axis=0), q[0])
 
     @staticmethod
     def hinge_map(q, axis, pitch):
         del pitch
         axis = safe_normalize(axis, axis=0)
-        return jnp.concatenate([jnp.zeros_like(axis), axis])[:, None, :].astype(q.dtype)
+        return jnp.concatenate([jnp.zeros_like(axis), axis])[:, None].astype(q.dtype)

@@ -1,8 +1,5 @@
 """Free motion in space, with a quaternion and a translation as positions."""
 
-import functools
-
-import jax
 import jax.numpy as jnp
 
 from mbjax.spatial import (
@@ -15,10 +12,9 @@ from mbjax.spatial import (
     quaternion_rates_to_angular_velocity_matrix,
     quaternion_to_matrix,
 )
+from mbjax.spatial.component_algebra import over_columns
 
 from .abstract_joint import AbstractJoint, constant_hinge_map
-
-vmap_joints = functools.partial(jax.vmap, in_axes=-1, out_axes=-1)
 
 
 class QuaternionFloatingJoint(AbstractJoint):
@@ -37,7 +33,7 @@ class QuaternionFloatingJoint(AbstractJoint):
     @staticmethod
     def pose(q, axis, pitch):
         del axis, pitch
-        return vmap_joints(quaternion_to_matrix)(q[:4]), q[4:]
+        return over_columns(quaternion_to_matrix, q[:4]), q[4:]
 
     @staticmethod
     def hinge_map(q, axis, pitch):
@@ -46,20 +42,20 @@ class QuaternionFloatingJoint(AbstractJoint):
 
     @staticmethod
     def velocity_to_qdot(q, v):
-        return jnp.concatenate([vmap_joints(quaternion_rates)(q[:4], v[:3]), v[3:]])
+        return jnp.concatenate([over_columns(quaternion_rates, q[:4], v[:3]), v[3:]])
 
     @staticmethod
     def qdot_to_velocity(q, qdot):
-        w_FM_F = vmap_joints(angular_velocity)(q[:4], qdot[:4])
+        w_FM_F = over_columns(angular_velocity, q[:4], qdot[:4])
         return jnp.concatenate([w_FM_F, qdot[4:]])
 
     @staticmethod
     def integrate(q, dv):
-        return jnp.concatenate([vmap_joints(rotated)(q[:4], dv[:3]), q[4:] + dv[3:]])
+        return jnp.concatenate([over_columns(rotated, q[:4], dv[:3]), q[4:] + dv[3:]])
 
     @staticmethod
     def difference(q0, q1):
-        return jnp.concatenate([vmap_joints(rotation_between)(q0[:4], q1[:4]), q1[4:] - q0[4:]])
+        return jnp.concatenate([over_columns(rotation_between, q0[:4], q1[:4]), q1[4:] - q0[4:]])
 
 
 def quaternion_rates(quaternion, w_FM_F):

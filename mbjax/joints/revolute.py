@@ -1,9 +1,10 @@
 """Rotation about one axis, the same in F and in M."""
 
-import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
-from mbjax.spatial import axis_angle_to_matrix, safe_normalize
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_normalize
 
 from .abstract_joint import AbstractJoint
 
@@ -23,11 +24,18 @@ class RevoluteJoint(AbstractJoint):
     @staticmethod
     def pose(q, axis, pitch):
         del pitch
-        R_FM = jax.vmap(axis_angle_to_matrix, in_axes=-1, out_axes=-1)(axis, q[0])
-        return R_FM, jnp.zeros_like(axis, dtype=q.dtype)
+        return rotation_about(safe_normalize(axis, axis=0), q[0]), jnp.zeros_like(axis, dtype=q.dtype)
 
     @staticmethod
     def hinge_map(q, axis, pitch):
         del pitch
         axis = safe_normalize(axis, axis=0)
-        return jnp.concatenate([axis, jnp.zeros_like(axis)])[:, None, :].astype(q.dtype)
+        return jnp.concatenate([axis, jnp.zeros_like(axis)])[:, None].astype(q.dtype)
+
+
+def rotation_about(n: Float[Array, "3 *k"], angle: Float[Array, "*k"]) -> Float[Array, "3 3 *k"]:
+    """R = n nᵀ + cos(a) (1 - n nᵀ) + sin(a) [n]x about a unit axis n (Rodrigues)."""
+    along = ca.outer(n, n)
+    identity = jnp.eye(3, dtype=n.dtype).reshape(3, 3, *(1 for _ in n.shape[1:]))
+    c, s = (ca.spread(ca.spread(x, 3), 3) for x in (jnp.cos(angle), jnp.sin(angle)))
+    return along + c * (identity - along) + s * ca.skew(n)

@@ -1,11 +1,12 @@
 """Rotation about an axis with translation along it in proportion."""
 
-import jax
 import jax.numpy as jnp
 
-from mbjax.spatial import axis_angle_to_matrix, safe_normalize
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_normalize
 
 from .abstract_joint import AbstractJoint
+from .revolute import rotation_about
 
 TURN = 2.0 * jnp.pi
 
@@ -25,10 +26,10 @@ class ScrewJoint(AbstractJoint):
 
     @staticmethod
     def pose(q, axis, pitch):
-        R_FM = jax.vmap(axis_angle_to_matrix, in_axes=-1, out_axes=-1)(axis, q[0])
-        return R_FM, safe_normalize(axis, axis=0) * (pitch / TURN * q[0])
+        axis = safe_normalize(axis, axis=0)
+        return rotation_about(axis, q[0]), ca.scale(axis, pitch / TURN * q[0])
 
     @staticmethod
     def hinge_map(q, axis, pitch):
         axis = safe_normalize(axis, axis=0)
-        return jnp.concatenate([axis, axis * (pitch / TURN)])[:, None, :].astype(q.dtype)
+        return ca.concatenate([axis, ca.scale(axis, pitch / TURN)], 0)[:, None].astype(q.dtype)

@@ -8,16 +8,22 @@ from mbjax.model import MultibodyModel
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import take
+from mbjax.worlds import for_worlds
 
 from .acceleration_kinematics import AccelerationKinematics, calc_acceleration_kinematics
-from .position_kinematics import PositionKinematics, calc_position_kinematics
+from .position_kinematics import PositionKinematics, as_coordinates, calc_position_kinematics
 from .velocity_kinematics import VelocityKinematics, calc_velocity_kinematics
 
 
 def body_poses_in_world(model: MultibodyModel, q: Positions) -> RigidTransform:
     """X_WB of every body: rotation (nb, 3, 3) and translation (nb, 3) in m."""
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    return RigidTransform(*for_worlds(_body_poses, model, q))
+
+
+def _body_poses(model: MultibodyModel, q: Array) -> tuple[Array, Array]:
     R_WB, p_WB = calc_body_poses(model, calc_position_kinematics(model, q))
-    return RigidTransform(jnp.moveaxis(R_WB, -1, 0), p_WB.T)
+    return jnp.moveaxis(R_WB, 2, 0), ca.transpose(p_WB)
 
 
 def body_spatial_velocities_in_world(model: MultibodyModel, q: Positions, v: Velocities) -> BodySpatialVectors:
@@ -42,13 +48,13 @@ def calc_body_poses(
 ) -> tuple[Float[Array, "3 3 nb"], Float[Array, "3 nb"]]:
     """X_WB = X_WM X_MB."""
     mobods, placement = model.topology.body_mobods, position.placement
-    R_WM = take(position.R_WM, mobods)
-    return ca.matmul(R_WM, placement.R_MB), take(position.p_WM, mobods) + ca.matvec(R_WM, placement.p_MB)
+    R_WM = take(position.R_WM, mobods, 2)
+    return ca.matmul(R_WM, placement.R_MB), take(position.p_WM, mobods, 1) + ca.matvec(R_WM, placement.p_MB)
 
 
 def calc_body_offsets(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "3 nb"]:
     """p_MoBo_W: from the origin of each body's mobod to its own."""
-    return ca.matvec(take(position.R_WM, model.topology.body_mobods), position.placement.p_MB)
+    return ca.matvec(take(position.R_WM, model.topology.body_mobods, 2), position.placement.p_MB)
 
 
 def calc_body_velocities(

@@ -6,7 +6,6 @@ The computation uses one frame per mobilized body: M, the joint's frame on it. F
 import itertools
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
@@ -36,7 +35,7 @@ class MobodInertia(eqx.Module):
 
     mass: Float[Array, " nm"]
     moment: Float[Array, "3 nm"]
-    rotational: Float[Array, "6 nm"]  # xx, yy, zz, xy, xz, yz
+    rotational: Float[Array, "3 3 nm"]
 
 
 def calc_body_placement(model: MultibodyModel) -> BodyPlacement:
@@ -47,10 +46,10 @@ def calc_body_placement(model: MultibodyModel) -> BodyPlacement:
     frame_bodies = np.array(topology.frame_bodies)
     inboard = np.maximum(np.array(topology.mobod_inboard_frames), 0)
     R_MF, p_MF = compose(
-        take(R_MB, frame_bodies[inboard]),
-        take(p_MB, frame_bodies[inboard]),
-        take(R_BF, inboard),
-        take(p_BF, inboard),
+        take(R_MB, frame_bodies[inboard], 2),
+        take(p_MB, frame_bodies[inboard], 1),
+        take(R_BF, inboard, 2),
+        take(p_BF, inboard, 1),
     )
     axis, pitch = spread_axes(model)
     return BodyPlacement(R_BF, p_BF, R_MB, p_MB, R_MF, p_MF, axis, pitch)
@@ -72,14 +71,16 @@ def by_level(levels: tuple[int, ...]) -> list[np.ndarray]:
     return [np.flatnonzero(array == level) for level in range(array.max(initial=0) + 1)]
 
 
-def identity_poses(count: int, dtype: DTypeLike) -> tuple[Array, Array]:
+def identity_poses(count: int, dtype: DTypeLike, worlds: int) -> tuple[Array, Array]:
     """`count` poses that change nothing."""
-    return jnp.broadcast_to(jnp.eye(3, dtype=dtype)[:, :, None], (3, 3, count)), jnp.zeros((3, count), dtype)
+    ones = (1,) * worlds
+    identity = jnp.eye(3, dtype=dtype).reshape(3, 3, 1, *ones)
+    return jnp.broadcast_to(identity, (3, 3, count, *ones)), jnp.zeros((3, count, *ones), dtype)
 
 
-def in_order(parts: list[Array], indices: list[np.ndarray]) -> Array:
+def in_order(parts: list[Array], indices: list[np.ndarray], axis: int) -> Array:
     """Concatenates parts whose columns belong at `indices`, in rising order of index."""
-    return take(jnp.concatenate(parts, axis=-1), np.argsort(np.concatenate(indices)))
+    return take(ca.concatenate(parts, axis), np.argsort(np.concatenate(indices)), axis)
 
 
 def place_frames(model: MultibodyModel) -> tuple[Array, Array]:
@@ -87,18 +88,17 @@ def place_frames(model: MultibodyModel) -> tuple[Array, Array]:
     topology, parameters = model.topology, model.parameters
     levels = by_level(topology.frame_levels)
     slot = {frame: i for i, frame in enumerate(model.layout.offset_frames)}
-    R, p = identity_poses(len(levels[0]), model.dtype)
+    R, p = identity_poses(len(levels[0]), model.dtype, model.num_world_axes)
     R_parts, p_parts = [R], [p]
     for previous, frames in itertools.pairwise(levels):
         rows = np.array([slot[f] for f in frames])
-        R_PF = jax.vmap(quaternion_to_matrix, out_axes=-1)(parameters.frame_quaternion[rows])
+        R_PF = ca.over_columns(quaternion_to_matrix, jnp.swapaxes(parameters.frame_quaternion[rows], 0, 1))
+        p_PF = jnp.swapaxes(parameters.frame_translation[rows], 0, 1)
         parents = np.searchsorted(previous, [topology.frame_parents[f] for f in frames])
-        R, p = compose(
-            take(R_parts[-1], parents), take(p_parts[-1], parents), R_PF, parameters.frame_translation[rows].T
-        )
+        R, p = compose(take(R_parts[-1], parents, 2), take(p_parts[-1], parents, 1), R_PF, p_PF)
         R_parts.append(R)
         p_parts.append(p)
-    return in_order(R_parts, levels), in_order(p_parts, levels)
+    return in_order(R_parts, levels, 2), in_order(p_parts, levels, 1)
 
 
 def place_bodies(model: MultibodyModel, R_BF: Array, p_BF: Array) -> tuple[Array, Array]:
@@ -107,16 +107,17 @@ def place_bodies(model: MultibodyModel, R_BF: Array, p_BF: Array) -> tuple[Array
     levels = by_level(topology.body_weld_levels)
     outboard = np.maximum(np.array(topology.body_outboard_frames), 0)  # the world's own frame stands in for it
     inboard = np.array(topology.body_inboard_frames)
-    R, p = invert(take(R_BF, outboard[levels[0]]), take(p_BF, outboard[levels[0]]))
+    R, p = invert(take(R_BF, outboard[levels[0]], 2), take(p_BF, outboard[levels[0]], 1))
     R_parts, p_parts = [R], [p]
     for previous, bodies in itertools.pairwise(levels):
         F, M = inboard[bodies], outboard[bodies]
         parents = np.searchsorted(previous, [topology.frame_bodies[f] for f in F])
-        X_MF = compose(take(R_parts[-1], parents), take(p_parts[-1], parents), take(R_BF, F), take(p_BF, F))
-        R, p = compose(*X_MF, *invert(take(R_BF, M), take(p_BF, M)))
+        X_MP = take(R_parts[-1], parents, 2), take(p_parts[-1], parents, 1)
+        X_MF = compose(*X_MP, take(R_BF, F, 2), take(p_BF, F, 1))
+        R, p = compose(*X_MF, *invert(take(R_BF, M, 2), take(p_BF, M, 1)))
         R_parts.append(R)
         p_parts.append(p)
-    return in_order(R_parts, levels), in_order(p_parts, levels)
+    return in_order(R_parts, levels, 2), in_order(p_parts, levels, 1)
 
 
 def spread_axes(model: MultibodyModel) -> tuple[Array, Array]:
@@ -128,7 +129,8 @@ def spread_axes(model: MultibodyModel) -> tuple[Array, Array]:
         axis_mask[row, layout.joints[joint].mobod] = 1.0
     for row, joint in enumerate(layout.screw_joints):
         pitch_mask[row, layout.joints[joint].mobod] = 1.0
-    return dot_with_mask(parameters.joint_axis.T, axis_mask), dot_with_mask(parameters.screw_pitch, pitch_mask)
+    axis = dot_with_mask(jnp.swapaxes(parameters.joint_axis, 0, 1), axis_mask, 1)
+    return axis, dot_with_mask(parameters.screw_pitch, pitch_mask, 0)
 
 
 def calc_inertia_in_mobod(
@@ -138,19 +140,20 @@ def calc_inertia_in_mobod(
 
     `counted` (nb,) selects bodies; all when None.
     """
-    parameters = model.parameters
+    parameters, worlds = model.parameters, model.num_world_axes
     mass, com, unit_inertia = (
-        jnp.concatenate([jnp.zeros((*x.shape[:-1], 1), x.dtype), x], axis=-1)  # the world has none
-        for x in (parameters.body_mass, parameters.body_com.T, parameters.body_unit_inertia.T)
+        jnp.swapaxes(jnp.concatenate([jnp.zeros((1, *x.shape[1:]), x.dtype), x]), 0, x.ndim - 1 - worlds)
+        for x in (parameters.body_mass, parameters.body_com, parameters.body_unit_inertia)  # the world has none
     )
     R, p = placement.R_MB, placement.p_MB
     p_BoBcm_M = ca.matvec(R, com)
-    G_BBo_M = ca.symmetric_re_express(R, unit_inertia)
+    G_BBo_M = ca.re_express_symmetric(R, ca.symmetric_matrix(unit_inertia))
     # About Mo: G_Mo = G_Bo + [p]²-terms with p = p_MoBo and c = p_BoBcm (parallel axis through the centre).
-    G_BMo_M = G_BBo_M + ca.point_mass_inertia(p) + 2.0 * ca.symmetric_product_inertia(p, p_BoBcm_M)
-    per_body = jnp.concatenate([mass[None], mass * (p + p_BoBcm_M), mass * G_BMo_M])
+    shifted = ca.point_mass_inertia(p) + 2.0 * ca.symmetric_product_inertia(p, p_BoBcm_M)
+    G_BMo_M = G_BBo_M + ca.symmetric_matrix(shifted)
+    per_body = ca.concatenate([mass[None], mass * (p + p_BoBcm_M), mass * G_BMo_M.reshape(9, *G_BMo_M.shape[2:])], 0)
     membership = model.topology.body_membership
     if counted is not None:
         membership = membership & counted[:, None]
-    summed = dot_with_mask(per_body, membership)
-    return MobodInertia(summed[0], summed[1:4], summed[4:])
+    summed = dot_with_mask(per_body, membership, 1)
+    return MobodInertia(summed[0], summed[1:4], summed[4:].reshape(3, 3, *summed.shape[1:]))

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from mbjax.array_types import Positions, Velocities
 from mbjax.joints import JOINT_KINDS, AbstractJoint
 from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
 
 from .position_kinematics import as_coordinates, gather, in_coordinate_order, joint_groups
 
@@ -57,8 +58,8 @@ def _per_joint(
     """Asks each kind of joint one question about two arrays of coordinates ("q" or "v")."""
     size = {"q": model.num_positions, "v": model.num_velocities}
     (space_a, a), (space_b, b) = first, second
-    a = as_coordinates(space_a, a, size[space_a], model.dtype)
-    b = as_coordinates(space_b, b, size[space_b], model.dtype)
+    a = as_coordinates(space_a, a, size[space_a], model.dtype, model.num_world_axes)
+    b = as_coordinates(space_b, b, size[space_b], model.dtype, model.num_world_axes)
     groups = joint_groups(model)
     if not groups:
         return a
@@ -66,6 +67,7 @@ def _per_joint(
     for group in groups:
         rows = {"q": group.q_indices, "v": group.v_indices}
         answer: Callable[[Array, Array], Array] = getattr(JOINT_KINDS[group.kind], question)
-        parts.append(answer(gather(a, rows[space_a]), gather(b, rows[space_b])))
+        asked = ca.with_equal_columns(gather(a, rows[space_a]), gather(b, rows[space_b]))
+        parts.append(answer(*asked)[None])
         indices.append(rows[result])
-    return in_coordinate_order(parts, indices)
+    return in_coordinate_order(parts, indices)[0]

@@ -14,7 +14,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.topology import compose_outward, sum_over_path, take
 from mbjax.topology.tree_traversal import dot_with_mask
 
-from .body_placement import BodyPlacement, calc_body_placement
+from .body_placement import BodyPlacement, calc_body_placement, identity_poses
 
 
 class PositionKinematics(eqx.Module):
@@ -57,42 +57,42 @@ def joint_groups(model: MultibodyModel) -> list[JointGroup]:
 
 def gather(x: Array, indices: list[list[int]]) -> Array:
     """(size, k) coordinates of a group."""
-    return jnp.stack([take(x, row) for row in indices])
+    return jnp.stack([take(x, row, 0) for row in indices])
 
 
-def in_mobod_order(parts: list[Array], groups: list[JointGroup]) -> Array:
+def in_mobod_order(parts: list[Array], groups: list[JointGroup], axis: int) -> Array:
     """Joins what each group computed per mobod, in the order of mobods, without the world."""
     order = [m for group in groups for m in group.mobods]
-    return take(jnp.concatenate(parts, axis=-1), sorted(range(len(order)), key=order.__getitem__))
+    return take(ca.concatenate(parts, axis), sorted(range(len(order)), key=order.__getitem__), axis)
 
 
 def in_coordinate_order(parts: list[Array], indices: list[list[list[int]]]) -> Array:
-    """Joins (…, size, k) arrays of each group in the order of coordinates."""
+    """Joins (6, size, k) arrays of each group in the order of coordinates."""
     order = [i for rows in indices for row in rows for i in row]
-    flat = [part.reshape(*part.shape[:-2], -1) for part in parts]
-    return take(jnp.concatenate(flat, axis=-1), sorted(range(len(order)), key=order.__getitem__))
+    flat = [part.reshape(part.shape[0], -1, *part.shape[3:]) for part in parts]
+    return take(ca.concatenate(flat, 1), sorted(range(len(order)), key=order.__getitem__), 1)
 
 
 def calc_position_kinematics(model: MultibodyModel, q: Positions) -> PositionKinematics:
     """X_WM = X_WP X_PF X_FM(q), outward."""
     topology = model.topology
-    q = as_coordinates("q", q, topology.num_positions, model.dtype)
+    q = as_coordinates("q", q, topology.num_positions, model.dtype, model.num_world_axes)
     placement = calc_body_placement(model)
     R_FM, p_FM, H_F = calc_joint_kinematics(model, placement, q)
     R_PM = ca.matmul(placement.R_PF, R_FM)
     p_PM_P = placement.p_PF + ca.matvec(placement.R_PF, p_FM)
     R_WM = compose_outward(topology, R_PM)
-    R_WP = take(R_WM, topology.parents)
+    R_WP = take(R_WM, topology.parents, 2)
     p_PM_W = ca.matvec(R_WP, p_PM_P)
     p_WM = sum_over_path(topology, p_PM_W)
-    p_TM_W = dot_with_mask(p_PM_W, topology.path_within_tree.T)
+    p_TM_W = dot_with_mask(p_PM_W, topology.path_within_tree.T, 1)
     R_WF = ca.matmul(R_WP, placement.R_PF)
 
     owner = topology.velocity_mobods
-    R_of_velocity, r = take(R_WF, owner), take(p_TM_W, owner)
+    R_of_velocity, r = take(R_WF, owner, 2), take(p_TM_W, owner, 1)
     h_rotation, h_translation = ca.matvec(R_of_velocity, H_F[:3]), ca.matvec(R_of_velocity, H_F[3:])
-    H_W = jnp.concatenate([h_rotation, h_translation])
-    S_T = jnp.concatenate([h_rotation, h_translation + ca.cross(r, h_rotation)])
+    H_W = ca.concatenate([h_rotation, h_translation], 0)
+    S_T = ca.concatenate([h_rotation, h_translation + ca.cross(r, h_rotation)], 0)
     return PositionKinematics(placement, R_WM, p_WM, R_WF, p_PM_W, p_TM_W, H_W, S_T)
 
 
@@ -100,19 +100,19 @@ def calc_joint_kinematics(
     model: MultibodyModel, placement: BodyPlacement, q: Positions
 ) -> tuple[Float[Array, "3 3 nm"], Float[Array, "3 nm"], Float[Array, "6 nv"]]:
     """R_FM, p_FM of every mobod (identity for the world) and the hinge map in F, kind by kind."""
-    R_world, p_world = jnp.eye(3, dtype=q.dtype)[:, :, None], jnp.zeros((3, 1), q.dtype)
+    R_world, p_world = identity_poses(1, q.dtype, q.ndim - 1)
     groups = joint_groups(model)
     if not groups:
-        return R_world, p_world, jnp.zeros((6, 0), q.dtype)
+        return R_world, p_world, jnp.zeros((6, *q.shape), q.dtype)
     R_parts, p_parts, H_parts = [], [], []
     for group in groups:
         joint = JOINT_KINDS[group.kind]
         q_group = gather(q, group.q_indices)
-        axis, pitch = take(placement.axis, group.mobods), take(placement.pitch, group.mobods)
+        axis, pitch = take(placement.axis, group.mobods, 1), take(placement.pitch, group.mobods, 0)
         R_FM, p_FM = joint.pose(q_group, axis, pitch)
         R_parts.append(R_FM)
         p_parts.append(p_FM)
         H_parts.append(joint.hinge_map(q_group, axis, pitch))
-    R_FM = jnp.concatenate([R_world, in_mobod_order(R_parts, groups)], axis=-1)
-    p_FM = jnp.concatenate([p_world, in_mobod_order(p_parts, groups)], axis=-1)
+    R_FM = ca.concatenate([R_world, in_mobod_order(R_parts, groups, 2)], 2)
+    p_FM = ca.concatenate([p_world, in_mobod_order(p_parts, groups, 1)], 1)
     return R_FM, p_FM, in_coordinate_order(H_parts, [g.v_indices for g in groups])

@@ -31,16 +31,16 @@ def calc_velocity_kinematics(
     model: MultibodyModel, position: PositionKinematics, q: Positions, v: Velocities
 ) -> VelocityKinematics:
     """V_WM = sum over the path of S v, and the rates of the directions S."""
-    topology = model.topology
-    q = as_coordinates("q", q, topology.num_positions, model.dtype)
-    v = as_coordinates("v", v, topology.num_velocities, model.dtype)
-    V_WM_T = sum_velocities_over_path(topology, position.S_T * v)
+    topology, worlds = model.topology, model.num_world_axes
+    q = as_coordinates("q", q, topology.num_positions, model.dtype, worlds)
+    v = as_coordinates("v", v, topology.num_velocities, model.dtype, worlds)
+    V_WM_T = sum_velocities_over_path(topology, ca.scale(position.S_T, v))
     w_WM = V_WM_T[:3]
     v_WMo = V_WM_T[3:] + ca.cross(w_WM, position.p_TM_W)
 
     owner = topology.velocity_mobods
-    w_WF = take(w_WM, topology.parents[owner])
-    v_point, r = take(v_WMo, owner), take(position.p_TM_W, owner)
+    w_WF = take(w_WM, topology.parents[owner], 1)
+    v_point, r = take(v_WMo, owner, 1), take(position.p_TM_W, owner, 1)
     h_rotation, h_translation = position.H_W[:3], position.H_W[3:]
     rate_rotation = ca.cross(w_WF, h_rotation)
     rate_translation = ca.cross(w_WF, h_translation)
@@ -48,7 +48,7 @@ def calc_velocity_kinematics(
     if H_rate is not None:
         rate_rotation, rate_translation = rate_rotation + H_rate[:3], rate_translation + H_rate[3:]
     rate_about_T = rate_translation + ca.cross(v_point, h_rotation) + ca.cross(r, rate_rotation)
-    return VelocityKinematics(V_WM_T, v_WMo, jnp.concatenate([rate_rotation, rate_about_T]))
+    return VelocityKinematics(V_WM_T, v_WMo, ca.concatenate([rate_rotation, rate_about_T], 0))
 
 
 def calc_hinge_map_rate(
@@ -56,13 +56,14 @@ def calc_hinge_map_rate(
 ) -> Float[Array, "6 nv"] | None:
     """Rate of the hinge map in F, expressed in W; None where every joint's is constant."""
     groups = joint_groups(model)
-    rates = [JOINT_KINDS[g.kind].hinge_map_rate(gather(q, g.q_indices), gather(v, g.v_indices)) for g in groups]
+    asked = [ca.with_equal_columns(gather(q, g.q_indices), gather(v, g.v_indices)) for g in groups]
+    rates = [JOINT_KINDS[g.kind].hinge_map_rate(*x) for g, x in zip(groups, asked, strict=True)]
     if all(rate is None for rate in rates):
         return None
     parts = [
-        jnp.zeros((6, len(g.v_indices), len(g.mobods)), v.dtype) if rate is None else rate
+        jnp.zeros((6, len(g.v_indices), len(g.mobods), *v.shape[1:]), v.dtype) if rate is None else rate
         for g, rate in zip(groups, rates, strict=True)
     ]
     H_F = in_coordinate_order(parts, [g.v_indices for g in groups])
-    R_WF = take(position.R_WF, model.topology.velocity_mobods)
-    return jnp.concatenate([ca.matvec(R_WF, H_F[:3]), ca.matvec(R_WF, H_F[3:])])
+    R_WF = take(position.R_WF, model.topology.velocity_mobods, 2)
+    return ca.concatenate([ca.matvec(R_WF, H_F[:3]), ca.matvec(R_WF, H_F[3:])], 0)

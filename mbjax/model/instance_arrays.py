@@ -60,10 +60,13 @@ def set_actuation_in_array(
     return u.at[instance.u].set(as_coordinates(what, u_instance, instance.num_actuators, model.dtype))
 
 
-def as_coordinates(what: str, x: ArrayLike, size: int, dtype: DTypeLike) -> Array:
-    """Coordinates of one world in the model's dtype; a wrong size is an error when the program is traced."""
+def as_coordinates(what: str, x: ArrayLike, size: int, dtype: DTypeLike, num_world_axes: int = 0) -> Array:
+    """Coordinates in the model's dtype; a wrong size is an error when the program is traced.
+
+    They are of one world, or inside `for_worlds` of several, on a last axis.
+    """
     array = jnp.asarray(x, dtype=dtype)
-    if array.shape != (size,):
+    if array.shape[:1] != (size,) or array.ndim != 1 + num_world_axes:
         raise ValueError(
             f"{what} has shape {array.shape}, the model needs ({size},). Functions take one world: use jax.vmap "
             "for a batch."

@@ -45,6 +45,15 @@ class MultibodyModel(CoordinateNames, eqx.Module):
         return self.layout.is_discrete
 
     @property
+    def num_world_axes(self) -> int:
+        """0; inside `for_worlds` 1: every array then ends in an axis of worlds."""
+        return self.parameters.time_step.ndim
+
+    def zeros(self, *shape: int) -> jax.Array:
+        """Zeros in the model's dtype, the same in all worlds."""
+        return jnp.zeros((*shape, *(1,) * self.num_world_axes), self.dtype)
+
+    @property
     def time_step(self) -> jax.Array:
         return self.parameters.time_step
 

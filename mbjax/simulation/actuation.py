@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from mbjax.model import MultibodyModel, locked_velocities
+from mbjax.spatial import component_algebra as ca
 from mbjax.topology import take
 
 from .ports import Inputs
@@ -34,9 +35,9 @@ def calc_actuator_law(
     k = jnp.zeros_like(u_ff)
     if not is_tracking(inputs):
         return ActuatorLaw(u_ff, k)
-    q_u, v_u = take(q, actuated_positions(model)), actuated(model, v)
+    q_u, v_u = take(q, actuated_positions(model), 0), actuated(model, v)
     qd, vd, has_target = gather_desired_state(model, inputs)
-    is_on = has_target & ~take(locked_velocities(model), list(model.layout.velocities_of_actuators))
+    is_on = has_target.reshape(-1, *(1,) * model.num_world_axes) & ~actuated(model, locked_velocities(model))
     kp = jnp.where(is_on, model.parameters.proportional_gain, 0.0)
     kd = jnp.where(is_on, model.parameters.derivative_gain, 0.0)
     if dt is not None:
@@ -47,7 +48,7 @@ def calc_actuator_law(
 
 def calc_feedforward(model: MultibodyModel, inputs: Inputs) -> Float[Array, " nu"]:
     """Actuation of the whole plant and of the model instances, summed."""
-    u = jnp.zeros(model.num_actuators, model.dtype) if inputs.actuation is None else inputs.actuation
+    u = model.zeros(model.num_actuators) if inputs.actuation is None else inputs.actuation
     if not inputs.instance_actuation:
         return u
     return u + spread_over_actuators(model, inputs.instance_actuation)
@@ -79,14 +80,14 @@ def gather_desired_state(
 
 def spread_over_actuators(model: MultibodyModel, values: dict) -> Float[Array, " nu"]:
     """Numbers of the actuators of some instances, in the order of all actuators; zero for the others."""
-    parts = [jnp.zeros(1, model.dtype), *values.values()]
+    parts = [model.zeros(1), *values.values()]
     where = np.zeros(model.num_actuators, int)
     start = 1
     for i in values:
         actuators = model.model_instance(i).u
         where[actuators] = start + np.arange(len(actuators))
         start += len(actuators)
-    return take(jnp.concatenate(parts), where)
+    return take(ca.concatenate(parts, 0), where, 0)
 
 
 def saturate(u: Float[Array, " nu"], limit: Float[Array, " nu"]) -> Float[Array, " nu"]:
@@ -96,7 +97,7 @@ def saturate(u: Float[Array, " nu"], limit: Float[Array, " nu"]) -> Float[Array,
 
 def actuated(model: MultibodyModel, x: Float[Array, " nv"]) -> Float[Array, " nu"]:
     """The entries of the velocities that actuators drive."""
-    return take(x, list(model.layout.velocities_of_actuators))
+    return take(x, list(model.layout.velocities_of_actuators), 0)
 
 
 def actuated_positions(model: MultibodyModel) -> list[int]:

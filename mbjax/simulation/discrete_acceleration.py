@@ -17,6 +17,7 @@ from mbjax.dynamics import (
 )
 from mbjax.forces import calc_dissipation_coefficient
 from mbjax.model import MultibodyModel
+from mbjax.worlds import each_world
 
 from .actuation import ActuatorLaw, actuated, calc_actuator_law, is_actuated, is_tracking, saturate
 from .ports import Inputs
@@ -37,9 +38,8 @@ def calc_discrete_acceleration(model: MultibodyModel, state: State, inputs: Inpu
     """
     terms = calc_explicit_terms(model, state, inputs)
     law = calc_actuator_law(model, inputs, state.q, state.v, model.time_step)
-    at_limit = find_actuators_at_limit(model, terms, law, inputs)
-    vdot, u = solve_step(model, terms, law, at_limit)
-    return Acceleration(vdot, u, terms)
+    at_limit = each_world(find_actuators_at_limit, model.num_world_axes, model, terms, law, inputs)
+    return Acceleration(*solve_step(model, terms, law, at_limit))
 
 
 def solve_step(

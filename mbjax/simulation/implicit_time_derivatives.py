@@ -12,7 +12,7 @@ from mbjax.model import MultibodyModel
 
 from .ports import as_inputs
 from .state import State, as_state
-from .time_derivatives import calc_acceleration_now
+from .time_derivatives import calc_terms_now
 
 
 def implicit_time_derivatives_residual(
@@ -25,7 +25,7 @@ def implicit_time_derivatives_residual(
     state = as_state(model, state)
     qdot = as_coordinates("qdot", qdot, model.num_positions, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
-    terms = calc_acceleration_now(model, state, as_inputs(model, inputs)).terms
+    terms, _ = calc_terms_now(model, state, as_inputs(model, inputs))
     required = calc_inverse_dynamics(model.topology, terms.motion, vdot, terms.F_applied_T) + terms.diagonal * vdot
     of_v = jnp.where(terms.locked, vdot, required - terms.tau)
     return jnp.concatenate([qdot - velocity_to_qdot(model, state.q, state.v), of_v])

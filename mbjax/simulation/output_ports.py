@@ -11,13 +11,14 @@ from mbjax.kinematics import (
     calc_body_velocities,
 )
 from mbjax.model import MultibodyModel
+from mbjax.worlds import for_worlds
 
 from .applied_forces import calc_input_forces
 from .discrete_acceleration import calc_discrete_acceleration
 from .ports import Inputs, Outputs, as_inputs
 from .reaction_forces import calc_reaction_forces
 from .state import State, as_state
-from .time_derivatives import Acceleration, calc_acceleration_now
+from .time_derivatives import Acceleration, calc_acceleration_now, calc_explicit_terms
 
 
 def outputs(model: MultibodyModel, state: State, inputs: Any = None) -> Outputs:
@@ -27,14 +28,14 @@ def outputs(model: MultibodyModel, state: State, inputs: Any = None) -> Outputs:
     """
     state, inputs = as_state(model, state), as_inputs(model, inputs)
     calc_acceleration = calc_discrete_acceleration if model.is_discrete else calc_acceleration_now
-    return calc_outputs(model, state, state, inputs, calc_acceleration(model, state, inputs))
+    return calc_outputs(model, state, state, inputs, for_worlds(calc_acceleration, model, state, inputs))
 
 
 def calc_outputs(
     model: MultibodyModel, reported: State, state: State, inputs: Inputs, acceleration: Acceleration
 ) -> Outputs:
     """The kinematic ports of the state `reported`, the dynamic ones of `state`, its inputs and acceleration."""
-    terms, vdot = acceleration.terms, acceleration.vdot
+    terms, vdot = calc_explicit_terms(model, state, inputs), acceleration.vdot
     motion = calc_acceleration_kinematics(model, terms.position, terms.velocity, terms.v, vdot)
     A_WB_W = calc_body_accelerations(model, terms.position, terms.velocity, motion)
     V_WB_W = calc_body_velocities(model, terms.position, terms.velocity)

@@ -5,6 +5,7 @@ from typing import Any
 from mbjax.errors import ModelError
 from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
+from mbjax.worlds import for_worlds
 
 from .discrete_acceleration import calc_discrete_acceleration
 from .output_ports import calc_outputs
@@ -28,6 +29,10 @@ def step(model: MultibodyModel, state: State, inputs: Any = None) -> tuple[State
 
 def advance(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, Acceleration]:
     """The next state, and the acceleration that led there."""
+    return for_worlds(_advance, model, state, inputs)
+
+
+def _advance(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, Acceleration]:
     dt = model.time_step
     acceleration = calc_discrete_acceleration(model, state, inputs)
     v = state.v + dt * acceleration.vdot

@@ -16,6 +16,7 @@ from mbjax.dynamics import (
 from mbjax.forces import calc_joint_dissipation, calc_mobod_forces, calc_passive_forces_on_tree
 from mbjax.kinematics import calc_position_kinematics, velocity_to_qdot
 from mbjax.model import MultibodyModel, locked_velocities
+from mbjax.worlds import each_world, for_worlds
 
 from .actuation import calc_actuator_law, saturate
 from .applied_forces import calc_input_forces
@@ -24,28 +25,37 @@ from .state import State, as_state
 
 
 class Acceleration(eqx.Module):
-    """vdot, the net actuation, and the equation of motion they solve."""
+    """vdot and the net actuation."""
 
     vdot: Float[Array, " nv"]
     u: Float[Array, " nu"]
-    terms: ForwardDynamicsTerms
 
 
 def time_derivatives(
     model: MultibodyModel, state: State, inputs: Any = None
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """(qdot, vdot) of the continuous plant, all its forces taken now."""
-    state = as_state(model, state)
-    return velocity_to_qdot(model, state.q, state.v), calc_acceleration_now(model, state, as_inputs(model, inputs)).vdot
+    return for_worlds(_time_derivatives, model, as_state(model, state), as_inputs(model, inputs))
+
+
+def _time_derivatives(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[Array, Array]:
+    return velocity_to_qdot(model, state.q, state.v), calc_acceleration_now(model, state, inputs).vdot
 
 
 def calc_acceleration_now(model: MultibodyModel, state: State, inputs: Inputs) -> Acceleration:
     """The motion of the continuous plant, everything explicit."""
+    terms, u = calc_terms_now(model, state, inputs)
+    return Acceleration(calc_forward_dynamics(model.topology, terms), u)
+
+
+def calc_terms_now(
+    model: MultibodyModel, state: State, inputs: Inputs
+) -> tuple[ForwardDynamicsTerms, Float[Array, " nu"]]:
+    """The equation of motion of the continuous plant with all its forces, and the net actuation."""
     terms = calc_explicit_terms(model, state, inputs)
     u = saturate(calc_actuator_law(model, inputs, state.q, state.v, None).u_0, model.parameters.effort_limit)
     tau = terms.tau + spread_over_velocities(model, u) + calc_joint_dissipation(model, state.v)
-    terms = replace_tau(terms, tau, terms.diagonal)
-    return Acceleration(calc_forward_dynamics(model.topology, terms), u, terms)
+    return replace_tau(terms, tau, terms.diagonal), u
 
 
 def calc_explicit_terms(model: MultibodyModel, state: State, inputs: Inputs) -> ForwardDynamicsTerms:
@@ -55,7 +65,7 @@ def calc_explicit_terms(model: MultibodyModel, state: State, inputs: Inputs) -> 
     assert motion.velocity is not None
     assert motion.v is not None
     tau, F_T = calc_passive_forces_on_tree(model, position, motion.velocity, state.q, state.v)
-    applied = calc_input_forces(model, position, inputs)
+    applied = each_world(calc_input_forces, model.num_world_axes, model, position, inputs)
     if applied is not None:
         tau = tau + applied.generalized
         F_T = F_T + calc_mobod_forces(model, position, applied.body)

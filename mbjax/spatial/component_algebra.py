@@ -5,10 +5,38 @@ the components, so XLA fuses them with what surrounds them. Arrays are taken apa
 by `stack`, which are each other's transpose: reverse mode then needs no padding.
 """
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+
+def concatenate(parts: Sequence[Array], axis: int) -> Array:
+    """`jnp.concatenate` of arrays that may differ by broadcasting on the other axes."""
+    if len(parts) == 1:
+        return parts[0]
+    others = [(*x.shape[:axis], *x.shape[axis + 1 :]) for x in parts]
+    if len(set(others)) > 1:
+        common = jnp.broadcast_shapes(*others)
+        parts = [jnp.broadcast_to(x, (*common[:axis], x.shape[axis], *common[axis:])) for x in parts]
+    return jnp.concatenate(parts, axis=axis)
+
+
+def with_equal_columns(*arrays: Array) -> list[Array]:
+    """(k, *n) arrays repeated to one common n."""
+    n = jnp.broadcast_shapes(*(x.shape[1:] for x in arrays))
+    return [jnp.broadcast_to(x, (x.shape[0], *n)) for x in arrays]
+
+
+def over_columns(function: Any, *arrays: Array) -> Any:
+    """A function of vectors applied to each column of (k, *n) arrays that may differ by broadcasting on n."""
+    arrays = tuple(with_equal_columns(*arrays))
+    n = arrays[0].shape[1:]
+    results = jax.vmap(function, in_axes=-1, out_axes=-1)(*(x.reshape(x.shape[0], math.prod(n)) for x in arrays))
+    return jax.tree.map(lambda y: y.reshape(*y.shape[:-1], *n), results)
 
 
 def cross(a: Float[Array, "3 *n"], b: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
@@ -22,6 +50,23 @@ def dot(a: Float[Array, "k *n"], b: Float[Array, "k *n"]) -> Float[Array, "*n"]:
     return sum_products(jnp.unstack(a), jnp.unstack(b))
 
 
+def outer(a: Float[Array, "i *n"], b: Float[Array, "j *n"]) -> Float[Array, "i j *n"]:
+    """a bᵀ."""
+    return spread(a, b.shape[0], 1) * spread(b, a.shape[0])
+
+
+def transpose(A: Float[Array, "i j *n"]) -> Float[Array, "j i *n"]:
+    """Aᵀ."""
+    return jnp.swapaxes(A, 0, 1)
+
+
+def skew(a: Float[Array, "3 *n"]) -> Float[Array, "3 3 *n"]:
+    """[a]x, with [a]x b = a x b."""
+    x, y, z = jnp.unstack(a)
+    zero = jnp.zeros_like(x)
+    return jnp.stack([jnp.stack([zero, -z, y]), jnp.stack([z, zero, -x]), jnp.stack([-y, x, zero])])
+
+
 def sum_products(a: Sequence[Array], b: Sequence[Array]) -> Array:
     """a[0] b[0] + a[1] b[1] + …, written out, of components already apart."""
     total = a[0] * b[0]
@@ -30,20 +75,34 @@ def sum_products(a: Sequence[Array], b: Sequence[Array]) -> Array:
     return total
 
 
+def spread(x: Float[Array, "*n"], size: int, axis: int = 0) -> Float[Array, "..."]:
+    """x repeated along a new axis of few components.
+
+    Broadcasting would do the same, but in reverse mode become a reduction over that short axis, which XLA's CPU
+    backend runs ten times slower than the sum that the transpose of `stack` is.
+    """
+    return jnp.stack([x] * size, axis)
+
+
+def scale(x: Float[Array, "k *n"], factor: Float[Array, "*n"]) -> Float[Array, "k *n"]:
+    """A vector times a number."""
+    return x * spread(factor, x.shape[0])
+
+
 def matvec(R: Float[Array, "i 3 *n"], x: Float[Array, "3 *n"]) -> Float[Array, "i *n"]:
     """R x."""
-    return sum_products(jnp.unstack(R, axis=1), jnp.unstack(x))
+    return sum_products(jnp.unstack(R, axis=1), [spread(y, R.shape[0]) for y in jnp.unstack(x)])
 
 
 def transposed_matvec(R: Float[Array, "3 i *n"], x: Float[Array, "3 *n"]) -> Float[Array, "i *n"]:
     """Rᵀ x."""
-    return sum_products(jnp.unstack(R), jnp.unstack(x))
+    return sum_products(jnp.unstack(R), [spread(y, R.shape[1]) for y in jnp.unstack(x)])
 
 
 def matmul(A: Float[Array, "i 3 *n"], B: Float[Array, "3 j *n"]) -> Float[Array, "i j *n"]:
     """A B."""
-    columns = [column[:, None] for column in jnp.unstack(A, axis=1)]
-    return sum_products(columns, [row[None] for row in jnp.unstack(B)])
+    columns = [spread(column, B.shape[1], 1) for column in jnp.unstack(A, axis=1)]
+    return sum_products(columns, [spread(row, A.shape[0]) for row in jnp.unstack(B)])
 
 
 def vee_of_antisymmetric_part(A: Float[Array, "3 3 *n"]) -> Float[Array, "3 *n"]:
@@ -58,17 +117,17 @@ SYMMETRIC_INDEX = ((0, 3, 4), (3, 1, 5), (4, 5, 2))
 SYMMETRIC_PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
-def symmetric_matvec(S: Float[Array, "6 *n"], x: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
-    """S x for a symmetric matrix."""
-    entries, components = jnp.unstack(S), jnp.unstack(x)
-    return jnp.stack([sum_products([entries[k] for k in row], components) for row in SYMMETRIC_INDEX])
+def symmetric_matrix(S: Float[Array, "6 *n"]) -> Float[Array, "3 3 *n"]:
+    """The matrix of six components."""
+    entries = jnp.unstack(S)
+    return jnp.stack([jnp.stack([entries[k] for k in row]) for row in SYMMETRIC_INDEX])
 
 
-def symmetric_re_express(R_AE: Float[Array, "3 3 *n"], S_E: Float[Array, "6 *n"]) -> Float[Array, "6 *n"]:
+def re_express_symmetric(R_AE: Float[Array, "3 3 *n"], S_E: Float[Array, "3 3 *n"]) -> Float[Array, "3 3 *n"]:
     """R S Rᵀ for a symmetric matrix."""
-    R, entries = [jnp.unstack(row) for row in jnp.unstack(R_AE)], jnp.unstack(S_E)
-    RS = [[sum_products(R[i], [entries[k] for k in row]) for row in SYMMETRIC_INDEX] for i in range(3)]
-    return jnp.stack([sum_products(RS[i], R[j]) for i, j in SYMMETRIC_PAIRS])
+    R, S = [jnp.unstack(row) for row in jnp.unstack(R_AE)], [jnp.unstack(row) for row in jnp.unstack(S_E)]
+    RS = [[sum_products(R[i], S[j]) for j in range(3)] for i in range(3)]
+    return symmetric_matrix(jnp.stack([sum_products(RS[i], R[j]) for i, j in SYMMETRIC_PAIRS]))
 
 
 def point_mass_inertia(p: Float[Array, "3 *n"]) -> Float[Array, "6 *n"]:

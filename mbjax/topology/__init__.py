@@ -13,4 +13,5 @@ from .tree_traversal import sum_over_path as sum_over_path
 from .tree_traversal import sum_over_subtree as sum_over_subtree
 from .tree_traversal import sum_velocities_over_path as sum_velocities_over_path
 from .tree_traversal import take as take
-from .tree_traversal import velocity_chain as velocity_chain
+from .tree_traversal import velocity_parents as velocity_parents
+from .tree_traversal import walk_plan as walk_plan

@@ -12,9 +12,11 @@ Three kinds of walk are all the algorithms need:
 Arrays keep components first and mobods (or velocities) last.
 """
 
+import functools
+import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,147 +24,185 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.spatial.component_algebra import matmul, vee_of_antisymmetric_part
+from mbjax.spatial.component_algebra import matmul, matvec, skew, vee_of_antisymmetric_part
 
 from .tree_topology import TreeTopology
 
 
-def dot_with_mask(x: Float[Array, "*k a"], mask: np.ndarray) -> Float[Array, "*k b"]:
-    """x times a constant 0/1 matrix (a, b), at full precision on every device."""
-    return jnp.matmul(x, jnp.asarray(mask, dtype=x.dtype), precision=lax.Precision.HIGHEST)
+def dot_with_mask(x: Float[Array, "..."], mask: np.ndarray, axis: int = -1) -> Float[Array, "..."]:
+    """x times a constant 0/1 matrix (a, b) along an axis, at full precision on every device."""
+    axis %= x.ndim
+    lead, size, tail = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    rows, worlds = math.prod(lead), math.prod(tail)
+    if worlds == 1:
+        y = jnp.matmul(x.reshape(rows, size), jnp.asarray(mask, x.dtype), precision=lax.Precision.HIGHEST)
+    else:
+        columns = jnp.broadcast_to(jnp.asarray(mask.T, x.dtype), (rows, *mask.T.shape))
+        y = jnp.matmul(columns, x.reshape(rows, size, worlds), precision=lax.Precision.HIGHEST)
+    return y.reshape(*lead, mask.shape[1], *tail)
 
 
 def sum_over_path(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over itself and its ancestors."""
-    return dot_with_mask(x, topology.is_ancestor.T)
+    return dot_with_mask(x, topology.is_ancestor.T, 1)
 
 
 def sum_over_subtree(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over itself and everything outboard."""
-    return dot_with_mask(x, topology.is_ancestor)
+    return dot_with_mask(x, topology.is_ancestor, 1)
 
 
 def sum_velocities_over_path(topology: TreeTopology, x: Float[Array, "k nv"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over the velocities that move it."""
-    return dot_with_mask(x, topology.moves)
+    return dot_with_mask(x, topology.moves, 1)
 
 
 def sum_moved_mobods(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nv"]:
     """Per velocity, the sum over the mobods it moves."""
-    return dot_with_mask(x, topology.moves.T)
+    return dot_with_mask(x, topology.moves.T, 1)
 
 
 MAX_SLICES = 12
 
 
-def take(x: Float[Array, "*k a"], indices: Any) -> Float[Array, "*k b"]:
+def take(x: Float[Array, "..."], indices: Any, axis: int = -1) -> Float[Array, "..."]:
     """Columns of x at constant indices: slices where the indices run, which reverse mode turns into pads."""
-    indices = np.asarray(indices, dtype=int)
-    if indices.size == x.shape[-1] and np.array_equal(indices, np.arange(indices.size)):
+    indices, axis = np.asarray(indices, dtype=int), axis % x.ndim
+    if indices.size == x.shape[axis] and np.array_equal(indices, np.arange(indices.size)):
         return x
     breaks = np.flatnonzero(np.diff(indices) != 1) + 1
     if breaks.size + 1 > MAX_SLICES or indices.size == 0:
-        return x[..., indices]
+        return x[(slice(None),) * axis + (indices,)]
     runs = np.split(indices, breaks)
-    pieces = [x[..., run[0] : run[-1] + 1] for run in runs]
-    return pieces[0] if len(pieces) == 1 else jnp.concatenate(pieces, axis=-1)
+    pieces = [lax.slice_in_dim(x, run[0], run[-1] + 1, axis=axis) for run in runs]
+    return pieces[0] if len(pieces) == 1 else jnp.concatenate(pieces, axis=axis)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def compose_outward(topology: TreeTopology, R_PM: Float[Array, "3 3 nm"]) -> Float[Array, "3 3 nm"]:
+def compose_outward(topology: TreeTopology, R_PM: Float[Array, "3 3 nm *w"]) -> Float[Array, "3 3 nm *w"]:
     """R_WM of every mobod from the rotations R_PM in their parents; the world's own is the identity.
 
     Derivative: with the rotation vectors dphi defined by dR = [dphi]x R,
     dphi_WM = sum over the path of R_WP dphi_PM   (angular velocities add up along a path).
     """
-    rows = jnp.moveaxis(R_PM.reshape(9, -1), -1, 0)
+    worlds = R_PM.shape[3:]
+    identity = jnp.broadcast_to(jnp.eye(3, dtype=R_PM.dtype).reshape(3, 3, *(1 for _ in worlds)), (3, 3, *worlds))
 
-    def step(placed: Array, mobod: tuple[Array, Array, Array]) -> tuple[Array, None]:
-        index, parent, local = mobod
-        R_WP = lax.dynamic_index_in_dim(placed, parent, 0, keepdims=False)
-        product = [sum(R_WP[3 * i + k] * local[3 * k + j] for k in range(3)) for i in range(3) for j in range(3)]
-        return lax.dynamic_update_index_in_dim(placed, jnp.stack(product), index, 0), None
+    def step(R_WP: Array, R_PM: Array) -> tuple[Array, Array]:
+        R_WM = matmul(R_WP, R_PM)
+        return R_WM, R_WM
 
-    n = topology.num_mobods
-    placed = jnp.broadcast_to(jnp.eye(3, dtype=R_PM.dtype).reshape(9), (n, 9))
-    order = (jnp.arange(1, n), jnp.asarray(topology.parents[1:]), rows[1:])
-    placed, _ = lax.scan(step, placed, order)
-    return jnp.moveaxis(placed, 0, -1).reshape(3, 3, n)
+    R_WM = scan_outward(walk_plan(topology.mobod_parents[1:]), step, jnp.moveaxis(R_PM[:, :, 1:], 2, 0), identity)
+    return jnp.moveaxis(jnp.concatenate([identity[None], R_WM]), 0, 2)
 
 
 @compose_outward.defjvp
 def _compose_outward_jvp(topology: TreeTopology, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (R_PM,), (dR_PM,) = primals, tangents
     R_WM = compose_outward(topology, R_PM)
-    R_WP = take(R_WM, topology.parents)
+    R_WP = take(R_WM, topology.parents, 2)
     dphi_PM_P = vee_of_antisymmetric_part(matmul(dR_PM, jnp.swapaxes(R_PM, 0, 1)))
-    dphi_PM_W = jnp.sum(R_WP * dphi_PM_P, axis=1)
-    x, y, z = sum_over_path(topology, dphi_PM_W)
-    zero = jnp.zeros_like(x)
-    dphi_cross = jnp.stack([jnp.stack([zero, -z, y]), jnp.stack([z, zero, -x]), jnp.stack([-y, x, zero])])
-    return R_WM, matmul(dphi_cross, R_WM)
+    dphi_PM_W = matvec(R_WP, dphi_PM_P)
+    return R_WM, matmul(skew(sum_over_path(topology, dphi_PM_W)), R_WM)
 
 
-def velocity_chain(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
-    """The tree seen one velocity at a time, 1-based with 0 the world.
+def velocity_parents(topology: TreeTopology) -> tuple[int, ...]:
+    """The tree seen one velocity at a time, 1-based with 0 the world: the velocity inboard of each.
 
-    Several velocities of one joint follow one another at the same point. Returns per velocity: the velocity
-    inboard of it, and whether it is the last of its joint, the one that carries the body.
+    Several velocities of one joint follow one another at the same point.
     """
-    owner = topology.velocity_mobods
     starts, counts = topology.mobod_v_starts, topology.mobod_num_velocities
-    inboard = np.zeros(len(owner), dtype=int)
-    is_last = np.zeros(len(owner), dtype=bool)
-    for j, mobod in enumerate(owner):
+    inboard = []
+    for j, mobod in enumerate(topology.velocity_mobods):
         parent = topology.mobod_parents[mobod]
         first = j == starts[mobod]
-        inboard[j] = j if not first else (starts[parent] + counts[parent] if parent > 0 else 0)
-        is_last[j] = j == starts[mobod] + counts[mobod] - 1
-    return inboard, is_last
+        inboard.append(j if not first else (starts[parent] + counts[parent] if parent > 0 else 0))
+    return tuple(inboard)
 
 
-def scan_inward(
-    topology: TreeTopology,
-    step: Callable[[Array, Any], tuple[Array, Any]],
-    xs: Any,
-    size: int,
-    dtype: Any,
-) -> Any:
-    """From the tips to the world, one velocity at a time, adding up in each what comes from outboard.
+class WalkPlan(NamedTuple):
+    """How a scan meets the nodes 1..n of a tree in depth-first order, with node 0 the world.
 
-    `step(collected, x)` gets the (size,) sum of what the outboard velocities handed on, and returns what
-    this one hands on, with an output to keep. Returns the outputs stacked over velocities.
+    A node's neighbour in the scan is mostly its parent. A parent with further children waits in one of
+    `num_slots` places meanwhile: few, since what waits is nested.
     """
-    inboard, _ = velocity_chain(topology)
-    n = len(inboard)
 
-    def body(collected: Array, element: tuple[Array, Array, Any]) -> tuple[Array, Any]:
-        index, parent, x = element
-        handed_on, kept = step(lax.dynamic_index_in_dim(collected, index, 0, keepdims=False), x)
-        total = lax.dynamic_index_in_dim(collected, parent, 0, keepdims=False) + handed_on
-        return lax.dynamic_update_index_in_dim(collected, total, parent, 0), kept
+    follows: np.ndarray  # (n,) whether the parent is the node before
+    from_world: np.ndarray  # (n,)
+    parent_waits: np.ndarray  # (n, slots) where the parent waits, if it is neither
+    waits: np.ndarray  # (n, slots) where the node itself waits for later children
+    num_slots: int
 
-    elements = (jnp.arange(1, n + 1), jnp.asarray(inboard), xs)
-    _, kept = lax.scan(body, jnp.zeros((n + 1, size), dtype), elements, reverse=True)
+
+@functools.cache
+def walk_plan(parents: tuple[int, ...]) -> WalkPlan:
+    """The plan for nodes 1..n with these parents."""
+    n = len(parents)
+    last_child = {}
+    for node, parent in enumerate(parents, start=1):
+        if parent not in (0, node - 1):
+            last_child[parent] = node
+    slot_of, free_at = {}, []
+    for node in sorted(last_child):
+        free = [s for s, end in enumerate(free_at) if end <= node]
+        slot = free[0] if free else len(free_at)
+        free_at[slot : slot + 1] = [last_child[node]]
+        slot_of[node] = slot
+    parent_waits, waits = np.zeros((n, len(free_at)), bool), np.zeros((n, len(free_at)), bool)
+    for node, parent in enumerate(parents, start=1):
+        if parent not in (0, node - 1):
+            parent_waits[node - 1, slot_of[parent]] = True
+        if node in slot_of:
+            waits[node - 1, slot_of[node]] = True
+    follows = np.array([parent == node - 1 and parent > 0 for node, parent in enumerate(parents, start=1)], bool)
+    return WalkPlan(follows, np.array(parents) == 0, parent_waits, waits, len(free_at))
+
+
+def only_if(chosen: Array, tree: Any) -> Any:
+    """The arrays, or zeros in their place."""
+    return jax.tree.map(lambda x: jnp.where(chosen, x, 0.0), tree)
+
+
+def plus(a: Any, b: Any) -> Any:
+    """Sum of two trees of arrays."""
+    return jax.tree.map(jnp.add, a, b)
+
+
+def scan_inward(plan: WalkPlan, step: Callable[[Any, Any], tuple[Any, Any]], xs: Any, zero: Any) -> Any:
+    """From the tips to the world, adding up in each node what comes from outboard.
+
+    `step(collected, x)` gets the sum of what the outboard nodes handed on, and returns what this one hands on,
+    with an output to keep. Returns the outputs stacked over nodes.
+    """
+    followed = np.append(plan.follows[1:], False)  # whether the next node hands on to this one
+
+    def body(carry: tuple[Any, tuple], element: Any) -> tuple[Any, Any]:
+        (handed_on, slots), (is_followed, waits, parent_waits, x) = carry, element
+        collected = only_if(is_followed, handed_on)
+        for s, slot in enumerate(slots):
+            collected = plus(collected, only_if(waits[s], slot))
+        handed_on, kept = step(collected, x)
+        slots = tuple(
+            plus(only_if(~waits[s], slot), only_if(parent_waits[s], handed_on)) for s, slot in enumerate(slots)
+        )
+        return (handed_on, slots), kept
+
+    elements = (jnp.asarray(followed), jnp.asarray(plan.waits), jnp.asarray(plan.parent_waits), xs)
+    _, kept = lax.scan(body, (zero, (zero,) * plan.num_slots), elements, reverse=True)
     return kept
 
 
-def scan_outward(
-    topology: TreeTopology,
-    step: Callable[[Array, Any], tuple[Array, Any]],
-    xs: Any,
-    size: int,
-    dtype: Any,
-) -> Any:
-    """From the world to the tips: `step(inboard_value, x)` returns its own (size,) value and an output."""
-    inboard, _ = velocity_chain(topology)
-    n = len(inboard)
+def scan_outward(plan: WalkPlan, step: Callable[[Array, Any], tuple[Array, Any]], xs: Any, world: Array) -> Any:
+    """From the world to the tips: `step(inboard_value, x)` returns its own value and an output to keep."""
 
-    def body(values: Array, element: tuple[Array, Array, Any]) -> tuple[Array, Any]:
-        index, parent, x = element
-        value, kept = step(lax.dynamic_index_in_dim(values, parent, 0, keepdims=False), x)
-        return lax.dynamic_update_index_in_dim(values, value, index, 0), kept
+    def body(carry: tuple[Array, tuple[Array, ...]], element: Any) -> tuple[Any, Any]:
+        (previous, slots), (follows, waits, parent_waits, x) = carry, element
+        inboard = jnp.where(follows, previous, world)
+        for s, slot in enumerate(slots):
+            inboard = jnp.where(parent_waits[s], slot, inboard)
+        value, kept = step(inboard, x)
+        return (value, tuple(jnp.where(waits[s], value, slot) for s, slot in enumerate(slots))), kept
 
-    elements = (jnp.arange(1, n + 1), jnp.asarray(inboard), xs)
-    _, kept = lax.scan(body, jnp.zeros((n + 1, size), dtype), elements)
+    elements = (jnp.asarray(plan.follows), jnp.asarray(plan.waits), jnp.asarray(plan.parent_waits), xs)
+    _, kept = lax.scan(body, (world, (world,) * plan.num_slots), elements)
     return kept

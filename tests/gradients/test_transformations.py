@@ -130,6 +130,8 @@ def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dic
         "M_BBo_B": mbjax.spatial_inertia_in_body_frame(model, "b1"),
         "model_instance": 1, "q_instance": q, "v_instance": v, "u": jnp.ones(nu, T), "u_instance": jnp.ones(nu, T),
         "x": jnp.concatenate([q, v]), "distribution": mbjax.GaussianDistribution(one, one), "joints": ["j1", "j0"],
+        "bodies": ["b1", "b2"], "frame_F": "world", "p_BP_E": three, "F_Bp_E": jnp.ones(6, T), "F_Bo_W": jnp.ones(6, T),
+        "joint_dof": 0, "joint_tau": one, "index": 0,
         "actuators": ["m1", "m0"], "V_FM_F": v[:6], "V_WB_W": v[:6], "V_AB_A": v[:6],
         **dict.fromkeys(("X_FM", "X_WB", "X_AB"), mbjax.frame_pose(model, "j1_parent")),
     }  # fmt: skip
@@ -163,7 +165,7 @@ def test_g53_single_precision_stays_single_with_x64_on(request: pytest.FixtureRe
             return function(**{p: given[p] for p in wanted})
 
         def weigh(model, q, v, call=call):
-            leaves = [x for x in jax.tree.leaves(call(model, q, v)) if jnp.issubdtype(x.dtype, jnp.floating)]
+            leaves = [x for x in jax.tree.leaves(call(model, q, v)) if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
             return sum((jnp.sum(x) for x in leaves), jnp.zeros((), jnp.float32))
 
         results = jax.tree.leaves(jax.eval_shape(call, model, q, v))

@@ -1,0 +1,137 @@
+"""Many worlds at once give what each gives alone: values and derivatives, whoever shares what."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax.worlds import CHUNK_BYTES
+
+from .models import random_tree, relative_error
+
+WORLDS = 2 * CHUNK_BYTES // 8 + 57  # three chunks that are not quite full, in float64
+SAMPLED = (0, 3, WORLDS - 1)
+
+
+@functools.cache
+def model() -> mbjax.MultibodyModel:
+    """A tree with branches, of joints of one and several degrees of freedom."""
+    return random_tree(3, ("revolute", "universal", "prismatic", "revolute", "quaternion_floating"), 0.01).model
+
+
+@functools.cache
+def samples(count: int = WORLDS):
+    states = jax.vmap(lambda key: mbjax.random_state_within_limits(model(), key))(
+        jax.random.split(jax.random.key(0), count)
+    )
+    return states.q, states.v, jax.random.normal(jax.random.key(1), states.v.shape)
+
+
+def discrete_step(model, q, v, tau):
+    inputs = mbjax.Inputs(applied_generalized_force=tau)
+    return mbjax.step(model, mbjax.State(q, v, jnp.zeros((), q.dtype)), inputs)[0].q
+
+
+FUNCTIONS = {
+    "forward dynamics": mbjax.forward_dynamics,
+    "inverse dynamics": mbjax.inverse_dynamics,
+    "mass matrix": lambda model, q, v, tau: mbjax.mass_matrix(model, q),
+    "poses": lambda model, q, v, tau: mbjax.body_poses_in_world(model, q).translation,
+    "gravity": lambda model, q, v, tau: mbjax.gravity_generalized_forces(model, q),
+    "step": discrete_step,
+}
+parametrized = pytest.mark.parametrize("name", FUNCTIONS)
+
+
+def trees_differ_by(a, b) -> float:
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return max(relative_error(x, y) for x, y in pairs if np.any(np.asarray(y)))
+
+
+@parametrized
+def test_each_world_is_as_alone(name: str) -> None:
+    function = functools.partial(FUNCTIONS[name], model())
+    together = jax.jit(jax.vmap(function))(*samples())
+    alone = jax.jit(function)
+    for i in SAMPLED:
+        assert relative_error(together[i], alone(*(x[i] for x in samples()))) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["forward dynamics", "poses"])
+def test_gradients_of_shared_and_own_arguments(name: str) -> None:
+    q, v, tau = samples()
+    weights = jnp.cos(jnp.arange(WORLDS * 1.0))
+
+    def cost(model, q, v, tau):
+        return jnp.sum(jnp.sin(FUNCTIONS[name](model, q, v, tau)))
+
+    def total(model, q, tau):  # all worlds share the model and v
+        return jnp.sum(weights * jax.vmap(cost, in_axes=(None, 0, None, 0))(model, q, v[0], tau))
+
+    shared, own = jax.jit(jax.grad(total, (0, 1)))(model(), q, tau)
+    per_world = jax.jit(jax.vmap(jax.grad(cost, (0, 1)), in_axes=(None, 0, None, 0)))(model(), q, v[0], tau)
+    summed = jax.tree.map(lambda g: jnp.tensordot(weights, g, 1), per_world[0])
+    assert trees_differ_by(shared, summed) < 1e-10
+    assert relative_error(own, weights[:, None] * per_world[1]) < 1e-12
+    alone = jax.jit(jax.grad(cost, (0, 1)))
+    assert trees_differ_by(alone(model(), q[3], v[0], tau[3]), jax.tree.map(lambda g: g[3], per_world)) < 1e-10
+
+
+def test_models_that_differ() -> None:
+    q, v, tau = samples(12)
+    factors = 1.0 + 0.1 * jnp.arange(12.0)
+    scaled = jax.vmap(lambda f: mbjax.set_masses(model(), f * model().parameters.body_mass))(factors)
+    fd = jax.jit(mbjax.forward_dynamics)
+    together = jax.jit(jax.vmap(mbjax.forward_dynamics))(scaled, q, v, tau)
+    for i in (0, 11):
+        alone = mbjax.set_masses(model(), factors[i] * model().parameters.body_mass)
+        assert relative_error(together[i], fd(alone, q[i], v[i], tau[i])) < 1e-12
+
+
+def test_batches_of_batches_and_one_world() -> None:
+    q, v, tau = samples(6)
+    fd = jax.jit(functools.partial(mbjax.forward_dynamics, model()))
+    flat = jax.jit(jax.vmap(fd))(q, v, tau)
+    nested = jax.jit(jax.vmap(jax.vmap(fd)))(*(x.reshape(2, 3, -1) for x in (q, v, tau)))
+    assert relative_error(nested.reshape(6, -1), flat) < 1e-12
+    transposed = jax.jit(jax.vmap(fd, in_axes=(1, 1, 1), out_axes=1))(q.T, v.T, tau.T)
+    assert relative_error(transposed.T, flat) < 1e-12
+    only_inner = jax.vmap(jax.vmap(fd, in_axes=(None, 0, None)), in_axes=(0, None, 0))
+    assert relative_error(jax.jit(only_inner)(q[:2], v[:3], tau[:2])[1, 2], fd(q[1], v[2], tau[1])) < 1e-12
+    assert relative_error(jax.jit(jax.vmap(fd))(q[:1], v[:1], tau[:1])[0], flat[0]) < 1e-12
+
+    def cost(v, q, tau):  # the inner worlds share v
+        return jnp.sum(jax.vmap(fd, in_axes=(0, None, 0))(q, v, tau) ** 2)
+
+    outer = jax.jit(jax.vmap(jax.grad(cost)))(v[:2], q.reshape(2, 3, -1), tau.reshape(2, 3, -1))
+    assert relative_error(outer[1], jax.jit(jax.grad(cost))(v[1], q[3:], tau[3:])) < 1e-12
+
+
+def test_jacobians_and_hessians() -> None:
+    q, v, tau = samples(3)
+    fd = functools.partial(mbjax.forward_dynamics, model())
+    forward = jax.jit(jax.vmap(jax.jacfwd(fd, (0, 1))))(q, v, tau)
+    reverse = jax.jit(jax.vmap(jax.jacrev(fd, (0, 1))))(q, v, tau)
+    alone = jax.jit(jax.jacfwd(fd, (0, 1)))(q[1], v[1], tau[1])
+    for f, r, a in zip(forward, reverse, alone, strict=True):
+        assert relative_error(f, r) < 1e-10
+        assert relative_error(f[1], a) < 1e-12
+
+    def cost(v, tau):
+        return jnp.sum(fd(q[0], v, tau) ** 2)
+
+    together = jax.jit(jax.vmap(jax.hessian(cost)))(v, tau)
+    assert relative_error(together[1], jax.jit(jax.hessian(cost))(v[1], tau[1])) < 1e-12
+
+
+def test_a_bad_world_stays_alone() -> None:
+    q, v, tau = samples()
+    bad = q.at[1].set(jnp.nan)
+    got = jax.jit(jax.vmap(functools.partial(mbjax.forward_dynamics, model())))(bad, v, tau)
+    expected = jax.jit(jax.vmap(functools.partial(mbjax.forward_dynamics, model())))(q, v, tau)
+    assert np.all(np.isnan(got[1]))
+    others = np.arange(WORLDS) != 1
+    assert np.array_equal(got[others], expected[others])
