@@ -20,7 +20,7 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-CHUNK_BYTES = 2048  # of one number for all worlds of a chunk: 512 worlds in float32, 256 in float64
+CHUNK_BYTES = 1024  # of one number for all worlds of a chunk: 256 worlds in float32, 128 in float64
 
 
 def for_worlds(function: Callable, *args: Any) -> Any:

@@ -44,7 +44,9 @@ def calc_mass_matrix(
 
 
 def products_of_columns(A: Float[Array, "6 i *w"], B: Float[Array, "6 j *w"]) -> Float[Array, "i j *w"]:
-    """A_i · B_j."""
+    """A_i · B_j; of several worlds by one batched product, which has them first."""
     if A.ndim == 2:
         return jnp.matmul(A.T, B, precision=lax.Precision.HIGHEST)
-    return ca.sum_products([a[:, None] for a in jnp.unstack(A)], [b[None] for b in jnp.unstack(B)])
+    A, B = jnp.broadcast_arrays(A, B)
+    A, B = jnp.transpose(A, (2, 1, 0)), jnp.moveaxis(B, 2, 0)
+    return jnp.moveaxis(jnp.matmul(A, B, precision=lax.Precision.HIGHEST), 0, 2)
