@@ -9,7 +9,7 @@ Three kinds of walk are all the algorithms need:
 - The articulated inertias are a recursion inward, `scan_inward`, and their solution one outward,
   `scan_outward`. Neither is ever differentiated: the derivative of forward dynamics needs only its solution.
 
-Arrays keep components first and mobods (or velocities) last.
+Arrays keep components first, then mobods (or velocities), then worlds if there are several.
 """
 
 import functools
