@@ -75,7 +75,7 @@ def each_world(function: Callable, num_world_axes: int, *args: Any) -> Any:
 #   batched     per argument, whether it has the worlds, as its first axis
 #   summed      per result, whether it is the sum over the worlds: the cotangent of what they share
 #   num_linear  how many arguments, the last ones, the function is linear in: tangents or cotangents
-#   moving      which arguments those tangents belong to
+#   moving      which arguments those tangents belong to; they have their own worlds where their tangents have
 #   pull_back   the transpose: from the other arguments and cotangents of the results to cotangents of the linear ones
 #   unshared    per argument, whether each world needs its own if there are several: its cotangent is a result
 
@@ -144,21 +144,24 @@ def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
         if params["num_linear"] and not any(new[:first_linear]):
             params |= {"batched": batched, "summed": summed, "unshared": unshared}
             return batch_tangents(args, new, size, **params)
+        of_own_tangents = [i for k, i in enumerate(params["moving"]) if new[first_linear + k]]
         for i in range(len(args)):
-            if unshared[i] and not new[i]:
+            if (unshared[i] or i in of_own_tangents) and not new[i]:
                 args[i], new[i] = jnp.broadcast_to(args[i], (size, *args[i].shape)), True
         params |= {"worlds": size, "batched": tuple(new), "summed": summed, "unshared": unshared}
         out = for_worlds_p.bind(*args, **params)
         return out, [0] * len(out)
     apart = any(summed)  # sums are over the inner worlds alone: taken outside, from results per world
-    flags = tuple(is_new or was or apart for is_new, was in zip(new, batched, strict=True))
+    flags = [is_new or was or apart for is_new, was in zip(new, batched, strict=True)]
+    for k, i in enumerate(params["moving"]):
+        flags[i] |= flags[len(args) - params["num_linear"] + k]
     for i, x in enumerate(args):
         if flags[i]:
             inner = x.shape[new[i] + batched[i] :]
             x = x if new[i] else x[None]
             x = x if batched[i] else x[:, None]
             args[i] = jnp.broadcast_to(x, (size, worlds, *inner)).reshape(size * worlds, *inner)
-    params |= {"worlds": size * worlds, "batched": flags, "summed": (False,) * len(summed), "unshared": unshared}
+    params |= {"worlds": size * worlds, "batched": tuple(flags), "summed": (False,) * len(summed), "unshared": unshared}
     out = [y.reshape(size, worlds, *y.shape[1:]) for y in for_worlds_p.bind(*args, **params)]
     return [jnp.sum(y, axis=1) if s else y for y, s in zip(out, summed, strict=True)], [0] * len(out)
 

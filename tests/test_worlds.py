@@ -120,6 +120,13 @@ def test_jacobians_and_hessians() -> None:
         assert relative_error(f, r) < 1e-10
         assert relative_error(f[1], a) < 1e-12
 
+    def moved(q, dv):  # worlds share the point v, not the tangent
+        return jax.jvp(lambda v: fd(q, v, tau[0]), (v[0],), (dv,))[1]
+
+    pulled = jax.jit(lambda q, ct: jax.vjp(lambda dv: jax.vmap(moved)(q, dv), v)[1](ct)[0])(q, tau)
+    alone = jax.jit(lambda q, ct: jax.vjp(lambda dv: moved(q, dv), v[1])[1](ct)[0])(q[1], tau[1])
+    assert relative_error(pulled[1], alone) < 1e-12
+
     def cost(v, tau):
         return jnp.sum(fd(q[0], v, tau) ** 2)
 
