@@ -15,6 +15,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
@@ -23,9 +24,14 @@ from jax.interpreters import ad, batching, mlir
 CHUNK_BYTES = 1024  # of one number for all worlds of a chunk: 256 worlds in float32, 128 in float64
 
 
+def is_array(x: Any) -> bool:
+    """Whether x may have an axis of worlds: NumPy's arrays count."""
+    return isinstance(x, jax.Array | np.ndarray)
+
+
 def for_worlds(function: Callable, *args: Any) -> Any:
     """`function(*args)`, where arrays among the arguments may be batched by `vmap` and differentiated."""
-    arrays, static = eqx.partition(args, eqx.is_array)
+    arrays, static = eqx.partition(args, is_array)
     leaves, treedef = jax.tree.flatten(arrays)
     out_treedef = None
 
@@ -55,7 +61,7 @@ def each_world(function: Callable, num_world_axes: int, *args: Any) -> Any:
     """`function` of one world applied to every one, for code inside `for_worlds` that knows of one only."""
     if num_world_axes == 0:
         return function(*args)
-    arrays, static = eqx.partition(args, eqx.is_array)
+    arrays, static = eqx.partition(args, is_array)
     leaves, treedef = jax.tree.flatten(arrays)
     shared = [x.shape[-1] == 1 for x in leaves]
     leaves = [x[..., 0] if s else x for x, s in zip(leaves, shared, strict=True)]

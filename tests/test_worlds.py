@@ -2,6 +2,7 @@
 
 import functools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,6 +90,23 @@ def test_models_that_differ() -> None:
     for i in (0, 11):
         alone = mbjax.set_masses(model(), factors[i] * model().parameters.body_mass)
         assert relative_error(together[i], fd(alone, q[i], v[i], tau[i])) < 1e-12
+
+
+def test_numpy_arrays_are_shared_like_others() -> None:
+    """Also where the number of bodies is the number of worlds, and a missing axis would broadcast unseen."""
+    count = model().topology.num_mobods
+    q, v, tau = samples(count)
+    body = np.random.default_rng(0).normal(size=(model().num_bodies, 6))
+    heavy = eqx.tree_at(lambda m: m.parameters.gravity, model(), np.array([1.0, 2.0, -5.0]))
+    gravity = jax.jit(jax.vmap(lambda q: mbjax.gravity_generalized_forces(heavy, q)))(q)
+    pushed = jax.jit(
+        jax.vmap(lambda q, v, t: mbjax.forward_dynamics(model(), q, v, t, mbjax.MultibodyForces(np.ones(v.size), body)))
+    )(q, v, tau)
+    forces = mbjax.MultibodyForces(jnp.ones(v.shape[1]), jnp.asarray(body))
+    own = mbjax.set_gravity(model(), [1.0, 2.0, -5.0])
+    assert relative_error(gravity[2], jax.jit(mbjax.gravity_generalized_forces)(own, q[2])) < 1e-12
+    alone = jax.jit(mbjax.forward_dynamics)(model(), q[2], v[2], tau[2], forces)
+    assert relative_error(pushed[2], alone) < 1e-12
 
 
 def test_batches_of_batches_and_one_world() -> None:

@@ -47,7 +47,7 @@ class MultibodyModel(CoordinateNames, eqx.Module):
     @property
     def num_world_axes(self) -> int:
         """0; inside `for_worlds` 1: every array then ends in an axis of worlds."""
-        return self.parameters.time_step.ndim
+        return jnp.ndim(self.parameters.time_step)
 
     def zeros(self, *shape: int) -> jax.Array:
         """Zeros in the model's dtype, the same in all worlds."""
