@@ -82,3 +82,16 @@ from .random_distributions import (
 )
 from .random_distributions import set_joint_random_position_distribution as set_joint_random_position_distribution
 from .random_distributions import set_joint_random_velocity_distribution as set_joint_random_velocity_distribution
+from .abstract_constraint import AbstractConstraint as AbstractConstraint
+from .abstract_constraint import find_bodies as find_bodies
+from .abstract_constraint import resolve_constraints as resolve_constraints
+from .abstract_constraint import unknown_constraint as unknown_constraint
+from .abstract_constraint import with_names as with_names
+from .constraint_elements import BallConstraint as BallConstraint
+from .constraint_elements import ContactConstraint as ContactConstraint
+from .constraint_elements import CouplerConstraint as CouplerConstraint
+from .constraint_elements import CustomConstraint as CustomConstraint
+from .constraint_elements import DistanceConstraint as DistanceConstraint
+from .constraint_elements import LockConstraint as LockConstraint
+from .constraint_elements import LoopConstraint as LoopConstraint
+from .constraint_elements import WeldConstraint as WeldConstraint

@@ -1,0 +1,75 @@
+"""Numbers one gives a constraint, checked when it is made."""
+
+from typing import Any
+
+import numpy as np
+
+from mbjax.errors import ModelError
+from mbjax.spatial import RigidTransform
+
+from .elements import as_rigid_transform
+from .finalize import rotation_quaternion
+
+
+def finite_numbers(label: str, what: str, value: Any, *shape: int) -> np.ndarray:
+    """An array of that shape; a scalar is repeated."""
+    numbers = as_numbers(value)
+    if numbers.shape not in ((), shape) or not np.all(np.isfinite(numbers)):
+        wanted = "a finite number" if shape == () else f"finite numbers of shape {shape}"
+        raise ModelError(f"{label}: {what} must be {wanted}, got {value!r}.")
+    return np.broadcast_to(numbers, shape).copy()
+
+
+def point(label: str, what: str, value: Any) -> np.ndarray:
+    """Three finite numbers, in m."""
+    numbers = as_numbers(value)
+    if numbers.shape != (3,) or not np.all(np.isfinite(numbers)):
+        raise ModelError(f"{label}: {what} must be 3 finite numbers, got {value!r}.")
+    return numbers
+
+
+def pose(label: str, what: str, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Quaternion (w, x, y, z) and translation of a pose; the identity for None."""
+    transform: RigidTransform = as_rigid_transform(f"{label}: {what}", X)
+    return rotation_quaternion(np.asarray(transform.rotation)), np.asarray(transform.translation)
+
+
+def independent_rows(label: str, what: str, value: Any, size: int, most: int) -> np.ndarray:
+    """(k, size) directions with 1 <= k <= most, none zero and none a combination of the others; one may be flat."""
+    numbers = as_numbers(value)
+    rows = numbers[None] if numbers.ndim == 1 else numbers
+    if rows.ndim != 2 or rows.shape[1] != size or not 1 <= rows.shape[0] <= most or not np.all(np.isfinite(rows)):
+        raise ModelError(f"{label}: {what} must be 1 to {most} rows of {size} finite numbers, got {value!r}.")
+    lengths = np.linalg.norm(rows, axis=1)
+    if np.any(lengths < 1e-10):
+        raise ModelError(f"{label}: row {int(np.argmin(lengths))} of {what} is zero and has no direction.")
+    smallest = np.linalg.svd(rows / lengths[:, None], compute_uv=False).min()
+    if smallest < 1e-6:
+        raise ModelError(f"{label}: the rows of {what} depend on each other: {rows.tolist()}. Give fewer.")
+    return rows.copy()
+
+
+def switch(label: str, active: Any) -> np.ndarray:
+    """1 or 0."""
+    numbers = as_numbers(active)
+    if numbers.shape != () or numbers not in (0.0, 1.0):
+        raise ModelError(f"{label}: active must be True or False, got {active!r}.")
+    return numbers
+
+
+def stabilization(label: str, time: Any) -> np.ndarray:
+    """A time constant > 0 in s; inf, for no stabilization, where None is given."""
+    numbers = np.asarray(np.inf) if time is None else as_numbers(time)
+    if numbers.shape != () or not numbers > 0.0:
+        raise ModelError(
+            f"{label}: stabilization_time must be a number of seconds > 0, or None for none, got {time!r}."
+        )
+    return numbers
+
+
+def as_numbers(value: Any) -> np.ndarray:
+    """The array of floats, or one NaN where it is none."""
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return np.full((), np.nan)
