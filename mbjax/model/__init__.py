@@ -95,3 +95,5 @@ from .constraint_elements import DistanceConstraint as DistanceConstraint
 from .constraint_elements import LockConstraint as LockConstraint
 from .constraint_elements import LoopConstraint as LoopConstraint
 from .constraint_elements import WeldConstraint as WeldConstraint
+from .constraint_status import constraint_active_status as constraint_active_status
+from .constraint_status import set_constraint_active_status as set_constraint_active_status

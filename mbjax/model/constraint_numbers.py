@@ -7,8 +7,7 @@ import numpy as np
 from mbjax.errors import ModelError
 from mbjax.spatial import RigidTransform
 
-from .elements import as_rigid_transform
-from .finalize import rotation_quaternion
+from .elements import as_rigid_transform, rotation_quaternion
 
 
 def finite_numbers(label: str, what: str, value: Any, *shape: int) -> np.ndarray:

@@ -84,3 +84,18 @@ def as_rigid_transform(what: str, X: Any) -> RigidTransform:
             f"determinant {np.linalg.det(rotation):.3g})."
         )
     return RigidTransform(rotation, translation)
+
+
+def rotation_quaternion(R: np.ndarray) -> np.ndarray:
+    """(w, x, y, z) with w >= 0 of a rotation matrix, from its largest component."""
+    K = np.array(
+        [
+            [1 + R[0, 0] + R[1, 1] + R[2, 2], R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],
+            [R[2, 1] - R[1, 2], 1 + R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0]],
+            [R[0, 2] - R[2, 0], R[0, 1] + R[1, 0], 1 - R[0, 0] + R[1, 1] - R[2, 2], R[1, 2] + R[2, 1]],
+            [R[1, 0] - R[0, 1], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], 1 - R[0, 0] - R[1, 1] + R[2, 2]],
+        ]
+    )
+    quaternion = K[np.argmax(np.diag(K))]
+    quaternion = quaternion / np.linalg.norm(quaternion)
+    return quaternion if quaternion[0] >= 0.0 else -quaternion

@@ -11,12 +11,13 @@ from mbjax.joints import QuaternionFloatingJoint, WeldJoint
 from mbjax.spatial import RigidTransform
 from mbjax.topology import JointEdge, TreeNode, TreeTopology, build_spanning_tree
 
-from .elements import Frame
+from .elements import Frame, rotation_quaternion
 from .lookup import scoped_name
 from .mass_checks import reject_joints_that_move_nothing
 from .model_layout import ActuatorInfo, BodyInfo, FrameInfo, JointInfo, ModelLayout
 from .multibody_model import MultibodyModel
 from .parameters import MultibodyParameters
+from .plant_constraints import with_constraints
 from .plant_random_distributions import with_declared_distributions
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
         parameters=parameters,
         force_elements=elements,
     )
-    return with_declared_distributions(plant, model)
+    return with_declared_distributions(plant, with_constraints(plant, model, nodes))
 
 
 def add_floating_joints(plant: "MultibodyPlant", nodes: list[TreeNode]) -> list[TreeNode]:
@@ -271,18 +272,3 @@ def frame_quaternion(frame: Frame) -> np.ndarray:
     """Unit quaternion of R_PF, computed in double precision whatever JAX's default is."""
     R = np.asarray(transform(frame).rotation, dtype=float)
     return rotation_quaternion(R)
-
-
-def rotation_quaternion(R: np.ndarray) -> np.ndarray:
-    """(w, x, y, z) with w >= 0 of a rotation matrix, from its largest component."""
-    K = np.array(
-        [
-            [1 + R[0, 0] + R[1, 1] + R[2, 2], R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],
-            [R[2, 1] - R[1, 2], 1 + R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0]],
-            [R[0, 2] - R[2, 0], R[0, 1] + R[1, 0], 1 - R[0, 0] + R[1, 1] - R[2, 2], R[1, 2] + R[2, 1]],
-            [R[1, 0] - R[0, 1], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], 1 - R[0, 0] - R[1, 1] + R[2, 2]],
-        ]
-    )
-    quaternion = K[np.argmax(np.diag(K))]
-    quaternion = quaternion / np.linalg.norm(quaternion)
-    return quaternion if quaternion[0] >= 0.0 else -quaternion

@@ -9,7 +9,9 @@ from mbjax.errors import ModelError
 from mbjax.geometry import Geometry
 from mbjax.topology import TreeTopology
 
+from .abstract_constraint import AbstractConstraint
 from .abstract_force_element import AbstractForceElement
+from .constraint_queries import ConstraintQueries
 from .element_queries import ElementQueries
 from .lookup import Named, checked_index
 from .model_layout import ActuatorInfo, BodyInfo, FrameInfo, JointInfo, ModelInstanceInfo, ModelLayout
@@ -17,13 +19,14 @@ from .parameters import MultibodyParameters
 from .topology_graphviz import topology_graphviz_string
 
 
-class ModelQueries(ElementQueries):
+class ModelQueries(ElementQueries, ConstraintQueries):
     """One record per element, by name or index: `model.joint("elbow").q`, `model.body("tool").is_floating`."""
 
     topology: TreeTopology
     layout: ModelLayout
     parameters: MultibodyParameters
     force_elements: tuple[AbstractForceElement, ...]
+    constraints: tuple[AbstractConstraint, ...]
 
     def _elements(self, what: str) -> Sequence[Named]:
         layout = self.layout

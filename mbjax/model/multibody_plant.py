@@ -11,12 +11,14 @@ from mbjax.geometry import Geometry
 from mbjax.joints import AbstractJoint, WeldJoint
 from mbjax.spatial import SpatialInertia
 
+from .abstract_constraint import AbstractConstraint
 from .abstract_force_element import AbstractForceElement
 from .elements import Body, Frame, JointActuator, as_rigid_transform
 from .finalize import finalize
 from .load_report import KEPT, LoadReport
 from .lookup import find_model_instance
 from .multibody_model import MultibodyModel
+from .plant_constraints import PlantConstraints
 from .plant_random_distributions import PlantRandomDistributions
 from .removal import remove_joint, remove_joint_actuator
 
@@ -29,7 +31,7 @@ def article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
-class MultibodyPlant(PlantRandomDistributions):
+class MultibodyPlant(PlantRandomDistributions, PlantConstraints):
     """Collects the elements of a model; `finalize()` turns them into a frozen `MultibodyModel`.
 
     `time_step` in s: a positive one makes a discrete plant for `step` and `rollout`, zero a continuous one
@@ -49,6 +51,7 @@ class MultibodyPlant(PlantRandomDistributions):
         self.joints: list[AbstractJoint] = []
         self.actuators: list[JointActuator] = []
         self.force_elements: list[AbstractForceElement] = []
+        self.constraints: list[AbstractConstraint] = []
         self.default_free_poses: dict[int, Any] = {}
         self.random_distributions = []
         self.report = LoadReport()
@@ -243,7 +246,7 @@ class MultibodyPlant(PlantRandomDistributions):
         self.joint(joint, "set_joint_default_positions").set_default_positions(q)
 
     def remove_joint(self, joint: AbstractJoint | str | int) -> None:
-        """Takes a joint out again; its actuator goes first, and there may be no force elements yet, as in Drake.
+        """Takes a joint out again; its actuator goes first. As in Drake force elements and constraints come later.
 
         Joints are renumbered without gaps (Drake leaves one); names and objects stay valid. The child floats
         unless it gets another joint.

@@ -22,6 +22,12 @@ def remove_joint(plant: "MultibodyPlant", joint: AbstractJoint) -> None:
             f"{call}: the plant has force elements, which may refer to the joint or to a joint numbered after it; "
             "remove joints before adding force elements."
         )
+    if plant.constraints:
+        names = ", ".join(f"'{name}'" for name in plant.constraint_names)
+        raise ModelError(
+            f"{call}: the plant has constraints ({names}), which may refer to the joint or to a joint numbered after "
+            "it; call remove_constraint first, or remove joints before adding constraints."
+        )
     plant.random_distributions = [entry for entry in plant.random_distributions if entry[1] is not joint]
     take_out(plant, "joint", plant.joints, joint)
     if joint.X_PF is not None:

