@@ -16,6 +16,7 @@ ORDER = (
     "kinematics",
     "forces",
     "dynamics",
+    "constraints",
     "simulation",
     "reference_models",
     "parsing",

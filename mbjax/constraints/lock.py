@@ -1,0 +1,35 @@
+"""A joint held."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.joints import JOINT_KINDS
+from mbjax.model import LockConstraint, MultibodyModel
+from mbjax.worlds import each_world
+
+from .custom import rows_of_residual
+from .joint_rows import JointRows
+
+
+def lock_rows(
+    lock: LockConstraint, model: MultibodyModel, q: Float[Array, " nq"], v: Float[Array, " nv"] | None
+) -> JointRows:
+    """The rows of LockConstraint."""
+    joint = model.layout.joints[lock.joint]
+    if lock.position is not None and joint.num_velocities > 1:
+        return each_world(rows_of_one_world, model.num_world_axes, lock, model, q, v)
+    k = joint.num_velocities
+    selector = np.zeros((k, model.num_velocities, *(1,) * model.num_world_axes))
+    selector[np.arange(k), np.arange(joint.v.start, joint.v.stop)] = 1.0
+    error = model.zeros(k) if lock.position is None else q[joint.q] - lock.position
+    rate = None if v is None else v[joint.v]
+    return JointRows(error, jnp.asarray(selector, model.dtype), rate, None if rate is None else jnp.zeros_like(rate))
+
+
+def rows_of_one_world(lock: LockConstraint, model: MultibodyModel, q: Array, v: Array | None) -> JointRows:
+    """The difference on the joint's configuration manifold from the position held."""
+    joint = model.layout.joints[lock.joint]
+    assert lock.position is not None
+    held = lock.position[:, None]
+    return rows_of_residual(lambda q: JOINT_KINDS[joint.kind].difference(held, q[joint.q, None])[:, 0], model, q, v)
