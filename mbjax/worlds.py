@@ -9,6 +9,8 @@ A function given to `for_worlds` has arrays with components first, then bodies, 
 axis of worlds follows. Where one follows, arrays that all worlds share end in an axis of size one.
 """
 
+import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,21 +32,19 @@ def is_array(x: Any) -> bool:
 
 
 def for_worlds(function: Callable, *args: Any) -> Any:
-    """`function(*args)`, where arrays among the arguments may be batched by `vmap` and differentiated."""
+    """`function(*args)`, where arrays among the arguments may be batched by `vmap` and differentiated.
+
+    Outside `jax.jit` it is compiled too, once per function, shapes and static parts of the arguments.
+    """
     arrays, static = eqx.partition(args, is_array)
     leaves, treedef = jax.tree.flatten(arrays)
-    out_treedef = None
-
-    def flat(*leaves: Any) -> list:
-        nonlocal out_treedef
-        out, out_treedef = jax.tree.flatten(function(*eqx.combine(jax.tree.unflatten(treedef, leaves), static)))
-        return out
-
-    out = jax.eval_shape(flat, *leaves)
+    static_leaves, static_treedef = jax.tree.flatten(static)
+    flat = Flattened(function, treedef, tuple(static_leaves), static_treedef)
+    out, out_treedef = results_of(flat, tuple(jax.typeof(x) for x in leaves), jax.config.jax_enable_x64)
     results = for_worlds_p.bind(
         *leaves,
         function=flat,
-        out=tuple(ShapedArray(x.shape, x.dtype) for x in out),
+        out=out,
         worlds=None,
         batched=(False,) * len(leaves),
         summed=(False,) * len(out),
@@ -53,8 +53,32 @@ def for_worlds(function: Callable, *args: Any) -> Any:
         pull_back=None,
         unshared=(False,) * len(leaves),
     )
-    assert out_treedef is not None
     return jax.tree.unflatten(out_treedef, results)
+
+
+@dataclasses.dataclass(frozen=True)
+class Flattened:
+    """`function` of the arrays among its arguments, to the list of its results."""
+
+    function: Callable
+    treedef: Any
+    static_leaves: tuple
+    static_treedef: Any
+
+    def results(self, *leaves: Any) -> Any:
+        static = jax.tree.unflatten(self.static_treedef, self.static_leaves)
+        return self.function(*eqx.combine(jax.tree.unflatten(self.treedef, leaves), static))
+
+    def __call__(self, *leaves: Any) -> list:
+        return jax.tree.leaves(self.results(*leaves))
+
+
+@functools.lru_cache(maxsize=4096)
+def results_of(flat: Flattened, arguments: tuple, x64: bool) -> tuple[tuple[ShapedArray, ...], Any]:
+    """Shapes and types of one world's results, and how they are nested."""
+    del x64  # the types depend on it
+    out, treedef = jax.tree.flatten(jax.eval_shape(flat.results, *arguments))
+    return tuple(ShapedArray(x.shape, x.dtype) for x in out), treedef
 
 
 def each_world(function: Callable, num_world_axes: int, *args: Any) -> Any:
@@ -132,6 +156,17 @@ def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
     return [next(totals) if s else next(wholes) for s in summed]
 
 
+def evaluate(*args: Any, **params: Any) -> list:
+    """Outside `jit`: compiled all the same."""
+    return compiled(tuple(params.items()))(*args)
+
+
+@functools.lru_cache(maxsize=1024)
+def compiled(params: tuple) -> Callable:
+    """The primitive with these parameters, by itself."""
+    return jax.jit(lambda *args: for_worlds_p.bind(*args, **dict(params)))
+
+
 def abstract_results(*_: Any, out: Sequence, worlds: int | None, summed: Sequence[bool], **__: Any) -> list:
     """Shapes and types of the results."""
     if worlds is None:
@@ -174,23 +209,30 @@ def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
 
 def batch_tangents(args: Sequence, new: Sequence[bool], size: int, **params: Any) -> tuple[list, list]:
     """Several tangents, or cotangents, at one point, as in Jacobians: what depends on the point is computed once."""
-    function, pull_back, out = (params.pop(k) for k in ("function", "pull_back", "out"))
     first_linear = len(args) - params["num_linear"]
-    axes = [0 if is_new else None for is_new in new]
-
-    def of_all(*args: Any) -> list:
-        return list(jax.vmap(lambda *x: tuple(function(*x)), in_axes=axes)(*args))
-
-    def pull_back_all(*args: Any) -> list:
-        in_axes = [*axes[:first_linear], *(0 for _ in out)]
-        results = jax.vmap(lambda *x: tuple(pull_back(*x)), in_axes=in_axes)(*args)
-        return [y if a == 0 else jnp.sum(y, axis=0) for y, a in zip(results, axes[first_linear:], strict=True)]
-
-    out = tuple(ShapedArray((size, *x.shape), x.dtype) for x in out)
-    results = for_worlds_p.bind(
-        *args, function=of_all, pull_back=pull_back and pull_back_all, out=out, worlds=None, **params
-    )
+    axes = tuple(0 if is_new else None for is_new in new)
+    summed = tuple(not is_new for is_new in new[first_linear:])
+    cotangent_axes = (*axes[:first_linear], *(0 for _ in params["out"]))
+    changed = {
+        "function": OfSeveral(params["function"], axes, (False,) * len(params["out"])),
+        "pull_back": params["pull_back"] and OfSeveral(params["pull_back"], cotangent_axes, summed),
+        "out": tuple(ShapedArray((size, *x.shape), x.dtype) for x in params["out"]),
+    }
+    results = for_worlds_p.bind(*args, worlds=None, **(params | changed))
     return results, [0] * len(results)
+
+
+@dataclasses.dataclass(frozen=True)
+class OfSeveral:
+    """`function` under `vmap`, with some of its results summed."""
+
+    function: Callable
+    in_axes: tuple
+    summed: tuple[bool, ...]
+
+    def __call__(self, *args: Any) -> list:
+        results = jax.vmap(lambda *x: tuple(self.function(*x)), in_axes=self.in_axes)(*args)
+        return [jnp.sum(y, axis=0) if s else y for y, s in zip(results, self.summed, strict=True)]
 
 
 def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
@@ -203,33 +245,57 @@ def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple
         args = [*primals[:first_linear], *map(ad.instantiate_zeros, tangents[first_linear:])]
         return out, for_worlds_p.bind(*args, **params)
 
-    def at(primals: Sequence) -> Callable:
-        def of_moving(*moved: Any) -> list:
-            full = dict(enumerate(primals)) | dict(zip(moving, moved, strict=True))
-            return list(function(*(full[i] for i in range(len(primals)))))
-
-        return of_moving
-
-    def push_forward(*args: Any) -> list:
-        primals, moved = list(args[: -len(moving)]), list(args[-len(moving) :])
-        for k, i in enumerate(moving):  # worlds may share the one and not the other
-            primals[i], moved[k] = jnp.broadcast_arrays(primals[i], moved[k])
-        return jax.jvp(at(primals), tuple(primals[i] for i in moving), tuple(moved))[1]
-
-    def pull_back(*args: Any) -> list:
-        primals, cotangents = args[: -len(params["out"])], args[-len(params["out"]) :]
-        out, pull = jax.vjp(at(primals), *(primals[i] for i in moving))
-        return list(pull([fit(ct, y) for ct, y in zip(cotangents, out, strict=True)]))
-
     changed = {
-        "function": push_forward,
-        "pull_back": pull_back,
+        "function": PushForward(function, tuple(moving)),
+        "pull_back": PullBack(function, tuple(moving), len(primals)),
         "num_linear": len(moving),
         "moving": tuple(moving),
         "batched": (*batched, *(batched[i] for i in moving)),
         "unshared": (*unshared, *(unshared[i] for i in moving)),
     }
     return out, for_worlds_p.bind(*primals, *(tangents[i] for i in moving), **(params | changed))
+
+
+@dataclasses.dataclass(frozen=True)
+class PushForward:
+    """Tangents of the results of `function`, from its arguments and the tangents of those `moving`."""
+
+    function: Callable
+    moving: tuple[int, ...]
+
+    def __call__(self, *args: Any) -> list:
+        primals, tangents = list(args[: -len(self.moving)]), list(args[-len(self.moving) :])
+        for k, i in enumerate(self.moving):  # worlds may share the one and not the other
+            primals[i], tangents[k] = jnp.broadcast_arrays(primals[i], tangents[k])
+        moved = tuple(primals[i] for i in self.moving)
+        return jax.jvp(of_moving(self.function, self.moving, primals), moved, tuple(tangents))[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class PullBack:
+    """Its transpose: cotangents of the arguments `moving`, from all arguments and cotangents of the results."""
+
+    function: Callable
+    moving: tuple[int, ...]
+    num_args: int
+
+    def __call__(self, *args: Any) -> list:
+        primals, cotangents = args[: self.num_args], args[self.num_args :]
+        moved = (primals[i] for i in self.moving)
+        out, pull = jax.vjp(of_moving(self.function, self.moving, primals), *moved)
+        return list(pull([fit(ct, y) for ct, y in zip(cotangents, out, strict=True)]))
+
+
+def of_moving(function: Callable, moving: Sequence[int], primals: Sequence) -> Callable:
+    """`function` of some of its arguments, the others held."""
+
+    def moved(*values: Any) -> list:
+        args = list(primals)
+        for i, value in zip(moving, values, strict=True):
+            args[i] = value
+        return list(function(*args))
+
+    return moved
 
 
 def fit(cotangent: jax.Array, like: jax.Array) -> jax.Array:
@@ -262,7 +328,7 @@ def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
     return [None] * first_linear + results
 
 
-for_worlds_p.def_impl(run)
+for_worlds_p.def_impl(evaluate)
 for_worlds_p.def_abstract_eval(abstract_results)
 batching.primitive_batchers[for_worlds_p] = batch
 ad.primitive_jvps[for_worlds_p] = differentiate

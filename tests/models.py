@@ -136,9 +136,13 @@ def load_robot(urdf: str, base: str = "file", time_step: float = 0.0) -> mbjax.M
 
 
 def relative_error(got: Any, expected: Any) -> float:
-    """Largest difference over the largest expected value (or 1e-12, for zeros)."""
+    """Largest difference over the largest expected value (or 1e-12, for zeros); inf where anything is NaN.
+
+    Python's `max` of several errors would pass over a NaN.
+    """
     got, expected = np.asarray(got), np.asarray(expected)
     assert got.shape == expected.shape, (got.shape, expected.shape)
     if expected.size == 0:
         return 0.0
-    return float(np.abs(got - expected).max() / max(np.abs(expected).max(), 1e-12))
+    error = float(np.abs(got - expected).max() / max(np.abs(expected).max(), 1e-12))
+    return np.inf if np.isnan(error) else error

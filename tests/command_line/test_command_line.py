@@ -93,7 +93,7 @@ def test_simulate_prints_gradients_and_writes_pictures(tmp_path, capsys) -> None
     rows = [line.split("│") for line in text.splitlines() if line.startswith("│")]
     errors = [float(row[5]) for row in rows]
     assert len(errors) >= 2
-    assert max(errors) < 1e-6
+    assert all(error < 1e-6 for error in errors)
     page = (tmp_path / "animation.html").read_text()
     assert "<html" in page
     assert (tmp_path / "plots.png").read_bytes().startswith(b"\x89PNG")
