@@ -12,15 +12,24 @@ from rich.console import Console
 from mbjax.errors import ModelError, ModelWarning, UnsupportedError
 from mbjax.reference_models import REFERENCE_MODELS
 
+from .bench import batch_sizes, bench_model, function_names, output_file
+from .questions import DEFAULT_QUESTIONS, QUESTIONS
+
 WIDTH = 118  # of tables in a file or a pipe
-EXIT_OK, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_EXTRA = 0, 2, 3, 4, 5
+EXIT_OK, EXIT_NOT_MEASURED, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_EXTRA = 0, 1, 2, 3, 4, 5
 
 EPILOG = f"""\
 FILE is a URDF, or the name of a bundled model: {", ".join(REFERENCE_MODELS)}.
 
-exit codes: 0 done; 2 wrong arguments or no such file; 3 the file cannot be read as a model;
+exit codes: 0 done; 1 a measurement failed; 2 wrong arguments or no such file; 3 the file cannot be read as a model;
 4 it asks for physics mbjax does not simulate (try --on-unsupported warn); 5 an optional package is missing.
 """
+
+BENCH_EPILOG = f"""\
+functions:
+{chr(10).join(f"  {name:18} {question.about}" for name, question in QUESTIONS.items())}
+
+{EPILOG}"""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -65,6 +74,31 @@ def make_parser() -> argparse.ArgumentParser:
         help="where animation.html and plots.png go (default: output)",
     )  # fmt: skip
     add_loading_options(simulate)
+
+    bench = commands.add_parser(
+        "bench", help="measure compile time, run time and memory of a robot's functions on this machine",
+        epilog=BENCH_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    bench.add_argument("file", metavar="FILE", help="a URDF file or a bundled model's name")
+    bench.add_argument(
+        "--batch", type=batch_sizes, default=[1, 64, 4096], metavar="N,N,…",
+        help="numbers of worlds evaluated together (default: 1,64,4096)",
+    )  # fmt: skip
+    bench.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="(default: float32)")
+    bench.add_argument(
+        "--functions", type=function_names, default=list(DEFAULT_QUESTIONS), metavar="NAME,NAME,…",
+        help=f"what to measure, of the list below (default: {','.join(DEFAULT_QUESTIONS)})",
+    )  # fmt: skip
+    bench.add_argument(
+        "--time-step", type=positive, default=1e-3, metavar="S", help="seconds of `step` (default: 0.001)"
+    )
+    bench.add_argument(
+        "--seconds", type=positive, default=0.6, metavar="S", help="to repeat each measurement (default: 0.6)"
+    )
+    bench.add_argument(
+        "--output", type=output_file, metavar="FILE", help="write the numbers to this .csv or .json file too"
+    )
+    add_loading_options(bench)
     return parser
 
 
@@ -129,6 +163,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     if options.command == "inspect":
         inspect_model(options, console)
+    elif options.command == "bench":
+        return EXIT_OK if bench_model(options, console) else EXIT_NOT_MEASURED
     else:
         simulate_model(options, console)
     return EXIT_OK

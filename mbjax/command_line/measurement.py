@@ -1,0 +1,174 @@
+"""Timing that can be trusted: compile apart from run, warm-up, blocking, medians with quartiles, static numbers."""
+
+import dataclasses
+import math
+import re
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """How long to repeat one measurement."""
+
+    seconds: float = 0.6
+    min_repeats: int = 5
+    max_repeats: int = 60
+    block_seconds: float = 2e-3
+
+
+FULL = Effort()
+QUICK = Effort(seconds=0.02, min_repeats=3, max_repeats=5, block_seconds=1e-4)
+
+
+@dataclasses.dataclass(frozen=True)
+class Timing:
+    """Seconds of one call over `repeats` blocks of calls.
+
+    `cpu` is the median of this machine's processor time, of all threads: other programs stretch it less.
+    """
+
+    median: float
+    minimum: float
+    lower_quartile: float
+    upper_quartile: float
+    cpu: float
+    repeats: int
+
+    def per(self, evaluations: int) -> "Timing":
+        return self._mapped(lambda seconds: seconds / evaluations)
+
+    def minus(self, overhead: float) -> "Timing":
+        return self._mapped(lambda seconds: seconds - overhead)
+
+    def _mapped(self, change: Callable[[float], float]) -> "Timing":
+        return Timing(*(change(getattr(self, name)) for name in TIMES), repeats=self.repeats)
+
+
+TIMES = ("median", "minimum", "lower_quartile", "upper_quartile", "cpu")
+
+
+def time_calls(call: Callable[[], Any], effort: Effort) -> Timing:
+    """`call` must return only when its work is done. Short calls are timed in blocks."""
+    call()
+    start = time.perf_counter()
+    call()
+    once = time.perf_counter() - start
+    number = max(1, int(effort.block_seconds / max(once, 1e-9)))
+    samples: list[float] = []
+    cpu_samples: list[float] = []
+    deadline = time.perf_counter() + effort.seconds
+    while len(samples) < effort.min_repeats or (time.perf_counter() < deadline and len(samples) < effort.max_repeats):
+        cpu_start, start = time.process_time(), time.perf_counter()
+        for _ in range(number):
+            call()
+        samples.append((time.perf_counter() - start) / number)
+        cpu_samples.append((time.process_time() - cpu_start) / number)
+    lower, median, upper = statistics.quantiles(samples, n=4, method="inclusive")
+    return Timing(median, min(samples), lower, upper, statistics.median(cpu_samples), len(samples))
+
+
+@dataclasses.dataclass(frozen=True)
+class Compilation:
+    """Seconds of each phase, the processor time of all three, and what the compiled program is.
+
+    The program's numbers do not depend on the load. Flops and bytes are XLA's own count: the body of a loop may
+    be counted once, whatever its trips. `temp_bytes` is what it needs besides arguments and results.
+    """
+
+    trace_s: float
+    lower_s: float
+    compile_s: float
+    compile_cpu_s: float
+    fusions: int
+    whiles: int
+    custom_calls: int
+    flops: float | None
+    bytes_accessed: float | None
+    temp_bytes: int | None
+
+    @property
+    def total_s(self) -> float:
+        return self.trace_s + self.lower_s + self.compile_s
+
+
+def compile_apart(function: Callable, args: tuple) -> tuple[Any, Compilation]:
+    """The compiled program of `function`, and how it came about. The persistent cache must be off."""
+    cpu_start, start = time.process_time(), time.perf_counter()
+    traced = jax.jit(function).trace(*args)
+    after_trace = time.perf_counter()
+    lowered = traced.lower()
+    after_lower = time.perf_counter()
+    compiled = lowered.compile()
+    after_compile = time.perf_counter()
+    cpu = time.process_time() - cpu_start
+    text = compiled.as_text() or ""
+    cost: Any = compiled.cost_analysis() or {}
+    memory = compiled.memory_analysis()
+    return compiled, Compilation(
+        after_trace - start,
+        after_lower - after_trace,
+        after_compile - after_lower,
+        cpu,
+        count_instructions(text, "fusion"),
+        count_instructions(text, "while"),
+        count_instructions(text, "custom-call"),
+        cost.get("flops"),
+        cost.get("bytes accessed"),
+        getattr(memory, "temp_size_in_bytes", None),
+    )
+
+
+def count_instructions(hlo: str, opcode: str) -> int:
+    """Instructions of one kind, those inside loop bodies included."""
+    return len(re.findall(rf" {re.escape(opcode)}\(", hlo))
+
+
+def measure(function: Callable, args: tuple, effort: Effort, *, through_jit: bool = False) -> dict[str, Any]:
+    """Compile and run time of `function(*args)`: the fields of `Timing` and `Compilation`, and `compile_total_s`.
+
+    `through_jit` times the call a user makes, which compiles once more: the compiled program, called by itself,
+    is dispatched more slowly. It matters for calls of a few microseconds only.
+    """
+    compiled, compilation = compile_apart(function, args)
+    call = jax.jit(function) if through_jit else compiled
+    timing = time_calls(lambda: jax.block_until_ready(call(*args)), effort)
+    return {**dataclasses.asdict(timing), **dataclasses.asdict(compilation), "compile_total_s": compilation.total_s}
+
+
+def per_evaluation(record: dict[str, Any], evaluations: int) -> dict[str, Any]:
+    """A record of `measure` with the times of a call divided among what the call evaluates."""
+    return {**record, **{name: record[name] / evaluations for name in TIMES}}
+
+
+def warm_up_jax() -> None:
+    """Starts the backend and the compiler, whose first use costs time that belongs to no function."""
+    jax.block_until_ready(jax.jit(lambda x: jnp.sin(x) @ x)(jnp.ones(3)))
+
+
+def empty_call_seconds(effort: Effort) -> float:
+    """One jitted call that does nothing: the floor of a call from Python."""
+    x = jnp.ones(3)
+    nothing = jax.jit(lambda x: x + 1.0)
+    return time_calls(lambda: jax.block_until_ready(nothing(x)), effort).median
+
+
+def significant(x: float, digits: int = 3) -> str:
+    """Three significant digits, without an exponent."""
+    if x == 0 or not math.isfinite(x):
+        return str(x)
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(x))))
+    return f"{x:.{decimals}f}"
+
+
+def with_prefix(x: float, unit: str) -> str:
+    """Three significant digits, the prefix that suits, and the unit: "1.23 kB"."""
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(x) >= factor:
+            return f"{significant(x / factor)} {prefix}{unit}"
+    return f"{significant(x)} {unit}".rstrip()
