@@ -5,6 +5,26 @@ Build or load a model, then call pure functions of it: `mbjax.mass_matrix(model,
 effect on JAX's configuration.
 """
 
+from .constraints import BoundConstraintSet as BoundConstraintSet
+from .constraints import ConstrainedSystem as ConstrainedSystem
+from .constraints import ConstraintSet as ConstraintSet
+from .constraints import ConstraintTerms as ConstraintTerms
+from .constraints import constrained_system_variables as constrained_system_variables
+from .constraints import constraint_forces_by_name as constraint_forces_by_name
+from .constraints import constraint_spatial_forces as constraint_spatial_forces
+from .constraints import constraint_terms as constraint_terms
+from .constraints import constraints_jacobian as constraints_jacobian
+from .constraints import constraints_position_error as constraints_position_error
+from .constraints import constraints_velocity_error as constraints_velocity_error
+from .model import AbstractConstraint as AbstractConstraint
+from .model import BallConstraint as BallConstraint
+from .model import ContactConstraint as ContactConstraint
+from .model import CouplerConstraint as CouplerConstraint
+from .model import CustomConstraint as CustomConstraint
+from .model import DistanceConstraint as DistanceConstraint
+from .model import LockConstraint as LockConstraint
+from .model import LoopConstraint as LoopConstraint
+from .model import WeldConstraint as WeldConstraint
 from .dynamics import (
     bias_center_of_mass_translational_acceleration as bias_center_of_mass_translational_acceleration,
 )

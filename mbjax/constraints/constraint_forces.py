@@ -37,14 +37,14 @@ def calc_compliant_forces(
     position: PositionKinematics,
     velocity: VelocityKinematics,
     v: Float[Array, " nv"],
-) -> Float[Array, "nb 6"] | None:
-    """F_Bo_W of the springs and dampers of active distances with finite stiffness; None where there are none.
+) -> Float[Array, "nb 6"]:
+    """F_Bo_W of the springs and dampers of active distances with finite stiffness.
 
     λ = -stiffness (|p_PQ| - distance) - damping d|p_PQ|/dt.
     """
     springs = [c for c in cset.constraints if isinstance(c, DistanceConstraint) and not c.is_rigid]
     if not springs:
-        return None
+        return model.zeros(model.num_bodies, 6)
     rows = calc_pair_rows(model, springs, [DISTANCE] * len(springs), position, velocity, v)
     assert rows.rate is not None
     stiffness, damping, active = (

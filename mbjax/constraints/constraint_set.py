@@ -3,7 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
 from mbjax.errors import ModelError
+from mbjax.kinematics import points_positions
 from mbjax.model import (
     AbstractConstraint,
     BallConstraint,
@@ -19,6 +24,7 @@ from mbjax.model import (
 )
 
 from .bound_constraint_set import BoundConstraintSet
+from .custom import evaluate
 
 
 class ConstraintSet:
@@ -91,4 +97,30 @@ class ConstraintSet:
                 f"bind takes a finalized model, got {type(model).__name__}; call finalize() first and bind the "
                 "model it returns."
             )
-        return BoundConstraintSet(resolve_constraints(self.constraints, model, model.dtype), model.topology)
+        resolved = resolve_constraints(self.constraints, model, model.dtype)
+        for constraint in resolved:
+            check_function(model, constraint)
+        return BoundConstraintSet(tuple(with_default_point(model, c) for c in resolved), model.topology)
+
+
+def with_default_point(model: MultibodyModel, constraint: AbstractConstraint) -> AbstractConstraint:
+    """A ball with only one point gets the other: where the first is in the default configuration."""
+    if not isinstance(constraint, BallConstraint) or constraint.p_BQ is not None:
+        return constraint
+    frame_A, frame_B = (model.body_frame_index(body) for body in (constraint.body_A, constraint.body_B))
+    q = model.parameters.default_positions
+    p_BQ = jax.jit(points_positions, static_argnums=(2, 4))(model, q, frame_A, constraint.p_AP, frame_B)
+    return eqx.tree_at(lambda c: c.p_BQ, constraint, p_BQ, is_leaf=lambda x: x is None)
+
+
+def check_function(model: MultibodyModel, constraint: AbstractConstraint) -> None:
+    """A custom function must return as many floats as it promised."""
+    if not isinstance(constraint, CustomConstraint):
+        return
+    q = model.parameters.default_positions
+    coordinates = (q,) if constraint.level == "position" else (q, jnp.zeros(model.num_velocities, model.dtype))
+    result = jax.eval_shape(lambda *x: evaluate(constraint, model, *x), *coordinates)
+    if result.shape != (constraint.num_rows,):
+        raise ModelError(
+            f"{constraint.label}: the function returns shape {result.shape}, it must be ({constraint.num_rows},)."
+        )

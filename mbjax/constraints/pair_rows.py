@@ -7,10 +7,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
+from mbjax.linear_algebra import products_of_columns
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import dot_with_mask, take
@@ -101,12 +101,7 @@ def row_products(
     """The rows' forces about T of the mobods' trees, times the directions S of all velocities."""
     p_TSo_W = take(position.p_TM_W, mobods, 1) + take(p_MSo_W, rows.pairs, 1)
     F_T = ca.concatenate([rows.torque_W + ca.cross(p_TSo_W, rows.force_W), rows.force_W], 0)
-    if F_T.ndim == 2:
-        return jnp.matmul(F_T.T, position.S_T, precision=lax.Precision.HIGHEST)
-    worlds = max(F_T.shape[2], position.S_T.shape[2])
-    F_T, S_T = (jnp.broadcast_to(x, (*x.shape[:2], worlds)) for x in (F_T, position.S_T))
-    F_T, S_T = jnp.transpose(F_T, (2, 1, 0)), jnp.moveaxis(S_T, 2, 0)
-    return jnp.moveaxis(jnp.matmul(F_T, S_T, precision=lax.Precision.HIGHEST), 0, 2)
+    return products_of_columns(F_T, position.S_T)
 
 
 def only_where(mask: np.ndarray, x: Array) -> Array:

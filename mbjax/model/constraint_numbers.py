@@ -10,7 +10,7 @@ from mbjax.spatial import RigidTransform
 from .elements import as_rigid_transform, rotation_quaternion
 
 
-def finite_numbers(label: str, what: str, value: Any, *shape: int) -> np.ndarray:
+def finite_numbers(label: str, what: str, value: Any, *shape: int) -> Any:
     """An array of that shape; a scalar is repeated."""
     numbers = as_numbers(value)
     if numbers.shape not in ((), shape) or not np.all(np.isfinite(numbers)):
@@ -19,7 +19,7 @@ def finite_numbers(label: str, what: str, value: Any, *shape: int) -> np.ndarray
     return np.broadcast_to(numbers, shape).copy()
 
 
-def point(label: str, what: str, value: Any) -> np.ndarray:
+def point(label: str, what: str, value: Any) -> Any:
     """Three finite numbers, in m."""
     numbers = as_numbers(value)
     if numbers.shape != (3,) or not np.all(np.isfinite(numbers)):
@@ -27,13 +27,13 @@ def point(label: str, what: str, value: Any) -> np.ndarray:
     return numbers
 
 
-def pose(label: str, what: str, X: Any) -> tuple[np.ndarray, np.ndarray]:
+def pose(label: str, what: str, X: Any) -> tuple[Any, Any]:
     """Quaternion (w, x, y, z) and translation of a pose; the identity for None."""
     transform: RigidTransform = as_rigid_transform(f"{label}: {what}", X)
     return rotation_quaternion(np.asarray(transform.rotation)), np.asarray(transform.translation)
 
 
-def independent_rows(label: str, what: str, value: Any, size: int, most: int) -> np.ndarray:
+def independent_rows(label: str, what: str, value: Any, size: int, most: int) -> Any:
     """(k, size) directions with 1 <= k <= most, none zero and none a combination of the others; one may be flat."""
     numbers = as_numbers(value)
     rows = numbers[None] if numbers.ndim == 1 else numbers
@@ -48,7 +48,7 @@ def independent_rows(label: str, what: str, value: Any, size: int, most: int) ->
     return rows.copy()
 
 
-def switch(label: str, active: Any) -> np.ndarray:
+def switch(label: str, active: Any) -> Any:
     """1 or 0."""
     numbers = as_numbers(active)
     if numbers.shape != () or numbers not in (0.0, 1.0):
@@ -56,7 +56,7 @@ def switch(label: str, active: Any) -> np.ndarray:
     return numbers
 
 
-def stabilization(label: str, time: Any) -> np.ndarray:
+def stabilization(label: str, time: Any) -> Any:
     """A time constant > 0 in s; inf, for no stabilization, where None is given."""
     numbers = np.asarray(np.inf) if time is None else as_numbers(time)
     if numbers.shape != () or not numbers > 0.0:

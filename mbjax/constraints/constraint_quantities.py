@@ -1,0 +1,146 @@
+"""What one asks of a constraint set at a configuration: errors, Jacobian, the terms of the constrained equation."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.array_types import GeneralizedForces, Positions, Velocities
+from mbjax.dynamics import inverse_dynamics, mass_matrix
+from mbjax.errors import ModelError
+from mbjax.forces import MultibodyForces
+from mbjax.kinematics import (
+    as_coordinates,
+    calc_position_kinematics,
+    calc_velocity_kinematics,
+    qdot_to_velocity_matrix,
+)
+from mbjax.model import MultibodyModel
+from mbjax.worlds import for_worlds
+
+from .bound_constraint_set import BoundConstraintSet
+from .constraint_forces import calc_compliant_forces, calc_constraint_forces
+from .constraint_kinematics import ConstraintTerms, calc_constraint_terms
+
+
+class ConstrainedSystem(eqx.Module):
+    """H vdot + C = tau + Gᵀ λ, G vdot = gamma: (H, -Gᵀ; G, 0) (vdot; λ) = (c; gamma). Rows that are off are zero."""
+
+    H: Float[Array, "nv nv"]  # mass matrix
+    G: Float[Array, "nc nv"]
+    C: Float[Array, " nv"]  # C(q, v) v less all applied forces, springs of compliant constraints included
+    c: Float[Array, " nv"]  # tau - C
+    gamma: Float[Array, " nc"]  # -(dG/dt) v and the stabilization
+    error: Float[Array, " nc"]
+    velocity_error: Float[Array, " nc"]
+
+
+def constraints_position_error(model: MultibodyModel, cset: BoundConstraintSet, q: Positions) -> Float[Array, " nc"]:
+    """The error of every row, of the successor relative to the predecessor, in m or rad; 0 for contacts."""
+    return constraint_terms(model, cset, q).error
+
+
+def constraints_velocity_error(
+    model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities
+) -> Float[Array, " nc"]:
+    """The rate of every row, G v, in m/s or rad/s."""
+    return constraint_terms(model, cset, q, v).velocity_error
+
+
+def constraints_jacobian(
+    model: MultibodyModel, cset: BoundConstraintSet, q: Positions, wrt: Literal["v", "qdot"] = "v"
+) -> Float[Array, "nc n"]:
+    """G with rate = G v, or G N⁺ with rate = G N⁺ qdot; rows that are off included."""
+    if wrt not in ("v", "qdot"):
+        raise ModelError(f"wrt must be 'v' or 'qdot', got {wrt!r}.")
+    G = constraint_terms(model, cset, q).G
+    return G if wrt == "v" else G @ qdot_to_velocity_matrix(model, q)
+
+
+def constraint_terms(
+    model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities | None = None
+) -> ConstraintTerms:
+    """All that the rows say at (q, v); without v, what depends on it is zero."""
+    cset.require_model(model)
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    v = None if v is None else as_coordinates("v", v, model.num_velocities, model.dtype)
+    return for_worlds(_constraint_terms, model, cset, q, v)
+
+
+def _constraint_terms(model: MultibodyModel, cset: BoundConstraintSet, q: Array, v: Array | None) -> ConstraintTerms:
+    position = calc_position_kinematics(model, q)
+    velocity = None if v is None else calc_velocity_kinematics(model, position, q, v)
+    return calc_constraint_terms(model, cset, position, velocity, q, v)
+
+
+def constrained_system_variables(
+    model: MultibodyModel,
+    cset: BoundConstraintSet,
+    q: Positions,
+    v: Velocities,
+    tau: GeneralizedForces,
+    forces: MultibodyForces | None = None,
+) -> ConstrainedSystem:
+    """The matrices of the constrained equation of motion (seed 002, CalcConstrainedSystemVariables).
+
+    `forces` are all forces that act besides tau and the constraints, as for `forward_dynamics`.
+    """
+    terms = constraint_terms(model, cset, q, v)
+    tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
+    forces = MultibodyForces.zero(model) if forces is None else forces
+    springs = compliant_forces(model, cset, q, v)
+    C = inverse_dynamics(model, q, v, jnp.zeros_like(tau), MultibodyForces(forces.generalized, forces.body + springs))
+    return ConstrainedSystem(
+        mass_matrix(model, q),
+        terms.active[:, None] * terms.G,
+        C,
+        tau - C,
+        terms.active * (terms.gamma + terms.stabilization),
+        terms.error,
+        terms.velocity_error,
+    )
+
+
+def constraint_spatial_forces(
+    model: MultibodyModel, cset: BoundConstraintSet, q: Positions, multipliers: Float[Array, " nc"]
+) -> Float[Array, "nb 6"]:
+    """F_Bo_W of λ on every body: torque about its origin Bo and force, in W; the world's reaction is row 0.
+
+    Couplers, locks and custom constraints act on joints: they are in Gᵀ λ alone. Of λ in N s: impulses.
+    """
+    cset.require_model(model)
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    multipliers = as_coordinates("multipliers", multipliers, cset.num_rows, model.dtype)
+    return for_worlds(_constraint_spatial_forces, model, cset, q, multipliers)
+
+
+def _constraint_spatial_forces(
+    model: MultibodyModel, cset: BoundConstraintSet, q: Array, multipliers: Array
+) -> Float[Array, "nb 6"]:
+    return calc_constraint_forces(model, cset, calc_position_kinematics(model, q), multipliers)
+
+
+def compliant_forces(
+    model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities
+) -> Float[Array, "nb 6"]:
+    """F_Bo_W of the springs and dampers that distances with finite stiffness are."""
+    cset.require_model(model)
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    return for_worlds(_compliant_forces, model, cset, q, v)
+
+
+def _compliant_forces(model: MultibodyModel, cset: BoundConstraintSet, q: Array, v: Array) -> Float[Array, "nb 6"]:
+    position = calc_position_kinematics(model, q)
+    return calc_compliant_forces(model, cset, position, calc_velocity_kinematics(model, position, q, v), v)
+
+
+def constraint_forces_by_name(
+    cset: BoundConstraintSet, multipliers: Float[Array, "*batch nc"]
+) -> dict[str, Float[Array, "*batch k"]]:
+    """λ, or impulses, of each constraint by its name; leading axes are kept."""
+    multipliers = jnp.asarray(multipliers)
+    if multipliers.shape[-1:] != (cset.num_rows,):
+        raise ValueError(f"multipliers have shape {multipliers.shape}, the set has {cset.num_rows} rows.")
+    return {name: multipliers[..., cset.rows_of(name)] for name in cset.names}
