@@ -2,6 +2,9 @@
 
 A full run rewrites `RESULTS.md` and `forward_dynamics.png` beside this file. With `--quick`, or when only some
 robots or peers are measured, nothing is written unless `--output` says where.
+
+`python -m benchmarks --only NAME ...` runs the scripts of one question instead, each beside this file as NAME.py;
+they write NAME.md, NAME.json and a plot into the folder of `--output`.
 """
 
 import argparse
@@ -10,22 +13,22 @@ import json
 import os
 import pathlib
 import shlex
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 
-from rich import box
 from rich.console import Console
-from rich.table import Table as RichTable
 
 from .forward_dynamics import MJX_VJP, Case, default_cases
 from .measure import load_average, machine
 from .peers import PEERS
+from .processes import print_tables, run_limited
 from .report import Results, all_tables, notes_of, write_markdown, write_plot
-from .robots import PIP_NAME, ROBOTS
+from .robots import ALL_ROBOTS, BUNDLED, PIP_NAME, ROBOTS
+from .run_scripts import SCRIPT_LIMIT_S, SCRIPTS, run_scripts
 
+TIME_LIMIT_S = 150.0
+WIDTH = 118  # of tables in a file or a pipe
 HERE = pathlib.Path(__file__).resolve().parent
 ONE_THREAD_CASES = (Case("fd", "batch4096", "closed"), Case("vjp", "batch4096", "closed"))
 ONE_THREAD_FLAGS = "--xla_cpu_multi_thread_eigen=false --xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
@@ -87,26 +90,6 @@ def environment_of(job: Job) -> dict[str, str]:
     return environment
 
 
-def run_limited(
-    command: list[str], environment: dict[str, str] | None, limit: float
-) -> tuple[list[str], int | None, str]:
-    """Lines printed, exit status (None after the time limit), and the last line of the errors."""
-    with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            command, cwd=HERE.parent, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
-        )
-        assert process.stdout is not None
-        expired = threading.Event()
-        timer = threading.Timer(limit, lambda: (expired.set(), process.kill()))
-        timer.start()
-        lines = process.stdout.read().splitlines()
-        rc = process.wait()
-        timer.cancel()
-        errors.seek(0)
-        last = (errors.read().strip().splitlines() or [""])[-1]
-    return lines, (None if expired.is_set() else rc), last
-
-
 def measure_everything(options: argparse.Namespace, console: Console) -> Results:
     loads = {"load before": load_average()}
     started = time.monotonic()
@@ -143,12 +126,8 @@ def measure_everything(options: argparse.Namespace, console: Console) -> Results
     return Results(machine(), tuple(options.robots), records, rollout, loads, shlex.join(options.command))
 
 
-def print_tables(results: Results, console: Console) -> None:
-    for table in all_tables(results):
-        shown = RichTable(*table.columns, title=table.title, caption=table.note, box=box.SIMPLE_HEAD)
-        for row in table.rows:
-            shown.add_row(*row, style="bold" if row[0].startswith("mbjax") else None)
-        console.print(shown)
+def print_results(results: Results, console: Console) -> None:
+    print_tables(all_tables(results), console)
     for note in notes_of(results):
         console.print(f"- {note}", highlight=False)
 
@@ -157,14 +136,30 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    scripts = "\n".join(f"  {name:15} {script.about}" for name, script in SCRIPTS.items())
+    parser.epilog = f"scripts of one question:\n{scripts}"
+    parser.add_argument("--only", nargs="+", choices=SCRIPTS, metavar="NAME", help="run these scripts, listed below")
     parser.add_argument("--quick", action="store_true", help="few repetitions: to see that it works, not to quote")
-    parser.add_argument("--robots", nargs="+", choices=ROBOTS, default=list(ROBOTS))
-    parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
+    parser.add_argument(
+        "--robots", nargs="+", choices=ALL_ROBOTS, default=list(ROBOTS),
+        help=f"of {', '.join(ALL_ROBOTS)}; {' and '.join(BUNDLED)} come with mbjax and are for --only",
+    )  # fmt: skip
+    parser.add_argument("--peers", nargs="+", choices=PEERS, help="(default: all, or what the script compares with)")
     parser.add_argument("--all", action="store_true", help="also MJX on one thread and its vjp, minutes to compile")
-    parser.add_argument("--time-limit", type=float, default=150.0, help="seconds per process (default %(default)g)")
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        help=f"seconds per process (default {TIME_LIMIT_S:g}; {SCRIPT_LIMIT_S:g} with --only)",
+    )
     parser.add_argument("--output", type=pathlib.Path, help="folder for RESULTS.md, the plot and the raw records")
     options = parser.parse_args(arguments)
     options.command = ["python", "-m", "benchmarks", *(sys.argv[1:] if arguments is None else arguments)]
+    if options.only:
+        return options
+    if set(options.robots) & set(BUNDLED):
+        parser.error(f"--robots {' '.join(BUNDLED)}: for --only NAME.")
+    options.peers = options.peers or list(PEERS)
+    options.time_limit = options.time_limit or TIME_LIMIT_S
     is_full = not options.quick and set(options.robots) == set(ROBOTS) and set(options.peers) == set(PEERS)
     if options.output is None and is_full:
         options.output = HERE
@@ -173,13 +168,15 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    console = Console()
-    absent = [ROBOTS[name].title for name in options.robots if not ROBOTS[name].path.is_file()]
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    absent = [ALL_ROBOTS[name].title for name in options.robots if not ALL_ROBOTS[name].path.is_file()]
     if absent:
         console.print(f"[red]no file of {', '.join(absent)}: pip install {PIP_NAME}")
         return 1
+    if options.only:
+        return run_scripts(options.only, options, console)
     results = measure_everything(options, console)
-    print_tables(results, console)
+    print_results(results, console)
     if options.output is not None:
         options.output.mkdir(parents=True, exist_ok=True)
         (options.output / "results.json").write_text(json.dumps(dataclasses.asdict(results), indent=1))

@@ -23,9 +23,10 @@ from .measure import (
     FULL,
     QUICK,
     Effort,
-    compile_apart,
     empty_call_seconds,
     load_average,
+    measure,
+    per_evaluation,
     time_calls,
     warm_up_jax,
 )
@@ -139,8 +140,8 @@ def measure_peer(
             if robot.name not in problems:
                 continue
             problem, states = problems[robot.name], Reference.read(reference, robot)
-            measure = measure_jax if isinstance(problem, JaxProblem) else measure_compiled
-            record = attempt(lambda m=measure, p=problem, s=states, c=case: m(p, s, c, dtype, effort))
+            method = measure_jax if isinstance(problem, JaxProblem) else measure_compiled
+            record = attempt(lambda m=method, p=problem, s=states, c=case: m(p, s, c, dtype, effort))
             if record is None:
                 continue
             record = {"status": "failed", "detail": record} if isinstance(record, str) else record
@@ -181,7 +182,7 @@ def measure_jax(problem: JaxProblem, states: Reference, case: Case, dtype: str, 
 
     size = 1 if case.mode == "loop1000" else MODES[case.mode]
     inputs = as_arrays(problem.convention.from_common(states.q[:size], states.v[:size], states.tau[:size]), dtype)
-    function = evaluated(problem, case)
+    function = evaluated(problem, case.question)
     if case.mode.startswith("batch"):
         function = jax.vmap(function, in_axes=(None, 0, 0, 0))
     else:
@@ -192,18 +193,12 @@ def measure_jax(problem: JaxProblem, states: Reference, case: Case, dtype: str, 
         chosen, args = (lambda *x: function(problem.model, *x)), inputs
     else:
         chosen, args = function, (problem.model, *inputs)
-    compiled, compilation = compile_apart(chosen, args)
-    call = lambda: jax.block_until_ready(compiled(*args))  # noqa: E731
-    if case.mode == "single":  # through jit, as a user calls it; `compiled(...)` dispatches more slowly
-        jitted = jax.jit(chosen)
-        call = lambda: jax.block_until_ready(jitted(*args))  # noqa: E731
-    timing = time_calls(call, effort).per(MODES[case.mode])
-    return {**dataclasses.asdict(timing), **dataclasses.asdict(compilation), "compile_total_s": compilation.total_s}
+    return per_evaluation(measure(chosen, args, effort, through_jit=case.mode == "single"), MODES[case.mode])
 
 
-def evaluated(problem: JaxProblem, case: Case) -> Callable:
+def evaluated(problem: JaxProblem, question: str) -> Callable:
     """(model, q, v, tau) -> vdot, or the pullback of ones: (dq, dv, dtau)."""
-    if case.question == "fd":
+    if question == "fd":
         return problem.forward_dynamics
 
     def pullback(model: Any, q: Any, v: Any, tau: Any) -> Any:
@@ -238,10 +233,7 @@ def looped(function: Callable, steps: int, question: str) -> Callable:
 def measure_compiled(
     problem: CompiledProblem, states: Reference, case: Case, dtype: str, effort: Effort
 ) -> dict | None:
-    """A C or C++ library, one state after another. Its binding's cost, from a trivial call, is taken off.
-
-    A single call from Python keeps it. The derivatives are the whole Jacobians, not one pullback.
-    """
+    """A C or C++ library, one state after another; the derivatives are the whole Jacobians, not one pullback."""
     evaluate = problem.evaluate if case.question == "fd" else problem.derivatives
     trivial = problem.trivial if case.question == "fd" else problem.trivial_derivatives
     if evaluate is None or trivial is None:
@@ -249,15 +241,22 @@ def measure_compiled(
     size = MODES[case.mode]
     inputs = problem.convention.from_common(states.q[:size], states.v[:size], states.tau[:size])
     worlds = [tuple(np.ascontiguousarray(x) for x in world) for world in zip(*inputs, strict=True)]
+    return time_compiled(evaluate, trivial, worlds, effort, with_binding=case.mode == "single")
+
+
+def time_compiled(
+    evaluate: Callable, trivial: Callable, worlds: list[tuple], effort: Effort, with_binding: bool = False
+) -> dict:
+    """Per world, in a loop over them. The binding's cost, from a trivial call, is taken off unless it shall stay."""
 
     def run(function: Callable) -> None:
         for q, v, tau in worlds:
             function(q, v, tau)
 
-    overhead = time_calls(lambda: run(trivial), effort).median / size
-    timing = time_calls(lambda: run(evaluate), effort).per(size)
+    overhead = time_calls(lambda: run(trivial), effort).median / len(worlds)
+    timing = time_calls(lambda: run(evaluate), effort).per(len(worlds))
     raw = timing.median
-    timing = timing if case.mode == "single" else timing.minus(overhead)
+    timing = timing if with_binding else timing.minus(overhead)
     return {**dataclasses.asdict(timing), "with_binding": raw, "binding": overhead}
 
 

@@ -68,10 +68,11 @@ def build_mbjax(robot: Robot, joint_names: tuple[str, ...], dtype: str) -> JaxPr
     return JaxProblem(forward_dynamics, model, mbjax_convention(robot.is_floating, order))
 
 
-def load_mbjax(robot: Robot, dtype: str) -> Any:
+def load_mbjax(robot: Robot, dtype: str, time_step: float = 0.0) -> Any:
     import mbjax
 
-    return mbjax.load(reduced_urdf(robot), base=robot.base, dtype={"f32": np.float32, "f64": np.float64}[dtype])
+    width = {"f32": np.float32, "f64": np.float64}[dtype]
+    return mbjax.load(reduced_urdf(robot), time_step=time_step, base=robot.base, dtype=width)
 
 
 def mbjax_joint_names(model: Any) -> list[str]:

@@ -6,7 +6,7 @@ import pathlib
 import re
 import tomllib
 
-from .measure import Compilation
+from .measure import Compilation, significant
 from .peers import PEERS
 from .robots import ROBOTS
 
@@ -299,14 +299,6 @@ def titles(results: Results) -> tuple[str, ...]:
     return tuple(ROBOTS[name].title for name in results.robots)
 
 
-def significant(x: float, digits: int = 3) -> str:
-    """Three significant digits, without an exponent."""
-    if x == 0 or not math.isfinite(x):
-        return str(x)
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(x))))
-    return f"{x:.{decimals}f}"
-
-
 def notes_of(results: Results) -> list[str]:
     """Facts without which the numbers mean little."""
     empty = [r for r in results.records if r["status"] == "empty call"]
@@ -340,15 +332,20 @@ def write_markdown(results: Results, file: pathlib.Path) -> None:
     lines += ["", "![forward dynamics](forward_dynamics.png)", "", "## How to read it", ""]
     lines += [f"- {note}" for note in notes_of(results)]
     for table in all_tables(results):
-        lines += ["", f"## {table.title}", ""]
-        if table.note:
-            lines += [table.note, ""]
-        lines.append("| " + " | ".join(table.columns) + " |")
-        lines.append("|" + "---|" * len(table.columns))
-        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table.rows]
+        lines += ["", *markdown_table(table)]
         if table.title == "Prediction and outcome":
             lines += ["", "### Notes", "", NOTES_START + kept + NOTES_END]
     file.write_text("\n".join(lines) + "\n")
+
+
+def markdown_table(table: Table) -> list[str]:
+    """Heading, note, table."""
+    lines = [f"## {table.title}", ""]
+    if table.note:
+        lines += [table.note, ""]
+    lines.append("| " + " | ".join(table.columns) + " |")
+    lines.append("|" + "---|" * len(table.columns))
+    return lines + ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table.rows]
 
 
 def write_plot(results: Results, file: pathlib.Path) -> None:

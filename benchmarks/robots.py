@@ -1,5 +1,7 @@
 """The robots of the benchmarks: files of the PyPI package `example-robot-data`, reduced to rigid-body dynamics.
 
+Where that package is not at hand, the scripts of one question take the models that come with mbjax.
+
 Every peer reads the same reduced text: no geometry, damping, mimic or transmission, which the peers treat
 differently. What is left is a tree of inertias and one-dof joints under gravity.
 """
@@ -8,6 +10,8 @@ import dataclasses
 import pathlib
 import sysconfig
 import xml.etree.ElementTree as ElementTree
+
+from mbjax.reference_models import path as bundled
 
 PIP_NAME = "example-robot-data"
 FOLDER = pathlib.Path(sysconfig.get_path("purelib")) / "cmeel.prefix/share/example-robot-data/robots"
@@ -43,6 +47,11 @@ ROBOTS = {
         Robot("g1", "G1 (35 dof)", "g1_description/urdf/g1_29dof_rev_1_0.urdf", "floating"),
     )
 }
+BUNDLED = {
+    "arm": Robot("arm", "arm (7 dof)", str(bundled("arm")), "fixed"),
+    "quadruped": Robot("quadruped", "quadruped (18 dof)", str(bundled("quadruped")), "floating"),
+}
+ALL_ROBOTS = {**ROBOTS, **BUNDLED}
 
 
 def reduced_urdf(robot: Robot) -> str:

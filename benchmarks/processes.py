@@ -1,0 +1,43 @@
+"""Running a process within a time limit, and showing tables."""
+
+import pathlib
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterable
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from .report import Table
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def run_limited(
+    command: list[str], environment: dict[str, str] | None, limit: float
+) -> tuple[list[str], int | None, str]:
+    """Lines printed, exit status (None after the time limit), and the last line of the errors."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
+        assert process.stdout is not None
+        expired = threading.Event()
+        timer = threading.Timer(limit, lambda: (expired.set(), process.kill()))
+        timer.start()
+        lines = process.stdout.read().splitlines()
+        rc = process.wait()
+        timer.cancel()
+        errors.seek(0)
+        last = (errors.read().strip().splitlines() or [""])[-1]
+    return lines, (None if expired.is_set() else rc), last
+
+
+def print_tables(tables: Iterable[Table], console: Console) -> None:
+    """mbjax's rows stand out."""
+    for table in tables:
+        shown = RichTable(*table.columns, title=table.title, caption=escape(table.note), box=box.SIMPLE_HEAD)
+        for row in table.rows:
+            shown.add_row(*map(escape, row), style="bold" if row[0].startswith("mbjax") else None)
+        console.print(shown)
