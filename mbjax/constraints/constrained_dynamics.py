@@ -1,0 +1,161 @@
+"""Accelerations and multipliers under constraints, and their derivative by one more solve with the same factor.
+
+    tau - ID(q, v, vdot) - diag vdot + Gᵀ λ = 0,    rhs - G vdot - R λ = 0
+
+Strategies are not differentiated. Where rows depend on each other, the derivative is that of the motion with the
+rows that are kept: right if the others go on following from them, as rows that are given twice do.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from mbjax.dynamics import calc_inverse_dynamics
+from mbjax.dynamics.newton_euler import TreeMotion
+from mbjax.kinematics import PositionKinematics
+from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
+from mbjax.topology import TreeTopology
+
+from .solvers import AbstractConstraintSolver, KktMatrix, TreeInertia
+
+
+class ConstrainedDynamicsTerms(eqx.Module):
+    """What constrained motion reads: M vdot + bias = tau + sum Jᵀ F_applied + Gᵀ λ, G vdot + R λ = rhs.
+
+    `motion` without velocity is the tree at rest: then vdot is a change of velocity and λ an impulse. Velocities that
+    are `locked` do not change, rows that are not `active` have λ = 0.
+    """
+
+    position: PositionKinematics
+    motion: TreeMotion
+    tau: Float[Array, "nv *w"]
+    F_applied_T: Float[Array, "6 nm *w"] | None
+    diagonal: Float[Array, "nv *w"]
+    locked: Bool[Array, "nv *w"]
+    G: Float[Array, "nc nv *w"]
+    rhs: Float[Array, "nc *w"]
+    active: Float[Array, "nc *w"]
+    regularization: Float[Array, "nc *w"] | None = None  # R, in m/s² per N or rad/s² per N m
+
+    def system(self, topology: TreeTopology) -> KktMatrix:
+        """The matrix, without the rows and columns that take no part."""
+        free, active = self.locked[None] < 0.5, self.active > 0.5
+        inertia = TreeInertia(topology, self.position, at_rest(self.motion), self.diagonal, self.locked)
+        return KktMatrix(inertia, jnp.where(active[:, None] & free, self.G, 0.0), self.regularization)
+
+
+class ConstrainedDynamicsResult(NamedTuple):
+    """vdot and λ, and two numbers without derivative: redundant rows, and the largest |rhs - G vdot - R λ|."""
+
+    vdot: Float[Array, "nv *w"]
+    multipliers: Float[Array, "nc *w"]
+    num_redundant: Float[Array, "*w"]
+    residual: Float[Array, "*w"]
+
+
+def at_rest(motion: TreeMotion) -> TreeMotion:
+    """The same tree without velocities."""
+    return TreeMotion(motion.S_T, motion.p_TM_W, motion.inertia_W, None, None)
+
+
+@eqx.filter_custom_jvp
+def calc_constrained_dynamics(
+    topology: TreeTopology, solver: AbstractConstraintSolver, terms: ConstrainedDynamicsTerms
+) -> ConstrainedDynamicsResult:
+    """vdot and λ; differentiable to any order with respect to `terms`."""
+    return _solve(topology, solver, terms)[0]
+
+
+@calc_constrained_dynamics.def_jvp
+def _calc_constrained_dynamics_jvp(
+    primals: tuple, tangents: tuple
+) -> tuple[ConstrainedDynamicsResult, ConstrainedDynamicsResult]:
+    topology, solver, terms = primals
+    _, _, terms_tangent = tangents
+    result, factor = _solve(topology, solver, terms)
+
+    def residual(terms: ConstrainedDynamicsTerms) -> tuple[Array, Array]:
+        return calc_residual(topology, terms, result.vdot, result.multipliers)
+
+    _, (of_v, of_c) = eqx.filter_jvp(residual, (terms,), (terms_tangent,))
+    dvdot, dmultipliers = kkt_solve(solver, terms.system(topology), factor, *masked(terms, of_v, of_c))
+    nothing = jnp.zeros_like(result.residual)
+    return result, ConstrainedDynamicsResult(dvdot, dmultipliers, nothing, nothing)
+
+
+def calc_residual(
+    topology: TreeTopology, terms: ConstrainedDynamicsTerms, vdot: Array | None, multipliers: Array | None
+) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
+    """What is left of both equations at vdot and λ; None means zero."""
+    of_v = terms.tau - calc_inverse_dynamics(topology, terms.motion, vdot, terms.F_applied_T)
+    of_c = terms.rhs
+    if vdot is not None:
+        of_v, of_c = of_v - terms.diagonal * vdot, of_c - matrix_vector(terms.G, vdot)
+    if multipliers is not None:
+        of_v = of_v + transposed_matrix_vector(terms.G, multipliers)
+        if terms.regularization is not None:
+            of_c = of_c - terms.regularization * multipliers
+    return of_v, of_c
+
+
+def masked(terms: ConstrainedDynamicsTerms, rhs_v: Array, rhs_c: Array) -> tuple[Array, Array]:
+    """Zero for locked velocities and inactive rows."""
+    return jnp.where(terms.locked, 0.0, rhs_v), jnp.where(terms.active > 0.5, rhs_c, 0.0)
+
+
+def _solve(
+    topology: TreeTopology, solver: AbstractConstraintSolver, terms: ConstrainedDynamicsTerms
+) -> tuple[ConstrainedDynamicsResult, Any]:
+    system = terms.system(topology)
+    factor = solver.init(lax.stop_gradient(system))
+    rhs_v, rhs_c = masked(terms, *calc_residual(topology, terms, None, None))
+    vdot, multipliers = kkt_solve(solver, system, factor, rhs_v, rhs_c)
+    num_redundant, residual = calc_status(solver, system, factor, terms.active, rhs_c, vdot, multipliers)
+    return ConstrainedDynamicsResult(vdot, multipliers, num_redundant, residual), factor
+
+
+def calc_status(
+    solver: AbstractConstraintSolver,
+    system: KktMatrix,
+    factor: Any,
+    active: Float[Array, "nc *w"],
+    rhs_c: Float[Array, "nc *w"],
+    x: Float[Array, "nv *w"],
+    multipliers: Float[Array, "nc *w"],
+) -> tuple[Float[Array, "*w"], Float[Array, "*w"]]:
+    """How many active rows depend on others, and the largest error of any row."""
+    system, rhs_c, x, multipliers = lax.stop_gradient((system, rhs_c, x, multipliers))
+    error = rhs_c - matrix_vector(system.G, x)
+    if system.regularization is not None:
+        error = error - system.regularization * multipliers
+    redundant = jnp.sum((active > 0.5) & ~solver.kept(factor), axis=0).astype(x.dtype)
+    return jnp.broadcast_to(redundant, x.shape[1:]), jnp.max(jnp.abs(error), axis=0, initial=0.0)
+
+
+def kkt_solve(
+    solver: AbstractConstraintSolver,
+    system: KktMatrix,
+    factor: Any,
+    rhs_v: Float[Array, "nv *w"],
+    rhs_c: Float[Array, "nc *w"],
+) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
+    """x and λ with M x - Gᵀ λ = rhs_v, G x + R λ = rhs_c, differentiable to any order by solving again."""
+
+    def matvec(unknown: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, minus_multipliers = unknown
+        of_c = matrix_vector(system.G, x)
+        if system.regularization is not None:
+            of_c = of_c - system.regularization * minus_multipliers
+        return system.inertia.times(x) + transposed_matrix_vector(system.G, minus_multipliers), of_c
+
+    def solve(_: Any, rhs: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, multipliers = solver.solve(lax.stop_gradient(system), factor, *rhs)
+        return x, -multipliers
+
+    worlds = jnp.broadcast_shapes(rhs_v.shape[1:], rhs_c.shape[1:], system.G.shape[2:], system.inertia.worlds)
+    rhs = tuple(jnp.broadcast_to(b, (b.shape[0], *worlds)) for b in (rhs_v, rhs_c))
+    x, minus_multipliers = lax.custom_linear_solve(matvec, rhs, solve, symmetric=True)
+    return x, -minus_multipliers

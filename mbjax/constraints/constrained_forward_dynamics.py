@@ -1,0 +1,107 @@
+"""v̇ and λ from tau, under constraints."""
+
+from collections.abc import Iterator
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Scalar, Velocities
+from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion, split_forces
+from mbjax.forces import MultibodyForces, calc_mobod_forces
+from mbjax.kinematics import as_coordinates, calc_position_kinematics
+from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
+from mbjax.worlds import for_worlds
+
+from .bound_constraint_set import BoundConstraintSet
+from .constrained_dynamics import ConstrainedDynamicsResult, ConstrainedDynamicsTerms, calc_constrained_dynamics
+from .constraint_forces import calc_compliant_forces
+from .constraint_kinematics import calc_constraint_terms
+from .solvers import AbstractConstraintSolver, Direct
+
+
+class ConstrainedAcceleration(eqx.Module):
+    """Acceleration and constraint forces; `vdot, force = …` takes the two apart.
+
+    λ acts on the successor of each constraint, in N or N m by row. `num_redundant` active rows depend on others; if
+    they contradict them, `residual` is the largest |G vdot - gamma| in m/s² or rad/s², else it is rounding.
+    """
+
+    vdot: Accelerations
+    force: Float[Array, " nc"]
+    num_redundant: Int[Array, ""]
+    residual: Scalar
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.vdot, self.force))
+
+
+def constrained_forward_dynamics(
+    model: MultibodyModel,
+    cset: BoundConstraintSet,
+    q: Positions,
+    v: Velocities,
+    tau: GeneralizedForces,
+    forces: MultibodyForces | None = None,
+    solver: AbstractConstraintSolver | None = None,
+) -> ConstrainedAcceleration:
+    """vdot and λ with M vdot + C(q, v) v = tau + tau_applied + sum Jᵀ F_applied + Gᵀ λ, G vdot = gamma + stabilization.
+
+    `forces` are all applied forces, gravity among them if it acts, as in `forward_dynamics`; springs of compliant
+    constraints are added here. Locked joints stay, inactive constraints have λ = 0. Differentiable with respect to
+    the model, the constraints, q, v, tau and forces; which rows are redundant is held fixed.
+    The solver is `Direct()` if none is given. Seed 002, ForwardDynamicsConstraints….
+    """
+    cset.require_model(model)
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
+    solver = Direct() if solver is None else solver
+    result = for_worlds(_constrained_forward_dynamics, model, cset, q, v, tau, forces, solver)
+    vdot, force, num_redundant, residual = result
+    return ConstrainedAcceleration(vdot, force, num_redundant.astype(jnp.int32), residual)
+
+
+def _constrained_forward_dynamics(
+    model: MultibodyModel,
+    cset: BoundConstraintSet,
+    q: Array,
+    v: Array,
+    tau: Array,
+    forces: MultibodyForces | None,
+    solver: AbstractConstraintSolver,
+) -> ConstrainedDynamicsResult:
+    terms = calc_constrained_dynamics_terms(model, cset, q, v, tau, forces)
+    return calc_constrained_dynamics(model.topology, solver, terms)
+
+
+def calc_constrained_dynamics_terms(
+    model: MultibodyModel,
+    cset: BoundConstraintSet,
+    q: Float[Array, "nq *w"],
+    v: Float[Array, "nv *w"],
+    tau: Float[Array, "nv *w"],
+    forces: MultibodyForces | None,
+) -> ConstrainedDynamicsTerms:
+    """The constrained system at a state, springs of compliant constraints among its forces."""
+    position = calc_position_kinematics(model, q)
+    v = zero_where_locked(model, v)
+    motion = calc_tree_motion(model, position, q, v)
+    assert motion.velocity is not None
+    rows = calc_constraint_terms(model, cset, position, motion.velocity, q, v)
+    tau_applied, F_T = split_forces(model, position, forces)
+    F_spring_W = calc_compliant_forces(model, cset, position, motion.velocity, v)
+    if F_spring_W is not None:
+        F_spring_T = calc_mobod_forces(model, position, F_spring_W)
+        F_T = F_spring_T if F_T is None else F_T + F_spring_T
+    return ConstrainedDynamicsTerms(
+        position=position,
+        motion=motion,
+        tau=tau if tau_applied is None else tau + tau_applied,
+        F_applied_T=F_T,
+        diagonal=calc_reflected_inertia(model),
+        locked=locked_velocities(model),
+        G=rows.G,
+        rhs=rows.gamma + rows.stabilization,
+        active=rows.active,
+    )

@@ -1,0 +1,91 @@
+"""The jump of v at an impact, and the impulses of the constraints that make it."""
+
+from collections.abc import Iterator
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+
+from mbjax.array_types import Positions, Scalar, Velocities
+from mbjax.dynamics import calc_reflected_inertia
+from mbjax.dynamics.newton_euler import TreeMotion, calc_inertia_in_world
+from mbjax.kinematics import as_coordinates, calc_position_kinematics
+from mbjax.linear_algebra import matrix_vector
+from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
+from mbjax.worlds import for_worlds
+
+from .bound_constraint_set import BoundConstraintSet
+from .constrained_dynamics import ConstrainedDynamicsResult, ConstrainedDynamicsTerms, calc_constrained_dynamics
+from .constraint_kinematics import calc_constraint_terms
+from .solvers import AbstractConstraintSolver, Direct
+
+
+class ConstraintImpulses(eqx.Module):
+    """Velocity after an impact and impulses; `v, impulse = …` takes the two apart.
+
+    Λ acts on the successor of each constraint, in N s or N m s by row. `num_redundant` active rows depend on others;
+    `residual` is the largest |G v - v_plus| in m/s or rad/s.
+    """
+
+    v: Velocities
+    impulse: Float[Array, " nc"]
+    num_redundant: Int[Array, ""]
+    residual: Scalar
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.v, self.impulse))
+
+
+def constraint_impulses(
+    model: MultibodyModel,
+    cset: BoundConstraintSet,
+    q: Positions,
+    v_minus: Velocities,
+    v_plus: ArrayLike | None = None,
+    solver: AbstractConstraintSolver | None = None,
+) -> ConstraintImpulses:
+    """v and Λ with M (v - v_minus) = Gᵀ Λ, G v = v_plus: the rate of each row right after the impact.
+
+    `v_plus` is one number a row, or one for all; the constraints' own if none is given. Restitution with coefficient e
+    is `v_plus = -e * constraints_velocity_error(model, cset, q, v_minus)`. No other force matters in no time.
+    Locked joints stay at rest. The solver is `Direct()` if none is given. Seed 002, ComputeConstraintImpulses….
+    """
+    cset.require_model(model)
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    v_minus = as_coordinates("v_minus", v_minus, model.num_velocities, model.dtype)
+    if v_plus is not None:
+        v_plus = jnp.asarray(v_plus, model.dtype)
+        if v_plus.ndim == 0:
+            v_plus = jnp.broadcast_to(v_plus, (cset.num_rows,))
+        v_plus = as_coordinates("v_plus", v_plus, cset.num_rows, model.dtype)
+    solver = Direct() if solver is None else solver
+    result = for_worlds(_constraint_impulses, model, cset, q, v_minus, v_plus, solver)
+    change, impulse, num_redundant, residual = result
+    v = zero_where_locked(model, v_minus) + change
+    return ConstraintImpulses(v, impulse, num_redundant.astype(jnp.int32), residual)
+
+
+def _constraint_impulses(
+    model: MultibodyModel,
+    cset: BoundConstraintSet,
+    q: Array,
+    v_minus: Array,
+    v_plus: Array | None,
+    solver: AbstractConstraintSolver,
+) -> ConstrainedDynamicsResult:
+    position = calc_position_kinematics(model, q)
+    rows = calc_constraint_terms(model, cset, position, None, q, None)
+    after = rows.v_plus if v_plus is None else v_plus
+    terms = ConstrainedDynamicsTerms(
+        position=position,
+        motion=TreeMotion(position.S_T, position.p_TM_W, calc_inertia_in_world(model, position), None, None),
+        tau=model.zeros(model.num_velocities),
+        F_applied_T=None,
+        diagonal=calc_reflected_inertia(model),
+        locked=locked_velocities(model),
+        G=rows.G,
+        rhs=after - matrix_vector(rows.G, zero_where_locked(model, v_minus)),
+        active=rows.active,
+    )
+    return calc_constrained_dynamics(model.topology, solver, terms)

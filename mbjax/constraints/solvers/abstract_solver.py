@@ -1,0 +1,148 @@
+"""The system that constrained motion solves, and the questions a strategy answers about it.
+
+    [ M   Gᵀ ] [  x ]   [ rhs_v ]
+    [ G  -R  ] [ -λ ] = [ rhs_c ]
+
+Arrays have rows first, then columns, then worlds if there are several. Strategies are handed numbers, never
+differentiated: derivatives solve the same system again, see `kkt_solve`.
+"""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from mbjax.dynamics import ArticulatedFactor, calc_articulated_factor, solve_with_factor
+from mbjax.dynamics.mass_matrix import calc_mass_matrix
+from mbjax.dynamics.newton_euler import TreeMotion, calc_mass_matrix_product
+from mbjax.errors import ModelError
+from mbjax.kinematics import PositionKinematics
+from mbjax.linear_algebra import chain, matrix_vector
+from mbjax.linear_algebra.branch_factor import Parents
+from mbjax.topology import TreeTopology, velocity_parents
+
+
+class AbstractInertia(eqx.Module):
+    """M, symmetric and positive definite, in the ways the strategies ask for it."""
+
+    @property
+    @abc.abstractmethod
+    def parents(self) -> Parents:
+        """The tree whose paths carry the nonzeros of M."""
+
+    @property
+    @abc.abstractmethod
+    def worlds(self) -> tuple[int, ...]:
+        """Shape of the axes after rows and columns."""
+
+    @abc.abstractmethod
+    def matrix(self) -> Float[Array, "nv nv *w"]:
+        """M."""
+
+    @abc.abstractmethod
+    def times(self, x: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
+        """M x, differentiable."""
+
+    @abc.abstractmethod
+    def articulated_factor(self) -> ArticulatedFactor:
+        """For `solve_articulated`, of a tree only."""
+
+    @abc.abstractmethod
+    def solve_articulated(self, factor: ArticulatedFactor, b: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
+        """M⁻¹ b by articulated bodies."""
+
+
+class TreeInertia(AbstractInertia):
+    """M(q) + diag of a model. Locked velocities have the identity's rows and columns."""
+
+    topology: TreeTopology = eqx.field(static=True)
+    position: PositionKinematics
+    motion: TreeMotion
+    diagonal: Float[Array, "nv *w"]
+    locked: Bool[Array, "nv *w"]
+
+    @property
+    def parents(self) -> Parents:
+        return velocity_parents(self.topology)
+
+    @property
+    def worlds(self) -> tuple[int, ...]:
+        motion, mass = self.motion, self.motion.inertia_W.mass
+        return jnp.broadcast_shapes(
+            motion.S_T.shape[2:], motion.p_TM_W.shape[2:], mass.shape[1:], self.diagonal.shape[1:], self.locked.shape[1:]
+        )
+
+    def matrix(self) -> Float[Array, "nv nv *w"]:
+        M = calc_mass_matrix(self.topology, self.position, self.motion.inertia_W, self.diagonal)
+        n = M.shape[0]
+        identity = jnp.eye(n, dtype=M.dtype).reshape(n, n, *(1 for _ in M.shape[2:]))
+        return jnp.where(self.locked[:, None] | self.locked[None], identity, M)
+
+    def times(self, x: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
+        free = jnp.where(self.locked, 0.0, x)
+        product = calc_mass_matrix_product(self.topology, self.motion, free) + self.diagonal * free
+        return jnp.where(self.locked, x, product)
+
+    def articulated_factor(self) -> ArticulatedFactor:
+        return calc_articulated_factor(self.topology, self.position, self.motion.inertia_W, self.diagonal, self.locked)
+
+    def solve_articulated(self, factor: ArticulatedFactor, b: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
+        return solve_with_factor(self.topology, factor, b)
+
+
+class DenseInertia(AbstractInertia):
+    """A matrix that is given."""
+
+    M: Float[Array, "nv nv *w"]
+
+    @property
+    def parents(self) -> Parents:
+        return chain(self.M.shape[0])
+
+    @property
+    def worlds(self) -> tuple[int, ...]:
+        return self.M.shape[2:]
+
+    def matrix(self) -> Float[Array, "nv nv *w"]:
+        return self.M
+
+    def times(self, x: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
+        return matrix_vector(self.M, x)
+
+    def articulated_factor(self) -> ArticulatedFactor:
+        raise ModelError("Kokkevis: articulated bodies need a model, and a matrix is given. Use RangeSpace().")
+
+    def solve_articulated(self, factor: ArticulatedFactor, b: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
+        raise NotImplementedError
+
+
+class KktMatrix(eqx.Module):
+    """M, G and R ≥ 0, the compliance of the rows. Inactive rows of G are zero, and so are locked columns."""
+
+    inertia: AbstractInertia
+    G: Float[Array, "nc nv *w"]
+    regularization: Float[Array, "nc *w"] | None = None
+
+
+class AbstractConstraintSolver(eqx.Module):
+    """How a system is solved: factorized once by `init`, then solved for any right-hand sides.
+
+    Every strategy is finite for any G. A row that depends on others, or is zero, is left out and has λ = 0, except
+    where a strategy says otherwise.
+    """
+
+    @abc.abstractmethod
+    def init(self, system: KktMatrix) -> Any:
+        """What `solve` needs, computed once."""
+
+    @abc.abstractmethod
+    def solve(
+        self, system: KktMatrix, factor: Any, rhs_v: Float[Array, "nv *w"], rhs_c: Float[Array, "nc *w"]
+    ) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
+        """x and λ."""
+
+    @abc.abstractmethod
+    def kept(self, factor: Any) -> Bool[Array, "nc *w"]:
+        """Which rows are independent of the others."""

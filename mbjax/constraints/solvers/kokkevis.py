@@ -1,0 +1,50 @@
+"""The multipliers by articulated bodies: M is never formed."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from mbjax.dynamics import ArticulatedFactor
+from mbjax.linear_algebra import (
+    BranchFactor,
+    factor_semidefinite,
+    matrix_vector,
+    products_of_columns,
+    solve_semidefinite,
+)
+
+from .abstract_solver import AbstractConstraintSolver, KktMatrix
+from .elimination import add_to_diagonal
+
+
+class KokkevisFactor(NamedTuple):
+    inertia: ArticulatedFactor
+    X: Float[Array, "nv nc *w"]  # M⁻¹ Gᵀ: how the tree answers to a unit of each multiplier
+    rows: BranchFactor
+
+
+class Kokkevis(AbstractConstraintSolver):
+    """Responses of the tree to unit forces by the articulated-body algorithm (Kokkevis and Metaxas 2004).
+
+    The work grows with velocities times rows, so it suits long robots with few rows. All kinds of constraints and
+    applied forces are allowed, where RBDL takes contacts only.
+    """
+
+    def init(self, system: KktMatrix) -> KokkevisFactor:
+        inertia = system.inertia.articulated_factor()
+        G_T = jnp.swapaxes(system.G, 0, 1)
+        X = jax.vmap(lambda column: system.inertia.solve_articulated(inertia, column), 1, 1)(G_T)
+        S = add_to_diagonal(products_of_columns(G_T, X), system.regularization)
+        return KokkevisFactor(inertia, X, factor_semidefinite(S))
+
+    def solve(
+        self, system: KktMatrix, factor: KokkevisFactor, rhs_v: Float[Array, "nv *w"], rhs_c: Float[Array, "nc *w"]
+    ) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
+        free = system.inertia.solve_articulated(factor.inertia, rhs_v)
+        multipliers = solve_semidefinite(factor.rows, rhs_c - matrix_vector(system.G, free))
+        return free + matrix_vector(factor.X, multipliers), multipliers
+
+    def kept(self, factor: KokkevisFactor) -> Bool[Array, "nc *w"]:
+        return factor.rows.kept

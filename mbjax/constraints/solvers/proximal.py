@@ -1,0 +1,65 @@
+"""Rows that depend on or contradict each other: the least-squares motion and the smallest multipliers."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from mbjax.errors import ModelError
+from mbjax.linear_algebra import BranchFactor, chain, factor_branches, factor_semidefinite, matrix_vector, solve_branches
+
+from .abstract_solver import AbstractConstraintSolver, KktMatrix
+from .elimination import Elimination, add_to_diagonal, constrained_motion, eliminate_velocities, free_motion
+
+
+class ProximalFactor(NamedTuple):
+    velocities: Elimination
+    damped: BranchFactor  # of S + mu
+    rows: BranchFactor  # of S, for its rank
+
+
+class Proximal(AbstractConstraintSolver):
+    """λ = S⁺ (rhs_c - G M⁻¹ rhs_v) by a fixed number of proximal steps (after Carpentier et al. 2021).
+
+    Each adds (S + mu)⁻¹ S (S + mu)⁻¹ (c - S λ), which never leaves the range of S: contradicting rows are met as
+    well as the sum of their squared accelerations allows, and of all multipliers with that motion the smallest
+    are taken. `mu` is relative to the largest diagonal entry of S, by default sqrt(eps). What belongs to an eigenvalue
+    s of S converges by the factor 1 - s²/(s + mu)² a step.
+    """
+
+    mu: float | None = None
+    iterations: int = eqx.field(static=True, default=12)
+
+    def __check_init__(self) -> None:
+        if self.iterations < 1:
+            raise ModelError(f"Proximal: iterations must be at least 1, got {self.iterations}.")
+
+    def init(self, system: KktMatrix) -> ProximalFactor:
+        velocities = eliminate_velocities(system)
+        S = velocities.S
+        n = S.shape[0]
+        mu = float(jnp.finfo(S.dtype).eps) ** 0.5 if self.mu is None else jnp.asarray(self.mu, S.dtype)
+        largest = jnp.max(S[jnp.arange(n), jnp.arange(n)], axis=0, initial=0.0)
+        shift = mu * jnp.where(largest > 0.0, largest, 1.0)
+        damped, _ = factor_branches(chain(n), add_to_diagonal(S, jnp.broadcast_to(shift, (n, *shift.shape))))
+        return ProximalFactor(velocities, damped, factor_semidefinite(S))
+
+    def solve(
+        self, system: KktMatrix, factor: ProximalFactor, rhs_v: Float[Array, "nv *w"], rhs_c: Float[Array, "nc *w"]
+    ) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
+        S = factor.velocities.S
+        free, seen = free_motion(system, factor.velocities, rhs_v)
+        asked, rows = rhs_c - seen, chain(S.shape[0])
+
+        def step(multipliers: Array, _: None) -> tuple[Array, None]:
+            error = solve_branches(rows, factor.damped, asked - matrix_vector(S, multipliers))
+            return multipliers + solve_branches(rows, factor.damped, matrix_vector(S, error)), None
+
+        nothing = jnp.zeros(jnp.broadcast_shapes(asked.shape, S.shape[1:]), asked.dtype)
+        multipliers, _ = lax.scan(step, nothing, None, length=self.iterations)
+        return constrained_motion(system, factor.velocities, free, multipliers), multipliers
+
+    def kept(self, factor: ProximalFactor) -> Bool[Array, "nc *w"]:
+        return factor.rows.kept
