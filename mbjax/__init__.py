@@ -9,6 +9,7 @@ from .constraints import BoundConstraintSet as BoundConstraintSet
 from .constraints import ConstrainedSystem as ConstrainedSystem
 from .constraints import ConstraintSet as ConstraintSet
 from .constraints import ConstraintTerms as ConstraintTerms
+from .constraints import compliant_forces as compliant_forces
 from .constraints import constrained_system_variables as constrained_system_variables
 from .constraints import constraint_forces_by_name as constraint_forces_by_name
 from .constraints import constraint_spatial_forces as constraint_spatial_forces

@@ -8,6 +8,7 @@ from .constraint_set import ConstraintSet as ConstraintSet
 from .constraint_forces import calc_compliant_forces as calc_compliant_forces
 from .constraint_forces import calc_constraint_forces as calc_constraint_forces
 from .constraint_quantities import ConstrainedSystem as ConstrainedSystem
+from .constraint_quantities import compliant_forces as compliant_forces
 from .constraint_quantities import constrained_system_variables as constrained_system_variables
 from .constraint_quantities import constraint_forces_by_name as constraint_forces_by_name
 from .constraint_quantities import constraint_spatial_forces as constraint_spatial_forces

@@ -89,7 +89,7 @@ def measure_pose(
     else:
         turn = measure_rotation_vector(axes[:3], R_PS, motion)
     angle, torque, angle_bias = turn
-    return KindRows(error + angle, torque, force, None if bias is None else bias + angle_bias)
+    return KindRows(error + angle, torque, force, None if bias is None or angle_bias is None else bias + angle_bias)
 
 
 def measure_alignment(

@@ -206,7 +206,7 @@ class DistanceConstraint(AbstractConstraint):
         self.p_AP, self.p_BQ = point(label, "p_AP", p_AP), point(label, "p_BQ", p_BQ)
         self.distance = finite_numbers(label, "distance", distance)
         self.is_rigid = bool(np.all(as_numbers(stiffness) == np.inf))
-        self.stiffness = np.asarray(np.inf) if self.is_rigid else finite_numbers(label, "stiffness", stiffness)
+        self.stiffness = as_numbers(stiffness) if self.is_rigid else finite_numbers(label, "stiffness", stiffness)
         self.damping = finite_numbers(label, "damping", damping)
         if not self.distance > 0.0:
             raise ModelError(

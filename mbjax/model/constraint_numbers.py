@@ -66,7 +66,7 @@ def stabilization(label: str, time: Any) -> Any:
     return numbers
 
 
-def as_numbers(value: Any) -> np.ndarray:
+def as_numbers(value: Any) -> Any:
     """The array of floats, or one NaN where it is none."""
     try:
         return np.asarray(value, dtype=float)

@@ -378,3 +378,53 @@ def random_mechanism(seed: int, num_loops: int = 2, kinds: tuple[str, ...] = ALL
         axes = np.eye(6)[np.sort(rng.choice(6, rng.integers(1, 6), replace=False))]
         constraints.add_loop_constraint(int(A), int(B), X_AP, X_BS, axes)
     return mechanism(model, constraints, q)
+
+
+ZOO_KINDS = ("quaternion_floating", "revolute", "universal", "prismatic", "planar", "ball_rpy")
+
+
+def zoo_constraints(rng: np.random.Generator, last: int) -> ConstraintSet:
+    """Every kind and variant, between bodies of one tree, of two, and of the world; not satisfied anywhere."""
+
+    def pose() -> np.ndarray:
+        return place(0.7 * rng.normal(size=3), rng.normal(size=3))
+
+    def point() -> np.ndarray:
+        return rng.normal(size=3)
+
+    def rows(*chosen: int) -> np.ndarray:
+        return np.eye(6)[list(chosen)]
+
+    screw = [[0.3, -0.5, 0.8, 0.2, 0.1, -0.4], [0.0, 0.0, 0.0, 1.0, 2.0, 0.5]]
+    hinge = np.array([[1.0, 0.2, 0.0, 0, 0, 0], [0.3, 0.9, 0.1, 0, 0, 0], *rows(3, 4, 5)])
+    held = np.array([0.9, 0.2, -0.3, 0.1, 0.4, -0.2, 0.6])
+    return (
+        ConstraintSet()
+        .add_loop_constraint(1, last, pose(), pose(), rows(3, 5), name="free")
+        .add_loop_constraint(2, 4, pose(), pose(), hinge, name="hinge", stabilization_time=None)
+        .add_contact_constraint(4, point(), [[0.3, 0.1, 2.0], [1.0, 0.0, 0.0]], name="contact")
+        .add_loop_constraint(0, 3, pose(), pose(), hinge, name="hinge on world")
+        .add_loop_constraint(last, 0, pose(), pose(), rows(4), name="world on successor")
+        .add_custom_constraint(lambda model, q: jnp.sin(q[:3] + q[4:7]), 3, name="custom")
+        .add_loop_constraint(3, 6, pose(), pose(), screw, name="screw")
+        .add_distance_constraint(5, point(), 2, point(), 0.4, name="distance")
+        .add_coupler_constraint("joint1", "joint3", -1.7, 0.2, name="coupler", stabilization_time=0.02)
+        .add_weld_constraint(1, pose(), 5, pose(), name="weld")
+        .add_lock_constraint("joint0", held, name="lock")
+        .add_lock_constraint("joint5", name="lock of velocity")
+        .add_ball_constraint(6, point(), last, point(), name="ball")
+        .add_ball_constraint(6, point(), 0, name="ball at default")
+        .add_custom_constraint(
+            lambda model, q, v, p: p * (v[:2] * q[2:4] + v[3:5]), 2, "velocity", np.array([0.4, 2.0])
+        )
+        .add_contact_constraint(last, point(), np.eye(3), name="point contact")
+    )
+
+
+@functools.cache
+def zoo(seed: int = 7) -> Mechanism:
+    """All kinds at once on a tree with joints of many kinds and another body that floats, at a random state."""
+    model = random_tree(seed, ZOO_KINDS).model
+    cset = zoo_constraints(np.random.default_rng(seed), model.num_bodies - 1).bind(model)
+    state = mbjax.random_state_within_limits(model, jax.random.key(seed))
+    return Mechanism(model, cset, state.q, state.v)
