@@ -15,11 +15,13 @@ from mbjax.dynamics import (
     solve_with_factor,
     spread_over_velocities,
 )
+from mbjax.dynamics.mass_matrix import calc_mass_matrix
 from mbjax.forces import calc_dissipation_coefficient
 from mbjax.model import MultibodyModel
 from mbjax.worlds import each_world
 
 from .actuation import ActuatorLaw, actuated, calc_actuator_law, is_actuated, is_tracking, saturate
+from .constraint_rows import ConstraintRows, calc_rows_of_step, solve_with_rows
 from .ports import Inputs
 from .state import State
 from .time_derivatives import Acceleration, calc_explicit_terms, replace_tau
@@ -31,15 +33,27 @@ NUM_BISECTIONS = 30
 def calc_discrete_acceleration(model: MultibodyModel, state: State, inputs: Inputs) -> Acceleration:
     """vdot with which the next step's velocity is v + dt vdot, and the net actuation.
 
-    (M + dt C + dt (Kd + dt Kp)) vdot = tau(q, v) - C v + u_0
+    (M + dt C + dt (Kd + dt Kp)) vdot = tau(q, v) - C v + u_0 + Gᵀ λ,     G vdot + R λ = rhs
 
-    Dissipation C and the gains act on the new velocity, so stiff ones stay stable. Efforts stay within their limits;
-    which actuators are at a limit is found first and held fixed in derivatives.
+    Dissipation C and the gains act on the new velocity, so stiff ones stay stable; so do the constraints, see
+    `constraint_rows`. Efforts stay within their limits; which actuators are at a limit is found first and held fixed
+    in derivatives.
     """
     terms = calc_explicit_terms(model, state, inputs)
     law = calc_actuator_law(model, inputs, state.q, state.v, model.time_step)
-    at_limit = each_world(find_actuators_at_limit, model.num_world_axes, model, terms, law, inputs)
-    return Acceleration(*solve_step(model, terms, law, at_limit))
+    rows = calc_rows(model, terms, state)
+    at_limit = each_world(find_actuators_at_limit, model.num_world_axes, model, terms, law, inputs, rows)
+    return solve_step(model, terms, law, at_limit, rows)
+
+
+def calc_rows(model: MultibodyModel, terms: ForwardDynamicsTerms, state: State) -> ConstraintRows | None:
+    """What the constraints add; None where there are none. Rigid rows are scaled by M with dissipation alone."""
+    if not model.constraints:
+        return None
+    M = calc_mass_matrix(model.topology, terms.position, terms.inertia_W, terms.diagonal)
+    dissipation = model.time_step * calc_dissipation_coefficient(model, terms.v)
+    diagonal = jnp.moveaxis(jnp.diagonal(M), -1, 0) + dissipation
+    return calc_rows_of_step(model, terms, diagonal, state.q, state.v)
 
 
 def solve_step(
@@ -47,11 +61,16 @@ def solve_step(
     terms: ForwardDynamicsTerms,
     law: ActuatorLaw,
     at_limit: Float[Array, " nu"],
-) -> tuple[Float[Array, " nv"], Float[Array, " nu"]]:
-    """vdot and net actuation, with `at_limit` -1 or 1 for actuators at a limit and 0 for the others."""
+    rows: ConstraintRows | None,
+) -> Acceleration:
+    """The acceleration with `at_limit` -1 or 1 for actuators at a limit and 0 for the others."""
     law = hold_at_limit(law, at_limit, model.parameters.effort_limit)
-    vdot = calc_forward_dynamics(model.topology, add_implicit_terms(model, terms, law))
-    return vdot, law.u_0 - law.k * model.time_step * actuated(model, vdot)
+    terms = add_implicit_terms(model, terms, law)
+    if rows is None:
+        vdot, multipliers = calc_forward_dynamics(model.topology, terms), model.zeros(0)
+    else:
+        vdot, multipliers = solve_with_rows(model, terms, rows)
+    return Acceleration(vdot, law.u_0 - law.k * model.time_step * actuated(model, vdot), multipliers)
 
 
 def add_implicit_terms(model: MultibodyModel, terms: ForwardDynamicsTerms, law: ActuatorLaw) -> ForwardDynamicsTerms:
@@ -70,59 +89,74 @@ def hold_at_limit(law: ActuatorLaw, at_limit: Float[Array, " nu"], effort_limit:
 
 
 def find_actuators_at_limit(
-    model: MultibodyModel, terms: ForwardDynamicsTerms, law: ActuatorLaw, inputs: Inputs
+    model: MultibodyModel,
+    terms: ForwardDynamicsTerms,
+    law: ActuatorLaw,
+    inputs: Inputs,
+    rows: ConstraintRows | None,
 ) -> Float[Array, " nu"]:
     """Which efforts end at a limit: -1, 0 or 1 each. Found without gradient.
 
-    Solves A a = b + B saturate(u_0 - k dt a), the gradient of a convex function, piecewise linear in a, by
-    Newton's method with an exact line search. Where nothing saturates the first round is the last.
+    Solves A a = b + B saturate(u_0 - k dt a), constraint rows included, the gradient of a convex function, piecewise
+    linear in a, by Newton's method with an exact line search. Where nothing saturates the first round is the last.
     Locked velocities are out of it: their a is zero.
     """
     limit = model.parameters.effort_limit
     if model.num_actuators == 0 or not is_actuated(inputs):
         return jnp.zeros_like(limit)
-    model, terms, law = lax.stop_gradient((model, terms, law))
+    model, terms, law, rows = lax.stop_gradient((model, terms, law, rows))
     if not is_tracking(inputs):
         return beyond(law.u_0, limit)
-    topology, dt = model.topology, model.time_step
-    no_effort = ActuatorLaw(jnp.zeros_like(law.u_0), jnp.zeros_like(law.k))
-    b = add_implicit_terms(model, terms, no_effort).tau - calc_inverse_dynamics(
-        topology, terms.motion, None, terms.F_applied_T
-    )
+    accelerate = accelerations_of_laws(model, terms, rows)
 
-    def effort(a: Array) -> Array:
-        return law.u_0 - law.k * dt * actuated(model, a)
+    def effort(law: ActuatorLaw, a: Array) -> Array:
+        return law.u_0 - law.k * model.time_step * actuated(model, a)
 
     def update(search: _Search) -> _Search:
-        at_limit = jnp.where(search.rounds == 0, 0.0, beyond(effort(search.a), limit))
+        at_limit = jnp.where(search.rounds == 0, 0.0, beyond(effort(law, search.a), limit))
         held = hold_at_limit(law, at_limit, limit)
-        diagonal = add_implicit_terms(model, terms, held).diagonal
-        factor = calc_articulated_factor(topology, terms.position, terms.inertia_W, diagonal, terms.locked)
-        a = solve_with_factor(topology, factor, b + spread_over_velocities(model, held.u_0))
-        Aa = b + spread_over_velocities(model, held.u_0 - held.k * dt * actuated(model, a))
-        settled = jnp.all(beyond(effort(a), limit) == at_limit)
-        direction, A_direction = a - search.a, Aa - search.Aa
+        a = accelerate(held)
+        u = effort(held, a)
+        settled = jnp.all(beyond(effort(law, a), limit) == at_limit)
+        a_direction, u_direction = a - search.a, u - search.u
 
         def slope(t: Array) -> Array:
-            u = saturate(effort(search.a + t * direction), limit)
-            return jnp.sum(direction * (search.Aa + t * A_direction - b - spread_over_velocities(model, u)))
+            gap = search.u + t * u_direction - saturate(effort(law, search.a + t * a_direction), limit)
+            return jnp.sum(actuated(model, a_direction) * gap)
 
         t = jnp.where(settled | (search.rounds == 0), 1.0, find_root_of_rising(slope, a.dtype))
-        return _Search(search.rounds + 1, search.a + t * direction, search.Aa + t * A_direction, settled)
+        return _Search(search.rounds + 1, search.a + t * a_direction, search.u + t * u_direction, settled)
 
     def unsettled(search: _Search) -> Array:
         return (search.rounds < MAX_SATURATION_ROUNDS) & ~search.settled
 
-    start = _Search(jnp.zeros((), jnp.int32), jnp.zeros_like(b), jnp.zeros_like(b), jnp.zeros((), bool))
-    return beyond(effort(lax.while_loop(unsettled, update, start).a), limit)
+    start = _Search(jnp.zeros((), jnp.int32), jnp.zeros_like(terms.tau), jnp.zeros_like(limit), jnp.zeros((), bool))
+    return beyond(effort(law, lax.while_loop(unsettled, update, start).a), limit)
+
+
+def accelerations_of_laws(
+    model: MultibodyModel, terms: ForwardDynamicsTerms, rows: ConstraintRows | None
+) -> Callable[[ActuatorLaw], Float[Array, " nv"]]:
+    """vdot as a function of the actuators' law alone; not to be differentiated."""
+    if rows is not None:
+        return lambda law: solve_with_rows(model, add_implicit_terms(model, terms, law), rows)[0]
+    topology = model.topology
+    bias = calc_inverse_dynamics(topology, terms.motion, None, terms.F_applied_T)
+
+    def accelerate(law: ActuatorLaw) -> Array:
+        implicit = add_implicit_terms(model, terms, law)
+        factor = calc_articulated_factor(topology, terms.position, terms.inertia_W, implicit.diagonal, terms.locked)
+        return solve_with_factor(topology, factor, implicit.tau - bias)
+
+    return accelerate
 
 
 class _Search(NamedTuple):
-    """Where the search for saturated actuators is: acceleration a, A a, and whether it has ended."""
+    """Where the search for saturated actuators is: acceleration a, the efforts it takes, and whether it has ended."""
 
     rounds: Int[Array, ""]
     a: Float[Array, " nv"]
-    Aa: Float[Array, " nv"]
+    u: Float[Array, " nu"]
     settled: Bool[Array, ""]
 
 

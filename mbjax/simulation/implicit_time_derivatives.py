@@ -8,8 +8,10 @@ from jaxtyping import Array, Float
 from mbjax.array_types import Accelerations, Positions
 from mbjax.dynamics import calc_inverse_dynamics
 from mbjax.kinematics import as_coordinates, velocity_to_qdot
+from mbjax.linear_algebra import transposed_matrix_vector
 from mbjax.model import MultibodyModel
 
+from .constraint_rows import calc_rows_now, solve_with_rows
 from .ports import as_inputs
 from .state import State, as_state
 from .time_derivatives import calc_terms_now
@@ -18,7 +20,8 @@ from .time_derivatives import calc_terms_now
 def implicit_time_derivatives_residual(
     model: MultibodyModel, state: State, qdot: Positions, vdot: Accelerations, inputs: Any = None
 ) -> Float[Array, " nq+nv"]:
-    """[qdot - N(q) v, M vdot + C v - all forces]: zero where `time_derivatives` is (qdot, vdot). No system is solved.
+    """[qdot - N(q) v, M vdot + C v - all forces]: zero where `time_derivatives` is (qdot, vdot). No system is solved,
+    unless there are constraints: their forces are those of `time_derivatives`.
 
     In place of a locked velocity's equation stands its acceleration. Seed 000, CalcImplicitTimeDerivativesResidual.
     """
@@ -26,6 +29,10 @@ def implicit_time_derivatives_residual(
     qdot = as_coordinates("qdot", qdot, model.num_positions, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
     terms, _ = calc_terms_now(model, state, as_inputs(model, inputs))
+    tau = terms.tau
+    if model.constraints:
+        rows = calc_rows_now(model, terms, state.q, state.v)
+        tau = tau + transposed_matrix_vector(rows.G, solve_with_rows(model, terms, rows)[1])
     required = calc_inverse_dynamics(model.topology, terms.motion, vdot, terms.F_applied_T) + terms.diagonal * vdot
-    of_v = jnp.where(terms.locked, vdot, required - terms.tau)
+    of_v = jnp.where(terms.locked, vdot, required - tau)
     return jnp.concatenate([qdot - velocity_to_qdot(model, state.q, state.v), of_v])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mbjax.constraints import calc_constraint_forces
 from mbjax.forces import force_elements_contribution
 from mbjax.kinematics import (
     body_poses_in_world,
@@ -14,6 +15,7 @@ from mbjax.model import MultibodyModel
 from mbjax.worlds import for_worlds
 
 from .applied_forces import calc_input_forces
+from .constraint_rows import constraint_rows
 from .discrete_acceleration import calc_discrete_acceleration
 from .ports import Inputs, Outputs, as_inputs
 from .reaction_forces import calc_reaction_forces
@@ -42,6 +44,7 @@ def calc_outputs(
     forces = force_elements_contribution(model, state.q, state.v)
     applied = calc_input_forces(model, terms.position, inputs)
     F_Bo_W = forces.body if applied is None else forces.body + applied.body
+    of_constraints = calc_constraint_forces(model, constraint_rows(model), terms.position, acceleration.multipliers)
     return Outputs(
         reported,
         body_poses_in_world(model, reported.q),
@@ -49,5 +52,7 @@ def calc_outputs(
         A_WB_W.T,
         vdot,
         acceleration.u,
-        calc_reaction_forces(model, terms.position, V_WB_W, A_WB_W, F_Bo_W),
+        calc_reaction_forces(model, terms.position, V_WB_W, A_WB_W, F_Bo_W + of_constraints),
+        acceleration.multipliers,
+        of_constraints,
     )

@@ -12,6 +12,7 @@ from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.spatial import RigidTransform
 
+from .constraint_rows import constraint_rows
 from .state import State
 
 PerInstance = dict[str, Array] | dict[int, Array]
@@ -83,7 +84,9 @@ class Outputs(eqx.Module):
     `state`, `body_poses` X_WB, `body_spatial_velocities` V_WB_W belong to the state after a step.
     `generalized_acceleration` vdot, `body_spatial_accelerations` A_WB_W, `net_actuation` (after effort limits) and
     `reaction_forces` F_CJc_Jc, on the child body of each joint at its frame Jc and expressed there, are those of the
-    step, sampled at its start. From `outputs` all of them are live: of the given state and inputs.
+    step, sampled at its start, like `constraint_forces` λ, in N or N m, in the order of the model's constraints, and
+    the spatial forces F_Bo_W they exert on the bodies; couplers and locks act on joints alone. From `outputs` all of
+    them are live: of the given state and inputs.
     """
 
     state: State
@@ -93,6 +96,13 @@ class Outputs(eqx.Module):
     generalized_acceleration: Float[Array, "*batch nv"]
     net_actuation: Float[Array, "*batch nu"]
     reaction_forces: Float[Array, "*batch joints 6"]
+    constraint_forces: Float[Array, "*batch nc"]
+    constraint_spatial_forces: Float[Array, "*batch nb 6"]
+
+    def constraint_force(self, model: MultibodyModel, constraint: str | int) -> Float[Array, "*batch k"]:
+        """λ of one of the model's constraints, a number for each of its rows."""
+        cset = constraint_rows(model)
+        return self.constraint_forces[..., cset.rows_of(cset.names[model.constraint_index(constraint)])]
 
     def instance_state(self, model: MultibodyModel, instance: str | int) -> Float[Array, "*batch nx_instance"]:
         """Positions, then velocities, of one model instance."""

@@ -7,12 +7,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.constraints import bound_constraints
+from mbjax.constraints.projection import project_onto_constraints
 from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel
 from mbjax.spatial import normalize_quaternion
 
 from .ports import as_inputs
+from .projected_solver import ProjectedSolver
 from .rollout import Trajectory
 from .state import State, as_state
 from .time_derivatives import calc_acceleration_now, time_derivatives
@@ -26,6 +29,7 @@ def simulate(
     save_at: Float[Array, " times"],
     solver: diffrax.AbstractSolver | None = None,
     stepsize_controller: diffrax.AbstractStepSizeController | None = None,
+    project: bool = False,
     first_step: float | None = None,
     max_steps: int = 100_000,
     adjoint: diffrax.AbstractAdjoint | None = None,
@@ -34,7 +38,9 @@ def simulate(
     """States at the times `save_at` (rising, in s; the first is where the simulation starts).
 
     `inputs` are held constant, or are a function `inputs(state)`. `solver` is any of diffrax's (Dormand–Prince 5
-    when None), `stepsize_controller` PID with rtol = atol = 1e-8 (1e-5 in float32) when None.
+    when None), `stepsize_controller` PID with rtol = atol = 1e-8 (1e-5 in float32) when None. Errors of the model's
+    constraints are held small by their stabilization; with `project` each step, and each state returned, is moved
+    onto the constraints by `project_onto_constraints`.
     """
     state = as_state(model, state)
     times = jnp.asarray(save_at, model.dtype)
@@ -50,9 +56,12 @@ def simulate(
         now = State(q, v, jnp.asarray(time, model.dtype))
         return time_derivatives(model, now, inputs_at(now))
 
+    solver = diffrax.Dopri5() if solver is None else solver
+    if project:
+        solver = ProjectedSolver(solver, lambda qv: project_onto_constraints(model, bound_constraints(model), *qv))
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(vector_field),
-        diffrax.Dopri5() if solver is None else solver,
+        solver,
         t0=times[0],
         t1=times[-1],
         dt0=first_step,
@@ -68,6 +77,8 @@ def simulate(
     assert solution.ys is not None
     q, v = solution.ys
     q = jax.vmap(lambda q: normalize_quaternions(model, q))(q)
+    if project:
+        q, v = jax.vmap(lambda q, v: project_onto_constraints(model, bound_constraints(model), q, v))(q, v)
 
     def sampled(q: Array, v: Array, time: Array) -> tuple[Array, Array]:
         now = State(q, v, time)

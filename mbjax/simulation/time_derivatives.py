@@ -20,15 +20,17 @@ from mbjax.worlds import each_world, for_worlds
 
 from .actuation import calc_actuator_law, saturate
 from .applied_forces import calc_input_forces
+from .constraint_rows import calc_rows_now, solve_with_rows
 from .ports import Inputs, as_inputs
 from .state import State, as_state
 
 
 class Acceleration(eqx.Module):
-    """vdot and the net actuation."""
+    """vdot, the net actuation, and the forces λ of the constraints, row by row."""
 
     vdot: Float[Array, " nv"]
     u: Float[Array, " nu"]
+    multipliers: Float[Array, " nc"]
 
 
 def time_derivatives(
@@ -45,7 +47,10 @@ def _time_derivatives(model: MultibodyModel, state: State, inputs: Inputs) -> tu
 def calc_acceleration_now(model: MultibodyModel, state: State, inputs: Inputs) -> Acceleration:
     """The motion of the continuous plant, everything explicit."""
     terms, u = calc_terms_now(model, state, inputs)
-    return Acceleration(calc_forward_dynamics(model.topology, terms), u)
+    if not model.constraints:
+        return Acceleration(calc_forward_dynamics(model.topology, terms), u, model.zeros(0))
+    vdot, multipliers = solve_with_rows(model, terms, calc_rows_now(model, terms, state.q, state.v))
+    return Acceleration(vdot, u, multipliers)
 
 
 def calc_terms_now(

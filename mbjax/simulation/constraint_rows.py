@@ -1,0 +1,152 @@
+"""The rows a plant's constraints add to its equation of motion: G vdot + R λ = rhs.
+
+In the continuous plant rigid rows have R = 0 and are stabilized at the rate of their record; springs are forces. In
+the discrete plant every row is a stiff spring and damper at the end of the step, as in Drake's convex formulation
+(Castro et al. 2022, arXiv 2110.10107, sec. V): with error e, stiffness k and dissipation time τ
+
+    λ = -k (e⁺ + τ ė⁺),  e⁺ = e + dt ė⁺     so that     ė⁺ + dt R λ = -e / (dt + τ),  R = 1 / (dt (dt + τ) k)
+
+with ė⁺ = G (v + dt vdot). Rigid rows, and springs that are too stiff for the step, get the R of a period of β dt, and
+τ = dt.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.constraints import BoundConstraintSet, ConstraintTerms, calc_constraint_terms
+from mbjax.constraints.constrained_dynamics import ConstrainedDynamicsTerms, calc_constrained_dynamics
+from mbjax.constraints.constraint_kinematics import per_row
+from mbjax.constraints.solvers import Direct
+from mbjax.dynamics import ForwardDynamicsTerms
+from mbjax.linear_algebra import products_of_columns, transposed_matrix_vector
+from mbjax.model import DistanceConstraint, MultibodyModel
+from mbjax.model.abstract_constraint import with_static
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_sqrt
+from mbjax.topology import dot_with_mask
+
+NEAR_RIGID_PERIOD = 0.1  # β: of a rigid row in steps, as in Drake
+
+
+class ConstraintRows(eqx.Module):
+    """(M + diag) vdot = tau - bias + Gᵀ (λ + given) and G vdot + R λ = rhs, λ = 0 where not active."""
+
+    G: Float[Array, "nc nv"]
+    R: Float[Array, " nc"] | None  # None: zero
+    rhs: Float[Array, " nc"]
+    active: Float[Array, " nc"]
+    given: Float[Array, " nc"]  # forces of springs, known beforehand
+
+
+def constraint_rows(model: MultibodyModel) -> BoundConstraintSet:
+    """The model's constraints with a row for each spring too."""
+    rows = (with_static(c, is_rigid=True, v_plus=model.zeros(1)) if is_spring(c) else c for c in model.constraints)
+    return BoundConstraintSet(tuple(rows), model.topology)
+
+
+def is_spring(constraint: object) -> bool:
+    """Whether a constraint is a spring, in the continuous plant a force."""
+    return isinstance(constraint, DistanceConstraint) and not constraint.is_rigid
+
+
+def calc_rows_now(
+    model: MultibodyModel, terms: ForwardDynamicsTerms, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> ConstraintRows:
+    """The rows of the continuous plant: rigid ones at acceleration level, springs as forces."""
+    of_rows = calc_terms_of_rows(model, terms, q, v)
+    stiffness, damping, spring = spring_constants(model)
+    given = -spring * of_rows.active * (stiffness * of_rows.error + damping * of_rows.velocity_error)
+    return ConstraintRows(
+        of_rows.G,
+        None,
+        of_rows.gamma + of_rows.stabilization,
+        of_rows.active * (1.0 - spring),
+        given,
+    )
+
+
+def calc_rows_of_step(
+    model: MultibodyModel,
+    terms: ForwardDynamicsTerms,
+    diagonal: Float[Array, " nv"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+) -> ConstraintRows:
+    """The rows of the discrete plant; `diagonal` of M and of what dissipation adds to it scales the rigid ones."""
+    of_rows, dt = calc_terms_of_rows(model, terms, q, v), model.time_step
+    stiffness, damping, spring = spring_constants(model)
+    near_rigid = (NEAR_RIGID_PERIOD / (2.0 * np.pi)) ** 2 * estimate_responses(model, of_rows.G, diagonal)
+    k = jnp.where(spring > 0.0, stiffness, 1.0)
+    R_of_spring = 1.0 / (dt * (dt * k + damping))
+    is_rigid = (spring == 0.0) | (R_of_spring < near_rigid)
+    R = jnp.where(is_rigid, near_rigid, R_of_spring)
+    dissipation_time = jnp.where(is_rigid, dt, damping / k)
+    v_hat = -of_rows.error / (dt + dissipation_time)
+    return ConstraintRows(
+        of_rows.G, R, (v_hat - of_rows.velocity_error) / dt, of_rows.active, jnp.zeros_like(of_rows.error)
+    )
+
+
+def calc_terms_of_rows(
+    model: MultibodyModel, terms: ForwardDynamicsTerms, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> ConstraintTerms:
+    """Errors, Jacobian and bias of all rows; locked velocities move none."""
+    of_rows = calc_constraint_terms(model, constraint_rows(model), terms.position, terms.velocity, q, v)
+    return of_rows._replace(G=jnp.where(terms.locked, 0.0, of_rows.G))
+
+
+def spring_constants(
+    model: MultibodyModel,
+) -> tuple[Float[Array, " nc"], Float[Array, " nc"], Float[np.ndarray, "nc ..."]]:
+    """Stiffness and damping of each row, 0 for a rigid one; and 1 where a row is a spring."""
+    constraints = constraint_rows(model).constraints
+    springs = [is_spring(c) for c in model.constraints]
+    nothing = jnp.zeros_like(model.parameters.time_step)
+    stiffness, damping = (
+        per_row(
+            model, constraints, [getattr(c, x) if s else nothing for c, s in zip(constraints, springs, strict=True)]
+        )
+        for x in ("stiffness", "damping")
+    )
+    flags = np.repeat(np.array(springs, float), [c.num_rows for c in constraints])
+    return stiffness, damping, flags.reshape(-1, *(1 for _ in range(model.num_world_axes)))
+
+
+def solve_with_rows(
+    model: MultibodyModel, terms: ForwardDynamicsTerms, rows: ConstraintRows
+) -> tuple[Float[Array, " nv"], Float[Array, " nc"]]:
+    """vdot and all λ, those of springs among them."""
+    constrained = ConstrainedDynamicsTerms(
+        position=terms.position,
+        motion=terms.motion,
+        tau=terms.tau + transposed_matrix_vector(rows.G, rows.given),
+        F_applied_T=terms.F_applied_T,
+        diagonal=terms.diagonal,
+        locked=terms.locked,
+        G=rows.G,
+        rhs=rows.rhs,
+        active=rows.active,
+        regularization=rows.R,
+    )
+    result = calc_constrained_dynamics(model.topology, Direct(), constrained)
+    return result.vdot, result.multipliers + rows.given
+
+
+def estimate_responses(
+    model: MultibodyModel, G: Float[Array, "nc nv"], diagonal: Float[Array, " nv"]
+) -> Float[Array, " nc"]:
+    """Per row |W| / n for the n rows of its constraint, W = G diag⁻¹ Gᵀ: how it gives way, M taken as diagonal.
+
+    Castro et al. 2022, sec. V; the norm is Frobenius's.
+    """
+    sizes = [c.num_rows for c in constraint_rows(model).constraints]
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    together = owner[:, None] == owner[None, :]
+    columns = ca.transpose(G)
+    W = products_of_columns(columns / diagonal[:, None], columns)
+    squares = jnp.where(together.reshape(*together.shape, *(1 for _ in W.shape[2:])), W * W, 0.0)
+    per_constraint = dot_with_mask(jnp.sum(squares, axis=1), together, 0)
+    count = np.repeat(np.array(sizes, float), sizes).reshape(-1, *(1 for _ in W.shape[2:]))
+    return safe_sqrt(per_constraint) / count
