@@ -124,19 +124,31 @@ class WalkPlan(NamedTuple):
     """How a scan meets the nodes 1..n of a tree in depth-first order, with node 0 the world.
 
     A node's neighbour in the scan is mostly its parent. A parent with further children waits in one of
-    `num_slots` places meanwhile: few, since what waits is nested.
+    `num_slots` places meanwhile. The nodes are met as numbered where two places are enough, else with the largest
+    subtree of each node last: what waits is then nested at most log2(n) deep, whatever the tree.
     """
 
-    follows: np.ndarray  # (n,) whether the parent is the node before
-    from_world: np.ndarray  # (n,)
-    parent_waits: np.ndarray  # (n, slots) where the parent waits, if it is neither
+    order: np.ndarray | None  # (n,) the node met at each step, from 0; None: as numbered
+    follows: np.ndarray  # (n,) by step: whether the parent is the node before
+    parent_waits: np.ndarray  # (n, slots) where the parent waits, if it is neither that nor the world
     waits: np.ndarray  # (n, slots) where the node itself waits for later children
     num_slots: int
 
 
 @functools.cache
 def walk_plan(parents: tuple[int, ...]) -> WalkPlan:
-    """The plan for nodes 1..n with these parents."""
+    """The plan for nodes 1..n with these parents, each numbered after its parent."""
+    plan = plan_as_numbered(parents)
+    if plan.num_slots <= 2:
+        return plan
+    order = largest_subtree_last(parents)
+    step_of = {node: step for step, node in enumerate(order, start=1)} | {0: 0}
+    plan = plan_as_numbered(tuple(step_of[parents[node - 1]] for node in order))
+    return plan._replace(order=np.array(order) - 1)
+
+
+def plan_as_numbered(parents: tuple[int, ...]) -> WalkPlan:
+    """The plan for nodes that are numbered depth first."""
     n = len(parents)
     last_child = {}
     for node, parent in enumerate(parents, start=1):
@@ -155,7 +167,33 @@ def walk_plan(parents: tuple[int, ...]) -> WalkPlan:
         if node in slot_of:
             waits[node - 1, slot_of[node]] = True
     follows = np.array([parent == node - 1 and parent > 0 for node, parent in enumerate(parents, start=1)], bool)
-    return WalkPlan(follows, np.array(parents) == 0, parent_waits, waits, len(free_at))
+    return WalkPlan(None, follows, parent_waits, waits, len(free_at))
+
+
+def largest_subtree_last(parents: tuple[int, ...]) -> list[int]:
+    """The nodes depth first, the children of each by the size of their subtrees."""
+    n = len(parents)
+    sizes = [1] * (n + 1)
+    children: list[list[int]] = [[] for _ in range(n + 1)]
+    for node in range(n, 0, -1):
+        sizes[parents[node - 1]] += sizes[node]
+        children[parents[node - 1]].append(node)
+    order, to_visit = [], [0]
+    while to_visit:
+        node = to_visit.pop()
+        order.append(node)
+        to_visit += sorted(children[node], key=lambda child: -sizes[child])
+    return order[1:]
+
+
+def in_order_of_walk(plan: WalkPlan, tree: Any) -> Any:
+    """Arrays over nodes, as the scan meets them."""
+    return tree if plan.order is None else jax.tree.map(lambda x: take(x, plan.order, 0), tree)
+
+
+def as_numbered(plan: WalkPlan, tree: Any) -> Any:
+    """The inverse of `in_order_of_walk`."""
+    return tree if plan.order is None else jax.tree.map(lambda x: take(x, np.argsort(plan.order), 0), tree)
 
 
 def only_if(chosen: Array, tree: Any) -> Any:
@@ -187,9 +225,10 @@ def scan_inward(plan: WalkPlan, step: Callable[[Any, Any], tuple[Any, Any]], xs:
         )
         return (handed_on, slots), kept
 
+    xs = in_order_of_walk(plan, xs)
     elements = (jnp.asarray(followed), jnp.asarray(plan.waits), jnp.asarray(plan.parent_waits), xs)
     _, kept = lax.scan(body, (zero, (zero,) * plan.num_slots), elements, reverse=True)
-    return kept
+    return as_numbered(plan, kept)
 
 
 def scan_outward(plan: WalkPlan, step: Callable[[Array, Any], tuple[Array, Any]], xs: Any, world: Array) -> Any:
@@ -203,6 +242,7 @@ def scan_outward(plan: WalkPlan, step: Callable[[Array, Any], tuple[Array, Any]]
         value, kept = step(inboard, x)
         return (value, tuple(jnp.where(waits[s], value, slot) for s, slot in enumerate(slots))), kept
 
+    xs = in_order_of_walk(plan, xs)
     elements = (jnp.asarray(plan.follows), jnp.asarray(plan.waits), jnp.asarray(plan.parent_waits), xs)
     _, kept = lax.scan(body, (world, (world,) * plan.num_slots), elements)
-    return kept
+    return as_numbered(plan, kept)

@@ -1,0 +1,51 @@
+"""The walk of a tree on trees of every shape: sums over paths and subtrees, with few places to wait."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mbjax.topology import scan_inward, scan_outward, walk_plan
+
+
+def caterpillar(length: int) -> tuple[int, ...]:
+    """A spine whose every node has a leg declared after the rest of the spine."""
+    return (*range(length), *range(length, 0, -1))
+
+
+def random_depth_first(seed: int, n: int) -> tuple[int, ...]:
+    """Nodes numbered depth first: each hangs on the one before or on an ancestor of it."""
+    rng = np.random.default_rng(seed)
+    parents: list[int] = []
+    for node in range(1, n + 1):
+        path = [node - 1]
+        while path[-1] > 0:
+            path.append(parents[path[-1] - 1])
+        parents.append(int(rng.choice(path)))
+    return tuple(parents)
+
+
+TREES = {
+    "chain": tuple(range(12)),
+    "star": (0,) * 9,
+    "caterpillar": caterpillar(40),
+    **{f"random {seed}": random_depth_first(seed, 60) for seed in range(4)},
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_walks_sum_over_paths_and_subtrees(name: str) -> None:
+    parents = TREES[name]
+    n = len(parents)
+    plan = walk_plan(parents)
+    values = np.random.default_rng(0).integers(1, 100, n).astype(float)
+    over_path, over_subtree = np.zeros(n + 1), np.append(0.0, values)
+    for node, parent in enumerate(parents, start=1):
+        over_path[node] = over_path[parent] + values[node - 1]
+    for node in range(n, 0, -1):
+        over_subtree[parents[node - 1]] += over_subtree[node]
+
+    outward = scan_outward(plan, lambda inboard, x: (inboard + x, inboard + x), jnp.asarray(values), jnp.zeros(()))
+    inward = scan_inward(plan, lambda outboard, x: (outboard + x, outboard + x), jnp.asarray(values), jnp.zeros(()))
+    np.testing.assert_array_equal(outward, over_path[1:])
+    np.testing.assert_array_equal(inward, over_subtree[1:])
+    assert plan.num_slots <= max(2, np.log2(n))
