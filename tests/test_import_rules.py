@@ -10,6 +10,7 @@ ORDER = (
     "worlds",
     "spatial",
     "topology",
+    "linear_algebra",
     "geometry",
     "joints",
     "model",

@@ -42,7 +42,7 @@ class ConstrainedDynamicsTerms(eqx.Module):
 
     def system(self, topology: TreeTopology) -> KktMatrix:
         """The matrix, without the rows and columns that take no part."""
-        free, active = self.locked[None] < 0.5, self.active > 0.5
+        free, active = ~self.locked[None], self.active > 0.5
         inertia = TreeInertia(topology, self.position, at_rest(self.motion), self.diagonal, self.locked)
         return KktMatrix(inertia, jnp.where(active[:, None] & free, self.G, 0.0), self.regularization)
 

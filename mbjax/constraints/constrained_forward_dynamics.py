@@ -4,20 +4,28 @@ from collections.abc import Iterator
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, Int
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Scalar, Velocities
 from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion, split_forces
+from mbjax.errors import ModelError
 from mbjax.forces import MultibodyForces, calc_mobod_forces
 from mbjax.kinematics import as_coordinates, calc_position_kinematics
 from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
 from mbjax.worlds import for_worlds
 
 from .bound_constraint_set import BoundConstraintSet
-from .constrained_dynamics import ConstrainedDynamicsResult, ConstrainedDynamicsTerms, calc_constrained_dynamics
+from .constrained_dynamics import (
+    ConstrainedDynamicsResult,
+    ConstrainedDynamicsTerms,
+    calc_constrained_dynamics,
+    calc_status,
+    kkt_solve,
+)
 from .constraint_forces import calc_compliant_forces
 from .constraint_kinematics import calc_constraint_terms
-from .solvers import AbstractConstraintSolver, Direct
+from .solvers import AbstractConstraintSolver, DenseInertia, Direct, KktMatrix
 
 
 class ConstrainedAcceleration(eqx.Module):
@@ -73,6 +81,40 @@ def _constrained_forward_dynamics(
 ) -> ConstrainedDynamicsResult:
     terms = calc_constrained_dynamics_terms(model, cset, q, v, tau, forces)
     return calc_constrained_dynamics(model.topology, solver, terms)
+
+
+def solve_constrained_system(
+    H: Float[Array, "nv nv"],
+    G: Float[Array, "nc nv"],
+    c: Float[Array, " nv"],
+    gamma: Float[Array, " nc"],
+    solver: AbstractConstraintSolver | None = None,
+) -> ConstrainedAcceleration:
+    """vdot and λ with H vdot - Gᵀ λ = c, G vdot = gamma, for matrices that are given; H positive definite.
+
+    `constrained_system_variables` gives them. A row of zeros has λ = 0. Seed 002, SolveConstrainedSystem….
+    """
+    H, G, c, gamma = (jnp.asarray(x) for x in (H, G, c, gamma))
+    nv, nc = c.shape[0], gamma.shape[0]
+    if H.shape != (nv, nv) or G.shape != (nc, nv):
+        raise ModelError(
+            f"solve_constrained_system: c has {nv} and gamma {nc} entries, so H must be ({nv}, {nv}) and "
+            f"G ({nc}, {nv}); got {H.shape} and {G.shape}."
+        )
+    vdot, force, num_redundant, residual = for_worlds(
+        _solve_constrained_system, H, G, c, gamma, Direct() if solver is None else solver
+    )
+    return ConstrainedAcceleration(vdot, force, num_redundant.astype(jnp.int32), residual)
+
+
+def _solve_constrained_system(
+    H: Array, G: Array, c: Array, gamma: Array, solver: AbstractConstraintSolver
+) -> ConstrainedDynamicsResult:
+    system = KktMatrix(DenseInertia(H), G)
+    factor = solver.init(lax.stop_gradient(system))
+    vdot, multipliers = kkt_solve(solver, system, factor, c, gamma)
+    status = calc_status(solver, system, factor, jnp.ones_like(gamma), gamma, vdot, multipliers)
+    return ConstrainedDynamicsResult(vdot, multipliers, *status)
 
 
 def calc_constrained_dynamics_terms(

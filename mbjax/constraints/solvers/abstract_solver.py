@@ -69,10 +69,9 @@ class TreeInertia(AbstractInertia):
 
     @property
     def worlds(self) -> tuple[int, ...]:
-        motion, mass = self.motion, self.motion.inertia_W.mass
-        return jnp.broadcast_shapes(
-            motion.S_T.shape[2:], motion.p_TM_W.shape[2:], mass.shape[1:], self.diagonal.shape[1:], self.locked.shape[1:]
-        )
+        motion = self.motion
+        per_mobod = (motion.p_TM_W.shape[2:], motion.inertia_W.mass.shape[1:])
+        return jnp.broadcast_shapes(motion.S_T.shape[2:], *per_mobod, self.diagonal.shape[1:], self.locked.shape[1:])
 
     def matrix(self) -> Float[Array, "nv nv *w"]:
         M = calc_mass_matrix(self.topology, self.position, self.motion.inertia_W, self.diagonal)

@@ -8,7 +8,14 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
-from mbjax.linear_algebra import BranchFactor, chain, factor_branches, factor_semidefinite, matrix_vector, solve_branches
+from mbjax.linear_algebra import (
+    BranchFactor,
+    chain,
+    factor_branches,
+    factor_semidefinite,
+    matrix_vector,
+    solve_branches,
+)
 
 from .abstract_solver import AbstractConstraintSolver, KktMatrix
 from .elimination import Elimination, add_to_diagonal, constrained_motion, eliminate_velocities, free_motion

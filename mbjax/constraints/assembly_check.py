@@ -1,0 +1,44 @@
+"""Whether a state satisfies the constraints, said by name where it does not."""
+
+import jax
+import numpy as np
+
+from mbjax.array_types import Positions, Velocities
+from mbjax.errors import ModelError
+from mbjax.model import MultibodyModel
+
+from .assembly_problem import rows_with_position
+from .bound_constraint_set import BoundConstraintSet
+from .constraint_quantities import constraint_terms
+
+
+def check_constraints(
+    model: MultibodyModel,
+    cset: BoundConstraintSet,
+    q: Positions,
+    v: Velocities | None = None,
+    tolerance: float = 1e-6,
+) -> None:
+    """Raises where a constraint's error in q, or its rate with v, is above `tolerance` (m or rad, and per s).
+
+    For the start of a simulation, outside of compiled functions. Constraints that are switched off are not asked.
+    """
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((model, cset, q, v))):
+        raise ModelError("check_constraints: call it outside of jit, grad and vmap, with plain numbers.")
+    terms = constraint_terms(model, cset, q, np.zeros(model.num_velocities) if v is None else v)
+    active, have_position = np.asarray(terms.active), rows_with_position(cset)
+    found = []
+    for name in cset.names:
+        rows = cset.rows_of(name)
+        for what, values, unit in (
+            ("position error", np.where(have_position, terms.error, 0.0), ""),
+            ("velocity error", terms.velocity_error, " per s"),
+        ):
+            largest = np.max(np.abs(active * np.asarray(values))[rows], initial=0.0)
+            if not largest <= tolerance:
+                found.append(f"'{name}': {what} {largest:.3g} (m or rad{unit})")
+    if found:
+        raise ModelError(
+            f"check_constraints: the state does not satisfy {len(found)} condition(s) to {tolerance:g}: "
+            f"{'; '.join(found)}. Start from assembly_q and assembly_qdot."
+        )

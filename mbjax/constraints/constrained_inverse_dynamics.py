@@ -1,0 +1,137 @@
+"""Torques that make a constrained system move as asked, also where not every velocity is driven."""
+
+from collections.abc import Iterator
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
+from mbjax.forces import MultibodyForces
+from mbjax.kinematics import as_coordinates
+from mbjax.model import MultibodyModel
+from mbjax.worlds import for_worlds
+
+from .bound_constraint_set import BoundConstraintSet
+from .constrained_dynamics import calc_constrained_dynamics, calc_residual, kkt_solve, masked
+from .constrained_forward_dynamics import calc_constrained_dynamics_terms
+from .solvers import AbstractConstraintSolver, Direct
+
+LIMIT_STEPS = 3  # of the proximal method, towards weight zero
+
+
+class ConstrainedTorques(eqx.Module):
+    """Torques, constraint forces, and the acceleration that they give; `tau, force, vdot = …` takes them apart."""
+
+    tau: GeneralizedForces
+    force: Float[Array, " nc"]
+    vdot: Accelerations
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.tau, self.force, self.vdot))
+
+
+def inverse_dynamics_with_constraints(
+    model: MultibodyModel,
+    cset: BoundConstraintSet,
+    q: Positions,
+    v: Velocities,
+    vdot: Accelerations,
+    force: Float[Array, " nc"],
+    forces: MultibodyForces | None = None,
+) -> GeneralizedForces:
+    """tau = M vdot + C(q, v) v - tau_applied - sum Jᵀ F_applied - Gᵀ λ, with the constraint forces given.
+
+    Where vdot satisfies the constraints, `constrained_forward_dynamics` of tau gives it back.
+    """
+    cset.require_model(model)
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
+    force = as_coordinates("force", force, cset.num_rows, model.dtype)
+    return for_worlds(_inverse_dynamics_with_constraints, model, cset, q, v, vdot, force, forces)
+
+
+def _inverse_dynamics_with_constraints(
+    model: MultibodyModel,
+    cset: BoundConstraintSet,
+    q: Array,
+    v: Array,
+    vdot: Array,
+    force: Array,
+    forces: MultibodyForces | None,
+) -> Float[Array, "nv *w"]:
+    terms = calc_constrained_dynamics_terms(model, cset, q, v, model.zeros(model.num_velocities), forces)
+    _, acting = masked(terms, terms.tau, force)
+    return -calc_residual(model.topology, terms, vdot, acting)[0]
+
+
+def constrained_inverse_dynamics(
+    model: MultibodyModel,
+    cset: BoundConstraintSet,
+    q: Positions,
+    v: Velocities,
+    vdot: Accelerations,
+    forces: MultibodyForces | None = None,
+    *,
+    actuated: ArrayLike | None = None,
+    torque_weight: ArrayLike | None = None,
+    solver: AbstractConstraintSolver | None = None,
+) -> ConstrainedTorques:
+    """Torques of the actuated velocities that bring the acceleration nearest to the one asked for.
+
+    Among all motions that the constraints and actuators allow, (a - vdot)ᵀ M (a - vdot) is least; among all torques
+    with that motion, |tau|² is least. A motion that can be had is met exactly: with every velocity actuated, each one
+    that satisfies the constraints; else, where the constraints hold what is not actuated, as a standing robot's base,
+    too (RBDL's InverseDynamicsConstraints). With a `torque_weight` w > 0, in 1 / (kg m²) or 1 / kg, the sum
+    (a - vdot)ᵀ M (a - vdot) + w |tau|² is least instead (its relaxed version).
+
+    `actuated` holds one truth value a velocity, True for all if none is given. Other arguments as in
+    `constrained_forward_dynamics`, which returns the same vdot and force for the same tau.
+    """
+    cset.require_model(model)
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
+    driven = jnp.ones(model.num_velocities, bool) if actuated is None else jnp.asarray(actuated, bool)
+    driven = as_coordinates("actuated", driven, model.num_velocities, model.dtype)
+    weight = None if torque_weight is None else jnp.asarray(torque_weight, model.dtype)
+    solver = Direct() if solver is None else solver
+    return for_worlds(_constrained_inverse_dynamics, model, cset, q, v, vdot, forces, driven, weight, solver)
+
+
+def _constrained_inverse_dynamics(
+    model: MultibodyModel,
+    cset: BoundConstraintSet,
+    q: Array,
+    v: Array,
+    vdot: Array,
+    forces: MultibodyForces | None,
+    driven: Array,
+    torque_weight: Array | None,
+    solver: AbstractConstraintSolver,
+) -> ConstrainedTorques:
+    """With tau = B u and e = M⁻¹-weighted multipliers of the equation of motion, optimality reads
+
+    (M + B Bᵀ / w) e - Gᵀ μ = -ID(vdot),  G e = 0,  u = -Bᵀ e / w;
+
+    repeated for what is left of ID(vdot), u goes to the limit of w to zero.
+    """
+    topology = model.topology
+    terms = calc_constrained_dynamics_terms(model, cset, q, v, model.zeros(model.num_velocities), forces)
+    steps = 1
+    if torque_weight is None:
+        torque_weight, steps = jnp.asarray(jnp.finfo(model.dtype).eps ** 0.5, model.dtype), LIMIT_STEPS
+    gain = driven / torque_weight
+    augmented = eqx.tree_at(lambda t: t.diagonal, terms, terms.diagonal + gain).system(topology)
+    factor = solver.init(lax.stop_gradient(augmented))
+    rest, none = masked(terms, calc_residual(topology, terms, vdot, None)[0], jnp.zeros_like(terms.rhs))
+    tau = jnp.zeros_like(rest)
+    for _ in range(steps):
+        e, _ = kkt_solve(solver, augmented, factor, rest + tau, none)
+        tau = tau - gain * e
+    moved = eqx.tree_at(lambda t: t.tau, terms, terms.tau + tau)
+    result = calc_constrained_dynamics(topology, solver, moved)
+    return ConstrainedTorques(tau, result.multipliers, result.vdot)
