@@ -31,6 +31,13 @@ from .constraints import constrained_inverse_dynamics as constrained_inverse_dyn
 from .constraints import constraint_impulses as constraint_impulses
 from .constraints import inverse_dynamics_with_constraints as inverse_dynamics_with_constraints
 from .constraints import solve_constrained_system as solve_constrained_system
+from .constraints import AssemblyResult as AssemblyResult
+from .constraints import AssemblyStatus as AssemblyStatus
+from .constraints import assembly_q as assembly_q
+from .constraints import assembly_qdot as assembly_qdot
+from .constraints import bound_constraints as bound_constraints
+from .constraints import check_constraints as check_constraints
+from .constraints import project_onto_constraints as project_onto_constraints
 from .model import AbstractConstraint as AbstractConstraint
 from .model import BallConstraint as BallConstraint
 from .model import ContactConstraint as ContactConstraint
@@ -148,6 +155,8 @@ from .model import MultibodyModel as MultibodyModel
 from .model import is_body_locked as is_body_locked
 from .model import is_joint_locked as is_joint_locked
 from .model import lock_body as lock_body
+from .model import constraint_active_status as constraint_active_status
+from .model import set_constraint_active_status as set_constraint_active_status
 from .model import lock_joint as lock_joint
 from .model import unlock_body as unlock_body
 from .model import unlock_joint as unlock_joint
