@@ -7,11 +7,12 @@ forces, f64, plain and checkpointed.
 import dataclasses
 from collections.abc import Iterator
 
+from .forward_dynamics import attempt
 from .measure import compile_apart, significant, with_prefix
 from .peers import load_mbjax
 from .report import Table
 from .robots import Robot
-from .rollout_memory import STEPS, TIME_STEP, measure_gradients
+from .rollout_memory import CHECKPOINTS, STEPS, TIME_STEP, measure_gradients
 from .script import Options, compile_seconds, outcome, precision, run_script, table_by_robot
 
 BATCH = 4096
@@ -53,8 +54,12 @@ def rollout_records(robot: Robot, options: Options) -> Iterator[dict]:
     steps = 16 if options.quick else STEPS
     model = load_mbjax(robot, "f64", TIME_STEP)
     forces = 0.1 * jax.random.normal(jax.random.key(1), (steps, model.num_velocities), model.dtype)
-    for record in measure_gradients(model, mbjax.Inputs(applied_generalized_force=forces), steps, options.effort):
-        yield {"robot": robot.name, "status": "measured", **record}
+    inputs = mbjax.Inputs(applied_generalized_force=forces)
+    found = attempt(lambda: measure_gradients(model, inputs, steps, options.effort))
+    keys = {"robot": robot.name, "steps": steps}
+    if isinstance(found, str):
+        found = [{"checkpoint": name, "status": "failed", "detail": found} for name, _ in CHECKPOINTS]
+    yield from ({**keys, "status": "measured", **record} for record in found)
 
 
 def tables(records: list[dict]) -> list[Table]:
