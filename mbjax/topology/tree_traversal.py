@@ -13,7 +13,6 @@ Arrays keep components first, then mobods (or velocities), then worlds if there 
 """
 
 import functools
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,20 +25,8 @@ from jaxtyping import Array, Float
 
 from mbjax.spatial.component_algebra import matmul, matvec, skew, vee_of_antisymmetric_part
 
+from .mask_products import dot_with_mask
 from .tree_topology import TreeTopology
-
-
-def dot_with_mask(x: Float[Array, "..."], mask: np.ndarray, axis: int = -1) -> Float[Array, "..."]:
-    """x times a constant 0/1 matrix (a, b) along an axis, at full precision on every device."""
-    axis %= x.ndim
-    lead, size, tail = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
-    rows, worlds = math.prod(lead), math.prod(tail)
-    if worlds == 1:
-        y = jnp.matmul(x.reshape(rows, size), jnp.asarray(mask, x.dtype), precision=lax.Precision.HIGHEST)
-    else:
-        columns = jnp.broadcast_to(jnp.asarray(mask.T, x.dtype), (rows, *mask.T.shape))
-        y = jnp.matmul(columns, x.reshape(rows, size, worlds), precision=lax.Precision.HIGHEST)
-    return y.reshape(*lead, mask.shape[1], *tail)
 
 
 def sum_over_path(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
