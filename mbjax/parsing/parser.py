@@ -21,7 +21,9 @@ class Parser:
     without physics that mbjax cannot do, instead of refusing the file; `inertia="error"` refuses mass
     properties no body can have, instead of keeping them with a warning. `base="fixed"` welds links without a
     parent joint to the world, `"floating"` gives them a floating joint, `"file"` adds nothing: then they
-    float from `finalize` on. What became of each part of a file is in `plant.report`.
+    float from `finalize` on. `mimic="couple"` keeps the mimic relations of joints by coupler constraints, named
+    `instance::joint mimics leader`, `"free"` lets those joints move freely. What became of each part of a file is in
+    `plant.report`.
     """
 
     def __init__(
@@ -32,17 +34,20 @@ class Parser:
         on_unsupported: Literal["error", "warn"] = "error",
         inertia: Literal["warn", "error"] = "warn",
         base: Literal["file", "fixed", "floating"] = "file",
+        mimic: Literal["couple", "free"] = "couple",
     ):
         if not isinstance(plant, MultibodyPlant):
             raise ModelError(f"Parser: expected a MultibodyPlant, got {type(plant).__name__}.")
         _require_choice("on_unsupported", on_unsupported, ("error", "warn"))
         _require_choice("inertia", inertia, ("warn", "error"))
         _require_choice("base", base, BASES)
+        _require_choice("mimic", mimic, ("couple", "free"))
         self.plant = plant
         self.package_map = _checked_package_map({} if package_map is None else package_map)
         self.on_unsupported = on_unsupported
         self.inertia = inertia
         self.base = base
+        self.mimic = mimic
 
     def add_models(self, path_or_xml_text: str | os.PathLike) -> list[int]:
         """Adds the robot of a URDF file, or of its text, and returns the indices of its model instances.
@@ -61,7 +66,7 @@ class Parser:
             )
         document = read_xml(path_or_xml_text)
         notes = LoadNotes(document.file, self.on_unsupported)
-        robot = read_urdf(document, notes, self.package_map, self.inertia)
+        robot = read_urdf(document, notes, self.package_map, self.inertia, self.mimic)
         return [add_robot(self.plant, robot, notes, self.base)]
 
 
@@ -73,11 +78,14 @@ def load(
     package_map: Mapping[str, str | os.PathLike] | None = None,
     on_unsupported: Literal["error", "warn"] = "error",
     inertia: Literal["warn", "error"] = "warn",
+    mimic: Literal["couple", "free"] = "couple",
     dtype: Any = None,
 ) -> MultibodyModel:
     """A model from a URDF file or its text; the options are those of `MultibodyPlant` and `Parser`."""
     plant = MultibodyPlant(time_step)
-    parser = Parser(plant, package_map=package_map, on_unsupported=on_unsupported, inertia=inertia, base=base)
+    parser = Parser(
+        plant, package_map=package_map, on_unsupported=on_unsupported, inertia=inertia, base=base, mimic=mimic
+    )
     parser._add_models(path_or_xml_text)
     return plant.finalize(dtype)
 

@@ -77,6 +77,11 @@ def _add_elements(plant: MultibodyPlant, robot: RobotRecord, instance_name: str,
         with _placed(robot, record.line):
             joint = record.joint_class(record.name, bodies[record.parent], bodies[record.child], **record.options)
             joints[record.name] = plant.add_joint(joint, source=record.place)
+    for mimic in robot.mimics:
+        with _placed(robot, mimic.line):
+            name = f"{instance_name}::{mimic.joint} mimics {mimic.leader}"
+            pair = joints[mimic.joint], joints[mimic.leader]
+            plant.add_coupler_constraint(*pair, mimic.multiplier, mimic.offset, name=name)
     for actuator in robot.actuators:
         with _placed(robot, actuator.line):
             plant.add_joint_actuator(actuator.name, joints[actuator.joint], source=actuator.place, **actuator.options)

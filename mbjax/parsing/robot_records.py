@@ -48,6 +48,17 @@ class ActuatorRecord:
 
 
 @dataclasses.dataclass
+class MimicRecord:
+    """q(joint) = multiplier q(leader) + offset."""
+
+    line: int
+    joint: str
+    leader: str
+    multiplier: float
+    offset: float
+
+
+@dataclasses.dataclass
 class FrameRecord:
     name: str
     line: int
@@ -67,6 +78,7 @@ class RobotRecord:
     joints: list[JointRecord] = dataclasses.field(default_factory=list)
     actuators: list[ActuatorRecord] = dataclasses.field(default_factory=list)
     frames: list[FrameRecord] = dataclasses.field(default_factory=list)
+    mimics: list[MimicRecord] = dataclasses.field(default_factory=list)
 
     def root_links(self) -> list[LinkRecord]:
         """Links that are no joint's child, the world aside."""

@@ -33,7 +33,11 @@ OTHER_FORMATS = {
 
 
 def read_urdf(
-    document: XmlDocument, notes: LoadNotes, package_map: Mapping[str, str | os.PathLike], inertia: str
+    document: XmlDocument,
+    notes: LoadNotes,
+    package_map: Mapping[str, str | os.PathLike],
+    inertia: str,
+    mimic: str,
 ) -> RobotRecord:
     """Everything the file says, checked; what is not used goes to `notes`."""
     root = document.root
@@ -53,8 +57,8 @@ def read_urdf(
     robot.frames = [_read_frame(element) for element in root.all("frame")]
     check_graph(robot)
     by_name = {joint.name: joint for joint in robot.joints}
-    for element in joint_elements:
-        read_mimic(element, by_name, notes)
+    mimics = [read_mimic(element, by_name, notes, mimic) for element in joint_elements]
+    robot.mimics = [record for record in mimics if record is not None]
     actuators = [read_transmission(element, by_name, notes) for element in root.all("transmission")]
     robot.actuators = [actuator for actuator in actuators if actuator is not None]
     _check_actuator_names(robot)

@@ -10,7 +10,7 @@ from mbjax.model import IGNORED, RECORDED, REPAIRED, USED
 from mbjax.spatial import RigidTransform
 
 from .load_notes import LoadNotes
-from .robot_records import WORLD, JointRecord
+from .robot_records import WORLD, JointRecord, MimicRecord
 from .xml_tree import XmlElement
 from .xml_values import did_you_mean, number, numbers, origin_pose, required_number, required_text
 
@@ -68,34 +68,41 @@ def read_joint(element: XmlElement, notes: LoadNotes) -> JointRecord:
     return record
 
 
-def read_mimic(element: XmlElement, by_name: dict[str, JointRecord], notes: LoadNotes) -> None:
-    """Recorded: the relation is not enforced."""
+def read_mimic(
+    element: XmlElement, by_name: dict[str, JointRecord], notes: LoadNotes, choice: str
+) -> MimicRecord | None:
+    """The relation to another joint, None where there is none to keep; `choice` is the option `mimic` of the parser."""
     mimic = element.only("mimic")
     if mimic is None:
-        return
+        return None
     name, leader = required_text(element, "name"), required_text(mimic, "joint")
     if leader == name:
         raise mimic.error(f"joint '{name}' mimics itself; name another joint.")
     if by_name[name].joint_class is joints.WeldJoint:
         message = "the mimic relation has no meaning on a fixed joint"
         notes.add(IGNORED, f"joint '{name}'", message, mimic.place)
-        return
+        return None
     if leader not in by_name:
         notes.unsupported(
             mimic,
             f"joint '{name}' mimics joint '{leader}', which does not exist. "
             + did_you_mean(leader, by_name).rstrip("."),
         )
-        return
+        return None
+    for joint in (name, leader):
+        size = by_name[joint].joint_class.num_velocities
+        if size != 1:
+            notes.unsupported(
+                mimic, f"joint '{name}' mimics joint '{leader}', but '{joint}' has {size} degrees of freedom, not one"
+            )
+            return None
     multiplier, offset = number(mimic, "multiplier", 1.0), number(mimic, "offset", 0.0)
-    relation = f"q({name}) = {multiplier:g} q({leader}) + {offset:g}"
-    notes.add(
-        RECORDED,
-        f"joint '{name}'",
-        f"the mimic relation {relation} is not enforced yet, the joint moves freely",
-        mimic.place,
-    )
-    notes.warn("mimic relations are not enforced yet, these joints move freely", f"{relation} (line {mimic.line})")
+    relation = f"the mimic relation q({name}) = {multiplier:g} q({leader}) + {offset:g}"
+    if choice == "free":
+        notes.add(RECORDED, f"joint '{name}'", f'{relation} is not kept, as asked by mimic="free"', mimic.place)
+        return None
+    notes.add(USED, f"joint '{name}'", f"{relation} is kept by a coupler constraint", mimic.place)
+    return MimicRecord(mimic.line, name, leader, multiplier, offset)
 
 
 def ignored_parts(element: XmlElement) -> list[tuple[XmlElement, str]]:

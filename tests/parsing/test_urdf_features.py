@@ -8,7 +8,7 @@ import pytest
 from pydrake.multibody.parsing import Parser as DrakeParser
 from pydrake.multibody.plant import MultibodyPlant as DrakePlant
 
-from mbjax.errors import ModelWarning
+from mbjax.errors import ModelWarning, UnsupportedError
 from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from mbjax.model import MultibodyPlant
 from mbjax.parsing import Parser, load
@@ -156,19 +156,31 @@ def test_quaternion_of_urdf_1_2_equals_rpy():
     np.testing.assert_allclose(rotation(f'<origin quat_xyzw="{text}"/>'), expected, atol=1e-14)
 
 
-def test_mimic_is_recorded_and_warned_of_once():
+def test_mimic_becomes_a_coupler_and_is_reported():
     content = f'{LINKS}<link name="c"/><link name="d"/>' + joint()
     content += joint('<mimic joint="j" multiplier="2" offset=".1"/>', name="k", ends="bc")
     content += joint('<mimic joint="j"/>', name="l", ends="bd")
     plant, caught = built(content)
+    assert not caught
+    relations = {"k": "q(k) = 2 q(j) + 0.1", "l": "q(l) = 1 q(j) + 0"}
+    for name, relation in relations.items():
+        assert reported(plant, "used", f"joint '{name}': the mimic relation {relation} is kept by a coupler")
+    assert [name.split("::")[1] for name in plant.constraint_names] == ["k mimics j", "l mimics j"]
+    k, _ = plant.coupler_constraint_specs().values()
+    assert (k.joint0.name, k.joint1.name, k.gear_ratio, k.offset) == ("k", "j", 2.0, 0.1)
+    plant, caught = built(content, mimic="free")
+    assert not caught
+    assert plant.num_constraints == 0
+    assert reported(plant, "recorded", f"joint 'k': the mimic relation {relations['k']} is not kept, as asked")
+
+
+def test_mimic_of_a_joint_with_several_degrees_of_freedom_is_refused():
+    content = f'{LINKS}<link name="c"/>' + joint("", "floating") + joint('<mimic joint="j"/>', name="k", ends="bc")
+    with pytest.raises(UnsupportedError, match="'j' has 6 degrees of freedom, not one"):
+        built(content)
+    plant, caught = built(content, on_unsupported="warn")
     assert len(caught) == 1
-    assert "q(k) = 2 q(j) + 0.1" in caught[0]
-    assert "q(l) = 1 q(j) + 0" in caught[0]
-    message = "is not enforced yet, the joint moves freely"
-    assert [e.element for e in plant.report.entries if e.status == "recorded" and message in e.message] == [
-        "joint 'k'",
-        "joint 'l'",
-    ]
+    assert plant.num_constraints == 0
 
 
 def test_mimic_of_a_fixed_joint_is_listed():
