@@ -23,6 +23,7 @@ from .measure import (
     FULL,
     QUICK,
     Effort,
+    device_name,
     empty_call_seconds,
     load_average,
     measure,
@@ -134,7 +135,8 @@ def measure_peer(
         yield {"robot": robot.name, "status": "compared", "relative_difference": difference}
         problems[robot.name] = problem
     if peer.uses_jax and problems:
-        yield {"status": "empty call", "median": empty_call_seconds(effort), "load": load_average()}
+        empty = empty_call_seconds(effort)
+        yield {"status": "empty call", "median": empty, "device": device_name(), "load": load_average()}
     for case in cases:
         for robot in robots:
             if robot.name not in problems:

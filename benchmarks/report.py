@@ -311,7 +311,9 @@ def notes_of(results: Results) -> list[str]:
     ]
     if empty:
         median = sorted(r["median"] for r in empty)[len(empty) // 2]
+        devices = ", ".join(dict.fromkeys(r["device"] for r in empty if "device" in r))
         lines.append(f"One jitted call that does nothing takes {significant(median * 1e6)} µs.")
+        lines += [f"JAX computed on {devices}."] * bool(devices)
     for peer in dict.fromkeys(r["peer"] for r in bindings):
         costs = [r["binding"] * 1e6 for r in bindings if r["peer"] == peer]
         lines.append(
