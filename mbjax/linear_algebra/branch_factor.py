@@ -44,7 +44,7 @@ def paths(parents: Parents) -> tuple[np.ndarray, np.ndarray]:
     for node, parent in enumerate(parents):
         lines.append([node] + (lines[parent - 1] if parent else []))
     depth = max(map(len, lines), default=0)
-    ancestors = np.array([line + [0] * (depth - len(line)) for line in lines], int).reshape(-1, depth)
+    ancestors = np.array([line + [0] * (depth - len(line)) for line in lines], int).reshape(len(lines), depth)
     return ancestors, np.arange(depth) < np.array([len(line) for line in lines], int)[:, None]
 
 

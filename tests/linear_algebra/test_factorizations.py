@@ -1,0 +1,129 @@
+"""Factorizations: the matrix comes back, solutions solve, dependent rows are found; any size, with and without worlds."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mbjax.linear_algebra import (
+    chain,
+    coefficients,
+    factor_branches,
+    factor_rows,
+    factor_semidefinite,
+    point_with_products,
+    solve_branches,
+    solve_semidefinite,
+)
+from mbjax.linear_algebra.branch_factor import paths
+
+WORLDS = 3
+BUSH = (0, 1, 2, 2, 4, 1, 6, 0, 8)  # two trees, with branches
+TREES = {"bush": BUSH, "chain": chain(6), "stars": (0, 1, 1, 1), "one": (0,), "none": ()}
+
+
+def tree_matrix(rng: np.random.Generator, parents: tuple[int, ...]) -> np.ndarray:
+    """Positive definite, coupling nodes with their ancestors only."""
+    ancestors, exists = paths(parents)
+    n = len(parents)
+    L = np.eye(n)
+    for k in range(n):
+        for j in ancestors[k][exists[k]][1:]:
+            L[k, j] = rng.normal()
+    return L.T @ np.diag(rng.uniform(0.5, 2.0, n)) @ L
+
+
+def worlds_last(make) -> np.ndarray:
+    return np.stack([make() for _ in range(WORLDS)], axis=-1)
+
+
+@jax.jit
+def of_rows(G, b):
+    factor = factor_rows(G)
+    x = point_with_products(factor, b)
+    return factor.kept, x, coefficients(factor, factor.projection(x))
+
+
+@jax.jit
+def of_semidefinite(S, b):
+    factor = factor_semidefinite(S)
+    return factor.kept, solve_semidefinite(factor, b)
+
+
+@pytest.mark.parametrize(("tree", "batched"), [*((tree, True) for tree in TREES), ("bush", False)])
+def test_solutions_along_a_tree(tree: str, batched: bool) -> None:
+    rng, parents = np.random.default_rng(0), TREES[tree]
+    n = len(parents)
+    A, b = worlds_last(lambda: tree_matrix(rng, parents)), rng.normal(size=(n, WORLDS))
+    if not batched:
+        A, b = A[..., 0], b[..., 0]
+    factor, Y = jax.jit(lambda A, b: factor_branches(parents, A, b[:, None]))(A, b)
+    x = jax.jit(lambda factor, b: solve_branches(parents, factor, b))(factor, b)
+    np.testing.assert_allclose(np.einsum("ij...,j...->i...", A, x), b, atol=1e-13)
+    energy = np.sum(np.asarray(Y[:, 0]) ** 2 * np.asarray(factor.one_over_D), axis=0)  # bᵀ A⁻¹ b
+    np.testing.assert_allclose(energy, np.sum(b * np.asarray(x), axis=0), atol=1e-12)
+
+
+def test_worlds_may_share_the_matrix() -> None:
+    rng = np.random.default_rng(1)
+    A, b = tree_matrix(rng, BUSH)[..., None], rng.normal(size=(9, WORLDS))
+    factor, _ = factor_branches(BUSH, jnp.asarray(A))
+    np.testing.assert_allclose(A[..., 0] @ solve_branches(BUSH, factor, jnp.asarray(b)), b, atol=1e-13)
+
+
+def dependent_rows(rng: np.random.Generator) -> np.ndarray:
+    """Six rows of rank four: one repeats another in other units, one is zero to rounding."""
+    G = rng.normal(size=(6, 7))
+    G[4] = 1e-3 * G[1]
+    G[2] = 1e-16 * rng.normal(size=7)
+    return G
+
+
+def test_dependent_rows_are_left_out() -> None:
+    rng = np.random.default_rng(2)
+    G = worlds_last(lambda: dependent_rows(rng))
+    G[4, :, -1] = rng.normal(size=7)  # the last world has one dependent row less
+    b = np.einsum("mnw,nw->mw", G, rng.normal(size=(7, WORLDS)))
+    kept, x, c = of_rows(G, b)
+    np.testing.assert_array_equal(np.sum(kept, axis=0), [4, 4, 5])
+    np.testing.assert_allclose(np.einsum("mnw,nw->mw", G, x), b, atol=1e-12)
+    np.testing.assert_allclose(np.einsum("mnw,mw->nw", G, c), x, atol=1e-12)  # the shortest x lies in the row space
+    S = np.einsum("mnw,knw->mkw", G, G)
+    kept, x = of_semidefinite(S, b)
+    np.testing.assert_array_equal(np.sum(kept, axis=0), [4, 4, 5])
+    assert not np.any(np.asarray(kept)[1, :2]), "of equal rows the last is kept"
+    np.testing.assert_allclose(np.einsum("mkw,kw->mw", S, x), b, atol=1e-10)
+
+
+def test_nearly_dependent_rows_are_kept() -> None:
+    G = np.array([[1.0, 0.0, 0.0], [1.0, 1e-4, 0.0]])[..., None]
+    kept, x, _ = of_rows(G, np.array([[1.0], [2.0]]))
+    assert np.all(kept)
+    np.testing.assert_allclose(x[:, 0], [1.0, 1e4, 0.0], rtol=1e-9)
+    kept, x = of_semidefinite(np.einsum("mnw,knw->mkw", G, G), np.array([[1.0], [2.0]]))
+    assert np.all(kept)
+
+
+def test_bad_numbers_are_not_hidden() -> None:
+    kept, x = of_semidefinite(np.full((1, 1, 2), [[[np.nan, 2.0]]]), np.ones((1, 2)))
+    assert np.isnan(x[0, 0])
+    assert x[0, 1] == 0.5
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_no_rows_and_one(rows: int) -> None:
+    G = np.ones((rows, 3, WORLDS))
+    kept, x, c = of_rows(G, np.ones((rows, WORLDS)))
+    assert kept.shape == (rows, WORLDS)
+    assert x.shape == (3, WORLDS)
+    np.testing.assert_allclose(x, np.full((3, WORLDS), rows / 3.0), atol=1e-15)
+    assert of_semidefinite(np.ones((rows, rows, WORLDS)), np.ones((rows, WORLDS)))[1].shape == (rows, WORLDS)
+
+
+def test_the_program_does_not_grow() -> None:
+    def operations(n: int) -> int:
+        A, b = jnp.eye(n)[..., None] * jnp.ones(2), jnp.ones((n, 2))
+        program = jax.jit(lambda A, b: solve_branches(chain(n), factor_branches(chain(n), A)[0], b))
+        return program.lower(A, b).as_text().count(" = stablehlo.")
+
+    assert operations(128) <= operations(32) + 16  # a sum by halves is one step longer for each doubling
