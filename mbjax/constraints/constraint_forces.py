@@ -8,9 +8,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.topology import take
 
 from .bound_constraint_set import BoundConstraintSet
-from .constraint_kinematics import PAIR_KINDS
-from .distance import DISTANCE
-from .pair_rows import calc_pair_forces, calc_pair_rows
+from .pair_rows import PAIR_KINDS, calc_pair_forces, calc_pair_rows
 from .relative_motion import stack_columns
 
 
@@ -26,8 +24,7 @@ def calc_constraint_forces(
         start += constraint.num_rows
     if not between_frames:
         return model.zeros(model.num_bodies, 6)
-    kinds = [PAIR_KINDS[type(c)] for c in between_frames]
-    pair_rows = calc_pair_rows(model, between_frames, kinds, position, None, None)
+    pair_rows = calc_pair_rows(model, between_frames, position, None, None)
     return ca.transpose(calc_pair_forces(model, pair_rows, take(multipliers, rows, 0)))
 
 
@@ -45,7 +42,7 @@ def calc_compliant_forces(
     springs = [c for c in cset.constraints if isinstance(c, DistanceConstraint) and not c.is_rigid]
     if not springs:
         return model.zeros(model.num_bodies, 6)
-    rows = calc_pair_rows(model, springs, [DISTANCE] * len(springs), position, velocity, v)
+    rows = calc_pair_rows(model, springs, position, velocity, v)
     assert rows.rate is not None
     stiffness, damping, active = (
         stack_columns([getattr(c, x) for c in springs], 0) for x in ("stiffness", "damping", "active")

@@ -13,38 +13,22 @@ from jaxtyping import Array, Float
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.model import (
     AbstractConstraint,
-    BallConstraint,
-    ContactConstraint,
     CouplerConstraint,
     CustomConstraint,
-    DistanceConstraint,
     LockConstraint,
-    LoopConstraint,
     MultibodyModel,
-    WeldConstraint,
 )
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import take
 
 from .bound_constraint_set import BoundConstraintSet as BoundConstraintSet
 from .bound_constraint_set import bound_constraints as bound_constraints
-from .contact import CONTACT
 from .coupler import coupler_rows
 from .custom import custom_rows
-from .distance import DISTANCE
 from .joint_rows import JointRows
 from .lock import lock_rows
-from .loop import BALL, LOOP, WELD
-from .pair_kind import PairKind
-from .pair_rows import calc_pair_jacobian, calc_pair_rows
+from .pair_rows import PAIR_KINDS, calc_pair_jacobian, calc_pair_rows
 
-PAIR_KINDS: dict[type, PairKind] = {
-    ContactConstraint: CONTACT,
-    LoopConstraint: LOOP,
-    BallConstraint: BALL,
-    WeldConstraint: WELD,
-    DistanceConstraint: DISTANCE,
-}
 JOINT_ROWS = {CouplerConstraint: coupler_rows, LockConstraint: lock_rows, CustomConstraint: custom_rows}
 
 
@@ -121,8 +105,7 @@ def rows_between_frames(
     v: Float[Array, " nv"] | None,
 ) -> JointRows:
     """Those of contacts, loops, balls, welds and distances."""
-    kinds = [PAIR_KINDS[type(c)] for c in constraints]
-    rows = calc_pair_rows(model, constraints, kinds, position, velocity, v)
+    rows = calc_pair_rows(model, constraints, position, velocity, v)
     return JointRows(rows.error, calc_pair_jacobian(model, position, rows), rows.rate, rows.bias)
 
 

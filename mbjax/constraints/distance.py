@@ -8,7 +8,7 @@ from mbjax.model import DistanceConstraint
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_norm, safe_normalize
 
-from .pair_kind import KindRows, PairKind
+from .axis_rows import RowsInP
 from .relative_motion import FramePair, RelativeMotion, stack_columns
 
 
@@ -18,24 +18,16 @@ def distance_frames(constraint: DistanceConstraint) -> FramePair:
 
 
 def distance_rows(
-    constraints: Sequence[DistanceConstraint],
-    R_PS: Float[Array, "3 3 n"],
-    p_PS_P: Float[Array, "3 n"],
-    motion: RelativeMotion | None,
-) -> KindRows:
+    constraints: Sequence[DistanceConstraint], p_PS_P: Float[Array, "3 n"], motion: RelativeMotion | None
+) -> RowsInP:
     """|p| - distance, along the unit vector u of p; second rate u · a + (v² - (u · v)²) / |p|.
 
     Where the points meet there is no line: the row is zero there, with zero derivative.
     """
-    del R_PS
     length, u = safe_norm(p_PS_P, axis=0), safe_normalize(p_PS_P, axis=0)
     error = length - stack_columns([c.distance for c in constraints], 0)
     bias = None
     if motion is not None:
         sideways = motion.v_PS - ca.scale(u, ca.dot(u, motion.v_PS))
         bias = ca.dot(u, motion.a_PS) + safe_divide(ca.dot(sideways, sideways), length)
-        bias = bias[None]
-    return KindRows(error[None], 0.0 * u[:, None], u[:, None], bias)
-
-
-DISTANCE = PairKind(distance_frames, distance_rows)
+    return RowsInP(error, 0.0 * u, u, bias)

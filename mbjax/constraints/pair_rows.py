@@ -11,12 +11,31 @@ from jaxtyping import Array, Float
 
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.linear_algebra import products_of_columns
-from mbjax.model import MultibodyModel
+from mbjax.model import (
+    AbstractConstraint,
+    BallConstraint,
+    ContactConstraint,
+    DistanceConstraint,
+    LoopConstraint,
+    MultibodyModel,
+    WeldConstraint,
+)
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import dot_with_mask, take
 
-from .pair_kind import PairKind
-from .relative_motion import RelativePose, calc_relative_motion, calc_relative_pose
+from .axis_rows import AxisKind, RowsInP, calc_axis_rows
+from .contact import CONTACT
+from .distance import distance_frames, distance_rows
+from .loop import BALL, LOOP, WELD
+from .relative_motion import FramePair, RelativeMotion, RelativePose, calc_relative_motion, calc_relative_pose
+
+AXIS_KINDS: dict[type, AxisKind] = {
+    ContactConstraint: CONTACT,
+    LoopConstraint: LOOP,
+    BallConstraint: BALL,
+    WeldConstraint: WELD,
+}
+PAIR_KINDS = (*AXIS_KINDS, DistanceConstraint)
 
 
 class PairRows(eqx.Module):
@@ -33,52 +52,62 @@ class PairRows(eqx.Module):
 
 def calc_pair_rows(
     model: MultibodyModel,
-    constraints: Sequence[Any],
-    kinds: Sequence[PairKind],
+    constraints: Sequence[AbstractConstraint],
     position: PositionKinematics,
     velocity: VelocityKinematics | None,
     v: Float[Array, " nv"] | None,
 ) -> PairRows:
-    """The rows of one constraint after the other; those of one kind and variant are computed together."""
-    pairs = [kind.frames(constraint) for kind, constraint in zip(kinds, constraints, strict=True)]
-    pose = calc_relative_pose(model, pairs, position)
+    """The rows of one constraint after the other."""
+    along_axes = [i for i, c in enumerate(constraints) if type(c) in AXIS_KINDS]
+    distances = [i for i, c in enumerate(constraints) if type(c) is DistanceConstraint]
+    pose = calc_relative_pose(model, [frames_of(c) for c in constraints], position)
     motion = None
     if velocity is not None:
         assert v is not None
         motion = calc_relative_motion(model, pose, position, velocity, v)
-    groups: dict[Any, list[int]] = {}
-    for i, (kind, constraint) in enumerate(zip(kinds, constraints, strict=True)):
-        groups.setdefault((kind, kind.variant(constraint)), []).append(i)
-    parts, owners = [], []
-    for (kind, _), members in groups.items():
-        motion_of_group = jax.tree.map(lambda x, members=members: take(x, members, 1), motion)
-        rows = kind.rows(
-            [constraints[i] for i in members],
-            take(pose.R_PS, members, 2),
-            take(pose.p_PS_P, members, 1),
-            motion_of_group,
-        )
-        owners += [i for i in members for _ in range(rows.error.shape[0])]
-        parts.append(rows)
+    parts: list[RowsInP] = []
+    owners: list[int] = []
+    if along_axes:
+        chosen = [constraints[i] for i in along_axes]
+        R_PS, p_PS_P, motion_of_group = choose(along_axes, pose, motion)
+        kinds = [AXIS_KINDS[type(c)] for c in chosen]
+        parts.append(calc_axis_rows(kinds, chosen, R_PS, p_PS_P, motion_of_group))
+        owners += [i for i in along_axes for _ in range(constraints[i].num_rows)]
+    if distances:
+        _, p_PS_P, motion_of_group = choose(distances, pose, motion)
+        parts.append(distance_rows([constraints[i] for i in distances], p_PS_P, motion_of_group))
+        owners += distances
     order = np.argsort(np.array(owners), kind="stable")
     pair_of_row = [owners[i] for i in order]
-    error = in_order([x.error for x in parts], order, 0)
-    torque_P, force_P = (in_order(x, order, 1) for x in ([x.torque_P for x in parts], [x.force_P for x in parts]))
+    error = take(ca.concatenate([x.error for x in parts], 0), order, 0)
+    torque_P = take(ca.concatenate([x.torque_P for x in parts], 1), order, 1)
+    force_P = take(ca.concatenate([x.force_P for x in parts], 1), order, 1)
     rate = bias = None
     if motion is not None:
         w_PS, v_PS = take(motion.w_PS, pair_of_row, 1), take(motion.v_PS, pair_of_row, 1)
         rate = ca.dot(torque_P, w_PS) + ca.dot(force_P, v_PS)
-        bias = in_order([x.bias for x in parts if x.bias is not None], order, 0)
+        bias = take(ca.concatenate([x.bias for x in parts if x.bias is not None], 0), order, 0)
     R_WP = take(pose.R_WP, pair_of_row, 2)
     torque_W, force_W = ca.matvec(R_WP, torque_P), ca.matvec(R_WP, force_P)
     return PairRows(pose, error, torque_W, force_W, rate, bias, tuple(pair_of_row))
 
 
-def in_order(parts: Sequence[Float[Array, "*c k n"]], order: np.ndarray, axis: int) -> Float[Array, "*c r"]:
-    """What the groups computed, one row after the other and in the order of the constraints."""
-    flat = [jnp.swapaxes(x, axis, axis + 1) for x in parts]
-    flat = [x.reshape(*x.shape[:axis], -1, *x.shape[axis + 2 :]) for x in flat]
-    return take(ca.concatenate(flat, axis), order, axis)
+def frames_of(constraint: Any) -> FramePair:
+    """The frames a constraint is between."""
+    if isinstance(constraint, DistanceConstraint):
+        return distance_frames(constraint)
+    return AXIS_KINDS[type(constraint)].frames(constraint)
+
+
+def choose(
+    pairs: Sequence[int], pose: RelativePose, motion: RelativeMotion | None
+) -> tuple[Array, Array, RelativeMotion | None]:
+    """R_PS, p_PS_P and the motion of some of the pairs."""
+    return (
+        take(pose.R_PS, pairs, 2),
+        take(pose.p_PS_P, pairs, 1),
+        jax.tree.map(lambda x: take(x, pairs, 1), motion),
+    )
 
 
 def calc_pair_jacobian(model: MultibodyModel, position: PositionKinematics, rows: PairRows) -> Float[Array, "r nv"]:
