@@ -45,7 +45,7 @@ def test_g02_g05_g06_free_bodies_in_one_batch() -> None:
     rows = [[*IDENTITY, 0, 0, 0, w, -0.5 * w, 0.25 * w, 0, 0, 0] for w in (0.0, 1e-12, 1e-8, 1e-4, 30.0)]
     rows += [[*q, 0.1, 0.2, 0.3, *motion] for q in ([half, 0, half, 0], [half, 0, -half, 0], [0.5, 0.5, 0.5, -0.5])]
     rows += [[*(scale * unit), 0.1, 0.2, 0.3, *motion] for scale in (1.0, 1.001, 0.5, 2.0)]
-    got = check_rows(stepped, free_body(BOX), rows, scale=1e-3, plain=True)
+    got = check_rows(stepped, free_body(BOX), rows, scale=1e-3, in_scan=True)
     for k in range(3):
         np.testing.assert_allclose(got[k][1:4, 7:10], 0.5 * DT * np.eye(3), rtol=0, atol=1e-10 * DT)
     for scale, jacobian in zip((1.001, 0.5, 2.0), got[9:], strict=True):
