@@ -128,10 +128,13 @@ def _constrained_inverse_dynamics(
     augmented = eqx.tree_at(lambda t: t.diagonal, terms, terms.diagonal + gain).system(topology)
     factor = solver.init(lax.stop_gradient(augmented))
     rest, none = masked(terms, calc_residual(topology, terms, vdot, None)[0], jnp.zeros_like(terms.rhs))
-    tau = jnp.zeros_like(rest)
-    for _ in range(steps):
+
+    def step(tau: Array, _: None) -> tuple[Array, None]:
         e, _ = kkt_solve(solver, augmented, factor, rest + tau, none)
-        tau = tau - gain * e
+        return tau - gain * e, None
+
+    worlds = jnp.broadcast_shapes(rest.shape[1:], gain.shape[1:], augmented.G.shape[2:], augmented.inertia.worlds)
+    tau, _ = lax.scan(step, jnp.zeros((rest.shape[0], *worlds), rest.dtype), None, length=steps)
     moved = eqx.tree_at(lambda t: t.tau, terms, terms.tau + tau)
     result = calc_constrained_dynamics(topology, solver, moved)
     return ConstrainedTorques(tau, result.multipliers, result.vdot)

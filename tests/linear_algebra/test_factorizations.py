@@ -1,4 +1,4 @@
-"""Factorizations: the matrix comes back, solutions solve, dependent rows are found; any size, with and without worlds."""
+"""Factorizations: solutions solve, dependent rows are found; any size, with and without worlds."""
 
 import jax
 import jax.numpy as jnp
@@ -100,12 +100,12 @@ def test_nearly_dependent_rows_are_kept() -> None:
     kept, x, _ = of_rows(G, np.array([[1.0], [2.0]]))
     assert np.all(kept)
     np.testing.assert_allclose(x[:, 0], [1.0, 1e4, 0.0], rtol=1e-9)
-    kept, x = of_semidefinite(np.einsum("mnw,knw->mkw", G, G), np.array([[1.0], [2.0]]))
+    kept, _ = of_semidefinite(np.einsum("mnw,knw->mkw", G, G), np.array([[1.0], [2.0]]))
     assert np.all(kept)
 
 
 def test_bad_numbers_are_not_hidden() -> None:
-    kept, x = of_semidefinite(np.full((1, 1, 2), [[[np.nan, 2.0]]]), np.ones((1, 2)))
+    _, x = of_semidefinite(np.full((1, 1, 2), [[[np.nan, 2.0]]]), np.ones((1, 2)))
     assert np.isnan(x[0, 0])
     assert x[0, 1] == 0.5
 
@@ -113,7 +113,7 @@ def test_bad_numbers_are_not_hidden() -> None:
 @pytest.mark.parametrize("rows", [0, 1])
 def test_no_rows_and_one(rows: int) -> None:
     G = np.ones((rows, 3, WORLDS))
-    kept, x, c = of_rows(G, np.ones((rows, WORLDS)))
+    kept, x, _ = of_rows(G, np.ones((rows, WORLDS)))
     assert kept.shape == (rows, WORLDS)
     assert x.shape == (3, WORLDS)
     np.testing.assert_allclose(x, np.full((3, WORLDS), rows / 3.0), atol=1e-15)
