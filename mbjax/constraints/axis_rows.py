@@ -100,7 +100,7 @@ def add_rotation(rows: RowsInP, members: Sequence[int], turn: Turn) -> RowsInP:
         size = rows.error.shape[0]
         source = np.full(size, len(members))
         source[list(members)] = np.arange(len(members))
-        nothing = jnp.zeros_like(jnp.take(x, np.array([0]), axis=axis))
+        nothing = jnp.zeros_like(take(x, [0], axis))
         return take(jnp.concatenate([x, nothing], axis=axis), source, axis)
 
     bias = None if rows.bias is None or turn.bias is None else rows.bias + spread_out(turn.bias, 0)

@@ -61,7 +61,7 @@ class BoundConstraintSet(eqx.Module):
                 raise ModelError(
                     f"with_v_plus: {constraint.label} has {constraint.num_rows} row(s), got shape {value.shape}."
                 )
-            return eqx.tree_at(lambda c: c.v_plus, constraint, value)
+            return eqx.tree_at(lambda c: c.v_plus, constraint, jnp.broadcast_to(value, (constraint.num_rows,)))
 
         return self._with(v_plus, changed)
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from mbjax.errors import ModelError
-from mbjax.kinematics import points_positions
+from mbjax.kinematics import body_poses_in_world
 from mbjax.model import (
     AbstractConstraint,
     BallConstraint,
@@ -107,9 +107,11 @@ def with_default_point(model: MultibodyModel, constraint: AbstractConstraint) ->
     """A ball with only one point gets the other: where the first is in the default configuration."""
     if not isinstance(constraint, BallConstraint) or constraint.p_BQ is not None:
         return constraint
-    frame_A, frame_B = (model.body_frame_index(body) for body in (constraint.body_A, constraint.body_B))
-    q = model.parameters.default_positions
-    p_BQ = jax.jit(points_positions, static_argnums=(2, 4))(model, q, frame_A, constraint.p_AP, frame_B)
+    X_WB = body_poses_in_world(model, model.parameters.default_positions)
+    (R_WA, p_WA), (R_WB, p_WB) = (
+        (X_WB.rotation[i], X_WB.translation[i]) for i in (constraint.body_A, constraint.body_B)
+    )
+    p_BQ = R_WB.T @ (R_WA @ constraint.p_AP + (p_WA - p_WB))
     return eqx.tree_at(lambda c: c.p_BQ, constraint, p_BQ, is_leaf=lambda x: x is None)
 
 

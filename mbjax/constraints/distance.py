@@ -1,6 +1,7 @@
 """Two points a given distance apart."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from jaxtyping import Array, Float
 
@@ -17,9 +18,7 @@ def distance_frames(constraint: DistanceConstraint) -> FramePair:
     return FramePair(constraint.body_A, None, constraint.p_AP, constraint.body_B, None, constraint.p_BQ)
 
 
-def distance_rows(
-    constraints: Sequence[DistanceConstraint], p_PS_P: Float[Array, "3 n"], motion: RelativeMotion | None
-) -> RowsInP:
+def distance_rows(constraints: Sequence[Any], p_PS_P: Float[Array, "3 n"], motion: RelativeMotion | None) -> RowsInP:
     """|p| - distance, along the unit vector u of p; second rate u · a + (v² - (u · v)²) / |p|.
 
     Where the points meet there is no line: the row is zero there, with zero derivative.

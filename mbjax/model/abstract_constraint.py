@@ -27,7 +27,7 @@ class AbstractConstraint(eqx.Module):
 
     name: str | None = eqx.field(static=True)
     active: Float[Array, ""]  # 1; or 0: λ = 0 and the rows do not hold
-    v_plus: Float[Array, "*nc"]  # rate of the rows right after an impact, one for all or one each
+    v_plus: Float[Array, " nc"]  # rate of the rows right after an impact
     stabilization_time: Float[Array, ""]  # T of -2/T error_rate - 1/T² error, in s; inf: none
 
     @property
@@ -51,7 +51,7 @@ class AbstractConstraint(eqx.Module):
 
 
 def with_static(constraint: C, **changes: Any) -> C:
-    """The record with static fields replaced; its numbers, which may be traced, are not checked again."""
+    """The record with fields replaced, static ones too; its numbers, which may be traced, are not checked again."""
     changed = object.__new__(type(constraint))
     for field in dataclasses.fields(constraint):
         object.__setattr__(changed, field.name, changes.get(field.name, getattr(constraint, field.name)))

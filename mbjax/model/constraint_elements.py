@@ -52,6 +52,7 @@ class LoopConstraint(AbstractConstraint):
     exactly two axes have a rotation part, and those nothing else, the third direction f of S stays aligned with
     P's: axis a measures a · (f_P x f_S), whatever the angle about f, and f_S = -f_P is a zero too. Otherwise a · φ
     with φ the rotation vector of R_PS, in rad, at most π. λ acts on B at So, and its opposite on A at that point.
+    Which axes rotate is decided here, not by later values of the leaf.
     """
 
     predecessor: Any = eqx.field(static=True)
@@ -313,7 +314,8 @@ class LockConstraint(AbstractConstraint):
             )
         if self.v_plus.shape not in ((), (nv,)):
             raise ModelError(f"{self.label}: v_plus must be 1 or {nv} numbers, got {self.v_plus.shape[0]}.")
-        return with_static(self, joint=index, num_velocities=nv)
+        v_plus = np.broadcast_to(self.v_plus, (nv,)).copy()
+        return with_static(self, joint=index, num_velocities=nv, v_plus=v_plus)
 
 
 class CustomConstraint(AbstractConstraint):

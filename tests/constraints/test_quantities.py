@@ -1,5 +1,7 @@
 """The public quantities of a constraint set."""
 
+import functools
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +23,7 @@ from .mechanisms import (
     slider_crank_links,
     slider_crank_positions,
     slider_crank_with_distance_rod,
+    spring_leg,
     zoo,
 )
 
@@ -38,8 +41,9 @@ def test_closed_forms_satisfy_the_constrained_equation(name: str) -> None:
     model, cset = make().model, make().cset
     tau = np.zeros(model.num_velocities)
     tau[0] = 1.3
+    in_closed_form = compiled(functools.partial(one_dof_state, positions, links))
     for theta in (0.3, 1.4, 2.9, 4.4):
-        q, v, vdot = one_dof_state(positions, links, theta, -2.1, tau[0])
+        q, v, vdot = in_closed_form(theta, -2.1, tau[0])
         system = compiled(system_under_gravity)(model, cset, q, v, jnp.asarray(tau))
         assert np.abs(system.error).max() < 1e-14
         assert np.abs(system.velocity_error).max() < 1e-13
@@ -55,28 +59,36 @@ def system_under_gravity(model, cset, q, v, tau):
 
 
 def test_system_variables_are_those_of_the_free_system_and_of_the_rows() -> None:
-    model, cset, q, v = vars(zoo()).values()
-    off = cset.with_active({"hinge": False})
-    tau = jnp.arange(1.0, v.size + 1.0)
-    system, terms = compiled(system_under_gravity)(model, off, q, v, tau), compiled_terms(model, off, q, v)
-    forces = mbjax.force_elements_contribution(model, q, v)
-    assert relative_error(system.H, mbjax.mass_matrix(model, q)) < 1e-13
-    assert relative_error(system.C, mbjax.inverse_dynamics(model, q, v, jnp.zeros_like(v), forces)) < 1e-13
-    assert relative_error(system.c, tau - system.C) < 1e-13
-    assert not np.any(system.G[2:7])
-    assert not np.any(system.gamma[2:7])
-    on = np.r_[0:2, 7 : cset.num_rows]
-    assert relative_error(system.G[on], terms.G[on]) < 1e-13
-    assert relative_error(system.gamma[on], (terms.gamma + terms.stabilization)[on]) < 1e-13
+    model, cset, q, v = vars(spring_leg()).values()
+    off, tau = cset.with_active({"heel": False}), jnp.arange(1.0, v.size + 1.0)
+
+    def everything(model, cset, q, v, tau):
+        free = mbjax.inverse_dynamics(model, q, v, 0.0 * v, mbjax.force_elements_contribution(model, q, v))
+        return system_under_gravity(model, cset, q, v, tau), mbjax.mass_matrix(model, q), free
+
+    (system, M, free), terms = compiled(everything)(model, off, q, v, tau), compiled_terms(model, off, q, v)
+    assert relative_error(system.H, M) < 1e-13
+    assert relative_error(system.C, free) < 1e-13
+    assert relative_error(system.c, tau - free) < 1e-13
+    heel, toe = cset.rows_of("heel"), cset.rows_of("toe")
+    assert not np.any(system.G[heel])
+    assert not np.any(system.gamma[heel])
+    assert relative_error(system.G[toe], terms.G[toe]) < 1e-13
+    assert relative_error(system.gamma[toe], (terms.gamma + terms.stabilization)[toe]) < 1e-12
 
 
 def test_quantities_with_respect_to_qdot() -> None:
-    model, cset, q, v = vars(zoo()).values()
-    both = compiled(lambda model, cset, q: [mbjax.constraints_jacobian(model, cset, q, wrt) for wrt in ("v", "qdot")])
-    G, G_qdot = both(model, cset, q)
-    rate = G_qdot @ mbjax.velocity_to_qdot(model, q, v)
-    assert relative_error(rate, G @ v) < 1e-13
-    assert relative_error(rate, compiled(mbjax.constraints_velocity_error)(model, cset, q, v)) < 1e-13
+    model, cset, q, _ = vars(spring_leg()).values()
+    v = jnp.arange(1.0, model.num_velocities + 1.0)
+
+    def rates(model, cset, q, v):
+        G, G_qdot = (mbjax.constraints_jacobian(model, cset, q, wrt) for wrt in ("v", "qdot"))
+        rate = mbjax.constraints_velocity_error(model, cset, q, v)
+        return G @ v, G_qdot @ mbjax.velocity_to_qdot(model, q, v), rate
+
+    by_v, by_qdot, rate = compiled(rates)(model, cset, q, v)
+    assert relative_error(by_qdot, by_v) < 1e-13
+    assert relative_error(by_v, rate) < 1e-13
 
 
 def test_a_compliant_distance_is_a_spring_and_damper() -> None:
@@ -86,20 +98,20 @@ def test_a_compliant_distance_is_a_spring_and_damper() -> None:
         2, points[0], 5, points[1], 0.4, stiffness=30.0, damping=2.5, name="spring"
     )
     cset = spring.bind(model)
-    element = mbjax.LinearSpringDamper(2, points[0], 5, points[1], 0.4, 30.0, 2.5).resolve(model)
+    element = mbjax.LinearSpringDamper(2, points[0], 5, points[1], 0.4, 30.0, 2.5)
 
     def forces(model, cset, q, v):
         position = mbjax.position_kinematics(model, q)
         velocity = mbjax.velocity_kinematics(model, position, q, v)
         system = mbjax.constrained_system_variables(model, cset, q, v, 0.0 * v)
         by_element = element.forces(model, position, velocity, q, v)
-        return mbjax.compliant_forces(model, cset, q, v), system.C, by_element
+        bias = mbjax.inverse_dynamics(model, q, v, 0.0 * v, by_element)
+        return mbjax.compliant_forces(model, cset, q, v), by_element.body, system.C, bias
 
-    body, C, expected = compiled(forces)(model, cset, q, v)
-    assert relative_error(body, expected.body) < 1e-13
-    bias = mbjax.inverse_dynamics(model, q, v, 0.0 * v, expected)
+    run = compiled(forces)
+    body, expected, C, bias = run(model, cset, q, v)
+    assert relative_error(body, expected) < 1e-13
     assert relative_error(C, bias) < 1e-12
-    off, _, _ = compiled(forces)(model, cset.with_active({"spring": False}), q, v)
-    assert not np.any(off)
+    assert not np.any(run(model, cset.with_active({"spring": False}), q, v)[0])
     softer = eqx.tree_at(lambda c: c.constraints[0].stiffness, cset, jnp.asarray(0.0))
-    assert not np.allclose(compiled(forces)(model, softer, q, v)[0], body)
+    assert not np.allclose(run(model, softer, q, v)[0], body)
