@@ -136,16 +136,15 @@ def summary(model: "MultibodyModel") -> str:
         f"{model.num_bodies - 1} bodies in {model.topology.num_mobods - 1} that move apart"
         f"{'' if mass is None else f', {mass.sum():.4g} kg'}; {model.num_positions} positions, "
         f"{model.num_velocities} velocities, {model.num_actuators} actuators; "
-        f"{force_element_text(model)}"
+        f"{count_text(model.num_force_elements, 'force element')}{count_text(model.num_constraints, 'constraint')}"
         f"{geometry[0]} visual and {geometry[1]} collision shapes; {gravity_text(model)}{plant}; "
         f"{np.dtype(model.dtype).name}"
     )
 
 
-def force_element_text(model: "MultibodyModel") -> str:
+def count_text(count: int, what: str) -> str:
     """How many there are, if any."""
-    count = model.num_force_elements
-    return f"{count} force element{'s' if count > 1 else ''}; " if count else ""
+    return f"{count} {what}{'s' if count > 1 else ''}; " if count else ""
 
 
 def gravity_text(model: "MultibodyModel") -> str:
