@@ -19,7 +19,8 @@ from .constrained_dynamics import calc_constrained_dynamics, calc_residual, kkt_
 from .constrained_forward_dynamics import calc_constrained_dynamics_terms
 from .solvers import AbstractConstraintSolver, Direct
 
-LIMIT_STEPS = 3  # of the proximal method, towards weight zero
+LIMIT_STEPS = 5  # of the proximal method, towards weight zero
+LIMIT_WEIGHT = 1.0 / 3.0  # of each, as a power of eps: rounding grows with its inverse
 
 
 class ConstrainedTorques(eqx.Module):
@@ -123,7 +124,7 @@ def _constrained_inverse_dynamics(
     terms = calc_constrained_dynamics_terms(model, cset, q, v, model.zeros(model.num_velocities), forces)
     steps = 1
     if torque_weight is None:
-        torque_weight, steps = jnp.asarray(jnp.finfo(model.dtype).eps ** 0.5, model.dtype), LIMIT_STEPS
+        torque_weight, steps = jnp.asarray(jnp.finfo(model.dtype).eps ** LIMIT_WEIGHT, model.dtype), LIMIT_STEPS
     gain = driven / torque_weight
     augmented = eqx.tree_at(lambda t: t.diagonal, terms, terms.diagonal + gain).system(topology)
     factor = solver.init(lax.stop_gradient(augmented))

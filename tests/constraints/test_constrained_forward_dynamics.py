@@ -108,7 +108,7 @@ def test_against_pinocchio() -> None:
         contacts.append(pin.RigidConstraintModel(point, theirs, frame.parentJoint, frame.placement, aligned))
         contact_data.append(contacts[-1].createData())
     data = theirs.createData()
-    pin.initConstraintDynamics(theirs, data, contacts)
+    pin.initConstraintDynamics(theirs, data, contacts, contact_data)
     v_ours = np.asarray(case.v)
     loss = np.asarray(model.parameters.joint_damping) * v_ours - friction_forces(model, v_ours)
     tau_pin = np.linalg.solve(T.T, np.asarray(tau) - loss)

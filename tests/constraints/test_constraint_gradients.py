@@ -1,0 +1,162 @@
+"""Derivatives of constrained dynamics: of every leaf of model and constraints, near singular sets, doubled, twice."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from tests.gradients.checks import Gradients, central_differences, check_gradients, compare, compiled
+from tests.models import relative_error
+
+from . import mechanisms
+from .test_constrained_forward_dynamics import doubled, torques
+
+LEAVES_THAT_MOVE = (
+    *("[0]", "[1]", "[2]", "[3]", "[4][0]", "[4][1]", "[4][2]", "[4][3]"),
+    *(".axes", ".p_AP", ".p_BS", ".quaternion_AP", ".stabilization_time"),
+)
+
+
+def motion(model, cset, q, v, tau):
+    """vdot and λ with gravity, springs and damping."""
+    forces = mbjax.force_elements_contribution(model, q, v)
+    return tuple(mbjax.constrained_forward_dynamics(model, cset, q, v, tau, forces))
+
+
+def with_constraints(cset: mbjax.BoundConstraintSet, constraints) -> mbjax.BoundConstraintSet:
+    return mbjax.BoundConstraintSet(constraints, cset.topology)
+
+
+def test_every_leaf_of_a_loop() -> None:
+    """q, v, tau, applied forces, masses, gravity, damping, and every number of the constraint."""
+    case = mechanisms.slider_crank()
+    p = case.model.parameters
+
+    def f(q, v, tau, body, numbers, constraints):
+        mass, com, gravity, damping = numbers
+        where = lambda m: (  # noqa: E731
+            m.parameters.body_mass,
+            m.parameters.body_com,
+            m.parameters.gravity,
+            m.parameters.joint_damping,
+        )
+        model = eqx.tree_at(where, case.model, (mass, com, gravity, damping))
+        cset = with_constraints(case.cset, constraints)
+        forces = mbjax.force_elements_contribution(model, q, v) + mbjax.MultibodyForces(jnp.zeros_like(v), body)
+        return tuple(mbjax.constrained_forward_dynamics(model, cset, q, v, tau, forces))
+
+    body = jnp.asarray(np.random.default_rng(0).normal(size=(case.model.num_bodies, 6)))
+    numbers = (p.body_mass, p.body_com, p.gravity, p.joint_damping)
+    result = check_gradients(f, case.q, case.v + 0.1, torques(case), body, numbers, case.cset.constraints)
+    moved = np.abs(result.reverse).max(axis=0) > 0.0
+    named = [name for name, m in zip(result.names, moved, strict=True) if m]
+    for leaf in LEAVES_THAT_MOVE:
+        assert any(leaf in name for name in named), leaf
+
+
+def test_spatial_loops_with_a_shared_branch() -> None:
+    """G46: two loops over the same links, springs among them; directions instead of whole Jacobians."""
+    case, rng = mechanisms.spring_leg(), np.random.default_rng(1)
+    arguments = (case.q, case.v, torques(case))
+    directions = tuple(jnp.asarray(rng.normal(size=(3, x.size))) for x in arguments)
+    weights = jnp.asarray(rng.normal(size=case.model.num_velocities + case.cset.num_rows))
+
+    def f(*x):
+        return weights @ jnp.concatenate(motion(case.model, case.cset, *x))
+
+    check_directions(f, arguments, directions)
+
+
+def check_directions(f, arguments, directions, tolerance: float = 1e-6) -> None:
+    """Forward = reverse = differences of a scalar function along given directions of all arguments."""
+    origin, count = jnp.zeros(directions[0].shape[0]), directions[0].shape[0]
+
+    def along(t):
+        return f(*(x + t @ d for x, d in zip(arguments, directions, strict=True)))[None]
+
+    forward, reverse, differences = compiled(
+        lambda t: (jax.jacfwd(along)(t), jax.jacrev(along)(t), central_differences(along, t))
+    )(origin)
+    names = [f"direction {i}" for i in range(count)]
+    compare(Gradients(*(np.asarray(x) for x in (forward, reverse, differences)), names), tolerance)
+
+
+@pytest.mark.parametrize(
+    "solver", [mbjax.Direct(), mbjax.NullSpace(), mbjax.Proximal()], ids=["direct", "null", "prox"]
+)
+def test_the_same_constraint_twice(solver) -> None:
+    """G41: the derivative of the acceleration is that of the single set, in both modes."""
+    case = mechanisms.four_bar()
+    tau, twice = torques(case), doubled(case)
+
+    def vdot(cset, solver, q, v):
+        return mbjax.constrained_forward_dynamics(case.model, cset, q, v, tau, None, solver).vdot
+
+    single = compiled(lambda q, v: jax.jacfwd(lambda *x: vdot(case.cset, None, *x), (0, 1))(q, v))(case.q, case.v)
+    both = compiled(
+        lambda q, v: [jac(lambda *x: vdot(twice, solver, *x), (0, 1))(q, v) for jac in (jax.jacfwd, jax.jacrev)]
+    )(case.q, case.v)
+    for mode in both:
+        for got, expected in zip(mode, single, strict=True):
+            assert relative_error(got, expected) < 1e-8
+
+
+@pytest.mark.parametrize("away", [1e-1, 1e-3])
+def test_near_a_dead_centre(away: float) -> None:
+    """With the slider locked the rows are almost one there, and forces large: still those of differences."""
+    case = mechanisms.slider_crank()
+    locked = mbjax.lock_joint(case.model, "slide")
+    arguments = (mechanisms.slider_crank_positions(jnp.asarray(away)), jnp.zeros(3), torques(case))
+    directions = tuple(away * jnp.asarray(np.random.default_rng(2).normal(size=(2, 3))) for _ in arguments)
+
+    def f(*x):
+        vdot, force = mbjax.constrained_forward_dynamics(locked, case.cset, *x)
+        return away * (jnp.sum(vdot) + jnp.sum(force))
+
+    check_directions(f, arguments, directions)
+
+
+def test_second_derivatives() -> None:
+    """The Hessian of a cost along two directions, against differences of gradients."""
+    case = mechanisms.four_bar()
+    tau, rng = torques(case), np.random.default_rng(3)
+    directions = jnp.asarray(rng.normal(size=(2, 9)))
+
+    def cost(t):
+        dq, dv, dtau = jnp.split(t @ directions, 3)
+        vdot, force = motion(case.model, case.cset, case.q + dq, case.v + dv, tau + dtau)
+        return jnp.sum(jnp.sin(0.1 * vdot)) + jnp.sum(jnp.sin(force))
+
+    hessian, differences = compiled(
+        lambda t: (jax.jacfwd(jax.grad(cost))(t), central_differences(jax.grad(cost), t, 1e-4))
+    )(jnp.zeros(2))
+    assert relative_error(hessian, hessian.T) < 1e-10
+    assert relative_error(hessian, differences) < 1e-6
+
+
+def test_gradients_of_many_worlds() -> None:
+    """What each world has alone; constraints that all share get the sum. Switches differ between worlds."""
+    case, count = mechanisms.slider_crank(), 5
+    q = jax.vmap(mechanisms.slider_crank_positions)(jnp.linspace(0.5, 2.0, count))
+    v, tau = jnp.asarray(np.random.default_rng(4).normal(size=(2, count, 3)))
+    active = jnp.array([1.0, 1.0, 0.0, 1.0, 1.0])
+
+    def cost(constraints, q, v, tau, active):
+        cset = with_constraints(case.cset, constraints).with_active({"loop": active})
+        return sum(jnp.sum(jnp.sin(x)) for x in motion(case.model, cset, q, v, tau))
+
+    gradient = jax.grad(cost, (0, 1, 2, 3))
+    alone = compiled(gradient)
+    each = [alone(case.cset.constraints, q[i], v[i], tau[i], active[i]) for i in range(count)]
+
+    def total(constraints, q, v, tau, active):
+        return jnp.sum(jax.vmap(cost, (None, 0, 0, 0, 0))(constraints, q, v, tau, active))
+
+    together = compiled(jax.grad(total, (0, 1, 2, 3)))(case.cset.constraints, q, v, tau, active)
+    for k in (1, 2, 3):
+        assert relative_error(together[k], np.stack([e[k] for e in each])) < 1e-10
+    summed = jax.tree.map(lambda *x: np.sum(np.stack(x), axis=0), *(e[0] for e in each))
+    for got, expected in zip(jax.tree.leaves(together[0]), jax.tree.leaves(summed), strict=True):
+        np.testing.assert_allclose(got, expected, atol=1e-9 * max(1.0, float(np.abs(expected).max(initial=0.0))))
