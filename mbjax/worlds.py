@@ -24,6 +24,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 CHUNK_BYTES = 1024  # of one number for all worlds of a chunk: 256 worlds in float32, 128 in float64
+SMALLEST_CHUNK = 32  # worlds, where each has several tangents
 
 
 def is_array(x: Any) -> bool:
@@ -52,6 +53,7 @@ def for_worlds(function: Callable, *args: Any) -> Any:
         moving=(),
         pull_back=None,
         unshared=(False,) * len(leaves),
+        several=1,
     )
     return jax.tree.unflatten(out_treedef, results)
 
@@ -107,6 +109,7 @@ def each_world(function: Callable, num_world_axes: int, *args: Any) -> Any:
 #   num_linear  how many arguments, the last ones, the function is linear in: tangents or cotangents
 #   moving      which arguments those tangents belong to; they have their own worlds where their tangents have
 #   pull_back   the transpose: from the other arguments and cotangents of the results to cotangents of the linear ones
+#   several     how many tangents or cotangents are run at one point: as many numbers where the function has one
 #   unshared    per argument, whether each world needs its own if there are several: its cotangent is a result
 
 for_worlds_p = Primitive("for_worlds")
@@ -128,7 +131,7 @@ def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
     """The same chunk by chunk, with the sums gathered up."""
     batched, summed, num_linear = params["batched"], params["summed"], params["num_linear"]
     width = max((x.dtype.itemsize for x in args if jnp.issubdtype(x.dtype, jnp.floating)), default=4)
-    size = CHUNK_BYTES // width
+    size = max(CHUNK_BYTES // (width * params["several"]), SMALLEST_CHUNK)
     if worlds is None or worlds <= size + size // 2:
         return run(*args, worlds=worlds, **params)
     chunks = -(-worlds // size)
@@ -217,6 +220,7 @@ def batch_tangents(args: Sequence, new: Sequence[bool], size: int, **params: Any
         "function": OfSeveral(params["function"], axes, (False,) * len(params["out"])),
         "pull_back": params["pull_back"] and OfSeveral(params["pull_back"], cotangent_axes, summed),
         "out": tuple(ShapedArray((size, *x.shape), x.dtype) for x in params["out"]),
+        "several": params["several"] * size,
     }
     results = for_worlds_p.bind(*args, worlds=None, **(params | changed))
     return results, [0] * len(results)
@@ -322,6 +326,7 @@ def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
         batched=(*batched[:first_linear], *(has_worlds and not s for s in params["summed"])),
         summed=tuple(has_worlds and not is_own for _, is_own in linear),
         num_linear=len(cotangents),
+        several=params["several"],
         moving=(),
         unshared=(*(i in params["moving"] for i in range(first_linear)), *(False for _ in cotangents)),
     )
