@@ -11,6 +11,7 @@ import pytest
 import mbjax
 from mbjax.worlds import CHUNK_BYTES
 
+from .gradients.checks import compiled
 from .models import random_tree, relative_error
 
 WORLDS = 2 * CHUNK_BYTES // 8 + 57  # three chunks that are not quite full, in float64
@@ -55,8 +56,8 @@ def trees_differ_by(a, b) -> float:
 @parametrized
 def test_each_world_is_as_alone(name: str) -> None:
     function = functools.partial(FUNCTIONS[name], model())
-    together = jax.jit(jax.vmap(function))(*samples())
-    alone = jax.jit(function)
+    together = compiled(jax.vmap(function))(*samples())
+    alone = compiled(function)
     for i in SAMPLED:
         assert relative_error(together[i], alone(*(x[i] for x in samples()))) < 1e-12
 
@@ -72,12 +73,12 @@ def test_gradients_of_shared_and_own_arguments(name: str) -> None:
     def total(model, q, tau):  # all worlds share the model and v
         return jnp.sum(weights * jax.vmap(cost, in_axes=(None, 0, None, 0))(model, q, v[0], tau))
 
-    shared, own = jax.jit(jax.grad(total, (0, 1)))(model(), q, tau)
-    per_world = jax.jit(jax.vmap(jax.grad(cost, (0, 1)), in_axes=(None, 0, None, 0)))(model(), q, v[0], tau)
+    shared, own = compiled(jax.grad(total, (0, 1)))(model(), q, tau)
+    per_world = compiled(jax.vmap(jax.grad(cost, (0, 1)), in_axes=(None, 0, None, 0)))(model(), q, v[0], tau)
     summed = jax.tree.map(lambda g: jnp.tensordot(weights, g, 1), per_world[0])
     assert trees_differ_by(shared, summed) < 1e-10
     assert relative_error(own, weights[:, None] * per_world[1]) < 1e-12
-    alone = jax.jit(jax.grad(cost, (0, 1)))
+    alone = compiled(jax.grad(cost, (0, 1)))
     assert trees_differ_by(alone(model(), q[3], v[0], tau[3]), jax.tree.map(lambda g: g[3], per_world)) < 1e-10
 
 
@@ -85,8 +86,8 @@ def test_models_that_differ() -> None:
     q, v, tau = samples(12)
     factors = 1.0 + 0.1 * jnp.arange(12.0)
     scaled = jax.vmap(lambda f: mbjax.set_masses(model(), f * model().parameters.body_mass))(factors)
-    fd = jax.jit(mbjax.forward_dynamics)
-    together = jax.jit(jax.vmap(mbjax.forward_dynamics))(scaled, q, v, tau)
+    fd = compiled(mbjax.forward_dynamics)
+    together = compiled(jax.vmap(mbjax.forward_dynamics))(scaled, q, v, tau)
     for i in (0, 11):
         alone = mbjax.set_masses(model(), factors[i] * model().parameters.body_mass)
         assert relative_error(together[i], fd(alone, q[i], v[i], tau[i])) < 1e-12
@@ -98,42 +99,42 @@ def test_numpy_arrays_are_shared_like_others() -> None:
     q, v, tau = samples(count)
     body = np.random.default_rng(0).normal(size=(model().num_bodies, 6))
     heavy = eqx.tree_at(lambda m: m.parameters.gravity, model(), np.array([1.0, 2.0, -5.0]))
-    gravity = jax.jit(jax.vmap(lambda q: mbjax.gravity_generalized_forces(heavy, q)))(q)
-    pushed = jax.jit(
+    gravity = compiled(jax.vmap(lambda q: mbjax.gravity_generalized_forces(heavy, q)))(q)
+    pushed = compiled(
         jax.vmap(lambda q, v, t: mbjax.forward_dynamics(model(), q, v, t, mbjax.MultibodyForces(np.ones(v.size), body)))
     )(q, v, tau)
     forces = mbjax.MultibodyForces(jnp.ones(v.shape[1]), jnp.asarray(body))
     own = mbjax.set_gravity(model(), [1.0, 2.0, -5.0])
-    assert relative_error(gravity[2], jax.jit(mbjax.gravity_generalized_forces)(own, q[2])) < 1e-12
-    alone = jax.jit(mbjax.forward_dynamics)(model(), q[2], v[2], tau[2], forces)
+    assert relative_error(gravity[2], compiled(mbjax.gravity_generalized_forces)(own, q[2])) < 1e-12
+    alone = compiled(mbjax.forward_dynamics)(model(), q[2], v[2], tau[2], forces)
     assert relative_error(pushed[2], alone) < 1e-12
 
 
 def test_batches_of_batches_and_one_world() -> None:
     q, v, tau = samples(6)
-    fd = jax.jit(functools.partial(mbjax.forward_dynamics, model()))
-    flat = jax.jit(jax.vmap(fd))(q, v, tau)
-    nested = jax.jit(jax.vmap(jax.vmap(fd)))(*(x.reshape(2, 3, -1) for x in (q, v, tau)))
+    fd = compiled(functools.partial(mbjax.forward_dynamics, model()))
+    flat = compiled(jax.vmap(fd))(q, v, tau)
+    nested = compiled(jax.vmap(jax.vmap(fd)))(*(x.reshape(2, 3, -1) for x in (q, v, tau)))
     assert relative_error(nested.reshape(6, -1), flat) < 1e-12
-    transposed = jax.jit(jax.vmap(fd, in_axes=(1, 1, 1), out_axes=1))(q.T, v.T, tau.T)
+    transposed = compiled(jax.vmap(fd, in_axes=(1, 1, 1), out_axes=1))(q.T, v.T, tau.T)
     assert relative_error(transposed.T, flat) < 1e-12
     only_inner = jax.vmap(jax.vmap(fd, in_axes=(None, 0, None)), in_axes=(0, None, 0))
-    assert relative_error(jax.jit(only_inner)(q[:2], v[:3], tau[:2])[1, 2], fd(q[1], v[2], tau[1])) < 1e-12
-    assert relative_error(jax.jit(jax.vmap(fd))(q[:1], v[:1], tau[:1])[0], flat[0]) < 1e-12
+    assert relative_error(compiled(only_inner)(q[:2], v[:3], tau[:2])[1, 2], fd(q[1], v[2], tau[1])) < 1e-12
+    assert relative_error(compiled(jax.vmap(fd))(q[:1], v[:1], tau[:1])[0], flat[0]) < 1e-12
 
     def cost(v, q, tau):  # the inner worlds share v
         return jnp.sum(jax.vmap(fd, in_axes=(0, None, 0))(q, v, tau) ** 2)
 
-    outer = jax.jit(jax.vmap(jax.grad(cost)))(v[:2], q.reshape(2, 3, -1), tau.reshape(2, 3, -1))
-    assert relative_error(outer[1], jax.jit(jax.grad(cost))(v[1], q[3:], tau[3:])) < 1e-12
+    outer = compiled(jax.vmap(jax.grad(cost)))(v[:2], q.reshape(2, 3, -1), tau.reshape(2, 3, -1))
+    assert relative_error(outer[1], compiled(jax.grad(cost))(v[1], q[3:], tau[3:])) < 1e-12
 
 
 def test_jacobians_and_hessians() -> None:
     q, v, tau = samples(3)
     fd = functools.partial(mbjax.forward_dynamics, model())
-    forward = jax.jit(jax.vmap(jax.jacfwd(fd, (0, 1))))(q, v, tau)
-    reverse = jax.jit(jax.vmap(jax.jacrev(fd, (0, 1))))(q, v, tau)
-    alone = jax.jit(jax.jacfwd(fd, (0, 1)))(q[1], v[1], tau[1])
+    forward = compiled(jax.vmap(jax.jacfwd(fd, (0, 1))))(q, v, tau)
+    reverse = compiled(jax.vmap(jax.jacrev(fd, (0, 1))))(q, v, tau)
+    alone = compiled(jax.jacfwd(fd, (0, 1)))(q[1], v[1], tau[1])
     for f, r, a in zip(forward, reverse, alone, strict=True):
         assert relative_error(f, r) < 1e-10
         assert relative_error(f[1], a) < 1e-12
@@ -141,22 +142,22 @@ def test_jacobians_and_hessians() -> None:
     def moved(q, dv):  # worlds share the point v, not the tangent
         return jax.jvp(lambda v: fd(q, v, tau[0]), (v[0],), (dv,))[1]
 
-    pulled = jax.jit(lambda q, ct: jax.vjp(lambda dv: jax.vmap(moved)(q, dv), v)[1](ct)[0])(q, tau)
-    alone = jax.jit(lambda q, ct: jax.vjp(lambda dv: moved(q, dv), v[1])[1](ct)[0])(q[1], tau[1])
+    pulled = compiled(lambda q, ct: jax.vjp(lambda dv: jax.vmap(moved)(q, dv), v)[1](ct)[0])(q, tau)
+    alone = compiled(lambda q, ct: jax.vjp(lambda dv: moved(q, dv), v[1])[1](ct)[0])(q[1], tau[1])
     assert relative_error(pulled[1], alone) < 1e-12
 
     def cost(v, tau):
         return jnp.sum(fd(q[0], v, tau) ** 2)
 
-    together = jax.jit(jax.vmap(jax.hessian(cost)))(v, tau)
-    assert relative_error(together[1], jax.jit(jax.hessian(cost))(v[1], tau[1])) < 1e-12
+    together = compiled(jax.vmap(jax.hessian(cost)))(v, tau)
+    assert relative_error(together[1], compiled(jax.hessian(cost))(v[1], tau[1])) < 1e-12
 
 
 def test_a_bad_world_stays_alone() -> None:
     q, v, tau = samples()
     bad = q.at[1].set(jnp.nan)
-    got = jax.jit(jax.vmap(functools.partial(mbjax.forward_dynamics, model())))(bad, v, tau)
-    expected = jax.jit(jax.vmap(functools.partial(mbjax.forward_dynamics, model())))(q, v, tau)
+    got = compiled(jax.vmap(functools.partial(mbjax.forward_dynamics, model())))(bad, v, tau)
+    expected = compiled(jax.vmap(functools.partial(mbjax.forward_dynamics, model())))(q, v, tau)
     assert np.all(np.isnan(got[1]))
     others = np.arange(WORLDS) != 1
     assert np.array_equal(got[others], expected[others])
