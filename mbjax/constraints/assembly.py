@@ -28,6 +28,7 @@ from .constraint_kinematics import BoundConstraintSet
 from .velocity_projection import project_velocity, solve_by_pseudo_inverse
 
 LEAST_WEIGHT = 1e-6  # what a weight of zero counts, relative to the largest
+OUT_OF_REACH = 0.05  # cosine between the error and what G can change, below which the error is called singular
 
 
 class AssemblyStatus(enum.IntEnum):
@@ -84,7 +85,7 @@ def assembly_q(
     q, _ = at_solution(problem, search.point.q, search.point.multipliers)
     error, G = calc_position_rows(model, cset, q)
     slope, size = lax.stop_gradient((safe_norm(error @ G), safe_norm(error) * safe_norm(G.reshape(-1))))
-    failed = jnp.where(slope <= 1e-4 * size, AssemblyStatus.SINGULAR, AssemblyStatus.ITERATION_LIMIT)
+    failed = jnp.where(slope <= OUT_OF_REACH * size, AssemblyStatus.SINGULAR, AssemblyStatus.ITERATION_LIMIT)
     status = jnp.where(search.converged, AssemblyStatus.CONVERGED, failed)
     return AssemblyResult(q, error, status.astype(jnp.int32), search.rounds)
 

@@ -115,7 +115,7 @@ def evaluate(problem: AssemblyProblem, q: Array, multipliers: Array) -> Point:
 
 
 def calc_jacobian(problem: AssemblyProblem, q: Array, multipliers: Array) -> Float[Array, "n n"]:
-    """K = ∂r/∂(d, λ): symmetric at the solution."""
+    """K = ∂r/∂(d, λ): symmetric at the solution, with zero rows and columns for locked velocities."""
     model = problem.model
     at_rest = jnp.zeros(model.num_velocities, model.dtype)
 
@@ -124,6 +124,7 @@ def calc_jacobian(problem: AssemblyProblem, q: Array, multipliers: Array) -> Flo
         return point.residual, point.G
 
     along_d, G = jax.jacfwd(moved, has_aux=True)(at_rest)
+    along_d = jnp.where(locked_velocities(model), 0.0, along_d)
     no_rows = jnp.zeros((G.shape[0], G.shape[0]), G.dtype)
     return jnp.concatenate([along_d, jnp.concatenate([G.T, no_rows])], axis=1)
 

@@ -125,10 +125,10 @@ def test_projection_has_the_gradient_of_its_differences() -> None:
 
 def test_stabilization_has_a_gradient() -> None:
     """G48: the acceleration at an inconsistent state, by the time constant: closed form -2/T e' - 1/T² e."""
-    state = mbjax.State(four_bar().q + 0.01, four_bar().v + 0.1, jnp.zeros(()))
+    state, model = mbjax.State(four_bar().q + 0.01, four_bar().v + 0.1, jnp.zeros(())), closed_four_bar()
 
     def acceleration(time: jax.Array) -> jax.Array:
-        return derivatives(with_stabilization_time(closed_four_bar(), time), state)[1]
+        return derivatives(with_stabilization_time(model, time), state)[1]
 
     time = jnp.asarray(0.2)
     slope = jax.jit(jax.jacrev(acceleration))(time)
@@ -236,11 +236,11 @@ def test_gradient_of_a_thousand_steps_of_a_closed_loop() -> None:
 
 
 def test_locked_joints_stay_in_constrained_plants() -> None:
-    """With the crank locked the four-bar stands still, in both plants."""
-    for model in (closed_four_bar(), closed_four_bar(DT)):
+    """With the crank locked the four-bar stands still; near-rigid rows of a step give way by (0.1 / 2π)² of gravity."""
+    for model, allowed in ((closed_four_bar(), 1e-10), (closed_four_bar(DT), 9.81 * (0.1 / (2.0 * np.pi)) ** 2)):
         locked = mbjax.lock_joint(model, "crank_pivot")
         state = mbjax.State(four_bar().q, jnp.zeros(3), jnp.zeros(()))
-        np.testing.assert_allclose(outputs(locked, state).generalized_acceleration, 0.0, atol=1e-6)
+        np.testing.assert_allclose(outputs(locked, state).generalized_acceleration, 0.0, atol=allowed)
 
 
 def test_implicit_residual_vanishes_at_the_constrained_derivatives() -> None:

@@ -1,0 +1,143 @@
+"""Configurations and velocities on the constraints: nearest, whatever the start, with a status and derivatives."""
+
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax.constraints import ConstraintSet
+from tests.constraints.mechanisms import Mechanism, four_bar, link, slider_crank
+from tests.gradients.checks import check_gradients
+from tests.models import relative_error
+
+assembly_q = jax.jit(mbjax.assembly_q, static_argnames=("tolerance", "max_iterations"))
+assembly_qdot = jax.jit(mbjax.assembly_qdot)
+
+
+@functools.cache
+def floating_rod() -> Mechanism:
+    """A free body whose point hangs on a rod from the world, given twice: quaternions, redundant rows."""
+    plant = mbjax.MultibodyPlant()
+    link(plant, "body", 1.3, [0.02, 0.01, 0.0])
+    model = plant.finalize()
+    point, anchor = np.array([0.3, 0.1, -0.2]), np.array([0.5, -0.4, 0.8])
+    constraints = ConstraintSet()
+    for name in ("rod", "same rod"):
+        constraints.add_distance_constraint("world", anchor, "body", point, 0.6, name=name)
+    constraints.add_loop_constraint("world", "body", np.zeros(3), np.zeros(3), np.eye(6)[[2]], name="no turn about z")
+    q = jnp.concatenate([jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(3)])
+    return Mechanism(model, constraints.bind(model), q, jnp.zeros(6))
+
+
+def guesses(mechanism: Mechanism, size: float, number: int = 4) -> jax.Array:
+    d = size * np.random.default_rng(0).normal(size=(number, mechanism.model.num_velocities))
+    return jax.vmap(lambda d: mbjax.integrate_configuration(mechanism.model, mechanism.q, d))(jnp.asarray(d))
+
+
+@pytest.mark.parametrize("make", [four_bar, floating_rod], ids=["four-bar", "floating body"])
+@pytest.mark.parametrize("size", [0.0, 0.3, 1.0])
+def test_assembles_from_near_and_far(make, size: float) -> None:
+    """No error, quaternions of unit length; the change is along Gᵀ λ, as nearness demands."""
+    mechanism = make()
+    model, cset = mechanism.model, mechanism.cset
+    for q_guess in guesses(mechanism, size):
+        result = assembly_q(model, cset, q_guess)
+        assert mbjax.AssemblyStatus(int(result.status)) is mbjax.AssemblyStatus.CONVERGED
+        assert np.abs(result.error).max() < 1e-12
+        assert int(result.iterations) < 30
+        if make is floating_rod:
+            np.testing.assert_allclose(np.linalg.norm(result.q[:4]), 1.0, rtol=0, atol=1e-14)
+        else:
+            G = np.asarray(mbjax.constraints_jacobian(model, cset, result.q))
+            change = np.asarray(result.q - q_guess)
+            np.testing.assert_allclose(change - G.T @ np.linalg.lstsq(G.T, change, rcond=None)[0], 0.0, atol=1e-9)
+
+
+def test_weights_say_what_may_change() -> None:
+    """With weights of zero on all joints but the crank's, the crank stays and the others close the loop."""
+    mechanism = four_bar()
+    q_guess = mechanism.q + jnp.array([0.0, 0.2, -0.1])
+    result = assembly_q(mechanism.model, mechanism.cset, q_guess, jnp.array([1.0, 0.0, 0.0]))
+    assert int(result.status) == mbjax.AssemblyStatus.CONVERGED
+    np.testing.assert_allclose(result.q, mechanism.q, rtol=0, atol=1e-5)
+    with pytest.raises(mbjax.ModelError, match="one for each velocity"):
+        mbjax.assembly_q(mechanism.model, mechanism.cset, q_guess, jnp.ones(2))
+    with pytest.raises(mbjax.ModelError, match="at least zero"):
+        mbjax.assembly_q(mechanism.model, mechanism.cset, q_guess, jnp.array([1.0, -1.0, 1.0]))
+
+
+def test_status_says_why_it_did_not_converge() -> None:
+    mechanism = four_bar()
+    q_guess = guesses(mechanism, 1.0, 1)[0]
+    stopped = assembly_q(mechanism.model, mechanism.cset, q_guess, max_iterations=2)
+    assert int(stopped.status) == mbjax.AssemblyStatus.ITERATION_LIMIT
+    assert int(stopped.iterations) == 2
+    out_of_reach = eqx.tree_at(lambda c: c.constraints[0].p_AP, mechanism.cset, jnp.array([5.0, 0.0, 0.0]))
+    failed = assembly_q(mechanism.model, out_of_reach, mechanism.q)
+    assert int(failed.status) == mbjax.AssemblyStatus.SINGULAR
+    assert np.isfinite(failed.q).all()
+    assert np.abs(failed.error).max() > 1.0
+    for status in mbjax.AssemblyStatus:
+        assert status.message.endswith((".", "elsewhere."))
+
+
+def test_derivatives_are_those_of_the_nearest_configuration() -> None:
+    """By the guess, the weights and a leaf of the loop; not by the number of iterations."""
+    mechanism = four_bar()
+    q_guess = mechanism.q + jnp.array([0.1, -0.2, 0.15])
+
+    def assembled(x: jax.Array) -> jax.Array:
+        cset = eqx.tree_at(lambda c: c.constraints[0].p_AP, mechanism.cset, mechanism.cset.constraints[0].p_AP + x[:3])
+        return mbjax.assembly_q(mechanism.model, cset, q_guess + x[3:6], 1.0 + x[6:]).q
+
+    check_gradients(assembled, jnp.zeros(9))
+    at_solution = jax.jit(jax.jacrev(lambda q: mbjax.assembly_q(mechanism.model, mechanism.cset, q).q))(mechanism.q)
+    G = np.asarray(mbjax.constraints_jacobian(mechanism.model, mechanism.cset, mechanism.q))
+    np.testing.assert_allclose(at_solution, np.eye(3) - np.linalg.pinv(G) @ G, rtol=0, atol=1e-10)
+
+
+def test_velocities_are_the_nearest_that_keep_the_rows() -> None:
+    """G v = 0, v - v_guess along W⁻¹ Gᵀ; redundant rows do no harm; the gradient is that of differences."""
+    mechanism = floating_rod()
+    model, cset = mechanism.model, mechanism.cset
+    q = guesses(mechanism, 0.4, 1)[0]
+    rng = np.random.default_rng(1)
+    v_guess, weights = jnp.asarray(rng.normal(size=6)), jnp.asarray(rng.uniform(0.5, 2.0, 6))
+    v = np.asarray(assembly_qdot(model, cset, q, v_guess, weights))
+    G = np.asarray(mbjax.constraints_jacobian(model, cset, q))
+    np.testing.assert_allclose(G @ v, 0.0, atol=1e-13)
+    projector = np.linalg.pinv(G / np.sqrt(weights))
+    expected = v_guess - projector @ (G @ v_guess) / np.sqrt(weights)
+    assert relative_error(v, expected) < 1e-12
+    check_gradients(lambda x: mbjax.assembly_qdot(model, cset, q, v_guess + x[:6], weights + x[6:]), jnp.zeros(12))
+
+
+def test_inconsistent_states_are_named() -> None:
+    mechanism = slider_crank()
+    mbjax.check_constraints(mechanism.model, mechanism.cset, mechanism.q, mechanism.v)
+    with pytest.raises(mbjax.ModelError, match=r"'loop': position error 0\.0\d+ .*assembly_q"):
+        mbjax.check_constraints(mechanism.model, mechanism.cset, mechanism.q.at[2].add(0.05), None)
+    with pytest.raises(mbjax.ModelError, match=r"'loop': velocity error 0\.3 "):
+        mbjax.check_constraints(mechanism.model, mechanism.cset, mechanism.q, mechanism.v.at[2].add(0.3))
+    with pytest.raises(mbjax.ModelError, match="'loop': position error nan"):
+        mbjax.check_constraints(mechanism.model, mechanism.cset, mechanism.q * jnp.nan)
+    off = mechanism.cset.with_active({"loop": False})
+    mbjax.check_constraints(mechanism.model, off, mechanism.q.at[2].add(0.05))
+    with pytest.raises(mbjax.ModelError, match="outside of jit"):
+        jax.jit(mbjax.check_constraints)(mechanism.model, mechanism.cset, mechanism.q)
+
+
+def test_locked_joints_and_switched_off_rows_stay_out_of_it() -> None:
+    mechanism = four_bar()
+    locked = mbjax.lock_joint(mechanism.model, "crank_pivot")
+    q_guess = mechanism.q + jnp.array([0.1, 0.2, -0.1])
+    result = assembly_q(locked, mechanism.cset, q_guess)
+    assert int(result.status) == mbjax.AssemblyStatus.CONVERGED
+    assert result.q[0] == q_guess[0]
+    off = assembly_q(mechanism.model, mechanism.cset.with_active({"loop": False}), q_guess)
+    np.testing.assert_array_equal(off.q, q_guess)
+    assert float(assembly_qdot(locked, mechanism.cset, result.q, jnp.ones(3))[0]) == 0.0
