@@ -1,6 +1,7 @@
 """Torques that make a constrained system move as asked, also where not every velocity is driven."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -130,7 +131,7 @@ def _constrained_inverse_dynamics(
     factor = solver.init(lax.stop_gradient(augmented))
     rest, none = masked(terms, calc_residual(topology, terms, vdot, None)[0], jnp.zeros_like(terms.rhs))
 
-    def step(tau: Array, _: None) -> tuple[Array, None]:
+    def step(tau: Array, _: Any) -> tuple[Array, None]:
         e, _ = kkt_solve(solver, augmented, factor, rest + tau, none)
         return tau - gain * e, None
 
