@@ -3,9 +3,9 @@
 import enum
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
@@ -135,8 +135,6 @@ def checked_weights(model: MultibodyModel, weights: ArrayLike | None) -> Float[A
         raise ModelError(
             f"assembly: weights must have shape ({model.num_velocities},), one for each velocity, got {array.shape}."
         )
-    if not isinstance(array, jax.core.Tracer) and not bool(
-        jnp.all(jnp.isfinite(array) & (array >= 0.0)) & jnp.any(array)
-    ):
+    if not isinstance(array, Tracer) and not bool(jnp.all(jnp.isfinite(array) & (array >= 0.0)) & jnp.any(array)):
         raise ModelError(f"assembly: weights must be finite, at least zero, and not all zero, got {weights!r}.")
     return jnp.maximum(array, LEAST_WEIGHT * jnp.max(array))

@@ -1,7 +1,9 @@
 """Whether a state satisfies the constraints, said by name where it does not."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from mbjax.array_types import Positions, Velocities
 from mbjax.errors import ModelError
@@ -23,9 +25,9 @@ def check_constraints(
 
     For the start of a simulation, outside of compiled functions. Constraints that are switched off are not asked.
     """
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((model, cset, q, v))):
+    if any(isinstance(x, Tracer) for x in jax.tree.leaves((model, cset, q, v))):
         raise ModelError("check_constraints: call it outside of jit, grad and vmap, with plain numbers.")
-    terms = constraint_terms(model, cset, q, np.zeros(model.num_velocities) if v is None else v)
+    terms = constraint_terms(model, cset, q, jnp.zeros(model.num_velocities) if v is None else v)
     active, have_position = np.asarray(terms.active), rows_with_position(cset)
     found = []
     for name in cset.names:

@@ -57,7 +57,7 @@ def calc_rows_now(
     """The rows of the continuous plant: rigid ones at acceleration level, springs as forces."""
     of_rows = calc_terms_of_rows(model, terms, q, v)
     stiffness, damping, spring = spring_constants(model)
-    given = -spring * of_rows.active * (stiffness * of_rows.error + damping * of_rows.velocity_error)
+    given = -of_rows.active * (stiffness * of_rows.error + damping * of_rows.velocity_error) * spring
     return ConstraintRows(
         of_rows.G,
         None,
