@@ -80,7 +80,9 @@ def _calc_constrained_dynamics_jvp(
     def residual(terms: ConstrainedDynamicsTerms) -> tuple[Array, Array]:
         return calc_residual(topology, terms, result.vdot, result.multipliers)
 
-    _, (of_v, of_c) = eqx.filter_jvp(residual, (terms,), (terms_tangent,))
+    _, tangents = eqx.filter_jvp(residual, (terms,), (terms_tangent,))  # None where a residual does not move
+    zeros = jnp.zeros_like(result.vdot), jnp.zeros_like(result.multipliers)
+    of_v, of_c = (zero if x is None else x for x, zero in zip(tangents, zeros, strict=True))
     dvdot, dmultipliers = kkt_solve(solver, terms.system(topology), factor, *masked(terms, of_v, of_c))
     nothing = jnp.zeros_like(result.residual)
     return result, ConstrainedDynamicsResult(dvdot, dmultipliers, nothing, nothing)
@@ -144,18 +146,23 @@ def kkt_solve(
 ) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
     """x and λ with M x - Gᵀ λ = rhs_v, G x + R λ = rhs_c, differentiable to any order by solving again."""
 
-    def matvec(unknown: tuple[Array, Array]) -> tuple[Array, Array]:
-        x, minus_multipliers = unknown
+    nv = rhs_v.shape[0]
+
+    def matvec(unknown: Array) -> Array:
+        x, minus_multipliers = unknown[:nv], unknown[nv:]
         of_c = matrix_vector(system.G, x)
         if system.regularization is not None:
             of_c = of_c - system.regularization * minus_multipliers
-        return system.inertia.times(x) + transposed_matrix_vector(system.G, minus_multipliers), of_c
+        of_v = system.inertia.times(x) + transposed_matrix_vector(system.G, minus_multipliers)
+        return jnp.concatenate([of_v, of_c])
 
-    def solve(_: Any, rhs: tuple[Array, Array]) -> tuple[Array, Array]:
-        x, multipliers = solver.solve(lax.stop_gradient(system), factor, *rhs)
-        return x, -multipliers
+    def solve(_: Any, rhs: Array) -> Array:
+        x, multipliers = solver.solve(lax.stop_gradient(system), factor, rhs[:nv], rhs[nv:])
+        return jnp.concatenate([x, -multipliers])
 
     worlds = jnp.broadcast_shapes(rhs_v.shape[1:], rhs_c.shape[1:], system.G.shape[2:], system.inertia.worlds)
-    rhs = tuple(jnp.broadcast_to(b, (b.shape[0], *worlds)) for b in (rhs_v, rhs_c))
-    x, minus_multipliers = lax.custom_linear_solve(matvec, rhs, solve, symmetric=True)
+    # One vector: the transpose of `custom_linear_solve` takes a pair only where both halves have a tangent.
+    rhs = jnp.concatenate([jnp.broadcast_to(b, (b.shape[0], *worlds)) for b in (rhs_v, rhs_c)])
+    unknown = lax.custom_linear_solve(matvec, rhs, solve, symmetric=True)
+    x, minus_multipliers = unknown[:nv], unknown[nv:]
     return x, -minus_multipliers

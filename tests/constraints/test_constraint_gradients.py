@@ -56,6 +56,19 @@ def test_every_leaf_of_a_loop() -> None:
         assert any(leaf in name for name in named), leaf
 
 
+def test_the_stabilization_time_alone() -> None:
+    """Only the rows move: the equation of the velocities has no tangent."""
+    case = mechanisms.slider_crank()
+
+    def f(time):
+        cset = with_constraints(
+            case.cset, tuple(eqx.tree_at(lambda c: c.stabilization_time, c, time) for c in case.cset.constraints)
+        )
+        return mbjax.constrained_forward_dynamics(case.model, cset, case.q + 0.01, case.v + 0.1, torques(case)).vdot
+
+    assert np.abs(check_gradients(f, jnp.asarray(0.2)).reverse).max() > 1e-3
+
+
 def test_spatial_loops_with_a_shared_branch() -> None:
     """G46: two loops over the same links, springs among them; directions instead of whole Jacobians."""
     case, rng = mechanisms.spring_leg(), np.random.default_rng(1)

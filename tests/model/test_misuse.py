@@ -152,7 +152,11 @@ def test_a_finalized_plant_takes_nothing_more(call):
 
 
 def test_every_method_that_changes_a_plant_is_in_the_list():
-    methods = {m for m in dir(mbjax.MultibodyPlant) if re.match("(add|register|remove|rename|set|weld)_(?!constraint_specs)", m)}
+    methods = {
+        m
+        for m in dir(mbjax.MultibodyPlant)
+        if re.match("(add|register|remove|rename|set|weld)_(?!constraint_specs)", m)
+    }
     assert methods <= set(AFTER_FINALIZE)
 
 
