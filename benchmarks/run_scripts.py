@@ -40,6 +40,7 @@ SCRIPTS = {
         "an on-device loop and a single call from Python, one world, f64", takes_peers=True,
         variants=(("XLA's defaults", ""), ("small loops as one kernel", SMALL_LOOPS)),
     ),
+    "constraints": Script("constrained forward dynamics of A1 on four contacts, beside Pinocchio", takes_robots=False),
     "throughput": Script("evaluations per second of 1 to 65536 worlds, with a plot, on CPU or GPU", takes_peers=True),
 }  # fmt: skip
 SCRIPT_LIMIT_S = 1200.0
