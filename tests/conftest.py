@@ -1,7 +1,14 @@
 """Settings every test runs under: double precision, no silent type promotion, warnings are errors."""
 
+import os
+import sys
+
 import jax
 import pytest
+
+if "--trimmed" in sys.argv:  # most of the time is XLA's: programs that are not optimized compile in a quarter of it
+    FAST_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FAST_TO_COMPILE}"  # workers inherit it
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -9,3 +16,15 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--trimmed", action="store_true", help="run slow tests on fewer cases, as CI does")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow(why): left out of the trimmed run, where another case stands for it")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--trimmed"):
+        return
+    for item in items:
+        for mark in item.iter_markers("slow"):
+            item.add_marker(pytest.mark.skip(reason=f"trimmed: {mark.args[0]}"))
