@@ -64,6 +64,9 @@ def test_no_slow_operations(name: str) -> None:
     assert "stablehlo.scatter" not in program
 
 
+AS_USERS_HAVE_IT = {"xla_cpu_use_fusion_emitters": True}  # whatever a trimmed run sets
+
+
 def test_kernels_of_many_worlds() -> None:
     """Few kernels: what forward dynamics and its gradient take for a batch, whatever the robot."""
     model, x = chain(20), jnp.ones((512, 20))
@@ -73,9 +76,21 @@ def test_kernels_of_many_worlds() -> None:
 
     for function, arguments, most in ((FUNCTIONS["forward dynamics"], 2, KERNELS), (gradient, 4, GRADIENT_KERNELS)):
         one = functools.partial(function, model) if arguments == 2 else function
-        program = jax.jit(jax.vmap(one)).lower(*[x] * arguments).compile().as_text()
+        program = jax.jit(jax.vmap(one)).lower(*[x] * arguments).compile(AS_USERS_HAVE_IT).as_text()
         kernels = len(re.findall(r" (?:fusion|dot|copy|custom-call|scatter|gather)\(", program))
         assert kernels <= most, kernels
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_programs_lower_for_accelerators(platform: str) -> None:
+    """Nothing in them is of a CPU only, as LAPACK is; whether they run there is for a machine that has one."""
+    model, x = mbjax.astype(chain(7), jnp.float32), jnp.ones((64, 7), jnp.float32)
+
+    def gradient(q, v, tau):
+        return jax.grad(lambda *x: jnp.sum(mbjax.forward_dynamics(model, *x)), (0, 1, 2))(q, v, tau)
+
+    program = jax.jit(jax.vmap(gradient)).trace(x, x, x).lower(lowering_platforms=(platform,)).as_text()
+    assert "custom_call" not in program
 
 
 def test_no_callbacks_to_the_host() -> None:
