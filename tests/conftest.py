@@ -16,15 +16,3 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--trimmed", action="store_true", help="run slow tests on fewer cases, as CI does")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow(why): left out of the trimmed run, where another case stands for it")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--trimmed"):
-        return
-    for item in items:
-        for mark in item.iter_markers("slow"):
-            item.add_marker(pytest.mark.skip(reason=f"trimmed: {mark.args[0]}"))
