@@ -37,8 +37,8 @@ def dot_with_mask(x: Float[Array, "..."], mask: np.ndarray, axis: int = -1) -> F
 def product(x: Float[Array, "rows a worlds"], mask: np.ndarray) -> Float[Array, "rows b worlds"]:
     """The plain product."""
     if x.shape[2] == 1:
-        y = jnp.matmul(x[:, :, 0], jnp.asarray(mask, x.dtype), precision=lax.Precision.HIGHEST)
-        return y[:, :, None]
+        y = jnp.matmul(x.reshape(x.shape[:2]), jnp.asarray(mask, x.dtype), precision=lax.Precision.HIGHEST)
+        return y.reshape(*y.shape, 1)  # no new axis: its transpose would be a reduction
     columns = jnp.broadcast_to(jnp.asarray(mask.T, x.dtype), (x.shape[0], *mask.T.shape))
     return jnp.matmul(columns, x, precision=lax.Precision.HIGHEST)
 
