@@ -41,7 +41,7 @@ def for_worlds(function: Callable, *args: Any) -> Any:
     leaves, treedef = jax.tree.flatten(arrays)
     static_leaves, static_treedef = jax.tree.flatten(static)
     flat = Flattened(function, treedef, tuple(static_leaves), static_treedef)
-    out, out_treedef = results_of(flat, tuple(jax.typeof(x) for x in leaves), jax.config.jax_enable_x64)
+    out, out_treedef = results_of(flat, tuple(jax.typeof(x) for x in leaves), jax.dtypes.canonicalize_dtype(float))
     results = for_worlds_p.bind(
         *leaves,
         function=flat,
@@ -76,9 +76,9 @@ class Flattened:
 
 
 @functools.lru_cache(maxsize=4096)
-def results_of(flat: Flattened, arguments: tuple, x64: bool) -> tuple[tuple[ShapedArray, ...], Any]:
+def results_of(flat: Flattened, arguments: tuple, default_dtype: Any) -> tuple[tuple[ShapedArray, ...], Any]:
     """Shapes and types of one world's results, and how they are nested."""
-    del x64  # the types depend on it
+    del default_dtype  # the types depend on it
     out, treedef = jax.tree.flatten(jax.eval_shape(flat.results, *arguments))
     return tuple(ShapedArray(x.shape, x.dtype) for x in out), treedef
 

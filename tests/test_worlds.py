@@ -112,7 +112,7 @@ def test_numpy_arrays_are_shared_like_others() -> None:
 
 def test_batches_of_batches_and_one_world() -> None:
     q, v, tau = samples(6)
-    fd = compiled(functools.partial(mbjax.forward_dynamics, model()))
+    fd = functools.partial(mbjax.forward_dynamics, model())
     flat = compiled(jax.vmap(fd))(q, v, tau)
     nested = compiled(jax.vmap(jax.vmap(fd)))(*(x.reshape(2, 3, -1) for x in (q, v, tau)))
     assert relative_error(nested.reshape(6, -1), flat) < 1e-12

@@ -180,7 +180,10 @@ def in_order_of_walk(plan: WalkPlan, tree: Any) -> Any:
 
 def as_numbered(plan: WalkPlan, tree: Any) -> Any:
     """The inverse of `in_order_of_walk`."""
-    return tree if plan.order is None else jax.tree.map(lambda x: take(x, np.argsort(plan.order), 0), tree)
+    if plan.order is None:
+        return tree
+    step_of = np.argsort(plan.order)
+    return jax.tree.map(lambda x: take(x, step_of, 0), tree)
 
 
 def only_if(chosen: Array, tree: Any) -> Any:
