@@ -160,7 +160,9 @@ def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
 
 
 def evaluate(*args: Any, **params: Any) -> list:
-    """Outside `jit`: compiled all the same."""
+    """Outside `jit`: compiled all the same, unless `jax.disable_jit` is on."""
+    if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
+        return run(*args, **params)
     return compiled(tuple(params.items()))(*args)
 
 

@@ -153,6 +153,14 @@ def test_jacobians_and_hessians() -> None:
     assert relative_error(together[1], compiled(jax.hessian(cost))(v[1], tau[1])) < 1e-12
 
 
+def test_without_compilation() -> None:
+    """For debugging: `jax.disable_jit` reaches the code inside."""
+    q = samples(1)[0][0]
+    with jax.disable_jit():
+        plain = mbjax.gravity_generalized_forces(model(), q)
+    assert relative_error(plain, mbjax.gravity_generalized_forces(model(), q)) < 1e-12
+
+
 def test_a_bad_world_stays_alone() -> None:
     q, v, tau = samples()
     bad = q.at[1].set(jnp.nan)

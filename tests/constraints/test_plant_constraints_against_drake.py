@@ -147,7 +147,7 @@ def test_steps_equal_drakes(scene: str) -> None:
         simulator.AdvanceTo(k * DT)
         q, v = twin.plant.GetPositions(context), twin.plant.GetVelocities(context)
         q = normalize_quaternions(twin.model, jnp.asarray(q[np.argsort(twin.to_drake_q)]))  # Drake lets them grow
-        error = max(np.abs(trajectory.q[k] - q).max(), np.abs(trajectory.v[k][twin.to_drake_v] - v).max())
+        error = np.max([np.abs(trajectory.q[k] - q).max(), np.abs(trajectory.v[k][twin.to_drake_v] - v).max()])
         print(f"{scene}: {k} steps, {error:.1e}")
         assert error < (1e-6 if k > 10 else 1e-8 if scene == "weld" else 1e-10)
     assert np.abs(trajectory.v[STEPS]).max() > 0.1
@@ -203,7 +203,7 @@ def test_gripper_with_mimic_fingers_equals_drakes(target: float) -> None:
         errors.append(np.abs(ours - twin.plant.GetPositionsAndVelocities(context)).max())
     print(f"gripper to {target}: {errors}")
     assert (np.abs(trajectory.net_actuation).max() == 6.0) == (target > 0.1)
-    assert max(errors) < 1e-6
+    assert np.max(errors) < 1e-6
 
 
 @jax.jit
