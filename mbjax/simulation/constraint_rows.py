@@ -13,7 +13,7 @@ with ė⁺ = G (v + dt vdot). Rigid rows, and springs that are too stiff for the
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbjax.constraints import BoundConstraintSet, ConstraintTerms, calc_constraint_terms
 from mbjax.constraints.constrained_dynamics import ConstrainedDynamicsTerms, calc_constrained_dynamics
@@ -57,12 +57,12 @@ def calc_rows_now(
     """The rows of the continuous plant: rigid ones at acceleration level, springs as forces."""
     of_rows = calc_terms_of_rows(model, terms, q, v)
     stiffness, damping, spring = spring_constants(model)
-    given = -of_rows.active * (stiffness * of_rows.error + damping * of_rows.velocity_error) * spring
+    given = -of_rows.active * (stiffness * of_rows.error + damping * of_rows.velocity_error)
     return ConstraintRows(
         of_rows.G,
         None,
         of_rows.gamma + of_rows.stabilization,
-        of_rows.active * (1.0 - spring),
+        jnp.where(spring, 0.0, of_rows.active),
         given,
     )
 
@@ -78,9 +78,9 @@ def calc_rows_of_step(
     of_rows, dt = calc_terms_of_rows(model, terms, q, v), model.time_step
     stiffness, damping, spring = spring_constants(model)
     near_rigid = (NEAR_RIGID_PERIOD / (2.0 * np.pi)) ** 2 * estimate_responses(model, of_rows.G, diagonal)
-    k = jnp.where(spring > 0.0, stiffness, 1.0)
+    k = jnp.where(spring, stiffness, 1.0)
     R_of_spring = 1.0 / (dt * (dt * k + damping))
-    is_rigid = (spring == 0.0) | (R_of_spring < near_rigid)
+    is_rigid = ~spring | (R_of_spring < near_rigid)
     R = jnp.where(is_rigid, near_rigid, R_of_spring)
     dissipation_time = jnp.where(is_rigid, dt, damping / k)
     v_hat = -of_rows.error / (dt + dissipation_time)
@@ -99,8 +99,8 @@ def calc_terms_of_rows(
 
 def spring_constants(
     model: MultibodyModel,
-) -> tuple[Float[Array, " nc"], Float[Array, " nc"], Float[np.ndarray, "nc ..."]]:
-    """Stiffness and damping of each row, 0 for a rigid one; and 1 where a row is a spring."""
+) -> tuple[Float[Array, " nc"], Float[Array, " nc"], Bool[np.ndarray, "nc ..."]]:
+    """Stiffness and damping of each row, 0 for a rigid one; and whether a row is a spring."""
     constraints = constraint_rows(model).constraints
     springs = [is_spring(c) for c in model.constraints]
     nothing = jnp.zeros_like(model.parameters.time_step)
@@ -110,7 +110,7 @@ def spring_constants(
         )
         for x in ("stiffness", "damping")
     )
-    flags = np.repeat(np.array(springs, float), [c.num_rows for c in constraints])
+    flags = np.repeat(np.array(springs, bool), [c.num_rows for c in constraints])
     return stiffness, damping, flags.reshape(-1, *(1 for _ in range(model.num_world_axes)))
 
 
@@ -148,5 +148,5 @@ def estimate_responses(
     W = products_of_columns(columns / diagonal[:, None], columns)
     squares = jnp.where(together.reshape(*together.shape, *(1 for _ in W.shape[2:])), W * W, 0.0)
     per_constraint = dot_with_mask(jnp.sum(squares, axis=1), together, 0)
-    count = np.repeat(np.array(sizes, float), sizes).reshape(-1, *(1 for _ in W.shape[2:]))
+    count = np.repeat(np.array(sizes, G.dtype), sizes).reshape(-1, *(1 for _ in W.shape[2:]))
     return safe_sqrt(per_constraint) / count

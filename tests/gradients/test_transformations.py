@@ -26,6 +26,7 @@ def saturating_arm(free_body: bool = False) -> mbjax.MultibodyModel:
         plant.add_joint_actuator(f"m{i}", f"j{i}", (1.0, 100.0)[i], kp=300.0, kd=5.0)
     if free_body:
         plant.add_force_element(mbjax.LinearSpringDamper("b0", [0.1, 0.2, 0.3], "b2", [0.2, 0.1, 0.0], 0.3, 30.0, 2.0))
+        plant.add_coupler_constraint("j0", "j1", gear_ratio=2.0)
     return plant.finalize()
 
 
@@ -104,7 +105,7 @@ def functions_of_a_model() -> dict:
     for name, value in vars(mbjax).items():
         if inspect.isfunction(value) and not name.startswith("_"):
             parameters = list(inspect.signature(value).parameters)
-            if parameters and parameters[0] == "model":
+            if parameters and parameters[0] == "model" and name != "check_constraints":  # takes plain numbers only
                 found[name] = value
     return found
 
@@ -118,6 +119,11 @@ def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dic
     applied = mbjax.AppliedSpatialForces(["b1"], jnp.ones((1, 6), T), jnp.ones((1, 3), T))
     position = mbjax.position_kinematics(model, q)
     velocity = mbjax.velocity_kinematics(model, position, q, v)
+    cset = mbjax.ConstraintSet()
+    cset.add_coupler_constraint("j0", "j1", gear_ratio=2.0)
+    cset.add_distance_constraint("b1", [0.0, 0.0, -0.5], "b2", [0.0, 0.0, 0.0], 3.0)
+    cset.add_distance_constraint("b0", [0.0, 0.0, -0.5], "b2", [0.0, 0.0, 0.0], 3.0, stiffness=50.0, damping=1.0)
+    cset = cset.bind(model)
     common = dict.fromkeys(("damping", "friction", "kp", "kd", "effort_limit", "rotor_inertia", "gear_ratio"), one)
     return common | {
         "model": model, "q": q, "v": v, "vdot": v, "tau": v, "dv": v, "q0": q, "q1": q, "qdot": q,
@@ -131,7 +137,8 @@ def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dic
         "model_instance": 1, "q_instance": q, "v_instance": v, "u": jnp.ones(nu, T), "u_instance": jnp.ones(nu, T),
         "x": jnp.concatenate([q, v]), "distribution": mbjax.GaussianDistribution(one, one), "joints": ["j1", "j0"],
         "bodies": ["b1", "b2"], "frame_F": "world", "p_BP_E": three, "F_Bp_E": jnp.ones(6, T), "F_Bo_W": jnp.ones(6, T),
-        "joint_dof": 0, "joint_tau": one, "index": 0,
+        "joint_dof": 0, "joint_tau": one, "index": 0, "cset": cset, "multipliers": jnp.ones(cset.num_rows, T),
+        "force": jnp.ones(cset.num_rows, T), "q_guess": q, "v_guess": v, "v_minus": v, "constraint": 0, "status": True,
         "actuators": ["m1", "m0"], "V_FM_F": v[:6], "V_WB_W": v[:6], "V_AB_A": v[:6],
         **dict.fromkeys(("X_FM", "X_WB", "X_AB"), mbjax.frame_pose(model, "j1_parent")),
     }  # fmt: skip
