@@ -1,0 +1,24 @@
+"""Which pairs of kinds of shapes have a signed distance, and by which function."""
+
+from .half_space import HALF_SPACE_PAIRS
+from .sphere import SPHERE_PAIRS
+from .witnesses import PairFunction
+
+PAIRS: dict[tuple[str, str], PairFunction] = {
+    **HALF_SPACE_PAIRS,
+    **SPHERE_PAIRS,
+}
+
+
+def supported_pairs() -> frozenset[tuple[str, str]]:
+    """Pairs of kinds, in both orders."""
+    return frozenset(PAIRS) | frozenset((kind_B, kind_A) for kind_A, kind_B in PAIRS)
+
+
+def pair_function(kind_A: str, kind_B: str) -> tuple[PairFunction, bool]:
+    """The function of two kinds, and whether it is that of (B, A): it then wants B first and answers in B's frame."""
+    if (kind_A, kind_B) in PAIRS:
+        return PAIRS[kind_A, kind_B], False
+    if (kind_B, kind_A) in PAIRS:
+        return PAIRS[kind_B, kind_A], True
+    raise KeyError(f"No signed distance of {kind_A} and {kind_B}; supported_pairs() lists those there are.")
