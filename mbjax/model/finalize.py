@@ -157,6 +157,7 @@ def build_layout(plant: "MultibodyPlant", topology: TreeTopology) -> ModelLayout
                 v_start=0 if mobod is None else topology.mobod_v_starts[mobod],
                 num_velocities=joint.num_velocities,
                 source=joint.source,
+                has_position_limits=bool(np.isfinite(joint.position_limits).any()),
             )
         )
     inboard = {joint.child_body: joint for joint in joints}

@@ -31,6 +31,7 @@ class JointInfo:
     v_start: int
     num_velocities: int
     source: str | None = None
+    has_position_limits: bool = False  # finite ones, when the model was built or set
 
     @property
     def q(self) -> slice:
@@ -216,6 +217,11 @@ class ModelLayout:
     @functools.cached_property
     def frame_names(self) -> tuple[str, ...]:
         return tuple(frame.name for frame in self.frames)
+
+    @functools.cached_property
+    def limited_joints(self) -> tuple[JointInfo, ...]:
+        """Joints of one degree of freedom with position limits, which the discrete step keeps."""
+        return tuple(j for j in self.joints if j.has_position_limits and j.num_positions == j.num_velocities == 1)
 
     @functools.cached_property
     def velocities_of_actuators(self) -> tuple[int, ...]:
