@@ -12,7 +12,7 @@ a squared norm they are smooth at zero and no square root is differentiated ther
 import math
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 # Below this square the power series is used. At x = 1 neither form cancels, so that second
 # derivatives keep full precision on both sides in float32 and float64 alike. x - sin(x) cancels
@@ -39,6 +39,18 @@ def safe_normalize(x: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."
     squared = jnp.sum(x * x, axis=axis, keepdims=True)
     is_zero = squared == 0.0
     return jnp.where(is_zero, 0.0, x / jnp.sqrt(jnp.where(is_zero, 1.0, squared)))
+
+
+def safe_direction(
+    x: Float[Array, "..."], fallback: Float[Array, "..."], axis: int = 0
+) -> tuple[Float[Array, "..."], Bool[Array, "..."]]:
+    """x / |x| along `axis`, and where `fallback` took its place: |x| is zero, or its square would underflow."""
+    components = jnp.unstack(x, axis=axis)
+    squared = sum((c * c for c in components[1:]), components[0] * components[0])
+    limits = jnp.finfo(x.dtype)
+    is_zero = squared <= float(limits.tiny) / float(limits.eps)
+    length = jnp.expand_dims(jnp.sqrt(jnp.where(is_zero, 1.0, squared)), axis)
+    return jnp.where(jnp.expand_dims(is_zero, axis), fallback, x / length), is_zero
 
 
 def safe_divide(

@@ -1,0 +1,49 @@
+"""Points of a cylinder: the nearest to a point, the lowest on a plane."""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_sqrt
+
+from .numbers import sign_of
+
+UPRIGHT_ANGLE = 1e-3  # rad: below it the lowest point of the rim moves to the middle of the end
+STANDING_ANGLE = 0.05  # rad: from it on the points on which it stands are in the middle of the end
+
+
+def lowest_points_of_cylinder(
+    size: Float[Array, "2 n *w"], R_AB: Float[Array, "3 3 n *w"]
+) -> list[Float[Array, "3 n *w"]]:
+    """The lowest point of either rim along Az, and three points of the lower end, from the centre in A.
+
+    The rim's lowest point jumps when an upright cylinder tilts; the points of a standing one would be bumps of a
+    wheel. So the former comes from the middle of the end at tilts below `UPRIGHT_ANGLE`, and the latter go there
+    up to `STANDING_ANGLE`, all smoothly and on the surface.
+    """
+    radius, length = jnp.unstack(size)
+    Bx, By, Bz = jnp.unstack(R_AB, axis=1)
+    x, y, z = jnp.unstack(Bz)
+    squared_sine = x * x + y * y
+    downwards = jnp.stack([x * z, y * z, -squared_sine])  # in the plane of the ends, |downwards| = sine
+    to_lowest = ca.scale(downwards, radius * smooth_inverse_sqrt(squared_sine, UPRIGHT_ANGLE**2))
+    half_axis = ca.scale(Bz, 0.5 * length)
+    lower_end = ca.scale(half_axis, -sign_of(z))
+    reach = radius * smooth_step_down(squared_sine, STANDING_ANGLE**2)
+    angles = (2.0 * math.pi * k / 3.0 for k in range(3))
+    feet = [lower_end + ca.scale(math.cos(a) * Bx + math.sin(a) * By, reach) for a in angles]
+    return [to_lowest + half_axis, to_lowest - half_axis, *feet]
+
+
+def smooth_inverse_sqrt(x: Float[Array, "*n"], limit: float) -> Float[Array, "*n"]:
+    """1/√x from `limit` on, below it the line with the same value and slope."""
+    is_regular = x >= limit
+    line = (1.5 - 0.5 * x / limit) / math.sqrt(limit)
+    return jnp.where(is_regular, 1.0 / safe_sqrt(jnp.where(is_regular, x, 1.0)), line)
+
+
+def smooth_step_down(x: Float[Array, "*n"], limit: float) -> Float[Array, "*n"]:
+    """From 1 at zero to 0 at `limit` and beyond, with continuous slope."""
+    return jnp.where(x < limit, (1.0 - x / limit) ** 2, 0.0)

@@ -1,0 +1,39 @@
+"""Where a polyhedron rests on a plane."""
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from mbjax.spatial import safe_sqrt
+
+SLOPE = 10.0  # a vertex is passed over where it is higher than a tenth of what it adds to the width
+NARROW = 1e-6  # of the farthest vertex: points closer together count as one
+
+
+def lowest_vertices(
+    vertices: Float[Array, "3 m n *w"],
+) -> tuple[list[Float[Array, "3 n *w"]], list[Bool[Array, "n *w"]]]:
+    """Four low vertices that span a wide area, and which of them there are; heights are along z.
+
+    The lowest, the one farthest from it, and the farthest on either side of the line of these two. The choice is
+    held in derivatives.
+    """
+    x, y, z = jnp.unstack(lax.stop_gradient(vertices))
+    first = one_hot_of_largest(-z)
+    x, y, z = (c - jnp.sum(jnp.where(first, c, 0.0), axis=0) for c in (x, y, z))
+    far = safe_sqrt(x * x + y * y)
+    second = one_hot_of_largest(far - SLOPE * z)
+    line_x, line_y = (jnp.sum(jnp.where(second, c, 0.0), axis=0) for c in (x, y))
+    width = safe_sqrt(line_x * line_x + line_y * line_y)
+    beside = (line_x * y - line_y * x) / jnp.where(width > 0.0, width, 1.0)
+    scores = [far - SLOPE * z, beside - SLOPE * z, -beside - SLOPE * z]
+    chosen = [first, *(one_hot_of_largest(score) for score in scores)]
+    limit = NARROW * jnp.max(far, axis=0)
+    valid = [jnp.ones(limit.shape, bool), *(jnp.max(score, axis=0) > limit for score in scores)]
+    return [jnp.sum(jnp.where(mask, vertices, 0.0), axis=1) for mask in chosen], valid
+
+
+def one_hot_of_largest(x: Float[Array, "m n *w"]) -> Bool[Array, "m n *w"]:
+    """Where the largest along the first axis is, the first of equals."""
+    places = jnp.arange(x.shape[0]).reshape(-1, *(1,) * (x.ndim - 1))
+    return places == jnp.argmax(x, axis=0)
