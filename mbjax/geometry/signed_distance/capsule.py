@@ -1,0 +1,64 @@
+"""Capsule against capsule: the nearest points of two segments, and the ends of where they run side by side."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial.safe_math import safe_direction
+
+from .numbers import clamp
+from .point_distance import along_x
+from .witnesses import PairFunction, Witnesses, make_witnesses
+
+PARALLEL_SINE = 0.1  # of the angle below which two axes have three points
+SAME_SINE = 1e-4  # around it the nearest points move to the middle of where the axes run side by side
+APART = 0.1  # of the radii: a point nearer than that to the nearest points is not counted twice
+
+
+def capsule_capsule(
+    size_A: Float[Array, "2 n *w"],
+    size_B: Float[Array, "2 n *w"],
+    R_AB: Float[Array, "3 3 n *w"],
+    p_AB: Float[Array, "3 n *w"],
+) -> Witnesses:
+    """The nearest points of the axes; of nearly parallel ones also the ends of where they run side by side.
+
+    Where the axes meet the normal is across both, and along Ax if they are parallel.
+    """
+    (radius_A, length_A), (radius_B, length_B) = jnp.unstack(size_A), jnp.unstack(size_B)
+    half_A, half_B = 0.5 * length_A, 0.5 * length_B
+    axis_B = jnp.unstack(R_AB, axis=1)[2]
+    x, y, cosine = jnp.unstack(axis_B)
+    px, py, pz = jnp.unstack(p_AB)
+    squared_sine = x * x + y * y
+    across = px * x + py * y
+
+    def place_on_A(s: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
+        return clamp(pz + cosine * s, half_A)
+
+    def place_on_B(t: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
+        return clamp(cosine * (t - pz) - across, half_B)
+
+    ends = [place_on_A(half_B), place_on_A(-half_B)]
+    middle = 0.5 * (ends[0] + ends[1])
+    crossing = (squared_sine * pz - cosine * across + SAME_SINE**2 * middle) / (squared_sine + SAME_SINE**2)
+    nearest = place_on_A(place_on_B(clamp(crossing, half_A)))
+
+    zero = jnp.zeros_like(squared_sine)
+    aside, _ = safe_direction(jnp.stack([-y, x, zero]), along_x(zero))
+    radii = radius_A + radius_B
+    distances, normals, points, degenerate = [], [], [], []
+    for t in (nearest, *ends):
+        p_ATs_A = jnp.stack(jnp.broadcast_arrays(zero, zero, t))
+        p_BaA = p_ATs_A - p_AB - ca.scale(axis_B, place_on_B(t))
+        normal, meets = safe_direction(p_BaA, aside)
+        distances.append(ca.dot(normal, p_BaA) - radii)
+        normals.append(normal)
+        points.append(p_ATs_A - ca.scale(normal, radius_A))
+        degenerate.append(meets)
+    is_parallel = squared_sine < PARALLEL_SINE**2
+    valid = [True, *(is_parallel & (jnp.abs(t - nearest) > APART * radii) for t in ends)]
+    return make_witnesses(distances, normals, points, valid, degenerate[0])
+
+
+CAPSULE_PAIRS: dict[tuple[str, str], PairFunction] = {("Capsule", "Capsule"): PairFunction(capsule_capsule, 3)}
