@@ -11,7 +11,7 @@ from .point_distance import along_x
 from .witnesses import PairFunction, Witnesses, make_witnesses
 
 PARALLEL_SINE = 0.1  # of the angle below which two axes have three points
-SAME_SINE = 1e-4  # around it the nearest points move to the middle of where the axes run side by side
+SAME_SINE = 1e-4  # below it the nearest points move to the middle of where the axes run side by side
 APART = 0.1  # of the radii: a point nearer than that to the nearest points is not counted twice
 
 
@@ -41,7 +41,7 @@ def capsule_capsule(
 
     ends = [place_on_A(half_B), place_on_A(-half_B)]
     middle = 0.5 * (ends[0] + ends[1])
-    crossing = (squared_sine * pz - cosine * across + SAME_SINE**2 * middle) / (squared_sine + SAME_SINE**2)
+    crossing = middle + (squared_sine * (pz - middle) - cosine * across) * smooth_inverse(squared_sine, SAME_SINE**2)
     nearest = place_on_A(place_on_B(clamp(crossing, half_A)))
 
     zero = jnp.zeros_like(squared_sine)
@@ -59,6 +59,12 @@ def capsule_capsule(
     is_parallel = squared_sine < PARALLEL_SINE**2
     valid = [True, *(is_parallel & (jnp.abs(t - nearest) > APART * radii) for t in ends)]
     return make_witnesses(distances, normals, points, valid, degenerate[0])
+
+
+def smooth_inverse(x: Float[Array, "*n"], limit: float) -> Float[Array, "*n"]:
+    """1/x from `limit` on, below it the line with the same value and slope."""
+    is_regular = x >= limit
+    return jnp.where(is_regular, 1.0 / jnp.where(is_regular, x, 1.0), (2.0 - x / limit) / limit)
 
 
 CAPSULE_PAIRS: dict[tuple[str, str], PairFunction] = {("Capsule", "Capsule"): PairFunction(capsule_capsule, 3)}

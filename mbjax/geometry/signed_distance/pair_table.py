@@ -1,12 +1,18 @@
 """Which pairs of kinds of shapes have a signed distance, and by which function."""
 
+from .box_capsule import BOX_CAPSULE_PAIRS
+from .capsule import CAPSULE_PAIRS
 from .half_space import HALF_SPACE_PAIRS
+from .polyhedron_pairs import POLYHEDRON_PAIRS
 from .sphere import SPHERE_PAIRS
 from .witnesses import PairFunction
 
 PAIRS: dict[tuple[str, str], PairFunction] = {
     **HALF_SPACE_PAIRS,
     **SPHERE_PAIRS,
+    **CAPSULE_PAIRS,
+    **BOX_CAPSULE_PAIRS,
+    **POLYHEDRON_PAIRS,
 }
 
 
