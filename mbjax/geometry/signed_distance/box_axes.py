@@ -1,0 +1,44 @@
+"""Separation of two boxes along the fifteen axes that matter: three faces of each, nine products of edges.
+
+Boxes have half lengths and stand in the frame of A: B's axes are the columns of R_AB, its centre is p_AB. The
+separation along an axis is a lower bound of their signed distance, and where they overlap the largest of the
+fifteen is that distance (Gottschalk, Lin and Manocha 1996; the faces of the Minkowski difference).
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial.safe_math import safe_divide, safe_sqrt
+
+
+def face_separations(
+    half_A: Float[Array, "3 *n"], half_B: Float[Array, "3 *n"], R_AB: Float[Array, "3 3 *n"], p_AB: Float[Array, "3 *n"]
+) -> Float[Array, "6 *n"]:
+    """Along the three axes of A, then those of B."""
+    overlap = jnp.abs(R_AB)
+    along_A = jnp.abs(p_AB) - half_A - ca.matvec(overlap, half_B)
+    along_B = jnp.abs(ca.transposed_matvec(R_AB, p_AB)) - half_B - ca.transposed_matvec(overlap, half_A)
+    return jnp.concatenate([along_A, along_B])
+
+
+def edge_separations(
+    half_A: Float[Array, "3 *n"],
+    half_B: Float[Array, "3 *n"],
+    R_AB: Float[Array, "3 3 *n"],
+    p_AB: Float[Array, "3 *n"],
+    rounding: Float[Array, "*n"],
+) -> Float[Array, "3 3 *n"]:
+    """Along A's axis i times B's axis j, less what rounding may add where the two are nearly parallel.
+
+    With |a_i x b_j|² = 1 - R_ij²; `rounding` bounds the error of a length.
+    """
+    overlap = jnp.abs(R_AB)
+    after, last = jnp.roll(R_AB, -1, 0), jnp.roll(R_AB, -2, 0)
+    p_after, p_last = jnp.roll(p_AB, -1, 0)[:, None], jnp.roll(p_AB, -2, 0)[:, None]
+    reach_A = jnp.roll(half_A, -1, 0)[:, None] * jnp.abs(last) + jnp.roll(half_A, -2, 0)[:, None] * jnp.abs(after)
+    b_after, b_last = jnp.roll(half_B, -1, 0)[None], jnp.roll(half_B, -2, 0)[None]
+    reach_B = b_after * jnp.roll(overlap, -2, 1) + b_last * jnp.roll(overlap, -1, 1)
+    gap = jnp.abs(p_last * after - p_after * last) - reach_A - reach_B - rounding
+    length = safe_sqrt(after * after + last * last)
+    return safe_divide(gap, length, -jnp.inf)

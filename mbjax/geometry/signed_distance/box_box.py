@@ -1,0 +1,216 @@
+"""Signed distance of two boxes, and the corners where they touch.
+
+Faces, edges and corners in contact are chosen by the values alone; distance, normal and points then follow from
+these features, which turn and move with their boxes in the derivative.
+
+- Overlapping: the least depth over the fifteen axes. Where it is that of two edges, but a face is within 8 degrees of
+  being normal to it, the contact is measured along the normal of that face, at most 1 % deeper: a box across an edge
+  of another keeps both ends of the line they share when it is tilted.
+- Apart: exact. Either a corner is nearest, to a face, an edge or a corner, or two edges are; a corner over a face
+  counts as face contact.
+- A face gives up to four corners of the overlap, some of which may be apart; other contacts give one point.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial.safe_math import safe_divide, safe_norm, safe_normalize
+
+from .box_axes import edge_separations, face_separations
+from .box_faces import FaceContact, face_contact, relative_tolerance
+from .frozen_choice import chosen, first_largest, rolled_back, rolled_to_last, sign
+from .witnesses import Witnesses
+
+ALIGNED = 0.99  # cosine of the angle, 8 degrees, within which an edge across a face counts as lying on it
+CORNERS = [[x, y, z] for x in (1.0, -1.0) for y in (1.0, -1.0) for z in (1.0, -1.0)]
+
+
+class PointContact(NamedTuple):
+    """One point on A, the normal from B to A, and the distance."""
+
+    distance: Float[Array, "*n"]
+    normal: Float[Array, "3 *n"]
+    point: Float[Array, "3 *n"]
+
+
+def box_box(
+    size_A: Float[Array, "3 *n"], size_B: Float[Array, "3 *n"], R_AB: Float[Array, "3 3 *n"], p_AB: Float[Array, "3 *n"]
+) -> Witnesses:
+    """Up to four points; `size` holds full lengths."""
+    n = jnp.broadcast_shapes(size_A.shape[1:], size_B.shape[1:], R_AB.shape[2:], p_AB.shape[1:])
+    half_A, half_B, p_AB = (jnp.broadcast_to(x, (3, *n)) for x in (0.5 * size_A, 0.5 * size_B, p_AB))
+    R_AB = jnp.broadcast_to(R_AB, (3, 3, *n))
+    boxes = half_A, half_B, R_AB, p_AB
+    frozen = lax.stop_gradient(boxes)
+    tolerance = relative_tolerance(p_AB.dtype) * jnp.max(jnp.stack([*frozen[0], *frozen[1]]), axis=0)
+
+    faces = face_separations(*frozen)
+    face, s_face = largest_of_faces(faces, tolerance)
+    edge, s_edge = first_largest(edge_separations(*frozen, tolerance).reshape(9, *n))
+    is_apart = (s_face > 0.0) | (s_edge > 0.0)
+
+    crossing, is_crossing = edge_contact(edge, *boxes, tolerance)
+    corner = corner_contact(*boxes)
+    d_corner = lax.stop_gradient(corner.distance)
+    is_corner = is_apart & ~(is_crossing & (s_edge < d_corner - tolerance))
+    single = PointContact(*(jnp.where(is_corner, x, y) for x, y in zip(corner, crossing, strict=True)))
+
+    exceeds_faces = jnp.where(is_apart, single.distance, s_edge) > s_face + tolerance
+    alignment = normals_along(crossing.normal, frozen[2])
+    near_face, cosine = largest_of_faces(alignment, tolerance)
+    lying = lying_contact(jnp.where(exceeds_faces & ~is_apart, near_face, face), *boxes, tolerance)
+    is_as_deep = jnp.abs(lying.distance[0] - s_edge) <= (1.0 - ALIGNED) * jnp.abs(s_edge) + tolerance
+    passes_as_lying = ~is_apart & (~is_crossing | ((cosine > ALIGNED) & is_as_deep))
+    is_lying = lying.valid[0] & (~exceeds_faces | passes_as_lying)
+
+    distance = jnp.where(is_lying, lying.distance, single.distance)
+    normal = jnp.where(is_lying, lying.normal, single.normal)
+    point = jnp.where(is_lying, lying.point, single.point[:, None])
+    valid = jnp.stack([jnp.ones_like(is_lying), *(is_lying & lying.valid[k] for k in range(1, 4))])
+    is_degenerate = ~is_apart & has_rival(face, s_face, faces, frozen[2], frozen[3], tolerance)
+    return Witnesses(distance, jnp.stack([normal] * 4, axis=1), point, valid, is_degenerate)
+
+
+def largest_of_faces(
+    scores: Float[Array, "6 *n"], tolerance: Float[Array, "*n"]
+) -> tuple[Int[Array, "*n"], Float[Array, "*n"]]:
+    """The face of the largest score, one of A unless one of B clearly wins."""
+    face_A, score_A = first_largest(scores[:3])
+    face_B, score_B = first_largest(scores[3:])
+    is_of_B = score_B > score_A + tolerance
+    return jnp.where(is_of_B, face_B + 3, face_A), jnp.where(is_of_B, score_B, score_A)
+
+
+def normals_along(normal: Float[Array, "3 *n"], R_AB: Float[Array, "3 3 *n"]) -> Float[Array, "6 *n"]:
+    """|cosine| between a direction and the normals of the faces, of A and of B."""
+    normal = lax.stop_gradient(normal)
+    return jnp.abs(jnp.concatenate([normal, ca.transposed_matvec(R_AB, normal)]))
+
+
+def lying_contact(
+    face: Int[Array, "*n"],
+    half_A: Float[Array, "3 *n"],
+    half_B: Float[Array, "3 *n"],
+    R_AB: Float[Array, "3 3 *n"],
+    p_AB: Float[Array, "3 *n"],
+    tolerance: Float[Array, "*n"],
+) -> FaceContact:
+    """A face of one box and what lies on it, in A: points on A, normals from B to A."""
+    of_B = face >= 3
+    p_BA = -ca.transposed_matvec(R_AB, p_AB)
+    contact = face_contact(
+        face % 3,
+        jnp.where(of_B, half_B, half_A),
+        jnp.where(of_B, half_A, half_B),
+        jnp.where(of_B, ca.transpose(R_AB), R_AB),
+        jnp.where(of_B, p_BA, p_AB),
+        tolerance,
+    )
+    distance, normal, point, valid = contact
+    on_face = point - normal[:, None] * ca.spread(distance, 3)
+    R = ca.spread(R_AB, 4, 2)
+    in_A = ca.matvec(R, point) + ca.spread(p_AB, 4, 1)
+    normal = jnp.where(of_B, ca.matvec(R_AB, normal), -normal)
+    return FaceContact(distance, normal, jnp.where(of_B, in_A, on_face), valid)
+
+
+def edge_contact(
+    edge: Int[Array, "*n"],
+    half_A: Float[Array, "3 *n"],
+    half_B: Float[Array, "3 *n"],
+    R_AB: Float[Array, "3 3 *n"],
+    p_AB: Float[Array, "3 *n"],
+    tolerance: Float[Array, "*n"],
+) -> tuple[PointContact, Bool[Array, "*n"]]:
+    """The nearest points of the lines of two edges, and whether they lie on the edges.
+
+    A's edge is made z, B's has direction d; the normal is (-dy, dx, 0) / |.|, on the side of B.
+    """
+    axis_A, axis_B = edge // 3, edge % 3
+    half_A, half_B, p = rolled_to_last(axis_A, half_A), rolled_to_last(axis_B, half_B), rolled_to_last(axis_A, p_AB)
+    R = rolled_to_last(axis_B, rolled_to_last(axis_A, R_AB), axis=1)
+    b_x, b_y, d = jnp.unstack(R, axis=1)
+    across = jnp.stack([-d[1], d[0]])
+    n_AB = safe_normalize(across, 0)
+    n_AB = ca.scale(n_AB, sign(lax.stop_gradient(ca.dot(n_AB, p[:2]))))
+    n_frozen, R_frozen = lax.stop_gradient((n_AB, R))
+    p_A = half_A[:2] * sign(n_frozen)
+    reach_x = half_B[0] * sign(ca.dot(n_frozen, R_frozen[:2, 0]))
+    reach_y = half_B[1] * sign(ca.dot(n_frozen, R_frozen[:2, 1]))
+    p_B = p - ca.scale(b_x, reach_x) - ca.scale(b_y, reach_y)
+
+    gap = p_B[:2] - p_A
+    along_B = -safe_divide(ca.dot(gap, d[:2]), ca.dot(d[:2], d[:2]))
+    along_A = p_B[2] + along_B * d[2]
+    is_crossing = (jnp.abs(along_A) <= half_A[2] + tolerance) & (jnp.abs(along_B) <= half_B[2] + tolerance)
+    zero = jnp.zeros_like(along_A)
+    point = rolled_back(axis_A, jnp.stack([p_A[0], p_A[1], along_A]))
+    normal = rolled_back(axis_A, jnp.stack([-n_AB[0], -n_AB[1], zero]))
+    return PointContact(ca.dot(n_AB, gap), normal, point), lax.stop_gradient(is_crossing)
+
+
+def corner_contact(
+    half_A: Float[Array, "3 *n"], half_B: Float[Array, "3 *n"], R_AB: Float[Array, "3 3 *n"], p_AB: Float[Array, "3 *n"]
+) -> PointContact:
+    """The corner of one box that is nearest to the other, for boxes apart."""
+    p_BA = -ca.transposed_matvec(R_AB, p_AB)
+    R_BA = ca.transpose(R_AB)
+    frozen_A, frozen_B, from_A, from_B, p_A, p_B = lax.stop_gradient((half_A, half_B, R_AB, R_BA, p_AB, p_BA))
+    distances = jnp.concatenate(
+        [
+            squared_distances(frozen_A, frozen_B, from_A, p_A),
+            squared_distances(frozen_B, frozen_A, from_B, p_B),
+        ]
+    )
+    index = first_largest(-distances)[0]
+    signs = jnp.asarray(CORNERS * 2, p_AB.dtype).T.reshape(3, 16, *(1,) * index.ndim)
+    corner = chosen(index, signs, axis=1)
+
+    of_A = index >= 8
+    point = jnp.where(of_A, p_BA, p_AB) + ca.matvec(
+        jnp.where(of_A, R_BA, R_AB), corner * jnp.where(of_A, half_A, half_B)
+    )
+    half = jnp.where(of_A, half_B, half_A)
+    nearest = jnp.where(point > half, half, jnp.where(point < -half, -half, point))
+    distance = safe_norm(point - nearest, 0)
+    outward = safe_normalize(point - nearest, 0)
+    return PointContact(
+        distance,
+        jnp.where(of_A, ca.matvec(R_AB, outward), -outward),
+        jnp.where(of_A, corner * half_A, nearest),
+    )
+
+
+def squared_distances(
+    half: Float[Array, "3 *n"], half_other: Float[Array, "3 *n"], R: Float[Array, "3 3 *n"], p: Float[Array, "3 *n"]
+) -> Float[Array, "8 *n"]:
+    """From a box to the corners of another one."""
+    x, y, z = jnp.unstack(R * half_other[None], axis=1)
+    corners = (p + sx * x + sy * y + sz * z for sx, sy, sz in CORNERS)
+    outside = (jnp.maximum(jnp.abs(corner) - half, 0.0) for corner in corners)
+    return jnp.stack([ca.dot(delta, delta) for delta in outside])
+
+
+def has_rival(
+    face: Int[Array, "*n"],
+    s_face: Float[Array, "*n"],
+    faces: Float[Array, "6 *n"],
+    R_AB: Float[Array, "3 3 *n"],
+    p_AB: Float[Array, "3 *n"],
+    tolerance: Float[Array, "*n"],
+) -> Bool[Array, "*n"]:
+    """Whether another direction separates as much as the face chosen: the normal is then a choice."""
+    axes_of_A = jnp.broadcast_to(identity_like(R_AB), R_AB.shape)
+    normal = chosen(face, jnp.concatenate([axes_of_A, R_AB], axis=1), axis=1)
+    centres = jnp.concatenate([p_AB, ca.transposed_matvec(R_AB, p_AB)])
+    is_rival = (normals_along(normal, R_AB) < ALIGNED) & (faces >= s_face - tolerance)
+    return jnp.any(is_rival, axis=0) | (jnp.abs(chosen(face, centres)) <= tolerance)
+
+
+def identity_like(R: Float[Array, "3 3 *n"]) -> Float[Array, "3 3 *n"]:
+    """The identity, to be broadcast."""
+    return jnp.eye(3, dtype=R.dtype).reshape(3, 3, *(1,) * (R.ndim - 2))

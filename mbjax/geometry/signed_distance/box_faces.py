@@ -1,0 +1,150 @@
+"""Two boxes face to face: the corners of the overlap of a face of one with the face of the other that looks at it."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial.safe_math import safe_divide, safe_sqrt
+
+from .frozen_choice import chosen, first_largest, rolled_back, rolled_to_last, sign
+
+SLOPE = 10.0  # metres across that one metre of depth is worth where four corners are kept
+DISTINCT = 1e-4  # corners nearer than this part of the boxes' size count as one
+
+
+class FaceContact(NamedTuple):
+    """Corners kept, the first one the deepest: distance, and the point on the face that is met, in its frame."""
+
+    distance: Float[Array, "4 *n"]
+    normal: Float[Array, "3 *n"]  # outward of the reference face
+    point: Float[Array, "3 4 *n"]  # on the other box
+    valid: Bool[Array, "4 *n"]
+
+
+def face_contact(
+    axis: Int[Array, "*n"],
+    half: Float[Array, "3 *n"],
+    half_other: Float[Array, "3 *n"],
+    R: Float[Array, "3 3 *n"],
+    p: Float[Array, "3 *n"],
+    tolerance: Float[Array, "*n"],
+) -> FaceContact:
+    """Contact of a box's face across `axis`, on the side of the other box, in the frame of this reference box.
+
+    The other box has axes R and centre p. Everything is turned so that the face is z = const with the other
+    box above; the face of the other that looks down most is clipped by the edges of the reference face.
+    """
+    half, R, p = (rolled_to_last(axis, x) for x in (half, R, p))
+    side = sign(lax.stop_gradient(p[2]))
+    upward = jnp.stack([jnp.ones_like(side), jnp.ones_like(side), side])
+    R, p = R * upward[:, None], p * upward
+    facing = first_largest(jnp.abs(lax.stop_gradient(R[2])))[0]
+    half_other, R = rolled_to_last(facing, half_other), rolled_to_last(facing, R, axis=1)
+    x_axis, y_axis, z_axis = jnp.unstack(R, axis=1)
+    centre = p - ca.scale(z_axis, half_other[2] * sign(lax.stop_gradient(z_axis[2])))
+
+    clipped, is_clipped = clipped_edges(half, half_other, x_axis, y_axis, centre, tolerance)
+    corners, is_corner = covered_corners(half, half_other, x_axis, y_axis, centre, tolerance)
+    points = jnp.concatenate([clipped, corners], axis=1)
+    possible = jnp.concatenate([is_clipped, is_corner])
+
+    kept, valid = spread_corners(*lax.stop_gradient((points, possible, tolerance)))
+    points = jnp.stack([chosen(index, points, axis=1) for index in kept], axis=1)
+    distance = points[2] - half[2]
+    back = [rolled_back(axis, x) for x in jnp.unstack(points * upward[:, None], axis=1)]
+    normal = rolled_back(axis, jnp.stack([jnp.zeros_like(side), jnp.zeros_like(side), side]))
+    return FaceContact(distance, normal, jnp.stack(back, axis=1), valid)
+
+
+def clipped_edges(
+    half: Float[Array, "3 *n"],
+    half_other: Float[Array, "3 *n"],
+    x_axis: Float[Array, "3 *n"],
+    y_axis: Float[Array, "3 *n"],
+    centre: Float[Array, "3 *n"],
+    tolerance: Float[Array, "*n"],
+) -> tuple[Float[Array, "3 8 *n"], Bool[Array, "8 *n"]]:
+    """Both ends of the four edges of the upper face, as far as they lie above the lower one (Liang and Barsky 1984)."""
+    x_half, y_half = ca.scale(x_axis, half_other[0]), ca.scale(y_axis, half_other[1])
+    start = jnp.stack([centre - y_half, centre + y_half, centre - x_half, centre + x_half], axis=1)
+    along = jnp.stack([x_half, x_half, y_half, y_half], axis=1)
+    first, last = -jnp.ones_like(start[0]), jnp.ones_like(start[0])
+    is_outside = jnp.zeros(first.shape, bool)
+    for k in range(2):
+        is_level = jnp.abs(along[k]) <= tolerance
+        slope = jnp.where(is_level, 1.0, along[k])
+        middle, reach = -start[k] / slope, half[k] / jnp.abs(slope)
+        is_outside |= is_level & (jnp.abs(start[k]) > half[k] + tolerance)
+        first = jnp.where(~is_level & (middle - reach > first), middle - reach, first)
+        last = jnp.where(~is_level & (middle + reach < last), middle + reach, last)
+    points = [start + ca.scale(along, t) for t in (first, last)]
+    is_inside = ~is_outside & (first <= last)
+    return jnp.concatenate(points, axis=1), jnp.concatenate([is_inside, is_inside])
+
+
+def covered_corners(
+    half: Float[Array, "3 *n"],
+    half_other: Float[Array, "3 *n"],
+    x_axis: Float[Array, "3 *n"],
+    y_axis: Float[Array, "3 *n"],
+    centre: Float[Array, "3 *n"],
+    tolerance: Float[Array, "*n"],
+) -> tuple[Float[Array, "3 4 *n"], Bool[Array, "4 *n"]]:
+    """Points of the upper face above the corners of the lower one."""
+    x = jnp.stack([half[0], half[0], -half[0], -half[0]])
+    y = jnp.stack([half[1], -half[1], half[1], -half[1]])
+    area = x_axis[0] * y_axis[1] - x_axis[1] * y_axis[0]
+    dx, dy = x - centre[0], y - centre[1]
+    along_x = safe_divide(dx * y_axis[1] - dy * y_axis[0], area)
+    along_y = safe_divide(dy * x_axis[0] - dx * x_axis[1], area)
+    is_covered = (jnp.abs(along_x) <= half_other[0] + tolerance) & (jnp.abs(along_y) <= half_other[1] + tolerance)
+    return jnp.stack([x, y, centre[2] + along_x * x_axis[2] + along_y * y_axis[2]]), is_covered
+
+
+def spread_corners(
+    points: Float[Array, "3 m *n"], possible: Bool[Array, "m *n"], tolerance: Float[Array, "*n"]
+) -> tuple[list[Int[Array, "*n"]], Bool[Array, "4 *n"]]:
+    """Which four to keep: the deepest, the farthest from it, the farthest from their line, from the triangle.
+
+    A metre of depth counts as much as `SLOPE` metres across, so that the lower edge of a tilted face stays.
+    """
+    x, y, z = jnp.unstack(points)
+    distinct = tolerance * (DISTINCT / relative_tolerance(points.dtype))
+
+    def largest(across: Float[Array, "m *n"]) -> tuple[Int[Array, "*n"], Bool[Array, "*n"]]:
+        is_new = possible & (across > distinct)
+        index, score = first_largest(jnp.where(is_new, across - SLOPE * z, -jnp.inf))
+        return index, score > -jnp.inf
+
+    lowest = jnp.min(jnp.where(possible, z, jnp.inf), axis=0)
+    is_lowest = possible & (z <= lowest + tolerance)  # of a level edge an end, not a point between
+    a, score_a = first_largest(jnp.where(is_lowest, length(x, y), -jnp.inf))
+    xa, ya = chosen(a, x), chosen(a, y)
+    b, has_b = largest(length(x - xa, y - ya))
+    xb, yb = chosen(b, x), chosen(b, y)
+    turned = left_of(x, y, xa, ya, xb, yb)
+    c, has_c = largest(jnp.abs(turned))
+    xc, yc = chosen(c, x), chosen(c, y)
+    turn = sign(chosen(c, turned))
+    outward = (left_of(x, y, *line) for line in ((xa, ya, xb, yb), (xb, yb, xc, yc), (xc, yc, xa, ya)))
+    d, has_d = largest(jnp.max(jnp.stack([-turn * side for side in outward]), axis=0))
+    return [a, b, c, d], jnp.stack([score_a > -jnp.inf, has_b, has_c, has_c & has_d])
+
+
+def left_of(x: Array, y: Array, xa: Array, ya: Array, xb: Array, yb: Array) -> Float[Array, "m *n"]:
+    """Distance of points to the left of the line from a to b."""
+    dx, dy = xb - xa, yb - ya
+    return safe_divide((dx * (y - ya) - dy * (x - xa)), length(dx, dy))
+
+
+def length(x: Array, y: Array) -> Array:
+    """Of a vector in the plane."""
+    return safe_sqrt(x * x + y * y)
+
+
+def relative_tolerance(dtype: jnp.dtype) -> float:
+    """What rounding may do to lengths of a pair, relative to the pair's size."""
+    return 64.0 * float(jnp.finfo(dtype).eps)
