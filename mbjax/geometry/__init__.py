@@ -1,7 +1,10 @@
-"""What can be seen and, later, touched."""
+"""What can be seen and touched."""
 
+from .proximity_properties import ProximityProperties as ProximityProperties
+from .proximity_properties import as_proximity_properties as as_proximity_properties
 from .shapes import Box as Box
 from .shapes import Capsule as Capsule
+from .shapes import Convex as Convex
 from .shapes import Cylinder as Cylinder
 from .shapes import Ellipsoid as Ellipsoid
 from .shapes import Geometry as Geometry
@@ -9,3 +12,4 @@ from .shapes import HalfSpace as HalfSpace
 from .shapes import Mesh as Mesh
 from .shapes import Shape as Shape
 from .shapes import Sphere as Sphere
+from .shapes import shape_lengths as shape_lengths

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+
+import numpy as np
 
 Vector3 = tuple[float, float, float]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
 IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 ORTHONORMAL_TOLERANCE = 1e-6
+FLATNESS_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,35 @@ class Mesh:
         _set(self, scale=scale)
 
 
-Shape = Sphere | Box | Cylinder | Capsule | Ellipsoid | HalfSpace | Mesh
+@dataclass(frozen=True)
+class Convex:
+    """The convex hull of `vertices`, at least four points in the geometry frame that span a volume."""
+
+    vertices: tuple[Vector3, ...]
+
+    def __post_init__(self) -> None:
+        vertices = tuple(_vector3(self, "a vertex", vertex) for vertex in self.vertices)
+        points = np.array(vertices).reshape(-1, 3)
+        extent = np.linalg.svd(points - points[:1], compute_uv=False) if len(points) > 3 else np.zeros(3)
+        if extent[-1] <= FLATNESS_TOLERANCE * extent[0]:
+            raise ValueError(
+                f"Convex: {len(vertices)} vertices span no volume; give at least four points that are not in a plane."
+            )
+        _set(self, vertices=vertices)
+
+
+Shape = Sphere | Box | Cylinder | Capsule | Ellipsoid | HalfSpace | Mesh | Convex
+
+
+def shape_lengths(shape: Shape) -> tuple[float, ...]:
+    """The lengths that describe a shape in the order of its fields; none for a half-space, a mesh or vertices."""
+    match shape:
+        case Box(size):
+            return size
+        case HalfSpace() | Mesh() | Convex():
+            return ()
+        case _:
+            return astuple(shape)
 
 
 @dataclass(frozen=True)
@@ -118,7 +149,7 @@ class Geometry:
         if not isinstance(self.shape, Shape):
             raise TypeError(
                 f"Geometry('{self.name}'): shape is {self.shape!r}, not a shape of mbjax.geometry. "
-                "Give a Sphere, Box, Cylinder, Capsule, Ellipsoid, HalfSpace or Mesh."
+                "Give a Sphere, Box, Cylinder, Capsule, Ellipsoid, HalfSpace, Mesh or Convex."
             )
         _set(self, rotation=_rotation_matrix(self, self.rotation))
         _set(self, translation=_vector3(self, "translation", self.translation))

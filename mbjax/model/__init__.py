@@ -1,6 +1,21 @@
 """BUILD → FINALIZE: the mutable plant, and the frozen model the functions take."""
 
 from .abstract_force_element import AbstractForceElement as AbstractForceElement
+from .collision_parameters import CollisionParameters as CollisionParameters
+from .collision_setters import collision_geometry_pose as collision_geometry_pose
+from .collision_setters import collision_geometry_size as collision_geometry_size
+from .collision_setters import collision_geometry_vertices as collision_geometry_vertices
+from .collision_setters import friction as friction
+from .collision_setters import set_collision_geometry_pose as set_collision_geometry_pose
+from .collision_setters import set_collision_geometry_size as set_collision_geometry_size
+from .collision_setters import set_collision_geometry_vertices as set_collision_geometry_vertices
+from .collision_setters import set_friction as set_friction
+from .collision_setters import set_penetration_allowance as set_penetration_allowance
+from .collision_setters import set_proximity_properties as set_proximity_properties
+from .collision_setters import set_sap_near_rigid_threshold as set_sap_near_rigid_threshold
+from .collision_setters import set_stiction_tolerance as set_stiction_tolerance
+from .contact_layout import CollisionGeometryRecord as CollisionGeometryRecord
+from .contact_layout import ContactLayout as ContactLayout
 from .elements import Body as Body
 from .elements import Frame as Frame
 from .elements import JointActuator as JointActuator

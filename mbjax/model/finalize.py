@@ -11,7 +11,10 @@ from mbjax.joints import QuaternionFloatingJoint, WeldJoint
 from mbjax.spatial import RigidTransform
 from mbjax.topology import JointEdge, TreeNode, TreeTopology, build_spanning_tree
 
+from .contact_layout import ContactLayout
 from .elements import Frame, rotation_quaternion
+from .finalize_contact import finalize_contact
+from .load_report import ReportEntry
 from .lookup import scoped_name
 from .mass_checks import reject_joints_that_move_nothing
 from .model_layout import ActuatorInfo, BodyInfo, FrameInfo, JointInfo, ModelLayout
@@ -49,7 +52,8 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
     nodes = add_floating_joints(plant, nodes)
     topology = build_topology(plant, nodes)
     reject_joints_that_move_nothing(plant, topology)
-    layout = build_layout(plant, topology)
+    contact, collision, left_out = finalize_contact(plant, topology, dtype)
+    layout = build_layout(plant, topology, contact, left_out)
     parameters = gather_parameters(plant, topology, dtype)
     elements = tuple(
         jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=dtype), element.resolve(plant))
@@ -59,6 +63,7 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
         topology=topology,
         layout=layout,
         parameters=parameters,
+        collision=collision,
         force_elements=elements,
     )
     return with_declared_distributions(plant, with_constraints(plant, model, nodes))
@@ -133,8 +138,10 @@ def build_topology(plant: "MultibodyPlant", nodes: list[TreeNode]) -> TreeTopolo
     )
 
 
-def build_layout(plant: "MultibodyPlant", topology: TreeTopology) -> ModelLayout:
-    """Names and the places of things in the arrays."""
+def build_layout(
+    plant: "MultibodyPlant", topology: TreeTopology, contact: ContactLayout, left_out: tuple[ReportEntry, ...]
+) -> ModelLayout:
+    """Names and the places of things in the arrays; `left_out` ends the report."""
     mobod_of_joint = {joint: mobod for mobod, joint in enumerate(topology.mobod_joints) if mobod}
     names = plant.instance_names
     joints = []
@@ -207,7 +214,8 @@ def build_layout(plant: "MultibodyPlant", topology: TreeTopology) -> ModelLayout
         offset_frames=tuple(f.index for f in plant.frames if f.parent is not None),
         visual=tuple(tuple(b.visual) for b in plant.bodies),
         collision=tuple(tuple(b.collision) for b in plant.bodies),
-        report=tuple(plant.report.entries),
+        contact=contact,
+        report=(*plant.report.entries, *left_out),
         is_discrete=plant.time_step > 0.0,
     )
 

@@ -9,6 +9,7 @@ from mbjax.errors import ModelError
 from mbjax.geometry import Geometry
 from mbjax.joints import JOINT_KINDS
 
+from .contact_layout import ContactLayout
 from .load_report import ReportEntry
 
 
@@ -191,6 +192,7 @@ class ModelLayout:
     offset_frames: tuple[int, ...]
     visual: tuple[tuple[Geometry, ...], ...]
     collision: tuple[tuple[Geometry, ...], ...]
+    contact: ContactLayout
     report: tuple[ReportEntry, ...]
     is_discrete: bool
 

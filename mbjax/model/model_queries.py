@@ -1,4 +1,4 @@
-"""What one asks of a finished model besides names: its records, its tree, its geometry, its limits."""
+"""What one asks of a finished model besides names: its records, its tree, its forces, its limits."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,20 +6,19 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.geometry import Geometry
 from mbjax.topology import TreeTopology
 
 from .abstract_constraint import AbstractConstraint
 from .abstract_force_element import AbstractForceElement
 from .constraint_queries import ConstraintQueries
-from .element_queries import ElementQueries
+from .geometry_queries import GeometryQueries
 from .lookup import Named, checked_index
 from .model_layout import ActuatorInfo, BodyInfo, FrameInfo, JointInfo, ModelInstanceInfo, ModelLayout
 from .parameters import MultibodyParameters
 from .topology_graphviz import topology_graphviz_string
 
 
-class ModelQueries(ElementQueries, ConstraintQueries):
+class ModelQueries(GeometryQueries, ConstraintQueries):
     """One record per element, by name or index: `model.joint("elbow").q`, `model.body("tool").is_floating`."""
 
     topology: TreeTopology
@@ -197,7 +196,7 @@ class ModelQueries(ElementQueries, ConstraintQueries):
         """The acceleration of gravity in the world, in m/s²."""
         return self.parameters.gravity
 
-    # Forces and shapes
+    # Forces
 
     def is_gravity_enabled(self, model_instance: str | int) -> bool:
         """Whether the bodies of a model instance feel gravity."""
@@ -210,23 +209,3 @@ class ModelQueries(ElementQueries, ConstraintQueries):
 
     def force_element(self, index: int) -> AbstractForceElement:
         return self.force_elements[checked_index("force element", index, len(self.force_elements))]
-
-    @property
-    def num_visual_geometries(self) -> int:
-        return sum(map(len, self.layout.visual))
-
-    @property
-    def num_collision_geometries(self) -> int:
-        return sum(map(len, self.layout.collision))
-
-    def visual_geometries_for_body(self, body: str | int) -> tuple[Geometry, ...]:
-        """Shapes to look at, in the order they were registered."""
-        return self.layout.visual[self.body_index(body)]
-
-    def collision_geometries_for_body(self, body: str | int) -> tuple[Geometry, ...]:
-        """Shapes to touch with, in the order they were registered."""
-        return self.layout.collision[self.body_index(body)]
-
-    def collect_registered_geometries(self, bodies: Iterable[str | int]) -> tuple[Geometry, ...]:
-        """Collision shapes of all the bodies."""
-        return tuple(shape for body in bodies for shape in self.collision_geometries_for_body(body))

@@ -137,7 +137,7 @@ def summary(model: "MultibodyModel") -> str:
         f"{'' if mass is None else f', {mass.sum():.4g} kg'}; {model.num_positions} positions, "
         f"{model.num_velocities} velocities, {model.num_actuators} actuators; "
         f"{count_text(model.num_force_elements, 'force element')}{count_text(model.num_constraints, 'constraint')}"
-        f"{geometry[0]} visual and {geometry[1]} collision shapes; {gravity_text(model)}{plant}; "
+        f"{geometry[0]} visual and {geometry[1]} collision shapes; {contact_text(model)}{gravity_text(model)}{plant}; "
         f"{np.dtype(model.dtype).name}"
     )
 
@@ -145,6 +145,17 @@ def summary(model: "MultibodyModel") -> str:
 def count_text(count: int, what: str) -> str:
     """How many there are, if any."""
     return f"{count} {what}{'s' if count > 1 else ''}; " if count else ""
+
+
+def contact_text(model: "MultibodyModel") -> str:
+    """How many pairs of shapes may touch, and how that is computed; nothing without collision shapes."""
+    contact = model.layout.contact
+    if not model.num_collision_geometries:
+        return ""
+    if contact.contact_model == "none":
+        return "no contact; "
+    number = len(contact.pairs)
+    return f"{number} pair{'' if number == 1 else 's'} may touch ({contact.approximation}); "
 
 
 def gravity_text(model: "MultibodyModel") -> str:

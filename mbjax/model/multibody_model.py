@@ -10,6 +10,7 @@ from mbjax.topology import TreeTopology
 
 from .abstract_constraint import AbstractConstraint
 from .abstract_force_element import AbstractForceElement
+from .collision_parameters import CollisionParameters
 from .coordinate_names import CoordinateNames
 from .load_report import ReportEntry
 from .model_layout import ModelLayout
@@ -19,13 +20,14 @@ from .parameters import MultibodyParameters
 class MultibodyModel(CoordinateNames, eqx.Module):
     """A multibody system for the functions of `mbjax`: `mbjax.mass_matrix(model, q)` and the rest.
 
-    `topology` and `layout` are static: they decide the program. `parameters`, `force_elements` and `constraints`
-    hold the numbers: differentiate, batch or replace them; new values never recompile.
+    `topology` and `layout` are static: they decide the program. `parameters`, `collision`, `force_elements` and
+    `constraints` hold the numbers: differentiate, batch or replace them; new values never recompile.
     """
 
     topology: TreeTopology = eqx.field(static=True)
     layout: ModelLayout = eqx.field(static=True)
     parameters: MultibodyParameters
+    collision: CollisionParameters
     force_elements: tuple[AbstractForceElement, ...] = ()
     constraints: tuple[AbstractConstraint, ...] = ()
     random_distributions: tuple[Any, ...] = ()  # CoordinateDistribution; what random_state draws from

@@ -7,18 +7,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbjax.errors import ModelError, ModelWarning
-from mbjax.geometry import Geometry
 from mbjax.joints import AbstractJoint, WeldJoint
 from mbjax.spatial import SpatialInertia
 
 from .abstract_constraint import AbstractConstraint
 from .abstract_force_element import AbstractForceElement
+from .collision_filters import CollisionExclusion, RegisteredCollision
+from .contact_settings import ContactSettings
 from .elements import Body, Frame, JointActuator, as_rigid_transform
 from .finalize import finalize
 from .load_report import KEPT, LoadReport
 from .lookup import find_model_instance
 from .multibody_model import MultibodyModel
 from .plant_constraints import PlantConstraints
+from .plant_geometry import PlantGeometry
 from .plant_random_distributions import PlantRandomDistributions
 from .removal import remove_joint, remove_joint_actuator
 
@@ -31,15 +33,29 @@ def article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
-class MultibodyPlant(PlantRandomDistributions, PlantConstraints):
+class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints):
     """Collects the elements of a model; `finalize()` turns them into a frozen `MultibodyModel`.
 
     `time_step` in s: a positive one makes a discrete plant for `step` and `rollout`, zero a continuous one
     for `time_derivatives` and `simulate`. Bodies without an inboard joint float, as in Drake. World is body 0
     of instance 0; instance 1 takes whatever names no instance.
+
+    `contact_model="none"` lets all geometries pass through each other; the other settings are explained at the
+    methods that change them.
     """
 
-    def __init__(self, time_step: float = 0.0):
+    def __init__(
+        self,
+        time_step: float = 0.0,
+        *,
+        discrete_contact_approximation: str = ContactSettings.discrete_contact_approximation,
+        contact_model: str = ContactSettings.contact_model,
+        penetration_allowance: float = ContactSettings.penetration_allowance,
+        stiction_tolerance: float = ContactSettings.stiction_tolerance,
+        sap_near_rigid_threshold: float = ContactSettings.sap_near_rigid_threshold,
+        adjacent_bodies_collision_filters: bool = ContactSettings.adjacent_bodies_collision_filters,
+        max_contacts: int | None = ContactSettings.max_contacts,
+    ):
         if not (np.isfinite(time_step) and time_step >= 0.0):
             raise ModelError(f"time_step must be a finite number of seconds >= 0, got {time_step!r}.")
         self.time_step = float(time_step)
@@ -52,6 +68,17 @@ class MultibodyPlant(PlantRandomDistributions, PlantConstraints):
         self.actuators: list[JointActuator] = []
         self.force_elements: list[AbstractForceElement] = []
         self.constraints: list[AbstractConstraint] = []
+        self.collisions: list[RegisteredCollision] = []
+        self.collision_exclusions: list[CollisionExclusion] = []
+        self.contact_settings = ContactSettings(
+            contact_model=contact_model,
+            discrete_contact_approximation=discrete_contact_approximation,
+            penetration_allowance=penetration_allowance,
+            stiction_tolerance=stiction_tolerance,
+            sap_near_rigid_threshold=sap_near_rigid_threshold,
+            adjacent_bodies_collision_filters=adjacent_bodies_collision_filters,
+            max_contacts=max_contacts,
+        )
         self.default_free_poses: dict[int, Any] = {}
         self.random_distributions = []
         self.report = LoadReport()
@@ -206,18 +233,6 @@ class MultibodyPlant(PlantRandomDistributions, PlantConstraints):
             raise ModelError(f"add_force_element: expected an AbstractForceElement, got {type(element).__name__}.")
         self.force_elements.append(element)
         return element
-
-    def register_visual_geometry(self, body: Body | str, geometry: Geometry) -> Geometry:
-        """A shape to look at, fixed to a body."""
-        self._require_building("register_visual_geometry")
-        self.body(body, "register_visual_geometry").visual.append(geometry)
-        return geometry
-
-    def register_collision_geometry(self, body: Body | str, geometry: Geometry) -> Geometry:
-        """A shape to touch with, fixed to a body. Recorded: contact is not computed yet."""
-        self._require_building("register_collision_geometry")
-        self.body(body, "register_collision_geometry").collision.append(geometry)
-        return geometry
 
     def set_gravity(self, gravity: Any) -> None:
         """The uniform acceleration of gravity in the world frame, in m/s²."""

@@ -79,10 +79,11 @@ def load(
     on_unsupported: Literal["error", "warn"] = "error",
     inertia: Literal["warn", "error"] = "warn",
     mimic: Literal["couple", "free"] = "couple",
+    contact_model: Literal["point", "none"] = "point",
     dtype: Any = None,
 ) -> MultibodyModel:
     """A model from a URDF file or its text; the options are those of `MultibodyPlant` and `Parser`."""
-    plant = MultibodyPlant(time_step)
+    plant = MultibodyPlant(time_step, contact_model=contact_model)
     parser = Parser(
         plant, package_map=package_map, on_unsupported=on_unsupported, inertia=inertia, base=base, mimic=mimic
     )

@@ -70,8 +70,10 @@ def _add_elements(plant: MultibodyPlant, robot: RobotRecord, instance_name: str,
                 )
             for shape in link.visual:
                 plant.register_visual_geometry(bodies[link.name], shape)
-            for shape in link.collision:
-                plant.register_collision_geometry(bodies[link.name], shape)
+            for collision in link.collision:
+                plant.register_collision_geometry(
+                    bodies[link.name], collision.geometry, collision.properties, source=collision.place
+                )
     joints = {}
     for record in robot.joints:
         with _placed(robot, record.line):
@@ -88,6 +90,9 @@ def _add_elements(plant: MultibodyPlant, robot: RobotRecord, instance_name: str,
     for frame in robot.frames:
         with _placed(robot, frame.line):
             plant.add_frame(frame.name, bodies[frame.link], frame.X_PF, instance, source=frame.place)
+    for pair in robot.collision_filters:
+        groups = [(name, [bodies[link] for link in links]) for name, links in (pair.group_A, pair.group_B)]
+        plant.exclude_collision_geometries_with_collision_filter_group_pair(*groups)
     for link in robot.root_links():
         with _placed(robot, link.line):
             if base == "fixed":

@@ -3,11 +3,20 @@
 import dataclasses
 from typing import Any
 
-from mbjax.geometry import Geometry
+from mbjax.geometry import Geometry, ProximityProperties
 from mbjax.joints import AbstractJoint
 from mbjax.spatial import RigidTransform, SpatialInertia
 
 WORLD = "world"
+
+
+@dataclasses.dataclass
+class CollisionRecord:
+    """A shape and what it is like to touch."""
+
+    place: str
+    geometry: Geometry
+    properties: ProximityProperties
 
 
 @dataclasses.dataclass
@@ -19,7 +28,7 @@ class LinkRecord:
     place: str
     inertia: SpatialInertia | None = None
     visual: list[Geometry] = dataclasses.field(default_factory=list)
-    collision: list[Geometry] = dataclasses.field(default_factory=list)
+    collision: list[CollisionRecord] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
@@ -68,6 +77,14 @@ class FrameRecord:
 
 
 @dataclasses.dataclass
+class CollisionFilterRecord:
+    """Shapes of the links of one group do not touch those of the other; each group is its name and its links."""
+
+    group_A: tuple[str, tuple[str, ...]]
+    group_B: tuple[str, tuple[str, ...]]
+
+
+@dataclasses.dataclass
 class RobotRecord:
     """Elements in the order of the file."""
 
@@ -79,6 +96,7 @@ class RobotRecord:
     actuators: list[ActuatorRecord] = dataclasses.field(default_factory=list)
     frames: list[FrameRecord] = dataclasses.field(default_factory=list)
     mimics: list[MimicRecord] = dataclasses.field(default_factory=list)
+    collision_filters: list[CollisionFilterRecord] = dataclasses.field(default_factory=list)
 
     def root_links(self) -> list[LinkRecord]:
         """Links that are no joint's child, the world aside."""

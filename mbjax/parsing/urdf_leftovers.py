@@ -3,9 +3,12 @@
 from mbjax.model import IGNORED
 
 from .load_notes import LoadNotes
+from .urdf_contact import PROXIMITY_TAGS
 from .urdf_joints import ignored_parts
 from .xml_tree import XmlElement
 
+FILTER = "drake:collision_filter_group"
+HYDROELASTIC = "hydroelastic contact is not computed; there is contact at points"
 NAMED = frozenset({"name"})
 SHAPES = {
     "box": ({"size"}, set()),
@@ -20,14 +23,23 @@ SHAPES = {
 JOINT_PARTS = {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"}
 # What the readers read: attributes and children of each element.
 READ: dict[str, tuple[set[str], set[str]]] = {
-    "robot": ({"name", "version"}, {"link", "joint", "drake:joint", "material", "transmission", "frame"}),
+    "robot": ({"name", "version"}, {"link", "joint", "drake:joint", "material", "transmission", "frame", FILTER}),
     "link": ({"name", "drake_ignore"}, {"inertial", "visual", "collision"}),
     "inertial": (set(), {"origin", "mass", "inertia"}),
     "mass": ({"value"}, set()),
     "inertia": ({"ixx", "iyy", "izz", "ixy", "ixz", "iyz"}, set()),
     "origin": ({"xyz", "rpy", "quat_xyzw"}, set()),
     "visual": ({"name"}, {"origin", "geometry", "material"}),
-    "collision": ({"name"}, {"origin", "geometry"}),
+    "collision": ({"name"}, {"origin", "geometry", "drake:proximity_properties", "drake_compliance"}),
+    "drake:proximity_properties": (set(), set(PROXIMITY_TAGS)),
+    **dict.fromkeys(PROXIMITY_TAGS, ({"value"}, set())),
+    "drake_compliance": (set(), {"static_friction", "dynamic_friction"}),
+    "static_friction": (set(), set()),
+    "dynamic_friction": (set(), set()),
+    FILTER: ({"name", "ignore"}, {"drake:member", "drake:member_group", "drake:ignored_collision_filter_group"}),
+    "drake:member": ({"link"}, set()),
+    "drake:member_group": ({"name"}, set()),
+    "drake:ignored_collision_filter_group": ({"name"}, set()),
     "geometry": (set(), set(SHAPES)),
     "material": ({"name"}, {"color"}),
     "color": ({"rgba"}, set()),
@@ -77,10 +89,14 @@ REASONS = {
     "safety_controller": "soft limits of a controller, not of the mechanism",
     "calibration": "reference positions for calibration",
     "texture": "textures are not drawn",
-    "contact": "contact settings of Bullet; contact is not computed yet",
-    "drake:proximity_properties": "contact properties; contact is not computed yet",
-    "drake:collision_filter_group": "collision filters; contact is not computed yet",
-    "drake:declare_convex": "convexity of a mesh; contact is not computed yet",
+    "contact": "contact settings of Bullet",
+    "drake:declare_convex": "meshes take no part in contact yet",
+    "drake:rigid_hydroelastic": HYDROELASTIC,
+    "drake:soft_hydroelastic": HYDROELASTIC,
+    "drake:compliant_hydroelastic": HYDROELASTIC,
+    "drake:mesh_resolution_hint": HYDROELASTIC,
+    "drake:hydroelastic_modulus": HYDROELASTIC,
+    "drake:hydroelastic_margin": HYDROELASTIC,
 }
 DEFAULT_REASON = "nothing that mbjax reads in a URDF"
 MAX_LINES_LISTED = 12

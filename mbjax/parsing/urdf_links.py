@@ -7,7 +7,8 @@ from mbjax.model import IGNORED, REPAIRED, USED
 from mbjax.spatial import SpatialInertia, UnitInertia
 
 from .load_notes import LoadNotes
-from .robot_records import WORLD, LinkRecord
+from .robot_records import WORLD, CollisionRecord, LinkRecord
+from .urdf_contact import read_proximity_properties
 from .urdf_geometry import GeometryReader
 from .xml_tree import XmlElement
 from .xml_values import number, origin_pose, required_number, required_text
@@ -29,7 +30,12 @@ def read_link(element: XmlElement, geometry: GeometryReader, notes: LoadNotes, i
         link.inertia = _read_inertia(inertial, link.name, notes, inertia)
     taken_names: dict[str, int] = {}
     link.visual = [geometry.read(child, link.name, taken_names) for child in element.all("visual")]
-    link.collision = [geometry.read(child, link.name, taken_names) for child in element.all("collision")]
+    link.collision = [
+        CollisionRecord(
+            child.place, geometry.read(child, link.name, taken_names), read_proximity_properties(child, link.name)
+        )
+        for child in element.all("collision")
+    ]
     return link
 
 

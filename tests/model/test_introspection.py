@@ -242,7 +242,7 @@ def test_gravity_and_geometry():
     ball, box = (mbjax.Geometry(type(shape).__name__, shape) for shape in SHAPES)
     both.plant.register_visual_geometry("a", ball)
     both.plant.register_visual_geometry("a", box)
-    both.plant.register_collision_geometry("b", ball)
+    both.plant.register_collision_geometry("b", ball, 1.0)
     plant, model = both.plant, both.finalize()
     for i in range(model.num_model_instances):
         expected = both.drake.is_gravity_enabled(ModelInstanceIndex(i))

@@ -121,6 +121,17 @@ AFTER_FINALIZE = {
     "remove_constraint": lambda p: p.remove_constraint(0),
     "register_visual_geometry": lambda p: p.register_visual_geometry("upper", None),
     "register_collision_geometry": lambda p: p.register_collision_geometry("upper", None),
+    "exclude_collision_geometries_with_collision_filter_group_pair": (
+        lambda p: p.exclude_collision_geometries_with_collision_filter_group_pair(("x", []), ("y", []))
+    ),
+    "exclude_collisions_between": lambda p: p.exclude_collisions_between("upper", "lower"),
+    "set_adjacent_bodies_collision_filters": lambda p: p.set_adjacent_bodies_collision_filters(False),
+    "set_contact_model": lambda p: p.set_contact_model("none"),
+    "set_discrete_contact_approximation": lambda p: p.set_discrete_contact_approximation("lagged"),
+    "set_penetration_allowance": lambda p: p.set_penetration_allowance(0.01),
+    "set_stiction_tolerance": lambda p: p.set_stiction_tolerance(0.01),
+    "set_sap_near_rigid_threshold": lambda p: p.set_sap_near_rigid_threshold(0.5),
+    "set_max_contacts": lambda p: p.set_max_contacts(3),
     "set_gravity": lambda p: p.set_gravity([0, 0, -1]),
     "set_gravity_enabled": lambda p: p.set_gravity_enabled(1, False),
     "set_default_free_body_pose": lambda p: p.set_default_free_body_pose("upper", np.eye(4)),
@@ -155,7 +166,7 @@ def test_every_method_that_changes_a_plant_is_in_the_list():
     methods = {
         m
         for m in dir(mbjax.MultibodyPlant)
-        if re.match("(add|register|remove|rename|set|weld)_(?!constraint_specs)", m)
+        if re.match("(add|exclude|register|remove|rename|set|weld)_(?!constraint_specs)", m)
     }
     assert methods <= set(AFTER_FINALIZE)
 

@@ -215,7 +215,6 @@ LEFTOVERS = {
     "gazebo": '<gazebo reference="a"><mu1>1</mu1></gazebo><gazebo/>',
     "sensor": "<sensor name='s'/>",
     "ros2_control": "<ros2_control><joint name='x'/></ros2_control>",
-    "drake:collision_filter_group": "<drake:collision_filter_group name='g'/>",
     "foo:bar": "<foo:bar/>",
     "safety_controller": joint("<safety_controller k_velocity='1'/>"),
     "calibration": joint("<calibration rising='1'/>"),
@@ -228,8 +227,8 @@ LEFTOVERS = {
     "<hardwareInterface>E</hardwareInterface></actuator></transmission>",
     "contact": "<link name='z'><contact/></link>",
     "link type": "<link name='z' type='x'/>",
-    "drake:proximity_properties": "<link name='z'><collision><geometry><sphere radius='1'/></geometry>"
-    "<drake:proximity_properties/></collision></link>",
+    "drake:compliant_hydroelastic": "<link name='z'><collision><geometry><sphere radius='1'/></geometry>"
+    "<drake:proximity_properties><drake:compliant_hydroelastic/></drake:proximity_properties></collision></link>",
     "texture": "<link name='z'><visual><geometry><sphere radius='1'/></geometry><material name='m'>"
     "<texture filename='x.png'/></material></visual></link>",
 }

@@ -1,0 +1,83 @@
+"""What a collision geometry is like to touch."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+DEFAULT_FRICTION = 1.0
+DEFAULT_RELAXATION_TIME = 0.1  # s, as in Drake
+
+
+@dataclass(frozen=True)
+class ProximityProperties:
+    """Coefficients of friction, and what decides the normal force where the defaults are not meant.
+
+    Without `dynamic_friction` it equals the static one, and without both they are 1, as in a robot file that names
+    none. `point_stiffness` is in N/m (inf: rigid) and `hunt_crossley_dissipation` in s/m; None leaves them to the
+    plant's penetration allowance. `relaxation_time` in s is the dissipation of the SAP approximation.
+    """
+
+    static_friction: float = DEFAULT_FRICTION
+    dynamic_friction: float | None = None
+    point_stiffness: float | None = None
+    hunt_crossley_dissipation: float | None = None
+    relaxation_time: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.dynamic_friction is None:
+            object.__setattr__(self, "dynamic_friction", self.static_friction)
+        for name, is_allowed, wanted in (
+            ("static_friction", is_not_negative, "a finite number >= 0"),
+            ("dynamic_friction", is_not_negative, "a finite number >= 0"),
+            ("point_stiffness", is_stiffness, "a number of N/m > 0, or None"),
+            ("hunt_crossley_dissipation", is_not_negative, "a finite number of s/m >= 0, or None"),
+            ("relaxation_time", is_not_negative, "a finite number of seconds >= 0, or None"),
+        ):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            number = as_float(value)
+            if not is_allowed(number):
+                raise ValueError(f"ProximityProperties: {name} is {value!r}; give {wanted}.")
+            object.__setattr__(self, name, number)
+        if self.friction[1] > self.friction[0]:
+            raise ValueError(
+                f"ProximityProperties: the dynamic friction {self.dynamic_friction:g} is greater than the static one "
+                f"{self.static_friction:g}; it takes at least as much to start sliding as to go on."
+            )
+
+    @property
+    def friction(self) -> tuple[float, float]:
+        """The static and the dynamic coefficient."""
+        assert self.dynamic_friction is not None  # given one when this was made
+        return self.static_friction, self.dynamic_friction
+
+
+def as_proximity_properties(properties: Any) -> ProximityProperties:
+    """The properties themselves, or those with a friction: one coefficient, or a static and a dynamic one."""
+    match properties:
+        case ProximityProperties():
+            return properties
+        case [static_friction, dynamic_friction]:
+            return ProximityProperties(static_friction, dynamic_friction)
+        case _ if not math.isnan(as_float(properties)):
+            return ProximityProperties(properties)
+    raise ValueError(
+        f"expected ProximityProperties, a coefficient of friction or a (static, dynamic) pair, got {properties!r}."
+    )
+
+
+def as_float(value: Any) -> float:
+    """NaN where it is no number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def is_not_negative(number: float) -> bool:
+    return math.isfinite(number) and number >= 0.0
+
+
+def is_stiffness(number: float) -> bool:
+    return number > 0.0

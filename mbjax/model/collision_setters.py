@@ -1,0 +1,166 @@
+"""Numbers of contact, read and replaced by name of the geometry. A setter returns a new model; nothing recompiles."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.spatial import RigidTransform, matrix_to_quaternion, quaternion_to_matrix
+
+from .contact_layout import CollisionGeometryRecord
+from .multibody_model import MultibodyModel
+
+
+def friction(model: MultibodyModel, geometry: str | int) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The static and the dynamic coefficient of friction of a collision geometry."""
+    g = model.collision_geometry_index(geometry)
+    return model.collision.static_friction[g], model.collision.dynamic_friction[g]
+
+
+def set_friction(
+    model: MultibodyModel, geometry: str | int, static_friction: ArrayLike, dynamic_friction: ArrayLike | None = None
+) -> MultibodyModel:
+    """Other coefficients of friction; without a dynamic one it equals the static one."""
+    dynamic_friction = static_friction if dynamic_friction is None else dynamic_friction
+    return set_proximity_properties(model, geometry, static_friction=static_friction, dynamic_friction=dynamic_friction)
+
+
+def set_proximity_properties(
+    model: MultibodyModel,
+    geometry: str | int,
+    *,
+    static_friction: ArrayLike | None = None,
+    dynamic_friction: ArrayLike | None = None,
+    point_stiffness: ArrayLike | None = None,
+    hunt_crossley_dissipation: ArrayLike | None = None,
+    relaxation_time: ArrayLike | None = None,
+) -> MultibodyModel:
+    """Other friction, stiffness (N/m), dissipation (s/m) or relaxation time (s); what is None stays.
+
+    A stiffness or dissipation can be set where one was given at registration; elsewhere it follows from the
+    penetration allowance.
+    """
+    g = model.collision_geometry_index(geometry)
+    record = model.layout.contact.geometries[g]
+    for name, row, value in (
+        ("static_friction", g, static_friction),
+        ("dynamic_friction", g, dynamic_friction),
+        ("relaxation_time", g, relaxation_time),
+        ("stiffness", record.stiffness_index, point_stiffness),
+        ("hunt_crossley_dissipation", record.dissipation_index, hunt_crossley_dissipation),
+    ):
+        if value is not None:
+            if row < 0:
+                raise ModelError(
+                    f"set_proximity_properties('{geometry}'): the geometry was registered without {name}, it follows "
+                    "from the penetration allowance. Register it with ProximityProperties that have one."
+                )
+            model = _set(model, f"set_proximity_properties('{geometry}')", name, row, value, above=name == "stiffness")
+    static, dynamic = friction(model, geometry)
+    if _is_known(static, dynamic) and np.any(np.asarray(dynamic) > np.asarray(static)):
+        raise ModelError(
+            f"set_proximity_properties('{geometry}'): the dynamic friction {dynamic} is greater than the static one "
+            f"{static}; set both."
+        )
+    return model
+
+
+def collision_geometry_pose(model: MultibodyModel, geometry: str | int) -> RigidTransform:
+    """X_BG of a collision geometry in its body."""
+    g = model.collision_geometry_index(geometry)
+    return RigidTransform(quaternion_to_matrix(model.collision.quaternion[g]), model.collision.translation[g])
+
+
+def set_collision_geometry_pose(model: MultibodyModel, geometry: str | int, X_BG: RigidTransform) -> MultibodyModel:
+    """Another place in its body."""
+    g = model.collision_geometry_index(geometry)
+    call = f"set_collision_geometry_pose('{geometry}')"
+    quaternion = matrix_to_quaternion(jnp.asarray(X_BG.rotation))
+    model = _set(model, call, "quaternion", g, quaternion, signed=True)
+    return _set(model, call, "translation", g, X_BG.translation, signed=True)
+
+
+def collision_geometry_size(model: MultibodyModel, geometry: str | int) -> Float[Array, " s"]:
+    """The lengths of its shape in m, in the order of the shape's fields; of a Box along x, y, z."""
+    return model.collision.size[_record(model, geometry).sizes]
+
+
+def set_collision_geometry_size(model: MultibodyModel, geometry: str | int, size: ArrayLike) -> MultibodyModel:
+    """Other lengths of its shape in m, in the order of the shape's fields."""
+    record = _record(model, geometry)
+    call = f"set_collision_geometry_size('{geometry}')"
+    if record.num_sizes == 0:
+        raise ModelError(f"{call}: a {record.kind} has no lengths.")
+    return _set(model, call, "size", record.sizes, size, above=True)
+
+
+def collision_geometry_vertices(model: MultibodyModel, geometry: str | int) -> Float[Array, "n 3"]:
+    """The vertices of a Convex in its frame, in m."""
+    return model.collision.vertices[_convex(model, "collision_geometry_vertices", geometry).vertices]
+
+
+def set_collision_geometry_vertices(model: MultibodyModel, geometry: str | int, vertices: ArrayLike) -> MultibodyModel:
+    """Other places of the vertices of a Convex, as many as before."""
+    call = "set_collision_geometry_vertices"
+    record = _convex(model, call, geometry)
+    return _set(model, f"{call}('{geometry}')", "vertices", record.vertices, vertices, signed=True)
+
+
+def set_penetration_allowance(model: MultibodyModel, penetration_allowance: ArrayLike) -> MultibodyModel:
+    """How far, in m, the heaviest body sinks under its weight where no stiffness is given."""
+    return _set(model, "set_penetration_allowance", "penetration_allowance", ..., penetration_allowance, above=True)
+
+
+def set_stiction_tolerance(model: MultibodyModel, stiction_tolerance: ArrayLike) -> MultibodyModel:
+    """Slip speed in m/s below which friction is less than its full amount."""
+    return _set(model, "set_stiction_tolerance", "stiction_tolerance", ..., stiction_tolerance, above=True)
+
+
+def set_sap_near_rigid_threshold(model: MultibodyModel, near_rigid_threshold: ArrayLike) -> MultibodyModel:
+    """Contacts too stiff for the time step are softened in proportion to this; 0: not at all."""
+    return _set(model, "set_sap_near_rigid_threshold", "sap_near_rigid_threshold", ..., near_rigid_threshold)
+
+
+def _set(
+    model: MultibodyModel,
+    call: str,
+    name: str,
+    row: Any,
+    value: ArrayLike,
+    *,
+    above: bool = False,
+    signed: bool = False,
+) -> MultibodyModel:
+    """A leaf with other numbers in some rows: at least zero, `above` zero, or `signed`. Traced ones pass."""
+    array = getattr(model.collision, name)
+    new, shape = jnp.asarray(value, array.dtype), array[row].shape
+    if new.shape not in ((), shape):
+        raise ModelError(f"{call}: expected numbers of shape {shape} as {name}, got shape {new.shape}.")
+    if _is_known(new):
+        numbers = np.asarray(new)
+        is_finite = np.isfinite(numbers) | ((numbers == np.inf) & (name == "stiffness"))
+        is_allowed = signed | (numbers > 0.0 if above else numbers >= 0.0)
+        if not np.all(is_finite & is_allowed):
+            wanted = "finite numbers" + ("" if signed else " > 0" if above else " >= 0")
+            raise ModelError(f"{call}: {name} must be {wanted}, got {value!r}.")
+    return eqx.tree_at(lambda m: getattr(m.collision, name), model, array.at[row].set(new))
+
+
+def _is_known(*values: Array) -> bool:
+    return not any(isinstance(value, Tracer) for value in values)
+
+
+def _record(model: MultibodyModel, geometry: str | int) -> CollisionGeometryRecord:
+    return model.layout.contact.geometries[model.collision_geometry_index(geometry)]
+
+
+def _convex(model: MultibodyModel, call: str, geometry: str | int) -> CollisionGeometryRecord:
+    record = _record(model, geometry)
+    if record.kind != "Convex":
+        raise ModelError(f"{call}('{geometry}'): a {record.kind} has no vertices.")
+    return record

@@ -1,0 +1,51 @@
+"""What is static in contact: the geometries that may touch, and which with which."""
+
+import dataclasses
+import functools
+
+
+@dataclasses.dataclass(frozen=True)
+class CollisionGeometryRecord:
+    """Where the numbers of a collision geometry are in `model.collision`; `kind` is the class of its shape.
+
+    -1 as `stiffness_index` or `dissipation_index`: the default that follows from the penetration allowance.
+    """
+
+    name: str
+    body: int
+    kind: str
+    size_start: int
+    num_sizes: int
+    vertex_start: int
+    num_vertices: int
+    stiffness_index: int
+    dissipation_index: int
+
+    @property
+    def sizes(self) -> slice:
+        return slice(self.size_start, self.size_start + self.num_sizes)
+
+    @property
+    def vertices(self) -> slice:
+        return slice(self.vertex_start, self.vertex_start + self.num_vertices)
+
+
+@dataclasses.dataclass(frozen=True)
+class ContactLayout:
+    """Geometries that are in some pair, in the order they were registered, and the pairs that may touch.
+
+    `max_contacts` bounds how many points a world works on at a time; None: all there may be.
+    """
+
+    geometries: tuple[CollisionGeometryRecord, ...]
+    pairs: tuple[tuple[int, int], ...]  # indices of geometries, the first one registered before the second
+    contact_model: str  # "point" or "none"
+    approximation: str  # "sap", "similar" or "lagged"
+    max_contacts: int | None
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
+
+    def __hash__(self) -> int:  # hashed at every call of a compiled function, and pairs are many
+        return self._hash

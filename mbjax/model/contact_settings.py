@@ -1,0 +1,72 @@
+"""How a plant computes contact: what is chosen before finalize."""
+
+import dataclasses
+import math
+import operator
+from typing import Any
+
+from mbjax.errors import ModelError
+
+APPROXIMATIONS = ("sap", "similar", "lagged")
+CONTACT_MODELS = ("point", "none")
+
+
+@dataclasses.dataclass(frozen=True)
+class ContactSettings:
+    """Drake's settings, with Drake's numbers; the approximation is that of the discrete step.
+
+    `max_contacts` bounds how many points a world works on at a time; None: all there may be.
+    """
+
+    contact_model: str = "point"
+    discrete_contact_approximation: str = "sap"
+    penetration_allowance: float = 1e-3  # m
+    stiction_tolerance: float = 1e-4  # m/s
+    sap_near_rigid_threshold: float = 1.0
+    adjacent_bodies_collision_filters: bool = True
+    max_contacts: int | None = None
+
+    def __post_init__(self) -> None:
+        require_choice("contact_model", self.contact_model, CONTACT_MODELS)
+        require_choice("discrete_contact_approximation", self.discrete_contact_approximation, APPROXIMATIONS)
+        for name, unit, lowest in (
+            ("penetration_allowance", "m", "> 0"),
+            ("stiction_tolerance", "m/s", "> 0"),
+            ("sap_near_rigid_threshold", "", ">= 0"),
+        ):
+            object.__setattr__(self, name, checked_number(name, getattr(self, name), unit, lowest))
+        if not isinstance(self.adjacent_bodies_collision_filters, bool):
+            raise ModelError(
+                "adjacent_bodies_collision_filters must be True or False, "
+                f"got {self.adjacent_bodies_collision_filters!r}."
+            )
+        if self.max_contacts is not None:
+            object.__setattr__(self, "max_contacts", checked_count("max_contacts", self.max_contacts))
+
+
+def require_choice(option: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuses what is not one of the choices."""
+    if value not in choices:
+        raise ModelError(f"{option}={value!r}: choose one of {', '.join(repr(c) for c in choices)}.")
+
+
+def checked_number(what: str, value: Any, unit: str, lowest: str) -> float:
+    """A finite number above 0, or from 0 on where `lowest` is ">= 0"."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number) or number < 0.0 or (number == 0.0 and lowest == "> 0"):
+        raise ModelError(f"{what} must be a finite number{f' of {unit}' if unit else ''} {lowest}, got {value!r}.")
+    return number
+
+
+def checked_count(what: str, value: Any) -> int:
+    """A whole number > 0."""
+    try:
+        count = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        count = 0
+    if count <= 0:
+        raise ModelError(f"{what} must be a whole number > 0, or None, got {value!r}.")
+    return count

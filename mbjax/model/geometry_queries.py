@@ -1,0 +1,97 @@
+"""What one asks of a finished model about its shapes: those of each body, and which of them may touch."""
+
+from collections.abc import Iterable
+
+from mbjax.errors import ModelError
+from mbjax.geometry import Geometry
+
+from .collision_parameters import CollisionParameters
+from .element_queries import ElementQueries
+from .lookup import checked_index, near_matches
+from .model_layout import ModelLayout
+
+
+class GeometryQueries(ElementQueries):
+    """A collision geometry is given by name (`"sole"`, `"foot::sole"` or `"robot::foot::sole"`) or index."""
+
+    layout: ModelLayout
+    collision: CollisionParameters
+
+    @property
+    def num_visual_geometries(self) -> int:
+        return sum(map(len, self.layout.visual))
+
+    @property
+    def num_collision_geometries(self) -> int:
+        """Those that can touch no other one included."""
+        return sum(map(len, self.layout.collision))
+
+    def visual_geometries_for_body(self, body: str | int) -> tuple[Geometry, ...]:
+        """Shapes to look at, in the order they were registered."""
+        return self.layout.visual[self.body_index(body)]
+
+    def collision_geometries_for_body(self, body: str | int) -> tuple[Geometry, ...]:
+        """Shapes to touch with, as registered; `model.collision` has their numbers."""
+        return self.layout.collision[self.body_index(body)]
+
+    def collect_registered_geometries(self, bodies: Iterable[str | int]) -> tuple[Geometry, ...]:
+        """Collision shapes of all the bodies."""
+        return tuple(shape for body in bodies for shape in self.collision_geometries_for_body(body))
+
+    # Contact
+
+    @property
+    def contact_model(self) -> str:
+        """`"point"`, or `"none"`: geometries pass through each other."""
+        return self.layout.contact.contact_model
+
+    @property
+    def discrete_contact_approximation(self) -> str:
+        """`"sap"`, `"similar"` or `"lagged"`."""
+        return self.layout.contact.approximation
+
+    @property
+    def collision_geometry_names(self) -> tuple[str, ...]:
+        """`body::geometry` of those that may touch another one, in the order of the arrays of `model.collision`."""
+        return tuple(self._collision_name(g) for g in range(len(self.layout.contact.geometries)))
+
+    @property
+    def collision_pairs(self) -> tuple[tuple[str, str], ...]:
+        """Names of the geometries that may touch, after all filters."""
+        names = self.collision_geometry_names
+        return tuple((names[a], names[b]) for a, b in self.layout.contact.pairs)
+
+    def collision_geometry_index(self, geometry: str | int) -> int:
+        """Place of a geometry in the arrays of `model.collision`; an index is checked and returned."""
+        contact, bodies = self.layout.contact, self.layout.bodies
+        if not isinstance(geometry, str):
+            return checked_index("collision geometry", geometry, len(contact.geometries))
+        found = [
+            g
+            for g, record in enumerate(contact.geometries)
+            if geometry in self._keys(bodies[record.body].name, bodies[record.body].scoped_name, record.name)
+        ]
+        if len(found) > 1:
+            options = ", ".join(f"'{self._collision_name(g)}'" for g in found)
+            raise ModelError(f"{len(found)} collision geometries are named '{geometry}'; say which: {options}.")
+        if not found:
+            raise ModelError(
+                f"there is no collision geometry '{geometry}' that may touch another. {self._hint(geometry)}"
+            )
+        return found[0]
+
+    @staticmethod
+    def _keys(body: str, scoped_body: str, geometry: str) -> tuple[str, str, str]:
+        return geometry, f"{body}::{geometry}", f"{scoped_body}::{geometry}"
+
+    def _collision_name(self, geometry: int) -> str:
+        record = self.layout.contact.geometries[geometry]
+        body = self.layout.bodies[record.body]
+        is_unique = self.layout.body_names.count(body.name) == 1
+        return f"{body.name if is_unique else body.scoped_name}::{record.name}"
+
+    def _hint(self, geometry: str) -> str:
+        for body, shapes in zip(self.layout.bodies, self.layout.collision, strict=True):
+            if any(geometry in self._keys(body.name, body.scoped_name, shape.name) for shape in shapes):
+                return f"Body '{body.name}' has it, but it is in none of model.collision_pairs: it has no parameters."
+        return near_matches(geometry, self.collision_geometry_names)

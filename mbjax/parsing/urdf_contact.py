@@ -1,0 +1,121 @@
+"""Drake's extensions of a URDF for contact: proximity properties of shapes, and collision filter groups."""
+
+from collections.abc import Mapping, Set
+
+from mbjax.geometry import ProximityProperties
+from mbjax.model import IGNORED
+
+from .load_notes import LoadNotes
+from .robot_records import WORLD, CollisionFilterRecord, RobotRecord
+from .xml_tree import XmlElement
+from .xml_values import did_you_mean, required_number, required_text
+
+MAX_GROUPS = 1000
+PROXIMITY_TAGS = {
+    "drake:mu_static": "static_friction",
+    "drake:mu_dynamic": "dynamic_friction",
+    "drake:point_contact_stiffness": "point_stiffness",
+    "drake:hunt_crossley_dissipation": "hunt_crossley_dissipation",
+    "drake:relaxation_time": "relaxation_time",
+}
+
+
+def read_proximity_properties(collision: XmlElement, link_name: str) -> ProximityProperties:
+    """Those of one <collision>; one coefficient of friction alone stands for both, as in Drake."""
+    properties = collision.only("drake:proximity_properties")
+    found = {} if properties is None else read_values(properties)
+    legacy = collision.only("drake_compliance")
+    if legacy is not None and not {"static_friction", "dynamic_friction"} & set(found):
+        found |= read_legacy_friction(legacy)
+    if "dynamic_friction" in found:
+        found.setdefault("static_friction", found["dynamic_friction"])
+    try:
+        return ProximityProperties(**found)
+    except ValueError as error:
+        place = collision if properties is None else properties
+        raise place.error(f"{collision.label} of link '{link_name}': {error}") from None
+
+
+def read_values(properties: XmlElement) -> dict[str, float]:
+    """The numbers of <drake:proximity_properties>."""
+    found = {}
+    for tag, name in PROXIMITY_TAGS.items():
+        element = properties.only(tag)
+        if element is not None:
+            found[name] = required_number(element, "value")
+    return found
+
+
+def read_legacy_friction(compliance: XmlElement) -> dict[str, float]:
+    """Friction as older files write it: the text of <static_friction> and <dynamic_friction>."""
+    found = {}
+    for name in ("static_friction", "dynamic_friction"):
+        element = compliance.only(name)
+        if element is not None:
+            try:
+                found[name] = float(element.text[:100])
+            except ValueError:
+                raise element.error(f"{element.label}: '{element.text[:60]}' is not a number.") from None
+    return found
+
+
+def read_collision_filters(root: XmlElement, robot: RobotRecord, notes: LoadNotes) -> list[CollisionFilterRecord]:
+    """One record for each group that a <drake:collision_filter_group> ignores."""
+    groups: dict[str, XmlElement] = {}
+    for element in root.all("drake:collision_filter_group"):
+        name = required_text(element, "name")
+        if element.attributes.get("ignore") == "true":
+            notes.add(IGNORED, element.label, 'ignore="true"', element.place)
+            continue
+        if name in groups:
+            raise element.error(
+                f"two collision filter groups are named '{name}' (lines {groups[name].line} and "
+                f"{element.line}); rename one."
+            )
+        groups[name] = element
+    if len(groups) > MAX_GROUPS:
+        raise root.error(f"{root.label} has {len(groups)} collision filter groups; at most {MAX_GROUPS} are read.")
+    known = {link.name for link in robot.links} - {WORLD}
+    own = {name: own_links(element, known) for name, element in groups.items()}
+    links = {name: links_of(name, groups, own) for name in groups}
+    records = []
+    for name, element in groups.items():
+        for ignored in element.all("drake:ignored_collision_filter_group"):
+            other = group_name(ignored, groups)
+            records.append(CollisionFilterRecord((name, links[name]), (other, links[other])))
+    return records
+
+
+def own_links(group: XmlElement, known: Set[str]) -> list[str]:
+    """The links a group names itself."""
+    found = []
+    for member in group.all("drake:member"):
+        link = required_text(member, "link")
+        if link not in known:
+            raise member.error(f"{group.label}: there is no link '{link}'. {did_you_mean(link, known)}")
+        found.append(link)
+    return found
+
+
+def links_of(name: str, groups: Mapping[str, XmlElement], own: Mapping[str, list[str]]) -> tuple[str, ...]:
+    """The links of a group and of the groups that are its members."""
+    reached, waiting = {name}, [name]
+    while waiting:
+        for member in groups[waiting.pop()].all("drake:member_group"):
+            other = group_name(member, groups)
+            if other not in reached:
+                reached.add(other)
+                waiting.append(other)
+    found = dict.fromkeys(link for group in groups if group in reached for link in own[group])
+    if not found:
+        raise groups[name].error(f'{groups[name].label} has no members; add <drake:member link="…"/>.')
+    return tuple(found)
+
+
+def group_name(element: XmlElement, groups: Mapping[str, XmlElement]) -> str:
+    """The group an element names; refused where the file does not define it."""
+    name = required_text(element, "name")
+    if name not in groups:
+        hint = did_you_mean(name, groups)
+        raise element.error(f"{element.label}: there is no collision filter group '{name}'. {hint}")
+    return name
