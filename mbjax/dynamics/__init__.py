@@ -18,6 +18,10 @@ from .center_of_mass import (
 )
 from .center_of_mass import total_mass as total_mass
 from .composite_inertia import spatial_inertia as spatial_inertia
+from .dynamics_derivatives import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
+from .dynamics_derivatives import InverseDynamicsDerivatives as InverseDynamicsDerivatives
+from .dynamics_derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
+from .dynamics_derivatives import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from .energy_and_momentum import kinetic_energy as kinetic_energy
 from .energy_and_momentum import potential_energy as potential_energy
 from .energy_and_momentum import (

@@ -6,6 +6,7 @@ from .branch_factor import factor_branches as factor_branches
 from .branch_factor import solve_branches as solve_branches
 from .branch_factor import solve_inward as solve_inward
 from .branch_factor import solve_outward as solve_outward
+from .branch_inverse import inverse_of_branches as inverse_of_branches
 from .orthogonal_rows import OrthogonalRows as OrthogonalRows
 from .orthogonal_rows import coefficients as coefficients
 from .orthogonal_rows import factor_rows as factor_rows

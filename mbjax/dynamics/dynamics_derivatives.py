@@ -1,0 +1,197 @@
+"""Derivatives of inverse and forward dynamics with respect to all of q, v and vdot or tau, in closed form."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
+from mbjax.errors import ModelError
+from mbjax.forces import MultibodyForces
+from mbjax.kinematics import (
+    as_coordinates,
+    calc_position_kinematics,
+    calc_velocity_kinematics,
+    is_velocity_equal_to_qdot,
+    qdot_to_velocity,
+)
+from mbjax.linear_algebra import inverse_of_branches, matrix_vector, products_of_columns
+from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import sum_moved_mobods, sum_velocities_over_path, velocity_parents
+from mbjax.worlds import for_worlds
+
+from .composite_terms import calc_composite_terms, calc_inertia_about_T, times_inertia
+from .equations_of_motion import calc_reflected_inertia
+from .explicit_forces import ExplicitForces, calc_explicit_forces
+from .inverse_dynamics_columns import TorqueColumns, by_place, calc_torque_columns
+from .motion_derivatives import calc_motion_derivatives
+from .newton_euler import calc_inertia_in_world
+
+WithRespectTo = Literal["v", "qdot"]
+
+
+class InverseDynamicsDerivatives(eqx.Module):
+    """tau and its derivatives; `dvdot` is the mass matrix."""
+
+    tau: Float[Array, " nv"]
+    dq: Float[Array, "nv n"]
+    dv: Float[Array, "nv nv"]
+    dvdot: Float[Array, "nv nv"]
+
+
+class ForwardDynamicsDerivatives(eqx.Module):
+    """vdot and its derivatives; `dtau` is the inverse of the mass matrix, zero where joints are locked."""
+
+    vdot: Float[Array, " nv"]
+    dq: Float[Array, "nv n"]
+    dv: Float[Array, "nv nv"]
+    dtau: Float[Array, "nv nv"]
+
+
+def inverse_dynamics_derivatives(
+    model: MultibodyModel,
+    q: Positions,
+    v: Velocities,
+    vdot: Accelerations,
+    forces: MultibodyForces | None = None,
+    *,
+    force_elements: bool = False,
+    wrt: WithRespectTo = "v",
+) -> InverseDynamicsDerivatives:
+    """tau of `inverse_dynamics` and its derivatives with respect to q, v and vdot.
+
+    `forces` are held: torques and forces stay as they are in W, at the bodies' origins, which move with q. With
+    `force_elements` those of `force_elements_contribution` act too, and follow q and v. `dq` is with respect to the
+    dq of `integrate_configuration`, or with wrt="qdot" to the numbers of q, as `jax.jacfwd` has it.
+    """
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
+    return for_worlds(_inverse_dynamics, model, q, v, vdot, forces, force_elements, require_wrt(wrt))
+
+
+def forward_dynamics_derivatives(
+    model: MultibodyModel,
+    q: Positions,
+    v: Velocities,
+    tau: GeneralizedForces,
+    forces: MultibodyForces | None = None,
+    *,
+    force_elements: bool = False,
+    wrt: WithRespectTo = "v",
+) -> ForwardDynamicsDerivatives:
+    """vdot of `forward_dynamics` and its derivatives with respect to q, v and tau: -M⁻¹ those of inverse dynamics.
+
+    `forces`, `force_elements` and `wrt` as in `inverse_dynamics_derivatives`. Locked joints have zero rows, and zero
+    columns in `dv` and `dtau`.
+    """
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
+    return for_worlds(_forward_dynamics, model, q, v, tau, forces, force_elements, require_wrt(wrt))
+
+
+def require_wrt(wrt: str) -> str:
+    """One of the two, or an error."""
+    if wrt not in ("v", "qdot"):
+        raise ModelError(f"wrt must be 'v' (the dq of integrate_configuration) or 'qdot' (q itself), got {wrt!r}.")
+    return wrt
+
+
+def _inverse_dynamics(
+    model: MultibodyModel,
+    q: Array,
+    v: Array,
+    vdot: Array,
+    forces: MultibodyForces | None,
+    force_elements: bool,
+    wrt: str,
+) -> InverseDynamicsDerivatives:
+    topology = model.topology
+    position = calc_position_kinematics(model, q)
+    velocity = calc_velocity_kinematics(model, position, q, v)
+    explicit = calc_explicit_forces(model, position, q, v, forces, force_elements)
+    motion = calc_motion_derivatives(model, position, velocity, q, v, vdot)
+    inertia_T = calc_inertia_about_T(position, calc_inertia_in_world(model, position))
+    terms = calc_composite_terms(topology, inertia_T, velocity.V_WM_T, motion.A_WM_T, explicit.wrenches)
+    diagonal, S = calc_reflected_inertia(model), position.S_T
+    columns = subtract_slopes(calc_torque_columns(topology, position, velocity, motion, terms), explicit)
+    M = symmetric(model, products_of_columns(S, terms.inertia_times(S)), diagonal)
+    tau = ca.dot(S, terms.F) + diagonal * vdot - explicit.tau
+    return InverseDynamicsDerivatives(tau, convert_columns(model, q, columns.dq, wrt), columns.dv, M)
+
+
+def _forward_dynamics(
+    model: MultibodyModel,
+    q: Array,
+    v: Array,
+    tau: Array,
+    forces: MultibodyForces | None,
+    force_elements: bool,
+    wrt: str,
+) -> ForwardDynamicsDerivatives:
+    topology, locked = model.topology, locked_velocities(model)
+    v = zero_where_locked(model, v)
+    position = calc_position_kinematics(model, q)
+    velocity = calc_velocity_kinematics(model, position, q, v)
+    explicit = calc_explicit_forces(model, position, q, v, forces, force_elements)
+    inertia_T = calc_inertia_about_T(position, calc_inertia_in_world(model, position))
+    S = position.S_T
+    A_bias_T = sum_velocities_over_path(topology, ca.scale(velocity.Sdot_T, v))
+    terms = calc_composite_terms(topology, inertia_T, velocity.V_WM_T, A_bias_T, explicit.wrenches)
+    M = symmetric(model, products_of_columns(S, terms.inertia_times(S)), calc_reflected_inertia(model))
+    inverse = inverse_of_free(model, M)
+    vdot = matrix_vector(inverse, tau + explicit.tau - ca.dot(S, terms.F))
+
+    motion = calc_motion_derivatives(model, position, velocity, q, v, vdot)
+    F_driven_T = times_inertia(inertia_T, sum_velocities_over_path(topology, ca.scale(S, vdot)))
+    terms = eqx.tree_at(lambda t: t.F, terms, terms.F + sum_moved_mobods(topology, F_driven_T))
+    columns = subtract_slopes(calc_torque_columns(topology, position, velocity, motion, terms), explicit)
+    dq = -products_of_columns(inverse, convert_columns(model, q, columns.dq, wrt))
+    dv = jnp.where(locked[None], 0.0, -products_of_columns(inverse, columns.dv))
+    return ForwardDynamicsDerivatives(vdot, dq, dv, inverse)
+
+
+def diagonal_matrix(x: Float[Array, "n *w"]) -> Float[Array, "n n *w"]:
+    """x on the diagonal."""
+    n = x.shape[0]
+    identity = jnp.eye(n, dtype=bool).reshape(n, n, *(1 for _ in x.shape[1:]))
+    return jnp.where(identity, x[None], 0.0)
+
+
+def symmetric(
+    model: MultibodyModel, products: Float[Array, "nv nv"], diagonal: Float[Array, " nv"]
+) -> Float[Array, "nv nv"]:
+    """The mass matrix from S_i · I_j S_j, which holds where i is inboard of j."""
+    return by_place(model.topology, products, ca.transpose(products)) + diagonal_matrix(diagonal)
+
+
+def inverse_of_free(model: MultibodyModel, M: Float[Array, "nv nv"]) -> Float[Array, "nv nv"]:
+    """The inverse of M without rows and columns of locked joints, which are zero."""
+    locked = locked_velocities(model)
+    is_held = locked[:, None] | locked[None]
+    M = jnp.where(is_held, diagonal_matrix(jnp.ones_like(M[0])), M)
+    return jnp.where(is_held, 0.0, inverse_of_branches(velocity_parents(model.topology), M))
+
+
+def subtract_slopes(columns: TorqueColumns, explicit: ExplicitForces) -> TorqueColumns:
+    """Less what the forces that follow q and v change."""
+    dq, dv = columns.dq, columns.dv - diagonal_matrix(explicit.dv_diagonal)
+    if explicit.dq is not None and explicit.dv is not None:
+        dq, dv = dq - explicit.dq, dv - explicit.dv
+    return TorqueColumns(dq, dv)
+
+
+def convert_columns(
+    model: MultibodyModel, q: Float[Array, " nq"], J: Float[Array, "nv nv"], wrt: str
+) -> Float[Array, "nv n"]:
+    """J, or J N⁺(q) with respect to the numbers of q."""
+    if wrt == "v" or is_velocity_equal_to_qdot(model):
+        return J
+    nq = model.num_positions
+    units = jnp.eye(nq, dtype=q.dtype).reshape(nq, nq, *(1 for _ in q.shape[1:]))
+    N_plus = jax.vmap(lambda qdot: qdot_to_velocity(model, q, jnp.broadcast_to(qdot, q.shape)), out_axes=1)(units)
+    return products_of_columns(ca.transpose(J), N_plus)

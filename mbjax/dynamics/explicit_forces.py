@@ -1,0 +1,101 @@
+"""Applied forces and force elements with their derivatives by q (its tangent) and v."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.forces import MultibodyForces, calc_joint_dissipation, calc_mobod_forces
+from mbjax.forces.force_elements import calc_element_forces
+from mbjax.forces.gravity import bodies_with_gravity
+from mbjax.kinematics import (
+    PositionKinematics,
+    as_coordinates,
+    calc_body_offsets,
+    calc_inertia_in_mobod,
+    calc_position_kinematics,
+    calc_velocity_kinematics,
+    integrate_configuration,
+)
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import dot_with_mask, sum_moved_mobods, take
+from mbjax.worlds import each_world
+
+from .composite_terms import FixedWrenches, as_matrix, calc_turning_of_wrenches, matrix_rows, times_identity
+
+
+class ExplicitForces(NamedTuple):
+    """Wrenches fixed in the world, and generalized forces: their sum, what of their rate is diagonal, and the rest."""
+
+    wrenches: FixedWrenches | None
+    tau: Float[Array, " nv"]
+    dv_diagonal: Float[Array, " nv"]
+    dq: Float[Array, "nv nv"] | None
+    dv: Float[Array, "nv nv"] | None
+
+
+def calc_explicit_forces(
+    model: MultibodyModel,
+    position: PositionKinematics,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    forces: MultibodyForces | None,
+    force_elements: bool,
+) -> ExplicitForces:
+    """The forces given, which are held, and where asked those of all force elements."""
+    wrenches, tau, slope = None, jnp.zeros_like(v), jnp.zeros_like(v)
+    dq = dv = None
+    if forces is not None:
+        wrenches = calc_wrenches_on_bodies(model, position, forces)
+        tau = as_coordinates("forces.generalized", forces.generalized, v.shape[0], model.dtype, model.num_world_axes)
+    if force_elements:
+        weights = calc_weights(model, position)
+        wrenches = weights if wrenches is None else wrenches + weights
+        dissipation, slope = jax.jvp(lambda v: calc_joint_dissipation(model, v), (v,), (jnp.ones_like(v),))
+        tau = tau + dissipation
+    if force_elements and model.force_elements:
+        of_elements, dq, dv = each_world(calc_element_torques_and_derivatives, model.num_world_axes, model, q, v)
+        tau = tau + of_elements
+    return ExplicitForces(wrenches, tau, slope, dq, dv)
+
+
+def calc_wrenches_on_bodies(
+    model: MultibodyModel, position: PositionKinematics, forces: MultibodyForces
+) -> FixedWrenches:
+    """Those of `forces.body`, at the bodies' origins, summed per mobod."""
+    F_T = calc_mobod_forces(model, position, forces.body)  # checks the shape, too
+    p_TBo_W = take(position.p_TM_W, model.topology.body_mobods, 1) + calc_body_offsets(model, position)
+    Z = calc_turning_of_wrenches(p_TBo_W, ca.transpose(jnp.asarray(forces.body, model.dtype)))
+    return FixedWrenches(F_T, as_matrix(dot_with_mask(matrix_rows(Z), model.topology.body_membership, 1)))
+
+
+def calc_weights(model: MultibodyModel, position: PositionKinematics) -> FixedWrenches:
+    """Gravity at the centres of mass: f = m g, and with s = m p_TMcm Z = s·g 1 - g sᵀ."""
+    enabled = bodies_with_gravity(model)
+    inertia = calc_inertia_in_mobod(model, position.placement, None if enabled[1:].all() else enabled)
+    s = ca.matvec(position.R_WM, inertia.moment) + ca.scale(position.p_TM_W, inertia.mass)
+    g = jnp.repeat(model.parameters.gravity[:, None], s.shape[1], axis=1)
+    g = jnp.broadcast_to(g, s.shape)
+    F_T = ca.concatenate([ca.cross(s, g), ca.scale(g, inertia.mass)], 0)
+    return FixedWrenches(F_T, times_identity(ca.dot(s, g)) - ca.outer(g, s))
+
+
+def calc_element_torques(model: MultibodyModel, q: Array, v: Array) -> Float[Array, " nv"]:
+    """Generalized forces of the force elements one has added."""
+    position = calc_position_kinematics(model, q)
+    velocity = calc_velocity_kinematics(model, position, q, v)
+    forces = calc_element_forces(model, position, velocity, q, v)
+    F_T = calc_mobod_forces(model, position, forces.body)
+    return forces.generalized + ca.dot(position.S_T, sum_moved_mobods(model.topology, F_T))
+
+
+def calc_element_torques_and_derivatives(model: MultibodyModel, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    """Of one world, by forward mode: elements may be of any kind."""
+
+    def moved(dq: Array, v: Array) -> Array:
+        return calc_element_torques(model, integrate_configuration(model, q, dq), v)
+
+    dq, dv = jax.jacfwd(moved, (0, 1))(jnp.zeros_like(v), v)
+    return calc_element_torques(model, q, v), dq, dv
