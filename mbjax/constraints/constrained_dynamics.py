@@ -13,10 +13,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.dynamics import calc_inverse_dynamics
-from mbjax.dynamics.newton_euler import TreeMotion
+from mbjax.dynamics import calc_inverse_dynamics, calc_reflected_inertia
+from mbjax.dynamics.newton_euler import TreeMotion, calc_inertia_in_world
 from mbjax.kinematics import PositionKinematics
 from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
+from mbjax.model import MultibodyModel, locked_velocities
 from mbjax.topology import TreeTopology
 
 from .solvers import AbstractConstraintSolver, KktMatrix, TreeInertia
@@ -45,6 +46,27 @@ class ConstrainedDynamicsTerms(eqx.Module):
         free, active = ~self.locked[None], self.active > 0.5
         inertia = TreeInertia(topology, self.position, at_rest(self.motion), self.diagonal, self.locked)
         return KktMatrix(inertia, jnp.where(active[:, None] & free, self.G, 0.0), self.regularization)
+
+
+def terms_at_rest(
+    model: MultibodyModel,
+    position: PositionKinematics,
+    G: Float[Array, "nc nv *w"],
+    rhs: Float[Array, "nc *w"],
+    active: Float[Array, "nc *w"],
+) -> ConstrainedDynamicsTerms:
+    """The system whose solution is a change x with the impulses Λ that make it: M x = Gᵀ Λ, G x = rhs."""
+    return ConstrainedDynamicsTerms(
+        position=position,
+        motion=TreeMotion(position.S_T, position.p_TM_W, calc_inertia_in_world(model, position), None, None),
+        tau=model.zeros(model.num_velocities),
+        F_applied_T=None,
+        diagonal=calc_reflected_inertia(model),
+        locked=locked_velocities(model),
+        G=G,
+        rhs=rhs,
+        active=active,
+    )
 
 
 class ConstrainedDynamicsResult(NamedTuple):

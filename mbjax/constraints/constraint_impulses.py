@@ -8,15 +8,13 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from mbjax.array_types import Positions, Scalar, Velocities
-from mbjax.dynamics import calc_reflected_inertia
-from mbjax.dynamics.newton_euler import TreeMotion, calc_inertia_in_world
 from mbjax.kinematics import as_coordinates, calc_position_kinematics
 from mbjax.linear_algebra import matrix_vector
-from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
+from mbjax.model import MultibodyModel, zero_where_locked
 from mbjax.worlds import for_worlds
 
 from .bound_constraint_set import BoundConstraintSet
-from .constrained_dynamics import ConstrainedDynamicsResult, ConstrainedDynamicsTerms, calc_constrained_dynamics
+from .constrained_dynamics import ConstrainedDynamicsResult, calc_constrained_dynamics, terms_at_rest
 from .constraint_kinematics import calc_constraint_terms
 from .solvers import AbstractConstraintSolver, Direct
 
@@ -77,15 +75,6 @@ def _constraint_impulses(
     position = calc_position_kinematics(model, q)
     rows = calc_constraint_terms(model, cset, position, None, q, None)
     after = rows.v_plus if v_plus is None else v_plus
-    terms = ConstrainedDynamicsTerms(
-        position=position,
-        motion=TreeMotion(position.S_T, position.p_TM_W, calc_inertia_in_world(model, position), None, None),
-        tau=model.zeros(model.num_velocities),
-        F_applied_T=None,
-        diagonal=calc_reflected_inertia(model),
-        locked=locked_velocities(model),
-        G=rows.G,
-        rhs=after - matrix_vector(rows.G, zero_where_locked(model, v_minus)),
-        active=rows.active,
-    )
+    rhs = after - matrix_vector(rows.G, zero_where_locked(model, v_minus))
+    terms = terms_at_rest(model, position, rows.G, rhs, rows.active)
     return calc_constrained_dynamics(model.topology, solver, terms)

@@ -28,6 +28,11 @@ class ProjectedSolver(diffrax.AbstractWrappedSolver):
     def term_compatible_contr_kwargs(self) -> Any:
         return self.solver.term_compatible_contr_kwargs
 
+    @property
+    def scan_kind(self) -> Any:
+        """Of the wrapped solver: adjoints of diffrax set it there."""
+        return self.solver.scan_kind  # pyright: ignore[reportAttributeAccessIssue]
+
     def order(self, terms: PyTree) -> int | None:
         return self.solver.order(terms)
 

@@ -40,7 +40,8 @@ def simulate(
     `inputs` are held constant, or are a function `inputs(state)`. `solver` is any of diffrax's (Dormand–Prince 5
     when None), `stepsize_controller` PID with rtol = atol = 1e-8 (1e-5 in float32) when None. Errors of the model's
     constraints are held small by their stabilization; with `project` each step, and each state returned, is moved
-    onto the constraints by `project_onto_constraints`.
+    onto the constraints by `project_onto_constraints`. Reverse mode is differentiated step by step, as it ran;
+    forward mode needs `adjoint=diffrax.ForwardMode()`. Both are exact with `project` too.
     """
     state = as_state(model, state)
     times = jnp.asarray(save_at, model.dtype)

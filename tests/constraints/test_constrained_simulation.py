@@ -21,7 +21,15 @@ from tests.constraints.mechanisms import (
     one_dof_state,
     slider_crank_with_distance_rod,
 )
-from tests.gradients.checks import central_differences, check_gradients
+from tests.gradients.checks import (
+    OFFSETS,
+    WEIGHTS,
+    Gradients,
+    central_differences,
+    check_gradients,
+    compare,
+    compiled,
+)
 from tests.models import relative_error
 
 DT = 1e-3
@@ -67,8 +75,8 @@ def test_slider_crank_with_a_distance_rod_accelerates_as_in_closed_form(angle: f
     assert relative_error(free, vdot) > 0.1
 
 
-@functools.partial(jax.jit, static_argnames="project")
-def run(model: mbjax.MultibodyModel, state: mbjax.State, times: jax.Array, project: bool) -> mbjax.Trajectory:
+@functools.partial(jax.jit, static_argnames=("project", "adjoint"))
+def run(model: mbjax.MultibodyModel, state: mbjax.State, times: jax.Array, project: bool, adjoint=None):
     """Heun's method at 1 ms."""
     return mbjax.simulate(
         model,
@@ -78,6 +86,7 @@ def run(model: mbjax.MultibodyModel, state: mbjax.State, times: jax.Array, proje
         stepsize_controller=diffrax.ConstantStepSize(),
         first_step=DT,
         project=project,
+        adjoint=adjoint,
     )
 
 
@@ -121,6 +130,50 @@ def test_projection_has_the_gradient_of_its_differences() -> None:
         return jnp.concatenate(mbjax.project_onto_constraints(changed, cset, *state))
 
     check_gradients(projected, jnp.zeros(9))
+
+
+def test_projection_of_worlds_is_that_of_each() -> None:
+    """Whatever is theirs alone: numbers of the loop, configurations, or velocities."""
+    mechanism, model = four_bar(), closed_four_bar()
+    rng = np.random.default_rng(3)
+    arguments = (
+        mechanism.cset.constraints[0].p_BS + 0.01 * rng.normal(size=(2, 3)),
+        mechanism.q + 0.01 * rng.normal(size=(2, 3)),
+        mechanism.v + 0.1 * rng.normal(size=(2, 3)),
+    )
+
+    def project(p_BS: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
+        cset = eqx.tree_at(lambda c: c.constraints[0].p_BS, mechanism.cset, p_BS)
+        return jnp.concatenate(mbjax.project_onto_constraints(model, cset, q, v))
+
+    one = jax.jit(project)
+    for axes in ((0, None, None), (None, 0, None), (None, None, 0)):
+        chosen = [x[0] if axis is None else x for x, axis in zip(arguments, axes, strict=True)]
+        batch = jax.jit(jax.vmap(project, axes))(*chosen)
+        for k in range(2):
+            each = one(*(x if axis is None else x[k] for x, axis in zip(chosen, axes, strict=True)))
+            np.testing.assert_allclose(batch[k], each, rtol=0, atol=1e-13)
+
+
+def test_projected_simulation_has_the_gradient_of_its_differences(request: pytest.FixtureRequest) -> None:
+    """By the start and the loop's frame: reverse mode of the default adjoint, and forward mode with its own."""
+    mechanism, model, times = four_bar(), closed_four_bar(), jnp.linspace(0.0, 0.05, 21)
+    direction = jnp.asarray(np.random.default_rng(0).normal(size=6))
+
+    def end(x: jax.Array, adjoint: diffrax.AbstractAdjoint | None = None) -> jax.Array:
+        changed = eqx.tree_at(lambda m: m.constraints[0].p_BS, model, model.constraints[0].p_BS + x[:3])
+        start = mbjax.State(mechanism.q + x[3:6], mechanism.v + x[6:], jnp.zeros(()))
+        final = run(changed, start, times, True, adjoint).final_state
+        return direction @ jnp.concatenate([final.q, final.v])
+
+    x, h = jnp.asarray(0.01 * np.random.default_rng(1).normal(size=9)), 1e-4
+    reverse = compiled(jax.grad(end))(x)
+    forward = reverse
+    if not request.config.getoption("--trimmed"):
+        forward = compiled(jax.jacfwd(functools.partial(end, adjoint=diffrax.ForwardMode())))(x)
+    values = np.array([[end(x + h * offset * e) for e in np.eye(9)] for offset in OFFSETS])
+    differences = WEIGHTS @ values / h
+    compare(Gradients(*(np.asarray(g)[None] for g in (forward, reverse, differences)), list("123456789")))
 
 
 def test_stabilization_has_a_gradient() -> None:
