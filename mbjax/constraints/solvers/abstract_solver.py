@@ -24,6 +24,17 @@ from mbjax.linear_algebra.branch_factor import Parents
 from mbjax.topology import TreeTopology, velocity_parents
 
 
+class ArticulatedInverse(eqx.Module):
+    """M⁻¹ of a tree, by articulated bodies."""
+
+    topology: TreeTopology = eqx.field(static=True)
+    factor: ArticulatedFactor
+
+    def times(self, b: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
+        """M⁻¹ b."""
+        return solve_with_factor(self.topology, self.factor, b)
+
+
 class AbstractInertia(eqx.Module):
     """M, symmetric and positive definite, in the ways the strategies ask for it."""
 
@@ -46,12 +57,8 @@ class AbstractInertia(eqx.Module):
         """M x, differentiable."""
 
     @abc.abstractmethod
-    def articulated_factor(self) -> ArticulatedFactor:
-        """For `solve_articulated`, of a tree only."""
-
-    @abc.abstractmethod
-    def solve_articulated(self, factor: ArticulatedFactor, b: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
-        """M⁻¹ b by articulated bodies."""
+    def articulated_inverse(self) -> ArticulatedInverse:
+        """M⁻¹ without M, of a tree only."""
 
 
 class TreeInertia(AbstractInertia):
@@ -84,11 +91,10 @@ class TreeInertia(AbstractInertia):
         product = calc_mass_matrix_product(self.topology, self.motion, free) + self.diagonal * free
         return jnp.where(self.locked, x, product)
 
-    def articulated_factor(self) -> ArticulatedFactor:
-        return calc_articulated_factor(self.topology, self.position, self.motion.inertia_W, self.diagonal, self.locked)
-
-    def solve_articulated(self, factor: ArticulatedFactor, b: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
-        return solve_with_factor(self.topology, factor, b)
+    def articulated_inverse(self) -> ArticulatedInverse:
+        inertia_W, diagonal = self.motion.inertia_W, self.diagonal
+        factor = calc_articulated_factor(self.topology, self.position, inertia_W, diagonal, self.locked)
+        return ArticulatedInverse(self.topology, factor)
 
 
 class DenseInertia(AbstractInertia):
@@ -110,11 +116,8 @@ class DenseInertia(AbstractInertia):
     def times(self, x: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
         return matrix_vector(self.M, x)
 
-    def articulated_factor(self) -> ArticulatedFactor:
+    def articulated_inverse(self) -> ArticulatedInverse:
         raise ModelError("Kokkevis: articulated bodies need a model, and a matrix is given. Use RangeSpace().")
-
-    def solve_articulated(self, factor: ArticulatedFactor, b: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
-        raise NotImplementedError
 
 
 class KktMatrix(eqx.Module):

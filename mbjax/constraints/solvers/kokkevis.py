@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from mbjax.dynamics import ArticulatedFactor
 from mbjax.linear_algebra import (
     BranchFactor,
     factor_semidefinite,
@@ -15,12 +14,12 @@ from mbjax.linear_algebra import (
     solve_semidefinite,
 )
 
-from .abstract_solver import AbstractConstraintSolver, KktMatrix
+from .abstract_solver import AbstractConstraintSolver, ArticulatedInverse, KktMatrix
 from .elimination import add_to_diagonal
 
 
 class KokkevisFactor(NamedTuple):
-    inertia: ArticulatedFactor
+    inertia: ArticulatedInverse
     X: Float[Array, "nv nc *w"]  # M⁻¹ Gᵀ: how the tree answers to a unit of each multiplier
     rows: BranchFactor
 
@@ -33,16 +32,16 @@ class Kokkevis(AbstractConstraintSolver):
     """
 
     def init(self, system: KktMatrix) -> KokkevisFactor:
-        inertia = system.inertia.articulated_factor()
+        inertia = system.inertia.articulated_inverse()
         G_T = jnp.swapaxes(system.G, 0, 1)
-        X = jax.vmap(lambda column: system.inertia.solve_articulated(inertia, column), 1, 1)(G_T)
+        X = jax.vmap(inertia.times, 1, 1)(G_T)
         S = add_to_diagonal(products_of_columns(G_T, X), system.regularization)
         return KokkevisFactor(inertia, X, factor_semidefinite(S))
 
     def solve(
         self, system: KktMatrix, factor: KokkevisFactor, rhs_v: Float[Array, "nv *w"], rhs_c: Float[Array, "nc *w"]
     ) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
-        free = system.inertia.solve_articulated(factor.inertia, rhs_v)
+        free = factor.inertia.times(rhs_v)
         multipliers = solve_semidefinite(factor.rows, rhs_c - matrix_vector(system.G, free))
         return free + matrix_vector(factor.X, multipliers), multipliers
 
