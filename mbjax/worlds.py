@@ -32,10 +32,11 @@ def is_array(x: Any) -> bool:
     return isinstance(x, jax.Array | np.ndarray)
 
 
-def for_worlds(function: Callable, *args: Any) -> Any:
+def for_worlds(function: Callable, *args: Any, several: int = 1) -> Any:
     """`function(*args)`, where arrays among the arguments may be batched by `vmap` and differentiated.
 
-    Outside `jax.jit` it is compiled too, once per function, shapes and static parts of the arguments.
+    Outside `jax.jit` it is compiled too, once per function, shapes and static parts of the arguments. A function with
+    results of many numbers a world runs in chunks `several` times smaller.
     """
     arrays, static = eqx.partition(args, is_array)
     leaves, treedef = jax.tree.flatten(arrays)
@@ -53,7 +54,7 @@ def for_worlds(function: Callable, *args: Any) -> Any:
         moving=(),
         pull_back=None,
         unshared=(False,) * len(leaves),
-        several=1,
+        several=several,
     )
     return jax.tree.unflatten(out_treedef, results)
 

@@ -70,7 +70,7 @@ def inverse_dynamics_derivatives(
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
-    return for_worlds(_inverse_dynamics, model, q, v, vdot, forces, force_elements, require_wrt(wrt))
+    return for_worlds(_inverse_dynamics, model, q, v, vdot, forces, force_elements, require_wrt(wrt), several=2)
 
 
 def forward_dynamics_derivatives(
@@ -91,7 +91,7 @@ def forward_dynamics_derivatives(
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
-    return for_worlds(_forward_dynamics, model, q, v, tau, forces, force_elements, require_wrt(wrt))
+    return for_worlds(_forward_dynamics, model, q, v, tau, forces, force_elements, require_wrt(wrt), several=2)
 
 
 def require_wrt(wrt: str) -> str:

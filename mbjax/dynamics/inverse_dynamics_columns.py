@@ -19,10 +19,10 @@ from jaxtyping import Array, Float
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.linear_algebra import products_of_columns
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology, take
+from mbjax.topology import TreeTopology
 
 from .composite_terms import CompositeTerms
-from .motion_derivatives import MotionDerivatives, of_same_joint, places_in_joints
+from .motion_derivatives import MotionDerivatives, calc_forces_within_joints
 from .spatial_cross import force_cross
 
 
@@ -57,7 +57,9 @@ def calc_torque_columns(
     lower = products_of_columns(ca.concatenate(left, 0), right)
     both = by_place(topology, upper, lower, 2)
     dq, dv = both[:, :nv], both[:, nv:]
-    return TorqueColumns(dq if motion.own is None else dq + within_joints(topology, motion.own.dS, terms.F), dv)
+    if max(topology.mobod_num_velocities) > 1:
+        dq = dq + calc_forces_within_joints(topology, position, motion, terms.F)
+    return TorqueColumns(dq, dv)
 
 
 def by_place(
@@ -73,13 +75,3 @@ def by_place(
         np.tile(x, (1, times)).reshape(*upper.shape[:2], *(1 for _ in upper.shape[2:])) for x in (inboard, outboard)
     )
     return jnp.where(inboard, upper, jnp.where(outboard, lower, 0.0))
-
-
-def within_joints(
-    topology: TreeTopology, dS: list[Float[Array, "6 nv"]], F: Float[Array, "6 nv"]
-) -> Float[Array, "nv nv"]:
-    """dS_k/dq_j · F_j for velocities k and j of one joint."""
-    products = jnp.stack([ca.dot(x, F) for x in dS])
-    columns = take(products, places_in_joints(topology), 0)
-    same = of_same_joint(topology)
-    return jnp.where(same.reshape(*same.shape, *(1 for _ in F.shape[2:])), ca.transpose(columns), 0.0)

@@ -1,22 +1,31 @@
-"""The inverse of a symmetric matrix with the sparsity of a tree, where many columns of it are needed."""
+"""The inverse of a symmetric matrix with the sparsity of a tree, where all its columns are needed.
+
+Its triangular factor is inverted by blocks of 1, 2, 4, … rows, all blocks of a size in one product of matrices:
+
+    [A 0; C B]⁻¹ = [A⁻¹ 0; -B⁻¹ C A⁻¹ B⁻¹]
+"""
 
 import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
-from .branch_factor import Parents, factor_branches
+from .branch_factor import Parents, factor_branches, paths
 from .products import products_of_columns
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def inverse_of_branches(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Array, "n n *w"]:
-    """A⁻¹ = (L⁻ᵀ)ᵀ D⁻¹ L⁻ᵀ; its derivative is -A⁻¹ dA A⁻¹."""
-    n = len(parents)
-    identity = jnp.eye(n, dtype=A.dtype).reshape(n, n, *(1 for _ in A.shape[2:]))
-    factor, Y = factor_branches(parents, A, jnp.broadcast_to(identity, A.shape))
-    return products_of_columns(Y, Y * factor.one_over_D[:, None])
+    """A⁻¹ = L⁻¹ D⁻¹ L⁻ᵀ; its derivative is -A⁻¹ dA A⁻¹."""
+    if not parents:
+        return A
+    factor, _ = factor_branches(parents, A)
+    inverse = invert_triangular(parents, factor.L)
+    scaled = inverse * jnp.moveaxis(factor.one_over_D, 0, -1)[..., None, :]
+    return jnp.moveaxis(product(scaled, jnp.swapaxes(inverse, -1, -2)), (-2, -1), (0, 1))
 
 
 @inverse_of_branches.defjvp
@@ -24,3 +33,50 @@ def _inverse_of_branches_jvp(parents: Parents, primals: tuple, tangents: tuple) 
     (A,), (dA,) = primals, tangents
     inverse = inverse_of_branches(parents, A)
     return inverse, -products_of_columns(inverse, products_of_columns(dA, inverse))
+
+
+def product(A: Float[Array, "... i k"], B: Float[Array, "... k j"]) -> Float[Array, "... i j"]:
+    """A B at full precision on every device."""
+    return jnp.matmul(A, B, precision=lax.Precision.HIGHEST)
+
+
+def invert_triangular(parents: Parents, L: Float[Array, "n depth *w"]) -> Float[Array, "*w n n"]:
+    """The inverse of L, which is given along paths; worlds first, as products of matrices have them."""
+    n, worlds = len(parents), L.shape[2:]
+    places, exists, sizes = blocks_below_diagonal(parents)
+    flat = L.reshape(-1, *worlds)[places]
+    flat = jnp.where(exists.reshape(-1, *(1 for _ in worlds)), flat, 0.0)
+    below = jnp.moveaxis(flat, 0, -1)
+    inverse, start = jnp.ones((*worlds, 2 ** len(sizes), 1, 1), L.dtype), 0
+    for size in sizes:
+        count = 2 ** len(sizes) // (2 * size)
+        C = below[..., start : start + count * size**2].reshape(*worlds, count, size, size)
+        start += count * size**2
+        pairs = inverse.reshape(*worlds, count, 2, size, size)
+        upper, lower = pairs[..., 0, :, :], pairs[..., 1, :, :]
+        left = jnp.concatenate([upper, -product(lower, product(C, upper))], -2)
+        inverse = jnp.concatenate([left, jnp.concatenate([jnp.zeros_like(C), lower], -2)], -1)
+    return inverse[..., 0, :n, :n]
+
+
+@functools.cache
+def blocks_below_diagonal(parents: Parents) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Where the entries of every C stand among the rows along paths, whether there are such, and the sizes of C.
+
+    Block after block, the smallest first; rows and columns are filled up to a power of two.
+    """
+    ancestors, on_path = paths(parents)
+    n, depth = ancestors.shape
+    sizes = tuple(2**k for k in range((n - 1).bit_length()))
+    padded = 2 ** len(sizes)
+    dense, known = np.zeros((padded, padded), int), np.zeros((padded, padded), bool)
+    for node in range(n):
+        for k in np.flatnonzero(on_path[node]):
+            dense[node, ancestors[node, k]], known[node, ancestors[node, k]] = node * depth + k, True
+    places, exists = [], []
+    for size in sizes:
+        for start in range(0, padded, 2 * size):
+            block = slice(start + size, start + 2 * size), slice(start, start + size)
+            places.append(dense[block].ravel())
+            exists.append(known[block].ravel())
+    return np.concatenate([*places, np.zeros(0, int)]), np.concatenate([*exists, np.zeros(0, bool)]), sizes
