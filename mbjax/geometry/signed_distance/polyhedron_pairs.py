@@ -1,8 +1,28 @@
 """The pairs of polyhedra, and of convex shapes in general, and how many points each gives."""
 
+import functools
+
 from .box_box import box_box
+from .convex_convex import convex_convex
 from .witnesses import PairFunction
+
+CONVEX_PAIRS = (
+    ("Cylinder", "Box"),
+    ("Cylinder", "Capsule"),
+    ("Cylinder", "Cylinder"),
+    ("Ellipsoid", "Box"),
+    ("Ellipsoid", "Capsule"),
+    ("Ellipsoid", "Cylinder"),
+    ("Ellipsoid", "Ellipsoid"),
+    ("Convex", "Sphere"),
+    ("Convex", "Box"),
+    ("Convex", "Capsule"),
+    ("Convex", "Cylinder"),
+    ("Convex", "Ellipsoid"),
+    ("Convex", "Convex"),
+)
 
 POLYHEDRON_PAIRS: dict[tuple[str, str], PairFunction] = {
     ("Box", "Box"): PairFunction(box_box, 4),
+    **{kinds: PairFunction(functools.partial(convex_convex, *kinds), 1) for kinds in CONVEX_PAIRS},
 }
