@@ -59,6 +59,21 @@ def for_worlds(function: Callable, *args: Any, several: int = 1) -> Any:
     return jax.tree.unflatten(out_treedef, results)
 
 
+def call_compiled(function: Callable, *args: Any) -> Any:
+    """`function(*args)` of one world, compiled as a whole once per function, shapes and static parts.
+
+    For functions that are not run by `for_worlds` in one piece. In a function that is traced already, and under
+    `jax.disable_jit`, it is the plain call: what nobody reads of the results is then not computed.
+    """
+    arrays, static = eqx.partition(args, is_array)
+    leaves, treedef = jax.tree.flatten(arrays)
+    is_traced = any(isinstance(x, jax.core.Tracer) for x in leaves)
+    if is_traced or jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
+        return function(*args)
+    static_leaves, static_treedef = jax.tree.flatten(static)
+    return compiled_whole(Flattened(function, treedef, tuple(static_leaves), static_treedef))(*leaves)
+
+
 @dataclasses.dataclass(frozen=True)
 class Flattened:
     """`function` of the arrays among its arguments, to the list of its results."""
@@ -74,6 +89,12 @@ class Flattened:
 
     def __call__(self, *leaves: Any) -> list:
         return jax.tree.leaves(self.results(*leaves))
+
+
+@functools.lru_cache(maxsize=1024)
+def compiled_whole(flat: Flattened) -> Callable:
+    """The function of the arrays among its arguments, with its results as it nests them."""
+    return jax.jit(flat.results)
 
 
 @functools.lru_cache(maxsize=4096)

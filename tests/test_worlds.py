@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.worlds import CHUNK_BYTES
+from mbjax.worlds import CHUNK_BYTES, call_compiled
 
 from .gradients.checks import compiled
 from .models import random_tree, relative_error
@@ -159,6 +159,25 @@ def test_without_compilation() -> None:
     with jax.disable_jit():
         plain = mbjax.gravity_generalized_forces(model(), q)
     assert relative_error(plain, mbjax.gravity_generalized_forces(model(), q)) < 1e-12
+
+
+def test_calls_compiled_as_a_whole() -> None:
+    """Traced once for a function and shapes, whatever the numbers; the plain call where it is traced already."""
+    q, v, _ = samples(3)
+    traces = []
+
+    def two_energies(model, q, v):
+        traces.append(q)
+        return {"kinetic": mbjax.kinetic_energy(model, q, v), "potential": mbjax.potential_energy(model, q)}
+
+    first = call_compiled(two_energies, model(), q[0], v[0])
+    heavier = mbjax.set_masses(model(), 2.0 * model().parameters.body_mass)
+    second = call_compiled(two_energies, heavier, np.asarray(q[0]), v[0])
+    assert len(traces) == 1
+    assert relative_error(second["potential"], 2.0 * first["potential"]) < 1e-12
+    within = compiled(lambda q: call_compiled(two_energies, model(), q, v[0])["kinetic"])(q[0])
+    assert len(traces) == 2
+    assert relative_error(within, first["kinetic"]) < 1e-12
 
 
 def test_a_bad_world_stays_alone() -> None:

@@ -173,7 +173,7 @@ def inverse_of_free(model: MultibodyModel, M: Float[Array, "nv nv"]) -> Float[Ar
     """The inverse of M without rows and columns of locked joints, which are zero."""
     locked = locked_velocities(model)
     is_held = locked[:, None] | locked[None]
-    M = jnp.where(is_held, diagonal_matrix(jnp.ones_like(M[0])), M)
+    M = jnp.where(is_held, diagonal_matrix(jnp.ones(M.shape[1:], M.dtype)), M)
     return jnp.where(is_held, 0.0, inverse_of_branches(velocity_parents(model.topology), M))
 
 
