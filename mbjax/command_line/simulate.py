@@ -128,6 +128,7 @@ def join(pieces: list[Trajectory]) -> Trajectory:
         with_start("time"),
         end_to_end("generalized_acceleration"),
         end_to_end("net_actuation"),
+        end_to_end("constraint_forces"),
     )
 
 

@@ -25,6 +25,7 @@ class Trajectory(eqx.Module):
     time: Float[Array, "*batch steps+1"]
     generalized_acceleration: Float[Array, "*batch steps nv"]
     net_actuation: Float[Array, "*batch steps nu"]
+    constraint_forces: Float[Array, "*batch steps nc"]  # λ, as in `Outputs`
 
     @property
     def final_state(self) -> State:
@@ -57,15 +58,16 @@ def rollout(
     def one_step(state: State, step_inputs: Any) -> tuple[State, tuple]:
         chosen = inputs if per_step is None else step_inputs
         after, sampled = advance(model, state, as_inputs(model, chosen(state) if callable(chosen) else chosen))
-        return after, (after.q, after.v, after.time, sampled.vdot, sampled.u)
+        return after, (after.q, after.v, after.time, sampled.vdot, sampled.u, sampled.multipliers)
 
-    _, (q, v, time, vdot, u) = scan_in_chunks(one_step, state, per_step, steps, every)
+    _, (q, v, time, vdot, u, multipliers) = scan_in_chunks(one_step, state, per_step, steps, every)
     return Trajectory(
         jnp.concatenate([state.q[None], q]),
         jnp.concatenate([state.v[None], v]),
         jnp.concatenate([state.time[None], time]),
         vdot,
         u,
+        multipliers,
     )
 
 

@@ -81,13 +81,13 @@ def simulate(
     if project:
         q, v = jax.vmap(lambda q, v: project_onto_constraints(model, bound_constraints(model), q, v))(q, v)
 
-    def sampled(q: Array, v: Array, time: Array) -> tuple[Array, Array]:
+    def sampled(q: Array, v: Array, time: Array) -> tuple[Array, Array, Array]:
         now = State(q, v, time)
         sampled = calc_acceleration_now(model, now, as_inputs(model, inputs_at(now)))
-        return sampled.vdot, sampled.u
+        return sampled.vdot, sampled.u, sampled.multipliers
 
-    vdot, u = jax.vmap(sampled)(q[:-1], v[:-1], times[:-1])
-    return Trajectory(q, v, times, vdot, u)
+    vdot, u, multipliers = jax.vmap(sampled)(q[:-1], v[:-1], times[:-1])
+    return Trajectory(q, v, times, vdot, u, multipliers)
 
 
 def normalize_quaternions(model: MultibodyModel, q: Float[Array, " nq"]) -> Float[Array, " nq"]:

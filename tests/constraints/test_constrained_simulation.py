@@ -220,6 +220,21 @@ def test_ports_report_the_constraint_forces() -> None:
         np.testing.assert_allclose(f_W, needed, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("time_step", [0.0, DT], ids=["simulate", "rollout"])
+def test_trajectories_hold_the_constraint_forces(time_step: float) -> None:
+    """λ of each step is that of the ports at its start."""
+    model, start, times = closed_four_bar(time_step), state_of(four_bar()), jnp.linspace(0.0, 10.0, 21)
+    if time_step:
+        trajectory = jax.jit(lambda model, state: mbjax.rollout(model, state, num_steps=20))(model, start)
+    else:
+        trajectory = run(model, start, times, False)
+    assert trajectory.constraint_forces.shape == (20, 2)
+    for k in (0, 7):
+        now = mbjax.State(trajectory.q[k], trajectory.v[k], trajectory.time[k])
+        expected = outputs(model, now).constraint_force(model, "loop")
+        assert relative_error(trajectory.constraint_forces[k], expected) < 1e-9
+
+
 def spring_pair(time_step: float) -> mbjax.MultibodyModel:
     """A mass on a line, held by a compliant distance: m x'' = -k (x - 1) - c x'."""
     plant = mbjax.MultibodyPlant(time_step)
