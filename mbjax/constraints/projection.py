@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -55,7 +54,8 @@ def calc_projection(
         moved = integrate_configuration(model, q, jnp.where(moves_q, change, 0.0))
         return (jnp.where(moves_q, moved, q), jnp.where(moves_q, v, v + change)), None
 
-    rounds = np.append(np.full(NEWTON_STEPS if any(has_position) else 0, True), False)
+    steps = NEWTON_STEPS if any(has_position) else 0
+    rounds = jnp.arange(steps + 1) < steps
     start = q, zero_where_locked(model, v)
     after, _ = jax.eval_shape(advance, start, rounds[0])  # it has the worlds of all that it reads
     start = jax.tree.map(lambda x, like: jnp.broadcast_to(x, like.shape), start, after)
