@@ -42,7 +42,8 @@ class AssemblyStatus(enum.IntEnum):
     def message(self) -> str:
         return {
             AssemblyStatus.CONVERGED: "the constraints are satisfied, as near to the guess as possible.",
-            AssemblyStatus.ITERATION_LIMIT: "max_iterations came first; allow more, or start from a better guess.",
+            AssemblyStatus.ITERATION_LIMIT: "max_iterations came first: allow more, start from a better guess, or see "
+            "whether the constraints are within reach at all.",
             AssemblyStatus.SINGULAR: "no motion makes the error smaller from here: the constraints contradict each "
             "other or are out of reach, or the guess lies where they cannot tell which way to go; start elsewhere.",
         }[self]

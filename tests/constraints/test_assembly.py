@@ -9,13 +9,22 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.constraints import ConstraintSet
-from tests.constraints.mechanisms import Mechanism, four_bar, link, slider_crank
-from tests.gradients.checks import check_gradients
+from mbjax.constraints import BoundConstraintSet, ConstraintSet
+from tests.constraints.mechanisms import (
+    Mechanism,
+    four_bar,
+    link,
+    random_mechanism,
+    slider_crank,
+    spring_leg,
+    stewart_platform,
+)
+from tests.gradients.checks import check_gradients, compiled
 from tests.models import relative_error
 
 assembly_q = jax.jit(mbjax.assembly_q, static_argnames=("tolerance", "max_iterations"))
 assembly_qdot = jax.jit(mbjax.assembly_qdot)
+RANDOM_KINDS = ("quaternion_floating", "revolute", "universal", "prismatic")
 
 
 @functools.cache
@@ -55,6 +64,50 @@ def test_assembles_from_near_and_far(make, size: float) -> None:
             G = np.asarray(mbjax.constraints_jacobian(model, cset, result.q))
             change = np.asarray(result.q - q_guess)
             np.testing.assert_allclose(change - G.T @ np.linalg.lstsq(G.T, change, rcond=None)[0], 0.0, atol=1e-9)
+
+
+SPATIAL = {
+    "leg with springs": spring_leg,
+    "Stewart platform": stewart_platform,
+    "random, two loops": lambda: random_mechanism(1, 2, RANDOM_KINDS),
+    "random, three loops": lambda: random_mechanism(2, 3, RANDOM_KINDS),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SPATIAL)
+def test_assembles_spatial_mechanisms_from_random_guesses(name: str, request: pytest.FixtureRequest) -> None:
+    """Up to about a radian and a metre in every coordinate; CONVERGED means no error, and nothing else does."""
+    if name != "leg with springs" and request.config.getoption("--trimmed"):
+        pytest.skip("trimmed: the leg stands for the others")
+    mechanism = SPATIAL[name]()
+    sizes = (0.1, 0.3, 1.0)
+    q_guess = jnp.concatenate([guesses(mechanism, size) for size in sizes])
+    result = compiled(jax.vmap(mbjax.assembly_q, (None, None, 0)))(mechanism.model, mechanism.cset, q_guess)
+    error = np.linalg.norm(result.error, axis=1)
+    converged = np.asarray(result.status) == mbjax.AssemblyStatus.CONVERGED
+    print(f"{converged.sum()} of {len(error)} converged, {np.asarray(result.iterations).max()} rounds at most")
+    np.testing.assert_array_equal(converged, error <= 1e-12)
+    assert converged.all()
+
+
+def test_an_impossible_world_leaves_its_neighbours_alone() -> None:
+    """A batch of frames of the loop, one of them out of reach: the others are those of worlds alone."""
+    mechanism = four_bar()
+    p_AP = jnp.stack([mechanism.cset.constraints[0].p_AP] * 3) + jnp.array([[0.0], [5.0], [0.02]]) * jnp.eye(3)[0]
+    q_guess = mechanism.q + jnp.array([0.1, -0.2, 0.15])
+
+    def with_frame(p_AP: jax.Array) -> BoundConstraintSet:
+        return eqx.tree_at(lambda c: c.constraints[0].p_AP, mechanism.cset, p_AP)
+
+    batch = jax.jit(jax.vmap(lambda p: mbjax.assembly_q(mechanism.model, with_frame(p), q_guess)))(p_AP)
+    alone = [assembly_q(mechanism.model, with_frame(p), q_guess) for p in p_AP]
+    np.testing.assert_array_equal(np.asarray(batch.status) == mbjax.AssemblyStatus.CONVERGED, [True, False, True])
+    assert np.isfinite(batch.q).all()
+    assert np.linalg.norm(batch.error[1]) > 1.0
+    for k in (0, 2):
+        np.testing.assert_allclose(batch.q[k], alone[k].q, rtol=0, atol=1e-13)
+        assert int(batch.iterations[k]) == int(alone[k].iterations)
 
 
 def test_weights_say_what_may_change() -> None:
@@ -100,6 +153,29 @@ def test_derivatives_are_those_of_the_nearest_configuration() -> None:
     np.testing.assert_allclose(at_solution, np.eye(3) - np.linalg.pinv(G) @ G, rtol=0, atol=1e-10)
 
 
+def test_derivative_at_a_guess_that_is_the_solution() -> None:
+    """G45: no iteration is needed there, and the derivative by the loop's frame is that of the law, -G⁺ ∂error."""
+    mechanism = four_bar()
+    model, q = mechanism.model, assembly_q(mechanism.model, mechanism.cset, mechanism.q).q
+
+    def with_frame(p_AP: jax.Array) -> BoundConstraintSet:
+        return eqx.tree_at(lambda c: c.constraints[0].p_AP, mechanism.cset, p_AP)
+
+    def assembled(p_AP: jax.Array) -> tuple[jax.Array, jax.Array]:
+        result = mbjax.assembly_q(model, with_frame(p_AP), q)
+        return result.q, result.iterations
+
+    def error(p_AP: jax.Array) -> jax.Array:
+        return mbjax.constraints_position_error(model, with_frame(p_AP), q)
+
+    p_AP = mechanism.cset.constraints[0].p_AP
+    slope, iterations = jax.jit(jax.jacrev(assembled, has_aux=True))(p_AP)
+    G = np.asarray(mbjax.constraints_jacobian(model, mechanism.cset, q))
+    assert int(iterations) == 0
+    assert np.abs(slope).max() > 0.1
+    np.testing.assert_allclose(slope, -np.linalg.pinv(G) @ jax.jit(jax.jacfwd(error))(p_AP), rtol=0, atol=1e-10)
+
+
 def test_velocities_are_the_nearest_that_keep_the_rows() -> None:
     """G v = 0, v - v_guess along W⁻¹ Gᵀ; redundant rows do no harm; the gradient is that of differences."""
     mechanism = floating_rod()
@@ -114,6 +190,23 @@ def test_velocities_are_the_nearest_that_keep_the_rows() -> None:
     expected = v_guess - projector @ (G @ v_guess) / np.sqrt(weights)
     assert relative_error(v, expected) < 1e-12
     check_gradients(lambda x: mbjax.assembly_qdot(model, cset, q, v_guess + x[:6], weights + x[6:]), jnp.zeros(12))
+
+
+def test_rows_on_velocities_count_for_velocities_alone() -> None:
+    """A contact and a rolling row leave q as it is, and hold for v beside the rows with a position."""
+    mechanism = floating_rod()
+    model, q = mechanism.model, guesses(mechanism, 0.4, 1)[0]
+    constraints = mbjax.ConstraintSet()
+    constraints.add_contact_constraint("body", np.array([0.1, -0.2, 0.3]), [[0.3, 0.1, 1.0]], name="contact")
+    constraints.add_custom_constraint(lambda model, q, v: v[3:4] - q[4] * v[1:2], 1, "velocity", name="rolling")
+    on_velocities = constraints.bind(model)
+    np.testing.assert_allclose(assembly_q(model, on_velocities, q).q, q, rtol=0, atol=1e-15)
+    both = BoundConstraintSet((*mechanism.cset.constraints, *on_velocities.constraints), model.topology)
+    found = assembly_q(model, both, q)
+    np.testing.assert_allclose(found.q, assembly_q(model, mechanism.cset, q).q, rtol=0, atol=1e-14)
+    v = assembly_qdot(model, both, found.q, jnp.arange(1.0, 7.0))
+    np.testing.assert_allclose(mbjax.constraints_jacobian(model, both, found.q) @ v, 0.0, rtol=0, atol=1e-12)
+    assert np.abs(v).max() > 0.1
 
 
 def test_inconsistent_states_are_named() -> None:
