@@ -116,6 +116,25 @@ def test_the_same_constraint_twice(solver) -> None:
             assert relative_error(got, expected) < 1e-8
 
 
+def test_proximal_derivatives_are_those_of_the_law_whatever_the_iterations() -> None:
+    """G45: an iteration that has converged early or late, with the gradient of the exact elimination."""
+    rng = np.random.default_rng(4)
+    A, G, c, gamma, weights = (jnp.asarray(rng.normal(size=n)) for n in ((5, 5), (3, 5), 5, 3, (2, 8)))
+    H = A @ A.T + 2.0 * jnp.eye(5)
+
+    def slopes(solver: mbjax.constraints.AbstractConstraintSolver) -> np.ndarray:
+        def solution(H, G, c, gamma):
+            return weights @ jnp.concatenate(tuple(mbjax.solve_constrained_system(H, G, c, gamma, solver)))
+
+        jacobians = jax.jit(jax.jacrev(solution, argnums=(0, 1, 2, 3)))(H, G, c, gamma)
+        return np.concatenate([np.reshape(x, (2, -1)) for x in jacobians], axis=1)
+
+    exact = slopes(mbjax.Direct())
+    assert np.abs(exact).max() > 0.1
+    for mu, iterations in ((1e-6, 3), (1e-6, 12), (1e-2, 60)):
+        assert relative_error(slopes(mbjax.Proximal(mu, iterations)), exact) < 1e-10
+
+
 @pytest.mark.parametrize("away", [1e-1, 1e-3])
 def test_near_a_dead_centre(away: float) -> None:
     """With the slider locked the rows are almost one there, and forces large: still those of differences."""

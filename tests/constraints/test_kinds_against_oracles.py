@@ -139,3 +139,38 @@ def test_against_pinocchio_at_zero_error(kind) -> None:
     assert np.abs(terms.error).max() < 1e-14
     project = [np.linalg.pinv(G) @ G for G in (np.asarray(terms.G), expected)]
     assert relative_error(*project) < 1e-10
+
+
+def test_gamma_against_pinocchio_at_zero_error() -> None:
+    """Of a weld between two moving links, from Pinocchio's classical accelerations of P and S without vdot.
+
+    At p_PS = 0 and R_PS = 1 the errors' second derivatives are α_S - α_P - w_P x (w_S - w_P) and
+    a_S - a_P - 2 w_P x (v_S - v_P), expressed in P.
+    """
+    model = load_robot(PANDA, "fixed")
+    theirs = pin.buildModelFromUrdf(str(ROBOTS / PANDA))
+    q = np.array(mbjax.random_state_within_limits(model, jax.random.key(1)).q)
+    v = np.random.default_rng(2).normal(size=model.num_velocities)
+    X_WB, X_AP = body_poses(model, q), place([0.3, -0.5, 0.2], [0.1, 0.02, -0.3])
+    A, B = "panda_link2", "panda_leftfinger"
+    X_BS = np.linalg.inv(X_WB[model.body_index(B)]) @ X_WB[model.body_index(A)] @ X_AP
+    frames = []
+    for body, X in ((A, X_AP), (B, X_BS)):
+        link = theirs.frames[theirs.getFrameId(body)]
+        placement = link.placement * pin.SE3(X)
+        frames.append(theirs.addFrame(pin.Frame(f"on {body}", link.parentJoint, placement, pin.FrameType.OP_FRAME)))
+    data, to_pin = theirs.createData(), [model.joint(name).v_start for name in list(theirs.names)[1:]]
+    pin.forwardKinematics(theirs, data, q[to_pin], v[to_pin], np.zeros(theirs.nv))
+    along_P = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+    V_P, V_S = (pin.getFrameVelocity(theirs, data, frame, along_P) for frame in frames)
+    A_P, A_S = (pin.getFrameClassicalAcceleration(theirs, data, frame, along_P) for frame in frames)
+    w_P = V_P.angular
+    rotational = A_S.angular - A_P.angular - np.cross(w_P, V_S.angular - w_P)
+    translational = A_S.linear - A_P.linear - 2.0 * np.cross(w_P, V_S.linear - V_P.linear)
+    R_WP = X_WB[model.body_index(A)][:3, :3] @ X_AP[:3, :3]
+    cset = mbjax.ConstraintSet().add_weld_constraint(A, X_AP, B, X_BS).bind(model)
+    terms = compiled_terms(model, cset, jnp.asarray(q), jnp.asarray(v))
+    expected = -np.concatenate([rotational @ R_WP, translational @ R_WP])
+    assert np.abs(terms.error).max() < 1e-13
+    assert relative_error(terms.gamma, expected) < 1e-12
+    assert np.abs(expected).max() > 0.1
