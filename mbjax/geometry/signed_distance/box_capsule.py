@@ -71,7 +71,8 @@ def box_capsule(
 ) -> Witnesses:
     """The nearest point of the axis, and of a capsule lying on a face both ends of where it lies there."""
     radius, half_length = size_B[0], 0.5 * size_B[1]
-    axis = Axis(*ca.with_equal_columns(0.5 * size_A, p_AB, jnp.unstack(R_AB, axis=1)[2]), half_length)
+    half_size, p, d = ca.with_equal_columns(0.5 * size_A, p_AB, jnp.unstack(R_AB, axis=1)[2])
+    axis = Axis(half_size, p, d, half_length)
     outside = calc_nearest_place(axis)
     core = distance_from_box(axis.H, axis.points(outside[None])[:, 0])
     inside = calc_overlap(axis)
