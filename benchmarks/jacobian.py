@@ -1,8 +1,8 @@
 """What does the whole Jacobian of forward dynamics with respect to (q, v) take, batch 1024?
 
-By forward and by reverse mode, beside forward differences and Pinocchio's `computeABADerivatives`, which yields M⁻¹
-besides. mbjax differentiates by the numbers of q, four of them a quaternion on a floating base; Pinocchio by the
-tangent. On the joints both mean the same, and there they are compared.
+In closed form, by forward and by reverse mode, beside forward differences and Pinocchio's `computeABADerivatives`,
+which yields M⁻¹ besides. JAX differentiates by the numbers of q, four of them a quaternion on a floating base; the
+closed form and Pinocchio by the tangent. On the joints both mean the same, and there they are compared.
 """
 
 from collections.abc import Iterator
@@ -62,6 +62,7 @@ def ways(model: Any, difference_step: float) -> dict[str, Any]:
     import jax.numpy as jnp
 
     import mbjax
+    from mbjax.dynamics import forward_dynamics_derivatives
 
     def vdot(q: Any, v: Any, tau: Any) -> Any:
         state = mbjax.State(q, v, jnp.zeros((), q.dtype))
@@ -73,8 +74,13 @@ def ways(model: Any, difference_step: float) -> dict[str, Any]:
         by_v = jax.vmap(lambda e: (vdot(q, v + h * e, tau) - at) / h, out_axes=1)(jnp.eye(v.size, dtype=q.dtype))
         return by_q, by_v
 
+    def closed_form(q: Any, v: Any, tau: Any) -> Any:
+        found = forward_dynamics_derivatives(model, q, v, tau, force_elements=True)
+        return found.dq, found.dv
+
     return {
         "forward dynamics alone": vdot,
+        "closed form": closed_form,
         "jacfwd": jax.jacfwd(vdot, (0, 1)),
         "jacrev": jax.jacrev(vdot, (0, 1)),
         "forward differences": forward_differences,
