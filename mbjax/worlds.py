@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.core import ShapedArray
+from jax.core import ShapedArray, Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -67,7 +67,7 @@ def call_compiled(function: Callable, *args: Any) -> Any:
     """
     arrays, static = eqx.partition(args, is_array)
     leaves, treedef = jax.tree.flatten(arrays)
-    is_traced = any(isinstance(x, jax.core.Tracer) for x in leaves)
+    is_traced = any(isinstance(x, Tracer) for x in leaves)
     if is_traced or jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
         return function(*args)
     static_leaves, static_treedef = jax.tree.flatten(static)

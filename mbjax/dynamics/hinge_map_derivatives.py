@@ -48,7 +48,8 @@ def calc_hinge_map_derivatives(
         return ca.concatenate([ca.matvec(R_WF, H_F[:3]), ca.matvec(R_WF, H_F[3:])], 0)
 
     parts = [part and [*part, *[zero] * (4 + most - len(part))] for zero, part in zip(zeros, parts, strict=True)]
-    return HingeMapDerivatives(*(in_world(k) for k in range(4)), [in_world(4 + place) for place in range(most)])
+    of_velocity, of_acceleration, rate, of_rate, *by_place = (in_world(k) for k in range(4 + most))
+    return HingeMapDerivatives(of_velocity, of_acceleration, rate, of_rate, by_place)
 
 
 def of_group(
@@ -59,14 +60,19 @@ def of_group(
     if kind.hinge_map_rate(q, v) is None:
         return None
 
+    def dH_along(q: Array, v: Array) -> Array:
+        rate = kind.hinge_map_rate(q, v)
+        assert rate is not None
+        return rate
+
     def times(dH: Array, v: Array) -> Array:
         return ca.sum_products(jnp.unstack(dH, axis=1), [ca.spread(x, 6) for x in jnp.unstack(v)])
 
     def rate(q: Array) -> Array:
-        return times(kind.hinge_map_rate(q, v), v)
+        return times(dH_along(q, v), v)
 
     units = [unit_velocity(place, v) for place in range(v.shape[0])]
-    dH = [kind.hinge_map_rate(q, unit) for unit in units]
+    dH = [dH_along(q, unit) for unit in units]
     of_rate = [jax.jvp(rate, (q,), (kind.velocity_to_qdot(q, unit),))[1] for unit in units]
     sums = ([times(x, v) for x in dH], [times(x, vdot) for x in dH], [rate(q)] * len(units), of_rate)
     return [*(jnp.stack(x, 1) for x in sums), *dH]
