@@ -6,7 +6,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from pydrake.geometry import FramePoseVector, GeometryFrame, GeometryInstance, SceneGraph, Shape
+from pydrake.geometry import (
+    FramePoseVector,
+    GeometryFrame,
+    GeometryInstance,
+    ProximityProperties,
+    SceneGraph,
+    Shape,
+)
 from pydrake.math import RigidTransform, RotationMatrix
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
@@ -14,7 +21,7 @@ from scipy.spatial.transform import Rotation
 from mbjax.geometry.signed_distance.witnesses import Witnesses
 from mbjax.spatial.rotation import rotation_exp
 
-from ..gradients.checks import Gradients, central_differences, compare, compiled
+from ..gradients.checks import OFFSETS, WEIGHTS, Gradients, compare, compiled
 
 Support = Callable[[np.ndarray], np.ndarray]  # directions (..., 3) to the farthest reach along them
 
@@ -33,20 +40,13 @@ def drake_distance(shape_A: Shape, shape_B: Shape, R_AB: np.ndarray, p_AB: np.nd
     id_A = scene.RegisterAnchoredGeometry(source, GeometryInstance(identity, shape_A, "A"))
     id_B = scene.RegisterGeometry(source, frame, GeometryInstance(identity, shape_B, "B"))
     for geometry in (id_A, id_B):
-        scene.AssignRole(source, geometry, proximity())
+        scene.AssignRole(source, geometry, ProximityProperties())
     context = scene.CreateDefaultContext()
     poses = FramePoseVector()
     poses.set_value(frame, RigidTransform(RotationMatrix(R_AB), p_AB))
     scene.get_source_pose_port(source).FixValue(context, poses)
     pair = scene.get_query_output_port().Eval(context).ComputeSignedDistancePairClosestPoints(id_A, id_B)
     return pair.distance, pair.nhat_BA_W
-
-
-def proximity() -> Any:
-    """Drake's empty properties."""
-    from pydrake.geometry import ProximityProperties
-
-    return ProximityProperties()
 
 
 def searched_distance(support_A: Support, support_B: Support, R_AB: np.ndarray, p_AB: np.ndarray) -> float:
@@ -71,32 +71,41 @@ def each_pair(function: Callable, size_A: Any, size_B: Any, R_AB: Any, p_AB: Any
     return Witnesses(*(np.moveaxis(np.asarray(x), -1, 0) for x in compiled(function)(*arguments)))
 
 
-def check_pair_gradients(function: Callable, size_A: Any, size_B: Any, R_AB: Any, p_AB: Any, tolerance: float) -> None:
+def check_pair_gradients(
+    function: Callable, size_A: Any, size_B: Any, R_AB: Any, p_AB: Any, tolerance: float, only_distance: bool = False
+) -> None:
     """Forward = reverse = differences of distance, normal and point with respect to sizes, rotation and translation.
 
-    Pairs first; the sizes may have any shape. Entries of a pair whose points come or go within the step are left out.
+    Pairs first; the sizes may have any shape. Points that are not valid count as zero.
     """
     shapes = [np.shape(x)[1:] for x in (size_A, size_B)]
     splits = np.cumsum([int(np.prod(s)) for s in shapes] + [3])
-
-    def witnesses(x: jax.Array, R: jax.Array) -> Witnesses:
-        a, b, turn, p = jnp.split(x, splits)
-        arguments = a.reshape(shapes[0]), b.reshape(shapes[1]), rotation_exp(turn) @ R, p
-        return function(*(y[..., None] for y in arguments))
+    count = len(p_AB)
+    rows = jnp.asarray(np.concatenate([np.reshape(x, (count, -1)).T for x in (size_A, size_B, 0.0 * p_AB, p_AB)]))
 
     def numbers(x: jax.Array, R: jax.Array) -> jax.Array:
-        w = witnesses(x, R)
-        return jnp.concatenate([jnp.where(w.valid, y, 0.0).ravel() for y in (w.distance, w.normal, w.point)])
+        a, b, turn, p = jnp.split(x, splits)
+        R = jnp.moveaxis(rotation_exp(turn.T) @ R, 0, -1)
+        w = function(a.reshape(*shapes[0], -1), b.reshape(*shapes[1], -1), R, p)
+        kept = [
+            jnp.where(w.valid, y, 0.0).reshape(-1, count)
+            for y in (w.distance, w.normal, w.point)[: 1 if only_distance else 3]
+        ]
+        return jnp.concatenate(kept)
 
-    count = len(p_AB)
-    flat = [np.reshape(x, (count, -1)) for x in (size_A, size_B, np.zeros((count, 3)), p_AB)]
-    rows, R_AB = jnp.asarray(np.concatenate(flat, axis=1)), jnp.asarray(R_AB)
-    both = compiled(jax.vmap(lambda x, R: (jax.jacfwd(numbers)(x, R), jax.jacrev(numbers)(x, R))))
-    forward, reverse = both(rows, R_AB)
-    step = 1e-6
-    differences = compiled(
-        jax.vmap(lambda x, R: central_differences(lambda y: numbers(y, R), x, step)),
-    )(rows, R_AB)
+    def forward_and_reverse(x: jax.Array, R: jax.Array) -> tuple[jax.Array, jax.Array]:
+        y, push = jax.linearize(lambda x: numbers(x, R), x)
+        pull = jax.linear_transpose(push, x)
+        inputs, outputs = jnp.eye(len(x))[:, :, None], jnp.eye(len(y))[:, :, None]
+        forward = jax.vmap(push)(jnp.broadcast_to(inputs, (len(x), *x.shape)))
+        return forward, jax.vmap(pull)(jnp.broadcast_to(outputs, (len(y), *y.shape)))[0]
+
+    forward, reverse = compiled(forward_and_reverse)(rows, jnp.asarray(R_AB))
+    value, h = compiled(numbers), 1e-5
+    shifts = h * np.eye(len(rows))[:, :, None]
+    at = [np.stack([value(rows + k * shift, jnp.asarray(R_AB)) for shift in shifts]) for k in OFFSETS]
+    differences = np.tensordot(WEIGHTS, np.stack(at), 1) / h
     for k in range(count):
-        names = [f"pair {k} entry {i}" for i in range(rows.shape[1])]
-        compare(Gradients(*(np.asarray(x[k]) for x in (forward, reverse, differences)), names), tolerance, scale=1.0)
+        names = [f"pair {k} entry {i}" for i in range(len(rows))]
+        jacobians = forward[:, :, k].T, reverse[:, :, k], differences[:, :, k].T
+        compare(Gradients(*map(np.asarray, jacobians), names), tolerance, scale=1.0)

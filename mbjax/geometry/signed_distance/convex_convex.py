@@ -24,7 +24,7 @@ from .witnesses import Witnesses, make_witnesses
 
 NEWTON_STEPS = 3
 LONGEST_STEP = 0.1  # in rad
-CONTACT_STIFFNESS = {"float64": 1e7, "float32": 1e4}  # of edges and faces, relative to the shapes' reach
+CONTACT_STIFFNESS = {"float64": 1e6, "float32": 1e4}  # of edges and faces, relative to the shapes' reach
 
 
 def convex_convex(kind_A: str, kind_B: str, size_A: Array, size_B: Array, R_AB: Array, p_AB: Array) -> Witnesses:
