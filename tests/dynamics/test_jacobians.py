@@ -94,16 +94,14 @@ def test_locked_joints_do_not_move() -> None:
 
 
 def test_by_the_tangent_of_q() -> None:
-    """dq is what `integrate_configuration` takes; here without any force."""
-    model, (q, v, x, _) = with_elements(), sample("elements")
-
-    def moved(dq: Any) -> Any:
-        return mbjax.forward_dynamics(model, mbjax.integrate_configuration(model, q, dq), v, x)
-
-    expected = compiled(jax.jacfwd(moved))(jnp.zeros_like(v))
-    got = compiled(forward_dynamics_derivatives)(model, q, v, x)
-    assert relative_error(got.dq, expected) < CLOSE
-    assert relative_error(got.dtau, np.linalg.inv(compiled(mbjax.mass_matrix)(model, q))) < CLOSE
+    """Along q̇ = N(q) v; and M times the derivative by tau is the identity."""
+    model, (q, v, x, held) = random_tree(11, ALL_KINDS).model, sample("every joint")
+    by_numbers = closed_form(forward_dynamics_derivatives, model, q, v, x, held)
+    got = compiled(functools.partial(forward_dynamics_derivatives, force_elements=True))(model, q, v, x, held)
+    N = compiled(mbjax.velocity_to_qdot_matrix)(model, q)
+    assert relative_error(got.dq, by_numbers.dq @ N) < CLOSE
+    M = np.asarray(compiled(mbjax.mass_matrix)(model, q))
+    assert relative_error(M @ got.dtau, np.eye(v.size)) < CLOSE
 
 
 @pytest.mark.parametrize("shared", ["q", "v"])
