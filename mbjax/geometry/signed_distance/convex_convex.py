@@ -109,7 +109,7 @@ def starting_directions(
     reach_A = jnp.max(jnp.stack([ca.dot(axis, plus.a - minus.a) for plus, minus, axis in extents[:3]]), axis=0)
     reach_B = jnp.max(jnp.stack([(minus.b - plus.b)[k] for k, (plus, minus, _) in enumerate(extents[3:])]), axis=0)
     smaller = jnp.minimum(reach_A, reach_B)  # zero for the point inside a sphere
-    centre = 0.5 * sum(plus.gap + minus.gap for plus, minus, _ in extents) / len(extents)
+    centre = jnp.mean(jnp.stack([plus.gap + minus.gap for plus, minus, _ in extents]), axis=0)
     directions = [side * axis for axis in (*identity, *axes_B, *products) for side in (1.0, -1.0)]
     line = safe_normalize(centre, 0)
     fallback = jnp.where(jnp.sum(line * line, axis=0) == 0.0, identity[0], line)
