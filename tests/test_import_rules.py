@@ -18,6 +18,7 @@ ORDER = (
     "forces",
     "dynamics",
     "constraints",
+    "contact",
     "simulation",
     "reference_models",
     "parsing",

@@ -2,9 +2,13 @@
 
 from typing import Any
 
+from jaxtyping import Array, Float
+
 from mbjax.constraints import calc_constraint_forces
+from mbjax.contact import ContactForces, ContactResults, calc_contact_forces_on_bodies, calc_contact_results
 from mbjax.forces import force_elements_contribution
 from mbjax.kinematics import (
+    PositionKinematics,
     body_poses_in_world,
     body_spatial_velocities_in_world,
     calc_acceleration_kinematics,
@@ -45,6 +49,8 @@ def calc_outputs(
     applied = calc_input_forces(model, terms.position, inputs)
     F_Bo_W = forces.body if applied is None else forces.body + applied.body
     of_constraints = calc_constraint_forces(model, constraint_rows(model), terms.position, acceleration.multipliers)
+    contact_results, F_contacts = report_contacts(model, terms.position, acceleration.contacts)
+    on_bodies = F_Bo_W + of_constraints if F_contacts is None else F_Bo_W + of_constraints + F_contacts
     return Outputs(
         reported,
         body_poses_in_world(model, reported.q),
@@ -52,7 +58,18 @@ def calc_outputs(
         A_WB_W.T,
         vdot,
         acceleration.u,
-        calc_reaction_forces(model, terms.position, V_WB_W, A_WB_W, F_Bo_W + of_constraints),
+        calc_reaction_forces(model, terms.position, V_WB_W, A_WB_W, on_bodies),
         acceleration.multipliers,
         of_constraints,
+        contact_results,
     )
+
+
+def report_contacts(
+    model: MultibodyModel, position: PositionKinematics, contacts: ContactForces | None
+) -> tuple[ContactResults | None, Float[Array, "nb 6"] | None]:
+    """The port, and the spatial forces of the contacts on the bodies; None in a model without contact."""
+    if contacts is None:
+        return None, None
+    F_Bo_W = calc_contact_forces_on_bodies(model, position, contacts.points, contacts.f_Bc_W)
+    return calc_contact_results(position, contacts), F_Bo_W.T

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from mbjax.contact import ContactResults
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.spatial import RigidTransform
@@ -85,8 +86,9 @@ class Outputs(eqx.Module):
     `generalized_acceleration` vdot, `body_spatial_accelerations` A_WB_W, `net_actuation` (after effort limits) and
     `reaction_forces` F_CJc_Jc, on the child body of each joint at its frame Jc and expressed there, are those of the
     step, sampled at its start, like `constraint_forces` λ, in N or N m, in the order of the model's constraints, and
-    the spatial forces F_Bo_W they exert on the bodies; couplers and locks act on joints alone. From `outputs` all of
-    them are live: of the given state and inputs.
+    the spatial forces F_Bo_W they exert on the bodies; couplers and locks act on joints alone.
+    `contact_results` is None in a model that has no pairs of collision geometries. From `outputs` all of them are live:
+    of the given state and inputs.
     """
 
     state: State
@@ -98,6 +100,7 @@ class Outputs(eqx.Module):
     reaction_forces: Float[Array, "*batch joints 6"]
     constraint_forces: Float[Array, "*batch nc"]
     constraint_spatial_forces: Float[Array, "*batch nb 6"]
+    contact_results: ContactResults | None = None
 
     def constraint_force(self, model: MultibodyModel, constraint: str | int) -> Float[Array, "*batch k"]:
         """λ of one of the model's constraints, a number for each of its rows."""

@@ -26,11 +26,12 @@ from .state import State, as_state
 
 
 class Acceleration(eqx.Module):
-    """vdot, the net actuation, and the forces λ of the constraints, row by row."""
+    """vdot, the net actuation, the forces λ of the constraints row by row, and what the contacts do."""
 
     vdot: Float[Array, " nv"]
     u: Float[Array, " nu"]
     multipliers: Float[Array, " nc"]
+    contacts: Any = None
 
 
 def time_derivatives(

@@ -1,0 +1,19 @@
+"""Contact between bodies: points, laws, and the convex problem of a discrete step."""
+
+from .abstract_law import AbstractContactLaw as AbstractContactLaw
+from .box_rows import BoxRows as BoxRows
+from .box_rows import join_rows as join_rows
+from .contact_jacobian import calc_contact_forces_on_bodies as calc_contact_forces_on_bodies
+from .contact_jacobian import calc_contact_jacobian as calc_contact_jacobian
+from .contact_points import ContactPoints as ContactPoints
+from .contact_points import calc_contact_points as calc_contact_points
+from .contact_results import ContactForces as ContactForces
+from .contact_results import ContactResults as ContactResults
+from .contact_results import calc_contact_results as calc_contact_results
+from .contact_rows import ContactRows as ContactRows
+from .contact_rows import calc_contact_law as calc_contact_law
+from .continuous_law import calc_continuous_contact_forces as calc_continuous_contact_forces
+from .convex_problem import ConvexProblem as ConvexProblem
+from .convex_problem import CoupledRows as CoupledRows
+from .convex_problem import calc_impulses as calc_impulses
+from .convex_solver import calc_convex_solution as calc_convex_solution

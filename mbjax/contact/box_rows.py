@@ -1,0 +1,51 @@
+"""Rows that act on one velocity each, with impulses between bounds: joint limits, and actuators that track."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import dot_with_mask, take
+
+
+class BoxRows(eqx.Module):
+    """impulse = start - stiffness dv with dv = dt vdot, held within bounds; in N s and kg, or N m s and kg m²."""
+
+    start: Float[Array, " k"]
+    stiffness: Float[Array, " k"]
+    lower: Float[Array, " k"]
+    upper: Float[Array, " k"]
+    velocities: tuple[int, ...] = eqx.field(static=True)  # the velocity of each row
+
+    def impulse(self, dv: Float[Array, " nv"]) -> Float[Array, " k"]:
+        """At a bound itself the derivative is that of the inside."""
+        free = self.unbounded(dv)
+        return jnp.where(free > self.upper, self.upper, jnp.where(free < self.lower, self.lower, free))
+
+    def slope(self, dv: Float[Array, " nv"]) -> Float[Array, " k"]:
+        """-d impulse / d dv."""
+        free = self.unbounded(dv)
+        return jnp.where((free > self.upper) | (free < self.lower), 0.0, self.stiffness)
+
+    def unbounded(self, dv: Float[Array, " nv"]) -> Float[Array, " k"]:
+        return self.start - self.stiffness * take(dv, list(self.velocities), 0)
+
+    def generalized(self, x: Float[Array, " k"], num_velocities: int) -> Float[Array, " nv"]:
+        """Numbers of the rows added up at their velocities."""
+        return dot_with_mask(x, np.array(self.velocities)[:, None] == np.arange(num_velocities), 0)
+
+
+def join_rows(groups: Sequence[BoxRows | None]) -> BoxRows | None:
+    """All rows; None where there are none."""
+    groups = [group for group in groups if group is not None and group.velocities]
+    if not groups:
+        return None
+
+    def joined(name: str) -> Array:
+        return ca.concatenate([getattr(group, name) for group in groups], 0)
+
+    velocities = tuple(velocity for group in groups for velocity in group.velocities)
+    return BoxRows(joined("start"), joined("stiffness"), joined("lower"), joined("upper"), velocities)

@@ -1,0 +1,86 @@
+"""Stiffness, dissipation and friction of pairs of geometries, from those of the two, as in Drake."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_divide, safe_norm
+from mbjax.topology import take
+
+
+class PairParameters(eqx.Module):
+    """Of n pairs. `weight_A` says how near C is to A's surface: 1 where B alone gives way."""
+
+    stiffness: Float[Array, " n"]  # N/m
+    hunt_crossley_dissipation: Float[Array, " n"]  # s/m
+    relaxation_time: Float[Array, " n"]  # s
+    static_friction: Float[Array, " n"]
+    dynamic_friction: Float[Array, " n"]
+    weight_A: Float[Array, " n"]
+
+
+def calc_pair_parameters(model: MultibodyModel) -> PairParameters:
+    """Two springs in series, each with its damper; friction is the harmonic mean (Drake, CalcContactFrictionFrom...).
+
+    1 / k = 1 / k_A + 1 / k_B        d = (k_B d_A + k_A d_B) / (k_A + k_B)
+    τ = τ_A + τ_B                    μ = 2 μ_A μ_B / (μ_A + μ_B)
+    """
+    collision, pairs = model.collision, model.layout.contact.pairs
+    A, B = [a for a, _ in pairs], [b for _, b in pairs]
+    k, d = calc_stiffness_and_dissipation(model)
+    c_A, c_B = 1.0 / take(k, A, 0), 1.0 / take(k, B, 0)  # compliances: a rigid geometry has none
+    weight_A = safe_divide(c_B, c_A + c_B, at_zero=0.5)
+    d_A, d_B = take(d, A, 0), take(d, B, 0)
+    mu_s, mu_d = (combine_friction(take(mu, A, 0), take(mu, B, 0)) for mu in frictions(model))
+    tau = collision.relaxation_time
+    return PairParameters(
+        1.0 / (c_A + c_B),
+        (1.0 - weight_A) * d_A + weight_A * d_B,
+        take(tau, A, 0) + take(tau, B, 0),
+        mu_s,
+        mu_d,
+        weight_A,
+    )
+
+
+def frictions(model: MultibodyModel) -> tuple[Array, Array]:
+    """Static and dynamic coefficients of the geometries."""
+    return model.collision.static_friction, model.collision.dynamic_friction
+
+
+def combine_friction(mu_A: Float[Array, " n"], mu_B: Float[Array, " n"]) -> Float[Array, " n"]:
+    """The harmonic mean, zero where either is."""
+    return safe_divide(2.0 * mu_A * mu_B, mu_A + mu_B)
+
+
+def calc_stiffness_and_dissipation(model: MultibodyModel) -> tuple[Float[Array, " ng"], Float[Array, " ng"]]:
+    """Those of every geometry: its own, or the default."""
+    geometries = model.layout.contact.geometries
+    k_default, d_default = calc_default_stiffness_and_dissipation(model)
+
+    def choose(own: Array, default: Array, where: list[int]) -> Array:
+        return take(ca.concatenate([default[None], own], 0), np.array(where, int) + 1, 0)
+
+    return (
+        choose(model.collision.stiffness, k_default, [g.stiffness_index for g in geometries]),
+        choose(model.collision.hunt_crossley_dissipation, d_default, [g.dissipation_index for g in geometries]),
+    )
+
+
+def calc_default_stiffness_and_dissipation(model: MultibodyModel) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """What lets the heaviest body sink by the penetration allowance under its weight, critically damped.
+
+    The two geometries of a pair are in series, so each is twice as stiff: k = 2 m g / δ. The rest is that of one
+    body on a spring: ω² = g / δ and d = 1 / (ω δ).
+    """
+    allowance = model.collision.penetration_allowance
+    mass = jnp.max(model.parameters.body_mass, axis=0)
+    gravity = safe_norm(model.parameters.gravity, axis=0)
+    g = jnp.where(gravity == 0.0, EARTH_GRAVITY, gravity)
+    return 2.0 * mass * g / allowance, 1.0 / jnp.sqrt(g / allowance) / allowance
+
+
+EARTH_GRAVITY = 9.81  # m/s², where the model has none

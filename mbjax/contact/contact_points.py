@@ -1,0 +1,166 @@
+"""Where bodies touch: the points of all pairs of collision geometries that may, with their depths and normals."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from mbjax.geometry.signed_distance import Witnesses, pair_function, swap
+from mbjax.kinematics import PositionKinematics
+from mbjax.kinematics.frames import tree_root
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import quaternion_to_matrix
+from mbjax.topology import take
+
+from .contact_parameters import PairParameters, calc_pair_parameters
+
+
+class ContactPoints(eqx.Module):
+    """m possible points C of contact; geometry A and its body are those that come first in the pair.
+
+    C lies between the points Ca and Cb of the two surfaces, nearer to that of the stiffer one.
+    """
+
+    distance: Float[Array, " m"]  # negative where they overlap
+    normal_W: Float[Array, "3 m"]  # nhat_AB_W: unit, out of A into B
+    p_MaC_W: Float[Array, "3 m"]  # from the origin of A's mobod
+    p_MbC_W: Float[Array, "3 m"]
+    exists: Bool[Array, " m"]  # a slot may hold no point
+    degenerate: Bool[Array, " m"]  # the normal is not unique, one was chosen
+    parameters: PairParameters
+    pairs: tuple[int, ...] = eqx.field(static=True)  # of each point, as in `model.layout.contact.pairs`
+    mobods_A: tuple[int, ...] = eqx.field(static=True)
+    mobods_B: tuple[int, ...] = eqx.field(static=True)
+
+
+class GeometryPoses(eqx.Module):
+    """X_WG of all collision geometries, with their origins seen from their mobods' and their trees' origins."""
+
+    R_WG: Float[Array, "3 3 ng"]
+    p_MG_W: Float[Array, "3 ng"]
+    p_TG_W: Float[Array, "3 ng"]
+    p_WG: Float[Array, "3 ng"]
+
+
+def calc_geometry_poses(model: MultibodyModel, position: PositionKinematics) -> GeometryPoses:
+    """X_WG = X_WM X_MB X_BG."""
+    bodies = [geometry.body for geometry in model.layout.contact.geometries]
+    mobods = [model.topology.body_mobods[body] for body in bodies]
+    R_BG = ca.over_columns(quaternion_to_matrix, jnp.swapaxes(model.collision.quaternion, 0, 1))
+    p_BG = jnp.swapaxes(model.collision.translation, 0, 1)
+    R_MB, p_MB = take(position.placement.R_MB, bodies, 2), take(position.placement.p_MB, bodies, 1)
+    R_WM = take(position.R_WM, mobods, 2)
+    p_MG_W = ca.matvec(R_WM, p_MB + ca.matvec(R_MB, p_BG))
+    p_TG_W, p_WG = (take(p, mobods, 1) + p_MG_W for p in (position.p_TM_W, position.p_WM))
+    return GeometryPoses(ca.matmul(R_WM, ca.matmul(R_MB, R_BG)), p_MG_W, p_TG_W, p_WG)
+
+
+def calc_contact_points(model: MultibodyModel, position: PositionKinematics) -> ContactPoints:
+    """The points of every pair, whether they touch or not; pairs of one kind of shapes are found together."""
+    poses = calc_geometry_poses(model, position)
+    parameters = calc_pair_parameters(model)
+    groups = [calc_points_of_kind(model, poses, parameters, pairs) for pairs in pairs_by_kind(model)]
+    return join(groups)
+
+
+def join(groups: Sequence[ContactPoints]) -> ContactPoints:
+    """The points of one group after those of the other."""
+    if len(groups) == 1:
+        return groups[0]
+    vectors, indices = ("normal_W", "p_MaC_W", "p_MbC_W"), ("pairs", "mobods_A", "mobods_B")
+
+    def joined(name: str) -> Any:
+        parts = [getattr(group, name) for group in groups]
+        if name in indices:
+            return sum(parts, ())
+        return jax.tree.map(lambda *x: ca.concatenate(x, 1 if name in vectors else 0), *parts)
+
+    return ContactPoints(*(joined(field.name) for field in dataclasses.fields(ContactPoints)))
+
+
+def pairs_by_kind(model: MultibodyModel) -> list[list[int]]:
+    """Indices of the pairs, those between the same two kinds of shapes together."""
+    contact = model.layout.contact
+    groups: dict[tuple, list[int]] = {}
+    for i, (a, b) in enumerate(contact.pairs):
+        A, B = contact.geometries[a], contact.geometries[b]
+        sizes = (A.num_vertices, B.num_vertices)  # arrays of vertices are as long as those of the pair's shapes
+        groups.setdefault((A.kind, B.kind, *sizes), []).append(i)
+    return list(groups.values())
+
+
+def calc_points_of_kind(
+    model: MultibodyModel, poses: GeometryPoses, parameters: PairParameters, pairs: Sequence[int]
+) -> ContactPoints:
+    """The points of pairs between one kind of shape and another."""
+    contact, topology = model.layout.contact, model.topology
+    chosen = [contact.pairs[i] for i in pairs]
+    A, B = [a for a, _ in chosen], [b for _, b in chosen]
+    bodies_A, bodies_B = ([contact.geometries[g].body for g in side] for side in (A, B))
+    mobods_A, mobods_B = ([topology.body_mobods[b] for b in bodies] for bodies in (bodies_A, bodies_B))
+    R_WA, R_WB = take(poses.R_WG, A, 2), take(poses.R_WG, B, 2)
+    same_tree = np.array([tree_root(model, a) == tree_root(model, b) for a, b in zip(mobods_A, mobods_B, strict=True)])
+    same_tree = same_tree.reshape(-1, *(1 for _ in range(model.num_world_axes)))
+    within, across = (take(p, B, 1) - take(p, A, 1) for p in (poses.p_TG_W, poses.p_WG))
+    p_AB_W = jnp.where(same_tree, within, across)  # within a tree no large coordinates are subtracted
+    R_AB, p_AB = ca.matmul(ca.transpose(R_WA), R_WB), ca.transposed_matvec(R_WA, p_AB_W)
+    witnesses = calc_witnesses(model, A, B, R_AB, p_AB)
+
+    k = witnesses.distance.shape[0]
+    of_points = jax.tree.map(lambda x: in_slots(take(x, pairs, 0), k, 0), parameters)
+    R_WA, p_AB_W = in_slots(R_WA, k, 2), in_slots(p_AB_W, k, 1)
+    p_MaA_W, p_MbB_W = (in_slots(take(poses.p_MG_W, side, 1), k, 1) for side in (A, B))
+    distance, normal_A, p_ACa = flat(witnesses.distance, 0), -flat(witnesses.normal, 1), flat(witnesses.point, 1)
+    p_AC_W = ca.matvec(R_WA, p_ACa + ca.scale(normal_A, (1.0 - of_points.weight_A) * distance))
+    return ContactPoints(
+        distance,
+        ca.matvec(R_WA, normal_A),
+        p_MaA_W + p_AC_W,
+        p_MbB_W + p_AC_W - p_AB_W,
+        flat(witnesses.valid, 0),
+        in_slots(witnesses.degenerate, k, 0),
+        of_points,
+        tuple(pairs) * k,
+        tuple(mobods_A) * k,
+        tuple(mobods_B) * k,
+    )
+
+
+def in_slots(x: Float[Array, "..."], k: int, axis: int) -> Float[Array, "..."]:
+    """What belongs to n pairs, for each of their k n points: slot by slot."""
+    return jnp.concatenate([x] * k, axis)
+
+
+def flat(x: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
+    """(k, n) points on an axis, one slot after the other."""
+    return x.reshape(*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :])
+
+
+def calc_witnesses(
+    model: MultibodyModel, A: Sequence[int], B: Sequence[int], R_AB: Float[Array, "3 3 n"], p_AB: Float[Array, "3 n"]
+) -> Witnesses:
+    """What the pair's function finds, in A; it may know the two kinds in the other order only."""
+    geometries = model.layout.contact.geometries
+    function, swapped = pair_function(geometries[A[0]].kind, geometries[B[0]].kind)
+    size_A, size_B = shape_sizes(model, A), shape_sizes(model, B)
+    if not swapped:
+        return function.function(size_A, size_B, R_AB, p_AB)
+    found = function.function(size_B, size_A, ca.transpose(R_AB), -ca.transposed_matvec(R_AB, p_AB))
+    return swap(found, R_AB, p_AB)
+
+
+def shape_sizes(model: MultibodyModel, geometries: Sequence[int]) -> Array:
+    """(s, n) lengths of shapes of one kind, or the (3, m, n) vertices of convex ones."""
+    records = [model.layout.contact.geometries[g] for g in geometries]
+    if records[0].num_vertices:
+        where = np.array([np.arange(r.vertex_start, r.vertex_start + r.num_vertices) for r in records]).T
+        vertices = jnp.swapaxes(model.collision.vertices, 0, 1)
+        return take(vertices, where.ravel(), 1).reshape(3, *where.shape, *vertices.shape[2:])
+    where = np.array([np.arange(r.size_start, r.size_start + r.num_sizes) for r in records], int).T
+    return take(model.collision.size, where.ravel(), 0).reshape(*where.shape, *model.collision.size.shape[1:])

@@ -1,0 +1,74 @@
+"""What happened at the contacts, as a port."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from mbjax.kinematics import PositionKinematics
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_sqrt
+from mbjax.topology import take
+
+from .contact_points import ContactPoints
+
+
+class ContactForces(eqx.Module):
+    """Points, the forces on B there, and the velocities of B relative to A, components first."""
+
+    points: ContactPoints
+    f_Bc_W: Float[Array, "3 m"]
+    v_AcBc_W: Float[Array, "3 m"]
+    num_iterations: Int[Array, ""] | None = None
+    converged: Bool[Array, ""] | None = None
+
+
+class ContactResults(eqx.Module):
+    """Slot by slot, m of them; a slot without contact has zero force. Drake's PointPairContactInfo.
+
+    Slot i belongs to the pair `pair_indices[i]` of the model's pairs of geometries; body A is that of the first one.
+    `force` f_Bc_W acts on B at `point` p_WC; the opposite acts on A. `normal` nhat_BA_W points out of B into A.
+    `depth` is negative where the surfaces are apart. Speeds are those of B's material relative to A's:
+    `separation_speed` along -normal, `slip_speed` across. `converged` says of the whole step that its equation was
+    solved.
+    """
+
+    is_active: Bool[Array, "*batch m"]
+    force: Float[Array, "*batch m 3"]
+    point: Float[Array, "*batch m 3"]
+    normal: Float[Array, "*batch m 3"]
+    depth: Float[Array, "*batch m"]
+    separation_speed: Float[Array, "*batch m"]
+    slip_speed: Float[Array, "*batch m"]
+    is_degenerate: Bool[Array, "*batch m"]
+    converged: Bool[Array, "*batch"]
+    num_iterations: Int[Array, "*batch"]
+    pair_indices: tuple[int, ...] = eqx.field(static=True)
+
+    def names(self, model: MultibodyModel) -> tuple[tuple[str, str, str, str], ...]:
+        """Body A, geometry A, body B, geometry B of each slot."""
+        contact = model.layout.contact
+        sides = [[contact.geometries[g] for g in contact.pairs[i]] for i in self.pair_indices]
+        return tuple((model.body_names[A.body], A.name, model.body_names[B.body], B.name) for A, B in sides)
+
+
+def calc_contact_results(position: PositionKinematics, contacts: ContactForces) -> ContactResults:
+    """Of one world."""
+    points = contacts.points
+    separation = ca.dot(points.normal_W, contacts.v_AcBc_W)
+    slip = contacts.v_AcBc_W - ca.scale(points.normal_W, separation)
+    p_WC = take(position.p_WM, points.mobods_A, 1) + points.p_MaC_W
+    zero, true = jnp.zeros((), jnp.int32), jnp.ones((), bool)
+    return ContactResults(
+        jnp.any(contacts.f_Bc_W != 0.0, axis=0),
+        contacts.f_Bc_W.T,
+        p_WC.T,
+        -points.normal_W.T,
+        -points.distance,
+        separation,
+        safe_sqrt(ca.dot(slip, slip)),
+        points.degenerate,
+        true if contacts.converged is None else contacts.converged,
+        zero if contacts.num_iterations is None else contacts.num_iterations,
+        points.pairs,
+    )

@@ -1,0 +1,76 @@
+"""The contacts of a discrete step: their Jacobian and their law."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.linear_algebra import sum_over_axis
+from mbjax.model import MultibodyModel
+from mbjax.spatial import safe_sqrt
+
+from .abstract_law import AbstractContactLaw
+from .contact_points import ContactPoints
+from .hunt_crossley_law import HuntCrossleyLaw
+from .sap_law import FRICTION_REGULARIZATION, SapLaw
+
+
+class ContactRows(eqx.Module):
+    """v_AcBc_W = J v at m points, and the impulses there as a function of it."""
+
+    J: Float[Array, "3 m nv"]
+    law: AbstractContactLaw
+
+    def velocities(self, v: Float[Array, " nv"]) -> Float[Array, "3 m"]:
+        """J v."""
+        return sum_over_axis(self.J * v[None, None], 2)
+
+    def generalized(self, gamma: Float[Array, "3 m"]) -> Float[Array, " nv"]:
+        """Jᵀ gamma."""
+        return sum_over_axis(sum_over_axis(self.J * gamma[:, :, None], 0), 0)
+
+
+def calc_contact_law(
+    model: MultibodyModel,
+    points: ContactPoints,
+    J: Float[Array, "3 m nv"],
+    diagonal: Float[Array, " nv"],
+    v: Float[Array, " nv"],
+) -> AbstractContactLaw:
+    """The model's approximation at these points; `diagonal` of M and of what dissipation adds to it."""
+    pair, dt = points.parameters, model.time_step
+    active = points.exists & (points.distance < 0.0)
+    w = calc_response(J, diagonal)
+    R_t = FRICTION_REGULARIZATION * w
+    if model.layout.contact.approximation == "sap":
+        near_rigid = (model.collision.sap_near_rigid_threshold / (2.0 * np.pi)) ** 2 * w
+        settling = dt + pair.relaxation_time
+        R_n = jnp.maximum(near_rigid, 1.0 / (dt * settling * pair.stiffness))
+        return SapLaw(points.normal_W, pair.dynamic_friction, R_t, R_n, -points.distance / settling, active)
+    force = jnp.where(active, -pair.stiffness * points.distance, 0.0)
+    v_n = sum_over_axis(points.normal_W * sum_over_axis(J * v[None, None], 2), 0)
+    damping = 1.0 - pair.hunt_crossley_dissipation * v_n
+    before = dt * force * jnp.where(damping > 0.0, damping, 0.0)
+    return HuntCrossleyLaw(
+        points.normal_W,
+        pair.dynamic_friction,
+        pair.stiffness,
+        pair.hunt_crossley_dissipation,
+        force,
+        before,
+        jnp.maximum(model.collision.stiction_tolerance, pair.dynamic_friction * R_t * before),
+        active,
+        dt,
+        model.layout.contact.approximation == "lagged",
+    )
+
+
+def calc_response(J: Float[Array, "3 m nv"], diagonal: Float[Array, " nv"]) -> Float[Array, " m"]:
+    """|J diag⁻¹ Jᵀ| / 3 per point, 1/kg: how it gives way, M taken as diagonal (Castro et al. 2022, sec. V)."""
+    squares = 0.0
+    scaled = J / diagonal[None, None]
+    for i in range(3):
+        for k in range(i, 3):
+            W_ik = sum_over_axis(scaled[i] * J[k], 1)
+            squares = squares + (1.0 if i == k else 2.0) * W_ik * W_ik
+    return safe_sqrt(jnp.asarray(squares)) / 3.0

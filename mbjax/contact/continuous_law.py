@@ -1,0 +1,44 @@
+"""Contact forces of the continuous plant: Hunt–Crossley along the normal, Stribeck friction across it.
+
+Seed 000, "Contact modeling": f_n = k x (1 + d ẋ)₊ with depth x, and f_t = -μ(|v_t| / v_s) f_n t, where μ rises to the
+static coefficient at the stiction tolerance v_s and falls to the dynamic one at 3 v_s.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_divide, safe_sqrt
+
+from .contact_points import ContactPoints
+
+END_OF_TRANSITION = 3.0  # stiction tolerances at which friction is dynamic
+
+
+def calc_continuous_contact_forces(
+    points: ContactPoints, v_AcBc_W: Float[Array, "3 m"], stiction_tolerance: Float[Array, ""]
+) -> Float[Array, "3 m"]:
+    """f_Bc_W."""
+    pair, n = points.parameters, points.normal_W
+    active = points.exists & (points.distance < 0.0)
+    v_n = ca.dot(n, v_AcBc_W)
+    v_t = v_AcBc_W - ca.scale(n, v_n)
+    speed = safe_sqrt(ca.dot(v_t, v_t))
+    damping = 1.0 - pair.hunt_crossley_dissipation * v_n
+    f_n = jnp.where(active & (damping > 0.0), -pair.stiffness * points.distance * damping, 0.0)
+    slope = calc_friction_over_slip(speed / stiction_tolerance, pair.static_friction, pair.dynamic_friction)
+    return ca.scale(n, f_n) - ca.scale(v_t, f_n * slope / stiction_tolerance)
+
+
+def calc_friction_over_slip(
+    s: Float[Array, " m"], static: Float[Array, " m"], dynamic: Float[Array, " m"]
+) -> Float[Array, " m"]:
+    """μ(s) / s of the slip s in stiction tolerances: finite and differentiable at rest.
+
+    μ = μ_s σ(s) for s < 1, then μ_s - (μ_s - μ_d) σ((s - 1) / 2), then μ_d, with σ(x) = x³ (10 - 15 x + 6 x²).
+    """
+    rising = jnp.where(s < 1.0, s, 0.0)
+    falling = jnp.clip((s - 1.0) / (END_OF_TRANSITION - 1.0), 0.0, 1.0)
+    below = static * rising * rising * (10.0 + rising * (6.0 * rising - 15.0))
+    above = static - (static - dynamic) * falling**3 * (10.0 + falling * (6.0 * falling - 15.0))
+    return jnp.where(s < 1.0, below, safe_divide(above, s))
