@@ -5,6 +5,8 @@ from .box_rows import BoxRows as BoxRows
 from .box_rows import join_rows as join_rows
 from .contact_jacobian import calc_contact_forces_on_bodies as calc_contact_forces_on_bodies
 from .contact_jacobian import calc_contact_jacobian as calc_contact_jacobian
+from .contact_jacobian import generalized_contact_force as generalized_contact_force
+from .contact_jacobian import velocities_at_contacts as velocities_at_contacts
 from .contact_points import ContactPoints as ContactPoints
 from .contact_points import calc_contact_points as calc_contact_points
 from .contact_results import ContactForces as ContactForces

@@ -5,6 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import PositionKinematics
+from mbjax.linear_algebra import sum_over_axis
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import dot_with_mask, take
@@ -33,6 +34,16 @@ def velocities_at(S_T: Float[Array, "6 nv"], p_TC_W: Float[Array, "3 m"]) -> Flo
     """v + w x p of all directions at all points."""
     w, v, p = S_T[:3, None], S_T[3:, None], p_TC_W[:, :, None]
     return v + ca.cross(w, p)
+
+
+def velocities_at_contacts(J: Float[Array, "3 m nv"], v: Float[Array, " nv"]) -> Float[Array, "3 m"]:
+    """J v."""
+    return sum_over_axis(J * v[None, None], 2)
+
+
+def generalized_contact_force(J: Float[Array, "3 m nv"], f_Bc_W: Float[Array, "3 m"]) -> Float[Array, " nv"]:
+    """Jᵀ f."""
+    return sum_over_axis(sum_over_axis(J * f_Bc_W[:, :, None], 0), 0)
 
 
 def only_where(mask: np.ndarray, J: Float[Array, "3 m nv"]) -> Float[Array, "3 m nv"]:

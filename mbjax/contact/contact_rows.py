@@ -7,9 +7,11 @@ from jaxtyping import Array, Float
 
 from mbjax.linear_algebra import sum_over_axis
 from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
 from .abstract_law import AbstractContactLaw
+from .contact_jacobian import generalized_contact_force, velocities_at_contacts
 from .contact_points import ContactPoints
 from .hunt_crossley_law import HuntCrossleyLaw
 from .sap_law import FRICTION_REGULARIZATION, SapLaw
@@ -23,11 +25,11 @@ class ContactRows(eqx.Module):
 
     def velocities(self, v: Float[Array, " nv"]) -> Float[Array, "3 m"]:
         """J v."""
-        return sum_over_axis(self.J * v[None, None], 2)
+        return velocities_at_contacts(self.J, v)
 
     def generalized(self, gamma: Float[Array, "3 m"]) -> Float[Array, " nv"]:
         """Jᵀ gamma."""
-        return sum_over_axis(sum_over_axis(self.J * gamma[:, :, None], 0), 0)
+        return generalized_contact_force(self.J, gamma)
 
 
 def calc_contact_law(
@@ -48,7 +50,7 @@ def calc_contact_law(
         R_n = jnp.maximum(near_rigid, 1.0 / (dt * settling * pair.stiffness))
         return SapLaw(points.normal_W, pair.dynamic_friction, R_t, R_n, -points.distance / settling, active)
     force = jnp.where(active, -pair.stiffness * points.distance, 0.0)
-    v_n = sum_over_axis(points.normal_W * sum_over_axis(J * v[None, None], 2), 0)
+    v_n = ca.dot(points.normal_W, velocities_at_contacts(J, v))
     damping = 1.0 - pair.hunt_crossley_dissipation * v_n
     before = dt * force * jnp.where(damping > 0.0, damping, 0.0)
     return HuntCrossleyLaw(

@@ -79,10 +79,14 @@ def load(
     on_unsupported: Literal["error", "warn"] = "error",
     inertia: Literal["warn", "error"] = "warn",
     mimic: Literal["couple", "free"] = "couple",
-    contact_model: Literal["point", "none"] = "point",
+    contact_model: Literal["point", "none"] = "none",
     dtype: Any = None,
 ) -> MultibodyModel:
-    """A model from a URDF file or its text; the options are those of `MultibodyPlant` and `Parser`."""
+    """A model from a URDF file or its text; the options are those of `MultibodyPlant` and `Parser`.
+
+    Without `contact_model="point"` a robot's links pass through one another: a file has no ground, and hundreds of
+    pairs within the robot. A plant, to which a ground can be added, has contact from the start.
+    """
     plant = MultibodyPlant(time_step, contact_model=contact_model)
     parser = Parser(
         plant, package_map=package_map, on_unsupported=on_unsupported, inertia=inertia, base=base, mimic=mimic

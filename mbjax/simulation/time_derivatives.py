@@ -6,6 +6,14 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from mbjax.contact import (
+    ContactForces,
+    calc_contact_jacobian,
+    calc_contact_points,
+    calc_continuous_contact_forces,
+    generalized_contact_force,
+    velocities_at_contacts,
+)
 from mbjax.dynamics import (
     ForwardDynamicsTerms,
     calc_forward_dynamics,
@@ -31,7 +39,7 @@ class Acceleration(eqx.Module):
     vdot: Float[Array, " nv"]
     u: Float[Array, " nu"]
     multipliers: Float[Array, " nc"]
-    contacts: Any = None
+    contacts: ContactForces | None = None
 
 
 def time_derivatives(
@@ -48,10 +56,23 @@ def _time_derivatives(model: MultibodyModel, state: State, inputs: Inputs) -> tu
 def calc_acceleration_now(model: MultibodyModel, state: State, inputs: Inputs) -> Acceleration:
     """The motion of the continuous plant, everything explicit."""
     terms, u = calc_terms_now(model, state, inputs)
+    contacts = None
+    if model.layout.contact.pairs:
+        contacts, tau = calc_contacts_now(model, terms)
+        terms = replace_tau(terms, terms.tau + tau, terms.diagonal)
     if not model.constraints:
-        return Acceleration(calc_forward_dynamics(model.topology, terms), u, model.zeros(0))
+        return Acceleration(calc_forward_dynamics(model.topology, terms), u, model.zeros(0), contacts)
     vdot, multipliers = solve_with_rows(model, terms, calc_rows_now(model, terms, state.q, state.v))
-    return Acceleration(vdot, u, multipliers)
+    return Acceleration(vdot, u, multipliers, contacts)
+
+
+def calc_contacts_now(model: MultibodyModel, terms: ForwardDynamicsTerms) -> tuple[ContactForces, Float[Array, " nv"]]:
+    """The contacts of the continuous plant, and their generalized force."""
+    points = calc_contact_points(model, terms.position)
+    J = calc_contact_jacobian(model, terms.position, points)
+    v_AcBc_W = velocities_at_contacts(J, terms.v)
+    f_Bc_W = calc_continuous_contact_forces(points, v_AcBc_W, model.collision.stiction_tolerance)
+    return ContactForces(points, f_Bc_W, v_AcBc_W), generalized_contact_force(J, f_Bc_W)
 
 
 def calc_terms_now(

@@ -1,0 +1,98 @@
+"""Derivatives of a step with contact: forward = reverse = differences, by the state and by every leaf."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax.geometry import Capsule, Geometry, HalfSpace, ProximityProperties, Sphere
+from tests.gradients.checks import check_gradients, compiled
+from tests.models import relative_error
+
+BALL = mbjax.SpatialInertia(0.7, [0.01, 0.0, 0.02], mbjax.UnitInertia(0.005, 0.004, 0.006, 0.0, 0.0, 0.0))
+APPROXIMATIONS = ("sap", "similar", "lagged")
+LOCAL = ("slides", "sticks", "apart")
+
+
+def two_balls(approximation: str = "sap", time_step: float = 1e-3) -> mbjax.MultibodyModel:
+    """A ball on the ground and a capsule on a limited hinge that lies on it; every material number given once."""
+    plant = mbjax.MultibodyPlant(time_step, discrete_contact_approximation=approximation)
+    plant.add_rigid_body("ball", BALL)
+    plant.add_rigid_body("lid", BALL)
+    X = mbjax.RigidTransform(jnp.eye(3), jnp.array([-0.3, 0.0, 0.22]))
+    plant.add_joint(mbjax.RevoluteJoint("hinge", "world", "lid", axis=[0, 1, 0], X_PF=X, position_limits=(-0.5, 0.1)))
+    given = ProximityProperties(0.6, 0.4, point_stiffness=2e4, hunt_crossley_dissipation=2.0, relaxation_time=0.02)
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), ProximityProperties(0.5, 0.3))
+    plant.register_collision_geometry("ball", Geometry("round", Sphere(0.1)), given)
+    lying = Geometry("bar", Capsule(0.02, 0.7), rotation=((0, 0, 1.0), (0, 1.0, 0), (-1.0, 0, 0)), translation=(0.3, 0, 0))
+    plant.register_collision_geometry("lid", lying, ProximityProperties(0.3, 0.2))
+    return plant.finalize()
+
+
+def state_of(case: str) -> tuple[jax.Array, jax.Array]:
+    """Between ground and lid, turning or at rest; or above the one and below the other."""
+    height, lift = (0.12, -0.2) if case == "apart" else (0.0995, 0.002)
+    q = jnp.array([0.9, 0.1, -0.3, 0.2, 0.05, 0.02, height, lift])
+    slides = jnp.array([0.5, -1.0, 0.3, 0.4, -0.2, -0.05, 0.3])
+    return q, 1e-5 * slides if case == "sticks" else slides
+
+
+def step_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Array:
+    """q and v after a step, and the forces at the contacts in units of 100 N."""
+    after, outputs = mbjax.step(model, mbjax.State(q, v, jnp.zeros((), q.dtype)))
+    return jnp.concatenate([after.q, after.v, 0.01 * outputs.contact_results.force.ravel()])
+
+
+@pytest.mark.parametrize("approximation", APPROXIMATIONS)
+def test_by_the_state(approximation: str) -> None:
+    """Each of the modes of contact, the three states in one batch."""
+    model = two_balls(approximation)
+    states = [state_of(case) for case in LOCAL]
+    q, v = (jnp.stack([state[i] for state in states]) for i in range(2))
+    steps = jax.vmap(lambda q, v: step_of(model, q, v))
+    forces = compiled(steps)(q, v)[:, 15:]
+    assert (np.abs(forces).max(axis=1) > 1e-3).tolist() == [True, True, False]
+
+    def total(q, v):
+        weights = jnp.cos(jnp.arange(forces.shape[1] + 15.0))
+        return jax.vmap(lambda q, v: step_of(model, q, v) @ weights)(q, v)
+
+    check_gradients(total, q, v, step=1e-7, tolerance=1e-5)
+
+
+def test_by_every_leaf() -> None:
+    """Of the geometry, the materials, masses, limits, the time step."""
+    model = two_balls()
+    q, v = state_of("slides")
+    weights = jnp.cos(jnp.arange(15.0))
+    result = check_gradients(lambda model: step_of(model, q, v)[:15] @ weights, model, step=1e-7, tolerance=1e-5)
+    moved = {name.split("[")[0] for name, column in zip(result.names, result.forward.T, strict=True) if column.any()}
+    for leaf in ("translation", "size", "dynamic_friction", "relaxation_time", "stiffness", "penetration_allowance"):
+        assert f".collision.{leaf}" in moved
+
+
+def test_second_derivatives_where_it_slides() -> None:
+    """The Hessian along a direction, forward over reverse, against differences of gradients."""
+    model = two_balls()
+    q, v = state_of("slides")
+    weights = jnp.cos(jnp.arange(15.0))
+    gradient = compiled(jax.grad(lambda v: step_of(model, q, v)[:15] @ weights))
+    direction = jnp.sin(jnp.arange(7.0))
+    along = compiled(lambda v: jax.jvp(jax.grad(lambda v: step_of(model, q, v)[:15] @ weights), (v,), (direction,))[1])
+    h = 1e-5
+    differences = (gradient(v + h * direction) - gradient(v - h * direction)) / (2.0 * h)
+    assert relative_error(along(v), differences) < 1e-6
+
+
+def test_worlds_do_not_touch_each_other() -> None:
+    """G51: one NaN world among many, some of which need more iterations than others."""
+    model = two_balls()
+    q, v = state_of("slides")
+    q = jnp.stack([q.at[6].add(0.0003 * i) for i in range(8)])
+    steps = jax.jit(jax.vmap(lambda q: step_of(model, q, v)))
+    healthy, hurt = steps(q), steps(q.at[3, 6].set(jnp.nan))
+    others = np.arange(8) != 3
+    np.testing.assert_array_equal(np.asarray(healthy)[others], np.asarray(hurt)[others])
+    assert np.isnan(hurt[3]).any()
+    np.testing.assert_allclose(healthy[5], jax.jit(lambda q: step_of(model, q, v))(q[5]), rtol=1e-9, atol=1e-9)
