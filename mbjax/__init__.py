@@ -47,6 +47,11 @@ from .model import DistanceConstraint as DistanceConstraint
 from .model import LockConstraint as LockConstraint
 from .model import LoopConstraint as LoopConstraint
 from .model import WeldConstraint as WeldConstraint
+from .contact import ContactResults as ContactResults
+from .dynamics import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
+from .dynamics import InverseDynamicsDerivatives as InverseDynamicsDerivatives
+from .dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
+from .dynamics import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from .dynamics import (
     bias_center_of_mass_translational_acceleration as bias_center_of_mass_translational_acceleration,
 )

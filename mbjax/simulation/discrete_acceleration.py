@@ -1,6 +1,7 @@
 """The discrete plant's acceleration: one convex problem for everything that acts at the end of the step."""
 
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from mbjax.contact import (
     BoxRows,
@@ -37,6 +38,25 @@ def calc_discrete_acceleration(model: MultibodyModel, state: State, inputs: Inpu
     Dissipation C acts on the new velocity, and so do all rows: actuators that track, within their effort limits,
     joint limits, constraints and contacts. See `mbjax.contact.convex_problem`.
     """
+    problem, points, u = calc_step_problem(model, state, inputs)
+    if problem.box is None and not problem.is_coupled:
+        return Acceleration(calc_forward_dynamics(model.topology, problem.terms), u, model.zeros(0))
+    vdot, num_iterations, converged = calc_convex_solution(model.topology, problem)
+    impulses = calc_impulses(problem, vdot)
+    if is_tracking(inputs) and impulses.box is not None:
+        u = impulses.box[: model.num_actuators] / model.time_step
+    multipliers = model.zeros(0) if impulses.coupled is None else impulses.coupled / model.time_step
+    if points is None or problem.contacts is None or impulses.contacts is None:
+        return Acceleration(vdot, u, multipliers)
+    v_AcBc_W = problem.contacts.velocities(problem.v + problem.time_step * vdot)
+    f_Bc_W = impulses.contacts / model.time_step
+    return Acceleration(vdot, u, multipliers, ContactForces(points, f_Bc_W, v_AcBc_W, num_iterations, converged))
+
+
+def calc_step_problem(
+    model: MultibodyModel, state: State, inputs: Inputs
+) -> tuple[ConvexProblem, ContactPoints | None, Float[Array, " nu"]]:
+    """The step's equation, its possible points of contact, and the efforts of actuators that do not track."""
     terms = calc_explicit_terms(model, state, inputs)
     law = calc_actuator_law(model, inputs, state.q, state.v, model.time_step)
     dissipation = calc_dissipation_coefficient(model, terms.v)
@@ -45,43 +65,33 @@ def calc_discrete_acceleration(model: MultibodyModel, state: State, inputs: Inpu
     if not is_tracking(inputs):
         tau = tau + spread_over_velocities(model, u)
     terms = replace_tau(terms, tau, terms.diagonal + model.time_step * dissipation)
-    problem, points = calc_problem(model, state, inputs, terms, law)
-    if problem.box is None and not problem.is_coupled:
-        return Acceleration(calc_forward_dynamics(model.topology, terms), u, model.zeros(0), None)
-    vdot, num_iterations, converged = calc_convex_solution(model.topology, problem)
-    impulses = calc_impulses(problem, vdot)
-    if is_tracking(inputs) and impulses.box is not None:
-        u = impulses.box[: model.num_actuators] / model.time_step
-    multipliers = model.zeros(0) if impulses.coupled is None else impulses.coupled / model.time_step
-    if points is None or problem.contacts is None or impulses.contacts is None:
-        return Acceleration(vdot, u, multipliers, None)
-    v_AcBc_W = problem.contacts.velocities(problem.v + problem.time_step * vdot)
-    f_Bc_W = impulses.contacts / model.time_step
-    return Acceleration(vdot, u, multipliers, ContactForces(points, f_Bc_W, v_AcBc_W, num_iterations, converged))
+    tracking = calc_tracking_rows(model, law) if is_tracking(inputs) else None
+    limits, coupled, contacts, points = calc_other_rows(model, state, terms)
+    rows = join_rows([tracking, limits])
+    return ConvexProblem(terms, terms.v, model.time_step, rows, coupled, contacts), points, u
 
 
-def calc_problem(
-    model: MultibodyModel, state: State, inputs: Inputs, terms: ForwardDynamicsTerms, law: ActuatorLaw
-) -> tuple[ConvexProblem, ContactPoints | None]:
-    """The step's equation with the rows of this model, and its possible points of contact."""
-    dt, points = model.time_step, None
-    coupled, contacts = None, None
+def calc_other_rows(
+    model: MultibodyModel, state: State, terms: ForwardDynamicsTerms
+) -> tuple[BoxRows | None, CoupledRows | None, ContactRows | None, ContactPoints | None]:
+    """Joint limits, constraints and contacts; None where the model has none. How each gives way follows diag(M)."""
     has_contacts = bool(model.layout.contact.pairs)
-    rows: list[BoxRows | None] = [calc_tracking_rows(model, law)] if is_tracking(inputs) else []
-    if has_contacts or model.constraints or model.layout.limited_joints:
-        M = calc_mass_matrix(model.topology, terms.position, terms.inertia_W, terms.diagonal)
-        diagonal = jnp.moveaxis(jnp.diagonal(M), -1, 0)  # of how much each row gives way
-        rows.append(calc_joint_limit_rows(model, state.q, terms.v, diagonal))
-        if model.constraints:
-            of_constraints = calc_rows_of_step(model, terms, diagonal, state.q, state.v)
-            assert of_constraints.R is not None
-            stiffness = of_constraints.active / of_constraints.R
-            coupled = CoupledRows(of_constraints.G, dt * of_constraints.rhs * stiffness, stiffness)
-        if has_contacts:
-            points = calc_contact_points(model, terms.position)
-            J = jnp.where(terms.locked, 0.0, calc_contact_jacobian(model, terms.position, points))
-            contacts = ContactRows(J, calc_contact_law(model, points, J, diagonal, state.v))
-    return ConvexProblem(terms, terms.v, dt, join_rows(rows), coupled, contacts), points
+    if not (has_contacts or model.constraints or model.layout.limited_joints):
+        return None, None, None, None
+    M = calc_mass_matrix(model.topology, terms.position, terms.inertia_W, terms.diagonal)
+    diagonal = jnp.moveaxis(jnp.diagonal(M), -1, 0)
+    limits = calc_joint_limit_rows(model, state.q, terms.v, diagonal)
+    coupled, contacts, points = None, None, None
+    if model.constraints:
+        rows = calc_rows_of_step(model, terms, diagonal, state.q, state.v)
+        assert rows.R is not None
+        stiffness = rows.active / rows.R
+        coupled = CoupledRows(rows.G, model.time_step * rows.rhs * stiffness, stiffness)
+    if has_contacts:
+        points = calc_contact_points(model, terms.position)
+        J = jnp.where(terms.locked, 0.0, calc_contact_jacobian(model, terms.position, points))
+        contacts = ContactRows(J, calc_contact_law(model, points, J, diagonal, state.v))
+    return limits, coupled, contacts, points
 
 
 def calc_tracking_rows(model: MultibodyModel, law: ActuatorLaw) -> BoxRows:

@@ -16,7 +16,7 @@ from mbjax.kinematics import (
     calc_body_velocities,
 )
 from mbjax.model import MultibodyModel
-from mbjax.worlds import for_worlds
+from mbjax.worlds import call_compiled, for_worlds
 
 from .applied_forces import calc_input_forces
 from .constraint_rows import constraint_rows
@@ -32,7 +32,10 @@ def outputs(model: MultibodyModel, state: State, inputs: Any = None) -> Outputs:
 
     Those of a discrete model that depend on forces are what `step` would sample from here.
     """
-    state, inputs = as_state(model, state), as_inputs(model, inputs)
+    return call_compiled(_outputs, model, as_state(model, state), as_inputs(model, inputs))
+
+
+def _outputs(model: MultibodyModel, state: State, inputs: Inputs) -> Outputs:
     calc_acceleration = calc_discrete_acceleration if model.is_discrete else calc_acceleration_now
     return calc_outputs(model, state, state, inputs, for_worlds(calc_acceleration, model, state, inputs))
 

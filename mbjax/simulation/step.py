@@ -5,7 +5,7 @@ from typing import Any
 from mbjax.errors import ModelError
 from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
-from mbjax.worlds import for_worlds
+from mbjax.worlds import call_compiled, for_worlds
 
 from .discrete_acceleration import calc_discrete_acceleration
 from .output_ports import calc_outputs
@@ -22,7 +22,10 @@ def step(model: MultibodyModel, state: State, inputs: Any = None) -> tuple[State
     reads are not computed.
     """
     require_discrete(model)
-    state, inputs = as_state(model, state), as_inputs(model, inputs)
+    return call_compiled(_step, model, as_state(model, state), as_inputs(model, inputs))
+
+
+def _step(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, Outputs]:
     after, acceleration = advance(model, state, inputs)
     return after, calc_outputs(model, after, state, inputs, acceleration)
 
