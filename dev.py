@@ -44,7 +44,7 @@ def main() -> int:
         command = [PYTHON, "-m", "mbjax", "simulate", *arguments]
     elif task == "test":
         install("test")
-        command = [PYTHON, "-m", "pytest", "-n", "auto", *arguments]
+        command = [PYTHON, "-m", "pytest", "-n", "auto", "--dist", "worksteal", *arguments]
     elif task == "run" and arguments:
         install("test")
         command = [BINARIES / arguments[0], *arguments[1:]]

@@ -48,6 +48,7 @@ from .model import LockConstraint as LockConstraint
 from .model import LoopConstraint as LoopConstraint
 from .model import WeldConstraint as WeldConstraint
 from .contact import ContactResults as ContactResults
+from .contact import contact_penalty_method_time_scale as contact_penalty_method_time_scale
 from .dynamics import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
 from .dynamics import InverseDynamicsDerivatives as InverseDynamicsDerivatives
 from .dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives

@@ -14,5 +14,13 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The trimmed run leaves out what is marked `whole_run("what stands for it")`."""
+    if config.getoption("--trimmed"):
+        for item in items:
+            for mark in item.iter_markers("whole_run"):
+                item.add_marker(pytest.mark.skip(reason=f"trimmed: {mark.args[0]}"))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--trimmed", action="store_true", help="run slow tests on fewer cases, as CI does")

@@ -7,6 +7,7 @@ from .contact_jacobian import calc_contact_forces_on_bodies as calc_contact_forc
 from .contact_jacobian import calc_contact_jacobian as calc_contact_jacobian
 from .contact_jacobian import generalized_contact_force as generalized_contact_force
 from .contact_jacobian import velocities_at_contacts as velocities_at_contacts
+from .contact_parameters import contact_penalty_method_time_scale as contact_penalty_method_time_scale
 from .contact_points import ContactPoints as ContactPoints
 from .contact_points import calc_contact_points as calc_contact_points
 from .contact_results import ContactForces as ContactForces

@@ -7,8 +7,10 @@ from jaxtyping import Array, Float
 
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial import safe_divide, safe_norm
+from mbjax.spatial import safe_divide, safe_norm, safe_sqrt
 from mbjax.topology import take
+
+EARTH_GRAVITY = 9.81  # m/s²
 
 
 class PairParameters(eqx.Module):
@@ -70,6 +72,17 @@ def calc_stiffness_and_dissipation(model: MultibodyModel) -> tuple[Float[Array, 
     )
 
 
+def contact_penalty_method_time_scale(model: MultibodyModel) -> Float[Array, ""]:
+    """Seconds in which default stiffness and dissipation stop a body: the step of a continuous plant resolves it."""
+    return safe_sqrt(model.collision.penetration_allowance / calc_gravity_or_earths(model))
+
+
+def calc_gravity_or_earths(model: MultibodyModel) -> Float[Array, ""]:
+    """|g|, that of the earth where the model has none."""
+    gravity = safe_norm(model.parameters.gravity, axis=0)
+    return jnp.where(gravity == 0.0, EARTH_GRAVITY, gravity)
+
+
 def calc_default_stiffness_and_dissipation(model: MultibodyModel) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """What lets the heaviest body sink by the penetration allowance under its weight, critically damped.
 
@@ -78,9 +91,5 @@ def calc_default_stiffness_and_dissipation(model: MultibodyModel) -> tuple[Float
     """
     allowance = model.collision.penetration_allowance
     mass = jnp.max(model.parameters.body_mass, axis=0)
-    gravity = safe_norm(model.parameters.gravity, axis=0)
-    g = jnp.where(gravity == 0.0, EARTH_GRAVITY, gravity)
-    return 2.0 * mass * g / allowance, 1.0 / jnp.sqrt(g / allowance) / allowance
-
-
-EARTH_GRAVITY = 9.81  # m/s², where the model has none
+    g = calc_gravity_or_earths(model)
+    return 2.0 * mass * g / allowance, 1.0 / safe_sqrt(g * allowance)

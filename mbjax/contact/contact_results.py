@@ -14,11 +14,12 @@ from .contact_points import ContactPoints
 
 
 class ContactForces(eqx.Module):
-    """Points, the forces on B there, and the velocities of B relative to A, components first."""
+    """Points, the forces on B there, the velocities of B relative to A, and Jᵀ f; components first."""
 
     points: ContactPoints
     f_Bc_W: Float[Array, "3 m"]
     v_AcBc_W: Float[Array, "3 m"]
+    generalized: Float[Array, " nv"]
     num_iterations: Int[Array, ""] | None = None
     converged: Bool[Array, ""] | None = None
 

@@ -90,11 +90,18 @@ def search(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
     def unfinished(state: _Search) -> Array:
         return jnp.any(~state.converged & (state.num_iterations < MAX_ITERATIONS))
 
-    zero = jnp.zeros_like(applied + jnp.zeros_like(problem.v))
+    zero = jnp.zeros((applied.shape[0], *shape_of_worlds(problem)), applied.dtype)
     residual, converged = evaluate(zero, zero)
     start = _Search(zero, zero, residual, jnp.zeros(converged.shape, jnp.int32), converged)
     found = lax.while_loop(unfinished, update, start)
     return ConvexSolution(found.vdot, found.num_iterations, found.converged)
+
+
+def shape_of_worlds(problem: ConvexProblem) -> tuple[int, ...]:
+    """(number of worlds,), or () of one: what any number of the problem may be shared over."""
+    if problem.time_step.ndim == 0:
+        return ()
+    return (max(leaf.shape[-1] for leaf in jax.tree.leaves(problem)),)
 
 
 def total(x: Float[Array, "n *w"]) -> Float[Array, "*w"]:
@@ -209,5 +216,5 @@ def _at_solution_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
         return jax.jvp(lambda a: calc_residual(topology, problem, a), (vdot,), (x,))[1]
 
     solve, _ = factorizer(topology, lax.stop_gradient(problem))(lax.stop_gradient(vdot))
-    moved = jnp.broadcast_to(-moved, vdot.shape)
+    moved = jnp.broadcast_to(-moved, (vdot.shape[0], *shape_of_worlds(problem)))
     return vdot, lax.custom_linear_solve(product, moved, lambda _, b: solve(b), symmetric=True)

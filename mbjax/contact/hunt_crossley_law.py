@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_sqrt
 
 from .abstract_law import AbstractContactLaw
 from .sap_law import identity_like, weighted_sum
@@ -58,7 +59,7 @@ class HuntCrossleyLaw(AbstractContactLaw):
         """The normal speed n is taken at, the softened slip direction, and (|v_t|² + ε²)^½."""
         v_n = ca.dot(self.normal_W, v_AcBc_W)
         v_t = v_AcBc_W - ca.scale(self.normal_W, v_n)
-        length = jnp.sqrt(ca.dot(v_t, v_t) + self.soft_speed**2)
+        length = safe_sqrt(ca.dot(v_t, v_t) + self.soft_speed**2)
         z = v_n if self.is_lagged else v_n - self.friction * (length - self.soft_speed)
         return z, ca.scale(v_t, 1.0 / length), length
 

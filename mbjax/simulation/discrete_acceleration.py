@@ -50,7 +50,9 @@ def calc_discrete_acceleration(model: MultibodyModel, state: State, inputs: Inpu
         return Acceleration(vdot, u, multipliers)
     v_AcBc_W = problem.contacts.velocities(problem.v + problem.time_step * vdot)
     f_Bc_W = impulses.contacts / model.time_step
-    return Acceleration(vdot, u, multipliers, ContactForces(points, f_Bc_W, v_AcBc_W, num_iterations, converged))
+    tau = problem.contacts.generalized(f_Bc_W)
+    of_contacts = ContactForces(points, f_Bc_W, v_AcBc_W, tau, num_iterations, converged)
+    return Acceleration(vdot, u, multipliers, of_contacts)
 
 
 def calc_step_problem(

@@ -64,6 +64,7 @@ def calc_outputs(
         calc_reaction_forces(model, terms.position, V_WB_W, A_WB_W, on_bodies),
         acceleration.multipliers,
         of_constraints,
+        model.zeros(model.num_velocities) if acceleration.contacts is None else acceleration.contacts.generalized,
         contact_results,
     )
 

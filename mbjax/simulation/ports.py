@@ -86,7 +86,8 @@ class Outputs(eqx.Module):
     `generalized_acceleration` vdot, `body_spatial_accelerations` A_WB_W, `net_actuation` (after effort limits) and
     `reaction_forces` F_CJc_Jc, on the child body of each joint at its frame Jc and expressed there, are those of the
     step, sampled at its start, like `constraint_forces` λ, in N or N m, in the order of the model's constraints, and
-    the spatial forces F_Bo_W they exert on the bodies; couplers and locks act on joints alone.
+    the spatial forces F_Bo_W they exert on the bodies; couplers and locks act on joints alone. So are
+    `generalized_contact_forces` Jᵀ f and the contacts one by one.
     `contact_results` is None in a model that has no pairs of collision geometries. From `outputs` all of them are live:
     of the given state and inputs.
     """
@@ -100,6 +101,7 @@ class Outputs(eqx.Module):
     reaction_forces: Float[Array, "*batch joints 6"]
     constraint_forces: Float[Array, "*batch nc"]
     constraint_spatial_forces: Float[Array, "*batch nb 6"]
+    generalized_contact_forces: Float[Array, "*batch nv"]
     contact_results: ContactResults | None = None
 
     def constraint_force(self, model: MultibodyModel, constraint: str | int) -> Float[Array, "*batch k"]:
@@ -117,6 +119,12 @@ class Outputs(eqx.Module):
     ) -> Float[Array, "*batch nv_instance"]:
         """vdot of one model instance."""
         return self.generalized_acceleration[..., model.model_instance(instance).v]
+
+    def instance_generalized_contact_forces(
+        self, model: MultibodyModel, instance: str | int
+    ) -> Float[Array, "*batch nv_instance"]:
+        """Jᵀ f of the contacts on one model instance."""
+        return self.generalized_contact_forces[..., model.model_instance(instance).v]
 
     def instance_net_actuation(self, model: MultibodyModel, instance: str | int) -> Float[Array, "*batch nu_instance"]:
         """Efforts of one model instance's actuators."""

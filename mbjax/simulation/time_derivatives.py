@@ -72,7 +72,8 @@ def calc_contacts_now(model: MultibodyModel, terms: ForwardDynamicsTerms) -> tup
     J = calc_contact_jacobian(model, terms.position, points)
     v_AcBc_W = velocities_at_contacts(J, terms.v)
     f_Bc_W = calc_continuous_contact_forces(points, v_AcBc_W, model.collision.stiction_tolerance)
-    return ContactForces(points, f_Bc_W, v_AcBc_W), generalized_contact_force(J, f_Bc_W)
+    tau = generalized_contact_force(J, f_Bc_W)
+    return ContactForces(points, f_Bc_W, v_AcBc_W, tau), tau
 
 
 def calc_terms_now(

@@ -14,7 +14,7 @@ from tests.gradients.checks import check_gradients, compiled
 from tests.models import relative_error
 
 BALL = mbjax.SpatialInertia(0.7, [0.01, 0.0, 0.02], mbjax.UnitInertia(0.005, 0.004, 0.006, 0.0, 0.0, 0.0))
-APPROXIMATIONS = ("sap", "similar", "lagged")
+SIMILAR = pytest.param("similar", marks=pytest.mark.whole_run("lagged has the same law along the normal"))
 LOCAL = ("slides", "sticks", "apart")
 
 
@@ -37,9 +37,9 @@ def two_balls(approximation: str = "sap", time_step: float = 1e-3) -> mbjax.Mult
 
 def state_of(case: str) -> tuple[jax.Array, jax.Array]:
     """Between ground and lid, turning or at rest; or above the one and below the other."""
-    height, lift = (0.12, -0.2) if case == "apart" else (0.0995, 0.002)
-    q = jnp.array([0.9, 0.1, -0.3, 0.2, 0.05, 0.02, height, lift])
-    slides = jnp.array([0.5, -1.0, 0.3, 0.4, -0.2, -0.05, 0.3])
+    height, lift = (0.12, -0.2) if case == "apart" else (0.0995, 0.007)
+    q = jnp.array([lift, 0.9, 0.1, -0.3, 0.2, 0.05, 0.02, height])
+    slides = jnp.array([0.3, 0.5, -1.0, 0.3, 0.4, -0.2, -0.05])
     return q, 1e-5 * slides if case == "sticks" else slides
 
 
@@ -49,7 +49,7 @@ def step_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Arra
     return jnp.concatenate([after.q, after.v, 0.01 * outputs.contact_results.force.ravel()])
 
 
-@pytest.mark.parametrize("approximation", APPROXIMATIONS)
+@pytest.mark.parametrize("approximation", ["sap", "lagged", SIMILAR])
 def test_by_the_state(approximation: str) -> None:
     """Each of the modes of contact, the three states in one batch."""
     model = two_balls(approximation)
@@ -75,7 +75,8 @@ def test_by_every_leaf_of_contact() -> None:
     def f(collision: mbjax.CollisionParameters) -> jax.Array:
         at = [eqx.tree_at(lambda m: m.collision, m, collision) for m in (compliant, lagged, continuous)]
         rigid = mbjax.set_sap_near_rigid_threshold(at[0], 50.0 * collision.sap_near_rigid_threshold)
-        vdot = mbjax.time_derivatives(at[2], mbjax.State(q, v, jnp.zeros(())))[1]
+        slow = mbjax.State(q, 3e-4 * v, jnp.zeros(()))  # where friction is still rising
+        vdot = mbjax.time_derivatives(at[2], slow)[1]
         steps = [step_of(model, q, v)[:15] @ weights for model in (at[0], rigid, at[1])]
         return jnp.stack([*steps, 1e-3 * vdot @ weights[:7]])
 
@@ -102,9 +103,9 @@ def test_worlds_do_not_touch_each_other() -> None:
     """G51: one NaN world among many, some of which need more iterations than others."""
     model = two_balls()
     q, v = state_of("slides")
-    q = jnp.stack([q.at[6].add(0.0003 * i) for i in range(8)])
+    q = jnp.stack([q.at[7].add(0.0003 * i) for i in range(8)])
     steps = jax.jit(jax.vmap(lambda q: step_of(model, q, v)))
-    healthy, hurt = steps(q), steps(q.at[3, 6].set(jnp.nan))
+    healthy, hurt = steps(q), steps(q.at[3, 7].set(jnp.nan))
     others = np.arange(8) != 3
     np.testing.assert_array_equal(np.asarray(healthy)[others], np.asarray(hurt)[others])
     assert np.isnan(hurt[3]).any()

@@ -121,6 +121,7 @@ def test_worlds_may_share_arguments(shared: str, request: pytest.FixtureRequest)
         assert relative_error(a[-1], b) < CLOSE
 
 
+@pytest.mark.whole_run("the columns themselves are compared")
 def test_can_be_differentiated() -> None:
     """Second derivatives: forward = reverse = differences, by q, v, tau, the masses and a wrench held."""
     model = random_tree(4, ("universal", "revolute")).model

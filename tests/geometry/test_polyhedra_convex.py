@@ -108,6 +108,7 @@ def test_distance_is_drakes(kinds: tuple[str, str]) -> None:
     assert np.sort(errors)[-3] < 1e-4
 
 
+@pytest.mark.whole_run("boxes and the simple shapes are checked")
 def test_gradients(kinds: tuple[str, str]) -> None:
     """Of the distance to 1e-6; of hulls with boxes and hulls of normals and points too, to 1e-4.
 

@@ -22,7 +22,10 @@ def state_of(model: mbjax.MultibodyModel, seed: int = 3):
     return state.q, state.v, jnp.asarray(rng.normal(size=model.num_velocities))
 
 
-@pytest.mark.parametrize("name", MODELS)
+ROBOT = pytest.mark.whole_run("the tree of every joint stands for the robots")
+
+
+@pytest.mark.parametrize("name", ["every joint", pytest.param("panda", marks=ROBOT), pytest.param("a1", marks=ROBOT)])
 def test_inverse_and_forward_dynamics(name: str) -> None:
     model = MODELS[name]()
     q, v, tau = state_of(model)
@@ -66,7 +69,10 @@ def test_forward_derivative_is_minus_inverse_mass_matrix_times_inverse_derivativ
     assert relative_error(by_tau @ mbjax.mass_matrix(model, q), jnp.eye(v.size)) < 1e-10
 
 
-@pytest.mark.parametrize("function", ["forward", "inverse"])
+INVERSE = pytest.param("inverse", marks=pytest.mark.whole_run("forward dynamics is differentiated through it"))
+
+
+@pytest.mark.parametrize("function", ["forward", INVERSE])
 def test_second_derivatives(function: str) -> None:
     model = random_tree(4, ("revolute", "universal", "prismatic")).model
     q, v, tau = state_of(model)

@@ -316,6 +316,7 @@ def test_G51_a_nan_world_stays_alone() -> None:
         assert np.isnan(np.asarray(b)[17]).any()
 
 
+@pytest.mark.whole_run("every public function is asked in test_transformations")
 def test_G53_single_precision_stays_single() -> None:
     model = mbjax.astype(random_tree(9, ALL_KINDS, 0.01).model, jnp.float32)
     state = mbjax.random_state(model, jax.random.key(0))

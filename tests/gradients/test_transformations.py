@@ -27,6 +27,11 @@ def saturating_arm(free_body: bool = False) -> mbjax.MultibodyModel:
     if free_body:
         plant.add_force_element(mbjax.LinearSpringDamper("b0", [0.1, 0.2, 0.3], "b2", [0.2, 0.1, 0.0], 0.3, 30.0, 2.0))
         plant.add_coupler_constraint("j0", "j1", gear_ratio=2.0)
+        tetrahedron = mbjax.Convex([[0.1, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 0.1], [0.0, 0.0, 0.0]])
+        plant.exclude_collisions_between("b1", "b2")
+        shapes = {"world": mbjax.geometry.HalfSpace(), "b1": tetrahedron, "b2": mbjax.geometry.Sphere(0.1)}
+        for body, shape in shapes.items():
+            plant.register_collision_geometry(body, mbjax.geometry.Geometry(f"{body}_shape", shape), 0.5)
     return plant.finalize()
 
 
@@ -124,7 +129,9 @@ def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dic
     cset.add_distance_constraint("b1", [0.0, 0.0, -0.5], "b2", [0.0, 0.0, 0.0], 3.0)
     cset.add_distance_constraint("b0", [0.0, 0.0, -0.5], "b2", [0.0, 0.0, 0.0], 3.0, stiffness=50.0, damping=1.0)
     cset = cset.bind(model)
-    common = dict.fromkeys(("damping", "friction", "kp", "kd", "effort_limit", "rotor_inertia", "gear_ratio"), one)
+    common = dict.fromkeys(
+        ("damping", "friction", "kp", "kd", "effort_limit", "rotor_inertia", "gear_ratio", "stiction_tolerance"), one
+    )
     return common | {
         "model": model, "q": q, "v": v, "vdot": v, "tau": v, "dv": v, "q0": q, "q1": q, "qdot": q,
         "forces": forces, "state": state, "inputs": mbjax.Inputs(jnp.ones(nu, T), jnp.ones(2 * nu, T), v, applied),
@@ -137,7 +144,10 @@ def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dic
         "model_instance": 1, "q_instance": q, "v_instance": v, "u": jnp.ones(nu, T), "u_instance": jnp.ones(nu, T),
         "x": jnp.concatenate([q, v]), "distribution": mbjax.GaussianDistribution(one, one), "joints": ["j1", "j0"],
         "bodies": ["b1", "b2"], "frame_F": "world", "p_BP_E": three, "F_Bp_E": jnp.ones(6, T), "F_Bo_W": jnp.ones(6, T),
-        "joint_dof": 0, "joint_tau": one, "index": 0, "cset": cset, "multipliers": jnp.ones(cset.num_rows, T),
+        "geometry": "b2_shape", "static_friction": one, "size": v[:1], "vertices": jnp.ones((4, 3), T),
+        "penetration_allowance": one, "near_rigid_threshold": one,
+        "X_BG": mbjax.frame_pose(model, "j1_parent"), "joint_dof": 0, "joint_tau": one, "index": 0,
+        "cset": cset, "multipliers": jnp.ones(cset.num_rows, T),
         "force": jnp.ones(cset.num_rows, T), "q_guess": q, "v_guess": v, "v_minus": v, "constraint": 0, "status": True,
         "actuators": ["m1", "m0"], "V_FM_F": v[:6], "V_WB_W": v[:6], "V_AB_A": v[:6],
         **dict.fromkeys(("X_FM", "X_WB", "X_AB"), mbjax.frame_pose(model, "j1_parent")),
@@ -169,6 +179,8 @@ def test_g53_single_precision_stays_single_with_x64_on(request: pytest.FixtureRe
             given = arguments_of(model, q, v)
             if name == "set_joint_default_positions":
                 given["q"] = v[:1]
+            if name.endswith("vertices"):
+                given["geometry"] = "b1_shape"
             return function(**{p: given[p] for p in wanted})
 
         def weigh(model, q, v, call=call):

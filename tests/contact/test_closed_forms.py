@@ -1,0 +1,94 @@
+"""Contact and joint limits where the answer is known."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax.geometry import Box, Geometry, HalfSpace, ProximityProperties
+from tests.gradients.checks import compiled
+
+DT = 1e-3
+MU = 0.5
+APPROXIMATIONS = ("sap", "similar", "lagged")
+
+
+def box_on_ground(approximation: str) -> mbjax.MultibodyModel:
+    plant = mbjax.MultibodyPlant(DT, discrete_contact_approximation=approximation)
+    plant.add_rigid_body("box", mbjax.SpatialInertia.solid_box_with_mass(2.0, 0.3, 0.2, 0.1))
+    material = ProximityProperties(MU, MU, point_stiffness=1e5, hunt_crossley_dissipation=10.0, relaxation_time=0.005)
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), material)
+    plant.register_collision_geometry("box", Geometry("box", Box((0.3, 0.2, 0.1))), material)
+    return plant.finalize()
+
+
+@pytest.mark.parametrize("approximation", APPROXIMATIONS)
+def test_box_on_a_slope(approximation: str) -> None:
+    """It lies still below the angle of friction, within 1 % of it, and slides with g (sin - mu cos) above.
+
+    The ground stays level and gravity is tilted. Its four corners carry the weight. Fast slides hop from step to step.
+    """
+    model, g = box_on_ground(approximation), 9.81
+    limit = np.arctan(MU)
+    angles = jnp.array([0.0, 0.99 * limit, 1.05 * limit, 1.5 * limit])
+    state = mbjax.default_state(model)
+    state = mbjax.State(state.q.at[6].set(0.05), state.v, state.time)
+
+    def slide(angle):
+        tilted = mbjax.set_gravity(model, g * jnp.array([jnp.sin(angle), 0.0, -jnp.cos(angle)]))
+        end = mbjax.rollout(tilted, state, num_steps=300).final_state
+        return end, mbjax.outputs(tilted, end).contact_results
+
+    end, contacts = jax.jit(jax.vmap(slide))(angles)
+    weights = contacts.force[:2, :, 2].sum(axis=1)
+    np.testing.assert_allclose(weights, 2.0 * g * jnp.cos(angles[:2]), rtol=1e-2)
+    np.testing.assert_allclose(end.q[0, 4:6], 0.0, atol=1e-9)
+    assert (contacts.is_active[:2].sum(axis=1) == 4).all()
+    assert abs(end.v[1, 3]) < 2e-3
+    expected = g * (jnp.sin(angles[2:]) - MU * jnp.cos(angles[2:])) * 0.3
+    np.testing.assert_allclose(end.v[2:, 3], expected, atol=0.01 * g * 0.3)
+    assert contacts.converged.all()
+
+
+def pendulums() -> mbjax.MultibodyModel:
+    """Two unconnected ones; the first has a lower limit, the second none above."""
+    plant = mbjax.MultibodyPlant(DT)
+    for i, limits in enumerate(((-0.3, np.inf), (-2.0, 2.0))):
+        plant.add_rigid_body(
+            f"b{i}", mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1).shift(np.array([-0.5, 0.0, 0.0]))
+        )
+        axis = [0.0, -1.0, 0.0]
+        plant.add_joint(mbjax.RevoluteJoint(f"j{i}", "world", f"b{i}", axis=axis, position_limits=limits))
+    return plant.finalize()
+
+
+def test_a_limit_carries_the_weight() -> None:
+    model = pendulums()
+    start = mbjax.State(jnp.array([0.1, 0.2]), jnp.zeros(2), jnp.zeros(()))
+    end = jax.jit(lambda state: mbjax.rollout(model, state, num_steps=1000).final_state)(start)
+    assert end.q[0] == pytest.approx(-0.3, abs=1e-5)
+    assert end.v[0] == pytest.approx(0.0, abs=1e-6)
+    assert abs(end.v[1]) > 0.1
+
+
+def test_G14_and_G15_at_a_limit() -> None:
+    """At, beside and beyond it, with infinite ones beside: continuous, finite, and the other joint is not moved."""
+    model = pendulums()
+    positions = jnp.array([-0.3 - 0.02, -0.3 - 1e-9, -0.3, -0.3 + 1e-9, -0.25])
+
+    def step(q0, v):
+        state = mbjax.State(jnp.stack([q0, 0.2]), v, jnp.zeros(()))
+        return mbjax.step(model, state)[0].v
+
+    v = jnp.array([-0.1, 0.3])
+    after = compiled(jax.vmap(lambda q0: step(q0, v)))(positions)
+    jacobian = compiled(jax.vmap(lambda q0: jax.jacrev(lambda v: step(q0, v))(v)))(positions)
+    assert np.isfinite(jacobian).all()
+    assert np.ptp(after[1:4, 0]) < 1e-5
+    assert after[0, 0] > 0.0  # pushed back
+    assert not jacobian[:, 0, 1].any()
+    assert not jacobian[:, 1, 0].any()
+    gradient = compiled(jax.grad(lambda model: jnp.sum(mbjax.step(model, mbjax.State(
+        jnp.array([-0.3, 0.2]), v, jnp.zeros(())))[0].v)))(model)  # fmt: skip
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
