@@ -56,7 +56,7 @@ def simulate_model(options: argparse.Namespace, console: Console) -> None:
 
 def load_with_actuators(options: argparse.Namespace, console: Console) -> MultibodyModel:
     """The model of the file; one without actuators gets one on every one-dof joint."""
-    plant = MultibodyPlant(options.time_step)
+    plant = MultibodyPlant(options.time_step, contact_model="none")  # as `load`: a file has no ground
     Parser(plant, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported).add_models(
         options.file
     )
