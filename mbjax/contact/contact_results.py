@@ -22,6 +22,7 @@ class ContactForces(eqx.Module):
     generalized: Float[Array, " nv"]
     num_iterations: Int[Array, ""] | None = None
     converged: Bool[Array, ""] | None = None
+    num_left_out: Int[Array, ""] | None = None
 
 
 class ContactResults(eqx.Module):
@@ -31,7 +32,7 @@ class ContactResults(eqx.Module):
     `force` f_Bc_W acts on B at `point` p_WC; the opposite acts on A. `normal` nhat_BA_W points out of B into A.
     `depth` is negative where the surfaces are apart. Speeds are those of B's material relative to A's:
     `separation_speed` along -normal, `slip_speed` across. `converged` says of the whole step that its equation was
-    solved.
+    solved, `num_left_out` how many points that touch were more than the plant's `max_contacts`: they have no force.
     """
 
     is_active: Bool[Array, "*batch m"]
@@ -44,6 +45,7 @@ class ContactResults(eqx.Module):
     is_degenerate: Bool[Array, "*batch m"]
     converged: Bool[Array, "*batch"]
     num_iterations: Int[Array, "*batch"]
+    num_left_out: Int[Array, "*batch"]
     pair_indices: tuple[int, ...] = eqx.field(static=True)
 
     def names(self, model: MultibodyModel) -> tuple[tuple[str, str, str, str], ...]:
@@ -71,5 +73,6 @@ def calc_contact_results(position: PositionKinematics, contacts: ContactForces) 
         points.degenerate,
         true if contacts.converged is None else contacts.converged,
         zero if contacts.num_iterations is None else contacts.num_iterations,
+        zero if contacts.num_left_out is None else contacts.num_left_out,
         points.pairs,
     )

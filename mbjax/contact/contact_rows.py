@@ -1,9 +1,10 @@
 """The contacts of a discrete step: their Jacobian and their law."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from mbjax.linear_algebra import sum_over_axis
 from mbjax.model import MultibodyModel
@@ -18,10 +19,16 @@ from .sap_law import FRICTION_REGULARIZATION, SapLaw
 
 
 class ContactRows(eqx.Module):
-    """v_AcBc_W = J v at m points, and the impulses there as a function of it."""
+    """v_AcBc_W = J v at m points, and the impulses there as a function of it.
+
+    Where a world works on fewer points than there may be, `slots` says which, and `num_left_out` how many that touch
+    are not among them.
+    """
 
     J: Float[Array, "3 m nv"]
     law: AbstractContactLaw
+    slots: Int[Array, " m"] | None = None
+    num_left_out: Int[Array, ""] | None = None
 
     def velocities(self, v: Float[Array, " nv"]) -> Float[Array, "3 m"]:
         """J v."""
@@ -30,6 +37,33 @@ class ContactRows(eqx.Module):
     def generalized(self, gamma: Float[Array, "3 m"]) -> Float[Array, " nv"]:
         """Jᵀ gamma."""
         return generalized_contact_force(self.J, gamma)
+
+
+def keep_deepest(rows: ContactRows, points: ContactPoints, count: int | None) -> ContactRows:
+    """The rows of the `count` deepest points of each world. None: all."""
+    if count is None or count >= len(points.pairs):
+        return rows
+    touches = points.exists & (points.distance < 0.0)
+    slots = jnp.argsort(jnp.where(touches, points.distance, jnp.inf), axis=0)[:count]
+
+    def choose(x: Array, axis: int) -> Array:
+        index = jnp.expand_dims(slots, [k for k in range(x.ndim - slots.ndim + 1) if k != axis])
+        return jnp.take_along_axis(x, index, axis)
+
+    worlds = slots.ndim - 1
+    law = jax.tree.map(lambda x: x if x.ndim == worlds else choose(x, x.ndim - worlds - 1), rows.law)
+    J = choose(rows.J, 1)
+    left_out = jnp.sum(touches, axis=0, dtype=jnp.int32) - jnp.sum(choose(touches, 0), axis=0, dtype=jnp.int32)
+    return ContactRows(J, law, slots, left_out)
+
+
+def in_all_slots(rows: ContactRows, x: Float[Array, "3 k"], num_points: int) -> Float[Array, "3 m"]:
+    """Vectors of the points worked on, at the places of all points; zero elsewhere."""
+    if rows.slots is None:
+        return x
+    worlds = jnp.broadcast_shapes(x.shape[2:], rows.slots.shape[1:])
+    x, slots = (jnp.broadcast_to(y, (3, y.shape[-1 - len(worlds)], *worlds)) for y in (x, rows.slots))
+    return jnp.put_along_axis(jnp.zeros((3, num_points, *worlds), x.dtype), slots, x, axis=1, inplace=False)
 
 
 def calc_contact_law(

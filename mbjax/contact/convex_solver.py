@@ -94,7 +94,9 @@ def search(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
     residual, converged = evaluate(zero, zero)
     start = _Search(zero, zero, residual, jnp.zeros(converged.shape, jnp.int32), converged)
     found = lax.while_loop(unfinished, update, start)
-    return ConvexSolution(found.vdot, found.num_iterations, found.converged)
+    is_finite = jnp.isfinite(total(found.residual))  # a NaN ends the search of its world, and must be seen
+    vdot = jnp.where(is_finite, found.vdot, jnp.nan)
+    return ConvexSolution(vdot, found.num_iterations, found.converged & is_finite)
 
 
 def shape_of_worlds(problem: ConvexProblem) -> tuple[int, ...]:

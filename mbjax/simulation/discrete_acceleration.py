@@ -15,7 +15,9 @@ from mbjax.contact import (
     calc_contact_points,
     calc_convex_solution,
     calc_impulses,
+    in_all_slots,
     join_rows,
+    keep_deepest,
 )
 from mbjax.dynamics import ForwardDynamicsTerms, calc_forward_dynamics, spread_over_velocities
 from mbjax.dynamics.mass_matrix import calc_mass_matrix
@@ -48,10 +50,12 @@ def calc_discrete_acceleration(model: MultibodyModel, state: State, inputs: Inpu
     multipliers = model.zeros(0) if impulses.coupled is None else impulses.coupled / model.time_step
     if points is None or problem.contacts is None or impulses.contacts is None:
         return Acceleration(vdot, u, multipliers)
-    v_AcBc_W = problem.contacts.velocities(problem.v + problem.time_step * vdot)
+    rows, count = problem.contacts, len(points.pairs)
     f_Bc_W = impulses.contacts / model.time_step
-    tau = problem.contacts.generalized(f_Bc_W)
-    of_contacts = ContactForces(points, f_Bc_W, v_AcBc_W, tau, num_iterations, converged)
+    v_AcBc_W = in_all_slots(rows, rows.velocities(problem.v + problem.time_step * vdot), count)
+    tau = rows.generalized(f_Bc_W)
+    f_Bc_W = in_all_slots(rows, f_Bc_W, count)
+    of_contacts = ContactForces(points, f_Bc_W, v_AcBc_W, tau, num_iterations, converged, rows.num_left_out)
     return Acceleration(vdot, u, multipliers, of_contacts)
 
 
@@ -92,7 +96,8 @@ def calc_other_rows(
     if has_contacts:
         points = calc_contact_points(model, terms.position)
         J = jnp.where(terms.locked, 0.0, calc_contact_jacobian(model, terms.position, points))
-        contacts = ContactRows(J, calc_contact_law(model, points, J, diagonal, state.v))
+        law = calc_contact_law(model, points, J, diagonal, state.v)
+        contacts = keep_deepest(ContactRows(J, law), points, model.layout.contact.max_contacts)
     return limits, coupled, contacts, points
 
 

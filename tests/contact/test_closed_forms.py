@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.geometry import Box, Geometry, HalfSpace, ProximityProperties
+from mbjax.geometry import Box, Geometry, HalfSpace, ProximityProperties, Sphere
 from tests.gradients.checks import compiled
 
 DT = 1e-3
@@ -49,6 +49,42 @@ def test_box_on_a_slope(approximation: str) -> None:
     expected = g * (jnp.sin(angles[2:]) - MU * jnp.cos(angles[2:])) * 0.3
     np.testing.assert_allclose(end.v[2:, 3], expected, atol=0.01 * g * 0.3)
     assert contacts.converged.all()
+
+
+def test_the_deepest_contacts_are_kept_and_the_others_counted() -> None:
+    """Five balls in the ground, room for three: those are as if the others were not there. None left out: the same."""
+
+    def balls(**options) -> mbjax.MultibodyModel:
+        plant = mbjax.MultibodyPlant(DT, **options)
+        plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), MU)
+        for i in range(5):
+            plant.add_rigid_body(f"b{i}", mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
+            plant.register_collision_geometry(f"b{i}", Geometry(f"b{i}", Sphere(0.1)), MU)
+        for i in range(5):
+            for k in range(i):
+                plant.exclude_collisions_between(f"b{i}", f"b{k}")
+        return plant.finalize()
+
+    depths = np.array([[0.1, 0.5, 0.3, 0.2, 0.4], [0.5, -0.1, 0.3, -0.2, 0.1]]) * 1e-3
+    state = mbjax.default_state(balls())
+    q = jnp.stack([state.q.at[6::7].set(0.1 - depth) for depth in depths])
+
+    def force_and_count(model: mbjax.MultibodyModel, q: jax.Array):
+        after, outputs = mbjax.step(model, mbjax.State(q, state.v, state.time))
+        return outputs.contact_results.force[:, 2], outputs.contact_results.num_left_out, after.v
+
+    all_forces, none, _ = jax.vmap(lambda q: force_and_count(balls(), q))(q)
+    forces, left_out, v = jax.vmap(lambda q: force_and_count(balls(max_contacts=3), q))(q)
+    assert none.tolist() == [0, 0]
+    assert left_out.tolist() == [2, 0]
+    np.testing.assert_allclose(forces[0], np.where(depths[0] > 0.25e-3, all_forces[0], 0.0), rtol=1e-9)
+    np.testing.assert_allclose(forces[1], all_forces[1], rtol=1e-9)
+    np.testing.assert_allclose(v[0, 5::6][depths[0] < 0.25e-3], -9.81 * DT, rtol=1e-12)
+    one = force_and_count(balls(max_contacts=3), q[0])
+    np.testing.assert_allclose(one[0], forces[0], rtol=1e-9)
+    gradient = jax.grad(lambda q: jnp.sum(force_and_count(balls(max_contacts=3), q)[2]))(q[0])
+    assert np.isfinite(gradient).all()
+    assert gradient[6::7][depths[0] > 0.25e-3].all()
 
 
 def pendulums() -> mbjax.MultibodyModel:

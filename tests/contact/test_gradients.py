@@ -109,4 +109,9 @@ def test_worlds_do_not_touch_each_other() -> None:
     others = np.arange(8) != 3
     np.testing.assert_array_equal(np.asarray(healthy)[others], np.asarray(hurt)[others])
     assert np.isnan(hurt[3]).any()
+    outputs = jax.jit(lambda tau: mbjax.step(model, mbjax.State(q[0], v, jnp.zeros(())), tau)[1])(
+        mbjax.Inputs(applied_generalized_force=jnp.zeros(7).at[2].set(jnp.nan))
+    )
+    assert np.isnan(outputs.generalized_acceleration).all()
+    assert not outputs.contact_results.converged
     np.testing.assert_allclose(healthy[5], jax.jit(lambda q: step_of(model, q, v))(q[5]), rtol=1e-9, atol=1e-9)
