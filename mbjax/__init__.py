@@ -194,6 +194,7 @@ from .model import controller_gains as controller_gains
 from .model import has_controller as has_controller
 from .model import set_controller_gains as set_controller_gains
 from .model import set_effort_limit as set_effort_limit
+from .model import set_position_limits as set_position_limits
 from .model import set_rotor_inertia as set_rotor_inertia
 from .model import set_gear_ratio as set_gear_ratio
 from .model import set_gravity as set_gravity

@@ -62,6 +62,7 @@ from .setters import controller_gains as controller_gains
 from .setters import has_controller as has_controller
 from .setters import set_controller_gains as set_controller_gains
 from .setters import set_effort_limit as set_effort_limit
+from .setters import set_position_limits as set_position_limits
 from .setters import set_rotor_inertia as set_rotor_inertia
 from .setters import set_gear_ratio as set_gear_ratio
 from .setters import set_gravity as set_gravity

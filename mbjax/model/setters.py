@@ -1,9 +1,12 @@
 """Numbers of a model, read and replaced by name. A setter returns a new model; nothing recompiles."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
@@ -101,6 +104,22 @@ def set_joint_damping(model: MultibodyModel, joint: str | int, damping: ArrayLik
 def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayLike) -> MultibodyModel:
     """Coulomb friction per velocity, in N m or N."""
     return _set_row(model, "joint_friction", model.joint(joint).v, friction)
+
+
+def set_position_limits(model: MultibodyModel, joint: str | int, lower: ArrayLike, upper: ArrayLike) -> MultibodyModel:
+    """Other limits of a joint's positions, in rad or m; infinite ones do not act.
+
+    A joint that had none gets its rows in the step with this: another program, once.
+    """
+    info = model.joint(joint)
+    if not any(isinstance(x, Tracer) for x in (lower, upper)) and np.any(np.asarray(lower) > np.asarray(upper)):
+        raise ModelError(f"set_position_limits: joint '{info.name}' has lower limit {lower} above upper limit {upper}.")
+    if not info.has_position_limits:
+        joints = list(model.layout.joints)
+        joints[info.index] = dataclasses.replace(info, has_position_limits=True)
+        model = dataclasses.replace(model, layout=dataclasses.replace(model.layout, joints=tuple(joints)))
+    model = _set_row(model, "position_lower_limits", info.q, lower)
+    return _set_row(model, "position_upper_limits", info.q, upper)
 
 
 def controller_gains(

@@ -108,6 +108,26 @@ def test_a_limit_carries_the_weight() -> None:
     assert abs(end.v[1]) > 0.1
 
 
+def test_limits_can_be_set_later_also_where_there_were_none() -> None:
+    model = pendulums()
+    free = mbjax.set_position_limits(model, "j0", -jnp.inf, jnp.inf)
+    plant = mbjax.MultibodyPlant(DT)
+    plant.add_rigid_body("b", mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1).shift(np.array([-0.5, 0.0, 0.0])))
+    plant.add_joint(mbjax.RevoluteJoint("j", "world", "b", axis=[0.0, -1.0, 0.0]))
+    unlimited = plant.finalize()
+    limited = mbjax.set_position_limits(unlimited, "j", -0.3, 1.0)
+    assert not unlimited.layout.limited_joints
+    ends = {}
+    for name, m in {"free": free, "unlimited": unlimited, "limited": limited}.items():
+        start = mbjax.State(jnp.array([0.1, 0.2])[: m.num_positions], jnp.zeros(m.num_velocities), jnp.zeros(()))
+        ends[name] = mbjax.rollout(m, start, num_steps=1000).final_state.q[0]
+    assert ends["free"] == pytest.approx(ends["unlimited"], rel=1e-9)
+    assert ends["free"] < -0.4
+    assert ends["limited"] == pytest.approx(-0.3, abs=1e-5)
+    with pytest.raises(mbjax.ModelError, match="'j0' has lower limit 1"):
+        mbjax.set_position_limits(model, "j0", 1.0, 0.0)
+
+
 def test_G14_and_G15_at_a_limit() -> None:
     """At, beside and beyond it, with infinite ones beside: continuous, finite, and the other joint is not moved."""
     model = pendulums()

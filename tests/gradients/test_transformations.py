@@ -144,7 +144,7 @@ def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dic
         "model_instance": 1, "q_instance": q, "v_instance": v, "u": jnp.ones(nu, T), "u_instance": jnp.ones(nu, T),
         "x": jnp.concatenate([q, v]), "distribution": mbjax.GaussianDistribution(one, one), "joints": ["j1", "j0"],
         "bodies": ["b1", "b2"], "frame_F": "world", "p_BP_E": three, "F_Bp_E": jnp.ones(6, T), "F_Bo_W": jnp.ones(6, T),
-        "geometry": "b2_shape", "static_friction": one, "size": v[:1], "vertices": jnp.ones((4, 3), T),
+        "geometry": "b2_shape", "lower": -one, "upper": one, "static_friction": one, "size": v[:1], "vertices": jnp.ones((4, 3), T),
         "penetration_allowance": one, "near_rigid_threshold": one,
         "X_BG": mbjax.frame_pose(model, "j1_parent"), "joint_dof": 0, "joint_tau": one, "index": 0,
         "cset": cset, "multipliers": jnp.ones(cset.num_rows, T),
