@@ -22,5 +22,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=f"trimmed: {mark.args[0]}"))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def release_programs():
+    """Compiled programs go with the module that used them: kept to the end they fill 7 GB a worker."""
+    yield
+    jax.clear_caches()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--trimmed", action="store_true", help="run slow tests on fewer cases, as CI does")
