@@ -120,7 +120,7 @@ def test_limits_can_be_set_later_also_where_there_were_none() -> None:
     ends = {}
     for name, m in {"free": free, "unlimited": unlimited, "limited": limited}.items():
         start = mbjax.State(jnp.array([0.1, 0.2])[: m.num_positions], jnp.zeros(m.num_velocities), jnp.zeros(()))
-        ends[name] = mbjax.rollout(m, start, num_steps=1000).final_state.q[0]
+        ends[name] = float(mbjax.rollout(m, start, num_steps=1000).final_state.q[0])
     assert ends["free"] == pytest.approx(ends["unlimited"], rel=1e-9)
     assert ends["free"] < -0.4
     assert ends["limited"] == pytest.approx(-0.3, abs=1e-5)
