@@ -1,4 +1,4 @@
-"""Newton's method with exact line search for the discrete step, and the derivative of its solution.
+"""Newton's method with line search for the discrete step, and the derivative of its solution.
 
 The derivative is that of the equation at the solution, one more solve with the same matrix: it depends neither on the
 number of iterations nor on the start. Which rows stick, slide, or are at a bound is found by the solution; within each
@@ -65,6 +65,7 @@ def search(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
     applied = jnp.where(terms.locked, 0.0, applied)
     factorize = factorizer(topology, problem)
     tolerance = ROUNDING[applied.dtype.itemsize]
+    dt, steps_that_round_away = problem.time_step, 8.0 * float(jnp.finfo(applied.dtype).eps)
 
     def evaluate(vdot: Array, inertial: Array) -> tuple[Array, Array]:
         forces = jnp.where(terms.locked, 0.0, calc_row_forces(problem, vdot))
@@ -84,6 +85,8 @@ def search(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
         t = jnp.where(state.converged, 0.0, find_minimum(slope, total(direction * state.residual)))
         vdot, new_inertial = state.vdot + t * direction, state.inertial + t * inertial
         residual, converged = evaluate(vdot, new_inertial)
+        moved, size = (largest(jnp.abs(x)) for x in (t * direction, jnp.abs(vdot) + jnp.abs(problem.v) / dt))
+        converged = converged | (moved <= steps_that_round_away * size)
         count = state.num_iterations + jnp.where(state.converged, 0, 1)
         return _Search(vdot, new_inertial, residual, count, state.converged | converged)
 
@@ -123,7 +126,7 @@ def find_minimum(slope: Callable[[Array], Array], start: Float[Array, "*w"]) -> 
     """
     one = jnp.ones_like(start)
     end = slope(one)
-    small = 1e-6 * jnp.abs(start)  # the direction is Newton's: near the solution t = 1 is better than any search
+    small = 1e-2 * jnp.abs(start)  # the direction is Newton's: near the solution t = 1 is better than any search
 
     def unfinished(carry: tuple) -> Array:
         *_, count, done = carry
@@ -192,8 +195,8 @@ def calc_contact_hessian(J: Float[Array, "3 m nv"], G: Float[Array, "3 3 m"]) ->
     """Σ Jᵀ G J over the points."""
     x, y, z = (G[:, k, :, None] * J[k][None] for k in range(3))
     GJ = x + y + z
-    rows = (3 * J.shape[1], *J.shape[2:])
-    return products_of_columns(GJ.reshape(rows), J.reshape(rows))
+    GJ, J = (rows.reshape(3 * rows.shape[1], *rows.shape[2:]) for rows in (GJ, J))  # worlds may share J
+    return products_of_columns(GJ, J)
 
 
 def on_diagonal(x: Float[Array, "n *w"]) -> Float[Array, "n n *w"]:

@@ -114,4 +114,12 @@ def test_worlds_do_not_touch_each_other() -> None:
     )
     assert np.isnan(outputs.generalized_acceleration).all()
     assert not outputs.contact_results.converged
+    pushes = jnp.linspace(-30.0, 30.0, 8)  # and worlds that share the state
+
+    def push(f: jax.Array) -> jax.Array:
+        inputs = mbjax.Inputs(applied_generalized_force=jnp.zeros(7).at[4].set(f))
+        return mbjax.step(model, mbjax.State(q[0], v, jnp.zeros(())), inputs)[0].v
+
+    together = jax.jit(jax.vmap(push))(pushes)
+    np.testing.assert_allclose(together[6], jax.jit(push)(pushes[6]), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(healthy[5], jax.jit(lambda q: step_of(model, q, v))(q[5]), rtol=1e-9, atol=1e-9)
