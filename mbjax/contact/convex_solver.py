@@ -82,7 +82,8 @@ def search(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
             vdot = state.vdot + t * direction
             return total(direction * (state.inertial + t * inertial - applied - calc_row_forces(problem, vdot)))
 
-        t = jnp.where(state.converged, 0.0, find_minimum(slope, total(direction * state.residual)))
+        start = jnp.where(state.converged, 0.0, total(direction * state.residual))
+        t = jnp.where(state.converged, 0.0, find_minimum(slope, start))
         vdot, new_inertial = state.vdot + t * direction, state.inertial + t * inertial
         residual, converged = evaluate(vdot, new_inertial)
         moved, size = (largest(jnp.abs(x)) for x in (t * direction, jnp.abs(vdot) + jnp.abs(problem.v) / dt))
@@ -122,9 +123,10 @@ def largest(x: Float[Array, "n *w"]) -> Float[Array, "*w"]:
 def find_minimum(slope: Callable[[Array], Array], start: Float[Array, "*w"]) -> Float[Array, "*w"]:
     """t in (0, 1] where a rising slope, negative at 0, crosses zero, or 1 if it stays below; by false position.
 
-    The Illinois rule halves the weight of an end that stays, so the bracket shrinks from both sides.
+    The Illinois rule halves the weight of an end that stays, so the bracket shrinks from both sides. Where the
+    slope at 0 is zero there is no search: a world that is done keeps no other one waiting.
     """
-    one = jnp.ones_like(start)
+    one, rounding = jnp.ones_like(start), 8.0 * float(jnp.finfo(start.dtype).eps)
     end = slope(one)
     small = 1e-2 * jnp.abs(start)  # the direction is Newton's: near the solution t = 1 is better than any search
 
@@ -138,13 +140,13 @@ def find_minimum(slope: Callable[[Array], Array], start: Float[Array, "*w"]) -> 
         guess = jnp.where((guess > low) & (guess < high), guess, 0.5 * (low + high))
         at_guess = slope(guess)
         below = at_guess < 0.0
-        now_done = done | (jnp.abs(at_guess) <= small)
         t = jnp.where(done, t, guess)
         new_low, new_at_low = jnp.where(below, guess, low), jnp.where(below, at_guess, 0.5 * at_low)
         new_high, new_at_high = jnp.where(below, high, guess), jnp.where(below, 0.5 * at_high, at_guess)
-        return new_low, new_at_low, new_high, new_at_high, t, count + 1, now_done
+        is_narrow = new_high - new_low <= rounding * new_high
+        return new_low, new_at_low, new_high, new_at_high, t, count + 1, done | (jnp.abs(at_guess) <= small) | is_narrow
 
-    done = ~(end > small)
+    done = ~(end > small) | (start == 0.0)
     carry = (jnp.zeros_like(one), start, one, end, one, jnp.zeros((), jnp.int32), done)
     return lax.while_loop(unfinished, narrow, carry)[4]
 
