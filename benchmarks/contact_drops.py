@@ -1,0 +1,148 @@
+"""Does contact hold up? A hundred thousand random drops, and the worst that was seen in them.
+
+    python -m benchmarks.contact_drops [--drops 100000] [--steps 60] [--output FILE.json]
+
+One program a kind of shape, approximation and number type; time steps from 1e-4 to 1e-2 s, sizes, masses, friction,
+stiffness, dissipation and motions differ from drop to drop. "stacked" drops have two bodies, one above the other, with
+masses up to 1e6 apart.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+from collections.abc import Callable, Iterable
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .drops import SHAPES, TIME_STEPS, Drop, build, drop_it, random_start
+from .processes import print_tables
+from .report import Table
+
+BATCH = 4096
+DTYPES = ("float64", "float32")
+STACKS = (("sphere", "sphere"), ("box", "box"), ("box", "sphere"), ("capsule", "capsule"), ("sphere", "ellipsoid"))
+QUICK_TO_COMPILE = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+DECADES_OF_STEPS = ((1e-4, 1e-3), (1e-3, 1e-2))
+
+
+def programs() -> list[Drop]:
+    """Every shape with every approximation and number type, and the stacks."""
+    chosen = []
+    for dtype in DTYPES:
+        chosen += [Drop((shape,), "sap", dtype) for shape in SHAPES] + [Drop(stack, "sap", dtype) for stack in STACKS]
+    return chosen + [Drop((shape,), a, dtype) for dtype in DTYPES for a in ("lagged", "similar") for shape in SHAPES]
+
+
+def run(drop: Drop, worlds: int, num_steps: int, seed: int) -> list[dict]:
+    """One record a drop, as lists of numbers, of a batch in one program."""
+    model = build(drop)
+
+    def one(key: jax.Array) -> dict:
+        start = random_start(drop, model, key, num_steps)
+        seen = drop_it(start, num_steps)
+        masses = start.model.parameters.body_mass
+        return {
+            "time_step": start.model.parameters.time_step,
+            "mass_ratio": masses.max() / masses.min(),
+            "finite": seen.is_finite,
+            "growth": seen.energy_growth / seen.peak_energy,
+            "depth": seen.deepest / start.smallest_length,
+            "crossed": seen.crossed,
+            "unconverged": seen.unconverged,
+            "iterations": seen.most_iterations,
+            "touched": seen.touched,
+        }
+
+    keys = jax.random.split(jax.random.key(seed), worlds)
+    found = jax.jit(jax.vmap(one), compiler_options=QUICK_TO_COMPILE)(keys)
+    return {name: np.asarray(x) for name, x in found.items()}
+
+
+def summary(found: list[dict]) -> dict:
+    """The worst of many drops."""
+    x = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    return {
+        "drops": len(x["finite"]),
+        "touched": float(x["touched"].mean()),
+        "not_finite": int((~x["finite"]).sum()),
+        "growth": float(x["growth"].max()),
+        "depth": float(x["depth"].max()),
+        "crossed": int(x["crossed"].sum()),
+        "unconverged": int((x["unconverged"] > 0).sum()),
+        "iterations": int(x["iterations"].max()),
+    }
+
+
+def table(title: str, groups: Iterable[tuple[str, list[dict]]]) -> Table:
+    """A row a group of drops."""
+    rows = []
+    for label, found in groups:
+        if found:
+            s = summary(found)
+            numbers = (s["not_finite"], f"{s['growth']:.1e}", f"{s['depth']:.2f}", s["crossed"], s["unconverged"])
+            rows.append((label, str(s["drops"]), f"{s['touched']:.0%}", *map(str, numbers), str(s["iterations"])))
+    columns = ("", "drops", "touched", "NaN", "energy growth", "depth", "through", "unconverged", "iterations")
+    note = "Energy growth: largest rise over the largest kinetic energy. Depth: over the smallest half length."
+    return Table(title, columns, tuple(rows), note)
+
+
+def tables(results: list[tuple[Drop, dict]]) -> list[Table]:
+    """By shape, by approximation and number type, by time step, by mass ratio."""
+
+    def by(label: Callable[[Drop], str]) -> list[tuple[str, list[dict]]]:
+        labels = dict.fromkeys(label(drop) for drop, _ in results)
+        return [(name, [x for drop, x in results if label(drop) == name]) for name in labels]
+
+    def where(name: str, low: float, high: float) -> list[dict]:
+        parts = [{k: y[(x[name] >= low) & (x[name] < high)] for k, y in x.items()} for _, x in results]
+        return [part for part in parts if len(part["finite"])]
+
+    steps = [(f"{low:g} to {high:g} s", where("time_step", low, high * 1.0001)) for low, high in DECADES_OF_STEPS]
+    ratios = [(f"{low:g} to {low * 100:g}", where("mass_ratio", low, low * 100.0)) for low in (1.0, 1e2, 1e4)]
+    return [
+        table("Drops by shape", by(lambda drop: " under ".join(drop.shapes))),
+        table("Drops by approximation and number type", by(lambda drop: f"{drop.approximation}, {drop.dtype}")),
+        table(f"Drops by time step, {TIME_STEPS[0]:g} to {TIME_STEPS[1]:g} s", steps),
+        table("Drops by mass ratio", ratios),
+    ]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.contact_drops", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--drops", type=int, default=100_000)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--output", type=pathlib.Path, help="the summary of every program, as JSON")
+    options = parser.parse_args(arguments)
+    jax.config.update("jax_enable_x64", True)
+    console, chosen = Console(), programs()
+    each = -(-options.drops // len(chosen))
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    results: list[tuple[Drop, dict]] = []
+    records = []
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("drops", total=each * len(chosen))
+        for drop in chosen:
+            progress.update(task, description=f"{' under '.join(drop.shapes)}, {drop.approximation}, {drop.dtype}")
+            for first in range(0, each, BATCH):
+                worlds = min(BATCH, each - first)
+                results.append((drop, run(drop, worlds, options.steps, seed=first)))
+                progress.advance(task, worlds)
+            found = [x for d, x in results if d == drop]
+            records.append({**vars(drop), **summary(found)})
+            if options.output is not None:
+                options.output.write_text(json.dumps(records, indent=1) + "\n")
+            jax.clear_caches()
+    found = tables(results)
+    print_tables(found, console)
+    worst = summary([x for _, x in results])
+    return int(worst["not_finite"] > 0 or worst["crossed"] > 0 or not np.isfinite(worst["growth"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
