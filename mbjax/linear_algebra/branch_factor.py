@@ -1,9 +1,10 @@
 """A = Lᵀ D L of a symmetric matrix with the sparsity of a tree: no fill-in (Featherstone 2008, §8.5).
 
-Node k of the tree couples with its ancestors only. Rows are kept along paths: entry j of row k belongs to the
-j-th ancestor of node k, entry 0 to k itself. From the tips inward each node eliminates itself and hands what
-remains to its parent, so the work is nodes times depth squared; a chain is a dense matrix. One loop body serves
-every node, and rows, columns and right-hand sides may be followed by an axis of worlds.
+Node k of the tree couples with its ancestors only. Rows are kept by depth: entry j of row k belongs to the ancestor
+of node k at depth j. From the tips inward each node eliminates itself, so the work is nodes times depth squared; a
+chain is a dense matrix. One loop body serves every node, and rows, columns and right-hand sides may be followed by an
+axis of worlds. What is handed inward waits by depth too: nodes are numbered depth first, so no other node of that depth
+is met before the ancestor it is for.
 """
 
 import functools
@@ -14,15 +15,13 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.topology import scan_inward, scan_outward, walk_plan
-
 from .products import outer, sum_over_first
 
 Parents = tuple[int, ...]  # of nodes 1..n, depth first; 0 is no parent
 
 
 class BranchFactor(NamedTuple):
-    """L along paths, with ones on its diagonal, and the inverse of D: zero where a node was left out."""
+    """L by depth without the ones on its diagonal, and the inverse of D: zero where a node was left out."""
 
     L: Float[Array, "n depth *w"]
     one_over_D: Float[Array, "n *w"]
@@ -32,29 +31,37 @@ class BranchFactor(NamedTuple):
         return self.one_over_D != 0.0
 
 
+class Paths(NamedTuple):
+    """The depth of each node, and its ancestors by depth: those at less than its own."""
+
+    depth: np.ndarray  # (n,)
+    ancestors: np.ndarray  # (n, depth), itself at its own depth and above
+    inboard: np.ndarray  # (n, depth) whether there is an ancestor
+
+
 def chain(size: int) -> Parents:
     """The tree of a dense matrix."""
     return tuple(range(size))
 
 
 @functools.cache
-def paths(parents: Parents) -> tuple[np.ndarray, np.ndarray]:
-    """(n, depth) the ancestors of each node, itself first, and whether there are that many."""
+def paths(parents: Parents) -> Paths:
+    """The paths of all nodes."""
     lines: list[list[int]] = []
     for node, parent in enumerate(parents):
-        lines.append([node] + (lines[parent - 1] if parent else []))
-    depth = max(map(len, lines), default=0)
-    ancestors = np.array([line + [0] * (depth - len(line)) for line in lines], int).reshape(len(lines), depth)
-    return ancestors, np.arange(depth) < np.array([len(line) for line in lines], int)[:, None]
+        lines.append([*(lines[parent - 1] if parent else []), node])
+    size = max(map(len, lines), default=0)
+    depth = np.array([len(line) - 1 for line in lines], int)
+    ancestors = np.array([line + line[-1:] * (size - len(line)) for line in lines], int).reshape(len(lines), size)
+    return Paths(depth, ancestors, np.arange(size) < depth[:, None])
 
 
-def rows_along_paths(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Array, "n depth *w"]:
-    """Of each row what belongs to the node and its ancestors."""
-    ancestors, exists = paths(parents)
+def rows_by_depth(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Array, "n depth *w"]:
+    """Of each row what belongs to the ancestors, then to the node itself; the rest is arbitrary."""
+    ancestors = paths(parents).ancestors
     n, worlds = len(parents), A.shape[2:]
     places = (np.arange(n)[:, None] * n + ancestors).ravel()
-    rows = A.reshape(n * n, *worlds)[places].reshape(*ancestors.shape, *worlds)
-    return jnp.where(exists.reshape(*exists.shape, *(1 for _ in worlds)), rows, 0.0)
+    return A.reshape(n * n, *worlds)[places].reshape(*ancestors.shape, *worlds)
 
 
 def factor_branches(
@@ -69,24 +76,29 @@ def factor_branches(
     """
     n = len(parents)
     B = jnp.zeros((n, 0, *A.shape[2:]), A.dtype) if B is None else B
-    rows = rows_along_paths(parents, A)
-    depth = rows.shape[1]
+    rows = rows_by_depth(parents, A)
+    size, r = rows.shape[1], B.shape[1]
     worlds = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
     if n == 0:
         return BranchFactor(rows, jnp.zeros((0, *worlds), A.dtype)), B
     smallest = jnp.full((n, *(1 for _ in worlds)), -jnp.inf, A.dtype) if smallest is None else smallest
 
-    def step(from_outboard: tuple[Array, Array], x: tuple) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
-        remains, right = from_outboard
-        own, b, smallest = x
-        row, y = own + remains[0], b + right[0]
-        one_over_D = jnp.where(row[0] <= smallest, 0.0, 1.0 / row[0])
+    def step(waiting: Array, x: tuple) -> tuple[Array, tuple[Array, Array, Array]]:
+        depth, inboard, row, b, smallest = x
+        collected = lax.dynamic_index_in_dim(waiting, depth, keepdims=False)
+        row, y = row + collected[:size], b + collected[size:]
+        pivot = lax.dynamic_index_in_dim(row, depth, keepdims=False)
+        one_over_D = jnp.where(pivot <= smallest, 0.0, 1.0 / pivot)
+        row = jnp.where(inboard, row, 0.0)
         line = row * one_over_D
-        remains = shift(shift(remains - outer(row, line)), 1)
-        return (remains, shift(right - outer(line, y))), (line, one_over_D, y)
+        waiting = jnp.where(inboard[:, None], waiting, 0.0) - outer(line, jnp.concatenate([row, y]))
+        return waiting, (line, one_over_D, y)
 
-    nothing = jnp.zeros((depth, depth, *worlds), A.dtype), jnp.zeros((depth, B.shape[1], *worlds), A.dtype)
-    L, one_over_D, Y = scan_inward(walk_plan(parents), step, (rows, B, smallest), nothing)
+    depth, _, inboard = paths(parents)
+    nothing = jnp.zeros((size, size + r, *worlds), A.dtype)
+    b, row = (jnp.broadcast_to(x, (*x.shape[:2], *worlds)) for x in (B, rows))
+    xs = jnp.asarray(depth), as_masks(inboard, worlds), row, b, smallest
+    _, (L, one_over_D, Y) = lax.scan(step, nothing, xs, reverse=True)
     return BranchFactor(L, one_over_D), Y
 
 
@@ -95,14 +107,16 @@ def solve_inward(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]
     if not parents:
         return b
 
-    def step(right: Array, x: tuple[Array, Array]) -> tuple[Array, Array]:
-        line, b = x
-        y = b + right[0]
-        return shift(right - line * y), y
+    def step(waiting: Array, x: tuple) -> tuple[Array, Array]:
+        depth, inboard, line, b = x
+        y = b + lax.dynamic_index_in_dim(waiting, depth, keepdims=False)
+        return jnp.where(inboard, waiting, 0.0) - line * y, y
 
     worlds = jnp.broadcast_shapes(factor.L.shape[2:], b.shape[1:])
+    depth, _, inboard = paths(parents)
     nothing = jnp.zeros((factor.L.shape[1], *worlds), b.dtype)
-    return scan_inward(walk_plan(parents), step, (factor.L, b), nothing)
+    xs = jnp.asarray(depth), as_masks(inboard, worlds), factor.L, b
+    return lax.scan(step, nothing, xs, reverse=True)[1]
 
 
 def solve_outward(parents: Parents, factor: BranchFactor, z: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
@@ -110,14 +124,15 @@ def solve_outward(parents: Parents, factor: BranchFactor, z: Float[Array, "n *w"
     if not parents:
         return z
 
-    def step(inboard: Array, x: tuple[Array, Array]) -> tuple[Array, Array]:
-        line, z = x
-        value = z - sum_over_first(line[1:] * inboard[:-1])
-        return jnp.concatenate([value[None], inboard[:-1]]), value
+    def step(path: Array, x: tuple) -> tuple[Array, Array]:
+        inboard, line, z = x
+        value = z - sum_over_first(line * path)
+        return jnp.where(inboard, path, value), value
 
     worlds = jnp.broadcast_shapes(factor.L.shape[2:], z.shape[1:])
+    inboard = paths(parents).inboard
     nothing = jnp.zeros((factor.L.shape[1], *worlds), z.dtype)
-    return scan_outward(walk_plan(parents), step, (factor.L, z), nothing)
+    return lax.scan(step, nothing, (as_masks(inboard, worlds), factor.L, z))[1]
 
 
 def solve_branches(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
@@ -125,7 +140,6 @@ def solve_branches(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w
     return solve_outward(parents, factor, factor.one_over_D * solve_inward(parents, factor, b))
 
 
-def shift(x: Float[Array, "..."], axis: int = 0) -> Float[Array, "..."]:
-    """One entry nearer to the front; zeros come in at the end."""
-    rest = lax.slice_in_dim(x, 1, None, axis=axis)
-    return jnp.concatenate([rest, jnp.zeros_like(lax.slice_in_dim(x, 0, 1, axis=axis))], axis)
+def as_masks(x: Bool[np.ndarray, "n depth"], worlds: tuple[int, ...]) -> Bool[Array, "n depth ..."]:
+    """A static mask, with an axis of one world where worlds follow."""
+    return jnp.asarray(x.reshape(*x.shape, *(1 for _ in worlds)))

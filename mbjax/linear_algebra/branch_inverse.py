@@ -41,7 +41,7 @@ def product(A: Float[Array, "... i k"], B: Float[Array, "... k j"]) -> Float[Arr
 
 
 def invert_triangular(parents: Parents, L: Float[Array, "n depth *w"]) -> Float[Array, "*w n n"]:
-    """The inverse of L, which is given along paths; worlds first, as products of matrices have them."""
+    """The inverse of L, which is given by depth; worlds first, as products of matrices have them."""
     n, worlds = len(parents), L.shape[2:]
     places, exists, sizes = blocks_below_diagonal(parents)
     flat = L.reshape(-1, *worlds)[places]
@@ -61,17 +61,17 @@ def invert_triangular(parents: Parents, L: Float[Array, "n depth *w"]) -> Float[
 
 @functools.cache
 def blocks_below_diagonal(parents: Parents) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-    """Where the entries of every C stand among the rows along paths, whether there are such, and the sizes of C.
+    """Where the entries of every C stand among the rows by depth, whether there are such, and the sizes of C.
 
     Block after block, the smallest first; rows and columns are filled up to a power of two.
     """
-    ancestors, on_path = paths(parents)
+    _, ancestors, inboard = paths(parents)
     n, depth = ancestors.shape
     sizes = tuple(2**k for k in range((n - 1).bit_length()))
     padded = 2 ** len(sizes)
     dense, known = np.zeros((padded, padded), int), np.zeros((padded, padded), bool)
     for node in range(n):
-        for k in np.flatnonzero(on_path[node]):
+        for k in np.flatnonzero(inboard[node]):
             dense[node, ancestors[node, k]], known[node, ancestors[node, k]] = node * depth + k, True
     places, exists = [], []
     for size in sizes:

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from .branch_factor import shift
 from .products import matrix_vector, outer, sum_over_first, transposed_matrix_vector
 from .thresholds import smallest_pivots
 
@@ -92,3 +91,8 @@ def solve_transposed_lower(columns: Float[Array, "m m *w"], b: Float[Array, "m *
 
     worlds = jnp.broadcast_shapes(columns.shape[2:], b.shape[1:])
     return lax.scan(step, jnp.zeros((b.shape[0], *worlds), b.dtype), (columns, b), reverse=True)[1]
+
+
+def shift(x: Float[Array, "n *rest"]) -> Float[Array, "n *rest"]:
+    """One entry nearer to the front; zeros come in at the end."""
+    return jnp.concatenate([x[1:], jnp.zeros_like(x[:1])])

@@ -24,11 +24,11 @@ TREES = {"bush": BUSH, "chain": chain(6), "stars": (0, 1, 1, 1), "one": (0,), "n
 
 def tree_matrix(rng: np.random.Generator, parents: tuple[int, ...]) -> np.ndarray:
     """Positive definite, coupling nodes with their ancestors only."""
-    ancestors, exists = paths(parents)
+    _, ancestors, inboard = paths(parents)
     n = len(parents)
     L = np.eye(n)
     for k in range(n):
-        for j in ancestors[k][exists[k]][1:]:
+        for j in ancestors[k][inboard[k]]:
             L[k, j] = rng.normal()
     return L.T @ np.diag(rng.uniform(0.5, 2.0, n)) @ L
 

@@ -13,9 +13,9 @@ from mbjax.linear_algebra import (
     BranchFactor,
     factor_branches,
     matrix_vector,
-    products_of_columns,
     solve_inward,
     solve_outward,
+    sum_of_outer,
     transposed_matrix_vector,
 )
 
@@ -34,7 +34,7 @@ def eliminate_velocities(system: KktMatrix) -> Elimination:
     """One pass over the tree for M and all rows of G."""
     inertia, Y = factor_branches(system.inertia.parents, system.inertia.matrix(), jnp.swapaxes(system.G, 0, 1))
     Y_over_D = Y * inertia.one_over_D[:, None]
-    return Elimination(inertia, Y_over_D, add_to_diagonal(products_of_columns(Y, Y_over_D), system.regularization))
+    return Elimination(inertia, Y_over_D, add_to_diagonal(sum_of_outer(Y, Y_over_D), system.regularization))
 
 
 def free_motion(

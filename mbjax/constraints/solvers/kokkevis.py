@@ -10,8 +10,8 @@ from mbjax.linear_algebra import (
     BranchFactor,
     factor_semidefinite,
     matrix_vector,
-    products_of_columns,
     solve_semidefinite,
+    sum_of_outer,
 )
 
 from .abstract_solver import AbstractConstraintSolver, ArticulatedInverse, KktMatrix
@@ -35,7 +35,7 @@ class Kokkevis(AbstractConstraintSolver):
         inertia = system.inertia.articulated_inverse()
         G_T = jnp.swapaxes(system.G, 0, 1)
         X = jax.vmap(inertia.times, 1, 1)(G_T)
-        S = add_to_diagonal(products_of_columns(G_T, X), system.regularization)
+        S = add_to_diagonal(sum_of_outer(G_T, X), system.regularization)
         return KokkevisFactor(inertia, X, factor_semidefinite(S))
 
     def solve(
