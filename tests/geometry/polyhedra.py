@@ -71,9 +71,7 @@ def each_pair(function: Callable, size_A: Any, size_B: Any, R_AB: Any, p_AB: Any
     return Witnesses(*(np.moveaxis(np.asarray(x), -1, 0) for x in compiled(function)(*arguments)))
 
 
-def check_pair_gradients(
-    function: Callable, size_A: Any, size_B: Any, R_AB: Any, p_AB: Any, tolerance: float, only_distance: bool = False
-) -> None:
+def check_pair_gradients(function: Callable, size_A: Any, size_B: Any, R_AB: Any, p_AB: Any, tolerance: float) -> None:
     """Forward = reverse = differences of distance, normal and point with respect to sizes, rotation and translation.
 
     Pairs first; the sizes may have any shape. Points that are not valid count as zero.
@@ -87,10 +85,7 @@ def check_pair_gradients(
         a, b, turn, p = jnp.split(x, splits)
         R = jnp.moveaxis(rotation_exp(turn.T) @ R, 0, -1)
         w = function(a.reshape(*shapes[0], -1), b.reshape(*shapes[1], -1), R, p)
-        kept = [
-            jnp.where(w.valid, y, 0.0).reshape(-1, count)
-            for y in (w.distance, w.normal, w.point)[: 1 if only_distance else 3]
-        ]
+        kept = [jnp.where(w.valid, y, 0.0).reshape(-1, count) for y in (w.distance, w.normal, w.point)]
         return jnp.concatenate(kept)
 
     def forward_and_reverse(x: jax.Array, R: jax.Array) -> tuple[jax.Array, jax.Array]:

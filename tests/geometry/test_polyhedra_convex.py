@@ -3,17 +3,23 @@
 import functools
 from collections.abc import Callable
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pydrake.geometry as drake
 import pytest
+from scipy.spatial.transform import Rotation
 
 from mbjax.geometry.signed_distance import pair_function
 from mbjax.geometry.signed_distance.polyhedron_pairs import CONVEX_PAIRS
 from mbjax.geometry.signed_distance.witnesses import Witnesses
+from mbjax.spatial import rotation_exp
 
+from ..gradients.checks import central_differences, compiled
 from .polyhedra import check_pair_gradients, drake_distance, each_pair, random_rotations, searched_distance
 
 POSES = 40
+NUM_DERIVATIVES = 12
 NUM_SIZES = {"Sphere": 1, "Box": 3, "Capsule": 2, "Cylinder": 2, "Ellipsoid": 3}
 SUPPORTS: dict[str, Callable] = {  # of sizes and directions (..., 3)
     "Sphere": lambda s, n: s[0] + 0.0 * n[..., 0],
@@ -74,8 +80,8 @@ def test_distance_is_the_largest_separation_over_directions(kinds: tuple[str, st
     assert np.median(errors) < 1e-9
     assert np.sort(errors)[-3] < 1e-6
     assert max(errors) < 0.02
-    assert (w.distance < 0.0).sum() > 10
-    assert (w.distance > 0.0).sum() > 3
+    assert (w.distance[:, 0] < 0.0).sum() > 10
+    assert (w.distance[:, 0] > 0.0).sum() > 3
     for numbers in w:
         assert np.isfinite(numbers).all()
 
@@ -86,7 +92,7 @@ def test_points_lie_on_both_shapes(kinds: tuple[str, str]) -> None:
     size_A, size_B, R_AB, p_AB = poses(*kinds)
     n_AB = -w.normal[:, :, 0]
     Ca = w.point[:, :, 0]
-    Cb_B = np.einsum("kji,kj->ki", R_AB, Ca + w.distance * n_AB - p_AB)
+    Cb_B = np.einsum("kji,kj->ki", R_AB, Ca + w.distance[:, :1] * n_AB - p_AB)
     n_B = -np.einsum("kji,kj->ki", R_AB, n_AB)
     for kind, size, n, point in ((kinds[0], size_A, n_AB, Ca), (kinds[1], size_B, n_B, Cb_B)):
         reach = np.array([SUPPORTS[kind](s, direction) for s, direction in zip(size, n, strict=True)])
@@ -108,13 +114,57 @@ def test_distance_is_drakes(kinds: tuple[str, str]) -> None:
     assert np.sort(errors)[-3] < 1e-4
 
 
-@pytest.mark.whole_run("boxes and the simple shapes are checked")
 def test_gradients(kinds: tuple[str, str]) -> None:
-    """Of the distance to 1e-6; of hulls with boxes and hulls of normals and points too, to 1e-4.
-
-    Edges and faces are stiff, not rigid (`CONTACT_STIFFNESS`); normals at rims of cylinders are not held to this yet.
-    """
-    are_polyhedra = set(kinds) <= {"Box", "Convex"}
-    tolerance = 1e-4 if are_polyhedra else 1e-6
+    """Of distance, normal and points: poses apart and overlapping, some where they just touch, some nearly flat."""
     function = pair_function(*kinds)[0].function
-    check_pair_gradients(function, *(x[:12] for x in poses(*kinds)), tolerance, only_distance=not are_polyhedra)
+    size_A, size_B, R_AB, p_AB = (x[:NUM_DERIVATIVES].copy() for x in poses(*kinds))
+    w = answers(*kinds)
+    p_AB[:4] += (w.distance[:, :1] * w.normal[:, :, 0])[:4]
+    if set(kinds) <= {"Box", "Cylinder"}:
+        for k, tilt in ((4, [0.02, 0.03, 0.0]), (5, [0.5 * np.pi + 0.01, 0.02, 0.01])):
+            R_AB[k] = Rotation.from_rotvec(tilt).as_matrix()
+            up = np.array([0.0, 0.0, 1.0])
+            reach = SUPPORTS[kinds[0]](size_A[k], up) + SUPPORTS[kinds[1]](size_B[k], -up @ R_AB[k])
+            p_AB[k] = [0.03, 0.02, reach - 0.01]
+        assert (each_pair(function, size_A, size_B, R_AB, p_AB).valid[4:6].sum(1) > 1).all()
+    check_pair_gradients(function, size_A, size_B, R_AB, p_AB, tolerance=1e-6)
+
+
+@pytest.mark.whole_run("the first derivatives, of normals too")
+def test_second_derivatives_of_the_distance(kinds: tuple[str, str]) -> None:
+    """With respect to the pose: the differences of the gradient."""
+    function = pair_function(*kinds)[0].function
+
+    def distance(x: jax.Array, size_A: jax.Array, size_B: jax.Array, R_AB: jax.Array) -> jax.Array:
+        R = rotation_exp(x[:3]) @ R_AB
+        return function(*(y[..., None] for y in (size_A, size_B, R, x[3:]))).distance[0, 0]
+
+    def both(x: jax.Array, *rest: jax.Array) -> tuple[jax.Array, jax.Array]:
+        gradient = jax.grad(distance)
+        return jax.jacfwd(gradient)(x, *rest), central_differences(lambda x: gradient(x, *rest), x)
+
+    size_A, size_B, R_AB, p_AB = (jnp.asarray(x[:NUM_DERIVATIVES]) for x in poses(*kinds))
+    hessian, differences = compiled(jax.vmap(both))(jnp.pad(p_AB, ((0, 0), (3, 0))), size_A, size_B, R_AB)
+    for k in range(NUM_DERIVATIVES):
+        scale = np.abs(differences[k]).max() + 1.0
+        np.testing.assert_allclose(hessian[k], differences[k], rtol=0, atol=1e-6 * scale)
+        np.testing.assert_allclose(hessian[k], hessian[k].T, rtol=0, atol=1e-9 * scale)
+
+
+@pytest.mark.whole_run("boxes and the simple shapes are checked in single precision")
+def test_single_precision(kinds: tuple[str, str]) -> None:
+    """As near as rounding allows, and finite derivatives."""
+    function = pair_function(*kinds)[0].function
+    arrays = [jnp.asarray(np.moveaxis(x, 0, -1), jnp.float32) for x in poses(*kinds)]
+
+    def total(*arrays: jax.Array) -> tuple[jax.Array, Witnesses]:
+        w = function(*arrays)
+        return jnp.sum(w.distance) + jnp.sum(w.point) + jnp.sum(w.normal), w
+
+    gradients, w = compiled(jax.grad(total, argnums=(0, 1, 2, 3), has_aux=True))(*arrays)
+    for x in gradients:
+        assert x.dtype == jnp.float32
+        assert np.isfinite(x).all()
+    errors = np.abs(np.asarray(w.distance[0], float) - answers(*kinds).distance[:, 0])
+    assert np.sort(errors)[-2] < 1e-5
+    assert w.valid[0].all()

@@ -22,7 +22,7 @@ from mbjax.spatial.safe_math import safe_divide, safe_norm, safe_normalize
 
 from .box_axes import edge_separations, face_separations
 from .box_faces import FaceContact, face_contact, relative_tolerance
-from .frozen_choice import chosen, first_largest, rolled_back, rolled_to_last, sign
+from .choices import chosen, index_of_largest, rolled_back, rolled_to_last, sign_of
 from .witnesses import Witnesses
 
 ALIGNED = 0.99  # cosine of the angle, 8 degrees, within which an edge across a face counts as lying on it
@@ -50,7 +50,7 @@ def box_box(
 
     faces = face_separations(*frozen)
     face, s_face = largest_of_faces(faces, tolerance)
-    edge, s_edge = first_largest(edge_separations(*frozen, tolerance).reshape(9, *n))
+    edge, s_edge = index_of_largest(edge_separations(*frozen, tolerance).reshape(9, *n))
     is_apart = (s_face > 0.0) | (s_edge > 0.0)
 
     crossing, is_crossing = edge_contact(edge, *boxes, tolerance)
@@ -79,8 +79,8 @@ def largest_of_faces(
     scores: Float[Array, "6 *n"], tolerance: Float[Array, "*n"]
 ) -> tuple[Int[Array, "*n"], Float[Array, "*n"]]:
     """The face of the largest score, one of A unless one of B clearly wins."""
-    face_A, score_A = first_largest(scores[:3])
-    face_B, score_B = first_largest(scores[3:])
+    face_A, score_A = index_of_largest(scores[:3])
+    face_B, score_B = index_of_largest(scores[3:])
     is_of_B = score_B > score_A + tolerance
     return jnp.where(is_of_B, face_B + 3, face_A), jnp.where(is_of_B, score_B, score_A)
 
@@ -136,11 +136,11 @@ def edge_contact(
     b_x, b_y, d = jnp.unstack(R, axis=1)
     across = jnp.stack([-d[1], d[0]])
     n_AB = safe_normalize(across, 0)
-    n_AB = ca.scale(n_AB, sign(lax.stop_gradient(ca.dot(n_AB, p[:2]))))
+    n_AB = ca.scale(n_AB, sign_of(lax.stop_gradient(ca.dot(n_AB, p[:2]))))
     n_frozen, R_frozen = lax.stop_gradient((n_AB, R))
-    p_A = half_A[:2] * sign(n_frozen)
-    reach_x = half_B[0] * sign(ca.dot(n_frozen, R_frozen[:2, 0]))
-    reach_y = half_B[1] * sign(ca.dot(n_frozen, R_frozen[:2, 1]))
+    p_A = half_A[:2] * sign_of(n_frozen)
+    reach_x = half_B[0] * sign_of(ca.dot(n_frozen, R_frozen[:2, 0]))
+    reach_y = half_B[1] * sign_of(ca.dot(n_frozen, R_frozen[:2, 1]))
     p_B = p - ca.scale(b_x, reach_x) - ca.scale(b_y, reach_y)
 
     gap = p_B[:2] - p_A
@@ -166,7 +166,7 @@ def corner_contact(
             squared_distances(frozen_B, frozen_A, from_B, p_B),
         ]
     )
-    index = first_largest(-distances)[0]
+    index = index_of_largest(-distances)[0]
     signs = jnp.asarray(CORNERS * 2, p_AB.dtype).T.reshape(3, 16, *(1,) * index.ndim)
     corner = chosen(index, signs, axis=1)
 

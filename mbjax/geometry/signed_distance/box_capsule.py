@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial.safe_math import safe_direction
 
-from .numbers import clamp, first_largest, rounding, sign_of
+from .choices import clamp, flags_of_largest, rounding, sign_of
 from .point_distance import distance_from_box
 from .witnesses import PairFunction, Witnesses, make_witnesses
 
@@ -81,7 +81,7 @@ def box_capsule(
     distance = jnp.where(runs_through, inside.distance, core.distance)
     normal = jnp.where(runs_through, inside.normal, core.normal)
 
-    face = jnp.stack(first_largest(list(jnp.unstack(jnp.abs(normal)))))
+    face = jnp.stack(flags_of_largest(list(jnp.unstack(jnp.abs(normal)))))
     face_normal = jnp.where(face, sign_of(normal), 0.0)
     ends = jnp.stack(part_over_face(axis, axis.points(place[None])[:, 0], face))
     c = axis.points(ends)
@@ -166,7 +166,7 @@ def calc_overlap(axis: Axis) -> Overlap:
     edge_place = clamp(ca.dot(corner - p, d) / jnp.where(along_edge, 1.0, squared), axis.half_length)
 
     distances = [*jnp.unstack(face_distance), *jnp.unstack(edge_distance)]
-    chosen = jnp.stack(first_largest(distances))
+    chosen = jnp.stack(flags_of_largest(distances))
     distance, place, offset = (
         jnp.sum(jnp.where(chosen, jnp.concatenate(x), 0.0), axis=0)
         for x in ((face_distance, edge_distance), (face_place, edge_place), (face_offset, edge_offset))

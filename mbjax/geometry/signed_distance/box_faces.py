@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial.safe_math import safe_divide, safe_sqrt
 
-from .frozen_choice import chosen, first_largest, rolled_back, rolled_to_last, sign
+from .choices import chosen, index_of_largest, rolled_back, rolled_to_last, sign_of
 
 SLOPE = 10.0  # metres across that one metre of depth is worth where four corners are kept
 DISTINCT = 1e-4  # corners nearer than this part of the boxes' size count as one
@@ -38,13 +38,13 @@ def face_contact(
     box above; the face of the other that looks down most is clipped by the edges of the reference face.
     """
     half, R, p = (rolled_to_last(axis, x) for x in (half, R, p))
-    side = sign(lax.stop_gradient(p[2]))
+    side = sign_of(lax.stop_gradient(p[2]))
     upward = jnp.stack([jnp.ones_like(side), jnp.ones_like(side), side])
     R, p = R * upward[:, None], p * upward
-    facing = first_largest(jnp.abs(lax.stop_gradient(R[2])))[0]
+    facing = index_of_largest(jnp.abs(lax.stop_gradient(R[2])))[0]
     half_other, R = rolled_to_last(facing, half_other), rolled_to_last(facing, R, axis=1)
     x_axis, y_axis, z_axis = jnp.unstack(R, axis=1)
-    centre = p - ca.scale(z_axis, half_other[2] * sign(lax.stop_gradient(z_axis[2])))
+    centre = p - ca.scale(z_axis, half_other[2] * sign_of(lax.stop_gradient(z_axis[2])))
 
     clipped, is_clipped = clipped_edges(half, half_other, x_axis, y_axis, centre, tolerance)
     corners, is_corner = covered_corners(half, half_other, x_axis, y_axis, centre, tolerance)
@@ -116,19 +116,19 @@ def spread_corners(
 
     def largest(across: Float[Array, "m *n"]) -> tuple[Int[Array, "*n"], Bool[Array, "*n"]]:
         is_new = possible & (across > distinct)
-        index, score = first_largest(jnp.where(is_new, across - SLOPE * z, -jnp.inf))
+        index, score = index_of_largest(jnp.where(is_new, across - SLOPE * z, -jnp.inf))
         return index, score > -jnp.inf
 
     lowest = jnp.min(jnp.where(possible, z, jnp.inf), axis=0)
     is_lowest = possible & (z <= lowest + tolerance)  # of a level edge an end, not a point between
-    a, score_a = first_largest(jnp.where(is_lowest, length(x, y), -jnp.inf))
+    a, score_a = index_of_largest(jnp.where(is_lowest, length(x, y), -jnp.inf))
     xa, ya = chosen(a, x), chosen(a, y)
     b, has_b = largest(length(x - xa, y - ya))
     xb, yb = chosen(b, x), chosen(b, y)
     turned = left_of(x, y, xa, ya, xb, yb)
     c, has_c = largest(jnp.abs(turned))
     xc, yc = chosen(c, x), chosen(c, y)
-    turn = sign(chosen(c, turned))
+    turn = sign_of(chosen(c, turned))
     outward = (left_of(x, y, *line) for line in ((xa, ya, xb, yb), (xb, yb, xc, yc), (xc, yc, xa, ya)))
     d, has_d = largest(jnp.max(jnp.stack([-turn * side for side in outward]), axis=0))
     return [a, b, c, d], jnp.stack([score_a > -jnp.inf, has_b, has_c, has_c & has_d])

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial.safe_math import safe_direction
 
-from .numbers import clamp
+from .choices import clamp
 from .point_distance import along_x
 from .witnesses import PairFunction, Witnesses, make_witnesses
 

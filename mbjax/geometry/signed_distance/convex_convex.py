@@ -1,118 +1,110 @@
-"""Signed distance of any two convex shapes, one point a pair.
+"""Signed distance of any two convex shapes, and the points where they touch.
 
-The direction n of largest separation is found without gradient (`convex_search`). Its condition,
-
-    w(n) = b(n) - a(n)  is parallel to n,      a, b: the farthest points of A along n and of B along -n,
-
-is then solved by Newton's method, the last step of which is differentiated: that is the implicit function theorem.
-Which vertices, edges, faces or smooth surfaces are in contact is held; they turn and move with their bodies.
+The direction of largest separation and the features that touch along it are found without gradient (`convex_search`);
+where they touch follows from these features with derivatives (`convex_contact`): which vertices, edges, faces, rims or
+smooth surfaces are in contact is held, and they turn and move with their bodies. Flat pieces that lie on one another
+have up to four points more (`flat_contact`).
 """
 
-from collections.abc import Callable
-
-import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial.safe_math import safe_divide, safe_norm, safe_normalize
+from mbjax.spatial.safe_math import safe_norm
 
-from .convex_search import Pair, Supports, separating_direction, separation
-from .convex_shapes import CONVEX_SHAPES, Corners, direction_tolerance
-from .witnesses import Witnesses, make_witnesses
+from .convex_contact import ConvexPair, Features, touch
+from .convex_search import separating_features
+from .convex_shapes import CONVEX_SHAPES, ConvexShape
+from .flat_contact import Disc, Piece, flat_contact, make_piece
+from .witnesses import Witnesses
 
-NEWTON_STEPS = 3
-LONGEST_STEP = 0.1  # in rad
-CONTACT_STIFFNESS = {"float64": 1e6, "float32": 1e4}  # of edges and faces, relative to the shapes' reach
+NEAR = 0.01  # of the shapes' size: a point of a flat contact that near to the deepest is not counted twice
+AS_DEEP = 0.01  # of the depth, by which points of a flat contact may be less deep than the deepest to stand for it
+
+
+def direction_tolerance(dtype: jnp.dtype) -> float:
+    """The angle within which directions found without derivatives count as equal, in rad."""
+    return 4.0 * float(jnp.finfo(dtype).eps) ** 0.5
+
+
+def num_points(kind_A: str, kind_B: str) -> int:
+    """How many `convex_convex` gives."""
+    return (1, 3, 5)[min(CONVEX_SHAPES[kind].most_tangents for kind in (kind_A, kind_B))]
 
 
 def convex_convex(kind_A: str, kind_B: str, size_A: Array, size_B: Array, R_AB: Array, p_AB: Array) -> Witnesses:
     """Of two kinds of shapes; sizes as in `PairFunction`."""
-    n = jnp.broadcast_shapes(*(x.shape[k:] for x, k in ((R_AB, 2), (p_AB, 1))))
+    n = jnp.broadcast_shapes(
+        R_AB.shape[2:],
+        p_AB.shape[1:],
+        *(x.shape[2 if kind == "Convex" else 1 :] for kind, x in ((kind_A, size_A), (kind_B, size_B))),
+    )
     R, p = jnp.broadcast_to(R_AB, (3, 3, *n)), jnp.broadcast_to(p_AB, (3, *n))
     A, B = CONVEX_SHAPES[kind_A], CONVEX_SHAPES[kind_B]
     core_A, core_B = A.core(size_A), B.core(size_B)
-    frozen = lax.stop_gradient((core_A, core_B, R, p))
-
-    def supports(direction: Array) -> Pair:
-        a = A.support(frozen[0], direction)
-        b = B.support(frozen[1], -ca.transposed_matvec(frozen[2], direction))
-        return Pair(jnp.broadcast_to(a, b.shape), b, frozen[3] + ca.matvec(frozen[2], b) - a)
-
-    starts, reach = starting_directions(supports, *frozen[2:])
-    n_AB, simplex, has_rival = separating_direction(supports, starts, reach)
-    corners_A, corners_B = (Corners(x, simplex.weights) for x in simplex.pairs[:2])
-    stiff = CONTACT_STIFFNESS[p.dtype.name] / reach
-
-    def witness(turned: Array, core_A: Array, core_B: Array, R: Array, p: Array) -> tuple[Array, Array, Array]:
-        """The direction, turned from the one found, the point on A's core, and from it to that on B's."""
-        n = safe_normalize(n_AB + turned, 0)
-        turned_B = -ca.transposed_matvec(R - frozen[2], n) - ca.transposed_matvec(frozen[2], turned)
-        a = A.moving(core_A, n, turned, corners_A, stiff)
-        b = B.moving(core_B, -ca.transposed_matvec(R, n), turned_B, corners_B, stiff)
-        return n, a, p + ca.matvec(R, b) - a
-
-    turned = jnp.zeros_like(n_AB)
-    for _ in range(NEWTON_STEPS):
-        turned = turned + newton_step(witness, turned, frozen, frozen)
-    is_worse = separation(supports, n_AB + turned) < separation(supports, n_AB) - direction_tolerance(p.dtype) * reach
-    turned = jnp.where(is_worse, 0.0, turned)
-    turned = turned + newton_step(witness, turned, frozen, (core_A, core_B, R, p))
-    n_AB, point, gap = witness(turned, core_A, core_B, R, p)
-    margin_A, margin_B = A.margin(size_A), B.margin(size_B)
-    distance = ca.dot(n_AB, gap) - margin_A - margin_B
-    on_surface = point + ca.scale(n_AB, jnp.broadcast_to(margin_A, distance.shape))
-    return make_witnesses([distance], [-n_AB], [on_surface], degenerate=has_rival)
+    margin_A, margin_B = (jnp.broadcast_to(x, n) for x in (A.margin(size_A), B.margin(size_B)))
+    numbers = core_A, core_B, R[:, :, None], p[:, None]
+    direction, features, is_rivalled = separating_features(ConvexPair(A, B, *lax.stop_gradient(numbers)))
+    in_row = Features(*features[:2], *(count[None] for count in features[2:]))
+    normal, distance, point = touch(ConvexPair(A, B, *numbers), direction[:, None], in_row)
+    n_AB = normal[:, 0]
+    valid = jnp.ones_like(distance, bool)
+    if num_points(kind_A, kind_B) > 1:
+        of_A = piece_of(A, core_A, n_AB)
+        of_B = moved(R, p, *piece_of(B, core_B, -ca.transposed_matvec(R, n_AB)))
+        pieces = make_piece(*of_A, n_AB), make_piece(*of_B, n_AB)
+        distance, point, valid = with_flat_contact(pieces, n_AB, distance, point, num_points(kind_A, kind_B))
+    k = distance.shape[0]
+    on_surface = point + (ca.scale(n_AB, margin_A))[:, None]
+    return Witnesses(distance - margin_A - margin_B, jnp.stack([-n_AB] * k, axis=1), on_surface, valid, is_rivalled)
 
 
-def newton_step(witness: Callable, turned: Array, frozen: tuple, arguments: tuple) -> Array:
-    """How the direction turns next: with tangents t of it, the gap w and the distance f = n . w,
-
-    (t_i . dw/dn t_j - f delta_ij) y_j = -t_i . w.
-    """
-    turned = lax.stop_gradient(turned)
-    n, _, gap = witness(turned, *frozen)
-    tangents = tangents_of(n)
-    changes = [jax.jvp(lambda x: witness(x, *frozen)[2], (turned,), (t,))[1] for t in tangents]
-    (xx, xy), (yx, yy) = ([ca.dot(t, change) for change in changes] for t in tangents)
-    distance = ca.dot(n, gap)
-    xx, yy = xx - distance, yy - distance
-    determinant = lax.stop_gradient(xx * yy - xy * yx)
-    w = witness(turned, *arguments)[2]
-    right = [-ca.dot(t, w) for t in tangents]
-    x = safe_divide(yy * right[0] - xy * right[1], determinant)
-    y = safe_divide(xx * right[1] - yx * right[0], determinant)
-    step = ca.scale(tangents[0], x) + ca.scale(tangents[1], y)
-    length = lax.stop_gradient(safe_norm(step, 0))
-    return ca.scale(
-        step, jnp.where(length > LONGEST_STEP, safe_divide(jnp.full_like(length, LONGEST_STEP), length), 1.0)
-    )
+def piece_of(
+    shape: ConvexShape, core: Array, direction: Float[Array, "3 *n"]
+) -> tuple[Float[Array, "3 4 *n"], Int[Array, "*n"], Disc | None]:
+    """What a shape shows along a direction: points, dimension, and the disc of a cylinder's end."""
+    points, dimension = shape.facing(core, direction)
+    if shape is not CONVEX_SHAPES["Cylinder"]:
+        return points, dimension, None
+    axis = jnp.zeros_like(direction).at[2].set(1.0)
+    return points, dimension, Disc(0.5 * (points[:, 0] + points[:, 2]), axis, core[0])
 
 
-def tangents_of(n: Float[Array, "3 *n"]) -> tuple[Float[Array, "3 *n"], Float[Array, "3 *n"]]:
-    """Two unit vectors normal to n and to each other."""
-    smallest = jnp.argmin(jnp.abs(n), axis=0)
-    axis = jnp.stack([(smallest == k).astype(n.dtype) for k in range(3)])
-    first = safe_normalize(ca.cross(n, axis), 0)
-    return first, ca.cross(n, first)
+def moved(
+    R_AB: Float[Array, "3 3 *n"],
+    p_AB: Float[Array, "3 *n"],
+    points: Float[Array, "3 4 *n"],
+    dimension: Int[Array, "*n"],
+    disc: Disc | None,
+) -> tuple[Float[Array, "3 4 *n"], Int[Array, "*n"], Disc | None]:
+    """From B to A."""
+    points = p_AB[:, None] + ca.matvec(R_AB[:, :, None], points)
+    if disc is not None:
+        disc = Disc(p_AB + ca.matvec(R_AB, disc.centre), ca.matvec(R_AB, disc.axis), disc.radius)
+    return points, dimension, disc
 
 
-def starting_directions(
-    supports: Supports, R_AB: Float[Array, "3 3 *n"], p_AB: Float[Array, "3 *n"]
-) -> tuple[Float[Array, "3 m *n"], Float[Array, "*n"]]:
-    """The axes of both shapes and their products, towards B, and the line of centres; and the smaller shape's reach."""
-    identity = [jnp.zeros_like(p_AB).at[k].set(1.0) for k in range(3)]
-    axes_B = list(jnp.unstack(R_AB, axis=1))
-    products = [safe_normalize(ca.cross(a, b), 0) for a in identity for b in axes_B]
-    extents = [(supports(axis), supports(-axis), axis) for axis in (*identity, *axes_B)]
-    reach_A = jnp.max(jnp.stack([ca.dot(axis, plus.a - minus.a) for plus, minus, axis in extents[:3]]), axis=0)
-    reach_B = jnp.max(jnp.stack([(minus.b - plus.b)[k] for k, (plus, minus, _) in enumerate(extents[3:])]), axis=0)
-    smaller = jnp.minimum(reach_A, reach_B)  # zero for the point inside a sphere
-    centre = jnp.mean(jnp.stack([plus.gap + minus.gap for plus, minus, _ in extents]), axis=0)
-    directions = [side * axis for axis in (*identity, *axes_B, *products) for side in (1.0, -1.0)]
-    line = safe_normalize(centre, 0)
-    fallback = jnp.where(jnp.sum(line * line, axis=0) == 0.0, identity[0], line)
-    return jnp.stack([fallback, *directions], axis=1), 0.5 * jnp.where(
-        smaller > 0.0, smaller, jnp.maximum(reach_A, reach_B)
+def with_flat_contact(
+    pieces: tuple[Piece, Piece],
+    n_AB: Float[Array, "3 *n"],
+    distance: Float[Array, "1 *n"],
+    point: Float[Array, "3 1 *n"],
+    count: int,
+) -> tuple[Float[Array, "k *n"], Float[Array, "3 k *n"], Bool[Array, "k *n"]]:
+    """The deepest point and those of the flat contact, which take its place where they are as deep."""
+    held = lax.stop_gradient((pieces, point, distance))
+    (held_A, held_B), deepest, depth = held
+    size = jnp.max(safe_norm(held_A.points - deepest, 0) + safe_norm(held_B.points - deepest, 0), axis=0)
+    flat = flat_contact(*pieces, n_AB, size)
+    slack = AS_DEEP * jnp.maximum(-depth[0], 0.0) + direction_tolerance(depth.dtype) * size
+    replaces = flat.valid[0] & (lax.stop_gradient(flat.distance[0]) <= depth[0] + slack)
+    distance = jnp.where(replaces, flat.distance[0], distance[0])
+    point = jnp.where(replaces, flat.point[:, 0], point[:, 0])
+    apart = safe_norm(lax.stop_gradient(flat.point - point[:, None]), 0) > NEAR * size
+    valid = jnp.concatenate([jnp.ones_like(replaces)[None], flat.valid & apart])
+    return (
+        jnp.concatenate([distance[None], flat.distance])[:count],
+        jnp.concatenate([point[:, None], flat.point], axis=1)[:, :count],
+        valid[:count],
     )

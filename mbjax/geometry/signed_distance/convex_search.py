@@ -1,13 +1,18 @@
-"""The direction of largest separation of two convex shapes, by their farthest points alone, without gradient.
+"""The direction of largest separation of two convex shapes and the features that touch there, without gradient.
 
-The signed distance is the largest over unit directions n of  n . p_AB - h_A(n) - h_B(-n),  h being the reach along a
-direction. Where the shapes are apart that is a concave problem, which the algorithm of Gilbert, Johnson and Keerthi
-(1988) solves. Where they overlap, B is first moved away along the best direction known, so that they are apart: the
-direction found then separates at least as well, and is the start of the next round.
+The signed distance is the largest over unit directions n of
+
+    s(n) = n . (b(n) - a(n)),      a, b: the farthest points of A along n and of B along -n.
+
+From the best of some directions, rounds of Newton's method climb: in each step every two features near the farthest
+points are tried as if they went on without end, and the direction where s is largest is kept. s itself judges, so
+a step never separates less, and what is found is exact once the features are right. A round begins with the direction
+between the nearest points (`nearest_on_simplex`), which s, concave where the shapes are apart, leads to from anywhere;
+shapes that overlap are first moved apart along the best direction known, so that what is found separates at least as
+well.
 """
 
-import functools
-from collections.abc import Callable
+import math
 from typing import NamedTuple
 
 import jax
@@ -16,118 +21,108 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial.safe_math import safe_divide, safe_normalize
+from mbjax.spatial.safe_math import safe_norm, safe_normalize
 
-from .convex_shapes import direction_tolerance
-from .frozen_choice import chosen, first_largest
+from .choices import chosen, dot, index_of_largest, rounding
+from .convex_contact import ConvexPair, Features, climb, farthest_points
+from .nearest_on_simplex import gap_along, nearest_direction
 
-ROUNDS = 4
-ITERATIONS = 8
-CLEARANCE = 0.02  # of the smaller shape's reach, by which shapes that overlap are moved apart
+ROUNDS = 5
+CLIMBS = 2  # in each round
+LARGEST_TURN = 0.5  # rad
+CLEARANCE = 0.02  # of the shapes' size, by which shapes that overlap are moved apart
+DIAGONALS = (
+    (0, 1, 1),
+    (0, 1, -1),
+    (1, 0, 1),
+    (1, 0, -1),
+    (1, 1, 0),
+    (1, -1, 0),
+    (1, 1, 1),
+    (1, 1, -1),
+    (1, -1, 1),
+    (-1, 1, 1),
+)
 DISTINCT = 0.99  # cosine of directions that differ
-EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
-FACES = ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3))
 
 
-class Pair(NamedTuple):
-    """The farthest points of A along n and of B along -n, each in its own frame, and from the one to the other in A."""
+class Found(NamedTuple):
+    """A direction from A to B, how far it separates, and the features that touch along it."""
 
-    a: Float[Array, "3 *n"]
-    b: Float[Array, "3 *n"]
-    gap: Float[Array, "3 *n"]
-
-
-Supports = Callable[[Array], Pair]  # of a direction n
+    direction: Float[Array, "3 *n"]
+    separation: Float[Array, "*n"]
+    features: Features
 
 
-class Simplex(NamedTuple):
-    """Four such pairs; the gaps, so weighted, give the nearest point of B - A."""
+def separation(pair: ConvexPair, direction: Float[Array, "3 *hn"]) -> Float[Array, "*hn"]:
+    """s(n); no separation where the direction is zero."""
+    a, b = farthest_points(pair, direction)
+    is_direction = dot(direction, direction) > 0.5
+    return jnp.where(is_direction, dot(direction, b - a), -jnp.inf)
 
-    pairs: Pair
-    weights: Float[Array, "4 *n"]
 
-
-def separating_direction(
-    supports: Supports, starts: Float[Array, "3 m *n"], reach: Float[Array, "*n"]
-) -> tuple[Float[Array, "3 *n"], Simplex, Bool[Array, "*n"]]:
-    """Unit direction from A to B, the support points that go with it, and whether another one separates as well.
-
-    `starts` are directions to try first; those of length zero are left out.
-    """
-    is_direction = jnp.sum(starts * starts, axis=0) > 0.5
-    of_start = jax.vmap(functools.partial(separation, supports), in_axes=1)
-    separations = jnp.where(is_direction, of_start(starts), -jnp.inf)
-    index, best = first_largest(separations)
+def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Features, Bool[Array, "*n"]]:
+    """Direction and features, and whether another direction separates as much."""
+    starts, size = starting_directions(pair)
+    separations = separation(pair, starts)
+    index, best = index_of_largest(separations)
     direction = chosen(index, starts, axis=1)
-    clearance = CLEARANCE * reach
-    pairs = Pair(*(jnp.stack([x] * 4, axis=1) for x in supports(direction)))
-    simplex = Simplex(pairs, jnp.zeros_like(pairs.gap[0]).at[0].set(1.0))
-    for _ in range(ROUNDS):
-        shift = ca.scale(direction, jnp.where(best > clearance, 0.0, clearance - best))
-        found, simplex = nearest_direction(supports, simplex, shift)
-        reached = separation(supports, found)
-        direction = jnp.where(reached >= best, found, direction)
-        best = jnp.maximum(reached, best)
-    is_other = jnp.sum(starts * direction[:, None], axis=0) < DISTINCT
-    has_rival = jnp.any(is_other & (separations > best - direction_tolerance(best.dtype) * reach), axis=0)
-    return direction, simplex, has_rival
+    num_tangents = pair.numbers_of_tangents(best)
+    tolerance = rounding(size)
+
+    def corners_at(n: Array) -> Features:
+        return Features(*pair.near(n), jnp.zeros_like(index), jnp.zeros_like(index))
+
+    def climb_further(_: int, carry: tuple[Found, Array]) -> tuple[Found, Array]:
+        found, reach = carry
+        near = pair.near(found.direction)
+        directions = climb(pair, found.direction[:, None], Features(*near, *num_tangents), reach)
+        reached = separation(pair, directions)
+        highest = jnp.max(reached, axis=0)
+        is_highest = (reached >= highest - tolerance).astype(reached.dtype)
+        index = index_of_largest(is_highest)[0]  # the first: that with the most tangents
+        features = Features(*near, *(chosen(index, count) for count in num_tangents))
+        new = Found(chosen(index, directions, axis=1), highest, features)
+        is_better = highest >= found.separation - tolerance
+        return keep_better(is_better, new, found), jnp.where(
+            is_better, jnp.minimum(2.0 * reach, LARGEST_TURN), 0.25 * reach
+        )
+
+    def improve(_: int, carry: tuple[Found, Array]) -> tuple[Found, Array]:
+        found, gaps = carry
+        clearance = CLEARANCE * size
+        shift = found.direction * jnp.where(found.separation > clearance, 0.0, clearance - found.separation)
+        n, gaps = nearest_direction(pair, gaps, shift)
+        reached = separation(pair, n[:, None])[0]
+        new = Found(n, reached, corners_at(n))
+        found = keep_better(reached > found.separation + tolerance, new, found)
+        found, _ = lax.fori_loop(0, CLIMBS, climb_further, (found, jnp.full_like(best, LARGEST_TURN)))
+        return found, gaps
+
+    gaps = jnp.concatenate([gap_along(pair, direction[:, None])] * 4, axis=1)
+    found, _ = lax.fori_loop(0, ROUNDS, improve, (Found(direction, best, corners_at(direction)), gaps))
+    is_other = dot(starts, found.direction[:, None]) < DISTINCT
+    rival = jnp.max(jnp.where(is_other, separations, -jnp.inf), axis=0)
+    is_rivalled = rival > found.separation - float(jnp.finfo(size.dtype).eps) ** 0.5 * size
+    return found.direction, found.features, is_rivalled
 
 
-def separation(supports: Supports, direction: Float[Array, "3 *n"]) -> Float[Array, "*n"]:
-    """n . (b - a)."""
-    return ca.dot(direction, supports(direction).gap)
+def keep_better(is_better: Bool[Array, "*n"], new: Found, old: Found) -> Found:
+    """The new one where it is better."""
+    return jax.tree.map(lambda x, y: jnp.where(is_better, x, y), new, old)
 
 
-def nearest_direction(
-    supports: Supports, simplex: Simplex, shift: Float[Array, "3 *n"]
-) -> tuple[Float[Array, "3 *n"], Simplex]:
-    """Direction between the nearest points of A and of B shifted, from a simplex of an earlier shift."""
-
-    def nearest(simplex: Simplex) -> Array:
-        return safe_normalize(jnp.sum(simplex.pairs.gap * simplex.weights[None], axis=1) + shift, 0)
-
-    def improve(_: int, simplex: Simplex) -> Simplex:
-        new = supports(nearest(simplex))
-        slot = first_largest(-simplex.weights)[0]
-        is_slot = lax.broadcasted_iota(jnp.int32, simplex.weights.shape, 0) == slot
-        pairs = Pair(*(jnp.where(is_slot, x[:, None], old) for x, old in zip(new, simplex.pairs, strict=True)))
-        return Simplex(pairs, nearest_weights(pairs.gap + shift[:, None]))
-
-    simplex = Simplex(simplex.pairs, nearest_weights(simplex.pairs.gap + shift[:, None]))
-    simplex = lax.fori_loop(0, ITERATIONS, improve, simplex)
-    return nearest(simplex), simplex
-
-
-def nearest_weights(points: Float[Array, "3 4 *n"]) -> Float[Array, "4 *n"]:
-    """Weights of the point nearest to the origin on the edges and faces of a tetrahedron that does not contain it."""
-    gram = jnp.sum(points[:, :, None] * points[:, None], axis=0)
-    candidates = [on_edge(gram, *edge) for edge in EDGES] + [on_face(gram, *face) for face in FACES]
-    nearest = (jnp.sum(points * weights[None], axis=1) for weights, _ in candidates)
-    possible = (is_inside for _, is_inside in candidates)
-    squared = [jnp.where(ok, ca.dot(x, x), jnp.inf) for x, ok in zip(nearest, possible, strict=True)]
-    return chosen(first_largest(-jnp.stack(squared))[0], jnp.stack([weights for weights, _ in candidates]))
-
-
-def on_edge(gram: Float[Array, "4 4 *n"], i: int, j: int) -> tuple[Float[Array, "4 *n"], Bool[Array, "*n"]]:
-    """Weights of the nearest point between two corners."""
-    along = gram[i, i] - gram[i, j]
-    t = jnp.clip(safe_divide(along, along + gram[j, j] - gram[i, j]), 0.0, 1.0)
-    return weights_of({i: 1.0 - t, j: t}), jnp.ones_like(t, bool)
-
-
-def on_face(gram: Float[Array, "4 4 *n"], i: int, j: int, k: int) -> tuple[Float[Array, "4 *n"], Bool[Array, "*n"]]:
-    """Weights of the nearest point of the plane of three corners, and whether it lies between them."""
-    jj = gram[j, j] - 2.0 * gram[i, j] + gram[i, i]
-    kk = gram[k, k] - 2.0 * gram[i, k] + gram[i, i]
-    jk = gram[j, k] - gram[i, j] - gram[i, k] + gram[i, i]
-    j_i, k_i = gram[i, i] - gram[i, j], gram[i, i] - gram[i, k]
-    area = jj * kk - jk * jk
-    u = safe_divide(kk * j_i - jk * k_i, area)
-    v = safe_divide(jj * k_i - jk * j_i, area)
-    return weights_of({i: 1.0 - u - v, j: u, k: v}), (area > 0.0) & (u > 0.0) & (v > 0.0) & (u + v < 1.0)
-
-
-def weights_of(parts: dict[int, Float[Array, "*n"]]) -> Float[Array, "4 *n"]:
-    """Of four corners, those not named having none."""
-    zero = jnp.zeros_like(next(iter(parts.values())))
-    return jnp.stack([parts.get(k, zero) for k in range(4)])
+def starting_directions(pair: ConvexPair) -> tuple[Float[Array, "3 m *n"], Float[Array, "*n"]]:
+    """The axes of both shapes and their products, both ways, and the line of centres; and how large all is."""
+    p = pair.p[:, 0]
+    identity = [jnp.zeros_like(p).at[k].set(1.0) for k in range(3)]
+    axes_B = [jnp.broadcast_to(axis[:, 0], p.shape) for axis in jnp.unstack(pair.R, axis=1)]
+    products = [safe_normalize(ca.cross(a, b), 0) for a in identity for b in axes_B]
+    diagonals = [sum(d * e for d, e in zip(ds, identity, strict=True)) / math.hypot(*ds) for ds in DIAGONALS]
+    axes = jnp.stack([*identity, *axes_B, *products, *diagonals], axis=1)
+    (a, b), (other_a, other_b) = farthest_points(pair, axes[:, :6]), farthest_points(pair, -axes[:, :6])
+    centres = 0.5 * jnp.mean(b + other_b - a - other_a, axis=1)
+    line = safe_normalize(centres, 0)
+    size = safe_norm(p, 0) + jnp.max(safe_norm(a - other_a, 0) + safe_norm(b - other_b, 0), axis=0)
+    line = jnp.where(jnp.sum(line * line, axis=0) == 0.0, identity[0], line)
+    return jnp.concatenate([line[:, None], axes, -axes], axis=1), size

@@ -1,8 +1,9 @@
-"""What the general method asks of a convex shape: its farthest point along a direction, and how that point moves.
+"""What the general method asks of a convex shape: its farthest point along a direction, and the features there.
 
-A shape is a core, given by its support points, with a margin around it. Directions and points are in the shape's
-frame, components first. Boxes, capsules and `Convex` are hulls of vertices; cylinders and ellipsoids are smooth
-where they can be.
+A shape is a core, given by its support points, with a margin around it. A feature is a piece of the core's surface
+continued without end: a corner, an edge or a face of a polyhedron; a rim, a line of the side or an end of a
+cylinder. It is a point, which may depend on the direction, and up to two straight tangents. Directions and points
+are in the shape's frame, components first.
 """
 
 from collections.abc import Callable
@@ -10,107 +11,183 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from mbjax.spatial.safe_math import safe_divide, safe_norm, safe_normalize
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial.safe_math import safe_divide, safe_norm, safe_normalize, safe_sqrt
 
-from .frozen_choice import chosen, first_largest, sign
+from .choices import chosen, dot, index_of_largest, sign_of
+from .lowest_vertices import low_and_wide
 
 CORNERS = [[x, y, z] for x in (1.0, -1.0) for y in (1.0, -1.0) for z in (1.0, -1.0)]
+FLAT_SINE = 0.1  # of the angle below which the end or the side of a cylinder is across a direction
+NARROW = 1e-6  # of the farthest vertex: vertices closer together count as one
 
 
-class Corners(NamedTuple):
-    """Support points found by the search, and their weights in the nearest point: both held in derivatives."""
+class Feature(NamedTuple):
+    """The points `point` + s `tangents[0]` + t `tangents[1]`; a tangent that the feature does not have is zero."""
 
-    points: Float[Array, "3 s *n"]
-    weights: Float[Array, "s *n"]
+    point: Float[Array, "3 *n"]
+    tangents: tuple[Float[Array, "3 *n"], Float[Array, "3 *n"]]
 
 
 class ConvexShape(NamedTuple):
-    """A core, its margin, the core's farthest point along a direction, and how that point moves.
+    """A core, its margin, its features, and the core's farthest point along a direction.
 
-    `moving` is that point near the direction the search found, as a smooth function of the direction, which has
-    `turned` since. Where the point may be anywhere on an edge or a face, it starts at the mean of the corners and
-    slides along: `stiff` (1/m) times length² metres a radian, so far that the direction stays normal to the face.
+    `near(core, direction)` are three numbers that say which features there are at the farthest point, and
+    `feature(core, near, num_tangents, direction)` is the one with that many tangents, at most `most_tangents`.
+    `facing(core, direction)` are four points around what is nearly across the direction, in order, and whether that is
+    a point (0), the line from the first to the third (1) or a face (2).
     """
 
+    most_tangents: int
     core: Callable[[Array], Array]
     margin: Callable[[Array], Array]
     support: Callable[[Array, Array], Array]
-    moving: Callable[[Array, Array, Array, Corners, Array], Array]
+    near: Callable[[Array, Array], Array]
+    feature: Callable[[Array, Array, Array, Array], Feature]
+    facing: Callable[[Array, Array], tuple[Array, Array]]
 
 
 def farthest_vertex(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
     """The first of the farthest."""
-    return chosen(first_largest(jnp.sum(vertices * direction[:, None], axis=0))[0], vertices, axis=1)
+    return chosen(index_of_largest(heights(vertices, direction))[0], vertices, axis=1)
 
 
-def moving_vertex(
+def heights(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "m *n"]:
+    """Of vertices along a direction."""
+    return dot(vertices, direction[:, None])
+
+
+def nearest_corners(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]) -> Int[Array, "3 *n"]:
+    """The farthest vertex, the end of its edge that slopes least, and a third vertex of the face that slopes least.
+
+    A plane that is turned about a vertex, and then about an edge, until it meets another vertex (gift wrapping).
+    """
+    first, _ = index_of_largest(heights(vertices, direction))
+    arms = vertices - chosen(first, vertices, axis=1)[:, None]
+    squared = dot(arms, arms)
+    least = NARROW**2 * jnp.max(squared, axis=0)
+    drop = -heights(arms, direction)
+    across = safe_sqrt(squared - drop * drop)
+    second, _ = index_of_largest(jnp.where((squared > least) & (across > 0.0), -safe_divide(drop, across), -jnp.inf))
+    edge = safe_normalize(chosen(second, arms, axis=1), 0)
+    normal = safe_normalize(direction - ca.scale(edge, dot(edge, direction)), 0)
+    aside = jnp.abs(heights(arms, ca.cross(normal, edge)))
+    slope = safe_divide(-heights(arms, normal), aside)
+    third, _ = index_of_largest(jnp.where(aside * aside > least, -slope, -jnp.inf))
+    return jnp.stack([first, second, third])
+
+
+def feature_of_polyhedron(
     vertices: Float[Array, "3 m *n"],
-    direction: Float[Array, "3 *n"],
-    turned: Float[Array, "3 *n"],
-    corners: Corners,
-    stiff: Array,
-) -> Float[Array, "3 *n"]:
-    """The mean of the corners, which shifts to those that get ahead: the softmax of the heights, linearized."""
-    is_corner = jnp.all(vertices[:, :, None] == corners.points[:, None], axis=0)
-    share = safe_divide(corners.weights, jnp.sum(is_corner, axis=0).astype(vertices.dtype))
-    weights = lax.stop_gradient(jnp.sum(jnp.where(is_corner, share, 0.0), axis=1))
-    moved = vertices - lax.stop_gradient(vertices)
-    ahead = jnp.sum(moved * direction[:, None] + lax.stop_gradient(vertices) * turned[:, None], axis=0)
-    ahead = ahead - jnp.sum(weights * ahead, axis=0)
-    return jnp.sum(vertices * (weights * (1.0 + stiff * ahead))[None], axis=1)
+    near: Int[Array, "3 *n"],
+    num_tangents: Int[Array, "h *n"],
+    direction: Float[Array, "3 h *n"],
+) -> Feature:
+    """A vertex, an edge or a face."""
+    del direction
+    first, second, third = (chosen(index, vertices, axis=1) for index in near)
+    along, aside = (second - first)[:, None], (third - first)[:, None]
+    return Feature(first[:, None], (jnp.where(num_tangents > 0, along, 0.0), jnp.where(num_tangents > 1, aside, 0.0)))
+
+
+def facing_of_polyhedron(
+    vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]
+) -> tuple[Float[Array, "3 4 *n"], Int[Array, "*n"]]:
+    """Four of the vertices, the first instead of those that there are not."""
+    held, down = lax.stop_gradient((vertices, direction))
+    masks, valid = low_and_wide(*(heights(held, axis) for axis in (*tangents_of(down), -down)))
+    first, *others = (jnp.sum(jnp.where(mask, vertices, 0.0), axis=1) for mask in masks)
+    far, left, right = (jnp.where(flag, x, first) for flag, x in zip(valid[1:], others, strict=True))
+    dimension = jnp.where(valid[1], jnp.where(valid[2] | valid[3], 2, 1), 0).astype(jnp.int32)
+    return jnp.stack([first, left, far, right], axis=1), dimension
 
 
 def farthest_of_cylinder(size: Float[Array, "2 *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
     """On a rim; on the axis of an end where the direction is along it."""
     radial = safe_normalize(direction[:2], 0)
-    return jnp.stack([size[0] * radial[0], size[0] * radial[1], size[1] * sign(direction[2])])
+    return jnp.stack([size[0] * radial[0], size[0] * radial[1], size[1] * sign_of(direction[2])])
 
 
-def moving_of_cylinder(
+def nearest_end(size: Float[Array, "2 *n"], direction: Float[Array, "3 *n"]) -> Int[Array, "3 *n"]:
+    """Whether it is the lower one."""
+    is_lower = jnp.where(direction[2] < 0.0, jnp.ones_like(size[0], jnp.int32), 0)
+    return jnp.stack([is_lower] * 3)
+
+
+def feature_of_cylinder(
     size: Float[Array, "2 *n"],
-    direction: Float[Array, "3 *n"],
-    turned: Float[Array, "3 *n"],
-    corners: Corners,
-    stiff: Array,
-) -> Float[Array, "3 *n"]:
-    """Along the rim; along a straight line of the side, or anywhere on an end, where the direction is normal to it."""
-    frozen, frozen_size = lax.stop_gradient((direction - turned, size))
-    start = jnp.sum(corners.points * corners.weights[None], axis=1)
-    flat = direction_tolerance(size.dtype)
-    line = jnp.clip(start[2] / frozen_size[1], -1.0, 1.0)
-    along = jnp.where(
-        jnp.abs(frozen[2]) < flat,
-        line + stiff * (1.0 - line * line) * frozen_size[1] * turned[2],
-        sign(frozen[2]),
-    )
-    disc = jnp.stack([start[k] / frozen_size[0] + stiff * frozen_size[0] * turned[k] for k in range(2)])
-    is_end = safe_norm(frozen[:2], 0) < flat
-    radial = jnp.where(is_end, disc, safe_normalize(direction[:2], 0))
-    return jnp.stack([size[0] * radial[0], size[0] * radial[1], size[1] * along])
+    near: Int[Array, "3 *n"],
+    num_tangents: Int[Array, "h *n"],
+    direction: Float[Array, "3 h *n"],
+) -> Feature:
+    """A rim, which the point follows; the line of the side that faces the direction; an end."""
+    is_line, is_end = num_tangents == 1, num_tangents == 2
+    radial = safe_normalize(direction[:2], 0) * jnp.where(is_end, 0.0, 1.0)
+    up = jnp.where(is_line, 0.0, jnp.where(near[0] == 1, -1.0, 1.0)).astype(size.dtype)
+    point = jnp.stack([*(size[0] * x for x in radial), size[1] * up + 0.0 * radial[0]])
+    zero = jnp.zeros_like(point[0])
+    first = jnp.stack([jnp.where(is_end, 1.0, zero), zero, jnp.where(is_line, 1.0, zero)])
+    return Feature(point, (first, jnp.stack([zero, jnp.where(is_end, 1.0, zero), zero])))
+
+
+def facing_of_cylinder(
+    size: Float[Array, "2 *n"], direction: Float[Array, "3 *n"]
+) -> tuple[Float[Array, "3 4 *n"], Int[Array, "*n"]]:
+    """Four points of the rim, or the ends of the line of the side."""
+    radius, half_length = jnp.broadcast_arrays(*size, direction[0])[:2]
+    held = lax.stop_gradient(direction)
+    is_end, is_line = safe_norm(held[:2], 0) < FLAT_SINE, jnp.abs(held[2]) < FLAT_SINE
+    end = half_length * sign_of(held[2])
+    rim = [jnp.stack([x * radius, y * radius, end]) for x, y in ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))]
+    radial = safe_normalize(direction[:2], 0)
+    up, down = (jnp.stack([radius * radial[0], radius * radial[1], z]) for z in (half_length, -half_length))
+    points = [jnp.where(is_end, x, y) for x, y in zip(rim, (up, up, down, up), strict=True)]
+    return jnp.stack(points, axis=1), jnp.where(is_end, 2, jnp.where(is_line, 1, 0)).astype(jnp.int32)
 
 
 def farthest_of_ellipsoid(size: Float[Array, "3 *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
     """S² n / |S n| with the semi-axes S."""
-    return size * safe_normalize(size * direction, 0)
+    return expanded(size, direction) * safe_normalize(expanded(size, direction) * direction, 0)
 
 
-def moving_of_ellipsoid(
+def expanded(size: Float[Array, "3 *n"], direction: Float[Array, "3 *hn"]) -> Float[Array, "3 *hn"]:
+    """Sizes with the axes of a direction."""
+    return size if size.ndim == direction.ndim else size[:, None]
+
+
+def whole_surface(size: Float[Array, "3 *n"], direction: Float[Array, "3 *n"]) -> Int[Array, "3 *n"]:
+    """The only feature."""
+    return jnp.zeros_like(size + direction, jnp.int32)
+
+
+def no_facing(
+    size: Float[Array, "3 *n"], direction: Float[Array, "3 *n"]
+) -> tuple[Float[Array, "3 4 *n"], Int[Array, "*n"]]:
+    """A single point."""
+    point = farthest_of_ellipsoid(size, direction)
+    return jnp.stack([point] * 4, axis=1), jnp.zeros_like(point[0], jnp.int32)
+
+
+def tangents_of(n: Float[Array, "3 *n"]) -> tuple[Float[Array, "3 *n"], Float[Array, "3 *n"]]:
+    """Two unit vectors normal to n and to each other."""
+    smallest = jnp.argmin(jnp.abs(n), axis=0)
+    axis = jnp.stack([(smallest == k).astype(n.dtype) for k in range(3)])
+    first = safe_normalize(ca.cross(n, axis), 0)
+    return first, ca.cross(n, first)
+
+
+def feature_of_ellipsoid(
     size: Float[Array, "3 *n"],
-    direction: Float[Array, "3 *n"],
-    turned: Float[Array, "3 *n"],
-    corners: Corners,
-    stiff: Array,
-) -> Float[Array, "3 *n"]:
-    """The same point: it is smooth."""
-    del turned, corners, stiff
-    return farthest_of_ellipsoid(size, direction)
-
-
-def direction_tolerance(dtype: jnp.dtype) -> float:
-    """The angle within which a direction counts as normal to a face or a line, in rad."""
-    return 4.0 * float(jnp.finfo(dtype).eps) ** 0.5
+    near: Int[Array, "3 *n"],
+    num_tangents: Int[Array, "h *n"],
+    direction: Float[Array, "3 h *n"],
+) -> Feature:
+    """The farthest point itself."""
+    del near, num_tangents
+    point = farthest_of_ellipsoid(size, direction)
+    return Feature(point, (jnp.zeros_like(point), jnp.zeros_like(point)))
 
 
 def box_vertices(size: Float[Array, "3 *n"]) -> Float[Array, "3 8 *n"]:
@@ -129,16 +206,34 @@ def centre_point(size: Float[Array, "1 *n"]) -> Float[Array, "3 1 *n"]:
     return jnp.zeros_like(jnp.stack([size, size, size]))
 
 
+def polyhedron(most_tangents: int, core: Callable[[Array], Array], margin: Callable[[Array], Array]) -> ConvexShape:
+    """The hull of the vertices `core`, with a margin."""
+    return ConvexShape(
+        most_tangents, core, margin, farthest_vertex, nearest_corners, feature_of_polyhedron, facing_of_polyhedron
+    )
+
+
 CONVEX_SHAPES = {
-    "Sphere": ConvexShape(centre_point, lambda size: size[0], farthest_vertex, moving_vertex),
-    "Capsule": ConvexShape(segment_ends, lambda size: size[0], farthest_vertex, moving_vertex),
-    "Box": ConvexShape(box_vertices, lambda size: 0.0 * size[0], farthest_vertex, moving_vertex),
-    "Convex": ConvexShape(lambda size: size, lambda size: 0.0 * size[0, 0], farthest_vertex, moving_vertex),
+    "Sphere": polyhedron(0, centre_point, lambda size: size[0]),
+    "Capsule": polyhedron(1, segment_ends, lambda size: size[0]),
+    "Box": polyhedron(2, box_vertices, lambda size: 0.0 * size[0]),
+    "Convex": polyhedron(2, lambda size: size, lambda size: 0.0 * size[0, 0]),
     "Cylinder": ConvexShape(
+        2,
         lambda size: jnp.stack([size[0], 0.5 * size[1]]),
         lambda size: 0.0 * size[0],
         farthest_of_cylinder,
-        moving_of_cylinder,
+        nearest_end,
+        feature_of_cylinder,
+        facing_of_cylinder,
     ),
-    "Ellipsoid": ConvexShape(lambda size: size, lambda size: 0.0 * size[0], farthest_of_ellipsoid, moving_of_ellipsoid),
+    "Ellipsoid": ConvexShape(
+        0,
+        lambda size: size,
+        lambda size: 0.0 * size[0],
+        farthest_of_ellipsoid,
+        whole_surface,
+        feature_of_ellipsoid,
+        no_facing,
+    ),
 }

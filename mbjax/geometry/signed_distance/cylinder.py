@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
-from .numbers import sign_of
+from .choices import sign_of
 
 UPRIGHT_ANGLE = 1e-3  # rad: below it the lowest point of the rim moves to the middle of the end
 STANDING_ANGLE = 0.05  # rad: from it on the points on which it stands are in the middle of the end

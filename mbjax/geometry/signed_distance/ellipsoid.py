@@ -13,7 +13,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 from mbjax.spatial.safe_math import safe_direction
 
-from .numbers import first_largest, sign_of
+from .choices import flags_of_largest, sign_of
 from .point_distance import PointDistance, along_x
 
 NUM_ITERATIONS = 10
@@ -56,7 +56,7 @@ def normal_and_multiplier(
     s is found without derivatives; the last steps of Newton's method, from there, have those of the implicit function.
     """
     frozen_axes, frozen_p = lax.stop_gradient((semi_axes, p))
-    is_shortest = jnp.stack(first_largest([-a for a in jnp.unstack(frozen_axes)]))
+    is_shortest = jnp.stack(flags_of_largest([-a for a in jnp.unstack(frozen_axes)]))
     shortest = jnp.min(frozen_axes, axis=0)
     tiny = MIDDLE * float(jnp.finfo(p.dtype).eps) * shortest
     in_middle = is_shortest & (jnp.abs(frozen_p) < tiny)

@@ -8,9 +8,9 @@ from jaxtyping import Array, Bool, Float
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
+from .choices import flags_of_largest, sign_of
 from .cylinder import lowest_points_of_cylinder
 from .lowest_vertices import lowest_vertices
-from .numbers import first_largest, sign_of
 from .witnesses import PairFunction, Witnesses, make_witnesses
 
 
@@ -50,7 +50,7 @@ def half_space_box(
     """
     del size_A
     u, v, w = (ca.scale(axis, 0.5 * x) for axis, x in zip(jnp.unstack(R_AB, axis=1), jnp.unstack(size_B), strict=True))
-    is_u, is_v, is_w = first_largest([jnp.abs(x[2]) for x in (u, v, w)])
+    is_u, is_v, is_w = flags_of_largest([jnp.abs(x[2]) for x in (u, v, w)])
     down = jnp.where(is_u, u, jnp.where(is_v, v, w))
     side, other = jnp.where(is_u, v, u), jnp.where(is_w, v, w)
     center = p_AB - ca.scale(down, sign_of(down[2]))

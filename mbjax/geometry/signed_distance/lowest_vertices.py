@@ -13,12 +13,15 @@ NARROW = 1e-6  # of the farthest vertex: points closer together count as one
 def lowest_vertices(
     vertices: Float[Array, "3 m n *w"],
 ) -> tuple[list[Float[Array, "3 n *w"]], list[Bool[Array, "n *w"]]]:
-    """Four low vertices that span a wide area, and which of them there are; heights are along z.
+    """Four low vertices that span a wide area, and which of them there are; heights are along z."""
+    masks, valid = low_and_wide(*jnp.unstack(lax.stop_gradient(vertices)))
+    return [jnp.sum(jnp.where(mask, vertices, 0.0), axis=1) for mask in masks], valid
 
-    The lowest, the one farthest from it, and the farthest on either side of the line of these two. The choice is
-    held in derivatives.
-    """
-    x, y, z = jnp.unstack(lax.stop_gradient(vertices))
+
+def low_and_wide(
+    x: Float[Array, "m n *w"], y: Float[Array, "m n *w"], z: Float[Array, "m n *w"]
+) -> tuple[list[Bool[Array, "m n *w"]], list[Bool[Array, "n *w"]]]:
+    """Which vertices these are: the lowest, the one farthest from it, and the farthest to either side of their line."""
     first = one_hot_of_largest(-z)
     x, y, z = (c - jnp.sum(jnp.where(first, c, 0.0), axis=0) for c in (x, y, z))
     far = safe_sqrt(x * x + y * y)
@@ -27,10 +30,9 @@ def lowest_vertices(
     width = safe_sqrt(line_x * line_x + line_y * line_y)
     beside = (line_x * y - line_y * x) / jnp.where(width > 0.0, width, 1.0)
     scores = [far - SLOPE * z, beside - SLOPE * z, -beside - SLOPE * z]
-    chosen = [first, *(one_hot_of_largest(score) for score in scores)]
     limit = NARROW * jnp.max(far, axis=0)
     valid = [jnp.ones(limit.shape, bool), *(jnp.max(score, axis=0) > limit for score in scores)]
-    return [jnp.sum(jnp.where(mask, vertices, 0.0), axis=1) for mask in chosen], valid
+    return [first, second, *(one_hot_of_largest(score) for score in scores[1:])], valid
 
 
 def one_hot_of_largest(x: Float[Array, "m n *w"]) -> Bool[Array, "m n *w"]:

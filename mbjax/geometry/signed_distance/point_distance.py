@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial.safe_math import safe_direction
 
-from .numbers import clamp, first_largest, positive_part, rounding, sign_of
+from .choices import clamp, flags_of_largest, positive_part, rounding, sign_of
 
 
 class PointDistance(NamedTuple):
@@ -42,7 +42,7 @@ def distance_from_box(half_size: Float[Array, "3 *n"], p: Float[Array, "3 *n"]) 
     half_size, p = jnp.broadcast_arrays(half_size, p)
     coordinates, signs = jnp.unstack(p), [sign_of(x) for x in jnp.unstack(p)]
     excess = [s * x - h for s, x, h in zip(signs, coordinates, jnp.unstack(half_size), strict=True)]
-    nearest = first_largest(excess)
+    nearest = flags_of_largest(excess)
     at_face = sum(jnp.where(e > 0.0, 1, 0) for e in excess) <= 1
     face_distance = jnp.where(nearest[0], excess[0], jnp.where(nearest[1], excess[1], excess[2]))
     face_normal = jnp.stack([jnp.where(flag, s, 0.0) for flag, s in zip(nearest, signs, strict=True)])

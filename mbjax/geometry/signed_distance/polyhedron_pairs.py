@@ -3,7 +3,7 @@
 import functools
 
 from .box_box import box_box
-from .convex_convex import convex_convex
+from .convex_convex import convex_convex, num_points
 from .witnesses import PairFunction
 
 CONVEX_PAIRS = (
@@ -24,5 +24,5 @@ CONVEX_PAIRS = (
 
 POLYHEDRON_PAIRS: dict[tuple[str, str], PairFunction] = {
     ("Box", "Box"): PairFunction(box_box, 4),
-    **{kinds: PairFunction(functools.partial(convex_convex, *kinds), 1) for kinds in CONVEX_PAIRS},
+    **{kinds: PairFunction(functools.partial(convex_convex, *kinds), num_points(*kinds)) for kinds in CONVEX_PAIRS},
 }

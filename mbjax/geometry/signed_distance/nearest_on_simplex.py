@@ -1,0 +1,88 @@
+"""Gilbert, Johnson and Keerthi's (1988) algorithm: the direction between the nearest points of two shapes apart."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from mbjax.spatial.safe_math import safe_divide, safe_normalize
+
+from .choices import chosen, dot, index_of_largest
+from .convex_contact import ConvexPair, farthest_points
+
+ITERATIONS = 4
+EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
+Parts = Sequence[tuple[int, ...]]
+FACES = ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3))
+
+
+def gap_along(pair: ConvexPair, direction: Float[Array, "3 h *n"]) -> Float[Array, "3 h *n"]:
+    """From A's farthest point along a direction to B's farthest point against it."""
+    a, b = farthest_points(pair, direction)
+    return b - a
+
+
+class Nearest(NamedTuple):
+    """Four points, which of them matters least to the nearest point of their hull to the origin, and that point."""
+
+    corners: Float[Array, "3 4 *n"]
+    spare: Int[Array, "*n"]
+    point: Float[Array, "3 *n"]
+
+
+def nearest_direction(
+    pair: ConvexPair, gaps: Float[Array, "3 4 *n"], shift: Float[Array, "3 *n"]
+) -> tuple[Float[Array, "3 *n"], Float[Array, "3 4 *n"]]:
+    """Direction between the nearest points of A and of B shifted, from four gaps known, and the four it ends with."""
+
+    def improve(_: int, found: Nearest) -> Nearest:
+        new = gap_along(pair, safe_normalize(found.point, 0)[:, None]) + shift[:, None]
+        is_spare = lax.broadcasted_iota(jnp.int32, found.corners.shape[1:], 0) == found.spare
+        return nearest_point(jnp.where(is_spare, new, found.corners))
+
+    found = lax.fori_loop(0, ITERATIONS, improve, nearest_point(gaps + shift[:, None]))
+    return safe_normalize(found.point, 0), found.corners - shift[:, None]
+
+
+def nearest_point(corners: Float[Array, "3 4 *n"]) -> Nearest:
+    """On the edges and faces of a tetrahedron that does not contain the origin."""
+    p, q = (corners_of(corners, EDGES, k) for k in range(2))
+    on_edges = jnp.clip(-safe_divide(dot(p, q - p), dot(q - p, q - p)), 0.0, 1.0)
+    of_edges = p + on_edges * (q - p)
+
+    a, b, c = (corners_of(corners, FACES, k) for k in range(3))
+    b, c = b - a, c - a
+    bb, bc, cc, ab, ac = dot(b, b), dot(b, c), dot(c, c), dot(a, b), dot(a, c)
+    area = bb * cc - bc * bc
+    u, v = safe_divide(bc * ac - cc * ab, area), safe_divide(bc * ab - bb * ac, area)
+    of_faces = a + u * b + v * c
+    is_inside = (area > 0.0) & (u > 0.0) & (v > 0.0) & (u + v < 1.0)
+
+    squared = jnp.concatenate([dot(of_edges, of_edges), jnp.where(is_inside, dot(of_faces, of_faces), jnp.inf)])
+    index, _ = index_of_largest(-squared)
+    weights = jnp.concatenate(
+        [
+            weights_of(EDGES, [1.0 - on_edges, on_edges]),
+            weights_of(FACES, [1.0 - u - v, u, v]),
+        ],
+        axis=1,
+    )
+    spare, _ = index_of_largest(-chosen(index, weights, axis=1))
+    return Nearest(corners, spare, chosen(index, jnp.concatenate([of_edges, of_faces], axis=1), axis=1))
+
+
+def corners_of(corners: Float[Array, "3 4 *n"], parts: Parts, k: int) -> Float[Array, "3 m *n"]:
+    """The k-th corner of each part."""
+    return jnp.stack([corners[:, part[k]] for part in parts], axis=1)
+
+
+def weights_of(parts: Parts, weights: list[Float[Array, "m *n"]]) -> Float[Array, "4 m *n"]:
+    """Those of the parts' corners as weights of all four."""
+    total = jnp.zeros((4, *weights[0].shape), weights[0].dtype)
+    for k, weight in enumerate(weights):
+        is_corner = np.array([[part[k] == i for part in parts] for i in range(4)])
+        total = total + is_corner.reshape(*is_corner.shape, *(1,) * (weight.ndim - 1)).astype(weight.dtype) * weight
+    return total
