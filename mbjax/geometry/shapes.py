@@ -7,10 +7,14 @@ are Gz.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import os
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 
 import numpy as np
+
+from .mesh_hull import MAX_VERTICES, describe_cut, read_mesh_hull
 
 Vector3 = tuple[float, float, float]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
@@ -116,6 +120,27 @@ class Convex:
                 f"Convex: {len(vertices)} vertices span no volume; give at least four points that are not in a plane."
             )
         _set(self, vertices=vertices)
+
+    @classmethod
+    def from_mesh(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        scale: float | Sequence[float] = 1.0,
+        max_vertices: int = MAX_VERTICES,
+    ) -> Convex:
+        """The convex hull of a mesh file, times one factor or three; needs `pip install mbjax[mesh]`.
+
+        A hull of more vertices keeps those that reach farthest out and warns by how much it was cut. Every pair of
+        shapes costs in proportion to its vertices.
+        """
+        try:
+            hull = read_mesh_hull(path, scale, max_vertices)
+        except ValueError as error:
+            raise ValueError(f"Convex.from_mesh: {error}") from None
+        if hull.num_left_out:
+            warnings.warn(f"Convex.from_mesh('{path}'): {describe_cut(hull)}; max_vertices= keeps more.", stacklevel=2)
+        return cls(tuple(map(tuple, hull.vertices.tolist())))
 
 
 Shape = Sphere | Box | Cylinder | Capsule | Ellipsoid | HalfSpace | Mesh | Convex

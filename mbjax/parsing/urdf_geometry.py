@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 
 from mbjax.errors import ParseError
-from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Shape, Sphere
-from mbjax.model import IGNORED, KEPT, REPAIRED
+from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Geometry, Mesh, Shape, Sphere
+from mbjax.geometry.mesh_hull import MAX_VERTICES, describe_cut, read_mesh_hull
+from mbjax.model import IGNORED, KEPT, REPAIRED, USED
 
 from .load_notes import LoadNotes
 from .resource_paths import ResourceFinder
@@ -28,11 +29,15 @@ SHAPE_TAGS = (
 
 @dataclasses.dataclass
 class GeometryReader:
-    """Reads the shapes of one file; `colors` are its named materials."""
+    """Reads the shapes of one file; `colors` are its named materials.
+
+    With `hulls`, collision meshes that are found become the convex hulls of their vertices.
+    """
 
     finder: ResourceFinder
     notes: LoadNotes
     colors: dict[str, Color | None]
+    hulls: bool = False
 
     def read(self, element: XmlElement, link_name: str, taken_names: dict[str, int]) -> Geometry:
         """One <visual> or <collision>."""
@@ -48,9 +53,10 @@ class GeometryReader:
                 + "."
             )
         X_BG = origin_pose(element)
+        shape = self._shape(shape_element)
         return Geometry(
             name=_free_name(element.attributes.get("name") or f"{link_name}_{element.tag}", taken_names),
-            shape=self._shape(shape_element),
+            shape=self._convex(shape_element, shape) if element.tag == "collision" else shape,
             rotation=tuple(np.asarray(X_BG.rotation).tolist()),
             translation=tuple(np.asarray(X_BG.translation).tolist()),
             rgba=self._color(element) if element.tag == "visual" else None,
@@ -77,6 +83,27 @@ class GeometryReader:
             raise
         except ValueError as error:
             raise element.error(str(error)) from None
+
+    def _convex(self, element: XmlElement, shape: Shape) -> Shape:
+        """The hull of a mesh that is there, with what was cut off in the notes; other shapes as they are.
+
+        All hulls of a file have `MAX_VERTICES` vertices, the last one repeated: the pairs of all of them are one
+        program.
+        """
+        if not (self.hulls and isinstance(shape, Mesh) and shape.path is not None):
+            return shape
+        try:
+            hull = read_mesh_hull(shape.path, shape.scale, MAX_VERTICES)
+        except ImportError as error:
+            raise element.error(f'{error}. Without contact, contact_model="none", meshes are not read.') from None
+        except ValueError as error:
+            raise element.error(str(error)) from None
+        what = "the convex hull stands for the mesh in contact"
+        cut = f"; {describe_cut(hull)}" if hull.num_left_out else ""
+        self.notes.add(USED, f"mesh '{shape.filename}'", what + cut, element.place)
+        missing = MAX_VERTICES - len(hull.vertices)
+        vertices = np.concatenate([hull.vertices, np.tile(hull.vertices[-1:], (missing, 1))])
+        return Convex(tuple(map(tuple, vertices.tolist())))
 
     def _color(self, visual: XmlElement) -> Color | None:
         material = visual.only("material")

@@ -12,14 +12,16 @@ from scipy.spatial.transform import Rotation
 from mbjax.geometry.shapes import (
     Box,
     Capsule,
+    Convex,
     Cylinder,
     Ellipsoid,
     Geometry,
     HalfSpace,
     Mesh,
+    Shape,
     Sphere,
 )
-from mbjax.visualization.mesh_embedding import embed_meshes, to_base64
+from mbjax.visualization.mesh_embedding import embed_hull, embed_meshes, to_base64
 
 # A pose takes 20 bytes: four 16-bit quaternion values, three 32-bit lengths. Longer recordings are
 # thinned to this many bytes; the viewer interpolates between the frames that are left.
@@ -70,8 +72,10 @@ def _bodies(
     geometries: Sequence[Sequence[Geometry]], body_names: Sequence[str], parents: Sequence[int]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     shapes = [geometry.shape for on_body in geometries for geometry in on_body]
-    embedded, skipped = embed_meshes([shape for shape in shapes if isinstance(shape, Mesh)])
+    meshes, skipped = embed_meshes([shape for shape in shapes if isinstance(shape, Mesh)])
     _warn_about_skipped(skipped)
+    hulls = {shape: embed_hull(shape) for shape in shapes if isinstance(shape, Convex)}
+    embedded: dict[Shape, dict[str, Any]] = {**meshes, **hulls}
     surfaces = {mesh: index for index, mesh in enumerate(embedded)}
     bodies = [
         {
@@ -99,7 +103,7 @@ def _warn_about_skipped(skipped: dict[Mesh, str]) -> None:
     )
 
 
-def _geometry_record(geometry: Geometry, surfaces: dict[Mesh, int]) -> dict[str, Any]:
+def _geometry_record(geometry: Geometry, surfaces: dict[Shape, int]) -> dict[str, Any]:
     return {
         "name": geometry.name,
         "quaternion_xyzw": Rotation.from_matrix(geometry.rotation).as_quat().tolist(),
@@ -109,7 +113,7 @@ def _geometry_record(geometry: Geometry, surfaces: dict[Mesh, int]) -> dict[str,
     }
 
 
-def _shape_record(geometry: Geometry, surfaces: dict[Mesh, int]) -> dict[str, Any]:
+def _shape_record(geometry: Geometry, surfaces: dict[Shape, int]) -> dict[str, Any]:
     match geometry.shape:
         case Sphere(radius):
             return {"kind": "sphere", "radius": radius}
@@ -125,4 +129,6 @@ def _shape_record(geometry: Geometry, surfaces: dict[Mesh, int]) -> dict[str, An
             return {"kind": "half_space"}
         case Mesh() as mesh:
             return {"kind": "mesh", "mesh": surfaces[mesh], "scale": list(mesh.scale)}
+        case Convex() as hull:
+            return {"kind": "mesh", "mesh": surfaces[hull], "scale": [1.0, 1.0, 1.0]}
     raise TypeError(f"Geometry('{geometry.name}'): cannot draw a {type(geometry.shape).__name__}.")

@@ -7,11 +7,12 @@ import contextlib
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial import ConvexHull
 
-from mbjax.geometry.shapes import Mesh
+from mbjax.geometry.shapes import Convex, Mesh
 
 # 6 bytes a vertex, 12 a face, two faces a vertex: 60 000 faces are 0.9 MB, 1.2 MB in base64.
 TOTAL_FACES = 60_000
@@ -39,6 +40,22 @@ def embed_meshes(meshes: Sequence[Mesh]) -> tuple[dict[Mesh, dict[str, Any]], di
         target = max(FEWEST_FACES_PER_MESH, int(share * len(surface.faces)))
         embedded[mesh] = _encode(_simplify(surface, target))
     return embedded, skipped
+
+
+class Surface(NamedTuple):
+    """Triangles between vertices."""
+
+    vertices: np.ndarray  # (m, 3)
+    faces: np.ndarray  # (k, 3), seen from outside counterclockwise
+
+
+def embed_hull(shape: Convex) -> dict[str, Any]:
+    """The surface of a convex hull."""
+    hull = ConvexHull(np.array(shape.vertices))
+    corners = hull.points[hull.simplices]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    points_inwards = np.sum(normals * hull.equations[:, :3], axis=1) < 0.0
+    return _encode(Surface(hull.points, np.where(points_inwards[:, None], hull.simplices[:, ::-1], hull.simplices)))
 
 
 def _load(mesh: Mesh) -> Any:

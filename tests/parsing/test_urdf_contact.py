@@ -2,6 +2,7 @@
 
 import logging
 import re
+import sys
 import sysconfig
 import warnings
 from collections import Counter
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import trimesh
 from pydrake.geometry import Role
 from pydrake.multibody.parsing import Parser as DrakeParser
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
@@ -17,6 +19,10 @@ from pydrake.systems.framework import DiagramBuilder
 import mbjax
 from mbjax.model.collision_filters import candidate_pairs
 from mbjax.model.finalize_contact import DEFAULT_RELAXATION_TIME
+from mbjax.parsing.load_notes import LoadNotes
+from mbjax.parsing.resource_paths import ResourceFinder
+from mbjax.parsing.urdf_geometry import GeometryReader
+from mbjax.parsing.xml_source import read_xml
 
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix/share/example-robot-data/robots"
 OF_PRIMITIVES = [
@@ -255,3 +261,45 @@ def test_contact_can_be_off():
     assert load(text, contact_model="point").collision_pairs == (("a::a_shape", "b::b_shape"),)
     with pytest.raises(mbjax.ModelError, match="choose one of 'point', 'none'"):
         load(text, contact_model="mesh")
+
+
+def read_shapes(folder: Path, content: str, hulls: bool = True) -> tuple[list[mbjax.Geometry], LoadNotes]:
+    """The collision shapes of a file's links, read with or without hulls."""
+    file = folder / "robot.urdf"
+    file.write_text(content)
+    document = read_xml(file)
+    notes = LoadNotes(document.file, "error")
+    reader = GeometryReader(ResourceFinder(document.folder, {}), notes, {}, hulls)
+    links = document.root.all("link")
+    return [reader.read(element.only("collision"), "a", {}) for element in links], notes
+
+
+def test_meshes_become_hulls(tmp_path):
+    """Scaled, all of one number of vertices, and the report says what was cut."""
+    trimesh.creation.box((1.0, 2.0, 4.0)).export(tmp_path / "box.stl")
+    trimesh.creation.icosphere(3).export(tmp_path / "ball.stl")
+    shapes = ['<mesh filename="box.stl" scale="1 .5 -.25"/>', '<mesh filename="ball.stl"/>', MESH]
+    text = robot(*(link(name, shape=shape) for name, shape in zip("abc", shapes, strict=True)))
+    (box, ball, missing), notes = read_shapes(tmp_path, text)
+    assert isinstance(box.shape, mbjax.Convex)
+    assert isinstance(ball.shape, mbjax.Convex)
+    assert isinstance(missing.shape, mbjax.Mesh)
+    assert len(box.shape.vertices) == len(ball.shape.vertices) == 32
+    np.testing.assert_allclose(np.abs(box.shape.vertices), 0.5, atol=1e-6)
+    of_box, of_ball = notes.entries
+    assert of_box.status == of_ball.status == "used"
+    assert "kept" not in of_box.message
+    assert re.search(r"32 of the hull's 642 vertices are kept, .* mm beyond", of_ball.message)
+    assert of_ball.place.endswith("robot.urdf:1")
+    unread, _ = read_shapes(tmp_path, text, hulls=False)
+    assert all(isinstance(geometry.shape, mbjax.Mesh) for geometry in unread)
+
+
+def test_meshes_that_cannot_be_read_are_refused_at_their_line(tmp_path, monkeypatch):
+    (tmp_path / "broken.stl").write_bytes(b"solid no\x00")
+    text = robot("\n", link("a", shape='<mesh filename="broken.stl"/>'))
+    with pytest.raises(mbjax.ParseError, match=r"robot.urdf:2: .*broken.stl"):
+        read_shapes(tmp_path, text)
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    with pytest.raises(mbjax.ParseError, match=r"robot.urdf:2: .*pip install mbjax\[mesh\].*contact_model"):
+        read_shapes(tmp_path, text)

@@ -1,0 +1,97 @@
+"""Mesh files to few vertices of their convex hulls; needs `pip install mbjax[mesh]`."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+MAX_VERTICES = 32
+FLATNESS = 1e-9  # of the mesh's size: a hull thinner than that is flat
+
+
+class MeshHull(NamedTuple):
+    """Vertices (m, 3), how many others the hull had, and by how many metres at most these lie beyond its planes."""
+
+    vertices: np.ndarray
+    num_left_out: int
+    cut: float
+
+
+def read_mesh_hull(path: str | os.PathLike[str], scale: float | Sequence[float], max_vertices: int) -> MeshHull:
+    """The hull of all surfaces in a file, scaled; ValueError where the file cannot be read or spans no volume.
+
+    Of a hull with more vertices those are kept that reach farthest out: four that span a volume, then again and again
+    the one farthest beyond the planes of the hull of those kept. The result lies within the hull.
+    """
+    if max_vertices < 4:
+        raise ValueError(f"max_vertices is {max_vertices}, but a hull has at least four.")
+    factors = np.broadcast_to(np.asarray(scale, float), 3)
+    if not np.all(np.isfinite(factors) & (factors != 0.0)):
+        raise ValueError(f"scale is {scale}; give one or three finite factors other than zero.")
+    points = read_points(path) * factors
+    if len(points) < 4 or not np.all(np.isfinite(points)):
+        raise ValueError(f"mesh '{path}' has {len(points)} points, or some that are not finite; a hull needs four.")
+    hull = points[hull_of(points, path).vertices]
+    kept = spanning_four(hull)
+    while len(kept) < min(max_vertices, len(hull)):
+        outside = distances_outside(hull, kept, path)
+        if outside.max() <= FLATNESS * np.ptp(hull, axis=0).max():
+            break
+        kept.append(int(np.argmax(outside)))
+    cut = float(max(distances_outside(hull, kept, path).max(), 0.0)) if len(kept) < len(hull) else 0.0
+    return MeshHull(hull[sorted(kept)], len(hull) - len(kept), cut)
+
+
+def describe_cut(hull: MeshHull) -> str:
+    """What was left out, in words."""
+    return (
+        f"{len(hull.vertices)} of the hull's {len(hull.vertices) + hull.num_left_out} vertices are kept, "
+        f"the others reach up to {1e3 * hull.cut:.3g} mm beyond them"
+    )
+
+
+def read_points(path: str | os.PathLike[str]) -> np.ndarray:
+    """(m, 3) vertices of all surfaces in a file, placed as the file says."""
+    try:
+        import trimesh
+    except ImportError:
+        raise ImportError(f"reading the mesh '{path}' needs trimesh: pip install mbjax[mesh]") from None
+    logging.getLogger("trimesh").setLevel(logging.ERROR)
+    try:
+        surface: Any = trimesh.load(os.fspath(path), force="mesh", skip_materials=True)
+    except Exception as error:  # whatever a reader of foreign files raises means that this one cannot be read
+        raise ValueError(f"mesh '{path}' cannot be read: {type(error).__name__}: {error}") from None
+    return np.asarray(getattr(surface, "vertices", ()), float).reshape(-1, 3)
+
+
+def hull_of(points: np.ndarray, path: str | os.PathLike[str]) -> Any:
+    """The `scipy.spatial.ConvexHull`."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        return ConvexHull(points)
+    except QhullError:
+        raise ValueError(f"mesh '{path}' spans no volume: its points lie in a plane. Use a thin box.") from None
+
+
+def spanning_four(points: np.ndarray) -> list[int]:
+    """Indices of points far from a point, from a line and from a plane of those before."""
+    first = int(np.argmin(points[:, 0]))
+    arms = points - points[first]
+    second = int(np.argmax(np.linalg.norm(arms, axis=1)))
+    normals = np.cross(arms, arms[second])
+    third = int(np.argmax(np.linalg.norm(normals, axis=1)))
+    fourth = int(np.argmax(np.abs(arms @ normals[third])))
+    return [first, second, third, fourth]
+
+
+def distances_outside(points: np.ndarray, kept: Sequence[int], path: str | os.PathLike[str]) -> np.ndarray:
+    """By how much points lie beyond the planes of the hull of some of them."""
+    planes = hull_of(points[list(kept)], path).equations
+    outside = (points @ planes[:, :3].T + planes[:, 3]).max(axis=1)
+    outside[list(kept)] = -np.inf
+    return outside
