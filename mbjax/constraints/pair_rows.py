@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
-from mbjax.linear_algebra import products_of_columns
+from mbjax.linear_algebra import sum_of_outer
 from mbjax.model import (
     AbstractConstraint,
     BallConstraint,
@@ -130,7 +130,7 @@ def row_products(
     """The rows' forces about T of the mobods' trees, times the directions S of all velocities."""
     p_TSo_W = take(position.p_TM_W, mobods, 1) + take(p_MSo_W, rows.pairs, 1)
     F_T = ca.concatenate([rows.torque_W + ca.cross(p_TSo_W, rows.force_W), rows.force_W], 0)
-    return products_of_columns(F_T, position.S_T)
+    return sum_of_outer(F_T, position.S_T)
 
 
 def only_where(mask: np.ndarray, x: Array) -> Array:

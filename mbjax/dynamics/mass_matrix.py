@@ -2,10 +2,10 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics
+from mbjax.linear_algebra import sum_of_outer
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, sum_over_subtree, take
 
@@ -31,7 +31,7 @@ def calc_mass_matrix(
     w, v = position.S_T[:3], position.S_T[3:]
     t = ca.matvec(rotational, w) + ca.cross(moment, v)
     f = ca.scale(v, mass) + ca.cross(w, moment)
-    products = products_of_columns(position.S_T, ca.concatenate([t, f], 0))
+    products = sum_of_outer(position.S_T, ca.concatenate([t, f], 0))
     # Column j counts only rows i whose joint carries j's mobod; the other triangle follows by symmetry.
     owner = topology.velocity_mobods
     inboard = topology.moves[:, owner]
@@ -41,12 +41,3 @@ def calc_mass_matrix(
     )
     M = jnp.where(inboard, products, 0.0) + jnp.where(outboard, ca.transpose(products), 0.0)
     return M + jnp.where(own, diagonal[None], 0.0)
-
-
-def products_of_columns(A: Float[Array, "6 i *w"], B: Float[Array, "6 j *w"]) -> Float[Array, "i j *w"]:
-    """A_i · B_j; of several worlds by one batched product, which has them first."""
-    if A.ndim == 2:
-        return jnp.matmul(A.T, B, precision=lax.Precision.HIGHEST)
-    A, B = jnp.broadcast_arrays(A, B)
-    A, B = jnp.transpose(A, (2, 1, 0)), jnp.moveaxis(B, 2, 0)
-    return jnp.moveaxis(jnp.matmul(A, B, precision=lax.Precision.HIGHEST), 0, 2)

@@ -1,12 +1,14 @@
 """Products of matrices with rows first, then columns, then worlds if there are several."""
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.spatial.component_algebra import spread
+from mbjax.spatial.component_algebra import spread, sum_products
 
 MOST_COPIES = 32  # above, the program would grow with the matrix
+MOST_TERMS = 8  # of a sum that is written out
 
 
 def sum_over_first(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
@@ -46,16 +48,25 @@ def transposed_matrix_vector(A: Float[Array, "i j *w"], y: Float[Array, "i *w"])
     return sum_over_first(A * y[:, None])
 
 
+@jax.custom_jvp
 def sum_of_outer(A: Float[Array, "k i *w"], B: Float[Array, "k j *w"]) -> Float[Array, "i j *w"]:
     """Aᵀ B, one row of each after the other: worlds stay last. Half the time of `products_of_columns` for 20 rows.
 
-    Not for what is differentiated: its reverse mode sums over short axes.
+    Its derivatives are batched products: in reverse mode the sums would be over short axes.
     """
     if A.ndim == 2:
         return products_of_columns(A, B)
+    if 0 < A.shape[0] <= MOST_TERMS:
+        return sum_products(jnp.unstack(A[:, :, None]), jnp.unstack(B[:, None]))
     worlds = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
     nothing = jnp.zeros((A.shape[1], B.shape[1], *worlds), A.dtype)
     return lax.scan(lambda total, rows: (total + outer(*rows), None), nothing, (A, B))[0]
+
+
+@sum_of_outer.defjvp
+def _sum_of_outer_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    (A, B), (dA, dB) = primals, tangents
+    return sum_of_outer(A, B), products_of_columns(dA, B) + products_of_columns(A, dB)
 
 
 def products_of_columns(A: Float[Array, "k i *w"], B: Float[Array, "k j *w"]) -> Float[Array, "i j *w"]:

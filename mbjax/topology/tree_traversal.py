@@ -53,16 +53,38 @@ MAX_SLICES = 12
 
 
 def take(x: Float[Array, "..."], indices: Any, axis: int = -1) -> Float[Array, "..."]:
-    """Columns of x at constant indices: slices where the indices run, which reverse mode turns into pads."""
+    """Columns of x at constant indices: slices where the indices run.
+
+    Derivatives are products with a 0/1 matrix: the transpose of every slice would be a padded copy of all of x.
+    """
     indices, axis = np.asarray(indices, dtype=int), axis % x.ndim
     if indices.size == x.shape[axis] and np.array_equal(indices, np.arange(indices.size)):
         return x
-    breaks = np.flatnonzero(np.diff(indices) != 1) + 1
-    if breaks.size + 1 > MAX_SLICES or indices.size == 0:
-        return x[(slice(None),) * axis + (indices,)]
-    runs = np.split(indices, breaks)
+    runs = np.split(indices, np.flatnonzero(np.diff(indices) != 1) + 1)
+    if len(runs) == 1 or not jnp.issubdtype(x.dtype, jnp.floating):
+        return take_runs(x, runs, axis)
+    return take_many(x, tuple(indices.tolist()), axis)
+
+
+def take_runs(x: Float[Array, "..."], runs: list[np.ndarray], axis: int) -> Float[Array, "..."]:
+    """Columns at runs of indices."""
+    if len(runs) > MAX_SLICES or runs[0].size == 0:
+        return x[(slice(None),) * axis + (np.concatenate(runs),)]
     pieces = [lax.slice_in_dim(x, run[0], run[-1] + 1, axis=axis) for run in runs]
     return pieces[0] if len(pieces) == 1 else jnp.concatenate(pieces, axis=axis)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def take_many(x: Float[Array, "..."], indices: tuple[int, ...], axis: int) -> Float[Array, "..."]:
+    """Columns at several runs of indices."""
+    return take_runs(x, np.split(np.array(indices), np.flatnonzero(np.diff(indices) != 1) + 1), axis)
+
+
+@take_many.defjvp
+def _take_many_jvp(indices: tuple[int, ...], axis: int, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    (x,), (dx,) = primals, tangents
+    chosen = np.arange(x.shape[axis])[:, None] == np.array(indices)
+    return take_many(x, indices, axis), dot_with_mask(dx, chosen, axis)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
