@@ -1,5 +1,7 @@
 """Derivatives of constrained dynamics: of every leaf of model and constraints, near singular sets, doubled, twice."""
 
+import collections
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax.constraints import calc_constrained_dynamics, calc_constrained_dynamics_terms
 from tests.gradients.checks import Gradients, central_differences, check_gradients, compare, compiled
 from tests.models import relative_error
 
@@ -54,6 +57,29 @@ def test_every_leaf_of_a_loop() -> None:
     named = [name for name, m in zip(result.names, moved, strict=True) if m]
     for leaf in LEAVES_THAT_MOVE:
         assert any(leaf in name for name in named), leaf
+
+
+def test_a_gradient_factorizes_once_and_solves_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for the motion, once for its derivative, whatever there is to differentiate."""
+    case, calls = mechanisms.four_bar(), collections.Counter()
+
+    def counted(name: str):
+        method = getattr(mbjax.Direct, name)
+        return lambda *args: calls.update([name]) or method(*args)
+
+    for name in ("init", "solve"):
+        monkeypatch.setattr(mbjax.Direct, name, counted(name))
+
+    def gradient(model, cset, q, v, tau):
+        def moved(*x):
+            terms = calc_constrained_dynamics_terms(*x, None)
+            return calc_constrained_dynamics(model.topology, mbjax.Direct(), terms)[:2]
+
+        result, pull = eqx.filter_vjp(moved, model, cset, q, v, tau)
+        return pull(result)
+
+    eqx.filter_make_jaxpr(gradient)(case.model, case.cset, case.q, case.v, torques(case))
+    assert calls == {"init": 1, "solve": 2 * 2}  # each is traced for its transpose too
 
 
 def test_the_stabilization_time_alone() -> None:
