@@ -23,6 +23,7 @@ from .processes import print_tables
 from .report import Table
 
 BATCH = 4096
+ROUNDING = 1e-5  # of energies in single precision, beside the largest kinetic one
 APPROXIMATIONS = ("sap", "lagged", "similar")
 DTYPES = ("float64", "float32")
 STACKS = (("sphere", "sphere"), ("box", "sphere"), ("capsule", "capsule"), ("box", "box"))
@@ -31,16 +32,16 @@ DECADES_OF_STEPS = ((1e-4, 1e-3), (1e-3, 1e-2))
 
 
 def programs() -> list[Drop]:
-    """Every shape with every approximation and number type, and the stacks."""
+    """Every shape with every approximation and number type, then the stacks."""
     stacks = [Drop(stack, "sap", dtype) for dtype in DTYPES for stack in STACKS]
-    return stacks + [Drop((shape,), a, dtype) for a in APPROXIMATIONS for dtype in DTYPES for shape in SHAPES]
+    return [Drop((shape,), a, dtype) for a in APPROXIMATIONS for dtype in DTYPES for shape in SHAPES] + stacks
 
 
-def run(drop: Drop, worlds: int, num_steps: int, seed: int) -> list[dict]:
-    """One record a drop, as lists of numbers, of a batch in one program."""
+def run(drop: Drop, worlds: int, num_steps: int, seed: int) -> dict[str, np.ndarray]:
+    """What was seen in a batch of drops, by name; one program."""
     model = build(drop)
 
-    def one(key: jax.Array) -> dict:
+    def one(key: jax.Array) -> dict[str, jax.Array]:
         start = random_start(drop, model, key, num_steps)
         seen = drop_it(start, num_steps)
         masses = start.model.parameters.body_mass
@@ -119,11 +120,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=pathlib.Path, help="the summary of every program, as JSON")
     options = parser.parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
-    console, chosen = Console(), programs()
+    console = Console()
+    results: list[tuple[Drop, dict]] = []
+    try:
+        drop_all(options, console, results)
+    finally:  # what was seen is shown when the rest is stopped, too
+        if results:
+            print_tables(tables(results), console)
+    worst = summary([found for _, found in results])
+    return int(worst["not_finite"] > 0 or worst["crossed"] > 0 or worst["growth"] > ROUNDING)
+
+
+def drop_all(options: argparse.Namespace, console: Console, results: list[tuple[Drop, dict]]) -> None:
+    """Appends what each batch has found, and writes the summary of every program."""
+    chosen, records = programs(), []
     each = -(-options.drops // len(chosen))
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    results: list[tuple[Drop, dict]] = []
-    records = []
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("drops", total=each * len(chosen))
         for drop in chosen:
@@ -132,15 +144,10 @@ def main(arguments: list[str] | None = None) -> int:
                 worlds = min(BATCH, each - first)
                 results.append((drop, run(drop, worlds, options.steps, seed=first)))
                 progress.advance(task, worlds)
-            found = [x for d, x in results if d == drop]
-            records.append({**vars(drop), **summary(found)})
+            records.append({**vars(drop), **summary([found for of, found in results if of == drop])})
             if options.output is not None:
                 options.output.write_text(json.dumps(records, indent=1) + "\n")
             jax.clear_caches()
-    found = tables(results)
-    print_tables(found, console)
-    worst = summary([x for _, x in results])
-    return int(worst["not_finite"] > 0 or worst["crossed"] > 0 or not np.isfinite(worst["growth"]))
 
 
 if __name__ == "__main__":
