@@ -59,6 +59,12 @@ def poses(kind_A: str, kind_B: str) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     for k in range(POSES):
         reach = SUPPORTS[kind_A](size_A[k], direction[k]) + SUPPORTS[kind_B](size_B[k], -direction[k] @ R_AB[k])
         p_AB[k] = direction[k] * reach * rng.uniform(0.75, 1.05)
+    if {kind_A, kind_B} <= {"Box", "Cylinder"}:
+        up = np.array([0.0, 0.0, 1.0])
+        for k, turn in ((4, [0.02, 0.03, 0.0]), (5, [0.5 * np.pi + 0.01, 0.02, 0.01])):  # nearly flat on A's upper end
+            R_AB[k] = Rotation.from_rotvec(turn).as_matrix()
+            reach = SUPPORTS[kind_A](size_A[k], up) + SUPPORTS[kind_B](size_B[k], -up @ R_AB[k])
+            p_AB[k] = [0.03, 0.02, reach - 0.01]
     return size_A, size_B, R_AB, p_AB
 
 
@@ -92,11 +98,12 @@ def test_points_lie_on_both_shapes(kinds: tuple[str, str]) -> None:
     size_A, size_B, R_AB, p_AB = poses(*kinds)
     n_AB = -w.normal[:, :, 0]
     Ca = w.point[:, :, 0]
+    rounded = {4, 5} if set(kinds) <= {"Box", "Cylinder"} else set()  # points of a rim may be 1 % less deep
     Cb_B = np.einsum("kji,kj->ki", R_AB, Ca + w.distance[:, :1] * n_AB - p_AB)
     n_B = -np.einsum("kji,kj->ki", R_AB, n_AB)
     for kind, size, n, point in ((kinds[0], size_A, n_AB, Ca), (kinds[1], size_B, n_B, Cb_B)):
         reach = np.array([SUPPORTS[kind](s, direction) for s, direction in zip(size, n, strict=True)])
-        errors = np.abs(np.sum(point * n, axis=1) - reach)
+        errors = np.delete(np.abs(np.sum(point * n, axis=1) - reach), list(rounded))
         assert np.median(errors) < 1e-9
         assert np.sort(errors)[-3] < 1e-6
     np.testing.assert_allclose(np.linalg.norm(n_AB, axis=1), 1.0, atol=1e-12)
@@ -121,12 +128,7 @@ def test_gradients(kinds: tuple[str, str]) -> None:
     w = answers(*kinds)
     p_AB[:4] += (w.distance[:, :1] * w.normal[:, :, 0])[:4]
     if set(kinds) <= {"Box", "Cylinder"}:
-        for k, tilt in ((4, [0.02, 0.03, 0.0]), (5, [0.5 * np.pi + 0.01, 0.02, 0.01])):
-            R_AB[k] = Rotation.from_rotvec(tilt).as_matrix()
-            up = np.array([0.0, 0.0, 1.0])
-            reach = SUPPORTS[kinds[0]](size_A[k], up) + SUPPORTS[kinds[1]](size_B[k], -up @ R_AB[k])
-            p_AB[k] = [0.03, 0.02, reach - 0.01]
-        assert (each_pair(function, size_A, size_B, R_AB, p_AB).valid[4:6].sum(1) > 1).all()
+        assert (w.valid[4:6].sum(1) > 1).all()
     check_pair_gradients(function, size_A, size_B, R_AB, p_AB, tolerance=1e-6)
 
 

@@ -23,6 +23,8 @@ from mbjax.spatial.safe_math import safe_divide, safe_normalize, safe_sqrt
 from .choices import dot, sign_of
 from .convex_shapes import ConvexShape, tangents_of
 
+STEPS_WITH_DERIVATIVES = 2  # the second makes second derivatives right
+
 
 class Features(NamedTuple):
     """Which features: those near the farthest points, and how many tangents they have."""
@@ -119,7 +121,8 @@ def calc_slope(pair: ConvexPair, direction: Float[Array, "3 h *n"], features: Fe
     s = lax.stop_gradient(dot(n, gap))
     xx, xy, yy = dot(frozen[1], changes[0]) - s, dot(frozen[1], changes[1]), dot(frozen[2], changes[1]) - s
     is_free = count == 0
-    gradient = jnp.where(count < 2, dot(e_x, gap), 0.0), jnp.where(is_free, dot(e_y, gap), 0.0)
+    beside = gap - ca.scale(n, dot(n, gap))
+    gradient = jnp.where(count < 2, dot(e_x, beside), 0.0), jnp.where(is_free, dot(e_y, beside), 0.0)
     return Slope(n, (e_x, e_y), gradient, (xx, jnp.where(is_free, xy, 0.0), jnp.where(is_free, yy, xx)))
 
 
@@ -155,9 +158,11 @@ def touch(
     pair: ConvexPair, direction: Float[Array, "3 1 *n"], features: Features
 ) -> tuple[Float[Array, "3 1 *n"], Float[Array, "1 *n"], Float[Array, "3 1 *n"]]:
     """Direction, distance of the cores, and the point on A's, with derivatives, near a direction found without."""
-    n, (e_x, e_y), gradient, matrix = calc_slope(pair, lax.stop_gradient(direction), features)
-    x, y = solve_symmetric(lax.stop_gradient(matrix), gradient)
-    n = safe_normalize(n - ca.scale(e_x, x) - ca.scale(e_y, y), 0)
+    n = lax.stop_gradient(direction)
+    for _ in range(STEPS_WITH_DERIVATIVES):
+        n, (e_x, e_y), gradient, matrix = calc_slope(pair, n, features)
+        x, y = solve_symmetric(lax.stop_gradient(matrix), gradient)
+        n = safe_normalize(n - ca.scale(e_x, x) - ca.scale(e_y, y), 0)
     gap, point, (first, second) = facing(pair, n, features)
     distance = dot(n, gap)
     beside = gap - ca.scale(n, distance)

@@ -54,6 +54,11 @@ def farthest_vertex(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3
     return chosen(index_of_largest(heights(vertices, direction))[0], vertices, axis=1)
 
 
+def farthest_corner(vertices: Float[Array, "3 8 *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
+    """Of a box, whose first vertex has positive coordinates."""
+    return vertices[:, 0] * sign_of(direction)
+
+
 def heights(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "m *n"]:
     """Of vertices along a direction."""
     return dot(vertices, direction[:, None])
@@ -216,7 +221,7 @@ def polyhedron(most_tangents: int, core: Callable[[Array], Array], margin: Calla
 CONVEX_SHAPES = {
     "Sphere": polyhedron(0, centre_point, lambda size: size[0]),
     "Capsule": polyhedron(1, segment_ends, lambda size: size[0]),
-    "Box": polyhedron(2, box_vertices, lambda size: 0.0 * size[0]),
+    "Box": polyhedron(2, box_vertices, lambda size: 0.0 * size[0])._replace(support=farthest_corner),
     "Convex": polyhedron(2, lambda size: size, lambda size: 0.0 * size[0, 0]),
     "Cylinder": ConvexShape(
         2,
