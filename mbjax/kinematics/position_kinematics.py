@@ -12,7 +12,6 @@ from mbjax.model import MultibodyModel
 from mbjax.model import as_coordinates as as_coordinates
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import compose_outward, sum_over_path, take
-from mbjax.topology.tree_traversal import dot_with_mask
 
 from .body_placement import BodyPlacement, calc_body_placement, identity_poses
 
@@ -84,8 +83,10 @@ def calc_position_kinematics(model: MultibodyModel, q: Positions) -> PositionKin
     R_WM = compose_outward(topology, R_PM)
     R_WP = take(R_WM, topology.parents, 2)
     p_PM_W = ca.matvec(R_WP, p_PM_P)
-    p_WM = sum_over_path(topology, p_PM_W)
-    p_TM_W = dot_with_mask(p_PM_W, topology.path_within_tree.T, 1)
+    within_tree = topology.within_tree.reshape(-1, *(1 for _ in p_PM_W.shape[2:]))
+    p_WM, p_TM_W = jnp.split(
+        sum_over_path(topology, ca.concatenate([p_PM_W, jnp.where(within_tree, p_PM_W, 0.0)], 0)), 2
+    )
     R_WF = ca.matmul(R_WP, placement.R_PF)
 
     owner = topology.velocity_mobods

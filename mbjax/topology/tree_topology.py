@@ -88,14 +88,9 @@ class TreeTopology:
         return mask
 
     @functools.cached_property
-    def path_within_tree(self) -> np.ndarray:
-        """(nm, nm) ancestors of i, itself included, without the world and without the tree's own root."""
-        mask = self.is_ancestor.copy()
-        mask[:, 0] = False
-        for i, parent in enumerate(self.mobod_parents):
-            if parent <= 0:
-                mask[:, i] = False
-        return mask
+    def within_tree(self) -> np.ndarray:
+        """(nm,) whether a mobod's parent belongs to its tree: neither the world nor a tree's own root."""
+        return np.array(self.mobod_parents) > 0
 
     @functools.cached_property
     def moves(self) -> np.ndarray:

@@ -3,7 +3,7 @@
 Three kinds of walk are all the algorithms need:
 
 - Sums along paths and over subtrees are linear: a product with a constant 0/1 matrix, one kernel whatever
-  the tree, and its own transpose in reverse mode.
+  the tree, and its own transpose in reverse mode; of one world a rolled loop (`roll_outward`, `roll_inward`).
 - Products of rotations along paths are a recursion outward (`compose_outward`), rolled into one loop body,
   with the geometric rule for its derivative: the rotation of a body is the sum of those below it.
 - The articulated inertias are a recursion inward, `scan_inward`, and their solution one outward,
@@ -31,22 +31,56 @@ from .tree_topology import TreeTopology
 
 def sum_over_path(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over itself and its ancestors."""
+    if is_one_world(x):
+        return roll_outward(mobod_parents(topology), x)
     return dot_with_mask(x, topology.is_ancestor.T, 1)
 
 
 def sum_over_subtree(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over itself and everything outboard."""
+    if is_one_world(x):
+        return roll_inward(mobod_parents(topology), x)
     return dot_with_mask(x, topology.is_ancestor, 1)
 
 
 def sum_velocities_over_path(topology: TreeTopology, x: Float[Array, "k nv"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over the velocities that move it."""
+    if is_one_world(x):
+        sums = roll_outward(velocity_parents(topology), x)
+        return take(jnp.concatenate([jnp.zeros_like(x, shape=(x.shape[0], 1)), sums], 1), last_velocities(topology), 1)
     return dot_with_mask(x, topology.moves, 1)
 
 
 def sum_moved_mobods(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nv"]:
     """Per velocity, the sum over the mobods it moves."""
+    if is_one_world(x):
+        return take(roll_inward(mobod_parents(topology), x), topology.velocity_mobods, 1)
     return dot_with_mask(x, topology.moves.T, 1)
+
+
+def is_one_world(x: Float[Array, "k n *w"]) -> bool:
+    """Whether sums are rolled loops over nodes: O(n), and one kernel each of XLA's CPU backend."""
+    return x.ndim == 2
+
+
+def roll_outward(parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Array, "k n"]:
+    """Per node, the sum over itself and all inboard of it."""
+
+    def step(inboard: Array, own: Array) -> tuple[Array, Array]:
+        total = inboard + own
+        return total, total
+
+    return scan_outward(walk_plan(parents), step, x.T, jnp.zeros_like(x, shape=x.shape[:1])).T
+
+
+def roll_inward(parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Array, "k n"]:
+    """Per node, the sum over itself and all outboard of it."""
+
+    def step(outboard: Array, own: Array) -> tuple[Array, Array]:
+        total = outboard + own
+        return total, total
+
+    return scan_inward(walk_plan(parents), step, x.T, jnp.zeros_like(x, shape=x.shape[:1])).T
 
 
 MAX_SLICES = 12
@@ -127,6 +161,21 @@ def velocity_parents(topology: TreeTopology) -> tuple[int, ...]:
         first = j == starts[mobod]
         inboard.append(j if not first else (starts[parent] + counts[parent] if parent > 0 else 0))
     return tuple(inboard)
+
+
+def mobod_parents(topology: TreeTopology) -> tuple[int, ...]:
+    """The tree of mobods, the world the first of its nodes, 1-based."""
+    return tuple(parent + 1 for parent in topology.mobod_parents)
+
+
+def last_velocities(topology: TreeTopology) -> list[int]:
+    """Per mobod, the outermost velocity that moves it, 1-based; 0 for none."""
+    last = [0]
+    for parent, start, count in zip(
+        topology.mobod_parents[1:], topology.mobod_v_starts[1:], topology.mobod_num_velocities[1:], strict=True
+    ):
+        last.append(start + count if count else last[parent])
+    return last
 
 
 class WalkPlan(NamedTuple):
