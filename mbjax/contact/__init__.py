@@ -15,10 +15,12 @@ from .contact_results import ContactResults as ContactResults
 from .contact_results import calc_contact_results as calc_contact_results
 from .contact_rows import ContactRows as ContactRows
 from .contact_rows import calc_contact_law as calc_contact_law
+from .contact_rows import find_moved_bodies as find_moved_bodies
 from .contact_rows import in_all_slots as in_all_slots
 from .contact_rows import keep_deepest as keep_deepest
 from .continuous_law import calc_continuous_contact_forces as calc_continuous_contact_forces
 from .convex_problem import ConvexProblem as ConvexProblem
 from .convex_problem import CoupledRows as CoupledRows
 from .convex_problem import calc_impulses as calc_impulses
+from .convex_problem import calc_row_motion as calc_row_motion
 from .convex_solver import calc_convex_solution as calc_convex_solution

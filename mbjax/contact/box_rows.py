@@ -12,7 +12,7 @@ from mbjax.topology import dot_with_mask, take
 
 
 class BoxRows(eqx.Module):
-    """impulse = start - stiffness dv with dv = dt vdot, held within bounds; in N s and kg, or N m s and kg m²."""
+    """impulse = start - stiffness dv within bounds, dv that of the row's velocity; N s and kg, or N m s and kg m²."""
 
     start: Float[Array, " k"]
     stiffness: Float[Array, " k"]
@@ -20,18 +20,19 @@ class BoxRows(eqx.Module):
     upper: Float[Array, " k"]
     velocities: tuple[int, ...] = eqx.field(static=True)  # the velocity of each row
 
-    def impulse(self, dv: Float[Array, " nv"]) -> Float[Array, " k"]:
+    def motion(self, dv: Float[Array, " nv"]) -> Float[Array, " k"]:
+        """dv of each row."""
+        return take(dv, list(self.velocities), 0)
+
+    def impulse(self, motion: Float[Array, " k"]) -> Float[Array, " k"]:
         """At a bound itself the derivative is that of the inside."""
-        free = self.unbounded(dv)
+        free = self.start - self.stiffness * motion
         return jnp.where(free > self.upper, self.upper, jnp.where(free < self.lower, self.lower, free))
 
-    def slope(self, dv: Float[Array, " nv"]) -> Float[Array, " k"]:
-        """-d impulse / d dv."""
-        free = self.unbounded(dv)
+    def slope(self, motion: Float[Array, " k"]) -> Float[Array, " k"]:
+        """-d impulse / d motion."""
+        free = self.start - self.stiffness * motion
         return jnp.where((free > self.upper) | (free < self.lower), 0.0, self.stiffness)
-
-    def unbounded(self, dv: Float[Array, " nv"]) -> Float[Array, " k"]:
-        return self.start - self.stiffness * take(dv, list(self.velocities), 0)
 
     def generalized(self, x: Float[Array, " k"], num_velocities: int) -> Float[Array, " nv"]:
         """Numbers of the rows added up at their velocities."""

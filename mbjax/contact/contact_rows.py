@@ -18,25 +18,51 @@ from .hunt_crossley_law import HuntCrossleyLaw
 from .sap_law import FRICTION_REGULARIZATION, SapLaw
 
 
+class MovedBodies(eqx.Module):
+    """The one mobod that moves at each of m points, where the other body never does."""
+
+    p_MC_W: Float[Array, "3 m"]
+    mobods: tuple[int, ...] = eqx.field(static=True)
+
+
 class ContactRows(eqx.Module):
-    """v_AcBc_W = J v at m points, and the impulses there as a function of it.
+    """m points, the velocities v_AcBc_W = J v there at the step's start, and the impulses by those at its end.
 
     Where a world works on fewer points than there may be, `slots` says which, and `num_left_out` how many that touch
     are not among them.
     """
 
     J: Float[Array, "3 m nv"]
+    v_AcBc_W: Float[Array, "3 m"]
     law: AbstractContactLaw
+    moved: MovedBodies | None  # None where any point has, or may have, two bodies that move
     slots: Int[Array, " m"] | None = None
     num_left_out: Int[Array, ""] | None = None
 
-    def velocities(self, v: Float[Array, " nv"]) -> Float[Array, "3 m"]:
-        """J v."""
-        return velocities_at_contacts(self.J, v)
+    def motion(self, dv: Float[Array, " nv"]) -> Float[Array, "3 m"]:
+        """J dv."""
+        return velocities_at_contacts(self.J, dv)
+
+    def impulse(self, motion: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
+        """On B at C, when the velocities have changed by `motion`."""
+        return self.law.impulse(self.v_AcBc_W + motion)
+
+    def stiffness(self, motion: Float[Array, "3 m"]) -> Float[Array, "3 3 m"]:
+        """-d impulse / d motion."""
+        return self.law.stiffness(self.v_AcBc_W + motion)
 
     def generalized(self, gamma: Float[Array, "3 m"]) -> Float[Array, " nv"]:
         """Jᵀ gamma."""
         return generalized_contact_force(self.J, gamma)
+
+
+def find_moved_bodies(points: ContactPoints) -> MovedBodies | None:
+    """None where two bodies that may move touch each other."""
+    A, B = np.array(points.mobods_A), np.array(points.mobods_B)
+    if np.any((A > 0) & (B > 0)):
+        return None
+    is_A = (A > 0).reshape(-1, *(1,) * (points.distance.ndim - 1))
+    return MovedBodies(jnp.where(is_A, points.p_MaC_W, points.p_MbC_W), tuple((A + B).tolist()))
 
 
 def keep_deepest(rows: ContactRows, points: ContactPoints, count: int | None) -> ContactRows:
@@ -52,9 +78,9 @@ def keep_deepest(rows: ContactRows, points: ContactPoints, count: int | None) ->
 
     worlds = slots.ndim - 1
     law = jax.tree.map(lambda x: x if x.ndim == worlds else choose(x, x.ndim - worlds - 1), rows.law)
-    J = choose(rows.J, 1)
+    J, v_AcBc_W = choose(rows.J, 1), choose(rows.v_AcBc_W, 1)
     left_out = jnp.sum(touches, axis=0, dtype=jnp.int32) - jnp.sum(choose(touches, 0), axis=0, dtype=jnp.int32)
-    return ContactRows(J, law, slots, left_out)
+    return ContactRows(J, v_AcBc_W, law, None, slots, left_out)
 
 
 def in_all_slots(rows: ContactRows, x: Float[Array, "3 k"], num_points: int) -> Float[Array, "3 m"]:
@@ -70,8 +96,8 @@ def calc_contact_law(
     model: MultibodyModel,
     points: ContactPoints,
     J: Float[Array, "3 m nv"],
+    v_AcBc_W: Float[Array, "3 m"],
     diagonal: Float[Array, " nv"],
-    v: Float[Array, " nv"],
 ) -> AbstractContactLaw:
     """The model's approximation at these points; `diagonal` of M and of what dissipation adds to it."""
     pair, dt = points.parameters, model.time_step
@@ -84,7 +110,7 @@ def calc_contact_law(
         R_n = jnp.maximum(near_rigid, 1.0 / (dt * settling * pair.stiffness))
         return SapLaw(points.normal_W, pair.dynamic_friction, R_t, R_n, -points.distance / settling, active)
     force = jnp.where(active, -pair.stiffness * points.distance, 0.0)
-    v_n = ca.dot(points.normal_W, velocities_at_contacts(J, v))
+    v_n = ca.dot(points.normal_W, v_AcBc_W)
     damping = 1.0 - pair.hunt_crossley_dissipation * v_n
     before = dt * force * jnp.where(damping > 0.0, damping, 0.0)
     return HuntCrossleyLaw(

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.dynamics import ForwardDynamicsTerms, calc_inverse_dynamics
-from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
+from mbjax.linear_algebra import matrix_vector, sum_over_first, transposed_matrix_vector
+from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 
 from .box_rows import BoxRows
@@ -25,8 +26,9 @@ class CoupledRows(eqx.Module):
     start: Float[Array, " nc"]
     stiffness: Float[Array, " nc"]
 
-    def impulse(self, dv: Float[Array, " nv"]) -> Float[Array, " nc"]:
-        return self.start - self.stiffness * matrix_vector(self.G, dv)
+    def impulse(self, motion: Float[Array, " nc"]) -> Float[Array, " nc"]:
+        """Of motion = G dv."""
+        return self.start - self.stiffness * motion
 
 
 class ConvexProblem(eqx.Module):
@@ -39,37 +41,42 @@ class ConvexProblem(eqx.Module):
     coupled: CoupledRows | None
     contacts: ContactRows | None
 
-    @property
-    def is_coupled(self) -> bool:
-        """Whether rows connect velocities that the tree does not."""
-        return self.coupled is not None or self.contacts is not None
 
-
-class Impulses(eqx.Module):
-    """Of all rows, over the step."""
+class OfRows(eqx.Module):
+    """A number or vector for each row, of the kinds there are: how far its velocity changes, or its impulse."""
 
     box: Float[Array, " k"] | None
     coupled: Float[Array, " nc"] | None
     contacts: Float[Array, "3 m"] | None
 
 
-def calc_impulses(problem: ConvexProblem, vdot: Float[Array, " nv"]) -> Impulses:
-    """γ of each kind of rows."""
+def calc_row_motion(problem: ConvexProblem, vdot: Float[Array, " nv"]) -> OfRows:
+    """G dv: what the step adds to the velocity of each row. Linear in vdot."""
     dv = problem.time_step * vdot
     box, coupled, contacts = problem.box, problem.coupled, problem.contacts
-    return Impulses(
-        None if box is None else box.impulse(dv),
-        None if coupled is None else coupled.impulse(dv),
-        None if contacts is None else contacts.law.impulse(contacts.velocities(problem.v + dv)),
+    return OfRows(
+        None if box is None else box.motion(dv),
+        None if coupled is None else matrix_vector(coupled.G, dv),
+        None if contacts is None else contacts.motion(dv),
     )
 
 
-def calc_row_forces(problem: ConvexProblem, vdot: Float[Array, " nv"]) -> Float[Array, " nv"]:
+def calc_impulses(problem: ConvexProblem, motion: OfRows) -> OfRows:
+    """γ of each kind of rows, over the step."""
+    box, coupled, contacts = problem.box, problem.coupled, problem.contacts
+    return OfRows(
+        None if box is None or motion.box is None else box.impulse(motion.box),
+        None if coupled is None or motion.coupled is None else coupled.impulse(motion.coupled),
+        None if contacts is None or motion.contacts is None else contacts.impulse(motion.contacts),
+    )
+
+
+def calc_row_forces(problem: ConvexProblem, motion: OfRows) -> Float[Array, " nv"]:
     """Gᵀ γ / dt, the generalized force of all rows."""
-    impulses = calc_impulses(problem, vdot)
-    total = jnp.zeros_like(vdot)
+    impulses = calc_impulses(problem, motion)
+    total = jnp.zeros((), problem.v.dtype)
     if problem.box is not None and impulses.box is not None:
-        total = total + problem.box.generalized(impulses.box, vdot.shape[0])
+        total = total + problem.box.generalized(impulses.box, problem.v.shape[0])
     if problem.coupled is not None and impulses.coupled is not None:
         total = total + transposed_matrix_vector(problem.coupled.G, impulses.coupled)
     if problem.contacts is not None and impulses.contacts is not None:
@@ -77,9 +84,24 @@ def calc_row_forces(problem: ConvexProblem, vdot: Float[Array, " nv"]) -> Float[
     return total / problem.time_step
 
 
+def calc_row_power(problem: ConvexProblem, motion: OfRows, direction: OfRows) -> Float[Array, ""]:
+    """x · Gᵀ γ(motion) / dt, where `direction` is the motion dt G x of the rows."""
+    impulses = calc_impulses(problem, motion)
+    power = jnp.zeros((), problem.v.dtype)
+    if impulses.box is not None and direction.box is not None:
+        power = power + sum_over_first(impulses.box * direction.box)
+    if impulses.coupled is not None and direction.coupled is not None:
+        power = power + sum_over_first(impulses.coupled * direction.coupled)
+    if impulses.contacts is not None and direction.contacts is not None:
+        power = power + sum_over_first(ca.dot(impulses.contacts, direction.contacts))
+    return power / (problem.time_step * problem.time_step)
+
+
 def calc_residual(topology: TreeTopology, problem: ConvexProblem, vdot: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """What vdot takes less what acts; a locked velocity has the equation vdot = 0."""
     terms = problem.terms
     free = jnp.where(terms.locked, 0.0, vdot)
     required = calc_inverse_dynamics(topology, terms.motion, free, terms.F_applied_T) + terms.diagonal * free
-    return jnp.where(terms.locked, vdot, required - terms.tau - calc_row_forces(problem, free))
+    return jnp.where(
+        terms.locked, vdot, required - terms.tau - calc_row_forces(problem, calc_row_motion(problem, free))
+    )

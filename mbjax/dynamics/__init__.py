@@ -2,6 +2,8 @@
 
 from .articulated_body import ArticulatedFactor as ArticulatedFactor
 from .articulated_body import calc_articulated_factor as calc_articulated_factor
+from .articulated_body import ArticulatedInertia as ArticulatedInertia
+from .articulated_body import shift_inertia as shift_inertia
 from .articulated_body import solve_with_factor as solve_with_factor
 from .center_of_mass import (
     bias_center_of_mass_translational_acceleration as bias_center_of_mass_translational_acceleration,
@@ -39,3 +41,4 @@ from .equations_of_motion import spread_over_velocities as spread_over_velocitie
 from .forward_dynamics import ForwardDynamicsTerms as ForwardDynamicsTerms
 from .forward_dynamics import calc_forward_dynamics as calc_forward_dynamics
 from .newton_euler import calc_inverse_dynamics as calc_inverse_dynamics
+from .newton_euler import calc_mass_matrix_product as calc_mass_matrix_product

@@ -41,14 +41,16 @@ def calc_articulated_factor(
     inertia_W: MobodInertia,
     diagonal: Float[Array, " nv"],
     locked: Bool[Array, " nv"],
+    added: ArticulatedInertia | None = None,
 ) -> ArticulatedFactor:
     """Inward pass: the inertia each velocity feels, with everything outboard free to move.
 
     A locked velocity has infinite reflected inertia: 1 / D and U / D are exactly zero, it gives way to nothing.
+    What is `added` to the mobods' inertias, about their Mo in W, need not be that of a rigid body.
     """
     diagonal = jnp.where(locked, jnp.inf, diagonal)
-    position, inertia_W, diagonal = lax.stop_gradient((position, inertia_W, diagonal))
-    inertia, p = spread_over_velocities(topology, position, inertia_W)
+    position, inertia_W, diagonal, added = lax.stop_gradient((position, inertia_W, diagonal, added))
+    inertia, p = spread_over_velocities(topology, position, inertia_W, added)
     h, p = jnp.swapaxes(position.H_W, 0, 1), jnp.swapaxes(p, 0, 1)
 
     def step(outboard: ArticulatedInertia, x: tuple) -> tuple[ArticulatedInertia, tuple[Array, Array]]:
@@ -59,7 +61,7 @@ def calc_articulated_factor(
         one_over_D = 1.0 / (dot(w, U_t) + dot(v, U_f) + diagonal)
         t, f = U_t * one_over_D, U_f * one_over_D
         left = ArticulatedInertia(J - outer(U_t, t), H - outer(U_t, f), M - outer(U_f, f))
-        return shift(left, p), (jnp.concatenate([t, f]), one_over_D)
+        return shift_inertia(left, p), (jnp.concatenate([t, f]), one_over_D)
 
     worlds = jnp.broadcast_shapes(h.shape[2:], p.shape[2:], inertia.J.shape[3:], diagonal.shape[1:])
     nothing = jnp.zeros((3, 3, *worlds), h.dtype)
@@ -68,7 +70,7 @@ def calc_articulated_factor(
     return ArticulatedFactor(h, p, *kept)
 
 
-def shift(I_Q: ArticulatedInertia, p_PQ: Float[Array, "3 ..."]) -> ArticulatedInertia:
+def shift_inertia(I_Q: ArticulatedInertia, p_PQ: Float[Array, "3 ..."]) -> ArticulatedInertia:
     """The inertia about P from the one about Q: H' = H + [p]M, J' = J + [p]Hᵀ + H'[p]ᵀ."""
     J, H, M = I_Q
     p = p_PQ[:, None]
@@ -100,7 +102,10 @@ def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Floa
 
 
 def spread_over_velocities(
-    topology: TreeTopology, position: PositionKinematics, inertia_W: MobodInertia
+    topology: TreeTopology,
+    position: PositionKinematics,
+    inertia_W: MobodInertia,
+    added: ArticulatedInertia | None = None,
 ) -> tuple[ArticulatedInertia, Float[Array, "3 nv ..."]]:
     """Per velocity: the inertia of the mobod it carries (the last of its joint), and the step from inboard."""
     owner = topology.velocity_mobods
@@ -114,5 +119,7 @@ def spread_over_velocities(
 
     is_last, is_first = index == starts + counts - 1, index == starts
     parts = (inertia_W.rotational, skew(inertia_W.moment), inertia_W.mass * identity)
+    if added is not None:
+        parts = (a + b for a, b in zip(parts, added, strict=True))
     inertia = ArticulatedInertia(*(jnp.moveaxis(of_velocities(x, 2, is_last), 2, 0) for x in parts))
     return inertia, of_velocities(position.p_PM_W, 1, is_first)

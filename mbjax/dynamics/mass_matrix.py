@@ -16,10 +16,33 @@ def calc_mass_matrix(
     inertia_W: MobodInertia,
     diagonal: Float[Array, " nv"],
 ) -> Float[Array, "nv nv"]:
-    """M_ij = S_i · (inertia of everything outboard of j) S_j where i is at or inboard of j; plus the diagonal.
+    """M_ij = S_i · (inertia of everything outboard of j) S_j where i is at or inboard of j; plus the diagonal."""
+    products = sum_of_outer(position.S_T, calc_composite_forces(topology, position, inertia_W))
+    # Column j counts only rows i whose joint carries j's mobod; the other triangle follows by symmetry.
+    owner = topology.velocity_mobods
+    inboard = topology.moves[:, owner]
+    own = np.eye(len(owner), dtype=bool)
+    inboard, outboard, own = (
+        x.reshape(*x.shape, *(1 for _ in diagonal.shape[1:])) for x in (inboard, inboard.T & ~inboard, own)
+    )
+    M = jnp.where(inboard, products, 0.0) + jnp.where(outboard, ca.transpose(products), 0.0)
+    return M + jnp.where(own, diagonal[None], 0.0)
 
-    The inertias are summed about T, the tree's origin.
-    """
+
+def calc_mass_matrix_diagonal(
+    topology: TreeTopology,
+    position: PositionKinematics,
+    inertia_W: MobodInertia,
+    diagonal: Float[Array, " nv"],
+) -> Float[Array, " nv"]:
+    """The diagonal of `calc_mass_matrix` alone."""
+    return ca.dot(position.S_T, calc_composite_forces(topology, position, inertia_W)) + diagonal
+
+
+def calc_composite_forces(
+    topology: TreeTopology, position: PositionKinematics, inertia_W: MobodInertia
+) -> Float[Array, "6 nv"]:
+    """What it takes to accelerate all that is outboard of a velocity with its S_j, about T, the tree's origin."""
     r, s, m = position.p_TM_W, inertia_W.moment, inertia_W.mass
     moment_T = s + ca.scale(r, m)
     shifted = ca.scale(ca.point_mass_inertia(r), m) + 2.0 * ca.symmetric_product_inertia(r, s)
@@ -31,13 +54,4 @@ def calc_mass_matrix(
     w, v = position.S_T[:3], position.S_T[3:]
     t = ca.matvec(rotational, w) + ca.cross(moment, v)
     f = ca.scale(v, mass) + ca.cross(w, moment)
-    products = sum_of_outer(position.S_T, ca.concatenate([t, f], 0))
-    # Column j counts only rows i whose joint carries j's mobod; the other triangle follows by symmetry.
-    owner = topology.velocity_mobods
-    inboard = topology.moves[:, owner]
-    own = np.eye(len(owner), dtype=bool)
-    inboard, outboard, own = (
-        x.reshape(*x.shape, *(1 for _ in r.shape[2:])) for x in (inboard, inboard.T & ~inboard, own)
-    )
-    M = jnp.where(inboard, products, 0.0) + jnp.where(outboard, ca.transpose(products), 0.0)
-    return M + jnp.where(own, diagonal[None], 0.0)
+    return ca.concatenate([t, f], 0)

@@ -15,12 +15,15 @@ from mbjax.contact import (
     calc_contact_points,
     calc_convex_solution,
     calc_impulses,
+    calc_row_motion,
+    find_moved_bodies,
     in_all_slots,
     join_rows,
     keep_deepest,
+    velocities_at_contacts,
 )
 from mbjax.dynamics import ForwardDynamicsTerms, calc_forward_dynamics, spread_over_velocities
-from mbjax.dynamics.mass_matrix import calc_mass_matrix
+from mbjax.dynamics.mass_matrix import calc_mass_matrix_diagonal
 from mbjax.forces import calc_dissipation_coefficient
 from mbjax.model import MultibodyModel
 
@@ -41,18 +44,19 @@ def calc_discrete_acceleration(model: MultibodyModel, state: State, inputs: Inpu
     joint limits, constraints and contacts. See `mbjax.contact.convex_problem`.
     """
     problem, points, u = calc_step_problem(model, state, inputs)
-    if problem.box is None and not problem.is_coupled:
+    if problem.box is None and problem.coupled is None and problem.contacts is None:
         return Acceleration(calc_forward_dynamics(model.topology, problem.terms), u, model.zeros(0))
     vdot, num_iterations, converged = calc_convex_solution(model.topology, problem)
-    impulses = calc_impulses(problem, vdot)
+    motion = calc_row_motion(problem, vdot)
+    impulses = calc_impulses(problem, motion)
     if is_tracking(inputs) and impulses.box is not None:
         u = impulses.box[: model.num_actuators] / model.time_step
     multipliers = model.zeros(0) if impulses.coupled is None else impulses.coupled / model.time_step
-    if points is None or problem.contacts is None or impulses.contacts is None:
+    if points is None or problem.contacts is None or impulses.contacts is None or motion.contacts is None:
         return Acceleration(vdot, u, multipliers)
     rows, count = problem.contacts, len(points.pairs)
     f_Bc_W = impulses.contacts / model.time_step
-    v_AcBc_W = in_all_slots(rows, rows.velocities(problem.v + problem.time_step * vdot), count)
+    v_AcBc_W = in_all_slots(rows, rows.v_AcBc_W + motion.contacts, count)
     tau = rows.generalized(f_Bc_W)
     f_Bc_W = in_all_slots(rows, f_Bc_W, count)
     of_contacts = ContactForces(points, f_Bc_W, v_AcBc_W, tau, num_iterations, converged, rows.num_left_out)
@@ -84,20 +88,21 @@ def calc_other_rows(
     has_contacts = bool(model.layout.contact.pairs)
     if not (has_contacts or model.constraints or model.layout.limited_joints):
         return None, None, None, None
-    M = calc_mass_matrix(model.topology, terms.position, terms.inertia_W, terms.diagonal)
-    diagonal = jnp.moveaxis(jnp.diagonal(M), -1, 0)
+    diagonal = calc_mass_matrix_diagonal(model.topology, terms.position, terms.inertia_W, terms.diagonal)
     limits = calc_joint_limit_rows(model, state.q, terms.v, diagonal)
     coupled, contacts, points = None, None, None
     if model.constraints:
-        rows = calc_rows_of_step(model, terms, diagonal, state.q, state.v)
-        assert rows.R is not None
-        stiffness = rows.active / rows.R
-        coupled = CoupledRows(rows.G, model.time_step * rows.rhs * stiffness, stiffness)
+        of_constraints = calc_rows_of_step(model, terms, diagonal, state.q, state.v)
+        assert of_constraints.R is not None
+        stiffness = of_constraints.active / of_constraints.R
+        coupled = CoupledRows(of_constraints.G, model.time_step * of_constraints.rhs * stiffness, stiffness)
     if has_contacts:
         points = calc_contact_points(model, terms.position)
         J = jnp.where(terms.locked, 0.0, calc_contact_jacobian(model, terms.position, points))
-        law = calc_contact_law(model, points, J, diagonal, state.v)
-        contacts = keep_deepest(ContactRows(J, law), points, model.layout.contact.max_contacts)
+        v_AcBc_W = velocities_at_contacts(J, terms.v)
+        law = calc_contact_law(model, points, J, v_AcBc_W, diagonal)
+        rows = ContactRows(J, v_AcBc_W, law, find_moved_bodies(points))
+        contacts = keep_deepest(rows, points, model.layout.contact.max_contacts)
     return limits, coupled, contacts, points
 
 
