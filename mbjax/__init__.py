@@ -212,6 +212,7 @@ from .model import set_friction as set_friction
 from .model import set_penetration_allowance as set_penetration_allowance
 from .model import set_proximity_properties as set_proximity_properties
 from .model import set_sap_near_rigid_threshold as set_sap_near_rigid_threshold
+from .model import set_contact_smoothing_length as set_contact_smoothing_length
 from .model import set_stiction_tolerance as set_stiction_tolerance
 from .simulation import AppliedSpatialForces as AppliedSpatialForces
 from .simulation import Inputs as Inputs

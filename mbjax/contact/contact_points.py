@@ -32,6 +32,7 @@ class ContactPoints(eqx.Module):
     p_MaC_W: Float[Array, "3 m"]  # from the origin of A's mobod
     p_MbC_W: Float[Array, "3 m"]
     exists: Bool[Array, " m"]  # a slot may hold no point
+    active: Bool[Array, " m"]  # may have a force: they overlap, or the plant looks further
     degenerate: Bool[Array, " m"]  # the normal is not unique, one was chosen
     parameters: PairParameters
     pairs: tuple[int, ...] = eqx.field(static=True)  # of each point, as in `model.layout.contact.pairs`
@@ -116,14 +117,17 @@ def calc_points_of_kind(
     of_points = jax.tree.map(lambda x: in_slots(take(x, pairs, 0), k, 0), parameters)
     R_WA, p_AB_W = in_slots(R_WA, k, 2), in_slots(p_AB_W, k, 1)
     p_MaA_W, p_MbB_W = (in_slots(take(poses.p_MG_W, side, 1), k, 1) for side in (A, B))
+    reaches = contact.prediction or model.collision.smoothing_length is not None
     distance, normal_A, p_ACa = flat(witnesses.distance, 0), -flat(witnesses.normal, 1), flat(witnesses.point, 1)
     p_AC_W = ca.matvec(R_WA, p_ACa + ca.scale(normal_A, (1.0 - of_points.weight_A) * distance))
+    exists = flat(witnesses.valid, 0)
     return ContactPoints(
         distance,
         ca.matvec(R_WA, normal_A),
         p_MaA_W + p_AC_W,
         p_MbB_W + p_AC_W - p_AB_W,
-        flat(witnesses.valid, 0),
+        exists,
+        exists if reaches else exists & (distance < 0.0),
         in_slots(witnesses.degenerate, k, 0),
         of_points,
         tuple(pairs) * k,

@@ -14,6 +14,7 @@ from mbjax.spatial import safe_sqrt
 from .abstract_law import AbstractContactLaw
 from .contact_jacobian import generalized_contact_force, velocities_at_contacts
 from .contact_points import ContactPoints
+from .elastic_force import ElasticForce
 from .hunt_crossley_law import HuntCrossleyLaw
 from .sap_law import FRICTION_REGULARIZATION, SapLaw
 
@@ -70,7 +71,7 @@ def keep_deepest(rows: ContactRows, points: ContactPoints, count: int | None) ->
     if count is None or count >= len(points.pairs):
         return rows
     touches = points.exists & (points.distance < 0.0)
-    slots = jnp.argsort(jnp.where(touches, points.distance, jnp.inf), axis=0)[:count]
+    slots = jnp.argsort(jnp.where(points.active, points.distance, jnp.inf), axis=0)[:count]
 
     def choose(x: Array, axis: int) -> Array:
         index = jnp.expand_dims(slots, [k for k in range(x.ndim - slots.ndim + 1) if k != axis])
@@ -100,30 +101,31 @@ def calc_contact_law(
     diagonal: Float[Array, " nv"],
 ) -> AbstractContactLaw:
     """The model's approximation at these points; `diagonal` of M and of what dissipation adds to it."""
-    pair, dt = points.parameters, model.time_step
-    active = points.exists & (points.distance < 0.0)
+    pair, dt, approximation = points.parameters, model.time_step, model.layout.contact.approximation
     w = calc_response(J, diagonal)
     R_t = FRICTION_REGULARIZATION * w
-    if model.layout.contact.approximation == "sap":
+    if approximation == "sap":
         near_rigid = (model.collision.sap_near_rigid_threshold / (2.0 * np.pi)) ** 2 * w
         settling = dt + pair.relaxation_time
         R_n = jnp.maximum(near_rigid, 1.0 / (dt * settling * pair.stiffness))
-        return SapLaw(points.normal_W, pair.dynamic_friction, R_t, R_n, -points.distance / settling, active)
-    force = jnp.where(active, -pair.stiffness * points.distance, 0.0)
+        v_hat = -points.distance / jnp.where(points.distance < 0.0, settling, dt)  # apart: free until they touch
+        return SapLaw(points.normal_W, pair.dynamic_friction, R_t, R_n, v_hat, points.active)
+    elastic = ElasticForce(pair.stiffness, model.collision.smoothing_length)
+    force = elastic.at(jnp.where(points.active, points.distance, 0.0))
     v_n = ca.dot(points.normal_W, v_AcBc_W)
     damping = 1.0 - pair.hunt_crossley_dissipation * v_n
-    before = dt * force * jnp.where(damping > 0.0, damping, 0.0)
+    before = dt * jnp.where(points.active, force, 0.0) * jnp.where(damping > 0.0, damping, 0.0)
     return HuntCrossleyLaw(
         points.normal_W,
         pair.dynamic_friction,
-        pair.stiffness,
+        elastic,
         pair.hunt_crossley_dissipation,
-        force,
+        points.distance,
         before,
         jnp.maximum(model.collision.stiction_tolerance, pair.dynamic_friction * R_t * before),
-        active,
+        points.active,
         dt,
-        model.layout.contact.approximation == "lagged",
+        approximation == "lagged",
     )
 
 

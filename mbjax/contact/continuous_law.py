@@ -11,21 +11,25 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_sqrt
 
 from .contact_points import ContactPoints
+from .elastic_force import ElasticForce
 
 END_OF_TRANSITION = 3.0  # stiction tolerances at which friction is dynamic
 
 
 def calc_continuous_contact_forces(
-    points: ContactPoints, v_AcBc_W: Float[Array, "3 m"], stiction_tolerance: Float[Array, ""]
+    points: ContactPoints,
+    v_AcBc_W: Float[Array, "3 m"],
+    stiction_tolerance: Float[Array, ""],
+    smoothing_length: Float[Array, ""] | None,
 ) -> Float[Array, "3 m"]:
     """f_Bc_W."""
     pair, n = points.parameters, points.normal_W
-    active = points.exists & (points.distance < 0.0)
     v_n = ca.dot(n, v_AcBc_W)
     v_t = v_AcBc_W - ca.scale(n, v_n)
     speed = safe_sqrt(ca.dot(v_t, v_t))
     damping = 1.0 - pair.hunt_crossley_dissipation * v_n
-    f_n = jnp.where(active & (damping > 0.0), -pair.stiffness * points.distance * damping, 0.0)
+    elastic = ElasticForce(pair.stiffness, smoothing_length).at(points.distance)
+    f_n = jnp.where(points.active & (damping > 0.0), elastic * damping, 0.0)
     slope = calc_friction_over_slip(speed / stiction_tolerance, pair.static_friction, pair.dynamic_friction)
     return ca.scale(n, f_n) - ca.scale(v_t, f_n * slope / stiction_tolerance)
 

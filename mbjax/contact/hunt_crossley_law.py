@@ -2,7 +2,7 @@
 
 Castro, Han, Masterjohn 2023, arXiv 2312.03908. The normal impulse over the step is
 
-    n(v_n) = dt (f - dt k v_n)₊ (1 - d v_n)₊,    f the elastic force at its start.
+    n(v_n) = dt f(φ + dt v_n) (1 - d v_n)₊,    f the elastic force, φ the signed distance at its start.
 
 *lagged*: friction is bounded by the normal impulse of the step's start. *similar*: by that of its end, and n is taken
 at v_n - μ |v_t|, which keeps it convex.
@@ -16,6 +16,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
 from .abstract_law import AbstractContactLaw
+from .elastic_force import ElasticForce
 from .sap_law import identity_like, weighted_sum
 
 
@@ -24,9 +25,9 @@ class HuntCrossleyLaw(AbstractContactLaw):
 
     normal_W: Float[Array, "3 m"]
     friction: Float[Array, " m"]
-    stiffness_k: Float[Array, " m"]
+    elastic: ElasticForce
     dissipation: Float[Array, " m"]
-    elastic_force: Float[Array, " m"]
+    distance: Float[Array, " m"]
     impulse_before: Float[Array, " m"]
     soft_speed: Float[Array, " m"]
     active: Bool[Array, " m"]
@@ -35,7 +36,7 @@ class HuntCrossleyLaw(AbstractContactLaw):
 
     def impulse(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
         z, t, _ = self.arguments(v_AcBc_W)
-        force, damping = self.factors(z)
+        force, damping, _ = self.factors(z)
         normal = self.time_step * force * damping
         bound = self.impulse_before if self.is_lagged else normal
         gamma = ca.scale(self.normal_W, normal) - ca.scale(t, self.friction * bound)
@@ -43,10 +44,9 @@ class HuntCrossleyLaw(AbstractContactLaw):
 
     def stiffness(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "3 3 m"]:
         z, t, length = self.arguments(v_AcBc_W)
-        force, damping = self.factors(z)
+        force, damping, force_slope = self.factors(z)
         dt, mu, n = self.time_step, self.friction, self.normal_W
-        slope = dt * (self.stiffness_k * dt * damping + self.dissipation * force)
-        slope = jnp.where((force > 0.0) & (damping > 0.0), slope, 0.0)
+        slope = jnp.where(damping > 0.0, dt * (dt * force_slope * damping + self.dissipation * force), 0.0)
         bound = self.impulse_before if self.is_lagged else dt * force * damping
         nn, tt, tn = ca.outer(n, n), ca.outer(t, t), ca.outer(t, n)
         across = identity_like(nn) - nn - tt
@@ -63,8 +63,8 @@ class HuntCrossleyLaw(AbstractContactLaw):
         z = v_n if self.is_lagged else v_n - self.friction * (length - self.soft_speed)
         return z, ca.scale(v_t, 1.0 / length), length
 
-    def factors(self, v_n: Float[Array, " m"]) -> tuple[Array, Array]:
-        """The elastic force at the end of the step and the factor of dissipation; each zero below zero."""
-        force = self.elastic_force - self.time_step * self.stiffness_k * v_n
+    def factors(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
+        """The elastic force at the step's end, the factor of dissipation, and how the force falls with distance."""
+        distance = self.distance + self.time_step * v_n
         damping = 1.0 - self.dissipation * v_n
-        return jnp.where(force > 0.0, force, 0.0), jnp.where(damping > 0.0, damping, 0.0)
+        return self.elastic.at(distance), jnp.where(damping > 0.0, damping, 0.0), self.elastic.slope(distance)

@@ -13,6 +13,7 @@ from .collision_setters import set_friction as set_friction
 from .collision_setters import set_penetration_allowance as set_penetration_allowance
 from .collision_setters import set_proximity_properties as set_proximity_properties
 from .collision_setters import set_sap_near_rigid_threshold as set_sap_near_rigid_threshold
+from .collision_setters import set_contact_smoothing_length as set_contact_smoothing_length
 from .collision_setters import set_stiction_tolerance as set_stiction_tolerance
 from .contact_layout import CollisionGeometryRecord as CollisionGeometryRecord
 from .contact_layout import ContactLayout as ContactLayout

@@ -21,3 +21,4 @@ class CollisionParameters(eqx.Module):
     penetration_allowance: Float[Array, ""]  # m, what default stiffness and dissipation follow from
     stiction_tolerance: Float[Array, ""]  # m/s, slip speed at which friction is all there
     sap_near_rigid_threshold: Float[Array, ""]  # the stiffer are treated as rigid
+    smoothing_length: Float[Array, ""] | None  # m, of depth; None: force begins where surfaces touch

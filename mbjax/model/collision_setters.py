@@ -126,6 +126,16 @@ def set_sap_near_rigid_threshold(model: MultibodyModel, near_rigid_threshold: Ar
     return _set(model, "set_sap_near_rigid_threshold", "sap_near_rigid_threshold", ..., near_rigid_threshold)
 
 
+def set_contact_smoothing_length(model: MultibodyModel, contact_smoothing_length: ArrayLike) -> MultibodyModel:
+    """Depth in m over which contact force rises from nothing, of a plant that was built with one."""
+    if model.collision.smoothing_length is None:
+        raise ModelError(
+            "set_contact_smoothing_length: the plant was built without one, which is another program. "
+            "Use MultibodyPlant(..., contact_smoothing_length=...)."
+        )
+    return _set(model, "set_contact_smoothing_length", "smoothing_length", ..., contact_smoothing_length)
+
+
 def _set(
     model: MultibodyModel,
     call: str,

@@ -34,7 +34,8 @@ class CollisionGeometryRecord:
 class ContactLayout:
     """Geometries that are in some pair, in the order they were registered, and the pairs that may touch.
 
-    `max_contacts` bounds how many points a world works on at a time; None: all there may be.
+    `max_contacts` bounds how many points a world works on at a time; None: all there may be. With `prediction` those
+    that would touch within the step take part in it.
     """
 
     geometries: tuple[CollisionGeometryRecord, ...]
@@ -42,6 +43,7 @@ class ContactLayout:
     contact_model: str  # "point" or "none"
     approximation: str  # "sap", "similar" or "lagged"
     max_contacts: int | None
+    prediction: bool
 
     @functools.cached_property
     def _hash(self) -> int:

@@ -15,7 +15,9 @@ CONTACT_MODELS = ("point", "none")
 class ContactSettings:
     """Drake's settings, with Drake's numbers; the approximation is that of the discrete step.
 
-    `max_contacts` bounds how many points a world works on at a time; None: all there may be.
+    `max_contacts` bounds how many points a world works on at a time; None: all there may be. Ours alone, and off:
+    `contact_prediction` counts points that would touch within the step, `contact_smoothing_length` lets surfaces that
+    are apart push each other a little.
     """
 
     contact_model: str = "point"
@@ -25,6 +27,8 @@ class ContactSettings:
     sap_near_rigid_threshold: float = 1.0
     adjacent_bodies_collision_filters: bool = True
     max_contacts: int | None = None
+    contact_prediction: bool = False
+    contact_smoothing_length: float = 0.0  # m
 
     def __post_init__(self) -> None:
         require_choice("contact_model", self.contact_model, CONTACT_MODELS)
@@ -33,15 +37,27 @@ class ContactSettings:
             ("penetration_allowance", "m", "> 0"),
             ("stiction_tolerance", "m/s", "> 0"),
             ("sap_near_rigid_threshold", "", ">= 0"),
+            ("contact_smoothing_length", "m", ">= 0"),
         ):
             object.__setattr__(self, name, checked_number(name, getattr(self, name), unit, lowest))
-        if not isinstance(self.adjacent_bodies_collision_filters, bool):
-            raise ModelError(
-                "adjacent_bodies_collision_filters must be True or False, "
-                f"got {self.adjacent_bodies_collision_filters!r}."
-            )
+        for name in ("adjacent_bodies_collision_filters", "contact_prediction"):
+            if not isinstance(getattr(self, name), bool):
+                raise ModelError(f"{name} must be True or False, got {getattr(self, name)!r}.")
         if self.max_contacts is not None:
             object.__setattr__(self, "max_contacts", checked_count("max_contacts", self.max_contacts))
+
+
+def require_that_settings_agree(settings: ContactSettings, is_discrete: bool) -> None:
+    """Refuses what the plant's kind of step would ignore."""
+    if settings.contact_prediction and not is_discrete:
+        raise ModelError(
+            "contact_prediction=True needs a discrete plant (time_step > 0): a continuous one has no step to look into."
+        )
+    if settings.contact_smoothing_length and is_discrete and settings.discrete_contact_approximation == "sap":
+        raise ModelError(
+            f"contact_smoothing_length={settings.contact_smoothing_length} m is of Hunt–Crossley's law: choose "
+            "discrete_contact_approximation='similar' or 'lagged', or a continuous plant."
+        )
 
 
 def require_choice(option: str, value: Any, choices: tuple[str, ...]) -> None:

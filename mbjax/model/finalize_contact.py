@@ -17,6 +17,7 @@ from mbjax.topology import TreeTopology
 from .collision_filters import RegisteredCollision, candidate_pairs
 from .collision_parameters import CollisionParameters
 from .contact_layout import CollisionGeometryRecord, ContactLayout
+from .contact_settings import require_that_settings_agree
 from .elements import rotation_quaternion
 from .load_report import RECORDED, ReportEntry
 
@@ -32,6 +33,7 @@ def finalize_contact(
 ) -> tuple[ContactLayout, CollisionParameters, tuple[ReportEntry, ...]]:
     """Pairs, records, leaves, and what of the files takes no part."""
     settings = plant.contact_settings
+    require_that_settings_agree(settings, plant.time_step > 0.0)
     pairs, left_out = [], []
     if settings.contact_model != "none":
         candidates = candidate_pairs(
@@ -57,6 +59,7 @@ def finalize_contact(
         contact_model=settings.contact_model,
         approximation=settings.discrete_contact_approximation,
         max_contacts=settings.max_contacts,
+        prediction=settings.contact_prediction,
     )
     return layout, gather_collision_parameters(plant, chosen, dtype), tuple(entries_of_left_out(left_out))
 
@@ -149,6 +152,7 @@ def gather_collision_parameters(
     geometries = [c.geometry for c in collisions]
     properties = [c.properties for c in collisions]
     taus = [DEFAULT_RELAXATION_TIME if p.relaxation_time is None else p.relaxation_time for p in properties]
+    smoothing = settings.contact_smoothing_length
     dissipations = (p.hunt_crossley_dissipation for p in properties)
     return CollisionParameters(
         quaternion=array((rotation_quaternion(np.array(g.rotation)) for g in geometries), n, 4),
@@ -163,4 +167,5 @@ def gather_collision_parameters(
         penetration_allowance=jnp.asarray(settings.penetration_allowance, dtype),
         stiction_tolerance=jnp.asarray(settings.stiction_tolerance, dtype),
         sap_near_rigid_threshold=jnp.asarray(settings.sap_near_rigid_threshold, dtype),
+        smoothing_length=jnp.asarray(smoothing, dtype) if smoothing > 0.0 else None,
     )

@@ -55,6 +55,8 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints):
         sap_near_rigid_threshold: float = ContactSettings.sap_near_rigid_threshold,
         adjacent_bodies_collision_filters: bool = ContactSettings.adjacent_bodies_collision_filters,
         max_contacts: int | None = ContactSettings.max_contacts,
+        contact_prediction: bool = ContactSettings.contact_prediction,
+        contact_smoothing_length: float = ContactSettings.contact_smoothing_length,
     ):
         if not (np.isfinite(time_step) and time_step >= 0.0):
             raise ModelError(f"time_step must be a finite number of seconds >= 0, got {time_step!r}.")
@@ -78,6 +80,8 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints):
             sap_near_rigid_threshold=sap_near_rigid_threshold,
             adjacent_bodies_collision_filters=adjacent_bodies_collision_filters,
             max_contacts=max_contacts,
+            contact_prediction=contact_prediction,
+            contact_smoothing_length=contact_smoothing_length,
         )
         self.default_free_poses: dict[int, Any] = {}
         self.random_distributions = []

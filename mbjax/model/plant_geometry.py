@@ -144,6 +144,20 @@ class PlantGeometry(PlantQueries):
         """How many points of contact a world works on at a time; None: all there may be."""
         self._set_contact(max_contacts=max_contacts)
 
+    def set_contact_prediction(self, contact_prediction: bool) -> None:
+        """Whether points that are apart take part in a discrete step that would bring them to touch.
+
+        The step is then continuous in the state also where contact begins, and its derivative knows of it.
+        """
+        self._set_contact(contact_prediction=contact_prediction)
+
+    def set_contact_smoothing_length(self, contact_smoothing_length: float) -> None:
+        """Depth in m over which the force of Hunt–Crossley's law rises from nothing, before surfaces touch as well.
+
+        Gradients then feel a contact from a distance, the force falling with its square; 0: not at all.
+        """
+        self._set_contact(contact_smoothing_length=contact_smoothing_length)
+
     def _set_contact(self, **settings: Any) -> None:
         (name,) = settings
         self._require_building(f"set_{name}")

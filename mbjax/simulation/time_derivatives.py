@@ -71,7 +71,9 @@ def calc_contacts_now(model: MultibodyModel, terms: ForwardDynamicsTerms) -> tup
     points = calc_contact_points(model, terms.position)
     J = calc_contact_jacobian(model, terms.position, points)
     v_AcBc_W = velocities_at_contacts(J, terms.v)
-    f_Bc_W = calc_continuous_contact_forces(points, v_AcBc_W, model.collision.stiction_tolerance)
+    collision = model.collision
+    tolerance, smoothing = collision.stiction_tolerance, collision.smoothing_length
+    f_Bc_W = calc_continuous_contact_forces(points, v_AcBc_W, tolerance, smoothing)
     tau = generalized_contact_force(J, f_Bc_W)
     return ContactForces(points, f_Bc_W, v_AcBc_W, tau), tau
 

@@ -83,6 +83,8 @@ SETTINGS = {
     "sap_near_rigid_threshold": 0.0,
     "adjacent_bodies_collision_filters": False,
     "max_contacts": 4,
+    "contact_prediction": True,
+    "contact_smoothing_length": 0.001,
 }
 
 
@@ -98,6 +100,8 @@ def test_a_setting_can_be_given_or_set(name):
 def test_settings_reach_the_model():
     model = scene(**{**SETTINGS, "contact_model": "point"}).finalize()
     collision, contact = model.collision, model.layout.contact
+    assert (contact.prediction, collision.smoothing_length) == (True, 0.001)
+    assert mbjax.set_contact_smoothing_length(model, 0.0).collision.smoothing_length == 0.0
     assert (model.contact_model, model.discrete_contact_approximation, contact.max_contacts) == ("point", "lagged", 4)
     for name in ("penetration_allowance", "stiction_tolerance", "sap_near_rigid_threshold"):
         assert getattr(collision, name) == SETTINGS[name]
@@ -115,7 +119,16 @@ BAD_SETTINGS = {
     "sap_near_rigid_threshold": [-1.0, np.nan],
     "adjacent_bodies_collision_filters": [1],
     "max_contacts": [0, 2.5, True],
+    "contact_prediction": [1, "yes"],
+    "contact_smoothing_length": [-1.0, np.nan],
 }
+
+
+def test_settings_that_the_kind_of_plant_would_ignore_are_refused():
+    with pytest.raises(ModelError, match="contact_prediction=True needs a discrete plant"):
+        mbjax.MultibodyPlant(contact_prediction=True).finalize()
+    with pytest.raises(ModelError, match="choose discrete_contact_approximation='similar' or 'lagged'"):
+        mbjax.MultibodyPlant(0.001, contact_smoothing_length=0.001).finalize()
 
 
 @pytest.mark.parametrize("name", BAD_SETTINGS)
@@ -275,6 +288,7 @@ BAD_VALUES = {
     "no stiffness": (lambda m: mbjax.set_proximity_properties(m, "crate", point_stiffness=0.0), "finite numbers > 0"),
     "infinite": (lambda m: mbjax.set_penetration_allowance(m, np.inf), "penetration_allowance must be finite"),
     "zero": (lambda m: mbjax.set_stiction_tolerance(m, 0.0), "must be finite numbers > 0"),
+    "no smoothing": (lambda m: mbjax.set_contact_smoothing_length(m, 0.1), "built without one"),
     "negative": (lambda m: mbjax.set_sap_near_rigid_threshold(m, -1.0), "must be finite numbers >= 0"),
 }
 
