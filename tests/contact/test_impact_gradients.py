@@ -153,8 +153,9 @@ def test_rolling_knows_the_inertia_about_its_axis_alone() -> None:
     G = 0.4 * R**2
     value, slopes = compiled(jax.value_and_grad(speed))(jnp.full(3, G))
     expected = steps * DT * 9.81 * np.sin(0.1) / (1.0 + G / R**2)
-    np.testing.assert_allclose(value, expected, rtol=5e-3)  # friction creeps
-    np.testing.assert_allclose(slopes, [0.0, -expected / (R**2 + G), 0.0], rtol=5e-3, atol=1e-4)  # creep depends on all inertia a little
+    # Friction creeps, by an amount that knows of all moments a little.
+    np.testing.assert_allclose(value, expected, rtol=5e-3)
+    np.testing.assert_allclose(slopes, [0.0, -expected / (R**2 + G), 0.0], rtol=5e-3, atol=1e-4)
 
 
 def test_friction_at_rest_and_without_friction() -> None:
