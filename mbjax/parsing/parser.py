@@ -66,7 +66,8 @@ class Parser:
             )
         document = read_xml(path_or_xml_text)
         notes = LoadNotes(document.file, self.on_unsupported)
-        robot = read_urdf(document, notes, self.package_map, self.inertia, self.mimic)
+        with_contact = self.plant.contact_settings.contact_model != "none"
+        robot = read_urdf(document, notes, self.package_map, self.inertia, self.mimic, with_contact)
         return [add_robot(self.plant, robot, notes, self.base)]
 
 
