@@ -41,6 +41,7 @@ SCRIPTS = {
         variants=(("XLA's defaults", ""), ("small loops as one kernel", SMALL_LOOPS)),
     ),
     "constraints": Script("constrained forward dynamics of A1 on four contacts, beside Pinocchio", takes_robots=False),
+    "contact": Script("a step with contact of an ant and a humanoid, beside MJX and MuJoCo", takes_robots=False),
     "throughput": Script("evaluations per second of 1 to 65536 worlds, with a plot, on CPU or GPU", takes_peers=True),
 }  # fmt: skip
 SCRIPT_LIMIT_S = 1200.0

@@ -19,7 +19,13 @@ from mbjax.dynamics import (
     solve_with_factor,
 )
 from mbjax.dynamics.mass_matrix import calc_mass_matrix
-from mbjax.linear_algebra import chain, factor_branches, matrix_vector, products_of_columns, solve_branches
+from mbjax.linear_algebra import (
+    chain,
+    factor_branches,
+    matrix_vector,
+    solve_branches,
+    sum_of_outer,
+)
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, dot_with_mask
 
@@ -84,7 +90,7 @@ def dense_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix
         slopes = on_diagonal(calc_box_slopes(problem, motion))
         if problem.coupled is not None:
             columns = problem.coupled.G
-            slopes = slopes + products_of_columns(columns * problem.coupled.stiffness[:, None], columns)
+            slopes = slopes + sum_of_outer(columns * problem.coupled.stiffness[:, None], columns)
         if problem.contacts is not None and motion.contacts is not None:
             slopes = slopes + calc_contact_hessian(problem.contacts, problem.contacts.stiffness(motion.contacts))
         H = jnp.where(both_free, M + slopes, on_diagonal(jnp.ones_like(problem.v)))
@@ -106,8 +112,8 @@ def calc_contact_hessian(contacts: ContactRows, G: Float[Array, "3 3 m"]) -> Flo
     J = contacts.J
     x, y, z = (G[:, k, :, None] * J[k][None] for k in range(3))
     GJ = x + y + z
-    GJ, J = (rows.reshape(3 * rows.shape[1], *rows.shape[2:]) for rows in (GJ, J))  # worlds may share J
-    return products_of_columns(GJ, J)
+    GJ, J = (rows.reshape(3 * rows.shape[1], *rows.shape[2:]) for rows in (GJ, J))
+    return sum_of_outer(GJ, J)
 
 
 def on_diagonal(x: Float[Array, "n *w"]) -> Float[Array, "n n *w"]:

@@ -122,9 +122,13 @@ def check_directions(f, arguments, directions, tolerance: float = 1e-6) -> None:
     compare(Gradients(*(np.asarray(x) for x in (forward, reverse, differences)), names), tolerance)
 
 
-@pytest.mark.parametrize(
-    "solver", [mbjax.Direct(), mbjax.NullSpace(), mbjax.Proximal()], ids=["direct", "null", "prox"]
-)
+OTHERS = [
+    pytest.param(solver, marks=pytest.mark.whole_run("the proximal one, and values of all strategies"))
+    for solver in (mbjax.Direct(), mbjax.NullSpace())
+]
+
+
+@pytest.mark.parametrize("solver", [mbjax.Proximal(), *OTHERS], ids=["prox", "direct", "null"])
 def test_the_same_constraint_twice(solver) -> None:
     """G41: the derivative of the acceleration is that of the single set, in both modes."""
     case = mechanisms.four_bar()

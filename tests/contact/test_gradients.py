@@ -14,7 +14,8 @@ from tests.gradients.checks import check_gradients, compiled
 from tests.models import relative_error
 
 BALL = mbjax.SpatialInertia(0.7, [0.01, 0.0, 0.02], mbjax.UnitInertia(0.005, 0.004, 0.006, 0.0, 0.0, 0.0))
-SIMILAR = pytest.param("similar", marks=pytest.mark.whole_run("lagged has the same law along the normal"))
+HUNT_CROSSLEY = pytest.mark.whole_run("by every leaf, below, through lagged steps too")
+OTHERS = [pytest.param(name, marks=HUNT_CROSSLEY) for name in ("lagged", "similar")]
 LOCAL = ("slides", "sticks", "apart")
 
 
@@ -49,7 +50,7 @@ def step_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Arra
     return jnp.concatenate([after.q, after.v, 0.01 * outputs.contact_results.force.ravel()])
 
 
-@pytest.mark.parametrize("approximation", ["sap", "lagged", SIMILAR])
+@pytest.mark.parametrize("approximation", ["sap", *OTHERS])
 def test_by_the_state(approximation: str) -> None:
     """Each of the modes of contact, the three states in one batch."""
     model = two_balls(approximation)

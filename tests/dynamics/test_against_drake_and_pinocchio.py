@@ -39,6 +39,8 @@ FILES = {
     "talos": ("talos_data/robots/talos_full_v2.urdf", "floating"),
 }
 TRIMMED = ("panda", "a1", "talos")
+WHOLE_RUN = pytest.mark.whole_run("arms, hands and legs among the other robots")
+CASES = [pytest.param(name, marks=WHOLE_RUN if name in ("ur5", "solo12", "allegro", "g1") else ()) for name in FILES]
 SEEDS = (0, 1, 2)
 FAR_AWAY = np.array([60.0, -80.0, 0.0])  # 100 m
 TOLERANCE = {np.float64: 1e-10, np.float32: 1e-4}
@@ -112,7 +114,7 @@ def single_precision_errors(name: str, sample: Sample) -> tuple[dict[str, float]
     return relative_errors(got, expected), look_closely(got["forward dynamics"], expected)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", CASES)
 def test_equals_drake_and_pinocchio(name, record_property):
     urdf, base = FILES[name]
     pinocchio = PinocchioRobot(str(ROBOTS / urdf), robot(name), base == "floating")

@@ -21,7 +21,10 @@ TREES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("tree", TREES)
+REVERSED = pytest.param("every kind, reversed", marks=pytest.mark.whole_run("the same kinds in two other trees"))
+
+
+@pytest.mark.parametrize("tree", ["every kind", REVERSED, "repeated"])
 def test_equals_drake(tree, record_property):
     twin = random_tree(*TREES[tree])
     for seed in range(4):

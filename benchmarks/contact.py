@@ -1,0 +1,141 @@
+"""What does a step with contact cost? An ant and a humanoid lying on the ground, random torques, batch 1024.
+
+mbjax's step and its vjp by (q, v, u), beside MJX (Newton, 4 iterations of 8 line-search steps, as in its own examples)
+and MuJoCo's `mj_step` in a Python loop on one core.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .figures import FIGURES, Part, build_mbjax, mjcf
+from .measure import Effort
+from .report import Table
+from .script import DTYPES, Options, compile_seconds, failed, microseconds, outcome, precision, run_script, timed
+
+BATCH = 1024
+SETTLING_STEPS = 500
+NUM_C_STEPS = 2000
+
+
+def records(options: Options) -> Iterator[dict]:
+    batch = 32 if options.quick else BATCH
+    for name, parts in FIGURES.items():
+        gears = np.array([part.gear for part in parts()[1:]])
+        u = gears * np.random.default_rng(0).uniform(-1.0, 1.0, (batch, gears.size))
+        for dtype in DTYPES:
+            with precision(dtype):
+                yield from measure_mbjax(name, parts(), dtype, u, options.effort)
+        with precision("f32"):
+            keys = {"figure": name, "label": "MJX, f32", "batch": batch}
+            yield from measure_mjx(keys, parts(), u, options.effort)
+        keys = {"figure": name, "label": "MuJoCo mj_step, f64, 1 core", "batch": batch}
+        yield outcome(keys, measure_mujoco, parts(), u)
+
+
+def measure_mbjax(name: str, parts: list[Part], dtype: str, u: np.ndarray, effort: Effort) -> Iterator[dict]:
+    import jax
+    import jax.numpy as jnp
+
+    import mbjax
+
+    width = {"f32": np.float32, "f64": np.float64}[dtype]
+    for approximation in ("sap", "lagged") if dtype == "f32" else ("sap",):
+        model = build_mbjax(parts, width, approximation)
+        state = mbjax.default_state(model)
+        torso = model.joint("torso").q.start
+        state = mbjax.State(state.q.at[torso + 6].set(parts[0].at[2]), state.v, state.time)
+        settle = jax.jit(lambda state, m=model: mbjax.rollout(m, state, num_steps=SETTLING_STEPS).final_state)
+        state = settle(state)
+        q, v = (jnp.broadcast_to(x, (u.shape[0], x.size)) for x in (state.q, state.v))
+
+        def step(q: Any, v: Any, u: Any, m: Any = model) -> Any:
+            after, outputs = mbjax.step(m, mbjax.State(q, v, jnp.zeros((), q.dtype)), u)
+            return (after.q, after.v), outputs.contact_results.num_iterations
+
+        def gradient(q: Any, v: Any, u: Any, step: Any = step) -> Any:
+            after, pull, _ = jax.vjp(step, q, v, u, has_aux=True)
+            return pull(after)
+
+        args = (q, v, jnp.asarray(u, width))
+        keys = {"figure": name, "label": f"mbjax {approximation}, {dtype}", "batch": u.shape[0]}
+        record = timed(keys, (jax.vmap(step), args), u.shape[0], effort)
+        iterations = np.asarray(jax.jit(jax.vmap(step))(*args)[1])
+        yield {**record, "iterations": [float(iterations.mean()), int(iterations.max())]}
+        keys = {**keys, "label": f"mbjax {approximation}, vjp, {dtype}"}
+        yield timed(keys, (jax.vmap(gradient), args), u.shape[0], effort)
+
+
+def measure_mjx(keys: dict, parts: list[Part], u: np.ndarray, effort: Effort) -> Iterator[dict]:
+    try:
+        import mujoco
+        from mujoco import mjx
+    except ImportError as error:
+        yield {**keys, "status": "missing", "detail": str(error)}
+        return
+    import jax
+    import jax.numpy as jnp
+
+    m = mujoco.MjModel.from_xml_string(mjcf(parts))
+    model, data = mjx.put_model(m), mjx.put_data(m, settled(m))
+    batch = jax.vmap(lambda u: data.replace(ctrl=u))(jnp.asarray(u, jnp.float32))
+
+    def step(d: Any) -> Any:
+        after = mjx.step(model, d)
+        return after.qpos, after.qvel
+
+    yield timed(keys, (jax.vmap(step), (batch,)), u.shape[0], effort)
+
+
+def measure_mujoco(parts: list[Part], u: np.ndarray) -> dict:
+    """Of steps one after the other from the settled state, each with other torques."""
+    import mujoco
+
+    m = mujoco.MjModel.from_xml_string(mjcf(parts))
+    d = settled(m)
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        for k in range(NUM_C_STEPS):
+            d.ctrl[:] = u[k % len(u)]
+            mujoco.mj_step(m, d)
+        times.append((time.perf_counter() - started) / NUM_C_STEPS)
+    return {"median": np.median(times), "minimum": min(times), "upper_quartile": float(np.quantile(times, 0.75))}
+
+
+def settled(m: Any) -> Any:
+    """Fallen down without torques."""
+    import mujoco
+
+    d = mujoco.MjData(m)
+    for _ in range(SETTLING_STEPS):
+        mujoco.mj_step(m, d)
+    return d
+
+
+def tables(records: list[dict]) -> list[Table]:
+    records = [r for r in records if r["status"] != "device"]
+    batch = next((r["batch"] for r in records), BATCH)
+    found = {(r["label"], r["figure"]): r for r in records}
+
+    def table(title: str, cell: Any, note: str) -> Table:
+        rows = []
+        for label in dict.fromkeys(r["label"] for r in records):
+            of_label = [found.get((label, figure)) for figure in FIGURES]
+            rows.append((label, *("–" if r is None else r["status"] if failed(r) else cell(r) for r in of_label)))
+        return Table(title, ("", *FIGURES), tuple(rows), note)
+
+    def iterations(record: dict) -> str:
+        return "{:.1f} / {}".format(*record["iterations"]) if "iterations" in record else "–"
+
+    return [
+        table(f"A step with contact, batch of {batch}", microseconds, "µs per world: median [least–upper quartile]."),
+        table("Newton iterations", iterations, "Mean / most of the worlds of the batch."),
+        table("Compile time", compile_seconds, "Seconds: trace + lower + compile."),
+    ]
+
+
+if __name__ == "__main__":
+    run_script("contact", __doc__, records)
