@@ -155,7 +155,8 @@ def test_projection_of_worlds_is_that_of_each() -> None:
             np.testing.assert_allclose(batch[k], each, rtol=0, atol=1e-13)
 
 
-def test_projected_simulation_has_the_gradient_of_its_differences(request: pytest.FixtureRequest) -> None:
+@pytest.mark.whole_run("the projection itself, above, and gradients of a thousand steps of a closed loop")
+def test_projected_simulation_has_the_gradient_of_its_differences() -> None:
     """By the start and the loop's frame: reverse mode of the default adjoint, and forward mode with its own."""
     mechanism, model, times = four_bar(), closed_four_bar(), jnp.linspace(0.0, 0.05, 21)
     direction = jnp.asarray(np.random.default_rng(0).normal(size=6))
@@ -168,9 +169,7 @@ def test_projected_simulation_has_the_gradient_of_its_differences(request: pytes
 
     x, h = jnp.asarray(0.01 * np.random.default_rng(1).normal(size=9)), 1e-4
     reverse = compiled(jax.grad(end))(x)
-    forward = reverse
-    if not request.config.getoption("--trimmed"):
-        forward = compiled(jax.jacfwd(functools.partial(end, adjoint=diffrax.ForwardMode())))(x)
+    forward = compiled(jax.jacfwd(functools.partial(end, adjoint=diffrax.ForwardMode())))(x)
     values = np.array([[end(x + h * offset * e) for e in np.eye(9)] for offset in OFFSETS])
     differences = WEIGHTS @ values / h
     compare(Gradients(*(np.asarray(g)[None] for g in (forward, reverse, differences)), list("123456789")))

@@ -40,11 +40,10 @@ def hessians_along(model, q, weights, x, direction):
     return jax.jvp(lambda x: both_gradients(model, q, weights, x), (x,), (direction,))[1]
 
 
+@pytest.mark.whole_run("second derivatives of forward dynamics in tests/gradients/test_dynamics_derivatives.py")
 @pytest.mark.parametrize("name", MODELS)
-def test_hessians_along_directions(name: str, request):
+def test_hessians_along_directions(name: str):
     """With respect to q, v, tau and vdot in random directions, so that every entry counts."""
-    if name == "panda" and request.config.getoption("--trimmed"):
-        pytest.skip("trimmed: the tree of every joint stands for the robot")
     model = MODELS[name]()
     state = mbjax.random_state_within_limits(model, jax.random.key(3))
     rng = np.random.default_rng(3)

@@ -161,9 +161,9 @@ OPTIONAL = ("forces", "inputs", "num_steps", "actuators")  # passed wherever the
 def test_g53_single_precision_stays_single_with_x64_on(request: pytest.FixtureRequest) -> None:
     """Values and gradients of every public function, by their abstract types: nothing is run.
 
-    Trimmed: values of all, gradients of every fourth.
+    Trimmed: values of all, gradients of every sixteenth.
     """
-    every = 4 if request.config.getoption("--trimmed") else 1
+    every = 16 if request.config.getoption("--trimmed") else 1
     model = mbjax.astype(saturating_arm(free_body=True), jnp.float32)
     q, v = jnp.ones(model.num_positions, jnp.float32), jnp.ones(model.num_velocities, jnp.float32)
     wrong = {}
@@ -173,6 +173,8 @@ def test_g53_single_precision_stays_single_with_x64_on(request: pytest.FixtureRe
         unknown = set(wanted) - set(arguments_of(model, q, v))
         if name == "set_joint_default_positions":
             unknown = set()
+        if name == "set_contact_smoothing_length":
+            continue  # of a plant that was built with one: tests/contact
         assert not unknown, f"{name}: say in arguments_of what to pass for {sorted(unknown)}"
 
         def call(model, q, v, function=function, wanted=wanted, name=name):
