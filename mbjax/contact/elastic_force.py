@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.spatial import safe_sqrt
+from mbjax.spatial import safe_divide, safe_sqrt
 
 
 class ElasticForce(eqx.Module):
@@ -23,7 +23,7 @@ class ElasticForce(eqx.Module):
         """-d force / d distance."""
         if self.smoothing_length is None:
             return jnp.where(distance < 0.0, self.stiffness, 0.0)
-        return 0.5 * self.stiffness * (1.0 - distance / self.softened(distance, self.smoothing_length))
+        return 0.5 * self.stiffness * (1.0 - safe_divide(distance, self.softened(distance, self.smoothing_length)))
 
     def softened(self, distance: Float[Array, " m"], length: Float[Array, ""]) -> Float[Array, " m"]:
         return safe_sqrt(distance * distance + length * length)
