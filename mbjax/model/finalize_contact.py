@@ -104,7 +104,8 @@ def entries_of_left_out(pairs: Sequence[tuple[RegisteredCollision, RegisteredCol
         yield ReportEntry(
             RECORDED,
             f"collision of {kind_A} and {kind_B}",
-            f"no signed distance of these shapes yet: {number} through each other, of {', '.join(names)}",
+            f"no signed distance of these shapes yet: {number} through each other, of {', '.join(names)}"
+            + ("; load with meshes='hull' to let meshes touch with their hulls" if "Mesh" in (kind_A, kind_B) else ""),
             next((str(c.source) for pair in members for c in pair if c.source is not None), ""),
         )
 

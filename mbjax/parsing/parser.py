@@ -22,8 +22,9 @@ class Parser:
     properties no body can have, instead of keeping them with a warning. `base="fixed"` welds links without a
     parent joint to the world, `"floating"` gives them a floating joint, `"file"` adds nothing: then they
     float from `finalize` on. `mimic="couple"` keeps the mimic relations of joints by coupler constraints, named
-    `instance::joint mimics leader`, `"free"` lets those joints move freely. What became of each part of a file is in
-    `plant.report`.
+    `instance::joint mimics leader`, `"free"` lets those joints move freely. `meshes="hull"` lets collision meshes touch
+    with their convex hulls, which costs far more than simple shapes; `"none"`: they touch nothing. What became of each
+    part of a file is in `plant.report`.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Parser:
         inertia: Literal["warn", "error"] = "warn",
         base: Literal["file", "fixed", "floating"] = "file",
         mimic: Literal["couple", "free"] = "couple",
+        meshes: Literal["hull", "none"] = "none",
     ):
         if not isinstance(plant, MultibodyPlant):
             raise ModelError(f"Parser: expected a MultibodyPlant, got {type(plant).__name__}.")
@@ -42,12 +44,14 @@ class Parser:
         _require_choice("inertia", inertia, ("warn", "error"))
         _require_choice("base", base, BASES)
         _require_choice("mimic", mimic, ("couple", "free"))
+        _require_choice("meshes", meshes, ("hull", "none"))
         self.plant = plant
         self.package_map = _checked_package_map({} if package_map is None else package_map)
         self.on_unsupported = on_unsupported
         self.inertia = inertia
         self.base = base
         self.mimic = mimic
+        self.meshes = meshes
 
     def add_models(self, path_or_xml_text: str | os.PathLike) -> list[int]:
         """Adds the robot of a URDF file, or of its text, and returns the indices of its model instances.
@@ -66,8 +70,8 @@ class Parser:
             )
         document = read_xml(path_or_xml_text)
         notes = LoadNotes(document.file, self.on_unsupported)
-        with_contact = self.plant.contact_settings.contact_model != "none"
-        robot = read_urdf(document, notes, self.package_map, self.inertia, self.mimic, with_contact)
+        hulls = self.meshes == "hull"
+        robot = read_urdf(document, notes, self.package_map, self.inertia, self.mimic, hulls)
         return [add_robot(self.plant, robot, notes, self.base)]
 
 
@@ -81,6 +85,7 @@ def load(
     inertia: Literal["warn", "error"] = "warn",
     mimic: Literal["couple", "free"] = "couple",
     contact_model: Literal["point", "none"] = "none",
+    meshes: Literal["hull", "none"] = "none",
     dtype: Any = None,
 ) -> MultibodyModel:
     """A model from a URDF file or its text; the options are those of `MultibodyPlant` and `Parser`.
@@ -90,7 +95,13 @@ def load(
     """
     plant = MultibodyPlant(time_step, contact_model=contact_model)
     parser = Parser(
-        plant, package_map=package_map, on_unsupported=on_unsupported, inertia=inertia, base=base, mimic=mimic
+        plant,
+        package_map=package_map,
+        on_unsupported=on_unsupported,
+        inertia=inertia,
+        base=base,
+        mimic=mimic,
+        meshes=meshes,
     )
     parser._add_models(path_or_xml_text)
     return plant.finalize(dtype)

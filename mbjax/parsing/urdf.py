@@ -39,7 +39,7 @@ def read_urdf(
     package_map: Mapping[str, str | os.PathLike],
     inertia: str,
     mimic: str,
-    with_contact: bool,
+    hulls: bool,
 ) -> RobotRecord:
     """Everything the file says, checked; what is not used goes to `notes`."""
     root = document.root
@@ -48,7 +48,7 @@ def read_urdf(
     robot = RobotRecord(name, document.file, root.line)
     _drop_ignored(root, notes)
     finder = ResourceFinder(document.folder, package_map)
-    geometry = GeometryReader(finder, notes, read_materials(root, notes), hulls=with_contact)
+    geometry = GeometryReader(finder, notes, read_materials(root, notes), hulls)
     if len(root.all("link")) > MAX_LINKS:
         raise root.error(f"{root.label} has {len(root.all('link'))} links; at most {MAX_LINKS} are read.")
     robot.links = [read_link(element, geometry, notes, inertia) for element in root.all("link")]

@@ -95,7 +95,7 @@ class GeometryReader:
         try:
             hull = read_mesh_hull(shape.path, shape.scale, MAX_VERTICES)
         except ImportError as error:
-            raise element.error(f'{error}. Without contact, contact_model="none", meshes are not read.') from None
+            raise element.error(f'{error}. With meshes="none" they touch nothing and are not read.') from None
         except ValueError as error:
             raise element.error(str(error)) from None
         what = "the convex hull stands for the mesh in contact"

@@ -90,7 +90,7 @@ REASONS = {
     "calibration": "reference positions for calibration",
     "texture": "textures are not drawn",
     "contact": "contact settings of Bullet",
-    "drake:declare_convex": "a mesh touches with its convex hull anyway",
+    "drake:declare_convex": 'with meshes="hull" every mesh touches with its convex hull',
     "drake:rigid_hydroelastic": HYDROELASTIC,
     "drake:soft_hydroelastic": HYDROELASTIC,
     "drake:compliant_hydroelastic": HYDROELASTIC,

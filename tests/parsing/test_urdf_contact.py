@@ -295,11 +295,27 @@ def test_meshes_become_hulls(tmp_path):
     assert all(isinstance(geometry.shape, mbjax.Mesh) for geometry in unread)
 
 
+def test_meshes_touch_where_that_is_asked_for(tmp_path):
+    trimesh.creation.box((1.0, 1.0, 1.0)).export(tmp_path / "box.stl")
+    file = tmp_path / "robot.urdf"
+    file.write_text(robot(link("a", shape='<mesh filename="box.stl"/>'), link("b")))
+    without = load(file, contact_model="point")
+    assert without.collision_pairs == ()
+    (entry,) = [e for e in without.report() if "no signed distance" in e.message]
+    assert "meshes='hull'" in entry.message
+    model = load(file, contact_model="point", meshes="hull")
+    assert model.collision_pairs == (("a::a_shape", "b::b_shape"),)
+    kinds = [geometry.kind for geometry in model.layout.contact.geometries]
+    assert kinds[0] == "Convex"
+    with pytest.raises(mbjax.ModelError, match="choose one of 'hull', 'none'"):
+        load(file, meshes="convex")
+
+
 def test_meshes_that_cannot_be_read_are_refused_at_their_line(tmp_path, monkeypatch):
     (tmp_path / "broken.stl").write_bytes(b"solid no\x00")
     text = robot("\n", link("a", shape='<mesh filename="broken.stl"/>'))
     with pytest.raises(mbjax.ParseError, match=r"robot.urdf:2: .*broken.stl"):
         read_shapes(tmp_path, text)
     monkeypatch.setitem(sys.modules, "trimesh", None)
-    with pytest.raises(mbjax.ParseError, match=r"robot.urdf:2: .*pip install mbjax\[mesh\].*contact_model"):
+    with pytest.raises(mbjax.ParseError, match=r"robot.urdf:2: .*pip install mbjax\[mesh\].*meshes="):
         read_shapes(tmp_path, text)

@@ -43,7 +43,7 @@ def plants():
     """The plant and the warnings of each file."""
     loaded = {}
     for name in READ:
-        plant = MultibodyPlant(contact_model="none")
+        plant = MultibodyPlant()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             Parser(plant, on_unsupported="warn" if name in DANGLING else "error").add_models(FILES[name])
@@ -109,7 +109,7 @@ def test_empty_robot_is_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
         with pytest.raises(ParseError, match="<link>"):
-            Parser(MultibodyPlant(contact_model="none")).add_models(FILES[EMPTY])
+            Parser(MultibodyPlant()).add_models(FILES[EMPTY])
 
 
 def test_inertias_refused_in_strict_mode_are_those_reported(plants):
@@ -124,9 +124,9 @@ def test_inertias_refused_in_strict_mode_are_those_reported(plants):
             warnings.simplefilter("ignore", ModelWarning)
             if lenient:
                 with pytest.raises(ModelError, match="not physical"):
-                    Parser(MultibodyPlant(contact_model="none"), **options).add_models(FILES[name])
+                    Parser(MultibodyPlant(), **options).add_models(FILES[name])
             else:
-                Parser(MultibodyPlant(contact_model="none"), **options).add_models(FILES[name])
+                Parser(MultibodyPlant(), **options).add_models(FILES[name])
 
 
 def drake_plant(path: Path) -> DrakePlant:
