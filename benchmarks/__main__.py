@@ -10,7 +10,6 @@ they write NAME.md, NAME.json and a plot into the folder of `--output`.
 import argparse
 import dataclasses
 import json
-import os
 import pathlib
 import shlex
 import sys
@@ -22,7 +21,7 @@ from rich.console import Console
 from .forward_dynamics import MJX_VJP, Case, default_cases
 from .measure import load_average, machine
 from .peers import PEERS
-from .processes import print_tables, run_limited
+from .processes import environment_of_process, print_tables, run_limited
 from .report import Results, all_tables, notes_of, write_markdown, write_plot
 from .robots import ALL_ROBOTS, BUNDLED, PIP_NAME, ROBOTS
 from .run_scripts import SCRIPT_LIMIT_S, SCRIPTS, run_scripts
@@ -31,7 +30,6 @@ TIME_LIMIT_S = 150.0
 WIDTH = 118  # of tables in a file or a pipe
 HERE = pathlib.Path(__file__).resolve().parent
 ONE_THREAD_CASES = (Case("fd", "batch4096", "closed"), Case("vjp", "batch4096", "closed"))
-ONE_THREAD_FLAGS = "--xla_cpu_multi_thread_eigen=false --xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +64,7 @@ def run_job(job: Job, reference: pathlib.Path, options: argparse.Namespace) -> l
     command = [sys.executable, "-m", "benchmarks.forward_dynamics", "measure", str(reference)]
     command += ["--peer", job.peer, "--dtype", job.dtype, "--robots", *options.robots]
     command += ["--cases", *map(str, job.cases)] + ["--quick"] * options.quick
-    lines, rc, errors = run_limited(command, environment_of(job), options.time_limit)
+    lines, rc, errors = run_limited(command, environment_of_process(job.threads), options.time_limit)
     keys = {"peer": job.peer, "dtype": job.dtype, "threads": job.threads}
     records = [{**json.loads(line), **keys} for line in lines if line.startswith("{")]
     if rc == 0:
@@ -79,15 +77,6 @@ def run_job(job: Job, reference: pathlib.Path, options: argparse.Namespace) -> l
             if (robot, str(case)) not in done and robot not in excluded:
                 records.append({**keys, "robot": robot, "case": str(case), "status": status, "detail": detail})
     return records
-
-
-def environment_of(job: Job) -> dict[str, str]:
-    """XLA as it comes, or on one thread with the flags that frax recommends: the same for every peer."""
-    environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
-    if job.threads:
-        environment["PJRT_NPROC"] = environment["NPROC"] = str(job.threads)
-        environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {ONE_THREAD_FLAGS}".strip()
-    return environment
 
 
 def measure_everything(options: argparse.Namespace, console: Console) -> Results:

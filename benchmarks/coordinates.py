@@ -51,6 +51,21 @@ class Convention:
             linear = in_world(R_WB, linear) + np.cross(v[:, :3], v[:, 3:6])
         return np.concatenate([angular, linear, joints], axis=1)
 
+    def acceleration_from_common(self, q: np.ndarray, v: np.ndarray, vdot: np.ndarray) -> np.ndarray:
+        """The inverse of `acceleration_to_common`."""
+        joints = vdot[:, 6:] if self.is_floating else vdot
+        joints = joints[:, list(self.joint_order)]
+        if not self.is_floating:
+            return joints
+        R_WB = rotation_matrix(q[:, :4])
+        angular, linear = vdot[:, :3], vdot[:, 3:6]
+        if self.linear_in_body:
+            linear = in_body(R_WB, linear - np.cross(v[:, :3], v[:, 3:6]))
+        if self.angular_in_body:
+            angular = in_body(R_WB, angular)
+        base = [angular, linear] if self.rotation_first else [linear, angular]
+        return np.concatenate([*base, joints], axis=1)
+
     def _base_from_world(self, R_WB: np.ndarray, x: np.ndarray) -> list[np.ndarray]:
         angular, linear = x[:, :3], x[:, 3:6]
         angular = in_body(R_WB, angular) if self.angular_in_body else angular

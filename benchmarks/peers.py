@@ -79,7 +79,8 @@ def mbjax_joint_names(model: Any) -> list[str]:
     return [joint.name for joint in model.layout.joints if joint.num_velocities == 1]
 
 
-def build_frax(robot: Robot, joint_names: tuple[str, ...], dtype: str) -> JaxProblem:
+def build_frax_robot(robot: Robot, joint_names: tuple[str, ...]) -> tuple[Any, Convention]:
+    """frax's own object, and its coordinates."""
     from frax.core.robot import Robot as FraxRobot
 
     with tempfile.TemporaryDirectory() as folder:
@@ -87,11 +88,16 @@ def build_frax(robot: Robot, joint_names: tuple[str, ...], dtype: str) -> JaxPro
         file.write_text(reduced_urdf(robot))
         model = FraxRobot(str(file), floating_base="quaternion" if robot.is_floating else None)
     names = list(model.joint_names)[6:] if robot.is_floating else list(model.joint_names)
+    return model, mujoco_convention(robot.is_floating, order_of(names, joint_names))
+
+
+def build_frax(robot: Robot, joint_names: tuple[str, ...], dtype: str) -> JaxProblem:
+    model, convention = build_frax_robot(robot, joint_names)
 
     def forward_dynamics(_: Any, q: Any, v: Any, tau: Any) -> Any:
         return model.forward_dynamics(q, v, tau, None)
 
-    return JaxProblem(forward_dynamics, None, mujoco_convention(robot.is_floating, order_of(names, joint_names)))
+    return JaxProblem(forward_dynamics, None, convention)
 
 
 def build_mjx(robot: Robot, joint_names: tuple[str, ...], dtype: str) -> JaxProblem:
@@ -147,16 +153,25 @@ def build_mujoco(robot: Robot, joint_names: tuple[str, ...], dtype: str) -> Comp
     return CompiledProblem(evaluate, trivial, None, None, convention)
 
 
-def build_pinocchio(robot: Robot, joint_names: tuple[str, ...], dtype: str) -> CompiledProblem:
+def build_pinocchio_model(robot: Robot, joint_names: tuple[str, ...]) -> tuple[Any, Convention]:
+    """Pinocchio's own model, and its coordinates."""
     import pinocchio
 
     base = (pinocchio.JointModelFreeFlyer(),) if robot.is_floating else ()
     model = pinocchio.buildModelFromXML(reduced_urdf(robot), *base)
     model.armature[:] = 0.0
-    data = model.createData()
     first = 2 if robot.is_floating else 1
     if any(model.joints[i].nq != 1 for i in range(first, model.njoints)):
         raise ValueError(f"{robot.name}: Pinocchio writes a continuous joint as (cos, sin); not covered here.")
+    order = order_of(list(model.names)[first:], joint_names)
+    return model, pinocchio_convention(robot.is_floating, order)
+
+
+def build_pinocchio(robot: Robot, joint_names: tuple[str, ...], dtype: str) -> CompiledProblem:
+    import pinocchio
+
+    model, convention = build_pinocchio_model(robot, joint_names)
+    data = model.createData()
     nothing = pinocchio.Model()
     no_data, empty = nothing.createData(), np.zeros(0)
 
@@ -172,8 +187,6 @@ def build_pinocchio(robot: Robot, joint_names: tuple[str, ...], dtype: str) -> C
     def trivial_derivatives(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> Any:
         return pinocchio.computeABADerivatives(nothing, no_data, empty, empty, empty)
 
-    order = order_of(list(model.names)[first:], joint_names)
-    convention = pinocchio_convention(robot.is_floating, order)
     return CompiledProblem(evaluate, trivial, derivatives, trivial_derivatives, convention)
 
 

@@ -4,7 +4,6 @@ import argparse
 import dataclasses
 import importlib
 import json
-import os
 import pathlib
 import sys
 import time
@@ -12,7 +11,7 @@ import time
 from rich.console import Console
 
 from .measure import load_average, machine
-from .processes import print_tables, run_limited
+from .processes import environment_of_process, print_tables, run_limited
 from .report import Table, markdown_table
 
 SMALL_LOOPS = (
@@ -22,23 +21,43 @@ SMALL_LOOPS = (
 
 
 @dataclasses.dataclass(frozen=True)
+class Variant:
+    """How XLA is set up: as it comes, with flags, or on one thread with the flags that frax recommends."""
+
+    title: str = ""
+    flags: str = ""
+    threads: int = 0
+
+    def environment(self) -> dict[str, str]:
+        """Of the process that measures."""
+        return environment_of_process(self.threads, self.flags)
+
+
+DEFAULTS, ONE_THREAD = Variant("XLA's defaults"), Variant("one thread", threads=1)
+
+
+@dataclasses.dataclass(frozen=True)
 class Script:
-    """`benchmarks/NAME.py`. `variants` are titles and XLA flags: the script runs once with each."""
+    """`benchmarks/NAME.py`. The script runs once with each of the variants."""
 
     about: str
     takes_peers: bool = False
     takes_robots: bool = True
-    variants: tuple[tuple[str, str], ...] = (("", ""),)
+    variants: tuple[Variant, ...] = (Variant(),)
 
 
 SCRIPTS = {
+    "quantities": Script(
+        "inverse dynamics, mass matrix and body poses, batch 4096, beside frax and Pinocchio", takes_peers=True,
+        variants=(DEFAULTS, ONE_THREAD),
+    ),
     "jacobian": Script("the whole Jacobian of forward dynamics, batch 1024, beside Pinocchio's derivatives"),
     "model_gradient": Script("the gradient by every leaf of the model, shared by all worlds and one per world"),
     "chains": Script("compile and run time of chains of 10, 100 and 1000 bodies", takes_robots=False),
     "memory": Script("temporary memory per world, and of the gradient of 1000 steps"),
     "one_world": Script(
         "an on-device loop and a single call from Python, one world, f64", takes_peers=True,
-        variants=(("XLA's defaults", ""), ("small loops as one kernel", SMALL_LOOPS)),
+        variants=(DEFAULTS, Variant("small loops as one kernel", SMALL_LOOPS)),
     ),
     "constraints": Script("constrained forward dynamics of A1 on four contacts, beside Pinocchio", takes_robots=False),
     "contact": Script("a step with contact of an ant and a humanoid, beside MJX and MuJoCo", takes_robots=False),
@@ -82,11 +101,10 @@ def run_script_process(name: str, options: argparse.Namespace, console: Console)
     records: list[dict] = []
     trouble: list[str] = []
     limit = options.time_limit or SCRIPT_LIMIT_S
-    for title, flags in script.variants:
-        environment = dict(os.environ, XLA_FLAGS=f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip())
-        with console.status(f"{name}: {script.about}" + f" ({title})" * bool(title)):
-            lines, rc, error = run_limited(command, environment, limit)
-        records += [{**json.loads(line), "variant": title} for line in lines if line.startswith("{")]
+    for variant in script.variants:
+        with console.status(f"{name}: {script.about}" + f" ({variant.title})" * bool(variant.title)):
+            lines, rc, error = run_limited(command, variant.environment(), limit)
+        records += [{**json.loads(line), "variant": variant.title} for line in lines if line.startswith("{")]
         if rc is None:
             trouble.append(f"cut off after {limit:g} s (--time-limit)")
         elif rc != 0:
