@@ -14,6 +14,7 @@ from mbjax.errors import ModelError
 from mbjax.kinematics import as_coordinates, velocity_to_qdot
 from mbjax.model import MultibodyModel, zero_where_locked
 from mbjax.spatial import safe_norm
+from mbjax.worlds import call_compiled
 
 from .assembly_problem import (
     AssemblyProblem,
@@ -81,7 +82,13 @@ def assembly_q(
     is_double = model.dtype == jnp.float64
     error = tolerance if tolerance is not None else 1e-12 if is_double else 1e-6
     tolerances = Tolerances(error, 1e-10 if is_double else 1e-4, max_iterations)
-    problem = AssemblyProblem(model, cset, q_guess, jnp.diag(checked_weights(model, weights)))
+    return call_compiled(_assembly_q, model, cset, q_guess, checked_weights(model, weights), tolerances)
+
+
+def _assembly_q(
+    model: MultibodyModel, cset: BoundConstraintSet, q_guess: Array, weights: Array, tolerances: Tolerances
+) -> AssemblyResult:
+    problem = AssemblyProblem(model, cset, q_guess, jnp.diag(weights))
     search = search_assembly(problem, tolerances)
     q, _ = at_solution(problem, search.point.q, search.point.multipliers)
     error, G = calc_position_rows(model, cset, q)
@@ -105,9 +112,14 @@ def assembly_qdot(
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v_guess = as_coordinates("v_guess", v_guess, model.num_velocities, model.dtype)
+    return call_compiled(_assembly_qdot, model, cset, q, v_guess, checked_weights(model, weights))
+
+
+def _assembly_qdot(
+    model: MultibodyModel, cset: BoundConstraintSet, q: Array, v_guess: Array, weights: Array
+) -> Velocities:
     G = calc_active_jacobian(model, cset, q)
-    W = jnp.diag(checked_weights(model, weights))
-    return project_velocity(zero_where_locked(model, v_guess), G, W)
+    return project_velocity(zero_where_locked(model, v_guess), G, jnp.diag(weights))
 
 
 @eqx.filter_custom_jvp

@@ -10,9 +10,10 @@ from mbjax.dynamics import calc_inverse_dynamics
 from mbjax.kinematics import as_coordinates, velocity_to_qdot
 from mbjax.linear_algebra import transposed_matrix_vector
 from mbjax.model import MultibodyModel
+from mbjax.worlds import call_compiled
 
 from .constraint_rows import calc_rows_now, solve_with_rows
-from .ports import as_inputs
+from .ports import Inputs, as_inputs
 from .state import State, as_state
 from .time_derivatives import calc_terms_now
 
@@ -28,7 +29,11 @@ def implicit_time_derivatives_residual(
     state = as_state(model, state)
     qdot = as_coordinates("qdot", qdot, model.num_positions, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
-    terms, _ = calc_terms_now(model, state, as_inputs(model, inputs))
+    return call_compiled(_residual, model, state, qdot, vdot, as_inputs(model, inputs))
+
+
+def _residual(model: MultibodyModel, state: State, qdot: Array, vdot: Array, inputs: Inputs) -> Float[Array, " nq+nv"]:
+    terms, _ = calc_terms_now(model, state, inputs)
     tau = terms.tau
     if model.constraints:
         rows = calc_rows_now(model, terms, state.q, state.v)

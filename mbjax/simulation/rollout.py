@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
+from mbjax.worlds import call_compiled
 
 from .ports import Inputs, as_inputs
 from .state import State, as_state
@@ -53,10 +54,19 @@ def rollout(
     state = as_state(model, state)
     per_step, steps = split_inputs(inputs, num_steps)
     every = checkpoint_interval(checkpoint, steps)
+    if callable(inputs):  # what it reads may change from call to call: compiled only where the caller says so
+        return take_steps(model, state, inputs, per_step, steps, every)
+    return call_compiled(take_steps, model, state, inputs if per_step is None else None, per_step, steps, every)
+
+
+def take_steps(
+    model: MultibodyModel, state: State, held: Any, per_step: Any, steps: int, every: int | None
+) -> Trajectory:
+    """The trajectory under inputs `per_step`, or where those are None under `held` ones or a function of the state."""
 
     @jax.checkpoint
     def one_step(state: State, step_inputs: Any) -> tuple[State, tuple]:
-        chosen = inputs if per_step is None else step_inputs
+        chosen = held if per_step is None else step_inputs
         after, sampled = advance(model, state, as_inputs(model, chosen(state) if callable(chosen) else chosen))
         return after, (after.q, after.v, after.time, sampled.vdot, sampled.u, sampled.multipliers)
 

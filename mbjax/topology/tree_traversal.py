@@ -63,6 +63,11 @@ def is_one_world(x: Float[Array, "k n *w"]) -> bool:
     return x.ndim == 2
 
 
+compiled_outside_jit = partial(jax.jit, static_argnums=0, inline=True)
+"""For loops: called outside `jit`, JAX would compile each anew at every call. Inside they are what is written here."""
+
+
+@compiled_outside_jit
 def roll_outward(parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Array, "k n"]:
     """Per node, the sum over itself and all inboard of it."""
 
@@ -73,6 +78,7 @@ def roll_outward(parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Arra
     return scan_outward(walk_plan(parents), step, x.T, jnp.zeros_like(x, shape=x.shape[:1])).T
 
 
+@compiled_outside_jit
 def roll_inward(parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Array, "k n"]:
     """Per node, the sum over itself and all outboard of it."""
 
@@ -128,6 +134,12 @@ def compose_outward(topology: TreeTopology, R_PM: Float[Array, "3 3 nm *w"]) -> 
     Derivative: with the rotation vectors dphi defined by dR = [dphi]x R,
     dphi_WM = sum over the path of R_WP dphi_PM   (angular velocities add up along a path).
     """
+    return roll_rotations_outward(topology.mobod_parents[1:], R_PM)
+
+
+@compiled_outside_jit
+def roll_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm *w"]) -> Float[Array, "3 3 nm *w"]:
+    """Products along paths; `parents` are those of all mobods but the world."""
     worlds = R_PM.shape[3:]
     identity = jnp.broadcast_to(jnp.eye(3, dtype=R_PM.dtype).reshape(3, 3, *(1 for _ in worlds)), (3, 3, *worlds))
 
@@ -135,7 +147,7 @@ def compose_outward(topology: TreeTopology, R_PM: Float[Array, "3 3 nm *w"]) -> 
         R_WM = matmul(R_WP, R_PM)
         return R_WM, R_WM
 
-    R_WM = scan_outward(walk_plan(topology.mobod_parents[1:]), step, jnp.moveaxis(R_PM[:, :, 1:], 2, 0), identity)
+    R_WM = scan_outward(walk_plan(parents), step, jnp.moveaxis(R_PM[:, :, 1:], 2, 0), identity)
     return jnp.moveaxis(jnp.concatenate([identity[None], R_WM]), 0, 2)
 
 

@@ -166,11 +166,11 @@ def test_g53_single_precision_stays_single_with_x64_on(request: pytest.FixtureRe
     every = 16 if request.config.getoption("--trimmed") else 1
     model = mbjax.astype(saturating_arm(free_body=True), jnp.float32)
     q, v = jnp.ones(model.num_positions, jnp.float32), jnp.ones(model.num_velocities, jnp.float32)
-    wrong = {}
+    known, wrong = set(arguments_of(model, q, v)), {}
     for k, (name, function) in enumerate(functions_of_a_model().items()):
         parameters = inspect.signature(function).parameters.values()
         wanted = [p.name for p in parameters if p.default is p.empty or p.name in OPTIONAL]
-        unknown = set(wanted) - set(arguments_of(model, q, v))
+        unknown = set(wanted) - known
         if name == "set_joint_default_positions":
             unknown = set()
         if name == "set_contact_smoothing_length":
@@ -223,3 +223,36 @@ def test_g54_new_numbers_never_recompile() -> None:
         assert np.abs(gradient(changed, qv)[1] - reference[1]).max() > 0.0
     assert len(traces) == 1
     assert gradient._cache_size() == 1
+
+
+COMPILED = []
+jax.monitoring.register_event_duration_secs_listener(
+    lambda name, seconds, **_: COMPILED.append(seconds) if name.endswith("backend_compile_duration") else None
+)
+IN_THE_TRIMMED_RUN = (
+    "assembly_qdot", "conservative_power", "implicit_time_derivatives_residual", "jacobian_translational_velocity",
+    "kinetic_energy", "mass_matrix", "spatial_accelerations_from_vdot",
+)  # fmt: skip
+
+
+def test_a_second_call_outside_jit_compiles_nothing(request: pytest.FixtureRequest) -> None:
+    """Of every function of the state; trimmed: of those with a loop of each kind."""
+    model = saturating_arm(free_body=True)
+    q, v = jnp.full(model.num_positions, 0.3), jnp.full(model.num_velocities, 0.2)
+    given, wrong = arguments_of(model, q, v), {}
+    for name, function in functions_of_a_model().items():
+        parameters = inspect.signature(function).parameters.values()
+        wanted = [p.name for p in parameters if p.default is p.empty or p.name in OPTIONAL]
+        if name == "simulate" or not {"q", "state"} & set(wanted):
+            continue
+        if request.config.getoption("--trimmed") and name not in IN_THE_TRIMMED_RUN:
+            continue
+        call = functools.partial(function, **{p: given[p] for p in wanted if name != "set_joint_default_positions"})
+        if name == "set_joint_default_positions":
+            call = functools.partial(function, model, given["joint"], v[:1])
+        call()
+        COMPILED.clear()
+        call()
+        if COMPILED:
+            wrong[name] = len(COMPILED)
+    assert not wrong, f"compiled again: {wrong}"
