@@ -1,4 +1,4 @@
-"""Rows that act on one velocity each, with impulses between bounds: joint limits, and actuators that track."""
+"""Rows that act on one velocity each, with impulses between bounds: joint limits, friction, actuators that track."""
 
 from collections.abc import Sequence
 
@@ -25,14 +25,16 @@ class BoxRows(eqx.Module):
         return take(dv, list(self.velocities), 0)
 
     def impulse(self, motion: Float[Array, " k"]) -> Float[Array, " k"]:
-        """At a bound itself the derivative is that of the inside."""
+        """At a bound itself the derivative is that of the inside; where both bounds are one there is no inside."""
         free = self.start - self.stiffness * motion
-        return jnp.where(free > self.upper, self.upper, jnp.where(free < self.lower, self.lower, free))
+        inside = jnp.where(self.lower < self.upper, free, 0.5 * (self.lower + self.upper))
+        return jnp.where(free > self.upper, self.upper, jnp.where(free < self.lower, self.lower, inside))
 
     def slope(self, motion: Float[Array, " k"]) -> Float[Array, " k"]:
         """-d impulse / d motion."""
         free = self.start - self.stiffness * motion
-        return jnp.where((free > self.upper) | (free < self.lower), 0.0, self.stiffness)
+        is_inside = (free <= self.upper) & (free >= self.lower) & (self.lower < self.upper)
+        return jnp.where(is_inside, self.stiffness, 0.0)
 
     def generalized(self, x: Float[Array, " k"], num_velocities: int) -> Float[Array, " nv"]:
         """Numbers of the rows added up at their velocities."""

@@ -1,4 +1,7 @@
-"""Viscous damping and regularised Coulomb friction in the joints."""
+"""Viscous damping and regularised Coulomb friction in the joints, of the continuous plant.
+
+In the discrete step friction is a row of its problem: `mbjax.simulation.joint_friction_rows`.
+"""
 
 from jaxtyping import Array, Float
 
@@ -7,14 +10,17 @@ from mbjax.model import MultibodyModel
 from mbjax.spatial import safe_sqrt
 
 
-def calc_dissipation_coefficient(model: MultibodyModel, v: Velocities) -> Float[Array, " nv"]:
+def calc_dissipation_coefficient(
+    model: MultibodyModel, v: Velocities, friction: Float[Array, " nv"] | None = None
+) -> Float[Array, " nv"]:
     """c with tau = -c v: damping d, plus friction f / sqrt(v² + v_s²), which is f sign(v) when |v| >> v_s.
 
-    Below the friction velocity v_s the joint creeps under a load instead of sticking.
+    Below the friction velocity v_s the joint creeps under a load instead of sticking. Without `friction`, the model's.
     """
     parameters = model.parameters
+    friction = parameters.joint_friction if friction is None else friction
     speed = safe_sqrt(v * v + parameters.friction_velocity**2)
-    return parameters.joint_damping + parameters.joint_friction / speed
+    return parameters.joint_damping + friction / speed
 
 
 def calc_joint_dissipation(model: MultibodyModel, v: Velocities) -> Float[Array, " nv"]:

@@ -165,6 +165,7 @@ def build_layout(
                 num_velocities=joint.num_velocities,
                 source=joint.source,
                 has_position_limits=bool(np.isfinite(joint.position_limits).any()),
+                has_friction=bool(joint.friction.any()),
             )
         )
     inboard = {joint.child_body: joint for joint in joints}

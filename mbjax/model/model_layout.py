@@ -33,6 +33,7 @@ class JointInfo:
     num_velocities: int
     source: str | None = None
     has_position_limits: bool = False  # finite ones, when the model was built or set
+    has_friction: bool = False  # likewise, other than zero
 
     @property
     def q(self) -> slice:
@@ -224,6 +225,12 @@ class ModelLayout:
     def limited_joints(self) -> tuple[JointInfo, ...]:
         """Joints of one degree of freedom with position limits, which the discrete step keeps."""
         return tuple(j for j in self.joints if j.has_position_limits and j.num_positions == j.num_velocities == 1)
+
+    @functools.cached_property
+    def frictional_velocities(self) -> tuple[int, ...]:
+        """Velocities of the joints with friction, which the discrete step holds within its bounds."""
+        joints = sorted((j for j in self.joints if j.has_friction), key=lambda j: j.v_start)
+        return tuple(k for j in joints for k in range(j.v_start, j.v_start + j.num_velocities))
 
     @functools.cached_property
     def velocities_of_actuators(self) -> tuple[int, ...]:

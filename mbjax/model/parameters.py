@@ -21,7 +21,7 @@ class MultibodyParameters(eqx.Module):
     screw_pitch: Float[Array, " screws"]  # m per turn
     joint_damping: Float[Array, " nv"]
     joint_friction: Float[Array, " nv"]  # Coulomb torque or force
-    friction_velocity: Float[Array, ""]  # speed at which friction has reached 71 % of its value
+    friction_velocity: Float[Array, ""]  # speed at which the smooth law has reached 71 % of it
     velocity_locked: Float[Array, " nv"]  # 1 where a joint is locked, else 0; its derivative is zero
 
     position_lower_limits: Float[Array, " nq"]

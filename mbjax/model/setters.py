@@ -19,6 +19,7 @@ from mbjax.spatial import (
     quaternion_to_matrix,
 )
 
+from .model_layout import JointInfo
 from .multibody_model import MultibodyModel
 
 
@@ -102,8 +103,15 @@ def set_joint_damping(model: MultibodyModel, joint: str | int, damping: ArrayLik
 
 
 def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayLike) -> MultibodyModel:
-    """Coulomb friction per velocity, in N m or N."""
-    return _set_row(model, "joint_friction", model.joint(joint).v, friction)
+    """Coulomb friction per velocity, in N m or N.
+
+    A joint that had none gets its rows in the step with this: another program, once.
+    """
+    info = model.joint(joint)
+    if not any_traced(friction) and np.any(np.asarray(friction) < 0.0):
+        raise ModelError(f"set_joint_friction: joint '{info.name}' must have friction >= 0, got {friction}.")
+    model = _with_joint(model, dataclasses.replace(info, has_friction=True))
+    return _set_row(model, "joint_friction", info.v, friction)
 
 
 def set_position_limits(model: MultibodyModel, joint: str | int, lower: ArrayLike, upper: ArrayLike) -> MultibodyModel:
@@ -112,12 +120,9 @@ def set_position_limits(model: MultibodyModel, joint: str | int, lower: ArrayLik
     A joint that had none gets its rows in the step with this: another program, once.
     """
     info = model.joint(joint)
-    if not any(isinstance(x, Tracer) for x in (lower, upper)) and np.any(np.asarray(lower) > np.asarray(upper)):
+    if not any_traced(lower, upper) and np.any(np.asarray(lower) > np.asarray(upper)):
         raise ModelError(f"set_position_limits: joint '{info.name}' has lower limit {lower} above upper limit {upper}.")
-    if not info.has_position_limits:
-        joints = list(model.layout.joints)
-        joints[info.index] = dataclasses.replace(info, has_position_limits=True)
-        model = dataclasses.replace(model, layout=dataclasses.replace(model.layout, joints=tuple(joints)))
+    model = _with_joint(model, dataclasses.replace(info, has_position_limits=True))
     model = _set_row(model, "position_lower_limits", info.q, lower)
     return _set_row(model, "position_upper_limits", info.q, upper)
 
@@ -169,6 +174,20 @@ def set_time_step(model: MultibodyModel, time_step: ArrayLike) -> MultibodyModel
     if not model.is_discrete:
         raise ModelError("set_time_step: the model is continuous; build or load it with a time_step > 0.")
     return eqx.tree_at(lambda m: m.parameters.time_step, model, jnp.asarray(time_step, model.dtype))
+
+
+def any_traced(*values: Any) -> bool:
+    """Whether the numbers are known only when the program runs."""
+    return any(isinstance(x, Tracer) for x in values)
+
+
+def _with_joint(model: MultibodyModel, info: JointInfo) -> MultibodyModel:
+    """The model with another record of one joint."""
+    if model.layout.joints[info.index] == info:
+        return model
+    joints = list(model.layout.joints)
+    joints[info.index] = info
+    return dataclasses.replace(model, layout=dataclasses.replace(model.layout, joints=tuple(joints)))
 
 
 def _set_row(model: MultibodyModel, name: str, row: Any, value: ArrayLike) -> MultibodyModel:

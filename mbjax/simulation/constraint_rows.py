@@ -28,6 +28,7 @@ from mbjax.spatial import safe_sqrt
 from mbjax.topology import dot_with_mask
 
 NEAR_RIGID_PERIOD = 0.1  # β: of a rigid row in steps, as in Drake
+NEAR_RIGID = (NEAR_RIGID_PERIOD / (2.0 * np.pi)) ** 2  # its R, beside 1 / (the inertia it moves)
 
 
 class ConstraintRows(eqx.Module):
@@ -77,7 +78,7 @@ def calc_rows_of_step(
     """The rows of the discrete plant; `diagonal` of M and of what dissipation adds to it scales the rigid ones."""
     of_rows, dt = calc_terms_of_rows(model, terms, q, v), model.time_step
     stiffness, damping, spring = spring_constants(model)
-    near_rigid = (NEAR_RIGID_PERIOD / (2.0 * np.pi)) ** 2 * estimate_responses(model, of_rows.G, diagonal)
+    near_rigid = NEAR_RIGID * estimate_responses(model, of_rows.G, diagonal)
     k = jnp.where(spring, stiffness, 1.0)
     R_of_spring = 1.0 / (dt * (dt * k + damping))
     is_rigid = ~spring | (R_of_spring < near_rigid)

@@ -29,6 +29,7 @@ from mbjax.model import MultibodyModel
 
 from .actuation import ActuatorLaw, calc_actuator_law, is_tracking, saturate
 from .constraint_rows import calc_rows_of_step
+from .joint_friction_rows import calc_friction_without_rows, calc_joint_friction_rows
 from .joint_limit_rows import calc_joint_limit_rows
 from .ports import Inputs
 from .state import State
@@ -41,7 +42,7 @@ def calc_discrete_acceleration(model: MultibodyModel, state: State, inputs: Inpu
     (M + dt C) vdot = tau(q, v) - C v + Gᵀ γ(v + dt vdot) / dt
 
     Dissipation C acts on the new velocity, and so do all rows: actuators that track, within their effort limits,
-    joint limits, constraints and contacts. See `mbjax.contact.convex_problem`.
+    joint limits and friction, constraints and contacts. See `mbjax.contact.convex_problem`.
     """
     problem, points, u = calc_step_problem(model, state, inputs)
     if problem.box is None and problem.coupled is None and problem.contacts is None:
@@ -69,27 +70,28 @@ def calc_step_problem(
     """The step's equation, its possible points of contact, and the efforts of actuators that do not track."""
     terms = calc_explicit_terms(model, state, inputs)
     law = calc_actuator_law(model, inputs, state.q, state.v, model.time_step)
-    dissipation = calc_dissipation_coefficient(model, terms.v)
+    dissipation = calc_dissipation_coefficient(model, terms.v, calc_friction_without_rows(model))
     u = saturate(law.u_0, model.parameters.effort_limit)
     tau = terms.tau - dissipation * terms.v
     if not is_tracking(inputs):
         tau = tau + spread_over_velocities(model, u)
     terms = replace_tau(terms, tau, terms.diagonal + model.time_step * dissipation)
     tracking = calc_tracking_rows(model, law) if is_tracking(inputs) else None
-    limits, coupled, contacts, points = calc_other_rows(model, state, terms)
-    rows = join_rows([tracking, limits])
+    of_joints, coupled, contacts, points = calc_other_rows(model, state, terms)
+    rows = join_rows([tracking, of_joints])
     return ConvexProblem(terms, terms.v, model.time_step, rows, coupled, contacts), points, u
 
 
 def calc_other_rows(
     model: MultibodyModel, state: State, terms: ForwardDynamicsTerms
 ) -> tuple[BoxRows | None, CoupledRows | None, ContactRows | None, ContactPoints | None]:
-    """Joint limits, constraints and contacts; None where the model has none. How each gives way follows diag(M)."""
-    has_contacts = bool(model.layout.contact.pairs)
-    if not (has_contacts or model.constraints or model.layout.limited_joints):
+    """Rows of joint limits and friction, constraints, contacts, or None. How each gives way follows diag(M)."""
+    has_contacts, layout = bool(model.layout.contact.pairs), model.layout
+    if not (has_contacts or model.constraints or layout.limited_joints or layout.frictional_velocities):
         return None, None, None, None
     diagonal = calc_mass_matrix_diagonal(model.topology, terms.position, terms.inertia_W, terms.diagonal)
     limits = calc_joint_limit_rows(model, state.q, terms.v, diagonal)
+    of_joints = join_rows([limits, calc_joint_friction_rows(model, terms.v, diagonal)])
     coupled, contacts, points = None, None, None
     if model.constraints:
         of_constraints = calc_rows_of_step(model, terms, diagonal, state.q, state.v)
@@ -103,7 +105,7 @@ def calc_other_rows(
         law = calc_contact_law(model, points, J, v_AcBc_W, diagonal)
         rows = ContactRows(J, v_AcBc_W, law, find_moved_bodies(points))
         contacts = keep_deepest(rows, points, model.layout.contact.max_contacts)
-    return limits, coupled, contacts, points
+    return of_joints, coupled, contacts, points
 
 
 def calc_tracking_rows(model: MultibodyModel, law: ActuatorLaw) -> BoxRows:

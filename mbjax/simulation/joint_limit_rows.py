@@ -1,14 +1,13 @@
 """Position limits of joints with one degree of freedom, as near-rigid unilateral springs at the end of a step."""
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.contact import BoxRows, join_rows
 from mbjax.model import MultibodyModel
 from mbjax.topology import take
 
-from .constraint_rows import NEAR_RIGID_PERIOD
+from .constraint_rows import NEAR_RIGID
 
 STIFFNESS = 1e12  # N/m or N m/rad: of a limit that the step could resolve, as in Drake
 
@@ -24,8 +23,7 @@ def calc_joint_limit_rows(
     joints, dt = model.layout.limited_joints, model.time_step
     positions, velocities = [j.q_start for j in joints], tuple(j.v_start for j in joints)
     q, v, diagonal = take(q, positions, 0), take(v, velocities, 0), take(diagonal, velocities, 0)
-    near_rigid = (NEAR_RIGID_PERIOD / (2.0 * np.pi)) ** 2 / diagonal
-    stiffness = 1.0 / jnp.maximum(near_rigid, 1.0 / (2.0 * STIFFNESS * dt * dt))
+    stiffness = 1.0 / jnp.maximum(NEAR_RIGID / diagonal, 1.0 / (2.0 * STIFFNESS * dt * dt))
     nothing, unbounded = jnp.zeros_like(q), jnp.full_like(q, jnp.inf)
 
     def rows(limits: Array, lower: Array, upper: Array) -> BoxRows:

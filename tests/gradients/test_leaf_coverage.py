@@ -1,9 +1,10 @@
 """Every float leaf of a model moves something, and its gradient is right.
 
-One scenario reads every leaf: a step under PD control, springs and friction with one actuator at its limit, the poses
-of frames, the default state, and penalties on the limits. The limits of velocity and acceleration have no
-effect on the motion yet: they are covered as the numbers a user's cost reads. One leaf is a switch, whose derivative
-is zero by design: a velocity is locked or not. The leaves of contact have a scenario in `tests/contact`.
+One scenario reads every leaf: a step under PD control, springs and friction with one actuator at its limit, the smooth
+friction of continuous plants, the poses of frames, the default state, and penalties on the limits. The limits of
+velocity and acceleration have no effect on the motion yet: they are covered as the numbers a user's cost reads. One
+leaf is a switch, whose derivative is zero by design: a velocity is locked or not. The leaves of contact have a scenario
+in `tests/contact`.
 """
 
 import jax
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import mbjax
+from mbjax.forces import calc_joint_dissipation
 from tests.gradients.checks import check_gradients
 
 SEED = 5
@@ -63,6 +65,7 @@ def scenario(model: mbjax.MultibodyModel) -> jax.Array:
     inputs = mbjax.Inputs(actuation=jnp.array([50.0, 1.0, -2.0]), desired_state=jnp.asarray(rng.normal(size=6)))
     after, outputs = mbjax.step(model, state, inputs)
     tip = mbjax.relative_transform(model, q, "world", "tip")
+    smooth = calc_joint_dissipation(model, state.v)
     energy = mbjax.kinetic_energy(model, q, state.v) + mbjax.potential_energy(model, q)
     p = model.parameters
     beyond = [
@@ -70,7 +73,7 @@ def scenario(model: mbjax.MultibodyModel) -> jax.Array:
         penalty(after.v, p.velocity_lower_limits, p.velocity_upper_limits),
         penalty(outputs.generalized_acceleration, p.acceleration_lower_limits, p.acceleration_upper_limits),
     ]
-    parts = [after.q, after.v, after.time[None], outputs.net_actuation, tip.translation, tip.rotation.ravel()]
+    parts = [after.q, after.v, after.time[None], outputs.net_actuation, tip.translation, tip.rotation.ravel(), smooth]
     weights = np.random.default_rng(SEED + 2)
     total = sum(jnp.sum(part * jnp.asarray(weights.normal(size=part.shape))) for part in parts)
     return total + 0.1 * energy + sum(0.01 * b for b in beyond)

@@ -51,20 +51,6 @@ def test_feed_forward_effort_is_limited(u: float, expected: float) -> None:
     np.testing.assert_allclose(after.v, [DT * expected / 2.0], rtol=1e-14)
 
 
-def test_friction_holds_below_its_limit_and_slides_above() -> None:
-    model = spinning_body(friction=2.0)
-    start = mbjax.State(jnp.zeros(1), jnp.zeros(1), jnp.array(0.0))
-    creep = float(model.parameters.friction_velocity)
-    held = mbjax.rollout(model, start, jnp.array([1.0]), 4000)
-    assert 0.0 < held.v[-1, 0] < creep  # creeps: 1 = 2 v / sqrt(v² + creep²) at v = creep / sqrt(3)
-    np.testing.assert_allclose(held.v[-1, 0], creep / np.sqrt(3.0), rtol=1e-6)
-    slides = mbjax.rollout(model, start, jnp.array([3.0]), 1000)
-    np.testing.assert_allclose(slides.v[-1, 0], (3.0 - 2.0) / 2.0, rtol=0.02)
-    moving = mbjax.State(jnp.zeros(1), jnp.array([4.0]), jnp.array(0.0))
-    by_friction = jax.grad(lambda f: mbjax.step(mbjax.set_joint_friction(model, "joint", f), moving)[0].v[0])(2.0)
-    np.testing.assert_allclose(by_friction, -DT / 2.0, rtol=1e-3)
-
-
 @pytest.mark.parametrize(("kp", "kd"), [(1e6, 1e3), (1e4, 1e2), (1e6, 0.0)])
 def test_efforts_are_the_saturated_law_at_the_end_of_the_step(arm, kp: float, kd: float) -> None:
     model = mbjax.set_controller_gains(arm, kp, kd)
