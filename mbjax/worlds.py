@@ -273,7 +273,10 @@ def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple
         args = [*primals[:first_linear], *map(ad.instantiate_zeros, tangents[first_linear:])]
         return out, for_worlds_p.bind(*args, **params)
 
+    moves = [is_inexact(x) for x in params["out"]]  # counts and flags have no tangents
     changed = {
+        "out": tuple(x for x, m in zip(params["out"], moves, strict=True) if m),
+        "summed": tuple(s for s, m in zip(params["summed"], moves, strict=True) if m),
         "function": PushForward(function, tuple(moving)),
         "pull_back": PullBack(function, tuple(moving), len(primals)),
         "num_linear": len(moving),
@@ -281,7 +284,10 @@ def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple
         "batched": (*batched, *(batched[i] for i in moving)),
         "unshared": (*unshared, *(unshared[i] for i in moving)),
     }
-    return out, for_worlds_p.bind(*primals, *(tangents[i] for i in moving), **(params | changed))
+    found = iter(for_worlds_p.bind(*primals, *(tangents[i] for i in moving), **(params | changed)))
+    return out, [
+        next(found) if m else ad.Zero(jax.typeof(y).to_tangent_aval()) for y, m in zip(out, moves, strict=True)
+    ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -315,15 +321,20 @@ class PullBack:
 
 
 def of_moving(function: Callable, moving: Sequence[int], primals: Sequence) -> Callable:
-    """`function` of some of its arguments, the others held."""
+    """`function` of some of its arguments, the others held: those of its results that can move."""
 
     def moved(*values: Any) -> list:
         args = list(primals)
         for i, value in zip(moving, values, strict=True):
             args[i] = value
-        return list(function(*args))
+        return [y for y in function(*args) if is_inexact(y)]
 
     return moved
+
+
+def is_inexact(x: Any) -> bool:
+    """Whether x can move: a float."""
+    return jnp.issubdtype(x.dtype, jnp.inexact)
 
 
 def fit(cotangent: jax.Array, like: jax.Array) -> jax.Array:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.worlds import CHUNK_BYTES, call_compiled
+from mbjax.worlds import CHUNK_BYTES, call_compiled, for_worlds
 
 from .gradients.checks import compiled
 from .models import random_tree, relative_error
@@ -151,6 +151,26 @@ def test_jacobians_and_hessians() -> None:
 
     together = compiled(jax.vmap(jax.hessian(cost)))(v, tau)
     assert relative_error(together[1], compiled(jax.hessian(cost))(v[1], tau[1])) < 1e-12
+
+
+def squared_and_counted(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return x * x, jnp.sum((x > 0.0).astype(jnp.int32), axis=0)
+
+
+def test_counts_beside_numbers_have_no_tangent() -> None:
+    """Results that are integers, as iterations are, of functions that are differentiated as a whole."""
+
+    def f(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return for_worlds(squared_and_counted, x)
+
+    x = jnp.array([[1.0, -2.0], [3.0, 4.0]])
+    for g, y in ((f, x[0]), (jax.vmap(f), x)):
+        (_, count), (slope, none) = jax.jit(lambda y, g=g: jax.jvp(g, (y,), (jnp.ones_like(y),)))(y)
+        np.testing.assert_array_equal(slope, 2.0 * y)
+        assert none.dtype == jax.dtypes.float0
+        assert none.shape == count.shape
+        gradient = jax.jit(jax.grad(lambda y, g=g: jnp.sum(g(y)[0])))(y)
+        np.testing.assert_array_equal(gradient, 2.0 * y)
 
 
 def test_without_compilation() -> None:
