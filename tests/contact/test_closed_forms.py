@@ -51,20 +51,54 @@ def test_box_on_a_slope(approximation: str) -> None:
     assert contacts.converged.all()
 
 
+def balls(**options) -> mbjax.MultibodyModel:
+    """Five on the ground that pass through one another, with room for so many contacts."""
+    plant = mbjax.MultibodyPlant(DT, **options)
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), MU)
+    for i in range(5):
+        plant.add_rigid_body(f"b{i}", mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
+        plant.register_collision_geometry(f"b{i}", Geometry(f"b{i}", Sphere(0.1)), MU)
+    for i in range(5):
+        for k in range(i):
+            plant.exclude_collisions_between(f"b{i}", f"b{k}")
+    return plant.finalize()
+
+
+def test_predicted_contacts_are_kept_too() -> None:
+    """One ball in the ground, one that would reach it within the step, one far above: room for the first two.
+
+    The normal impulse is (v̂ - v⁺) / R_n with v̂ = -gap / dt, or / (dt + τ) where they overlap; slopes follow from it.
+    """
+    k, tau, mass = 1e4, 0.01, 1.0
+    plant = mbjax.MultibodyPlant(DT, max_contacts=2, contact_prediction=True)
+    material = ProximityProperties(MU, point_stiffness=2.0 * k, relaxation_time=0.5 * tau)
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), material)
+    for i in range(3):
+        plant.add_rigid_body(f"b{i}", mbjax.SpatialInertia.solid_sphere_with_mass(mass, 0.1))
+        plant.add_joint(mbjax.PrismaticJoint(f"z{i}", "world", f"b{i}", X_PF=(i, 0.0, 0.0), axis=(0.0, 0.0, 1.0)))
+        plant.register_collision_geometry(f"b{i}", Geometry(f"b{i}", Sphere(0.1)), material)
+    for pair in (("b0", "b1"), ("b0", "b2"), ("b1", "b2")):
+        plant.exclude_collisions_between(*pair)
+    model, zero = plant.finalize(), jnp.zeros(())
+
+    def speeds(gaps: jax.Array) -> tuple[jax.Array, jax.Array]:
+        after, outputs = mbjax.step(model, mbjax.State(0.1 + gaps, jnp.zeros(3), zero))
+        return after.v, outputs.contact_results.num_left_out
+
+    gaps = np.array([0.3, 0.4 * 9.81 * DT**2, -1e-4])
+    one = compiled(lambda x: jax.jvp(speeds, (x,), (jnp.ones(3),), has_aux=False))
+    (v, left_out), (slopes, _) = one(jnp.asarray(gaps))
+    settling = np.where(gaps < 0.0, DT + tau, DT)
+    softness = mass * np.maximum((0.1 / (2.0 * np.pi)) ** 2 / (3.0 * mass), 1.0 / (DT * (DT + tau) * k))
+    fall, reaches = -9.81 * DT, gaps < 0.1
+    expected = np.where(reaches, (softness * fall - gaps / settling) / (1.0 + softness), fall)
+    np.testing.assert_allclose(v, expected, rtol=1e-9)
+    np.testing.assert_allclose(slopes, np.where(reaches, -1.0 / settling / (1.0 + softness), 0.0), rtol=1e-9)
+    assert int(left_out) == 0
+
+
 def test_the_deepest_contacts_are_kept_and_the_others_counted() -> None:
     """Five balls in the ground, room for three: those are as if the others were not there. None left out: the same."""
-
-    def balls(**options) -> mbjax.MultibodyModel:
-        plant = mbjax.MultibodyPlant(DT, **options)
-        plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), MU)
-        for i in range(5):
-            plant.add_rigid_body(f"b{i}", mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
-            plant.register_collision_geometry(f"b{i}", Geometry(f"b{i}", Sphere(0.1)), MU)
-        for i in range(5):
-            for k in range(i):
-                plant.exclude_collisions_between(f"b{i}", f"b{k}")
-        return plant.finalize()
-
     depths = np.array([[0.1, 0.5, 0.3, 0.2, 0.4], [0.5, -0.1, 0.3, -0.2, 0.1]]) * 1e-3
     state = mbjax.default_state(balls())
     q = jnp.stack([state.q.at[6::7].set(0.1 - depth) for depth in depths])

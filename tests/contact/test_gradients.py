@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax.contact import convex_solver
 from mbjax.geometry import Capsule, Geometry, HalfSpace, ProximityProperties, Sphere
 from tests.gradients.checks import check_gradients, compiled
 from tests.models import relative_error
@@ -65,6 +66,29 @@ def test_by_the_state(approximation: str) -> None:
         return jax.vmap(lambda q, v: step_of(model, q, v) @ weights)(q, v)
 
     check_gradients(total, q, v, step=1e-7, tolerance=1e-5)
+
+
+@pytest.mark.whole_run("steps that start at their solution, in test_impact_gradients.py")
+@pytest.mark.parametrize("approximation", ["sap", "lagged", "similar"])
+def test_gradients_do_not_depend_on_the_tolerance_of_the_solver(monkeypatch, approximation: str) -> None:
+    """G45: a hundred times tighter, with more iterations or as many, the gradient is the same to 1e-6."""
+    states = [state_of(case) for case in LOCAL]
+    q, v = (jnp.stack([state[i] for state in states]) for i in range(2))
+    model, weights = two_balls(approximation), jnp.cos(jnp.arange(15.0))
+
+    def total(q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+        after, outputs = mbjax.step(model, mbjax.State(q, v, jnp.zeros(())))
+        return jnp.concatenate([after.q, after.v]) @ weights, outputs.contact_results.num_iterations
+
+    found = []
+    for rounding in (convex_solver.ROUNDING[8], 1e-2 * convex_solver.ROUNDING[8]):
+        monkeypatch.setitem(convex_solver.ROUNDING, 8, rounding)
+        found.append(compiled(jax.vmap(jax.grad(total, argnums=(0, 1), has_aux=True)))(q, v))
+    (loose, few), (tight, many) = found
+    errors = [relative_error(a, b) for a, b in zip(loose, tight, strict=True)]
+    print(f"{approximation}: {few} and {many} iterations, gradients apart by {errors}")
+    assert (many >= few).all()
+    assert np.max(errors) < 1e-6
 
 
 def test_by_every_leaf_of_contact() -> None:

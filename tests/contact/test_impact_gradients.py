@@ -74,11 +74,10 @@ def test_with_prediction_the_step_is_continuous_where_contact_begins(approximati
     check_pushed(f, x[3:], 0, 1e-9)
 
 
-@pytest.mark.parametrize("time_step", [0.0, pytest.param(DT, marks=pytest.mark.whole_run("the same spring"))])
-def test_smoothing_is_felt_from_a_distance(time_step: float) -> None:
-    """The force k δ² / (4 φ) of the law, in the step and in the continuous plant; its slope and that by δ."""
-    k, delta, gap = 1e4, 1e-3, 8e-3
-    model = ball(time_step, discrete_contact_approximation="lagged", contact_smoothing_length=delta)
+@functools.cache
+def smoothed_force(time_step: float) -> Callable:
+    """Gap and smoothing length → the force on a ball at rest, and its slopes by both."""
+    model = ball(time_step, discrete_contact_approximation="lagged", contact_smoothing_length=1e-3)
     model = mbjax.set_gravity(model, jnp.zeros(3))
 
     def force(gap: jax.Array, delta: jax.Array) -> jax.Array:
@@ -87,10 +86,34 @@ def test_smoothing_is_felt_from_a_distance(time_step: float) -> None:
             return mbjax.step(changed, at(gap))[0].v[5] / DT
         return mbjax.time_derivatives(changed, at(gap))[1][5]
 
-    value, slopes = compiled(jax.value_and_grad(force, argnums=(0, 1)))(jnp.asarray(gap), jnp.asarray(delta))
+    return compiled(jax.value_and_grad(force, argnums=(0, 1)))
+
+
+OF_BOTH_PLANTS = pytest.mark.parametrize(
+    "time_step", [0.0, pytest.param(DT, marks=pytest.mark.whole_run("the same spring"))]
+)
+
+
+@OF_BOTH_PLANTS
+def test_smoothing_is_felt_from_a_distance(time_step: float) -> None:
+    """The force k δ² / (4 φ) of the law, in the step and in the continuous plant; its slope and that by δ."""
+    k, delta, gap = 1e4, 1e-3, 8e-3
+    value, slopes = smoothed_force(time_step)(jnp.array(gap), jnp.array(delta))
     np.testing.assert_allclose(value, k * delta**2 / (4.0 * gap), rtol=0.02)
     np.testing.assert_allclose(slopes[0], -value / gap, rtol=0.05)
     np.testing.assert_allclose(slopes[1], 2.0 * value / delta, rtol=0.02)
+
+
+@OF_BOTH_PLANTS
+def test_a_smoothing_length_of_zero_where_surfaces_just_touch(time_step: float) -> None:
+    """The corner of (φ² + δ²)^½ at φ = δ = 0: no force, and slopes between those of the two sides."""
+    k, zero = 1e4, jnp.zeros(())
+    value, slopes = smoothed_force(time_step)(zero, zero)
+    assert float(value) == 0.0
+    assert -k <= float(slopes[0]) <= 0.0
+    assert 0.0 <= float(slopes[1]) <= 0.5 * k
+    beyond = smoothed_force(time_step)(jnp.array(1e-9), zero)
+    np.testing.assert_allclose([beyond[0], *beyond[1]], 0.0, atol=1e-9)
 
 
 @functools.cache
