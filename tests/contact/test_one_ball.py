@@ -15,6 +15,7 @@ import scipy.optimize
 
 import mbjax
 from mbjax.geometry import Geometry, HalfSpace, ProximityProperties, Sphere
+from tests.contact import mujoco_scenes
 from tests.gradients.checks import compiled
 
 NUM_STEPS = 2000
@@ -172,6 +173,11 @@ def test_bounces_a_top_and_rolling(approximation: str) -> None:
     e = restitution(v[: len(worlds)])
     print(f"{approximation}: restitution {e}, theory {[law(x) for x in values]}")
     np.testing.assert_allclose(e, [law(x) for x in values], atol=5e-4)
+    if is_linear:
+        k = 0.5 * STIFFNESS
+        theirs = [mujoco_scenes.bounce(IMPACT_SPEED, k, x * k, RADIUS) for x in values]
+        print(f"MuJoCo's restitution {theirs}")
+        np.testing.assert_allclose(e, theirs, atol=1e-3)
 
     turned, tilt = precession(q[-3], NUM_STEPS // 2), precession(q[-2], NUM_STEPS)
     rate = (2.0 * tilt[0] - turned[0]) / (NUM_STEPS * TIME_STEPS[1])

@@ -1,6 +1,4 @@
-"""Small scenes beside closed forms: a gripper, a block on a slope, a stack, a quadruped, a falling figure."""
-
-import warnings
+"""Small scenes beside closed forms and MuJoCo: a gripper, a block on a slope, a stack; and a falling figure."""
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +7,8 @@ import pytest
 
 import mbjax
 from mbjax.geometry import Box, Capsule, Geometry, HalfSpace, ProximityProperties, Sphere
+from tests.contact import mujoco_scenes
 from tests.gradients.checks import compiled
-from tests.models import ROBOTS
 
 GRAVITY = 9.81
 CUBE, CUBE_MASS, TIP, SQUEEZE, LIFT, LIFT_TIME = 0.1, 0.4, 0.02, 5.0, 0.05, 0.3  # m, kg, m, N, m/s, s
@@ -70,6 +68,35 @@ def test_a_gripper_lifts_a_cube_that_friction_can_carry() -> None:
     np.testing.assert_allclose(np.abs(contacts.force[2:, :, 0]), 0.5 * SQUEEZE, rtol=1e-2)
     np.testing.assert_allclose(np.abs(contacts.force[2:, :, 2].sum(axis=1)), CUBE_MASS * GRAVITY, rtol=1e-2)
     assert contacts.converged.all()
+    theirs = [mujoco_gripper(float(mu)) for mu in frictions]
+    print(f"MuJoCo's cube rises by {theirs}, ours by {height[:, -1]}")
+    np.testing.assert_allclose(height[:, -1], theirs, atol=1e-3)
+
+
+def mujoco_gripper(friction: float) -> float:
+    """How far MuJoCo's gripper lifts its cube."""
+    touch = f'friction="{friction} 0 0"'
+    fingers, motors = "", ""
+    for side, name in ((-1.0, "left"), (1.0, "right")):
+        tips = "".join(
+            f'<geom type="sphere" size="{TIP}" pos="{side * (0.5 * CUBE + TIP)} {y} 0" mass="0.05" contype="2" '
+            f'conaffinity="1" {touch}/>'
+            for y in (-0.03, 0.03)
+        )
+        fingers += f'<body><joint name="{name}" type="slide" axis="{-side} 0 0"/>{tips}</body>'
+        motors += f'<motor joint="{name}"/>'
+    hand = (
+        '<body><joint name="lift" type="slide" axis="0 0 1"/><geom size="0.01" mass="1" contype="0" conaffinity="0"/>'
+        f"{fingers}</body>"
+    )
+    cube = (
+        f'<body><freejoint/><geom type="box" size="{0.5 * CUBE} {0.5 * CUBE} {0.5 * CUBE}" mass="{CUBE_MASS}" '
+        f'contype="1" conaffinity="2" {touch}/></body>'
+    )
+    lift = '<position joint="lift" kp="1e5"/><velocity joint="lift" kv="1e3"/>'
+    xml = mujoco_scenes.scene(hand + cube, np.array([0.0, 0.0, -GRAVITY]), f"<actuator>{lift}{motors}</actuator>")
+    q, _ = mujoco_scenes.run(xml, LIFT_TIME, {0: LIFT, 5: LIFT}, lambda t: [LIFT * t, LIFT, SQUEEZE, SQUEEZE])
+    return float(q[-1, 5])
 
 
 @pytest.mark.whole_run("test_box_on_a_slope of test_closed_forms.py")
@@ -97,6 +124,10 @@ def test_a_block_slides_within_one_percent_of_the_angle_of_friction(approximatio
     assert abs(speed[0, -1]) < 2e-3
     assert abs(slope[0]) < 1e-3
     assert slope[1] == pytest.approx(0.01 * GRAVITY * np.sin(angle), rel=0.1)
+    size = np.array([0.3, 0.2, 0.1])
+    theirs = [mujoco_scenes.slope_acceleration(mu, gravity, size, 2.0) for mu in factors * np.tan(angle)]
+    print(f"MuJoCo's accelerations {theirs}")
+    np.testing.assert_allclose(slope, theirs, atol=3e-3 * GRAVITY * np.sin(angle))
 
 
 @pytest.mark.whole_run("boxes on the ground and cubes in test_drops.py and above")
@@ -129,56 +160,9 @@ def test_ten_boxes_stay_stacked_for_ten_seconds() -> None:
     assert drift < 1e-3
     assert sunk < 1e-5
     assert speed < 1e-5
-
-
-A1 = ROBOTS / "a1_description/urdf/a1.urdf"
-THIGH, CALF, HEIGHT = 0.8, -1.6, 0.4 * np.cos(0.8) + 0.02  # rad, rad, m: links of 0.2 m, feet of 0.02 m
-
-
-def quadruped() -> mbjax.MultibodyModel:
-    """A1 on the ground, gains on all joints; its own links do not touch one another."""
-    plant = mbjax.MultibodyPlant(DT)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mbjax.ModelWarning)
-        mbjax.Parser(plant, on_unsupported="warn").add_models(A1)
-    links = ("links", [body for body in plant.bodies if body.name != "world"])
-    plant.exclude_collision_geometries_with_collision_filter_group_pair(links, links)
-    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), 0.8)
-    for joint in plant.joints:
-        if joint.name.endswith(("hip_joint", "thigh_joint", "calf_joint")):
-            plant.add_joint_actuator(joint.name, joint, 33.5, kp=200.0, kd=5.0)
-    return plant.finalize()
-
-
-@pytest.mark.whole_run("a gripper, above")
-def test_a_quadruped_stands() -> None:
-    """A1 with position control: its feet carry its weight, and it stays where it is."""
-    model = quadruped()
-    legs = {
-        name: (0.0, THIGH, CALF)[("hip", "thigh", "calf").index(name.split("_")[1])] for name in model.actuator_names
-    }
-    q = np.array(mbjax.default_state(model).q)
-    height = model.position_names().index("a1_base_z")
-    q[height] = HEIGHT
-    for name, angle in legs.items():
-        q[model.joint(name).q] = angle
-    inputs = mbjax.Inputs(desired_state=jnp.asarray([*legs.values(), *(0.0 for _ in legs)]))
-    start = mbjax.State(jnp.asarray(q), jnp.zeros(model.num_velocities), jnp.zeros(()))
-
-    @compiled
-    def stand(state: mbjax.State) -> tuple[mbjax.Trajectory, mbjax.ContactResults]:
-        way = mbjax.rollout(model, state, inputs, 1000)
-        return way, mbjax.outputs(model, way.final_state, inputs).contact_results
-
-    way, contacts = stand(start)
-    force, weight = np.abs(contacts.force[:, 2]), float(mbjax.total_mass(model)) * GRAVITY
-    feet = {contacts.names(model)[i][0] for i in np.flatnonzero(contacts.is_active)}
-    moved = np.abs(way.q[-1] - way.q[500]).max()
-    print(f"{feet} carry {force[contacts.is_active]} N of {weight} N; moved {moved:.1e}; height {way.q[-1, height]}")
-    assert feet == {f"{leg}_foot" for leg in ("FR", "FL", "RR", "RL")}
-    assert force.sum() == pytest.approx(weight, rel=1e-3)
-    assert moved < 1e-3
-    assert way.q[-1, height] == pytest.approx(HEIGHT, abs=0.03)
+    theirs = mujoco_scenes.stack_heights(side, q, 1.0, 0.5, GRAVITY)
+    print(f"from MuJoCo's {np.abs(end[:, 4:] - theirs).max():.1e} m")
+    np.testing.assert_allclose(end[:, 4:], theirs, atol=1e-3)
 
 
 def figure() -> mbjax.MultibodyModel:
