@@ -1,7 +1,7 @@
 """What does a step with contact cost? An ant and a humanoid lying on the ground, random torques, batch 1024.
 
-mbjax's step and its vjp by (q, v, u), beside MJX (Newton, 4 iterations of 8 line-search steps, as in its own examples)
-and MuJoCo's `mj_step` in a Python loop on one core.
+mbjax's step, its vjp by (q, v, u), and the gradient of 100 steps of one world by all torques; beside MJX (Newton, 4
+iterations of 8 line-search steps, as in its own examples) and MuJoCo's `mj_step` in a Python loop on one core.
 """
 
 import time
@@ -18,6 +18,8 @@ from .script import DTYPES, Options, compile_seconds, failed, microseconds, outc
 BATCH = 1024
 SETTLING_STEPS = 500
 NUM_C_STEPS = 2000
+NUM_GRADIENT_STEPS = 100
+OF_ROLLOUT = "gradient of 100 steps"
 
 
 def records(options: Options) -> Iterator[dict]:
@@ -66,6 +68,13 @@ def measure_mbjax(name: str, parts: list[Part], dtype: str, u: np.ndarray, effor
         yield {**record, "iterations": [float(iterations.mean()), int(iterations.max())]}
         keys = {**keys, "label": f"mbjax {approximation}, vjp, {dtype}"}
         yield timed(keys, (jax.vmap(gradient), args), u.shape[0], effort)
+
+        def cost(u: Any, state: Any, m: Any = model) -> Any:
+            return jnp.sum(mbjax.rollout(m, state, u).final_state.q ** 2)
+
+        keys = {**keys, "label": f"mbjax {approximation}, {OF_ROLLOUT}, {dtype}", "batch": 1}
+        controls = jnp.asarray(np.resize(u, (NUM_GRADIENT_STEPS, u.shape[1])), width)
+        yield timed(keys, (jax.grad(cost), (controls, state)), 1, effort)
 
 
 def measure_mjx(keys: dict, parts: list[Part], u: np.ndarray, effort: Effort) -> Iterator[dict]:
@@ -117,10 +126,11 @@ def settled(m: Any) -> Any:
 
 def tables(records: list[dict]) -> list[Table]:
     records = [r for r in records if r["status"] != "device"]
-    batch = next((r["batch"] for r in records), BATCH)
+    steps, rollouts = ([r for r in records if (OF_ROLLOUT in r["label"]) == flag] for flag in (False, True))
+    batch = next((r["batch"] for r in steps), BATCH)
     found = {(r["label"], r["figure"]): r for r in records}
 
-    def table(title: str, cell: Any, note: str) -> Table:
+    def table(title: str, cell: Any, note: str, records: list[dict] = steps) -> Table:
         rows = []
         for label in dict.fromkeys(r["label"] for r in records):
             of_label = [found.get((label, figure)) for figure in FIGURES]
@@ -133,7 +143,8 @@ def tables(records: list[dict]) -> list[Table]:
     return [
         table(f"A step with contact, batch of {batch}", microseconds, "µs per world: median [least–upper quartile]."),
         table("Newton iterations", iterations, "Mean / most of the worlds of the batch."),
-        table("Compile time", compile_seconds, "Seconds: trace + lower + compile."),
+        table("The gradient of 100 steps by all torques, one world", microseconds, "µs.", rollouts),
+        table("Compile time", compile_seconds, "Seconds: trace + lower + compile.", records),
     ]
 
 
