@@ -52,6 +52,7 @@ def run(drop: Drop, worlds: int, num_steps: int, seed: int) -> dict[str, np.ndar
             "growth": seen.energy_growth / seen.peak_energy,
             "depth": seen.deepest / start.smallest_length,
             "crossed": seen.crossed,
+            "driven": seen.driven,
             "unconverged": seen.unconverged,
             "iterations": seen.most_iterations,
             "touched": seen.touched,
@@ -72,6 +73,7 @@ def summary(found: list[dict]) -> dict:
         "growth": float(x["growth"].max()),
         "depth": float(x["depth"].max()),
         "crossed": int(x["crossed"].sum()),
+        "driven": int(x["driven"].sum()),
         "unconverged": int((x["unconverged"] > 0).sum()),
         "iterations": int(x["iterations"].max()),
     }
@@ -83,10 +85,31 @@ def table(title: str, groups: Iterable[tuple[str, list[dict]]]) -> Table:
     for label, found in groups:
         if found:
             s = summary(found)
-            numbers = (s["not_finite"], f"{s['growth']:.1e}", f"{s['depth']:.2f}", s["crossed"], s["unconverged"])
+            numbers = (
+                s["not_finite"],
+                f"{s['growth']:.1e}",
+                f"{s['depth']:.2f}",
+                s["crossed"],
+                s["driven"],
+                s["unconverged"],
+            )
             rows.append((label, str(s["drops"]), f"{s['touched']:.0%}", *map(str, numbers), str(s["iterations"])))
-    columns = ("", "drops", "touched", "NaN", "energy growth", "depth", "through", "unconverged", "iterations")
-    note = "Energy growth: largest rise over the largest kinetic energy. Depth: over the smallest half length."
+    columns = (
+        "",
+        "drops",
+        "touched",
+        "NaN",
+        "energy growth",
+        "depth",
+        "through",
+        "driven",
+        "unconverged",
+        "iterations",
+    )
+    note = (
+        "Energy growth: largest rise over the largest kinetic energy. Depth: over the smallest half length. "
+        "Driven: moved by more than half of that in a step, and not counted as through."
+    )
     return Table(title, columns, tuple(rows), note)
 
 

@@ -70,7 +70,8 @@ class Outcome(eqx.Module):
     energy_growth: Float[Array, ""]
     peak_energy: Float[Array, ""]  # largest kinetic energy
     deepest: Float[Array, ""]  # m
-    crossed: Array  # through the ground, or through one another
+    crossed: Array  # through the ground, or through one another; not `driven`
+    driven: Array  # a step moved a centre by more than half the smallest half length: it may pass what it meets
     unconverged: Array  # steps
     most_iterations: Array
     touched: Array
@@ -91,10 +92,10 @@ def build(drop: Drop) -> mbjax.MultibodyModel:
 def random_start(drop: Drop, model: mbjax.MultibodyModel, key: Array, num_steps: int) -> Start:
     """Sizes 0.04 to 0.4 m, masses 1e-3 to 1e3 kg, speeds up to 5 m/s, all steps and materials.
 
-    Ordinary speeds: in a step, and in the time the spring of a contact takes to stop it, nothing moves farther than a
-    quarter of the smallest half length. Bodies meet within the first third of the steps. Contacts of a stack are not
-    softened (`sap_near_rigid_threshold`): that is in proportion to the lighter body, which a heavier one would sink
-    through.
+    Ordinary speeds at the start: in a step, and in the time the spring of a contact takes to stop it, nothing moves
+    farther than a quarter of the smallest half length. Bodies meet within the first third of the steps. Contacts of a
+    stack are not softened (`sap_near_rigid_threshold`): that is in proportion to the lighter body, which a heavier one
+    would sink through.
     """
     keys = iter(jax.random.split(key, 12 + 12 * len(drop.shapes)))
 
@@ -192,6 +193,7 @@ def drop_it(start: Start, num_steps: int) -> Outcome:
             kinetic,
             jnp.max(jnp.where(contacts.is_active, contacts.depth, 0.0)),
             is_crossed(start, after),
+            is_driven(start, state, after),
             (~contacts.converged).astype(jnp.int32),
             contacts.num_iterations,
             jnp.any(contacts.is_active),
@@ -201,8 +203,9 @@ def drop_it(start: Start, num_steps: int) -> Outcome:
 
     kinetic, first = energies(model, start.state)
     zero, no, count = jnp.zeros((), model.dtype), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
-    seen = Outcome(~no, zero, kinetic, zero, no, count, count, no, start.state)
-    return jax.lax.scan(advance, (start.state, seen, zero), length=num_steps)[0][1]
+    seen = Outcome(~no, zero, kinetic, zero, no, no, count, count, no, start.state)
+    seen = jax.lax.scan(advance, (start.state, seen, zero), length=num_steps)[0][1]
+    return dataclasses.replace(seen, crossed=seen.crossed & ~seen.driven)
 
 
 def turning(model: mbjax.MultibodyModel, state: mbjax.State) -> tuple[Array, Array]:
@@ -238,6 +241,12 @@ def is_crossed(start: Start, state: mbjax.State) -> Array:
     return crossed
 
 
+def is_driven(start: Start, before: mbjax.State, after: mbjax.State) -> Array:
+    """A centre moved by more than half the smallest half length: a heavy body can shoot a light one off like that."""
+    way = (after.q - before.q).reshape(-1, 7)[:, 4:]
+    return jnp.any(jnp.sum(way**2, axis=1) > (0.5 * start.smallest_length) ** 2)
+
+
 def gathered(seen: Outcome, now: Outcome) -> Outcome:
     """The worst of what was seen before and now; a NaN stays."""
     return Outcome(
@@ -246,6 +255,7 @@ def gathered(seen: Outcome, now: Outcome) -> Outcome:
         jnp.maximum(seen.peak_energy, now.peak_energy),
         jnp.maximum(seen.deepest, now.deepest),
         seen.crossed | now.crossed,
+        seen.driven | now.driven,
         seen.unconverged + now.unconverged,
         jnp.maximum(seen.most_iterations, now.most_iterations),
         seen.touched | now.touched,
