@@ -165,6 +165,8 @@ from .model import is_joint_locked as is_joint_locked
 from .model import lock_body as lock_body
 from .model import constraint_active_status as constraint_active_status
 from .model import set_constraint_active_status as set_constraint_active_status
+from .model import joint_positions as joint_positions
+from .model import joint_velocities as joint_velocities
 from .model import lock_joint as lock_joint
 from .model import unlock_body as unlock_body
 from .model import unlock_joint as unlock_joint
@@ -197,6 +199,7 @@ from .model import set_effort_limit as set_effort_limit
 from .model import set_position_limits as set_position_limits
 from .model import set_rotor_inertia as set_rotor_inertia
 from .model import set_gear_ratio as set_gear_ratio
+from .model import set_mimic as set_mimic
 from .model import set_gravity as set_gravity
 from .model import set_time_step as set_time_step
 from .model import CollisionGeometryRecord as CollisionGeometryRecord

@@ -21,7 +21,7 @@ from mbjax.model import (
     WeldConstraint,
 )
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import dot_with_mask, take
+from mbjax.topology import dot_with_mask, sum_directions, take
 
 from .axis_rows import AxisKind, RowsInP, calc_axis_rows
 from .contact import CONTACT
@@ -121,13 +121,13 @@ def calc_pair_jacobian(model: MultibodyModel, position: PositionKinematics, rows
     G = only_where(moves_B & ~moves_A, row_products(rows, position, mobods_B, pose.p_MbSo_W))
     if np.any(moves_A & ~moves_B):
         G = G - only_where(moves_A & ~moves_B, row_products(rows, position, mobods_A, pose.p_MaSo_W))
-    return G
+    return sum_directions(topology, G, 1)
 
 
 def row_products(
     rows: PairRows, position: PositionKinematics, mobods: np.ndarray, p_MSo_W: Float[Array, "3 n"]
-) -> Float[Array, "r nv"]:
-    """The rows' forces about T of the mobods' trees, times the directions S of all velocities."""
+) -> Float[Array, "r nd"]:
+    """The rows' forces about T of the mobods' trees, times all directions S."""
     p_TSo_W = take(position.p_TM_W, mobods, 1) + take(p_MSo_W, rows.pairs, 1)
     F_T = ca.concatenate([rows.torque_W + ca.cross(p_TSo_W, rows.force_W), rows.force_W], 0)
     return sum_of_outer(F_T, position.S_T)

@@ -13,7 +13,7 @@ from mbjax.kinematics.frames import tree_root
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import quaternion_to_matrix
-from mbjax.topology import sum_velocities_over_path, take
+from mbjax.topology import over_directions, sum_velocities_over_path, take
 
 
 class FramePair(NamedTuple):
@@ -108,7 +108,8 @@ def calc_relative_motion(
     alpha_PS = alpha_WS - alpha_WP - w_WP x w_PS
     a_PS = a_WS - a_WP - 2 w_WP x v_PS
     """
-    A_WM_T = sum_velocities_over_path(model.topology, ca.scale(velocity.Sdot_T, v))
+    topology = model.topology
+    A_WM_T = sum_velocities_over_path(topology, ca.scale(velocity.Sdot_T, over_directions(topology, v)))
     w_WA, v_WA, alpha_WA, a_WA = point_motion(position, velocity, A_WM_T, pose.mobods_A, pose.p_MaSo_W)
     w_WB, v_WB, alpha_WB, a_WB = point_motion(position, velocity, A_WM_T, pose.mobods_B, pose.p_MbSo_W)
     w_PS, v_PS = w_WB - w_WA, v_WB - v_WA

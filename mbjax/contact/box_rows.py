@@ -12,17 +12,25 @@ from mbjax.topology import dot_with_mask, take
 
 
 class BoxRows(eqx.Module):
-    """impulse = start - stiffness dv within bounds, dv that of the row's velocity; N s and kg, or N m s and kg m²."""
+    """impulse = start - stiffness dv within bounds, dv that of the row's velocity; N s and kg, or N m s and kg m².
+
+    With `gains` a row moves by gain times its velocity, as an actuator does that drives a joint that mimics.
+    """
 
     start: Float[Array, " k"]
     stiffness: Float[Array, " k"]
     lower: Float[Array, " k"]
     upper: Float[Array, " k"]
     velocities: tuple[int, ...] = eqx.field(static=True)  # the velocity of each row
+    gains: Float[Array, " k"] | None = None  # None: 1
 
     def motion(self, dv: Float[Array, " nv"]) -> Float[Array, " k"]:
         """dv of each row."""
-        return take(dv, list(self.velocities), 0)
+        return self.times_gains(take(dv, list(self.velocities), 0))
+
+    def times_gains(self, x: Float[Array, " k"]) -> Float[Array, " k"]:
+        """Between rows and their velocities, either way."""
+        return x if self.gains is None else self.gains * x
 
     def impulse(self, motion: Float[Array, " k"]) -> Float[Array, " k"]:
         """At a bound itself the derivative is that of the inside; where both bounds are one there is no inside."""
@@ -37,8 +45,8 @@ class BoxRows(eqx.Module):
         return jnp.where(is_inside, self.stiffness, 0.0)
 
     def generalized(self, x: Float[Array, " k"], num_velocities: int) -> Float[Array, " nv"]:
-        """Numbers of the rows added up at their velocities."""
-        return dot_with_mask(x, np.array(self.velocities)[:, None] == np.arange(num_velocities), 0)
+        """Impulses of the rows added up at their velocities."""
+        return dot_with_mask(self.times_gains(x), np.array(self.velocities)[:, None] == np.arange(num_velocities), 0)
 
 
 def join_rows(groups: Sequence[BoxRows | None]) -> BoxRows | None:
@@ -51,4 +59,7 @@ def join_rows(groups: Sequence[BoxRows | None]) -> BoxRows | None:
         return ca.concatenate([getattr(group, name) for group in groups], 0)
 
     velocities = tuple(velocity for group in groups for velocity in group.velocities)
-    return BoxRows(joined("start"), joined("stiffness"), joined("lower"), joined("upper"), velocities)
+    gains = None
+    if any(group.gains is not None for group in groups):
+        gains = ca.concatenate([jnp.ones_like(g.start) if g.gains is None else g.gains for g in groups], 0)
+    return BoxRows(joined("start"), joined("stiffness"), joined("lower"), joined("upper"), velocities, gains)

@@ -8,7 +8,7 @@ from mbjax.kinematics import PositionKinematics
 from mbjax.linear_algebra import sum_over_axis
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import dot_with_mask, take
+from mbjax.topology import dot_with_mask, sum_directions, take
 
 from .contact_points import ContactPoints
 
@@ -27,10 +27,10 @@ def calc_contact_jacobian(
     if np.any(only_A):
         p_TC_W = take(position.p_TM_W, points.mobods_A, 1) + points.p_MaC_W
         J = J - only_where(only_A, velocities_at(position.S_T, p_TC_W))
-    return J
+    return sum_directions(model.topology, J, 2)
 
 
-def velocities_at(S_T: Float[Array, "6 nv"], p_TC_W: Float[Array, "3 m"]) -> Float[Array, "3 m nv"]:
+def velocities_at(S_T: Float[Array, "6 nd"], p_TC_W: Float[Array, "3 m"]) -> Float[Array, "3 m nd"]:
     """v + w x p of all directions at all points."""
     w, v, p = S_T[:3, None], S_T[3:, None], p_TC_W[:, :, None]
     return v + ca.cross(w, p)
@@ -46,7 +46,7 @@ def generalized_contact_force(J: Float[Array, "3 m nv"], f_Bc_W: Float[Array, "3
     return sum_over_axis(sum_over_axis(J * f_Bc_W[:, :, None], 0), 0)
 
 
-def only_where(mask: np.ndarray, J: Float[Array, "3 m nv"]) -> Float[Array, "3 m nv"]:
+def only_where(mask: np.ndarray, J: Float[Array, "3 m nd"]) -> Float[Array, "3 m nd"]:
     """J where a constant mask is true, else 0."""
     return jnp.where(mask.reshape(1, *mask.shape, *(1,) * (J.ndim - 3)), J, 0.0)
 

@@ -1,7 +1,7 @@
 """The matrix of the step's equation, H = M + diag + Gᵀ S G with S = -dγ/d(G v): its factor.
 
 Rows that act on single velocities, and contacts with what does not move, keep the tree's sparsity: such a contact adds
-to the inertia of one body, and articulated bodies solve the system. Other rows fill H.
+to the inertia of one body, and articulated bodies solve the system. Other rows, and joints that mimic, fill H.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class NewtonMatrix(NamedTuple):
 def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
     """In the form that the problem's rows allow."""
     contacts = problem.contacts
-    if problem.coupled is not None or (contacts is not None and contacts.moved is None):
+    if topology.followers or problem.coupled is not None or (contacts is not None and contacts.moved is None):
         return dense_matrix(topology, problem)
     return matrix_in_tree(topology, problem)
 
@@ -104,7 +104,7 @@ def calc_box_slopes(problem: ConvexProblem, motion: OfRows) -> Float[Array, " nv
     """The diagonal that rows of single velocities add."""
     if problem.box is None or motion.box is None:
         return jnp.zeros_like(problem.v)
-    return problem.box.generalized(problem.box.slope(motion.box), problem.v.shape[0])
+    return problem.box.generalized(problem.box.times_gains(problem.box.slope(motion.box)), problem.v.shape[0])
 
 
 def calc_contact_hessian(contacts: ContactRows, G: Float[Array, "3 3 m"]) -> Float[Array, "nv nv"]:

@@ -5,6 +5,9 @@ from .articulated_body import calc_articulated_factor as calc_articulated_factor
 from .articulated_body import ArticulatedInertia as ArticulatedInertia
 from .articulated_body import shift_inertia as shift_inertia
 from .articulated_body import solve_with_factor as solve_with_factor
+from .mass_matrix_factor import MassMatrixFactor as MassMatrixFactor
+from .mass_matrix_factor import factor_mass_matrix as factor_mass_matrix
+from .mass_matrix_factor import solve_factored as solve_factored
 from .center_of_mass import (
     bias_center_of_mass_translational_acceleration as bias_center_of_mass_translational_acceleration,
 )

@@ -3,7 +3,7 @@
 One rolled loop body serves every joint: the velocities of a joint follow one another at the same point, each
 a column of one degree of freedom (Featherstone 2008, ch. 7). The inward pass keeps, per velocity,
 `U / D` and `1 / D`, with U = I_A h and D = h · U + diag: a factor of M. Never differentiated, see
-`forward_dynamics`.
+`forward_dynamics`. No joint may mimic another: see `mass_matrix_factor`.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.spatial.component_algebra import cross, dot, matvec, outer, skew, transpose, transposed_matvec
-from mbjax.topology import TreeTopology, scan_inward, scan_outward, take, velocity_parents, walk_plan
+from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, take, walk_plan
 
 
 class ArticulatedInertia(NamedTuple):
@@ -65,7 +65,7 @@ def calc_articulated_factor(
 
     worlds = jnp.broadcast_shapes(h.shape[2:], p.shape[2:], inertia.J.shape[3:], diagonal.shape[1:])
     nothing = jnp.zeros((3, 3, *worlds), h.dtype)
-    plan = walk_plan(velocity_parents(topology))
+    plan = walk_plan(direction_parents(topology))
     kept = scan_inward(plan, step, (inertia, h, p, diagonal), ArticulatedInertia(nothing, nothing, nothing))
     return ArticulatedFactor(h, p, *kept)
 
@@ -96,7 +96,7 @@ def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Floa
 
     h, p, U_over_D, one_over_D = factor
     worlds = jnp.broadcast_shapes(h.shape[2:], U_over_D.shape[2:], b.shape[1:])
-    plan, nothing = walk_plan(velocity_parents(topology)), jnp.zeros((6, *worlds), h.dtype)
+    plan, nothing = walk_plan(direction_parents(topology)), jnp.zeros((6, *worlds), h.dtype)
     u = scan_inward(plan, inward, (b, h, p, U_over_D), nothing)
     return scan_outward(plan, outward, (u, h, p, U_over_D, one_over_D), nothing)
 

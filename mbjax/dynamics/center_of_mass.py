@@ -24,7 +24,7 @@ from mbjax.kinematics.jacobians import WithRespectTo, convert_columns
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide
-from mbjax.topology import dot_with_mask, take
+from mbjax.topology import dot_with_mask, sum_directions, take
 
 Instances = Sequence[str | int] | None
 WORLD_FRAME = 0
@@ -77,6 +77,7 @@ def jacobian_center_of_mass_translational_velocity(
     outboard = dot_with_mask(dot_with_mask(per_body, model.topology.body_membership), model.topology.moves.T)
     w, v_T = position.S_T[:3], position.S_T[3:]
     J_W = safe_divide(outboard[0] * v_T + ca.cross(w, outboard[1:]), jnp.sum(mass))
+    J_W = sum_directions(model.topology, J_W, 1)
     A = calc_frame_pose(model, position, frame_A)
     p_MAScm_W = weighted_mean(mass, p_WBcm) - position.p_WM[:, A.mobod]
     J_W = J_W - calc_point_jacobian(model, position, A.mobod, p_MAScm_W)[3:]

@@ -32,37 +32,37 @@ class FixedWrenches(eqx.Module):
 
 
 class CompositeTerms(eqx.Module):
-    """Per velocity, the sum over the mobods it moves, about T in W."""
+    """Per direction, the sum over the mobods it moves, about T in W."""
 
-    mass: Float[Array, " nv"]
-    moment: Float[Array, "3 nv"]
-    rotational: Float[Array, "3 3 nv"]
-    F: Float[Array, "6 nv"]  # net force
-    K: Float[Array, "3 3 nv"]
-    momentum: Float[Array, "3 nv"]  # translational
-    Z: Float[Array, "3 3 nv"] | None
-    f_fixed: Float[Array, "3 nv"] | None
+    mass: Float[Array, " nd"]
+    moment: Float[Array, "3 nd"]
+    rotational: Float[Array, "3 3 nd"]
+    F: Float[Array, "6 nd"]  # net force
+    K: Float[Array, "3 3 nd"]
+    momentum: Float[Array, "3 nd"]  # translational
+    Z: Float[Array, "3 3 nd"] | None
+    f_fixed: Float[Array, "3 nd"] | None
 
-    def inertia_times(self, X: Float[Array, "6 nv"]) -> Float[Array, "6 nv"]:
+    def inertia_times(self, X: Float[Array, "6 nd"]) -> Float[Array, "6 nd"]:
         """I X."""
         return times_inertia(MobodInertia(self.mass, self.moment, self.rotational), X)
 
-    def change_by(self, B: Float[Array, "6 nv"]) -> Float[Array, "6 nv"]:
+    def change_by(self, B: Float[Array, "6 nd"]) -> Float[Array, "6 nd"]:
         """[K b; 2 b x hf]."""
         b = B[:3]
         return ca.concatenate([ca.matvec(self.K, b), 2.0 * ca.cross(b, self.momentum)], 0)
 
-    def change_by_transposed(self, S: Float[Array, "6 nv"]) -> Float[Array, "3 nv"]:
+    def change_by_transposed(self, S: Float[Array, "6 nd"]) -> Float[Array, "3 nd"]:
         """x with x · b = S · [K b; 2 b x hf]."""
         return ca.transposed_matvec(self.K, S[:3]) + 2.0 * ca.cross(self.momentum, S[3:])
 
-    def change_of_wrenches(self, S: Float[Array, "6 nv"]) -> Float[Array, "6 nv"]:
+    def change_of_wrenches(self, S: Float[Array, "6 nd"]) -> Float[Array, "6 nd"]:
         """[Z b; b x f]."""
         assert self.Z is not None
         assert self.f_fixed is not None
         return ca.concatenate([ca.matvec(self.Z, S[:3]), ca.cross(S[:3], self.f_fixed)], 0)
 
-    def change_of_wrenches_transposed(self, S: Float[Array, "6 nv"]) -> Float[Array, "3 nv"]:
+    def change_of_wrenches_transposed(self, S: Float[Array, "6 nd"]) -> Float[Array, "3 nd"]:
         """x with x · b = S · [Z b; b x f]."""
         assert self.Z is not None
         assert self.f_fixed is not None

@@ -20,7 +20,13 @@ from mbjax.kinematics import (
 from mbjax.linear_algebra import inverse_of_branches, matrix_vector, products_of_columns
 from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import sum_moved_mobods, sum_velocities_over_path, velocity_parents
+from mbjax.topology import (
+    over_directions,
+    sum_directions,
+    sum_moved_mobods,
+    sum_velocities_over_path,
+    velocity_parents,
+)
 from mbjax.worlds import for_worlds
 
 from .composite_terms import calc_composite_terms, calc_inertia_about_T, times_inertia
@@ -120,7 +126,7 @@ def _inverse_dynamics(
     diagonal, S = calc_reflected_inertia(model), position.S_T
     columns = subtract_slopes(calc_torque_columns(topology, position, velocity, motion, terms), explicit)
     M = symmetric(model, products_of_columns(S, terms.inertia_times(S)), diagonal)
-    tau = ca.dot(S, terms.F) + diagonal * vdot - explicit.tau
+    tau = sum_directions(topology, ca.dot(S, terms.F)) + diagonal * vdot - explicit.tau
     return InverseDynamicsDerivatives(tau, convert_columns(model, q, columns.dq, wrt), columns.dv, M)
 
 
@@ -140,14 +146,15 @@ def _forward_dynamics(
     explicit = calc_explicit_forces(model, position, q, v, forces, force_elements)
     inertia_T = calc_inertia_about_T(position, calc_inertia_in_world(model, position))
     S = position.S_T
-    A_bias_T = sum_velocities_over_path(topology, ca.scale(velocity.Sdot_T, v))
+    A_bias_T = sum_velocities_over_path(topology, ca.scale(velocity.Sdot_T, over_directions(topology, v)))
     terms = calc_composite_terms(topology, inertia_T, velocity.V_WM_T, A_bias_T, explicit.wrenches)
     M = symmetric(model, products_of_columns(S, terms.inertia_times(S)), calc_reflected_inertia(model))
     inverse = inverse_of_free(model, M)
-    vdot = matrix_vector(inverse, tau + explicit.tau - ca.dot(S, terms.F))
+    vdot = matrix_vector(inverse, tau + explicit.tau - sum_directions(topology, ca.dot(S, terms.F)))
 
     motion = calc_motion_derivatives(model, position, velocity, q, v, vdot)
-    F_driven_T = times_inertia(inertia_T, sum_velocities_over_path(topology, ca.scale(S, vdot)))
+    A_driven_T = sum_velocities_over_path(topology, ca.scale(S, over_directions(topology, vdot)))
+    F_driven_T = times_inertia(inertia_T, A_driven_T)
     terms = eqx.tree_at(lambda t: t.F, terms, terms.F + sum_moved_mobods(topology, F_driven_T))
     columns = subtract_slopes(calc_torque_columns(topology, position, velocity, motion, terms), explicit)
     dq = -products_of_columns(inverse, convert_columns(model, q, columns.dq, wrt))
@@ -163,10 +170,12 @@ def diagonal_matrix(x: Float[Array, "n *w"]) -> Float[Array, "n n *w"]:
 
 
 def symmetric(
-    model: MultibodyModel, products: Float[Array, "nv nv"], diagonal: Float[Array, " nv"]
+    model: MultibodyModel, products: Float[Array, "nd nd"], diagonal: Float[Array, " nv"]
 ) -> Float[Array, "nv nv"]:
     """The mass matrix from S_i · I_j S_j, which holds where i is inboard of j."""
-    return by_place(model.topology, products, ca.transpose(products)) + diagonal_matrix(diagonal)
+    topology = model.topology
+    M = by_place(topology, products, ca.transpose(products))
+    return sum_directions(topology, sum_directions(topology, M, 0), 1) + diagonal_matrix(diagonal)
 
 
 def inverse_of_free(model: MultibodyModel, M: Float[Array, "nv nv"]) -> Float[Array, "nv nv"]:

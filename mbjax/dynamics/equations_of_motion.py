@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
 from mbjax.forces import MultibodyForces, calc_mobod_forces
 from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics, calc_velocity_kinematics
-from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
+from mbjax.model import MultibodyModel, actuator_ratios, locked_velocities, zero_where_locked
 from mbjax.topology import dot_with_mask
 from mbjax.worlds import for_worlds
 
@@ -134,12 +134,15 @@ def split_forces(
 
 def calc_reflected_inertia(model: MultibodyModel) -> Float[Array, " nv"]:
     """Rotor inertia times gear ratio squared, at the velocities the actuators drive."""
-    parameters = model.parameters
-    return spread_over_velocities(model, parameters.rotor_inertia * parameters.gear_ratio**2)
+    parameters, ratios = model.parameters, actuator_ratios(model)
+    reflected = parameters.rotor_inertia * parameters.gear_ratio**2
+    return spread_over_velocities(model, reflected if ratios is None else reflected * ratios)
 
 
 def spread_over_velocities(model: MultibodyModel, x: Float[Array, " nu"]) -> Float[Array, " nv"]:
-    """Per-actuator numbers at the velocities they drive, summed; zero elsewhere."""
+    """Per-actuator efforts as forces along the velocities they drive, summed; zero elsewhere."""
+    ratios = actuator_ratios(model)
+    x = x if ratios is None else x * ratios
     mask = np.zeros((model.num_actuators, model.num_velocities))
     mask[np.arange(model.num_actuators), list(model.layout.velocities_of_actuators)] = 1.0
     return dot_with_mask(x, mask, 0)

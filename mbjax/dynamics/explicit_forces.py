@@ -20,7 +20,7 @@ from mbjax.kinematics import (
 )
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import dot_with_mask, sum_moved_mobods, take
+from mbjax.topology import dot_with_mask, sum_directions, sum_moved_mobods, take
 from mbjax.worlds import each_world
 
 from .composite_terms import FixedWrenches, as_matrix, calc_turning_of_wrenches, matrix_rows, times_identity
@@ -88,7 +88,8 @@ def calc_element_torques(model: MultibodyModel, q: Array, v: Array) -> Float[Arr
     velocity = calc_velocity_kinematics(model, position, q, v)
     forces = calc_element_forces(model, position, velocity, q, v)
     F_T = calc_mobod_forces(model, position, forces.body)
-    return forces.generalized + ca.dot(position.S_T, sum_moved_mobods(model.topology, F_T))
+    of_bodies = ca.dot(position.S_T, sum_moved_mobods(model.topology, F_T))
+    return forces.generalized + sum_directions(model.topology, of_bodies)
 
 
 def calc_element_torques_and_derivatives(model: MultibodyModel, q: Array, v: Array) -> tuple[Array, Array, Array]:

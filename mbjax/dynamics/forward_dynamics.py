@@ -8,7 +8,8 @@ from jaxtyping import Array, Bool, Float
 from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
 from mbjax.topology import TreeTopology
 
-from .articulated_body import ArticulatedFactor, calc_articulated_factor, solve_with_factor
+from .articulated_body import ArticulatedFactor
+from .mass_matrix_factor import MassMatrixFactor, factor_mass_matrix, solve_factored
 from .newton_euler import TreeMotion, calc_inverse_dynamics, calc_mass_matrix_product
 
 
@@ -35,7 +36,7 @@ class ForwardDynamicsTerms(eqx.Module):
 
 def solve_mass_matrix(
     topology: TreeTopology,
-    factor: ArticulatedFactor,
+    factor: MassMatrixFactor,
     motion: TreeMotion,
     diagonal: Float[Array, " nv"],
     locked: Bool[Array, " nv"],
@@ -58,14 +59,14 @@ def solve_mass_matrix(
     return lax.custom_linear_solve(
         matvec,
         jnp.broadcast_to(jnp.where(locked, 0.0, b), (b.shape[0], *worlds)),
-        lambda _, rhs: solve_with_factor(topology, factor, rhs),
+        lambda _, rhs: solve_factored(topology, factor, rhs),
         symmetric=True,
     )
 
 
 @eqx.filter_custom_jvp
 def calc_forward_dynamics(topology: TreeTopology, terms: ForwardDynamicsTerms) -> Float[Array, " nv"]:
-    """The exact inverse of `calc_inverse_dynamics`, in O(n)."""
+    """The exact inverse of `calc_inverse_dynamics`, in O(n) where no joint mimics another."""
     return _solve(topology, terms)[0]
 
 
@@ -84,11 +85,11 @@ def _calc_forward_dynamics_jvp(primals: tuple, tangents: tuple) -> tuple[Array, 
     return vdot, dvdot
 
 
-def _solve(topology: TreeTopology, terms: ForwardDynamicsTerms) -> tuple[Array, ArticulatedFactor]:
+def _solve(topology: TreeTopology, terms: ForwardDynamicsTerms) -> tuple[Array, MassMatrixFactor]:
     motion = terms.motion
     if topology.num_velocities == 0:
         empty = jnp.zeros_like(terms.tau)
         return empty, ArticulatedFactor(empty, empty, empty, empty)
-    factor = calc_articulated_factor(topology, terms.position, terms.inertia_W, terms.diagonal, terms.locked)
+    factor = factor_mass_matrix(topology, terms.position, terms.inertia_W, terms.diagonal, terms.locked)
     rhs = terms.tau - calc_inverse_dynamics(topology, motion, None, terms.F_applied_T)
     return solve_mass_matrix(topology, factor, motion, terms.diagonal, terms.locked, rhs), factor

@@ -18,21 +18,21 @@ from mbjax.topology import take
 class HingeMapDerivatives(NamedTuple):
     """Of H in F, expressed in W. Sums are over the velocities k of the joint that j belongs to."""
 
-    of_velocity: Float[Array, "6 nv"]  # sum_k dH_k/dq_j v_k
-    of_acceleration: Float[Array, "6 nv"]  # sum_k dH_k/dq_j vdot_k
-    rate: Float[Array, "6 nv"]  # sum_k dH_k/dt v_k
-    of_rate: Float[Array, "6 nv"]  # its derivative with respect to q_j
-    by_place: list[Float[Array, "6 nv"]]  # dH_k/dq of the first, second, … velocity of k's joint
+    of_velocity: Float[Array, "6 nd"]  # sum_k dH_k/dq_j v_k
+    of_acceleration: Float[Array, "6 nd"]  # sum_k dH_k/dq_j vdot_k
+    rate: Float[Array, "6 nd"]  # sum_k dH_k/dt v_k
+    of_rate: Float[Array, "6 nd"]  # its derivative with respect to q_j
+    by_place: list[Float[Array, "6 nd"]]  # dH_k/dq of the first, second, … velocity of k's joint
 
 
 def calc_hinge_map_derivatives(
     model: MultibodyModel,
     position: PositionKinematics,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-    vdot: Float[Array, " nv"],
+    q: Float[Array, " njq"],
+    v: Float[Array, " nd"],
+    vdot: Float[Array, " nd"],
 ) -> HingeMapDerivatives | None:
-    """None where every joint's hinge map is constant in F."""
+    """None where every joint's hinge map is constant in F, as of those that mimic."""
     groups = joint_groups(model)
     asked = [[gather(q, g.q_indices), gather(v, g.v_indices), gather(vdot, g.v_indices)] for g in groups]
     parts = [of_group(g, *ca.with_equal_columns(*x)) for g, x in zip(groups, asked, strict=True)]

@@ -7,7 +7,8 @@ With the composite terms of velocity k where it is outboard of j's joint, of j w
                     + dS_k/dq_j · F_j
     dtau_k / dv_j = S_k · (I (B_j + dS_j/dt) + 𝓑 S_j)
 
-where 𝓑 and Z are what `composite_terms` says and b_j is the rotation of S_j.
+where 𝓑 and Z are what `composite_terms` says and b_j is the rotation of S_j. All of it is of directions; those that one
+velocity drives are summed in the end.
 """
 
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from jaxtyping import Array, Float
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.linear_algebra import products_of_columns
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology
+from mbjax.topology import TreeTopology, sum_directions
 
 from .composite_terms import CompositeTerms
 from .motion_derivatives import MotionDerivatives, calc_forces_within_joints
@@ -41,7 +42,7 @@ def calc_torque_columns(
     terms: CompositeTerms,
 ) -> TorqueColumns:
     """The equations of the module."""
-    S, nv = position.S_T, topology.num_velocities
+    S, nd = position.S_T, topology.num_directions
     by_v = motion.B + velocity.Sdot_T
     G_q = terms.inertia_times(motion.E) + terms.change_by(motion.B) + force_cross(S, terms.F)
     G_v = terms.inertia_times(by_v) + terms.change_by(S)
@@ -56,18 +57,19 @@ def calc_torque_columns(
     right = ca.concatenate([ca.concatenate(right_q, 0), ca.concatenate(right_v, 0)], 1)
     lower = products_of_columns(ca.concatenate(left, 0), right)
     both = by_place(topology, upper, lower, 2)
-    dq, dv = both[:, :nv], both[:, nv:]
+    dq, dv = both[:, :nd], both[:, nd:]
     if max(topology.mobod_num_velocities) > 1:
         dq = dq + calc_forces_within_joints(topology, position, motion, terms.F)
+    dq, dv = (sum_directions(topology, sum_directions(topology, x, 0), 1) for x in (dq, dv))
     return TorqueColumns(dq, dv)
 
 
 def by_place(
-    topology: TreeTopology, upper: Float[Array, "nv n"], lower: Float[Array, "nv n"], times: int = 1
-) -> Float[Array, "nv n"]:
+    topology: TreeTopology, upper: Float[Array, "nd n"], lower: Float[Array, "nd n"], times: int = 1
+) -> Float[Array, "nd n"]:
     """Entry kj of `upper` where k is inboard of j or in its joint, of `lower` where outboard, zero in other branches.
 
-    For matrices of `times` nv columns.
+    For matrices of `times` nd columns.
     """
     inboard = topology.moves[:, topology.velocity_mobods]
     outboard = inboard.T & ~inboard

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import sum_of_outer
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology, sum_over_subtree, take
+from mbjax.topology import TreeTopology, sum_directions, sum_over_subtree, take
 
 
 def calc_mass_matrix(
@@ -19,13 +19,13 @@ def calc_mass_matrix(
     """M_ij = S_i · (inertia of everything outboard of j) S_j where i is at or inboard of j; plus the diagonal."""
     products = sum_of_outer(position.S_T, calc_composite_forces(topology, position, inertia_W))
     # Column j counts only rows i whose joint carries j's mobod; the other triangle follows by symmetry.
-    owner = topology.velocity_mobods
-    inboard = topology.moves[:, owner]
-    own = np.eye(len(owner), dtype=bool)
+    inboard = topology.moves[:, topology.velocity_mobods]
+    own = np.eye(topology.num_velocities, dtype=bool)
     inboard, outboard, own = (
         x.reshape(*x.shape, *(1 for _ in diagonal.shape[1:])) for x in (inboard, inboard.T & ~inboard, own)
     )
     M = jnp.where(inboard, products, 0.0) + jnp.where(outboard, ca.transpose(products), 0.0)
+    M = sum_directions(topology, sum_directions(topology, M, 0), 1)
     return M + jnp.where(own, diagonal[None], 0.0)
 
 
@@ -36,13 +36,16 @@ def calc_mass_matrix_diagonal(
     diagonal: Float[Array, " nv"],
 ) -> Float[Array, " nv"]:
     """The diagonal of `calc_mass_matrix` alone."""
+    if topology.followers:  # directions of one velocity are coupled
+        M = calc_mass_matrix(topology, position, inertia_W, diagonal)
+        return M[np.arange(M.shape[0]), np.arange(M.shape[0])]
     return ca.dot(position.S_T, calc_composite_forces(topology, position, inertia_W)) + diagonal
 
 
 def calc_composite_forces(
     topology: TreeTopology, position: PositionKinematics, inertia_W: MobodInertia
-) -> Float[Array, "6 nv"]:
-    """What it takes to accelerate all that is outboard of a velocity with its S_j, about T, the tree's origin."""
+) -> Float[Array, "6 nd"]:
+    """What it takes to accelerate all that is outboard of a direction with its S_j, about T, the tree's origin."""
     r, s, m = position.p_TM_W, inertia_W.moment, inertia_W.mass
     moment_T = s + ca.scale(r, m)
     shifted = ca.scale(ca.point_mass_inertia(r), m) + 2.0 * ca.symmetric_product_inertia(r, s)

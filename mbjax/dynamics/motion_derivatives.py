@@ -17,9 +17,9 @@ from jaxtyping import Array, Float
 
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.linear_algebra import products_of_columns
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology, dot_with_mask, sum_velocities_over_path, take
+from mbjax.topology import TreeTopology, dot_with_mask, over_directions, sum_velocities_over_path, take
 
 from .hinge_map_derivatives import HingeMapDerivatives, calc_hinge_map_derivatives
 from .spatial_cross import motion_cross
@@ -28,8 +28,8 @@ from .spatial_cross import motion_cross
 class MotionDerivatives(NamedTuple):
     """B and E of the module's equations, and the accelerations they belong to."""
 
-    B: Float[Array, "6 nv"]
-    E: Float[Array, "6 nv"]
+    B: Float[Array, "6 nd"]
+    E: Float[Array, "6 nd"]
     A_WM_T: Float[Array, "6 nm"]
     hinge: HingeMapDerivatives | None
 
@@ -53,6 +53,7 @@ def calc_motion_derivatives(
     """
     topology, S = model.topology, position.S_T
     owner = topology.velocity_mobods
+    q, v, vdot = all_joint_positions(model, q), over_directions(topology, v), over_directions(topology, vdot)
     A_WM_T = sum_velocities_over_path(topology, ca.scale(S, vdot) + ca.scale(velocity.Sdot_T, v))
     V_m, A_m = take(velocity.V_WM_T, owner, 1), take(A_WM_T, owner, 1)
     B, E = motion_cross(V_m, S), motion_cross(A_m, S)
@@ -82,13 +83,13 @@ def about_T(r: Float[Array, "3 n"], X_Mo: Float[Array, "6 n"]) -> Float[Array, "
 
 
 def of_same_joint(topology: TreeTopology) -> np.ndarray:
-    """(nv, nv) whether two velocities belong to one joint."""
+    """(nd, nd) whether two directions belong to one joint."""
     return topology.velocity_mobods[:, None] == topology.velocity_mobods
 
 
 def calc_forces_within_joints(
-    topology: TreeTopology, position: PositionKinematics, motion: MotionDerivatives, F_T: Float[Array, "6 nv"]
-) -> Float[Array, "nv nv"]:
+    topology: TreeTopology, position: PositionKinematics, motion: MotionDerivatives, F_T: Float[Array, "6 nd"]
+) -> Float[Array, "nd nd"]:
     """dS_k/dq_j · F_j, with the force F_j that j's joint transmits, for velocities k and j of one joint."""
     t, f = F_T[:3], F_T[3:]
     products = products_of_columns(position.H_W[:3], ca.cross(f, position.H_W[3:]))
@@ -96,7 +97,7 @@ def calc_forces_within_joints(
         r = take(position.p_TM_W, topology.velocity_mobods, 1)
         F_Mo = ca.concatenate([t - ca.cross(r, f), f], 0)
         by_place = jnp.stack([ca.dot(dH, F_Mo) for dH in motion.hinge.by_place])
-        places = np.arange(topology.num_velocities) - np.array(topology.mobod_v_starts)[topology.velocity_mobods]
+        places = np.arange(topology.num_directions) - np.array(topology.mobod_v_starts)[topology.velocity_mobods]
         products = products + ca.transpose(take(by_place, places, 0))
     same = of_same_joint(topology)
     return jnp.where(same.reshape(*same.shape, *(1 for _ in F_T.shape[2:])), products, 0.0)

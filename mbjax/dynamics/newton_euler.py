@@ -12,7 +12,13 @@ from mbjax.kinematics import (
 )
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology, sum_moved_mobods, sum_velocities_over_path
+from mbjax.topology import (
+    TreeTopology,
+    over_directions,
+    sum_directions,
+    sum_moved_mobods,
+    sum_velocities_over_path,
+)
 
 
 class TreeMotion(eqx.Module):
@@ -21,7 +27,7 @@ class TreeMotion(eqx.Module):
     Without `velocity` the tree is at rest.
     """
 
-    S_T: Float[Array, "6 nv"]
+    S_T: Float[Array, "6 nd"]
     p_TM_W: Float[Array, "3 nm"]
     inertia_W: MobodInertia
     velocity: VelocityKinematics | None
@@ -51,7 +57,7 @@ def calc_inverse_dynamics(
     F_T = calc_net_forces(topology, motion, vdot)
     if F_applied_T is not None:
         F_T = F_T - F_applied_T
-    return ca.dot(motion.S_T, sum_moved_mobods(topology, F_T))
+    return sum_directions(topology, ca.dot(motion.S_T, sum_moved_mobods(topology, F_T)))
 
 
 def calc_net_forces(
@@ -59,10 +65,10 @@ def calc_net_forces(
 ) -> Float[Array, "6 nm"]:
     """The spatial force each mobod's motion takes, about T in W."""
     inertia, r, velocity = motion.inertia_W, motion.p_TM_W, motion.velocity
-    driven = jnp.zeros_like(motion.S_T) if vdot is None else ca.scale(motion.S_T, vdot)
+    driven = jnp.zeros_like(motion.S_T) if vdot is None else ca.scale(motion.S_T, over_directions(topology, vdot))
     if velocity is not None:
         assert motion.v is not None
-        driven = driven + ca.scale(velocity.Sdot_T, motion.v)
+        driven = driven + ca.scale(velocity.Sdot_T, over_directions(topology, motion.v))
     A_T = sum_velocities_over_path(topology, driven)
     alpha, s = A_T[:3], inertia.moment
     a_Mo = A_T[3:] + ca.cross(alpha, r)

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.model import AbstractForceElement
+from mbjax.model import AbstractForceElement, joint_positions, joint_velocities
 from mbjax.spatial import safe_divide
 
 from .checked_numbers import checked_numbers
@@ -58,12 +58,12 @@ class DoorHinge(AbstractForceElement):
 
     def forces(self, model, position, velocity, q, v):
         del position, velocity
-        joint = model.joint(self.joint)
-        return torque_on_joint(model, joint, self.hinge_torque(q[joint.q_start], v[joint.v_start]))
+        angle, rate = joint_positions(model, q, self.joint)[0], joint_velocities(model, v, self.joint)[0]
+        return torque_on_joint(model, self.joint, self.hinge_torque(angle, rate))
 
     def potential_energy(self, model, position, q):
         del position
-        return self.hinge_stored_energy(q[model.joint(self.joint).q_start])
+        return self.hinge_stored_energy(joint_positions(model, q, self.joint)[0])
 
     def hinge_torque(self, angle: Float[Array, ""], angular_rate: Float[Array, ""]) -> Float[Array, ""]:
         """Spring, catch and friction together."""

@@ -13,7 +13,7 @@ from mbjax.kinematics import (
 )
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import sum_moved_mobods
+from mbjax.topology import sum_directions, sum_moved_mobods
 from mbjax.worlds import each_world, for_worlds
 
 from .gravity import (
@@ -42,7 +42,7 @@ def gravity_generalized_forces(model: MultibodyModel, q: Positions) -> Generaliz
 def _gravity_generalized_forces(model: MultibodyModel, q: Array) -> Float[Array, " nv"]:
     position = calc_position_kinematics(model, q)
     F_T = calc_gravity_on_mobods(model, position)
-    return ca.dot(position.S_T, sum_moved_mobods(model.topology, F_T))
+    return sum_directions(model.topology, ca.dot(position.S_T, sum_moved_mobods(model.topology, F_T)))
 
 
 def calc_element_forces(

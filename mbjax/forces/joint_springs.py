@@ -6,10 +6,10 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.model import AbstractForceElement
+from mbjax.model import AbstractForceElement, joint_positions
 
 from .checked_numbers import checked_numbers
-from .multibody_forces import MultibodyForces
+from .multibody_forces import MultibodyForces, add_in_one_force
 
 
 class RevoluteSpring(AbstractForceElement):
@@ -70,16 +70,14 @@ def resolved_joint(spring: Any, plant: Any, kind: str) -> int:
 
 def spring_forces(model: Any, joint: int, nominal: Array, stiffness: Array, q: Array) -> MultibodyForces:
     """Hooke's law in one joint."""
-    where = model.joint(joint)
-    return torque_on_joint(model, where, stiffness * (nominal - q[where.q_start]))
+    return torque_on_joint(model, joint, stiffness * (nominal - joint_positions(model, q, joint)[0]))
 
 
-def torque_on_joint(model: Any, joint: Any, tau: Array) -> MultibodyForces:
+def torque_on_joint(model: Any, joint: int, tau: Array) -> MultibodyForces:
     """The generalized force of a joint with one velocity, in N m or N, and none on the bodies."""
-    zero = MultibodyForces.zero(model)
-    return MultibodyForces(zero.generalized.at[joint.v_start].add(tau), zero.body)
+    return add_in_one_force(model, MultibodyForces.zero(model), joint, 0, tau)
 
 
 def spring_energy(model: Any, joint: int, nominal: Array, stiffness: Array, q: Array) -> Array:
     """Energy stored, in J."""
-    return 0.5 * stiffness * (nominal - q[model.joint(joint).q_start]) ** 2
+    return 0.5 * stiffness * (nominal - joint_positions(model, q, joint)[0]) ** 2

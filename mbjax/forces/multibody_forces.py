@@ -9,9 +9,9 @@ from mbjax.array_types import GeneralizedForces, Positions, SpatialVector
 from mbjax.errors import ModelError
 from mbjax.kinematics import PositionKinematics, as_coordinates, calc_body_offsets, calc_position_kinematics
 from mbjax.kinematics.frames import FrameLike, calc_frame_pose
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, direction_ratios
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import dot_with_mask, sum_moved_mobods, take
+from mbjax.topology import dot_with_mask, sum_directions, sum_moved_mobods, take
 
 
 class MultibodyForces(eqx.Module):
@@ -67,13 +67,16 @@ def add_in_one_force(
 ) -> MultibodyForces:
     """One more torque or force along one of a joint's velocities, counted from 0."""
     where = model.joint(joint)
-    if not 0 <= joint_dof < where.num_velocities:
+    size = where.all_v.stop - where.all_v.start
+    if not 0 <= joint_dof < size:
         raise ModelError(
-            f"add_in_one_force: joint '{where.name}' ({where.kind}) has {where.num_velocities} degrees of freedom; "
-            f"there is no {joint_dof}."
+            f"add_in_one_force: joint '{where.name}' ({where.kind}) has {size} degrees of freedom; there is no "
+            f"{joint_dof}."
         )
-    added = forces.generalized.at[where.v_start + joint_dof].add(jnp.asarray(joint_tau, model.dtype))
-    return MultibodyForces(added, forces.body)
+    tau = jnp.asarray(joint_tau, model.dtype)
+    if where.mimics is not None:
+        tau = direction_ratios(model)[where.all_v_start] * tau
+    return MultibodyForces(forces.generalized.at[where.v_start + joint_dof].add(tau), forces.body)
 
 
 def generalized_forces(model: MultibodyModel, q: Positions, forces: MultibodyForces) -> GeneralizedForces:
@@ -81,7 +84,7 @@ def generalized_forces(model: MultibodyModel, q: Positions, forces: MultibodyFor
     position = calc_position_kinematics(model, q)
     F_T = calc_mobod_forces(model, position, forces.body)
     tau = as_coordinates("forces.generalized", forces.generalized, model.num_velocities, model.dtype)
-    return tau + ca.dot(position.S_T, sum_moved_mobods(model.topology, F_T))
+    return tau + sum_directions(model.topology, ca.dot(position.S_T, sum_moved_mobods(model.topology, F_T)))
 
 
 def calc_mobod_forces(

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 from mbjax.array_types import Accelerations, Velocities
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import sum_velocities_over_path
+from mbjax.topology import over_directions, sum_velocities_over_path
 
 from .position_kinematics import PositionKinematics, as_coordinates
 from .velocity_kinematics import VelocityKinematics
@@ -27,9 +27,12 @@ def calc_acceleration_kinematics(
     vdot: Accelerations | None,
 ) -> AccelerationKinematics:
     """A_WM = sum over the path of S vdot + dS/dt v; with vdot None the bias dS/dt v alone."""
-    driven = velocity.Sdot_T * as_coordinates("v", v, model.num_velocities, model.dtype)
+    topology = model.topology
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    driven = velocity.Sdot_T * over_directions(topology, v)
     if vdot is not None:
-        driven = driven + position.S_T * as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
-    A_WM_T = sum_velocities_over_path(model.topology, driven)
+        vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
+        driven = driven + position.S_T * over_directions(topology, vdot)
+    A_WM_T = sum_velocities_over_path(topology, driven)
     a_WMo = A_WM_T[3:] + ca.cross(A_WM_T[:3], position.p_TM_W) + ca.cross(velocity.V_WM_T[:3], velocity.v_WMo)
     return AccelerationKinematics(A_WM_T, a_WMo)

@@ -11,7 +11,7 @@ from mbjax.joints import JOINT_KINDS, AbstractJoint
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 
-from .position_kinematics import as_coordinates, gather, in_coordinate_order, joint_groups
+from .position_kinematics import as_coordinates, gather, groups_with_coordinates, in_coordinate_order
 
 
 def is_velocity_equal_to_qdot(model: MultibodyModel) -> bool:
@@ -60,7 +60,7 @@ def _per_joint(
     (space_a, a), (space_b, b) = first, second
     a = as_coordinates(space_a, a, size[space_a], model.dtype, model.num_world_axes)
     b = as_coordinates(space_b, b, size[space_b], model.dtype, model.num_world_axes)
-    groups = joint_groups(model)
+    groups = groups_with_coordinates(model)
     if not groups:
         return a
     parts, indices = [], []

@@ -10,6 +10,7 @@ from mbjax.array_types import Positions, SpatialVector, Vector3, Velocities
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
+from mbjax.topology import sum_directions
 
 from .coordinate_maps import qdot_to_velocity_matrix
 from .frames import (
@@ -125,7 +126,7 @@ def calc_point_jacobian(
     p_TQ_W = position.p_TM_W[:, mobod] + p_MQ_W
     w, v_T = position.S_T[:3], position.S_T[3:]
     J = jnp.concatenate([w, v_T + ca.cross(w, p_TQ_W[:, None])])
-    return jnp.where(model.topology.moves[:, mobod], J, 0.0)
+    return sum_directions(model.topology, jnp.where(model.topology.moves[:, mobod], J, 0.0), 1)
 
 
 def convert_columns(

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions
 from mbjax.joints import JOINT_KINDS
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, all_joint_positions, direction_ratios
 from mbjax.model import as_coordinates as as_coordinates
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import compose_outward, sum_over_path, take
@@ -17,7 +17,10 @@ from .body_placement import BodyPlacement, calc_body_placement, identity_poses
 
 
 class PositionKinematics(eqx.Module):
-    """Everything that depends on q alone. Mobods (world first) or velocities on the last axis.
+    """Everything that depends on q alone. Mobods (world first) or directions on the last axis.
+
+    A joint that mimics another has its direction times its multiplier: along it the child moves as the leader's
+    coordinate does.
 
     T is the origin of the tree a mobod belongs to, its root's Mo: spatial vectors "about T" are taken at
     the point of the world where T is now, so they add up along paths without shifts, and numbers stay of
@@ -30,12 +33,12 @@ class PositionKinematics(eqx.Module):
     R_WF: Float[Array, "3 3 nm"]  # inboard frame F
     p_PM_W: Float[Array, "3 nm"]  # from the parent's Mo to Mo
     p_TM_W: Float[Array, "3 nm"]
-    H_W: Float[Array, "6 nv"]  # hinge map: V_FM_W = H v, at Mo
-    S_T: Float[Array, "6 nv"]  # the same about T
+    H_W: Float[Array, "6 nd"]  # hinge map: V_FM_W = H v, at Mo
+    S_T: Float[Array, "6 nd"]  # the same about T
 
 
 class JointGroup(NamedTuple):
-    """The mobods of one kind of joint, and where their coordinates are: (size, k) indices."""
+    """The mobods of one kind of joint, and where their coordinates are among those of all joints: (size, k) indices."""
 
     kind: str
     mobods: list[int]
@@ -52,6 +55,21 @@ def joint_groups(model: MultibodyModel) -> list[JointGroup]:
         v = [[topology.mobod_v_starts[m] + k for m in mobods] for k in range(JOINT_KINDS[kind].num_velocities)]
         groups.append(JointGroup(kind, list(mobods), q, v))
     return groups
+
+
+def groups_with_coordinates(model: MultibodyModel) -> list[JointGroup]:
+    """The groups without the joints that mimic others, and where their coordinates are in q and v."""
+    topology, groups = model.topology, joint_groups(model)
+    if not topology.followers:
+        return groups
+    result = []
+    for kind, mobods, q, v in groups:
+        kept = [i for i, mobod in enumerate(mobods) if topology.leaders[mobod] == mobod]
+        if kept:
+            own_q = [[int(topology.positions_of_joints[row[i]]) for i in kept] for row in q]
+            own_v = [[int(topology.velocities_of_directions[row[i]]) for i in kept] for row in v]
+            result.append(JointGroup(kind, [mobods[i] for i in kept], own_q, own_v))
+    return result
 
 
 def gather(x: Array, indices: list[list[int]]) -> Array:
@@ -77,7 +95,9 @@ def calc_position_kinematics(model: MultibodyModel, q: Positions) -> PositionKin
     topology = model.topology
     q = as_coordinates("q", q, topology.num_positions, model.dtype, model.num_world_axes)
     placement = calc_body_placement(model)
-    R_FM, p_FM, H_F = calc_joint_kinematics(model, placement, q)
+    R_FM, p_FM, H_F = calc_joint_kinematics(model, placement, all_joint_positions(model, q))
+    if topology.followers:
+        H_F = ca.scale(H_F, direction_ratios(model))
     R_PM = ca.matmul(placement.R_PF, R_FM)
     p_PM_P = placement.p_PF + ca.matvec(placement.R_PF, p_FM)
     R_WM = compose_outward(topology, R_PM)
@@ -98,8 +118,8 @@ def calc_position_kinematics(model: MultibodyModel, q: Positions) -> PositionKin
 
 
 def calc_joint_kinematics(
-    model: MultibodyModel, placement: BodyPlacement, q: Positions
-) -> tuple[Float[Array, "3 3 nm"], Float[Array, "3 nm"], Float[Array, "6 nv"]]:
+    model: MultibodyModel, placement: BodyPlacement, q: Float[Array, " njq"]
+) -> tuple[Float[Array, "3 3 nm"], Float[Array, "3 nm"], Float[Array, "6 nd"]]:
     """R_FM, p_FM of every mobod (identity for the world) and the hinge map in F, kind by kind."""
     R_world, p_world = identity_poses(1, q.dtype, q.ndim - 1)
     groups = joint_groups(model)

@@ -6,9 +6,9 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
 from mbjax.joints import JOINT_KINDS
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import sum_velocities_over_path, take
+from mbjax.topology import over_directions, sum_velocities_over_path, take
 
 from .position_kinematics import (
     PositionKinematics,
@@ -24,7 +24,7 @@ class VelocityKinematics(eqx.Module):
 
     V_WM_T: Float[Array, "6 nm"]
     v_WMo: Float[Array, "3 nm"]  # velocity of the point Mo itself
-    Sdot_T: Float[Array, "6 nv"]  # rate of S_T, T held fixed in the world
+    Sdot_T: Float[Array, "6 nd"]  # rate of S_T, T held fixed in the world
 
 
 def calc_velocity_kinematics(
@@ -33,7 +33,7 @@ def calc_velocity_kinematics(
     """V_WM = sum over the path of S v, and the rates of the directions S."""
     topology, worlds = model.topology, model.num_world_axes
     q = as_coordinates("q", q, topology.num_positions, model.dtype, worlds)
-    v = as_coordinates("v", v, topology.num_velocities, model.dtype, worlds)
+    v = over_directions(topology, as_coordinates("v", v, topology.num_velocities, model.dtype, worlds))
     V_WM_T = sum_velocities_over_path(topology, ca.scale(position.S_T, v))
     w_WM = V_WM_T[:3]
     v_WMo = V_WM_T[3:] + ca.cross(w_WM, position.p_TM_W)
@@ -44,7 +44,7 @@ def calc_velocity_kinematics(
     h_rotation, h_translation = position.H_W[:3], position.H_W[3:]
     rate_rotation = ca.cross(w_WF, h_rotation)
     rate_translation = ca.cross(w_WF, h_translation)
-    H_rate = calc_hinge_map_rate(model, position, q, v)
+    H_rate = calc_hinge_map_rate(model, position, all_joint_positions(model, q), v)
     if H_rate is not None:
         rate_rotation, rate_translation = rate_rotation + H_rate[:3], rate_translation + H_rate[3:]
     rate_about_T = rate_translation + ca.cross(v_point, h_rotation) + ca.cross(r, rate_rotation)
@@ -52,9 +52,9 @@ def calc_velocity_kinematics(
 
 
 def calc_hinge_map_rate(
-    model: MultibodyModel, position: PositionKinematics, q: Positions, v: Velocities
-) -> Float[Array, "6 nv"] | None:
-    """Rate of the hinge map in F, expressed in W; None where every joint's is constant."""
+    model: MultibodyModel, position: PositionKinematics, q: Float[Array, " njq"], v: Float[Array, " nd"]
+) -> Float[Array, "6 nd"] | None:
+    """Rate of the hinge map in F, expressed in W; None where every joint's is constant, as of those that mimic."""
     groups = joint_groups(model)
     asked = [ca.with_equal_columns(gather(q, g.q_indices), gather(v, g.v_indices)) for g in groups]
     rates = [JOINT_KINDS[g.kind].hinge_map_rate(*x) for g, x in zip(groups, asked, strict=True)]

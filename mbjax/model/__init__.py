@@ -36,6 +36,16 @@ from .locking import unlock_body as unlock_body
 from .locking import unlock_joint as unlock_joint
 from .locking import zero_where_locked as zero_where_locked
 from .lookup import near_matches as near_matches
+from .mimic_relations import actuator_ratios as actuator_ratios
+from .mimic_relations import all_joint_positions as all_joint_positions
+from .mimic_relations import all_joint_velocities as all_joint_velocities
+from .mimic_relations import direction_ratios as direction_ratios
+from .mimic_relations import sum_joint_coefficients as sum_joint_coefficients
+from .mimic_relations import sum_joint_forces as sum_joint_forces
+from .mimics import joint_positions as joint_positions
+from .mimics import joint_velocities as joint_velocities
+from .mimics import require_own_coordinates as require_own_coordinates
+from .mimics import set_mimic as set_mimic
 from .model_layout import ActuatorInfo as ActuatorInfo
 from .model_layout import BodyInfo as BodyInfo
 from .model_layout import FrameInfo as FrameInfo

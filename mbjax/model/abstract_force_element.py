@@ -10,7 +10,8 @@ class AbstractForceElement(eqx.Module):
     """Subclass in pure JAX: numbers are leaves, names are static and resolved at finalize.
 
     `resolve(plant)` returns the element with its names turned into indices.
-    `forces(model, position, velocity, q, v)` returns `MultibodyForces`.
+    `forces(model, position, velocity, q, v)` returns `MultibodyForces`. Also where a joint mimics another,
+    `mbjax.joint_positions` and `joint_velocities` read its coordinates, and `add_in_one_force` acts on it.
     `potential_energy(model, position, q)` returns J, zero for laws without one.
     """
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.joints import JOINT_KINDS
 
 from .abstract_constraint import AbstractConstraint, find_bodies, find_joint, with_static
 from .constraint_numbers import as_numbers, finite_numbers, independent_rows, point, pose, stabilization, switch
@@ -261,10 +262,11 @@ class CouplerConstraint(AbstractConstraint):
     def resolve(self, lookup):
         joint0, joint1 = (find_joint(lookup, joint, self.label) for joint in (self.joint0, self.joint1))
         for joint in (lookup.joint(joint0), lookup.joint(joint1)):
-            if joint.num_velocities != 1:
+            size = JOINT_KINDS[joint.kind].num_velocities  # of one that mimics too
+            if size != 1:
                 raise ModelError(
-                    f"{self.label}: joint '{joint.name}' ({joint.kind}) has {joint.num_velocities} degrees of "
-                    "freedom; a coupler takes joints with one."
+                    f"{self.label}: joint '{joint.name}' ({joint.kind}) has {size} degrees of freedom; a coupler takes "
+                    "joints with one."
                 )
         if joint0 == joint1:
             raise ModelError(f"{self.label}: both joints are '{lookup.joint(joint0).name}'; a coupler needs two.")
@@ -306,6 +308,8 @@ class LockConstraint(AbstractConstraint):
         index = find_joint(lookup, self.joint, self.label)
         joint = lookup.joint(index)
         nq, nv = joint.num_positions, joint.num_velocities
+        if getattr(joint, "mimics", None) is not None:
+            raise ModelError(f"{self.label}: joint '{joint.name}' mimics another; lock the joint it follows.")
         if nv == 0:
             raise ModelError(f"{self.label}: joint '{joint.name}' is a weld and does not move.")
         if self.position is not None and self.position.shape[0] != nq:

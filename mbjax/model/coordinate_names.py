@@ -59,7 +59,8 @@ class CoordinateNames(ModelQueries):
     def _moving_joints(self, model_instance: str | int | None) -> list[JointInfo]:
         """Joints with coordinates, in the order these have."""
         owned = self.joint_indices(model_instance)
-        return sorted((j for i in owned if (j := self.layout.joints[i]).mobod > 0), key=lambda j: j.mobod)
+        joints = (self.layout.joints[i] for i in owned)
+        return sorted((j for j in joints if j.mobod > 0 and j.mimics is None), key=lambda j: j.mobod)
 
     def _prefix(self, owner: int, model_instance: str | int | None, wanted: bool | None) -> str:
         wanted = model_instance is None if wanted is None else wanted

@@ -9,6 +9,7 @@ from mbjax.spatial import RigidTransform
 
 from .free_joints import free_joint, pose_of_positions, positions_of_pose
 from .instance_arrays import InstanceLike, as_coordinates, positions_from_array, set_positions_in_array
+from .mimics import require_own_coordinates
 from .multibody_model import MultibodyModel
 
 
@@ -31,8 +32,9 @@ def set_default_positions(
 
 def set_joint_default_positions(model: MultibodyModel, joint: str | int, q: ArrayLike) -> MultibodyModel:
     """Where one joint starts in `default_state`."""
-    old = model.parameters.default_positions
-    return with_default_positions(model, old.at[model.joint(joint).q].set(jnp.asarray(q, old.dtype)))
+    old, info = model.parameters.default_positions, model.joint(joint)
+    require_own_coordinates(model, info, f"set_joint_default_positions('{info.name}')")
+    return with_default_positions(model, old.at[info.q].set(jnp.asarray(q, old.dtype)))
 
 
 def default_free_body_pose(model: MultibodyModel, body: str | int) -> RigidTransform:

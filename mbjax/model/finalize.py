@@ -21,6 +21,7 @@ from .model_layout import ActuatorInfo, BodyInfo, FrameInfo, JointInfo, ModelLay
 from .multibody_model import MultibodyModel
 from .parameters import MultibodyParameters
 from .plant_constraints import with_constraints
+from .plant_mimics import default_positions_of, leaders_first
 from .plant_random_distributions import with_declared_distributions
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def build_topology(plant: "MultibodyPlant", nodes: list[TreeNode]) -> TreeTopolo
             )
         )  # fmt: skip
         nq, nv = nq + joint.num_positions, nv + joint.num_velocities
+    mobod_of = {mobod[2]: number for number, mobod in enumerate(mobods)}  # by joint
     levels: list[int] = []
     for frame in plant.frames:
         levels.append(0 if frame.parent is None else levels[frame.parent.index] + 1)
@@ -135,6 +137,7 @@ def build_topology(plant: "MultibodyPlant", nodes: list[TreeNode]) -> TreeTopolo
         frame_bodies=tuple(f.body.index for f in plant.frames),
         frame_parents=tuple(-1 if f.parent is None else f.parent.index for f in plant.frames),
         frame_levels=tuple(levels),
+        followers=tuple((mobod_of[m.follower.index], mobod_of[m.leader.index]) for m in leaders_first(plant.mimics)),
     )
 
 
@@ -143,10 +146,12 @@ def build_layout(
 ) -> ModelLayout:
     """Names and the places of things in the arrays; `left_out` ends the report."""
     mobod_of_joint = {joint: mobod for mobod, joint in enumerate(topology.mobod_joints) if mobod}
-    names = plant.instance_names
+    names, leader_of = plant.instance_names, {m.follower: m.leader.index for m in plant.mimics}
     joints = []
     for joint in plant.joints:
         mobod = mobod_of_joint.get(joint.index)
+        all_q, all_v = (0, 0) if mobod is None else (topology.mobod_q_starts[mobod], topology.mobod_v_starts[mobod])
+        mimics = leader_of.get(joint)
         joints.append(
             JointInfo(
                 name=joint.name,
@@ -159,13 +164,16 @@ def build_layout(
                 parent_frame=joint.parent.index,
                 child_frame=joint.child.index,
                 mobod=-1 if mobod is None else mobod,
-                q_start=0 if mobod is None else topology.mobod_q_starts[mobod],
-                num_positions=joint.num_positions,
-                v_start=0 if mobod is None else topology.mobod_v_starts[mobod],
-                num_velocities=joint.num_velocities,
+                q_start=0 if mobod is None else int(topology.positions_of_joints[all_q]),
+                num_positions=joint.num_positions if mimics is None else 0,
+                v_start=0 if mobod is None else int(topology.velocities_of_directions[all_v]),
+                num_velocities=joint.num_velocities if mimics is None else 0,
+                all_q_start=all_q,
+                all_v_start=all_v,
                 source=joint.source,
                 has_position_limits=bool(np.isfinite(joint.position_limits).any()),
                 has_friction=bool(joint.friction.any()),
+                mimics=mimics,
             )
         )
     inboard = {joint.child_body: joint for joint in joints}
@@ -231,10 +239,11 @@ def gather_parameters(plant: "MultibodyPlant", topology: TreeTopology, dtype: An
     offset_frames = [f for f in plant.frames if f.parent is not None]
     moving = [plant.joints[j] for j in topology.mobod_joints[1:]]
     with_axis = [j for j in plant.joints if j.has_axis]
-    nq, nv, nu = topology.num_positions, topology.num_velocities, len(plant.actuators)
+    njq, nd, nu = sum(topology.mobod_num_positions), topology.num_directions, len(plant.actuators)
+    mimics, of_mimics = leaders_first(plant.mimics), default_positions_of(plant.mimics)
 
-    def coordinates(pick: Any, size: int) -> Any:
-        return array(np.concatenate([pick(j) for j in moving]) if moving else np.zeros(0), size)
+    def coordinates(pick: Any, size: int, joints: Any = moving) -> Any:
+        return array(np.concatenate([pick(j) for j in joints]) if moving else np.zeros(0), size)
 
     return MultibodyParameters(
         body_mass=array([0.0 if b.inertia is None else b.inertia.mass for b in bodies], len(bodies)),
@@ -244,23 +253,27 @@ def gather_parameters(plant: "MultibodyPlant", topology: TreeTopology, dtype: An
         frame_translation=array([transform(f).translation for f in offset_frames], len(offset_frames), 3),
         joint_axis=array([j.axis for j in with_axis], len(with_axis), 3),
         screw_pitch=array([j.screw_pitch for j in plant.joints if j.has_pitch], -1),
-        joint_damping=coordinates(lambda j: j.damping, nv),
-        joint_friction=coordinates(lambda j: j.friction, nv),
+        mimic_multiplier=array([m.multiplier for m in mimics], -1) if mimics else None,
+        mimic_offset=array([m.offset for m in mimics], -1) if mimics else None,
+        joint_damping=coordinates(lambda j: j.damping, nd),
+        joint_friction=coordinates(lambda j: j.friction, nd),
         friction_velocity=array(DEFAULT_FRICTION_VELOCITY),
-        velocity_locked=array(np.zeros(nv), nv),
-        position_lower_limits=coordinates(lambda j: j.position_limits[0], nq),
-        position_upper_limits=coordinates(lambda j: j.position_limits[1], nq),
-        velocity_lower_limits=coordinates(lambda j: j.velocity_limits[0], nv),
-        velocity_upper_limits=coordinates(lambda j: j.velocity_limits[1], nv),
-        acceleration_lower_limits=coordinates(lambda j: j.acceleration_limits[0], nv),
-        acceleration_upper_limits=coordinates(lambda j: j.acceleration_limits[1], nv),
+        velocity_locked=array(np.zeros(topology.num_velocities), -1),
+        position_lower_limits=coordinates(lambda j: j.position_limits[0], njq),
+        position_upper_limits=coordinates(lambda j: j.position_limits[1], njq),
+        velocity_lower_limits=coordinates(lambda j: j.velocity_limits[0], nd),
+        velocity_upper_limits=coordinates(lambda j: j.velocity_limits[1], nd),
+        acceleration_lower_limits=coordinates(lambda j: j.acceleration_limits[0], nd),
+        acceleration_upper_limits=coordinates(lambda j: j.acceleration_limits[1], nd),
         effort_limit=array([a.effort_limit for a in plant.actuators], nu),
         rotor_inertia=array([a.rotor_inertia for a in plant.actuators], nu),
         gear_ratio=array([a.gear_ratio for a in plant.actuators], nu),
         proportional_gain=array([a.kp or 0.0 for a in plant.actuators], nu),
         derivative_gain=array([a.kd or 0.0 for a in plant.actuators], nu),
         gravity=array(plant.gravity, 3),
-        default_positions=coordinates(lambda j: j.default_positions, nq),
+        default_positions=coordinates(
+            lambda j: j.default_positions, topology.num_positions, [j for j in moving if j not in of_mimics]
+        ),
         time_step=array(plant.time_step),
     )
 

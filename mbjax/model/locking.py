@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
 
+from .mimics import require_own_coordinates
 from .model_layout import JointInfo
 from .multibody_model import MultibodyModel
 
@@ -18,6 +19,7 @@ def lock_joint(model: MultibodyModel, joint: str | int, locked: ArrayLike = True
     derivatives with respect to it are zero. A weld is locked already.
     """
     info = model.joint(joint)
+    require_own_coordinates(model, info, f"lock_joint('{info.name}')")
     locked = jnp.asarray(locked)
     if locked.shape != ():
         raise ModelError(
@@ -32,6 +34,7 @@ def lock_joint(model: MultibodyModel, joint: str | int, locked: ArrayLike = True
 def unlock_joint(model: MultibodyModel, joint: str | int) -> MultibodyModel:
     """Lets a locked joint move again, from rest."""
     info = model.joint(joint)
+    require_own_coordinates(model, info, f"unlock_joint('{info.name}')")
     if info.num_velocities == 0:
         raise ModelError(
             f"unlock_joint('{info.name}'): a weld cannot move. Connect the bodies by another joint, and lock that."
@@ -40,8 +43,10 @@ def unlock_joint(model: MultibodyModel, joint: str | int) -> MultibodyModel:
 
 
 def is_joint_locked(model: MultibodyModel, joint: str | int) -> Bool[Array, ""]:
-    """Whether a joint is held still; a weld always is."""
-    return jnp.all(locked_velocities(model)[model.joint(joint).v])
+    """Whether a joint is held still; a weld always is, and one that mimics where its leader is."""
+    info = model.joint(joint)
+    mover = info if info.mimics is None else model.mobilizer(int(model.topology.leaders[info.mobod]))
+    return jnp.all(locked_velocities(model)[mover.v])
 
 
 def lock_body(model: MultibodyModel, body: str | int, locked: ArrayLike = True) -> MultibodyModel:

@@ -19,7 +19,8 @@ REMEDY = "Give it mass and inertia, weld it, or give the joint's actuator a roto
 
 def reject_joints_that_move_nothing(plant: "MultibodyPlant", topology: TreeTopology) -> None:
     """Outermost bodies without the inertia their joint needs, and massless bodies between two joints on one line."""
-    rotor = {a.joint.index for a in plant.actuators if a.rotor_inertia * a.gear_ratio**2 > 0.0}
+    exempt = {a.joint.index for a in plant.actuators if a.rotor_inertia * a.gear_ratio**2 > 0.0}
+    exempt |= {m.follower.index for m in plant.mimics}  # they have no row in the mass matrix
     children: dict[int, list[int]] = {}
     for mobod, parent in enumerate(topology.mobod_parents):
         children.setdefault(parent, []).append(mobod)
@@ -27,14 +28,21 @@ def reject_joints_that_move_nothing(plant: "MultibodyPlant", topology: TreeTopol
     for mobod in range(1, topology.num_mobods):
         joint = plant.joints[topology.mobod_joints[mobod]]
         members = [plant.bodies[b] for b, m in enumerate(topology.body_mobods) if m == mobod]
-        if joint.index in rotor:
+        if joint.index in exempt or followers_carry_mass(plant, topology, mobod):
             continue
         outboard = [plant.joints[topology.mobod_joints[child]] for child in children.get(mobod, [])]
         if not outboard:
             reject_light_tip(joint, members)
-        elif len(outboard) == 1 and outboard[0].index not in rotor and not any(map(mass_of, members)):
+        elif len(outboard) == 1 and outboard[0].index not in exempt and not any(map(mass_of, members)):
             poses = poses or placements(plant, topology)
             reject_repeated_direction(joint, outboard[0], members, poses)
+
+
+def followers_carry_mass(plant: "MultibodyPlant", topology: TreeTopology, leader: int) -> bool:
+    """Whether a body moves with a joint that mimics that of the mobod, and has mass."""
+    following = [m for m, _ in topology.followers if topology.leaders[m] == leader]
+    moved = np.any(topology.is_ancestor[:, following], axis=1)
+    return any(mass_of(plant.bodies[b]) > 0.0 for b, mobod in enumerate(topology.body_mobods) if moved[mobod])
 
 
 def reject_light_tip(joint: AbstractJoint, members: list[Body]) -> None:

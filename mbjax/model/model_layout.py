@@ -15,7 +15,12 @@ from .load_report import ReportEntry
 
 @dataclasses.dataclass(frozen=True)
 class JointInfo:
-    """Where a joint is: `q` and `v` are its slices of positions and velocities; `mobod` is -1 for a weld."""
+    """Where a joint is: `q` and `v` are its slices of positions and velocities; `mobod` is -1 for a weld.
+
+    A joint that mimics another has no coordinates of its own: `q` and `v` are empty, and start where those of the joint
+    do that it follows in the end. `all_q` and `all_v` are places in arrays of all joints' numbers, those that mimic
+    included: limits, damping and friction.
+    """
 
     name: str
     kind: str
@@ -31,9 +36,12 @@ class JointInfo:
     num_positions: int
     v_start: int
     num_velocities: int
+    all_q_start: int
+    all_v_start: int
     source: str | None = None
     has_position_limits: bool = False  # finite ones, when the model was built or set
     has_friction: bool = False  # likewise, other than zero
+    mimics: int | None = None  # the joint it follows
 
     @property
     def q(self) -> slice:
@@ -42,6 +50,14 @@ class JointInfo:
     @property
     def v(self) -> slice:
         return slice(self.v_start, self.v_start + self.num_velocities)
+
+    @property
+    def all_q(self) -> slice:
+        return slice(self.all_q_start, self.all_q_start + JOINT_KINDS[self.kind].num_positions)
+
+    @property
+    def all_v(self) -> slice:
+        return slice(self.all_v_start, self.all_v_start + JOINT_KINDS[self.kind].num_velocities)
 
     @property
     def position_suffixes(self) -> tuple[str, ...]:
@@ -223,14 +239,15 @@ class ModelLayout:
 
     @functools.cached_property
     def limited_joints(self) -> tuple[JointInfo, ...]:
-        """Joints of one degree of freedom with position limits, which the discrete step keeps."""
-        return tuple(j for j in self.joints if j.has_position_limits and j.num_positions == j.num_velocities == 1)
+        """Joints of one degree of freedom that have limits, or whose followers have: the discrete step keeps them."""
+        limited = {j.q_start for j in self.joints if j.has_position_limits and JOINT_KINDS[j.kind].num_positions == 1}
+        return tuple(j for j in self.joints if j.num_positions == j.num_velocities == 1 and j.q_start in limited)
 
     @functools.cached_property
-    def frictional_velocities(self) -> tuple[int, ...]:
-        """Velocities of the joints with friction, which the discrete step holds within its bounds."""
-        joints = sorted((j for j in self.joints if j.has_friction), key=lambda j: j.v_start)
-        return tuple(k for j in joints for k in range(j.v_start, j.v_start + j.num_velocities))
+    def frictional_directions(self) -> tuple[int, ...]:
+        """Of the joints with friction, which the discrete step holds within its bounds; of those that mimic, too."""
+        joints = sorted((j for j in self.joints if j.has_friction), key=lambda j: j.all_v_start)
+        return tuple(k for j in joints for k in range(j.all_v.start, j.all_v.stop))
 
     @functools.cached_property
     def velocities_of_actuators(self) -> tuple[int, ...]:

@@ -155,31 +155,7 @@ class ModelQueries(GeometryQueries, ConstraintQueries):
         edges = [(j.name, j.kind, j.parent_body, j.child_body) for j in self.layout.joints]
         return topology_graphviz_string(self.layout.instance_names, self.layout.bodies, edges)
 
-    # Numbers; limits that are not set are ±inf.
-
-    @property
-    def position_lower_limits(self) -> Float[Array, " nq"]:
-        return self.parameters.position_lower_limits
-
-    @property
-    def position_upper_limits(self) -> Float[Array, " nq"]:
-        return self.parameters.position_upper_limits
-
-    @property
-    def velocity_lower_limits(self) -> Float[Array, " nv"]:
-        return self.parameters.velocity_lower_limits
-
-    @property
-    def velocity_upper_limits(self) -> Float[Array, " nv"]:
-        return self.parameters.velocity_upper_limits
-
-    @property
-    def acceleration_lower_limits(self) -> Float[Array, " nv"]:
-        return self.parameters.acceleration_lower_limits
-
-    @property
-    def acceleration_upper_limits(self) -> Float[Array, " nv"]:
-        return self.parameters.acceleration_upper_limits
+    # Numbers
 
     @property
     def effort_lower_limits(self) -> Float[Array, " nu"]:

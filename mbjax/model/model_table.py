@@ -67,20 +67,35 @@ def joint_row(model: "MultibodyModel", joint: "JointInfo") -> list[str]:
     total = "–" if mass is None else f"{sum(mass[b - 1] for b in bodies):.4g}"
     lower, upper = concrete(parameters.position_lower_limits), concrete(parameters.position_upper_limits)
     damping, effort = concrete(parameters.joint_damping), concrete(parameters.effort_limit)
-    limits = "–" if lower is None or upper is None else limit_text(lower[joint.q], upper[joint.q])
+    limits = "–" if lower is None or upper is None else limit_text(lower[joint.all_q], upper[joint.all_q])
     drive = [a.index for a in model.layout.actuators if a.joint == joint.index]
-    locked = concrete(parameters.velocity_locked)
+    locked, own = concrete(parameters.velocity_locked), joint.mimics is None
+    is_locked = locked is not None and locked[joint.v].any()
     return [
         key_of(model, joint),
-        joint.kind if locked is None or not locked[joint.v].any() else f"{joint.kind}, locked",
+        f"{joint.kind}, locked" if is_locked else joint.kind if own else f"{joint.kind}, {mimic_text(model, joint)}",
         names,
         total,
-        range_text(joint.q),
-        range_text(joint.v),
+        range_text(joint.q) if own else "",
+        range_text(joint.v) if own else "",
         limits,
-        "–" if damping is None else "" if not damping[joint.v].any() else " ".join(unique_numbers(damping[joint.v])),
+        "–" if damping is None else " ".join(unique_numbers(damping[joint.all_v])),
         "" if not drive else "–" if effort is None else " ".join(effort_text(effort[a]) for a in drive),
     ]
+
+
+def mimic_text(model: "MultibodyModel", joint: "JointInfo") -> str:
+    """What a joint's position is: `1.5 slide + 0.02`."""
+    assert joint.mimics is not None
+    row = [mobod for mobod, _ in model.topology.followers].index(joint.mobod)
+    leader = key_of(model, model.layout.joints[joint.mimics])
+    multipliers, offsets = (
+        concrete(leaf) for leaf in (model.parameters.mimic_multiplier, model.parameters.mimic_offset)
+    )
+    if multipliers is None or offsets is None:
+        return f"mimics {leader}"
+    offset = f" {'-' if offsets[row] < 0.0 else '+'} {abs(offsets[row]):.4g}" if offsets[row] else ""
+    return f"{multipliers[row]:.4g} {leader}{offset}"
 
 
 def key_of(model: "MultibodyModel", joint: "JointInfo") -> str:
@@ -110,8 +125,8 @@ def limit_text(lower: np.ndarray, upper: np.ndarray) -> str:
 
 
 def unique_numbers(values: np.ndarray) -> list[str]:
-    """The different values, in order."""
-    return list(dict.fromkeys(f"{v:.3g}" for v in values))
+    """The different values, in order; none where all are zero."""
+    return list(dict.fromkeys(f"{v:.3g}" for v in values)) if np.any(values) else []
 
 
 def range_text(where: slice) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from mbjax.topology import TreeTopology
 
@@ -13,6 +14,7 @@ from .abstract_force_element import AbstractForceElement
 from .collision_parameters import CollisionParameters
 from .coordinate_names import CoordinateNames
 from .load_report import ReportEntry
+from .mimic_relations import tightest_limits
 from .model_layout import ModelLayout
 from .parameters import MultibodyParameters
 
@@ -81,6 +83,36 @@ class MultibodyModel(CoordinateNames, eqx.Module):
     @property
     def actuator_names(self) -> tuple[str, ...]:
         return tuple(a.name for a in self.layout.actuators)
+
+    # Limits that are not set are ±inf. Joints that mimic tighten those of the joint they follow.
+
+    def _limits(self, what: str) -> tuple[Array, Array]:
+        lower, upper = (getattr(self.parameters, f"{what}_{side}_limits") for side in ("lower", "upper"))
+        return tightest_limits(self, lower, upper, of_positions=what == "position")
+
+    @property
+    def position_lower_limits(self) -> Float[Array, " nq"]:
+        return self._limits("position")[0]
+
+    @property
+    def position_upper_limits(self) -> Float[Array, " nq"]:
+        return self._limits("position")[1]
+
+    @property
+    def velocity_lower_limits(self) -> Float[Array, " nv"]:
+        return self._limits("velocity")[0]
+
+    @property
+    def velocity_upper_limits(self) -> Float[Array, " nv"]:
+        return self._limits("velocity")[1]
+
+    @property
+    def acceleration_lower_limits(self) -> Float[Array, " nv"]:
+        return self._limits("acceleration")[0]
+
+    @property
+    def acceleration_upper_limits(self) -> Float[Array, " nv"]:
+        return self._limits("acceleration")[1]
 
     def report(self) -> tuple[ReportEntry, ...]:
         """What became of the contents of the files this model was read from."""

@@ -21,6 +21,7 @@ from .lookup import find_model_instance
 from .multibody_model import MultibodyModel
 from .plant_constraints import PlantConstraints
 from .plant_geometry import PlantGeometry
+from .plant_mimics import Mimic, PlantMimics
 from .plant_random_distributions import PlantRandomDistributions
 from .removal import remove_joint, remove_joint_actuator
 
@@ -33,7 +34,7 @@ def article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
-class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints):
+class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, PlantMimics):
     """Collects the elements of a model; `finalize()` turns them into a frozen `MultibodyModel`.
 
     `time_step` in s: a positive one makes a discrete plant for `step` and `rollout`, zero a continuous one
@@ -67,6 +68,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints):
         self.bodies: list[Body] = []
         self.frames: list[Frame] = []
         self.joints: list[AbstractJoint] = []
+        self.mimics: list[Mimic] = []
         self.actuators: list[JointActuator] = []
         self.force_elements: list[AbstractForceElement] = []
         self.constraints: list[AbstractConstraint] = []

@@ -7,7 +7,8 @@ from jaxtyping import Array, Float
 class MultibodyParameters(eqx.Module):
     """Arrays in declaration order: bodies without the world, frames without the bodies' own.
 
-    Coordinates (`nq`, `nv`) are in depth-first order. SI units; angles in rad.
+    Coordinates (`nq`, `nv`) are in depth-first order. Those that joints have by themselves (`njq`, `nd`) count also the
+    joints that mimic others and have no coordinates. SI units; angles in rad.
     """
 
     body_mass: Float[Array, " nb-1"]
@@ -19,17 +20,19 @@ class MultibodyParameters(eqx.Module):
 
     joint_axis: Float[Array, "axes 3"]  # of revolute, prismatic and screw joints; normalised where used
     screw_pitch: Float[Array, " screws"]  # m per turn
-    joint_damping: Float[Array, " nv"]
-    joint_friction: Float[Array, " nv"]  # Coulomb torque or force
+    mimic_multiplier: Float[Array, " mimics"] | None  # of `topology.followers`: q = multiplier q_leader + offset
+    mimic_offset: Float[Array, " mimics"] | None  # None: no joint mimics another
+    joint_damping: Float[Array, " nd"]
+    joint_friction: Float[Array, " nd"]  # Coulomb torque or force
     friction_velocity: Float[Array, ""]  # speed at which the smooth law has reached 71 % of it
     velocity_locked: Float[Array, " nv"]  # 1 where a joint is locked, else 0; its derivative is zero
 
-    position_lower_limits: Float[Array, " nq"]
-    position_upper_limits: Float[Array, " nq"]
-    velocity_lower_limits: Float[Array, " nv"]
-    velocity_upper_limits: Float[Array, " nv"]
-    acceleration_lower_limits: Float[Array, " nv"]
-    acceleration_upper_limits: Float[Array, " nv"]
+    position_lower_limits: Float[Array, " njq"]
+    position_upper_limits: Float[Array, " njq"]
+    velocity_lower_limits: Float[Array, " nd"]
+    velocity_upper_limits: Float[Array, " nd"]
+    acceleration_lower_limits: Float[Array, " nd"]
+    acceleration_upper_limits: Float[Array, " nd"]
 
     effort_limit: Float[Array, " nu"]
     rotor_inertia: Float[Array, " nu"]

@@ -16,6 +16,7 @@ from mbjax.joints import JOINT_KINDS
 from mbjax.spatial import normalize_quaternion, quaternion_to_rpy
 
 from .free_joints import free_joint
+from .mimics import require_own_coordinates
 from .multibody_model import MultibodyModel
 
 
@@ -108,6 +109,7 @@ def set_joint_random_position_distribution(
             "set_free_body_random_translation_distribution and set_free_body_random_rotation_distribution with body "
             f"'{model.body_names[info.child_body]}'."
         )
+    require_own_coordinates(model, info, call)
     is_rotation = info.kind == "ball_rpy" and isinstance(distribution, UniformRotation)
     return with_distribution(model, call, distribution, "q", info.q, is_rotation)
 
@@ -118,6 +120,7 @@ def set_joint_random_velocity_distribution(
     """How `random_state` draws a joint's velocities; None takes the distribution away."""
     info = model.joint(joint)
     call = f"set_joint_random_velocity_distribution('{info.name}')"
+    require_own_coordinates(model, info, call)
     return with_distribution(model, call, distribution, "v", info.v)
 
 

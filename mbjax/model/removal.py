@@ -17,6 +17,12 @@ def remove_joint(plant: "MultibodyPlant", joint: AbstractJoint) -> None:
     drives = [f"'{a.name}'" for a in plant.actuators if a.joint is joint]
     if drives:
         raise ModelError(f"{call}: actuator {', '.join(drives)} drives it; call remove_joint_actuator first.")
+    related = [m for m in plant.mimics if joint in (m.follower, m.leader)]
+    if related:
+        raise ModelError(
+            f"{call}: joint '{related[0].follower.name}' mimics '{related[0].leader.name}'; remove joints before "
+            "add_mimic."
+        )
     if plant.force_elements:
         raise ModelError(
             f"{call}: the plant has force elements, which may refer to the joint or to a joint numbered after it; "

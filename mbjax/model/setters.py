@@ -99,7 +99,7 @@ def set_joint_axis(model: MultibodyModel, joint: str | int, axis: ArrayLike) -> 
 
 def set_joint_damping(model: MultibodyModel, joint: str | int, damping: ArrayLike) -> MultibodyModel:
     """Viscous damping per velocity, in N m s/rad or N s/m."""
-    return _set_row(model, "joint_damping", model.joint(joint).v, damping)
+    return _set_row(model, "joint_damping", model.joint(joint).all_v, damping)
 
 
 def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayLike) -> MultibodyModel:
@@ -111,7 +111,7 @@ def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayL
     if not any_traced(friction) and np.any(np.asarray(friction) < 0.0):
         raise ModelError(f"set_joint_friction: joint '{info.name}' must have friction >= 0, got {friction}.")
     model = _with_joint(model, dataclasses.replace(info, has_friction=True))
-    return _set_row(model, "joint_friction", info.v, friction)
+    return _set_row(model, "joint_friction", info.all_v, friction)
 
 
 def set_position_limits(model: MultibodyModel, joint: str | int, lower: ArrayLike, upper: ArrayLike) -> MultibodyModel:
@@ -123,8 +123,8 @@ def set_position_limits(model: MultibodyModel, joint: str | int, lower: ArrayLik
     if not any_traced(lower, upper) and np.any(np.asarray(lower) > np.asarray(upper)):
         raise ModelError(f"set_position_limits: joint '{info.name}' has lower limit {lower} above upper limit {upper}.")
     model = _with_joint(model, dataclasses.replace(info, has_position_limits=True))
-    model = _set_row(model, "position_lower_limits", info.q, lower)
-    return _set_row(model, "position_upper_limits", info.q, upper)
+    model = _set_row(model, "position_lower_limits", info.all_q, lower)
+    return _set_row(model, "position_upper_limits", info.all_q, upper)
 
 
 def controller_gains(

@@ -22,7 +22,8 @@ class Parser:
     properties no body can have, instead of keeping them with a warning. `base="fixed"` welds links without a
     parent joint to the world, `"floating"` gives them a floating joint, `"file"` adds nothing: then they
     float from `finalize` on. `mimic="couple"` keeps the mimic relations of joints by coupler constraints, named
-    `instance::joint mimics leader`, `"free"` lets those joints move freely. `meshes="hull"` lets collision meshes touch
+    `instance::joint mimics leader`, `"eliminate"` takes their coordinates away (`plant.add_mimic`), `"free"` lets those
+    joints move freely. `meshes="hull"` lets collision meshes touch
     with their convex hulls, which costs far more than simple shapes; `"none"`: they touch nothing. What became of each
     part of a file is in `plant.report`.
     """
@@ -35,7 +36,7 @@ class Parser:
         on_unsupported: Literal["error", "warn"] = "error",
         inertia: Literal["warn", "error"] = "warn",
         base: Literal["file", "fixed", "floating"] = "file",
-        mimic: Literal["couple", "free"] = "couple",
+        mimic: Literal["couple", "eliminate", "free"] = "couple",
         meshes: Literal["hull", "none"] = "none",
     ):
         if not isinstance(plant, MultibodyPlant):
@@ -43,7 +44,7 @@ class Parser:
         _require_choice("on_unsupported", on_unsupported, ("error", "warn"))
         _require_choice("inertia", inertia, ("warn", "error"))
         _require_choice("base", base, BASES)
-        _require_choice("mimic", mimic, ("couple", "free"))
+        _require_choice("mimic", mimic, ("couple", "eliminate", "free"))
         _require_choice("meshes", meshes, ("hull", "none"))
         self.plant = plant
         self.package_map = _checked_package_map({} if package_map is None else package_map)
@@ -83,7 +84,7 @@ def load(
     package_map: Mapping[str, str | os.PathLike] | None = None,
     on_unsupported: Literal["error", "warn"] = "error",
     inertia: Literal["warn", "error"] = "warn",
-    mimic: Literal["couple", "free"] = "couple",
+    mimic: Literal["couple", "eliminate", "free"] = "couple",
     contact_model: Literal["point", "none"] = "none",
     meshes: Literal["hull", "none"] = "none",
     dtype: Any = None,

@@ -81,9 +81,12 @@ def _add_elements(plant: MultibodyPlant, robot: RobotRecord, instance_name: str,
             joints[record.name] = plant.add_joint(joint, source=record.place)
     for mimic in robot.mimics:
         with _placed(robot, mimic.line):
-            name = f"{instance_name}::{mimic.joint} mimics {mimic.leader}"
-            pair = joints[mimic.joint], joints[mimic.leader]
-            plant.add_coupler_constraint(*pair, mimic.multiplier, mimic.offset, name=name)
+            pair, numbers = (joints[mimic.joint], joints[mimic.leader]), (mimic.multiplier, mimic.offset)
+            if mimic.is_coupled:
+                name = f"{instance_name}::{mimic.joint} mimics {mimic.leader}"
+                plant.add_coupler_constraint(*pair, *numbers, name=name)
+            else:
+                plant.add_mimic(*pair, *numbers)
     for actuator in robot.actuators:
         with _placed(robot, actuator.line):
             plant.add_joint_actuator(actuator.name, joints[actuator.joint], source=actuator.place, **actuator.options)

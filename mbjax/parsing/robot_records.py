@@ -58,13 +58,14 @@ class ActuatorRecord:
 
 @dataclasses.dataclass
 class MimicRecord:
-    """q(joint) = multiplier q(leader) + offset."""
+    """q(joint) = multiplier q(leader) + offset, kept by a coupler or by taking the joint's coordinate away."""
 
     line: int
     joint: str
     leader: str
     multiplier: float
     offset: float
+    is_coupled: bool
 
 
 @dataclasses.dataclass

@@ -101,8 +101,9 @@ def read_mimic(
     if choice == "free":
         notes.add(RECORDED, f"joint '{name}'", f'{relation} is not kept, as asked by mimic="free"', mimic.place)
         return None
-    notes.add(USED, f"joint '{name}'", f"{relation} is kept by a coupler constraint", mimic.place)
-    return MimicRecord(mimic.line, name, leader, multiplier, offset)
+    how = "kept by a coupler constraint" if choice == "couple" else "exact: the joint has no coordinate of its own"
+    notes.add(USED, f"joint '{name}'", f"{relation} is {how}", mimic.place)
+    return MimicRecord(mimic.line, name, leader, multiplier, offset, choice == "couple")
 
 
 def ignored_parts(element: XmlElement) -> list[tuple[XmlElement, str]]:

@@ -6,7 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from mbjax.model import MultibodyModel, locked_velocities
+from mbjax.model import (
+    MultibodyModel,
+    actuator_ratios,
+    all_joint_positions,
+    all_joint_velocities,
+    locked_velocities,
+)
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import take
 
@@ -35,7 +41,9 @@ def calc_actuator_law(
     k = jnp.zeros_like(u_ff)
     if not is_tracking(inputs):
         return ActuatorLaw(u_ff, k)
-    q_u, v_u = take(q, actuated_positions(model), 0), actuated(model, v)
+    joints = [model.layout.joints[a.joint] for a in model.layout.actuators]
+    q_u = take(all_joint_positions(model, q), [joint.all_q_start for joint in joints], 0)
+    v_u = take(all_joint_velocities(model, v), [joint.all_v_start for joint in joints], 0)
     qd, vd, has_target = gather_desired_state(model, inputs)
     is_on = has_target.reshape(-1, *(1,) * model.num_world_axes) & ~actuated(model, locked_velocities(model))
     kp = jnp.where(is_on, model.parameters.proportional_gain, 0.0)
@@ -100,13 +108,9 @@ def actuated(model: MultibodyModel, x: Float[Array, " nv"]) -> Float[Array, " nu
     return take(x, list(model.layout.velocities_of_actuators), 0)
 
 
-def actuated_positions(model: MultibodyModel) -> list[int]:
-    """The position each actuator's joint has."""
-    return [model.layout.joints[a.joint].q_start for a in model.layout.actuators]
-
-
 def actuation_matrix(model: MultibodyModel) -> Float[Array, "nv nu"]:
-    """B with tau = B u: a one where an actuator drives a velocity."""
+    """B with tau = B u: a one where an actuator drives a velocity; the multiplier where its joint mimics another."""
+    ratios = actuator_ratios(model)
     B = np.zeros((model.num_velocities, model.num_actuators))
     B[list(model.layout.velocities_of_actuators), np.arange(model.num_actuators)] = 1.0
-    return jnp.asarray(B, model.dtype)
+    return jnp.asarray(B, model.dtype) if ratios is None else jnp.asarray(B, model.dtype) * ratios

@@ -25,7 +25,7 @@ from mbjax.contact import (
 from mbjax.dynamics import ForwardDynamicsTerms, calc_forward_dynamics, spread_over_velocities
 from mbjax.dynamics.mass_matrix import calc_mass_matrix_diagonal
 from mbjax.forces import calc_dissipation_coefficient
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, actuator_ratios
 
 from .actuation import ActuatorLaw, calc_actuator_law, is_tracking, saturate
 from .constraint_rows import calc_rows_of_step
@@ -87,7 +87,7 @@ def calc_other_rows(
 ) -> tuple[BoxRows | None, CoupledRows | None, ContactRows | None, ContactPoints | None]:
     """Rows of joint limits and friction, constraints, contacts, or None. How each gives way follows diag(M)."""
     has_contacts, layout = bool(model.layout.contact.pairs), model.layout
-    if not (has_contacts or model.constraints or layout.limited_joints or layout.frictional_velocities):
+    if not (has_contacts or model.constraints or layout.limited_joints or layout.frictional_directions):
         return None, None, None, None
     diagonal = calc_mass_matrix_diagonal(model.topology, terms.position, terms.inertia_W, terms.diagonal)
     limits = calc_joint_limit_rows(model, state.q, terms.v, diagonal)
@@ -113,4 +113,6 @@ def calc_tracking_rows(model: MultibodyModel, law: ActuatorLaw) -> BoxRows:
     dt, limit = model.time_step, model.parameters.effort_limit
     is_limited = jnp.isfinite(limit)  # an infinite one must not meet a zero, of a derivative
     bound = jnp.where(is_limited, dt * jnp.where(is_limited, limit, 0.0), jnp.inf)
-    return BoxRows(dt * law.u_0, dt * law.k, -bound, bound, model.layout.velocities_of_actuators)
+    return BoxRows(
+        dt * law.u_0, dt * law.k, -bound, bound, model.layout.velocities_of_actuators, actuator_ratios(model)
+    )

@@ -5,7 +5,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.contact import BoxRows
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, all_joint_velocities, direction_ratios
+from mbjax.spatial import safe_divide
 from mbjax.topology import take
 
 from .constraint_rows import NEAR_RIGID
@@ -14,22 +15,27 @@ from .constraint_rows import NEAR_RIGID
 def calc_joint_friction_rows(
     model: MultibodyModel, v: Float[Array, " nv"], diagonal: Float[Array, " nv"]
 ) -> BoxRows | None:
-    """A row for each velocity of a joint with friction f: γ = -v⁺ / R within ±dt f.
+    """A row for each direction of a joint with friction f: γ = -v⁺ / R within ±dt f, of its own velocity v⁺.
 
     -γ is the gradient of Huber's function of v⁺. A joint that sticks creeps: under a torque τ at v⁺ = R dt τ, which is
     2.5e-4 of the speed that τ would give the joint in a step if it were free.
     """
-    velocities = model.layout.frictional_velocities
-    if not velocities:
+    where, topology = list(model.layout.frictional_directions), model.topology
+    if not where:
         return None
-    where = list(velocities)
-    stiffness = take(diagonal, where, 0) / NEAR_RIGID
+    velocities, gains = tuple(topology.velocities_of_directions[where].tolist()), None
+    inertia = take(diagonal, velocities, 0)
+    if topology.followers:  # as the joint feels it that mimics
+        gains = take(direction_ratios(model), where, 0)
+        inertia = safe_divide(inertia, gains * gains)
+    stiffness = inertia / NEAR_RIGID
     bound = model.time_step * take(model.parameters.joint_friction, where, 0)
-    return BoxRows(-stiffness * take(v, where, 0), stiffness, -bound, bound, velocities)
+    v = take(all_joint_velocities(model, v), where, 0)
+    return BoxRows(-stiffness * v, stiffness, -bound, bound, velocities, gains)
 
 
-def calc_friction_without_rows(model: MultibodyModel) -> Float[Array, " nv"]:
-    """f of the velocities that have no row: a leaf that was changed directly still acts, and has a gradient."""
-    has_row = np.isin(np.arange(model.num_velocities), model.layout.frictional_velocities)
+def calc_friction_without_rows(model: MultibodyModel) -> Float[Array, " nd"]:
+    """f of the directions that have no row: a leaf that was changed directly still acts, and has a gradient."""
+    has_row = np.isin(np.arange(model.topology.num_directions), model.layout.frictional_directions)
     has_row = has_row.reshape(-1, *(1,) * model.num_world_axes)
     return jnp.where(has_row, 0.0, model.parameters.joint_friction)

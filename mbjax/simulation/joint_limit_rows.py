@@ -17,8 +17,8 @@ def calc_joint_limit_rows(
 ) -> BoxRows | None:
     """A row for each limit, all lower ones first: pushes inward only, with the dissipation time of one step.
 
-    With the gap g = q - q_l at the start, γ = max(0, -(g / 2 dt + v⁺) / R): Castro et al. 2022, sec. V. An infinite
-    limit has no stiffness.
+    Limits of joints that mimic are those they mean for their leader. With the gap g = q - q_l at the start,
+    γ = max(0, -(g / 2 dt + v⁺) / R): Castro et al. 2022, sec. V. An infinite limit has no stiffness.
     """
     joints, dt = model.layout.limited_joints, model.time_step
     positions, velocities = [j.q_start for j in joints], tuple(j.v_start for j in joints)
@@ -33,6 +33,6 @@ def calc_joint_limit_rows(
         k = jnp.where(exists, stiffness, 0.0)
         return BoxRows(-k * (gap / (2.0 * dt) + v), k, lower, upper, velocities)
 
-    below = rows(model.parameters.position_lower_limits, nothing, unbounded)
-    above = rows(model.parameters.position_upper_limits, -unbounded, nothing)
+    below = rows(model.position_lower_limits, nothing, unbounded)
+    above = rows(model.position_upper_limits, -unbounded, nothing)
     return join_rows([below, above])

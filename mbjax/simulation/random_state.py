@@ -33,16 +33,15 @@ def random_state_within_limits(model: MultibodyModel, key: PRNGKeyArray) -> Stat
     Without limits angles run over a turn and displacements over +-1 m about the default.
     """
     key_q, key_rotation, key_v = jax.random.split(key, 3)
-    parameters, dtype = model.parameters, model.dtype
-    default = parameters.default_positions
+    default, dtype = model.parameters.default_positions, model.dtype
     width = jnp.array(position_ranges(model), dtype)
-    lower, upper = parameters.position_lower_limits, parameters.position_upper_limits
+    lower, upper = model.position_lower_limits, model.position_upper_limits
     lower = jnp.where(jnp.isfinite(lower), lower, jnp.minimum(default, upper) - width)
     upper = jnp.where(jnp.isfinite(upper), upper, jnp.maximum(default, lower) + width)
     q = lower + (upper - lower) * jax.random.uniform(key_q, default.shape, dtype)
     for mobod, kind in enumerate(model.topology.mobod_kinds):
         if mobod and JOINT_KINDS[kind].has_quaternion:
-            start = model.topology.mobod_q_starts[mobod]
+            start = model.mobilizer(mobod).q_start
             quaternion = jax.random.normal(jax.random.fold_in(key_rotation, mobod), (4,), dtype)
             q = q.at[start : start + 4].set(normalize_quaternion(quaternion))
     v = jax.random.normal(key_v, (model.num_velocities,), dtype)
@@ -52,7 +51,8 @@ def random_state_within_limits(model: MultibodyModel, key: PRNGKeyArray) -> Stat
 def position_ranges(model: MultibodyModel) -> list[float]:
     """Half the range of each unlimited position: half a turn for angles, 1 m for displacements."""
     ranges: list[float] = []
-    for kind in model.topology.mobod_kinds[1:]:
+    leaders = model.topology.leaders
+    for kind in (kind for mobod, kind in enumerate(model.topology.mobod_kinds) if mobod and leaders[mobod] == mobod):
         suffixes = JOINT_KINDS[kind].position_suffixes
         prismatic = kind == "prismatic"
         ranges += [POSITION_RANGE[s.startswith("q") and not prismatic] for s in suffixes]

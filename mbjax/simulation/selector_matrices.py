@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, require_own_coordinates
+from mbjax.spatial import safe_divide
 
 from .actuation import actuation_matrix
 
@@ -15,6 +16,8 @@ from .actuation import actuation_matrix
 def state_selector_matrix(model: MultibodyModel, joints: Sequence[str | int]) -> Float[Array, "nxs nx"]:
     """S with x_s = S x: positions of the joints in the order given, then their velocities."""
     infos = [model.joint(joint) for joint in joints]
+    for info in infos:
+        require_own_coordinates(model, info, "state_selector_matrix")
     repeated = [info.name for k, info in enumerate(infos) if info in infos[:k]]
     if repeated:
         raise ModelError(f"state_selector_matrix: joint '{repeated[0]}' is given twice; name every joint once.")
@@ -41,7 +44,8 @@ def actuator_selector_matrix(
 def actuation_matrix_pseudoinverse(model: MultibodyModel) -> Float[Array, "nu nv"]:
     """B+, the Moore-Penrose inverse of `actuation_matrix`: actuators of one joint share its force evenly."""
     B = actuation_matrix(model)
-    return (B / jnp.maximum(jnp.sum(B, axis=1, keepdims=True), 1.0)).T
+    squares = jnp.sum(B * B, axis=1, keepdims=True)
+    return safe_divide(B, squares).T
 
 
 def actuator_of_joint(model: MultibodyModel, joint: str | int) -> int:

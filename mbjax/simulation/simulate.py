@@ -94,6 +94,6 @@ def normalize_quaternions(model: MultibodyModel, q: Float[Array, " nq"]) -> Floa
     """q with its quaternions of unit length: integration lets them drift by its tolerance."""
     for mobod, kind in enumerate(model.topology.mobod_kinds):
         if mobod and JOINT_KINDS[kind].has_quaternion:
-            start = model.topology.mobod_q_starts[mobod]
+            start = model.mobilizer(mobod).q_start
             q = q.at[start : start + 4].set(normalize_quaternion(q[start : start + 4]))
     return q

@@ -1,5 +1,8 @@
 """Integers and names: the tree, how it is found, and the one place that walks it."""
 
+from .directions import over_directions as over_directions
+from .directions import sum_directions as sum_directions
+from .directions import velocity_parents as velocity_parents
 from .spanning_tree import JointEdge as JointEdge
 from .spanning_tree import TreeNode as TreeNode
 from .spanning_tree import build_spanning_tree as build_spanning_tree
@@ -13,5 +16,5 @@ from .tree_traversal import sum_over_path as sum_over_path
 from .tree_traversal import sum_over_subtree as sum_over_subtree
 from .tree_traversal import sum_velocities_over_path as sum_velocities_over_path
 from .tree_traversal import take as take
-from .tree_traversal import velocity_parents as velocity_parents
+from .tree_traversal import direction_parents as direction_parents
 from .tree_traversal import walk_plan as walk_plan

@@ -3,6 +3,10 @@
 Bodies that welds hold together move as one *mobilized body* (mobod), which is what the algorithms count.
 Mobod 0 is the world with everything welded to it. The others are numbered depth first, so a parent comes
 before its children, a subtree is a run of consecutive mobods, and coordinates follow in the same order.
+
+The velocities of a joint each have a *direction* in which they move what is outboard. A joint that mimics another has a
+direction, but no velocity of its own: that of its leader drives both. Directions are counted over all joints,
+positions and velocities over those that have their own.
 """
 
 import dataclasses
@@ -19,8 +23,8 @@ class TreeTopology:
     mobod_parents: tuple[int, ...]
     mobod_kinds: tuple[str, ...]
     mobod_joints: tuple[int, ...]
-    mobod_q_starts: tuple[int, ...]
-    mobod_v_starts: tuple[int, ...]
+    mobod_q_starts: tuple[int, ...]  # among the positions of all joints, those that mimic included
+    mobod_v_starts: tuple[int, ...]  # among the directions of all joints
     mobod_num_positions: tuple[int, ...]
     mobod_num_velocities: tuple[int, ...]
     mobod_inboard_frames: tuple[int, ...]  # frame F, on the parent
@@ -36,6 +40,9 @@ class TreeTopology:
     frame_bodies: tuple[int, ...]
     frame_parents: tuple[int, ...]
     frame_levels: tuple[int, ...]
+
+    # mobods whose joint mimics another, each with the mobod it follows, which comes before it if it mimics too
+    followers: tuple[tuple[int, int], ...] = ()
 
     @functools.cached_property
     def _hash(self) -> int:
@@ -54,11 +61,41 @@ class TreeTopology:
 
     @property
     def num_positions(self) -> int:
-        return sum(self.mobod_num_positions)
+        return sum(self.mobod_num_positions) - len(self.followers)
 
     @property
     def num_velocities(self) -> int:
+        return sum(self.mobod_num_velocities) - len(self.followers)
+
+    @property
+    def num_directions(self) -> int:
+        """Those of joints that mimic included: `num_velocities` where none does."""
         return sum(self.mobod_num_velocities)
+
+    @functools.cached_property
+    def leaders(self) -> np.ndarray:
+        """(nm,) the mobod whose joint has the coordinates of each mobod's: itself, or where a chain of mimics ends."""
+        leaders = np.arange(self.num_mobods)
+        for mobod, followed in self.followers:
+            leaders[mobod] = leaders[followed]
+        return leaders
+
+    @functools.cached_property
+    def positions_of_joints(self) -> np.ndarray:
+        """Per position of all joints, the one in q that it is or follows."""
+        return self._among_own(self.mobod_num_positions, self.mobod_q_starts)
+
+    @functools.cached_property
+    def velocities_of_directions(self) -> np.ndarray:
+        """(nd,) the velocity that drives each direction."""
+        return self._among_own(self.mobod_num_velocities, self.mobod_v_starts)
+
+    def _among_own(self, counts: tuple[int, ...], starts: tuple[int, ...]) -> np.ndarray:
+        """Coordinates of all joints → places among those of the joints that have their own."""
+        owners = np.repeat(np.arange(self.num_mobods), counts)
+        is_own = self.leaders[owners] == owners
+        places = np.cumsum(is_own) - 1
+        return np.where(is_own, places, places[np.array(starts, int)[self.leaders[owners]]])
 
     @functools.cached_property
     def height(self) -> int:
@@ -75,7 +112,7 @@ class TreeTopology:
 
     @functools.cached_property
     def velocity_mobods(self) -> np.ndarray:
-        """(nv,) the mobod whose joint owns each velocity."""
+        """(nd,) the mobod whose joint owns each direction."""
         return np.repeat(np.arange(self.num_mobods), self.mobod_num_velocities)
 
     @functools.cached_property
@@ -94,7 +131,7 @@ class TreeTopology:
 
     @functools.cached_property
     def moves(self) -> np.ndarray:
-        """(nv, nm) whether velocity j moves mobod i."""
+        """(nd, nm) whether direction j moves mobod i."""
         return self.is_ancestor[:, self.velocity_mobods].T
 
     @functools.cached_property

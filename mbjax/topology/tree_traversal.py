@@ -43,16 +43,16 @@ def sum_over_subtree(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[A
     return dot_with_mask(x, topology.is_ancestor, 1)
 
 
-def sum_velocities_over_path(topology: TreeTopology, x: Float[Array, "k nv"]) -> Float[Array, "k nm"]:
-    """Per mobod, the sum over the velocities that move it."""
+def sum_velocities_over_path(topology: TreeTopology, x: Float[Array, "k nd"]) -> Float[Array, "k nm"]:
+    """Per mobod, the sum over the directions that move it."""
     if is_one_world(x):
-        sums = roll_outward(velocity_parents(topology), x)
+        sums = roll_outward(direction_parents(topology), x)
         return take(jnp.concatenate([jnp.zeros_like(x, shape=(x.shape[0], 1)), sums], 1), last_velocities(topology), 1)
     return dot_with_mask(x, topology.moves, 1)
 
 
-def sum_moved_mobods(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nv"]:
-    """Per velocity, the sum over the mobods it moves."""
+def sum_moved_mobods(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nd"]:
+    """Per direction, the sum over the mobods it moves."""
     if is_one_world(x):
         return take(roll_inward(mobod_parents(topology), x), topology.velocity_mobods, 1)
     return dot_with_mask(x, topology.moves.T, 1)
@@ -161,10 +161,10 @@ def _compose_outward_jvp(topology: TreeTopology, primals: tuple, tangents: tuple
     return R_WM, matmul(skew(sum_over_path(topology, dphi_PM_W)), R_WM)
 
 
-def velocity_parents(topology: TreeTopology) -> tuple[int, ...]:
-    """The tree seen one velocity at a time, 1-based with 0 the world: the velocity inboard of each.
+def direction_parents(topology: TreeTopology) -> tuple[int, ...]:
+    """The tree seen one direction at a time, 1-based with 0 the world: the direction inboard of each.
 
-    Several velocities of one joint follow one another at the same point.
+    Several directions of one joint follow one another at the same point.
     """
     starts, counts = topology.mobod_v_starts, topology.mobod_num_velocities
     inboard = []
@@ -181,7 +181,7 @@ def mobod_parents(topology: TreeTopology) -> tuple[int, ...]:
 
 
 def last_velocities(topology: TreeTopology) -> list[int]:
-    """Per mobod, the outermost velocity that moves it, 1-based; 0 for none."""
+    """Per mobod, the outermost direction that moves it, 1-based; 0 for none."""
     last = [0]
     for parent, start, count in zip(
         topology.mobod_parents[1:], topology.mobod_v_starts[1:], topology.mobod_num_velocities[1:], strict=True

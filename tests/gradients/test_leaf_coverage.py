@@ -4,7 +4,7 @@ One scenario reads every leaf: a step under PD control, springs and friction wit
 friction of continuous plants, the poses of frames, the default state, and penalties on the limits. The limits of
 velocity and acceleration have no effect on the motion yet: they are covered as the numbers a user's cost reads. One
 leaf is a switch, whose derivative is zero by design: a velocity is locked or not. The leaves of contact have a scenario
-in `tests/contact`.
+in `tests/contact`, those of joints that mimic others in `tests/model/test_mimic_motion.py`.
 """
 
 import jax

@@ -115,6 +115,7 @@ AFTER_FINALIZE = {
     "add_force_element": lambda p: p.add_force_element(mbjax.RevoluteSpring("elbow", 0.0, 1.0)),
     "add_constraint": lambda p: p.add_constraint(None),
     "add_coupler_constraint": lambda p: p.add_coupler_constraint("shoulder", "elbow", 1.0),
+    "add_mimic": lambda p: p.add_mimic("shoulder", "elbow"),
     "add_distance_constraint": lambda p: p.add_distance_constraint("upper", np.zeros(3), "lower", np.zeros(3), 1.0),
     "add_ball_constraint": lambda p: p.add_ball_constraint("upper", np.zeros(3), "lower"),
     "add_weld_constraint": lambda p: p.add_weld_constraint("upper", np.eye(4), "lower", np.eye(4)),

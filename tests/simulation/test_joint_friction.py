@@ -73,7 +73,7 @@ def test_G10_and_G11_a_pendulum_that_sticks_or_slides() -> None:
 def test_what_was_built_without_friction_has_a_slope_by_it() -> None:
     """By the leaf alone, without a row: that of sliding, so that an optimizer can leave zero."""
     model, v = pendulum(0.0), jnp.array([0.0, 0.5, -2.0])
-    assert not model.layout.frictional_velocities
+    assert not model.layout.frictional_directions
 
     def after(friction: jax.Array, v: jax.Array) -> jax.Array:
         changed = eqx.tree_at(lambda m: m.parameters.joint_friction, model, friction)

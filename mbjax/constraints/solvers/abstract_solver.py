@@ -14,7 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from mbjax.dynamics import ArticulatedFactor, calc_articulated_factor, solve_with_factor
+from mbjax.dynamics import MassMatrixFactor, factor_mass_matrix, solve_factored
 from mbjax.dynamics.mass_matrix import calc_mass_matrix
 from mbjax.dynamics.newton_euler import TreeMotion, calc_mass_matrix_product
 from mbjax.errors import ModelError
@@ -25,14 +25,14 @@ from mbjax.topology import TreeTopology, velocity_parents
 
 
 class ArticulatedInverse(eqx.Module):
-    """M⁻¹ of a tree, by articulated bodies."""
+    """M⁻¹ of a tree, by articulated bodies where no joint mimics another."""
 
     topology: TreeTopology = eqx.field(static=True)
-    factor: ArticulatedFactor
+    factor: MassMatrixFactor
 
     def times(self, b: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
         """M⁻¹ b."""
-        return solve_with_factor(self.topology, self.factor, b)
+        return solve_factored(self.topology, self.factor, b)
 
 
 class AbstractInertia(eqx.Module):
@@ -93,7 +93,7 @@ class TreeInertia(AbstractInertia):
 
     def articulated_inverse(self) -> ArticulatedInverse:
         inertia_W, diagonal = self.motion.inertia_W, self.diagonal
-        factor = calc_articulated_factor(self.topology, self.position, inertia_W, diagonal, self.locked)
+        factor = factor_mass_matrix(self.topology, self.position, inertia_W, diagonal, self.locked)
         return ArticulatedInverse(self.topology, factor)
 
 

@@ -1,0 +1,38 @@
+"""A factor of M(q) + diag: articulated bodies; where joints mimic others, and couple branches, that of the matrix."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from mbjax.kinematics import MobodInertia, PositionKinematics
+from mbjax.linear_algebra import BranchFactor, factor_branches, solve_branches
+from mbjax.topology import TreeTopology, velocity_parents
+
+from .articulated_body import ArticulatedFactor, calc_articulated_factor, solve_with_factor
+from .mass_matrix import calc_mass_matrix
+
+MassMatrixFactor = ArticulatedFactor | BranchFactor
+
+
+def factor_mass_matrix(
+    topology: TreeTopology,
+    position: PositionKinematics,
+    inertia_W: MobodInertia,
+    diagonal: Float[Array, " nv"],
+    locked: Bool[Array, " nv"],
+) -> MassMatrixFactor:
+    """Never differentiated; locked velocities give way to nothing."""
+    if not topology.followers:
+        return calc_articulated_factor(topology, position, inertia_W, diagonal, locked)
+    M = calc_mass_matrix(topology, *lax.stop_gradient((position, inertia_W, diagonal)))
+    identity = np.eye(topology.num_velocities).reshape(*M.shape[:2], *(1 for _ in M.shape[2:]))
+    M = jnp.where(locked[:, None] | locked[None], jnp.asarray(identity, M.dtype), M)
+    return factor_branches(velocity_parents(topology), M)[0]
+
+
+def solve_factored(topology: TreeTopology, factor: MassMatrixFactor, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
+    """x with (M + diag) x = b; where locked b is zero, and so is x."""
+    if isinstance(factor, ArticulatedFactor):
+        return solve_with_factor(topology, factor, b)
+    return solve_branches(velocity_parents(topology), factor, b)

@@ -1,0 +1,51 @@
+"""Joints that mimic others, on a finished model: their own coordinates, other numbers, and what they cannot do."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+
+from .instance_arrays import as_coordinates
+from .mimic_relations import all_joint_positions, all_joint_velocities
+from .model_layout import JointInfo
+from .multibody_model import MultibodyModel
+
+
+def joint_positions(model: MultibodyModel, q: Float[Array, " nq"], joint: str | int) -> Float[Array, " nqj"]:
+    """A joint's own positions, in rad or m: `q[model.joint(joint).q]`, or multiplier q_leader + offset if it mimics."""
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    return all_joint_positions(model, q)[model.joint(joint).all_q]
+
+
+def joint_velocities(model: MultibodyModel, v: Float[Array, " nv"], joint: str | int) -> Float[Array, " nvj"]:
+    """A joint's own velocities, in rad/s or m/s: `v[model.joint(joint).v]`, or multiplier v_leader if it mimics."""
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    return all_joint_velocities(model, v)[model.joint(joint).all_v]
+
+
+def set_mimic(model: MultibodyModel, joint: str | int, multiplier: ArrayLike, offset: ArrayLike) -> MultibodyModel:
+    """Other numbers for a joint that mimics: q = multiplier q_leader + offset, in rad or m."""
+    info = model.joint(joint)
+    if info.mimics is None:
+        raise ModelError(
+            f"set_mimic: joint '{info.name}' does not mimic another; say so by plant.add_mimic before finalize."
+        )
+    row = [mobod for mobod, _ in model.topology.followers].index(info.mobod)
+
+    def leaves(model: MultibodyModel) -> tuple[Array, Array]:
+        return model.parameters.mimic_multiplier, model.parameters.mimic_offset  # pyright: ignore[reportReturnType]
+
+    new = [x.at[row].set(jnp.asarray(y, x.dtype)) for x, y in zip(leaves(model), (multiplier, offset), strict=True)]
+    return eqx.tree_at(leaves, model, new)
+
+
+def require_own_coordinates(model: MultibodyModel, joint: JointInfo, call: str) -> None:
+    """Refuses a joint that mimics, and names the one that has the coordinate."""
+    if joint.mimics is not None:
+        leader = model.mobilizer(int(model.topology.leaders[joint.mobod]))
+        raise ModelError(
+            f"{call}: joint '{joint.name}' mimics '{leader.name}' and has no coordinate of its own; use "
+            f"'{leader.name}'."
+        )

@@ -1,0 +1,67 @@
+"""Between velocities and the directions they drive: several, where joints mimic others; else these are the same.
+
+The directions of joints that mimic are scaled by their multipliers (`calc_position_kinematics`), so that both ways are
+constant: a velocity in place of each of its directions, and the sum over them.
+"""
+
+import functools
+
+import numpy as np
+from jaxtyping import Array, Float
+
+from .mask_products import dot_with_mask
+from .tree_topology import TreeTopology
+from .tree_traversal import direction_parents, take
+
+
+def over_directions(topology: TreeTopology, x: Float[Array, "..."], axis: int = 0) -> Float[Array, "..."]:
+    """Numbers of velocities, along an axis, at each of their directions."""
+    return take(x, topology.velocities_of_directions, axis) if topology.followers else x
+
+
+def sum_directions(topology: TreeTopology, x: Float[Array, "..."], axis: int = 0) -> Float[Array, "..."]:
+    """Numbers of directions, along an axis, summed per velocity."""
+    if not topology.followers:
+        return x
+    drives = topology.velocities_of_directions[:, None] == np.arange(topology.num_velocities)
+    return dot_with_mask(x, drives, axis)
+
+
+@functools.cache
+def velocity_parents(topology: TreeTopology) -> tuple[int, ...]:
+    """The tree of velocities along whose paths the nonzeros of the mass matrix lie, 1-based with 0 the world.
+
+    Joints that mimic couple branches: it is then the matrix's elimination tree from the last velocity inward, and
+    further pairs are taken as coupled until it is numbered depth first.
+    """
+    if not topology.followers:
+        return direction_parents(topology)
+    inboard = topology.moves[:, topology.velocity_mobods]
+    drives = topology.velocities_of_directions[:, None] == np.arange(topology.num_velocities)
+    coupled = drives.T @ (inboard | inboard.T) @ drives
+    parents = elimination_parents(coupled)
+    while (node := first_off_path(parents)) is not None:
+        coupled[node, node - 1] = True
+        parents = elimination_parents(coupled)
+    return parents
+
+
+def elimination_parents(coupled: np.ndarray) -> tuple[int, ...]:
+    """Per node, the nearest one before it that its row couples with when all after it are eliminated; 0 for none."""
+    filled, parents = coupled.copy(), [0] * len(coupled)
+    for node in reversed(range(len(coupled))):
+        before = np.flatnonzero(filled[node, :node])
+        filled[np.ix_(before, before)] = True
+        parents[node] = int(before[-1]) + 1 if before.size else 0
+    return tuple(parents)
+
+
+def first_off_path(parents: tuple[int, ...]) -> int | None:
+    """The first node, from 0, whose parent is not on the path of the node before it."""
+    for node in range(1, len(parents)):
+        on_path = node  # the one before, from 1
+        while on_path not in (0, parents[node]):
+            on_path = parents[on_path - 1]
+        if on_path != parents[node]:
+            return node
+    return None
