@@ -32,7 +32,7 @@ def bench_model(options: argparse.Namespace, console: Console) -> bool:
     with jax.enable_x64(options.dtype == "float64"), without_compilation_cache():
         model = load(
             options.file, time_step=options.time_step, base=options.base, package_map=options.package_map,
-            on_unsupported=options.on_unsupported, dtype=np.dtype(options.dtype),
+            on_unsupported=options.on_unsupported, mimic=options.mimic, dtype=np.dtype(options.dtype),
         )  # fmt: skip
         warm_up_jax()
         facts = {

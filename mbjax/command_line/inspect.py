@@ -11,8 +11,9 @@ from mbjax.parsing import load
 def inspect_model(options: argparse.Namespace, console: Console) -> None:
     """Prints the table, the counts and every entry of the report."""
     model = load(
-        options.file, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported
-    )
+        options.file, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
+        mimic=options.mimic,
+    )  # fmt: skip
     console.print(joint_table(model))
     console.print()
     console.print(summary(model), style="dim", markup=False)

@@ -109,6 +109,10 @@ def add_loading_options(parser: argparse.ArgumentParser) -> None:
         help="what holds the root: as the file says (free if nothing), welded to the world, or free",
     )  # fmt: skip
     parser.add_argument(
+        "--mimic", choices=("couple", "eliminate", "free"), default="couple",
+        help="joints that mimic others: held by couplers (default), without coordinates of their own, or let go",
+    )  # fmt: skip
+    parser.add_argument(
         "--package", action="append", default=[], metavar="NAME=DIR", help="where package://NAME is; may be repeated"
     )
     parser.add_argument(

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from mbjax.dynamics import kinetic_energy, mass_matrix, potential_energy
 from mbjax.kinematics import body_poses_in_world
-from mbjax.model import MultibodyModel, MultibodyPlant, set_controller_gains, set_masses
+from mbjax.model import MultibodyModel, MultibodyPlant, all_joint_positions, set_controller_gains, set_masses
 from mbjax.model.model_table import joint_table, summary
 from mbjax.parsing import Parser
 from mbjax.simulation import Inputs, Trajectory, default_state, rollout
@@ -57,11 +57,14 @@ def simulate_model(options: argparse.Namespace, console: Console) -> None:
 def load_with_actuators(options: argparse.Namespace, console: Console) -> MultibodyModel:
     """The model of the file; one without actuators gets one on every one-dof joint."""
     plant = MultibodyPlant(options.time_step, contact_model="none")  # as `load`: a file has no ground
-    Parser(plant, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported).add_models(
-        options.file
-    )
+    parser = Parser(
+        plant, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
+        mimic=options.mimic,
+    )  # fmt: skip
+    parser.add_models(options.file)
     if not plant.actuators:
-        joints = [j for j in plant.joints if j.num_velocities == 1]
+        followers = [mimic.follower for mimic in plant.mimics]
+        joints = [j for j in plant.joints if j.num_velocities == 1 and j not in followers]
         for joint in joints:
             plant.add_joint_actuator(joint.name, joint)
         if joints:
@@ -79,9 +82,9 @@ def tune_controller(model: MultibodyModel, bandwidth: float) -> MultibodyModel:
 
 def make_targets(model: MultibodyModel, num_steps: int) -> Float[Array, "steps two_nu"]:
     """Desired positions and velocities: a slow swing about the default, in phase from joint to joint, in limits."""
-    indices = jnp.array([model.layout.joints[a.joint].q_start for a in model.layout.actuators], int)
+    indices = jnp.array([model.layout.joints[a.joint].all_q_start for a in model.layout.actuators], int)
     parameters = model.parameters
-    center = parameters.default_positions[indices]
+    center = all_joint_positions(model, parameters.default_positions)[indices]
     lower, upper = parameters.position_lower_limits[indices], parameters.position_upper_limits[indices]
     room = jnp.minimum(upper - center, center - lower)
     width = jnp.where(room > 0.0, jnp.minimum(SWING, 0.5 * room), 0.0)

@@ -33,7 +33,7 @@ def implicit_time_derivatives_residual(
 
 
 def _residual(model: MultibodyModel, state: State, qdot: Array, vdot: Array, inputs: Inputs) -> Float[Array, " nq+nv"]:
-    terms, _ = calc_terms_now(model, state, inputs)
+    terms, _, _ = calc_terms_now(model, state, inputs)
     tau = terms.tau
     if model.constraints:
         rows = calc_rows_now(model, terms, state.q, state.v)

@@ -55,11 +55,7 @@ def _time_derivatives(model: MultibodyModel, state: State, inputs: Inputs) -> tu
 
 def calc_acceleration_now(model: MultibodyModel, state: State, inputs: Inputs) -> Acceleration:
     """The motion of the continuous plant, everything explicit."""
-    terms, u = calc_terms_now(model, state, inputs)
-    contacts = None
-    if model.layout.contact.pairs:
-        contacts, tau = calc_contacts_now(model, terms)
-        terms = replace_tau(terms, terms.tau + tau, terms.diagonal)
+    terms, u, contacts = calc_terms_now(model, state, inputs)
     if not model.constraints:
         return Acceleration(calc_forward_dynamics(model.topology, terms), u, model.zeros(0), contacts)
     vdot, multipliers = solve_with_rows(model, terms, calc_rows_now(model, terms, state.q, state.v))
@@ -80,12 +76,17 @@ def calc_contacts_now(model: MultibodyModel, terms: ForwardDynamicsTerms) -> tup
 
 def calc_terms_now(
     model: MultibodyModel, state: State, inputs: Inputs
-) -> tuple[ForwardDynamicsTerms, Float[Array, " nu"]]:
-    """The equation of motion of the continuous plant with all its forces, and the net actuation."""
+) -> tuple[ForwardDynamicsTerms, Float[Array, " nu"], ContactForces | None]:
+    """The equation of motion of the continuous plant with all its forces but the constraints', the net actuation, and
+    what the contacts do.
+    """
     terms = calc_explicit_terms(model, state, inputs)
     u = saturate(calc_actuator_law(model, inputs, state.q, state.v, None).u_0, model.parameters.effort_limit)
-    tau = terms.tau + spread_over_velocities(model, u) + calc_joint_dissipation(model, state.v)
-    return replace_tau(terms, tau, terms.diagonal), u
+    tau, contacts = terms.tau + spread_over_velocities(model, u) + calc_joint_dissipation(model, state.v), None
+    if model.layout.contact.pairs:
+        contacts, tau_of_contacts = calc_contacts_now(model, terms)
+        tau = tau + tau_of_contacts
+    return replace_tau(terms, tau, terms.diagonal), u, contacts
 
 
 def calc_explicit_terms(model: MultibodyModel, state: State, inputs: Inputs) -> ForwardDynamicsTerms:

@@ -1,14 +1,27 @@
 """The `mbjax` command: what it prints, writes, and answers when something is wrong."""
 
+import argparse
 import pathlib
 
+import numpy as np
 import pytest
+from rich.console import Console
 
 from mbjax.command_line import main
+from mbjax.command_line.simulate import load_with_actuators, make_targets
 from mbjax.reference_models import path
 
 LOOP_JOINT = """<robot name="r"><link name="a"/><link name="b"/>
 <loop_joint name="l" type="fixed"><link1 link="a"/><link2 link="b"/></loop_joint></robot>"""
+
+
+LINK = """<link name="{}"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+GRIPPER = f"""<robot name="gripper">{LINK.format("hand")}{LINK.format("left")}{LINK.format("right")}
+<joint name="arm" type="continuous"><parent link="world"/><child link="hand"/></joint>
+<joint name="slide" type="prismatic"><parent link="hand"/><child link="left"/><limit effort="6"/></joint>
+<joint name="follow" type="prismatic"><parent link="hand"/><child link="right"/><mimic joint="slide"/></joint>
+</robot>"""
 
 
 def write(folder: pathlib.Path, text: str | bytes) -> str:
@@ -83,6 +96,21 @@ def test_inspect_prints_table_and_report(capsys) -> None:
     assert "front_left_knee" in text
     assert "18 velocities" in text
     assert "load report" in text
+
+
+def test_inspect_eliminates_mimics_where_asked(tmp_path, capsys) -> None:
+    file = write(tmp_path, GRIPPER)
+    for option, count in (("eliminate", "2 positions"), ("couple", "3 positions")):
+        assert main(["inspect", file, "--mimic", option]) == 0
+        assert count in capsys.readouterr().out
+    plant_options = argparse.Namespace(
+        file=file, base="file", package_map={}, on_unsupported="error", mimic="eliminate", time_step=1e-3
+    )
+    model = load_with_actuators(plant_options, Console(quiet=True))
+    assert model.actuator_names == ("arm", "slide")
+    targets = make_targets(model, 5)
+    assert targets.shape == (5, 4)
+    assert np.isfinite(targets).all()
 
 
 def test_simulate_prints_gradients_and_writes_pictures(tmp_path, capsys) -> None:

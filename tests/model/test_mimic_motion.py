@@ -104,6 +104,45 @@ def test_impulses_projection_and_constrained_inverse_dynamics_are_those_with_cou
     assert np.max(errors) < 1e-8
 
 
+def test_assembled_velocities_are_the_nearest_that_keep_the_loop() -> None:
+    (q, v), model = state(), make_model("mimic")
+    cset = loop().bind(model)
+    assembled = compiled(mbjax.assembly_qdot)(model, cset, q, v)
+    G = np.asarray(mbjax.constraints_jacobian(model, cset, q))
+    change = np.asarray(assembled - v)
+    assert np.abs(G @ assembled).max() < 1e-12
+    assert np.abs(change).max() > 0.01
+    assert np.abs(change - np.linalg.pinv(G) @ (G @ change)).max() < 1e-12
+
+
+@pytest.mark.whole_run("velocities, above")
+def test_an_assembled_configuration_satisfies_couplers() -> None:
+    E_q, c, _ = maps()
+    (q, _), ours, free = state(), make_model("mimic"), make_model("free")
+    found = compiled(mbjax.assembly_q)(ours, loop().bind(ours), q)
+    assert found.status == 0
+    error = mbjax.constraints_position_error(free, coupled(free, loop()), E_q @ found.q + c)
+    assert np.abs(error).max() < 1e-12
+    assert np.abs(found.q - q).max() > 0.01
+
+
+def test_the_implicit_residual_vanishes_at_the_time_derivatives() -> None:
+    model = make_model("mimic", 0.0)
+    at, inputs = start("mimic"), inputs_of(model)
+    residual = compiled(lambda *x: mbjax.implicit_time_derivatives_residual(*x[:2], *mbjax.time_derivatives(*x), x[2]))
+    assert np.abs(residual(model, at, inputs)).max() < 1e-9 * np.abs(mbjax.time_derivatives(model, at, inputs)[1]).max()
+
+
+@pytest.mark.whole_run("time derivatives, and all ports of the continuous plant")
+def test_simulation_is_that_with_couplers() -> None:
+    ends = []
+    for mimic in ("eliminate", "couple"):
+        model = gripper(mimic, 0.0)
+        inputs = mbjax.Inputs(desired_state=jnp.array([0.03, 0.0]))
+        ends.append(mbjax.simulate(model, at_start(model), inputs, save_at=jnp.array([0.0, 0.2])).q[-1])
+    assert np.abs(ends[0] - ends[1][:2]).max() < 1e-6
+
+
 def inputs_of(model: mbjax.MultibodyModel) -> mbjax.Inputs:
     """Tracking, a bound effort, and a force on a body."""
     desired = jnp.array([0.3, 0.2, 0.1, 0.0, 0.1, -0.1])
