@@ -68,3 +68,17 @@ def test_derivatives():
         return mbjax.implicit_time_derivatives_residual(model, mbjax.State(state.q, v, state.time), qdot, vdot, u)
 
     check_gradients(f, state.v, qdot, vdot, u)
+
+
+def test_counts_the_forces_of_contacts():
+    """A ball that sinks into the ground and slips."""
+    plant = mbjax.MultibodyPlant(0.0)
+    plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
+    for body, shape in {"world": mbjax.HalfSpace(), "ball": mbjax.Sphere(0.1)}.items():
+        plant.register_collision_geometry(body, mbjax.Geometry(f"{body}_shape", shape), 0.5)
+    model = plant.finalize()
+    q = jnp.zeros(7).at[0].set(1.0).at[6].set(0.095)
+    state = mbjax.State(q, jnp.array([0.1, 0.2, 0.3, 0.4, 0.5, -0.6]), jnp.zeros(()))
+    qdot, vdot = jax.jit(mbjax.time_derivatives)(model, state)
+    assert np.linalg.norm(vdot[3:5]) > 1.0
+    np.testing.assert_allclose(residual(model, state, qdot, vdot), 0.0, atol=1e-12 * np.abs(vdot).max())
