@@ -129,6 +129,7 @@ def test_batches_of_batches_and_one_world() -> None:
     assert relative_error(outer[1], compiled(jax.grad(cost))(v[1], q[3:], tau[3:])) < 1e-12
 
 
+@pytest.mark.whole_run("gradients of shared and own arguments, and batches of batches")
 def test_jacobians_and_hessians() -> None:
     q, v, tau = samples(3)
     fd = functools.partial(mbjax.forward_dynamics, model())

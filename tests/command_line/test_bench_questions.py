@@ -46,6 +46,7 @@ def test_one_world_has_no_axis(model) -> None:
     assert random_worlds(model, None).q.shape == (model.num_positions,)
 
 
+@pytest.mark.whole_run("the same of the functions themselves, in tests/dynamics")
 def test_forward_dynamics_is_the_inverse_of_inverse_dynamics(model, worlds, answers) -> None:
     """tau = ID(vdot) and vdot = FD(tau) are both affine with the same M: M (FD(tau) - vdot) = tau - ID(vdot)."""
     difference = jnp.einsum("nij,nj->ni", answers["mass_matrix"], answers["forward_dynamics"] - worlds.vdot)

@@ -192,6 +192,7 @@ def test_velocities_are_the_nearest_that_keep_the_rows() -> None:
     check_gradients(lambda x: mbjax.assembly_qdot(model, cset, q, v_guess + x[:6], weights + x[6:]), jnp.zeros(12))
 
 
+@pytest.mark.whole_run("velocities that keep the rows, and the other mechanisms")
 def test_rows_on_velocities_count_for_velocities_alone() -> None:
     """A contact and a rolling row leave q as it is, and hold for v beside the rows with a position."""
     mechanism = floating_rod()

@@ -95,6 +95,7 @@ def test_the_stabilization_time_alone() -> None:
     assert np.abs(check_gradients(f, jnp.asarray(0.2)).reverse).max() > 1e-3
 
 
+@pytest.mark.whole_run("every leaf of a loop, and values of these loops")
 def test_spatial_loops_with_a_shared_branch() -> None:
     """G46: two loops over the same links, springs among them; directions instead of whole Jacobians."""
     case, rng = mechanisms.spring_leg(), np.random.default_rng(1)
@@ -198,6 +199,7 @@ def test_second_derivatives() -> None:
     assert relative_error(hessian, differences) < 1e-6
 
 
+@pytest.mark.whole_run("gradients of one world, and values of many")
 def test_gradients_of_many_worlds() -> None:
     """What each world has alone; constraints that all share get the sum. Switches differ between worlds."""
     case, count = mechanisms.slider_crank(), 5

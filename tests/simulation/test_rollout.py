@@ -32,6 +32,7 @@ def start_of(model: mbjax.MultibodyModel) -> mbjax.State:
 step = jax.jit(mbjax.step)
 
 
+@pytest.mark.whole_run("the sizes of programs in test_program_size")
 def test_memory_of_a_gradient_over_a_thousand_steps(record_property) -> None:
     """Seven joints, 1000 steps, gradient for all controls and all numbers of the model."""
     model = arm()
