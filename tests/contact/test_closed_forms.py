@@ -107,13 +107,13 @@ def test_the_deepest_contacts_are_kept_and_the_others_counted() -> None:
         after, outputs = mbjax.step(model, mbjax.State(q, state.v, state.time))
         return outputs.contact_results.force[:, 2], outputs.contact_results.num_left_out, after.v
 
-    kept = balls(max_contacts=3)
+    every, kept = balls(), balls(max_contacts=3)
 
     def total(q: jax.Array):
         found = force_and_count(kept, q)
         return jnp.sum(found[2]), found
 
-    all_forces, none, _ = compiled(jax.vmap(lambda q: force_and_count(balls(), q)))(q)
+    all_forces, none, _ = compiled(jax.vmap(lambda q: force_and_count(every, q)))(q)
     (_, (forces, left_out, v)), gradient = compiled(jax.vmap(jax.value_and_grad(total, has_aux=True)))(q)
     assert none.tolist() == [0, 0]
     assert left_out.tolist() == [2, 0]
