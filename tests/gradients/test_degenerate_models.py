@@ -38,6 +38,7 @@ def stepped(model: mbjax.MultibodyModel, qv: jax.Array) -> jax.Array:
     return jnp.concatenate([after.q, after.v])
 
 
+@pytest.mark.whole_run("the same pitfalls one by one, in test_pitfalls")
 def test_g02_g05_g06_free_bodies_in_one_batch() -> None:
     """At rest, nearly at rest, spinning fast, pitched by +-90 degrees, and with quaternions of other lengths."""
     half, motion = np.sqrt(0.5), [0.3, -0.2, 0.5, 1.0, 0.4, -0.7]

@@ -275,7 +275,10 @@ def sized_models() -> dict[str, mbjax.MultibodyModel]:
     }
 
 
-@pytest.mark.parametrize("name", ["world only", "no degree of freedom", "one body", "chain of 50"])
+ONE_BODY = pytest.param("one body", marks=pytest.mark.whole_run("g50 in test_transformations, and the other sizes"))
+
+
+@pytest.mark.parametrize("name", ["world only", "no degree of freedom", ONE_BODY, "chain of 50"])
 def test_G49_sizes_and_G50_every_transformation(name: str) -> None:
     """jacfwd, jacrev, jvp, vjp, hessian and linearize of a step, of nothing at all and of long chains."""
     model = sized_models()[name]
@@ -299,6 +302,7 @@ def test_G49_sizes_and_G50_every_transformation(name: str) -> None:
         np.testing.assert_allclose(branch(state.v), ones @ forward, atol=1e-9)
 
 
+@pytest.mark.whole_run("g51 of a saturated step, in test_transformations")
 def test_G51_a_nan_world_stays_alone() -> None:
     model = mbjax.load(mbjax.reference_models.path("quadruped"), time_step=DT)
     states = jax.vmap(lambda k: mbjax.random_state(model, k))(jax.random.split(jax.random.key(0), 64))
