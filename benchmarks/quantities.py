@@ -57,7 +57,7 @@ def common_worlds(robot: Robot, batch: int) -> Worlds:
 
     with precision("f64"):
         worlds = random_worlds(load_mbjax(robot, "f64"), batch)
-        return tuple(np.asarray(x) for x in (worlds.q, worlds.v, worlds.vdot))  # type: ignore[return-value]
+        return np.asarray(worlds.q), np.asarray(worlds.v), np.asarray(worlds.vdot)
 
 
 def of_library(name: str, library: Any, robot: Robot, worlds: Worlds, dtype: str, effort: Effort) -> Iterator[dict]:

@@ -21,7 +21,7 @@ from .model_layout import ActuatorInfo, BodyInfo, FrameInfo, JointInfo, ModelLay
 from .multibody_model import MultibodyModel
 from .parameters import MultibodyParameters
 from .plant_constraints import with_constraints
-from .plant_mimics import default_positions_of, leaders_first
+from .plant_mimics import default_positions_of, leaders_first, reject_contradicting_limits
 from .plant_random_distributions import with_declared_distributions
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
     nodes = add_floating_joints(plant, nodes)
     topology = build_topology(plant, nodes)
     reject_joints_that_move_nothing(plant, topology)
+    reject_contradicting_limits(plant.mimics)
     contact, collision, left_out = finalize_contact(plant, topology, dtype)
     layout = build_layout(plant, topology, contact, left_out)
     parameters = gather_parameters(plant, topology, dtype)

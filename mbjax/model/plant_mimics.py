@@ -92,3 +92,27 @@ def default_positions_of(mimics: Sequence[Mimic]) -> dict[AbstractJoint, np.ndar
             )
         defaults[follower] = q
     return defaults
+
+
+def reject_contradicting_limits(mimics: Sequence[Mimic]) -> None:
+    """Position limits of joints that mimic must leave the joint they follow in the end a position."""
+    relations: dict[AbstractJoint, tuple[AbstractJoint, float, float]] = {}
+    ranges: dict[AbstractJoint, tuple[float, float]] = {}
+    for mimic in leaders_first(mimics):
+        leader, ratio, shift = relations.get(mimic.leader, (mimic.leader, 1.0, 0.0))
+        multiplier, offset = mimic.multiplier * ratio, mimic.multiplier * shift + mimic.offset
+        relations[mimic.follower] = leader, multiplier, offset
+        low, high = (float(limit[0]) for limit in mimic.follower.position_limits)
+        if multiplier == 0.0:
+            implied = (-np.inf, np.inf) if low <= offset <= high else (np.inf, -np.inf)
+        else:
+            implied = tuple(sorted(((low - offset) / multiplier, (high - offset) / multiplier)))
+        least, most = ranges.get(leader, tuple(float(limit[0]) for limit in leader.position_limits))
+        ranges[leader] = max(least, implied[0]), min(most, implied[1])
+        if ranges[leader][0] > ranges[leader][1]:
+            place = "" if mimic.follower.source is None else f"{mimic.follower.source}: "
+            raise ModelError(
+                f"{place}joint '{mimic.follower.name}' follows '{leader.name}' as {multiplier:g} q + {offset:g}; its "
+                f"limits [{low:g}, {high:g}] leave '{leader.name}' no position within [{least:g}, {most:g}]. Change "
+                "the limits, the multiplier or the offset."
+            )

@@ -23,9 +23,8 @@ class Parser:
     parent joint to the world, `"floating"` gives them a floating joint, `"file"` adds nothing: then they
     float from `finalize` on. `mimic="couple"` keeps the mimic relations of joints by coupler constraints, named
     `instance::joint mimics leader`, `"eliminate"` takes their coordinates away (`plant.add_mimic`), `"free"` lets those
-    joints move freely. `meshes="hull"` lets collision meshes touch
-    with their convex hulls, which costs far more than simple shapes; `"none"`: they touch nothing. What became of each
-    part of a file is in `plant.report`.
+    joints move freely. `meshes="hull"` lets collision meshes touch with their convex hulls, which costs far more than
+    simple shapes; `"none"`: they touch nothing. What became of each part of a file is in `plant.report`.
     """
 
     def __init__(

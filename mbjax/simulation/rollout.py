@@ -56,7 +56,8 @@ def rollout(
     every = checkpoint_interval(checkpoint, steps)
     if callable(inputs):  # what it reads may change from call to call: compiled only where the caller says so
         return take_steps(model, state, inputs, per_step, steps, every)
-    return call_compiled(take_steps, model, state, inputs if per_step is None else None, per_step, steps, every)
+    held = as_inputs(model, inputs) if per_step is None else None
+    return call_compiled(take_steps, model, state, held, per_step, steps, every)
 
 
 def take_steps(

@@ -240,6 +240,9 @@ def test_a_second_call_outside_jit_compiles_nothing(request: pytest.FixtureReque
     model = saturating_arm(free_body=True)
     q, v = jnp.full(model.num_positions, 0.3), jnp.full(model.num_velocities, 0.2)
     given, wrong = arguments_of(model, q, v), {}
+    COMPILED.clear()
+    jax.jit(lambda x: x + 1.0)(q)
+    assert COMPILED, "JAX names its compilations otherwise now: this test would not see them"
     for name, function in functions_of_a_model().items():
         parameters = inspect.signature(function).parameters.values()
         wanted = [p.name for p in parameters if p.default is p.empty or p.name in OPTIONAL]

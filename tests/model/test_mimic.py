@@ -135,6 +135,26 @@ def test_wrong_relations_are_refused() -> None:
         mbjax.set_mimic(model, "j2", 1.0, 0.0)
 
 
+def hinges_that_mimic(multiplier: float, offset: float) -> mbjax.MultibodyPlant:
+    """j0 within 0 and 1, and j1, j2 that follow it one through the other, j2 within 2 and 3."""
+    plant = mbjax.MultibodyPlant()
+    for i, limits in enumerate(((0.0, 1.0), None, (2.0, 3.0))):
+        plant.add_rigid_body(f"b{i}", BOX)
+        plant.add_joint(mbjax.RevoluteJoint(f"j{i}", "world", f"b{i}", axis=[0, 1, 0], position_limits=limits))
+    plant.add_mimic("j2", "j1", multiplier, offset)
+    plant.add_mimic("j1", "j0", -1.0)
+    return plant
+
+
+def test_limits_that_contradict_each_other_are_refused() -> None:
+    model = hinges_that_mimic(-2.5, 0.0).finalize()
+    np.testing.assert_allclose((model.position_lower_limits, model.position_upper_limits), [[0.8], [1.0]])
+    hinges_that_mimic(0.0, 2.5).finalize()
+    for numbers in ((2.0, 0.0), (-1.0, 0.0), (0.0, 1.0)):
+        with pytest.raises(mbjax.ModelError, match=r"'j2' follows 'j0' as .* leave 'j0' no position within \[0, 1\]"):
+            hinges_that_mimic(*numbers).finalize()
+
+
 def test_defaults_follow_the_leader() -> None:
     plant = make_plant()
     plant.add_mimic("j1", "j0", 2.0, 0.1)

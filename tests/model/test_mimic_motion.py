@@ -229,6 +229,22 @@ def run(model: mbjax.MultibodyModel, target: jax.Array, num_steps: int) -> mbjax
     return mbjax.rollout(model, at_start(model), inputs, num_steps)
 
 
+@pytest.mark.parametrize("friction", [0.0, 0.3])
+def test_a_multiplier_of_zero_has_a_slope(friction: float) -> None:
+    """The finger is held at the offset, its limits bind nothing; with friction there is a kink, which is finite."""
+    model = mbjax.set_joint_friction(gripper("eliminate"), "follow", friction)
+    start = at_start(model)
+
+    def after(x: jax.Array) -> jax.Array:
+        state = mbjax.step(mbjax.set_mimic(model, "follow", x[0], x[1]), start)[0]
+        return jnp.concatenate([state.q, state.v])
+
+    if friction == 0.0:
+        assert np.abs(check_gradients(after, jnp.array([0.0, 0.035])).reverse[:, 0]).max() > 1e-6
+    else:
+        assert np.isfinite(compiled(jax.jacrev(after))(jnp.array([0.0, 0.035]))).all()
+
+
 @pytest.mark.whole_run("the balance of forces in a step")
 @pytest.mark.parametrize("target", [0.02, 0.3], ids=["within effort limits", "to the finger's position limit"])
 def test_rollout_is_that_with_couplers(target: float) -> None:
