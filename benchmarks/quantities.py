@@ -91,7 +91,7 @@ def mbjax_functions(robot: Robot, dtype: str) -> tuple[dict[str, Callable], Any]
     model = load_mbjax(robot, dtype)
 
     def inverse_dynamics(q: Any, v: Any, vdot: Any) -> Any:
-        return mbjax.inverse_dynamics(model, q, v, vdot, mbjax.force_elements_contribution(model, q, v))
+        return mbjax.inverse_dynamics(model, q, v, vdot, force_elements=True)
 
     functions = {
         "inverse_dynamics": inverse_dynamics,

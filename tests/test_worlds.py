@@ -39,7 +39,7 @@ def discrete_step(model, q, v, tau):
 
 FUNCTIONS = {
     "forward dynamics": mbjax.forward_dynamics,
-    "inverse dynamics": mbjax.inverse_dynamics,
+    "inverse dynamics": functools.partial(mbjax.inverse_dynamics, force_elements=True),
     "mass matrix": lambda model, q, v, tau: mbjax.mass_matrix(model, q),
     "poses": lambda model, q, v, tau: mbjax.body_poses_in_world(model, q).translation,
     "gravity": lambda model, q, v, tau: mbjax.gravity_generalized_forces(model, q),

@@ -45,8 +45,7 @@ def forward_dynamics(model: MultibodyModel, world: World) -> Float[Array, " nv"]
 
 def inverse_dynamics(model: MultibodyModel, world: World) -> Float[Array, " nv"]:
     """tau that produces vdot under gravity and the model's own force elements and damping."""
-    forces = mbjax.force_elements_contribution(model, world.q, world.v)
-    return mbjax.inverse_dynamics(model, world.q, world.v, world.vdot, forces)
+    return mbjax.inverse_dynamics(model, world.q, world.v, world.vdot, force_elements=True)
 
 
 def mass_matrix(model: MultibodyModel, world: World) -> Float[Array, "nv nv"]:

@@ -6,7 +6,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
-from mbjax.forces import MultibodyForces, calc_mobod_forces
+from mbjax.forces import (
+    MultibodyForces,
+    calc_joint_dissipation,
+    calc_mobod_forces,
+    calc_passive_forces_on_tree,
+)
 from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics, calc_velocity_kinematics
 from mbjax.model import MultibodyModel, actuator_ratios, locked_velocities, zero_where_locked
 from mbjax.topology import dot_with_mask
@@ -53,24 +58,26 @@ def inverse_dynamics(
     v: Velocities,
     vdot: Accelerations,
     forces: MultibodyForces | None = None,
+    *,
+    force_elements: bool = False,
 ) -> GeneralizedForces:
     """tau = M(q) vdot + C(q, v) v - tau_applied - sum J^T F_applied.
 
-    `forces` are all the forces that act, gravity and damping among them if they do: pass
-    `force_elements_contribution(model, q, v)`. Seed 003, CalcInverseDynamics.
+    `forces` are all the forces that act, gravity and damping among them if they do. With `force_elements` those of
+    `force_elements_contribution` act too, and the kinematics are computed once. Seed 003, CalcInverseDynamics.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
-    return for_worlds(_inverse_dynamics, model, q, v, vdot, forces)
+    return for_worlds(_inverse_dynamics, model, q, v, vdot, forces, force_elements)
 
 
 def _inverse_dynamics(
-    model: MultibodyModel, q: Array, v: Array, vdot: Array, forces: MultibodyForces | None
+    model: MultibodyModel, q: Array, v: Array, vdot: Array, forces: MultibodyForces | None, force_elements: bool
 ) -> Float[Array, " nv"]:
     position = calc_position_kinematics(model, q)
     motion = calc_tree_motion(model, position, q, v)
-    tau_applied, F_T = split_forces(model, position, forces)
+    tau_applied, F_T = calc_acting_forces(model, position, motion, q, forces, force_elements)
     tau = calc_inverse_dynamics(model.topology, motion, vdot, F_T) + calc_reflected_inertia(model) * vdot
     return tau if tau_applied is None else tau - tau_applied
 
@@ -81,24 +88,26 @@ def forward_dynamics(
     v: Velocities,
     tau: GeneralizedForces,
     forces: MultibodyForces | None = None,
+    *,
+    force_elements: bool = False,
 ) -> Accelerations:
     """vdot with M(q) vdot + C(q, v) v = tau + tau_applied + sum J^T F_applied: inverts `inverse_dynamics`.
 
-    Locked joints have no velocity, whatever v says, and no acceleration.
+    `forces` and `force_elements` as there. Locked joints have no velocity, whatever v says, and no acceleration.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
-    return for_worlds(_forward_dynamics, model, q, v, tau, forces)
+    return for_worlds(_forward_dynamics, model, q, v, tau, forces, force_elements)
 
 
 def _forward_dynamics(
-    model: MultibodyModel, q: Array, v: Array, tau: Array, forces: MultibodyForces | None
+    model: MultibodyModel, q: Array, v: Array, tau: Array, forces: MultibodyForces | None, force_elements: bool
 ) -> Float[Array, " nv"]:
     position = calc_position_kinematics(model, q)
     v = zero_where_locked(model, v)
     motion = calc_tree_motion(model, position, q, v)
-    tau_applied, F_T = split_forces(model, position, forces)
+    tau_applied, F_T = calc_acting_forces(model, position, motion, q, forces, force_elements)
     assert motion.velocity is not None
     assert motion.v is not None
     terms = ForwardDynamicsTerms(
@@ -119,6 +128,27 @@ def calc_tree_motion(model: MultibodyModel, position: PositionKinematics, q: Pos
     velocity = calc_velocity_kinematics(model, position, q, v)
     v = as_coordinates("v", v, model.num_velocities, model.dtype, model.num_world_axes)
     return TreeMotion(position.S_T, position.p_TM_W, calc_inertia_in_world(model, position), velocity, v)
+
+
+def calc_acting_forces(
+    model: MultibodyModel,
+    position: PositionKinematics,
+    motion: TreeMotion,
+    q: Float[Array, " nq"],
+    forces: MultibodyForces | None,
+    force_elements: bool,
+) -> tuple[Float[Array, " nv"] | None, Float[Array, "6 nm"] | None]:
+    """Generalized forces, and the forces on mobods about T: those given, and where asked those of all elements."""
+    tau, F_T = split_forces(model, position, forces)
+    if not force_elements:
+        return tau, F_T
+    assert motion.velocity is not None
+    assert motion.v is not None
+    tau_passive, F_passive_T = calc_passive_forces_on_tree(model, position, motion.velocity, q, motion.v)
+    tau_passive = tau_passive + calc_joint_dissipation(model, motion.v)
+    if tau is None or F_T is None:
+        return tau_passive, F_passive_T
+    return tau + tau_passive, F_T + F_passive_T
 
 
 def split_forces(

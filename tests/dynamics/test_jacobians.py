@@ -52,8 +52,7 @@ def by_jax(dynamics, model, q, v, x, held):
     """The value and what JAX says its derivatives are, by the numbers of q."""
 
     def value(q: Any, v: Any, x: Any) -> Any:
-        moving = jnp.where(model.parameters.velocity_locked > 0.5, 0.0, v)
-        return dynamics(model, q, v, x, held + mbjax.force_elements_contribution(model, q, moving))
+        return dynamics(model, q, v, x, held, force_elements=True)
 
     return value(q, v, x), *jax.jacfwd(value, (0, 1, 2))(q, v, x)
 
@@ -61,6 +60,35 @@ def by_jax(dynamics, model, q, v, x, held):
 def under_all_forces(derivatives, model, q, v, x, held):
     """By the numbers of q, as JAX has it."""
     return derivatives(model, q, v, x, held, force_elements=True, wrt="qdot")
+
+
+EVERY = pytest.param("every joint", marks=pytest.mark.whole_run("a tree with elements, and Pinocchio's rnea"))
+
+
+@pytest.mark.parametrize("name", ["elements", EVERY])
+def test_force_elements_in_one_pass(name: str) -> None:
+    """Their forces act as those one passes; where a joint is locked, those at its velocity zero."""
+    model, (q, v, x, held) = MODELS[name](), sample(name)
+    model = mbjax.lock_joint(model, model.joint_names[0])
+
+    @compiled
+    def errors(model, q, v, x, held):
+        given = held + mbjax.force_elements_contribution(model, q, v)
+        still = jnp.where(model.parameters.velocity_locked > 0.5, 0.0, v)
+        given_still = held + mbjax.force_elements_contribution(model, q, still)
+        tau = mbjax.inverse_dynamics(model, q, v, x, held, force_elements=True)
+        vdot = mbjax.forward_dynamics(model, q, v, x, held, force_elements=True)
+        alone = mbjax.inverse_dynamics(model, q, v, x, force_elements=True)
+        expected = (
+            mbjax.inverse_dynamics(model, q, v, x, given),
+            mbjax.forward_dynamics(model, q, v, x, given_still),
+            mbjax.inverse_dynamics(model, q, v, x, mbjax.force_elements_contribution(model, q, v)),
+        )
+        return (tau, vdot, alone), expected
+
+    got, expected = errors(model, q, v, x, held)
+    for (ours, theirs), allowed in zip(zip(got, expected, strict=True), (1e-14, 1e-12, 1e-14), strict=True):
+        assert relative_error(ours, theirs) < allowed
 
 
 closed_form = compiled(under_all_forces, static_argnums=0)
@@ -150,6 +178,8 @@ def test_equal_those_of_pinocchio() -> None:
     state = mbjax.random_state_within_limits(model, jax.random.key(7))
     x = np.random.default_rng(7).normal(size=9)
     q, v, permuted = (np.asarray(y)[order] for y in (state.q, state.v, x))
+    required = compiled(functools.partial(mbjax.inverse_dynamics, force_elements=True))(model, state.q, state.v, x)
+    assert relative_error(np.asarray(required)[order], pinocchio.rnea(theirs, data, q, v, permuted)) < 1e-13
     for ours, evaluate in (
         (inverse_dynamics_derivatives, pinocchio.computeRNEADerivatives),
         (forward_dynamics_derivatives, pinocchio.computeABADerivatives),
