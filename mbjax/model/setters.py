@@ -182,12 +182,15 @@ def any_traced(*values: Any) -> bool:
 
 
 def _with_joint(model: MultibodyModel, info: JointInfo) -> MultibodyModel:
-    """The model with another record of one joint."""
-    if model.layout.joints[info.index] == info:
+    """The model with another record of one joint, wherever it is held."""
+    layout, old = model.layout, model.layout.joints[info.index]
+    if old == info:
         return model
-    joints = list(model.layout.joints)
-    joints[info.index] = info
-    return dataclasses.replace(model, layout=dataclasses.replace(model.layout, joints=tuple(joints)))
+    joints = tuple(info if joint is old else joint for joint in layout.joints)
+    bodies = tuple(
+        dataclasses.replace(body, inboard_joint=info) if body.inboard_joint == old else body for body in layout.bodies
+    )
+    return dataclasses.replace(model, layout=dataclasses.replace(layout, joints=joints, bodies=bodies))
 
 
 def _set_row(model: MultibodyModel, name: str, row: Any, value: ArrayLike) -> MultibodyModel:

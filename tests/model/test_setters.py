@@ -95,6 +95,19 @@ def test_other_setters_write_their_numbers():
         mbjax.set_joint_axis(random_tree(0, ALL_KINDS).model, "joint3", (1, 0, 0))
 
 
+def test_records_are_the_same_wherever_they_are_asked_for():
+    """Friction and limits that a joint did not have change its record, in the body that it carries too."""
+    model = mbjax.set_position_limits(mbjax.set_joint_friction(arm(), "elbow", 0.4), "elbow", -1.0, 1.0)
+    joint = model.joint("elbow")
+    assert joint.has_friction
+    assert joint.has_position_limits
+    for body in model.layout.bodies[1:]:
+        inboard = body.inboard_joint
+        assert inboard is not None
+        assert inboard is model.joint(inboard.index)
+    assert model.body(joint.child_body).inboard_joint == joint == model.mobilizer(joint.mobod)
+
+
 @pytest.mark.parametrize("keeps_central_inertia", [False, True])
 def test_centre_of_mass_setters_do_what_drakes_do(keeps_central_inertia):
     twin = random_tree(3, ("revolute", "universal"))
