@@ -64,18 +64,20 @@ def run(drop: Drop, worlds: int, num_steps: int, seed: int) -> dict[str, np.ndar
 
 
 def summary(found: list[dict]) -> dict:
-    """The worst of many drops."""
-    x = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    """The worst of many drops; of those that were driven, only how many, and how many broke down."""
+    every = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    x = {name: numbers[~every["driven"]] for name, numbers in every.items()}
     return {
-        "drops": len(x["finite"]),
-        "touched": float(x["touched"].mean()),
+        "drops": len(every["finite"]),
+        "touched": float(every["touched"].mean()),
         "not_finite": int((~x["finite"]).sum()),
-        "growth": float(x["growth"].max()),
-        "depth": float(x["depth"].max()),
+        "growth": float(x["growth"].max(initial=0.0)),
+        "depth": float(x["depth"].max(initial=0.0)),
         "crossed": int(x["crossed"].sum()),
-        "driven": int(x["driven"].sum()),
         "unconverged": int((x["unconverged"] > 0).sum()),
-        "iterations": int(x["iterations"].max()),
+        "iterations": int(x["iterations"].max(initial=0)),
+        "driven": int(every["driven"].sum()),
+        "driven_not_finite": int((every["driven"] & ~every["finite"]).sum()),
     }
 
 
@@ -90,10 +92,12 @@ def table(title: str, groups: Iterable[tuple[str, list[dict]]]) -> Table:
                 f"{s['growth']:.1e}",
                 f"{s['depth']:.2f}",
                 s["crossed"],
-                s["driven"],
                 s["unconverged"],
+                s["iterations"],
+                s["driven"],
+                s["driven_not_finite"],
             )
-            rows.append((label, str(s["drops"]), f"{s['touched']:.0%}", *map(str, numbers), str(s["iterations"])))
+            rows.append((label, str(s["drops"]), f"{s['touched']:.0%}", *map(str, numbers)))
     columns = (
         "",
         "drops",
@@ -102,13 +106,14 @@ def table(title: str, groups: Iterable[tuple[str, list[dict]]]) -> Table:
         "energy growth",
         "depth",
         "through",
-        "driven",
         "unconverged",
         "iterations",
+        "driven",
+        "NaN of these",
     )
     note = (
         "Energy growth: largest rise over the largest kinetic energy. Depth: over the smallest half length. "
-        "Driven: moved by more than half of that in a step, and not counted as through."
+        "Driven: moved or turned by more than half of that in a step, and not counted in the columns before."
     )
     return Table(title, columns, tuple(rows), note)
 

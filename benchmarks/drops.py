@@ -53,6 +53,7 @@ class Start(eqx.Module):
     model: mbjax.MultibodyModel
     state: mbjax.State
     smallest_length: Float[Array, ""]  # m: of all half lengths and radii
+    outer_lengths: Float[Array, " n"]  # m: radii of balls around the bodies
 
 
 class Outcome(eqx.Module):
@@ -70,8 +71,8 @@ class Outcome(eqx.Module):
     energy_growth: Float[Array, ""]
     peak_energy: Float[Array, ""]  # largest kinetic energy
     deepest: Float[Array, ""]  # m
-    crossed: Array  # through the ground, or through one another; not `driven`
-    driven: Array  # a step moved a centre by more than half the smallest half length: it may pass what it meets
+    crossed: Array  # through the ground, or through one another
+    driven: Array  # a step moved a body by more than half the smallest half length: it may pass what it meets
     unconverged: Array  # steps
     most_iterations: Array
     touched: Array
@@ -144,7 +145,7 @@ def random_start(drop: Drop, model: mbjax.MultibodyModel, key: Array, num_steps:
         v += [spin, speed * 0.3 * uniform(-1.0, 1.0, (2,)), -speed[None]]
         height = height + outer[i]
     state = mbjax.State(jnp.concatenate(q), jnp.concatenate(v), jnp.zeros((), model.dtype))
-    return Start(model, state, smallest)
+    return Start(model, state, smallest, jnp.stack(outer))
 
 
 def numbers_of_shape(shape: str, half: Float[Array, "3"], uniform: Any) -> tuple[Array, Array, Array, Array, Array]:
@@ -204,8 +205,7 @@ def drop_it(start: Start, num_steps: int) -> Outcome:
     kinetic, first = energies(model, start.state)
     zero, no, count = jnp.zeros((), model.dtype), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
     seen = Outcome(~no, zero, kinetic, zero, no, no, count, count, no, start.state)
-    seen = jax.lax.scan(advance, (start.state, seen, zero), length=num_steps)[0][1]
-    return dataclasses.replace(seen, crossed=seen.crossed & ~seen.driven)
+    return jax.lax.scan(advance, (start.state, seen, zero), length=num_steps)[0][1]
 
 
 def turning(model: mbjax.MultibodyModel, state: mbjax.State) -> tuple[Array, Array]:
@@ -242,9 +242,15 @@ def is_crossed(start: Start, state: mbjax.State) -> Array:
 
 
 def is_driven(start: Start, before: mbjax.State, after: mbjax.State) -> Array:
-    """A centre moved by more than half the smallest half length: a heavy body can shoot a light one off like that."""
+    """A centre moved, or a surface turned, by more than half the smallest half length.
+
+    A heavy body can shoot a light one off like that, or spin it up until the gyroscopic torque, which is that of the
+    step's start, spins it faster and faster.
+    """
     way = (after.q - before.q).reshape(-1, 7)[:, 4:]
-    return jnp.any(jnp.sum(way**2, axis=1) > (0.5 * start.smallest_length) ** 2)
+    turn = start.model.time_step * after.v.reshape(-1, 6)[:, :3] * start.outer_lengths[:, None]
+    moved = jnp.maximum(jnp.sum(way**2, axis=1), jnp.sum(turn**2, axis=1))
+    return jnp.any(moved > (0.5 * start.smallest_length) ** 2)
 
 
 def gathered(seen: Outcome, now: Outcome) -> Outcome:
