@@ -13,8 +13,10 @@ from .contact_points import calc_contact_points as calc_contact_points
 from .contact_results import ContactForces as ContactForces
 from .contact_results import ContactResults as ContactResults
 from .contact_results import calc_contact_results as calc_contact_results
+from .contact_rows import NEAR_RIGID as NEAR_RIGID
 from .contact_rows import ContactRows as ContactRows
 from .contact_rows import calc_contact_law as calc_contact_law
+from .contact_rows import count_left_out as count_left_out
 from .contact_rows import find_moved_bodies as find_moved_bodies
 from .contact_rows import in_all_slots as in_all_slots
 from .contact_rows import keep_deepest as keep_deepest

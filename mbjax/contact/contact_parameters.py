@@ -16,7 +16,7 @@ EARTH_GRAVITY = 9.81  # m/s²
 class PairParameters(eqx.Module):
     """Of n pairs. `weight_A` says how near C is to A's surface: 1 where B alone gives way."""
 
-    stiffness: Float[Array, " n"]  # N/m
+    compliance: Float[Array, " n"]  # m/N, zero where both are rigid
     hunt_crossley_dissipation: Float[Array, " n"]  # s/m
     relaxation_time: Float[Array, " n"]  # s
     static_friction: Float[Array, " n"]
@@ -39,7 +39,7 @@ def calc_pair_parameters(model: MultibodyModel) -> PairParameters:
     mu_s, mu_d = (combine_friction(take(mu, A, 0), take(mu, B, 0)) for mu in frictions(model))
     tau = collision.relaxation_time
     return PairParameters(
-        1.0 / (c_A + c_B),
+        c_A + c_B,
         (1.0 - weight_A) * d_A + weight_A * d_B,
         take(tau, A, 0) + take(tau, B, 0),
         mu_s,

@@ -32,7 +32,8 @@ class ContactResults(eqx.Module):
     `force` f_Bc_W acts on B at `point` p_WC; the opposite acts on A. `normal` nhat_BA_W points out of B into A.
     `depth` is negative where the surfaces are apart. Speeds are those of B's material relative to A's:
     `separation_speed` along -normal, `slip_speed` across. `converged` says of the whole step that its equation was
-    solved, `num_left_out` how many points that touch were more than the plant's `max_contacts`: they have no force.
+    solved, `num_left_out` how many points were more than the plant's `max_contacts` and have no force though they
+    touch; with prediction, or a smoothing length, also those that would at the end of the step.
     """
 
     is_active: Bool[Array, "*batch m"]

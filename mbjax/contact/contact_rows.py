@@ -18,6 +18,9 @@ from .elastic_force import ElasticForce
 from .hunt_crossley_law import HuntCrossleyLaw
 from .sap_law import FRICTION_REGULARIZATION, SapLaw
 
+NEAR_RIGID_PERIOD = 0.1  # β: of a rigid row in steps, as in Drake
+NEAR_RIGID = (NEAR_RIGID_PERIOD / (2.0 * np.pi)) ** 2  # its R, beside 1 / (the inertia it moves)
+
 
 class MovedBodies(eqx.Module):
     """The one mobod that moves at each of m points, where the other body never does."""
@@ -29,8 +32,7 @@ class MovedBodies(eqx.Module):
 class ContactRows(eqx.Module):
     """m points, the velocities v_AcBc_W = J v there at the step's start, and the impulses by those at its end.
 
-    Where a world works on fewer points than there may be, `slots` says which, and `num_left_out` how many that touch
-    are not among them.
+    Where a world works on fewer points than there may be, `slots` says which.
     """
 
     J: Float[Array, "3 m nv"]
@@ -38,7 +40,6 @@ class ContactRows(eqx.Module):
     law: AbstractContactLaw
     moved: MovedBodies | None  # None where any point has, or may have, two bodies that move
     slots: Int[Array, " m"] | None = None
-    num_left_out: Int[Array, ""] | None = None
 
     def motion(self, dv: Float[Array, " nv"]) -> Float[Array, "3 m"]:
         """J dv."""
@@ -70,7 +71,6 @@ def keep_deepest(rows: ContactRows, points: ContactPoints, count: int | None) ->
     """The rows of the `count` deepest points of each world. None: all."""
     if count is None or count >= len(points.pairs):
         return rows
-    touches = points.exists & (points.distance < 0.0)
     slots = jnp.argsort(jnp.where(points.active, points.distance, jnp.inf), axis=0)[:count]
 
     def choose(x: Array, axis: int) -> Array:
@@ -79,9 +79,21 @@ def keep_deepest(rows: ContactRows, points: ContactPoints, count: int | None) ->
 
     worlds = slots.ndim - 1
     law = jax.tree.map(lambda x: x if x.ndim == worlds else choose(x, x.ndim - worlds - 1), rows.law)
-    J, v_AcBc_W = choose(rows.J, 1), choose(rows.v_AcBc_W, 1)
-    left_out = jnp.sum(touches, axis=0, dtype=jnp.int32) - jnp.sum(choose(touches, 0), axis=0, dtype=jnp.int32)
-    return ContactRows(J, v_AcBc_W, law, None, slots, left_out)
+    return ContactRows(choose(rows.J, 1), choose(rows.v_AcBc_W, 1), law, None, slots)
+
+
+def count_left_out(
+    model: MultibodyModel, points: ContactPoints, slots: Int[Array, " k"], v_AcBc_W: Float[Array, "3 m"]
+) -> Int[Array, ""]:
+    """How many points are not among `slots` and touch now, or at the end of the step that ends with these velocities.
+
+    Surfaces nearer than the smoothing length touch.
+    """
+    length = model.zeros() if model.collision.smoothing_length is None else model.collision.smoothing_length
+    distance_after = points.distance + model.time_step * ca.dot(points.normal_W, v_AcBc_W)
+    acts = points.active & ((points.distance < 0.0) | (distance_after < length))
+    kept = jnp.take_along_axis(acts, slots, 0)
+    return jnp.sum(acts, axis=0, dtype=jnp.int32) - jnp.sum(kept, axis=0, dtype=jnp.int32)
 
 
 def in_all_slots(rows: ContactRows, x: Float[Array, "3 k"], num_points: int) -> Float[Array, "3 m"]:
@@ -103,14 +115,14 @@ def calc_contact_law(
     """The model's approximation at these points; `diagonal` of M and of what dissipation adds to it."""
     pair, dt, approximation = points.parameters, model.time_step, model.layout.contact.approximation
     w = calc_response(J, diagonal)
-    R_t = FRICTION_REGULARIZATION * w
+    R_t, compliance = FRICTION_REGULARIZATION * w, finite_compliance(model, pair.compliance, w)
     if approximation == "sap":
         near_rigid = (model.collision.sap_near_rigid_threshold / (2.0 * np.pi)) ** 2 * w
         settling = dt + pair.relaxation_time
-        R_n = jnp.maximum(near_rigid, 1.0 / (dt * settling * pair.stiffness))
+        R_n = jnp.maximum(near_rigid, compliance / (dt * settling))
         v_hat = -points.distance / jnp.where(points.distance < 0.0, settling, dt)  # apart: free until they touch
         return SapLaw(points.normal_W, pair.dynamic_friction, R_t, R_n, v_hat, points.active)
-    elastic = ElasticForce(pair.stiffness, model.collision.smoothing_length)
+    elastic = ElasticForce(1.0 / compliance, model.collision.smoothing_length)
     force = elastic.at(jnp.where(points.active, points.distance, 0.0))
     v_n = ca.dot(points.normal_W, v_AcBc_W)
     damping = 1.0 - pair.hunt_crossley_dissipation * v_n
@@ -129,12 +141,23 @@ def calc_contact_law(
     )
 
 
+def finite_compliance(
+    model: MultibodyModel, compliance: Float[Array, " m"], w: Float[Array, " m"]
+) -> Float[Array, " m"]:
+    """In m/N. Two rigid surfaces give way as other rigid rows do: c = dt² R."""
+    return jnp.where(compliance == 0.0, model.time_step**2 * NEAR_RIGID * w, compliance)
+
+
 def calc_response(J: Float[Array, "3 m nv"], diagonal: Float[Array, " nv"]) -> Float[Array, " m"]:
-    """|J diag⁻¹ Jᵀ| / 3 per point, 1/kg: how it gives way, M taken as diagonal (Castro et al. 2022, sec. V)."""
+    """|J diag⁻¹ Jᵀ| / 3 per point, 1/kg: how it gives way, M taken as diagonal (Castro et al. 2022, sec. V).
+
+    1 where nothing moves, the bodies being locked: between surfaces that give way the impulse does not depend on it.
+    """
     squares = 0.0
     scaled = J / diagonal[None, None]
     for i in range(3):
         for k in range(i, 3):
             W_ik = sum_over_axis(scaled[i] * J[k], 1)
             squares = squares + (1.0 if i == k else 2.0) * W_ik * W_ik
-    return safe_sqrt(jnp.asarray(squares)) / 3.0
+    squares = jnp.asarray(squares)
+    return jnp.where(squares == 0.0, 1.0, safe_sqrt(squares) / 3.0)

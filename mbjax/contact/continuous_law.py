@@ -28,7 +28,7 @@ def calc_continuous_contact_forces(
     v_t = v_AcBc_W - ca.scale(n, v_n)
     speed = safe_sqrt(ca.dot(v_t, v_t))
     damping = 1.0 - pair.hunt_crossley_dissipation * v_n
-    elastic = ElasticForce(pair.stiffness, smoothing_length).at(points.distance)
+    elastic = ElasticForce(1.0 / pair.compliance, smoothing_length).at(points.distance)
     f_n = jnp.where(points.active & (damping > 0.0), elastic * damping, 0.0)
     slope = calc_friction_over_slip(speed / stiction_tolerance, pair.static_friction, pair.dynamic_friction)
     return ca.scale(n, f_n) - ca.scale(v_t, f_n * slope / stiction_tolerance)

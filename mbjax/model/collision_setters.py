@@ -61,6 +61,8 @@ def set_proximity_properties(
                     "from the penetration allowance. Register it with ProximityProperties that have one."
                 )
             model = _set(model, f"set_proximity_properties('{geometry}')", name, row, value, above=name == "stiffness")
+    if point_stiffness is not None and not model.is_discrete and _is_known(model.collision.stiffness):
+        model.layout.contact.refuse_rigid_pairs(np.asarray(model.collision.stiffness))
     static, dynamic = friction(model, geometry)
     if _is_known(static, dynamic) and np.any(np.asarray(dynamic) > np.asarray(static)):
         raise ModelError(

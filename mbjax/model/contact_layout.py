@@ -3,6 +3,11 @@
 import dataclasses
 import functools
 
+import numpy as np
+from jaxtyping import Float
+
+from mbjax.errors import ModelError
+
 
 @dataclasses.dataclass(frozen=True)
 class CollisionGeometryRecord:
@@ -51,3 +56,14 @@ class ContactLayout:
 
     def __hash__(self) -> int:  # hashed at every call of a compiled function, and pairs are many
         return self._hash
+
+    def refuse_rigid_pairs(self, stiffness: Float[np.ndarray, " k"]) -> None:
+        """Of a continuous plant: its forces would have no limit. `stiffness` is of geometries that have their own."""
+        for a, b in self.pairs:
+            A, B = self.geometries[a], self.geometries[b]
+            if all(g.stiffness_index >= 0 and np.isinf(stiffness[g.stiffness_index]) for g in (A, B)):
+                raise ModelError(
+                    f"collision geometries '{A.name}' and '{B.name}' may touch and both have point_stiffness=inf, "
+                    "which a continuous plant cannot simulate. Give one of them a finite point_stiffness in N/m, or "
+                    "the plant a time_step > 0: in discrete steps two rigid surfaces are as stiff as the step allows."
+                )

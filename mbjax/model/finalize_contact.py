@@ -61,7 +61,10 @@ def finalize_contact(
         max_contacts=settings.max_contacts,
         prediction=settings.contact_prediction,
     )
-    return layout, gather_collision_parameters(plant, chosen, dtype), tuple(entries_of_left_out(left_out))
+    parameters = gather_collision_parameters(plant, chosen, dtype)
+    if not plant.time_step:
+        layout.refuse_rigid_pairs(np.asarray(parameters.stiffness))
+    return layout, parameters, tuple(entries_of_left_out(left_out))
 
 
 def kind(collision: RegisteredCollision) -> str:

@@ -19,6 +19,7 @@ from mbjax.constraints import BoundConstraintSet, ConstraintTerms, calc_constrai
 from mbjax.constraints.constrained_dynamics import ConstrainedDynamicsTerms, calc_constrained_dynamics
 from mbjax.constraints.constraint_kinematics import per_row
 from mbjax.constraints.solvers import Direct
+from mbjax.contact import NEAR_RIGID
 from mbjax.dynamics import ForwardDynamicsTerms
 from mbjax.linear_algebra import products_of_columns, transposed_matrix_vector
 from mbjax.model import DistanceConstraint, MultibodyModel
@@ -26,9 +27,6 @@ from mbjax.model.abstract_constraint import with_static
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import dot_with_mask
-
-NEAR_RIGID_PERIOD = 0.1  # β: of a rigid row in steps, as in Drake
-NEAR_RIGID = (NEAR_RIGID_PERIOD / (2.0 * np.pi)) ** 2  # its R, beside 1 / (the inertia it moves)
 
 
 class ConstraintRows(eqx.Module):

@@ -16,6 +16,7 @@ from mbjax.contact import (
     calc_convex_solution,
     calc_impulses,
     calc_row_motion,
+    count_left_out,
     find_moved_bodies,
     in_all_slots,
     join_rows,
@@ -57,10 +58,13 @@ def calc_discrete_acceleration(model: MultibodyModel, state: State, inputs: Inpu
         return Acceleration(vdot, u, multipliers)
     rows, count = problem.contacts, len(points.pairs)
     f_Bc_W = impulses.contacts / model.time_step
-    v_AcBc_W = in_all_slots(rows, rows.v_AcBc_W + motion.contacts, count)
-    tau = rows.generalized(f_Bc_W)
+    tau, v_AcBc_W, num_left_out = rows.generalized(f_Bc_W), rows.v_AcBc_W + motion.contacts, None
+    if rows.slots is not None:
+        J = calc_contact_jacobian(model, problem.terms.position, points)
+        v_AcBc_W = velocities_at_contacts(J, problem.v + model.time_step * vdot)
+        num_left_out = count_left_out(model, points, rows.slots, v_AcBc_W)
     f_Bc_W = in_all_slots(rows, f_Bc_W, count)
-    of_contacts = ContactForces(points, f_Bc_W, v_AcBc_W, tau, num_iterations, converged, rows.num_left_out)
+    of_contacts = ContactForces(points, f_Bc_W, v_AcBc_W, tau, num_iterations, converged, num_left_out)
     return Acceleration(vdot, u, multipliers, of_contacts)
 
 

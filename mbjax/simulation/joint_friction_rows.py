@@ -4,12 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.contact import BoxRows
+from mbjax.contact import NEAR_RIGID, BoxRows
 from mbjax.model import MultibodyModel, all_joint_velocities, direction_ratios
 from mbjax.spatial import safe_divide
 from mbjax.topology import take
-
-from .constraint_rows import NEAR_RIGID
 
 
 def calc_joint_friction_rows(

@@ -3,11 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.contact import BoxRows, join_rows
+from mbjax.contact import NEAR_RIGID, BoxRows, join_rows
 from mbjax.model import MultibodyModel
 from mbjax.topology import take
-
-from .constraint_rows import NEAR_RIGID
 
 STIFFNESS = 1e12  # N/m or N m/rad: of a limit that the step could resolve, as in Drake
 

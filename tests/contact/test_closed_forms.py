@@ -1,5 +1,6 @@
 """Contact and joint limits where the answer is known."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import mbjax
 from mbjax.geometry import Box, Geometry, HalfSpace, ProximityProperties, Sphere
-from tests.gradients.checks import compiled
+from tests.gradients.checks import check_gradients, compiled
 
 DT = 1e-3
 MU = 0.5
@@ -85,7 +86,8 @@ def test_predicted_contacts_are_kept_too() -> None:
         after, outputs = mbjax.step(model, mbjax.State(0.1 + gaps, jnp.zeros(3), zero))
         return after.v, outputs.contact_results.num_left_out
 
-    gaps = np.array([0.3, 0.4 * 9.81 * DT**2, -1e-4])
+    near = 0.4 * 9.81 * DT**2
+    gaps = np.array([0.3, near, -1e-4])
     one = compiled(lambda x: jax.jvp(speeds, (x,), (jnp.ones(3),), has_aux=False))
     (v, left_out), (slopes, _) = one(jnp.asarray(gaps))
     settling = np.where(gaps < 0.0, DT + tau, DT)
@@ -95,6 +97,10 @@ def test_predicted_contacts_are_kept_too() -> None:
     np.testing.assert_allclose(v, expected, rtol=1e-9)
     np.testing.assert_allclose(slopes, np.where(reaches, -1.0 / settling / (1.0 + softness), 0.0), rtol=1e-9)
     assert int(left_out) == 0
+    for gaps, count in (([2.0 * near, near, -1e-4], 1), ([3.0 * near, near, -1e-4], 0)):  # 2.5: not within the step
+        (v, left_out), _ = one(jnp.asarray(gaps))
+        assert int(left_out) == count
+        assert float(v[0]) == pytest.approx(fall, rel=1e-12)
 
 
 def test_the_deepest_contacts_are_kept_and_the_others_counted() -> None:
@@ -122,6 +128,105 @@ def test_the_deepest_contacts_are_kept_and_the_others_counted() -> None:
     np.testing.assert_allclose(v[0, 5::6][depths[0] < 0.25e-3], -9.81 * DT, rtol=1e-12)
     assert np.isfinite(gradient).all()
     assert gradient[0, 6::7][depths[0] > 0.25e-3].all()
+
+
+@pytest.mark.whole_run("points that would touch within the step")
+def test_smoothed_contacts_that_are_left_out_are_counted() -> None:
+    """Nearer than the smoothing length; farther ones push by less than a tenth of what they would at that length."""
+    length = 1e-4
+    model = balls(max_contacts=2, discrete_contact_approximation="lagged", contact_smoothing_length=length)
+    state = mbjax.default_state(model)
+
+    def count(gaps: jax.Array) -> tuple[jax.Array, jax.Array]:
+        q = state.q.at[6::7].set(0.1 + gaps)
+        contacts = mbjax.step(model, mbjax.State(q, state.v, state.time))[1].contact_results
+        return contacts.num_left_out, contacts.is_active
+
+    gaps = length * jnp.array([[-1.0, 0.0, 0.3, 0.9, 20.0], [-0.2, 0.5, 20.0, 30.0, 40.0]])
+    left_out, is_active = compiled(jax.vmap(count))(gaps)
+    assert left_out.tolist() == [2, 0]
+    assert is_active.tolist() == [[True, True, False, False, False]] * 2
+
+
+TAU = 0.004
+RIGID = ProximityProperties(MU, point_stiffness=np.inf, hunt_crossley_dissipation=5.0, relaxation_time=TAU)
+
+
+def rigid_balls(approximation: str, time_step: float = DT) -> mbjax.MultibodyModel:
+    """Two rigid balls that slide up and down, one on the other, which lies on rigid ground."""
+    plant = mbjax.MultibodyPlant(time_step, discrete_contact_approximation=approximation)
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), RIGID)
+    for name in ("low", "high"):
+        plant.add_rigid_body(name, mbjax.SpatialInertia.solid_sphere_with_mass(2.0, 0.1))
+        plant.add_joint(mbjax.PrismaticJoint(name, "world", name, axis=(0.0, 0.0, 1.0)))
+        plant.register_collision_geometry(name, Geometry(name, Sphere(0.1)), RIGID)
+    plant.exclude_collisions_between("world", "high")
+    return plant.finalize()
+
+
+@pytest.mark.parametrize(
+    "approximation",
+    ["sap", "similar", pytest.param("lagged", marks=pytest.mark.whole_run("similar, which has the same springs"))],
+)
+def test_rigid_on_rigid(approximation: str) -> None:
+    """Drake ends the process. Here it carries the weight as other rigid rows do, with c = dt² R, R = (0.1 / 2π)² w.
+
+    w = 1 / 3m with the ground, 2 / 3m between the two. In sap R is (1 / 2π)² w, as its threshold asks for, and without
+    one c / (dt (dt + τ)). A locked ball that is not rigid is pressed with k depth, whatever would move elsewhere.
+    """
+    model, m = rigid_balls(approximation), 2.0
+    weights, w = m * 9.81 * np.array([2.0, 1.0]), np.array([1.0, 2.0]) / (3.0 * m)
+
+    def after(collision: mbjax.CollisionParameters, locked: jax.Array, q: jax.Array) -> tuple[jax.Array, jax.Array]:
+        held = mbjax.lock_joint(eqx.tree_at(lambda x: x.collision, model, collision), "low", locked)
+        state, outputs = mbjax.step(held, mbjax.State(q, jnp.zeros(2), jnp.zeros(())))
+        return state.v, outputs.contact_results.force[:, 2]
+
+    step = compiled(after)
+    for threshold in (1.0, 0.0):
+        depths = DT**2 * (0.1 / (2.0 * np.pi)) ** 2 * w * weights
+        if approximation == "sap":
+            near_rigid = DT * (DT + 2.0 * TAU) * (threshold / (2.0 * np.pi)) ** 2 * w * weights
+            depths = np.maximum(depths, near_rigid)
+        at_rest = jnp.array([0.1 - depths[0], 0.3 - depths.sum()])
+        collision = mbjax.set_sap_near_rigid_threshold(model, threshold).collision
+        v, force = step(collision, 0.0, at_rest)
+        np.testing.assert_allclose(v, 0.0, atol=1e-12)
+        np.testing.assert_allclose(force, weights, rtol=1e-8)
+        v, force = step(collision, 1.0, at_rest)
+        assert v[0] == 0.0
+        assert force[1] == pytest.approx(weights[1], rel=1e-2)
+    collision = eqx.tree_at(lambda c: c.stiffness, collision, jnp.full(3, 2e5))
+    v, force = step(collision, 1.0, jnp.array([0.0995, 0.4]))
+    np.testing.assert_allclose(force, [1e5 * 0.5e-3, 0.0], rtol=1e-12)
+    assert v[1] == pytest.approx(-9.81 * DT, rel=1e-12)
+
+
+def test_a_continuous_plant_refuses_rigid_on_rigid() -> None:
+    with pytest.raises(mbjax.ModelError, match=r"'ground' and 'low'.*point_stiffness=inf.*time_step > 0"):
+        rigid_balls("sap", time_step=0.0)
+    plant = mbjax.MultibodyPlant()
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), RIGID)
+    plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(2.0, 0.1))
+    plant.register_collision_geometry("ball", Geometry("ball", Sphere(0.1)), ProximityProperties(point_stiffness=1e4))
+    with pytest.raises(mbjax.ModelError, match="'ground' and 'ball'"):
+        mbjax.set_proximity_properties(plant.finalize(), "ball", point_stiffness=np.inf)
+
+
+@pytest.mark.whole_run("derivatives by every leaf of contact, in test_gradients.py")
+@pytest.mark.parametrize("approximation", APPROXIMATIONS)
+def test_derivatives_of_rigid_on_rigid(approximation: str) -> None:
+    """By the state and every material number, pressed deeper than at rest; one ball locked, and none."""
+    model = rigid_balls(approximation)
+
+    def after(collision: mbjax.CollisionParameters, q: jax.Array, v: jax.Array) -> jax.Array:
+        m = eqx.tree_at(lambda x: x.collision, model, collision)
+        locks = jax.vmap(lambda locked: mbjax.lock_joint(m, "low", locked))(jnp.array([0.0, 1.0]))
+        return jax.vmap(lambda m: mbjax.step(m, mbjax.State(q, v, jnp.zeros(())))[0].v)(locks)
+
+    q, v = jnp.array([0.0998, 0.2995]), jnp.array([-0.05, -0.1])
+    result = check_gradients(after, model.collision, q, v, step=1e-7)
+    assert result.forward.any(axis=1).tolist() == [True, True, False, True]
 
 
 def pendulums() -> mbjax.MultibodyModel:

@@ -41,7 +41,7 @@ def test_two_in_series() -> None:
     found = calc_pair_parameters(model)
     expected = (75.0, (300.0 * 1.0 + 100.0 * 5.0) / 400.0, 0.3, 0.9, 0.4, 0.25)
     values = (
-        found.stiffness, found.hunt_crossley_dissipation, found.relaxation_time,
+        1.0 / found.compliance, found.hunt_crossley_dissipation, found.relaxation_time,
         found.static_friction, found.dynamic_friction, found.weight_A,
     )  # fmt: skip
     assert [float(x[0]) for x in values] == pytest.approx(expected, rel=1e-12)
@@ -51,7 +51,7 @@ def test_a_rigid_one_leaves_the_other_all() -> None:
     frictionless = {"static_friction": 0.0, "dynamic_friction": 0.0}
     found = calc_pair_parameters(pair(frictionless | {"point_stiffness": float("inf")}, frictionless))
     k, d = calc_default_stiffness_and_dissipation(pair(frictionless, frictionless))
-    assert jnp.array_equal(found.stiffness, k[None])
+    assert jnp.array_equal(found.compliance, 1.0 / k[None])
     assert jnp.array_equal(found.weight_A, jnp.ones(1))
     assert jnp.array_equal(found.hunt_crossley_dissipation, d[None])
     assert jnp.array_equal(found.dynamic_friction, jnp.zeros(1))
