@@ -32,17 +32,23 @@ def is_array(x: Any) -> bool:
     return isinstance(x, jax.Array | np.ndarray)
 
 
-def for_worlds(function: Callable, *args: Any, several: int = 1) -> Any:
+def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = False) -> Any:
     """`function(*args)`, where arrays among the arguments may be batched by `vmap` and differentiated.
 
     Outside `jax.jit` it is compiled too, once per function, shapes and static parts of the arguments. A function with
     results of many numbers a world runs in chunks `several` times smaller.
+
+    With `finds`, the function returns its results and what it found by iterating, numbers that no derivative passes
+    through, and takes them as the keyword `found`. Derivatives are those of `function(*args, found=found)`, which does
+    not iterate again: they are kept between the passes, beside the arguments.
     """
     arrays, static = eqx.partition(args, is_array)
     leaves, treedef = jax.tree.flatten(arrays)
     static_leaves, static_treedef = jax.tree.flatten(static)
     flat = Flattened(function, treedef, tuple(static_leaves), static_treedef)
     out, out_treedef = results_of(flat, tuple(jax.typeof(x) for x in leaves), jax.dtypes.canonicalize_dtype(float))
+    found_treedef = out_treedef.children()[1] if finds else None
+    searches = found_treedef is not None and found_treedef.num_leaves > 0
     results = for_worlds_p.bind(
         *leaves,
         function=flat,
@@ -55,8 +61,10 @@ def for_worlds(function: Callable, *args: Any, several: int = 1) -> Any:
         pull_back=None,
         unshared=(False,) * len(leaves),
         several=several,
+        given=Given(flat, found_treedef) if searches else None,
     )
-    return jax.tree.unflatten(out_treedef, results)
+    results = jax.tree.unflatten(out_treedef, results)
+    return results[0] if finds else results
 
 
 def call_compiled(function: Callable, *args: Any) -> Any:
@@ -83,12 +91,29 @@ class Flattened:
     static_leaves: tuple
     static_treedef: Any
 
-    def results(self, *leaves: Any) -> Any:
+    def results(self, *leaves: Any, **found: Any) -> Any:
         static = jax.tree.unflatten(self.static_treedef, self.static_leaves)
-        return self.function(*eqx.combine(jax.tree.unflatten(self.treedef, leaves), static))
+        return self.function(*eqx.combine(jax.tree.unflatten(self.treedef, leaves), static), **found)
 
     def __call__(self, *leaves: Any) -> list:
         return jax.tree.leaves(self.results(*leaves))
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """A function that searches, of the arrays among its arguments and those it found: its other results."""
+
+    function: Flattened
+    found_treedef: Any
+
+    @property
+    def count(self) -> int:
+        """Of arrays found: the last results of the one function, the last arguments of the other."""
+        return self.found_treedef.num_leaves
+
+    def __call__(self, *leaves: Any) -> list:
+        found = jax.tree.unflatten(self.found_treedef, leaves[-self.count :])
+        return jax.tree.leaves(self.function.results(*leaves[: -self.count], found=found)[0])
 
 
 @functools.lru_cache(maxsize=1024)
@@ -133,6 +158,7 @@ def each_world(function: Callable, num_world_axes: int, *args: Any) -> Any:
 #   pull_back   the transpose: from the other arguments and cotangents of the results to cotangents of the linear ones
 #   several     how many tangents or cotangents are run at one point: as many numbers where the function has one
 #   unshared    per argument, whether each world needs its own if there are several: its cotangent is a result
+#   given       the function with what it found, its last results, as last arguments; None if it searches for nothing
 
 for_worlds_p = Primitive("for_worlds")
 for_worlds_p.multiple_results = True
@@ -265,7 +291,6 @@ class OfSeveral:
 
 def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
     """The forward rule: the tangent is linear in the tangents, and run over the worlds like the function itself."""
-    function, batched, unshared = (params[k] for k in ("function", "batched", "unshared"))
     out = for_worlds_p.bind(*primals, **params)
     moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
     first_linear = len(primals) - params["num_linear"]
@@ -273,11 +298,20 @@ def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple
         args = [*primals[:first_linear], *map(ad.instantiate_zeros, tangents[first_linear:])]
         return out, for_worlds_p.bind(*args, **params)
 
-    moves = [is_inexact(x) for x in params["out"]]  # counts and flags have no tangents
+    function, given, batched, unshared = (params[k] for k in ("function", "given", "batched", "unshared"))
+    num_results = len(out)
+    if given is not None:
+        function, num_results = given, len(out) - given.count
+        primals = [*primals, *out[num_results:]]
+        batched = (*batched, *(params["worlds"] is not None for _ in range(given.count)))
+        unshared = (*unshared, *(False for _ in range(given.count)))
+    # counts and flags have no tangents, nor has what was found
+    moves = [is_inexact(x) and i < num_results for i, x in enumerate(params["out"])]
     changed = {
         "out": tuple(x for x, m in zip(params["out"], moves, strict=True) if m),
         "summed": tuple(s for s, m in zip(params["summed"], moves, strict=True) if m),
         "function": PushForward(function, tuple(moving)),
+        "given": None,
         "pull_back": PullBack(function, tuple(moving), len(primals)),
         "num_linear": len(moving),
         "moving": tuple(moving),
@@ -364,8 +398,14 @@ def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
         several=params["several"],
         moving=(),
         unshared=(*(i in params["moving"] for i in range(first_linear)), *(False for _ in cotangents)),
+        given=None,
     )
     return [None] * first_linear + results
+
+
+def keeps_found(primitive: Primitive, *_: Any, **params: Any) -> bool:
+    """A policy of `jax.checkpoint`: what was found by iterating is kept, all else computed again."""
+    return primitive is for_worlds_p and params["given"] is not None
 
 
 for_worlds_p.def_impl(evaluate)

@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import PositionKinematics
-from mbjax.linear_algebra import sum_over_axis
+from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import dot_with_mask, sum_directions, take
@@ -38,12 +38,15 @@ def velocities_at(S_T: Float[Array, "6 nd"], p_TC_W: Float[Array, "3 m"]) -> Flo
 
 def velocities_at_contacts(J: Float[Array, "3 m nv"], v: Float[Array, " nv"]) -> Float[Array, "3 m"]:
     """J v."""
-    return sum_over_axis(J * v[None, None], 2)
+    rows = J.reshape(3 * J.shape[1], *J.shape[2:])
+    y = matrix_vector(rows, v)
+    return y.reshape(*J.shape[:2], *y.shape[1:])
 
 
 def generalized_contact_force(J: Float[Array, "3 m nv"], f_Bc_W: Float[Array, "3 m"]) -> Float[Array, " nv"]:
     """Jᵀ f."""
-    return sum_over_axis(sum_over_axis(J * f_Bc_W[:, :, None], 0), 0)
+    rows, f = J.reshape(3 * J.shape[1], *J.shape[2:]), f_Bc_W.reshape(3 * J.shape[1], *f_Bc_W.shape[2:])
+    return transposed_matrix_vector(rows, f)
 
 
 def only_where(mask: np.ndarray, J: Float[Array, "3 m nd"]) -> Float[Array, "3 m nd"]:

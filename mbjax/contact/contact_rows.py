@@ -1,5 +1,8 @@
 """The contacts of a discrete step: their Jacobian and their law."""
 
+import functools
+import operator
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -153,11 +156,9 @@ def calc_response(J: Float[Array, "3 m nv"], diagonal: Float[Array, " nv"]) -> F
 
     1 where nothing moves, the bodies being locked: between surfaces that give way the impulse does not depend on it.
     """
-    squares = 0.0
     scaled = J / diagonal[None, None]
-    for i in range(3):
-        for k in range(i, 3):
-            W_ik = sum_over_axis(scaled[i] * J[k], 1)
-            squares = squares + (1.0 if i == k else 2.0) * W_ik * W_ik
-    squares = jnp.asarray(squares)
-    return jnp.where(squares == 0.0, 1.0, safe_sqrt(squares) / 3.0)
+    pairs = ca.SYMMETRIC_PAIRS
+    entries = jnp.unstack(sum_over_axis(jnp.stack([scaled[i] * J[k] for i, k in pairs]), 2))
+    squares = [W_ik * W_ik if i == k else 2.0 * W_ik * W_ik for (i, k), W_ik in zip(pairs, entries, strict=True)]
+    total = functools.reduce(operator.add, squares)
+    return jnp.where(total == 0.0, 1.0, safe_sqrt(total) / 3.0)

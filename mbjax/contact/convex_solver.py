@@ -33,9 +33,11 @@ class ConvexSolution(NamedTuple):
     converged: Bool[Array, ""]
 
 
-def calc_convex_solution(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
-    """The acceleration of the step, with its derivatives; the other results have none."""
-    found = search(topology, lax.stop_gradient(problem))
+def calc_convex_solution(
+    topology: TreeTopology, problem: ConvexProblem, found: ConvexSolution | None = None
+) -> ConvexSolution:
+    """The acceleration of the step, with its derivatives; the other results have none. Searched for unless `found`."""
+    found = search(topology, lax.stop_gradient(problem)) if found is None else lax.stop_gradient(found)
     return ConvexSolution(at_solution(topology, problem, found.vdot), found.num_iterations, found.converged)
 
 
@@ -88,7 +90,7 @@ def search(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
         return jnp.any(~state.converged & (state.num_iterations < MAX_ITERATIONS))
 
     zero = jnp.zeros((applied.shape[0], *shape_of_worlds(problem)), applied.dtype)
-    motion = calc_row_motion(problem, zero)
+    motion = jax.tree.map(jnp.zeros_like, calc_row_motion(problem, zero))
     residual, converged = evaluate(zero, motion)
     start = _Search(zero, zero, motion, residual, jnp.zeros(converged.shape, jnp.int32), converged)
     found = lax.while_loop(unfinished, update, start)

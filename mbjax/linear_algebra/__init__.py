@@ -13,10 +13,11 @@ from .orthogonal_rows import factor_rows as factor_rows
 from .orthogonal_rows import point_with_products as point_with_products
 from .products import matrix_vector as matrix_vector
 from .products import products_of_columns as products_of_columns
-from .products import sum_over_axis as sum_over_axis
 from .products import sum_of_outer as sum_of_outer
-from .products import sum_over_first as sum_over_first
 from .products import transposed_matrix_vector as transposed_matrix_vector
 from .semidefinite import factor_semidefinite as factor_semidefinite
 from .semidefinite import solve_semidefinite as solve_semidefinite
+from .sums import repeat as repeat
+from .sums import sum_over_axis as sum_over_axis
+from .sums import sum_over_first as sum_over_first
 from .thresholds import smallest_pivots as smallest_pivots

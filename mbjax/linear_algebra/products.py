@@ -7,27 +7,10 @@ from jaxtyping import Array, Float
 
 from mbjax.spatial.component_algebra import spread, sum_products
 
+from .sums import repeat, sum_over_axis, sum_over_first
+
 MOST_COPIES = 32  # above, the program would grow with the matrix
 MOST_TERMS = 8  # of a sum that is written out
-
-
-def sum_over_first(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
-    """The sum over the first axis."""
-    return sum_over_axis(x, 0)
-
-
-def sum_over_axis(x: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
-    """The sum over an axis, by halves: XLA's CPU backend takes ten times longer for the reduction."""
-    if x.shape[axis] == 0:
-        return jnp.zeros((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype)
-    while x.shape[axis] > 1:
-        size = x.shape[axis]
-        half = size // 2
-        first, second, rest = (
-            lax.slice_in_dim(x, *ends, axis=axis) for ends in ((0, half), (half, 2 * half), (2 * half, size))
-        )
-        x = first + second if size == 2 * half else jnp.concatenate([first + second, rest], axis)
-    return lax.squeeze(x, (axis,))
 
 
 def outer(a: Float[Array, "i *w"], b: Float[Array, "j *w"]) -> Float[Array, "i j *w"]:
@@ -40,12 +23,12 @@ def outer(a: Float[Array, "i *w"], b: Float[Array, "j *w"]) -> Float[Array, "i j
 
 def matrix_vector(A: Float[Array, "i j *w"], x: Float[Array, "j *w"]) -> Float[Array, "i *w"]:
     """A x."""
-    return sum_over_axis(A * x[None], 1)
+    return sum_over_axis(A * repeat(x, A.shape[0], 0), 1)
 
 
 def transposed_matrix_vector(A: Float[Array, "i j *w"], y: Float[Array, "i *w"]) -> Float[Array, "j *w"]:
     """Aᵀ y."""
-    return sum_over_first(A * y[:, None])
+    return sum_over_first(A * repeat(y, A.shape[1], 1))
 
 
 @jax.custom_jvp

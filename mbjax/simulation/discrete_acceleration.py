@@ -9,6 +9,7 @@ from mbjax.contact import (
     ContactPoints,
     ContactRows,
     ConvexProblem,
+    ConvexSolution,
     CoupledRows,
     calc_contact_jacobian,
     calc_contact_law,
@@ -37,25 +38,29 @@ from .state import State
 from .time_derivatives import Acceleration, calc_explicit_terms, replace_tau
 
 
-def calc_discrete_acceleration(model: MultibodyModel, state: State, inputs: Inputs) -> Acceleration:
+def calc_discrete_acceleration(
+    model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | None = None
+) -> tuple[Acceleration, ConvexSolution | None]:
     """vdot with which the next step's velocity is v + dt vdot, and the forces that led there.
 
     (M + dt C) vdot = tau(q, v) - C v + Gᵀ γ(v + dt vdot) / dt
 
     Dissipation C acts on the new velocity, and so do all rows: actuators that track, within their effort limits,
-    joint limits and friction, constraints and contacts. See `mbjax.contact.convex_problem`.
+    joint limits and friction, constraints and contacts. See `mbjax.contact.convex_problem`. The second result is
+    what was searched for, if anything; given as `found` it is not searched for again.
     """
     problem, points, u = calc_step_problem(model, state, inputs)
     if problem.box is None and problem.coupled is None and problem.contacts is None:
-        return Acceleration(calc_forward_dynamics(model.topology, problem.terms), u, model.zeros(0))
-    vdot, num_iterations, converged = calc_convex_solution(model.topology, problem)
+        return Acceleration(calc_forward_dynamics(model.topology, problem.terms), u, model.zeros(0)), None
+    found = calc_convex_solution(model.topology, problem, found)
+    vdot, num_iterations, converged = found
     motion = calc_row_motion(problem, vdot)
     impulses = calc_impulses(problem, motion)
     if is_tracking(inputs) and impulses.box is not None:
         u = impulses.box[: model.num_actuators] / model.time_step
     multipliers = model.zeros(0) if impulses.coupled is None else impulses.coupled / model.time_step
     if points is None or problem.contacts is None or impulses.contacts is None or motion.contacts is None:
-        return Acceleration(vdot, u, multipliers)
+        return Acceleration(vdot, u, multipliers), found
     rows, count = problem.contacts, len(points.pairs)
     f_Bc_W = impulses.contacts / model.time_step
     tau, v_AcBc_W, num_left_out = rows.generalized(f_Bc_W), rows.v_AcBc_W + motion.contacts, None
@@ -65,7 +70,7 @@ def calc_discrete_acceleration(model: MultibodyModel, state: State, inputs: Inpu
         num_left_out = count_left_out(model, points, rows.slots, v_AcBc_W)
     f_Bc_W = in_all_slots(rows, f_Bc_W, count)
     of_contacts = ContactForces(points, f_Bc_W, v_AcBc_W, tau, num_iterations, converged, num_left_out)
-    return Acceleration(vdot, u, multipliers, of_contacts)
+    return Acceleration(vdot, u, multipliers, of_contacts), found
 
 
 def calc_step_problem(

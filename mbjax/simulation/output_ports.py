@@ -36,8 +36,11 @@ def outputs(model: MultibodyModel, state: State, inputs: Any = None) -> Outputs:
 
 
 def _outputs(model: MultibodyModel, state: State, inputs: Inputs) -> Outputs:
-    calc_acceleration = calc_discrete_acceleration if model.is_discrete else calc_acceleration_now
-    return calc_outputs(model, state, state, inputs, for_worlds(calc_acceleration, model, state, inputs))
+    if model.is_discrete:
+        acceleration = for_worlds(calc_discrete_acceleration, model, state, inputs, finds=True)
+    else:
+        acceleration = for_worlds(calc_acceleration_now, model, state, inputs)
+    return calc_outputs(model, state, state, inputs, acceleration)
 
 
 def calc_outputs(

@@ -1,5 +1,6 @@
 """Many steps: a scan whose carry is the state and nothing else, checkpointed for reverse mode."""
 
+import functools
 import math
 from typing import Any
 
@@ -11,7 +12,7 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
-from mbjax.worlds import call_compiled
+from mbjax.worlds import call_compiled, keeps_found
 
 from .ports import Inputs, as_inputs
 from .state import State, as_state
@@ -47,8 +48,8 @@ def rollout(
     Without `num_steps` every array in `inputs` (an `Inputs` or a bare actuation array) has a leading axis of
     steps. With `num_steps` the inputs are held constant, or are a function `inputs(state)` called at each step.
 
-    Reverse mode keeps the states and recomputes each step; `checkpoint=k` keeps every k-th state only and
-    `"sqrt"` chooses k: the gradient's memory grows with the square root of the steps.
+    Reverse mode keeps the states and what the solver found, and recomputes the rest of each step; `checkpoint=k`
+    keeps every k-th state only and `"sqrt"` chooses k: the gradient's memory grows with the square root of the steps.
     """
     require_discrete(model)
     state = as_state(model, state)
@@ -65,7 +66,7 @@ def take_steps(
 ) -> Trajectory:
     """The trajectory under inputs `per_step`, or where those are None under `held` ones or a function of the state."""
 
-    @jax.checkpoint
+    @functools.partial(jax.checkpoint, policy=keeps_found)
     def one_step(state: State, step_inputs: Any) -> tuple[State, tuple]:
         chosen = held if per_step is None else step_inputs
         after, sampled = advance(model, state, as_inputs(model, chosen(state) if callable(chosen) else chosen))

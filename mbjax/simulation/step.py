@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mbjax.contact import ConvexSolution
 from mbjax.errors import ModelError
 from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
@@ -32,14 +33,16 @@ def _step(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, O
 
 def advance(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, Acceleration]:
     """The next state, and the acceleration that led there."""
-    return for_worlds(_advance, model, state, inputs)
+    return for_worlds(_advance, model, state, inputs, finds=True)
 
 
-def _advance(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, Acceleration]:
+def _advance(
+    model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | None = None
+) -> tuple[tuple[State, Acceleration], ConvexSolution | None]:
     dt = model.time_step
-    acceleration = calc_discrete_acceleration(model, state, inputs)
+    acceleration, found = calc_discrete_acceleration(model, state, inputs, found)
     v = state.v + dt * acceleration.vdot
-    return State(integrate_configuration(model, state.q, dt * v), v, state.time + dt), acceleration
+    return (State(integrate_configuration(model, state.q, dt * v), v, state.time + dt), acceleration), found
 
 
 def require_discrete(model: MultibodyModel) -> None:

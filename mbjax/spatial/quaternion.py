@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .safe_math import angle_over_sine_of_square, cos_and_sinc_of_square, safe_divide
-from .small_matrices import align_leading_axes, cross3
+from .small_matrices import align_leading_axes, cross3, matrix_of_rows
 
 
 def quaternion_to_matrix(q_AB: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3 3"]:
@@ -21,10 +21,13 @@ def quaternion_to_matrix(q_AB: Float[Array, "*batch 4"]) -> Float[Array, "*batch
     xx, yy, zz = sx * x, sy * y, sz * z
     xy, xz, yz = sx * y, sx * z, sy * z
     wx, wy, wz = sx * w, sy * w, sz * w
-    entries = [1.0 - yy - zz, xy - wz, xz + wy]
-    entries += [xy + wz, 1.0 - xx - zz, yz - wx]
-    entries += [xz - wy, yz + wx, 1.0 - xx - yy]
-    return jnp.stack(entries, axis=-1).reshape((*q_AB.shape[:-1], 3, 3))
+    return matrix_of_rows(
+        [
+            [1.0 - yy - zz, xy - wz, xz + wy],
+            [xy + wz, 1.0 - xx - zz, yz - wx],
+            [xz - wy, yz + wx, 1.0 - xx - yy],
+        ]
+    )
 
 
 def matrix_to_quaternion(R_AB: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 4"]:
@@ -35,15 +38,7 @@ def matrix_to_quaternion(R_AB: Float[Array, "*batch 3 3"]) -> Float[Array, "*bat
     """
     diagonal_sums, off_diagonal = _four_q_q_transposed(R_AB)
     (d0, d1, d2, d3), (wx, wy, wz, xy, xz, yz) = diagonal_sums, off_diagonal
-    rows = jnp.stack(
-        [
-            jnp.stack([d0, wx, wy, wz], axis=-1),
-            jnp.stack([wx, d1, xy, xz], axis=-1),
-            jnp.stack([wy, xy, d2, yz], axis=-1),
-            jnp.stack([wz, xz, yz, d3], axis=-1),
-        ],
-        axis=-2,
-    )
+    rows = matrix_of_rows([[d0, wx, wy, wz], [wx, d1, xy, xz], [wy, xy, d2, yz], [wz, xz, yz, d3]])
     largest = jnp.argmax(jnp.stack(diagonal_sums, axis=-1), axis=-1)
     is_largest = largest[..., None] == jnp.arange(4).reshape((1,) * largest.ndim + (4,))
     row = jnp.sum(jnp.where(is_largest[..., None], rows, 0.0), axis=-2)
@@ -126,8 +121,7 @@ def quaternion_rates_matrix(q_FM: Float[Array, "*batch 4"]) -> Float[Array, "*ba
     """
     half = 0.5 * q_FM
     w, x, y, z = (half[..., i] for i in range(4))
-    entries = [-x, -y, -z, w, z, -y, -z, w, x, y, -x, w]
-    return jnp.stack(entries, axis=-1).reshape((*q_FM.shape[:-1], 4, 3))
+    return matrix_of_rows([[-x, -y, -z], [w, z, -y], [-z, w, x], [y, -x, w]])
 
 
 def quaternion_rates_to_angular_velocity_matrix(

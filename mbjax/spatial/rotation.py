@@ -19,12 +19,12 @@ from .quaternion import (
 from .quaternion import quaternion_rotate as quaternion_rotate
 from .quaternion import quaternion_to_matrix as quaternion_to_matrix
 from .safe_math import cos_and_sinc_of_square, safe_arctan2, safe_norm, safe_normalize
-from .small_matrices import align_leading_axes
+from .small_matrices import align_leading_axes, matrix_of_rows
 
 
 def _matrix(entries: list[Array]) -> Float[Array, "*batch 3 3"]:
     """Matrix of nine entries of equal shape, given row by row."""
-    return jnp.stack(entries, axis=-1).reshape((*entries[0].shape, 3, 3))
+    return matrix_of_rows([entries[:3], entries[3:6], entries[6:]])
 
 
 def skew(p: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:

@@ -5,8 +5,15 @@ in full float32 precision and out of library calls. Leading axes broadcast as in
 missing ones added explicitly, so that strict rank promotion is respected.
 """
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+
+def matrix_of_rows(rows: Sequence[Sequence[Array]]) -> Float[Array, "*batch i j"]:
+    """Matrix of its entries. Row by row: XLA's CPU backend makes one kernel of up to eight parts, of more one each."""
+    return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 def align_leading_axes(a: Array, b: Array, rank_a: int, rank_b: int) -> tuple[Array, Array]:

@@ -89,7 +89,7 @@ def roll_inward(parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Array
     return scan_inward(walk_plan(parents), step, x.T, jnp.zeros_like(x, shape=x.shape[:1])).T
 
 
-MAX_SLICES = 12
+MAX_SLICES = 8  # XLA's CPU backend makes one kernel of up to eight parts, of more one of each
 
 
 def take(x: Float[Array, "..."], indices: Any, axis: int = -1) -> Float[Array, "..."]:
@@ -109,7 +109,7 @@ def take(x: Float[Array, "..."], indices: Any, axis: int = -1) -> Float[Array, "
 def take_runs(x: Float[Array, "..."], runs: list[np.ndarray], axis: int) -> Float[Array, "..."]:
     """Columns at runs of indices."""
     if len(runs) > MAX_SLICES or runs[0].size == 0:
-        return x[(slice(None),) * axis + (np.concatenate(runs),)]
+        return x.at[(slice(None),) * axis + (np.concatenate(runs),)].get(mode="promise_in_bounds")
     pieces = [lax.slice_in_dim(x, run[0], run[-1] + 1, axis=axis) for run in runs]
     return pieces[0] if len(pieces) == 1 else jnp.concatenate(pieces, axis=axis)
 
