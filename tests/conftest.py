@@ -1,5 +1,6 @@
 """Settings every test runs under: double precision, no silent type promotion, warnings are errors."""
 
+import gc
 import os
 import sys
 
@@ -7,7 +8,10 @@ import jax
 import pytest
 
 if "--trimmed" in sys.argv:  # most of the time is XLA's: programs that are not optimized compile in a quarter of it
-    FAST_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    FAST_TO_COMPILE = (
+        "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+        " --xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1"
+    )
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FAST_TO_COMPILE}"  # workers inherit it
 
 jax.config.update("jax_enable_x64", True)
@@ -20,6 +24,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             for mark in item.iter_markers("whole_run"):
                 item.add_marker(pytest.mark.skip(reason=f"trimmed: {mark.args[0]}"))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What is imported by now stays: the collector of cycles need not look at it time and again."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -29,6 +29,7 @@ def count_operations(program: str) -> int:
     return program.count(" = stablehlo.")
 
 
+@functools.cache
 def lower(name: str, length: int) -> str:
     """The program of a function for a chain, as JAX hands it to XLA."""
     model, x = chain(length), jnp.ones(length)

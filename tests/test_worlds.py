@@ -25,9 +25,9 @@ def model() -> mbjax.MultibodyModel:
 
 
 @functools.cache
-def samples(count: int = WORLDS):
+def samples():
     states = jax.vmap(lambda key: mbjax.random_state_within_limits(model(), key))(
-        jax.random.split(jax.random.key(0), count)
+        jax.random.split(jax.random.key(0), WORLDS)
     )
     return states.q, states.v, jax.random.normal(jax.random.key(1), states.v.shape)
 
@@ -45,7 +45,9 @@ FUNCTIONS = {
     "gravity": lambda model, q, v, tau: mbjax.gravity_generalized_forces(model, q),
     "step": discrete_step,
 }
-parametrized = pytest.mark.parametrize("name", FUNCTIONS)
+ALONE = {name: compiled(function) for name, function in FUNCTIONS.items()}
+TOGETHER = {name: compiled(jax.vmap(function, (None, 0, 0, 0))) for name, function in FUNCTIONS.items()}
+OF_A_STEP = pytest.mark.whole_run("a step, and forward dynamics where a world is bad")
 
 
 def trees_differ_by(a, b) -> float:
@@ -53,16 +55,20 @@ def trees_differ_by(a, b) -> float:
     return max(relative_error(x, y) for x, y in pairs if np.any(np.asarray(y)))
 
 
-@parametrized
+def alone(i: int, name: str = "forward dynamics") -> jax.Array:
+    return ALONE[name](model(), *(x[i] for x in samples()))
+
+
+@pytest.mark.parametrize("name", [n if n == "step" else pytest.param(n, marks=OF_A_STEP) for n in FUNCTIONS])
 def test_each_world_is_as_alone(name: str) -> None:
-    function = functools.partial(FUNCTIONS[name], model())
-    together = compiled(jax.vmap(function))(*samples())
-    alone = compiled(function)
+    together = TOGETHER[name](model(), *samples())
     for i in SAMPLED:
-        assert relative_error(together[i], alone(*(x[i] for x in samples()))) < 1e-12
+        assert relative_error(together[i], alone(i, name)) < 1e-12
 
 
-@pytest.mark.parametrize("name", ["forward dynamics", "poses"])
+@pytest.mark.parametrize(
+    "name", ["forward dynamics", pytest.param("poses", marks=pytest.mark.whole_run("forward dynamics"))]
+)
 def test_gradients_of_shared_and_own_arguments(name: str) -> None:
     q, v, tau = samples()
     weights = jnp.cos(jnp.arange(WORLDS * 1.0))
@@ -83,20 +89,19 @@ def test_gradients_of_shared_and_own_arguments(name: str) -> None:
 
 
 def test_models_that_differ() -> None:
-    q, v, tau = samples(12)
+    q, v, tau = (x[:12] for x in samples())
     factors = 1.0 + 0.1 * jnp.arange(12.0)
-    scaled = jax.vmap(lambda f: mbjax.set_masses(model(), f * model().parameters.body_mass))(factors)
-    fd = compiled(mbjax.forward_dynamics)
+    scaled = compiled(jax.vmap(lambda f: mbjax.set_masses(model(), f * model().parameters.body_mass)))(factors)
     together = compiled(jax.vmap(mbjax.forward_dynamics))(scaled, q, v, tau)
     for i in (0, 11):
-        alone = mbjax.set_masses(model(), factors[i] * model().parameters.body_mass)
-        assert relative_error(together[i], fd(alone, q[i], v[i], tau[i])) < 1e-12
+        own = mbjax.set_masses(model(), factors[i] * model().parameters.body_mass)
+        assert relative_error(together[i], ALONE["forward dynamics"](own, q[i], v[i], tau[i])) < 1e-12
 
 
 def test_numpy_arrays_are_shared_like_others() -> None:
     """Also where the number of bodies is the number of worlds, and a missing axis would broadcast unseen."""
     count = model().topology.num_mobods
-    q, v, tau = samples(count)
+    q, v, tau = (x[:count] for x in samples())
     body = np.random.default_rng(0).normal(size=(model().num_bodies, 6))
     heavy = eqx.tree_at(lambda m: m.parameters.gravity, model(), np.array([1.0, 2.0, -5.0]))
     gravity = compiled(jax.vmap(lambda q: mbjax.gravity_generalized_forces(heavy, q)))(q)
@@ -105,22 +110,23 @@ def test_numpy_arrays_are_shared_like_others() -> None:
     )(q, v, tau)
     forces = mbjax.MultibodyForces(jnp.ones(v.shape[1]), jnp.asarray(body))
     own = mbjax.set_gravity(model(), [1.0, 2.0, -5.0])
-    assert relative_error(gravity[2], compiled(mbjax.gravity_generalized_forces)(own, q[2])) < 1e-12
-    alone = compiled(mbjax.forward_dynamics)(model(), q[2], v[2], tau[2], forces)
-    assert relative_error(pushed[2], alone) < 1e-12
+    assert relative_error(gravity[2], ALONE["gravity"](own, q[2], v[2], tau[2])) < 1e-12
+    by_forces = compiled(mbjax.forward_dynamics)(model(), q[2], v[2], tau[2], forces)
+    assert relative_error(pushed[2], by_forces) < 1e-12
 
 
 def test_batches_of_batches_and_one_world() -> None:
-    q, v, tau = samples(6)
+    q, v, tau = (x[:6] for x in samples())
     fd = functools.partial(mbjax.forward_dynamics, model())
-    flat = compiled(jax.vmap(fd))(q, v, tau)
+    each = jnp.stack([alone(i) for i in range(6)])
     nested = compiled(jax.vmap(jax.vmap(fd)))(*(x.reshape(2, 3, -1) for x in (q, v, tau)))
-    assert relative_error(nested.reshape(6, -1), flat) < 1e-12
+    assert relative_error(nested.reshape(6, -1), each) < 1e-12
     transposed = compiled(jax.vmap(fd, in_axes=(1, 1, 1), out_axes=1))(q.T, v.T, tau.T)
-    assert relative_error(transposed.T, flat) < 1e-12
+    assert relative_error(transposed.T, each) < 1e-12
     only_inner = jax.vmap(jax.vmap(fd, in_axes=(None, 0, None)), in_axes=(0, None, 0))
-    assert relative_error(compiled(only_inner)(q[:2], v[:3], tau[:2])[1, 2], fd(q[1], v[2], tau[1])) < 1e-12
-    assert relative_error(compiled(jax.vmap(fd))(q[:1], v[:1], tau[:1])[0], flat[0]) < 1e-12
+    expected = ALONE["forward dynamics"](model(), q[1], v[2], tau[1])
+    assert relative_error(compiled(only_inner)(q[:2], v[:3], tau[:2])[1, 2], expected) < 1e-12
+    assert relative_error(compiled(jax.vmap(fd))(q[:1], v[:1], tau[:1])[0], each[0]) < 1e-12
 
     def cost(v, q, tau):  # the inner worlds share v
         return jnp.sum(jax.vmap(fd, in_axes=(0, None, 0))(q, v, tau) ** 2)
@@ -131,7 +137,7 @@ def test_batches_of_batches_and_one_world() -> None:
 
 @pytest.mark.whole_run("gradients of shared and own arguments, and batches of batches")
 def test_jacobians_and_hessians() -> None:
-    q, v, tau = samples(3)
+    q, v, tau = (x[:3] for x in samples())
     fd = functools.partial(mbjax.forward_dynamics, model())
     forward = compiled(jax.vmap(jax.jacfwd(fd, (0, 1))))(q, v, tau)
     reverse = compiled(jax.vmap(jax.jacrev(fd, (0, 1))))(q, v, tau)
@@ -225,15 +231,16 @@ def test_what_was_found_is_not_searched_for_again() -> None:
 
 def test_without_compilation() -> None:
     """For debugging: `jax.disable_jit` reaches the code inside."""
-    q = samples(1)[0][0]
+    small = mbjax.load(mbjax.reference_models.path("pendulum"))
+    q = jnp.array([0.4])
     with jax.disable_jit():
-        plain = mbjax.gravity_generalized_forces(model(), q)
-    assert relative_error(plain, mbjax.gravity_generalized_forces(model(), q)) < 1e-12
+        plain = mbjax.gravity_generalized_forces(small, q)
+    assert relative_error(plain, mbjax.gravity_generalized_forces(small, q)) < 1e-12
 
 
 def test_calls_compiled_as_a_whole() -> None:
     """Traced once for a function and shapes, whatever the numbers; the plain call where it is traced already."""
-    q, v, _ = samples(3)
+    q, v, _ = samples()
     traces = []
 
     def two_energies(model, q, v):
@@ -253,8 +260,9 @@ def test_calls_compiled_as_a_whole() -> None:
 def test_a_bad_world_stays_alone() -> None:
     q, v, tau = samples()
     bad = q.at[1].set(jnp.nan)
-    got = compiled(jax.vmap(functools.partial(mbjax.forward_dynamics, model())))(bad, v, tau)
-    expected = compiled(jax.vmap(functools.partial(mbjax.forward_dynamics, model())))(q, v, tau)
+    got, expected = (TOGETHER["forward dynamics"](model(), x, v, tau) for x in (bad, q))
+    for i in SAMPLED:
+        assert relative_error(expected[i], alone(i)) < 1e-12
     assert np.all(np.isnan(got[1]))
     others = np.arange(WORLDS) != 1
     assert np.array_equal(got[others], expected[others])

@@ -74,12 +74,10 @@ SPATIAL = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.whole_run("a floating body on redundant rows, from near and far, above")
 @pytest.mark.parametrize("name", SPATIAL)
-def test_assembles_spatial_mechanisms_from_random_guesses(name: str, request: pytest.FixtureRequest) -> None:
+def test_assembles_spatial_mechanisms_from_random_guesses(name: str) -> None:
     """Up to about a radian and a metre in every coordinate; CONVERGED means no error, and nothing else does."""
-    if name != "leg with springs" and request.config.getoption("--trimmed"):
-        pytest.skip("trimmed: the leg stands for the others")
     mechanism = SPATIAL[name]()
     sizes = (0.1, 0.3, 1.0)
     q_guess = jnp.concatenate([guesses(mechanism, size) for size in sizes])

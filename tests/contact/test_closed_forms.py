@@ -12,7 +12,8 @@ from tests.gradients.checks import check_gradients, compiled
 
 DT = 1e-3
 MU = 0.5
-APPROXIMATIONS = ("sap", "similar", "lagged")
+WHOLE_RUN = pytest.mark.whole_run("sap; with the others balls slide and roll in test_one_ball.py")
+APPROXIMATIONS = ("sap", *(pytest.param(name, marks=WHOLE_RUN) for name in ("similar", "lagged")))
 
 
 def box_on_ground(approximation: str) -> mbjax.MultibodyModel:

@@ -99,11 +99,15 @@ def test_by_every_leaf_of_contact() -> None:
 
     def f(collision: mbjax.CollisionParameters) -> jax.Array:
         at = [eqx.tree_at(lambda m: m.collision, m, collision) for m in (compliant, lagged, continuous)]
-        rigid = mbjax.set_sap_near_rigid_threshold(at[0], 50.0 * collision.sap_near_rigid_threshold)
+        thresholds = jnp.array([1.0, 50.0]) * collision.sap_near_rigid_threshold
+
+        def sap(threshold: jax.Array) -> jax.Array:  # compliant or near-rigid
+            return step_of(mbjax.set_sap_near_rigid_threshold(at[0], threshold), q, v)[:15] @ weights
+
         slow = mbjax.State(q, 3e-4 * v, jnp.zeros(()))  # where friction is still rising
         vdot = mbjax.time_derivatives(at[2], slow)[1]
-        steps = [step_of(model, q, v)[:15] @ weights for model in (at[0], rigid, at[1])]
-        return jnp.stack([*steps, 1e-3 * vdot @ weights[:7]])
+        lagging = step_of(at[1], q, v)[:15] @ weights
+        return jnp.append(jax.lax.map(sap, thresholds), jnp.stack([lagging, 1e-3 * vdot @ weights[:7]]))
 
     result = check_gradients(f, compliant.collision, step=1e-6, tolerance=1e-5)
     moved = {name.split("[")[0] for name, column in zip(result.names, result.forward.T, strict=True) if column.any()}
@@ -119,7 +123,7 @@ def test_second_derivatives_where_it_slides() -> None:
     weights = jnp.cos(jnp.arange(15.0))
     gradient = compiled(jax.grad(lambda v: step_of(model, q, v)[:15] @ weights))
     direction = jnp.sin(jnp.arange(7.0))
-    along = compiled(lambda v: jax.jvp(jax.grad(lambda v: step_of(model, q, v)[:15] @ weights), (v,), (direction,))[1])
+    along = compiled(lambda v: jax.jvp(gradient, (v,), (direction,))[1])
     h = 1e-5
     differences = (gradient(v + h * direction) - gradient(v - h * direction)) / (2.0 * h)
     assert relative_error(along(v), differences) < 1e-6
@@ -130,22 +134,23 @@ def test_worlds_do_not_touch_each_other() -> None:
     model = two_balls()
     q, v = state_of("slides")
     q = jnp.stack([q.at[7].add(0.0003 * i) for i in range(8)])
-    steps = jax.jit(jax.vmap(lambda q: step_of(model, q, v)))
-    healthy, hurt = steps(q), steps(q.at[3, 7].set(jnp.nan))
-    others = np.arange(8) != 3
-    np.testing.assert_array_equal(np.asarray(healthy)[others], np.asarray(hurt)[others])
-    assert np.isnan(hurt[3]).any()
-    outputs = jax.jit(lambda tau: mbjax.step(model, mbjax.State(q[0], v, jnp.zeros(())), tau)[1])(
-        mbjax.Inputs(applied_generalized_force=jnp.zeros(7).at[2].set(jnp.nan))
-    )
-    assert np.isnan(outputs.generalized_acceleration).all()
-    assert not outputs.contact_results.converged
-    pushes = jnp.linspace(-30.0, 30.0, 8)  # and worlds that share the state
 
-    def push(f: jax.Array) -> jax.Array:
+    def push(q: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array, mbjax.ContactResults]:
         inputs = mbjax.Inputs(applied_generalized_force=jnp.zeros(7).at[4].set(f))
-        return mbjax.step(model, mbjax.State(q[0], v, jnp.zeros(())), inputs)[0].v
+        after, outputs = mbjax.step(model, mbjax.State(q, v, jnp.zeros(())), inputs)
+        return jnp.append(after.q, after.v), outputs.generalized_acceleration, outputs.contact_results
 
-    together = jax.jit(jax.vmap(push))(pushes)
-    np.testing.assert_allclose(together[6], jax.jit(push)(pushes[6]), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(healthy[5], jax.jit(lambda q: step_of(model, q, v))(q[5]), rtol=1e-9, atol=1e-9)
+    alone, zero = jax.jit(push), jnp.zeros(())
+    of_each = jax.jit(jax.vmap(push, (0, None)))
+    healthy, hurt = of_each(q, zero), of_each(q.at[3, 7].set(jnp.nan), zero)
+    others = np.arange(8) != 3
+    for a, b in ((healthy[0], hurt[0]), (healthy[2].force, hurt[2].force)):
+        np.testing.assert_array_equal(np.asarray(a)[others], np.asarray(b)[others])
+    assert np.isnan(hurt[0][3]).any()
+    np.testing.assert_allclose(healthy[0][5], alone(q[5], zero)[0], rtol=1e-9, atol=1e-9)
+    _, acceleration, contacts = alone(q[0], jnp.asarray(jnp.nan))
+    assert np.isnan(acceleration).all()
+    assert not contacts.converged
+    pushes = jnp.linspace(-30.0, 30.0, 8)  # and worlds that share the state
+    together = jax.jit(jax.vmap(push, (None, 0)))(q[0], pushes)
+    np.testing.assert_allclose(together[0][6], alone(q[0], pushes[6])[0], rtol=1e-9, atol=1e-9)

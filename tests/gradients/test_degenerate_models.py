@@ -67,13 +67,11 @@ def test_g02_no_jump_at_the_switch_to_a_series() -> None:
     np.testing.assert_allclose(turned(jnp.float32), turned(jnp.float64), rtol=0, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.whole_run("G43 in test_pitfalls")
 @pytest.mark.parametrize(
     "light", [None, mbjax.SpatialInertia.solid_cube_with_mass(1e-9, 0.1)], ids=["massless", "1 ug"]
 )
-def test_g43_a_light_middle_link(light: object, request: pytest.FixtureRequest) -> None:
-    if light is not None and request.config.getoption("--trimmed"):
-        pytest.skip("trimmed: the massless link stands for the light one")
+def test_g43_a_light_middle_link(light: object) -> None:
     check_rows(stepped, hinges(BOX, light, BOX), [[0.3, 0.2, -0.4, 0.1, 0.2, 0.3], [0.1, 0.9, 0.3, 0.0, 0.0, 0.0]])
 
 
@@ -83,6 +81,7 @@ def test_g43_two_hinges_about_one_line_with_nothing_between() -> None:
         hinges(None, BOX, offset=0.0)
 
 
+@pytest.mark.whole_run("G44 in test_pitfalls, and all numbers of inertias in test_leaf_coverage")
 def test_g44_degenerate_inertias_below_hinges() -> None:
     """A ball, a thin rod (one moment 0) and a flat plate (triangle equality): all numbers of their inertias."""
     plate = mbjax.SpatialInertia.solid_box_with_mass(0.7, 0.3, 0.4, 0.0)
@@ -102,6 +101,7 @@ def test_g44_degenerate_inertias_below_hinges() -> None:
     assert np.abs(result.reverse).max() > 1e-4
 
 
+@pytest.mark.whole_run("a chain of fifty in test_pitfalls")
 def test_g49_fifty_branches_are_fifty_single_bodies() -> None:
     one, many = hinges(BOX), hinges(*[BOX] * 50, in_chain=False, offset=0.0)
     q, v = jnp.asarray(np.random.default_rng(2).normal(size=(2, 50)))

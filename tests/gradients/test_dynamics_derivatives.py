@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from tests.gradients.checks import check_gradients
+from tests.gradients.checks import OFFSETS, WEIGHTS, Gradients, all_gradients, compare, compiled
 from tests.models import ALL_KINDS, load_robot, random_tree, relative_error
 
 MODELS = {
@@ -27,12 +27,14 @@ ROBOT = pytest.mark.whole_run("the tree of every joint stands for the robots")
 
 @pytest.mark.parametrize("name", ["every joint", pytest.param("panda", marks=ROBOT), pytest.param("a1", marks=ROBOT)])
 def test_inverse_and_forward_dynamics(name: str) -> None:
-    model = MODELS[name]()
-    q, v, tau = state_of(model)
-    body = jnp.asarray(np.random.default_rng(1).normal(size=(model.num_bodies, 6)))
-    weights = jnp.asarray(np.random.default_rng(2).normal(size=model.num_velocities))
+    """By the state, the forces, and on the tree of every joint by all leaves of the model."""
+    given = MODELS[name]()
+    q, v, tau = state_of(given)
+    body = jnp.asarray(np.random.default_rng(1).normal(size=(given.num_bodies, 6)))
+    weights = jnp.asarray(np.random.default_rng(2).normal(size=given.num_velocities))
 
     def both(x):
+        model = x.get("model", given)
         q_moved = mbjax.integrate_configuration(model, q, x["dq"])
         forces = mbjax.force_elements_contribution(model, q_moved, x["v"]) + mbjax.MultibodyForces(tau, x["body"])
         vdot = mbjax.forward_dynamics(model, q_moved, x["v"], x["tau"], forces)
@@ -42,31 +44,23 @@ def test_inverse_and_forward_dynamics(name: str) -> None:
         L = mbjax.spatial_momentum_in_world_about_point(model, q_moved, x["v"], jnp.array([0.1, 0.2, 0.3]))
         return [vdot @ weights, required @ weights, weights @ M @ weights, energy, L]
 
-    check_gradients(both, {"dq": jnp.zeros_like(v), "v": v, "tau": tau, "body": body})
-
-
-@pytest.mark.parametrize("name", ["every joint"])
-def test_all_leaves_through_forward_dynamics(name: str) -> None:
-    model = MODELS[name]()
-    q, v, tau = state_of(model)
-
-    def f(model):
-        forces = mbjax.force_elements_contribution(model, q, v)
-        return mbjax.forward_dynamics(model, q, v, tau, forces)
-
-    check_gradients(f, model)
+    x = {"dq": jnp.zeros_like(v), "v": v, "tau": tau, "body": body}
+    result = all_gradients(both, x | {"model": given} if name == "every joint" else x)
+    of_model = np.array([entry.startswith("['model']") for entry in result.names])
+    for block in (of_model, ~of_model):  # each beside its own largest entry
+        names = [entry for entry, chosen in zip(result.names, block, strict=True) if chosen]
+        compare(Gradients(result.forward[:, block], result.reverse[:, block], result.differences[:, block], names))
 
 
 def test_forward_derivative_is_minus_inverse_mass_matrix_times_inverse_derivative() -> None:
     model = random_tree(11, ALL_KINDS).model
     q, v, tau = state_of(model)
     vdot = mbjax.forward_dynamics(model, q, v, tau)
-    dID = jax.jacfwd(lambda v: mbjax.inverse_dynamics(model, q, v, vdot))(v)
-    expected = -jnp.linalg.solve(mbjax.mass_matrix(model, q), dID)
-    got = jax.jacrev(lambda v: mbjax.forward_dynamics(model, q, v, tau))(v)
-    assert relative_error(got, expected) < 1e-10
-    by_tau = jax.jacrev(lambda tau: mbjax.forward_dynamics(model, q, v, tau))(tau)
-    assert relative_error(by_tau @ mbjax.mass_matrix(model, q), jnp.eye(v.size)) < 1e-10
+    dID = compiled(jax.jacfwd(lambda v: mbjax.inverse_dynamics(model, q, v, vdot)))(v)
+    M = mbjax.mass_matrix(model, q)
+    by_v, by_tau = compiled(jax.jacrev(lambda v, tau: mbjax.forward_dynamics(model, q, v, tau), (0, 1)))(v, tau)
+    assert relative_error(by_v, -np.linalg.solve(M, dID)) < 1e-10
+    assert relative_error(by_tau @ M, np.eye(v.size)) < 1e-10
 
 
 INVERSE = pytest.param("inverse", marks=pytest.mark.whole_run("forward dynamics is differentiated through it"))
@@ -74,6 +68,7 @@ INVERSE = pytest.param("inverse", marks=pytest.mark.whole_run("forward dynamics 
 
 @pytest.mark.parametrize("function", ["forward", INVERSE])
 def test_second_derivatives(function: str) -> None:
+    """Hessians along two directions: forward over reverse = reverse over reverse = differences of the gradient."""
     model = random_tree(4, ("revolute", "universal", "prismatic")).model
     q, v, tau = state_of(model)
     nv = v.size
@@ -84,9 +79,18 @@ def test_second_derivatives(function: str) -> None:
         return jnp.sum(jnp.sin(call(model, moved, x[nv : 2 * nv], x[2 * nv :])))
 
     x = jnp.concatenate([jnp.zeros(nv), v, tau])
-    hessian, reverse_over_reverse = jax.jit(lambda x: (jax.hessian(f)(x), jax.jacrev(jax.grad(f))(x)))(x)
-    assert relative_error(hessian, hessian.T) < 1e-10
-    assert relative_error(reverse_over_reverse, hessian) < 1e-9
-    gradient, h = jax.jit(jax.grad(f)), 1e-5
-    differences = np.stack([(gradient(x + h * e) - gradient(x - h * e)) / (2 * h) for e in np.eye(x.size)])
-    assert relative_error(hessian, differences) < 1e-6
+
+    @compiled
+    def gradient_and_products(x, d):
+        gradient, forward = jax.jvp(jax.grad(f), (x,), (d,))
+        return gradient, forward, jax.grad(lambda x: jax.grad(f)(x) @ d)(x)
+
+    h, directions = 1e-4, np.random.default_rng(1).normal(size=(2, x.size))
+    products = []
+    for d in directions:
+        _, forward, reverse = (np.asarray(y) for y in gradient_and_products(x, d))
+        values = np.stack([gradient_and_products(x + h * offset * d, d)[0] for offset in OFFSETS])
+        assert relative_error(reverse, forward) < 1e-9
+        assert relative_error(forward, WEIGHTS @ values / h) < 1e-6
+        products.append(forward)
+    np.testing.assert_allclose(directions[0] @ products[1], directions[1] @ products[0], rtol=1e-10)

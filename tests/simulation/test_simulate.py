@@ -41,7 +41,10 @@ def energy(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Array
     return mbjax.kinetic_energy(model, q, v) + mbjax.potential_energy(model, q)
 
 
-@pytest.mark.parametrize("name", ["acrobot", "quadruped"])
+QUADRUPED = pytest.param("quadruped", marks=pytest.mark.whole_run("an acrobot, and free fall in test_pitfalls"))
+
+
+@pytest.mark.parametrize("name", ["acrobot", QUADRUPED])
 def test_energy_of_passive_systems_stays(name: str) -> None:
     """An acrobot that tumbles and a quadruped that falls and spins, without damping: 1e-6 over 2 s."""
     model = acrobot() if name == "acrobot" else without_damping(mbjax.load(reference_models.path(name)))

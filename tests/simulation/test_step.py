@@ -1,5 +1,7 @@
 """The discrete step: closed forms, stiffness, effort limits, Drake."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,22 +53,24 @@ def test_feed_forward_effort_is_limited(u: float, expected: float) -> None:
     np.testing.assert_allclose(after.v, [DT * expected / 2.0], rtol=1e-14)
 
 
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0))
+def steps_to_random_targets(model, key):
+    """The state before, the desired one, the state after, and the efforts."""
+    state, target = mbjax.random_state(model, key), mbjax.random_state(model, jax.random.fold_in(key, 1))
+    desired = jnp.concatenate([target.q, target.v])
+    after, outputs = mbjax.step(model, state, mbjax.Inputs(desired_state=desired))
+    return state, desired, after, outputs.net_actuation
+
+
 @pytest.mark.parametrize(("kp", "kd"), [(1e6, 1e3), (1e4, 1e2), (1e6, 0.0)])
 def test_efforts_are_the_saturated_law_at_the_end_of_the_step(arm, kp: float, kd: float) -> None:
     model = mbjax.set_controller_gains(arm, kp, kd)
-    limit = model.parameters.effort_limit
-
-    @jax.jit
-    @jax.vmap
-    def errors(key):
-        state, target = mbjax.random_state(model, key), mbjax.random_state(model, jax.random.fold_in(key, 1))
-        desired = jnp.concatenate([target.q, target.v])
-        after, outputs = mbjax.step(model, state, mbjax.Inputs(desired_state=desired))
-        u = kp * (target.q - state.q - DT * after.v) + kd * (target.v - after.v)
-        law = jnp.clip(u, -limit, limit)
-        return jnp.abs(outputs.net_actuation - law) / limit, jnp.abs(outputs.net_actuation) / limit
-
-    wrong, used = errors(jax.random.split(jax.random.key(0), 500))
+    limit = np.asarray(model.parameters.effort_limit)
+    keys = jax.random.split(jax.random.key(0), 500)
+    state, desired, after, effort = steps_to_random_targets(model, keys)
+    u = kp * (desired[:, :7] - state.q - DT * after.v) + kd * (desired[:, 7:] - after.v)
+    wrong, used = np.abs(effort - np.clip(u, -limit, limit)) / limit, np.abs(effort) / limit
     assert wrong.max() < 1e-9
     assert used.max() <= 1.0 + 1e-12
     assert (used > 0.999).any()
