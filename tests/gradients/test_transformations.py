@@ -52,29 +52,27 @@ def test_g50_every_transformation_of_a_saturated_step() -> None:
 
     @jax.jit
     def all_of_them(x: jax.Array, dx: jax.Array, weights: jax.Array) -> dict:
+        def in_scan(x: jax.Array) -> jax.Array:
+            return jax.lax.scan(lambda carry, _: (carry, f(carry)), x, length=1)[1][0]
+
+        def in_cond(x: jax.Array) -> jax.Array:  # where the branch is not taken
+            return jax.lax.cond(x[0] > 100.0, f, lambda x: jnp.concatenate([2.0 * x, x[:2]]), x)
+
         return {
             "jvp": jax.jvp(f, (x,), (dx,))[1],
             "linearize": jax.linearize(f, x)[1](dx),
             "vjp": jax.vjp(f, x)[1](weights)[0],
             "hessian": jax.hessian(lambda x: weights @ f(x))(x),
+            "in scan": (jax.jacfwd(in_scan)(x), jax.jacrev(in_scan)(x)),
+            "in cond": (jax.jacfwd(in_cond)(x), jax.jacrev(in_cond)(x)),
         }
-
-    @jax.jit
-    def in_cond_in_scan(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        def branched(x: jax.Array) -> jax.Array:
-            return jax.lax.cond(x[0] < 100.0, f, lambda x: jnp.concatenate([2.0 * x, x[:2]]), x)
-
-        def in_scan(x: jax.Array) -> jax.Array:
-            return jax.lax.scan(lambda carry, _: (carry, branched(carry)), x, length=1)[1][0]
-
-        return jax.jacfwd(in_scan)(x), jax.jacrev(in_scan)(x)
 
     got = all_of_them(x, dx, weights)
     for name, expected in (("jvp", J @ dx), ("linearize", J @ dx), ("vjp", weights @ J)):
         np.testing.assert_allclose(got[name], expected, rtol=0, atol=1e-10, err_msg=name)
-    for jacobian in in_cond_in_scan(x):
+    for jacobian in got["in scan"]:
         np.testing.assert_allclose(jacobian, J, rtol=0, atol=1e-10)
-    for jacobian in in_cond_in_scan(x.at[0].set(200.0)):  # where the branch is not taken
+    for jacobian in got["in cond"]:
         np.testing.assert_array_equal(jacobian, np.vstack([2 * np.eye(4), np.eye(4)[:2]]))
     gradient, h = jax.jit(jax.grad(lambda x: weights @ f(x))), 1e-5
     differences = np.stack([(gradient(x + h * e) - gradient(x - h * e)) / (2 * h) for e in np.eye(4)])
