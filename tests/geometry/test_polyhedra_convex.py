@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pydrake.geometry as drake
 import pytest
+from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from mbjax.geometry.signed_distance import pair_function
@@ -130,6 +131,31 @@ def test_gradients(kinds: tuple[str, str]) -> None:
     if set(kinds) <= {"Box", "Cylinder"}:
         assert (w.valid[4:6].sum(1) > 1).all()
     check_pair_gradients(function, size_A, size_B, R_AB, p_AB, tolerance=1e-6)
+
+
+def test_depth_of_hulls_is_that_of_their_minkowski_difference() -> None:
+    """The plane of the hull of all b - a that is nearest to the origin; deep ones may miss it by a little.
+
+    A face that touches has three vertices that are equally low: a nudge must not choose others.
+    """
+    rng, count = np.random.default_rng(3), 200
+    A, B = (0.6 * v / np.linalg.norm(v, axis=1, keepdims=True) for v in rng.normal(size=(2, count, 3, 12)))
+    R_AB, p_AB, exact = random_rotations(count, 2), rng.normal(size=(count, 3)), np.zeros(count)
+    p_AB *= rng.uniform(0.7, 1.2, (count, 1)) / np.linalg.norm(p_AB, axis=1, keepdims=True)
+    for k in range(count):
+        differences = (p_AB[k][:, None] + R_AB[k] @ B[k])[:, :, None] - A[k][:, None]
+        exact[k] = ConvexHull(differences.reshape(3, -1).T).equations[:, 3].max()
+    function = pair_function("Convex", "Convex")[0].function
+    w, nudged = (each_pair(function, A, B, R_AB, p) for p in (p_AB, p_AB + 1e-9 * rng.normal(size=p_AB.shape)))
+    too_deep = (exact - w.distance[:, 0])[exact < 0.0]
+    depth = -exact[exact < 0.0]
+    print(f"{np.mean(too_deep > 1e-9):.3f} of {len(depth)} overlaps miss it, by {np.max(too_deep / depth):.3f} at most")
+    assert len(depth) > 80
+    assert too_deep.min() > -1e-9
+    assert np.mean(too_deep > 1e-9) < 0.03
+    assert (too_deep < 0.1 * depth).all()
+    moves = np.abs(w.distance - nudged.distance).max(axis=1) > 1e-7
+    assert (moves | (w.valid != nudged.valid).any(axis=1)).sum() <= 1
 
 
 @pytest.mark.whole_run("the first derivatives, of normals too")

@@ -9,16 +9,17 @@ points are tried as if they went on without end, and the direction where s is la
 a step never separates less, and what is found is exact once the features are right. A round begins with the direction
 between the nearest points (`nearest_on_simplex`), which s, concave where the shapes are apart, leads to from anywhere;
 shapes that overlap are first moved apart along the best direction known, so that what is found separates at least as
-well.
+well. Their s has several maxima: unless the overlap is shallow they climb from three directions, one after the other,
+while pairs that are done wait.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial.safe_math import safe_norm, safe_normalize
@@ -27,7 +28,11 @@ from .choices import chosen, dot, index_of_largest, rounding
 from .convex_contact import ConvexPair, Features, climb, farthest_points
 from .nearest_on_simplex import gap_along, nearest_direction
 
-ROUNDS = 5
+ROUNDS = 5  # at most, from each start
+CERTAIN = 1e-4  # of the shapes' size: by which the nearest points known may be farther apart than what was found
+NUM_STARTS = 3
+SHALLOW = 0.005  # of the shapes' size: an overlap that is looked at from one start only
+APART = 0.8  # cosine of the angle between two starts
 CLIMBS = 2  # in each round
 LARGEST_TURN = 0.5  # rad
 CLEARANCE = 0.02  # of the shapes' size, by which shapes that overlap are moved apart
@@ -54,6 +59,17 @@ class Found(NamedTuple):
     features: Features
 
 
+class Search(NamedTuple):
+    """The best found, what the present climb has found, the gaps at its last simplex, its rounds, and climbs before."""
+
+    best: Found
+    found: Found
+    gaps: Float[Array, "3 4 *n"]
+    num_rounds: Int[Array, "*n"]
+    num_climbs: Int[Array, "*n"]
+    is_done: Bool[Array, "*n"]
+
+
 def separation(pair: ConvexPair, direction: Float[Array, "3 *hn"]) -> Float[Array, "*hn"]:
     """s(n); no separation where the direction is zero."""
     a, b = farthest_points(pair, direction)
@@ -63,15 +79,19 @@ def separation(pair: ConvexPair, direction: Float[Array, "3 *hn"]) -> Float[Arra
 
 def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Features, Bool[Array, "*n"]]:
     """Direction and features, and whether another direction separates as much."""
-    starts, size = starting_directions(pair)
-    separations = separation(pair, starts)
-    index, best = index_of_largest(separations)
-    direction = chosen(index, starts, axis=1)
-    num_tangents = pair.numbers_of_tangents(best)
+    directions, size = starting_directions(pair)
+    separations = separation(pair, directions)
+    starts = distinct_starts(directions, separations)
+    num_tangents = pair.numbers_of_tangents(size)
     tolerance = rounding(size)
 
     def corners_at(n: Array) -> Features:
-        return Features(*pair.near(n), jnp.zeros_like(index), jnp.zeros_like(index))
+        none = jnp.zeros(size.shape, jnp.int32)
+        return Features(*pair.near(n), none, none)
+
+    def start_at(n: Array) -> tuple[Found, Array]:
+        gap = gap_along(pair, n[:, None])
+        return Found(n, dot(n, gap[:, 0]), corners_at(n)), jnp.concatenate([gap] * 4, axis=1)
 
     def climb_further(_: int, carry: tuple[Found, Array]) -> tuple[Found, Array]:
         found, reach = carry
@@ -88,26 +108,53 @@ def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Feature
             is_better, jnp.minimum(2.0 * reach, LARGEST_TURN), 0.25 * reach
         )
 
-    def improve(_: int, carry: tuple[Found, Array]) -> tuple[Found, Array]:
-        found, gaps = carry
+    def improve(search: Search) -> Search:
+        old, gaps = search.found, search.gaps
         clearance = CLEARANCE * size
-        shift = found.direction * jnp.where(found.separation > clearance, 0.0, clearance - found.separation)
-        n, gaps = nearest_direction(pair, gaps, shift)
+        shift = old.direction * jnp.where(old.separation > clearance, 0.0, clearance - old.separation)
+        n, most, gaps = nearest_direction(pair, gaps, shift)
         reached = separation(pair, n[:, None])[0]
-        new = Found(n, reached, corners_at(n))
-        found = keep_better(reached > found.separation + tolerance, new, found)
-        found, _ = lax.fori_loop(0, CLIMBS, climb_further, (found, jnp.full_like(best, LARGEST_TURN)))
-        return found, gaps
+        found = keep_better(reached > old.separation + tolerance, Found(n, reached, corners_at(n)), old)
+        found, _ = lax.fori_loop(0, CLIMBS, climb_further, (found, jnp.full_like(size, LARGEST_TURN)))
 
-    gaps = jnp.concatenate([gap_along(pair, direction[:, None])] * 4, axis=1)
-    found, _ = lax.fori_loop(0, ROUNDS, improve, (Found(direction, best, corners_at(direction)), gaps))
-    is_other = dot(starts, found.direction[:, None]) < DISTINCT
+        best = keep_better(found.separation >= search.best.separation - tolerance, found, search.best)
+        is_highest = most - found.separation - dot(shift, found.direction) < CERTAIN * size
+        stays = ~(found.separation > old.separation + tolerance)
+        num_rounds = search.num_rounds + 1
+        ended = (stays & is_highest) | (num_rounds == ROUNDS)
+        num_climbs = search.num_climbs + jnp.where(ended, 1, 0)
+        is_done = ended & ((best.separation > -SHALLOW * size) | (num_climbs == NUM_STARTS))
+        restarts = ended & ~is_done & ~search.is_done
+        found, gaps = lax.cond(
+            jnp.any(restarts),
+            lambda: keep_better(restarts, start_at(chosen(num_climbs, starts, axis=1)), (found, gaps)),
+            lambda: (found, gaps),
+        )
+        num_rounds = jnp.where(ended, 0, num_rounds)
+        return keep_better(search.is_done, search, Search(best, found, gaps, num_rounds, num_climbs, is_done))
+
+    def unfinished(search: Search) -> Array:
+        return jnp.any(~search.is_done)
+
+    start, gaps = start_at(starts[:, 0])
+    zero = jnp.zeros(size.shape, jnp.int32)
+    found = lax.while_loop(unfinished, improve, Search(start, start, gaps, zero, zero, zero > 0)).best
+    is_other = dot(directions, found.direction[:, None]) < DISTINCT
     rival = jnp.max(jnp.where(is_other, separations, -jnp.inf), axis=0)
     is_rivalled = rival > found.separation - float(jnp.finfo(size.dtype).eps) ** 0.5 * size
     return found.direction, found.features, is_rivalled
 
 
-def keep_better(is_better: Bool[Array, "*n"], new: Found, old: Found) -> Found:
+def distinct_starts(directions: Float[Array, "3 m *n"], separations: Float[Array, "m *n"]) -> Float[Array, "3 k *n"]:
+    """The directions of largest separation, each at an angle from those before."""
+    starts = []
+    for _ in range(NUM_STARTS):
+        starts.append(chosen(index_of_largest(separations)[0], directions, axis=1))
+        separations = jnp.where(dot(directions, starts[-1][:, None]) > APART, -jnp.inf, separations)
+    return jnp.stack(starts, axis=1)
+
+
+def keep_better(is_better: Bool[Array, "*n"], new: Any, old: Any) -> Any:
     """The new one where it is better."""
     return jax.tree.map(lambda x, y: jnp.where(is_better, x, y), new, old)
 

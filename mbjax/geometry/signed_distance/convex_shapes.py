@@ -69,7 +69,9 @@ def nearest_corners(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3
 
     A plane that is turned about a vertex, and then about an edge, until it meets another vertex (gift wrapping).
     """
-    first, _ = index_of_largest(heights(vertices, direction))
+    up = heights(vertices, direction)
+    rounding = 64.0 * float(jnp.finfo(up.dtype).eps) * jnp.max(jnp.sum(jnp.abs(vertices), axis=0), axis=0)
+    first = jnp.argmax(up >= jnp.max(up, axis=0) - rounding, axis=0).astype(jnp.int32)
     arms = vertices - chosen(first, vertices, axis=1)[:, None]
     squared = dot(arms, arms)
     least = NARROW**2 * jnp.max(squared, axis=0)

@@ -21,22 +21,31 @@ def lowest_vertices(
 def low_and_wide(
     x: Float[Array, "m n *w"], y: Float[Array, "m n *w"], z: Float[Array, "m n *w"]
 ) -> tuple[list[Bool[Array, "m n *w"]], list[Bool[Array, "n *w"]]]:
-    """Which vertices these are: the lowest, the one farthest from it, and the farthest to either side of their line."""
-    first = one_hot_of_largest(-z)
+    """Which vertices these are: the lowest, the one farthest from it, and the farthest to either side of their line.
+
+    Of those that are equally low within rounding, as on a face, the first, so that a small turn changes nothing.
+    """
+    extent = jnp.max(jnp.abs(x) + jnp.abs(y) + jnp.abs(z), axis=0)
+    rounding = 64.0 * float(jnp.finfo(z.dtype).eps) * extent
+    first = first_of(z <= jnp.min(z, axis=0) + rounding)
     x, y, z = (c - jnp.sum(jnp.where(first, c, 0.0), axis=0) for c in (x, y, z))
     far = safe_sqrt(x * x + y * y)
-    second = one_hot_of_largest(far - SLOPE * z)
+    second = first_of_largest(far - SLOPE * z, SLOPE * rounding)
     line_x, line_y = (jnp.sum(jnp.where(second, c, 0.0), axis=0) for c in (x, y))
     width = safe_sqrt(line_x * line_x + line_y * line_y)
     beside = (line_x * y - line_y * x) / jnp.where(width > 0.0, width, 1.0)
     scores = [far - SLOPE * z, beside - SLOPE * z, -beside - SLOPE * z]
     limit = NARROW * jnp.max(far, axis=0)
     valid = [jnp.ones(limit.shape, bool), *(jnp.max(score, axis=0) > limit for score in scores)]
-    return [first, second, *(one_hot_of_largest(score) for score in scores[1:])], valid
+    return [first, second, *(first_of_largest(score, SLOPE * rounding) for score in scores[1:])], valid
 
 
-def one_hot_of_largest(x: Float[Array, "m n *w"]) -> Bool[Array, "m n *w"]:
-    """Where the largest along the first axis is, the first of equals."""
+def first_of_largest(x: Float[Array, "m n *w"], rounding: Float[Array, "n *w"]) -> Bool[Array, "m n *w"]:
+    """Where the largest along the first axis is, the first of those that are equal within rounding."""
+    return first_of(x >= jnp.max(x, axis=0) - rounding)
+
+
+def first_of(x: Bool[Array, "m n *w"]) -> Bool[Array, "m n *w"]:
+    """The first that is true along the first axis."""
     places = jnp.arange(x.shape[0]).reshape(-1, *(1,) * (x.ndim - 1))
-    first = jnp.min(jnp.where(x == jnp.max(x, axis=0), places, x.shape[0]), axis=0)
-    return places == first
+    return places == jnp.min(jnp.where(x, places, x.shape[0]), axis=0)

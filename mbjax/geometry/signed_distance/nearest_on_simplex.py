@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from mbjax.spatial.safe_math import safe_divide, safe_normalize
+from mbjax.spatial.safe_math import safe_divide, safe_norm, safe_normalize
 
 from .choices import chosen, dot, index_of_largest
 from .convex_contact import ConvexPair, farthest_points
@@ -35,8 +35,11 @@ class Nearest(NamedTuple):
 
 def nearest_direction(
     pair: ConvexPair, gaps: Float[Array, "3 4 *n"], shift: Float[Array, "3 *n"]
-) -> tuple[Float[Array, "3 *n"], Float[Array, "3 4 *n"]]:
-    """Direction between the nearest points of A and of B shifted, from four gaps known, and the four it ends with."""
+) -> tuple[Float[Array, "3 *n"], Float[Array, "*n"], Float[Array, "3 4 *n"]]:
+    """Direction between the nearest points of A and of B shifted, from four gaps known, and the four it ends with.
+
+    The number is how far these points are apart, at least the distance of the shapes.
+    """
 
     def improve(_: int, found: Nearest) -> Nearest:
         new = gap_along(pair, safe_normalize(found.point, 0)[:, None]) + shift[:, None]
@@ -44,7 +47,7 @@ def nearest_direction(
         return nearest_point(jnp.where(is_spare, new, found.corners))
 
     found = lax.fori_loop(0, ITERATIONS, improve, nearest_point(gaps + shift[:, None]))
-    return safe_normalize(found.point, 0), found.corners - shift[:, None]
+    return safe_normalize(found.point, 0), safe_norm(found.point, 0), found.corners - shift[:, None]
 
 
 def nearest_point(corners: Float[Array, "3 4 *n"]) -> Nearest:
