@@ -66,7 +66,8 @@ def calc_articulated_factor(
     worlds = jnp.broadcast_shapes(h.shape[2:], p.shape[2:], inertia.J.shape[3:], diagonal.shape[1:])
     nothing = jnp.zeros((3, 3, *worlds), h.dtype)
     plan = walk_plan(direction_parents(topology))
-    kept = scan_inward(plan, step, (inertia, h, p, diagonal), ArticulatedInertia(nothing, nothing, nothing))
+    zero = ArticulatedInertia(nothing, nothing, nothing)
+    kept = scan_inward(plan, step, (inertia, h, p, diagonal), zero, bool(worlds))
     return ArticulatedFactor(h, p, *kept)
 
 
@@ -97,8 +98,8 @@ def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Floa
     h, p, U_over_D, one_over_D = factor
     worlds = jnp.broadcast_shapes(h.shape[2:], U_over_D.shape[2:], b.shape[1:])
     plan, nothing = walk_plan(direction_parents(topology)), jnp.zeros((6, *worlds), h.dtype)
-    u = scan_inward(plan, inward, (b, h, p, U_over_D), nothing)
-    return scan_outward(plan, outward, (u, h, p, U_over_D, one_over_D), nothing)
+    u = scan_inward(plan, inward, (b, h, p, U_over_D), nothing, bool(worlds))
+    return scan_outward(plan, outward, (u, h, p, U_over_D, one_over_D), nothing, bool(worlds))
 
 
 def spread_over_velocities(

@@ -1,6 +1,9 @@
 """Rotation about one axis, the same in F and in M."""
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.spatial import component_algebra as ca
@@ -34,8 +37,22 @@ class RevoluteJoint(AbstractJoint):
 
 
 def rotation_about(n: Float[Array, "3 *k"], angle: Float[Array, "*k"]) -> Float[Array, "3 3 *k"]:
-    """R = n nᵀ + cos(a) (1 - n nᵀ) + sin(a) [n]x about a unit axis n (Rodrigues)."""
+    """R = n nᵀ + cos(a) (1 - n nᵀ) + sin(a) [n]x about a unit axis n (Rodrigues).
+
+    Of several worlds with common axes by products of matrices: in a fused loop XLA's CPU backend would compute sine and
+    cosine anew for each of the nine entries.
+    """
     along = ca.outer(n, n)
     identity = jnp.eye(3, dtype=n.dtype).reshape(3, 3, *(1 for _ in n.shape[1:]))
+    parts = along, identity - along, ca.skew(n)
+    if angle.ndim == 2 and n.shape[2:] == (1,):
+        return sum_of_parts(parts, [jnp.ones_like(angle), jnp.cos(angle), jnp.sin(angle)])
     c, s = (ca.spread(ca.spread(x, 3), 3) for x in (jnp.cos(angle), jnp.sin(angle)))
-    return along + c * (identity - along) + s * ca.skew(n)
+    return parts[0] + c * parts[1] + s * parts[2]
+
+
+def sum_of_parts(parts: Sequence[Float[Array, "3 3 k 1"]], factors: Sequence[Float[Array, "k w"]]) -> Array:
+    """(3, 3, k, w): the sum of constant matrices times a number of each world."""
+    constant = jnp.stack([jnp.transpose(x[..., 0], (2, 0, 1)).reshape(-1, 9) for x in parts], -1)
+    product = jnp.matmul(constant, jnp.stack(factors, 1), precision=lax.Precision.HIGHEST)
+    return jnp.moveaxis(product, 0, 1).reshape(3, 3, *factors[0].shape)

@@ -4,8 +4,9 @@ Three kinds of walk are all the algorithms need:
 
 - Sums along paths and over subtrees are linear: a product with a constant 0/1 matrix, one kernel whatever
   the tree, and its own transpose in reverse mode; of one world a rolled loop (`roll_outward`, `roll_inward`).
-- Products of rotations along paths are a recursion outward (`compose_outward`), rolled into one loop body,
-  with the geometric rule for its derivative: the rotation of a body is the sum of those below it.
+- Products of rotations along paths (`compose_outward`) are a recursion outward, rolled into one loop body, or of
+  many worlds log2(depth) products of all at once, with the geometric rule for its derivative: the rotation of a body
+  is the sum of those below it.
 - The articulated inertias are a recursion inward, `scan_inward`, and their solution one outward,
   `scan_outward`. Neither is ever differentiated: the derivative of forward dynamics needs only its solution.
 
@@ -24,6 +25,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.spatial.component_algebra import matmul, matvec, skew, vee_of_antisymmetric_part
+from mbjax.worlds import compiled_apart
 
 from .mask_products import dot_with_mask
 from .tree_topology import TreeTopology
@@ -134,14 +136,15 @@ def compose_outward(topology: TreeTopology, R_PM: Float[Array, "3 3 nm *w"]) -> 
     Derivative: with the rotation vectors dphi defined by dR = [dphi]x R,
     dphi_WM = sum over the path of R_WP dphi_PM   (angular velocities add up along a path).
     """
+    if R_PM.ndim == 4:
+        return jump_rotations_outward(topology.mobod_parents, R_PM)
     return roll_rotations_outward(topology.mobod_parents[1:], R_PM)
 
 
 @compiled_outside_jit
-def roll_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm *w"]) -> Float[Array, "3 3 nm *w"]:
-    """Products along paths; `parents` are those of all mobods but the world."""
-    worlds = R_PM.shape[3:]
-    identity = jnp.broadcast_to(jnp.eye(3, dtype=R_PM.dtype).reshape(3, 3, *(1 for _ in worlds)), (3, 3, *worlds))
+def roll_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm"]) -> Float[Array, "3 3 nm"]:
+    """Products along paths of one world; `parents` are those of all mobods but the world."""
+    identity = jnp.eye(3, dtype=R_PM.dtype)
 
     def step(R_WP: Array, R_PM: Array) -> tuple[Array, Array]:
         R_WM = matmul(R_WP, R_PM)
@@ -149,6 +152,15 @@ def roll_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm 
 
     R_WM = scan_outward(walk_plan(parents), step, jnp.moveaxis(R_PM[:, :, 1:], 2, 0), identity)
     return jnp.moveaxis(jnp.concatenate([identity[None], R_WM]), 0, 2)
+
+
+def jump_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm w"]) -> Float[Array, "3 3 nm w"]:
+    """Products along paths of many worlds: each with that of the mobod 1, 2, 4, … steps inboard."""
+    inboard, R = np.maximum(np.array(parents), 0), R_PM
+    while inboard.any():
+        R = matmul(take(R, inboard, 2), R)
+        inboard = inboard[inboard]
+    return R
 
 
 @compose_outward.defjvp
@@ -279,7 +291,14 @@ def plus(a: Any, b: Any) -> Any:
     return jax.tree.map(jnp.add, a, b)
 
 
-def scan_inward(plan: WalkPlan, step: Callable[[Any, Any], tuple[Any, Any]], xs: Any, zero: Any) -> Any:
+def call_step(index: Array, step: Callable, value: Any, x: Any, several_worlds: bool) -> Any:
+    """`step(value, x)`, of several worlds apart from the loop around it."""
+    return compiled_apart(index, step, value, x) if several_worlds else step(value, x)
+
+
+def scan_inward(
+    plan: WalkPlan, step: Callable[[Any, Any], tuple[Any, Any]], xs: Any, zero: Any, several_worlds: bool = False
+) -> Any:
     """From the tips to the world, adding up in each node what comes from outboard.
 
     `step(collected, x)` gets the sum of what the outboard nodes handed on, and returns what this one hands on,
@@ -288,34 +307,42 @@ def scan_inward(plan: WalkPlan, step: Callable[[Any, Any], tuple[Any, Any]], xs:
     followed = np.append(plan.follows[1:], False)  # whether the next node hands on to this one
 
     def body(carry: tuple[Any, tuple], element: Any) -> tuple[Any, Any]:
-        (handed_on, slots), (is_followed, waits, parent_waits, x) = carry, element
+        (handed_on, slots), (index, is_followed, waits, parent_waits, x) = carry, element
         collected = only_if(is_followed, handed_on)
         for s, slot in enumerate(slots):
             collected = plus(collected, only_if(waits[s], slot))
-        handed_on, kept = step(collected, x)
+        handed_on, kept = call_step(index, step, collected, x, several_worlds)
         slots = tuple(
             plus(only_if(~waits[s], slot), only_if(parent_waits[s], handed_on)) for s, slot in enumerate(slots)
         )
         return (handed_on, slots), kept
 
     xs = in_order_of_walk(plan, xs)
-    elements = (jnp.asarray(followed), jnp.asarray(plan.waits), jnp.asarray(plan.parent_waits), xs)
+    masks = (jnp.asarray(x) for x in (followed, plan.waits, plan.parent_waits))
+    elements = (jnp.arange(len(followed)), *masks, xs)
     _, kept = lax.scan(body, (zero, (zero,) * plan.num_slots), elements, reverse=True)
     return as_numbered(plan, kept)
 
 
-def scan_outward(plan: WalkPlan, step: Callable[[Array, Any], tuple[Array, Any]], xs: Any, world: Array) -> Any:
+def scan_outward(
+    plan: WalkPlan,
+    step: Callable[[Array, Any], tuple[Array, Any]],
+    xs: Any,
+    world: Array,
+    several_worlds: bool = False,
+) -> Any:
     """From the world to the tips: `step(inboard_value, x)` returns its own value and an output to keep."""
 
     def body(carry: tuple[Array, tuple[Array, ...]], element: Any) -> tuple[Any, Any]:
-        (previous, slots), (follows, waits, parent_waits, x) = carry, element
+        (previous, slots), (index, follows, waits, parent_waits, x) = carry, element
         inboard = jnp.where(follows, previous, world)
         for s, slot in enumerate(slots):
             inboard = jnp.where(parent_waits[s], slot, inboard)
-        value, kept = step(inboard, x)
+        value, kept = call_step(index, step, inboard, x, several_worlds)
         return (value, tuple(jnp.where(waits[s], value, slot) for s, slot in enumerate(slots))), kept
 
     xs = in_order_of_walk(plan, xs)
-    elements = (jnp.asarray(plan.follows), jnp.asarray(plan.waits), jnp.asarray(plan.parent_waits), xs)
+    masks = (jnp.asarray(x) for x in (plan.follows, plan.waits, plan.parent_waits))
+    elements = (jnp.arange(len(plan.follows)), *masks, xs)
     _, kept = lax.scan(body, (world, (world,) * plan.num_slots), elements)
     return as_numbered(plan, kept)
