@@ -79,12 +79,18 @@ def calc_added_inertia(moved: MovedBodies, G: Float[Array, "3 3 m"], num_mobods:
 
 
 def dense_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
-    """By Cholesky's factor of the whole matrix."""
+    """By Cholesky's factor of the whole matrix.
+
+    What rows add is positive semidefinite, so no pivot is less than that of M alone, however stiff the rows: rounding
+    would make it negative where a light body is squeezed by a heavy one.
+    """
     terms = problem.terms
     n = terms.tau.shape[0]
     free = ~terms.locked
     both_free = free[:, None] & free[None]
     M = jnp.where(both_free, calc_mass_matrix(topology, terms.position, terms.inertia_W, terms.diagonal), 0.0)
+    of_locked = jnp.where(free, 0.0, 1.0)
+    least = 1.0 / factor_branches(chain(n), M + on_diagonal(of_locked))[0].one_over_D
 
     def solver(motion: OfRows) -> Product:
         slopes = on_diagonal(calc_box_slopes(problem, motion))
@@ -93,8 +99,8 @@ def dense_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix
             slopes = slopes + sum_of_outer(columns * problem.coupled.stiffness[:, None], columns)
         if problem.contacts is not None and motion.contacts is not None:
             slopes = slopes + calc_contact_hessian(problem.contacts, problem.contacts.stiffness(motion.contacts))
-        H = jnp.where(both_free, M + slopes, on_diagonal(jnp.ones_like(problem.v)))
-        factor = factor_branches(chain(n), H)[0]
+        H = jnp.where(both_free, M + slopes, on_diagonal(of_locked))
+        factor = factor_branches(chain(n), H, least=least)[0]
         return lambda b: solve_branches(chain(n), factor, b)
 
     return NewtonMatrix(lambda x: matrix_vector(M, x), solver)

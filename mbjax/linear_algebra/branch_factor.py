@@ -69,10 +69,12 @@ def factor_branches(
     A: Float[Array, "n n *w"],
     B: Float[Array, "n r *w"] | None = None,
     smallest: Float[Array, "n *w"] | None = None,
+    least: Float[Array, "n *w"] | None = None,
 ) -> tuple[BranchFactor, Float[Array, "n r *w"]]:
     """The factor of A, and L⁻ᵀ B on the way.
 
-    A node whose pivot is `smallest` or less is left out, as if its row and column were not there.
+    A node whose pivot is `smallest` or less is left out, as if its row and column were not there. Pivots known to be
+    `least` or more are, where rounding has made them less.
     """
     n = len(parents)
     B = jnp.zeros((n, 0, *A.shape[2:]), A.dtype) if B is None else B
@@ -81,13 +83,14 @@ def factor_branches(
     worlds = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
     if n == 0:
         return BranchFactor(rows, jnp.zeros((0, *worlds), A.dtype)), B
-    smallest = jnp.full((n, *(1 for _ in worlds)), -jnp.inf, A.dtype) if smallest is None else smallest
+    none = jnp.full((n, *(1 for _ in worlds)), -jnp.inf, A.dtype)
+    smallest, least = (none if x is None else x for x in (smallest, least))
 
     def step(waiting: Array, x: tuple) -> tuple[Array, tuple[Array, Array, Array]]:
-        depth, inboard, row, b, smallest = x
+        depth, inboard, row, b, smallest, least = x
         collected = lax.dynamic_index_in_dim(waiting, depth, keepdims=False)
         row, y = row + collected[:size], b + collected[size:]
-        pivot = lax.dynamic_index_in_dim(row, depth, keepdims=False)
+        pivot = jnp.maximum(lax.dynamic_index_in_dim(row, depth, keepdims=False), least)
         one_over_D = jnp.where(pivot <= smallest, 0.0, 1.0 / pivot)
         row = jnp.where(inboard, row, 0.0)
         line = row * one_over_D
@@ -97,7 +100,7 @@ def factor_branches(
     depth, _, inboard = paths(parents)
     nothing = jnp.zeros((size, size + r, *worlds), A.dtype)
     b, row = (jnp.broadcast_to(x, (*x.shape[:2], *worlds)) for x in (B, rows))
-    xs = jnp.asarray(depth), as_masks(inboard, worlds), row, b, smallest
+    xs = jnp.asarray(depth), as_masks(inboard, worlds), row, b, smallest, least
     _, (L, one_over_D, Y) = lax.scan(step, nothing, xs, reverse=True)
     return BranchFactor(L, one_over_D), Y
 

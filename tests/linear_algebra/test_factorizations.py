@@ -127,3 +127,19 @@ def test_the_program_does_not_grow() -> None:
         return program.lower(A, b).as_text().count(" = stablehlo.")
 
     assert operations(128) <= operations(32) + 16  # a sum by halves is one step longer for each doubling
+
+
+def test_pivots_that_rounding_loses() -> None:
+    """diag(m) + s g gᵀ in single precision with eps s > m: its pivots are not below those of diag(m)."""
+    masses, stiffness = jnp.asarray([1e-3, 2e-3, 5e-3], jnp.float32), 1e9
+    H = jnp.diag(masses) + jnp.full((3, 3), stiffness, jnp.float32)
+    b = jnp.asarray([1.0, -1.0, 0.5], jnp.float32)
+
+    @jax.jit
+    def solution(least):
+        return solve_branches(chain(3), factor_branches(chain(3), H, least=least)[0], b)
+
+    assert not np.all(np.isfinite(solution(jnp.full(3, -jnp.inf, jnp.float32))))
+    x = solution(masses)
+    assert np.all(np.isfinite(x))
+    assert jnp.dot(b, x) > 0.0
