@@ -8,10 +8,7 @@ import jax
 import pytest
 
 if "--trimmed" in sys.argv:  # most of the time is XLA's: programs that are not optimized compile in a quarter of it
-    FAST_TO_COMPILE = (
-        "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-        " --xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1"
-    )
+    FAST_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FAST_TO_COMPILE}"  # workers inherit it
 
 jax.config.update("jax_enable_x64", True)
