@@ -40,7 +40,7 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
 
     With `finds`, the function returns its results and what it found by iterating, numbers that no derivative passes
     through, and takes them as the keyword `found`. Derivatives are those of `function(*args, found=found)`, which does
-    not iterate again: they are kept between the passes, beside the arguments.
+    not iterate again; what was found is kept between the passes, beside the arguments.
     """
     arrays, static = eqx.partition(args, is_array)
     leaves, treedef = jax.tree.flatten(arrays)
