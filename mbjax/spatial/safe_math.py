@@ -10,7 +10,9 @@ a squared norm they are smooth at zero and no square root is differentiated ther
 """
 
 import math
+from functools import partial
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -45,12 +47,33 @@ def safe_direction(
     x: Float[Array, "..."], fallback: Float[Array, "..."], axis: int = 0
 ) -> tuple[Float[Array, "..."], Bool[Array, "..."]]:
     """x / |x| along `axis`, and where `fallback` took its place: |x| is zero, or its square would underflow."""
-    components = jnp.unstack(x, axis=axis)
-    squared = sum((c * c for c in components[1:]), components[0] * components[0])
     limits = jnp.finfo(x.dtype)
-    is_zero = squared <= float(limits.tiny) / float(limits.eps)
-    length = jnp.expand_dims(jnp.sqrt(jnp.where(is_zero, 1.0, squared)), axis)
-    return jnp.where(jnp.expand_dims(is_zero, axis), fallback, x / length), is_zero
+    is_zero = dot_along(x, x, axis) <= float(limits.tiny) / float(limits.eps)
+    none = jnp.expand_dims(is_zero, axis)
+    return jnp.where(none, fallback, unit_vector(jnp.where(none, 1.0, x), axis)), is_zero
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def unit_vector(x: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
+    """n = x / |x|. Its derivative across n has no part along n that would have to cancel, however short x is."""
+    return x / jnp.expand_dims(jnp.sqrt(dot_along(x, x, axis)), axis)
+
+
+@unit_vector.defjvp
+def _unit_vector_jvp(axis: int, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    """|x| dn = dx - n n·dx, with n² = 1: of each component i the sum over the others k of n_k (n_k dx_i - n_i dx_k)."""
+    (x,), (dx,) = primals, tangents
+    n, length = unit_vector(x, axis), jnp.expand_dims(jnp.sqrt(dot_along(x, x, axis)), axis)
+    parts, moves = jnp.unstack(n, axis=axis), jnp.unstack(dx, axis=axis)
+    every = range(len(parts))
+    turned = [sum(parts[k] * (parts[k] * moves[i] - parts[i] * moves[k]) for k in every if k != i) for i in every]
+    return n, jnp.stack(turned, axis=axis) / length
+
+
+def dot_along(a: Float[Array, "..."], b: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
+    """The scalar product over an axis of few components."""
+    products = jnp.unstack(a * b, axis=axis)
+    return sum(products[1:], products[0])
 
 
 def safe_divide(

@@ -51,6 +51,23 @@ def step_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Arra
     return jnp.concatenate([after.q, after.v, 0.01 * outputs.contact_results.force.ravel()])
 
 
+def test_gradients_do_not_search_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient of a rollout, whose steps are recomputed, holds the search once; it is marked by a sort."""
+    model, (q, v) = two_balls(), state_of("slides")
+    search = convex_solver.search
+
+    def marked(topology, problem):
+        found = search(topology, problem)
+        return found._replace(vdot=found.vdot + 0.0 * jnp.sort(found.vdot, axis=0))
+
+    monkeypatch.setattr(convex_solver, "search", marked)
+
+    def after(v: jax.Array) -> jax.Array:
+        return jnp.sum(mbjax.rollout(model, mbjax.State(q, v, jnp.zeros(())), num_steps=3).final_state.q)
+
+    assert compiled(jax.grad(after)).lower(v).compile().as_text().count(" sort(") == 1
+
+
 @pytest.mark.parametrize("approximation", ["sap", *OTHERS])
 def test_by_the_state(approximation: str) -> None:
     """Each of the modes of contact, the three states in one batch."""

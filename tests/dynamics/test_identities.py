@@ -173,7 +173,10 @@ def test_momentum_of_free_bodies_changes_by_gravity_alone():
     @jax.jit
     def momentum_rate(q, v):
         vdot = mbjax.forward_dynamics(model, q, v, tau, force_elements=True)
-        momentum = lambda q, v: mbjax.spatial_momentum_in_world_about_point(model, q, v, jnp.zeros(3))  # noqa: E731
+
+        def momentum(q, v):
+            return mbjax.spatial_momentum_in_world_about_point(model, q, v, jnp.zeros(3))
+
         return jax.jvp(momentum, (q, v), (mbjax.velocity_to_qdot(model, q, v), vdot))[1]
 
     weight = np.asarray(model.parameters.gravity) * float(mbjax.total_mass(model))

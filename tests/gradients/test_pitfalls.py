@@ -263,7 +263,10 @@ def test_G44_special_inertias() -> None:
         return [jax.lax.map(call, changed) for call in calls]
 
     check_gradients(f, models.parameters.body_unit_inertia)
-    after = lambda v, model: mbjax.step(model, mbjax.State(state.q, v, state.time))[0].v  # noqa: E731
+
+    def after(v, model):
+        return mbjax.step(model, mbjax.State(state.q, v, state.time))[0].v
+
     assert np.isfinite(compiled(jax.vmap(jax.jacrev(after), (None, 0)))(state.v, models)).all()
 
 

@@ -192,3 +192,14 @@ def test_divide_at_zero_and_arctan_radius():
     tiny = jnp.asarray(1e-11)
     assert safe_math.safe_arctan2(tiny, -tiny, 1e-10) == 0.0
     assert safe_math.safe_arctan2(tiny, -tiny) == pytest.approx(0.75 * np.pi)
+
+
+def test_a_short_vector_along_an_axis_turns_only_across_it() -> None:
+    """Nothing along it is left over from a difference, which 1 / |x| would make large, in either mode."""
+    x = jnp.asarray(np.random.default_rng(4).uniform(1e-15, 2e-14, size=50))
+    z = jnp.stack([jnp.zeros_like(x), jnp.zeros_like(x), x], axis=1)
+    for mode in (jax.jacfwd, jax.jacrev):
+        J = jax.jit(jax.vmap(mode(lambda x: safe_math.safe_direction(x, jnp.ones(3))[0])))(z)
+        expected = np.zeros((50, 3, 3))
+        expected[:, 0, 0] = expected[:, 1, 1] = 1.0 / np.asarray(x)
+        np.testing.assert_allclose(J, expected, rtol=1e-14, atol=0)
