@@ -95,28 +95,37 @@ def test_equals_drakes_simulator() -> None:
 
 
 def test_gradients_through_the_integrator() -> None:
-    """Reverse mode of the default adjoint, and forward mode, for the state and every mass, equal differences."""
+    """For the state and every mass: forward mode over given steps equals differences, and reverse mode (the default
+    adjoint) over chosen steps equals both.
+
+    Chosen steps are no ground for more digits than their tolerance: the backward pass computes each step again, and
+    with it, from errors rounded otherwise, the length of the step.
+    """
     model = acrobot()
     times = jnp.array([0.0, 0.5])
+    given = diffrax.StepTo(jnp.linspace(0.0, 0.5, 129))
 
-    def final(adjoint: diffrax.AbstractAdjoint | None, x: dict) -> jax.Array:
+    def final(
+        flat: jax.Array, steps: diffrax.AbstractStepSizeController, adjoint: diffrax.AbstractAdjoint | None
+    ) -> jax.Array:
+        x = unravel(flat)
         changed = eqx.tree_at(lambda m: m.parameters.body_mass, model, x["mass"])
         state = mbjax.State(x["q"], x["v"], jnp.zeros(()))
-        end = mbjax.simulate(changed, state, save_at=times, stepsize_controller=TIGHT, adjoint=adjoint, max_steps=1000)
+        end = mbjax.simulate(changed, state, save_at=times, stepsize_controller=steps, adjoint=adjoint, max_steps=1000)
         return jnp.sum(end.final_state.q * jnp.array([1.0, -2.0])) + end.final_state.v[1]
 
     x = {"q": jnp.array([0.8, -0.5]), "v": jnp.array([0.3, 1.0]), "mass": model.parameters.body_mass}
     flat, unravel = jax.flatten_util.ravel_pytree(x)
-    reverse = jax.jit(jax.grad(lambda flat: final(None, unravel(flat))))(flat)
-    forward = jax.jit(jax.jacfwd(lambda flat: final(diffrax.ForwardMode(), unravel(flat))))(flat)
-    value = jax.jit(jax.vmap(lambda flat: final(None, unravel(flat))))
-    h = 1e-4
+    forward = jax.jit(jax.jacfwd(lambda flat: final(flat, given, diffrax.ForwardMode())))(flat)
+    reverse = jax.jit(jax.grad(lambda flat: final(flat, TIGHT, None)))(flat)
+    h = 1e-3
     points = flat + h * np.array([1.0, -1.0, 2.0, -2.0])[:, None, None] * np.eye(flat.size)
+    value = jax.jit(jax.vmap(lambda flat: final(flat, given, None)))
     values = np.asarray(value(points.reshape(-1, flat.size))).reshape(4, -1)
     differences = np.array([8.0, -8.0, -1.0, 1.0]) @ values / (12.0 * h)
-    assert np.isfinite(reverse).all()
-    assert relative_error(forward, reverse) < 1e-9
-    assert relative_error(reverse, differences) < 1e-6
+    print("beside differences", relative_error(forward, differences), "modes", relative_error(reverse, forward))
+    assert relative_error(forward, differences) < 1e-9
+    assert relative_error(reverse, forward) < 1e-8
 
 
 def test_rollouts_converge_to_the_simulation_with_the_time_step() -> None:
