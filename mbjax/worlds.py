@@ -25,6 +25,7 @@ from jax.interpreters import ad, batching, mlir
 
 CHUNK_BYTES = 1024  # of one number for all worlds of a chunk: 256 worlds in float32, 128 in float64
 SMALLEST_CHUNK = 32  # worlds, where each has several tangents
+NO_MESH = jax.sharding.AbstractMesh((), ())
 
 
 def is_array(x: Any) -> bool:
@@ -96,7 +97,7 @@ class Flattened:
         return self.function(*eqx.combine(jax.tree.unflatten(self.treedef, leaves), static), **found)
 
     def __call__(self, *leaves: Any) -> list:
-        return jax.tree.leaves(self.results(*leaves))
+        return jax.tree.leaves(compiled_whole(self)(*leaves))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,12 +114,12 @@ class Given:
 
     def __call__(self, *leaves: Any) -> list:
         found = jax.tree.unflatten(self.found_treedef, leaves[-self.count :])
-        return jax.tree.leaves(self.function.results(*leaves[: -self.count], found=found)[0])
+        return jax.tree.leaves(compiled_whole(self.function)(*leaves[: -self.count], found=found)[0])
 
 
 @functools.lru_cache(maxsize=1024)
 def compiled_whole(flat: Flattened) -> Callable:
-    """The function of the arrays among its arguments, with its results as it nests them."""
+    """The function of the arrays among its arguments, with its results as it nests them; traced once per shapes."""
     return jax.jit(flat.results)
 
 
@@ -126,7 +127,8 @@ def compiled_whole(flat: Flattened) -> Callable:
 def results_of(flat: Flattened, arguments: tuple, default_dtype: Any) -> tuple[tuple[ShapedArray, ...], Any]:
     """Shapes and types of one world's results, and how they are nested."""
     del default_dtype  # the types depend on it
-    out, treedef = jax.tree.flatten(jax.eval_shape(flat.results, *arguments))
+    with jax.sharding.use_abstract_mesh(NO_MESH):  # as where the function is lowered, which then finds it traced
+        out, treedef = jax.tree.flatten(jax.eval_shape(compiled_whole(flat), *arguments))
     return tuple(ShapedArray(x.shape, x.dtype) for x in out), treedef
 
 

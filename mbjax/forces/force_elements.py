@@ -28,7 +28,13 @@ from .multibody_forces import MultibodyForces, calc_mobod_forces
 def force_elements_contribution(model: MultibodyModel, q: Positions, v: Velocities) -> MultibodyForces:
     """Forces of gravity, joint damping and friction, springs and the model's other force elements."""
     position = calc_position_kinematics(model, q)
-    velocity = calc_velocity_kinematics(model, position, q, v)
+    return calc_force_elements(model, position, calc_velocity_kinematics(model, position, q, v), q, v)
+
+
+def calc_force_elements(
+    model: MultibodyModel, position: PositionKinematics, velocity: VelocityKinematics, q: Positions, v: Velocities
+) -> MultibodyForces:
+    """All of them, of one world, from its kinematics."""
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     gravity = MultibodyForces(calc_joint_dissipation(model, v), calc_gravity_on_bodies(model, position))
     return gravity + calc_element_forces(model, position, velocity, q, v)

@@ -2,6 +2,7 @@
 
 from .acceleration_kinematics import AccelerationKinematics as AccelerationKinematics
 from .acceleration_kinematics import calc_acceleration_kinematics as calc_acceleration_kinematics
+from .bodies import body_poses_and_velocities as body_poses_and_velocities
 from .bodies import body_poses_in_world as body_poses_in_world
 from .bodies import body_spatial_velocities_in_world as body_spatial_velocities_in_world
 from .bodies import calc_body_accelerations as calc_body_accelerations

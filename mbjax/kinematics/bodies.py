@@ -33,6 +33,23 @@ def body_spatial_velocities_in_world(model: MultibodyModel, q: Positions, v: Vel
     return calc_body_velocities(model, position, velocity).T
 
 
+def body_poses_and_velocities(
+    model: MultibodyModel, q: Positions, v: Velocities
+) -> tuple[RigidTransform, BodySpatialVectors]:
+    """X_WB and V_WB_W of every body together."""
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    R_WB, p_WB, V_WB_W = for_worlds(_body_poses_and_velocities, model, q, v)
+    return RigidTransform(R_WB, p_WB), V_WB_W
+
+
+def _body_poses_and_velocities(model: MultibodyModel, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    position = calc_position_kinematics(model, q)
+    R_WB, p_WB = calc_body_poses(model, position)
+    V_WB_W = calc_body_velocities(model, position, calc_velocity_kinematics(model, position, q, v))
+    return jnp.moveaxis(R_WB, 2, 0), ca.transpose(p_WB), ca.transpose(V_WB_W)
+
+
 def spatial_accelerations_from_vdot(
     model: MultibodyModel, q: Positions, v: Velocities, vdot: Accelerations
 ) -> BodySpatialVectors:

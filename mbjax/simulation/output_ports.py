@@ -6,11 +6,10 @@ from jaxtyping import Array, Float
 
 from mbjax.constraints import calc_constraint_forces
 from mbjax.contact import ContactForces, ContactResults, calc_contact_forces_on_bodies, calc_contact_results
-from mbjax.forces import force_elements_contribution
+from mbjax.forces import calc_force_elements
 from mbjax.kinematics import (
     PositionKinematics,
-    body_poses_in_world,
-    body_spatial_velocities_in_world,
+    body_poses_and_velocities,
     calc_acceleration_kinematics,
     calc_body_accelerations,
     calc_body_velocities,
@@ -51,16 +50,17 @@ def calc_outputs(
     motion = calc_acceleration_kinematics(model, terms.position, terms.velocity, terms.v, vdot)
     A_WB_W = calc_body_accelerations(model, terms.position, terms.velocity, motion)
     V_WB_W = calc_body_velocities(model, terms.position, terms.velocity)
-    forces = force_elements_contribution(model, state.q, state.v)
+    forces = calc_force_elements(model, terms.position, terms.velocity, state.q, state.v)
     applied = calc_input_forces(model, terms.position, inputs)
     F_Bo_W = forces.body if applied is None else forces.body + applied.body
     of_constraints = calc_constraint_forces(model, constraint_rows(model), terms.position, acceleration.multipliers)
     contact_results, F_contacts = report_contacts(model, terms.position, acceleration.contacts)
     on_bodies = F_Bo_W + of_constraints if F_contacts is None else F_Bo_W + of_constraints + F_contacts
+    X_WB, V_WB_W_reported = body_poses_and_velocities(model, reported.q, reported.v)
     return Outputs(
         reported,
-        body_poses_in_world(model, reported.q),
-        body_spatial_velocities_in_world(model, reported.q, reported.v),
+        X_WB,
+        V_WB_W_reported,
         A_WB_W.T,
         vdot,
         acceleration.u,
