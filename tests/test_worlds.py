@@ -47,6 +47,7 @@ FUNCTIONS = {
 }
 ALONE = {name: compiled(function) for name, function in FUNCTIONS.items()}
 TOGETHER = {name: compiled(jax.vmap(function, (None, 0, 0, 0))) for name, function in FUNCTIONS.items()}
+OF_INVERSE = pytest.mark.whole_run("inverse dynamics, of the same arguments")
 OF_A_STEP = pytest.mark.whole_run("a step, and forward dynamics where a world is bad")
 
 
@@ -67,7 +68,7 @@ def test_each_world_is_as_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["forward dynamics", pytest.param("poses", marks=pytest.mark.whole_run("forward dynamics"))]
+    "name", ["inverse dynamics", *(pytest.param(n, marks=OF_INVERSE) for n in ("forward dynamics", "poses"))]
 )
 def test_gradients_of_shared_and_own_arguments(name: str) -> None:
     q, v, tau = samples()
@@ -117,19 +118,19 @@ def test_numpy_arrays_are_shared_like_others() -> None:
 
 def test_batches_of_batches_and_one_world() -> None:
     q, v, tau = (x[:6] for x in samples())
-    fd = functools.partial(mbjax.forward_dynamics, model())
-    each = jnp.stack([alone(i) for i in range(6)])
-    nested = compiled(jax.vmap(jax.vmap(fd)))(*(x.reshape(2, 3, -1) for x in (q, v, tau)))
+    dynamics = functools.partial(FUNCTIONS["inverse dynamics"], model())
+    each = jnp.stack([alone(i, "inverse dynamics") for i in range(6)])
+    nested = compiled(jax.vmap(jax.vmap(dynamics)))(*(x.reshape(2, 3, -1) for x in (q, v, tau)))
     assert relative_error(nested.reshape(6, -1), each) < 1e-12
-    transposed = compiled(jax.vmap(fd, in_axes=(1, 1, 1), out_axes=1))(q.T, v.T, tau.T)
+    transposed = compiled(jax.vmap(dynamics, in_axes=(1, 1, 1), out_axes=1))(q.T, v.T, tau.T)
     assert relative_error(transposed.T, each) < 1e-12
-    only_inner = jax.vmap(jax.vmap(fd, in_axes=(None, 0, None)), in_axes=(0, None, 0))
-    expected = ALONE["forward dynamics"](model(), q[1], v[2], tau[1])
+    only_inner = jax.vmap(jax.vmap(dynamics, in_axes=(None, 0, None)), in_axes=(0, None, 0))
+    expected = ALONE["inverse dynamics"](model(), q[1], v[2], tau[1])
     assert relative_error(compiled(only_inner)(q[:2], v[:3], tau[:2])[1, 2], expected) < 1e-12
-    assert relative_error(compiled(jax.vmap(fd))(q[:1], v[:1], tau[:1])[0], each[0]) < 1e-12
+    assert relative_error(compiled(jax.vmap(dynamics))(q[:1], v[:1], tau[:1])[0], each[0]) < 1e-12
 
     def cost(v, q, tau):  # the inner worlds share v
-        return jnp.sum(jax.vmap(fd, in_axes=(0, None, 0))(q, v, tau) ** 2)
+        return jnp.sum(jax.vmap(dynamics, in_axes=(0, None, 0))(q, v, tau) ** 2)
 
     outer = compiled(jax.vmap(jax.grad(cost)))(v[:2], q.reshape(2, 3, -1), tau.reshape(2, 3, -1))
     assert relative_error(outer[1], compiled(jax.grad(cost))(v[1], q[3:], tau[3:])) < 1e-12

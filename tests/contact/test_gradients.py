@@ -11,12 +11,10 @@ import pytest
 import mbjax
 from mbjax.contact import convex_solver
 from mbjax.geometry import Capsule, Geometry, HalfSpace, ProximityProperties, Sphere
-from tests.gradients.checks import check_gradients, compiled
+from tests.gradients.checks import Gradients, all_gradients, check_gradients, compare, compiled
 from tests.models import relative_error
 
 BALL = mbjax.SpatialInertia(0.7, [0.01, 0.0, 0.02], mbjax.UnitInertia(0.005, 0.004, 0.006, 0.0, 0.0, 0.0))
-HUNT_CROSSLEY = pytest.mark.whole_run("by every leaf, below, through lagged steps too")
-OTHERS = [pytest.param(name, marks=HUNT_CROSSLEY) for name in ("lagged", "similar")]
 LOCAL = ("slides", "sticks", "apart")
 
 
@@ -68,7 +66,8 @@ def test_gradients_do_not_search_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled(jax.grad(after)).lower(v).compile().as_text().count(" sort(") == 1
 
 
-@pytest.mark.parametrize("approximation", ["sap", *OTHERS])
+@pytest.mark.whole_run("by every leaf and the state, below; a ball in a lagged step, in test_impact_gradients.py")
+@pytest.mark.parametrize("approximation", ["sap", "lagged", "similar"])
 def test_by_the_state(approximation: str) -> None:
     """Each of the modes of contact, the three states in one batch."""
     model = two_balls(approximation)
@@ -108,28 +107,43 @@ def test_gradients_do_not_depend_on_the_tolerance_of_the_solver(monkeypatch, app
     assert np.max(errors) < 1e-6
 
 
-def test_by_every_leaf_of_contact() -> None:
-    """Each moves a step of sap, compliant or near-rigid, one of lagged, or the continuous plant."""
-    q, v = state_of("slides")
-    weights = jnp.cos(jnp.arange(15.0))
+def test_by_every_leaf_of_contact_and_the_state(request: pytest.FixtureRequest) -> None:
+    """Each moves a step of sap, compliant or near-rigid, or the continuous plant; whole run: a lagged step too.
+
+    The steps of sap are those of each mode of contact, and one where it slides and is near-rigid.
+    """
+    cases, factors = (*LOCAL, "slides"), jnp.array([1.0, 1.0, 1.0, 50.0])
+    q, v = (jnp.stack([state_of(case)[i] for case in cases]) for i in range(2))
     compliant, lagged, continuous = two_balls(), two_balls("lagged"), two_balls(time_step=0.0)
+    trimmed = request.config.getoption("--trimmed")
 
-    def f(collision: mbjax.CollisionParameters) -> jax.Array:
+    def f(collision: mbjax.CollisionParameters, q: jax.Array, v: jax.Array) -> jax.Array:
         at = [eqx.tree_at(lambda m: m.collision, m, collision) for m in (compliant, lagged, continuous)]
-        thresholds = jnp.array([1.0, 50.0]) * collision.sap_near_rigid_threshold
 
-        def sap(threshold: jax.Array) -> jax.Array:  # compliant or near-rigid
-            return step_of(mbjax.set_sap_near_rigid_threshold(at[0], threshold), q, v)[:15] @ weights
+        def sap(case: tuple) -> jax.Array:
+            factor, q, v = case
+            model = mbjax.set_sap_near_rigid_threshold(at[0], factor * collision.sap_near_rigid_threshold)
+            after = step_of(model, q, v)
+            return jnp.stack([after @ jnp.cos(jnp.arange(float(after.size))), jnp.sum(after[15:])])
 
-        slow = mbjax.State(q, 3e-4 * v, jnp.zeros(()))  # where friction is still rising
-        vdot = mbjax.time_derivatives(at[2], slow)[1]
-        lagging = step_of(at[1], q, v)[:15] @ weights
-        return jnp.append(jax.lax.map(sap, thresholds), jnp.stack([lagging, 1e-3 * vdot @ weights[:7]]))
+        totals, forces = jax.lax.map(sap, (factors, q, v)).T
+        slow = mbjax.State(q[0], 3e-4 * v[0], jnp.zeros(()))  # where friction is still rising
+        others = [1e-3 * mbjax.time_derivatives(at[2], slow)[1] @ jnp.cos(jnp.arange(7.0))]
+        if not trimmed:
+            others.append(step_of(at[1], q[0], v[0])[:15] @ jnp.cos(jnp.arange(15.0)))
+        return jnp.concatenate([totals, forces, jnp.stack(others)])
 
-    result = check_gradients(f, compliant.collision, step=1e-6, tolerance=1e-5)
-    moved = {name.split("[")[0] for name, column in zip(result.names, result.forward.T, strict=True) if column.any()}
-    fields = {f".{field.name}" for field in dataclasses.fields(compliant.collision)}
-    elsewhere = {".vertices", ".smoothing_length"}  # tests/geometry, and tests/contact/test_impact_gradients.py
+    by = (compliant.collision, q, v)
+    is_leaf = np.concatenate([np.full(np.size(x), k == 0) for k in range(3) for x in jax.tree.leaves(by[k])])
+    result = all_gradients(f, *by, step=np.where(is_leaf, 1e-6, 1e-7))
+    for block in (is_leaf, ~is_leaf):  # each beside its own largest entry
+        names = [name for name, chosen in zip(result.names, block, strict=True) if chosen]
+        compare(Gradients(*(x[:, block] for x in result[:3]), names), tolerance=1e-5)
+    assert result.forward[4:8, is_leaf].any(axis=1).tolist() == [True, True, False, True]  # apart there is no force
+    by_leaves = zip(result.names, result.forward.T, is_leaf, strict=True)
+    moved = {name.split("[")[1][3:] for name, column, is_one in by_leaves if is_one and column.any()}
+    fields = {field.name for field in dataclasses.fields(compliant.collision)}
+    elsewhere = {"vertices", "smoothing_length"}  # tests/geometry, and tests/contact/test_impact_gradients.py
     assert moved == fields - elsewhere
 
 
@@ -138,12 +152,11 @@ def test_second_derivatives_where_it_slides() -> None:
     model = two_balls()
     q, v = state_of("slides")
     weights = jnp.cos(jnp.arange(15.0))
-    gradient = compiled(jax.grad(lambda v: step_of(model, q, v)[:15] @ weights))
-    direction = jnp.sin(jnp.arange(7.0))
-    along = compiled(lambda v: jax.jvp(jax.grad(lambda v: step_of(model, q, v)[:15] @ weights), (v,), (direction,))[1])
-    h = 1e-5
-    differences = (gradient(v + h * direction) - gradient(v - h * direction)) / (2.0 * h)
-    assert relative_error(along(v), differences) < 1e-6
+    gradient = jax.grad(lambda v: step_of(model, q, v)[:15] @ weights)
+    direction, h = jnp.sin(jnp.arange(7.0)), 1e-5
+    along = compiled(lambda v: jax.jvp(gradient, (v,), (direction,)))
+    differences = (along(v + h * direction)[0] - along(v - h * direction)[0]) / (2.0 * h)
+    assert relative_error(along(v)[1], differences) < 1e-6
 
 
 def test_worlds_do_not_touch_each_other() -> None:

@@ -39,8 +39,8 @@ FILES = {
     "talos": ("talos_data/robots/talos_full_v2.urdf", "floating"),
 }
 TRIMMED = ("a1",)  # in single precision
-WHOLE_RUN = pytest.mark.whole_run("an arm with a gripper on the ground, and a quadruped")
-CASES = [pytest.param(name, marks=() if name in ("panda", "a1") else WHOLE_RUN) for name in FILES]
+WHOLE_RUN = pytest.mark.whole_run("a quadruped, and Panda's derivatives in test_jacobians.py")
+CASES = [pytest.param(name, marks=() if name == "a1" else WHOLE_RUN) for name in FILES]
 SEEDS = (0, 1, 2)
 FAR_AWAY = np.array([60.0, -80.0, 0.0])  # 100 m
 TOLERANCE = {np.float64: 1e-10, np.float32: 1e-4}
@@ -152,6 +152,6 @@ def test_single_precision(name, record_property, request):
 
 def test_samples_are_not_trivial():
     """Random states move every coordinate, and no quantity vanishes."""
-    sample = make_sample(robot("panda"), 0)
-    assert np.all(sample.q != np.asarray(mbjax.default_state(robot("panda")).q))
-    assert all(np.any(x != 0.0) for x in mbjax_quantities(twin("panda").model, sample).values())
+    sample = make_sample(robot("a1"), 0)
+    assert np.all(sample.q != np.asarray(mbjax.default_state(robot("a1")).q))
+    assert all(np.any(x != 0.0) for x in mbjax_quantities(twin("a1").model, sample).values())

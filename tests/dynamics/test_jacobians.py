@@ -99,11 +99,14 @@ FORWARD = mbjax.forward_dynamics, forward_dynamics_derivatives
 
 
 @pytest.mark.parametrize(
-    ("name", "functions"), [("every joint", INVERSE), ("every joint", FORWARD), ("elements", FORWARD)]
+    ("name", "functions"),
+    [
+        pytest.param("every joint", INVERSE, marks=pytest.mark.whole_run("forward dynamics has the same columns")),
+        pytest.param("every joint", FORWARD, marks=pytest.mark.whole_run("a tree of joints whose directions move")),
+        ("elements", FORWARD),
+    ],
 )
-def test_equal_those_of_jax(name: str, functions: tuple, request: pytest.FixtureRequest) -> None:
-    if functions is INVERSE and request.config.getoption("--trimmed"):
-        pytest.skip("trimmed: forward dynamics has the same columns")
+def test_equal_those_of_jax(name: str, functions: tuple) -> None:
     model, (dynamics, derivatives) = MODELS[name](), functions
     expected, got = by_jax(dynamics, model, *sample(name)), closed_form(derivatives, model, *sample(name))
     for ours, theirs in zip(jax.tree.leaves(got), expected, strict=True):

@@ -1,5 +1,7 @@
 """Centre of mass, momentum, mass and inertia per set of model instances, and motion body by body, against Drake."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,10 +21,11 @@ BODIES = ("b2", "b6", "b9")
 P = np.array([0.3, 0.5, -0.7])
 
 
-@jax.jit
-def quantities(model, q, v, vdot):
+@functools.partial(jax.jit, static_argnames="sets")
+def quantities(model, q, v, vdot, sets):
     result = {}
-    for name, instances in SETS.items():
+    for name in sets:
+        instances = SETS[name]
         J = lambda *arguments: mbjax.jacobian_center_of_mass_translational_velocity(model, q, *arguments)  # noqa: E731
         bias = mbjax.bias_center_of_mass_translational_acceleration
         result |= {
@@ -53,7 +56,7 @@ def quantities(model, q, v, vdot):
     return result
 
 
-def drake_quantities(twin, q, v):
+def drake_quantities(twin, q, v, sets):
     """Drake's answers, at the accelerations its own forward dynamics finds: those are returned first."""
     plant, model = twin.plant, twin.model
     context = twin.context(q, v)
@@ -62,7 +65,8 @@ def drake_quantities(twin, q, v):
     derivatives = plant.EvalTimeDerivatives(context).CopyToVector()
     vdot = derivatives[plant.num_positions() :][columns["v"]]
     result = {}
-    for name, instances in SETS.items():
+    for name in sets:
+        instances = SETS[name]
         some = [] if instances is None else [[plant.GetModelInstanceByName(i) for i in instances]]
         once = [list(dict.fromkeys(*some))] if some else []  # what is named twice has Drake 1.51's momentum twice
 
@@ -101,12 +105,13 @@ def drake_quantities(twin, q, v):
     return vdot, result
 
 
-def test_equals_drake(record_property):
-    twin = every_element()
+def test_equals_drake(record_property, request):
+    """Trimmed: of all instances, and of two of which one is named twice."""
+    twin, sets = every_element(), ("all", "repeated") if request.config.getoption("--trimmed") else tuple(SETS)
     for seed in range(4):
         state = mbjax.random_state(twin.model, jax.random.key(seed))
-        vdot, expected = drake_quantities(twin, state.q, state.v)
-        got = quantities(twin.model, state.q, state.v, vdot)
+        vdot, expected = drake_quantities(twin, state.q, state.v, sets)
+        got = quantities(twin.model, state.q, state.v, vdot, sets)
         errors = {
             name: float(np.abs(got[name] - expected[name]).max() / max(np.abs(expected[name]).max(), 1e-3))
             for name in expected
@@ -116,6 +121,7 @@ def test_equals_drake(record_property):
         assert np.max(list(errors.values())) <= TOLERANCE, {k: e for k, e in errors.items() if not e <= TOLERANCE}
 
 
+@pytest.mark.whole_run("derivatives of motions, inertias and momentum one by one, and these values against Drake's")
 def test_derivatives():
     """Of what has no rule of its own elsewhere, with respect to the configuration, v and vdot, on two joints."""
     model = random_tree(5, ("revolute",)).model

@@ -38,10 +38,11 @@ def entry_names(tree: Any) -> list[str]:
     return names
 
 
-def central_differences(g: Callable[[jax.Array], jax.Array], flat: jax.Array, step: float = 1e-5) -> jax.Array:
+def central_differences(g: Callable[[jax.Array], jax.Array], flat: jax.Array, step: Any = 1e-5) -> jax.Array:
     """Jacobian (outputs, inputs) of fourth order: (8 (g(h) - g(-h)) - (g(2h) - g(-2h))) / 12 h.
 
-    h is `step` times the entry's size, or `step` for entries below 1. g is traced and compiled once, for one point.
+    h is `step`, one for all or one for each entry, times the entry's size, or `step` for entries below 1. g is traced
+    and compiled once, for one point.
     """
     n = flat.size
     h = step * jnp.where(jnp.isfinite(flat), jnp.maximum(1.0, jnp.abs(flat)), 1.0)
@@ -51,7 +52,7 @@ def central_differences(g: Callable[[jax.Array], jax.Array], flat: jax.Array, st
     return (jnp.tensordot(jnp.asarray(WEIGHTS), values, 1) / h[:, None]).T
 
 
-def all_gradients(f: Callable[..., Any], *args: Any, step: float = 1e-5) -> Gradients:
+def all_gradients(f: Callable[..., Any], *args: Any, step: Any = 1e-5) -> Gradients:
     """Jacobians of f, whose results are raveled, with respect to every scalar of its arguments."""
     x = args[0] if len(args) == 1 else args
     flat, unravel = ravel_pytree(x)
@@ -108,11 +109,12 @@ def check_rows(
     tolerance: float = FINITE_DIFFERENCES,
     scale: float | None = None,
     in_scan: bool = False,
+    in_single: bool = True,
 ) -> np.ndarray:
     """Jacobians of f(model, row) for rows (k, n) that mix singular and regular ones; returns them (k, outputs, n).
 
-    Both modes and differences under jit(vmap); the same numbers in a scan, if asked for; in float32 of that type
-    and finite.
+    Both modes and differences under jit(vmap); the same numbers in a scan, if asked for; in float32, unless told not
+    to, of that type and finite.
     """
     rows = jnp.asarray(rows, float)
 
@@ -130,7 +132,7 @@ def check_rows(
         scanned = compiled(lambda model, rows: jax.lax.map(lambda row: derivatives(model, row), rows))(model, rows)
         for got in scanned:
             np.testing.assert_allclose(got, forward, rtol=0, atol=1e-11 * size)
-    for got in in_batch(mbjax.astype(model, jnp.float32), rows.astype(jnp.float32)):
+    for got in in_batch(mbjax.astype(model, jnp.float32), rows.astype(jnp.float32)) if in_single else ():
         assert got.dtype == jnp.float32
         assert np.isfinite(got).all()
     return np.asarray(forward)

@@ -38,15 +38,18 @@ def stepped(model: mbjax.MultibodyModel, qv: jax.Array) -> jax.Array:
     return jnp.concatenate([after.q, after.v])
 
 
-@pytest.mark.whole_run("the same pitfalls one by one, in test_pitfalls")
-def test_g02_g05_g06_free_bodies_in_one_batch() -> None:
-    """At rest, nearly at rest, spinning fast, pitched by +-90 degrees, and with quaternions of other lengths."""
+def test_g01_g02_g05_g06_free_bodies_in_one_batch(request: pytest.FixtureRequest) -> None:
+    """At rest, nearly at rest, spinning fast, pitched by +-90 degrees, and with quaternions of other lengths.
+
+    Whole run: in a scan and in single precision too, which trimmed is that of the test below.
+    """
     half, motion = np.sqrt(0.5), [0.3, -0.2, 0.5, 1.0, 0.4, -0.7]
     unit = np.array([0.7, -0.1, 0.5, 0.5]) / np.linalg.norm([0.7, -0.1, 0.5, 0.5])
     rows = [[*IDENTITY, 0, 0, 0, w, -0.5 * w, 0.25 * w, 0, 0, 0] for w in (0.0, 1e-12, 1e-8, 1e-4, 30.0)]
     rows += [[*q, 0.1, 0.2, 0.3, *motion] for q in ([half, 0, half, 0], [half, 0, -half, 0], [0.5, 0.5, 0.5, -0.5])]
     rows += [[*(scale * unit), 0.1, 0.2, 0.3, *motion] for scale in (1.0, 1.001, 0.5, 2.0)]
-    got = check_rows(stepped, free_body(BOX), rows, scale=1e-3, in_scan=True)
+    whole = not request.config.getoption("--trimmed")
+    got = check_rows(stepped, free_body(BOX), rows, scale=1e-3, in_scan=whole, in_single=whole)
     for k in range(3):
         np.testing.assert_allclose(got[k][1:4, 7:10], 0.5 * DT * np.eye(3), rtol=0, atol=1e-10 * DT)
     for scale, jacobian in zip((1.001, 0.5, 2.0), got[9:], strict=True):

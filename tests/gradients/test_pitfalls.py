@@ -36,6 +36,7 @@ def quaternion_after(model, w) -> jax.Array:
     return mbjax.step(model, mbjax.State(state.q, v, state.time))[0].q[1:4]
 
 
+@pytest.mark.whole_run("the rows of free bodies in test_degenerate_models")
 @pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32], ids=["f64", "f32"])
 def test_G01_G02_orientation_follows_small_angular_velocities(dtype) -> None:
     """dq/dw = dt/2 at rest and at every small speed, in one batch, both modes, also inside a scan."""
@@ -83,12 +84,8 @@ def test_G04_rotation_matrix_to_quaternion_at_half_turns() -> None:
         assert np.isfinite(compiled(jax.vmap(mode(rotation.matrix_to_quaternion)))(R)).all()
 
 
-def test_G05_quaternion_dynamics_ignore_gimbal_lock() -> None:
-    """At pitch 90 degrees the free body's step is as regular as elsewhere, and rpy joints' dynamics too."""
-    model = free_body()
-    half = np.sqrt(0.5)
-    state = free_state(model, w=(0.3, 0.2, 0.1), quaternion=(half, 0.0, half, 0.0))
-    check_gradients(lambda v: mbjax.step(model, mbjax.State(state.q, v, state.time))[0].q, state.v)
+def test_G05_dynamics_of_rpy_joints_ignore_gimbal_lock() -> None:
+    """At pitch 90 degrees they are as regular as elsewhere. Free bodies: test_degenerate_models."""
     rpy = random_tree(2, ("rpy_floating", "ball_rpy", "revolute")).model
     q = mbjax.random_state(rpy, jax.random.key(0)).q
     for joint in ("joint0", "joint1"):
@@ -101,10 +98,8 @@ def test_G05_quaternion_dynamics_ignore_gimbal_lock() -> None:
     assert not np.isfinite(qdot).all() or np.abs(qdot).max() > 1e6
 
 
-LONGER = pytest.mark.whole_run("one of length 2")
-
-
-@pytest.mark.parametrize("scale", [2.0, *(pytest.param(scale, marks=LONGER) for scale in (1.001, 0.5))])
+@pytest.mark.whole_run("the rows of free bodies in test_degenerate_models")
+@pytest.mark.parametrize("scale", [2.0, 1.001, 0.5])
 def test_G06_raw_quaternions_of_any_length(scale: float) -> None:
     model = free_body()
     q = mbjax.random_state(model, jax.random.key(4)).q
@@ -137,6 +132,7 @@ def test_G07_zero_angles_and_offset_slides() -> None:
     check_gradients(f, {"q": jnp.zeros(2), "v": jnp.array([1.5, 0.7])}, tolerance=1e-7)
 
 
+@pytest.mark.whole_run("joint_damping in test_leaf_coverage: in a step, and as the law of continuous plants")
 def test_G17_damping_has_a_gradient_in_the_implicit_and_in_the_explicit_law() -> None:
     model = random_tree(6, ("revolute", "prismatic", "ball_rpy"), 0.01).model
     state = mbjax.random_state(model, jax.random.key(1))
@@ -169,32 +165,28 @@ def test_G32_free_fall_and_G33_no_spurious_rotation() -> None:
     assert np.abs(jacobian["w"][1:4]).max() < 1.0
 
 
-def test_G34_cart_pole_under_random_controls_in_single_precision() -> None:
+def test_G34_cart_pole_in_single_precision_and_G36_gradients_that_repeat() -> None:
+    """Under 100 random controls; called twice, and with checkpoints: 10 by 10 steps."""
     path = mbjax.reference_models.path("cart_pole")
     controls = jax.random.uniform(jax.random.key(0), (100, 2), jnp.float64, -5.0, 5.0)
-    gradients = []
-    for dtype in (jnp.float64, jnp.float32):
+
+    def gradient_in(dtype, checkpoint=None):
         model = mbjax.load(path, time_step=0.01, dtype=dtype)
-        u = controls[:, : model.num_actuators].astype(dtype)
-        state = mbjax.default_state(model)
-        gradients.append(jax.jit(jax.grad(lambda u, m=model, s=state: jnp.sum(mbjax.rollout(m, s, u).q[-1] ** 2)))(u))
-    assert gradients[1].dtype == jnp.float32
-    assert np.isfinite(gradients[1]).all()
-    assert relative_error(gradients[1], gradients[0]) < 1e-3
+        state, u = mbjax.default_state(model), controls[:, : model.num_actuators].astype(dtype)
 
+        def cost(u):
+            return jnp.sum(mbjax.rollout(model, state, u, checkpoint=checkpoint).q[-1] ** 2)
 
-def test_G36_gradients_repeat_with_and_without_checkpoints() -> None:
-    model = mbjax.load(mbjax.reference_models.path("acrobot"), time_step=0.01)
-    state = mbjax.State(jnp.array([0.3, -0.2]), jnp.zeros(2), jnp.array(0.0))
-    u = jax.random.normal(jax.random.key(0), (50, model.num_actuators))
+        return jax.jit(jax.grad(cost)), u
 
-    def cost(u, checkpoint=None):
-        return jnp.sum(mbjax.rollout(model, state, u, checkpoint=checkpoint).q ** 2)
-
-    plain = jax.jit(jax.grad(cost))
-    first = plain(u)
-    np.testing.assert_array_equal(plain(u), first)
-    assert relative_error(jax.jit(jax.grad(lambda u: cost(u, "sqrt")))(u), first) < 1e-12  # 7 by 7 steps, and one
+    gradient, u = gradient_in(jnp.float64)
+    plain = gradient(u)
+    np.testing.assert_array_equal(gradient(u), plain)
+    checkpointed, u = gradient_in(jnp.float64, "sqrt")
+    assert relative_error(checkpointed(u), plain) < 1e-12
+    single, u = gradient_in(jnp.float32)
+    assert single(u).dtype == jnp.float32
+    assert relative_error(single(u), plain) < 1e-3
 
 
 def test_G37_chaos_grows_as_it_does_in_the_system_itself() -> None:
@@ -208,10 +200,9 @@ def test_G37_chaos_grows_as_it_does_in_the_system_itself() -> None:
     def path(q):
         return mbjax.rollout(model, mbjax.State(q, jnp.zeros(2), jnp.array(0.0)), None, 1000).q
 
-    jacobian = jax.jit(jax.jacfwd(path))(start)
-    h = 1e-7
-    run = jax.jit(path)
-    differences = np.stack([(run(start + h * e) - run(start - h * e)) / (2 * h) for e in np.eye(2)], axis=-1)
+    run = jax.jit(lambda q: (path(q), jax.jacfwd(path)(q)))
+    h, (_, jacobian) = 1e-7, run(start)
+    differences = np.stack([(run(start + h * e)[0] - run(start - h * e)[0]) / (2 * h) for e in np.eye(2)], axis=-1)
     growth = np.abs(jacobian).max(axis=(1, 2))
     assert np.isfinite(growth).all()
     for horizon in (10, 100, 300, 1000):

@@ -43,7 +43,7 @@ def controlled_step(model: mbjax.MultibodyModel, qv: jax.Array) -> jax.Array:
 
 
 def test_g50_every_transformation_of_a_saturated_step() -> None:
-    """Forward, reverse, jvp, vjp, linearize, Hessian, and all that inside scan and cond."""
+    """Forward, reverse, jvp, vjp, linearize and Hessian, and inside scan and cond, where the branch is taken or not."""
     x, dx = jnp.array([0.3, -0.2, 0.5, 0.1]), jnp.array([0.2, 0.1, -0.3, 0.4])
     f = functools.partial(controlled_step, saturating_arm())
     weights = jnp.asarray(np.random.default_rng(0).normal(size=6))
@@ -52,30 +52,30 @@ def test_g50_every_transformation_of_a_saturated_step() -> None:
 
     @jax.jit
     def all_of_them(x: jax.Array, dx: jax.Array, weights: jax.Array) -> dict:
-        def in_scan(x: jax.Array) -> jax.Array:
-            return jax.lax.scan(lambda carry, _: (carry, f(carry)), x, length=1)[1][0]
+        def in_scan_and_cond(x: jax.Array) -> jax.Array:  # the branch is taken, then not
+            def choose(x: jax.Array, is_taken: jax.Array) -> tuple[jax.Array, jax.Array]:
+                return x, jax.lax.cond(is_taken, f, lambda x: jnp.concatenate([2.0 * x, x[:2]]), x)
 
-        def in_cond(x: jax.Array) -> jax.Array:  # where the branch is not taken
-            return jax.lax.cond(x[0] > 100.0, f, lambda x: jnp.concatenate([2.0 * x, x[:2]]), x)
+            return jax.lax.scan(choose, x, jnp.array([True, False]))[1]
 
+        gradient, curvature = jax.linearize(jax.grad(lambda x: weights @ f(x)), x)
         return {
-            "jvp": jax.jvp(f, (x,), (dx,))[1],
-            "linearize": jax.linearize(f, x)[1](dx),
-            "vjp": jax.vjp(f, x)[1](weights)[0],
-            "hessian": jax.hessian(lambda x: weights @ f(x))(x),
-            "in scan": (jax.jacfwd(in_scan)(x), jax.jacrev(in_scan)(x)),
-            "in cond": (jax.jacfwd(in_cond)(x), jax.jacrev(in_cond)(x)),
+            "jvp": jax.jvp(in_scan_and_cond, (x,), (dx,))[1],
+            "vjp": jax.vmap(jax.vjp(in_scan_and_cond, x)[1])(jnp.einsum("ij,k->ijk", jnp.eye(2), weights))[0],
+            "gradient": gradient,
+            "hessian": jax.vmap(curvature)(jnp.eye(4)),
         }
 
-    got = all_of_them(x, dx, weights)
-    for name, expected in (("jvp", J @ dx), ("linearize", J @ dx), ("vjp", weights @ J)):
+    got, h = all_of_them(x, dx, weights), 1e-5
+    not_taken = np.vstack([2 * np.eye(4), np.eye(4)[:2]])
+    for name, expected in (
+        ("jvp", [J @ dx, not_taken @ dx]),
+        ("vjp", [weights @ J, weights @ not_taken]),
+        ("gradient", weights @ J),
+    ):
         np.testing.assert_allclose(got[name], expected, rtol=0, atol=1e-10, err_msg=name)
-    for jacobian in got["in scan"]:
-        np.testing.assert_allclose(jacobian, J, rtol=0, atol=1e-10)
-    for jacobian in got["in cond"]:
-        np.testing.assert_array_equal(jacobian, np.vstack([2 * np.eye(4), np.eye(4)[:2]]))
-    gradient, h = jax.jit(jax.grad(lambda x: weights @ f(x))), 1e-5
-    differences = np.stack([(gradient(x + h * e) - gradient(x - h * e)) / (2 * h) for e in np.eye(4)])
+    gradients = [[all_of_them(x + sign * h * e, dx, weights)["gradient"] for e in np.eye(4)] for sign in (1.0, -1.0)]
+    differences = np.subtract(*np.array(gradients)) / (2 * h)
     assert relative_error(got["hessian"], differences) < 1e-6
 
 
