@@ -1,18 +1,78 @@
-"""What a law of contact answers, for m points at once, everything in W."""
+"""What a law of contact answers, for m points at once, everything in W.
+
+Friction is the same in all tangential directions, so that two numbers say all of a law: the impulse along the normal
+and the impulse per slip speed, by the speed along the normal and that of slip.
+"""
 
 import abc
+from collections.abc import Callable
 
 import equinox as eqx
-from jaxtyping import Array, Float
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_divide, safe_sqrt
 
 
 class AbstractContactLaw(eqx.Module):
-    """Impulses over a step as minus the gradient of a convex function of the velocity at its end."""
+    """Impulses over a step as minus the gradient of a convex function of the velocity at its end.
+
+    γ = γ_n n - f v_t of the velocity v = v_n n + v_t. Not active: no impulse.
+    """
+
+    normal_W: eqx.AbstractVar[Float[Array, "3 m"]]
+    active: eqx.AbstractVar[Bool[Array, " m"]]
 
     @abc.abstractmethod
+    def magnitudes(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> tuple[Array, Array]:
+        """γ_n in N s and f in kg, where active; slip_squared is |v_t|²."""
+
+    @abc.abstractmethod
+    def slopes(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> tuple[Array, Array, Array, Array]:
+        """f, df / d|v_t| |v_t|, -dγ_n / d|v_t| and -dγ_n / dv_n, where active."""
+
     def impulse(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
         """On B at C, in N s."""
+        v_n, v_t = self.split(v_AcBc_W)
+        normal, per_slip = self.magnitudes(v_n, ca.dot(v_t, v_t))
+        return jnp.where(self.active, ca.scale(self.normal_W, normal) - ca.scale(v_t, per_slip), 0.0)
 
-    @abc.abstractmethod
-    def stiffness(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "3 3 m"]:
-        """-d impulse / d v_AcBc_W: symmetric, positive semidefinite."""
+    def stiffness(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "6 m"]:
+        """-dγ / dv: the entries of a symmetric, positive semidefinite matrix.
+
+        f 1 + (normal - f) n nᵀ + extra t tᵀ + mixed (t nᵀ + n tᵀ) with t = v_t / |v_t|.
+        """
+        v_n, v_t = self.split(v_AcBc_W)
+        squared = ca.dot(v_t, v_t)
+        per_slip, extra, mixed, normal = (jnp.where(self.active, x, 0.0) for x in self.slopes(v_n, squared))
+        t = ca.scale(v_t, safe_divide(jnp.ones_like(squared), safe_sqrt(squared)))
+        ns, ts = jnp.unstack(self.normal_W), jnp.unstack(t)
+        by_n = [(normal - per_slip) * n + mixed * t for n, t in zip(ns, ts, strict=True)]
+        by_t = [extra * t + mixed * n for n, t in zip(ns, ts, strict=True)]
+        entries = [by_n[i] * ns[k] + by_t[i] * ts[k] for i, k in ca.SYMMETRIC_PAIRS]
+        return jnp.stack([x + per_slip if i == k else x for x, (i, k) in zip(entries, ca.SYMMETRIC_PAIRS, strict=True)])
+
+    def power_along(self, v_AcBc_W: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
+        """s → γ(v + s d) · d.
+
+        v_t is taken apart along d_t and across, so that its length is that of two sides.
+        """
+        (v_n, v_t), (d_n, d_t) = self.split(v_AcBc_W), self.split(d)
+        length = safe_sqrt(ca.dot(d_t, d_t))
+        e = ca.scale(d_t, safe_divide(jnp.ones_like(length), length))
+        along = ca.dot(v_t, e)
+        across = v_t - ca.scale(e, along)
+        across_squared = ca.dot(across, across)
+
+        def power(s: Array) -> Float[Array, " m"]:
+            x = along + s * length
+            normal, per_slip = self.magnitudes(v_n + s * d_n, across_squared + x * x)
+            return jnp.where(self.active, normal * d_n - per_slip * x * length, 0.0)
+
+        return power
+
+    def split(self, v_AcBc_W: Float[Array, "3 m"]) -> tuple[Float[Array, " m"], Float[Array, "3 m"]]:
+        """v_n and v_t."""
+        v_n = ca.dot(self.normal_W, v_AcBc_W)
+        return v_n, v_AcBc_W - ca.scale(self.normal_W, v_n)

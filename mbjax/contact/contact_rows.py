@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -52,9 +53,13 @@ class ContactRows(eqx.Module):
         """On B at C, when the velocities have changed by `motion`."""
         return self.law.impulse(self.v_AcBc_W + motion)
 
-    def stiffness(self, motion: Float[Array, "3 m"]) -> Float[Array, "3 3 m"]:
-        """-d impulse / d motion."""
+    def stiffness(self, motion: Float[Array, "3 m"]) -> Float[Array, "6 m"]:
+        """-d impulse / d motion, the entries of a symmetric matrix."""
         return self.law.stiffness(self.v_AcBc_W + motion)
+
+    def power_along(self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
+        """s → d · impulse(motion + s d), of each point."""
+        return self.law.power_along(self.v_AcBc_W + motion, d)
 
     def generalized(self, gamma: Float[Array, "3 m"]) -> Float[Array, " nv"]:
         """Jᵀ gamma."""

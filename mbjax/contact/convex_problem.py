@@ -6,13 +6,14 @@ Every row's impulse γ is minus the gradient of a convex function of its velocit
 minimum, and its solution unique (Castro et al. 2022, arXiv 2110.10107).
 """
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.dynamics import ForwardDynamicsTerms, calc_inverse_dynamics
 from mbjax.linear_algebra import matrix_vector, sum_over_first, transposed_matrix_vector
-from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 
 from .box_rows import BoxRows
@@ -84,17 +85,24 @@ def calc_row_forces(problem: ConvexProblem, motion: OfRows) -> Float[Array, " nv
     return total / problem.time_step
 
 
-def calc_row_power(problem: ConvexProblem, motion: OfRows, direction: OfRows) -> Float[Array, ""]:
-    """x · Gᵀ γ(motion) / dt, where `direction` is the motion dt G x of the rows."""
-    impulses = calc_impulses(problem, motion)
-    power = jnp.zeros((), problem.v.dtype)
-    if impulses.box is not None and direction.box is not None:
-        power = power + sum_over_first(impulses.box * direction.box)
-    if impulses.coupled is not None and direction.coupled is not None:
-        power = power + sum_over_first(impulses.coupled * direction.coupled)
-    if impulses.contacts is not None and direction.contacts is not None:
-        power = power + sum_over_first(ca.dot(impulses.contacts, direction.contacts))
-    return power / (problem.time_step * problem.time_step)
+def row_power_along(problem: ConvexProblem, motion: OfRows, d: OfRows) -> Callable[[Array], Float[Array, ""]]:
+    """s → x · Gᵀ γ(motion + s d) / dt, where d is the motion dt G x of the rows."""
+    box, coupled, contacts = problem.box, problem.coupled, problem.contacts
+    of_contacts = None
+    if contacts is not None and motion.contacts is not None and d.contacts is not None:
+        of_contacts = contacts.power_along(motion.contacts, d.contacts)
+
+    def power(s: Array) -> Float[Array, ""]:
+        total = jnp.zeros((), problem.v.dtype)
+        if box is not None and motion.box is not None and d.box is not None:
+            total = total + sum_over_first(box.impulse(motion.box + s * d.box) * d.box)
+        if coupled is not None and motion.coupled is not None and d.coupled is not None:
+            total = total + sum_over_first(coupled.impulse(motion.coupled + s * d.coupled) * d.coupled)
+        if of_contacts is not None:
+            total = total + sum_over_first(of_contacts(s))
+        return total / (problem.time_step * problem.time_step)
+
+    return power
 
 
 def calc_residual(topology: TreeTopology, problem: ConvexProblem, vdot: Float[Array, " nv"]) -> Float[Array, " nv"]:

@@ -17,7 +17,7 @@ from mbjax.dynamics import calc_inverse_dynamics
 from mbjax.linear_algebra import sum_over_first
 from mbjax.topology import TreeTopology
 
-from .convex_problem import ConvexProblem, OfRows, calc_residual, calc_row_forces, calc_row_motion, calc_row_power
+from .convex_problem import ConvexProblem, OfRows, calc_residual, calc_row_forces, calc_row_motion, row_power_along
 from .line_search import find_minimum
 from .newton_matrix import newton_matrix
 
@@ -67,12 +67,13 @@ def search(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
         return residual, ~(largest(jnp.abs(residual)) > tolerance * largest(size))
 
     def update(state: _Search) -> _Search:
-        direction = -matrix.solver(state.motion)(state.residual)
+        direction = -matrix.solve(state.motion, state.residual)
         inertial, rate = matrix.inertia_product(direction), calc_row_motion(problem, direction)
         power, power_rate = total(direction * (state.inertial - applied)), total(direction * inertial)
+        of_rows = row_power_along(problem, state.motion, rate)
 
         def slope(t: Array) -> Array:
-            return power + t * power_rate - calc_row_power(problem, moved(state.motion, t, rate), rate)
+            return power + t * power_rate - of_rows(t)
 
         rounding = 8.0 * eps * total(jnp.abs(direction) * (jnp.abs(state.inertial) + jnp.abs(applied)))
         t = find_minimum(slope, total(direction * state.residual), rounding, ~state.converged)

@@ -12,12 +12,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
 from .abstract_law import AbstractContactLaw
 from .elastic_force import ElasticForce
-from .sap_law import identity_like, weighted_sum
 
 
 class HuntCrossleyLaw(AbstractContactLaw):
@@ -34,34 +32,28 @@ class HuntCrossleyLaw(AbstractContactLaw):
     time_step: Float[Array, ""]
     is_lagged: bool = eqx.field(static=True)
 
-    def impulse(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
-        z, t, _ = self.arguments(v_AcBc_W)
+    def magnitudes(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> tuple[Array, Array]:
+        z, length = self.arguments(v_n, slip_squared)
         force, damping, _ = self.factors(z)
         normal = self.time_step * force * damping
-        bound = self.impulse_before if self.is_lagged else normal
-        gamma = ca.scale(self.normal_W, normal) - ca.scale(t, self.friction * bound)
-        return jnp.where(self.active, gamma, 0.0)
+        return normal, self.friction * (self.impulse_before if self.is_lagged else normal) / length
 
-    def stiffness(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "3 3 m"]:
-        z, t, length = self.arguments(v_AcBc_W)
+    def slopes(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> tuple[Array, Array, Array, Array]:
+        z, length = self.arguments(v_n, slip_squared)
         force, damping, force_slope = self.factors(z)
-        dt, mu, n = self.time_step, self.friction, self.normal_W
+        dt, mu = self.time_step, self.friction
         slope = jnp.where(damping > 0.0, dt * (dt * force_slope * damping + self.dissipation * force), 0.0)
-        bound = self.impulse_before if self.is_lagged else dt * force * damping
-        nn, tt, tn = ca.outer(n, n), ca.outer(t, t), ca.outer(t, n)
-        across = identity_like(nn) - nn - tt
-        parts = [(nn, slope), (across, mu * bound / length)]
-        if not self.is_lagged:
-            parts += [(tt, mu * mu * slope), (tn + ca.transpose(tn), -mu * slope)]
-        return jnp.where(self.active, weighted_sum(parts), 0.0)
+        per_slip = mu * (self.impulse_before if self.is_lagged else dt * force * damping) / length
+        extra = -per_slip * slip_squared / (length * length)
+        if self.is_lagged:
+            return per_slip, extra, jnp.zeros_like(extra), slope
+        softened = safe_sqrt(slip_squared) / length
+        return per_slip, extra + mu * mu * slope * softened * softened, -mu * slope * softened, slope
 
-    def arguments(self, v_AcBc_W: Float[Array, "3 m"]) -> tuple[Array, Array, Array]:
-        """The normal speed n is taken at, the softened slip direction, and (|v_t|² + ε²)^½."""
-        v_n = ca.dot(self.normal_W, v_AcBc_W)
-        v_t = v_AcBc_W - ca.scale(self.normal_W, v_n)
-        length = safe_sqrt(ca.dot(v_t, v_t) + self.soft_speed**2)
-        z = v_n if self.is_lagged else v_n - self.friction * (length - self.soft_speed)
-        return z, ca.scale(v_t, 1.0 / length), length
+    def arguments(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> tuple[Array, Array]:
+        """The normal speed n is taken at, and (|v_t|² + ε²)^½."""
+        length = safe_sqrt(slip_squared + self.soft_speed**2)
+        return v_n if self.is_lagged else v_n - self.friction * (length - self.soft_speed), length
 
     def factors(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
         """The elastic force at the step's end, the factor of dissipation, and how the force falls with distance."""

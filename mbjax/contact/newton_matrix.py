@@ -1,7 +1,7 @@
 """The matrix of the step's equation, H = M + diag + Gᵀ S G with S = -dγ/d(G v): its factor.
 
 Rows that act on single velocities, and contacts with what does not move, keep the tree's sparsity: such a contact adds
-to the inertia of one body, and articulated bodies solve the system. Other rows, and joints that mimic, fill H.
+to the inertia of one body. Other rows, and joints that mimic, fill H.
 """
 
 from collections.abc import Callable
@@ -20,37 +20,49 @@ from mbjax.dynamics import (
 )
 from mbjax.dynamics.mass_matrix import calc_mass_matrix
 from mbjax.linear_algebra import (
+    Parents,
+    branch_rows,
     chain,
-    factor_branches,
+    factor_branch_rows,
     matrix_vector,
+    own_places,
+    paths,
+    solve_branch_rows,
     solve_branches,
     sum_of_outer,
 )
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology, dot_with_mask
+from mbjax.topology import TreeTopology, dot_with_mask, velocity_parents
 
-from .contact_rows import ContactRows, MovedBodies
+from .contact_hessian import calc_contact_hessian, contact_hessian_in_tree
+from .contact_rows import MovedBodies
 from .convex_problem import ConvexProblem, OfRows
+
+DEEPEST = 32  # velocities along a path: above, articulated bodies are cheaper than the matrix
 
 Product = Callable[[Float[Array, " nv"]], Float[Array, " nv"]]
 
 
 class NewtonMatrix(NamedTuple):
-    """x → (M + diag) x, and by the motion of the rows the solver b → H⁻¹ b."""
+    """x → (M + diag) x; by the motion of the rows, the solver b → H⁻¹ b, and H⁻¹ b at once."""
 
     inertia_product: Product
     solver: Callable[[OfRows], Product]
+    solve: Callable[[OfRows, Float[Array, " nv"]], Float[Array, " nv"]]
 
 
 def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
     """In the form that the problem's rows allow."""
     contacts = problem.contacts
     if topology.followers or problem.coupled is not None or (contacts is not None and contacts.moved is None):
-        return dense_matrix(topology, problem)
-    return matrix_in_tree(topology, problem)
+        return matrix_of_branches(topology, problem, chain(topology.num_velocities))
+    parents = velocity_parents(topology)
+    if paths(parents).ancestors.shape[1] > DEEPEST:
+        return articulated_matrix(topology, problem)
+    return matrix_of_branches(topology, problem, parents)
 
 
-def matrix_in_tree(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
+def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
     """By articulated bodies."""
     terms = problem.terms
 
@@ -66,44 +78,61 @@ def matrix_in_tree(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatr
         factor = calc_articulated_factor(topology, terms.position, terms.inertia_W, diagonal, terms.locked, added)
         return lambda b: solve_with_factor(topology, factor, b)
 
-    return NewtonMatrix(inertia_product, solver)
+    return NewtonMatrix(inertia_product, solver, lambda motion, b: solver(motion)(b))
 
 
-def calc_added_inertia(moved: MovedBodies, G: Float[Array, "3 3 m"], num_mobods: int) -> ArticulatedInertia:
+def calc_added_inertia(moved: MovedBodies, G: Float[Array, "6 m"], num_mobods: int) -> ArticulatedInertia:
     """What stiffness at points, times a velocity change an impulse, adds to the mobods' inertias about their Mo."""
-    zero = jnp.zeros_like(G)
-    parts = shift_inertia(ArticulatedInertia(zero, zero, G), moved.p_MC_W)
+    M = ca.symmetric_matrix(G)
+    zero = jnp.zeros_like(M)
+    parts = shift_inertia(ArticulatedInertia(zero, zero, M), moved.p_MC_W)
     rows = ca.concatenate([part.reshape(9, *part.shape[2:]) for part in parts], 0)
     rows = dot_with_mask(rows, np.array(moved.mobods)[:, None] == np.arange(num_mobods), 1)
     return ArticulatedInertia(*(rows[k : k + 9].reshape(3, 3, *rows.shape[1:]) for k in (0, 9, 18)))
 
 
-def dense_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
-    """By Cholesky's factor of the whole matrix.
+def matrix_of_branches(topology: TreeTopology, problem: ConvexProblem, parents: Parents) -> NewtonMatrix:
+    """By the factor of the matrix itself, whose entries lie along the paths of a tree; a chain is a dense one.
 
     What rows add is positive semidefinite, so no pivot is less than that of M alone, however stiff the rows: rounding
     would make it negative where a light body is squeezed by a heavy one.
     """
     terms = problem.terms
-    n = terms.tau.shape[0]
     free = ~terms.locked
-    both_free = free[:, None] & free[None]
-    M = jnp.where(both_free, calc_mass_matrix(topology, terms.position, terms.inertia_W, terms.diagonal), 0.0)
-    of_locked = jnp.where(free, 0.0, 1.0)
-    least = 1.0 / factor_branches(chain(n), M + on_diagonal(of_locked))[0].one_over_D
+    M = calc_mass_matrix(topology, terms.position, terms.inertia_W, terms.diagonal)
+    M = jnp.where(free[:, None] & free[None], M, 0.0)
+    rows_of_M = branch_rows(parents, M + on_diagonal(jnp.where(free, 0.0, 1.0)))
+    least = 1.0 / factor_branch_rows(parents, rows_of_M)[0].one_over_D
+    is_slope = own_places(parents, free.ndim - 1) & free[:, None]
+    rows_of_contacts = contact_rows_by_stiffness(topology, problem, parents)
+
+    def rows(motion: OfRows) -> Float[Array, "nv depth"]:
+        total = rows_of_M + jnp.where(is_slope, calc_box_slopes(problem, motion)[:, None], 0.0)
+        if problem.coupled is not None:
+            G = jnp.where(free, problem.coupled.G, 0.0)
+            total = total + branch_rows(parents, sum_of_outer(G * problem.coupled.stiffness[:, None], G))
+        if problem.contacts is not None and motion.contacts is not None:
+            total = total + rows_of_contacts(problem.contacts.stiffness(motion.contacts))
+        return total
 
     def solver(motion: OfRows) -> Product:
-        slopes = on_diagonal(calc_box_slopes(problem, motion))
-        if problem.coupled is not None:
-            columns = problem.coupled.G
-            slopes = slopes + sum_of_outer(columns * problem.coupled.stiffness[:, None], columns)
-        if problem.contacts is not None and motion.contacts is not None:
-            slopes = slopes + calc_contact_hessian(problem.contacts, problem.contacts.stiffness(motion.contacts))
-        H = jnp.where(both_free, M + slopes, on_diagonal(of_locked))
-        factor = factor_branches(chain(n), H, least=least)[0]
-        return lambda b: solve_branches(chain(n), factor, b)
+        factor, _ = factor_branch_rows(parents, rows(motion), least=least)
+        return lambda b: solve_branches(parents, factor, b)
 
-    return NewtonMatrix(lambda x: matrix_vector(M, x), solver)
+    def solve(motion: OfRows, b: Array) -> Array:
+        return solve_branch_rows(parents, rows(motion), b, least)
+
+    return NewtonMatrix(lambda x: matrix_vector(M, x), solver, solve)
+
+
+def contact_rows_by_stiffness(
+    topology: TreeTopology, problem: ConvexProblem, parents: Parents
+) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv depth"]]:
+    """What contacts add, by their stiffness."""
+    contacts, locked = problem.contacts, problem.terms.locked
+    if contacts is not None and contacts.moved is not None and not topology.followers:
+        return contact_hessian_in_tree(topology, problem.terms.position, contacts.moved, locked, parents)
+    return lambda G: branch_rows(parents, calc_contact_hessian(contacts, G, locked))
 
 
 def calc_box_slopes(problem: ConvexProblem, motion: OfRows) -> Float[Array, " nv"]:
@@ -111,15 +140,6 @@ def calc_box_slopes(problem: ConvexProblem, motion: OfRows) -> Float[Array, " nv
     if problem.box is None or motion.box is None:
         return jnp.zeros_like(problem.v)
     return problem.box.generalized(problem.box.times_gains(problem.box.slope(motion.box)), problem.v.shape[0])
-
-
-def calc_contact_hessian(contacts: ContactRows, G: Float[Array, "3 3 m"]) -> Float[Array, "nv nv"]:
-    """Σ Jᵀ G J over the points."""
-    J = contacts.J
-    x, y, z = (G[:, k, :, None] * J[k][None] for k in range(3))
-    GJ = x + y + z
-    GJ, J = (rows.reshape(3 * rows.shape[1], *rows.shape[2:]) for rows in (GJ, J))
-    return sum_of_outer(GJ, J)
 
 
 def on_diagonal(x: Float[Array, "n *w"]) -> Float[Array, "n n *w"]:

@@ -8,14 +8,17 @@ is met before the ancestor it is for.
 """
 
 import functools
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from .products import outer, sum_over_first
+from mbjax.worlds import compiled_apart
+
+from .sums import sum_over_first
 
 Parents = tuple[int, ...]  # of nodes 1..n, depth first; 0 is no parent
 
@@ -56,7 +59,14 @@ def paths(parents: Parents) -> Paths:
     return Paths(depth, ancestors, np.arange(size) < depth[:, None])
 
 
-def rows_by_depth(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Array, "n depth *w"]:
+def own_places(parents: Parents, num_world_axes: int = 0) -> np.ndarray:
+    """Where the diagonal is among rows by depth."""
+    depth, ancestors, _ = paths(parents)
+    own = np.arange(ancestors.shape[1]) == depth[:, None]
+    return own.reshape(*own.shape, *(1,) * num_world_axes)
+
+
+def branch_rows(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Array, "n depth *w"]:
     """Of each row what belongs to the ancestors, then to the node itself; the rest is arbitrary."""
     ancestors = paths(parents).ancestors
     n, worlds = len(parents), A.shape[2:]
@@ -76,31 +86,45 @@ def factor_branches(
     A node whose pivot is `smallest` or less is left out, as if its row and column were not there. Pivots known to be
     `least` or more are, where rounding has made them less.
     """
-    n = len(parents)
-    B = jnp.zeros((n, 0, *A.shape[2:]), A.dtype) if B is None else B
-    rows = rows_by_depth(parents, A)
-    size, r = rows.shape[1], B.shape[1]
-    worlds = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
-    if n == 0:
-        return BranchFactor(rows, jnp.zeros((0, *worlds), A.dtype)), B
-    none = jnp.full((n, *(1 for _ in worlds)), -jnp.inf, A.dtype)
-    smallest, least = (none if x is None else x for x in (smallest, least))
+    return factor_branch_rows(parents, branch_rows(parents, A), B, smallest, least)
 
-    def step(waiting: Array, x: tuple) -> tuple[Array, tuple[Array, Array, Array]]:
-        depth, inboard, row, b, smallest, least = x
-        collected = lax.dynamic_index_in_dim(waiting, depth, keepdims=False)
-        row, y = row + collected[:size], b + collected[size:]
-        pivot = jnp.maximum(lax.dynamic_index_in_dim(row, depth, keepdims=False), least)
-        one_over_D = jnp.where(pivot <= smallest, 0.0, 1.0 / pivot)
+
+def factor_branch_rows(
+    parents: Parents,
+    rows: Float[Array, "n depth *w"],
+    B: Float[Array, "n r *w"] | None = None,
+    smallest: Float[Array, "n *w"] | None = None,
+    least: Float[Array, "n *w"] | None = None,
+) -> tuple[BranchFactor, Float[Array, "n r *w"]]:
+    """The same of a matrix given by its rows by depth."""
+    n = len(parents)
+    B = jnp.zeros((n, 0, *rows.shape[2:]), rows.dtype) if B is None else B
+    size, r = rows.shape[1], B.shape[1]
+    worlds = jnp.broadcast_shapes(rows.shape[2:], B.shape[2:])
+    if n == 0:
+        return BranchFactor(rows, jnp.zeros((0, *worlds), rows.dtype)), B
+
+    def eliminate(waiting: Array, waiting_b: Array, row: Array, y: Array, x: tuple) -> tuple:
+        own, inboard, own_row, b, smallest, least = x
+        row, y = row + own_row, y + b
+        pivot = sum_over_first(jnp.where(own, row, 0.0))
+        pivot = pivot if least is None else jnp.maximum(pivot, least)
+        one_over_D = 1.0 / pivot if smallest is None else jnp.where(pivot <= smallest, 0.0, 1.0 / pivot)
         row = jnp.where(inboard, row, 0.0)
         line = row * one_over_D
-        waiting = jnp.where(inboard[:, None], waiting, 0.0) - outer(line, jnp.concatenate([row, y]))
-        return waiting, (line, one_over_D, y)
+        waiting, waiting_b = (jnp.where(inboard[:, None], w, 0.0) for w in (waiting, waiting_b))
+        return (waiting - line[:, None] * row[None], waiting_b - line[:, None] * y[None]), (line, one_over_D, y)
+
+    def step(waiting: tuple[Array, Array], x: tuple) -> tuple:
+        depth, x = x
+        collected = (lax.dynamic_index_in_dim(w, depth, keepdims=False) for w in waiting)
+        return apart(depth, worlds, eliminate, *waiting, *collected, x)
 
     depth, _, inboard = paths(parents)
-    nothing = jnp.zeros((size, size + r, *worlds), A.dtype)
+    nothing = tuple(jnp.zeros((size, k, *worlds), rows.dtype) for k in (size, r))
     b, row = (jnp.broadcast_to(x, (*x.shape[:2], *worlds)) for x in (B, rows))
-    xs = jnp.asarray(depth), as_masks(inboard, worlds), row, b, smallest, least
+    smallest, least = (None if x is None else jnp.broadcast_to(x, (n, *worlds)) for x in (smallest, least))
+    xs = jnp.asarray(depth), (as_masks(own_places(parents), worlds), as_masks(inboard, worlds), row, b, smallest, least)
     _, (L, one_over_D, Y) = lax.scan(step, nothing, xs, reverse=True)
     return BranchFactor(L, one_over_D), Y
 
@@ -110,15 +134,20 @@ def solve_inward(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]
     if not parents:
         return b
 
-    def step(waiting: Array, x: tuple) -> tuple[Array, Array]:
-        depth, inboard, line, b = x
-        y = b + lax.dynamic_index_in_dim(waiting, depth, keepdims=False)
+    def eliminate(waiting: Array, collected: Array, x: tuple) -> tuple[Array, Array]:
+        inboard, line, b = x
+        y = b + collected
         return jnp.where(inboard, waiting, 0.0) - line * y, y
+
+    def step(waiting: Array, x: tuple) -> tuple[Array, Array]:
+        depth, x = x
+        collected = lax.dynamic_index_in_dim(waiting, depth, keepdims=False)
+        return apart(depth, worlds, eliminate, waiting, collected, x)
 
     worlds = jnp.broadcast_shapes(factor.L.shape[2:], b.shape[1:])
     depth, _, inboard = paths(parents)
     nothing = jnp.zeros((factor.L.shape[1], *worlds), b.dtype)
-    xs = jnp.asarray(depth), as_masks(inboard, worlds), factor.L, b
+    xs = jnp.asarray(depth), (as_masks(inboard, worlds), factor.L, b)
     return lax.scan(step, nothing, xs, reverse=True)[1]
 
 
@@ -127,20 +156,40 @@ def solve_outward(parents: Parents, factor: BranchFactor, z: Float[Array, "n *w"
     if not parents:
         return z
 
-    def step(path: Array, x: tuple) -> tuple[Array, Array]:
+    def substitute(path: Array, x: tuple) -> tuple[Array, Array]:
         inboard, line, z = x
         value = z - sum_over_first(line * path)
         return jnp.where(inboard, path, value), value
 
+    def step(path: Array, x: tuple) -> tuple[Array, Array]:
+        depth, x = x
+        return apart(depth, worlds, substitute, path, x)
+
     worlds = jnp.broadcast_shapes(factor.L.shape[2:], z.shape[1:])
-    inboard = paths(parents).inboard
+    depth, _, inboard = paths(parents)
     nothing = jnp.zeros((factor.L.shape[1], *worlds), z.dtype)
-    return lax.scan(step, nothing, (as_masks(inboard, worlds), factor.L, z))[1]
+    return lax.scan(step, nothing, (jnp.asarray(depth), (as_masks(inboard, worlds), factor.L, z)))[1]
 
 
 def solve_branches(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
     """x with A x = b; zero where left out."""
     return solve_outward(parents, factor, factor.one_over_D * solve_inward(parents, factor, b))
+
+
+def solve_branch_rows(
+    parents: Parents,
+    rows: Float[Array, "n depth *w"],
+    b: Float[Array, "n *w"],
+    least: Float[Array, "n *w"] | None = None,
+) -> Float[Array, "n *w"]:
+    """x with A x = b for one b, of a matrix given by its rows by depth."""
+    factor, y = factor_branch_rows(parents, rows, b[:, None], least=least)
+    return solve_outward(parents, factor, factor.one_over_D * y[:, 0])
+
+
+def apart(index: Array, worlds: tuple[int, ...], function: Callable, *args: Any) -> Any:
+    """`function(*args)` in a loop with this index, of several worlds apart from the loop."""
+    return compiled_apart(index, function, *args) if worlds else function(*args)
 
 
 def as_masks(x: Bool[np.ndarray, "n depth"], worlds: tuple[int, ...]) -> Bool[Array, "n depth ..."]:

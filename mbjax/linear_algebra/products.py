@@ -6,6 +6,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.spatial.component_algebra import spread, sum_products
+from mbjax.worlds import compiled_apart
 
 from .sums import repeat, sum_over_axis, sum_over_first
 
@@ -43,7 +44,15 @@ def sum_of_outer(A: Float[Array, "k i *w"], B: Float[Array, "k j *w"]) -> Float[
         return sum_products(jnp.unstack(A[:, :, None]), jnp.unstack(B[:, None]))
     worlds = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
     nothing = jnp.zeros((A.shape[1], B.shape[1], *worlds), A.dtype)
-    return lax.scan(lambda total, rows: (total + outer(*rows), None), nothing, (A, B))[0]
+
+    def add(total: Array, a: Array, b: Array) -> Array:
+        return total + a[:, None] * b[None]
+
+    def step(total: Array, x: tuple[Array, Array, Array]) -> tuple[Array, None]:
+        index, a, b = x
+        return compiled_apart(index, add, total, a, b), None
+
+    return lax.scan(step, nothing, (jnp.arange(A.shape[0]), A, B))[0]
 
 
 @sum_of_outer.defjvp

@@ -41,8 +41,13 @@ def over_columns(function: Any, *arrays: Array) -> Any:
 
 def cross(a: Float[Array, "3 *n"], b: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
     """a x b."""
-    (ax, ay, az), (bx, by, bz) = jnp.unstack(a), jnp.unstack(b)
-    return jnp.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])
+    return jnp.stack(cross_components(jnp.unstack(a), jnp.unstack(b)))
+
+
+def cross_components(a: Sequence[Array], b: Sequence[Array]) -> list[Array]:
+    """a x b, of components already apart."""
+    (ax, ay, az), (bx, by, bz) = a, b
+    return [ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx]
 
 
 def dot(a: Float[Array, "k *n"], b: Float[Array, "k *n"]) -> Float[Array, "*n"]:

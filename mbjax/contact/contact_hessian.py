@@ -1,0 +1,82 @@
+"""What the stiffness G of the contacts adds to the matrix of the step's equation: Σ Jᵀ G J over the points."""
+
+from collections.abc import Callable, Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from mbjax.kinematics import PositionKinematics
+from mbjax.linear_algebra import Parents, own_places, paths, sum_of_outer
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import TreeTopology, dot_with_mask, take
+
+from .contact_rows import ContactRows, MovedBodies
+
+
+def calc_contact_hessian(
+    contacts: ContactRows, G: Float[Array, "6 m"], locked: Bool[Array, " nv"]
+) -> Float[Array, "nv nv"]:
+    """The matrix; zero where locked."""
+    J = jnp.where(locked, 0.0, contacts.J)
+    g = [jnp.unstack(row[:, :, None]) for row in jnp.unstack(ca.symmetric_matrix(G))]
+    GJ = jnp.stack([ca.sum_products(row, jnp.unstack(J)) for row in g])
+    GJ, J = (rows.reshape(3 * rows.shape[1], *rows.shape[2:]) for rows in (GJ, J))
+    return sum_of_outer(GJ, J)
+
+
+def contact_hessian_in_tree(
+    topology: TreeTopology,
+    position: PositionKinematics,
+    moved: MovedBodies,
+    locked: Bool[Array, " nv"],
+    parents: Parents,
+) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv depth"]]:
+    """Its branch rows, by G, where the one body of each point is moved by the velocities on its path.
+
+    There G adds to the inertia of all that is outboard of a velocity, and the entries are those of composite bodies,
+    as in `calc_mass_matrix`: S_i · I S_j about T, with I = [[p]G[p]ᵀ [p]G; ([p]G)ᵀ G] of stiffness at the point p.
+    """
+    p = take(position.p_TM_W, list(moved.mobods), 1) + moved.p_MC_W
+    S = jnp.where(locked, 0.0, position.S_T)
+    S_inboard = entries_by_depth(parents, S)
+    movers = sorted(set(topology.velocity_mobods.tolist()))
+    is_outboard = topology.is_ancestor[np.ix_(moved.mobods, movers)]
+    own = [movers.index(mobod) for mobod in topology.velocity_mobods]
+
+    def rows(G: Array) -> Array:
+        composite = take(dot_with_mask(inertia_of_points(p, G), is_outboard, 1), own, 1)
+        F = times_composite(composite, S)
+        return ca.sum_products(jnp.unstack(F[:, :, None]), jnp.unstack(S_inboard))
+
+    return rows
+
+
+def inertia_of_points(p: Float[Array, "3 m"], G: Float[Array, "6 m"]) -> Float[Array, "21 m"]:
+    """[p]G[p]ᵀ, [p]G and G: six, nine and six entries."""
+    H = [ca.cross_components(jnp.unstack(p), column) for column in symmetric_rows(jnp.unstack(G))]  # H[j][i]
+    J = [ca.cross_components(jnp.unstack(p), [H[j][i] for j in range(3)]) for i in range(3)]
+    parts = [jnp.stack([J[i][j] for i, j in ca.SYMMETRIC_PAIRS])]
+    return ca.concatenate([*parts, *(jnp.stack([H[j][i] for j in range(3)]) for i in range(3)), G], 0)
+
+
+def times_composite(inertia: Float[Array, "21 n"], S: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
+    """[J H; Hᵀ G] S."""
+    x, (w, v) = jnp.unstack(inertia), (jnp.unstack(S[:3]), jnp.unstack(S[3:]))
+    J, H, G = symmetric_rows(x[:6]), (x[6:9], x[9:12], x[12:15]), symmetric_rows(x[15:])
+    t = [ca.sum_products(J[i], w) + ca.sum_products(H[i], v) for i in range(3)]
+    f = [ca.sum_products([H[k][i] for k in range(3)], w) + ca.sum_products(G[i], v) for i in range(3)]
+    return jnp.stack([*t, *f])
+
+
+def symmetric_rows(entries: Sequence[Array]) -> list[list[Array]]:
+    """The rows of a symmetric matrix given by its six entries."""
+    return [[entries[k] for k in row] for row in ca.SYMMETRIC_INDEX]
+
+
+def entries_by_depth(parents: Parents, S: Float[Array, "6 n"]) -> Float[Array, "6 n depth"]:
+    """For each row of the matrix, the directions of the ancestors and its own; the rest is zero."""
+    _, ancestors, inboard = paths(parents)
+    on_path = inboard | own_places(parents)
+    along = take(S, ancestors.ravel(), 1).reshape(6, *ancestors.shape, *S.shape[2:])
+    return jnp.where(on_path.reshape(*on_path.shape, *(1,) * (S.ndim - 2)), along, 0.0)
