@@ -129,23 +129,30 @@ def calc_contact_law(
         settling = dt + pair.relaxation_time
         R_n = jnp.maximum(near_rigid, compliance / (dt * settling))
         v_hat = -points.distance / jnp.where(points.distance < 0.0, settling, dt)  # apart: free until they touch
-        return SapLaw(points.normal_W, pair.dynamic_friction, R_t, R_n, v_hat, points.active)
+        return SapLaw(
+            normal_W=points.normal_W,
+            friction=pair.dynamic_friction,
+            R_t=R_t,
+            R_n=R_n,
+            v_hat=v_hat,
+            active=points.active,
+        )
     elastic = ElasticForce(1.0 / compliance, model.collision.smoothing_length)
     force = elastic.at(jnp.where(points.active, points.distance, 0.0))
     v_n = ca.dot(points.normal_W, v_AcBc_W)
     damping = 1.0 - pair.hunt_crossley_dissipation * v_n
     before = dt * jnp.where(points.active, force, 0.0) * jnp.where(damping > 0.0, damping, 0.0)
     return HuntCrossleyLaw(
-        points.normal_W,
-        pair.dynamic_friction,
-        elastic,
-        pair.hunt_crossley_dissipation,
-        points.distance,
-        before,
-        jnp.maximum(model.collision.stiction_tolerance, pair.dynamic_friction * R_t * before),
-        points.active,
-        dt,
-        approximation == "lagged",
+        normal_W=points.normal_W,
+        friction=pair.dynamic_friction,
+        elastic=elastic,
+        dissipation=pair.hunt_crossley_dissipation,
+        distance=points.distance,
+        impulse_before=before,
+        soft_speed=jnp.maximum(model.collision.stiction_tolerance, pair.dynamic_friction * R_t * before),
+        active=points.active,
+        time_step=dt,
+        is_lagged=approximation == "lagged",
     )
 
 

@@ -130,7 +130,9 @@ def contact_rows_by_stiffness(
 ) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv depth"]]:
     """What contacts add, by their stiffness."""
     contacts, locked = problem.contacts, problem.terms.locked
-    if contacts is not None and contacts.moved is not None and not topology.followers:
+    if contacts is None:
+        return lambda G: jnp.zeros((), G.dtype)
+    if contacts.moved is not None and not topology.followers:
         return contact_hessian_in_tree(topology, problem.terms.position, contacts.moved, locked, parents)
     return lambda G: branch_rows(parents, calc_contact_hessian(contacts, G, locked))
 

@@ -121,7 +121,7 @@ def factor_branch_rows(
         return apart(depth, worlds, eliminate, *waiting, *collected, x)
 
     depth, _, inboard = paths(parents)
-    nothing = tuple(jnp.zeros((size, k, *worlds), rows.dtype) for k in (size, r))
+    nothing = jnp.zeros((size, size, *worlds), rows.dtype), jnp.zeros((size, r, *worlds), rows.dtype)
     b, row = (jnp.broadcast_to(x, (*x.shape[:2], *worlds)) for x in (B, rows))
     smallest, least = (None if x is None else jnp.broadcast_to(x, (n, *worlds)) for x in (smallest, least))
     xs = jnp.asarray(depth), (as_masks(own_places(parents), worlds), as_masks(inboard, worlds), row, b, smallest, least)
