@@ -1,0 +1,93 @@
+"""The forms of the step's matrix beside the derivative of its residual, and the laws' two ways to say the same."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax.contact.convex_problem import calc_residual, calc_row_motion
+from mbjax.contact.newton_matrix import articulated_matrix, matrix_of_branches, newton_matrix
+from mbjax.geometry import Geometry, HalfSpace, Sphere
+from mbjax.linear_algebra import chain
+from mbjax.simulation.discrete_acceleration import calc_step_problem
+from mbjax.simulation.ports import as_inputs
+from mbjax.spatial.component_algebra import symmetric_matrix
+from mbjax.topology import velocity_parents
+from tests.contact.test_quadruped import quadruped, standing
+
+APPROXIMATIONS = ("sap", "similar", "lagged")
+
+
+def test_every_form_of_the_matrix_is_the_derivative_of_the_residual() -> None:
+    """Of A1 on its feet, with a knee locked: by the branches of the tree, as a whole, and by articulated bodies."""
+    model = quadruped()
+    state, height = standing(model)
+    v = jnp.asarray(np.random.default_rng(0).normal(scale=0.3, size=model.num_velocities))
+    model = mbjax.lock_joint(model, "FL_calf_joint")
+    state = mbjax.State(state.q.at[height].add(-5e-3), v, state.time)
+    topology, n = model.topology, model.num_velocities
+
+    @jax.jit
+    def products(x: jax.Array) -> Any:
+        problem, *_ = calc_step_problem(model, state, as_inputs(model, None))
+        H = jax.jacfwd(lambda a: calc_residual(topology, problem, a))(x)
+        motion = calc_row_motion(problem, jnp.where(problem.terms.locked, 0.0, x))
+        whole = dataclasses.replace(problem, contacts=dataclasses.replace(problem.contacts, moved=None))
+        forms = (
+            newton_matrix(topology, problem),
+            matrix_of_branches(topology, problem, velocity_parents(topology)),
+            matrix_of_branches(topology, whole, chain(n)),
+            articulated_matrix(topology, problem),
+        )
+        b = jnp.where(problem.terms.locked, 0.0, jnp.linspace(-1.0, 1.0, n))
+        free = jnp.where(problem.terms.locked, 0.0, x)
+        solved = [(form.solve(motion, b), form.solver(motion)(b)) for form in forms]
+        return H, b, solved, [form.inertia_product(free) for form in forms], problem.contacts.stiffness(motion.contacts)
+
+    H, b, solved, inertial, stiffness = products(jnp.linspace(-30.0, 20.0, n))
+    assert np.sum(np.any(np.asarray(stiffness) != 0.0, axis=0)) >= 2
+    for x in jax.tree.leaves(solved):
+        np.testing.assert_allclose(x, np.linalg.solve(H, b), rtol=0.0, atol=1e-9 * float(jnp.abs(x).max()))
+    for x in inertial[1:]:
+        np.testing.assert_allclose(x, inertial[0], rtol=0.0, atol=1e-12 * float(jnp.abs(x).max()))
+
+
+@pytest.mark.parametrize("approximation", APPROXIMATIONS)
+def test_stiffness_and_power_along_a_line_are_those_of_the_impulse(approximation: str) -> None:
+    """At random velocities, sticking, slipping and apart, and where nothing slips at all."""
+    plant = mbjax.MultibodyPlant(2e-3)
+    plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(0.3, 0.1))
+    plant.register_collision_geometry("ball", Geometry("ball", Sphere(0.1)), 0.6)
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), 0.8)
+    plant.set_discrete_contact_approximation(approximation)
+    model = plant.finalize()
+    state = mbjax.default_state(model)
+    q = state.q.at[6].set(0.0999)
+
+    @jax.jit
+    @jax.vmap
+    def compare(v: jax.Array, d: jax.Array, s: jax.Array) -> Any:
+        problem, *_ = calc_step_problem(model, mbjax.State(q, state.v, state.time), as_inputs(model, None))
+        law = problem.contacts.law
+        jacobian = jax.jacfwd(lambda v: law.impulse(v[:, None])[:, 0])
+        power = law.power_along(v[:, None], d[:, None])(s)[0]
+        return (
+            law.impulse((v + s * d)[:, None])[:, 0] @ d,
+            power,
+            jacobian(v),
+            symmetric_matrix(law.stiffness(v[:, None]))[..., 0],
+        )
+
+    rng = np.random.default_rng(1)
+    scales = 10.0 ** rng.uniform(-7.0, 0.0, (400, 1))
+    v = rng.normal(size=(400, 3)) * scales * np.where(rng.uniform(size=(400, 1)) < 0.1, [[0.0, 0.0, 1.0]], 1.0)
+    expected, power, jacobian, stiffness = compare(
+        jnp.asarray(v), jnp.asarray(rng.normal(size=(400, 3)) * scales), jnp.asarray(rng.uniform(size=400))
+    )
+    assert np.any(expected != 0.0)
+    np.testing.assert_allclose(power, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(stiffness, -jacobian, rtol=0.0, atol=1e-9 * np.abs(jacobian).max())
