@@ -11,6 +11,8 @@ axis of worlds follows. Where one follows, arrays that all worlds share end in a
 
 import dataclasses
 import functools
+import inspect
+import typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +24,7 @@ from jax import lax
 from jax.core import ShapedArray, Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jaxtyping import AbstractArray
 
 CHUNK_BYTES = 1024  # of one number for all worlds of a chunk: 256 worlds in float32, 128 in float64
 SMALLEST_CHUNK = 32  # worlds, where each has several tangents
@@ -81,6 +84,42 @@ def call_compiled(function: Callable, *args: Any) -> Any:
         return function(*args)
     static_leaves, static_treedef = jax.tree.flatten(static)
     return compiled_whole(Flattened(function, treedef, tuple(static_leaves), static_treedef))(*leaves)
+
+
+def compiled_outside_jit(function: Callable) -> Callable:
+    """A public function of one world that `call_compiled` runs, with one program for all numbers.
+
+    Arrays are what the signature calls so, lists of numbers too, and floats wherever they stand; the rest is static.
+    """
+    signature = inspect.signature(function)
+    arrays = [name for name, parameter in signature.parameters.items() if says_array(parameter.annotation)]
+
+    @functools.wraps(function)
+    def called(*args: Any, **keywords: Any) -> Any:
+        if any(isinstance(x, Tracer) for x in jax.tree.leaves((args, keywords))):
+            return function(*args, **keywords)
+        try:
+            bound = signature.bind(*args, **keywords)
+        except TypeError:
+            return function(*args, **keywords)  # says what is missing
+        for name in arrays:
+            if not is_array(given := bound.arguments.get(name)) and np.asarray(given).dtype.kind in "biuf":
+                bound.arguments[name] = np.asarray(given)
+        return call_compiled(function, *jax.tree.map(lambda x: np.asarray(x) if is_float(x) else x, bound.args))
+
+    return called
+
+
+def is_float(x: Any) -> bool:
+    """Whether x is a Python or NumPy scalar that is a float."""
+    return isinstance(x, float | np.floating)
+
+
+def says_array(annotation: Any) -> bool:
+    """Whether an annotation is a shaped array, or a union with one."""
+    if isinstance(annotation, type):
+        return issubclass(annotation, AbstractArray)
+    return any(says_array(x) for x in typing.get_args(annotation))
 
 
 @dataclasses.dataclass(frozen=True)

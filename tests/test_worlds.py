@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array, Float
 
 import mbjax
-from mbjax.worlds import CHUNK_BYTES, call_compiled, for_worlds, keeps_found
+from mbjax.worlds import CHUNK_BYTES, call_compiled, compiled_outside_jit, for_worlds, keeps_found
 
 from .gradients.checks import compiled
 from .models import random_tree, relative_error
@@ -248,6 +249,28 @@ def test_calls_compiled_as_a_whole() -> None:
     within = compiled(lambda q: call_compiled(two_energies, model(), q, v[0])["kinetic"])(q[0])
     assert len(traces) == 2
     assert relative_error(within, first["kinetic"]) < 1e-12
+
+
+def test_numbers_of_functions_compiled_outside_jit_are_never_static() -> None:
+    """Lists where the signature has an array, and floats anywhere; what else differs is another program."""
+    traces = []
+
+    @compiled_outside_jit
+    def moved(x: Float[Array, "3"], more: dict, axis: int, offset: Float[Array, "3"] | None = None) -> jax.Array:
+        traces.append(axis)
+        x = jnp.asarray(x, float) + (0.0 if offset is None else jnp.asarray(offset, float))
+        return x.at[axis].add(more["by"])
+
+    np.testing.assert_allclose(moved([1, 2, 3], {"by": 0.5}, 1), [1.0, 2.5, 3.0])
+    np.testing.assert_allclose(moved([4, 5, 6], {"by": np.float64(1.5)}, axis=1), [4.0, 6.5, 6.0])
+    assert traces == [1]
+    np.testing.assert_allclose(moved([1.0, 2.0, 3.0], {"by": 0.5}, 2, [1.0, 0.0, 0.0]), [2.0, 2.0, 3.5])
+    np.testing.assert_allclose(moved([1.0, 2.0, 4.0], {"by": 0.5}, 2, (2.0, 0.0, 0.0)), [3.0, 2.0, 4.5])
+    assert traces == [1, 2]
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'axis'"):
+        moved([1, 2, 3], {})
+    slope = jax.grad(lambda by: jnp.sum(moved([1.0, 2.0, 3.0], {"by": by}, 0)))(2.0)
+    assert slope == 1.0
 
 
 def test_a_bad_world_stays_alone() -> None:

@@ -17,7 +17,7 @@ from mbjax.kinematics import (
     qdot_to_velocity_matrix,
 )
 from mbjax.model import MultibodyModel
-from mbjax.worlds import for_worlds
+from mbjax.worlds import compiled_outside_jit, for_worlds
 
 from .bound_constraint_set import BoundConstraintSet
 from .constraint_forces import calc_compliant_forces, calc_constraint_forces
@@ -74,6 +74,7 @@ def _constraint_terms(model: MultibodyModel, cset: BoundConstraintSet, q: Array,
     return calc_constraint_terms(model, cset, position, velocity, q, v)
 
 
+@compiled_outside_jit
 def constrained_system_variables(
     model: MultibodyModel,
     cset: BoundConstraintSet,

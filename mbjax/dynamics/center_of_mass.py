@@ -25,6 +25,7 @@ from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide
 from mbjax.topology import dot_with_mask, sum_directions, take
+from mbjax.worlds import compiled_outside_jit
 
 Instances = Sequence[str | int] | None
 WORLD_FRAME = 0
@@ -35,12 +36,14 @@ def total_mass(model: MultibodyModel, model_instances: Instances = None) -> Floa
     return jnp.sum(model.parameters.body_mass * jnp.asarray(selected_bodies(model, model_instances)[1:], model.dtype))
 
 
+@compiled_outside_jit
 def center_of_mass_position_in_world(model: MultibodyModel, q: Positions, model_instances: Instances = None) -> Vector3:
     """p_WScm = sum m p_WBcm / sum m, in m."""
     mass, _, p_WBcm = calc_masses_and_centers(model, calc_position_kinematics(model, q))
     return weighted_mean(selected_masses(model, mass, model_instances), p_WBcm)
 
 
+@compiled_outside_jit
 def center_of_mass_translational_velocity_in_world(
     model: MultibodyModel, q: Positions, v: Velocities, model_instances: Instances = None
 ) -> Vector3:
@@ -49,6 +52,7 @@ def center_of_mass_translational_velocity_in_world(
     return J @ as_coordinates("v", v, model.num_velocities, model.dtype)
 
 
+@compiled_outside_jit
 def center_of_mass_translational_acceleration_in_world(
     model: MultibodyModel, q: Positions, v: Velocities, vdot: Accelerations, model_instances: Instances = None
 ) -> Vector3:
@@ -58,6 +62,7 @@ def center_of_mass_translational_acceleration_in_world(
     return J @ as_coordinates("vdot", vdot, model.num_velocities, model.dtype) + bias
 
 
+@compiled_outside_jit
 def jacobian_center_of_mass_translational_velocity(
     model: MultibodyModel,
     q: Positions,
@@ -85,6 +90,7 @@ def jacobian_center_of_mass_translational_velocity(
     return convert_columns(model, q, J_E, wrt)
 
 
+@compiled_outside_jit
 def bias_center_of_mass_translational_acceleration(
     model: MultibodyModel,
     q: Positions,

@@ -14,8 +14,10 @@ from mbjax.model import MultibodyModel
 from mbjax.spatial import SpatialInertia, UnitInertia, safe_divide
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import take
+from mbjax.worlds import compiled_outside_jit
 
 
+@compiled_outside_jit
 def spatial_inertia(
     model: MultibodyModel, q: Positions, frame_F: FrameLike, bodies: Sequence[str | int]
 ) -> SpatialInertia:

@@ -16,11 +16,13 @@ from mbjax.kinematics import (
 )
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
+from mbjax.worlds import compiled_outside_jit
 
 from .center_of_mass import Instances, selected_bodies
 from .equations_of_motion import calc_reflected_inertia
 
 
+@compiled_outside_jit
 def kinetic_energy(model: MultibodyModel, q: Positions, v: Velocities) -> Float[Array, ""]:
     """½ vᵀ M v in J, rotors included."""
     position = calc_position_kinematics(model, q)
@@ -31,11 +33,13 @@ def kinetic_energy(model: MultibodyModel, q: Positions, v: Velocities) -> Float[
     return 0.5 * (bodies + jnp.sum(calc_reflected_inertia(model) * v**2))
 
 
+@compiled_outside_jit
 def potential_energy(model: MultibodyModel, q: Positions) -> Float[Array, ""]:
     """Energy of gravity (zero at the world's origin) and of the springs, in J."""
     return calc_potential_energy(model, calc_position_kinematics(model, q), q)
 
 
+@compiled_outside_jit
 def spatial_momentum_in_world_about_point(
     model: MultibodyModel, q: Positions, v: Velocities, p_WoP_W: Vector3, model_instances: Instances = None
 ) -> SpatialVector:

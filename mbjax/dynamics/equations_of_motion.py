@@ -15,7 +15,7 @@ from mbjax.forces import (
 from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics, calc_velocity_kinematics
 from mbjax.model import MultibodyModel, actuator_ratios, locked_velocities, zero_where_locked
 from mbjax.topology import dot_with_mask
-from mbjax.worlds import for_worlds
+from mbjax.worlds import compiled_outside_jit, for_worlds
 
 from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics
 from .mass_matrix import calc_mass_matrix
@@ -38,6 +38,7 @@ def _mass_matrix(model: MultibodyModel, q: Array) -> Float[Array, "nv nv"]:
     return calc_mass_matrix(model.topology, position, inertia_W, calc_reflected_inertia(model))
 
 
+@compiled_outside_jit
 def mass_matrix_via_inverse_dynamics(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
     """M(q) column by column, as the torques of unit accelerations; slower, and an independent check."""
     position = calc_position_kinematics(model, q)

@@ -14,7 +14,7 @@ from mbjax.kinematics import (
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions, sum_moved_mobods
-from mbjax.worlds import each_world, for_worlds
+from mbjax.worlds import compiled_outside_jit, each_world, for_worlds
 
 from .gravity import (
     calc_gravity_on_bodies,
@@ -25,6 +25,7 @@ from .joint_dissipation import calc_joint_dissipation
 from .multibody_forces import MultibodyForces, calc_mobod_forces
 
 
+@compiled_outside_jit
 def force_elements_contribution(model: MultibodyModel, q: Positions, v: Velocities) -> MultibodyForces:
     """Forces of gravity, joint damping and friction, springs and the model's other force elements."""
     position = calc_position_kinematics(model, q)

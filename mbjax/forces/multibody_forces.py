@@ -12,6 +12,7 @@ from mbjax.kinematics.frames import FrameLike, calc_frame_pose
 from mbjax.model import MultibodyModel, direction_ratios
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import dot_with_mask, sum_directions, sum_moved_mobods, take
+from mbjax.worlds import compiled_outside_jit
 
 
 class MultibodyForces(eqx.Module):
@@ -45,6 +46,7 @@ def add_in_force_in_world(
     return MultibodyForces(forces.generalized, added)
 
 
+@compiled_outside_jit
 def add_in_force(
     model: MultibodyModel,
     q: Positions,
@@ -79,6 +81,7 @@ def add_in_one_force(
     return MultibodyForces(forces.generalized.at[where.v_start + joint_dof].add(tau), forces.body)
 
 
+@compiled_outside_jit
 def generalized_forces(model: MultibodyModel, q: Positions, forces: MultibodyForces) -> GeneralizedForces:
     """tau + sum J^T F_Bo_W: all the forces as the generalized force that does the same work, in N m or N."""
     position = calc_position_kinematics(model, q)

@@ -17,6 +17,7 @@ from mbjax.kinematics import (
     velocity_to_qdot,
 )
 from mbjax.model import AbstractForceElement, MultibodyModel
+from mbjax.worlds import compiled_outside_jit
 
 from .gravity import calc_gravity_potential_energy
 
@@ -28,6 +29,7 @@ class ForceElementPower(NamedTuple):
     non_conservative: Float[Array, ""]
 
 
+@compiled_outside_jit
 def conservative_power(model: MultibodyModel, q: Positions, v: Velocities) -> Float[Array, ""]:
     """-d/dt `potential_energy`, of gravity and all force elements, in W: positive while energy is released."""
     state = calc_state(model, q, v)
@@ -35,6 +37,7 @@ def conservative_power(model: MultibodyModel, q: Positions, v: Velocities) -> Fl
     return sum((calc_power(model, state, e).conservative for e in model.force_elements), start=-gravity)
 
 
+@compiled_outside_jit
 def non_conservative_power(model: MultibodyModel, q: Positions, v: Velocities) -> Float[Array, ""]:
     """Power of the force elements beyond the conservative one, in W: negative in dampers.
 
@@ -46,6 +49,7 @@ def non_conservative_power(model: MultibodyModel, q: Positions, v: Velocities) -
     )
 
 
+@compiled_outside_jit
 def force_element_power(model: MultibodyModel, q: Positions, v: Velocities, index: int) -> ForceElementPower:
     """Both powers of `model.force_elements[index]`."""
     return calc_power(model, calc_state(model, q, v), model.force_elements[index])

@@ -7,6 +7,7 @@ from mbjax.array_types import Accelerations, Velocities
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import over_directions, sum_velocities_over_path
+from mbjax.worlds import compiled_outside_jit
 
 from .position_kinematics import PositionKinematics, as_coordinates
 from .velocity_kinematics import VelocityKinematics
@@ -19,6 +20,7 @@ class AccelerationKinematics(eqx.Module):
     a_WMo: Float[Array, "3 nm"]  # acceleration of the point Mo itself
 
 
+@compiled_outside_jit
 def calc_acceleration_kinematics(
     model: MultibodyModel,
     position: PositionKinematics,

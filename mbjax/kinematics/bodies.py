@@ -8,7 +8,7 @@ from mbjax.model import MultibodyModel
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import take
-from mbjax.worlds import for_worlds
+from mbjax.worlds import compiled_outside_jit, for_worlds
 
 from .acceleration_kinematics import AccelerationKinematics, calc_acceleration_kinematics
 from .position_kinematics import PositionKinematics, as_coordinates, calc_position_kinematics
@@ -26,6 +26,7 @@ def _body_poses(model: MultibodyModel, q: Array) -> tuple[Array, Array]:
     return jnp.moveaxis(R_WB, 2, 0), ca.transpose(p_WB)
 
 
+@compiled_outside_jit
 def body_spatial_velocities_in_world(model: MultibodyModel, q: Positions, v: Velocities) -> BodySpatialVectors:
     """V_WB_W of every body at its origin Bo: angular (rad/s), then translational (m/s)."""
     position = calc_position_kinematics(model, q)
@@ -50,6 +51,7 @@ def _body_poses_and_velocities(model: MultibodyModel, q: Array, v: Array) -> tup
     return jnp.moveaxis(R_WB, 2, 0), ca.transpose(p_WB), ca.transpose(V_WB_W)
 
 
+@compiled_outside_jit
 def spatial_accelerations_from_vdot(
     model: MultibodyModel, q: Positions, v: Velocities, vdot: Accelerations
 ) -> BodySpatialVectors:

@@ -10,6 +10,7 @@ from mbjax.array_types import Positions, Velocities
 from mbjax.joints import JOINT_KINDS, AbstractJoint
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
+from mbjax.worlds import compiled_outside_jit
 
 from .position_kinematics import as_coordinates, gather, groups_with_coordinates, in_coordinate_order
 
@@ -20,32 +21,38 @@ def is_velocity_equal_to_qdot(model: MultibodyModel) -> bool:
     return all(kind.velocity_to_qdot is AbstractJoint.velocity_to_qdot for kind in kinds)
 
 
+@compiled_outside_jit
 def velocity_to_qdot(model: MultibodyModel, q: Positions, v: Velocities) -> Positions:
     """qdot = N(q) v."""
     return _per_joint(model, "velocity_to_qdot", ("q", q), ("v", v), "q")
 
 
+@compiled_outside_jit
 def qdot_to_velocity(model: MultibodyModel, q: Positions, qdot: Positions) -> Velocities:
     """v = N+(q) qdot, the left inverse of N."""
     return _per_joint(model, "qdot_to_velocity", ("q", q), ("q", qdot), "v")
 
 
+@compiled_outside_jit
 def integrate_configuration(model: MultibodyModel, q: Positions, dv: Velocities) -> Positions:
     """q moved along dv = v dt; quaternions stay of unit length. `difference_configuration` undoes it."""
     return _per_joint(model, "integrate", ("q", q), ("v", dv), "q")
 
 
+@compiled_outside_jit
 def difference_configuration(model: MultibodyModel, q0: Positions, q1: Positions) -> Velocities:
     """The dv with integrate_configuration(model, q0, dv) = q1."""
     return _per_joint(model, "difference", ("q", q0), ("q", q1), "v")
 
 
+@compiled_outside_jit
 def velocity_to_qdot_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nq nv"]:
     """N(q)."""
     columns = jnp.eye(model.num_velocities, dtype=model.dtype)
     return jax.vmap(lambda v: velocity_to_qdot(model, q, v), out_axes=-1)(columns)
 
 
+@compiled_outside_jit
 def qdot_to_velocity_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nq"]:
     """N+(q)."""
     columns = jnp.eye(model.num_positions, dtype=model.dtype)

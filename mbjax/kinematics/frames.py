@@ -9,6 +9,7 @@ from mbjax.array_types import Matrix3, Positions, SpatialVector, Vector3, Veloci
 from mbjax.model import MultibodyModel
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
+from mbjax.worlds import compiled_outside_jit
 
 from .acceleration_kinematics import AccelerationKinematics, calc_acceleration_kinematics
 from .position_kinematics import PositionKinematics, calc_position_kinematics
@@ -39,6 +40,7 @@ def calc_frame_pose(model: MultibodyModel, position: PositionKinematics, frame: 
     return FramePose(mobod, ca.matmul(R_WM, R_MF), p_MF_W, position.p_WM[:, mobod] + p_MF_W)
 
 
+@compiled_outside_jit
 def relative_transform(model: MultibodyModel, q: Positions, frame_A: FrameLike, frame_B: FrameLike) -> RigidTransform:
     """X_AB: the pose of frame B in frame A."""
     position = calc_position_kinematics(model, q)
@@ -47,11 +49,13 @@ def relative_transform(model: MultibodyModel, q: Positions, frame_A: FrameLike, 
     return RigidTransform(ca.matmul(A.R_WF.T, B.R_WF), ca.matvec(A.R_WF.T, p_AB_W))
 
 
+@compiled_outside_jit
 def relative_rotation_matrix(model: MultibodyModel, q: Positions, frame_A: FrameLike, frame_B: FrameLike) -> Matrix3:
     """R_AB: the orientation of frame B in frame A."""
     return relative_transform(model, q, frame_A, frame_B).rotation
 
 
+@compiled_outside_jit
 def points_positions(
     model: MultibodyModel,
     q: Positions,

@@ -11,6 +11,7 @@ from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions
+from mbjax.worlds import compiled_outside_jit
 
 from .coordinate_maps import qdot_to_velocity_matrix
 from .frames import (
@@ -25,6 +26,7 @@ from .position_kinematics import PositionKinematics, calc_position_kinematics
 WithRespectTo = Literal["v", "qdot"]
 
 
+@compiled_outside_jit
 def jacobian_spatial_velocity(
     model: MultibodyModel,
     q: Positions,
@@ -46,6 +48,7 @@ def jacobian_spatial_velocity(
     return convert_columns(model, q, J_E, wrt)
 
 
+@compiled_outside_jit
 def jacobian_angular_velocity(
     model: MultibodyModel,
     q: Positions,
@@ -58,6 +61,7 @@ def jacobian_angular_velocity(
     return jacobian_spatial_velocity(model, q, frame_B, jnp.zeros(3), frame_A, frame_E, wrt)[:3]
 
 
+@compiled_outside_jit
 def jacobian_translational_velocity(
     model: MultibodyModel,
     q: Positions,
@@ -76,6 +80,7 @@ def jacobian_translational_velocity(
     return jacobian(points) if points.ndim == 1 else jax.vmap(jacobian)(points)
 
 
+@compiled_outside_jit
 def jacobian_position_vector(
     model: MultibodyModel,
     q: Positions,
@@ -88,6 +93,7 @@ def jacobian_position_vector(
     return jacobian_translational_velocity(model, q, frame_B, p_BoBi_B, frame_A, frame_E, "qdot")
 
 
+@compiled_outside_jit
 def bias_spatial_acceleration(
     model: MultibodyModel,
     q: Positions,
@@ -101,6 +107,7 @@ def bias_spatial_acceleration(
     return calc_relative_motion(model, q, v, None, frame_B, p_BoBp_B, frame_A, frame_E)[1]
 
 
+@compiled_outside_jit
 def bias_translational_acceleration(
     model: MultibodyModel,
     q: Positions,

@@ -12,6 +12,7 @@ from mbjax.model import MultibodyModel, all_joint_positions, direction_ratios
 from mbjax.model import as_coordinates as as_coordinates
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import compose_outward, sum_over_path, take
+from mbjax.worlds import compiled_outside_jit
 
 from .body_placement import BodyPlacement, calc_body_placement, identity_poses
 
@@ -90,6 +91,7 @@ def in_coordinate_order(parts: list[Array], indices: list[list[list[int]]]) -> A
     return take(ca.concatenate(flat, 1), sorted(range(len(order)), key=order.__getitem__), 1)
 
 
+@compiled_outside_jit
 def calc_position_kinematics(model: MultibodyModel, q: Positions) -> PositionKinematics:
     """X_WM = X_WP X_PF X_FM(q), outward."""
     topology = model.topology

@@ -6,6 +6,7 @@ from mbjax.array_types import Accelerations, Positions, SpatialVector, Vector3, 
 from mbjax.model import MultibodyModel, center_of_mass_in_body_frame
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
+from mbjax.worlds import compiled_outside_jit
 
 from .bodies import body_poses_in_world, body_spatial_velocities_in_world, spatial_accelerations_from_vdot
 
@@ -16,6 +17,7 @@ def body_pose_in_world(model: MultibodyModel, q: Positions, body: str | int) -> 
     return RigidTransform(X_WB.rotation[index], X_WB.translation[index])
 
 
+@compiled_outside_jit
 def body_spatial_velocity_in_world(
     model: MultibodyModel, q: Positions, v: Velocities, body: str | int
 ) -> SpatialVector:
@@ -23,6 +25,7 @@ def body_spatial_velocity_in_world(
     return body_spatial_velocities_in_world(model, q, v)[model.body_index(body)]
 
 
+@compiled_outside_jit
 def body_spatial_acceleration_in_world(
     model: MultibodyModel, q: Positions, v: Velocities, vdot: Accelerations, body: str | int
 ) -> SpatialVector:
@@ -30,6 +33,7 @@ def body_spatial_acceleration_in_world(
     return spatial_accelerations_from_vdot(model, q, v, vdot)[model.body_index(body)]
 
 
+@compiled_outside_jit
 def body_center_of_mass_translational_velocity_in_world(
     model: MultibodyModel, q: Positions, v: Velocities, body: str | int
 ) -> Vector3:
@@ -38,6 +42,7 @@ def body_center_of_mass_translational_velocity_in_world(
     return V_WB[3:] + ca.cross(V_WB[:3], _p_BoBcm_W(model, q, body))
 
 
+@compiled_outside_jit
 def body_center_of_mass_translational_acceleration_in_world(
     model: MultibodyModel, q: Positions, v: Velocities, vdot: Accelerations, body: str | int
 ) -> Vector3:

@@ -9,6 +9,7 @@ from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import over_directions, sum_velocities_over_path, take
+from mbjax.worlds import compiled_outside_jit
 
 from .position_kinematics import (
     PositionKinematics,
@@ -27,6 +28,7 @@ class VelocityKinematics(eqx.Module):
     Sdot_T: Float[Array, "6 nd"]  # rate of S_T, T held fixed in the world
 
 
+@compiled_outside_jit
 def calc_velocity_kinematics(
     model: MultibodyModel, position: PositionKinematics, q: Positions, v: Velocities
 ) -> VelocityKinematics:

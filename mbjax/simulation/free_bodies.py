@@ -18,12 +18,14 @@ from mbjax.kinematics import (
 from mbjax.kinematics.frames import calc_point_velocity, re_express
 from mbjax.model import MultibodyModel, free_joint, pose_of_positions, positions_of_pose
 from mbjax.spatial import RigidTransform, shift_spatial_velocity
+from mbjax.worlds import compiled_outside_jit
 
 from .state import State
 
 WORLD = 0
 
 
+@compiled_outside_jit
 def free_body_pose(model: MultibodyModel, q: Float[Array, " nq"], body: str | int) -> RigidTransform:
     """X_FM of a free body's joint; X_WB for a body without a declared joint."""
     joint = free_joint(model, body, "free_body_pose")
@@ -36,6 +38,7 @@ def free_body_spatial_velocity(model: MultibodyModel, v: Float[Array, " nv"], bo
     return as_coordinates("v", v, model.num_velocities, model.dtype)[joint.v]
 
 
+@compiled_outside_jit
 def set_free_body_pose(model: MultibodyModel, state: State, body: str | int, X_FM: RigidTransform) -> State:
     """The state with another X_FM of a free body's joint; X_WB for a body without a declared joint."""
     joint = free_joint(model, body, "set_free_body_pose")
@@ -52,6 +55,7 @@ def set_free_body_spatial_velocity(
     return State(state.q, v.at[joint.v].set(as_coordinates("V_FM_F", V_FM_F, 6, model.dtype)), state.time)
 
 
+@compiled_outside_jit
 def set_free_body_pose_in_world_frame(
     model: MultibodyModel, state: State, body: str | int, X_WB: RigidTransform
 ) -> State:
@@ -59,6 +63,7 @@ def set_free_body_pose_in_world_frame(
     return set_free_body_pose_in_anchored_frame(model, state, WORLD, body, X_WB)
 
 
+@compiled_outside_jit
 def set_free_body_pose_in_anchored_frame(
     model: MultibodyModel, state: State, frame_A: str | int, body: str | int, X_AB: RigidTransform
 ) -> State:
@@ -75,6 +80,7 @@ def set_free_body_pose_in_anchored_frame(
     return set_free_body_pose(model, state, body, X_FW @ X_WB @ frame_pose_in_body(position, joint.child_frame))
 
 
+@compiled_outside_jit
 def set_free_body_spatial_velocity_in_world_frame(
     model: MultibodyModel, state: State, body: str | int, V_WB_W: Float[Array, "6"]
 ) -> State:
@@ -82,6 +88,7 @@ def set_free_body_spatial_velocity_in_world_frame(
     return set_free_body_spatial_velocity_in_anchored_frame(model, state, WORLD, body, V_WB_W)
 
 
+@compiled_outside_jit
 def set_free_body_spatial_velocity_in_anchored_frame(
     model: MultibodyModel, state: State, frame_A: str | int, body: str | int, V_AB_A: Float[Array, "6"]
 ) -> State:

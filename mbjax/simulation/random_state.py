@@ -7,12 +7,14 @@ from jaxtyping import PRNGKeyArray
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel
 from mbjax.spatial import normalize_quaternion
+from mbjax.worlds import compiled_outside_jit
 
 from .state import State, default_state
 
 POSITION_RANGE = {True: jnp.pi, False: 1.0}  # of random positions without limits: rad, m
 
 
+@compiled_outside_jit
 def random_state(model: MultibodyModel, key: PRNGKeyArray) -> State:
     """A draw from the model's random distributions; coordinates without one take their default, as in Drake.
 
@@ -27,6 +29,7 @@ def random_state(model: MultibodyModel, key: PRNGKeyArray) -> State:
     return State(x["q"], x["v"], state.time)
 
 
+@compiled_outside_jit
 def random_state_within_limits(model: MultibodyModel, key: PRNGKeyArray) -> State:
     """Positions uniform within their limits, orientations uniform, velocities standard normal.
 

@@ -146,20 +146,20 @@ def test_derivatives_are_those_of_the_nearest_configuration() -> None:
         return mbjax.assembly_q(mechanism.model, cset, q_guess + x[3:6], 1.0 + x[6:]).q
 
     check_gradients(assembled, jnp.zeros(9))
-    at_solution = jax.jit(jax.jacrev(lambda q: mbjax.assembly_q(mechanism.model, mechanism.cset, q).q))(mechanism.q)
-    G = np.asarray(mbjax.constraints_jacobian(mechanism.model, mechanism.cset, mechanism.q))
-    np.testing.assert_allclose(at_solution, np.eye(3) - np.linalg.pinv(G) @ G, rtol=0, atol=1e-10)
 
 
 def test_derivative_at_a_guess_that_is_the_solution() -> None:
-    """G45: no iteration is needed there, and the derivative by the loop's frame is that of the law, -G⁺ ∂error."""
+    """G45: no iteration is needed there, and the derivatives are those of the law.
+
+    By the loop's frame -G⁺ ∂error, by the guess 1 - G⁺ G.
+    """
     mechanism = four_bar()
     model, q = mechanism.model, assembly_q(mechanism.model, mechanism.cset, mechanism.q).q
 
     def with_frame(p_AP: jax.Array) -> BoundConstraintSet:
         return eqx.tree_at(lambda c: c.constraints[0].p_AP, mechanism.cset, p_AP)
 
-    def assembled(p_AP: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def assembled(p_AP: jax.Array, q: jax.Array) -> tuple[jax.Array, jax.Array]:
         result = mbjax.assembly_q(model, with_frame(p_AP), q)
         return result.q, result.iterations
 
@@ -167,11 +167,12 @@ def test_derivative_at_a_guess_that_is_the_solution() -> None:
         return mbjax.constraints_position_error(model, with_frame(p_AP), q)
 
     p_AP = mechanism.cset.constraints[0].p_AP
-    slope, iterations = jax.jit(jax.jacrev(assembled, has_aux=True))(p_AP)
+    (slope, by_guess), iterations = jax.jit(jax.jacrev(assembled, (0, 1), has_aux=True))(p_AP, q)
     G = np.asarray(mbjax.constraints_jacobian(model, mechanism.cset, q))
     assert int(iterations) == 0
     assert np.abs(slope).max() > 0.1
     np.testing.assert_allclose(slope, -np.linalg.pinv(G) @ jax.jit(jax.jacfwd(error))(p_AP), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(by_guess, np.eye(3) - np.linalg.pinv(G) @ G, rtol=0, atol=1e-10)
 
 
 def test_velocities_are_the_nearest_that_keep_the_rows() -> None:

@@ -82,6 +82,7 @@ def test_a_gradient_factorizes_once_and_solves_twice(monkeypatch: pytest.MonkeyP
     assert calls == {"init": 1, "solve": 2 * 2}  # each is traced for its transpose too
 
 
+@pytest.mark.whole_run("among all leaves of a loop, above; alone in test_constrained_simulation.py")
 def test_the_stabilization_time_alone() -> None:
     """Only the rows move: the equation of the velocities has no tangent."""
     case = mechanisms.slider_crank()
@@ -130,8 +131,8 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("solver", [mbjax.Proximal(), *OTHERS], ids=["prox", "direct", "null"])
-def test_the_same_constraint_twice(solver) -> None:
-    """G41: the derivative of the acceleration is that of the single set, in both modes."""
+def test_the_same_constraint_twice(solver, request: pytest.FixtureRequest) -> None:
+    """G41: the derivative of the acceleration is that of the single set, in both modes; trimmed: in reverse mode."""
     case = mechanisms.four_bar()
     tau, twice = torques(case), doubled(case)
 
@@ -139,10 +140,9 @@ def test_the_same_constraint_twice(solver) -> None:
         return mbjax.constrained_forward_dynamics(case.model, cset, q, v, tau, None, solver).vdot
 
     single = compiled(lambda q, v: jax.jacfwd(lambda *x: vdot(case.cset, None, *x), (0, 1))(q, v))(case.q, case.v)
-    both = compiled(
-        lambda q, v: [jac(lambda *x: vdot(twice, solver, *x), (0, 1))(q, v) for jac in (jax.jacfwd, jax.jacrev)]
-    )(case.q, case.v)
-    for mode in both:
+    modes = (jax.jacrev,) if request.config.getoption("--trimmed") else (jax.jacfwd, jax.jacrev)
+    both = compiled(lambda q, v: [jac(lambda *x: vdot(twice, solver, *x), (0, 1))(q, v) for jac in modes])
+    for mode in both(case.q, case.v):
         for got, expected in zip(mode, single, strict=True):
             assert relative_error(got, expected) < 1e-8
 
@@ -166,7 +166,8 @@ def test_proximal_derivatives_are_those_of_the_law_whatever_the_iterations() -> 
         assert relative_error(slopes(mbjax.Proximal(mu, iterations)), exact) < 1e-10
 
 
-@pytest.mark.parametrize("away", [pytest.param(1e-1, marks=pytest.mark.whole_run("nearer to it")), 1e-3])
+@pytest.mark.whole_run("a singular configuration in test_kinds.py, and derivatives of the rows, above")
+@pytest.mark.parametrize("away", [1e-1, 1e-3])
 def test_near_a_dead_centre(away: float) -> None:
     """With the slider locked the rows are almost one there, and forces large: still those of differences."""
     case = mechanisms.slider_crank()
@@ -181,6 +182,7 @@ def test_near_a_dead_centre(away: float) -> None:
     check_directions(f, arguments, directions)
 
 
+@pytest.mark.whole_run("second derivatives of the solvers, in test_solvers.py, and of forward dynamics")
 def test_second_derivatives() -> None:
     """The Hessian of a cost along two directions, against differences of gradients."""
     case = mechanisms.four_bar()
