@@ -102,8 +102,10 @@ def compiled_outside_jit(function: Callable) -> Callable:
             bound = signature.bind(*args, **keywords)
         except TypeError:
             return function(*args, **keywords)  # says what is missing
-        for name in arrays:
-            if not is_array(given := bound.arguments.get(name)) and np.asarray(given).dtype.kind in "biuf":
+        for name, given in bound.arguments.items():
+            if name not in arrays:
+                bound.arguments[name] = given.tolist() if isinstance(given, np.ndarray) else given  # of indices
+            elif not is_array(given) and np.asarray(given).dtype.kind in "biuf":
                 bound.arguments[name] = np.asarray(given)
         return call_compiled(function, *jax.tree.map(lambda x: np.asarray(x) if is_float(x) else x, bound.args))
 
@@ -118,7 +120,7 @@ def is_float(x: Any) -> bool:
 def says_array(annotation: Any) -> bool:
     """Whether an annotation is a shaped array, or a union with one."""
     if isinstance(annotation, type):
-        return issubclass(annotation, AbstractArray)
+        return issubclass(annotation, AbstractArray | jax.Array)
     return any(says_array(x) for x in typing.get_args(annotation))
 
 

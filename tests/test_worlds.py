@@ -267,6 +267,8 @@ def test_numbers_of_functions_compiled_outside_jit_are_never_static() -> None:
     np.testing.assert_allclose(moved([1.0, 2.0, 3.0], {"by": 0.5}, 2, [1.0, 0.0, 0.0]), [2.0, 2.0, 3.5])
     np.testing.assert_allclose(moved([1.0, 2.0, 4.0], {"by": 0.5}, 2, (2.0, 0.0, 0.0)), [3.0, 2.0, 4.5])
     assert traces == [1, 2]
+    assert moved([1.0, 2.0, 4.0], {"by": 0.5}, np.array(2), (2.0, 0.0, 0.0))[2] == 4.5
+    assert traces == [1, 2]
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'axis'"):
         moved([1, 2, 3], {})
     slope = jax.grad(lambda by: jnp.sum(moved([1.0, 2.0, 3.0], {"by": by}, 0)))(2.0)

@@ -138,6 +138,7 @@ def reduced_acceleration(links, theta: jax.Array, theta_rate: jax.Array, torque:
     return (torque - 0.5 * slope * theta_rate**2 - jax.grad(potential)(theta)) / inertia(theta)
 
 
+@functools.partial(compiled, static_argnums=(0, 1))
 def one_dof_state(positions, links, theta: float, theta_rate: float, torque: float) -> tuple[jax.Array, ...]:
     """q, v, vdot in closed form, of a linkage with positions(theta) whose first joint is the driven one."""
 

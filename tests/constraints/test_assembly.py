@@ -44,7 +44,7 @@ def floating_rod() -> Mechanism:
 
 def guesses(mechanism: Mechanism, size: float, number: int = 4) -> jax.Array:
     d = size * np.random.default_rng(0).normal(size=(number, mechanism.model.num_velocities))
-    return jax.vmap(lambda d: mbjax.integrate_configuration(mechanism.model, mechanism.q, d))(jnp.asarray(d))
+    return compiled(jax.vmap(mbjax.integrate_configuration, (None, None, 0)))(mechanism.model, mechanism.q, d)
 
 
 @pytest.mark.parametrize("make", [four_bar, floating_rod], ids=["four-bar", "floating body"])

@@ -62,23 +62,17 @@ def test_closed_forms(linkage: str, theta: float) -> None:
     case = getattr(mechanisms, linkage)()
     name = linkage.replace("slider_crank_with_", "")
     positions, links = getattr(mechanisms, f"{name}_positions"), getattr(mechanisms, f"{name}_links")
-    q, v, vdot = closed_form(positions, links, theta, 1.7, 0.6)
+    q, v, vdot = mechanisms.one_dof_state(positions, links, theta, 1.7, 0.6)
     result = compiled_forward(case.model, case.cset, q, v, jnp.zeros(case.model.num_velocities).at[0].set(0.6))
     assert relative_error(result.vdot, vdot) < 1e-10
     assert result.num_redundant == 0
     assert result.residual < 1e-11
 
 
-@functools.cache
-def closed_form(positions, links, theta: float, rate: float, torque: float):
-    state = compiled(lambda *x: mechanisms.one_dof_state(positions, links, *x))
-    return state(theta, rate, torque)
-
-
 def test_the_rod_pulls_as_newton_says() -> None:
     """The slider feels nothing but the rod: its force along x is mass times acceleration."""
     case = mechanisms.slider_crank_with_distance_rod()
-    q, v, _ = closed_form(mechanisms.distance_rod_positions, mechanisms.distance_rod_links, 0.8, 1.7, 0.6)
+    q, v, _ = mechanisms.one_dof_state(mechanisms.distance_rod_positions, mechanisms.distance_rod_links, 0.8, 1.7, 0.6)
     result = compiled_forward(case.model, case.cset, q, v, jnp.array([0.6, 0.0]))
     along_x = (q[1] - mechanisms.CRANK * jnp.cos(q[0])) / mechanisms.ROD
     np.testing.assert_allclose(mechanisms.SLIDER_MASS * result.vdot[1], along_x * result.force[0], rtol=1e-12)

@@ -30,6 +30,7 @@ def reachable_acceleration(case: mechanisms.Mechanism):
     return compiled_forward(case.model, case.cset, case.q, case.v, torques(case, 4)).vdot
 
 
+@pytest.mark.whole_run("a standing robot, below, whose base is not actuated")
 def test_every_velocity_actuated() -> None:
     """The motion is met, and the torque has no part along the rows of G."""
     case = mechanisms.spring_leg()

@@ -1,7 +1,5 @@
 """The public quantities of a constraint set."""
 
-import functools
-
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -41,9 +39,8 @@ def test_closed_forms_satisfy_the_constrained_equation(name: str) -> None:
     model, cset = make().model, make().cset
     tau = np.zeros(model.num_velocities)
     tau[0] = 1.3
-    in_closed_form = compiled(functools.partial(one_dof_state, positions, links))
     for theta in (0.3, 1.4, 2.9, 4.4):
-        q, v, vdot = in_closed_form(theta, -2.1, tau[0])
+        q, v, vdot = one_dof_state(positions, links, theta, -2.1, tau[0])
         system = compiled(system_under_gravity)(model, cset, q, v, jnp.asarray(tau))
         assert np.abs(system.error).max() < 1e-14
         assert np.abs(system.velocity_error).max() < 1e-13
@@ -91,6 +88,7 @@ def test_quantities_with_respect_to_qdot() -> None:
     assert relative_error(by_v, rate) < 1e-13
 
 
+@pytest.mark.whole_run("such a distance in motion, in test_constrained_simulation.py")
 def test_a_compliant_distance_is_a_spring_and_damper() -> None:
     model, _, q, v = vars(zoo()).values()
     points = np.array([0.3, -0.2, 0.1]), np.array([0.2, 0.5, -0.4])
