@@ -353,6 +353,7 @@ def test_second_derivatives_of_forward_dynamics() -> None:
     check_gradients(gradient, jnp.array([1.5, 0.1, 0.3, 0.2, 0.5, 0.4]), step=1e-4, scale=1e-3)
 
 
+@pytest.mark.whole_run("models that differ, in tests/test_worlds.py")
 def test_worlds_with_multipliers_of_their_own() -> None:
     """Each is as alone, and new numbers need no new program."""
     worlds = NUMBERS * (1.0 + 0.1 * jnp.arange(5.0))[:, None]
