@@ -49,10 +49,13 @@ class ConvexPair(NamedTuple):
         """The opposite of a direction, in B."""
         return -ca.transposed_matvec(self.R, direction)
 
-    def near(self, direction: Float[Array, "3 *n"]) -> tuple[Int[Array, "3 *n"], Int[Array, "3 *n"]]:
-        """Of A and B, the features near their farthest points."""
-        near_A = self.A.near(self.core_A, direction)
-        near_B = self.B.near(self.core_B, self.in_B(direction[:, None])[:, 0])
+    def near(
+        self, direction: Float[Array, "3 *n"], towards: Float[Array, "3 *n"]
+    ) -> tuple[Int[Array, "3 *n"], Int[Array, "3 *n"]]:
+        """Of A and B, the features near their farthest points, those towards a point first."""
+        near_A = self.A.near(self.core_A, direction, towards)
+        towards_B = ca.transposed_matvec(self.R, towards[:, None] - self.p)[:, 0]
+        near_B = self.B.near(self.core_B, self.in_B(direction[:, None])[:, 0], towards_B)
         return jnp.broadcast_to(near_A, direction.shape), jnp.broadcast_to(near_B, direction.shape)
 
     def numbers_of_tangents(self, like: Float[Array, "*n"]) -> tuple[Int[Array, "h *n"], Int[Array, "h *n"]]:
@@ -163,6 +166,13 @@ def touch(
         n, (e_x, e_y), gradient, matrix = calc_slope(pair, n, features)
         x, y = solve_symmetric(lax.stop_gradient(matrix), gradient)
         n = safe_normalize(n - ca.scale(e_x, x) - ca.scale(e_y, y), 0)
+    return n, *crossing(pair, n, features)
+
+
+def crossing(
+    pair: ConvexPair, n: Float[Array, "3 h *n"], features: Features
+) -> tuple[Float[Array, "h *n"], Float[Array, "3 h *n"]]:
+    """Of two features seen along n, how far apart they are and where they meet: the point on A's, which may go on."""
     gap, point, (first, second) = facing(pair, n, features)
     distance = dot(n, gap)
     beside = gap - ca.scale(n, distance)
@@ -176,4 +186,4 @@ def touch(
     )
     of_second = safe_divide(dot(ca.cross(first, beside), across), area)
     point = point + ca.scale(first, jnp.where(features.tangents_A > 0, of_first, 0.0))
-    return n, distance, point + ca.scale(second, jnp.where(features.tangents_A > 1, of_second, 0.0))
+    return distance, point + ca.scale(second, jnp.where(features.tangents_A > 1, of_second, 0.0))

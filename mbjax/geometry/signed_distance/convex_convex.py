@@ -17,15 +17,11 @@ from .convex_contact import ConvexPair, Features, touch
 from .convex_search import separating_features
 from .convex_shapes import CONVEX_SHAPES, ConvexShape
 from .flat_contact import Disc, Piece, flat_contact, make_piece
+from .nearest_corners import ROUNDING
 from .witnesses import Witnesses
 
 NEAR = 0.01  # of the shapes' size: a point of a flat contact that near to the deepest is not counted twice
 AS_DEEP = 0.01  # of the depth, by which points of a flat contact may be less deep than the deepest to stand for it
-
-
-def direction_tolerance(dtype: jnp.dtype) -> float:
-    """The angle within which directions found without derivatives count as equal, in rad."""
-    return 4.0 * float(jnp.finfo(dtype).eps) ** 0.5
 
 
 def num_points(kind_A: str, kind_B: str) -> int:
@@ -97,7 +93,7 @@ def with_flat_contact(
     (held_A, held_B), deepest, depth = held
     size = jnp.max(safe_norm(held_A.points - deepest, 0) + safe_norm(held_B.points - deepest, 0), axis=0)
     flat = flat_contact(*pieces, n_AB, size)
-    slack = AS_DEEP * jnp.maximum(-depth[0], 0.0) + direction_tolerance(depth.dtype) * size
+    slack = AS_DEEP * jnp.maximum(-depth[0], 0.0) + ROUNDING * float(jnp.finfo(depth.dtype).eps) * size
     replaces = flat.valid[0] & (lax.stop_gradient(flat.distance[0]) <= depth[0] + slack)
     distance = jnp.where(replaces, flat.distance[0], distance[0])
     point = jnp.where(replaces, flat.point[:, 0], point[:, 0])

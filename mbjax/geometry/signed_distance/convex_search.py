@@ -6,7 +6,9 @@ The signed distance is the largest over unit directions n of
 
 From the best of some directions, rounds of Newton's method climb: in each step every two features near the farthest
 points are tried as if they went on without end, and the direction where s is largest is kept. s itself judges, so
-a step never separates less, and what is found is exact once the features are right. A round begins with the direction
+a step never separates less, and what is found is exact once the features are right. On an edge or a face several
+vertices are as far: those nearest to where the features cross are tried, else a climb could end where they cross
+beside the edge. A round begins with the direction
 between the nearest points (`nearest_on_simplex`), which s, concave where the shapes are apart, leads to from anywhere;
 shapes that overlap are first moved apart along the best direction known, so that what is found separates at least as
 well. Their s has several maxima: unless the overlap is shallow they climb from three directions, one after the other,
@@ -25,7 +27,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial.safe_math import safe_norm, safe_normalize
 
 from .choices import chosen, dot, index_of_largest, rounding
-from .convex_contact import ConvexPair, Features, climb, farthest_points
+from .convex_contact import ConvexPair, Features, climb, crossing, farthest_points
 from .nearest_on_simplex import gap_along, nearest_direction
 
 ROUNDS = 5  # at most, from each start
@@ -87,7 +89,7 @@ def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Feature
 
     def corners_at(n: Array) -> Features:
         none = jnp.zeros(size.shape, jnp.int32)
-        return Features(*pair.near(n), none, none)
+        return Features(*pair.near(n, jnp.zeros_like(n)), none, none)
 
     def start_at(n: Array) -> tuple[Found, Array]:
         gap = gap_along(pair, n[:, None])
@@ -95,7 +97,8 @@ def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Feature
 
     def climb_further(_: int, carry: tuple[Found, Array]) -> tuple[Found, Array]:
         found, reach = carry
-        near = pair.near(found.direction)
+        touching = Features(*found.features[:2], *(count[None] for count in found.features[2:]))
+        near = pair.near(found.direction, crossing(pair, found.direction[:, None], touching)[1][:, 0])
         directions = climb(pair, found.direction[:, None], Features(*near, *num_tangents), reach)
         reached = separation(pair, directions)
         highest = jnp.max(reached, axis=0)

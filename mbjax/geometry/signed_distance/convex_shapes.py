@@ -14,14 +14,16 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial.safe_math import safe_divide, safe_norm, safe_normalize, safe_sqrt
+from mbjax.spatial.safe_math import safe_norm, safe_normalize
 
 from .choices import chosen, dot, index_of_largest, sign_of
 from .lowest_vertices import low_and_wide
+from .nearest_corners import ROUNDING, heights, nearest_corners
 
 CORNERS = [[x, y, z] for x in (1.0, -1.0) for y in (1.0, -1.0) for z in (1.0, -1.0)]
+TURN = 2**20  # units of a direction in integers
+NUDGE = 1e-3  # rad, from the axis towards that side
 FLAT_SINE = 0.1  # of the angle below which the end or the side of a cylinder is across a direction
-NARROW = 1e-6  # of the farthest vertex: vertices closer together count as one
 
 
 class Feature(NamedTuple):
@@ -34,7 +36,8 @@ class Feature(NamedTuple):
 class ConvexShape(NamedTuple):
     """A core, its margin, its features, and the core's farthest point along a direction.
 
-    `near(core, direction)` are three numbers that say which features there are at the farthest point, and
+    `near(core, direction, towards)` are three numbers that say which features there are at the farthest point, those
+    towards a point first if there are several as far, and
     `feature(core, near, num_tangents, direction)` is the one with that many tangents, at most `most_tangents`.
     `facing(core, direction)` are four points around what is nearly across the direction, in order, and whether that is
     a point (0), the line from the first to the third (1) or a face (2).
@@ -44,7 +47,7 @@ class ConvexShape(NamedTuple):
     core: Callable[[Array], Array]
     margin: Callable[[Array], Array]
     support: Callable[[Array, Array], Array]
-    near: Callable[[Array, Array], Array]
+    near: Callable[[Array, Array, Array], Array]
     feature: Callable[[Array, Array, Array, Array], Feature]
     facing: Callable[[Array, Array], tuple[Array, Array]]
 
@@ -57,33 +60,6 @@ def farthest_vertex(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3
 def farthest_corner(vertices: Float[Array, "3 8 *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
     """Of a box, whose first vertex has positive coordinates."""
     return vertices[:, 0] * sign_of(direction)
-
-
-def heights(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "m *n"]:
-    """Of vertices along a direction."""
-    return dot(vertices, direction[:, None])
-
-
-def nearest_corners(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]) -> Int[Array, "3 *n"]:
-    """The farthest vertex, the end of its edge that slopes least, and a third vertex of the face that slopes least.
-
-    A plane that is turned about a vertex, and then about an edge, until it meets another vertex (gift wrapping).
-    """
-    up = heights(vertices, direction)
-    rounding = 64.0 * float(jnp.finfo(up.dtype).eps) * jnp.max(jnp.sum(jnp.abs(vertices), axis=0), axis=0)
-    first = jnp.argmax(up >= jnp.max(up, axis=0) - rounding, axis=0).astype(jnp.int32)
-    arms = vertices - chosen(first, vertices, axis=1)[:, None]
-    squared = dot(arms, arms)
-    least = NARROW**2 * jnp.max(squared, axis=0)
-    drop = -heights(arms, direction)
-    across = safe_sqrt(squared - drop * drop)
-    second, _ = index_of_largest(jnp.where((squared > least) & (across > 0.0), -safe_divide(drop, across), -jnp.inf))
-    edge = safe_normalize(chosen(second, arms, axis=1), 0)
-    normal = safe_normalize(direction - ca.scale(edge, dot(edge, direction)), 0)
-    aside = jnp.abs(heights(arms, ca.cross(normal, edge)))
-    slope = safe_divide(-heights(arms, normal), aside)
-    third, _ = index_of_largest(jnp.where(aside * aside > least, -slope, -jnp.inf))
-    return jnp.stack([first, second, third])
 
 
 def feature_of_polyhedron(
@@ -117,10 +93,14 @@ def farthest_of_cylinder(size: Float[Array, "2 *n"], direction: Float[Array, "3 
     return jnp.stack([size[0] * radial[0], size[0] * radial[1], size[1] * sign_of(direction[2])])
 
 
-def nearest_end(size: Float[Array, "2 *n"], direction: Float[Array, "3 *n"]) -> Int[Array, "3 *n"]:
-    """Whether it is the lower one."""
-    is_lower = jnp.where(direction[2] < 0.0, jnp.ones_like(size[0], jnp.int32), 0)
-    return jnp.stack([is_lower] * 3)
+def nearest_end(
+    size: Float[Array, "2 *n"], direction: Float[Array, "3 *n"], towards: Float[Array, "3 *n"]
+) -> Int[Array, "3 *n"]:
+    """Whether it is the lower one, and the side of its rim towards a point: x and y in units of 1 / TURN."""
+    is_level = jnp.abs(direction[2]) <= ROUNDING * float(jnp.finfo(direction.dtype).eps)
+    side = jnp.round(TURN * safe_normalize(towards[:2], 0))
+    is_lower = (jnp.where(is_level, towards[2], direction[2]) < 0.0).astype(side.dtype)
+    return jnp.stack([is_lower, *side]).astype(jnp.int32)
 
 
 def feature_of_cylinder(
@@ -129,9 +109,15 @@ def feature_of_cylinder(
     num_tangents: Int[Array, "h *n"],
     direction: Float[Array, "3 h *n"],
 ) -> Feature:
-    """A rim, which the point follows; the line of the side that faces the direction; an end."""
+    """A rim, which the point follows; the line of the side that faces the direction; an end.
+
+    Along the axis the whole rim is as far: the point is that on the side which `near` says.
+    """
     is_line, is_end = num_tangents == 1, num_tangents == 2
-    radial = safe_normalize(direction[:2], 0) * jnp.where(is_end, 0.0, 1.0)
+    is_along = dot(direction[:2], direction[:2]) <= (ROUNDING * float(jnp.finfo(size.dtype).eps)) ** 2
+    side = near[1:, None].astype(size.dtype) / TURN
+    nudged = direction[:2] + jnp.where(is_along, NUDGE * side, 0.0)
+    radial = safe_normalize(nudged, 0) * jnp.where(is_end, 0.0, 1.0)
     up = jnp.where(is_line, 0.0, jnp.where(near[0] == 1, -1.0, 1.0)).astype(size.dtype)
     point = jnp.stack([*(size[0] * x for x in radial), size[1] * up + 0.0 * radial[0]])
     zero = jnp.zeros_like(point[0])
@@ -164,8 +150,11 @@ def expanded(size: Float[Array, "3 *n"], direction: Float[Array, "3 *hn"]) -> Fl
     return size if size.ndim == direction.ndim else size[:, None]
 
 
-def whole_surface(size: Float[Array, "3 *n"], direction: Float[Array, "3 *n"]) -> Int[Array, "3 *n"]:
+def whole_surface(
+    size: Float[Array, "3 *n"], direction: Float[Array, "3 *n"], towards: Float[Array, "3 *n"]
+) -> Int[Array, "3 *n"]:
     """The only feature."""
+    del towards
     return jnp.zeros_like(size + direction, jnp.int32)
 
 

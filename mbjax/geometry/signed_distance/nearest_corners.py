@@ -1,0 +1,65 @@
+"""Which vertices of a polyhedron are near its farthest point along a direction."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial.safe_math import safe_divide, safe_normalize, safe_sqrt
+
+from .choices import chosen, dot, index_of_largest
+
+ROUNDING = 64.0  # in machine epsilons: of directions, and of lengths beside a shape's size
+NARROW = 1e-6  # of the farthest vertex: vertices closer together count as one
+
+
+def heights(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "m *n"]:
+    """Of vertices along a direction."""
+    return dot(vertices, direction[:, None])
+
+
+def nearest_corners(
+    vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"], towards: Float[Array, "3 *n"]
+) -> Int[Array, "3 *n"]:
+    """The farthest vertex, the end of its edge that slopes least, and a third vertex of the face that slopes least.
+
+    A plane that is turned about a vertex, and then about an edge, until it meets another vertex (gift wrapping). Of
+    vertices that are equally far, the one nearest to `towards`, and of edges that are level, the one towards it.
+    """
+    up = heights(vertices, direction)
+    rounding = ROUNDING * float(jnp.finfo(up.dtype).eps) * jnp.max(jnp.sum(jnp.abs(vertices), axis=0), axis=0)
+    beside = vertices - towards[:, None]
+    is_farthest = up >= jnp.max(up, axis=0) - rounding
+    first, _ = index_of_largest(jnp.where(is_farthest, -dot(beside, beside), -jnp.inf))
+    arms = vertices - chosen(first, vertices, axis=1)[:, None]
+    squared = dot(arms, arms)
+    least = NARROW**2 * jnp.max(squared, axis=0)
+    drop = -heights(arms, direction)
+    across = safe_sqrt(squared - drop * drop)
+    aim = towards - chosen(first, vertices, axis=1)
+    aim = safe_normalize(aim - ca.scale(direction, dot(direction, aim)), 0)
+    flatness = jnp.where(is_farthest, dot(arms, aim[:, None]) + 2.0 * across, -drop)
+    is_other = (squared > least) & (across > 0.0)
+    second, _ = index_of_largest(jnp.where(is_other, safe_divide(flatness, across), -jnp.inf))
+    edge = safe_normalize(chosen(second, arms, axis=1), 0)
+    normal = safe_normalize(direction - ca.scale(edge, dot(edge, direction)), 0)
+    aside = jnp.abs(heights(arms, ca.cross(normal, edge)))
+    slope = safe_divide(-heights(arms, normal), aside)
+    third, _ = index_of_largest(jnp.where(aside * aside > least, -slope, -jnp.inf))
+    near = jnp.stack([first, second, third])
+    are_level = chosen(second, is_farthest.astype(up.dtype)) * chosen(third, is_farthest.astype(up.dtype)) > 0.0
+    return jnp.where(are_level, nearest_edge_first(vertices, near, towards), near)
+
+
+def nearest_edge_first(
+    vertices: Float[Array, "3 m *n"], near: Int[Array, "3 *n"], point: Float[Array, "3 *n"]
+) -> Int[Array, "3 *n"]:
+    """Three vertices in an order where the edge from the first to the second is nearest to a point."""
+    first, second, third = (chosen(index, vertices, axis=1) for index in near)
+    start = jnp.stack([first, first, second], axis=1)
+    along = jnp.stack([second - first, third - first, third - second], axis=1)
+    arm = point[:, None] - start
+    part = jnp.clip(safe_divide(dot(arm, along), dot(along, along)), 0.0, 1.0)
+    off = arm - part * along
+    edge, _ = index_of_largest(-dot(off, off))
+    return chosen(edge, jnp.stack([near, near[np.array([0, 2, 1])], near[np.array([1, 2, 0])]], axis=1), axis=1)
