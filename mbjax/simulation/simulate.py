@@ -1,5 +1,6 @@
 """The continuous plant integrated by diffrax."""
 
+import functools
 from typing import Any
 
 import diffrax
@@ -13,6 +14,7 @@ from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel
 from mbjax.spatial import normalize_quaternion
+from mbjax.worlds import call_compiled
 
 from .ports import as_inputs
 from .projected_solver import ProjectedSolver
@@ -48,6 +50,36 @@ def simulate(
     if times.ndim != 1 or times.shape[0] < 1:
         raise ModelError(f"simulate: save_at must be a list of times, got shape {times.shape}.")
     tolerance = 1e-8 if model.dtype == jnp.float64 else 1e-5
+    run = integrate if callable(inputs) else functools.partial(call_compiled, integrate)  # as in `rollout`
+    return run(
+        model,
+        state,
+        inputs if callable(inputs) else as_inputs(model, inputs),
+        times,
+        diffrax.Dopri5() if solver is None else solver,
+        diffrax.PIDController(rtol=tolerance, atol=tolerance) if stepsize_controller is None else stepsize_controller,
+        project,
+        None if first_step is None else jnp.asarray(first_step, model.dtype),
+        max_steps,
+        diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
+        diffrax.NoProgressMeter() if progress_meter is None else progress_meter,
+    )
+
+
+def integrate(
+    model: MultibodyModel,
+    state: State,
+    inputs: Any,
+    times: Float[Array, " times"],
+    solver: diffrax.AbstractSolver,
+    stepsize_controller: diffrax.AbstractStepSizeController,
+    project: bool,
+    first_step: Float[Array, ""] | None,
+    max_steps: int,
+    adjoint: diffrax.AbstractAdjoint,
+    progress_meter: diffrax.AbstractProgressMeter,
+) -> Trajectory:
+    """The trajectory under held inputs, or a function of the state."""
 
     def inputs_at(state: State) -> Any:
         return inputs(state) if callable(inputs) else inputs
@@ -57,7 +89,6 @@ def simulate(
         now = State(q, v, jnp.asarray(time, model.dtype))
         return time_derivatives(model, now, inputs_at(now))
 
-    solver = diffrax.Dopri5() if solver is None else solver
     if project:
         solver = ProjectedSolver(solver, lambda qv: project_onto_constraints(model, bound_constraints(model), *qv))
     solution = diffrax.diffeqsolve(
@@ -68,12 +99,10 @@ def simulate(
         dt0=first_step,
         y0=(state.q, state.v),
         saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance)
-        if stepsize_controller is None
-        else stepsize_controller,
+        stepsize_controller=stepsize_controller,
         max_steps=max_steps,
-        adjoint=diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
-        progress_meter=diffrax.NoProgressMeter() if progress_meter is None else progress_meter,
+        adjoint=adjoint,
+        progress_meter=progress_meter,
     )
     assert solution.ys is not None
     q, v = solution.ys

@@ -165,3 +165,23 @@ def test_feedback_is_seen_along_the_way() -> None:
 def test_times_must_be_a_list(times: object) -> None:
     with pytest.raises(mbjax.ModelError, match="save_at"):
         mbjax.simulate(acrobot(), mbjax.default_state(acrobot()), save_at=times)
+
+
+def test_outside_jit_a_second_call_compiles_nothing() -> None:
+    """With another state, actuation and first step."""
+    compiled: list[float] = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda name, seconds, **_: compiled.append(seconds) if name.endswith("backend_compile_duration") else None
+    )
+    model, times = acrobot(), jnp.array([0.0, 0.1])
+    states = [mbjax.State(jnp.array([0.8 - k, -0.5]), jnp.array([0.3, 1.0]), jnp.zeros(())) for k in range(2)]
+    actuation = jnp.ones(model.num_actuators)
+    ends = []
+    for state, first_step in zip(states, (1e-3, 2e-3), strict=True):
+        before = len(compiled)
+        ends.append(mbjax.simulate(model, state, actuation, save_at=times, first_step=first_step).final_state.q)
+        count = len(compiled) - before
+        print("programs compiled:", count)
+    assert compiled
+    assert count == 0
+    assert not np.allclose(ends[0], ends[1])
