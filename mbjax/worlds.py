@@ -90,8 +90,10 @@ def compiled_outside_jit(function: Callable) -> Callable:
     """A public function of one world that `call_compiled` runs, with one program for all numbers.
 
     Arrays are what the signature calls so, lists of numbers too, and floats wherever they stand; the rest is static.
+    Every argument can be given by its place.
     """
     signature = inspect.signature(function)
+    assert all(p.kind is p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values()), function
     arrays = [name for name, parameter in signature.parameters.items() if says_array(parameter.annotation)]
 
     @functools.wraps(function)
@@ -102,6 +104,7 @@ def compiled_outside_jit(function: Callable) -> Callable:
             bound = signature.bind(*args, **keywords)
         except TypeError:
             return function(*args, **keywords)  # says what is missing
+        bound.apply_defaults()  # `args` end at the first argument that is not there
         for name, given in bound.arguments.items():
             if name not in arrays:
                 bound.arguments[name] = given.tolist() if isinstance(given, np.ndarray) else given  # of indices

@@ -275,6 +275,24 @@ def test_numbers_of_functions_compiled_outside_jit_are_never_static() -> None:
     assert slope == 1.0
 
 
+def test_arguments_by_name_after_ones_left_out_reach_functions_compiled_outside_jit() -> None:
+    """Also a real one: the Jacobian by q̇ is not that by v where an optional argument before `wrt` is left out."""
+
+    @compiled_outside_jit
+    def scaled(x: Float[Array, "3"], power: int = 1, factor: float = 1.0) -> jax.Array:
+        return factor * x**power
+
+    np.testing.assert_allclose(scaled(jnp.arange(3.0), factor=2.0), [0.0, 2.0, 4.0])
+    with pytest.raises(AssertionError):
+        compiled_outside_jit(lambda x, *, factor: factor * x)
+    q = mbjax.default_state(model()).q
+    by_name = mbjax.jacobian_center_of_mass_translational_velocity(model(), q, wrt="qdot")
+    np.testing.assert_array_equal(
+        by_name, mbjax.jacobian_center_of_mass_translational_velocity(model(), q, None, "qdot")
+    )
+    assert by_name.shape == (3, model().num_positions)
+
+
 def test_a_bad_world_stays_alone() -> None:
     q, v, tau = samples()
     bad = q.at[1].set(jnp.nan)
