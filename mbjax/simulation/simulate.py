@@ -1,9 +1,9 @@
 """The continuous plant integrated by diffrax."""
 
-import functools
 from typing import Any
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -14,7 +14,6 @@ from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel
 from mbjax.spatial import normalize_quaternion
-from mbjax.worlds import call_compiled
 
 from .ports import as_inputs
 from .projected_solver import ProjectedSolver
@@ -50,7 +49,7 @@ def simulate(
     if times.ndim != 1 or times.shape[0] < 1:
         raise ModelError(f"simulate: save_at must be a list of times, got shape {times.shape}.")
     tolerance = 1e-8 if model.dtype == jnp.float64 else 1e-5
-    run = integrate if callable(inputs) else functools.partial(call_compiled, integrate)  # as in `rollout`
+    run = integrate if callable(inputs) else compiled_integrate  # as in `rollout`
     return run(
         model,
         state,
@@ -117,6 +116,9 @@ def integrate(
 
     vdot, u, multipliers = jax.vmap(sampled)(q[:-1], v[:-1], times[:-1])
     return Trajectory(q, v, times, vdot, u, multipliers)
+
+
+compiled_integrate = eqx.filter_jit(integrate)  # which says in words what stopped an integration
 
 
 def normalize_quaternions(model: MultibodyModel, q: Float[Array, " nq"]) -> Float[Array, " nq"]:

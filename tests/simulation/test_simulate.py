@@ -167,6 +167,13 @@ def test_times_must_be_a_list(times: object) -> None:
         mbjax.simulate(acrobot(), mbjax.default_state(acrobot()), save_at=times)
 
 
+def test_too_few_steps_are_said_in_words() -> None:
+    state = mbjax.State(jnp.array([0.8, -0.5]), jnp.array([0.3, 1.0]), jnp.zeros(()))
+    with pytest.raises(RuntimeError, match="Try increasing `max_steps`") as raised:
+        mbjax.simulate(acrobot(), state, save_at=jnp.array([0.0, 5.0]), max_steps=5)
+    assert "INTERNAL" not in str(raised.value)  # of XLA, when nobody reads the message out of it
+
+
 def test_outside_jit_a_second_call_compiles_nothing() -> None:
     """With another state, actuation and first step."""
     compiled: list[float] = []
