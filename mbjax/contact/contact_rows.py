@@ -24,6 +24,7 @@ from .sap_law import FRICTION_REGULARIZATION, SapLaw
 
 NEAR_RIGID_PERIOD = 0.1  # β: of a rigid row in steps, as in Drake
 NEAR_RIGID = (NEAR_RIGID_PERIOD / (2.0 * np.pi)) ** 2  # its R, beside 1 / (the inertia it moves)
+RESOLVED = 16.0  # times eps: the same of the stiffest row beside which that inertia is not lost to rounding
 
 
 class MovedBodies(eqx.Module):
@@ -125,7 +126,8 @@ def calc_contact_law(
     w = calc_response(J, diagonal)
     R_t, compliance = FRICTION_REGULARIZATION * w, finite_compliance(model, pair.compliance, w)
     if approximation == "sap":
-        near_rigid = (model.collision.sap_near_rigid_threshold / (2.0 * np.pi)) ** 2 * w
+        softening = (model.collision.sap_near_rigid_threshold / (2.0 * np.pi)) ** 2
+        near_rigid = jnp.maximum(softening, RESOLVED * float(jnp.finfo(model.dtype).eps)) * w
         settling = dt + pair.relaxation_time
         R_n = jnp.maximum(near_rigid, compliance / (dt * settling))
         v_hat = -points.distance / jnp.where(points.distance < 0.0, settling, dt)  # apart: free until they touch

@@ -14,7 +14,9 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.dynamics import calc_inverse_dynamics
+from mbjax.dynamics.mass_matrix import calc_mass_matrix_diagonal
 from mbjax.linear_algebra import sum_over_first
+from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology
 
 from .convex_problem import ConvexProblem, OfRows, calc_residual, calc_row_forces, calc_row_motion, row_power_along
@@ -53,18 +55,25 @@ class _Search(NamedTuple):
 
 
 def search(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
-    """Newton's iterations, of all worlds until the last one has converged; those that have stay as they are."""
+    """Newton's iterations, of all worlds until the last one has converged; those that have stay as they are.
+
+    Forces are compared over the square root of the inertia they move, as in Drake: all are then in N / √kg, and
+    those of a light body are not lost beside those of a heavy one.
+    """
     terms = problem.terms
     applied = terms.tau - calc_inverse_dynamics(topology, terms.motion, None, terms.F_applied_T)
     applied = jnp.where(terms.locked, 0.0, applied)
     matrix = newton_matrix(topology, problem)
     tolerance, eps = ROUNDING[applied.dtype.itemsize], float(jnp.finfo(applied.dtype).eps)
 
+    inertia = calc_mass_matrix_diagonal(topology, terms.position, terms.inertia_W, terms.diagonal)
+    scale = jnp.where(terms.locked, 0.0, 1.0 / safe_sqrt(inertia))
+
     def evaluate(inertial: Array, motion: OfRows) -> tuple[Array, Array]:
         forces = jnp.where(terms.locked, 0.0, calc_row_forces(problem, motion))
         residual = inertial - applied - forces
         size = jnp.abs(inertial) + jnp.abs(applied) + jnp.abs(forces)
-        return residual, ~(largest(jnp.abs(residual)) > tolerance * largest(size))
+        return residual, ~(largest(scale * jnp.abs(residual)) > tolerance * largest(scale * size))
 
     def update(state: _Search) -> _Search:
         direction = -matrix.solve(state.motion, state.residual)
