@@ -17,7 +17,6 @@ from .contact_rows import NEAR_RIGID as NEAR_RIGID
 from .contact_rows import ContactRows as ContactRows
 from .contact_rows import calc_contact_law as calc_contact_law
 from .contact_rows import count_left_out as count_left_out
-from .contact_rows import find_moved_bodies as find_moved_bodies
 from .contact_rows import in_all_slots as in_all_slots
 from .contact_rows import keep_deepest as keep_deepest
 from .continuous_law import calc_continuous_contact_forces as calc_continuous_contact_forces
@@ -27,3 +26,4 @@ from .convex_problem import calc_impulses as calc_impulses
 from .convex_problem import calc_row_motion as calc_row_motion
 from .convex_solver import ConvexSolution as ConvexSolution
 from .convex_solver import calc_convex_solution as calc_convex_solution
+from .moved_bodies import find_moved_bodies as find_moved_bodies

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from mbjax.kinematics import PositionKinematics
 from mbjax.linear_algebra import Parents, own_places, paths, sum_of_outer
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology, dot_with_mask, take
+from mbjax.topology import dot_with_mask, take
 
-from .contact_rows import ContactRows, MovedBodies
+from .contact_rows import ContactRows
+from .moved_bodies import MovedBodies
 
 
 def calc_contact_hessian(
@@ -25,28 +25,21 @@ def calc_contact_hessian(
     return sum_of_outer(GJ, J)
 
 
-def contact_hessian_in_tree(
-    topology: TreeTopology,
-    position: PositionKinematics,
-    moved: MovedBodies,
-    locked: Bool[Array, " nv"],
-    parents: Parents,
-) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv depth"]]:
-    """Its branch rows, by G, where the one body of each point is moved by the velocities on its path.
+def contact_hessian_in_tree(moved: MovedBodies, parents: Parents) -> Callable[[Array], Float[Array, "nv depth"]]:
+    """Its branch rows, by G (6, m), where the one body of each point is moved by the velocities on its path.
 
     There G adds to the inertia of all that is outboard of a velocity, and the entries are those of composite bodies,
     as in `calc_mass_matrix`: S_i · I S_j about T, with I = [[p]G[p]ᵀ [p]G; ([p]G)ᵀ G] of stiffness at the point p.
     """
-    p = take(position.p_TM_W, list(moved.mobods), 1) + moved.p_MC_W
-    S = jnp.where(locked, 0.0, position.S_T)
-    S_inboard = entries_by_depth(parents, S)
+    topology = moved.topology
+    S_inboard = entries_by_depth(parents, moved.S_T)
     movers = sorted(set(topology.velocity_mobods.tolist()))
     is_outboard = topology.is_ancestor[np.ix_(moved.mobods, movers)]
     own = [movers.index(mobod) for mobod in topology.velocity_mobods]
 
     def rows(G: Array) -> Array:
-        composite = take(dot_with_mask(inertia_of_points(p, G), is_outboard, 1), own, 1)
-        F = times_composite(composite, S)
+        composite = take(dot_with_mask(inertia_of_points(moved.p_TC_W, G), is_outboard, 1), own, 1)
+        F = times_composite(composite, moved.S_T)
         return ca.sum_products(jnp.unstack(F[:, :, None]), jnp.unstack(S_inboard))
 
     return rows

@@ -20,18 +20,12 @@ from .contact_jacobian import generalized_contact_force, velocities_at_contacts
 from .contact_points import ContactPoints
 from .elastic_force import ElasticForce
 from .hunt_crossley_law import HuntCrossleyLaw
+from .moved_bodies import MovedBodies
 from .sap_law import FRICTION_REGULARIZATION, SapLaw
 
 NEAR_RIGID_PERIOD = 0.1  # β: of a rigid row in steps, as in Drake
 NEAR_RIGID = (NEAR_RIGID_PERIOD / (2.0 * np.pi)) ** 2  # its R, beside 1 / (the inertia it moves)
 RESOLVED = 16.0  # times eps: the same of the stiffest row beside which that inertia is not lost to rounding
-
-
-class MovedBodies(eqx.Module):
-    """The one mobod that moves at each of m points, where the other body never does."""
-
-    p_MC_W: Float[Array, "3 m"]
-    mobods: tuple[int, ...] = eqx.field(static=True)
 
 
 class ContactRows(eqx.Module):
@@ -43,12 +37,12 @@ class ContactRows(eqx.Module):
     J: Float[Array, "3 m nv"]
     v_AcBc_W: Float[Array, "3 m"]
     law: AbstractContactLaw
-    moved: MovedBodies | None  # None where any point has, or may have, two bodies that move
+    moved: MovedBodies | None  # None where any point has, or may have, two bodies that move, or joints mimic others
     slots: Int[Array, " m"] | None = None
 
     def motion(self, dv: Float[Array, " nv"]) -> Float[Array, "3 m"]:
         """J dv."""
-        return velocities_at_contacts(self.J, dv)
+        return velocities_at_contacts(self.J, dv) if self.moved is None else self.moved.velocities(dv)
 
     def impulse(self, motion: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
         """On B at C, when the velocities have changed by `motion`."""
@@ -64,16 +58,7 @@ class ContactRows(eqx.Module):
 
     def generalized(self, gamma: Float[Array, "3 m"]) -> Float[Array, " nv"]:
         """Jᵀ gamma."""
-        return generalized_contact_force(self.J, gamma)
-
-
-def find_moved_bodies(points: ContactPoints) -> MovedBodies | None:
-    """None where two bodies that may move touch each other."""
-    A, B = np.array(points.mobods_A), np.array(points.mobods_B)
-    if np.any((A > 0) & (B > 0)):
-        return None
-    is_A = (A > 0).reshape(-1, *(1,) * (points.distance.ndim - 1))
-    return MovedBodies(jnp.where(is_A, points.p_MaC_W, points.p_MbC_W), tuple((A + B).tolist()))
+        return generalized_contact_force(self.J, gamma) if self.moved is None else self.moved.generalized(gamma)
 
 
 def keep_deepest(rows: ContactRows, points: ContactPoints, count: int | None) -> ContactRows:

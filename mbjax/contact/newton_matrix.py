@@ -35,8 +35,8 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, dot_with_mask, velocity_parents
 
 from .contact_hessian import calc_contact_hessian, contact_hessian_in_tree
-from .contact_rows import MovedBodies
 from .convex_problem import ConvexProblem, OfRows
+from .moved_bodies import MovedBodies
 
 DEEPEST = 10  # velocities along a path: above, articulated bodies are at least as fast (measured at 8, 11 and 24)
 
@@ -74,20 +74,20 @@ def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> Newton
         diagonal, added = terms.diagonal + calc_box_slopes(problem, motion), None
         if problem.contacts is not None and problem.contacts.moved is not None and motion.contacts is not None:
             stiffness = problem.contacts.stiffness(motion.contacts)
-            added = calc_added_inertia(problem.contacts.moved, stiffness, len(topology.parents))
+            added = calc_added_inertia(problem.contacts.moved, stiffness)
         factor = calc_articulated_factor(topology, terms.position, terms.inertia_W, diagonal, terms.locked, added)
         return lambda b: solve_with_factor(topology, factor, b)
 
     return NewtonMatrix(inertia_product, solver, lambda motion, b: solver(motion)(b))
 
 
-def calc_added_inertia(moved: MovedBodies, G: Float[Array, "6 m"], num_mobods: int) -> ArticulatedInertia:
+def calc_added_inertia(moved: MovedBodies, G: Float[Array, "6 m"]) -> ArticulatedInertia:
     """What stiffness at points, times a velocity change an impulse, adds to the mobods' inertias about their Mo."""
     M = ca.symmetric_matrix(G)
     zero = jnp.zeros_like(M)
     parts = shift_inertia(ArticulatedInertia(zero, zero, M), moved.p_MC_W)
     rows = ca.concatenate([part.reshape(9, *part.shape[2:]) for part in parts], 0)
-    rows = dot_with_mask(rows, np.array(moved.mobods)[:, None] == np.arange(num_mobods), 1)
+    rows = dot_with_mask(rows, np.array(moved.mobods)[:, None] == np.arange(len(moved.topology.parents)), 1)
     return ArticulatedInertia(*(rows[k : k + 9].reshape(3, 3, *rows.shape[1:]) for k in (0, 9, 18)))
 
 
@@ -104,7 +104,7 @@ def matrix_of_branches(topology: TreeTopology, problem: ConvexProblem, parents: 
     rows_of_M = branch_rows(parents, M + on_diagonal(jnp.where(free, 0.0, 1.0)))
     least = 1.0 / factor_branch_rows(parents, rows_of_M)[0].one_over_D
     is_slope = own_places(parents, free.ndim - 1) & free[:, None]
-    rows_of_contacts = contact_rows_by_stiffness(topology, problem, parents)
+    rows_of_contacts = contact_rows_by_stiffness(problem, parents)
 
     def rows(motion: OfRows) -> Float[Array, "nv depth"]:
         total = rows_of_M + jnp.where(is_slope, calc_box_slopes(problem, motion)[:, None], 0.0)
@@ -126,14 +126,14 @@ def matrix_of_branches(topology: TreeTopology, problem: ConvexProblem, parents: 
 
 
 def contact_rows_by_stiffness(
-    topology: TreeTopology, problem: ConvexProblem, parents: Parents
+    problem: ConvexProblem, parents: Parents
 ) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv depth"]]:
     """What contacts add, by their stiffness."""
     contacts, locked = problem.contacts, problem.terms.locked
     if contacts is None:
         return lambda G: jnp.zeros((), G.dtype)
-    if contacts.moved is not None and not topology.followers:
-        return contact_hessian_in_tree(topology, problem.terms.position, contacts.moved, locked, parents)
+    if contacts.moved is not None:
+        return contact_hessian_in_tree(contacts.moved, parents)
     return lambda G: branch_rows(parents, calc_contact_hessian(contacts, G, locked))
 
 

@@ -112,7 +112,8 @@ def calc_other_rows(
         J = jnp.where(terms.locked, 0.0, calc_contact_jacobian(model, terms.position, points))
         v_AcBc_W = velocities_at_contacts(J, terms.v)
         law = calc_contact_law(model, points, J, v_AcBc_W, diagonal)
-        rows = ContactRows(J, v_AcBc_W, law, find_moved_bodies(points))
+        moved = find_moved_bodies(model.topology, terms.position, points, terms.locked)
+        rows = ContactRows(J, v_AcBc_W, law, moved)
         contacts = keep_deepest(rows, points, model.layout.contact.max_contacts)
     return of_joints, coupled, contacts, points
 
