@@ -1,7 +1,8 @@
-"""What does a step with contact cost? An ant and a humanoid lying on the ground, random torques, batch 1024.
+"""What does a step with contact cost? An ant and a humanoid lying on the ground, batch 1024.
 
-mbjax's step, its vjp by (q, v, u), and the gradient of 100 steps of one world by all torques; beside MJX (Newton, 4
-iterations of 8 line-search steps, as in its own examples) and MuJoCo's `mj_step` in a Python loop on one core.
+Every world has random torques and velocities of its own. mbjax's step, its vjp by (q, v, u), and the gradient of 100
+steps of one world by all torques; beside MJX (Newton, 4 iterations of 8 line-search steps, as in its own examples; at
+most 256 worlds, since 1024 did not end in minutes) and MuJoCo's `mj_step` in a Python loop on one core.
 """
 
 import time
@@ -16,6 +17,8 @@ from .report import Table
 from .script import DTYPES, Options, compile_seconds, failed, microseconds, outcome, precision, run_script, timed
 
 BATCH = 1024
+MJX_BATCH = 256
+SPEED = 0.05  # of the random velocities, in rad/s and m/s
 SETTLING_STEPS = 500
 NUM_C_STEPS = 2000
 NUM_GRADIENT_STEPS = 100
@@ -31,8 +34,9 @@ def records(options: Options) -> Iterator[dict]:
             with precision(dtype):
                 yield from measure_mbjax(name, parts(), dtype, u, options.effort)
         with precision("f32"):
-            keys = {"figure": name, "label": "MJX, f32", "batch": batch}
-            yield from measure_mjx(keys, parts(), u, options.effort)
+            few = u[:MJX_BATCH]
+            keys = {"figure": name, "label": f"MJX, f32, {len(few)} worlds", "batch": len(few)}
+            yield from measure_mjx(keys, parts(), few, options.effort)
         keys = {"figure": name, "label": "MuJoCo mj_step, f64, 1 core", "batch": batch}
         yield outcome(keys, measure_mujoco, parts(), u)
 
@@ -51,7 +55,8 @@ def measure_mbjax(name: str, parts: list[Part], dtype: str, u: np.ndarray, effor
         state = mbjax.State(state.q.at[torso + 6].set(parts[0].at[2]), state.v, state.time)
         settle = jax.jit(lambda state, m=model: mbjax.rollout(m, state, num_steps=SETTLING_STEPS).final_state)
         state = settle(state)
-        q, v = (jnp.broadcast_to(x, (u.shape[0], x.size)) for x in (state.q, state.v))
+        q = jnp.broadcast_to(state.q, (u.shape[0], state.q.size))
+        v = state.v + jnp.asarray(random_velocities(u.shape[0], state.v.size), width)
 
         def step(q: Any, v: Any, u: Any, m: Any = model) -> Any:
             after, outputs = mbjax.step(m, mbjax.State(q, v, jnp.zeros((), q.dtype)), u)
@@ -89,7 +94,8 @@ def measure_mjx(keys: dict, parts: list[Part], u: np.ndarray, effort: Effort) ->
 
     m = mujoco.MjModel.from_xml_string(mjcf(parts))
     model, data = mjx.put_model(m), mjx.put_data(m, settled(m))
-    batch = jax.vmap(lambda u: data.replace(ctrl=u))(jnp.asarray(u, jnp.float32))
+    qvel = data.qvel + jnp.asarray(random_velocities(u.shape[0], m.nv), jnp.float32)
+    batch = jax.vmap(lambda u, qvel: data.replace(ctrl=u, qvel=qvel))(jnp.asarray(u, jnp.float32), qvel)
 
     def step(d: Any) -> Any:
         after = mjx.step(model, d)
@@ -112,6 +118,11 @@ def measure_mujoco(parts: list[Part], u: np.ndarray) -> dict:
             mujoco.mj_step(m, d)
         times.append((time.perf_counter() - started) / NUM_C_STEPS)
     return {"median": np.median(times), "minimum": min(times), "upper_quartile": float(np.quantile(times, 0.75))}
+
+
+def random_velocities(worlds: int, nv: int) -> np.ndarray:
+    """Of each world."""
+    return SPEED * np.random.default_rng(1).standard_normal((worlds, nv))
 
 
 def settled(m: Any) -> Any:
