@@ -194,16 +194,22 @@ def _label(instance: object) -> str:
 
 
 def _positive(instance: object, name: str, value: float) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
     if not (math.isfinite(number) and number > 0.0):
         raise ValueError(f"{_label(instance)}: {name} is {value}; give a positive, finite length in metres.")
     return number
 
 
 def _finite_tuple(instance: object, name: str, values: Iterable[float], count: int) -> tuple[float, ...]:
-    numbers = tuple(float(value) for value in values)
+    try:
+        numbers = tuple(float(value) for value in values)
+    except (TypeError, ValueError):
+        numbers = ()
     if len(numbers) != count or not all(math.isfinite(number) for number in numbers):
-        raise ValueError(f"{_label(instance)}: {name} is {numbers}; give {count} finite numbers.")
+        raise ValueError(f"{_label(instance)}: {name} is {values}; give {count} finite numbers.")
     return numbers
 
 
@@ -220,6 +226,8 @@ def _color(instance: object, values: Iterable[float]) -> tuple[float, float, flo
 
 
 def _rotation_matrix(instance: object, rows: Iterable[Iterable[float]]) -> Matrix3:
+    if not isinstance(rows, Iterable):
+        raise ValueError(f"{_label(instance)}: rotation is {rows}; give a 3x3 matrix.")
     matrix = tuple(_vector3(instance, "rotation row", row) for row in rows)
     if len(matrix) != 3:
         raise ValueError(f"{_label(instance)}: rotation has {len(matrix)} rows; give a 3x3 matrix.")

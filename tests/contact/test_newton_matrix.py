@@ -56,6 +56,40 @@ def test_every_form_of_the_matrix_is_the_derivative_of_the_residual() -> None:
         np.testing.assert_allclose(x, inertial[0], rtol=0.0, atol=1e-12 * float(jnp.abs(x).max()))
 
 
+def test_contacts_of_single_bodies_are_those_of_their_jacobian() -> None:
+    """An arm between two balls of the world, in pairs where it comes first and where it comes second."""
+    plant = mbjax.MultibodyPlant(2e-3)
+    inertia = mbjax.SpatialInertia.solid_sphere_with_mass(0.3, 0.1)
+    for body, parent, kind in (("upper", "world", mbjax.BallRpyJoint), ("lower", "upper", mbjax.RevoluteJoint)):
+        plant.add_rigid_body(body, inertia)
+        plant.add_joint(kind(f"to_{body}", parent, body, X_BM=(-0.3, 0.0, 0.1)))
+    for body, name, x in (
+        ("world", "first", 0.4),
+        ("upper", "one", 0.1),
+        ("lower", "two", 0.2),
+        ("world", "last", 0.9),
+    ):
+        plant.register_collision_geometry(body, Geometry(name, Sphere(0.1), translation=(x, 0.2, 0.3)), 0.6)
+    model = plant.finalize()
+    state, n = mbjax.default_state(model), model.num_velocities
+    dv = jnp.asarray(np.random.default_rng(2).normal(size=n))
+
+    @jax.jit
+    def compare(gamma: jax.Array) -> Any:
+        problem, *_ = calc_step_problem(model, mbjax.State(state.q + 0.3, dv, state.time), as_inputs(model, None))
+        rows = problem.contacts
+        dense = dataclasses.replace(rows, moved=None)
+        return [(x.motion(dv), x.generalized(gamma)) for x in (rows, dense)], rows.moved
+
+    m = len(model.layout.contact.pairs)
+    (in_tree, dense), moved = compare(jnp.asarray(np.random.default_rng(3).normal(size=(3, m))))
+    assert any(moved.is_A)
+    assert not all(moved.is_A)
+    for got, expected in zip(in_tree, dense, strict=True):
+        assert np.all(np.abs(expected).max(axis=-1) > 0.0)
+        np.testing.assert_allclose(got, expected, rtol=0.0, atol=1e-14)
+
+
 @pytest.mark.parametrize("approximation", APPROXIMATIONS)
 def test_stiffness_and_power_along_a_line_are_those_of_the_impulse(approximation: str) -> None:
     """At random velocities, sticking, slipping and apart, and where nothing slips at all."""

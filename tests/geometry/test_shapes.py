@@ -56,6 +56,9 @@ def test_lengths_must_be_positive_and_finite(make, name, length):
     [
         ({"translation": (1, 2)}, r"Geometry\('g'\): translation"),
         ({"translation": (1, 2, math.nan)}, "3 finite numbers"),
+        ({"translation": 1.0}, "translation is 1.0; give 3 finite numbers"),
+        ({"rotation": (1.0, 2.0, 3.0)}, "rotation row is 1.0; give 3 finite numbers"),
+        ({"rotation": 1.0}, "rotation is 1.0; give a 3x3 matrix"),
         ({"rotation": QUARTER_TURN[:2]}, "2 rows"),
         ({"rotation": ((1, 0, 0), (0, 1, 0), (0, 0, 2))}, "not a rotation matrix"),
         ({"rotation": ((1, 0, 0), (0, 1, 0), (0, 0, -1))}, "determinant"),
