@@ -1,6 +1,6 @@
 """What the stiffness G of the contacts adds to the matrix of the step's equation: Σ Jᵀ G J over the points."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
@@ -47,7 +47,7 @@ def contact_hessian_in_tree(moved: MovedBodies, parents: Parents) -> Callable[[A
 
 def inertia_of_points(p: Float[Array, "3 m"], G: Float[Array, "6 m"]) -> Float[Array, "21 m"]:
     """[p]G[p]ᵀ, [p]G and G: six, nine and six entries."""
-    H = [ca.cross_components(jnp.unstack(p), column) for column in symmetric_rows(jnp.unstack(G))]  # H[j][i]
+    H = [ca.cross_components(jnp.unstack(p), column) for column in ca.symmetric_rows(jnp.unstack(G))]  # H[j][i]
     J = [ca.cross_components(jnp.unstack(p), [H[j][i] for j in range(3)]) for i in range(3)]
     parts = [jnp.stack([J[i][j] for i, j in ca.SYMMETRIC_PAIRS])]
     return ca.concatenate([*parts, *(jnp.stack([H[j][i] for j in range(3)]) for i in range(3)), G], 0)
@@ -56,15 +56,10 @@ def inertia_of_points(p: Float[Array, "3 m"], G: Float[Array, "6 m"]) -> Float[A
 def times_composite(inertia: Float[Array, "21 n"], S: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
     """[J H; Hᵀ G] S."""
     x, (w, v) = jnp.unstack(inertia), (jnp.unstack(S[:3]), jnp.unstack(S[3:]))
-    J, H, G = symmetric_rows(x[:6]), (x[6:9], x[9:12], x[12:15]), symmetric_rows(x[15:])
+    J, H, G = ca.symmetric_rows(x[:6]), (x[6:9], x[9:12], x[12:15]), ca.symmetric_rows(x[15:])
     t = [ca.sum_products(J[i], w) + ca.sum_products(H[i], v) for i in range(3)]
     f = [ca.sum_products([H[k][i] for k in range(3)], w) + ca.sum_products(G[i], v) for i in range(3)]
     return jnp.stack([*t, *f])
-
-
-def symmetric_rows(entries: Sequence[Array]) -> list[list[Array]]:
-    """The rows of a symmetric matrix given by its six entries."""
-    return [[entries[k] for k in row] for row in ca.SYMMETRIC_INDEX]
 
 
 def entries_by_depth(parents: Parents, S: Float[Array, "6 n"]) -> Float[Array, "6 n depth"]:

@@ -24,22 +24,18 @@ def find_minimum(
     one = jnp.ones_like(start)
     small = jnp.maximum(1e-2 * jnp.abs(start), rounding)
 
-    def evaluate(t: Array) -> tuple[Array, Array]:
-        return jax.jvp(slope, (t,), (one,))
-
     def unfinished(carry: tuple) -> Array:
         *_, count, done = carry
         return jnp.any(~done) & (count < MAX_EVALUATIONS)
 
     def narrow(carry: tuple) -> tuple:
-        low, high, t, at_t, curvature, count, done = carry
+        low, high, t, count, done = carry
+        at_t, curvature = jax.jvp(slope, (t,), (one,))
+        done = done | ~((jnp.abs(at_t) > small) & ((at_t > 0.0) | (count > 0)))
         low, high = jnp.where(at_t < 0.0, t, low), jnp.where(at_t < 0.0, high, t)
         guess = t - at_t / curvature
         guess = jnp.where((guess > low) & (guess < high), guess, 0.5 * (low + high))
-        t = jnp.where(done, t, guess)
-        at_t, curvature = evaluate(t)
-        return low, high, t, at_t, curvature, count + 1, done | ~(jnp.abs(at_t) > small)
+        return low, high, jnp.where(done, t, guess), count + 1, done
 
-    at_one, curvature = evaluate(one)
-    carry = (jnp.zeros_like(one), one, one, at_one, curvature, jnp.zeros((), jnp.int32), ~(wanted & (at_one > small)))
+    carry = (jnp.zeros_like(one), one, one, jnp.zeros((), jnp.int32), ~wanted)
     return lax.while_loop(unfinished, narrow, carry)[2]

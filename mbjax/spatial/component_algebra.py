@@ -124,8 +124,12 @@ SYMMETRIC_PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 def symmetric_matrix(S: Float[Array, "6 *n"]) -> Float[Array, "3 3 *n"]:
     """The matrix of six components."""
-    entries = jnp.unstack(S)
-    return jnp.stack([jnp.stack([entries[k] for k in row]) for row in SYMMETRIC_INDEX])
+    return jnp.stack([jnp.stack(row) for row in symmetric_rows(jnp.unstack(S))])
+
+
+def symmetric_rows(entries: Sequence[Array]) -> list[list[Array]]:
+    """Its rows, entry by entry."""
+    return [[entries[k] for k in row] for row in SYMMETRIC_INDEX]
 
 
 def re_express_symmetric(R_AE: Float[Array, "3 3 *n"], S_E: Float[Array, "3 3 *n"]) -> Float[Array, "3 3 *n"]:
