@@ -73,6 +73,7 @@ class AbstractContactLaw(eqx.Module):
         return power
 
     def split(self, v_AcBc_W: Float[Array, "3 m"]) -> tuple[Float[Array, " m"], Float[Array, "3 m"]]:
-        """v_n and v_t."""
+        """v_n and v_t; taken apart twice, as what rounding leaves along n would tilt a slow slip."""
         v_n = ca.dot(self.normal_W, v_AcBc_W)
-        return v_n, v_AcBc_W - ca.scale(self.normal_W, v_n)
+        v_t = v_AcBc_W - ca.scale(self.normal_W, v_n)
+        return v_n, v_t - ca.scale(self.normal_W, ca.dot(self.normal_W, v_t))

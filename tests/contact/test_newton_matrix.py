@@ -11,6 +11,7 @@ import pytest
 import mbjax
 from mbjax.contact.convex_problem import calc_residual, calc_row_motion
 from mbjax.contact.newton_matrix import articulated_matrix, matrix_of_branches, newton_matrix
+from mbjax.contact.sap_law import SapLaw
 from mbjax.geometry import Geometry, HalfSpace, Sphere
 from mbjax.linear_algebra import chain
 from mbjax.simulation.discrete_acceleration import calc_step_problem
@@ -125,3 +126,26 @@ def test_stiffness_and_power_along_a_line_are_those_of_the_impulse(approximation
     assert np.any(expected != 0.0)
     np.testing.assert_allclose(power, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
     np.testing.assert_allclose(stiffness, -jacobian, rtol=0.0, atol=1e-9 * np.abs(jacobian).max())
+
+
+def test_stiffness_in_single_precision_stays_semidefinite() -> None:
+    """A micrometre a second of slip beside centimetres along the normal, at the edge of the cone, where it slides.
+
+    What rounding leaves along the normal must not tilt the direction of slip: light bodies were left with a matrix that
+    was not positive, and steps ended in NaN.
+    """
+    rng, count, T = np.random.default_rng(4), 200, jnp.float32
+    normal, slip = rng.normal(size=(2, 3, count))
+    normal /= np.linalg.norm(normal, axis=0)
+    slip -= normal * (normal * slip).sum(axis=0)
+    slip *= 2e-6 / np.linalg.norm(slip, axis=0)
+    v_n = rng.uniform(5e-3, 5e-2, count)
+    R_n, R_t, mu = jnp.full(count, 4e-4, T), jnp.full(count, 4e-2, T), jnp.ones(count, T)
+    v_hat = jnp.asarray(v_n + 1e-8, T)
+    law = SapLaw(jnp.asarray(normal, T), mu, R_t, R_n, v_hat, jnp.ones(count, bool))
+    stiffness = symmetric_matrix(law.stiffness(jnp.asarray(normal * v_n + slip, T)))
+    values = np.linalg.eigvalsh(np.moveaxis(np.asarray(stiffness, float), 2, 0))
+    is_sliding = (values[:, 2] > 0.0) & (values[:, 2] < 2000.0)  # sticking: 1 / R_n
+    print(f"least {(values[:, 0] / values[:, 2])[is_sliding].min():.1e} of the largest, {is_sliding.sum()} slide")
+    assert is_sliding.sum() > 50
+    assert (values[:, 0] > -1e-6 * values[:, 2]).all()
