@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -33,7 +33,7 @@ NO_MESH = jax.sharding.AbstractMesh((), ())
 
 def is_array(x: Any) -> bool:
     """Whether x may have an axis of worlds: NumPy's arrays count."""
-    return isinstance(x, jax.Array | np.ndarray)
+    return isinstance(x, (jax.Array, np.ndarray))
 
 
 def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = False) -> Any:
@@ -46,10 +46,9 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
     through, and takes them as the keyword `found`. Derivatives are those of `function(*args, found=found)`, which does
     not iterate again; what was found is kept between the passes, beside the arguments.
     """
-    arrays, static = eqx.partition(args, is_array)
-    leaves, treedef = jax.tree.flatten(arrays)
-    static_leaves, static_treedef = jax.tree.flatten(static)
-    flat = Flattened(function, treedef, tuple(static_leaves), static_treedef)
+    leaves, flat = flatten(function, *jax.tree.flatten(args))
+    if not finds and not is_traced(leaves):
+        return compiled_whole(flat)(*leaves)
     out, out_treedef = results_of(flat, tuple(jax.typeof(x) for x in leaves), jax.dtypes.canonicalize_dtype(float))
     found_treedef = out_treedef.children()[1] if finds else None
     searches = found_treedef is not None and found_treedef.num_leaves > 0
@@ -77,13 +76,13 @@ def call_compiled(function: Callable, *args: Any) -> Any:
     For functions that are not run by `for_worlds` in one piece. In a function that is traced already, and under
     `jax.disable_jit`, it is the plain call: what nobody reads of the results is then not computed.
     """
-    arrays, static = eqx.partition(args, is_array)
-    leaves, treedef = jax.tree.flatten(arrays)
-    is_traced = any(isinstance(x, Tracer) for x in leaves)
-    if is_traced or jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
-        return function(*args)
-    static_leaves, static_treedef = jax.tree.flatten(static)
-    return compiled_whole(Flattened(function, treedef, tuple(static_leaves), static_treedef))(*leaves)
+    leaves, flat = flatten(function, *jax.tree.flatten(args))
+    return function(*args) if is_traced(leaves) else compiled_whole(flat)(*leaves)
+
+
+def is_traced(leaves: Iterable) -> bool:
+    """Whether any is, or `jax.disable_jit` is on: nothing is then compiled here."""
+    return jax.config.jax_disable_jit or any(isinstance(x, Tracer) for x in leaves)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def compiled_outside_jit(function: Callable) -> Callable:
@@ -98,7 +97,7 @@ def compiled_outside_jit(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def called(*args: Any, **keywords: Any) -> Any:
-        if any(isinstance(x, Tracer) for x in jax.tree.leaves((args, keywords))):
+        if is_traced(jax.tree.leaves((args, keywords))):
             return function(*args, **keywords)
         try:
             bound = signature.bind(*args, **keywords)
@@ -110,14 +109,16 @@ def compiled_outside_jit(function: Callable) -> Callable:
                 bound.arguments[name] = given.tolist() if isinstance(given, np.ndarray) else given  # of indices
             elif not is_array(given) and np.asarray(given).dtype.kind in "biuf":
                 bound.arguments[name] = np.asarray(given)
-        return call_compiled(function, *jax.tree.map(lambda x: np.asarray(x) if is_float(x) else x, bound.args))
+        given, treedef = jax.tree.flatten(bound.args)
+        leaves, flat = flatten(function, [np.asarray(x) if is_float(x) else x for x in given], treedef)
+        return compiled_whole(flat)(*leaves)
 
     return called
 
 
 def is_float(x: Any) -> bool:
     """Whether x is a Python or NumPy scalar that is a float."""
-    return isinstance(x, float | np.floating)
+    return isinstance(x, (float, np.floating))
 
 
 def says_array(annotation: Any) -> bool:
@@ -132,16 +133,23 @@ class Flattened:
     """`function` of the arrays among its arguments, to the list of its results."""
 
     function: Callable
-    treedef: Any
-    static_leaves: tuple
-    static_treedef: Any
+    treedef: Any  # of all arguments
+    static: tuple  # leaf by leaf; None stands for an array
 
     def results(self, *leaves: Any, **found: Any) -> Any:
-        static = jax.tree.unflatten(self.static_treedef, self.static_leaves)
-        return self.function(*eqx.combine(jax.tree.unflatten(self.treedef, leaves), static), **found)
+        arrays = iter(leaves)
+        args = jax.tree.unflatten(self.treedef, [next(arrays) if x is None else x for x in self.static])
+        return self.function(*args, **found)
 
     def __call__(self, *leaves: Any) -> list:
         return jax.tree.leaves(compiled_whole(self)(*leaves))
+
+
+def flatten(function: Callable, leaves: list, treedef: Any) -> tuple[list, Flattened]:
+    """The arrays among the leaves, and the function of them."""
+    static = [None if is_array(x) else x for x in leaves]
+    arrays = [x for x, other in zip(leaves, static, strict=True) if other is None]
+    return arrays, Flattened(function, treedef, tuple(static))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -49,11 +49,10 @@ def calc_composite_forces(
     r, s, m = position.p_TM_W, inertia_W.moment, inertia_W.mass
     moment_T = s + ca.scale(r, m)
     shifted = ca.scale(ca.point_mass_inertia(r), m) + 2.0 * ca.symmetric_product_inertia(r, s)
-    rotational_T = inertia_W.rotational + ca.symmetric_matrix(shifted)
-    rotational_T = rotational_T.reshape(9, *rotational_T.shape[2:])
+    rotational_T = ca.symmetric_components(inertia_W.rotational) + shifted
     composite = sum_over_subtree(topology, ca.concatenate([m[None], moment_T, rotational_T], 0))
     composite = take(composite, topology.velocity_mobods, 1)
-    mass, moment, rotational = composite[0], composite[1:4], composite[4:].reshape(3, 3, *composite.shape[1:])
+    mass, moment, rotational = composite[0], composite[1:4], ca.symmetric_matrix(composite[4:])
     w, v = position.S_T[:3], position.S_T[3:]
     t = ca.matvec(rotational, w) + ca.cross(moment, v)
     f = ca.scale(v, mass) + ca.cross(w, moment)

@@ -1,4 +1,8 @@
-"""A factor of M(q) + diag: articulated bodies; where joints mimic others, and couple branches, that of the matrix."""
+"""A factor of M(q) + diag: articulated bodies, or that of the matrix.
+
+The matrix is factored where joints mimic others, and couple branches; and of one small robot in float64, where its
+loops are one kernel each of XLA's CPU backend. In float32 M has lost the inertia of distal links (see `decisions.md`).
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -6,7 +10,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics
-from mbjax.linear_algebra import BranchFactor, factor_branches, solve_branches
+from mbjax.linear_algebra import MOST_DEPTH, BranchFactor, factor_branches, factor_one_world, paths, solve_branches
 from mbjax.topology import TreeTopology, velocity_parents
 
 from .articulated_body import ArticulatedFactor, calc_articulated_factor, solve_with_factor
@@ -23,12 +27,14 @@ def factor_mass_matrix(
     locked: Bool[Array, " nv"],
 ) -> MassMatrixFactor:
     """Never differentiated; locked velocities give way to nothing."""
-    if not topology.followers:
+    parents, is_one_world = velocity_parents(topology), inertia_W.mass.ndim == diagonal.ndim == 1
+    is_shallow = paths(parents).ancestors.shape[1] <= MOST_DEPTH
+    if not topology.followers and not (is_one_world and is_shallow and diagonal.dtype == jnp.float64):
         return calc_articulated_factor(topology, position, inertia_W, diagonal, locked)
     M = calc_mass_matrix(topology, *lax.stop_gradient((position, inertia_W, diagonal)))
     identity = np.eye(topology.num_velocities).reshape(*M.shape[:2], *(1 for _ in M.shape[2:]))
     M = jnp.where(locked[:, None] | locked[None], jnp.asarray(identity, M.dtype), M)
-    return factor_branches(velocity_parents(topology), M)[0]
+    return factor_one_world(parents, M) if is_one_world and is_shallow else factor_branches(parents, M)[0]
 
 
 def solve_factored(topology: TreeTopology, factor: MassMatrixFactor, b: Float[Array, " nv"]) -> Float[Array, " nv"]:

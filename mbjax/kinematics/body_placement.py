@@ -72,10 +72,10 @@ def by_level(levels: tuple[int, ...]) -> list[np.ndarray]:
 
 
 def identity_poses(count: int, dtype: DTypeLike, worlds: int) -> tuple[Array, Array]:
-    """`count` poses that change nothing."""
+    """`count` poses that change nothing: constants, with which XLA folds what they are composed with."""
     ones = (1,) * worlds
-    identity = jnp.eye(3, dtype=dtype).reshape(3, 3, 1, *ones)
-    return jnp.broadcast_to(identity, (3, 3, count, *ones)), jnp.zeros((3, count, *ones), dtype)
+    identity = np.eye(3).reshape(3, 3, 1, *ones)
+    return jnp.asarray(np.repeat(identity, count, 2), dtype), jnp.zeros((3, count, *ones), dtype)
 
 
 def in_order(parts: list[Array], indices: list[np.ndarray], axis: int) -> Array:

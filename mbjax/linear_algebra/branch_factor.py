@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.worlds import compiled_apart
 
+from .branch_pairs import eliminate_pairs
 from .sums import sum_over_first
 
 Parents = tuple[int, ...]  # of nodes 1..n, depth first; 0 is no parent
@@ -129,6 +130,19 @@ def factor_branch_rows(
     return BranchFactor(L, one_over_D), Y
 
 
+def factor_one_world(parents: Parents, A: Float[Array, "n n"]) -> BranchFactor:
+    """The factor of one world's matrix, in few kernels: see `branch_pairs`."""
+
+    def by_pairs(rows: Array) -> BranchFactor:
+        inboard = paths(parents).inboard
+        products = eliminate_pairs(parents, rows)
+        one_over_D = 1.0 / sum_over_first(jnp.where(own_places(parents), products, 0.0).T)
+        return BranchFactor(jnp.where(inboard, products * one_over_D[:, None], 0.0), one_over_D)
+
+    rows = branch_rows(parents, A)
+    return lax.platform_dependent(rows, cpu=by_pairs, default=lambda rows: factor_branch_rows(parents, rows)[0])
+
+
 def solve_inward(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
     """L⁻ᵀ b; entries left out keep their right-hand side."""
     if not parents:
@@ -158,7 +172,7 @@ def solve_outward(parents: Parents, factor: BranchFactor, z: Float[Array, "n *w"
 
     def substitute(path: Array, x: tuple) -> tuple[Array, Array]:
         inboard, line, z = x
-        value = z - sum_over_first(line * path)
+        value = z - (sum_over_first(line * path) if worlds else jnp.sum(line * path))
         return jnp.where(inboard, path, value), value
 
     def step(path: Array, x: tuple) -> tuple[Array, Array]:

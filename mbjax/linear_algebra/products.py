@@ -38,10 +38,10 @@ def sum_of_outer(A: Float[Array, "k i *w"], B: Float[Array, "k j *w"]) -> Float[
 
     Its derivatives are batched products: in reverse mode the sums would be over short axes.
     """
-    if A.ndim == 2:
-        return products_of_columns(A, B)
     if 0 < A.shape[0] <= MOST_TERMS:
         return sum_products(jnp.unstack(A[:, :, None]), jnp.unstack(B[:, None]))
+    if A.ndim == 2:
+        return products_of_columns(A, B)
     worlds = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
     nothing = jnp.zeros((A.shape[1], B.shape[1], *worlds), A.dtype)
 

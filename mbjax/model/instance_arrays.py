@@ -1,5 +1,6 @@
 """The part of q, v or u that belongs to one model instance: read from, and replaced in, the whole array."""
 
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
@@ -65,7 +66,8 @@ def as_coordinates(what: str, x: ArrayLike, size: int, dtype: DTypeLike, num_wor
 
     They are of one world, or inside `for_worlds` of several, on a last axis.
     """
-    array = jnp.asarray(x, dtype=dtype)
+    is_such = isinstance(x, jax.Array) and x.dtype == dtype and not x.weak_type
+    array = x if is_such else jnp.asarray(x, dtype=dtype)
     if array.shape[:1] != (size,) or array.ndim != 1 + num_world_axes:
         raise ValueError(
             f"{what} has shape {array.shape}, the model needs ({size},). Functions take one world: use jax.vmap "

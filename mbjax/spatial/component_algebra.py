@@ -132,6 +132,12 @@ def symmetric_rows(entries: Sequence[Array]) -> list[list[Array]]:
     return [[entries[k] for k in row] for row in SYMMETRIC_INDEX]
 
 
+def symmetric_components(A: Float[Array, "3 3 *n"]) -> Float[Array, "6 *n"]:
+    """The six components of a symmetric matrix."""
+    entries = [jnp.unstack(row) for row in jnp.unstack(A)]
+    return jnp.stack([entries[i][j] for i, j in SYMMETRIC_PAIRS])
+
+
 def re_express_symmetric(R_AE: Float[Array, "3 3 *n"], S_E: Float[Array, "3 3 *n"]) -> Float[Array, "3 3 *n"]:
     """R S Rᵀ for a symmetric matrix."""
     R, S = [jnp.unstack(row) for row in jnp.unstack(R_AE)], [jnp.unstack(row) for row in jnp.unstack(S_E)]

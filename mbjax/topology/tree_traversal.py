@@ -34,14 +34,14 @@ from .tree_topology import TreeTopology
 def sum_over_path(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over itself and its ancestors."""
     if is_one_world(x):
-        return roll_outward(mobod_parents(topology), x)
+        return in_parts(roll_outward, mobod_parents(topology), x)
     return dot_with_mask(x, topology.is_ancestor.T, 1)
 
 
 def sum_over_subtree(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over itself and everything outboard."""
     if is_one_world(x):
-        return roll_inward(mobod_parents(topology), x)
+        return in_parts(roll_inward, mobod_parents(topology), x)
     return dot_with_mask(x, topology.is_ancestor, 1)
 
 
@@ -67,6 +67,15 @@ def is_one_world(x: Float[Array, "k n *w"]) -> bool:
 
 compiled_outside_jit = partial(jax.jit, static_argnums=0, inline=True)
 """For loops: called outside `jit`, JAX would compile each anew at every call. Inside they are what is written here."""
+
+
+MOST_ROWS = 6  # of float64 in a turn of a loop that is one kernel of XLA's CPU backend: less than 1 KB
+
+
+def in_parts(roll: Callable, parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Array, "k n"]:
+    """The sums of many rows, some at a time."""
+    parts = [roll(parents, x[i : i + MOST_ROWS]) for i in range(0, x.shape[0], MOST_ROWS)]
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
 @compiled_outside_jit

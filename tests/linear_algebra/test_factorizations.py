@@ -9,6 +9,7 @@ from mbjax.linear_algebra import (
     chain,
     coefficients,
     factor_branches,
+    factor_one_world,
     factor_rows,
     factor_semidefinite,
     point_with_products,
@@ -62,6 +63,15 @@ def test_solutions_along_a_tree(tree: str, batched: bool) -> None:
     np.testing.assert_allclose(np.einsum("ij...,j...->i...", A, x), b, atol=1e-13)
     energy = np.sum(np.asarray(Y[:, 0]) ** 2 * np.asarray(factor.one_over_D), axis=0)  # bᵀ A⁻¹ b
     np.testing.assert_allclose(energy, np.sum(b * np.asarray(x), axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_one_world_is_factored_by_pairs(tree: str) -> None:
+    A, parents = tree_matrix(np.random.default_rng(2), TREES[tree]), TREES[tree]
+    by_pairs = jax.jit(lambda A: factor_one_world(parents, A))(A)
+    by_nodes = jax.jit(lambda A: factor_branches(parents, A)[0])(A)
+    np.testing.assert_allclose(by_pairs.L, by_nodes.L, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(by_pairs.one_over_D, by_nodes.one_over_D, rtol=1e-12)
 
 
 def test_worlds_may_share_the_matrix() -> None:
