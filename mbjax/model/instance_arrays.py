@@ -66,8 +66,10 @@ def as_coordinates(what: str, x: ArrayLike, size: int, dtype: DTypeLike, num_wor
 
     They are of one world, or inside `for_worlds` of several, on a last axis.
     """
-    is_such = isinstance(x, jax.Array) and x.dtype == dtype and not x.weak_type
-    array = x if is_such else jnp.asarray(x, dtype=dtype)
+    if isinstance(x, jax.Array) and x.dtype == dtype and not x.weak_type:
+        array = x
+    else:
+        array = jnp.asarray(x, dtype=dtype)
     if array.shape[:1] != (size,) or array.ndim != 1 + num_world_axes:
         raise ValueError(
             f"{what} has shape {array.shape}, the model needs ({size},). Functions take one world: use jax.vmap "
