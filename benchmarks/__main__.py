@@ -22,7 +22,8 @@ from .forward_dynamics import MJX_VJP, Case, default_cases
 from .measure import load_average, machine
 from .peers import PEERS
 from .processes import environment_of_process, print_tables, run_limited
-from .report import Results, all_tables, notes_of, write_markdown, write_plot
+from .report import all_tables, notes_of, write_markdown, write_plot
+from .results import Results
 from .robots import ALL_ROBOTS, BUNDLED, PIP_NAME, ROBOTS
 from .run_scripts import SCRIPT_LIMIT_S, SCRIPTS, run_scripts
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .measure import significant
-from .report import Table
+from .results import Table
 from .script import Options, compile_seconds, failed, microseconds, precision, run_script, timed
 
 SIZES = (10, 100, 1000)

@@ -12,7 +12,7 @@ import numpy as np
 from .forward_dynamics import time_compiled
 from .measure import Effort
 from .peers import build_pinocchio, load_mbjax, mbjax_joint_names
-from .report import Table
+from .results import Table
 from .robots import ROBOTS
 from .script import (
     DTYPES,

@@ -13,7 +13,7 @@ import numpy as np
 
 from .figures import FIGURES, Part, build_mbjax, mjcf
 from .measure import Effort
-from .report import Table
+from .results import Table
 from .script import DTYPES, Options, compile_seconds, failed, microseconds, outcome, precision, run_script, timed
 
 BATCH = 1024

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .drops import SHAPES, TIME_STEPS, Drop, build, drop_it, random_start
 from .processes import print_tables
-from .report import Table
+from .results import Table
 
 BATCH = 4096
 ROUNDING = 1e-5  # of energies in single precision, beside the largest kinetic one

@@ -14,7 +14,7 @@ from .coordinates import Convention
 from .forward_dynamics import NUM_COMPARED, time_compiled
 from .measure import Effort
 from .peers import build_pinocchio, load_mbjax, mbjax_joint_names
-from .report import Table
+from .results import Table
 from .robots import Robot
 from .script import (
     DTYPES,

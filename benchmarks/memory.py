@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from .forward_dynamics import attempt
 from .measure import compile_apart, significant, with_prefix
 from .peers import load_mbjax
-from .report import Table
+from .results import Table
 from .robots import Robot
 from .rollout_memory import CHECKPOINTS, STEPS, TIME_STEP, measure_gradients
 from .script import Options, compile_seconds, outcome, precision, run_script, table_by_robot

@@ -9,7 +9,7 @@ from typing import Any
 
 from .measure import with_prefix
 from .peers import load_mbjax
-from .report import Table
+from .results import Table
 from .robots import Robot
 from .script import DTYPES, Options, compile_seconds, microseconds, precision, run_script, table_by_robot, timed
 

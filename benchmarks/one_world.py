@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from .forward_dynamics import QUESTIONS, Case, measure_peer, write_reference
 from .measure import load_average
 from .peers import PEERS
-from .report import MODE_TITLES, QUESTION_TITLES, Table
+from .report import MODE_TITLES, QUESTION_TITLES
+from .results import Table
 from .script import Options, compile_seconds, microseconds, precision, run_script, table_by_robot
 
 MODES = ("loop1000", "single")

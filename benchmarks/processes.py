@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from .report import Table
+from .results import Table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 

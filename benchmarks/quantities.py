@@ -13,7 +13,7 @@ import numpy as np
 from .forward_dynamics import NUM_COMPARED, as_arrays, time_compiled
 from .measure import Effort
 from .peers import build_frax_robot, build_pinocchio_model, load_mbjax, mbjax_joint_names
-from .report import Table
+from .results import Table
 from .robots import Robot
 from .script import (
     DTYPES,

@@ -6,14 +6,13 @@ import pathlib
 import re
 import tomllib
 
+from .aims import aims_table
 from .measure import Compilation, significant
 from .peers import PEERS
-from .robots import ROBOTS
+from .results import Results, Table, thread_counts, threads_title, titles, verdict
 
 NOTES_START, NOTES_END = "<!-- notes: kept when this file is rewritten -->", "<!-- end of notes -->"
 PREDICTIONS = pathlib.Path(__file__).with_name("PREDICTIONS.toml")
-COMPILE_TARGET_S = 2.0
-FRAX_TARGET = 0.5
 
 QUESTION_TITLES = {"fd": "Forward dynamics", "vjp": "vjp of forward dynamics with respect to (q, v, tau)"}
 MODE_TITLES = {
@@ -24,44 +23,9 @@ MODE_TITLES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """Plain text cells; the first column names the implementation."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-
-
-@dataclasses.dataclass
-class Results:
-    """Everything one run measured. A record holds its peer, dtype and threads besides what the process printed."""
-
-    machine: dict[str, str]
-    robots: tuple[str, ...]
-    records: list[dict]
-    rollout: list[dict]
-    loads: dict[str, str]
-    command: str
-
-    def find(self, **wanted: object) -> dict | None:
-        """The first record with these values."""
-        return next((r for r in self.records if all(r.get(key) == value for key, value in wanted.items())), None)
-
-    def median(self, peer: str, dtype: str, case: str, robot: str, threads: int) -> float | None:
-        record = self.find(peer=peer, dtype=dtype, case=case, robot=robot, threads=threads, status="measured")
-        return None if record is None else record["median"]
-
-    @property
-    def peers(self) -> list[str]:
-        present = {r["peer"] for r in self.records}
-        return [name for name in PEERS if name in present]
-
-
 def all_tables(results: Results) -> list[Table]:
     """In the order of RESULTS.md."""
-    tables = [target_table(results), prediction_table(results)]
+    tables = [aims_table(results), prediction_table(results)]
     for question in QUESTION_TITLES:
         for mode in MODE_TITLES:
             for threads in thread_counts(results, f"{question}:{mode}:closed"):
@@ -70,15 +34,6 @@ def all_tables(results: Results) -> list[Table]:
     tables += [compile_table(results, question) for question in QUESTION_TITLES]
     tables += [static_table(results), agreement_table(results), rollout_table(results), trouble_table(results)]
     return [table for table in tables if table.rows]
-
-
-def thread_counts(results: Results, case: str) -> list[int]:
-    jax_records = [r for r in results.records if r.get("case") == case and PEERS[r["peer"]].uses_jax]
-    return sorted({r["threads"] for r in jax_records}) or [0]
-
-
-def threads_title(threads: int) -> str:
-    return "XLA's defaults" if threads == 0 else "one thread"
 
 
 def timing_table(results: Results, question: str, mode: str, threads: int) -> Table:
@@ -146,31 +101,6 @@ def best_peer_median(results: Results, dtype: str, case: str, robot: str, thread
         for t in ([threads] if PEERS[peer].uses_jax else [0])
     ]
     return min((m for m in medians if m is not None), default=None)
-
-
-def target_table(results: Results) -> Table:
-    rows = []
-    for dtype in ("f32", "f64"):
-        for case in ("fd:batch4096:closed", "fd:single:closed"):
-            cells = []
-            for robot in results.robots:
-                record = results.find(peer="mbjax", dtype=dtype, case=case, robot=robot, threads=0, status="measured")
-                cells.append("–" if record is None else verdict(record["compile_total_s"], COMPILE_TARGET_S, "s"))
-            rows.append((f"FD trace + lower + compile ≤ {COMPILE_TARGET_S:g} s, {case.split(':')[1]}, {dtype}", *cells))
-        for threads in thread_counts(results, "fd:batch4096:closed"):
-            cells = []
-            for robot in results.robots:
-                ours, frax = (
-                    results.median(p, dtype, "fd:batch4096:closed", robot, threads) for p in ("mbjax", "frax")
-                )
-                cells.append("–" if ours is None or frax is None else verdict(ours / frax, FRAX_TARGET, "× frax"))
-            rows.append((f"FD batch 4096 ≤ {FRAX_TARGET:g} of frax, {dtype}, {threads_title(threads)}", *cells))
-    rows = [row for row in rows if set(row[1:]) != {"–"}]
-    return Table("Targets", ("target", *titles(results)), tuple(rows))
-
-
-def verdict(value: float, target: float, unit: str) -> str:
-    return f"{'met' if value <= target else 'MISSED'}: {significant(value)} {unit}"
 
 
 def prediction_table(results: Results) -> Table:
@@ -293,10 +223,6 @@ def trouble_table(results: Results) -> Table:
             robots_of.setdefault(key, []).append(r["robot"])
     rows = [(name, case, ", ".join(robots), status, why) for (name, case, status, why), robots in robots_of.items()]
     return Table("Not measured", ("implementation", "case", "robots", "status", "why"), tuple(rows))
-
-
-def titles(results: Results) -> tuple[str, ...]:
-    return tuple(ROBOTS[name].title for name in results.robots)
 
 
 def notes_of(results: Results) -> list[str]:

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from .measure import load_average, machine
 from .processes import environment_of_process, print_tables, run_limited
-from .report import Table, markdown_table
+from .report import markdown_table
+from .results import Table
 
 SMALL_LOOPS = (
     "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000 "
@@ -60,7 +61,9 @@ SCRIPTS = {
         variants=(DEFAULTS, Variant("small loops as one kernel", SMALL_LOOPS)),
     ),
     "constraints": Script("constrained forward dynamics of A1 on four contacts, beside Pinocchio", takes_robots=False),
-    "contact": Script("a step with contact of an ant and a humanoid, beside MJX and MuJoCo", takes_robots=False),
+    "contact": Script(
+        "a step with contact of an ant and a humanoid, beside MJX and MuJoCo", takes_robots=False, variants=(ONE_THREAD,)
+    ),
     "throughput": Script("evaluations per second of 1 to 65536 worlds, with a plot, on CPU or GPU", takes_peers=True),
 }  # fmt: skip
 SCRIPT_LIMIT_S = 1200.0

@@ -10,7 +10,7 @@ from typing import Any
 from .forward_dynamics import attempt
 from .measure import FULL, QUICK, Effort, device_name, measure, per_evaluation, significant, warm_up_jax
 from .peers import PEERS
-from .report import Table
+from .results import Table
 from .robots import ALL_ROBOTS, ROBOTS, Robot
 
 DTYPES = ("f32", "f64")

@@ -14,7 +14,8 @@ import numpy as np
 from .forward_dynamics import QUESTIONS, as_arrays, attempt, evaluated, time_compiled
 from .measure import Effort, with_prefix
 from .peers import PEERS, CompiledProblem, load_mbjax, mbjax_joint_names
-from .report import QUESTION_TITLES, Table
+from .report import QUESTION_TITLES
+from .results import Table
 from .robots import ALL_ROBOTS
 from .script import Options, failed, outcome, precision, run_script, timed
 
