@@ -62,7 +62,8 @@ SCRIPTS = {
     ),
     "constraints": Script("constrained forward dynamics of A1 on four contacts, beside Pinocchio", takes_robots=False),
     "contact": Script(
-        "a step with contact of an ant and a humanoid, beside MJX and MuJoCo", takes_robots=False, variants=(ONE_THREAD,)
+        "a step with contact of an ant and a humanoid, beside MJX and MuJoCo", takes_robots=False,
+        variants=(ONE_THREAD,),
     ),
     "throughput": Script("evaluations per second of 1 to 65536 worlds, with a plot, on CPU or GPU", takes_peers=True),
 }  # fmt: skip
