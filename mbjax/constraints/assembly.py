@@ -13,8 +13,8 @@ from mbjax.array_types import Positions, Velocities
 from mbjax.errors import ModelError
 from mbjax.kinematics import as_coordinates, velocity_to_qdot
 from mbjax.model import MultibodyModel, zero_where_locked
+from mbjax.outside_jit import call_compiled
 from mbjax.spatial import safe_norm
-from mbjax.worlds import call_compiled
 
 from .assembly_problem import (
     AssemblyProblem,

@@ -17,7 +17,8 @@ from mbjax.kinematics import (
     qdot_to_velocity_matrix,
 )
 from mbjax.model import MultibodyModel
-from mbjax.worlds import compiled_outside_jit, for_worlds
+from mbjax.outside_jit import compiled_outside_jit
+from mbjax.worlds import for_worlds
 
 from .bound_constraint_set import BoundConstraintSet
 from .constraint_forces import calc_compliant_forces, calc_constraint_forces

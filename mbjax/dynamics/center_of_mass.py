@@ -22,10 +22,10 @@ from mbjax.kinematics import (
 from mbjax.kinematics.frames import FrameLike, calc_point_acceleration, calc_point_velocity
 from mbjax.kinematics.jacobians import WithRespectTo, convert_columns
 from mbjax.model import MultibodyModel
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide
 from mbjax.topology import dot_with_mask, sum_directions, take
-from mbjax.worlds import compiled_outside_jit
 
 Instances = Sequence[str | int] | None
 WORLD_FRAME = 0

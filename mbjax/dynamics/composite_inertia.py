@@ -11,10 +11,10 @@ from mbjax.errors import ModelError
 from mbjax.kinematics import calc_body_offsets, calc_body_poses, calc_inertia_in_mobod, calc_position_kinematics
 from mbjax.kinematics.frames import FrameLike, calc_frame_pose, tree_root
 from mbjax.model import MultibodyModel
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import SpatialInertia, UnitInertia, safe_divide
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import take
-from mbjax.worlds import compiled_outside_jit
 
 
 @compiled_outside_jit

@@ -15,8 +15,8 @@ from mbjax.kinematics import (
     calc_velocity_kinematics,
 )
 from mbjax.model import MultibodyModel
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
-from mbjax.worlds import compiled_outside_jit
 
 from .center_of_mass import Instances, selected_bodies
 from .equations_of_motion import calc_reflected_inertia

@@ -14,8 +14,9 @@ from mbjax.forces import (
 )
 from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics, calc_velocity_kinematics
 from mbjax.model import MultibodyModel, actuator_ratios, locked_velocities, zero_where_locked
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.topology import dot_with_mask
-from mbjax.worlds import compiled_outside_jit, for_worlds
+from mbjax.worlds import for_worlds
 
 from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics
 from .mass_matrix import calc_mass_matrix

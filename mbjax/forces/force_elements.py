@@ -12,9 +12,10 @@ from mbjax.kinematics import (
     calc_velocity_kinematics,
 )
 from mbjax.model import MultibodyModel
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions, sum_moved_mobods
-from mbjax.worlds import compiled_outside_jit, each_world, for_worlds
+from mbjax.worlds import each_world, for_worlds
 
 from .gravity import (
     calc_gravity_on_bodies,

@@ -10,9 +10,9 @@ from mbjax.errors import ModelError
 from mbjax.kinematics import PositionKinematics, as_coordinates, calc_body_offsets, calc_position_kinematics
 from mbjax.kinematics.frames import FrameLike, calc_frame_pose
 from mbjax.model import MultibodyModel, direction_ratios
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import dot_with_mask, sum_directions, sum_moved_mobods, take
-from mbjax.worlds import compiled_outside_jit
 
 
 class MultibodyForces(eqx.Module):

@@ -17,7 +17,7 @@ from mbjax.kinematics import (
     velocity_to_qdot,
 )
 from mbjax.model import AbstractForceElement, MultibodyModel
-from mbjax.worlds import compiled_outside_jit
+from mbjax.outside_jit import compiled_outside_jit
 
 from .gravity import calc_gravity_potential_energy
 

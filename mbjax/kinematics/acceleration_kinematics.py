@@ -5,9 +5,9 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, Velocities
 from mbjax.model import MultibodyModel
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import over_directions, sum_velocities_over_path
-from mbjax.worlds import compiled_outside_jit
 
 from .position_kinematics import PositionKinematics, as_coordinates
 from .velocity_kinematics import VelocityKinematics

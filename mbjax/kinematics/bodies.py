@@ -5,10 +5,11 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, BodySpatialVectors, Positions, Velocities
 from mbjax.model import MultibodyModel
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import take
-from mbjax.worlds import compiled_outside_jit, for_worlds
+from mbjax.worlds import for_worlds
 
 from .acceleration_kinematics import AccelerationKinematics, calc_acceleration_kinematics
 from .position_kinematics import PositionKinematics, as_coordinates, calc_position_kinematics

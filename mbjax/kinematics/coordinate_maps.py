@@ -9,8 +9,8 @@ from jaxtyping import Array, Float
 from mbjax.array_types import Positions, Velocities
 from mbjax.joints import JOINT_KINDS, AbstractJoint
 from mbjax.model import MultibodyModel
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
-from mbjax.worlds import compiled_outside_jit
 
 from .position_kinematics import as_coordinates, gather, groups_with_coordinates, in_coordinate_order
 

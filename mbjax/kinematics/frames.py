@@ -7,9 +7,9 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Matrix3, Positions, SpatialVector, Vector3, Velocities
 from mbjax.model import MultibodyModel
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
-from mbjax.worlds import compiled_outside_jit
 
 from .acceleration_kinematics import AccelerationKinematics, calc_acceleration_kinematics
 from .position_kinematics import PositionKinematics, calc_position_kinematics

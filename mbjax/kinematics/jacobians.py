@@ -9,9 +9,9 @@ from jaxtyping import Array, Float
 from mbjax.array_types import Positions, SpatialVector, Vector3, Velocities
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions
-from mbjax.worlds import compiled_outside_jit
 
 from .coordinate_maps import qdot_to_velocity_matrix
 from .frames import (

@@ -10,9 +10,9 @@ from mbjax.array_types import Positions
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel, all_joint_positions, direction_ratios
 from mbjax.model import as_coordinates as as_coordinates
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import compose_outward, sum_over_path, take
-from mbjax.worlds import compiled_outside_jit
 
 from .body_placement import BodyPlacement, calc_body_placement, identity_poses
 

@@ -7,9 +7,9 @@ from jaxtyping import Array, Float
 from mbjax.array_types import Positions, Velocities
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel, all_joint_positions
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import over_directions, sum_velocities_over_path, take
-from mbjax.worlds import compiled_outside_jit
 
 from .position_kinematics import (
     PositionKinematics,

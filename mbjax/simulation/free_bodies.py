@@ -17,8 +17,8 @@ from mbjax.kinematics import (
 )
 from mbjax.kinematics.frames import calc_point_velocity, re_express
 from mbjax.model import MultibodyModel, free_joint, pose_of_positions, positions_of_pose
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import RigidTransform, shift_spatial_velocity
-from mbjax.worlds import compiled_outside_jit
 
 from .state import State
 

@@ -15,7 +15,8 @@ from mbjax.kinematics import (
     calc_body_velocities,
 )
 from mbjax.model import MultibodyModel
-from mbjax.worlds import call_compiled, for_worlds
+from mbjax.outside_jit import call_compiled
+from mbjax.worlds import for_worlds
 
 from .applied_forces import calc_input_forces
 from .constraint_rows import constraint_rows

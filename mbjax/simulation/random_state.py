@@ -6,8 +6,8 @@ from jaxtyping import PRNGKeyArray
 
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel
+from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import normalize_quaternion
-from mbjax.worlds import compiled_outside_jit
 
 from .state import State, default_state
 

@@ -12,7 +12,8 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
-from mbjax.worlds import call_compiled, keeps_found
+from mbjax.outside_jit import call_compiled
+from mbjax.worlds import keeps_found
 
 from .ports import Inputs, as_inputs
 from .state import State, as_state

@@ -6,7 +6,8 @@ from mbjax.contact import ConvexSolution
 from mbjax.errors import ModelError
 from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
-from mbjax.worlds import call_compiled, for_worlds
+from mbjax.outside_jit import call_compiled
+from mbjax.worlds import for_worlds
 
 from .discrete_acceleration import calc_discrete_acceleration
 from .output_ports import calc_outputs

@@ -65,7 +65,7 @@ def is_one_world(x: Float[Array, "k n *w"]) -> bool:
     return x.ndim == 2
 
 
-compiled_outside_jit = partial(jax.jit, static_argnums=0, inline=True)
+compiled_loop = partial(jax.jit, static_argnums=0, inline=True)
 """For loops: called outside `jit`, JAX would compile each anew at every call. Inside they are what is written here."""
 
 
@@ -78,7 +78,7 @@ def in_parts(roll: Callable, parents: tuple[int, ...], x: Float[Array, "k n"]) -
     return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
-@compiled_outside_jit
+@compiled_loop
 def roll_outward(parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Array, "k n"]:
     """Per node, the sum over itself and all inboard of it."""
 
@@ -89,7 +89,7 @@ def roll_outward(parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Arra
     return scan_outward(walk_plan(parents), step, x.T, jnp.zeros_like(x, shape=x.shape[:1])).T
 
 
-@compiled_outside_jit
+@compiled_loop
 def roll_inward(parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Array, "k n"]:
     """Per node, the sum over itself and all outboard of it."""
 
@@ -150,7 +150,7 @@ def compose_outward(topology: TreeTopology, R_PM: Float[Array, "3 3 nm *w"]) -> 
     return roll_rotations_outward(topology.mobod_parents[1:], R_PM)
 
 
-@compiled_outside_jit
+@compiled_loop
 def roll_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm"]) -> Float[Array, "3 3 nm"]:
     """Products along paths of one world; `parents` are those of all mobods but the world."""
     identity = jnp.eye(3, dtype=R_PM.dtype)

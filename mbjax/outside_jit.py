@@ -1,0 +1,109 @@
+"""Functions compiled as a whole, also where they are called outside `jax.jit`.
+
+Rolled loops would be compiled anew at every such call, and operations run one by one.
+"""
+
+import dataclasses
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import AbstractArray
+
+
+def call_compiled(function: Callable, *args: Any) -> Any:
+    """`function(*args)` of one world, compiled as a whole once per function, shapes and static parts.
+
+    For functions that are not run by `for_worlds` in one piece. In a function that is traced already, and under
+    `jax.disable_jit`, it is the plain call: what nobody reads of the results is then not computed.
+    """
+    leaves, flat = flatten(function, *jax.tree.flatten(args))
+    return function(*args) if is_traced(leaves) else compiled_whole(flat)(*leaves)
+
+
+def compiled_outside_jit(function: Callable) -> Callable:
+    """A public function of one world that `call_compiled` runs, with one program for all numbers.
+
+    Arrays are what the signature calls so, lists of numbers too, and floats wherever they stand; the rest is static.
+    Every argument can be given by its place.
+    """
+    signature = inspect.signature(function)
+    assert all(p.kind is p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values()), function
+    arrays = [name for name, parameter in signature.parameters.items() if says_array(parameter.annotation)]
+
+    @functools.wraps(function)
+    def called(*args: Any, **keywords: Any) -> Any:
+        if is_traced(jax.tree.leaves((args, keywords))):
+            return function(*args, **keywords)
+        try:
+            bound = signature.bind(*args, **keywords)
+        except TypeError:
+            return function(*args, **keywords)  # says what is missing
+        bound.apply_defaults()  # `args` end at the first argument that is not there
+        for name, given in bound.arguments.items():
+            if name not in arrays:
+                bound.arguments[name] = given.tolist() if isinstance(given, np.ndarray) else given  # of indices
+            elif not is_array(given) and np.asarray(given).dtype.kind in "biuf":
+                bound.arguments[name] = np.asarray(given)
+        given, treedef = jax.tree.flatten(bound.args)
+        leaves, flat = flatten(function, [np.asarray(x) if is_float(x) else x for x in given], treedef)
+        return compiled_whole(flat)(*leaves)
+
+    return called
+
+
+def is_array(x: Any) -> bool:
+    """Whether x may have an axis of worlds: NumPy's arrays count."""
+    return isinstance(x, (jax.Array, np.ndarray))
+
+
+def is_traced(leaves: Iterable) -> bool:
+    """Whether any is, or `jax.disable_jit` is on: nothing is then compiled here."""
+    return jax.config.jax_disable_jit or any(isinstance(x, Tracer) for x in leaves)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def is_float(x: Any) -> bool:
+    """Whether x is a Python or NumPy scalar that is a float."""
+    return isinstance(x, (float, np.floating))
+
+
+def says_array(annotation: Any) -> bool:
+    """Whether an annotation is a shaped array, or a union with one."""
+    if isinstance(annotation, type):
+        return issubclass(annotation, AbstractArray | jax.Array)
+    return any(says_array(x) for x in typing.get_args(annotation))
+
+
+@dataclasses.dataclass(frozen=True)
+class Flattened:
+    """`function` of the arrays among its arguments, to the list of its results."""
+
+    function: Callable
+    treedef: Any  # of all arguments
+    static: tuple  # leaf by leaf; None stands for an array
+
+    def results(self, *leaves: Any, **found: Any) -> Any:
+        arrays = iter(leaves)
+        args = jax.tree.unflatten(self.treedef, [next(arrays) if x is None else x for x in self.static])
+        return self.function(*args, **found)
+
+    def __call__(self, *leaves: Any) -> list:
+        return jax.tree.leaves(compiled_whole(self)(*leaves))
+
+
+def flatten(function: Callable, leaves: list, treedef: Any) -> tuple[list, Flattened]:
+    """The arrays among the leaves, and the function of them."""
+    static = [None if is_array(x) else x for x in leaves]
+    arrays = [x for x, other in zip(leaves, static, strict=True) if other is None]
+    return arrays, Flattened(function, treedef, tuple(static))
+
+
+@functools.lru_cache(maxsize=1024)
+def compiled_whole(flat: Flattened) -> Callable:
+    """The function of the arrays among its arguments, with its results as it nests them; traced once per shapes."""
+    return jax.jit(flat.results)
