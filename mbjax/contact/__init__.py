@@ -15,7 +15,7 @@ from .contact_results import ContactResults as ContactResults
 from .contact_results import calc_contact_results as calc_contact_results
 from .contact_rows import NEAR_RIGID as NEAR_RIGID
 from .contact_rows import ContactRows as ContactRows
-from .contact_rows import calc_contact_law as calc_contact_law
+from .contact_rows import calc_contact_rows as calc_contact_rows
 from .contact_rows import count_left_out as count_left_out
 from .contact_rows import in_all_slots as in_all_slots
 from .contact_rows import keep_deepest as keep_deepest
@@ -26,4 +26,3 @@ from .convex_problem import calc_impulses as calc_impulses
 from .convex_problem import calc_row_motion as calc_row_motion
 from .convex_solver import ConvexSolution as ConvexSolution
 from .convex_solver import calc_convex_solution as calc_convex_solution
-from .moved_bodies import find_moved_bodies as find_moved_bodies

@@ -32,6 +32,10 @@ class AbstractContactLaw(eqx.Module):
     def slopes(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> tuple[Array, Array, Array, Array]:
         """f, df / d|v_t| |v_t|, -dγ_n / d|v_t| and -dγ_n / dv_n, where active."""
 
+    @abc.abstractmethod
+    def sticking(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
+        """γ_n, -dγ_n / dv_n and f of points that press and do not slip, at a speed near v_n; zero where far apart."""
+
     def impulse(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
         """On B at C, in N s."""
         v_n, v_t = self.split(v_AcBc_W)
@@ -50,11 +54,20 @@ class AbstractContactLaw(eqx.Module):
         ns, ts = jnp.unstack(self.normal_W), jnp.unstack(t)
         by_n = [(normal - per_slip) * n + mixed * t for n, t in zip(ns, ts, strict=True)]
         by_t = [extra * t + mixed * n for n, t in zip(ns, ts, strict=True)]
-        entries = [by_n[i] * ns[k] + by_t[i] * ts[k] for i, k in ca.SYMMETRIC_PAIRS]
-        return jnp.stack([x + per_slip if i == k else x for x, (i, k) in zip(entries, ca.SYMMETRIC_PAIRS, strict=True)])
+        return with_diagonal([by_n[i] * ns[k] + by_t[i] * ts[k] for i, k in ca.SYMMETRIC_PAIRS], per_slip)
 
-    def power_along(self, v_AcBc_W: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
-        """s → γ(v + s d) · d.
+    def stick(self, v_AcBc_W: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
+        """Impulse and stiffness of the linear law of points that stick: where a search may begin."""
+        v_n, v_t = self.split(v_AcBc_W)
+        impulse, slope, per_slip = (jnp.where(self.active, x, 0.0) for x in self.sticking(v_n))
+        n = jnp.unstack(self.normal_W)
+        stiffness = with_diagonal([(slope - per_slip) * n[i] * n[k] for i, k in ca.SYMMETRIC_PAIRS], per_slip)
+        return ca.scale(self.normal_W, impulse) - ca.scale(v_t, per_slip), stiffness
+
+    def power_along(
+        self, v_AcBc_W: Float[Array, "3 m"], d: Float[Array, "3 m"]
+    ) -> Callable[[Array], Float[Array, "2 m"]]:
+        """s → γ(v + s d) · d and its derivative by s, minus the stiffness along d.
 
         v_t is taken apart along d_t and across, so that its length is that of two sides.
         """
@@ -65,10 +78,14 @@ class AbstractContactLaw(eqx.Module):
         across = v_t - ca.scale(e, along)
         across_squared = ca.dot(across, across)
 
-        def power(s: Array) -> Float[Array, " m"]:
+        def power(s: Array) -> Float[Array, "2 m"]:
             x = along + s * length
-            normal, per_slip = self.magnitudes(v_n + s * d_n, across_squared + x * x)
-            return jnp.where(self.active, normal * d_n - per_slip * x * length, 0.0)
+            v, squared = v_n + s * d_n, across_squared + x * x
+            normal, per_slip = self.magnitudes(v, squared)
+            f, extra, mixed, stiffness = self.slopes(v, squared)
+            d_s = length * safe_divide(x, safe_sqrt(squared))  # of |v_t| by s
+            rate = f * length * length + extra * d_s * d_s + 2.0 * mixed * d_s * d_n + stiffness * d_n * d_n
+            return jnp.where(self.active, jnp.stack([normal * d_n - per_slip * x * length, -rate]), 0.0)
 
         return power
 
@@ -77,3 +94,8 @@ class AbstractContactLaw(eqx.Module):
         v_n = ca.dot(self.normal_W, v_AcBc_W)
         v_t = v_AcBc_W - ca.scale(self.normal_W, v_n)
         return v_n, v_t - ca.scale(self.normal_W, ca.dot(self.normal_W, v_t))
+
+
+def with_diagonal(entries: list[Array], x: Float[Array, " m"]) -> Float[Array, "6 m"]:
+    """The entries of symmetric matrices with x added on the diagonal."""
+    return jnp.stack([y + x if i == k else y for y, (i, k) in zip(entries, ca.SYMMETRIC_PAIRS, strict=True)])

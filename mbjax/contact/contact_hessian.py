@@ -34,11 +34,11 @@ def contact_hessian_in_tree(moved: MovedBodies, parents: Parents) -> Callable[[A
     topology = moved.topology
     S_inboard = entries_by_depth(parents, moved.S_T)
     movers = sorted(set(topology.velocity_mobods.tolist()))
-    is_outboard = topology.is_ancestor[np.ix_(moved.mobods, movers)]
     own = [movers.index(mobod) for mobod in topology.velocity_mobods]
 
     def rows(G: Array) -> Array:
-        composite = take(dot_with_mask(inertia_of_points(moved.p_TC_W, G), is_outboard, 1), own, 1)
+        inertia, mobods = moved.over_slots(inertia_of_points(moved.p_TC_W, G))
+        composite = take(dot_with_mask(inertia, topology.is_ancestor[np.ix_(mobods, movers)], 1), own, 1)
         F = times_composite(composite, moved.S_T)
         return ca.sum_products(jnp.unstack(F[:, :, None]), jnp.unstack(S_inboard))
 

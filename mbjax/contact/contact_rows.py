@@ -8,19 +8,20 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
+from mbjax.kinematics import PositionKinematics
 from mbjax.linear_algebra import sum_over_axis
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
 from .abstract_law import AbstractContactLaw
-from .contact_jacobian import generalized_contact_force, velocities_at_contacts
+from .contact_jacobian import calc_contact_jacobian, generalized_contact_force, velocities_at_contacts
 from .contact_points import ContactPoints
 from .elastic_force import ElasticForce
 from .hunt_crossley_law import HuntCrossleyLaw
-from .moved_bodies import MovedBodies
+from .moved_bodies import MovedBodies, find_moved_bodies
 from .sap_law import FRICTION_REGULARIZATION, SapLaw
 
 NEAR_RIGID_PERIOD = 0.1  # β: of a rigid row in steps, as in Drake
@@ -52,8 +53,14 @@ class ContactRows(eqx.Module):
         """-d impulse / d motion, the entries of a symmetric matrix."""
         return self.law.stiffness(self.v_AcBc_W + motion)
 
-    def power_along(self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
-        """s → d · impulse(motion + s d), of each point."""
+    def stick(self, motion: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
+        """Impulse and stiffness of the linear law of points that stick."""
+        return self.law.stick(self.v_AcBc_W + motion)
+
+    def power_along(
+        self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]
+    ) -> Callable[[Array], Float[Array, "2 m"]]:
+        """s → d · impulse(motion + s d) of each point, and its derivative."""
         return self.law.power_along(self.v_AcBc_W + motion, d)
 
     def generalized(self, gamma: Float[Array, "3 m"]) -> Float[Array, " nv"]:
@@ -102,13 +109,11 @@ def in_all_slots(rows: ContactRows, x: Float[Array, "3 k"], num_points: int) -> 
 def calc_contact_law(
     model: MultibodyModel,
     points: ContactPoints,
-    J: Float[Array, "3 m nv"],
     v_AcBc_W: Float[Array, "3 m"],
-    diagonal: Float[Array, " nv"],
+    w: Float[Array, " m"],
 ) -> AbstractContactLaw:
-    """The model's approximation at these points; `diagonal` of M and of what dissipation adds to it."""
+    """The model's approximation at these points, which give way by w."""
     pair, dt, approximation = points.parameters, model.time_step, model.layout.contact.approximation
-    w = calc_response(J, diagonal)
     R_t, compliance = FRICTION_REGULARIZATION * w, finite_compliance(model, pair.compliance, w)
     if approximation == "sap":
         softening = (model.collision.sap_near_rigid_threshold / (2.0 * np.pi)) ** 2
@@ -150,14 +155,36 @@ def finite_compliance(
     return jnp.where(compliance == 0.0, model.time_step**2 * NEAR_RIGID * w, compliance)
 
 
-def calc_response(J: Float[Array, "3 m nv"], diagonal: Float[Array, " nv"]) -> Float[Array, " m"]:
-    """|J diag⁻¹ Jᵀ| / 3 per point, 1/kg: how it gives way, M taken as diagonal (Castro et al. 2022, sec. V).
+def calc_contact_rows(
+    model: MultibodyModel,
+    points: ContactPoints,
+    position: PositionKinematics,
+    v: Float[Array, " nv"],
+    diagonal: Float[Array, " nv"],
+    locked: Bool[Array, " nv"],
+) -> ContactRows:
+    """All of them; `diagonal` of M and of what dissipation adds to it."""
+    J = jnp.where(locked, 0.0, calc_contact_jacobian(model, position, points))
+    moved = find_moved_bodies(model.topology, position, points, locked)
+    if moved is None:
+        v_AcBc_W, W = velocities_at_contacts(J, v), calc_response(J, diagonal)
+    else:
+        v_AcBc_W, W = moved.velocities(v), moved.response(diagonal)
+    return ContactRows(J, v_AcBc_W, calc_contact_law(model, points, v_AcBc_W, size_of_response(W)), moved)
+
+
+def calc_response(J: Float[Array, "3 m nv"], diagonal: Float[Array, " nv"]) -> Float[Array, "6 m"]:
+    """J diag⁻¹ Jᵀ of each point, 1/kg, the entries of a symmetric matrix."""
+    scaled = J / diagonal[None, None]
+    return sum_over_axis(jnp.stack([scaled[i] * J[k] for i, k in ca.SYMMETRIC_PAIRS]), 2)
+
+
+def size_of_response(W: Float[Array, "6 m"]) -> Float[Array, " m"]:
+    """|W| / 3: how a point gives way, M taken as diagonal (Castro et al. 2022, sec. V).
 
     1 where nothing moves, the bodies being locked: between surfaces that give way the impulse does not depend on it.
     """
-    scaled = J / diagonal[None, None]
-    pairs = ca.SYMMETRIC_PAIRS
-    entries = jnp.unstack(sum_over_axis(jnp.stack([scaled[i] * J[k] for i, k in pairs]), 2))
+    pairs, entries = ca.SYMMETRIC_PAIRS, jnp.unstack(W)
     squares = [W_ik * W_ik if i == k else 2.0 * W_ik * W_ik for (i, k), W_ik in zip(pairs, entries, strict=True)]
     total = functools.reduce(operator.add, squares)
     return jnp.where(total == 0.0, 1.0, safe_sqrt(total) / 3.0)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.dynamics import ForwardDynamicsTerms, calc_inverse_dynamics
-from mbjax.linear_algebra import matrix_vector, sum_over_first, transposed_matrix_vector
+from mbjax.linear_algebra import matrix_vector, sum_over_axis, transposed_matrix_vector
 from mbjax.topology import TreeTopology
 
 from .box_rows import BoxRows
@@ -72,9 +72,27 @@ def calc_impulses(problem: ConvexProblem, motion: OfRows) -> OfRows:
     )
 
 
-def calc_row_forces(problem: ConvexProblem, motion: OfRows) -> Float[Array, " nv"]:
+def calc_stiffness(problem: ConvexProblem, motion: OfRows) -> OfRows:
+    """-dγ / d motion, where it depends on the motion: one number of a box row, six of a contact."""
+    box, contacts = problem.box, problem.contacts
+    return OfRows(
+        None if box is None or motion.box is None else box.slope(motion.box),
+        None,
+        None if contacts is None or motion.contacts is None else contacts.stiffness(motion.contacts),
+    )
+
+
+def calc_sticking(problem: ConvexProblem, motion: OfRows) -> tuple[OfRows, OfRows]:
+    """Impulses and stiffness as if all contacts would stick."""
+    impulses, stiffness = calc_impulses(problem, motion), calc_stiffness(problem, motion)
+    if problem.contacts is None or motion.contacts is None:
+        return impulses, stiffness
+    of_contacts = problem.contacts.stick(motion.contacts)
+    return OfRows(impulses.box, impulses.coupled, of_contacts[0]), OfRows(stiffness.box, None, of_contacts[1])
+
+
+def calc_row_forces(problem: ConvexProblem, impulses: OfRows) -> Float[Array, " nv"]:
     """Gᵀ γ / dt, the generalized force of all rows."""
-    impulses = calc_impulses(problem, motion)
     total = jnp.zeros((), problem.v.dtype)
     if problem.box is not None and impulses.box is not None:
         total = total + problem.box.generalized(impulses.box, problem.v.shape[0])
@@ -85,21 +103,24 @@ def calc_row_forces(problem: ConvexProblem, motion: OfRows) -> Float[Array, " nv
     return total / problem.time_step
 
 
-def row_power_along(problem: ConvexProblem, motion: OfRows, d: OfRows) -> Callable[[Array], Float[Array, ""]]:
-    """s → x · Gᵀ γ(motion + s d) / dt, where d is the motion dt G x of the rows."""
+def row_power_along(problem: ConvexProblem, motion: OfRows, d: OfRows) -> Callable[[Array], Float[Array, "2"]]:
+    """s → x · Gᵀ γ(motion + s d) / dt and its derivative, where d is the motion dt G x of the rows."""
     box, coupled, contacts = problem.box, problem.coupled, problem.contacts
     of_contacts = None
     if contacts is not None and motion.contacts is not None and d.contacts is not None:
         of_contacts = contacts.power_along(motion.contacts, d.contacts)
 
-    def power(s: Array) -> Float[Array, ""]:
-        total = jnp.zeros((), problem.v.dtype)
+    def power(s: Array) -> Float[Array, "2"]:
+        total = jnp.zeros((2, *(1,) * s.ndim), problem.v.dtype)
         if box is not None and motion.box is not None and d.box is not None:
-            total = total + sum_over_first(box.impulse(motion.box + s * d.box) * d.box)
+            at = motion.box + s * d.box
+            total = total + sum_over_axis(jnp.stack([box.impulse(at) * d.box, -box.slope(at) * d.box * d.box]), 1)
         if coupled is not None and motion.coupled is not None and d.coupled is not None:
-            total = total + sum_over_first(coupled.impulse(motion.coupled + s * d.coupled) * d.coupled)
+            impulse = coupled.impulse(motion.coupled + s * d.coupled)
+            rate = -coupled.stiffness * d.coupled * d.coupled
+            total = total + sum_over_axis(jnp.stack([impulse * d.coupled, rate]), 1)
         if of_contacts is not None:
-            total = total + sum_over_first(of_contacts(s))
+            total = total + sum_over_axis(of_contacts(s), 1)
         return total / (problem.time_step * problem.time_step)
 
     return power
@@ -110,6 +131,7 @@ def calc_residual(topology: TreeTopology, problem: ConvexProblem, vdot: Float[Ar
     terms = problem.terms
     free = jnp.where(terms.locked, 0.0, vdot)
     required = calc_inverse_dynamics(topology, terms.motion, free, terms.F_applied_T) + terms.diagonal * free
+    motion = calc_row_motion(problem, free)
     return jnp.where(
-        terms.locked, vdot, required - terms.tau - calc_row_forces(problem, calc_row_motion(problem, free))
+        terms.locked, vdot, required - terms.tau - calc_row_forces(problem, calc_impulses(problem, motion))
     )

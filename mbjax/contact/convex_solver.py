@@ -15,11 +15,21 @@ from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.dynamics import calc_inverse_dynamics
 from mbjax.dynamics.mass_matrix import calc_mass_matrix_diagonal
-from mbjax.linear_algebra import sum_over_first
+from mbjax.linear_algebra import largest_over_first, sum_over_first
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology
 
-from .convex_problem import ConvexProblem, OfRows, calc_residual, calc_row_forces, calc_row_motion, row_power_along
+from .convex_problem import (
+    ConvexProblem,
+    OfRows,
+    calc_impulses,
+    calc_residual,
+    calc_row_forces,
+    calc_row_motion,
+    calc_sticking,
+    calc_stiffness,
+    row_power_along,
+)
 from .line_search import find_minimum
 from .newton_matrix import newton_matrix
 
@@ -44,18 +54,23 @@ def calc_convex_solution(
 
 
 class _Search(NamedTuple):
-    """vdot, (M + diag) vdot, the motion of the rows, the residual there, and which worlds are done."""
+    """vdot, (M + diag) vdot, motion and stiffness of the rows, the residual there, and which worlds are done."""
 
     vdot: Float[Array, " nv"]
     inertial: Float[Array, " nv"]
     motion: OfRows
+    stiffness: OfRows
     residual: Float[Array, " nv"]
     num_iterations: Int[Array, ""]
+    still: Bool[Array, ""]  # the last step was lost in rounding
     converged: Bool[Array, ""]
 
 
 def search(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
     """Newton's iterations, of all worlds until the last one has converged; those that have stay as they are.
+
+    The first goes where all contacts would stick, all the way: from there fewer iterations are left than from where
+    nothing has changed. One short step is no sign of the end, as it may have crossed from slip to stick; two are.
 
     Forces are compared over the square root of the inertia they move, as in Drake: all are then in N / √kg, and
     those of a light body are not lost beside those of a heavy one.
@@ -69,42 +84,47 @@ def search(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
     inertia = calc_mass_matrix_diagonal(topology, terms.position, terms.inertia_W, terms.diagonal)
     scale = jnp.where(terms.locked, 0.0, 1.0 / safe_sqrt(inertia))
 
-    def evaluate(inertial: Array, motion: OfRows) -> tuple[Array, Array]:
-        forces = jnp.where(terms.locked, 0.0, calc_row_forces(problem, motion))
-        residual = inertial - applied - forces
-        size = jnp.abs(inertial) + jnp.abs(applied) + jnp.abs(forces)
-        return residual, ~(largest(scale * jnp.abs(residual)) > tolerance * largest(scale * size))
+    def calc_forces(impulses: OfRows) -> Array:
+        return jnp.where(terms.locked, 0.0, calc_row_forces(problem, impulses))
 
     def update(state: _Search) -> _Search:
-        direction = -matrix.solve(state.motion, state.residual)
+        direction = -matrix.solve(state.stiffness, state.residual)
         inertial, rate = matrix.inertia_product(direction), calc_row_motion(problem, direction)
-        power, power_rate = total(direction * (state.inertial - applied)), total(direction * inertial)
+        power, power_rate = sum_over_first(direction * (state.inertial - applied)), sum_over_first(direction * inertial)
         of_rows = row_power_along(problem, state.motion, rate)
 
-        def slope(t: Array) -> Array:
-            return power + t * power_rate - of_rows(t)
+        def slope(t: Array) -> tuple[Array, Array]:
+            of_rows_at_t = of_rows(t)
+            return power + t * power_rate - of_rows_at_t[0], power_rate - of_rows_at_t[1]
 
-        rounding = 8.0 * eps * total(jnp.abs(direction) * (jnp.abs(state.inertial) + jnp.abs(applied)))
-        t = find_minimum(slope, total(direction * state.residual), rounding, ~state.converged)
+        rounding = 8.0 * eps * sum_over_first(jnp.abs(direction) * (jnp.abs(state.inertial) + jnp.abs(applied)))
+        is_searched = ~state.converged & (state.num_iterations > 0)
+        t = find_minimum(slope, sum_over_first(direction * state.residual), rounding, is_searched)
         t = jnp.where(state.converged, 0.0, t)
         vdot, new_inertial, motion = moved((state.vdot, state.inertial, state.motion), t, (direction, inertial, rate))
-        residual, converged = evaluate(new_inertial, motion)
-        step, size = (
-            largest(jnp.abs(x)) for x in (t * direction, jnp.abs(vdot) + jnp.abs(problem.v) / problem.time_step)
-        )
-        converged = converged | (step <= 8.0 * eps * size)
+        forces = calc_forces(calc_impulses(problem, motion))
+        residual = new_inertial - applied - forces
+        size = jnp.abs(new_inertial) + jnp.abs(applied) + jnp.abs(forces)
+        balanced = ~(largest_over_first(scale * jnp.abs(residual)) > tolerance * largest_over_first(scale * size))
+        speed = largest_over_first(jnp.abs(vdot) + jnp.abs(problem.v) / problem.time_step)
+        step, lost = largest_over_first(jnp.abs(direction)), 8.0 * eps * speed
+        still = t * step <= lost
+        converged = state.converged | balanced | (step <= lost) | (still & state.still)
         count = state.num_iterations + jnp.where(state.converged, 0, 1)
-        return _Search(vdot, new_inertial, motion, residual, count, state.converged | converged)
+        return _Search(vdot, new_inertial, motion, calc_stiffness(problem, motion), residual, count, still, converged)
 
     def unfinished(state: _Search) -> Array:
         return jnp.any(~state.converged & (state.num_iterations < MAX_ITERATIONS))
 
-    zero = jnp.zeros((applied.shape[0], *shape_of_worlds(problem)), applied.dtype)
+    worlds = shape_of_worlds(problem)
+    zero = jnp.zeros((applied.shape[0], *worlds), applied.dtype)
     motion = jax.tree.map(jnp.zeros_like, calc_row_motion(problem, zero))
-    residual, converged = evaluate(zero, motion)
-    start = _Search(zero, zero, motion, residual, jnp.zeros(converged.shape, jnp.int32), converged)
+    impulses, stiffness = calc_sticking(problem, motion)
+    residual = zero - applied - calc_forces(impulses)
+    no = jnp.zeros(worlds, bool)
+    start = _Search(zero, zero, motion, stiffness, residual, jnp.zeros(worlds, jnp.int32), no, no)
     found = lax.while_loop(unfinished, update, start)
-    is_finite = jnp.isfinite(total(found.residual))  # a NaN ends the search of its world, and must be seen
+    is_finite = jnp.isfinite(sum_over_first(found.residual))  # a NaN ends the search of its world, and must be seen
     vdot = jnp.where(is_finite, found.vdot, jnp.nan)
     return ConvexSolution(vdot, found.num_iterations, found.converged & is_finite)
 
@@ -119,16 +139,6 @@ def shape_of_worlds(problem: ConvexProblem) -> tuple[int, ...]:
     if problem.time_step.ndim == 0:
         return ()
     return (max(leaf.shape[-1] for leaf in jax.tree.leaves(problem)),)
-
-
-def total(x: Float[Array, "n *w"]) -> Float[Array, "*w"]:
-    """The sum over velocities."""
-    return sum_over_first(x)
-
-
-def largest(x: Float[Array, "n *w"]) -> Float[Array, "*w"]:
-    """The largest over velocities."""
-    return jnp.max(x, axis=0, initial=0.0)
 
 
 @eqx.filter_custom_jvp
@@ -147,6 +157,7 @@ def _at_solution_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
         return jax.jvp(lambda a: calc_residual(topology, problem, a), (vdot,), (x,))[1]
 
     fixed = lax.stop_gradient(problem)
-    solve = newton_matrix(topology, fixed).solver(calc_row_motion(fixed, lax.stop_gradient(vdot)))
+    motion = calc_row_motion(fixed, lax.stop_gradient(vdot))
+    solve = newton_matrix(topology, fixed).solver(calc_stiffness(fixed, motion))
     moved = jnp.broadcast_to(-moved, (vdot.shape[0], *shape_of_worlds(problem)))
     return vdot, lax.custom_linear_solve(product, moved, lambda _, b: solve(b), symmetric=True)

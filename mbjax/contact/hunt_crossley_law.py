@@ -50,6 +50,12 @@ class HuntCrossleyLaw(AbstractContactLaw):
         softened = safe_sqrt(slip_squared) / length
         return per_slip, extra + mu * mu * slope * softened * softened, -mu * slope * softened, slope
 
+    def sticking(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
+        approaching = jnp.minimum(v_n, 0.0)
+        normal, per_slip = self.magnitudes(approaching, jnp.zeros_like(v_n))
+        slope = self.slopes(approaching, jnp.zeros_like(v_n))[3]
+        return normal + slope * (approaching - v_n), slope, per_slip
+
     def arguments(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> tuple[Array, Array]:
         """The normal speed n is taken at, and (|v_t|² + ε²)^½."""
         length = safe_sqrt(slip_squared + self.soft_speed**2)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
@@ -11,15 +10,15 @@ MAX_EVALUATIONS = 30
 
 
 def find_minimum(
-    slope: Callable[[Array], Array],
+    slope: Callable[[Array], tuple[Array, Array]],
     start: Float[Array, "*w"],
     rounding: Float[Array, "*w"],
     wanted: Bool[Array, "*w"],
 ) -> Float[Array, "*w"]:
     """t in (0, 1] where a rising slope, `start` < 0 at 0, is a hundredth of it or `rounding`; or 1 if it stays below.
 
-    Newton's method, held within the bracket, for the worlds `wanted`. It is not for the last digits: the direction is
-    Newton's too, and near the solution t = 1 is better than any search.
+    `slope` gives its derivative too. Newton's method, held within the bracket, for the worlds `wanted`. It is not for
+    the last digits: the direction is Newton's too, and near the solution t = 1 is better than any search.
     """
     one = jnp.ones_like(start)
     small = jnp.maximum(1e-2 * jnp.abs(start), rounding)
@@ -30,7 +29,7 @@ def find_minimum(
 
     def narrow(carry: tuple) -> tuple:
         low, high, t, count, done = carry
-        at_t, curvature = jax.jvp(slope, (t,), (one,))
+        at_t, curvature = slope(t)
         done = done | ~((jnp.abs(at_t) > small) & ((at_t > 0.0) | (count > 0)))
         low, high = jnp.where(at_t < 0.0, t, low), jnp.where(at_t < 0.0, high, t)
         guess = t - at_t / curvature

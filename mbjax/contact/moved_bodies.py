@@ -6,11 +6,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from mbjax.kinematics import PositionKinematics
-from mbjax.linear_algebra import sum_over_first
+from mbjax.linear_algebra import sum_over_axis, sum_over_first
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, dot_with_mask, take
 
 from .contact_points import ContactPoints
+
+MOST_RUNS = 8  # of slots that are added up apart; the program would grow with them
 
 
 class MovedBodies(eqx.Module):
@@ -28,21 +30,68 @@ class MovedBodies(eqx.Module):
 
     def velocities(self, v: Float[Array, " nv"]) -> Float[Array, "3 m"]:
         """v_AcBc_W."""
-        movers = sorted(set(self.mobods))
-        V_T = dot_with_mask(self.S_T * v[None], self.topology.moves[:, movers], 1)
-        V_T = take(V_T, [movers.index(mobod) for mobod in self.mobods], 1)
+        V_T = self.along_paths(self.S_T * v[None])
         return self.of_B(V_T[3:] + ca.cross(V_T[:3], self.p_TC_W))
+
+    def response(self, diagonal: Float[Array, " nv"]) -> Float[Array, "6 m"]:
+        """J diag⁻¹ Jᵀ of each point, the entries of a symmetric matrix.
+
+        The velocity of C by a direction (w, v) is v - [p]w, so that the sum of their squares is
+        vvᵀ - [p]wvᵀ - ([p]wvᵀ)ᵀ + [p]wwᵀ[p]ᵀ of the sums of products.
+        """
+        S, p = jnp.unstack(self.S_T), jnp.unstack(self.p_TC_W)
+        places = [(i, k) for i in range(6) for k in range(i, 6)]
+        sums = jnp.unstack(self.along_paths(jnp.stack([S[i] * S[k] / diagonal for i, k in places])))
+        entry = dict(zip(places, sums, strict=True))
+        of_w = [ca.cross_components(p, [entry[min(i, k), max(i, k)] for i in range(3)]) for k in range(3)]
+        of_v = [ca.cross_components(p, [entry[i, 3 + k] for i in range(3)]) for k in range(3)]
+        squares = [ca.cross_components(p, [of_w[k][i] for k in range(3)]) for i in range(3)]
+        return jnp.stack([entry[3 + i, 3 + k] - of_v[k][i] - of_v[i][k] + squares[i][k] for i, k in ca.SYMMETRIC_PAIRS])
 
     def generalized(self, f_Bc_W: Float[Array, "3 m"]) -> Float[Array, " nv"]:
         """The generalized force of forces on B at C: that of each velocity takes those on all that it moves."""
         f = self.of_B(f_Bc_W)
-        F_T = ca.concatenate([ca.cross(self.p_TC_W, f), f], 0)
-        return sum_over_first(self.S_T * dot_with_mask(F_T, self.topology.moves[:, list(self.mobods)].T, 1))
+        F_T, mobods = self.over_slots(ca.concatenate([ca.cross(self.p_TC_W, f), f], 0))
+        return sum_over_first(self.S_T * dot_with_mask(F_T, self.topology.moves[:, list(mobods)].T, 1))
+
+    def along_paths(self, x: Float[Array, "k nv"]) -> Float[Array, "k m"]:
+        """Of each point, the sum over the velocities that move its body."""
+        movers = sorted(set(self.mobods))
+        sums = dot_with_mask(x, self.topology.moves[:, movers], 1)
+        return take(sums, [movers.index(mobod) for mobod in self.mobods], 1)
+
+    def over_slots(self, x: Float[Array, "k m"]) -> tuple[Float[Array, "k n"], tuple[int, ...]]:
+        """Sums over points that follow each other in slots of the same bodies, and the mobod of each sum.
+
+        A product with a mask over all points would take as many times longer.
+        """
+        runs = find_slots(self.mobods)
+        if len(runs) > MOST_RUNS:
+            return x, self.mobods
+        sums = []
+        for start, n, slots in runs:
+            part = x[:, start : start + n * slots].reshape(x.shape[0], slots, n, *x.shape[2:])
+            sums.append(sum_over_axis(part, 1))
+        return jnp.concatenate(sums, 1), tuple(m for start, n, _ in runs for m in self.mobods[start : start + n])
 
     def of_B(self, x: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
         """What is B's, by what is the moving body's: the opposite where that is A."""
         is_A = np.array(self.is_A).reshape(-1, *(1,) * (x.ndim - 2))
         return jnp.where(is_A, -x, x) if is_A.any() else x
+
+
+def find_slots(mobods: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """Runs of points: where each starts, how many mobods, all different, it has, and how often it repeats them."""
+    runs, start = [], 0
+    while start < len(mobods):
+        rest = mobods[start:]
+        n = next((k for k in range(1, len(rest)) if rest[k] in rest[:k]), len(rest))
+        slots = 1
+        while rest[slots * n : (slots + 1) * n] == rest[:n]:
+            slots += 1
+        runs.append((start, n, slots))
+        start += n * slots
+    return runs
 
 
 def find_moved_bodies(

@@ -15,7 +15,6 @@ from mbjax.dynamics import (
     ArticulatedInertia,
     calc_articulated_factor,
     calc_mass_matrix_product,
-    shift_inertia,
     solve_with_factor,
 )
 from mbjax.dynamics.mass_matrix import calc_mass_matrix
@@ -34,7 +33,7 @@ from mbjax.linear_algebra import (
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, dot_with_mask, velocity_parents
 
-from .contact_hessian import calc_contact_hessian, contact_hessian_in_tree
+from .contact_hessian import calc_contact_hessian, contact_hessian_in_tree, inertia_of_points
 from .convex_problem import ConvexProblem, OfRows
 from .moved_bodies import MovedBodies
 
@@ -44,7 +43,7 @@ Product = Callable[[Float[Array, " nv"]], Float[Array, " nv"]]
 
 
 class NewtonMatrix(NamedTuple):
-    """x → (M + diag) x; by the motion of the rows, the solver b → H⁻¹ b, and H⁻¹ b at once."""
+    """x → (M + diag) x; by the stiffness of the rows, the solver b → H⁻¹ b, and H⁻¹ b at once."""
 
     inertia_product: Product
     solver: Callable[[OfRows], Product]
@@ -70,25 +69,22 @@ def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> Newton
         product = calc_mass_matrix_product(topology, terms.motion, x) + terms.diagonal * x
         return jnp.where(terms.locked, 0.0, product)
 
-    def solver(motion: OfRows) -> Product:
-        diagonal, added = terms.diagonal + calc_box_slopes(problem, motion), None
-        if problem.contacts is not None and problem.contacts.moved is not None and motion.contacts is not None:
-            stiffness = problem.contacts.stiffness(motion.contacts)
-            added = calc_added_inertia(problem.contacts.moved, stiffness)
+    def solver(stiffness: OfRows) -> Product:
+        diagonal, added = terms.diagonal + calc_box_diagonal(problem, stiffness), None
+        if problem.contacts is not None and problem.contacts.moved is not None and stiffness.contacts is not None:
+            added = calc_added_inertia(problem.contacts.moved, stiffness.contacts)
         factor = calc_articulated_factor(topology, terms.position, terms.inertia_W, diagonal, terms.locked, added)
         return lambda b: solve_with_factor(topology, factor, b)
 
-    return NewtonMatrix(inertia_product, solver, lambda motion, b: solver(motion)(b))
+    return NewtonMatrix(inertia_product, solver, lambda stiffness, b: solver(stiffness)(b))
 
 
 def calc_added_inertia(moved: MovedBodies, G: Float[Array, "6 m"]) -> ArticulatedInertia:
     """What stiffness at points, times a velocity change an impulse, adds to the mobods' inertias about their Mo."""
-    M = ca.symmetric_matrix(G)
-    zero = jnp.zeros_like(M)
-    parts = shift_inertia(ArticulatedInertia(zero, zero, M), moved.p_MC_W)
-    rows = ca.concatenate([part.reshape(9, *part.shape[2:]) for part in parts], 0)
-    rows = dot_with_mask(rows, np.array(moved.mobods)[:, None] == np.arange(len(moved.topology.parents)), 1)
-    return ArticulatedInertia(*(rows[k : k + 9].reshape(3, 3, *rows.shape[1:]) for k in (0, 9, 18)))
+    rows, mobods = moved.over_slots(inertia_of_points(moved.p_MC_W, G))
+    rows = dot_with_mask(rows, np.array(mobods)[:, None] == np.arange(len(moved.topology.parents)), 1)
+    H = rows[6:15].reshape(3, 3, *rows.shape[1:])
+    return ArticulatedInertia(ca.symmetric_matrix(rows[:6]), H, ca.symmetric_matrix(rows[15:]))
 
 
 def matrix_of_branches(topology: TreeTopology, problem: ConvexProblem, parents: Parents) -> NewtonMatrix:
@@ -106,21 +102,21 @@ def matrix_of_branches(topology: TreeTopology, problem: ConvexProblem, parents: 
     is_slope = own_places(parents, free.ndim - 1) & free[:, None]
     rows_of_contacts = contact_rows_by_stiffness(problem, parents)
 
-    def rows(motion: OfRows) -> Float[Array, "nv depth"]:
-        total = rows_of_M + jnp.where(is_slope, calc_box_slopes(problem, motion)[:, None], 0.0)
+    def rows(stiffness: OfRows) -> Float[Array, "nv depth"]:
+        total = rows_of_M + jnp.where(is_slope, calc_box_diagonal(problem, stiffness)[:, None], 0.0)
         if problem.coupled is not None:
             G = jnp.where(free, problem.coupled.G, 0.0)
             total = total + branch_rows(parents, sum_of_outer(G * problem.coupled.stiffness[:, None], G))
-        if problem.contacts is not None and motion.contacts is not None:
-            total = total + rows_of_contacts(problem.contacts.stiffness(motion.contacts))
+        if stiffness.contacts is not None:
+            total = total + rows_of_contacts(stiffness.contacts)
         return total
 
-    def solver(motion: OfRows) -> Product:
-        factor, _ = factor_branch_rows(parents, rows(motion), least=least)
+    def solver(stiffness: OfRows) -> Product:
+        factor, _ = factor_branch_rows(parents, rows(stiffness), least=least)
         return lambda b: solve_branches(parents, factor, b)
 
-    def solve(motion: OfRows, b: Array) -> Array:
-        return solve_branch_rows(parents, rows(motion), b, least)
+    def solve(stiffness: OfRows, b: Array) -> Array:
+        return solve_branch_rows(parents, rows(stiffness), b, least)
 
     return NewtonMatrix(lambda x: matrix_vector(M, x), solver, solve)
 
@@ -137,11 +133,11 @@ def contact_rows_by_stiffness(
     return lambda G: branch_rows(parents, calc_contact_hessian(contacts, G, locked))
 
 
-def calc_box_slopes(problem: ConvexProblem, motion: OfRows) -> Float[Array, " nv"]:
+def calc_box_diagonal(problem: ConvexProblem, stiffness: OfRows) -> Float[Array, " nv"]:
     """The diagonal that rows of single velocities add."""
-    if problem.box is None or motion.box is None:
+    if problem.box is None or stiffness.box is None:
         return jnp.zeros_like(problem.v)
-    return problem.box.generalized(problem.box.times_gains(problem.box.slope(motion.box)), problem.v.shape[0])
+    return problem.box.generalized(problem.box.times_gains(stiffness.box), problem.v.shape[0])
 
 
 def on_diagonal(x: Float[Array, "n *w"]) -> Float[Array, "n n *w"]:

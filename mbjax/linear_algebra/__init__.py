@@ -25,6 +25,7 @@ from .products import sum_of_outer as sum_of_outer
 from .products import transposed_matrix_vector as transposed_matrix_vector
 from .semidefinite import factor_semidefinite as factor_semidefinite
 from .semidefinite import solve_semidefinite as solve_semidefinite
+from .sums import largest_over_first as largest_over_first
 from .sums import repeat as repeat
 from .sums import sum_over_axis as sum_over_axis
 from .sums import sum_over_first as sum_over_first

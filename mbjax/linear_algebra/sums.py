@@ -1,4 +1,4 @@
-"""The sum over an axis, and its transpose, the repetition along a new one.
+"""The sum over an axis, and its transpose, the repetition along a new one; the largest along one.
 
 XLA's CPU backend takes ten times longer for its own reduction over a short axis than for sums by halves. JAX would
 transpose those, slice by slice, into as many kernels of padding, and a broadcast into just that reduction; here each of
@@ -7,6 +7,7 @@ the two is the other's transpose.
 
 import functools
 import operator
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,11 @@ def sum_over_first(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
     return sum_over_axis(x, 0)
 
 
+def largest_over_first(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
+    """The largest along the first axis, of numbers that are not negative: 0 if there are none."""
+    return by_halves(jnp.maximum, x, 0) if x.shape[0] else jnp.zeros(x.shape[1:], x.dtype)
+
+
 def sum_over_axis(x: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
     """The sum over an axis, which may be empty."""
     if x.shape[axis] == 0:
@@ -38,14 +44,19 @@ def repeat(x: Float[Array, "..."], size: int, axis: int) -> Float[Array, "..."]:
 
 
 def sum_by_halves(x: Array, *, axis: int) -> Array:
-    """Half of what is left added to the other half, until one is left; odd ones out are added last."""
+    """The sum, half by half."""
+    return by_halves(operator.add, x, axis)
+
+
+def by_halves(combine: Callable[[Array, Array], Array], x: Array, axis: int) -> Array:
+    """Half of what is left combined with the other half, until one is left; odd ones out come last."""
     odd = []
     while x.shape[axis] > 1:
         half, is_odd = divmod(x.shape[axis], 2)
         if is_odd:
             odd.append(lax.slice_in_dim(x, 2 * half, 2 * half + 1, axis=axis))
-        x = lax.slice_in_dim(x, 0, half, axis=axis) + lax.slice_in_dim(x, half, 2 * half, axis=axis)
-    return lax.squeeze(functools.reduce(operator.add, odd, x), (axis,))
+        x = combine(lax.slice_in_dim(x, 0, half, axis=axis), lax.slice_in_dim(x, half, 2 * half, axis=axis))
+    return lax.squeeze(functools.reduce(combine, odd, x), (axis,))
 
 
 def broadcast(x: Array, *, size: int, axis: int) -> Array:

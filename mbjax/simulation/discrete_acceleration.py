@@ -12,13 +12,12 @@ from mbjax.contact import (
     ConvexSolution,
     CoupledRows,
     calc_contact_jacobian,
-    calc_contact_law,
     calc_contact_points,
+    calc_contact_rows,
     calc_convex_solution,
     calc_impulses,
     calc_row_motion,
     count_left_out,
-    find_moved_bodies,
     in_all_slots,
     join_rows,
     keep_deepest,
@@ -109,11 +108,7 @@ def calc_other_rows(
         coupled = CoupledRows(of_constraints.G, model.time_step * of_constraints.rhs * stiffness, stiffness)
     if has_contacts:
         points = calc_contact_points(model, terms.position)
-        J = jnp.where(terms.locked, 0.0, calc_contact_jacobian(model, terms.position, points))
-        v_AcBc_W = velocities_at_contacts(J, terms.v)
-        law = calc_contact_law(model, points, J, v_AcBc_W, diagonal)
-        moved = find_moved_bodies(model.topology, terms.position, points, terms.locked)
-        rows = ContactRows(J, v_AcBc_W, law, moved)
+        rows = calc_contact_rows(model, points, terms.position, terms.v, diagonal, terms.locked)
         contacts = keep_deepest(rows, points, model.layout.contact.max_contacts)
     return of_joints, coupled, contacts, points
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.contact.convex_problem import calc_residual, calc_row_motion
+from mbjax.contact.contact_rows import calc_response
+from mbjax.contact.convex_problem import calc_residual, calc_row_motion, calc_stiffness
+from mbjax.contact.moved_bodies import find_slots
 from mbjax.contact.newton_matrix import articulated_matrix, matrix_of_branches, newton_matrix
 from mbjax.contact.sap_law import SapLaw
 from mbjax.geometry import Geometry, HalfSpace, Sphere
@@ -36,7 +38,7 @@ def test_every_form_of_the_matrix_is_the_derivative_of_the_residual() -> None:
     def products(x: jax.Array) -> Any:
         problem, *_ = calc_step_problem(model, state, as_inputs(model, None))
         H = jax.jacfwd(lambda a: calc_residual(topology, problem, a))(x)
-        motion = calc_row_motion(problem, jnp.where(problem.terms.locked, 0.0, x))
+        stiffness = calc_stiffness(problem, calc_row_motion(problem, jnp.where(problem.terms.locked, 0.0, x)))
         whole = dataclasses.replace(problem, contacts=dataclasses.replace(problem.contacts, moved=None))
         forms = (
             newton_matrix(topology, problem),
@@ -46,8 +48,8 @@ def test_every_form_of_the_matrix_is_the_derivative_of_the_residual() -> None:
         )
         b = jnp.where(problem.terms.locked, 0.0, jnp.linspace(-1.0, 1.0, n))
         free = jnp.where(problem.terms.locked, 0.0, x)
-        solved = [(form.solve(motion, b), form.solver(motion)(b)) for form in forms]
-        return H, b, solved, [form.inertia_product(free) for form in forms], problem.contacts.stiffness(motion.contacts)
+        solved = [(form.solve(stiffness, b), form.solver(stiffness)(b)) for form in forms]
+        return H, b, solved, [form.inertia_product(free) for form in forms], stiffness.contacts
 
     H, b, solved, inertial, stiffness = products(jnp.linspace(-30.0, 20.0, n))
     assert np.sum(np.any(np.asarray(stiffness) != 0.0, axis=0)) >= 2
@@ -80,7 +82,10 @@ def test_contacts_of_single_bodies_are_those_of_their_jacobian() -> None:
         problem, *_ = calc_step_problem(model, mbjax.State(state.q + 0.3, dv, state.time), as_inputs(model, None))
         rows = problem.contacts
         dense = dataclasses.replace(rows, moved=None)
-        return [(x.motion(dv), x.generalized(gamma)) for x in (rows, dense)], rows.moved
+        diagonal = jnp.linspace(0.5, 2.0, n)
+        responses = rows.moved.response(diagonal), calc_response(rows.J, diagonal)
+        both = [(x.motion(dv), x.generalized(gamma), w) for x, w in zip((rows, dense), responses, strict=True)]
+        return both, rows.moved
 
     m = len(model.layout.contact.pairs)
     (in_tree, dense), moved = compare(jnp.asarray(np.random.default_rng(3).normal(size=(3, m))))
@@ -89,6 +94,14 @@ def test_contacts_of_single_bodies_are_those_of_their_jacobian() -> None:
     for got, expected in zip(in_tree, dense, strict=True):
         assert np.all(np.abs(expected).max(axis=-1) > 0.0)
         np.testing.assert_allclose(got, expected, rtol=0.0, atol=1e-14)
+
+
+def test_slots_of_the_same_bodies_are_added_up() -> None:
+    """Points of three bodies in two slots, one more of a fourth, then of the first twice."""
+    mobods = (1, 2, 3, 1, 2, 3, 4, 1, 1)
+    runs = find_slots(mobods)
+    assert runs == [(0, 3, 2), (6, 2, 1), (8, 1, 1)]
+    assert sorted(k for start, n, slots in runs for k in range(start, start + n * slots)) == list(range(len(mobods)))
 
 
 @pytest.mark.parametrize("approximation", APPROXIMATIONS)
@@ -109,22 +122,34 @@ def test_stiffness_and_power_along_a_line_are_those_of_the_impulse(approximation
         problem, *_ = calc_step_problem(model, mbjax.State(q, state.v, state.time), as_inputs(model, None))
         law = problem.contacts.law
         jacobian = jax.jacfwd(lambda v: law.impulse(v[:, None])[:, 0])
-        power = law.power_along(v[:, None], d[:, None])(s)[0]
+        power, rate = law.power_along(v[:, None], d[:, None])(s)[:, 0]
         return (
             law.impulse((v + s * d)[:, None])[:, 0] @ d,
             power,
+            d @ jacobian(v + s * d) @ d,
+            rate,
             jacobian(v),
             symmetric_matrix(law.stiffness(v[:, None]))[..., 0],
+            sticks(law, v),
         )
+
+    def sticks(law: Any, v: jax.Array) -> Any:
+        """Straight into the ground: impulse and stiffness, and those of the law of points that stick."""
+        into = -law.normal_W * jnp.abs(v[2])
+        return (law.impulse(into), law.stiffness(into)), law.stick(into)
 
     rng = np.random.default_rng(1)
     scales = 10.0 ** rng.uniform(-7.0, 0.0, (400, 1))
     v = rng.normal(size=(400, 3)) * scales * np.where(rng.uniform(size=(400, 1)) < 0.1, [[0.0, 0.0, 1.0]], 1.0)
-    expected, power, jacobian, stiffness = compare(
+    expected, power, expected_rate, rate, jacobian, stiffness, (pressed, stuck) = compare(
         jnp.asarray(v), jnp.asarray(rng.normal(size=(400, 3)) * scales), jnp.asarray(rng.uniform(size=400))
     )
     assert np.any(expected != 0.0)
     np.testing.assert_allclose(power, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+    assert np.all(np.abs(pressed[1]).max(axis=(1, 2)) > 0.0)
+    for got, wanted in zip(stuck, pressed, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
+    np.testing.assert_allclose(rate, expected_rate, rtol=1e-9, atol=1e-9 * np.abs(expected_rate).max())
     np.testing.assert_allclose(stiffness, -jacobian, rtol=0.0, atol=1e-9 * np.abs(jacobian).max())
 
 
