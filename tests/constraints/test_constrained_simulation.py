@@ -287,6 +287,7 @@ def test_switched_off_constraints_do_nothing_and_nan_stays_in_its_world() -> Non
     np.testing.assert_allclose(clean[0], clean[2], rtol=1e-12)
 
 
+@pytest.mark.whole_run("a thousand steps of a tree in tests/simulation/test_rollout.py, the gradients of a loop's step")
 def test_gradient_of_a_thousand_steps_of_a_closed_loop() -> None:
     """Of the discrete four-bar, by its state, its torques and leaves of the loop: finite, that of differences."""
     model, mechanism = closed_four_bar(DT), four_bar()
