@@ -159,6 +159,7 @@ def test_second_derivatives_where_it_slides() -> None:
     assert relative_error(along(v)[1], differences) < 1e-6
 
 
+@pytest.mark.whole_run("worlds that break in test_drops.py")
 def test_worlds_do_not_touch_each_other() -> None:
     """G51: one NaN world among many, some of which need more iterations than others."""
     model = two_balls()
