@@ -33,7 +33,7 @@ class AbstractContactLaw(eqx.Module):
         """f, df / d|v_t| |v_t|, -dγ_n / d|v_t| and -dγ_n / dv_n, where active."""
 
     @abc.abstractmethod
-    def sticking(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
+    def sticking_magnitudes(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
         """γ_n, -dγ_n / dv_n and f of points that press and do not slip, at a speed near v_n; zero where far apart."""
 
     def impulse(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
@@ -56,10 +56,10 @@ class AbstractContactLaw(eqx.Module):
         by_t = [extra * t + mixed * n for n, t in zip(ns, ts, strict=True)]
         return with_diagonal([by_n[i] * ns[k] + by_t[i] * ts[k] for i, k in ca.SYMMETRIC_PAIRS], per_slip)
 
-    def stick(self, v_AcBc_W: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
+    def sticking_law(self, v_AcBc_W: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
         """Impulse and stiffness of the linear law of points that stick: where a search may begin."""
         v_n, v_t = self.split(v_AcBc_W)
-        impulse, slope, per_slip = (jnp.where(self.active, x, 0.0) for x in self.sticking(v_n))
+        impulse, slope, per_slip = (jnp.where(self.active, x, 0.0) for x in self.sticking_magnitudes(v_n))
         n = jnp.unstack(self.normal_W)
         stiffness = with_diagonal([(slope - per_slip) * n[i] * n[k] for i, k in ca.SYMMETRIC_PAIRS], per_slip)
         return ca.scale(self.normal_W, impulse) - ca.scale(v_t, per_slip), stiffness

@@ -53,9 +53,9 @@ class ContactRows(eqx.Module):
         """-d impulse / d motion, the entries of a symmetric matrix."""
         return self.law.stiffness(self.v_AcBc_W + motion)
 
-    def stick(self, motion: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
+    def sticking_law(self, motion: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
         """Impulse and stiffness of the linear law of points that stick."""
-        return self.law.stick(self.v_AcBc_W + motion)
+        return self.law.sticking_law(self.v_AcBc_W + motion)
 
     def power_along(
         self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]

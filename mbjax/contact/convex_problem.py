@@ -87,7 +87,7 @@ def calc_sticking(problem: ConvexProblem, motion: OfRows) -> tuple[OfRows, OfRow
     impulses, stiffness = calc_impulses(problem, motion), calc_stiffness(problem, motion)
     if problem.contacts is None or motion.contacts is None:
         return impulses, stiffness
-    of_contacts = problem.contacts.stick(motion.contacts)
+    of_contacts = problem.contacts.sticking_law(motion.contacts)
     return OfRows(impulses.box, impulses.coupled, of_contacts[0]), OfRows(stiffness.box, None, of_contacts[1])
 
 

@@ -50,7 +50,7 @@ class HuntCrossleyLaw(AbstractContactLaw):
         softened = safe_sqrt(slip_squared) / length
         return per_slip, extra + mu * mu * slope * softened * softened, -mu * slope * softened, slope
 
-    def sticking(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
+    def sticking_magnitudes(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
         approaching = jnp.minimum(v_n, 0.0)
         normal, per_slip = self.magnitudes(approaching, jnp.zeros_like(v_n))
         slope = self.slopes(approaching, jnp.zeros_like(v_n))[3]

@@ -44,7 +44,7 @@ class SapLaw(AbstractContactLaw):
         normal = jnp.where(sticks, 1.0, jnp.where(slides, factor, 0.0)) / self.R_n
         return per_slip, extra, mixed, normal
 
-    def sticking(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
+    def sticking_magnitudes(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
         is_near = (self.v_hat >= 0.0) | (v_n < self.v_hat)  # they overlap, or would by the end of the step
         slope, per_slip = (jnp.where(is_near, 1.0 / R, 0.0) for R in (self.R_n, self.R_t))
         return slope * (self.v_hat - v_n), slope, per_slip

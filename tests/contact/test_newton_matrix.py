@@ -91,12 +91,13 @@ def test_contacts_of_single_bodies_are_those_of_their_jacobian() -> None:
     (in_tree, dense), moved = compare(jnp.asarray(np.random.default_rng(3).normal(size=(3, m))))
     assert any(moved.is_A)
     assert not all(moved.is_A)
+    assert any(slots > 1 for _, _, slots in find_slots(moved.mobods))  # which are added up
     for got, expected in zip(in_tree, dense, strict=True):
         assert np.all(np.abs(expected).max(axis=-1) > 0.0)
         np.testing.assert_allclose(got, expected, rtol=0.0, atol=1e-14)
 
 
-def test_slots_of_the_same_bodies_are_added_up() -> None:
+def test_slots_of_the_same_bodies_are_found() -> None:
     """Points of three bodies in two slots, one more of a fourth, then of the first twice."""
     mobods = (1, 2, 3, 1, 2, 3, 4, 1, 1)
     runs = find_slots(mobods)
@@ -136,7 +137,7 @@ def test_stiffness_and_power_along_a_line_are_those_of_the_impulse(approximation
     def sticks(law: Any, v: jax.Array) -> Any:
         """Straight into the ground: impulse and stiffness, and those of the law of points that stick."""
         into = -law.normal_W * jnp.abs(v[2])
-        return (law.impulse(into), law.stiffness(into)), law.stick(into)
+        return (law.impulse(into), law.stiffness(into)), law.sticking_law(into)
 
     rng = np.random.default_rng(1)
     scales = 10.0 ** rng.uniform(-7.0, 0.0, (400, 1))
