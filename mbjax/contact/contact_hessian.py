@@ -49,13 +49,13 @@ def inertia_of_points(p: Float[Array, "3 m"], G: Float[Array, "6 m"]) -> Float[A
     """[p]G[p]ᵀ, [p]G and G: six, nine and six entries."""
     H = [ca.cross_components(jnp.unstack(p), column) for column in ca.symmetric_rows(jnp.unstack(G))]  # H[j][i]
     J = [ca.cross_components(jnp.unstack(p), [H[j][i] for j in range(3)]) for i in range(3)]
-    parts = [jnp.stack([J[i][j] for i, j in ca.SYMMETRIC_PAIRS])]
-    return ca.concatenate([*parts, *(jnp.stack([H[j][i] for j in range(3)]) for i in range(3)), G], 0)
+    of_H = [H[j][i] for i in range(3) for j in range(3)]
+    return ca.stack_many([*(J[i][j] for i, j in ca.SYMMETRIC_PAIRS), *of_H, *jnp.unstack(G)])
 
 
 def times_composite(inertia: Float[Array, "21 n"], S: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
     """[J H; Hᵀ G] S."""
-    x, (w, v) = jnp.unstack(inertia), (jnp.unstack(S[:3]), jnp.unstack(S[3:]))
+    x, (w, v) = ca.unstack_many(inertia), (jnp.unstack(S[:3]), jnp.unstack(S[3:]))
     J, H, G = ca.symmetric_rows(x[:6]), (x[6:9], x[9:12], x[12:15]), ca.symmetric_rows(x[15:])
     t = [ca.sum_products(J[i], w) + ca.sum_products(H[i], v) for i in range(3)]
     f = [ca.sum_products([H[k][i] for k in range(3)], w) + ca.sum_products(G[i], v) for i in range(3)]

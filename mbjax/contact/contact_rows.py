@@ -14,7 +14,7 @@ from mbjax.kinematics import PositionKinematics
 from mbjax.linear_algebra import sum_over_axis
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial import stored_sqrt
+from mbjax.spatial import safe_sqrt
 
 from .abstract_law import AbstractContactLaw
 from .contact_jacobian import calc_contact_jacobian, generalized_contact_force, velocities_at_contacts
@@ -187,5 +187,5 @@ def size_of_response(W: Float[Array, "6 m"]) -> Float[Array, " m"]:
     pairs, entries = ca.SYMMETRIC_PAIRS, jnp.unstack(W)
     squares = [W_ik * W_ik if i == k else 2.0 * W_ik * W_ik for (i, k), W_ik in zip(pairs, entries, strict=True)]
     total = functools.reduce(operator.add, squares)
-    size = stored_sqrt(total)
+    size = safe_sqrt(total)
     return jnp.where(size == 0.0, 1.0, size / 3.0)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float
 from mbjax.kinematics import PositionKinematics
 from mbjax.linear_algebra import sum_over_axis, sum_over_first
 from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology, dot_with_mask, take
 
 from .contact_points import ContactPoints
@@ -39,10 +40,10 @@ class MovedBodies(eqx.Module):
         The velocity of C by a direction (w, v) is v - [p]w, so that the sum of their squares is
         vvᵀ - [p]wvᵀ - ([p]wvᵀ)ᵀ + [p]wwᵀ[p]ᵀ of the sums of products.
         """
-        S, p = jnp.unstack(self.S_T), jnp.unstack(self.p_TC_W)
-        places = [(i, k) for i in range(6) for k in range(i, 6)]
-        sums = jnp.unstack(self.along_paths(jnp.stack([S[i] * S[k] / diagonal for i, k in places])))
-        entry = dict(zip(places, sums, strict=True))
+        p, S = jnp.unstack(self.p_TC_W), self.S_T / safe_sqrt(diagonal)
+        products = jnp.concatenate([S[: 6 - k] * S[k:] for k in range(6)])  # diagonal by diagonal of the matrix
+        sums = ca.unstack_many(self.along_paths(products))
+        entry = dict(zip([(i, i + k) for k in range(6) for i in range(6 - k)], sums, strict=True))
         of_w = [ca.cross_components(p, [entry[min(i, k), max(i, k)] for i in range(3)]) for k in range(3)]
         of_v = [ca.cross_components(p, [entry[i, 3 + k] for i in range(3)]) for k in range(3)]
         squares = [ca.cross_components(p, [of_w[k][i] for k in range(3)]) for i in range(3)]

@@ -13,8 +13,8 @@ from jaxtyping import Array, Float
 
 from mbjax.dynamics import (
     ArticulatedInertia,
-    calc_articulated_factor,
     calc_mass_matrix_product,
+    factor_articulated_bodies,
     solve_with_factor,
 )
 from mbjax.dynamics.mass_matrix import calc_mass_matrix
@@ -69,14 +69,17 @@ def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> Newton
         product = calc_mass_matrix_product(topology, terms.motion, x) + terms.diagonal * x
         return jnp.where(terms.locked, 0.0, product)
 
-    def solver(stiffness: OfRows) -> Product:
+    def factor_by(stiffness: OfRows, b: Array | None) -> tuple:
         diagonal, added = terms.diagonal + calc_box_diagonal(problem, stiffness), None
         if problem.contacts is not None and problem.contacts.moved is not None and stiffness.contacts is not None:
             added = calc_added_inertia(problem.contacts.moved, stiffness.contacts)
-        factor = calc_articulated_factor(topology, terms.position, terms.inertia_W, diagonal, terms.locked, added)
+        return factor_articulated_bodies(topology, terms.position, terms.inertia_W, diagonal, terms.locked, b, added)
+
+    def solver(stiffness: OfRows) -> Product:
+        factor, _ = factor_by(stiffness, None)
         return lambda b: solve_with_factor(topology, factor, b)
 
-    return NewtonMatrix(inertia_product, solver, lambda stiffness, b: solver(stiffness)(b))
+    return NewtonMatrix(inertia_product, solver, lambda stiffness, b: factor_by(stiffness, b)[1])
 
 
 def calc_added_inertia(moved: MovedBodies, G: Float[Array, "6 m"]) -> ArticulatedInertia:

@@ -1,7 +1,7 @@
 """Forces ↔ accelerations of the free tree, its energies, momenta and centre of mass."""
 
 from .articulated_body import ArticulatedFactor as ArticulatedFactor
-from .articulated_body import calc_articulated_factor as calc_articulated_factor
+from .articulated_body import factor_articulated_bodies as factor_articulated_bodies
 from .articulated_body import ArticulatedInertia as ArticulatedInertia
 from .articulated_body import shift_inertia as shift_inertia
 from .articulated_body import solve_with_factor as solve_with_factor

@@ -14,7 +14,15 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics
-from mbjax.spatial.component_algebra import cross, dot, matvec, outer, skew, transpose, transposed_matvec
+from mbjax.spatial.component_algebra import (
+    concatenate,
+    cross,
+    dot,
+    matvec,
+    skew,
+    transpose,
+    transposed_matvec,
+)
 from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, take, walk_plan
 
 
@@ -29,46 +37,55 @@ class ArticulatedInertia(NamedTuple):
 class ArticulatedFactor(NamedTuple):
     """Factor of M(q) + diag, velocities on the first axis."""
 
-    h_W: Float[Array, "nv 6 ..."]
-    p_W: Float[Array, "nv 3 ..."]  # from the inboard velocity's point
-    U_over_D: Float[Array, "nv 6 ..."]
-    one_over_D: Float[Array, "nv ..."]
+    directions: Float[Array, "nv 9 ..."]  # h_W, and p_W from the inboard velocity's point
+    pivots: Float[Array, "nv 7 ..."]  # U / D and 1 / D
 
 
-def calc_articulated_factor(
+def factor_articulated_bodies(
     topology: TreeTopology,
     position: PositionKinematics,
     inertia_W: MobodInertia,
     diagonal: Float[Array, " nv"],
     locked: Bool[Array, " nv"],
+    b: Float[Array, " nv"] | None,
     added: ArticulatedInertia | None = None,
-) -> ArticulatedFactor:
-    """Inward pass: the inertia each velocity feels, with everything outboard free to move.
+) -> tuple[ArticulatedFactor, Float[Array, " nv"] | None]:
+    """The factor, and x with (M + diag) x = b in the same pass inward.
 
-    A locked velocity has infinite reflected inertia: 1 / D and U / D are exactly zero, it gives way to nothing.
-    What is `added` to the mobods' inertias, about their Mo in W, need not be that of a rigid body.
+    In it each velocity feels the inertia of everything outboard, free to move. A locked one has infinite reflected
+    inertia: 1 / D and U / D are exactly zero, it gives way to nothing, and its b is zero. What is `added` to the
+    inertias of the mobods, about their Mo in W, need not be that of a rigid body.
     """
     diagonal = jnp.where(locked, jnp.inf, diagonal)
-    position, inertia_W, diagonal, added = lax.stop_gradient((position, inertia_W, diagonal, added))
-    inertia, p = spread_over_velocities(topology, position, inertia_W, added)
-    h, p = jnp.swapaxes(position.H_W, 0, 1), jnp.swapaxes(p, 0, 1)
+    position, inertia_W, diagonal, b, added = lax.stop_gradient((position, inertia_W, diagonal, b, added))
+    inertia, p = spread_over_velocities(topology, inertia_rows(inertia_W, added), position.p_PM_W)
+    inertia, h, p = (jnp.swapaxes(x, 0, 1) for x in (inertia, position.H_W, p))
+    directions = concatenate([h, p], 1)
+    numbers = [diagonal] if b is None else [diagonal, b]
+    xs = concatenate([inertia, directions, *(x[:, None] for x in numbers)], 1)
 
-    def step(outboard: ArticulatedInertia, x: tuple) -> tuple[ArticulatedInertia, tuple[Array, Array]]:
-        own, h, p, diagonal = x
-        J, H, M = (a + b for a, b in zip(outboard, own, strict=True))
-        w, v = h[:3], h[3:]
+    def step(outboard: tuple[ArticulatedInertia, Array | None], x: Array) -> tuple[tuple, Array]:
+        own = (x[9 * k : 9 * k + 9].reshape(3, 3, *x.shape[1:]) for k in range(3))
+        J, H, M = (a + b for a, b in zip(outboard[0], own, strict=True))
+        w, v, p = x[27:30], x[30:33], x[33:36]
         U_t, U_f = matvec(J, w) + matvec(H, v), transposed_matvec(H, w) + matvec(M, v)
-        one_over_D = 1.0 / (dot(w, U_t) + dot(v, U_f) + diagonal)
-        t, f = U_t * one_over_D, U_f * one_over_D
-        left = ArticulatedInertia(J - outer(U_t, t), H - outer(U_t, f), M - outer(U_f, f))
-        return shift_inertia(left, p), (jnp.concatenate([t, f]), one_over_D)
+        D = dot(w, U_t) + dot(v, U_f) + x[36]
+        one_over_D = 1.0 / D
+        t, f, U_J, U_M = U_t * one_over_D, U_f * one_over_D, U_t[:, None], U_f[:, None]
+        handed_on = shift_inertia(ArticulatedInertia(J - U_J * t, H - U_J * f, M - U_M * f), p)
+        pivot, z = [t, f, one_over_D[None]], outboard[1]
+        if z is None:
+            return (handed_on, None), jnp.concatenate(pivot)
+        vdot = (x[37] - dot(x[27:33], z)) / D
+        z_t, z_f = z[:3] + U_t * vdot, z[3:] + U_f * vdot
+        return (handed_on, shift_force(z_t, z_f, p)), jnp.concatenate([*pivot, vdot[None]])
 
-    worlds = jnp.broadcast_shapes(h.shape[2:], p.shape[2:], inertia.J.shape[3:], diagonal.shape[1:])
-    nothing = jnp.zeros((3, 3, *worlds), h.dtype)
-    plan = walk_plan(direction_parents(topology))
-    zero = ArticulatedInertia(nothing, nothing, nothing)
-    kept = scan_inward(plan, step, (inertia, h, p, diagonal), zero, bool(worlds))
-    return ArticulatedFactor(h, p, *kept)
+    worlds = xs.shape[2:]
+    nothing, no_force = jnp.zeros((3, 3, *worlds), xs.dtype), jnp.zeros((6, *worlds), xs.dtype)
+    zero = ArticulatedInertia(nothing, nothing, nothing), None if b is None else no_force
+    kept = scan_inward(walk_plan(direction_parents(topology)), step, xs, zero, bool(worlds))
+    factor = ArticulatedFactor(directions, kept[:, :7])
+    return factor, None if b is None else accelerate_outward(topology, directions, kept)
 
 
 def shift_inertia(I_Q: ArticulatedInertia, p_PQ: Float[Array, "3 ..."]) -> ArticulatedInertia:
@@ -79,48 +96,62 @@ def shift_inertia(I_Q: ArticulatedInertia, p_PQ: Float[Array, "3 ..."]) -> Artic
     return ArticulatedInertia(J + cross(p, transpose(H)) + transpose(cross(p, transpose(H_P))), H_P, M)
 
 
+def shift_force(t: Float[Array, "3 ..."], f: Float[Array, "3 ..."], p_PQ: Float[Array, "3 ..."]) -> Array:
+    """The spatial force about P from the one about Q."""
+    return jnp.concatenate([t + cross(p_PQ, f), f])
+
+
 def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """x with (M + diag) x = b: forces inward, accelerations outward."""
 
-    def inward(outboard: Array, x: tuple[Array, Array, Array, Array]) -> tuple[Array, Array]:
-        b, h, p, U_over_D = x
+    def step(outboard: Array, x: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        b, (h, p), (U_over_D, one_over_D) = x[0], jnp.split(x[1], [6]), jnp.split(x[2], [6])
         u = b - dot(h, outboard)
         t, f = jnp.split(outboard + U_over_D * u, 2)
-        return jnp.concatenate([t + cross(p, f), f]), u
+        return shift_force(t, f, p), concatenate([x[2], one_over_D * u], 0)
 
-    def outward(A_parent: Array, x: tuple[Array, Array, Array, Array, Array]) -> tuple[Array, Array]:
-        u, h, p, U_over_D, one_over_D = x
+    directions, pivots = factor
+    worlds = jnp.broadcast_shapes(directions.shape[2:], pivots.shape[2:], b.shape[1:])
+    plan, nothing = walk_plan(direction_parents(topology)), jnp.zeros((6, *worlds), directions.dtype)
+    return accelerate_outward(topology, directions, scan_inward(plan, step, (b, *factor), nothing, bool(worlds)))
+
+
+def accelerate_outward(
+    topology: TreeTopology, directions: Float[Array, "nv 9 ..."], kept: Float[Array, "nv 8 ..."]
+) -> Float[Array, " nv"]:
+    """Accelerations, by pivots and what each velocity's own would be with everything inboard at rest."""
+
+    def step(A_parent: Array, x: tuple[Array, Array]) -> tuple[Array, Array]:
+        (h, p), (U_over_D, own) = jnp.split(x[0], [6]), (x[1][:6], x[1][7])
         alpha, a = jnp.split(A_parent, 2)
         A = jnp.concatenate([alpha, a + cross(alpha, p)])
-        vdot = u * one_over_D - dot(U_over_D, A)
+        vdot = own - dot(U_over_D, A)
         return A + h * vdot, vdot
 
-    h, p, U_over_D, one_over_D = factor
-    worlds = jnp.broadcast_shapes(h.shape[2:], U_over_D.shape[2:], b.shape[1:])
-    plan, nothing = walk_plan(direction_parents(topology)), jnp.zeros((6, *worlds), h.dtype)
-    u = scan_inward(plan, inward, (b, h, p, U_over_D), nothing, bool(worlds))
-    return scan_outward(plan, outward, (u, h, p, U_over_D, one_over_D), nothing, bool(worlds))
+    worlds = jnp.broadcast_shapes(directions.shape[2:], kept.shape[2:])
+    plan, nothing = walk_plan(direction_parents(topology)), jnp.zeros((6, *worlds), directions.dtype)
+    return scan_outward(plan, step, (directions, kept), nothing, bool(worlds))
+
+
+def inertia_rows(inertia_W: MobodInertia, added: ArticulatedInertia | None) -> Float[Array, "27 nm ..."]:
+    """J, H and M of the mobods, row by row."""
+    identity = jnp.eye(3, dtype=inertia_W.mass.dtype).reshape(3, 3, *(1 for _ in inertia_W.mass.shape))
+    parts = [inertia_W.rotational, skew(inertia_W.moment), inertia_W.mass * identity]
+    if added is not None:
+        parts = [a + b for a, b in zip(parts, added, strict=True)]
+    return concatenate([x.reshape(9, *x.shape[2:]) for x in parts], 0)
 
 
 def spread_over_velocities(
-    topology: TreeTopology,
-    position: PositionKinematics,
-    inertia_W: MobodInertia,
-    added: ArticulatedInertia | None = None,
-) -> tuple[ArticulatedInertia, Float[Array, "3 nv ..."]]:
+    topology: TreeTopology, inertia: Float[Array, "27 nm ..."], p_PM_W: Float[Array, "3 nm ..."]
+) -> tuple[Float[Array, "27 nv ..."], Float[Array, "3 nv ..."]]:
     """Per velocity: the inertia of the mobod it carries (the last of its joint), and the step from inboard."""
     owner = topology.velocity_mobods
     starts, counts = np.array(topology.mobod_v_starts)[owner], np.array(topology.mobod_num_velocities)[owner]
     index = np.arange(len(owner))
-    identity = jnp.eye(3, dtype=inertia_W.mass.dtype).reshape(3, 3, *(1 for _ in inertia_W.mass.shape))
 
-    def of_velocities(x: Array, axis: int, chosen: np.ndarray) -> Array:
-        x = take(x, owner, axis)
-        return x if np.all(chosen) else jnp.where(chosen.reshape(-1, *(1,) * (x.ndim - axis - 1)), x, 0.0)
+    def of_velocities(x: Array, chosen: np.ndarray) -> Array:
+        x = take(x, owner, 1)
+        return x if np.all(chosen) else jnp.where(chosen.reshape(-1, *(1,) * (x.ndim - 2)), x, 0.0)
 
-    is_last, is_first = index == starts + counts - 1, index == starts
-    parts = (inertia_W.rotational, skew(inertia_W.moment), inertia_W.mass * identity)
-    if added is not None:
-        parts = (a + b for a, b in zip(parts, added, strict=True))
-    inertia = ArticulatedInertia(*(jnp.moveaxis(of_velocities(x, 2, is_last), 2, 0) for x in parts))
-    return inertia, of_velocities(position.p_PM_W, 1, is_first)
+    return of_velocities(inertia, index == starts + counts - 1), of_velocities(p_PM_W, index == starts)

@@ -8,7 +8,6 @@ from jaxtyping import Array, Bool, Float
 from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
 from mbjax.topology import TreeTopology
 
-from .articulated_body import ArticulatedFactor
 from .mass_matrix_factor import MassMatrixFactor, factor_mass_matrix, solve_factored
 from .newton_euler import TreeMotion, calc_inverse_dynamics, calc_mass_matrix_product
 
@@ -47,49 +46,49 @@ def solve_mass_matrix(
     Where locked, x = 0 instead of the row's equation: with P the projection on the others, P (M + diag) P + (1 - P)
     is the matrix, P b the right-hand side.
     """
-    if topology.num_velocities == 0:
-        return b
 
     def matvec(x: Array) -> Array:
         free = jnp.where(locked, 0.0, x)
         product = calc_mass_matrix_product(topology, motion, free) + diagonal * free
         return jnp.where(locked, x, product)
 
-    worlds = jnp.broadcast_shapes(b.shape[1:], factor.one_over_D.shape[1:])
     return lax.custom_linear_solve(
         matvec,
-        jnp.broadcast_to(jnp.where(locked, 0.0, b), (b.shape[0], *worlds)),
+        jnp.where(locked, 0.0, b),
         lambda _, rhs: solve_factored(topology, factor, rhs),
         symmetric=True,
     )
 
 
-@eqx.filter_custom_jvp
 def calc_forward_dynamics(topology: TreeTopology, terms: ForwardDynamicsTerms) -> Float[Array, " nv"]:
     """The exact inverse of `calc_inverse_dynamics`, in O(n) where no joint mimics another."""
-    return _solve(topology, terms)[0]
+    if topology.num_velocities == 0:
+        return jnp.zeros_like(terms.tau)
+    fixed = lax.stop_gradient(terms)
+    rhs = fixed.tau - calc_inverse_dynamics(topology, fixed.motion, None, fixed.F_applied_T)
+    rhs = jnp.where(fixed.locked, 0.0, rhs)
+    inertia = fixed.position, fixed.inertia_W, fixed.diagonal
+    factor, vdot = factor_mass_matrix(topology, *inertia, fixed.locked, rhs)
+    return at_solution(topology, terms, factor, vdot)
 
 
-@calc_forward_dynamics.def_jvp
-def _calc_forward_dynamics_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    topology, terms = primals
-    _, terms_tangent = tangents
-    vdot, factor = _solve(topology, terms)
+@eqx.filter_custom_jvp
+def at_solution(
+    topology: TreeTopology, terms: ForwardDynamicsTerms, factor: MassMatrixFactor, vdot: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
+    """vdot, a solution, which the derivative rule knows to be one."""
+    return vdot
+
+
+@at_solution.def_jvp
+def _at_solution_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    topology, terms, factor, vdot = primals
+    vdot = at_solution(topology, terms, factor, vdot)  # its own derivative is needed for second ones
 
     def residual(terms: ForwardDynamicsTerms) -> Array:
         required = calc_inverse_dynamics(topology, terms.motion, vdot, terms.F_applied_T)
         return terms.tau - required - terms.diagonal * vdot
 
-    _, residual_tangent = eqx.filter_jvp(residual, (terms,), (terms_tangent,))
-    dvdot = solve_mass_matrix(topology, factor, terms.motion, terms.diagonal, terms.locked, residual_tangent)
-    return vdot, dvdot
-
-
-def _solve(topology: TreeTopology, terms: ForwardDynamicsTerms) -> tuple[Array, MassMatrixFactor]:
-    motion = terms.motion
-    if topology.num_velocities == 0:
-        empty = jnp.zeros_like(terms.tau)
-        return empty, ArticulatedFactor(empty, empty, empty, empty)
-    factor = factor_mass_matrix(topology, terms.position, terms.inertia_W, terms.diagonal, terms.locked)
-    rhs = terms.tau - calc_inverse_dynamics(topology, motion, None, terms.F_applied_T)
-    return solve_mass_matrix(topology, factor, motion, terms.diagonal, terms.locked, rhs), factor
+    _, residual_tangent = eqx.filter_jvp(residual, (terms,), (tangents[1],))
+    b = jnp.broadcast_to(residual_tangent, jnp.broadcast_shapes(residual_tangent.shape, vdot.shape))
+    return vdot, solve_mass_matrix(topology, factor, terms.motion, terms.diagonal, terms.locked, b)

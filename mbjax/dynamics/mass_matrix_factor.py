@@ -13,7 +13,7 @@ from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import MOST_DEPTH, BranchFactor, factor_branches, factor_one_world, paths, solve_branches
 from mbjax.topology import TreeTopology, velocity_parents
 
-from .articulated_body import ArticulatedFactor, calc_articulated_factor, solve_with_factor
+from .articulated_body import ArticulatedFactor, factor_articulated_bodies, solve_with_factor
 from .mass_matrix import calc_mass_matrix
 
 MassMatrixFactor = ArticulatedFactor | BranchFactor
@@ -25,16 +25,18 @@ def factor_mass_matrix(
     inertia_W: MobodInertia,
     diagonal: Float[Array, " nv"],
     locked: Bool[Array, " nv"],
-) -> MassMatrixFactor:
-    """Never differentiated; locked velocities give way to nothing."""
+    b: Float[Array, " nv"] | None = None,
+) -> tuple[MassMatrixFactor, Float[Array, " nv"] | None]:
+    """The factor, and x with (M + diag) x = b; never differentiated. Locked velocities give way to nothing."""
     parents, is_one_world = velocity_parents(topology), inertia_W.mass.ndim == diagonal.ndim == 1
     is_shallow = paths(parents).ancestors.shape[1] <= MOST_DEPTH
     if not topology.followers and not (is_one_world and is_shallow and diagonal.dtype == jnp.float64):
-        return calc_articulated_factor(topology, position, inertia_W, diagonal, locked)
+        return factor_articulated_bodies(topology, position, inertia_W, diagonal, locked, b)
     M = calc_mass_matrix(topology, *lax.stop_gradient((position, inertia_W, diagonal)))
     identity = np.eye(topology.num_velocities).reshape(*M.shape[:2], *(1 for _ in M.shape[2:]))
     M = jnp.where(locked[:, None] | locked[None], jnp.asarray(identity, M.dtype), M)
-    return factor_one_world(parents, M) if is_one_world and is_shallow else factor_branches(parents, M)[0]
+    factor = factor_one_world(parents, M) if is_one_world and is_shallow else factor_branches(parents, M)[0]
+    return factor, None if b is None else solve_branches(parents, factor, lax.stop_gradient(b))
 
 
 def solve_factored(topology: TreeTopology, factor: MassMatrixFactor, b: Float[Array, " nv"]) -> Float[Array, " nv"]:

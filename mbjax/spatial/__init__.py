@@ -44,7 +44,6 @@ from .safe_math import safe_divide as safe_divide
 from .safe_math import safe_norm as safe_norm
 from .safe_math import safe_normalize as safe_normalize
 from .safe_math import safe_sqrt as safe_sqrt
-from .safe_math import stored_sqrt as stored_sqrt
 from .safe_math import sin_over_x as sin_over_x
 from .safe_math import sin_over_x_of_square as sin_over_x_of_square
 from .safe_math import x_minus_sin_over_x3 as x_minus_sin_over_x3

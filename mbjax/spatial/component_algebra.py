@@ -25,6 +25,23 @@ def concatenate(parts: Sequence[Array], axis: int) -> Array:
     return jnp.concatenate(parts, axis=axis)
 
 
+def stack_many(parts: Sequence[Array]) -> Float[Array, "k *n"]:
+    """`jnp.stack` of up to 64 parts, in groups where there are more than eight.
+
+    XLA's CPU backend makes one kernel of up to eight parts, of more a kernel of each.
+    """
+    groups = next(k for k in range(1, len(parts) + 1) if len(parts) % k == 0 and len(parts) // k <= 8)
+    size = len(parts) // groups
+    stacked = jnp.stack([jnp.stack(parts[i : i + size]) for i in range(0, len(parts), size)])
+    return stacked.reshape(len(parts), *stacked.shape[2:])
+
+
+def unstack_many(x: Float[Array, "k *n"]) -> list[Array]:
+    """The parts of `stack_many`, whose transpose it is."""
+    groups = next(k for k in range(1, x.shape[0] + 1) if x.shape[0] % k == 0 and x.shape[0] // k <= 8)
+    return [part for group in x.reshape(groups, -1, *x.shape[1:]) for part in jnp.unstack(group)]
+
+
 def with_equal_columns(*arrays: Array) -> list[Array]:
     """(k, *n) arrays repeated to one common n."""
     n = jnp.broadcast_shapes(*(x.shape[1:] for x in arrays))

@@ -25,26 +25,21 @@ _CUBIC_SERIES_LIMIT = 4.0
 _ARCTAN_SERIES_LIMIT = 0.0625
 
 
-def safe_sqrt(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Square root; 0 with zero derivative where `x <= 0` (rounding may push a square below 0)."""
-    is_singular = x <= 0.0
-    return jnp.where(is_singular, 0.0, jnp.sqrt(jnp.where(is_singular, 1.0, x)))
-
-
 @jax.custom_jvp
-def stored_sqrt(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The same, where much leads to x and the root is read often: guards read the root, and derivatives divide by it.
+def safe_sqrt(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Square root; 0 with zero derivative where `x <= 0` (rounding may push a square below 0).
 
-    XLA copies cheap operations to wherever their result is read, but neither roots nor divisions. With guards by x all
-    that leads to it would be computed anew by each reader, and in reverse mode all that leads to the cotangent.
+    Guards read the root, and the derivative divides by it: XLA copies cheap operations to wherever their result is read,
+    but neither roots nor divisions. With guards by x all that leads to x would be computed anew by each reader, and in
+    reverse mode all that leads to the cotangent.
     """
     return jnp.sqrt(jnp.where(x <= 0.0, 0.0, x))
 
 
-@stored_sqrt.defjvp
-def _stored_sqrt_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+@safe_sqrt.defjvp
+def _safe_sqrt_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (x,), (dx,) = primals, tangents
-    root = stored_sqrt(x)
+    root = safe_sqrt(x)
     is_zero = root == 0.0
     return root, jnp.where(is_zero, 0.0, 0.5 * dx / jnp.where(is_zero, 1.0, root))
 

@@ -316,7 +316,8 @@ def scan_inward(
     followed = np.append(plan.follows[1:], False)  # whether the next node hands on to this one
 
     def body(carry: tuple[Any, tuple], element: Any) -> tuple[Any, Any]:
-        (handed_on, slots), (index, is_followed, waits, parent_waits, x) = carry, element
+        (handed_on, slots), (index, masks, x) = carry, element
+        is_followed, waits, parent_waits = masks[0], masks[1 : 1 + len(slots)], masks[1 + len(slots) :]
         collected = only_if(is_followed, handed_on)
         for s, slot in enumerate(slots):
             collected = plus(collected, only_if(waits[s], slot))
@@ -327,8 +328,8 @@ def scan_inward(
         return (handed_on, slots), kept
 
     xs = in_order_of_walk(plan, xs)
-    masks = (jnp.asarray(x) for x in (followed, plan.waits, plan.parent_waits))
-    elements = (jnp.arange(len(followed)), *masks, xs)
+    masks = np.column_stack([followed, plan.waits, plan.parent_waits])
+    elements = (jnp.arange(len(followed)), jnp.asarray(masks), xs)
     _, kept = lax.scan(body, (zero, (zero,) * plan.num_slots), elements, reverse=True)
     return as_numbered(plan, kept)
 
@@ -343,7 +344,8 @@ def scan_outward(
     """From the world to the tips: `step(inboard_value, x)` returns its own value and an output to keep."""
 
     def body(carry: tuple[Array, tuple[Array, ...]], element: Any) -> tuple[Any, Any]:
-        (previous, slots), (index, follows, waits, parent_waits, x) = carry, element
+        (previous, slots), (index, masks, x) = carry, element
+        follows, waits, parent_waits = masks[0], masks[1 : 1 + len(slots)], masks[1 + len(slots) :]
         inboard = jnp.where(follows, previous, world)
         for s, slot in enumerate(slots):
             inboard = jnp.where(parent_waits[s], slot, inboard)
@@ -351,7 +353,7 @@ def scan_outward(
         return (value, tuple(jnp.where(waits[s], value, slot) for s, slot in enumerate(slots))), kept
 
     xs = in_order_of_walk(plan, xs)
-    masks = (jnp.asarray(x) for x in (plan.follows, plan.waits, plan.parent_waits))
-    elements = (jnp.arange(len(plan.follows)), *masks, xs)
+    masks = np.column_stack([plan.follows, plan.waits, plan.parent_waits])
+    elements = (jnp.arange(len(plan.follows)), jnp.asarray(masks), xs)
     _, kept = lax.scan(body, (world, (world,) * plan.num_slots), elements)
     return as_numbered(plan, kept)

@@ -116,7 +116,6 @@ SINGULAR_FUNCTIONS = {
     "norm": lambda x: safe_math.safe_norm(x),
     "normalize": lambda x: safe_math.safe_normalize(x) @ jnp.arange(1.0, 4.0),
     "sqrt": lambda x: safe_math.safe_sqrt(x[..., 0]),
-    "stored sqrt": lambda x: safe_math.stored_sqrt(x[..., 0]),
     "divide": lambda x: safe_math.safe_divide(x[..., 0], x[..., 1]),
     "arctan2": lambda x: safe_math.safe_arctan2(x[..., 0], x[..., 1]),
 }

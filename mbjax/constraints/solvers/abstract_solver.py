@@ -93,7 +93,7 @@ class TreeInertia(AbstractInertia):
 
     def articulated_inverse(self) -> ArticulatedInverse:
         inertia_W, diagonal = self.motion.inertia_W, self.diagonal
-        factor = factor_mass_matrix(self.topology, self.position, inertia_W, diagonal, self.locked)
+        factor, _ = factor_mass_matrix(self.topology, self.position, inertia_W, diagonal, self.locked)
         return ArticulatedInverse(self.topology, factor)
 
 
