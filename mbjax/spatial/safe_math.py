@@ -29,9 +29,9 @@ _ARCTAN_SERIES_LIMIT = 0.0625
 def safe_sqrt(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """Square root; 0 with zero derivative where `x <= 0` (rounding may push a square below 0).
 
-    Guards read the root, and the derivative divides by it: XLA copies cheap operations to wherever their result is read,
-    but neither roots nor divisions. With guards by x all that leads to x would be computed anew by each reader, and in
-    reverse mode all that leads to the cotangent.
+    Guards read the root, and the derivative divides by it: XLA copies cheap operations to wherever their result is
+    read, but neither roots nor divisions. With guards by x all that leads to x would be computed anew by each reader,
+    and in reverse mode all that leads to the cotangent.
     """
     return jnp.sqrt(jnp.where(x <= 0.0, 0.0, x))
 
