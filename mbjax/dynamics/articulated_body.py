@@ -65,18 +65,18 @@ def factor_articulated_bodies(
     xs = concatenate([inertia, directions, *(x[:, None] for x in numbers)], 1)
 
     def step(outboard: tuple[ArticulatedInertia, Array | None], x: Array) -> tuple[tuple, Array]:
-        own = (x[9 * k : 9 * k + 9].reshape(3, 3, *x.shape[1:]) for k in range(3))
-        J, H, M = (a + b for a, b in zip(outboard[0], own, strict=True))
-        w, v, p = x[27:30], x[30:33], x[33:36]
+        own, h, p, numbers = jnp.split(x, [27, 33, 36])
+        J, H, M = (a + b for a, b in zip(outboard[0], jnp.unstack(own.reshape(3, *outboard[0].J.shape)), strict=True))
+        w, v = jnp.split(h, 2)
         U_t, U_f = matvec(J, w) + matvec(H, v), transposed_matvec(H, w) + matvec(M, v)
-        D = dot(w, U_t) + dot(v, U_f) + x[36]
+        D = dot(w, U_t) + dot(v, U_f) + numbers[0]
         one_over_D = 1.0 / D
         t, f, U_J, U_M = U_t * one_over_D, U_f * one_over_D, U_t[:, None], U_f[:, None]
         handed_on = shift_inertia(ArticulatedInertia(J - U_J * t, H - U_J * f, M - U_M * f), p)
         pivot, z = [t, f, one_over_D[None]], outboard[1]
         if z is None:
             return (handed_on, None), jnp.concatenate(pivot)
-        vdot = (x[37] - dot(x[27:33], z)) / D
+        vdot = (numbers[1] - dot(h, z)) / D
         z_t, z_f = z[:3] + U_t * vdot, z[3:] + U_f * vdot
         return (handed_on, shift_force(z_t, z_f, p)), jnp.concatenate([*pivot, vdot[None]])
 
