@@ -13,9 +13,14 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.dynamics import calc_inverse_dynamics, calc_reflected_inertia
-from mbjax.dynamics.newton_euler import TreeMotion, calc_inertia_in_world
-from mbjax.kinematics import PositionKinematics
+from mbjax.dynamics import (
+    TreeMotion,
+    calc_inertia_in_world,
+    calc_inverse_dynamics,
+    calc_mass_matrix_product,
+    calc_reflected_inertia,
+)
+from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
 from mbjax.model import MultibodyModel, locked_velocities
 from mbjax.topology import TreeTopology
@@ -26,12 +31,13 @@ from .solvers import AbstractConstraintSolver, KktMatrix, TreeInertia
 class ConstrainedDynamicsTerms(eqx.Module):
     """What constrained motion reads: M vdot + bias = tau + sum Jᵀ F_applied + Gᵀ λ, G vdot + R λ = rhs.
 
-    `motion` without velocity is the tree at rest: then vdot is a change of velocity and λ an impulse. Velocities that
-    are `locked` do not change, rows that are not `active` have λ = 0.
+    Without `motion` the tree is at rest: then vdot is a change of velocity and λ an impulse. Velocities that are
+    `locked` do not change, rows that are not `active` have λ = 0.
     """
 
     position: PositionKinematics
-    motion: TreeMotion
+    inertia_W: MobodInertia
+    motion: TreeMotion | None
     tau: Float[Array, "nv *w"]
     F_applied_T: Float[Array, "6 nm *w"] | None
     diagonal: Float[Array, "nv *w"]
@@ -44,7 +50,7 @@ class ConstrainedDynamicsTerms(eqx.Module):
     def system(self, topology: TreeTopology) -> KktMatrix:
         """The matrix, without the rows and columns that take no part."""
         free, active = ~self.locked[None], self.active > 0.5
-        inertia = TreeInertia(topology, self.position, at_rest(self.motion), self.diagonal, self.locked)
+        inertia = TreeInertia(topology, self.position, self.inertia_W, self.diagonal, self.locked)
         return KktMatrix(inertia, jnp.where(active[:, None] & free, self.G, 0.0), self.regularization)
 
 
@@ -58,7 +64,8 @@ def terms_at_rest(
     """The system whose solution is a change x with the impulses Λ that make it: M x = Gᵀ Λ, G x = rhs."""
     return ConstrainedDynamicsTerms(
         position=position,
-        motion=TreeMotion(position.S_T, position.p_TM_W, calc_inertia_in_world(model, position), None, None),
+        inertia_W=calc_inertia_in_world(model, position),
+        motion=None,
         tau=model.zeros(model.num_velocities),
         F_applied_T=None,
         diagonal=calc_reflected_inertia(model),
@@ -76,11 +83,6 @@ class ConstrainedDynamicsResult(NamedTuple):
     multipliers: Float[Array, "nc *w"]
     num_redundant: Float[Array, "*w"]
     residual: Float[Array, "*w"]
-
-
-def at_rest(motion: TreeMotion) -> TreeMotion:
-    """The same tree without velocities."""
-    return TreeMotion(motion.S_T, motion.p_TM_W, motion.inertia_W, None, None)
 
 
 @eqx.filter_custom_jvp
@@ -114,8 +116,11 @@ def calc_residual(
     topology: TreeTopology, terms: ConstrainedDynamicsTerms, vdot: Array | None, multipliers: Array | None
 ) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
     """What is left of both equations at vdot and λ; None means zero."""
-    of_v = terms.tau - calc_inverse_dynamics(topology, terms.motion, vdot, terms.F_applied_T)
-    of_c = terms.rhs
+    of_v, of_c = terms.tau, terms.rhs
+    if terms.motion is not None:
+        of_v = of_v - calc_inverse_dynamics(terms.motion, vdot, terms.F_applied_T)
+    elif vdot is not None:
+        of_v = of_v - calc_mass_matrix_product(topology, terms.position, terms.inertia_W, vdot)
     if vdot is not None:
         of_v, of_c = of_v - terms.diagonal * vdot, of_c - matrix_vector(terms.G, vdot)
     if multipliers is not None:

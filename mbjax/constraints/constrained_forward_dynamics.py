@@ -129,7 +129,6 @@ def calc_constrained_dynamics_terms(
     position = calc_position_kinematics(model, q)
     v = zero_where_locked(model, v)
     motion = calc_tree_motion(model, position, q, v)
-    assert motion.velocity is not None
     rows = calc_constraint_terms(model, cset, position, motion.velocity, q, v)
     tau_applied, F_T = split_forces(model, position, forces)
     F_spring_W = calc_compliant_forces(model, cset, position, motion.velocity, v)
@@ -138,6 +137,7 @@ def calc_constrained_dynamics_terms(
         F_T = F_spring_T if F_T is None else F_T + F_spring_T
     return ConstrainedDynamicsTerms(
         position=position,
+        inertia_W=motion.inertia_W,
         motion=motion,
         tau=tau if tau_applied is None else tau + tau_applied,
         F_applied_T=F_T,

@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
-from mbjax.kinematics.frames import tree_root
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import quaternion_to_matrix
@@ -58,7 +57,8 @@ def calc_relative_pose(model: MultibodyModel, pairs: Sequence[FramePair], positi
     mobods_A, mobods_B = (tuple(model.topology.body_mobods[b] for b in x) for x in (bodies_A, bodies_B))
     R_WP, p_AoPo_W, p_MaPo_W = place(model, position, bodies_A, [(x.quaternion_AP, x.p_AP) for x in pairs])
     R_WS, p_BoSo_W, p_MbSo_W = place(model, position, bodies_B, [(x.quaternion_BS, x.p_BS) for x in pairs])
-    same_tree = np.array([tree_root(model, a) == tree_root(model, b) for a, b in zip(mobods_A, mobods_B, strict=True)])
+    roots = model.topology.mobod_roots
+    same_tree = roots[np.asarray(mobods_A)] == roots[np.asarray(mobods_B)]
     same_tree = same_tree.reshape(-1, *(1 for _ in range(model.num_world_axes)))
     within, across = (take(p, mobods_B, 1) - take(p, mobods_A, 1) for p in (position.p_TM_W, position.p_WM))
     p_PS_W = jnp.where(same_tree, within, across) + (p_MbSo_W - p_MaPo_W)

@@ -12,7 +12,6 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.geometry.signed_distance import Witnesses, pair_function, swap
 from mbjax.kinematics import PositionKinematics
-from mbjax.kinematics.frames import tree_root
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import quaternion_to_matrix
@@ -106,7 +105,8 @@ def calc_points_of_kind(
     bodies_A, bodies_B = ([contact.geometries[g].body for g in side] for side in (A, B))
     mobods_A, mobods_B = ([topology.body_mobods[b] for b in bodies] for bodies in (bodies_A, bodies_B))
     R_WA, R_WB = take(poses.R_WG, A, 2), take(poses.R_WG, B, 2)
-    same_tree = np.array([tree_root(model, a) == tree_root(model, b) for a, b in zip(mobods_A, mobods_B, strict=True)])
+    roots = model.topology.mobod_roots
+    same_tree = roots[np.asarray(mobods_A)] == roots[np.asarray(mobods_B)]
     same_tree = same_tree.reshape(-1, *(1 for _ in range(model.num_world_axes)))
     within, across = (take(p, B, 1) - take(p, A, 1) for p in (poses.p_TG_W, poses.p_WG))
     p_AB_W = jnp.where(same_tree, within, across)  # within a tree no large coordinates are subtracted

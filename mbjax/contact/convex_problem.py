@@ -130,7 +130,7 @@ def calc_residual(topology: TreeTopology, problem: ConvexProblem, vdot: Float[Ar
     """What vdot takes less what acts; a locked velocity has the equation vdot = 0."""
     terms = problem.terms
     free = jnp.where(terms.locked, 0.0, vdot)
-    required = calc_inverse_dynamics(topology, terms.motion, free, terms.F_applied_T) + terms.diagonal * free
+    required = calc_inverse_dynamics(terms.motion, free, terms.F_applied_T) + terms.diagonal * free
     motion = calc_row_motion(problem, free)
     return jnp.where(
         terms.locked, vdot, required - terms.tau - calc_row_forces(problem, calc_impulses(problem, motion))

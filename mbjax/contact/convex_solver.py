@@ -76,7 +76,7 @@ def search(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
     those of a light body are not lost beside those of a heavy one.
     """
     terms = problem.terms
-    applied = terms.tau - calc_inverse_dynamics(topology, terms.motion, None, terms.F_applied_T)
+    applied = terms.tau - calc_inverse_dynamics(terms.motion, None, terms.F_applied_T)
     applied = jnp.where(terms.locked, 0.0, applied)
     matrix = newton_matrix(topology, problem)
     tolerance, eps = ROUNDING[applied.dtype.itemsize], float(jnp.finfo(applied.dtype).eps)

@@ -66,7 +66,7 @@ def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> Newton
     terms = problem.terms
 
     def inertia_product(x: Array) -> Array:
-        product = calc_mass_matrix_product(topology, terms.motion, x) + terms.diagonal * x
+        product = calc_mass_matrix_product(topology, terms.position, terms.inertia_W, x) + terms.diagonal * x
         return jnp.where(terms.locked, 0.0, product)
 
     def factor_by(stiffness: OfRows, b: Array | None) -> tuple:

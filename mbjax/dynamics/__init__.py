@@ -34,7 +34,6 @@ from .energy_and_momentum import (
 )
 from .equations_of_motion import bias_term as bias_term
 from .equations_of_motion import calc_reflected_inertia as calc_reflected_inertia
-from .equations_of_motion import calc_tree_motion as calc_tree_motion
 from .equations_of_motion import forward_dynamics as forward_dynamics
 from .equations_of_motion import inverse_dynamics as inverse_dynamics
 from .equations_of_motion import mass_matrix as mass_matrix
@@ -43,5 +42,8 @@ from .equations_of_motion import split_forces as split_forces
 from .equations_of_motion import spread_over_velocities as spread_over_velocities
 from .forward_dynamics import ForwardDynamicsTerms as ForwardDynamicsTerms
 from .forward_dynamics import calc_forward_dynamics as calc_forward_dynamics
+from .tree_motion import TreeMotion as TreeMotion
+from .tree_motion import calc_inertia_in_world as calc_inertia_in_world
+from .tree_motion import calc_tree_motion as calc_tree_motion
 from .newton_euler import calc_inverse_dynamics as calc_inverse_dynamics
 from .newton_euler import calc_mass_matrix_product as calc_mass_matrix_product

@@ -9,7 +9,7 @@ import numpy as np
 from mbjax.array_types import Positions
 from mbjax.errors import ModelError
 from mbjax.kinematics import calc_body_offsets, calc_body_poses, calc_inertia_in_mobod, calc_position_kinematics
-from mbjax.kinematics.frames import FrameLike, calc_frame_pose, tree_root
+from mbjax.kinematics.frames import FrameLike, calc_frame_pose
 from mbjax.model import MultibodyModel
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import SpatialInertia, UnitInertia, safe_divide
@@ -28,7 +28,8 @@ def spatial_inertia(
     counted = np.isin(np.arange(model.num_bodies), indices)
     position = calc_position_kinematics(model, q)
     F, mobods = calc_frame_pose(model, position, frame_F), model.topology.body_mobods
-    same_tree = np.array([tree_root(model, m) == tree_root(model, F.mobod) for m in mobods])
+    roots = model.topology.mobod_roots
+    same_tree = roots[np.asarray(mobods)] == roots[F.mobod]
     p_FMoMo_W = jnp.where(  # from the Mo that carries F; within a tree no large coordinates are subtracted
         same_tree,
         take(position.p_TM_W, mobods) - position.p_TM_W[:, F.mobod, None],

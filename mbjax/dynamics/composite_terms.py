@@ -18,7 +18,7 @@ from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, sum_moved_mobods
 
-from .spatial_cross import force_cross
+from .spatial_cross import force_cross, halves, plus
 
 
 class FixedWrenches(eqx.Module):
@@ -78,10 +78,10 @@ def calc_inertia_about_T(position: PositionKinematics, inertia_W: MobodInertia) 
 
 def times_inertia(inertia: MobodInertia, X: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
     """[J x + s x y; m y + x x s] of X = [x; y]."""
-    x, y, s = X[:3], X[3:], inertia.moment
-    return ca.concatenate(
-        [ca.matvec(inertia.rotational, x) + ca.cross(s, y), ca.scale(y, inertia.mass) + ca.cross(x, s)], 0
-    )
+    (x, y), s, J = halves(X), jnp.unstack(inertia.moment), jnp.unstack(inertia.rotational)
+    turned = [ca.sum_products(jnp.unstack(row), x) for row in J]
+    pushed = [inertia.mass * component for component in y]
+    return jnp.stack([*plus(turned, ca.cross_components(s, y)), *plus(pushed, ca.cross_components(x, s))])
 
 
 def calc_composite_terms(
@@ -92,12 +92,8 @@ def calc_composite_terms(
     wrenches: FixedWrenches | None,
 ) -> CompositeTerms:
     """The terms of every mobod, summed over what each velocity moves."""
-    w, v = V_WM_T[:3], V_WM_T[3:]
-    momentum = times_inertia(inertia_T, V_WM_T)
-    F = times_inertia(inertia_T, A_WM_T) + force_cross(V_WM_T, momentum)
-    J, s = inertia_T.rotational, inertia_T.moment
-    K = ca.cross(w[:, None], 2.0 * J - times_identity(J[0, 0] + J[1, 1] + J[2, 2]))
-    K = K + 2.0 * (times_identity(ca.dot(s, v)) - ca.outer(v, s))
+    momentum, F = calc_momentum_and_force(inertia_T, V_WM_T, A_WM_T)
+    J, s, K = inertia_T.rotational, inertia_T.moment, calc_turning_of_momentum(inertia_T, V_WM_T)
     parts = [inertia_T.mass[None], s, matrix_rows(J), F, matrix_rows(K), momentum[3:]]
     if wrenches is not None:
         parts = [*parts[:3], F - wrenches.F_T, *parts[4:], matrix_rows(wrenches.Z), wrenches.F_T[3:]]
@@ -105,6 +101,22 @@ def calc_composite_terms(
     mass, s, J, F, K, hf = total[0], total[1:4], total[4:13], total[13:19], total[19:28], total[28:31]
     fixed = (None, None) if wrenches is None else (as_matrix(total[31:40]), total[40:43])
     return CompositeTerms(mass, s, as_matrix(J), F, as_matrix(K), hf, *fixed)
+
+
+def calc_momentum_and_force(
+    inertia_T: MobodInertia, V_WM_T: Float[Array, "6 nm"], A_WM_T: Float[Array, "6 nm"]
+) -> tuple[Float[Array, "6 nm"], Float[Array, "6 nm"]]:
+    """I V, and the force I A + V x* I V that the motion takes."""
+    momentum = times_inertia(inertia_T, V_WM_T)
+    return momentum, times_inertia(inertia_T, A_WM_T) + force_cross(V_WM_T, momentum)
+
+
+def calc_turning_of_momentum(inertia_T: MobodInertia, V_WM_T: Float[Array, "6 nm"]) -> Float[Array, "3 3 nm"]:
+    """K."""
+    w, v = V_WM_T[:3], V_WM_T[3:]
+    J, s = inertia_T.rotational, inertia_T.moment
+    K = ca.cross(w[:, None], 2.0 * J - times_identity(J[0, 0] + J[1, 1] + J[2, 2]))
+    return K + 2.0 * (times_identity(ca.dot(s, v)) - ca.outer(v, s))
 
 
 def calc_turning_of_wrenches(p_TP_W: Float[Array, "3 n"], F_P_W: Float[Array, "6 n"]) -> Float[Array, "3 3 n"]:

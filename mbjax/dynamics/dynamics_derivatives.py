@@ -34,7 +34,7 @@ from .equations_of_motion import calc_reflected_inertia
 from .explicit_forces import ExplicitForces, calc_explicit_forces
 from .inverse_dynamics_columns import TorqueColumns, by_place, calc_torque_columns
 from .motion_derivatives import calc_motion_derivatives
-from .newton_euler import calc_inertia_in_world
+from .tree_motion import calc_inertia_in_world
 
 WithRespectTo = Literal["v", "qdot"]
 

@@ -12,7 +12,7 @@ from mbjax.forces import (
     calc_mobod_forces,
     calc_passive_forces_on_tree,
 )
-from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics, calc_velocity_kinematics
+from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics
 from mbjax.model import MultibodyModel, actuator_ratios, locked_velocities, zero_where_locked
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.topology import dot_with_mask
@@ -20,12 +20,8 @@ from mbjax.worlds import for_worlds
 
 from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics
 from .mass_matrix import calc_mass_matrix
-from .newton_euler import (
-    TreeMotion,
-    calc_inertia_in_world,
-    calc_inverse_dynamics,
-    calc_mass_matrix_product,
-)
+from .newton_euler import calc_inverse_dynamics, calc_mass_matrix_product
+from .tree_motion import TreeMotion, calc_inertia_in_world, calc_tree_motion
 
 
 def mass_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
@@ -43,9 +39,9 @@ def _mass_matrix(model: MultibodyModel, q: Array) -> Float[Array, "nv nv"]:
 def mass_matrix_via_inverse_dynamics(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
     """M(q) column by column, as the torques of unit accelerations; slower, and an independent check."""
     position = calc_position_kinematics(model, q)
-    motion = TreeMotion(position.S_T, position.p_TM_W, calc_inertia_in_world(model, position), None, None)
+    inertia_W = calc_inertia_in_world(model, position)
     columns = jnp.eye(model.num_velocities, dtype=model.dtype)
-    product = jax.vmap(lambda x: calc_mass_matrix_product(model.topology, motion, x))(columns)
+    product = jax.vmap(lambda x: calc_mass_matrix_product(model.topology, position, inertia_W, x))(columns)
     return product + jnp.diag(calc_reflected_inertia(model))
 
 
@@ -80,7 +76,7 @@ def _inverse_dynamics(
     position = calc_position_kinematics(model, q)
     motion = calc_tree_motion(model, position, q, v)
     tau_applied, F_T = calc_acting_forces(model, position, motion, q, forces, force_elements)
-    tau = calc_inverse_dynamics(model.topology, motion, vdot, F_T) + calc_reflected_inertia(model) * vdot
+    tau = calc_inverse_dynamics(motion, vdot, F_T) + calc_reflected_inertia(model) * vdot
     return tau if tau_applied is None else tau - tau_applied
 
 
@@ -110,26 +106,14 @@ def _forward_dynamics(
     v = zero_where_locked(model, v)
     motion = calc_tree_motion(model, position, q, v)
     tau_applied, F_T = calc_acting_forces(model, position, motion, q, forces, force_elements)
-    assert motion.velocity is not None
-    assert motion.v is not None
     terms = ForwardDynamicsTerms(
-        position,
-        motion.inertia_W,
-        motion.velocity,
-        motion.v,
+        motion,
         tau if tau_applied is None else tau + tau_applied,
         F_T,
         calc_reflected_inertia(model),
         locked_velocities(model),
     )
     return calc_forward_dynamics(model.topology, terms)
-
-
-def calc_tree_motion(model: MultibodyModel, position: PositionKinematics, q: Positions, v: Velocities) -> TreeMotion:
-    """What Newton–Euler needs at (q, v)."""
-    velocity = calc_velocity_kinematics(model, position, q, v)
-    v = as_coordinates("v", v, model.num_velocities, model.dtype, model.num_world_axes)
-    return TreeMotion(position.S_T, position.p_TM_W, calc_inertia_in_world(model, position), velocity, v)
 
 
 def calc_acting_forces(
@@ -144,8 +128,6 @@ def calc_acting_forces(
     tau, F_T = split_forces(model, position, forces)
     if not force_elements:
         return tau, F_T
-    assert motion.velocity is not None
-    assert motion.v is not None
     tau_passive, F_passive_T = calc_passive_forces_on_tree(model, position, motion.velocity, q, motion.v)
     tau_passive = tau_passive + calc_joint_dissipation(model, motion.v)
     if tau is None or F_T is None:

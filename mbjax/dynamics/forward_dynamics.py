@@ -9,7 +9,8 @@ from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematic
 from mbjax.topology import TreeTopology
 
 from .mass_matrix_factor import MassMatrixFactor, factor_mass_matrix, solve_factored
-from .newton_euler import TreeMotion, calc_inverse_dynamics, calc_mass_matrix_product
+from .newton_euler import calc_inverse_dynamics, calc_mass_matrix_product
+from .tree_motion import TreeMotion
 
 
 class ForwardDynamicsTerms(eqx.Module):
@@ -19,18 +20,27 @@ class ForwardDynamicsTerms(eqx.Module):
     have no acceleration, and their rows are not asked for; `v` is zero there.
     """
 
-    position: PositionKinematics
-    inertia_W: MobodInertia
-    velocity: VelocityKinematics
-    v: Float[Array, " nv"]
+    motion: TreeMotion
     tau: Float[Array, " nv"]
     F_applied_T: Float[Array, "6 nm"] | None
     diagonal: Float[Array, " nv"]
     locked: Bool[Array, " nv"]
 
     @property
-    def motion(self) -> TreeMotion:
-        return TreeMotion(self.position.S_T, self.position.p_TM_W, self.inertia_W, self.velocity, self.v)
+    def position(self) -> PositionKinematics:
+        return self.motion.position
+
+    @property
+    def inertia_W(self) -> MobodInertia:
+        return self.motion.inertia_W
+
+    @property
+    def velocity(self) -> VelocityKinematics:
+        return self.motion.velocity
+
+    @property
+    def v(self) -> Float[Array, " nv"]:
+        return self.motion.v
 
 
 def solve_mass_matrix(
@@ -49,7 +59,7 @@ def solve_mass_matrix(
 
     def matvec(x: Array) -> Array:
         free = jnp.where(locked, 0.0, x)
-        product = calc_mass_matrix_product(topology, motion, free) + diagonal * free
+        product = calc_mass_matrix_product(topology, motion.position, motion.inertia_W, free) + diagonal * free
         return jnp.where(locked, x, product)
 
     return lax.custom_linear_solve(
@@ -65,7 +75,7 @@ def calc_forward_dynamics(topology: TreeTopology, terms: ForwardDynamicsTerms) -
     if topology.num_velocities == 0:
         return jnp.zeros_like(terms.tau)
     fixed = lax.stop_gradient(terms)
-    rhs = fixed.tau - calc_inverse_dynamics(topology, fixed.motion, None, fixed.F_applied_T)
+    rhs = fixed.tau - calc_inverse_dynamics(fixed.motion, None, fixed.F_applied_T)
     rhs = jnp.where(fixed.locked, 0.0, rhs)
     inertia = fixed.position, fixed.inertia_W, fixed.diagonal
     factor, vdot = factor_mass_matrix(topology, *inertia, fixed.locked, rhs)
@@ -86,7 +96,7 @@ def _at_solution_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     vdot = at_solution(topology, terms, factor, vdot)  # its own derivative is needed for second ones
 
     def residual(terms: ForwardDynamicsTerms) -> Array:
-        required = calc_inverse_dynamics(topology, terms.motion, vdot, terms.F_applied_T)
+        required = calc_inverse_dynamics(terms.motion, vdot, terms.F_applied_T)
         return terms.tau - required - terms.diagonal * vdot
 
     _, residual_tangent = eqx.filter_jvp(residual, (terms,), (tangents[1],))

@@ -1,15 +1,13 @@
 """Newton–Euler over the tree: the one formula behind inverse dynamics, bias term and mass-matrix products."""
 
+from typing import Any
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import (
-    MobodInertia,
-    PositionKinematics,
-    VelocityKinematics,
-    calc_inertia_in_mobod,
-)
+from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics, calc_position_kinematics
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import (
@@ -20,70 +18,92 @@ from mbjax.topology import (
     sum_velocities_over_path,
 )
 
-
-class TreeMotion(eqx.Module):
-    """What Newton–Euler reads of the kinematics: directions, offsets and inertia in W, and the velocities.
-
-    Without `velocity` the tree is at rest.
-    """
-
-    S_T: Float[Array, "6 nd"]
-    p_TM_W: Float[Array, "3 nm"]
-    inertia_W: MobodInertia
-    velocity: VelocityKinematics | None
-    v: Float[Array, " nv"] | None
+from .torque_change import StateChange, calc_torque_change
+from .tree_motion import TreeMotion, calc_tree_motion
 
 
-def calc_inertia_in_world(model: MultibodyModel, position: PositionKinematics) -> MobodInertia:
-    """Inertia of each mobod about Mo, expressed in W."""
-    inertia = calc_inertia_in_mobod(model, position.placement)
-    R = position.R_WM
-    rotational = ca.re_express_symmetric(R, inertia.rotational)
-    return MobodInertia(inertia.mass, ca.matvec(R, inertia.moment), rotational)
-
-
+@eqx.filter_custom_jvp
 def calc_inverse_dynamics(
-    topology: TreeTopology,
-    motion: TreeMotion,
-    vdot: Float[Array, " nv"] | None,
-    F_applied_T: Float[Array, "6 nm"] | None,
+    motion: TreeMotion, vdot: Float[Array, " nv"] | None, F_applied_T: Float[Array, "6 nm"] | None
 ) -> Float[Array, " nv"]:
     """tau = S · (sum over the mobods each velocity moves of M A + bias - F_applied); vdot None means zero.
 
-    Per mobod about its origin Mo, with first moment s = m p_MoMcm:
-        f = m a_Mo + alpha x s + w x (w x s)
-        t = I alpha + w x I w + s x a_Mo                    (Featherstone 2008, eq. 2.72; Jain 2010, ch. 2)
+    Derivatives by q, v and vdot are in closed form (`torque_change`): those of the kinematics in `motion` are not asked
+    for. Only what moves with the parameters of the model goes the long way.
     """
-    F_T = calc_net_forces(topology, motion, vdot)
-    if F_applied_T is not None:
-        F_T = F_T - F_applied_T
-    return sum_directions(topology, ca.dot(motion.S_T, sum_moved_mobods(topology, F_T)))
+    return newton_euler(motion, vdot, F_applied_T)
+
+
+@calc_inverse_dynamics.def_jvp
+def _calc_inverse_dynamics_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    motion, vdot, F_applied_T = primals
+    dmotion, dvdot, dF_applied_T = tangents
+    tau = calc_inverse_dynamics(motion, vdot, F_applied_T)
+    change = calc_torque_change(motion, vdot, F_applied_T, StateChange(dmotion.q, dmotion.v, dvdot, dF_applied_T))
+    if is_moving(dmotion.model):
+
+        def of_model(model: MultibodyModel) -> Array:
+            position = calc_position_kinematics(model, motion.q)
+            return newton_euler(calc_tree_motion(model, position, motion.q, motion.v), vdot, F_applied_T)
+
+        of_parameters = eqx.filter_jvp(of_model, (motion.model,), (dmotion.model,))[1]
+        change = of_parameters if change is None else change + of_parameters
+    return tau, jnp.zeros_like(tau) if change is None else jnp.broadcast_to(change, tau.shape)
+
+
+def is_moving(tangents: Any) -> bool:
+    """Whether any of them is not known to be zero."""
+    return bool(jax.tree.leaves(tangents))
+
+
+def newton_euler(
+    motion: TreeMotion, vdot: Float[Array, " nv"] | None, F_applied_T: Float[Array, "6 nm"] | None
+) -> Float[Array, " nv"]:
+    """`calc_inverse_dynamics` without its rule."""
+    topology, position = motion.model.topology, motion.position
+    driven = ca.scale(motion.velocity.Sdot_T, over_directions(topology, motion.v))
+    if vdot is not None:
+        driven = ca.scale(position.S_T, over_directions(topology, vdot)) + driven
+    F_T = calc_net_forces(topology, position, motion.inertia_W, driven, motion.velocity)
+    return torques_of(topology, position, F_T if F_applied_T is None else F_T - F_applied_T)
+
+
+def calc_mass_matrix_product(
+    topology: TreeTopology, position: PositionKinematics, inertia_W: MobodInertia, x: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
+    """M(q) x without reflected inertia: inverse dynamics of the tree at rest."""
+    driven = ca.scale(position.S_T, over_directions(topology, x))
+    return torques_of(topology, position, calc_net_forces(topology, position, inertia_W, driven, None))
+
+
+def torques_of(topology: TreeTopology, position: PositionKinematics, F_T: Float[Array, "6 nm"]) -> Float[Array, " nv"]:
+    """S · sum over the mobods each velocity moves."""
+    return sum_directions(topology, ca.dot(position.S_T, sum_moved_mobods(topology, F_T)))
 
 
 def calc_net_forces(
-    topology: TreeTopology, motion: TreeMotion, vdot: Float[Array, " nv"] | None
+    topology: TreeTopology,
+    position: PositionKinematics,
+    inertia_W: MobodInertia,
+    driven: Float[Array, "6 nd"],
+    velocity: VelocityKinematics | None,
 ) -> Float[Array, "6 nm"]:
-    """The spatial force each mobod's motion takes, about T in W."""
-    inertia, r, velocity = motion.inertia_W, motion.p_TM_W, motion.velocity
-    driven = jnp.zeros_like(motion.S_T) if vdot is None else ca.scale(motion.S_T, over_directions(topology, vdot))
-    if velocity is not None:
-        assert motion.v is not None
-        driven = driven + ca.scale(velocity.Sdot_T, over_directions(topology, motion.v))
-    A_T = sum_velocities_over_path(topology, driven)
-    alpha, s = A_T[:3], inertia.moment
+    """The spatial force each mobod's motion takes, about T in W; without `velocity` at rest.
+
+    `driven` are the accelerations of the directions, S vdot + dS/dt v. Per mobod about its origin Mo, with first moment
+    s = m p_MoMcm:
+        f = m a_Mo + alpha x s + w x (w x s)
+        t = I alpha + w x I w + s x a_Mo                    (Featherstone 2008, eq. 2.72; Jain 2010, ch. 2)
+    """
+    A_T, r = sum_velocities_over_path(topology, driven), position.p_TM_W
+    alpha, s = A_T[:3], inertia_W.moment
     a_Mo = A_T[3:] + ca.cross(alpha, r)
     if velocity is not None:
         a_Mo = a_Mo + ca.cross(velocity.V_WM_T[:3], velocity.v_WMo)
-    f = ca.scale(a_Mo, inertia.mass) + ca.cross(alpha, s)
-    t = ca.matvec(inertia.rotational, alpha) + ca.cross(s, a_Mo)
+    f = ca.scale(a_Mo, inertia_W.mass) + ca.cross(alpha, s)
+    t = ca.matvec(inertia_W.rotational, alpha) + ca.cross(s, a_Mo)
     if velocity is not None:
         w = velocity.V_WM_T[:3]
         f = f + ca.cross(w, ca.cross(w, s))
-        t = t + ca.cross(w, ca.matvec(inertia.rotational, w))
+        t = t + ca.cross(w, ca.matvec(inertia_W.rotational, w))
     return ca.concatenate([t + ca.cross(r, f), f], 0)
-
-
-def calc_mass_matrix_product(topology: TreeTopology, motion: TreeMotion, x: Float[Array, " nv"]) -> Float[Array, " nv"]:
-    """M(q) x without reflected inertia: inverse dynamics of the tree at rest."""
-    at_rest = TreeMotion(motion.S_T, motion.p_TM_W, motion.inertia_W, None, None)
-    return calc_inverse_dynamics(topology, at_rest, x, None)

@@ -1,10 +1,18 @@
 """Uniform gravity, felt by the bodies of the model instances where it is on."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import PositionKinematics, calc_body_poses, calc_inertia_in_mobod
+from mbjax.kinematics import (
+    PositionKinematics,
+    calc_body_poses,
+    calc_inertia_in_mobod,
+    calc_position_kinematics,
+    calc_rigid_displacement,
+)
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 
@@ -16,14 +24,54 @@ def bodies_with_gravity(model: MultibodyModel) -> np.ndarray:
     return enabled
 
 
-def calc_gravity_on_mobods(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "6 nm"]:
-    """Weight of each mobod about its tree's origin T, in W: f = m g, t = p_TMcm x f."""
+@eqx.filter_custom_jvp
+def calc_gravity_on_mobods(
+    model: MultibodyModel, position: PositionKinematics, q: Float[Array, " nq"]
+) -> Float[Array, "6 nm"]:
+    """Weight of each mobod about its tree's origin T, in W: f = m g, t = p_TMcm x f.
+
+    Its derivative by q is in closed form: the mobods move rigidly. That of `position` is not asked for.
+    """
+    return calc_weights(model, position)
+
+
+@calc_gravity_on_mobods.def_jvp
+def _calc_gravity_on_mobods_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    model, position, q = primals
+    dmodel, _, dq = tangents
+    F_T = calc_gravity_on_mobods(model, position, q)
+    change = jnp.zeros_like(F_T)
+    if jax.tree.leaves(dmodel):
+        _, change = eqx.filter_jvp(lambda m: calc_weights(m, calc_position_kinematics(m, q)), (model,), (dmodel,))
+    if dq is not None:
+        moment_W, mass = calc_masses_with_gravity(model, position)
+        w, v_TMo = calc_rigid_displacement(model, position, q, dq)
+        moved = ca.cross(w, moment_W) + ca.scale(v_TMo, mass)
+        turned = ca.cross(moved, over_columns_of(moved, model.parameters.gravity))
+        change = change + ca.concatenate([turned, jnp.zeros_like(turned)], 0)
+    return F_T, jnp.broadcast_to(change, F_T.shape)
+
+
+def calc_weights(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "6 nm"]:
+    """`calc_gravity_on_mobods` without its rule."""
+    moment_W, mass = calc_masses_with_gravity(model, position)
+    moment_T = moment_W + ca.scale(position.p_TM_W, mass)
+    g = over_columns_of(moment_T, model.parameters.gravity)
+    return ca.concatenate([ca.cross(moment_T, g), mass * g], 0)
+
+
+def calc_masses_with_gravity(
+    model: MultibodyModel, position: PositionKinematics
+) -> tuple[Float[Array, "3 nm"], Float[Array, " nm"]]:
+    """Of each mobod, of its bodies that feel gravity: first moment about Mo, in W, and mass."""
     enabled = bodies_with_gravity(model)
-    counted = None if enabled[1:].all() else enabled
-    inertia = calc_inertia_in_mobod(model, position.placement, counted)
-    moment_T = ca.matvec(position.R_WM, inertia.moment) + ca.scale(position.p_TM_W, inertia.mass)
-    g = jnp.repeat(model.parameters.gravity[:, None], moment_T.shape[1], axis=1)
-    return ca.concatenate([ca.cross(moment_T, g), inertia.mass * g], 0)
+    inertia = calc_inertia_in_mobod(model, position.placement, None if enabled[1:].all() else enabled)
+    return ca.matvec(position.R_WM, inertia.moment), inertia.mass
+
+
+def over_columns_of(like: Float[Array, "3 nm *w"], g: Float[Array, "3 *w"]) -> Float[Array, "3 nm *w"]:
+    """g for each mobod."""
+    return jnp.repeat(g[:, None], like.shape[1], axis=1)
 
 
 def calc_gravity_on_bodies(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "nb 6"]:

@@ -46,4 +46,7 @@ from .rigid_body import body_pose_in_world as body_pose_in_world
 from .rigid_body import body_spatial_acceleration_in_world as body_spatial_acceleration_in_world
 from .rigid_body import body_spatial_velocity_in_world as body_spatial_velocity_in_world
 from .velocity_kinematics import VelocityKinematics as VelocityKinematics
+from .velocity_kinematics import calc_direction_rates as calc_direction_rates
+from .velocity_kinematics import calc_rigid_displacement as calc_rigid_displacement
 from .velocity_kinematics import calc_velocity_kinematics as calc_velocity_kinematics
+from .velocity_kinematics import velocities_of_origins as velocities_of_origins

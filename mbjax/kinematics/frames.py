@@ -71,16 +71,9 @@ def calc_offset(
     model: MultibodyModel, position: PositionKinematics, A: FramePose, mobod: int, p_MQ_W: Vector3
 ) -> Vector3:
     """p_AoQ_W of a point Q fixed to a mobod; within one tree no large coordinates are subtracted."""
-    same_tree = tree_root(model, A.mobod) == tree_root(model, mobod)
+    same_tree = model.topology.mobod_roots[A.mobod] == model.topology.mobod_roots[mobod]
     start = position.p_TM_W if same_tree else position.p_WM
     return (start[:, mobod] - start[:, A.mobod]) + p_MQ_W - A.p_MF_W
-
-
-def tree_root(model: MultibodyModel, mobod: int) -> int:
-    """The mobod next to the world that carries this one; 0 for the world itself."""
-    while model.topology.mobod_parents[mobod] > 0:
-        mobod = model.topology.mobod_parents[mobod]
-    return mobod
 
 
 def calc_point_velocity(velocity: VelocityKinematics, mobod: int, p_MQ_W: Vector3) -> SpatialVector:

@@ -75,7 +75,7 @@ def groups_with_coordinates(model: MultibodyModel) -> list[JointGroup]:
 
 def gather(x: Array, indices: list[list[int]]) -> Array:
     """(size, k) coordinates of a group."""
-    return jnp.stack([take(x, row, 0) for row in indices])
+    return take(x, [i for row in indices for i in row], 0).reshape(len(indices), -1, *x.shape[1:])
 
 
 def in_mobod_order(parts: list[Array], groups: list[JointGroup], axis: int) -> Array:

@@ -11,6 +11,7 @@ from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import over_directions, sum_velocities_over_path, take
 
+from .coordinate_maps import qdot_to_velocity
 from .position_kinematics import (
     PositionKinematics,
     as_coordinates,
@@ -37,20 +38,50 @@ def calc_velocity_kinematics(
     q = as_coordinates("q", q, topology.num_positions, model.dtype, worlds)
     v = over_directions(topology, as_coordinates("v", v, topology.num_velocities, model.dtype, worlds))
     V_WM_T = sum_velocities_over_path(topology, ca.scale(position.S_T, v))
-    w_WM = V_WM_T[:3]
-    v_WMo = V_WM_T[3:] + ca.cross(w_WM, position.p_TM_W)
+    w_WM, v_WMo = velocities_of_origins(position, V_WM_T)
+    Sdot_T = calc_direction_rates(model, position, all_joint_positions(model, q), v, w_WM, v_WMo)
+    return VelocityKinematics(V_WM_T, v_WMo, Sdot_T)
 
-    owner = topology.velocity_mobods
-    w_WF = take(w_WM, topology.parents[owner], 1)
+
+def velocities_of_origins(
+    position: PositionKinematics, V_WM_T: Float[Array, "6 nm"]
+) -> tuple[Float[Array, "3 nm"], Float[Array, "3 nm"]]:
+    """Angular velocity, and velocity of each Mo, from velocities about T."""
+    w_WM, v = jnp.split(V_WM_T, 2)
+    return w_WM, v + ca.cross(w_WM, position.p_TM_W)
+
+
+def calc_rigid_displacement(
+    model: MultibodyModel, position: PositionKinematics, q: Float[Array, " nq"], dq: Float[Array, " nq"]
+) -> tuple[Float[Array, "3 nm"], Float[Array, "3 nm"]]:
+    """How mobods turn along dq, and how far their Mo move from their trees' origins T, in W; linear in dq."""
+    topology = model.topology
+    directions = ca.scale(position.S_T, over_directions(topology, qdot_to_velocity(model, q, dq)))
+    phi = sum_velocities_over_path(topology, directions)
+    turned, moved = velocities_of_origins(position, phi)
+    return turned, moved - take(moved, topology.mobod_roots, 1)
+
+
+def calc_direction_rates(
+    model: MultibodyModel,
+    position: PositionKinematics,
+    q: Float[Array, " njq"],
+    v: Float[Array, " nd"],
+    w_WM: Float[Array, "3 nm"],
+    v_WMo: Float[Array, "3 nm"],
+) -> Float[Array, "6 nd"]:
+    """dS_T/dt at velocities v of the directions and what follows from them, linear in these; T held fixed."""
+    owner = model.topology.velocity_mobods
+    w_WF = take(w_WM, model.topology.parents[owner], 1)
     v_point, r = take(v_WMo, owner, 1), take(position.p_TM_W, owner, 1)
     h_rotation, h_translation = position.H_W[:3], position.H_W[3:]
     rate_rotation = ca.cross(w_WF, h_rotation)
     rate_translation = ca.cross(w_WF, h_translation)
-    H_rate = calc_hinge_map_rate(model, position, all_joint_positions(model, q), v)
+    H_rate = calc_hinge_map_rate(model, position, q, v)
     if H_rate is not None:
         rate_rotation, rate_translation = rate_rotation + H_rate[:3], rate_translation + H_rate[3:]
     rate_about_T = rate_translation + ca.cross(v_point, h_rotation) + ca.cross(r, rate_rotation)
-    return VelocityKinematics(V_WM_T, v_WMo, ca.concatenate([rate_rotation, rate_about_T], 0))
+    return ca.concatenate([rate_rotation, rate_about_T], 0)
 
 
 def calc_hinge_map_rate(

@@ -119,6 +119,7 @@ def solve_with_rows(
     """vdot and all λ, those of springs among them."""
     constrained = ConstrainedDynamicsTerms(
         position=terms.position,
+        inertia_W=terms.inertia_W,
         motion=terms.motion,
         tau=terms.tau + transposed_matrix_vector(rows.G, rows.given),
         F_applied_T=terms.F_applied_T,

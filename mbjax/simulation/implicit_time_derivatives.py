@@ -38,6 +38,6 @@ def _residual(model: MultibodyModel, state: State, qdot: Array, vdot: Array, inp
     if model.constraints:
         rows = calc_rows_now(model, terms, state.q, state.v)
         tau = tau + transposed_matrix_vector(rows.G, solve_with_rows(model, terms, rows)[1])
-    required = calc_inverse_dynamics(model.topology, terms.motion, vdot, terms.F_applied_T) + terms.diagonal * vdot
+    required = calc_inverse_dynamics(terms.motion, vdot, terms.F_applied_T) + terms.diagonal * vdot
     of_v = jnp.where(terms.locked, vdot, required - tau)
     return jnp.concatenate([qdot - velocity_to_qdot(model, state.q, state.v), of_v])

@@ -8,7 +8,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.forces import calc_masses_and_centers
 from mbjax.kinematics import PositionKinematics, calc_body_offsets, calc_body_poses
-from mbjax.kinematics.frames import tree_root
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import dot_with_mask, take
@@ -68,7 +67,7 @@ def place_groups(
     mobods = np.array(model.topology.body_mobods)
     is_anchored = mobods == 0
     p_TBo = take(position.p_TM_W, mobods) + calc_body_offsets(model, position)
-    p_WT = take(position.p_WM, [tree_root(model, mobod) for mobod in mobods])
+    p_WT = take(position.p_WM, model.topology.mobod_roots[mobods])
     return jnp.where(is_anchored, p_TBo, p_WT), jnp.where(is_anchored, 0.0, p_TBo)
 
 
@@ -84,7 +83,7 @@ def find_carried_groups(model: MultibodyModel) -> CarriedGroups:
     """One group for a joint within a tree; several for a weld to the world: the bodies it fixes, the trees on them."""
     bodies, rows = model.layout.bodies, {}
     for body in bodies[1:]:
-        root = tree_root(model, body.mobod_index)
+        root = int(model.topology.mobod_roots[body.mobod_index])
         group = (root, 0 if root else body.index)
         joint = body.inboard_joint
         while joint is not None:

@@ -93,18 +93,13 @@ def calc_explicit_terms(model: MultibodyModel, state: State, inputs: Inputs) -> 
     """The equation of motion with gravity, force elements and applied forces; no actuation or dissipation."""
     position = calc_position_kinematics(model, state.q)
     motion = calc_tree_motion(model, position, state.q, state.v)
-    assert motion.velocity is not None
-    assert motion.v is not None
     tau, F_T = calc_passive_forces_on_tree(model, position, motion.velocity, state.q, state.v)
     applied = each_world(calc_input_forces, model.num_world_axes, model, position, inputs)
     if applied is not None:
         tau = tau + applied.generalized
         F_T = F_T + calc_mobod_forces(model, position, applied.body)
     return ForwardDynamicsTerms(
-        position,
-        motion.inertia_W,
-        motion.velocity,
-        motion.v,
+        motion,
         tau,
         F_T,
         calc_reflected_inertia(model),

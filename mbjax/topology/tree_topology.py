@@ -130,6 +130,14 @@ class TreeTopology:
         return np.array(self.mobod_parents) > 0
 
     @functools.cached_property
+    def mobod_roots(self) -> np.ndarray:
+        """(nm,) the mobod next to the world that carries each; the world itself for the world."""
+        roots: list[int] = []
+        for mobod, parent in enumerate(self.mobod_parents):
+            roots.append(roots[parent] if parent > 0 else mobod)
+        return np.array(roots)
+
+    @functools.cached_property
     def moves(self) -> np.ndarray:
         """(nd, nm) whether direction j moves mobod i."""
         return self.is_ancestor[:, self.velocity_mobods].T

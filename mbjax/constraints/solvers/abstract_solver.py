@@ -16,9 +16,9 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.dynamics import MassMatrixFactor, factor_mass_matrix, solve_factored
 from mbjax.dynamics.mass_matrix import calc_mass_matrix
-from mbjax.dynamics.newton_euler import TreeMotion, calc_mass_matrix_product
+from mbjax.dynamics.newton_euler import calc_mass_matrix_product
 from mbjax.errors import ModelError
-from mbjax.kinematics import PositionKinematics
+from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import chain, matrix_vector
 from mbjax.linear_algebra.branch_factor import Parents
 from mbjax.topology import TreeTopology, velocity_parents
@@ -66,7 +66,7 @@ class TreeInertia(AbstractInertia):
 
     topology: TreeTopology = eqx.field(static=True)
     position: PositionKinematics
-    motion: TreeMotion
+    inertia_W: MobodInertia
     diagonal: Float[Array, "nv *w"]
     locked: Bool[Array, "nv *w"]
 
@@ -76,23 +76,23 @@ class TreeInertia(AbstractInertia):
 
     @property
     def worlds(self) -> tuple[int, ...]:
-        motion = self.motion
-        per_mobod = (motion.p_TM_W.shape[2:], motion.inertia_W.mass.shape[1:])
-        return jnp.broadcast_shapes(motion.S_T.shape[2:], *per_mobod, self.diagonal.shape[1:], self.locked.shape[1:])
+        position, inertia_W = self.position, self.inertia_W
+        per_mobod = (position.p_TM_W.shape[2:], inertia_W.mass.shape[1:])
+        return jnp.broadcast_shapes(position.S_T.shape[2:], *per_mobod, self.diagonal.shape[1:], self.locked.shape[1:])
 
     def matrix(self) -> Float[Array, "nv nv *w"]:
-        M = calc_mass_matrix(self.topology, self.position, self.motion.inertia_W, self.diagonal)
+        M = calc_mass_matrix(self.topology, self.position, self.inertia_W, self.diagonal)
         n = M.shape[0]
         identity = jnp.eye(n, dtype=M.dtype).reshape(n, n, *(1 for _ in M.shape[2:]))
         return jnp.where(self.locked[:, None] | self.locked[None], identity, M)
 
     def times(self, x: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
         free = jnp.where(self.locked, 0.0, x)
-        product = calc_mass_matrix_product(self.topology, self.motion, free) + self.diagonal * free
+        product = calc_mass_matrix_product(self.topology, self.position, self.inertia_W, free) + self.diagonal * free
         return jnp.where(self.locked, x, product)
 
     def articulated_inverse(self) -> ArticulatedInverse:
-        inertia_W, diagonal = self.motion.inertia_W, self.diagonal
+        inertia_W, diagonal = self.inertia_W, self.diagonal
         factor, _ = factor_mass_matrix(self.topology, self.position, inertia_W, diagonal, self.locked)
         return ArticulatedInverse(self.topology, factor)
 
