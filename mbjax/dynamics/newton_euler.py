@@ -1,7 +1,5 @@
 """Newton–Euler over the tree: the one formula behind inverse dynamics, bias term and mass-matrix products."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -39,21 +37,22 @@ def _calc_inverse_dynamics_jvp(primals: tuple, tangents: tuple) -> tuple[Array, 
     motion, vdot, F_applied_T = primals
     dmotion, dvdot, dF_applied_T = tangents
     tau = calc_inverse_dynamics(motion, vdot, F_applied_T)
-    change = calc_torque_change(motion, vdot, F_applied_T, StateChange(dmotion.q, dmotion.v, dvdot, dF_applied_T))
-    if is_moving(dmotion.model):
+    state_change = StateChange(dmotion.q, dmotion.v, dvdot, dF_applied_T)
+    changes = [calc_torque_change(motion, vdot, F_applied_T, state_change)]
+    if jax.tree.leaves(dmotion.model):
 
         def of_model(model: MultibodyModel) -> Array:
             position = calc_position_kinematics(model, motion.q)
             return newton_euler(calc_tree_motion(model, position, motion.q, motion.v), vdot, F_applied_T)
 
-        of_parameters = eqx.filter_jvp(of_model, (motion.model,), (dmotion.model,))[1]
-        change = of_parameters if change is None else change + of_parameters
-    return tau, jnp.zeros_like(tau) if change is None else jnp.broadcast_to(change, tau.shape)
+        changes.append(eqx.filter_jvp(of_model, (motion.model,), (dmotion.model,))[1])
+    return tau, sum_of_changes(changes, tau)
 
 
-def is_moving(tangents: Any) -> bool:
-    """Whether any of them is not known to be zero."""
-    return bool(jax.tree.leaves(tangents))
+def sum_of_changes(changes: list[Array | None], like: Array) -> Array:
+    """Their sum, with the shape of what changes; None is known to be zero."""
+    moving = [x for x in changes if x is not None]
+    return jnp.broadcast_to(sum(moving[1:], moving[0]), like.shape) if moving else jnp.zeros_like(like)
 
 
 def newton_euler(

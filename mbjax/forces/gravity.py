@@ -40,9 +40,10 @@ def _calc_gravity_on_mobods_jvp(primals: tuple, tangents: tuple) -> tuple[Array,
     model, position, q = primals
     dmodel, _, dq = tangents
     F_T = calc_gravity_on_mobods(model, position, q)
-    change = jnp.zeros_like(F_T)
+    change = None
     if jax.tree.leaves(dmodel):
         _, change = eqx.filter_jvp(lambda m: calc_weights(m, calc_position_kinematics(m, q)), (model,), (dmodel,))
+    change = jnp.zeros_like(F_T) if change is None else change
     if dq is not None:
         moment_W, mass = calc_masses_with_gravity(model, position)
         w, v_TMo = calc_rigid_displacement(model, position, q, dq)

@@ -75,6 +75,7 @@ def _per_joint(
         rows = {"q": group.q_indices, "v": group.v_indices}
         answer: Callable[[Array, Array], Array] = getattr(JOINT_KINDS[group.kind], question)
         asked = ca.with_equal_columns(gather(a, rows[space_a]), gather(b, rows[space_b]))
-        parts.append(answer(*asked)[None])
+        part = answer(*asked)
+        parts.append(part.reshape(1, *part.shape))
         indices.append(rows[result])
     return in_coordinate_order(parts, indices)[0]

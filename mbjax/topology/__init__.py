@@ -15,6 +15,6 @@ from .tree_traversal import sum_moved_mobods as sum_moved_mobods
 from .tree_traversal import sum_over_path as sum_over_path
 from .tree_traversal import sum_over_subtree as sum_over_subtree
 from .tree_traversal import sum_velocities_over_path as sum_velocities_over_path
-from .tree_traversal import take as take
+from .columns import take as take
 from .tree_traversal import direction_parents as direction_parents
 from .tree_traversal import walk_plan as walk_plan

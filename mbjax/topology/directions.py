@@ -9,9 +9,10 @@ import functools
 import numpy as np
 from jaxtyping import Array, Float
 
+from .columns import take
 from .mask_products import dot_with_mask
 from .tree_topology import TreeTopology
-from .tree_traversal import direction_parents, take
+from .tree_traversal import direction_parents
 
 
 def over_directions(topology: TreeTopology, x: Float[Array, "..."], axis: int = 0) -> Float[Array, "..."]:

@@ -27,6 +27,7 @@ from jaxtyping import Array, Float
 from mbjax.spatial.component_algebra import matmul, matvec, skew, vee_of_antisymmetric_part
 from mbjax.worlds import compiled_apart
 
+from .columns import take
 from .mask_products import dot_with_mask
 from .tree_topology import TreeTopology
 
@@ -98,44 +99,6 @@ def roll_inward(parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Array
         return total, total
 
     return scan_inward(walk_plan(parents), step, x.T, jnp.zeros_like(x, shape=x.shape[:1])).T
-
-
-MAX_SLICES = 8  # XLA's CPU backend makes one kernel of up to eight parts, of more one of each
-
-
-def take(x: Float[Array, "..."], indices: Any, axis: int = -1) -> Float[Array, "..."]:
-    """Columns of x at constant indices: slices where the indices run.
-
-    Derivatives are products with a 0/1 matrix: the transpose of every slice would be a padded copy of all of x.
-    """
-    indices, axis = np.asarray(indices, dtype=int), axis % x.ndim
-    if indices.size == x.shape[axis] and np.array_equal(indices, np.arange(indices.size)):
-        return x
-    runs = np.split(indices, np.flatnonzero(np.diff(indices) != 1) + 1)
-    if len(runs) == 1 or not jnp.issubdtype(x.dtype, jnp.floating):
-        return take_runs(x, runs, axis)
-    return take_many(x, tuple(indices.tolist()), axis)
-
-
-def take_runs(x: Float[Array, "..."], runs: list[np.ndarray], axis: int) -> Float[Array, "..."]:
-    """Columns at runs of indices."""
-    if len(runs) > MAX_SLICES or runs[0].size == 0:
-        return x.at[(slice(None),) * axis + (np.concatenate(runs),)].get(mode="promise_in_bounds")
-    pieces = [lax.slice_in_dim(x, run[0], run[-1] + 1, axis=axis) for run in runs]
-    return pieces[0] if len(pieces) == 1 else jnp.concatenate(pieces, axis=axis)
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
-def take_many(x: Float[Array, "..."], indices: tuple[int, ...], axis: int) -> Float[Array, "..."]:
-    """Columns at several runs of indices."""
-    return take_runs(x, np.split(np.array(indices), np.flatnonzero(np.diff(indices) != 1) + 1), axis)
-
-
-@take_many.defjvp
-def _take_many_jvp(indices: tuple[int, ...], axis: int, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    (x,), (dx,) = primals, tangents
-    chosen = np.arange(x.shape[axis])[:, None] == np.array(indices)
-    return take_many(x, indices, axis), dot_with_mask(dx, chosen, axis)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))

@@ -1,0 +1,84 @@
+"""The closed form of a change of torques and of weights, against JAX through the kinematics: the long way."""
+
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax.dynamics import calc_inverse_dynamics, calc_tree_motion
+from mbjax.dynamics.newton_euler import newton_euler
+from mbjax.forces.gravity import calc_gravity_on_mobods, calc_weights
+from mbjax.kinematics import calc_position_kinematics
+from tests.gradients.checks import compiled
+from tests.model import mimics
+from tests.models import ALL_KINDS, random_tree, relative_error
+
+from .test_jacobians import with_elements
+
+MODELS = {
+    "every joint": lambda: random_tree(11, ALL_KINDS).model,
+    "gravity on some bodies": with_elements,
+    "joints that mimic": lambda: mimics.make_model("mimic"),
+}
+STATE = ("q", "v", "vdot", "F_applied_T")
+
+
+def closed_form(x: dict) -> dict:
+    position = calc_position_kinematics(x["model"], x["q"])
+    motion = calc_tree_motion(x["model"], position, x["q"], x["v"])
+    return {
+        "tau": calc_inverse_dynamics(motion, x["vdot"], x["F_applied_T"]),
+        "weights": calc_gravity_on_mobods(x["model"], position, x["q"]),
+    }
+
+
+def long_way(x: dict) -> dict:
+    position = calc_position_kinematics(x["model"], x["q"])
+    motion = calc_tree_motion(x["model"], position, x["q"], x["v"])
+    return {
+        "tau": newton_euler(motion, x["vdot"], x["F_applied_T"]),
+        "weights": calc_weights(x["model"], position),
+    }
+
+
+def only(names: tuple[str, ...], direction: dict) -> dict:
+    """Nothing but the arguments of these names moves."""
+    return {name: d if name in names else jax.tree.map(lambda _: None, d) for name, d in direction.items()}
+
+
+def first(function, x: dict, direction: dict) -> dict:
+    return eqx.filter_jvp(function, (x,), (direction,))[1]
+
+
+@compiled
+def derivatives(x: dict, direction: dict, other: dict) -> dict:
+    """Both ways: along the state alone, with the parameters of the model, and second ones along two directions."""
+    found = {}
+    for way, function in (("closed", closed_form), ("long", long_way)):
+        of_state = functools.partial(first, function, direction=only(STATE, direction))
+        found[way] = {
+            "state": of_state(x),
+            "parameters too": first(function, x, direction),
+            "second": first(of_state, x, only(STATE, other)),
+        }
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_closed_form_is_the_long_way(name: str) -> None:
+    model, rng = MODELS[name](), np.random.default_rng(4)
+    state = mbjax.random_state_within_limits(model, jax.random.key(6))
+    q = state.q * 1.3  # quaternions need not be of unit length
+    vdot = jnp.asarray(rng.normal(size=model.num_velocities))
+    F = jnp.asarray(rng.normal(size=(6, model.topology.num_mobods)))
+    x = dict(zip(("model", *STATE), (model, q, state.v, vdot, F), strict=True))
+    moving = eqx.filter(x, eqx.is_inexact_array)
+    direction, other = (jax.tree.map(lambda a: jnp.asarray(rng.normal(size=a.shape)), moving) for _ in range(2))
+    found = derivatives(x, direction, other)
+    got, expected = (jax.tree.leaves_with_path(found[way]) for way in ("closed", "long"))
+    for (path, ours), (_, theirs) in zip(got, expected, strict=True):
+        assert relative_error(ours, theirs) < 1e-12, path
