@@ -8,12 +8,11 @@ from jaxtyping import Array, Float
 
 from mbjax.forces import MultibodyForces, calc_joint_dissipation, calc_mobod_forces
 from mbjax.forces.force_elements import calc_element_forces
-from mbjax.forces.gravity import bodies_with_gravity
+from mbjax.forces.gravity import calc_masses_with_gravity, over_columns_of
 from mbjax.kinematics import (
     PositionKinematics,
     as_coordinates,
     calc_body_offsets,
-    calc_inertia_in_mobod,
     calc_position_kinematics,
     calc_velocity_kinematics,
     integrate_configuration,
@@ -51,7 +50,7 @@ def calc_explicit_forces(
         wrenches = calc_wrenches_on_bodies(model, position, forces)
         tau = as_coordinates("forces.generalized", forces.generalized, v.shape[0], model.dtype, model.num_world_axes)
     if force_elements:
-        weights = calc_weights(model, position)
+        weights = calc_fixed_weights(model, position)
         wrenches = weights if wrenches is None else wrenches + weights
         dissipation, slope = jax.jvp(lambda v: calc_joint_dissipation(model, v), (v,), (jnp.ones_like(v),))
         tau = tau + dissipation
@@ -71,14 +70,12 @@ def calc_wrenches_on_bodies(
     return FixedWrenches(F_T, as_matrix(dot_with_mask(matrix_rows(Z), model.topology.body_membership, 1)))
 
 
-def calc_weights(model: MultibodyModel, position: PositionKinematics) -> FixedWrenches:
+def calc_fixed_weights(model: MultibodyModel, position: PositionKinematics) -> FixedWrenches:
     """Gravity at the centres of mass: f = m g, and with s = m p_TMcm Z = s·g 1 - g sᵀ."""
-    enabled = bodies_with_gravity(model)
-    inertia = calc_inertia_in_mobod(model, position.placement, None if enabled[1:].all() else enabled)
-    s = ca.matvec(position.R_WM, inertia.moment) + ca.scale(position.p_TM_W, inertia.mass)
-    g = jnp.repeat(model.parameters.gravity[:, None], s.shape[1], axis=1)
-    g = jnp.broadcast_to(g, s.shape)
-    F_T = ca.concatenate([ca.cross(s, g), ca.scale(g, inertia.mass)], 0)
+    moment_W, mass = calc_masses_with_gravity(model, position)
+    s = moment_W + ca.scale(position.p_TM_W, mass)
+    g = jnp.broadcast_to(over_columns_of(s, model.parameters.gravity), s.shape)
+    F_T = ca.concatenate([ca.cross(s, g), ca.scale(g, mass)], 0)
     return FixedWrenches(F_T, times_identity(ca.dot(s, g)) - ca.outer(g, s))
 
 

@@ -30,7 +30,8 @@ def calc_gravity_on_mobods(
 ) -> Float[Array, "6 nm"]:
     """Weight of each mobod about its tree's origin T, in W: f = m g, t = p_TMcm x f.
 
-    Its derivative by q is in closed form: the mobods move rigidly. That of `position` is not asked for.
+    Its derivative by q is in closed form, dt = m dp_TMcm x g of bodies that move rigidly; that of `position` is not
+    asked for.
     """
     return calc_weights(model, position)
 
