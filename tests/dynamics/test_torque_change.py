@@ -68,7 +68,10 @@ def derivatives(x: dict, direction: dict, other: dict) -> dict:
     return found
 
 
-@pytest.mark.parametrize("name", MODELS)
+EVERY = pytest.param("every joint", marks=pytest.mark.whole_run("two smaller trees, and Pinocchio's derivatives"))
+
+
+@pytest.mark.parametrize("name", ["gravity on some bodies", "joints that mimic", EVERY])
 def test_closed_form_is_the_long_way(name: str) -> None:
     model, rng = MODELS[name](), np.random.default_rng(4)
     state = mbjax.random_state_within_limits(model, jax.random.key(6))
