@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from mbjax.forces import MultibodyForces, calc_joint_dissipation, calc_mobod_forces
 from mbjax.forces.force_elements import calc_element_forces
-from mbjax.forces.gravity import calc_masses_with_gravity, over_columns_of
+from mbjax.forces.gravity import calc_masses_with_gravity, gravity_at_each
 from mbjax.kinematics import (
     PositionKinematics,
     as_coordinates,
@@ -74,7 +74,7 @@ def calc_fixed_weights(model: MultibodyModel, position: PositionKinematics) -> F
     """Gravity at the centres of mass: f = m g, and with s = m p_TMcm Z = s·g 1 - g sᵀ."""
     moment_W, mass = calc_masses_with_gravity(model, position)
     s = moment_W + ca.scale(position.p_TM_W, mass)
-    g = jnp.broadcast_to(over_columns_of(s, model.parameters.gravity), s.shape)
+    g = jnp.broadcast_to(gravity_at_each(model, s), s.shape)
     F_T = ca.concatenate([ca.cross(s, g), ca.scale(g, mass)], 0)
     return FixedWrenches(F_T, times_identity(ca.dot(s, g)) - ca.outer(g, s))
 

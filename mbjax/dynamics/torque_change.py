@@ -16,7 +16,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import calc_direction_rates, qdot_to_velocity
+from mbjax.kinematics import calc_direction_rates, qdot_to_velocity, velocities_of_origins
 from mbjax.model import all_joint_positions
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import over_directions, sum_directions, sum_moved_mobods, sum_velocities_over_path, take
@@ -69,9 +69,8 @@ def calc_torque_change(
     if eps is not None:
         dF_T.append(times_inertia(inertia_T, eps))
     if phi is not None and dq is not None:
-        w, v = jnp.split(phi, 2)
-        v_WMo = v + ca.cross(w, position.p_TM_W)
-        dF_T.append(force_cross(ca.concatenate([w, v], 0), F_T))
+        w, v_WMo = velocities_of_origins(position, phi)
+        dF_T.append(force_cross(phi, F_T))
         dS = calc_direction_rates(model, position, all_joint_positions(model, motion.q), dq, w, v_WMo)
         if F_applied_T is not None:
             moment = ca.cross(F_applied_T[3:], take(v_WMo, topology.mobod_roots, 1))  # T itself moves

@@ -49,7 +49,7 @@ def _calc_gravity_on_mobods_jvp(primals: tuple, tangents: tuple) -> tuple[Array,
         moment_W, mass = calc_masses_with_gravity(model, position)
         w, v_TMo = calc_rigid_displacement(model, position, q, dq)
         moved = ca.cross(w, moment_W) + ca.scale(v_TMo, mass)
-        turned = ca.cross(moved, over_columns_of(moved, model.parameters.gravity))
+        turned = ca.cross(moved, gravity_at_each(model, moved))
         change = change + ca.concatenate([turned, jnp.zeros_like(turned)], 0)
     return F_T, jnp.broadcast_to(change, F_T.shape)
 
@@ -58,7 +58,7 @@ def calc_weights(model: MultibodyModel, position: PositionKinematics) -> Float[A
     """`calc_gravity_on_mobods` without its rule."""
     moment_W, mass = calc_masses_with_gravity(model, position)
     moment_T = moment_W + ca.scale(position.p_TM_W, mass)
-    g = over_columns_of(moment_T, model.parameters.gravity)
+    g = gravity_at_each(model, moment_T)
     return ca.concatenate([ca.cross(moment_T, g), mass * g], 0)
 
 
@@ -71,9 +71,9 @@ def calc_masses_with_gravity(
     return ca.matvec(position.R_WM, inertia.moment), inertia.mass
 
 
-def over_columns_of(like: Float[Array, "3 nm *w"], g: Float[Array, "3 *w"]) -> Float[Array, "3 nm *w"]:
-    """g for each mobod."""
-    return jnp.repeat(g[:, None], like.shape[1], axis=1)
+def gravity_at_each(model: MultibodyModel, like: Float[Array, "3 nm *w"]) -> Float[Array, "3 nm *w"]:
+    """g, once for each column."""
+    return jnp.repeat(model.parameters.gravity[:, None], like.shape[1], axis=1)
 
 
 def calc_gravity_on_bodies(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "nb 6"]:
