@@ -9,9 +9,10 @@ A function given to `for_worlds` has arrays with components first, then bodies, 
 axis of worlds follows. Where one follows, arrays that all worlds share end in an axis of size one.
 """
 
-import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -63,7 +64,7 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
     return results[0] if finds else results
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Given:
     """A function that searches, of the arrays among its arguments and those it found: its other results."""
 
@@ -268,7 +269,7 @@ def batch_tangents(args: Sequence, new: Sequence[bool], size: int, **params: Any
     return results, [0] * len(results)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class OfSeveral:
     """`function` under `vmap`, with some of its results summed."""
 
@@ -299,12 +300,13 @@ def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple
         unshared = (*unshared, *(False for _ in range(given.count)))
     # counts and flags have no tangents, nor has what was found
     moves = [is_inexact(x) and i < num_results for i, x in enumerate(params["out"])]
+    wanted = tuple(moves[:num_results])
     changed = {
         "out": tuple(x for x, m in zip(params["out"], moves, strict=True) if m),
         "summed": tuple(s for s, m in zip(params["summed"], moves, strict=True) if m),
-        "function": PushForward(function, tuple(moving)),
+        "function": PushForward(function, tuple(moving), wanted),
         "given": None,
-        "pull_back": PullBack(function, tuple(moving), len(primals)),
+        "pull_back": PullBack(function, tuple(moving), wanted, len(primals)),
         "num_linear": len(moving),
         "moving": tuple(moving),
         "batched": (*batched, *(batched[i] for i in moving)),
@@ -316,44 +318,46 @@ def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple
     ]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PushForward:
-    """Tangents of the results of `function`, from its arguments and the tangents of those `moving`."""
+    """Tangents of the results `wanted` of `function`, from its arguments and the tangents of those `moving`."""
 
     function: Callable
     moving: tuple[int, ...]
+    wanted: tuple[bool, ...]  # of each of its results
 
     def __call__(self, *args: Any) -> list:
         primals, tangents = list(args[: -len(self.moving)]), list(args[-len(self.moving) :])
         for k, i in enumerate(self.moving):  # worlds may share the one and not the other
             primals[i], tangents[k] = jnp.broadcast_arrays(primals[i], tangents[k])
         moved = tuple(primals[i] for i in self.moving)
-        return jax.jvp(of_moving(self.function, self.moving, primals), moved, tuple(tangents))[1]
+        return jax.jvp(of_moving(self.function, self.moving, primals, self.wanted), moved, tuple(tangents))[1]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PullBack:
-    """Its transpose: cotangents of the arguments `moving`, from all arguments and cotangents of the results."""
+    """Its transpose: cotangents of the arguments `moving`, from all arguments and those of the results `wanted`."""
 
     function: Callable
     moving: tuple[int, ...]
+    wanted: tuple[bool, ...]
     num_args: int
 
     def __call__(self, *args: Any) -> list:
         primals, cotangents = args[: self.num_args], args[self.num_args :]
         moved = (primals[i] for i in self.moving)
-        out, pull = jax.vjp(of_moving(self.function, self.moving, primals), *moved)
+        out, pull = jax.vjp(of_moving(self.function, self.moving, primals, self.wanted), *moved)
         return list(pull([fit(ct, y) for ct, y in zip(cotangents, out, strict=True)]))
 
 
-def of_moving(function: Callable, moving: Sequence[int], primals: Sequence) -> Callable:
-    """`function` of some of its arguments, the others held: those of its results that can move."""
+def of_moving(function: Callable, moving: Sequence[int], primals: Sequence, wanted: Sequence[bool]) -> Callable:
+    """`function` of some of its arguments, the others held: those of its results that are wanted."""
 
     def moved(*values: Any) -> list:
         args = list(primals)
         for i, value in zip(moving, values, strict=True):
             args[i] = value
-        return [y for y in function(*args) if is_inexact(y)]
+        return [y for y, w in zip(function(*args), wanted, strict=True) if w]
 
     return moved
 
@@ -373,18 +377,25 @@ def fit(cotangent: jax.Array, like: jax.Array) -> jax.Array:
 
 
 def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
-    """The reverse rule: cotangents of the linear arguments; of what all worlds share, the sum over the worlds."""
+    """The reverse rule: cotangents of the linear arguments; of what all worlds share, the sum over the worlds.
+
+    What has no cotangent is left out: nothing goes back through the results of a step that a cost does not read.
+    """
     batched, first_linear = params["batched"], len(args) - params["num_linear"]
     has_worlds = params["worlds"] is not None
     linear = [(x.aval, is_own) for x, is_own in zip(args[first_linear:], batched[first_linear:], strict=True)]
+    function, pull_back, kept = of_results(
+        params["function"], params["pull_back"], tuple(type(ct) is not ad.Zero for ct in cotangents)
+    )
+    cotangents = [ad.instantiate_zeros(ct) for ct, k in zip(cotangents, kept, strict=True) if k]
     results = for_worlds_p.bind(
         *args[:first_linear],
-        *map(ad.instantiate_zeros, cotangents),
-        function=params["pull_back"],
-        pull_back=params["function"],
+        *cotangents,
+        function=pull_back,
+        pull_back=function,
         out=tuple(ShapedArray(x.shape[1:] if is_own else x.shape, x.dtype) for x, is_own in linear),
         worlds=params["worlds"],
-        batched=(*batched[:first_linear], *(has_worlds and not s for s in params["summed"])),
+        batched=(*batched[:first_linear], *(has_worlds and not s for s in itertools.compress(params["summed"], kept))),
         summed=tuple(has_worlds and not is_own for _, is_own in linear),
         num_linear=len(cotangents),
         several=params["several"],
@@ -393,6 +404,23 @@ def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
         given=None,
     )
     return [None] * first_linear + results
+
+
+def of_results(function: Callable, pull_back: Callable, kept: tuple[bool, ...]) -> tuple[Callable, Callable, tuple]:
+    """A linear function and its transpose, of some of its results. All are kept where it is itself a transpose."""
+    match function, pull_back:
+        case PushForward(), PullBack():
+            of_kept = iter(kept)
+            wanted = tuple(w and next(of_kept) for w in function.wanted)
+            return replace(function, wanted=wanted), replace(pull_back, wanted=wanted), kept
+        case OfSeveral(), OfSeveral():
+            inner, inner_pull_back, kept = of_results(function.function, pull_back.function, kept)
+            summed = tuple(itertools.compress(function.summed, kept))
+            num_args = len(pull_back.in_axes) - len(kept)
+            axes = (*pull_back.in_axes[:num_args], *itertools.compress(pull_back.in_axes[num_args:], kept))
+            return OfSeveral(inner, function.in_axes, summed), OfSeveral(inner_pull_back, axes, pull_back.summed), kept
+        case _:
+            return function, pull_back, (True,) * len(kept)
 
 
 def keeps_found(primitive: Primitive, *_: Any, **params: Any) -> bool:

@@ -14,6 +14,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.dynamics import calc_inverse_dynamics
+from mbjax.dynamics.inertia_about_origin import shift_inertia_to_T
 from mbjax.dynamics.mass_matrix import calc_mass_matrix_diagonal
 from mbjax.linear_algebra import largest_over_first, sum_over_first
 from mbjax.spatial import safe_sqrt
@@ -81,7 +82,8 @@ def search(topology: TreeTopology, problem: ConvexProblem) -> ConvexSolution:
     matrix = newton_matrix(topology, problem)
     tolerance, eps = ROUNDING[applied.dtype.itemsize], float(jnp.finfo(applied.dtype).eps)
 
-    inertia = calc_mass_matrix_diagonal(topology, terms.position, terms.inertia_W, terms.diagonal)
+    inertia_T = shift_inertia_to_T(terms.position, terms.inertia_W)
+    inertia = calc_mass_matrix_diagonal(topology, terms.position, inertia_T, terms.diagonal)
     scale = jnp.where(terms.locked, 0.0, 1.0 / safe_sqrt(inertia))
 
     def calc_forces(impulses: OfRows) -> Array:

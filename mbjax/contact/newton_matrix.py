@@ -17,6 +17,7 @@ from mbjax.dynamics import (
     factor_articulated_bodies,
     solve_with_factor,
 )
+from mbjax.dynamics.inertia_about_origin import shift_inertia_to_T
 from mbjax.dynamics.mass_matrix import calc_mass_matrix
 from mbjax.linear_algebra import (
     Parents,
@@ -98,7 +99,7 @@ def matrix_of_branches(topology: TreeTopology, problem: ConvexProblem, parents: 
     """
     terms = problem.terms
     free = ~terms.locked
-    M = calc_mass_matrix(topology, terms.position, terms.inertia_W, terms.diagonal)
+    M = calc_mass_matrix(topology, terms.position, shift_inertia_to_T(terms.position, terms.inertia_W), terms.diagonal)
     M = jnp.where(free[:, None] & free[None], M, 0.0)
     rows_of_M = branch_rows(parents, M + on_diagonal(jnp.where(free, 0.0, 1.0)))
     least = 1.0 / factor_branch_rows(parents, rows_of_M)[0].one_over_D

@@ -14,7 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import MobodInertia, PositionKinematics
+from mbjax.kinematics import MobodInertia
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, sum_moved_mobods
 
@@ -67,13 +67,6 @@ class CompositeTerms(eqx.Module):
         assert self.Z is not None
         assert self.f_fixed is not None
         return ca.transposed_matvec(self.Z, S[:3]) + ca.cross(self.f_fixed, S[3:])
-
-
-def calc_inertia_about_T(position: PositionKinematics, inertia_W: MobodInertia) -> MobodInertia:
-    """Inertia of each mobod about its tree's origin, in W."""
-    r, s, m = position.p_TM_W, inertia_W.moment, inertia_W.mass
-    shifted = ca.scale(ca.point_mass_inertia(r), m) + 2.0 * ca.symmetric_product_inertia(r, s)
-    return MobodInertia(m, s + ca.scale(r, m), inertia_W.rotational + ca.symmetric_matrix(shifted))
 
 
 def times_inertia(inertia: MobodInertia, X: Float[Array, "6 n"]) -> Float[Array, "6 n"]:

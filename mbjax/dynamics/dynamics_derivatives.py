@@ -29,9 +29,10 @@ from mbjax.topology import (
 )
 from mbjax.worlds import for_worlds
 
-from .composite_terms import calc_composite_terms, calc_inertia_about_T, times_inertia
+from .composite_terms import calc_composite_terms, times_inertia
 from .equations_of_motion import calc_reflected_inertia
 from .explicit_forces import ExplicitForces, calc_explicit_forces
+from .inertia_about_origin import shift_inertia_to_T
 from .inverse_dynamics_columns import TorqueColumns, by_place, calc_torque_columns
 from .motion_derivatives import calc_motion_derivatives
 from .tree_motion import calc_inertia_in_world
@@ -121,7 +122,7 @@ def _inverse_dynamics(
     velocity = calc_velocity_kinematics(model, position, q, v)
     explicit = calc_explicit_forces(model, position, q, v, forces, force_elements)
     motion = calc_motion_derivatives(model, position, velocity, q, v, vdot)
-    inertia_T = calc_inertia_about_T(position, calc_inertia_in_world(model, position))
+    inertia_T = shift_inertia_to_T(position, calc_inertia_in_world(model, position))
     terms = calc_composite_terms(topology, inertia_T, velocity.V_WM_T, motion.A_WM_T, explicit.wrenches)
     diagonal, S = calc_reflected_inertia(model), position.S_T
     columns = subtract_slopes(calc_torque_columns(topology, position, velocity, motion, terms), explicit)
@@ -144,7 +145,7 @@ def _forward_dynamics(
     position = calc_position_kinematics(model, q)
     velocity = calc_velocity_kinematics(model, position, q, v)
     explicit = calc_explicit_forces(model, position, q, v, forces, force_elements)
-    inertia_T = calc_inertia_about_T(position, calc_inertia_in_world(model, position))
+    inertia_T = shift_inertia_to_T(position, calc_inertia_in_world(model, position))
     S = position.S_T
     A_bias_T = sum_velocities_over_path(topology, ca.scale(velocity.Sdot_T, over_directions(topology, v)))
     terms = calc_composite_terms(topology, inertia_T, velocity.V_WM_T, A_bias_T, explicit.wrenches)

@@ -19,6 +19,7 @@ from mbjax.topology import dot_with_mask
 from mbjax.worlds import for_worlds
 
 from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics
+from .inertia_about_origin import calc_inertia_about_T
 from .mass_matrix import calc_mass_matrix
 from .newton_euler import calc_inverse_dynamics, calc_mass_matrix_product
 from .tree_motion import TreeMotion, calc_inertia_in_world, calc_tree_motion
@@ -31,8 +32,8 @@ def mass_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
 
 def _mass_matrix(model: MultibodyModel, q: Array) -> Float[Array, "nv nv"]:
     position = calc_position_kinematics(model, q)
-    inertia_W = calc_inertia_in_world(model, position)
-    return calc_mass_matrix(model.topology, position, inertia_W, calc_reflected_inertia(model))
+    inertia_T = calc_inertia_about_T(model, q, position, calc_inertia_in_world(model, position))
+    return calc_mass_matrix(model.topology, position, inertia_T, calc_reflected_inertia(model))
 
 
 @compiled_outside_jit

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from mbjax.joints import JOINT_KINDS
 from mbjax.kinematics import PositionKinematics, joint_groups
-from mbjax.kinematics.position_kinematics import JointGroup, gather, in_coordinate_order
+from mbjax.kinematics.joint_groups import JointGroup, gather, in_coordinate_order
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import take

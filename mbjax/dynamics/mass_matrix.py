@@ -13,11 +13,14 @@ from mbjax.topology import TreeTopology, sum_directions, sum_over_subtree, take
 def calc_mass_matrix(
     topology: TreeTopology,
     position: PositionKinematics,
-    inertia_W: MobodInertia,
+    inertia_T: MobodInertia,
     diagonal: Float[Array, " nv"],
 ) -> Float[Array, "nv nv"]:
-    """M_ij = S_i · (inertia of everything outboard of j) S_j where i is at or inboard of j; plus the diagonal."""
-    products = sum_of_outer(position.S_T, calc_composite_forces(topology, position, inertia_W))
+    """M_ij = S_i · (inertia of everything outboard of j) S_j where i is at or inboard of j; plus the diagonal.
+
+    Inertias are about T (`calc_inertia_about_T`).
+    """
+    products = sum_of_outer(position.S_T, calc_composite_forces(topology, position, inertia_T))
     # Column j counts only rows i whose joint carries j's mobod; the other triangle follows by symmetry.
     inboard = topology.moves[:, topology.velocity_mobods]
     own = np.eye(topology.num_velocities, dtype=bool)
@@ -32,25 +35,23 @@ def calc_mass_matrix(
 def calc_mass_matrix_diagonal(
     topology: TreeTopology,
     position: PositionKinematics,
-    inertia_W: MobodInertia,
+    inertia_T: MobodInertia,
     diagonal: Float[Array, " nv"],
 ) -> Float[Array, " nv"]:
     """The diagonal of `calc_mass_matrix` alone."""
     if topology.followers:  # directions of one velocity are coupled
-        M = calc_mass_matrix(topology, position, inertia_W, diagonal)
+        M = calc_mass_matrix(topology, position, inertia_T, diagonal)
         return M[np.arange(M.shape[0]), np.arange(M.shape[0])]
-    return ca.dot(position.S_T, calc_composite_forces(topology, position, inertia_W)) + diagonal
+    return ca.dot(position.S_T, calc_composite_forces(topology, position, inertia_T)) + diagonal
 
 
 def calc_composite_forces(
-    topology: TreeTopology, position: PositionKinematics, inertia_W: MobodInertia
+    topology: TreeTopology, position: PositionKinematics, inertia_T: MobodInertia
 ) -> Float[Array, "6 nd"]:
     """What it takes to accelerate all that is outboard of a direction with its S_j, about T, the tree's origin."""
-    r, s, m = position.p_TM_W, inertia_W.moment, inertia_W.mass
-    moment_T = s + ca.scale(r, m)
-    shifted = ca.scale(ca.point_mass_inertia(r), m) + 2.0 * ca.symmetric_product_inertia(r, s)
-    rotational_T = ca.symmetric_components(inertia_W.rotational) + shifted
-    composite = sum_over_subtree(topology, ca.concatenate([m[None], moment_T, rotational_T], 0))
+    rotational_T = ca.symmetric_components(inertia_T.rotational)
+    rows = ca.concatenate([inertia_T.mass[None], inertia_T.moment, rotational_T], 0)
+    composite = sum_over_subtree(topology, rows)
     composite = take(composite, topology.velocity_mobods, 1)
     mass, moment, rotational = composite[0], composite[1:4], ca.symmetric_matrix(composite[4:])
     w, v = position.S_T[:3], position.S_T[3:]

@@ -14,6 +14,7 @@ from mbjax.linear_algebra import MOST_DEPTH, BranchFactor, factor_branches, fact
 from mbjax.topology import TreeTopology, velocity_parents
 
 from .articulated_body import ArticulatedFactor, factor_articulated_bodies, solve_with_factor
+from .inertia_about_origin import shift_inertia_to_T
 from .mass_matrix import calc_mass_matrix
 
 MassMatrixFactor = ArticulatedFactor | BranchFactor
@@ -32,7 +33,8 @@ def factor_mass_matrix(
     is_shallow = paths(parents).ancestors.shape[1] <= MOST_DEPTH
     if not topology.followers and not (is_one_world and is_shallow and diagonal.dtype == jnp.float64):
         return factor_articulated_bodies(topology, position, inertia_W, diagonal, locked, b)
-    M = calc_mass_matrix(topology, *lax.stop_gradient((position, inertia_W, diagonal)))
+    position, inertia_W, diagonal = lax.stop_gradient((position, inertia_W, diagonal))
+    M = calc_mass_matrix(topology, position, shift_inertia_to_T(position, inertia_W), diagonal)
     identity = np.eye(topology.num_velocities).reshape(*M.shape[:2], *(1 for _ in M.shape[2:]))
     M = jnp.where(locked[:, None] | locked[None], jnp.asarray(identity, M.dtype), M)
     factor = factor_one_world(parents, M) if is_one_world and is_shallow else factor_branches(parents, M)[0]

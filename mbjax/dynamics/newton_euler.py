@@ -26,8 +26,8 @@ def calc_inverse_dynamics(
 ) -> Float[Array, " nv"]:
     """tau = S · (sum over the mobods each velocity moves of M A + bias - F_applied); vdot None means zero.
 
-    Derivatives by q, v and vdot are in closed form (`torque_change`): those of the kinematics in `motion` are not asked
-    for. Only what moves with the parameters of the model goes the long way.
+    Derivatives by q, v and vdot are in closed form (`torque_change`): of those of the kinematics in `motion` only the
+    displacement is asked for. Only what moves with the parameters of the model goes the long way.
     """
     return newton_euler(motion, vdot, F_applied_T)
 
@@ -37,7 +37,7 @@ def _calc_inverse_dynamics_jvp(primals: tuple, tangents: tuple) -> tuple[Array, 
     motion, vdot, F_applied_T = primals
     dmotion, dvdot, dF_applied_T = tangents
     tau = calc_inverse_dynamics(motion, vdot, F_applied_T)
-    state_change = StateChange(dmotion.q, dmotion.v, dvdot, dF_applied_T)
+    state_change = StateChange(dmotion.q, dmotion.position.displacement, dmotion.v, dvdot, dF_applied_T)
     changes = [calc_torque_change(motion, vdot, F_applied_T, state_change)]
     if jax.tree.leaves(dmotion.model):
 

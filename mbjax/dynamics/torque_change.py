@@ -16,12 +16,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import calc_direction_rates, qdot_to_velocity, velocities_of_origins
+from mbjax.kinematics import calc_direction_rates, calc_hinge_rates, qdot_to_velocity, velocities_of_origins
 from mbjax.model import all_joint_positions
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import over_directions, sum_directions, sum_moved_mobods, sum_velocities_over_path, take
 
-from .composite_terms import calc_inertia_about_T, calc_momentum_and_force, calc_turning_of_momentum, times_inertia
+from .composite_terms import calc_momentum_and_force, calc_turning_of_momentum, times_inertia
+from .inertia_about_origin import shift_inertia_to_T
 from .motion_derivatives import calc_motion_derivatives
 from .spatial_cross import force_cross
 from .tree_motion import TreeMotion
@@ -31,6 +32,7 @@ class StateChange(NamedTuple):
     """What changes; None is known not to. Forces are about T, which moves: theirs is the change of the numbers."""
 
     q: Float[Array, " nq"] | None
+    displacement: Float[Array, "6 nm"] | None  # phi, of the same q
     v: Float[Array, " nv"] | None
     vdot: Float[Array, " nv"] | None
     F_applied_T: Float[Array, "6 nm"] | None
@@ -46,15 +48,14 @@ def calc_torque_change(
     topology, S = model.topology, position.S_T
     vdot = jnp.zeros_like(motion.v) if vdot is None else vdot
     of_state = calc_motion_derivatives(model, position, velocity, motion.q, motion.v, vdot)
-    inertia_T = calc_inertia_about_T(position, motion.inertia_W)
+    inertia_T = shift_inertia_to_T(position, motion.inertia_W)
     momentum, F_T = calc_momentum_and_force(inertia_T, velocity.V_WM_T, of_state.A_WM_T)
 
     dq = None if change.q is None else over_directions(topology, qdot_to_velocity(model, motion.q, change.q))
     dv, dvdot = (None if x is None else over_directions(topology, x) for x in (change.v, change.vdot))
-    phi, b, eps = sum_over_paths(
+    b, eps = sum_over_paths(
         motion,
         [
-            products([(S, dq)]),
             products([(of_state.B[:3], dq), (S[:3], dv)]),
             products([(of_state.E, dq), (of_state.B + velocity.Sdot_T, dv), (S, dvdot)]),
         ],
@@ -68,10 +69,12 @@ def calc_torque_change(
         dF_T.append(ca.concatenate([turned, 2.0 * ca.cross(b, momentum[3:])], 0))
     if eps is not None:
         dF_T.append(times_inertia(inertia_T, eps))
+    phi = change.displacement
     if phi is not None and dq is not None:
         w, v_WMo = velocities_of_origins(position, phi)
         dF_T.append(force_cross(phi, F_T))
-        dS = calc_direction_rates(model, position, all_joint_positions(model, motion.q), dq, w, v_WMo)
+        dH = calc_hinge_rates(model, position, all_joint_positions(model, motion.q), dq, w)
+        dS = calc_direction_rates(topology, position, dH, v_WMo)
         if F_applied_T is not None:
             moment = ca.cross(F_applied_T[3:], take(v_WMo, topology.mobod_roots, 1))  # T itself moves
             dF_T.append(ca.concatenate([moment, jnp.zeros_like(moment)], 0))

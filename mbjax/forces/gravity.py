@@ -11,10 +11,11 @@ from mbjax.kinematics import (
     calc_body_poses,
     calc_inertia_in_mobod,
     calc_position_kinematics,
-    calc_rigid_displacement,
+    velocities_of_origins,
 )
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
+from mbjax.topology import take
 
 
 def bodies_with_gravity(model: MultibodyModel) -> np.ndarray:
@@ -30,8 +31,8 @@ def calc_gravity_on_mobods(
 ) -> Float[Array, "6 nm"]:
     """Weight of each mobod about its tree's origin T, in W: f = m g, t = p_TMcm x f.
 
-    Its derivative by q is in closed form, dt = m dp_TMcm x g of bodies that move rigidly; that of `position` is not
-    asked for.
+    Its derivative by q is in closed form, dt = m dp_TMcm x g of bodies that move rigidly; of that of `position` only
+    the displacement is asked for.
     """
     return calc_weights(model, position)
 
@@ -39,16 +40,17 @@ def calc_gravity_on_mobods(
 @calc_gravity_on_mobods.def_jvp
 def _calc_gravity_on_mobods_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     model, position, q = primals
-    dmodel, _, dq = tangents
+    dmodel, dposition, _ = tangents
     F_T = calc_gravity_on_mobods(model, position, q)
     change = None
     if jax.tree.leaves(dmodel):
         _, change = eqx.filter_jvp(lambda m: calc_weights(m, calc_position_kinematics(m, q)), (model,), (dmodel,))
     change = jnp.zeros_like(F_T) if change is None else change
-    if dq is not None:
+    if dposition.displacement is not None:
         moment_W, mass = calc_masses_with_gravity(model, position)
-        w, v_TMo = calc_rigid_displacement(model, position, q, dq)
-        moved = ca.cross(w, moment_W) + ca.scale(v_TMo, mass)
+        w, dp_WM = velocities_of_origins(position, dposition.displacement)
+        dp_TM = dp_WM - take(dp_WM, model.topology.mobod_roots, 1)
+        moved = ca.cross(w, moment_W) + ca.scale(dp_TM, mass)
         turned = ca.cross(moved, gravity_at_each(model, moved))
         change = change + ca.concatenate([turned, jnp.zeros_like(turned)], 0)
     return F_T, jnp.broadcast_to(change, F_T.shape)

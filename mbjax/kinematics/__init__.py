@@ -1,5 +1,7 @@
 """q, v, v̇ → poses and motions of bodies, one record per level, and the Jacobians."""
 
+from mbjax.model import as_coordinates as as_coordinates
+
 from .acceleration_kinematics import AccelerationKinematics as AccelerationKinematics
 from .acceleration_kinematics import calc_acceleration_kinematics as calc_acceleration_kinematics
 from .bodies import body_poses_and_velocities as body_poses_and_velocities
@@ -17,10 +19,14 @@ from .coordinate_maps import qdot_to_velocity as qdot_to_velocity
 from .coordinate_maps import qdot_to_velocity_matrix as qdot_to_velocity_matrix
 from .coordinate_maps import velocity_to_qdot as velocity_to_qdot
 from .coordinate_maps import velocity_to_qdot_matrix as velocity_to_qdot_matrix
+from .direction_rates import calc_direction_rates as calc_direction_rates
+from .direction_rates import calc_hinge_rates as calc_hinge_rates
+from .direction_rates import velocities_of_origins as velocities_of_origins
 from .frames import calc_frame_pose as calc_frame_pose
 from .frames import points_positions as points_positions
 from .frames import relative_rotation_matrix as relative_rotation_matrix
 from .frames import relative_transform as relative_transform
+from .joint_groups import joint_groups as joint_groups
 from .jacobians import bias_spatial_acceleration as bias_spatial_acceleration
 from .jacobians import bias_translational_acceleration as bias_translational_acceleration
 from .jacobians import calc_point_jacobian as calc_point_jacobian
@@ -32,10 +38,7 @@ from .body_placement import BodyPlacement as BodyPlacement
 from .body_placement import MobodInertia as MobodInertia
 from .body_placement import calc_body_placement as calc_body_placement
 from .body_placement import calc_inertia_in_mobod as calc_inertia_in_mobod
-from .position_kinematics import PositionKinematics as PositionKinematics
 from .position_kinematics import calc_position_kinematics as calc_position_kinematics
-from .position_kinematics import as_coordinates as as_coordinates
-from .position_kinematics import joint_groups as joint_groups
 from .rigid_body import (
     body_center_of_mass_translational_acceleration_in_world as body_center_of_mass_translational_acceleration_in_world,
 )
@@ -46,7 +49,5 @@ from .rigid_body import body_pose_in_world as body_pose_in_world
 from .rigid_body import body_spatial_acceleration_in_world as body_spatial_acceleration_in_world
 from .rigid_body import body_spatial_velocity_in_world as body_spatial_velocity_in_world
 from .velocity_kinematics import VelocityKinematics as VelocityKinematics
-from .velocity_kinematics import calc_direction_rates as calc_direction_rates
-from .velocity_kinematics import calc_rigid_displacement as calc_rigid_displacement
 from .velocity_kinematics import calc_velocity_kinematics as calc_velocity_kinematics
-from .velocity_kinematics import velocities_of_origins as velocities_of_origins
+from .tree_poses import PositionKinematics as PositionKinematics

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, BodySpatialVectors, Positions, Velocities
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
@@ -12,7 +12,8 @@ from mbjax.topology import take
 from mbjax.worlds import for_worlds
 
 from .acceleration_kinematics import AccelerationKinematics, calc_acceleration_kinematics
-from .position_kinematics import PositionKinematics, as_coordinates, calc_position_kinematics
+from .position_kinematics import calc_position_kinematics
+from .tree_poses import PositionKinematics
 from .velocity_kinematics import VelocityKinematics, calc_velocity_kinematics
 
 

@@ -8,11 +8,11 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
 from mbjax.joints import JOINT_KINDS, AbstractJoint
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 
-from .position_kinematics import as_coordinates, gather, groups_with_coordinates, in_coordinate_order
+from .joint_groups import gather, groups_with_coordinates, in_coordinate_order
 
 
 def is_velocity_equal_to_qdot(model: MultibodyModel) -> bool:

@@ -12,7 +12,8 @@ from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
 
 from .acceleration_kinematics import AccelerationKinematics, calc_acceleration_kinematics
-from .position_kinematics import PositionKinematics, calc_position_kinematics
+from .position_kinematics import calc_position_kinematics
+from .tree_poses import PositionKinematics
 from .velocity_kinematics import VelocityKinematics, calc_velocity_kinematics
 
 FrameLike = str | int

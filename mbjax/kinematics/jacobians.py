@@ -21,7 +21,8 @@ from .frames import (
     calc_relative_motion,
     re_express,
 )
-from .position_kinematics import PositionKinematics, calc_position_kinematics
+from .position_kinematics import calc_position_kinematics
+from .tree_poses import PositionKinematics
 
 WithRespectTo = Literal["v", "qdot"]
 

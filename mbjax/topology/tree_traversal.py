@@ -3,7 +3,7 @@
 Three kinds of walk are all the algorithms need:
 
 - Sums along paths and over subtrees are linear: a product with a constant 0/1 matrix, one kernel whatever
-  the tree, and its own transpose in reverse mode; of one world a rolled loop (`roll_outward`, `roll_inward`).
+  the tree, and its own transpose in reverse mode; of one world a rolled loop (`roll`), likewise.
 - Products of rotations along paths (`compose_outward`) are a recursion outward, rolled into one loop body, or of
   many worlds log2(depth) products of all at once, with the geometric rule for its derivative: the rotation of a body
   is the sum of those below it.
@@ -22,6 +22,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
 from mbjax.spatial.component_algebra import matmul, matvec, skew, vee_of_antisymmetric_part
@@ -35,21 +38,21 @@ from .tree_topology import TreeTopology
 def sum_over_path(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over itself and its ancestors."""
     if is_one_world(x):
-        return in_parts(roll_outward, mobod_parents(topology), x)
+        return in_parts(mobod_parents(topology), x, inward=False)
     return dot_with_mask(x, topology.is_ancestor.T, 1)
 
 
 def sum_over_subtree(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over itself and everything outboard."""
     if is_one_world(x):
-        return in_parts(roll_inward, mobod_parents(topology), x)
+        return in_parts(mobod_parents(topology), x, inward=True)
     return dot_with_mask(x, topology.is_ancestor, 1)
 
 
 def sum_velocities_over_path(topology: TreeTopology, x: Float[Array, "k nd"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over the directions that move it."""
     if is_one_world(x):
-        sums = roll_outward(direction_parents(topology), x)
+        sums = in_parts(direction_parents(topology), x, inward=False)
         return take(jnp.concatenate([jnp.zeros_like(x, shape=(x.shape[0], 1)), sums], 1), last_velocities(topology), 1)
     return dot_with_mask(x, topology.moves, 1)
 
@@ -57,7 +60,7 @@ def sum_velocities_over_path(topology: TreeTopology, x: Float[Array, "k nd"]) ->
 def sum_moved_mobods(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nd"]:
     """Per direction, the sum over the mobods it moves."""
     if is_one_world(x):
-        return take(roll_inward(mobod_parents(topology), x), topology.velocity_mobods, 1)
+        return take(in_parts(mobod_parents(topology), x, inward=True), topology.velocity_mobods, 1)
     return dot_with_mask(x, topology.moves.T, 1)
 
 
@@ -66,39 +69,43 @@ def is_one_world(x: Float[Array, "k n *w"]) -> bool:
     return x.ndim == 2
 
 
-compiled_loop = partial(jax.jit, static_argnums=0, inline=True)
-"""For loops: called outside `jit`, JAX would compile each anew at every call. Inside they are what is written here."""
-
-
 MOST_ROWS = 6  # of float64 in a turn of a loop that is one kernel of XLA's CPU backend: less than 1 KB
 
 
-def in_parts(roll: Callable, parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Array, "k n"]:
+def in_parts(parents: tuple[int, ...], x: Float[Array, "k n"], *, inward: bool) -> Float[Array, "k n"]:
     """The sums of many rows, some at a time."""
-    parts = [roll(parents, x[i : i + MOST_ROWS]) for i in range(0, x.shape[0], MOST_ROWS)]
+    parts = [roll_p.bind(x[i : i + MOST_ROWS], parents=parents, inward=inward) for i in range(0, len(x), MOST_ROWS)]
     return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
-@compiled_loop
-def roll_outward(parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Array, "k n"]:
-    """Per node, the sum over itself and all inboard of it."""
+def roll(x: Float[Array, "k n"], *, parents: tuple[int, ...], inward: bool) -> Float[Array, "k n"]:
+    """Per node, the sum over itself and all outboard or all inboard of it."""
 
-    def step(inboard: Array, own: Array) -> tuple[Array, Array]:
-        total = inboard + own
+    def step(neighbours: Array, own: Array) -> tuple[Array, Array]:
+        total = neighbours + own
         return total, total
 
-    return scan_outward(walk_plan(parents), step, x.T, jnp.zeros_like(x, shape=x.shape[:1])).T
+    zero = jnp.zeros_like(x, shape=x.shape[:1])
+    return (scan_inward if inward else scan_outward)(walk_plan(parents), step, x.T, zero).T
 
 
-@compiled_loop
-def roll_inward(parents: tuple[int, ...], x: Float[Array, "k n"]) -> Float[Array, "k n"]:
-    """Per node, the sum over itself and all outboard of it."""
+def batch_roll(args: tuple, dims: tuple, **params: Any) -> tuple[Array, int]:
+    """The rule of `vmap`: more rows."""
+    x = jnp.moveaxis(args[0], dims[0], 0)
+    return roll_p.bind(x.reshape(-1, x.shape[-1]), **params).reshape(x.shape), 0
 
-    def step(outboard: Array, own: Array) -> tuple[Array, Array]:
-        total = outboard + own
-        return total, total
 
-    return scan_inward(walk_plan(parents), step, x.T, jnp.zeros_like(x, shape=x.shape[:1])).T
+def transpose_roll(cotangent: Array, _: Any, *, parents: tuple[int, ...], inward: bool) -> list[Array]:
+    """The sums the other way; JAX would keep a stack of what the loop never reads."""
+    return [roll_p.bind(cotangent, parents=parents, inward=not inward)]
+
+
+roll_p = Primitive("roll")
+roll_p.def_impl(jax.jit(roll, static_argnames=("parents", "inward")))
+roll_p.def_abstract_eval(lambda x, **_: ShapedArray(x.shape, x.dtype))
+ad.deflinear2(roll_p, transpose_roll)
+batching.primitive_batchers[roll_p] = batch_roll
+mlir.register_lowering(roll_p, mlir.lower_fun(roll, multiple_results=False))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -113,7 +120,7 @@ def compose_outward(topology: TreeTopology, R_PM: Float[Array, "3 3 nm *w"]) -> 
     return roll_rotations_outward(topology.mobod_parents[1:], R_PM)
 
 
-@compiled_loop
+@partial(jax.jit, static_argnums=0, inline=True)  # called outside `jit`, JAX would compile the loop anew at every call
 def roll_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm"]) -> Float[Array, "3 3 nm"]:
     """Products along paths of one world; `parents` are those of all mobods but the world."""
     identity = jnp.eye(3, dtype=R_PM.dtype)

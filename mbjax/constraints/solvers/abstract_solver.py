@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from mbjax.dynamics import MassMatrixFactor, factor_mass_matrix, solve_factored
+from mbjax.dynamics.inertia_about_origin import shift_inertia_to_T
 from mbjax.dynamics.mass_matrix import calc_mass_matrix
 from mbjax.dynamics.newton_euler import calc_mass_matrix_product
 from mbjax.errors import ModelError
@@ -81,7 +82,8 @@ class TreeInertia(AbstractInertia):
         return jnp.broadcast_shapes(position.S_T.shape[2:], *per_mobod, self.diagonal.shape[1:], self.locked.shape[1:])
 
     def matrix(self) -> Float[Array, "nv nv *w"]:
-        M = calc_mass_matrix(self.topology, self.position, self.inertia_W, self.diagonal)
+        inertia_T = shift_inertia_to_T(self.position, self.inertia_W)
+        M = calc_mass_matrix(self.topology, self.position, inertia_T, self.diagonal)
         n = M.shape[0]
         identity = jnp.eye(n, dtype=M.dtype).reshape(n, n, *(1 for _ in M.shape[2:]))
         return jnp.where(self.locked[:, None] | self.locked[None], identity, M)
