@@ -73,7 +73,7 @@ def assembly_q(
     `weights` (nv,) say how dear a change of each velocity coordinate is: 1 (when None), or 0 for those free to change;
     a weight below a millionth of the largest counts as that. Rows that constrain velocities only, like contacts, are
     left out; locked joints stay. The norm of the error is at most `tolerance` (1e-12; 1e-6 in float32) when the
-    status is CONVERGED. Redundant rows do no harm. Seed 002, CalcAssemblyQ.
+    status is CONVERGED, and the least that was found otherwise. Redundant rows do no harm. Seed 002, CalcAssemblyQ.
 
     Derivatives with respect to the guess, the weights and all leaves are those of the nearest configuration, whatever
     the iterations: one linear system at the solution. They mean nothing where the status is not CONVERGED.
@@ -90,7 +90,7 @@ def _assembly_q(
 ) -> AssemblyResult:
     problem = AssemblyProblem(model, cset, q_guess, jnp.diag(weights))
     search = search_assembly(problem, tolerances)
-    q, _ = at_solution(problem, search.point.q, search.point.multipliers)
+    q, _ = at_solution(problem, search.best.q, search.best.multipliers)
     error, G = calc_position_rows(model, cset, q)
     slope, size = lax.stop_gradient((safe_norm(error @ G), safe_norm(error) * safe_norm(G.reshape(-1))))
     failed = jnp.where(slope <= OUT_OF_REACH * size, AssemblyStatus.SINGULAR, AssemblyStatus.ITERATION_LIMIT)

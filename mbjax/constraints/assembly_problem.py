@@ -62,9 +62,10 @@ class Point(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Where the search is, and whether it has ended."""
+    """Where the search is, where the error was least (or small enough), and whether the search has ended."""
 
     point: Point
+    best: Point
     rounds: Int[Array, ""]
     converged: Bool[Array, ""]
     stuck: Bool[Array, ""]
@@ -135,14 +136,18 @@ def search_assembly(problem: AssemblyProblem, tolerances: Tolerances) -> Search:
     model = problem.model
     q = integrate_configuration(model, problem.q_guess, jnp.zeros(model.num_velocities, model.dtype))
     point = evaluate(problem, q, jnp.zeros(problem.cset.num_rows, model.dtype))
-    start = Search(point, jnp.zeros((), jnp.int32), is_solution(problem, tolerances, point), jnp.zeros((), bool))
+    no = jnp.zeros((), bool)
+    start = Search(point, point, jnp.zeros((), jnp.int32), is_solution(problem, tolerances, point), no)
 
     def going_on(search: Search) -> Array:
         return ~search.converged & ~search.stuck & (search.rounds < tolerances.rounds)
 
     def advance(search: Search) -> Search:
         point, stuck = improve(problem, search.point)
-        return Search(point, search.rounds + 1, is_solution(problem, tolerances, point), stuck)
+        reach = jnp.maximum(safe_norm(search.best.error), tolerances.error)
+        is_better = safe_norm(point.error) <= reach  # a solution always is, NaN never
+        best = jax.tree.map(lambda new, old: jnp.where(is_better, new, old), point, search.best)
+        return Search(point, best, search.rounds + 1, is_solution(problem, tolerances, point), stuck)
 
     return lax.while_loop(going_on, advance, start)
 

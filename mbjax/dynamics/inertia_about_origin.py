@@ -2,12 +2,12 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics, calc_position_kinematics, velocities_of_origins
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
+from mbjax.tangents import add_tangents, fit_tangent, is_none, no_tangent
 from mbjax.topology import take
 
 from .tree_motion import calc_inertia_in_world
@@ -33,7 +33,7 @@ def _calc_inertia_about_T_jvp(primals: tuple, tangents: tuple) -> tuple[MobodIne
     model, q, position, _ = primals
     dmodel, _, dposition, _ = tangents
     inertia = calc_inertia_about_T(*primals)
-    change = jax.tree.map(jnp.zeros_like, inertia)
+    change = no_tangent(inertia)
     if jax.tree.leaves(dmodel):
 
         def of_model(model: MultibodyModel) -> MobodInertia:
@@ -48,8 +48,9 @@ def _calc_inertia_about_T_jvp(primals: tuple, tangents: tuple) -> tuple[MobodIne
         turned = ca.cross(w[:, None], J)
         dJ = turned + ca.transpose(turned) + ca.symmetric_matrix(2.0 * ca.symmetric_product_inertia(s, v))
         ds = ca.cross(w, s) + ca.scale(v, inertia.mass)
-        change = MobodInertia(change.mass, change.moment + ds, change.rotational + dJ)
-    return inertia, jax.tree.map(lambda x, like: jnp.broadcast_to(x, like.shape), change, inertia)
+        displaced = eqx.tree_at(lambda x: (x.moment, x.rotational), no_tangent(inertia), (ds, dJ), is_leaf=is_none)
+        change = add_tangents(change, displaced)
+    return inertia, fit_tangent(change, inertia)
 
 
 def shift_inertia_to_T(position: PositionKinematics, inertia_W: MobodInertia) -> MobodInertia:

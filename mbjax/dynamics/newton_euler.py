@@ -2,12 +2,12 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics, calc_position_kinematics
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
+from mbjax.tangents import add_tangents, fit_tangent
 from mbjax.topology import (
     TreeTopology,
     over_directions,
@@ -38,21 +38,15 @@ def _calc_inverse_dynamics_jvp(primals: tuple, tangents: tuple) -> tuple[Array, 
     dmotion, dvdot, dF_applied_T = tangents
     tau = calc_inverse_dynamics(motion, vdot, F_applied_T)
     state_change = StateChange(dmotion.q, dmotion.position.displacement, dmotion.v, dvdot, dF_applied_T)
-    changes = [calc_torque_change(motion, vdot, F_applied_T, state_change)]
+    change = calc_torque_change(motion, vdot, F_applied_T, state_change)
     if jax.tree.leaves(dmotion.model):
 
         def of_model(model: MultibodyModel) -> Array:
             position = calc_position_kinematics(model, motion.q)
             return newton_euler(calc_tree_motion(model, position, motion.q, motion.v), vdot, F_applied_T)
 
-        changes.append(eqx.filter_jvp(of_model, (motion.model,), (dmotion.model,))[1])
-    return tau, sum_of_changes(changes, tau)
-
-
-def sum_of_changes(changes: list[Array | None], like: Array) -> Array:
-    """Their sum, with the shape of what changes; None is known to be zero."""
-    moving = [x for x in changes if x is not None]
-    return jnp.broadcast_to(sum(moving[1:], moving[0]), like.shape) if moving else jnp.zeros_like(like)
+        change = add_tangents(change, eqx.filter_jvp(of_model, (motion.model,), (dmotion.model,))[1])
+    return tau, fit_tangent(change, tau)
 
 
 def newton_euler(

@@ -15,6 +15,7 @@ from mbjax.kinematics import (
 )
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
+from mbjax.tangents import add_tangents, fit_tangent
 from mbjax.topology import take
 
 
@@ -45,15 +46,14 @@ def _calc_gravity_on_mobods_jvp(primals: tuple, tangents: tuple) -> tuple[Array,
     change = None
     if jax.tree.leaves(dmodel):
         _, change = eqx.filter_jvp(lambda m: calc_weights(m, calc_position_kinematics(m, q)), (model,), (dmodel,))
-    change = jnp.zeros_like(F_T) if change is None else change
     if dposition.displacement is not None:
         moment_W, mass = calc_masses_with_gravity(model, position)
         w, dp_WM = velocities_of_origins(position, dposition.displacement)
         dp_TM = dp_WM - take(dp_WM, model.topology.mobod_roots, 1)
         moved = ca.cross(w, moment_W) + ca.scale(dp_TM, mass)
         turned = ca.cross(moved, gravity_at_each(model, moved))
-        change = change + ca.concatenate([turned, jnp.zeros_like(turned)], 0)
-    return F_T, jnp.broadcast_to(change, F_T.shape)
+        change = add_tangents(change, ca.concatenate([turned, jnp.zeros_like(turned)], 0))
+    return F_T, fit_tangent(change, F_T)
 
 
 def calc_weights(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "6 nm"]:

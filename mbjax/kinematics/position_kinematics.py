@@ -9,6 +9,7 @@ from mbjax.array_types import Positions
 from mbjax.model import MultibodyModel, all_joint_positions, as_coordinates
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
+from mbjax.tangents import add_tangents, fit_tangent, no_tangent
 from mbjax.topology import over_directions, sum_velocities_over_path, take
 
 from .coordinate_maps import qdot_to_velocity
@@ -32,32 +33,13 @@ def calc_poses(model: MultibodyModel, q: Float[Array, " nq"]) -> PositionKinemat
 @calc_poses.def_jvp
 def _calc_poses_jvp(primals: tuple, tangents: tuple) -> tuple[PositionKinematics, PositionKinematics]:
     (model, q), (dmodel, dq) = primals, tangents
-    position, change = calc_poses(model, q), None
+    position = calc_poses(model, q)
+    change = no_tangent(position)
     if jax.tree.leaves(dmodel):
         _, change = eqx.filter_jvp(lambda m: calc_tree_poses(m, q), (model,), (dmodel,))
     if dq is not None:
-        displaced = calc_displaced(model, position, q, dq)
-        change = displaced if change is None else add_changes(change, displaced)
-    return position, as_tangent(change, position)
-
-
-def add_changes(*changes: PositionKinematics) -> PositionKinematics:
-    """Their sum; None is known to be zero."""
-
-    def add(a: Array | None, b: Array | None) -> Array | None:
-        return b if a is None else a if b is None else a + b
-
-    return jax.tree.map(add, *changes, is_leaf=lambda x: x is None)
-
-
-def as_tangent(change: PositionKinematics, position: PositionKinematics) -> PositionKinematics:
-    """The change with the worlds of what changes; what all worlds share does not depend on q."""
-
-    def fit(x: Array | None, like: Array) -> Array | None:
-        is_shared = x is not None and like.shape[-1] == 1 and x.ndim == like.ndim and x.shape[-1] > 1
-        return None if x is None or is_shared else jnp.broadcast_to(x, like.shape)
-
-    return jax.tree.map(fit, change, position, is_leaf=lambda x: x is None)
+        change = add_tangents(change, calc_displaced(model, position, q, dq))
+    return position, fit_tangent(change, position)
 
 
 def calc_displaced(
@@ -76,7 +58,7 @@ def calc_displaced(
     dp_TM = dp_WM - take(dp_WM, topology.mobod_roots, 1)
     dH = calc_hinge_rates(model, position, all_joint_positions(model, q), along, w)
     return PositionKinematics(
-        placement=jax.tree.map(lambda _: None, position.placement),
+        placement=no_tangent(position.placement),
         R_WM=turned(w, position.R_WM),
         p_WM=dp_WM,
         R_WF=turned(w_WP, position.R_WF),

@@ -129,12 +129,12 @@ def test_status_says_why_it_did_not_converge() -> None:
     assert int(stopped.iterations) == 2
     out_of_reach = eqx.tree_at(lambda c: c.constraints[0].p_AP, mechanism.cset, jnp.array([5.0, 0.0, 0.0]))
     stretched = assembly_q(mechanism.model, out_of_reach, jnp.zeros_like(mechanism.q))
-    assert int(stretched.status) == mbjax.AssemblyStatus.SINGULAR
     failed = assembly_q(mechanism.model, out_of_reach, mechanism.q)  # comes by singular points and goes on, by rounding
-    assert int(failed.status) in (mbjax.AssemblyStatus.SINGULAR, mbjax.AssemblyStatus.ITERATION_LIMIT)
     for result in (stretched, failed):
+        assert int(result.status) == mbjax.AssemblyStatus.SINGULAR
         assert np.isfinite(result.q).all()
         assert np.abs(result.error).max() > 1.0
+    assert np.linalg.norm(failed.error) < 2.91  # the least that was seen on the way
     for status in mbjax.AssemblyStatus:
         assert status.message.endswith((".", "elsewhere."))
 
