@@ -5,12 +5,16 @@ import re
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import mbjax
+from benchmarks.figures import build_mbjax, humanoid
 from mbjax.linear_algebra import MOST_DEPTH
 
 KERNELS, GRADIENT_KERNELS, MASS_MATRIX_KERNELS = 265, 410, 145  # measured with jax 0.10.2: 241, 374 and 129
+
+STEP, ROLLOUT_GRADIENT = 8000, 18600  # operations of a humanoid on the ground; measured: 7815 and 18092
 
 
 def chain(length: int) -> mbjax.MultibodyModel:
@@ -110,6 +114,23 @@ def arithmetic_at_an_index(program: str) -> list[str]:
     assert kernels
     at_an_index = [kernel for kernel in kernels if " dynamic-" in kernel]
     return [op for kernel in at_an_index for op in re.findall(r" (multiply|divide|sine|cosine|sqrt)\(", kernel)]
+
+
+def test_operations_of_a_step_with_contact() -> None:
+    """Of a humanoid on the ground and of the gradient of its rollout: compiling takes a time per operation."""
+    parts = humanoid()
+    model = build_mbjax(parts, np.float32, "sap")
+    state = mbjax.default_state(model)
+
+    def stepped(q):
+        return mbjax.step(model, mbjax.State(q, state.v, state.time))[0].v
+
+    def cost(actuation):
+        return jnp.sum(mbjax.rollout(model, state, actuation).final_state.q ** 2)
+
+    actuation = jnp.zeros((10, model.num_actuators), jnp.float32)
+    for function, argument, most in ((stepped, state.q, STEP), (jax.grad(cost), actuation, ROLLOUT_GRADIENT)):
+        assert count_operations(jax.jit(function).lower(argument).as_text()) <= most
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])

@@ -163,6 +163,33 @@ def test_jacobians_and_hessians() -> None:
     assert relative_error(together[1], compiled(jax.hessian(cost))(v[1], tau[1])) < 1e-12
 
 
+def sine_and_square(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jnp.sin(x), x * x
+
+
+def test_results_without_a_cotangent_are_not_gone_back_through() -> None:
+    """Of one world, of many, and where several cotangents are pulled back at one point."""
+    x = jnp.linspace(0.1, 2.0, 12).reshape(4, 3)
+    identity = jnp.eye(3)
+
+    def squares(x: jax.Array) -> jax.Array:
+        return for_worlds(sine_and_square, x)[1]
+
+    def first_two(x: jax.Array) -> jax.Array:
+        return jax.vmap(lambda ct: jax.vjp(squares, x)[1](ct)[0])(identity[:2])
+
+    total = jax.grad(lambda x: jnp.sum(squares(x)))
+    for function, argument, expected in (
+        (total, x[0], 2.0 * x[0]),
+        (jax.vmap(total), x, 2.0 * x),
+        (jax.vmap(first_two), x, 2.0 * x[:, None] * identity[:2]),
+        (jax.jacfwd(total), x[0], 2.0 * identity),
+    ):
+        compiled_function = jax.jit(function).lower(argument).compile()
+        np.testing.assert_allclose(compiled_function(argument), expected, rtol=1e-14)
+        assert "cosine(" not in compiled_function.as_text()
+
+
 def squared_and_counted(x: jax.Array) -> tuple[jax.Array, jax.Array]:
     return x * x, jnp.sum((x > 0.0).astype(jnp.int32), axis=0)
 

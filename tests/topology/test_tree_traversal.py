@@ -1,10 +1,22 @@
 """The walk of a tree on trees of every shape: sums over paths and subtrees, with few places to wait."""
 
+import functools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.topology import scan_inward, scan_outward, walk_plan
+from mbjax.topology import (
+    scan_inward,
+    scan_outward,
+    sum_moved_mobods,
+    sum_over_path,
+    sum_over_subtree,
+    sum_velocities_over_path,
+    walk_plan,
+)
+from tests.models import random_tree
 
 
 def caterpillar(length: int) -> tuple[int, ...]:
@@ -49,3 +61,29 @@ def test_walks_sum_over_paths_and_subtrees(name: str) -> None:
     np.testing.assert_array_equal(outward, over_path[1:])
     np.testing.assert_array_equal(inward, over_subtree[1:])
     assert plan.num_slots <= max(2, np.log2(n))
+
+
+def test_sums_of_one_world_are_each_others_transpose() -> None:
+    """As of many worlds, where they are products with masks; and reverse mode is the loop the other way, no longer."""
+    topology = random_tree(3, ("revolute", "universal", "prismatic", "revolute", "quaternion_floating")).model.topology
+    rng = np.random.default_rng(1)
+    for total in (sum_over_path, sum_over_subtree, sum_moved_mobods, sum_velocities_over_path):
+        n = topology.num_directions if total is sum_velocities_over_path else topology.num_mobods
+        x, dx = (jnp.asarray(rng.normal(size=(8, n))) for _ in range(2))  # more rows than one loop takes
+        of_one = functools.partial(total, topology)
+        expected = of_one(jnp.stack([x, dx], -1))
+        got, tangent = jax.jvp(of_one, (x,), (dx,))
+        np.testing.assert_allclose(jnp.stack([got, tangent], -1), expected, rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(jax.vmap(of_one)(jnp.stack([x, dx])), jnp.stack([got, tangent]), rtol=0, atol=0)
+        ct = jnp.asarray(rng.normal(size=got.shape))
+        (back,) = jax.vjp(of_one, x)[1](ct)
+        assert float(jnp.sum(back * dx)) == pytest.approx(float(jnp.sum(ct * tangent)), rel=1e-12)
+
+    def count_operations(function) -> int:
+        return jax.jit(function).lower(x[:6]).as_text().count(" = stablehlo.")
+
+    x = jnp.ones((8, topology.num_mobods))
+    inward, outward = (functools.partial(total, topology) for total in (sum_over_subtree, sum_over_path))
+    for there, back in ((inward, outward), (outward, inward)):
+        transpose = jax.linear_transpose(there, x[:6])
+        assert count_operations(lambda ct, transpose=transpose: transpose(ct)[0]) == count_operations(back)
