@@ -5,6 +5,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
 
@@ -23,6 +26,15 @@ def no_tangent(like: Any) -> Any:
     return jax.tree.map(lambda _: None, like)
 
 
+def moving_with(tree: Any, q: Array) -> Any:
+    """The arrays as they are, of each world its own where q is: constants among them have tangents that follow q.
+
+    For the results of a function with a rule. Where `vmap` comes first and derivatives later, JAX takes for granted that
+    what has its own tangent in each world is itself each world's own.
+    """
+    return jax.tree.map(lambda x: moving_with_p.bind(x, q), tree)
+
+
 def is_none(x: Any) -> bool:
     """Whether x is None."""
     return x is None
@@ -36,3 +48,21 @@ def _fit(x: Array | None, like: Array) -> Array | None:
     if x is None or (x.ndim == like.ndim > 0 and x.shape[-1] > like.shape[-1]):
         return None
     return jnp.broadcast_to(x, like.shape)
+
+
+def _differentiate_moving_with(primals: tuple, tangents: tuple) -> tuple:
+    return moving_with_p.bind(*primals), tangents[0]
+
+
+def _batch_moving_with(args: tuple, dims: tuple) -> tuple[Array, int]:
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    x, q = (batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True))
+    return moving_with_p.bind(x, q), 0
+
+
+moving_with_p = Primitive("moving_with")
+moving_with_p.def_impl(lambda x, q: x)
+moving_with_p.def_abstract_eval(lambda x, q: ShapedArray(x.shape, x.dtype))
+ad.primitive_jvps[moving_with_p] = _differentiate_moving_with
+batching.primitive_batchers[moving_with_p] = _batch_moving_with
+mlir.register_lowering(moving_with_p, mlir.lower_fun(lambda x, q: x, multiple_results=False))

@@ -9,7 +9,7 @@ from mbjax.array_types import Positions
 from mbjax.model import MultibodyModel, all_joint_positions, as_coordinates
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
-from mbjax.tangents import add_tangents, fit_tangent, no_tangent
+from mbjax.tangents import add_tangents, fit_tangent, moving_with, no_tangent
 from mbjax.topology import over_directions, sum_velocities_over_path, take
 
 from .coordinate_maps import qdot_to_velocity
@@ -27,7 +27,7 @@ def calc_position_kinematics(model: MultibodyModel, q: Positions) -> PositionKin
 @eqx.filter_custom_jvp
 def calc_poses(model: MultibodyModel, q: Float[Array, " nq"]) -> PositionKinematics:
     """`calc_tree_poses`; its derivatives by q are in closed form, and do not go back along the recursion."""
-    return calc_tree_poses(model, q)
+    return moving_with(calc_tree_poses(model, q), q)
 
 
 @calc_poses.def_jvp
