@@ -29,8 +29,8 @@ def no_tangent(like: Any) -> Any:
 def moving_with(tree: Any, q: Array) -> Any:
     """The arrays as they are, of each world its own where q is: constants among them have tangents that follow q.
 
-    For the results of a function with a rule. Where `vmap` comes first and derivatives later, JAX takes for granted that
-    what has its own tangent in each world is itself each world's own.
+    For the results of a function with a rule. Where `vmap` comes first and derivatives later, JAX takes for granted
+    that what has its own tangent in each world is itself each world's own.
     """
     return jax.tree.map(lambda x: moving_with_p.bind(x, q), tree)
 

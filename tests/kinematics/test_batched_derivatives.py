@@ -1,4 +1,4 @@
-"""Derivatives of poses of many worlds, where `vmap` comes first: also of what no joint changes, like the rotations here."""
+"""Derivatives of poses where `vmap` comes first: also of what no joint changes, like the rotations here."""
 
 import dataclasses
 
