@@ -4,11 +4,10 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import MobodInertia, PositionKinematics, calc_position_kinematics, velocities_of_origins
+from mbjax.kinematics import MobodInertia, PositionKinematics, calc_position_kinematics, motions_within_tree
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.tangents import add_tangents, fit_tangent, is_none, no_tangent
-from mbjax.topology import take
 
 from .tree_motion import calc_inertia_in_world
 
@@ -43,8 +42,8 @@ def _calc_inertia_about_T_jvp(primals: tuple, tangents: tuple) -> tuple[MobodIne
         _, change = eqx.filter_jvp(of_model, (model,), (dmodel,))
     if dposition.displacement is not None:
         s, J = inertia.moment, inertia.rotational
-        w, dp_WM = velocities_of_origins(position, dposition.displacement)
-        v = dp_WM - take(dp_WM, model.topology.mobod_roots, 1) - ca.cross(w, position.p_TM_W)
+        w, dp_TM = motions_within_tree(model.topology, position, dposition.displacement)
+        v = dp_TM - ca.cross(w, position.p_TM_W)
         turned = ca.cross(w[:, None], J)
         dJ = turned + ca.transpose(turned) + ca.symmetric_matrix(2.0 * ca.symmetric_product_inertia(s, v))
         ds = ca.cross(w, s) + ca.scale(v, inertia.mass)

@@ -11,12 +11,11 @@ from mbjax.kinematics import (
     calc_body_poses,
     calc_inertia_in_mobod,
     calc_position_kinematics,
-    velocities_of_origins,
+    motions_within_tree,
 )
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.tangents import add_tangents, fit_tangent
-from mbjax.topology import take
 
 
 def bodies_with_gravity(model: MultibodyModel) -> np.ndarray:
@@ -48,8 +47,7 @@ def _calc_gravity_on_mobods_jvp(primals: tuple, tangents: tuple) -> tuple[Array,
         _, change = eqx.filter_jvp(lambda m: calc_weights(m, calc_position_kinematics(m, q)), (model,), (dmodel,))
     if dposition.displacement is not None:
         moment_W, mass = calc_masses_with_gravity(model, position)
-        w, dp_WM = velocities_of_origins(position, dposition.displacement)
-        dp_TM = dp_WM - take(dp_WM, model.topology.mobod_roots, 1)
+        w, dp_TM = motions_within_tree(model.topology, position, dposition.displacement)
         moved = ca.cross(w, moment_W) + ca.scale(dp_TM, mass)
         turned = ca.cross(moved, gravity_at_each(model, moved))
         change = add_tangents(change, ca.concatenate([turned, jnp.zeros_like(turned)], 0))

@@ -21,6 +21,7 @@ from .coordinate_maps import velocity_to_qdot as velocity_to_qdot
 from .coordinate_maps import velocity_to_qdot_matrix as velocity_to_qdot_matrix
 from .direction_rates import calc_direction_rates as calc_direction_rates
 from .direction_rates import calc_hinge_rates as calc_hinge_rates
+from .direction_rates import motions_within_tree as motions_within_tree
 from .direction_rates import velocities_of_origins as velocities_of_origins
 from .frames import calc_frame_pose as calc_frame_pose
 from .frames import points_positions as points_positions

@@ -20,6 +20,14 @@ def velocities_of_origins(
     return w_WM, v + ca.cross(w_WM, position.p_TM_W)
 
 
+def motions_within_tree(
+    topology: TreeTopology, position: PositionKinematics, V_WM_T: Float[Array, "6 nm"]
+) -> tuple[Float[Array, "3 nm"], Float[Array, "3 nm"]]:
+    """Angular velocity, and the rate of p_TM_W: T moves with its tree's root."""
+    w_WM, v_WMo = velocities_of_origins(position, V_WM_T)
+    return w_WM, v_WMo - take(v_WMo, topology.mobod_roots, 1)
+
+
 def calc_hinge_rates(
     model: MultibodyModel,
     position: PositionKinematics,
