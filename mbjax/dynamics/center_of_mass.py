@@ -76,10 +76,10 @@ def jacobian_center_of_mass_translational_velocity(
     mass, p_BoBcm_W, p_WBcm = calc_masses_and_centers(model, position)
     mass = selected_masses(model, mass, model_instances)
     mobods = model.topology.body_mobods
-    p_TBcm_W = take(position.p_TM_W, mobods) + p_BoBcm_W
-    p_TBcm_W = p_TBcm_W + ca.matvec(take(position.R_WM, mobods), position.placement.p_MB)
+    p_TBcm_W = take(position.p_TM_W, mobods, 1) + p_BoBcm_W
+    p_TBcm_W = p_TBcm_W + ca.matvec(take(position.R_WM, mobods, 2), position.placement.p_MB)
     per_body = jnp.concatenate([mass[None], mass * p_TBcm_W])
-    outboard = dot_with_mask(dot_with_mask(per_body, model.topology.body_membership), model.topology.moves.T)
+    outboard = dot_with_mask(dot_with_mask(per_body, model.topology.body_membership, 1), model.topology.moves.T, 1)
     w, v_T = position.S_T[:3], position.S_T[3:]
     J_W = safe_divide(outboard[0] * v_T + ca.cross(w, outboard[1:]), jnp.sum(mass))
     J_W = sum_directions(model.topology, J_W, 1)

@@ -32,8 +32,8 @@ def spatial_inertia(
     same_tree = roots[np.asarray(mobods)] == roots[F.mobod]
     p_FMoMo_W = jnp.where(  # from the Mo that carries F; within a tree no large coordinates are subtracted
         same_tree,
-        take(position.p_TM_W, mobods) - position.p_TM_W[:, F.mobod, None],
-        take(position.p_WM, mobods) - position.p_WM[:, F.mobod, None],
+        take(position.p_TM_W, mobods, 1) - position.p_TM_W[:, F.mobod, None],
+        take(position.p_WM, mobods, 1) - position.p_WM[:, F.mobod, None],
     )
     p_FoBo_W = p_FMoMo_W + calc_body_offsets(model, position) - F.p_MF_W[:, None]
     R_WB, _ = calc_body_poses(model, position)

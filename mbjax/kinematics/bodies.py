@@ -83,8 +83,8 @@ def calc_body_velocities(
 ) -> Float[Array, "6 nb"]:
     """V_WB at Bo."""
     mobods = model.topology.body_mobods
-    w = take(velocity.V_WM_T[:3], mobods)
-    return jnp.concatenate([w, take(velocity.v_WMo, mobods) + ca.cross(w, calc_body_offsets(model, position))])
+    w = take(velocity.V_WM_T[:3], mobods, 1)
+    return jnp.concatenate([w, take(velocity.v_WMo, mobods, 1) + ca.cross(w, calc_body_offsets(model, position))])
 
 
 def calc_body_accelerations(
@@ -95,7 +95,7 @@ def calc_body_accelerations(
 ) -> Float[Array, "6 nb"]:
     """A_WB at Bo: a_Bo = a_Mo + alpha x p + w x (w x p)."""
     mobods = model.topology.body_mobods
-    w, alpha = take(velocity.V_WM_T[:3], mobods), take(acceleration.A_WM_T[:3], mobods)
+    w, alpha = take(velocity.V_WM_T[:3], mobods, 1), take(acceleration.A_WM_T[:3], mobods, 1)
     p = calc_body_offsets(model, position)
-    a_WBo = take(acceleration.a_WMo, mobods) + ca.cross(alpha, p) + ca.cross(w, ca.cross(w, p))
+    a_WBo = take(acceleration.a_WMo, mobods, 1) + ca.cross(alpha, p) + ca.cross(w, ca.cross(w, p))
     return jnp.concatenate([alpha, a_WBo])

@@ -31,8 +31,8 @@ def calc_applied_on_bodies(
     """F_Bo_W: t_Bo = t_Bq + p_BoBq x f, summed per body."""
     bodies = np.array([model.body_index(body) for body in applied.bodies], int)
     F = jnp.asarray(applied.F_Bq_W, model.dtype).T
-    R_MB = take(position.placement.R_MB, bodies)
-    R_WM = take(position.R_WM, np.array(model.topology.body_mobods)[bodies])
+    R_MB = take(position.placement.R_MB, bodies, 2)
+    R_WM = take(position.R_WM, np.array(model.topology.body_mobods)[bodies], 2)
     p_BoBq_W = ca.matvec(R_WM, ca.matvec(R_MB, jnp.asarray(applied.p_BoBq_B, model.dtype).T))
     F_Bo_W = jnp.concatenate([F[:3] + ca.cross(p_BoBq_W, F[3:]), F[3:]])
-    return dot_with_mask(F_Bo_W, bodies[:, None] == np.arange(model.num_bodies)).T
+    return dot_with_mask(F_Bo_W, bodies[:, None] == np.arange(model.num_bodies), 1).T

@@ -30,16 +30,16 @@ def calc_reaction_forces(
         return jnp.zeros((0, 6), model.dtype)
     p_WG, p_GBo = place_groups(model, position)
     F_Bo = calc_forces_of_motion(model, position, V_WB_W, A_WB_W) - F_applied_Bo_W.T
-    F_G = dot_with_mask(jnp.concatenate([F_Bo[:3] + ca.cross(p_GBo, F_Bo[3:]), F_Bo[3:]]), groups.is_member)
+    F_G = dot_with_mask(jnp.concatenate([F_Bo[:3] + ca.cross(p_GBo, F_Bo[3:]), F_Bo[3:]]), groups.is_member, 1)
 
     children, frames = np.array([j.child_body for j in joints]), [j.child_frame for j in joints]
-    R_WC = take(calc_body_poses(model, position)[0], children)
-    R_WJc = ca.matmul(R_WC, take(position.placement.R_BF, frames))
-    p_GJc = take(p_GBo, children) + ca.matvec(R_WC, take(position.placement.p_BF, frames))  # G of the child
+    R_WC = take(calc_body_poses(model, position)[0], children, 2)
+    R_WJc = ca.matmul(R_WC, take(position.placement.R_BF, frames, 2))
+    p_GJc = take(p_GBo, children, 1) + ca.matvec(R_WC, take(position.placement.p_BF, frames, 1))  # G of the child
 
-    p_JcG = take(p_WG, groups.member) - take(p_WG, children[groups.joint]) - take(p_GJc, groups.joint)
+    p_JcG = take(p_WG, groups.member, 1) - take(p_WG, children[groups.joint], 1) - take(p_GJc, groups.joint, 1)
     F_Jc = jnp.concatenate([F_G[:3] + ca.cross(p_JcG, F_G[3:]), F_G[3:]])
-    F_Jc = dot_with_mask(F_Jc, groups.joint[:, None] == np.arange(len(joints)))
+    F_Jc = dot_with_mask(F_Jc, groups.joint[:, None] == np.arange(len(joints)), 1)
     return jnp.concatenate([ca.transposed_matvec(R_WJc, F_Jc[:3]), ca.transposed_matvec(R_WJc, F_Jc[3:])]).T
 
 
@@ -66,8 +66,8 @@ def place_groups(
     """
     mobods = np.array(model.topology.body_mobods)
     is_anchored = mobods == 0
-    p_TBo = take(position.p_TM_W, mobods) + calc_body_offsets(model, position)
-    p_WT = take(position.p_WM, model.topology.mobod_roots[mobods])
+    p_TBo = take(position.p_TM_W, mobods, 1) + calc_body_offsets(model, position)
+    p_WT = take(position.p_WM, model.topology.mobod_roots[mobods], 1)
     return jnp.where(is_anchored, p_TBo, p_WT), jnp.where(is_anchored, 0.0, p_TBo)
 
 

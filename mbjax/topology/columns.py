@@ -22,9 +22,9 @@ MAX_SLICES = 8  # XLA's CPU backend makes one kernel of up to eight parts, of mo
 take_p = Primitive("take")
 
 
-def take(x: Float[Array, "..."], indices: Any, axis: int = -1) -> Float[Array, "..."]:
-    """Columns of x at constant indices."""
-    indices, axis = np.asarray(indices, dtype=int), axis % x.ndim
+def take(x: Float[Array, "..."], indices: Any, axis: int) -> Float[Array, "..."]:
+    """Columns of x at constant indices. Axes are counted from the front: an axis of worlds may follow."""
+    indices = np.asarray(indices, dtype=int)
     if indices.size == x.shape[axis] and np.array_equal(indices, np.arange(indices.size)):
         return x
     if len(runs(indices)) == 1 or not jnp.issubdtype(x.dtype, jnp.floating):

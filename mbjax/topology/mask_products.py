@@ -18,9 +18,9 @@ LARGEST_WHOLE = 128 * 128
 BLOCK = 32
 
 
-def dot_with_mask(x: Float[Array, "..."], mask: np.ndarray, axis: int = -1) -> Float[Array, "..."]:
-    """x times a constant 0/1 matrix along an axis, at full precision on every device."""
-    axis, mask = axis % x.ndim, mask != 0
+def dot_with_mask(x: Float[Array, "..."], mask: np.ndarray, axis: int) -> Float[Array, "..."]:
+    """x times a constant 0/1 matrix along an axis, counted from the front, at full precision on every device."""
+    mask = mask != 0
     lead, tail = x.shape[:axis], x.shape[axis + 1 :]
     rows = x.reshape(math.prod(lead), x.shape[axis], math.prod(tail))
     if mask.size <= LARGEST_WHOLE:

@@ -27,6 +27,8 @@ def saturating_arm(free_body: bool = False) -> mbjax.MultibodyModel:
     if free_body:
         plant.add_force_element(mbjax.LinearSpringDamper("b0", [0.1, 0.2, 0.3], "b2", [0.2, 0.1, 0.0], 0.3, 30.0, 2.0))
         plant.add_coupler_constraint("j0", "j1", gear_ratio=2.0)
+        plant.add_rigid_body("tool", BOX)
+        plant.add_joint(mbjax.WeldJoint("grip", "b1", "tool", X_PF=mbjax.RigidTransform(jnp.eye(3), jnp.ones(3))))
         tetrahedron = mbjax.Convex([[0.1, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 0.1], [0.0, 0.0, 0.0]])
         plant.exclude_collisions_between("b1", "b2")
         shapes = {"world": mbjax.geometry.HalfSpace(), "b1": tetrahedron, "b2": mbjax.geometry.Sphere(0.1)}
