@@ -24,6 +24,7 @@ take_p = Primitive("take")
 
 def take(x: Float[Array, "..."], indices: Any, axis: int) -> Float[Array, "..."]:
     """Columns of x at constant indices. Axes are counted from the front: an axis of worlds may follow."""
+    assert axis >= 0, axis
     indices = np.asarray(indices, dtype=int)
     if indices.size == x.shape[axis] and np.array_equal(indices, np.arange(indices.size)):
         return x

@@ -20,6 +20,7 @@ BLOCK = 32
 
 def dot_with_mask(x: Float[Array, "..."], mask: np.ndarray, axis: int) -> Float[Array, "..."]:
     """x times a constant 0/1 matrix along an axis, counted from the front, at full precision on every device."""
+    assert axis >= 0, axis
     mask = mask != 0
     lead, tail = x.shape[:axis], x.shape[axis + 1 :]
     rows = x.reshape(math.prod(lead), x.shape[axis], math.prod(tail))
