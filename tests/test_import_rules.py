@@ -9,6 +9,7 @@ ORDER = (
     "array_types",
     "tangents",
     "outside_jit",
+    "chunks",
     "worlds",
     "spatial",
     "topology",

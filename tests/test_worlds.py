@@ -10,8 +10,9 @@ import pytest
 from jaxtyping import Array, Float
 
 import mbjax
+from mbjax.chunks import CHUNK_BYTES
 from mbjax.outside_jit import call_compiled, compiled_outside_jit
-from mbjax.worlds import CHUNK_BYTES, for_worlds, keeps_found
+from mbjax.worlds import for_worlds, keeps_found
 
 from .gradients.checks import compiled
 from .models import random_tree, relative_error

@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.worlds import compiled_apart
+from mbjax.chunks import compiled_apart
 
 from .branch_pairs import eliminate_pairs
 from .sums import sum_over_first

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from mbjax.chunks import compiled_apart
 from mbjax.spatial.component_algebra import spread, sum_products
-from mbjax.worlds import compiled_apart
 
 from .sums import repeat, sum_over_axis, sum_over_first
 

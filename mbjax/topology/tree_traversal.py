@@ -27,8 +27,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
+from mbjax.chunks import compiled_apart
 from mbjax.spatial.component_algebra import matmul, matvec, skew, vee_of_antisymmetric_part
-from mbjax.worlds import compiled_apart
 
 from .columns import take
 from .mask_products import dot_with_mask
