@@ -1,14 +1,24 @@
-"""How a function of many worlds is run: with the worlds last, and on a CPU chunk by chunk."""
+"""How a function of many worlds is run: with the worlds last, and on a CPU chunk by chunk.
+
+A chunk would search for as long as the slowest of its worlds. It leaves its slow ones to a late turn instead, which
+goes on with those of several chunks together.
+"""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.core import ShapedArray
+from jaxtyping import Array, Bool, Int
+
+from mbjax.outside_jit import Flattened, compiled_whole
 
 CHUNK_BYTES = 1024  # of one number for all worlds of a chunk: 256 worlds in float32, 128 in float64
 SMALLEST_CHUNK = 32  # worlds, where each has several tangents
+CHUNKS_A_LATE_TURN = 4  # each may leave a quarter of its worlds to it
 
 
 def run(
@@ -40,6 +50,9 @@ def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
     if worlds is None or worlds <= size + size // 2:
         return run(*args, worlds=worlds, **params)
     chunks = -(-worlds // size)
+    function = params["function"]
+    if isinstance(function, Searching) and function.search:
+        return run_with_late_turns(args, worlds, chunks, function, batched, params["out"])
     size = -(-worlds // chunks)
     missing = chunks * size - worlds
 
@@ -63,6 +76,81 @@ def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
     sums, parts = lax.scan(run_chunk, zeros, (jnp.arange(chunks), divided))
     totals, wholes = iter(sums), iter(y.reshape(chunks * size, *y.shape[2:])[:worlds] for y in parts)
     return [next(totals) if s else next(wholes) for s in summed]
+
+
+class Begun(NamedTuple):
+    """What a turn is to search for, and until when."""
+
+    search: Any  # how far each world's search came in a turn before, as the function returned it
+    goes_on: Bool[Array, ""]  # whether it goes on from there, or starts anew
+    wanted: Bool[Array, " w"]  # worlds that are not searched for are at their end from the start
+    allowed: Int[Array, ""]  # how many may be unfinished when the turn ends
+
+
+@dataclass(frozen=True)
+class Searching:
+    """A function that searches, of the arrays among its arguments: the list of its results and of what it found."""
+
+    function: Flattened
+    search_treedef: Any
+    search: tuple[ShapedArray, ...]  # what is known of one world's search, between its iterations
+
+    def __call__(self, *leaves: Any) -> list:
+        return jax.tree.leaves(compiled_whole(self.function)(*leaves)[:2])
+
+    def turn(self, leaves: Sequence, search: Sequence, *begun: Array) -> tuple[list, list, Array]:
+        """The same after some iterations only; how far each world's search came, and whether it would go on."""
+        begun = Begun(jax.tree.unflatten(self.search_treedef, search), *begun)
+        results, found, came = compiled_whole(self.function)(*leaves, found=begun)
+        return jax.tree.leaves((results, found)), jax.tree.leaves(came), came.is_unfinished()
+
+
+def run_with_late_turns(
+    args: Sequence, worlds: int, chunks: int, function: Searching, batched: Sequence[bool], out: Sequence[ShapedArray]
+) -> list:
+    """Chunk by chunk, each until few of its worlds are unfinished; these wait, and go on together in turns at the end.
+
+    All turns are one rolled loop. What waits is kept in the order of its coming, with how far its search came.
+    """
+    size = -(-worlds // chunks)
+    most_turns = chunks + -(-chunks // CHUNKS_A_LATE_TURN)
+    allowed = (most_turns - chunks) * size // chunks
+    lanes, ranks = jnp.arange(size), jnp.arange(allowed)
+
+    def has_more(carry: tuple) -> Array:
+        t, num_waiting, *_ = carry
+        return (t < chunks) | ((t - chunks) * size < num_waiting)
+
+    def run_turn(carry: tuple) -> tuple:
+        t, num_waiting, waiting, sources, parts = carry
+        is_late, first_waiting = t >= chunks, jnp.maximum(t - chunks, 0) * size
+        world, *search = (lax.dynamic_slice_in_dim(x, first_waiting, size, -1) for x in waiting)
+        own = t * size + lanes
+        wanted = jnp.where(is_late, first_waiting + lanes < num_waiting, own < worlds)
+        world = jnp.where(is_late, world, jnp.minimum(own, worlds - 1))
+        rows = [x.at[world].get(mode="promise_in_bounds") for x, b in zip(args, batched, strict=True) if b]
+        of_worlds = iter(stored(t, [jnp.moveaxis(x, 0, -1) for x in rows]))
+        inputs = [next(of_worlds) if b else x[..., None] for x, b in zip(args, batched, strict=True)]
+        until = jnp.where(is_late, 0, allowed)
+        results, search, is_unfinished = function.turn(inputs, search, is_late, wanted, until)
+        results, search = ([jnp.broadcast_to(y, (*y.shape[:-1], size)) for y in x] for x in (results, search))
+        results = [jnp.moveaxis(y, -1, 0) for y in stored(t, results)]
+        parts = [lax.dynamic_update_slice_in_dim(x, y, t * size, 0) for x, y in zip(parts, results, strict=True)]
+
+        so_far = jnp.cumsum(is_unfinished & ~is_late)  # lane by lane
+        lane = jnp.minimum(jnp.sum(so_far <= ranks[:, None], axis=1), size - 1)  # of the first, the second...
+        left = [x.at[..., lane].get(mode="promise_in_bounds") for x in (world, *search)]
+        waiting = [lax.dynamic_update_slice_in_dim(x, y, num_waiting, -1) for x, y in zip(waiting, left, strict=True)]
+        source = jnp.where(is_unfinished, chunks * size + num_waiting + so_far - 1, own)
+        sources = lax.dynamic_update_slice_in_dim(sources, source, t * size, 0)
+        return t + 1, num_waiting + so_far[-1], waiting, sources, parts
+
+    zero, places = jnp.zeros((), lanes.dtype), (most_turns - chunks) * size + allowed
+    waiting = [jnp.zeros(places, lanes.dtype), *(jnp.zeros((*x.shape, places), x.dtype) for x in function.search)]
+    parts = [jnp.zeros((most_turns * size, *x.shape), x.dtype) for x in out]
+    start = (zero, zero, waiting, jnp.zeros(most_turns * size, lanes.dtype), parts)
+    *_, sources, parts = lax.while_loop(has_more, run_turn, start)
+    return [x.at[sources[:worlds]].get(mode="promise_in_bounds") for x in parts]
 
 
 def compiled_apart(index: jax.Array, function: Callable, *args: Any) -> Any:

@@ -22,7 +22,7 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from mbjax.chunks import run, run_in_chunks
+from mbjax.chunks import Searching, run, run_in_chunks
 from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_array, is_traced
 
 NO_MESH = jax.sharding.AbstractMesh((), ())
@@ -34,19 +34,25 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
     Outside `jax.jit` it is compiled too, once per function, shapes and static parts of the arguments. A function with
     results of many numbers a world runs in chunks `several` times smaller.
 
-    With `finds`, the function returns its results and what it found by iterating, numbers that no derivative passes
-    through, and takes them as the keyword `found`. Derivatives are those of `function(*args, found=found)`, which does
-    not iterate again; what was found is kept between the passes, beside the arguments.
+    With `finds`, the function returns its results, what it found by iterating, numbers that no derivative passes
+    through, and its search: all the numbers that an iteration starts from, with `is_unfinished()`. What was found it
+    takes as the keyword `found`. Derivatives are those of `function(*args, found=found)`, which does not iterate again;
+    it is kept between the passes, beside the arguments. `found` may also be a search that has `Begun`, to be gone on
+    with. Without a search (None) every chunk of worlds waits for its slowest.
     """
     leaves, flat = flatten(function, *jax.tree.flatten(args))
     if not finds and not is_traced(leaves):
         return compiled_whole(flat)(*leaves)
     out, out_treedef = results_of(flat, tuple(jax.typeof(x) for x in leaves), jax.dtypes.canonicalize_dtype(float))
-    found_treedef = out_treedef.children()[1] if finds else None
-    searches = found_treedef is not None and found_treedef.num_leaves > 0
+    function, given = flat, None
+    if finds:
+        out_treedef, found, search = out_treedef.children()
+        of_search, out = out[len(out) - search.num_leaves :], out[: len(out) - search.num_leaves]
+        function = Searching(flat, search, of_search)
+        given = Given(flat, found) if found.num_leaves else None
     results = for_worlds_p.bind(
         *leaves,
-        function=flat,
+        function=function,
         out=out,
         worlds=None,
         batched=(False,) * len(leaves),
@@ -56,10 +62,9 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
         pull_back=None,
         unshared=(False,) * len(leaves),
         several=several,
-        given=Given(flat, found_treedef) if searches else None,
+        given=given,
     )
-    results = jax.tree.unflatten(out_treedef, results)
-    return results[0] if finds else results
+    return jax.tree.unflatten(out_treedef, results[: out_treedef.num_leaves])
 
 
 @dataclass(frozen=True)

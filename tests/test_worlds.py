@@ -223,13 +223,13 @@ def _at_root_jvp(primals: tuple, tangents: tuple) -> tuple[jax.Array, jax.Array]
     return root, 0.5 / root * tangents[1]
 
 
-def square_root(x: jax.Array, found: jax.Array | None = None) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+def square_root(x: jax.Array, found: jax.Array | None = None) -> tuple[tuple[jax.Array, jax.Array], jax.Array, None]:
     """By iterations, each of which forgets its derivative."""
     if found is None:
         fixed = jax.lax.stop_gradient(x)
         found = jax.lax.fori_loop(0, 20, lambda _, y: 0.5 * (y + fixed / y), jnp.ones_like(x))
     root = at_root(found, x)
-    return (3.0 * root, jnp.sum((x > 0.0).astype(jnp.int32), axis=0)), root
+    return (3.0 * root, jnp.sum((x > 0.0).astype(jnp.int32), axis=0)), root, None
 
 
 def test_derivatives_at_what_was_found() -> None:

@@ -24,5 +24,6 @@ from .convex_problem import ConvexProblem as ConvexProblem
 from .convex_problem import CoupledRows as CoupledRows
 from .convex_problem import calc_impulses as calc_impulses
 from .convex_problem import calc_row_motion as calc_row_motion
-from .convex_solver import ConvexSolution as ConvexSolution
+from .convex_search import ConvexSearch as ConvexSearch
+from .convex_search import ConvexSolution as ConvexSolution
 from .convex_solver import calc_convex_solution as calc_convex_solution

@@ -3,12 +3,14 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.chunks import Begun
 from mbjax.contact import (
     BoxRows,
     ContactForces,
     ContactPoints,
     ContactRows,
     ConvexProblem,
+    ConvexSearch,
     ConvexSolution,
     CoupledRows,
     calc_contact_jacobian,
@@ -39,20 +41,20 @@ from .time_derivatives import Acceleration, calc_explicit_terms, replace_tau
 
 
 def calc_discrete_acceleration(
-    model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | None = None
-) -> tuple[Acceleration, ConvexSolution | None]:
+    model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | Begun | None = None
+) -> tuple[Acceleration, ConvexSolution | None, ConvexSearch | None]:
     """vdot with which the next step's velocity is v + dt vdot, and the forces that led there.
 
     (M + dt C) vdot = tau(q, v) - C v + Gᵀ γ(v + dt vdot) / dt
 
     Dissipation C acts on the new velocity, and so do all rows: actuators that track, within their effort limits,
     joint limits and friction, constraints and contacts. See `mbjax.contact.convex_problem`. The second result is
-    what was searched for, if anything; given as `found` it is not searched for again.
+    what was searched for, if anything; given as `found` it is not searched for again. The third is the search.
     """
     problem, points, u = calc_step_problem(model, state, inputs)
     if problem.box is None and problem.coupled is None and problem.contacts is None:
-        return Acceleration(calc_forward_dynamics(model.topology, problem.terms), u, model.zeros(0)), None
-    found = calc_convex_solution(model.topology, problem, found)
+        return Acceleration(calc_forward_dynamics(model.topology, problem.terms), u, model.zeros(0)), None, None
+    found, search = calc_convex_solution(model.topology, problem, found)
     vdot, num_iterations, converged = found
     motion = calc_row_motion(problem, vdot)
     impulses = calc_impulses(problem, motion)
@@ -60,7 +62,7 @@ def calc_discrete_acceleration(
         u = impulses.box[: model.num_actuators] / model.time_step
     multipliers = model.zeros(0) if impulses.coupled is None else impulses.coupled / model.time_step
     if points is None or problem.contacts is None or impulses.contacts is None or motion.contacts is None:
-        return Acceleration(vdot, u, multipliers), found
+        return Acceleration(vdot, u, multipliers), found, search
     rows, count = problem.contacts, len(points.pairs)
     f_Bc_W = impulses.contacts / model.time_step
     tau, v_AcBc_W, num_left_out = rows.generalized(f_Bc_W), rows.v_AcBc_W + motion.contacts, None
@@ -70,7 +72,7 @@ def calc_discrete_acceleration(
         num_left_out = count_left_out(model, points, rows.slots, v_AcBc_W)
     f_Bc_W = in_all_slots(rows, f_Bc_W, count)
     of_contacts = ContactForces(points, f_Bc_W, v_AcBc_W, tau, num_iterations, converged, num_left_out)
-    return Acceleration(vdot, u, multipliers, of_contacts), found
+    return Acceleration(vdot, u, multipliers, of_contacts), found, search
 
 
 def calc_step_problem(

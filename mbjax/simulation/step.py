@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from mbjax.contact import ConvexSolution
+from mbjax.chunks import Begun
+from mbjax.contact import ConvexSearch, ConvexSolution
 from mbjax.errors import ModelError
 from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
@@ -38,12 +39,12 @@ def advance(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State,
 
 
 def _advance(
-    model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | None = None
-) -> tuple[tuple[State, Acceleration], ConvexSolution | None]:
+    model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | Begun | None = None
+) -> tuple[tuple[State, Acceleration], ConvexSolution | None, ConvexSearch | None]:
     dt = model.time_step
-    acceleration, found = calc_discrete_acceleration(model, state, inputs, found)
+    acceleration, found, search = calc_discrete_acceleration(model, state, inputs, found)
     v = state.v + dt * acceleration.vdot
-    return (State(integrate_configuration(model, state.q, dt * v), v, state.time + dt), acceleration), found
+    return (State(integrate_configuration(model, state.q, dt * v), v, state.time + dt), acceleration), found, search
 
 
 def require_discrete(model: MultibodyModel) -> None:

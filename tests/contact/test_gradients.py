@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.contact import convex_solver
+from mbjax.contact import convex_search, convex_solver
 from mbjax.geometry import Capsule, Geometry, HalfSpace, ProximityProperties, Sphere
 from tests.gradients.checks import Gradients, all_gradients, check_gradients, compare, compiled
 from tests.models import relative_error
@@ -54,8 +54,8 @@ def test_gradients_do_not_search_again(monkeypatch: pytest.MonkeyPatch) -> None:
     model, (q, v) = two_balls(), state_of("slides")
     search = convex_solver.search
 
-    def marked(topology, problem):
-        found = search(topology, problem)
+    def marked(*args):
+        found = search(*args)
         return found._replace(vdot=found.vdot + 0.0 * jnp.sort(found.vdot, axis=0))
 
     monkeypatch.setattr(convex_solver, "search", marked)
@@ -97,8 +97,8 @@ def test_gradients_do_not_depend_on_the_tolerance_of_the_solver(monkeypatch, app
         return jnp.concatenate([after.q, after.v]) @ weights, outputs.contact_results.num_iterations
 
     found = []
-    for rounding in (convex_solver.ROUNDING[8], 1e-2 * convex_solver.ROUNDING[8]):
-        monkeypatch.setitem(convex_solver.ROUNDING, 8, rounding)
+    for rounding in (convex_search.ROUNDING[8], 1e-2 * convex_search.ROUNDING[8]):
+        monkeypatch.setitem(convex_search.ROUNDING, 8, rounding)
         found.append(compiled(jax.vmap(jax.grad(total, argnums=(0, 1), has_aux=True)))(q, v))
     (loose, few), (tight, many) = found
     errors = [relative_error(a, b) for a, b in zip(loose, tight, strict=True)]

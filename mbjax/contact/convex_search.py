@@ -1,0 +1,145 @@
+"""Newton's method with line search for the discrete step: from a problem to its solution."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from mbjax.chunks import Begun
+from mbjax.dynamics import calc_inverse_dynamics
+from mbjax.dynamics.inertia_about_origin import shift_inertia_to_T
+from mbjax.dynamics.mass_matrix import calc_mass_matrix_diagonal
+from mbjax.linear_algebra import largest_over_first, sum_over_first
+from mbjax.spatial import safe_sqrt
+from mbjax.topology import TreeTopology
+
+from .convex_problem import (
+    ConvexProblem,
+    OfRows,
+    calc_impulses,
+    calc_row_forces,
+    calc_row_motion,
+    calc_sticking,
+    calc_stiffness,
+    row_power_along,
+)
+from .line_search import find_minimum
+from .newton_matrix import newton_matrix
+
+MAX_ITERATIONS = 50
+ROUNDING = {4: 1e-5, 8: 1e-11}  # largest residual of a solution beside the largest force, by bytes of a float
+
+
+class ConvexSolution(NamedTuple):
+    """vdot, and per world whether it was found within the iterations allowed."""
+
+    vdot: Float[Array, " nv"]
+    num_iterations: Int[Array, ""]
+    converged: Bool[Array, ""]
+
+
+class ConvexSearch(NamedTuple):
+    """vdot, (M + diag) vdot, motion and stiffness of the rows, the residual there, and which worlds are done."""
+
+    vdot: Float[Array, " nv"]
+    inertial: Float[Array, " nv"]
+    motion: OfRows
+    stiffness: OfRows
+    residual: Float[Array, " nv"]
+    num_iterations: Int[Array, ""]
+    still: Bool[Array, ""]  # the last step was lost in rounding
+    converged: Bool[Array, ""]  # or not a number: that ends the search of its world too
+
+    def is_unfinished(self) -> Bool[Array, ""]:
+        """Whether another iteration is worth while."""
+        return ~self.converged & (self.num_iterations < MAX_ITERATIONS)
+
+    def solution(self) -> ConvexSolution:
+        """What was found; where that is not a number it can be seen."""
+        is_finite = jnp.isfinite(sum_over_first(self.residual))
+        vdot = jnp.where(is_finite, self.vdot, jnp.nan)
+        return ConvexSolution(vdot, self.num_iterations, self.converged & is_finite)
+
+
+def search(topology: TreeTopology, problem: ConvexProblem, begun: Begun | None = None) -> ConvexSearch:
+    """Newton's iterations, of all worlds until the last one has converged; those that have stay as they are.
+
+    One that has `begun` goes on from where it was, and may leave some worlds to a later turn. A world's result is the
+    same, to the last bit, however its iterations are divided among turns, and whatever becomes of other worlds.
+
+    The first goes where all contacts would stick, all the way: from there fewer iterations are left than from where
+    nothing has changed. One short step is no sign of the end, as it may have crossed from slip to stick; two are.
+
+    Forces are compared over the square root of the inertia they move, as in Drake: all are then in N / √kg, and
+    those of a light body are not lost beside those of a heavy one.
+    """
+    terms = problem.terms
+    applied = terms.tau - calc_inverse_dynamics(terms.motion, None, terms.F_applied_T)
+    applied = jnp.where(terms.locked, 0.0, applied)
+    matrix = newton_matrix(topology, problem)
+    tolerance, eps = ROUNDING[applied.dtype.itemsize], float(jnp.finfo(applied.dtype).eps)
+
+    inertia_T = shift_inertia_to_T(terms.position, terms.inertia_W)
+    inertia = calc_mass_matrix_diagonal(topology, terms.position, inertia_T, terms.diagonal)
+    scale = jnp.where(terms.locked, 0.0, 1.0 / safe_sqrt(inertia))
+
+    def calc_forces(impulses: OfRows) -> Array:
+        return jnp.where(terms.locked, 0.0, calc_row_forces(problem, impulses))
+
+    def update(state: ConvexSearch) -> ConvexSearch:
+        direction = -matrix.solve(state.stiffness, state.residual)
+        inertial, rate = matrix.inertia_product(direction), calc_row_motion(problem, direction)
+        power, power_rate = sum_over_first(direction * (state.inertial - applied)), sum_over_first(direction * inertial)
+        of_rows = row_power_along(problem, state.motion, rate)
+
+        def slope(t: Array) -> tuple[Array, Array]:
+            of_rows_at_t = of_rows(t)
+            return power + t * power_rate - of_rows_at_t[0], power_rate - of_rows_at_t[1]
+
+        rounding = 8.0 * eps * sum_over_first(jnp.abs(direction) * (jnp.abs(state.inertial) + jnp.abs(applied)))
+        is_searched = ~state.converged & (state.num_iterations > 0)
+        t = find_minimum(slope, sum_over_first(direction * state.residual), rounding, is_searched)
+        t = jnp.where(state.converged, 0.0, t)
+        vdot, new_inertial, motion = moved((state.vdot, state.inertial, state.motion), t, (direction, inertial, rate))
+        forces = calc_forces(calc_impulses(problem, motion))
+        residual = new_inertial - applied - forces
+        size = jnp.abs(new_inertial) + jnp.abs(applied) + jnp.abs(forces)
+        balanced = ~(largest_over_first(scale * jnp.abs(residual)) > tolerance * largest_over_first(scale * size))
+        speed = largest_over_first(jnp.abs(vdot) + jnp.abs(problem.v) / problem.time_step)
+        step, lost = largest_over_first(jnp.abs(direction)), 8.0 * eps * speed
+        still = t * step <= lost
+        converged = state.converged | balanced | (step <= lost) | (still & state.still)
+        count = state.num_iterations + jnp.where(state.converged, 0, 1)
+        return ConvexSearch(
+            vdot, new_inertial, motion, calc_stiffness(problem, motion), residual, count, still, converged
+        )
+
+    def unfinished(state: ConvexSearch) -> Array:
+        going = state.is_unfinished()
+        return jnp.any(going) if begun is None else jnp.sum(going) > begun.allowed
+
+    worlds = shape_of_worlds(problem)
+    zero = jnp.zeros((applied.shape[0], *worlds), applied.dtype)
+    motion = jax.tree.map(jnp.zeros_like, calc_row_motion(problem, zero))
+    impulses, stiffness = calc_sticking(problem, motion)
+    residual = zero - applied - calc_forces(impulses)
+    no = jnp.zeros(worlds, bool)
+    start = ConvexSearch(zero, zero, motion, stiffness, residual, jnp.zeros(worlds, jnp.int32), no, no)
+    if begun is not None:
+        start = jax.tree.map(lambda new, old: jnp.where(begun.goes_on, old, new), start, begun.search)
+        start = start._replace(converged=start.converged | ~begun.wanted)
+    return lax.while_loop(unfinished, update, start)
+
+
+def moved(x: Any, t: Float[Array, "*w"], direction: Any) -> Any:
+    """x + t direction."""
+    return jax.tree.map(lambda x, d: x + t * d, x, direction)
+
+
+def shape_of_worlds(problem: ConvexProblem) -> tuple[int, ...]:
+    """(number of worlds,), or () of one: what any number of the problem may be shared over."""
+    if problem.time_step.ndim == 0:
+        return ()
+    return (max(leaf.shape[-1] for leaf in jax.tree.leaves(problem)),)
