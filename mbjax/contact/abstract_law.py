@@ -6,6 +6,7 @@ and the impulse per slip speed, by the speed along the normal and that of slip.
 
 import abc
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,6 +14,16 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_sqrt
+
+
+class LawAtSpeed(NamedTuple):
+    """What a law says at a speed along the normal and of slip, where points are active."""
+
+    normal: Float[Array, " m"]  # γ_n, N s
+    per_slip: Float[Array, " m"]  # f, kg
+    extra: Float[Array, " m"]  # df / d|v_t| |v_t|
+    mixed: Float[Array, " m"]  # -dγ_n / d|v_t|
+    slope: Float[Array, " m"]  # -dγ_n / dv_n
 
 
 class AbstractContactLaw(eqx.Module):
@@ -25,12 +36,8 @@ class AbstractContactLaw(eqx.Module):
     active: eqx.AbstractVar[Bool[Array, " m"]]
 
     @abc.abstractmethod
-    def magnitudes(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> tuple[Array, Array]:
-        """γ_n in N s and f in kg, where active; slip_squared is |v_t|²."""
-
-    @abc.abstractmethod
-    def slopes(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> tuple[Array, Array, Array, Array]:
-        """f, df / d|v_t| |v_t|, -dγ_n / d|v_t| and -dγ_n / dv_n, where active."""
+    def at(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> LawAtSpeed:
+        """By the speed along the normal and |v_t|². Searches evaluate it most: no divisions but by the slip."""
 
     @abc.abstractmethod
     def sticking_magnitudes(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
@@ -39,20 +46,20 @@ class AbstractContactLaw(eqx.Module):
     def impulse(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
         """On B at C, in N s."""
         v_n, v_t = self.split(v_AcBc_W)
-        normal, per_slip = self.magnitudes(v_n, ca.dot(v_t, v_t))
-        return jnp.where(self.active, ca.scale(self.normal_W, normal) - ca.scale(v_t, per_slip), 0.0)
+        law = self.at(v_n, ca.dot(v_t, v_t))
+        return jnp.where(self.active, ca.scale(self.normal_W, law.normal) - ca.scale(v_t, law.per_slip), 0.0)
 
     def stiffness(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "6 m"]:
         """-dγ / dv: the entries of a symmetric, positive semidefinite matrix.
 
-        f 1 + (normal - f) n nᵀ + extra t tᵀ + mixed (t nᵀ + n tᵀ) with t = v_t / |v_t|.
+        f 1 + (slope - f) n nᵀ + extra t tᵀ + mixed (t nᵀ + n tᵀ) with t = v_t / |v_t|.
         """
         v_n, v_t = self.split(v_AcBc_W)
         squared = ca.dot(v_t, v_t)
-        per_slip, extra, mixed, normal = (jnp.where(self.active, x, 0.0) for x in self.slopes(v_n, squared))
-        t = ca.scale(v_t, safe_divide(jnp.ones_like(squared), safe_sqrt(squared)))
+        _, per_slip, extra, mixed, slope = (jnp.where(self.active, x, 0.0) for x in self.at(v_n, squared))
+        t = ca.scale(v_t, one_over(safe_sqrt(squared)))
         ns, ts = jnp.unstack(self.normal_W), jnp.unstack(t)
-        by_n = [(normal - per_slip) * n + mixed * t for n, t in zip(ns, ts, strict=True)]
+        by_n = [(slope - per_slip) * n + mixed * t for n, t in zip(ns, ts, strict=True)]
         by_t = [extra * t + mixed * n for n, t in zip(ns, ts, strict=True)]
         return with_diagonal([by_n[i] * ns[k] + by_t[i] * ts[k] for i, k in ca.SYMMETRIC_PAIRS], per_slip)
 
@@ -73,7 +80,7 @@ class AbstractContactLaw(eqx.Module):
         """
         (v_n, v_t), (d_n, d_t) = self.split(v_AcBc_W), self.split(d)
         length = safe_sqrt(ca.dot(d_t, d_t))
-        e = ca.scale(d_t, safe_divide(jnp.ones_like(length), length))
+        e = ca.scale(d_t, one_over(length))
         along = ca.dot(v_t, e)
         across = v_t - ca.scale(e, along)
         across_squared = ca.dot(across, across)
@@ -81,11 +88,10 @@ class AbstractContactLaw(eqx.Module):
         def power(s: Array) -> Float[Array, "2 m"]:
             x = along + s * length
             v, squared = v_n + s * d_n, across_squared + x * x
-            normal, per_slip = self.magnitudes(v, squared)
-            f, extra, mixed, stiffness = self.slopes(v, squared)
-            d_s = length * safe_divide(x, safe_sqrt(squared))  # of |v_t| by s
-            rate = f * length * length + extra * d_s * d_s + 2.0 * mixed * d_s * d_n + stiffness * d_n * d_n
-            return jnp.where(self.active, jnp.stack([normal * d_n - per_slip * x * length, -rate]), 0.0)
+            normal, f, extra, mixed, slope = self.at(v, squared)
+            d_s = length * x * one_over(safe_sqrt(squared))  # of |v_t| by s
+            rate = f * length * length + extra * d_s * d_s + 2.0 * mixed * d_s * d_n + slope * d_n * d_n
+            return jnp.where(self.active, jnp.stack([normal * d_n - f * x * length, -rate]), 0.0)
 
         return power
 
@@ -94,6 +100,11 @@ class AbstractContactLaw(eqx.Module):
         v_n = ca.dot(self.normal_W, v_AcBc_W)
         v_t = v_AcBc_W - ca.scale(self.normal_W, v_n)
         return v_n, v_t - ca.scale(self.normal_W, ca.dot(self.normal_W, v_t))
+
+
+def one_over(x: Float[Array, " m"]) -> Float[Array, " m"]:
+    """1 / x, zero where x is. Multiplied with it in many places, as XLA computes a quotient once and a product anew."""
+    return safe_divide(jnp.ones_like(x), x)
 
 
 def with_diagonal(entries: list[Array], x: Float[Array, " m"]) -> Float[Array, "6 m"]:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.spatial import safe_sqrt
 
-from .abstract_law import AbstractContactLaw
+from .abstract_law import AbstractContactLaw, LawAtSpeed
 from .elastic_force import ElasticForce
 
 
@@ -32,34 +32,24 @@ class HuntCrossleyLaw(AbstractContactLaw):
     time_step: Float[Array, ""]
     is_lagged: bool = eqx.field(static=True)
 
-    def magnitudes(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> tuple[Array, Array]:
-        z, length = self.arguments(v_n, slip_squared)
-        force, damping, _ = self.factors(z)
-        normal = self.time_step * force * damping
-        return normal, self.friction * (self.impulse_before if self.is_lagged else normal) / length
-
-    def slopes(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> tuple[Array, Array, Array, Array]:
-        z, length = self.arguments(v_n, slip_squared)
-        force, damping, force_slope = self.factors(z)
-        dt, mu = self.time_step, self.friction
+    def at(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> LawAtSpeed:
+        length = safe_sqrt(slip_squared + self.soft_speed**2)  # (|v_t|² + ε²)^½
+        one_over_length, dt, mu = 1.0 / length, self.time_step, self.friction
+        force, damping, force_slope = self.factors(v_n if self.is_lagged else v_n - mu * (length - self.soft_speed))
+        normal = dt * force * damping
         slope = jnp.where(damping > 0.0, dt * (dt * force_slope * damping + self.dissipation * force), 0.0)
-        per_slip = mu * (self.impulse_before if self.is_lagged else dt * force * damping) / length
-        extra = -per_slip * slip_squared / (length * length)
+        per_slip = mu * (self.impulse_before if self.is_lagged else normal) * one_over_length
+        softened = safe_sqrt(slip_squared) * one_over_length
+        extra = -per_slip * softened * softened
         if self.is_lagged:
-            return per_slip, extra, jnp.zeros_like(extra), slope
-        softened = safe_sqrt(slip_squared) / length
-        return per_slip, extra + mu * mu * slope * softened * softened, -mu * slope * softened, slope
+            return LawAtSpeed(normal, per_slip, extra, jnp.zeros_like(extra), slope)
+        mixed = -mu * slope * softened
+        return LawAtSpeed(normal, per_slip, extra - mu * softened * mixed, mixed, slope)
 
     def sticking_magnitudes(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
         approaching = jnp.minimum(v_n, 0.0)
-        normal, per_slip = self.magnitudes(approaching, jnp.zeros_like(v_n))
-        slope = self.slopes(approaching, jnp.zeros_like(v_n))[3]
-        return normal + slope * (approaching - v_n), slope, per_slip
-
-    def arguments(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> tuple[Array, Array]:
-        """The normal speed n is taken at, and (|v_t|² + ε²)^½."""
-        length = safe_sqrt(slip_squared + self.soft_speed**2)
-        return v_n if self.is_lagged else v_n - self.friction * (length - self.soft_speed), length
+        law = self.at(approaching, jnp.zeros_like(v_n))
+        return law.normal + law.slope * (approaching - v_n), law.slope, law.per_slip
 
     def factors(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
         """The elastic force at the step's end, the factor of dissipation, and how the force falls with distance."""
