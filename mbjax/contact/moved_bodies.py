@@ -1,5 +1,7 @@
 """Contacts with what never moves: one body each, moved by the velocities on its path."""
 
+import functools
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -81,18 +83,25 @@ class MovedBodies(eqx.Module):
         return jnp.where(is_A, -x, x) if is_A.any() else x
 
 
+@functools.lru_cache(maxsize=256)
 def find_slots(mobods: tuple[int, ...]) -> list[tuple[int, int, int]]:
-    """Runs of points: where each starts, how many mobods, all different, it has, and how often it repeats them."""
-    runs, start = [], 0
-    while start < len(mobods):
+    """Runs of points: where each starts, how many mobods, all different, it has, and how often it repeats them.
+
+    Those with the fewest sums, and of these the fewest runs; found from the last point back.
+    """
+    best: dict[int, list[tuple[int, int, int]]] = {len(mobods): []}
+    for start in reversed(range(len(mobods))):
         rest = mobods[start:]
         n = next((k for k in range(1, len(rest)) if rest[k] in rest[:k]), len(rest))
         slots = 1
         while rest[slots * n : (slots + 1) * n] == rest[:n]:
             slots += 1
-        runs.append((start, n, slots))
-        start += n * slots
-    return runs
+        alone, others = (start, 1, 1), best[start + 1]
+        if others and others[0][2] == 1 and others[0][1] < n:  # the next run can begin here as well
+            alone, others = (start, others[0][1] + 1, 1), others[1:]
+        repeated = [(start, n, slots), *best[start + n * slots]]
+        best[start] = min(repeated, [alone, *others], key=lambda runs: (sum(n for _, n, _ in runs), len(runs)))
+    return best[0]
 
 
 def find_moved_bodies(

@@ -98,10 +98,12 @@ def test_contacts_of_single_bodies_are_those_of_their_jacobian() -> None:
 
 
 def test_slots_of_the_same_bodies_are_found() -> None:
-    """Points of three bodies in two slots, one more of a fourth, then of the first twice."""
+    """Points of three bodies in two slots, one more of a fourth, then of the first twice; and a box among feet."""
+    assert find_slots((1, 1, 1, 2, 3, 2, 3)) == [(0, 1, 3), (3, 2, 2)]
+    assert find_slots((1, 2, 3, 3, 3)) == [(0, 2, 1), (2, 1, 3)]
     mobods = (1, 2, 3, 1, 2, 3, 4, 1, 1)
     runs = find_slots(mobods)
-    assert runs == [(0, 3, 2), (6, 2, 1), (8, 1, 1)]
+    assert runs == [(0, 3, 2), (6, 1, 1), (7, 1, 2)]
     assert sorted(k for start, n, slots in runs for k in range(start, start + n * slots)) == list(range(len(mobods)))
 
 
