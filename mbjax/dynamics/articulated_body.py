@@ -59,10 +59,10 @@ def factor_articulated_bodies(
     diagonal = jnp.where(locked, jnp.inf, diagonal)
     position, inertia_W, diagonal, b, added = lax.stop_gradient((position, inertia_W, diagonal, b, added))
     inertia, p = spread_over_velocities(topology, inertia_rows(inertia_W, added), position.p_PM_W)
-    inertia, h, p = (jnp.swapaxes(x, 0, 1) for x in (inertia, position.H_W, p))
-    directions = concatenate([h, p], 1)
+    *inertia, h, p = (jnp.swapaxes(x, 0, 1) for x in (*inertia, position.H_W, p))
     numbers = [diagonal] if b is None else [diagonal, b]
-    xs = concatenate([inertia, directions, *(x[:, None] for x in numbers)], 1)
+    xs = concatenate([*inertia, h, p, *(x[:, None] for x in numbers)], 1)
+    directions = concatenate([h, p], 1)
 
     def step(outboard: tuple[ArticulatedInertia, Array | None], x: Array) -> tuple[tuple, Array]:
         own, h, p, numbers = jnp.split(x, [27, 33, 36])
@@ -133,18 +133,18 @@ def accelerate_outward(
     return scan_outward(plan, step, (directions, kept), nothing, bool(worlds))
 
 
-def inertia_rows(inertia_W: MobodInertia, added: ArticulatedInertia | None) -> Float[Array, "27 nm ..."]:
+def inertia_rows(inertia_W: MobodInertia, added: ArticulatedInertia | None) -> list[Float[Array, "9 nm ..."]]:
     """J, H and M of the mobods, row by row."""
     identity = jnp.eye(3, dtype=inertia_W.mass.dtype).reshape(3, 3, *(1 for _ in inertia_W.mass.shape))
     parts = [inertia_W.rotational, skew(inertia_W.moment), inertia_W.mass * identity]
     if added is not None:
         parts = [a + b for a, b in zip(parts, added, strict=True)]
-    return concatenate([x.reshape(9, *x.shape[2:]) for x in parts], 0)
+    return [x.reshape(9, *x.shape[2:]) for x in parts]
 
 
 def spread_over_velocities(
-    topology: TreeTopology, inertia: Float[Array, "27 nm ..."], p_PM_W: Float[Array, "3 nm ..."]
-) -> tuple[Float[Array, "27 nv ..."], Float[Array, "3 nv ..."]]:
+    topology: TreeTopology, inertia: list[Float[Array, "9 nm ..."]], p_PM_W: Float[Array, "3 nm ..."]
+) -> tuple[list[Float[Array, "9 nv ..."]], Float[Array, "3 nv ..."]]:
     """Per velocity: the inertia of the mobod it carries (the last of its joint), and the step from inboard."""
     owner = topology.velocity_mobods
     starts, counts = np.array(topology.mobod_v_starts)[owner], np.array(topology.mobod_num_velocities)[owner]
@@ -154,4 +154,4 @@ def spread_over_velocities(
         x = take(x, owner, 1)
         return x if np.all(chosen) else jnp.where(chosen.reshape(-1, *(1,) * (x.ndim - 2)), x, 0.0)
 
-    return of_velocities(inertia, index == starts + counts - 1), of_velocities(p_PM_W, index == starts)
+    return [of_velocities(x, index == starts + counts - 1) for x in inertia], of_velocities(p_PM_W, index == starts)
