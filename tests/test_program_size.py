@@ -14,7 +14,7 @@ from mbjax.linear_algebra import MOST_DEPTH
 
 KERNELS, GRADIENT_KERNELS, MASS_MATRIX_KERNELS = 265, 410, 145  # measured with jax 0.10.2: 241, 374 and 129
 
-STEP, ROLLOUT_GRADIENT = 8000, 18600  # operations of a humanoid on the ground; measured: 7815 and 18092
+STEP, ROLLOUT_GRADIENT = 8550, 19700  # operations of a humanoid on the ground; measured: 8383 and 19340
 
 
 def chain(length: int) -> mbjax.MultibodyModel:

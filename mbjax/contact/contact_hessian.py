@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from mbjax.linear_algebra import Parents, own_places, paths, sum_of_outer
+from mbjax.linear_algebra import Parents, paths, sum_of_outer, trunk_of
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import dot_with_mask, take
 
@@ -31,16 +31,18 @@ def contact_hessian_in_tree(moved: MovedBodies, parents: Parents) -> Callable[[A
     There G adds to the inertia of all that is outboard of a velocity, and the entries are those of composite bodies,
     as in `calc_mass_matrix`: S_i · I S_j about T, with I = [[p]G[p]ᵀ [p]G; ([p]G)ᵀ G] of stiffness at the point p.
     """
-    topology = moved.topology
-    S_inboard = entries_by_depth(parents, moved.S_T)
+    topology, S_T = moved.topology, moved.S_T
+    ancestors, trunk = paths(parents).ancestors, trunk_of(parents)
+    S_beyond = take(S_T, ancestors[:, trunk:].ravel(), 1).reshape(6, *ancestors[:, trunk:].shape, *S_T.shape[2:])
     movers = sorted(set(topology.velocity_mobods.tolist()))
     own = [movers.index(mobod) for mobod in topology.velocity_mobods]
 
     def rows(G: Array) -> Array:
         inertia, mobods = moved.over_slots(inertia_of_points(moved.p_TC_W, G))
         composite = take(dot_with_mask(inertia, topology.is_ancestor[np.ix_(mobods, movers)], 1), own, 1)
-        F = times_composite(composite, moved.S_T)
-        return ca.sum_products(jnp.unstack(F[:, :, None]), jnp.unstack(S_inboard))
+        F = jnp.unstack(times_composite(composite, S_T)[:, :, None])
+        parts = (S_T[:, None, :trunk], S_beyond)
+        return ca.concatenate([ca.sum_products(F, jnp.unstack(S)) for S in parts if S.shape[2]], 1)
 
     return rows
 
@@ -60,11 +62,3 @@ def times_composite(inertia: Float[Array, "21 n"], S: Float[Array, "6 n"]) -> Fl
     t = [ca.sum_products(J[i], w) + ca.sum_products(H[i], v) for i in range(3)]
     f = [ca.sum_products([H[k][i] for k in range(3)], w) + ca.sum_products(G[i], v) for i in range(3)]
     return jnp.stack([*t, *f])
-
-
-def entries_by_depth(parents: Parents, S: Float[Array, "6 n"]) -> Float[Array, "6 n depth"]:
-    """For each row of the matrix, the directions of the ancestors and its own; the rest is zero."""
-    _, ancestors, inboard = paths(parents)
-    on_path = inboard | own_places(parents)
-    along = take(S, ancestors.ravel(), 1).reshape(6, *ancestors.shape, *S.shape[2:])
-    return jnp.where(on_path.reshape(*on_path.shape, *(1,) * (S.ndim - 2)), along, 0.0)

@@ -2,10 +2,12 @@
 
 One rolled loop body serves every joint: the velocities of a joint follow one another at the same point, each
 a column of one degree of freedom (Featherstone 2008, ch. 7). The inward pass keeps, per velocity,
-`U / D` and `1 / D`, with U = I_A h and D = h · U + diag: a factor of M. Never differentiated, see
-`forward_dynamics`. No joint may mimic another: see `mass_matrix_factor`.
+`U / D` and `1 / D`, with U = I_A h and D = h · U + diag: a factor of M. The six velocities of a floating base may be
+solved for together, D then being a matrix. Never differentiated, see `forward_dynamics`. No joint may mimic another:
+see `mass_matrix_factor`.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -14,16 +16,19 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics
+from mbjax.linear_algebra import SmallFactor, factor_small, solve_small_inward, solve_small_outward, sum_over_axis
 from mbjax.spatial.component_algebra import (
     concatenate,
     cross,
     dot,
+    matmul,
     matvec,
     skew,
+    sum_products,
     transpose,
     transposed_matvec,
 )
-from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, take, walk_plan
+from mbjax.topology import TreeTopology, free_base, parents_beyond, scan_inward, scan_outward, take, walk_plan
 
 
 class ArticulatedInertia(NamedTuple):
@@ -34,11 +39,19 @@ class ArticulatedInertia(NamedTuple):
     M: Float[Array, "3 3 ..."]
 
 
-class ArticulatedFactor(NamedTuple):
-    """Factor of M(q) + diag, velocities on the first axis."""
+class BaseFactor(NamedTuple):
+    """That of the six velocities of a floating base, with everything outboard free to move."""
 
-    directions: Float[Array, "nv 9 ..."]  # h_W, and p_W from the inboard velocity's point
-    pivots: Float[Array, "nv 7 ..."]  # U / D and 1 / D
+    h_W: Float[Array, "6 6 ..."]
+    D: SmallFactor
+
+
+class ArticulatedFactor(NamedTuple):
+    """Factor of M(q) + diag; of the velocities beyond a floating base on the first axis."""
+
+    directions: Float[Array, "k 9 ..."]  # h_W, and p_W from the inboard velocity's point
+    pivots: Float[Array, "k 7 ..."]  # U / D and 1 / D
+    base: BaseFactor | None
 
 
 def factor_articulated_bodies(
@@ -49,24 +62,26 @@ def factor_articulated_bodies(
     locked: Bool[Array, " nv"],
     b: Float[Array, " nv"] | None,
     added: ArticulatedInertia | None = None,
+    base: Sequence[int] = (),
 ) -> tuple[ArticulatedFactor, Float[Array, " nv"] | None]:
     """The factor, and x with (M + diag) x = b in the same pass inward.
 
     In it each velocity feels the inertia of everything outboard, free to move. A locked one has infinite reflected
     inertia: 1 / D and U / D are exactly zero, it gives way to nothing, and its b is zero. What is `added` to the
-    inertias of the mobods, about their Mo in W, need not be that of a rigid body.
+    inertias of the mobods, about their Mo in W, need not be that of a rigid body. The velocities of a `base` are
+    solved for together: fewer turns of the loop, but more to compile.
     """
     diagonal = jnp.where(locked, jnp.inf, diagonal)
     position, inertia_W, diagonal, b, added = lax.stop_gradient((position, inertia_W, diagonal, b, added))
-    inertia, p = spread_over_velocities(topology, inertia_rows(inertia_W, added), position.p_PM_W)
-    *inertia, h, p = (jnp.swapaxes(x, 0, 1) for x in (*inertia, position.H_W, p))
-    numbers = [diagonal] if b is None else [diagonal, b]
-    xs = concatenate([*inertia, h, p, *(x[:, None] for x in numbers)], 1)
-    directions = concatenate([h, p], 1)
+    beyond, inertia = velocities_beyond(topology, base), inertia_rows(inertia_W, added)
+    of_each, p = spread_over_velocities(topology, beyond, inertia, position.p_PM_W)
+    *of_each, h, p = (jnp.swapaxes(x, 0, 1) for x in (*of_each, take(position.H_W, beyond, 1), p))
+    numbers = [take(x, beyond, 0)[:, None] for x in ((diagonal,) if b is None else (diagonal, b))]
+    xs = concatenate([*of_each, h, p, *numbers], 1)
 
     def step(outboard: tuple[ArticulatedInertia, Array | None], x: Array) -> tuple[tuple, Array]:
         own, h, p, numbers = jnp.split(x, [27, 33, 36])
-        J, H, M = (a + b for a, b in zip(outboard[0], jnp.unstack(own.reshape(3, *outboard[0].J.shape)), strict=True))
+        J, H, M = add_inertia(outboard[0], jnp.split(own, 3))
         w, v = jnp.split(h, 2)
         U_t, U_f = matvec(J, w) + matvec(H, v), transposed_matvec(H, w) + matvec(M, v)
         D = dot(w, U_t) + dot(v, U_f) + numbers[0]
@@ -83,9 +98,31 @@ def factor_articulated_bodies(
     worlds = xs.shape[2:]
     nothing, no_force = jnp.zeros((3, 3, *worlds), xs.dtype), jnp.zeros((6, *worlds), xs.dtype)
     zero = ArticulatedInertia(nothing, nothing, nothing), None if b is None else no_force
-    kept = scan_inward(walk_plan(direction_parents(topology)), step, xs, zero, bool(worlds))
-    factor = ArticulatedFactor(directions, kept[:, :7])
-    return factor, None if b is None else accelerate_outward(topology, directions, kept)
+    plan = walk_plan(parents_beyond(topology, base))
+    kept, (inertia_at_base, z) = scan_inward(plan, step, xs, zero, bool(worlds))
+    factor = ArticulatedFactor(concatenate([h, p], 1), kept[:, :7], None)
+    if base:
+        mobod, h_W = topology.velocity_mobods[base[0]], take(position.H_W, base, 1)
+        inertia_at_base = add_inertia(inertia_at_base, [x[:, mobod] for x in inertia])
+        numbers = [take(x, base, 0) for x in (diagonal, jnp.zeros_like(diagonal) if b is None else b)]
+        factor = factor._replace(base=factor_base(inertia_at_base, z, h_W, *numbers))
+    return factor, None if b is None else accelerate_outward(topology, factor, kept)
+
+
+def factor_base(
+    inertia: ArticulatedInertia,
+    z: Float[Array, "6 ..."] | None,
+    h_W: Float[Array, "6 6 ..."],
+    diagonal: Float[Array, "6 ..."],
+    b: Float[Array, "6 ..."],
+) -> BaseFactor:
+    """The factor of D = hᵀ I_A h + diag, and of b less what the forces z of all that is outboard do to it."""
+    (J, H, M), (w, v) = inertia, jnp.split(h_W, 2)
+    U = concatenate([matmul(J, w) + matmul(H, v), matmul(transpose(H), w) + matmul(M, v)], 0)
+    D = sum_products(jnp.unstack(h_W[:, :, None]), jnp.unstack(U[:, None]))
+    own = np.eye(6, dtype=bool).reshape(6, 6, *(1 for _ in diagonal.shape[1:]))
+    b = b if z is None else b - sum_products(jnp.unstack(h_W), jnp.unstack(z))
+    return BaseFactor(h_W, factor_small(D + jnp.where(own, diagonal, 0.0), b))
 
 
 def shift_inertia(I_Q: ArticulatedInertia, p_PQ: Float[Array, "3 ..."]) -> ArticulatedInertia:
@@ -110,14 +147,20 @@ def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Floa
         t, f = jnp.split(outboard + U_over_D * u, 2)
         return shift_force(t, f, p), concatenate([x[2], one_over_D * u], 0)
 
-    directions, pivots = factor
+    directions, pivots, of_base = factor
+    base = base_of(topology, factor)
     worlds = jnp.broadcast_shapes(directions.shape[2:], pivots.shape[2:], b.shape[1:])
-    plan, nothing = walk_plan(direction_parents(topology)), jnp.zeros((6, *worlds), directions.dtype)
-    return accelerate_outward(topology, directions, scan_inward(plan, step, (b, *factor), nothing, bool(worlds)))
+    plan, nothing = walk_plan(parents_beyond(topology, base)), jnp.zeros((6, *worlds), directions.dtype)
+    beyond = take(b, velocities_beyond(topology, base), 0)
+    kept, z = scan_inward(plan, step, (beyond, directions, pivots), nothing, bool(worlds))
+    if of_base is not None:
+        rest = take(b, base, 0) - sum_products(jnp.unstack(of_base.h_W), jnp.unstack(z))
+        of_base = of_base._replace(D=solve_small_inward(of_base.D, rest))
+    return accelerate_outward(topology, factor._replace(base=of_base), kept)
 
 
 def accelerate_outward(
-    topology: TreeTopology, directions: Float[Array, "nv 9 ..."], kept: Float[Array, "nv 8 ..."]
+    topology: TreeTopology, factor: ArticulatedFactor, kept: Float[Array, "k 8 ..."]
 ) -> Float[Array, " nv"]:
     """Accelerations, by pivots and what each velocity's own would be with everything inboard at rest."""
 
@@ -128,9 +171,30 @@ def accelerate_outward(
         vdot = own - dot(U_over_D, A)
         return A + h * vdot, vdot
 
-    worlds = jnp.broadcast_shapes(directions.shape[2:], kept.shape[2:])
-    plan, nothing = walk_plan(direction_parents(topology)), jnp.zeros((6, *worlds), directions.dtype)
-    return scan_outward(plan, step, (directions, kept), nothing, bool(worlds))
+    worlds = jnp.broadcast_shapes(factor.directions.shape[2:], kept.shape[2:])
+    base = base_of(topology, factor)
+    plan, nothing = walk_plan(parents_beyond(topology, base)), jnp.zeros((6, *worlds), kept.dtype)
+    if factor.base is None:
+        return scan_outward(plan, step, (factor.directions, kept), nothing, bool(worlds))
+    of_base = solve_small_outward(factor.base.D)
+    A_base = sum_over_axis(factor.base.h_W * of_base[None], 1)
+    beyond = scan_outward(plan, step, (factor.directions, kept), nothing, bool(worlds), A_base)
+    return jnp.concatenate([beyond[: base[0]], of_base, beyond[base[0] :]])
+
+
+def base_of(topology: TreeTopology, factor: ArticulatedFactor) -> Sequence[int]:
+    """The velocities that this factor has together."""
+    return () if factor.base is None else free_base(topology)
+
+
+def velocities_beyond(topology: TreeTopology, base: Sequence[int]) -> list[int]:
+    """Those that are not of the base."""
+    return [j for j in range(topology.num_velocities) if j not in base]
+
+
+def add_inertia(inertia: ArticulatedInertia, rows: list[Float[Array, "9 ..."]]) -> ArticulatedInertia:
+    """The sum with one that is given row by row."""
+    return ArticulatedInertia(*(a + b.reshape(3, 3, *b.shape[1:]) for a, b in zip(inertia, rows, strict=True)))
 
 
 def inertia_rows(inertia_W: MobodInertia, added: ArticulatedInertia | None) -> list[Float[Array, "9 nm ..."]]:
@@ -143,12 +207,15 @@ def inertia_rows(inertia_W: MobodInertia, added: ArticulatedInertia | None) -> l
 
 
 def spread_over_velocities(
-    topology: TreeTopology, inertia: list[Float[Array, "9 nm ..."]], p_PM_W: Float[Array, "3 nm ..."]
-) -> tuple[list[Float[Array, "9 nv ..."]], Float[Array, "3 nv ..."]]:
-    """Per velocity: the inertia of the mobod it carries (the last of its joint), and the step from inboard."""
-    owner = topology.velocity_mobods
+    topology: TreeTopology,
+    velocities: list[int],
+    inertia: list[Float[Array, "9 nm ..."]],
+    p_PM_W: Float[Array, "3 nm ..."],
+) -> tuple[list[Float[Array, "9 k ..."]], Float[Array, "3 k ..."]]:
+    """Of each of these: the inertia of the mobod it carries (the last of its joint), and the step from inboard."""
+    owner = topology.velocity_mobods[velocities]
     starts, counts = np.array(topology.mobod_v_starts)[owner], np.array(topology.mobod_num_velocities)[owner]
-    index = np.arange(len(owner))
+    index = np.array(velocities, int)
 
     def of_velocities(x: Array, chosen: np.ndarray) -> Array:
         x = take(x, owner, 1)

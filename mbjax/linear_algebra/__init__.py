@@ -13,6 +13,7 @@ from .branch_factor import solve_branches as solve_branches
 from .branch_factor import solve_inward as solve_inward
 from .branch_factor import solve_outward as solve_outward
 from .branch_factor import solve_branch_rows as solve_branch_rows
+from .branch_factor import trunk_of as trunk_of
 from .branch_pairs import MOST_DEPTH as MOST_DEPTH
 from .branch_inverse import inverse_of_branches as inverse_of_branches
 from .orthogonal_rows import OrthogonalRows as OrthogonalRows
@@ -25,6 +26,10 @@ from .products import sum_of_outer as sum_of_outer
 from .products import transposed_matrix_vector as transposed_matrix_vector
 from .semidefinite import factor_semidefinite as factor_semidefinite
 from .semidefinite import solve_semidefinite as solve_semidefinite
+from .small_factor import SmallFactor as SmallFactor
+from .small_factor import factor_small as factor_small
+from .small_factor import solve_small_inward as solve_small_inward
+from .small_factor import solve_small_outward as solve_small_outward
 from .sums import largest_over_first as largest_over_first
 from .sums import repeat as repeat
 from .sums import sum_over_axis as sum_over_axis

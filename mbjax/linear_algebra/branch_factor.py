@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -19,6 +20,7 @@ from jaxtyping import Array, Bool, Float
 from mbjax.chunks import compiled_apart
 
 from .branch_pairs import eliminate_pairs
+from .small_factor import LARGEST, factor_small, solve_small_outward
 from .sums import sum_over_first
 
 Parents = tuple[int, ...]  # of nodes 1..n, depth first; 0 is no parent
@@ -60,6 +62,11 @@ def paths(parents: Parents) -> Paths:
     return Paths(depth, ancestors, np.arange(size) < depth[:, None])
 
 
+def trunk_of(parents: Parents) -> int:
+    """How many of the first nodes are each the only child of the one before, so that all later ones are beyond them."""
+    return next((k for k in range(len(parents)) if parents[k] != k or parents.count(k) > 1), len(parents))
+
+
 def own_places(parents: Parents, num_world_axes: int = 0) -> np.ndarray:
     """Where the diagonal is among rows by depth."""
     depth, ancestors, _ = paths(parents)
@@ -98,12 +105,25 @@ def factor_branch_rows(
     least: Float[Array, "n *w"] | None = None,
 ) -> tuple[BranchFactor, Float[Array, "n r *w"]]:
     """The same of a matrix given by its rows by depth."""
-    n = len(parents)
-    B = jnp.zeros((n, 0, *rows.shape[2:]), rows.dtype) if B is None else B
+    B = jnp.zeros((len(parents), 0, *rows.shape[2:]), rows.dtype) if B is None else B
+    factor, Y, _ = eliminate_nodes(parents, rows, B, smallest, least, 0)
+    return factor, Y
+
+
+def eliminate_nodes(
+    parents: Parents,
+    rows: Float[Array, "n depth *w"],
+    B: Float[Array, "n r *w"],
+    smallest: Float[Array, "n *w"] | None,
+    least: Float[Array, "n *w"] | None,
+    first: int,
+) -> tuple[BranchFactor, Float[Array, "k r *w"], tuple[Array, Array]]:
+    """The factor of the nodes from `first` on, L⁻ᵀ B there, and what is left of the rows and of B of those before."""
     size, r = rows.shape[1], B.shape[1]
     worlds = jnp.broadcast_shapes(rows.shape[2:], B.shape[2:])
-    if n == 0:
-        return BranchFactor(rows, jnp.zeros((0, *worlds), rows.dtype)), B
+    nothing = jnp.zeros((size, size, *worlds), rows.dtype), jnp.zeros((size, r, *worlds), rows.dtype)
+    if len(parents) == first:
+        return BranchFactor(rows[first:], jnp.zeros((0, *worlds), rows.dtype)), B[first:], nothing
 
     def eliminate(waiting: Array, waiting_b: Array, row: Array, y: Array, x: tuple) -> tuple:
         own, inboard, own_row, b, smallest, least = x
@@ -122,12 +142,12 @@ def factor_branch_rows(
         return apart(depth, worlds, eliminate, *waiting, *collected, x)
 
     depth, _, inboard = paths(parents)
-    nothing = jnp.zeros((size, size, *worlds), rows.dtype), jnp.zeros((size, r, *worlds), rows.dtype)
     b, row = (jnp.broadcast_to(x, (*x.shape[:2], *worlds)) for x in (B, rows))
-    smallest, least = (None if x is None else jnp.broadcast_to(x, (n, *worlds)) for x in (smallest, least))
-    xs = jnp.asarray(depth), (as_masks(own_places(parents), worlds), as_masks(inboard, worlds), row, b, smallest, least)
-    _, (L, one_over_D, Y) = lax.scan(step, nothing, xs, reverse=True)
-    return BranchFactor(L, one_over_D), Y
+    smallest, least = (None if x is None else jnp.broadcast_to(x, (len(x), *worlds)) for x in (smallest, least))
+    masks = as_masks(own_places(parents), worlds), as_masks(inboard, worlds)
+    xs = jax.tree.map(lambda x: x[first:], (jnp.asarray(depth), (*masks, row, b, smallest, least)))
+    waiting, (L, one_over_D, Y) = lax.scan(step, nothing, xs, reverse=True)
+    return BranchFactor(L, one_over_D), Y, waiting
 
 
 def factor_one_world(parents: Parents, A: Float[Array, "n n"]) -> BranchFactor:
@@ -167,7 +187,15 @@ def solve_inward(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]
 
 def solve_outward(parents: Parents, factor: BranchFactor, z: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
     """L⁻¹ z."""
-    if not parents:
+    return substitute_nodes(parents, factor, z, z[:0])
+
+
+def substitute_nodes(
+    parents: Parents, factor: BranchFactor, z: Float[Array, "k *w"], trunk: Float[Array, "m *w"]
+) -> Float[Array, "k *w"]:
+    """L⁻¹ z of the nodes after the first m, which are a trunk whose values are known."""
+    first = len(trunk)
+    if len(parents) == first:
         return z
 
     def substitute(path: Array, x: tuple) -> tuple[Array, Array]:
@@ -181,8 +209,9 @@ def solve_outward(parents: Parents, factor: BranchFactor, z: Float[Array, "n *w"
 
     worlds = jnp.broadcast_shapes(factor.L.shape[2:], z.shape[1:])
     depth, _, inboard = paths(parents)
-    nothing = jnp.zeros((factor.L.shape[1], *worlds), z.dtype)
-    return lax.scan(step, nothing, (jnp.asarray(depth), (as_masks(inboard, worlds), factor.L, z)))[1]
+    path = jnp.zeros((factor.L.shape[1], *worlds), z.dtype).at[:first].set(trunk)
+    xs = jnp.asarray(depth)[first:], (as_masks(inboard, worlds)[first:], factor.L, z)
+    return lax.scan(step, path, xs)[1]
 
 
 def solve_branches(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
@@ -196,9 +225,16 @@ def solve_branch_rows(
     b: Float[Array, "n *w"],
     least: Float[Array, "n *w"] | None = None,
 ) -> Float[Array, "n *w"]:
-    """x with A x = b for one b, of a matrix given by its rows by depth."""
-    factor, y = factor_branch_rows(parents, rows, b[:, None], least=least)
-    return solve_outward(parents, factor, factor.one_over_D * y[:, 0])
+    """x with A x = b for one b, of a matrix given by its rows by depth.
+
+    What is left of the rows of a short trunk, when all beyond it are eliminated, is a dense matrix.
+    """
+    trunk = trunk_of(parents)
+    trunk = trunk if trunk <= LARGEST else 0
+    factor, y, (left, left_b) = eliminate_nodes(parents, rows, b[:, None], None, least, trunk)
+    A, b = left[:trunk, :trunk] + rows[:trunk, :trunk], left_b[:trunk, 0] + b[:trunk]
+    x = solve_small_outward(factor_small(A, b, least)) if trunk else b
+    return jnp.concatenate([x, substitute_nodes(parents, factor, factor.one_over_D * y[:, 0], x)])
 
 
 def apart(index: Array, worlds: tuple[int, ...], function: Callable, *args: Any) -> Any:

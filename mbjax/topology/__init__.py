@@ -17,4 +17,6 @@ from .tree_traversal import sum_over_subtree as sum_over_subtree
 from .tree_traversal import sum_velocities_over_path as sum_velocities_over_path
 from .columns import take as take
 from .tree_traversal import direction_parents as direction_parents
+from .tree_traversal import free_base as free_base
+from .tree_traversal import parents_beyond as parents_beyond
 from .tree_traversal import walk_plan as walk_plan

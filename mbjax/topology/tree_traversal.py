@@ -14,7 +14,7 @@ Arrays keep components first, then mobods (or velocities), then worlds if there 
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -86,7 +86,8 @@ def roll(x: Float[Array, "k n"], *, parents: tuple[int, ...], inward: bool) -> F
         return total, total
 
     zero = jnp.zeros_like(x, shape=x.shape[:1])
-    return (scan_inward if inward else scan_outward)(walk_plan(parents), step, x.T, zero).T
+    plan = walk_plan(parents)
+    return (scan_inward(plan, step, x.T, zero)[0] if inward else scan_outward(plan, step, x.T, zero)).T
 
 
 def batch_roll(args: tuple, dims: tuple, **params: Any) -> tuple[Array, int]:
@@ -166,6 +167,24 @@ def direction_parents(topology: TreeTopology) -> tuple[int, ...]:
     return tuple(inboard)
 
 
+def free_base(topology: TreeTopology) -> list[int]:
+    """The six directions of a body that moves freely, of several the one that carries most; none: []."""
+    starts, counts = topology.mobod_v_starts, topology.mobod_num_velocities
+    carried = topology.is_ancestor.sum(0)
+    free = [k for k, parent in enumerate(topology.mobod_parents) if parent == 0 and counts[k] == 6]
+    start = starts[max(free, key=lambda k: carried[k])] if free else 0
+    return list(range(start, start + 6)) if free else []
+
+
+def parents_beyond(topology: TreeTopology, base: Sequence[int]) -> tuple[int, ...]:
+    """`direction_parents` of the directions that are not those of a base; ON_BASE where it is one of those."""
+    parents = direction_parents(topology)
+    number = np.cumsum([0, *(j not in base for j in range(len(parents)))])
+    return tuple(
+        ON_BASE if parent - 1 in base else int(number[parent]) for j, parent in enumerate(parents) if j not in base
+    )
+
+
 def mobod_parents(topology: TreeTopology) -> tuple[int, ...]:
     """The tree of mobods, the world the first of its nodes, 1-based."""
     return tuple(parent + 1 for parent in topology.mobod_parents)
@@ -181,6 +200,9 @@ def last_velocities(topology: TreeTopology) -> list[int]:
     return last
 
 
+ON_BASE = -1  # the parent of nodes that are on a body which is not among the nodes
+
+
 class WalkPlan(NamedTuple):
     """How a scan meets the nodes 1..n of a tree in depth-first order, with node 0 the world.
 
@@ -194,6 +216,7 @@ class WalkPlan(NamedTuple):
     parent_waits: np.ndarray  # (n, slots) where the parent waits, if it is neither that nor the world
     waits: np.ndarray  # (n, slots) where the node itself waits for later children
     num_slots: int
+    on_base: np.ndarray  # (n,) by step: whether the parent is a base that is not met
 
 
 @functools.cache
@@ -203,7 +226,7 @@ def walk_plan(parents: tuple[int, ...]) -> WalkPlan:
     if plan.num_slots <= 2:
         return plan
     order = largest_subtree_last(parents)
-    step_of = {node: step for step, node in enumerate(order, start=1)} | {0: 0}
+    step_of = {node: step for step, node in enumerate(order, start=1)} | {0: 0, ON_BASE: ON_BASE}
     plan = plan_as_numbered(tuple(step_of[parents[node - 1]] for node in order))
     return plan._replace(order=np.array(order) - 1)
 
@@ -213,7 +236,7 @@ def plan_as_numbered(parents: tuple[int, ...]) -> WalkPlan:
     n = len(parents)
     last_child = {}
     for node, parent in enumerate(parents, start=1):
-        if parent not in (0, node - 1):
+        if parent > 0 and parent != node - 1:
             last_child[parent] = node
     slot_of, free_at = {}, []
     for node in sorted(last_child):
@@ -223,12 +246,12 @@ def plan_as_numbered(parents: tuple[int, ...]) -> WalkPlan:
         slot_of[node] = slot
     parent_waits, waits = np.zeros((n, len(free_at)), bool), np.zeros((n, len(free_at)), bool)
     for node, parent in enumerate(parents, start=1):
-        if parent not in (0, node - 1):
+        if parent > 0 and parent != node - 1:
             parent_waits[node - 1, slot_of[parent]] = True
         if node in slot_of:
             waits[node - 1, slot_of[node]] = True
     follows = np.array([parent == node - 1 and parent > 0 for node, parent in enumerate(parents, start=1)], bool)
-    return WalkPlan(None, follows, parent_waits, waits, len(free_at))
+    return WalkPlan(None, follows, parent_waits, waits, len(free_at), np.array(parents) == ON_BASE)
 
 
 def largest_subtree_last(parents: tuple[int, ...]) -> list[int]:
@@ -237,8 +260,9 @@ def largest_subtree_last(parents: tuple[int, ...]) -> list[int]:
     sizes = [1] * (n + 1)
     children: list[list[int]] = [[] for _ in range(n + 1)]
     for node in range(n, 0, -1):
-        sizes[parents[node - 1]] += sizes[node]
-        children[parents[node - 1]].append(node)
+        parent = max(parents[node - 1], 0)
+        sizes[parent] += sizes[node]
+        children[parent].append(node)
     order, to_visit = [], [0]
     while to_visit:
         node = to_visit.pop()
@@ -277,17 +301,23 @@ def call_step(index: Array, step: Callable, value: Any, x: Any, several_worlds: 
 
 def scan_inward(
     plan: WalkPlan, step: Callable[[Any, Any], tuple[Any, Any]], xs: Any, zero: Any, several_worlds: bool = False
-) -> Any:
+) -> tuple[Any, Any]:
     """From the tips to the world, adding up in each node what comes from outboard.
 
     `step(collected, x)` gets the sum of what the outboard nodes handed on, and returns what this one hands on,
-    with an output to keep. Returns the outputs stacked over nodes.
+    with an output to keep. Returns the outputs stacked over nodes, and what was handed on to the base.
     """
     followed = np.append(plan.follows[1:], False)  # whether the next node hands on to this one
+    has_base = bool(plan.on_base.any())
 
-    def body(carry: tuple[Any, tuple], element: Any) -> tuple[Any, Any]:
-        (handed_on, slots), (index, masks, x) = carry, element
-        is_followed, waits, parent_waits = masks[0], masks[1 : 1 + len(slots)], masks[1 + len(slots) :]
+    def body(carry: tuple[Any, tuple, Any], element: Any) -> tuple[Any, Any]:
+        (handed_on, slots, at_base), (index, masks, x) = carry, element
+        is_followed, on_base, waits, parent_waits = (
+            masks[0],
+            masks[1],
+            masks[2 : 2 + len(slots)],
+            masks[2 + len(slots) :],
+        )
         collected = only_if(is_followed, handed_on)
         for s, slot in enumerate(slots):
             collected = plus(collected, only_if(waits[s], slot))
@@ -295,13 +325,14 @@ def scan_inward(
         slots = tuple(
             plus(only_if(~waits[s], slot), only_if(parent_waits[s], handed_on)) for s, slot in enumerate(slots)
         )
-        return (handed_on, slots), kept
+        at_base = plus(at_base, only_if(on_base, handed_on)) if has_base else at_base
+        return (handed_on, slots, at_base), kept
 
     xs = in_order_of_walk(plan, xs)
-    masks = np.column_stack([followed, plan.waits, plan.parent_waits])
+    masks = np.column_stack([followed, plan.on_base, plan.waits, plan.parent_waits])
     elements = (jnp.arange(len(followed)), jnp.asarray(masks), xs)
-    _, kept = lax.scan(body, (zero, (zero,) * plan.num_slots), elements, reverse=True)
-    return as_numbered(plan, kept)
+    (_, _, at_base), kept = lax.scan(body, (zero, (zero,) * plan.num_slots, zero), elements, reverse=True)
+    return as_numbered(plan, kept), at_base
 
 
 def scan_outward(
@@ -310,20 +341,24 @@ def scan_outward(
     xs: Any,
     world: Array,
     several_worlds: bool = False,
+    base: Array | None = None,
 ) -> Any:
-    """From the world to the tips: `step(inboard_value, x)` returns its own value and an output to keep."""
+    """From the world to the tips: `step(inboard_value, x)` returns its own value and an output to keep.
+
+    `base` is the value of the base that some are on.
+    """
 
     def body(carry: tuple[Array, tuple[Array, ...]], element: Any) -> tuple[Any, Any]:
         (previous, slots), (index, masks, x) = carry, element
-        follows, waits, parent_waits = masks[0], masks[1 : 1 + len(slots)], masks[1 + len(slots) :]
-        inboard = jnp.where(follows, previous, world)
+        follows, on_base, waits, parent_waits = masks[0], masks[1], masks[2 : 2 + len(slots)], masks[2 + len(slots) :]
+        inboard = jnp.where(follows, previous, world if base is None else jnp.where(on_base, base, world))
         for s, slot in enumerate(slots):
             inboard = jnp.where(parent_waits[s], slot, inboard)
         value, kept = call_step(index, step, inboard, x, several_worlds)
         return (value, tuple(jnp.where(waits[s], value, slot) for s, slot in enumerate(slots))), kept
 
     xs = in_order_of_walk(plan, xs)
-    masks = np.column_stack([plan.follows, plan.waits, plan.parent_waits])
+    masks = np.column_stack([plan.follows, plan.on_base, plan.waits, plan.parent_waits])
     elements = (jnp.arange(len(plan.follows)), jnp.asarray(masks), xs)
     _, kept = lax.scan(body, (world, (world,) * plan.num_slots), elements)
     return as_numbered(plan, kept)

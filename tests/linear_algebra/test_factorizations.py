@@ -12,15 +12,28 @@ from mbjax.linear_algebra import (
     factor_one_world,
     factor_rows,
     factor_semidefinite,
+    factor_small,
     point_with_products,
+    solve_branch_rows,
     solve_branches,
     solve_semidefinite,
+    solve_small_inward,
+    solve_small_outward,
 )
-from mbjax.linear_algebra.branch_factor import paths
+from mbjax.linear_algebra.branch_factor import branch_rows, paths
 
 WORLDS = 3
 BUSH = (0, 1, 2, 2, 4, 1, 6, 0, 8)  # two trees, with branches
-TREES = {"bush": BUSH, "chain": chain(6), "stars": (0, 1, 1, 1), "one": (0,), "none": ()}
+ROBOT = (*range(6), 6, 7, 6, 9)  # six velocities of a base, two legs of two
+TREES = {
+    "bush": BUSH,
+    "robot": ROBOT,
+    "long chain": chain(8),
+    "chain": chain(6),
+    "stars": (0, 1, 1, 1),
+    "one": (0,),
+    "none": (),
+}
 
 
 def tree_matrix(rng: np.random.Generator, parents: tuple[int, ...]) -> np.ndarray:
@@ -63,6 +76,44 @@ def test_solutions_along_a_tree(tree: str, batched: bool) -> None:
     np.testing.assert_allclose(np.einsum("ij...,j...->i...", A, x), b, atol=1e-13)
     energy = np.sum(np.asarray(Y[:, 0]) ** 2 * np.asarray(factor.one_over_D), axis=0)  # bᵀ A⁻¹ b
     np.testing.assert_allclose(energy, np.sum(b * np.asarray(x), axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize(("tree", "batched"), [*((tree, True) for tree in TREES), ("robot", False)])
+def test_one_solution_along_a_tree(tree: str, batched: bool) -> None:
+    """Factored and solved at once, a short trunk as a dense matrix; pivots that are known to be more are more."""
+    rng, parents = np.random.default_rng(1), TREES[tree]
+    n = len(parents)
+    A, b = worlds_last(lambda: tree_matrix(rng, parents)), rng.normal(size=(n, WORLDS))
+    if not batched:
+        A, b = A[..., 0], b[..., 0]
+    rows = branch_rows(parents, jnp.asarray(A))
+    x = solve_branch_rows(parents, rows, jnp.asarray(b))
+    np.testing.assert_allclose(np.einsum("ij...,j...->i...", A, x), b, rtol=0.0, atol=1e-12)
+    one_over_D = factor_branches(parents, jnp.asarray(A))[0].one_over_D
+    kept = solve_branch_rows(parents, rows, jnp.asarray(b), 0.5 / one_over_D)
+    np.testing.assert_array_equal(kept, x)
+    if n:
+        assert np.all(np.abs(solve_branch_rows(parents, rows, jnp.asarray(b), 1e20 / one_over_D)) < 1e-15)
+
+
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.parametrize("n", [1, 2, 6])
+def test_small_matrices(n: int, batched: bool) -> None:
+    """Written out; a row whose diagonal is infinite is as if it were not there."""
+    rng = np.random.default_rng(n)
+    A, b, c = worlds_last(lambda: tree_matrix(rng, chain(n))), *rng.normal(size=(2, n, WORLDS))
+    if not batched:
+        A, b, c = A[..., 0], b[..., 0], c[..., 0]
+    factor = factor_small(jnp.asarray(A), jnp.asarray(b))
+    x, y = solve_small_outward(factor), solve_small_outward(solve_small_inward(factor, jnp.asarray(c)))
+    np.testing.assert_allclose(np.einsum("ij...,j...->i...", A, x), b, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(np.einsum("ij...,j...->i...", A, y), c, rtol=0.0, atol=1e-12)
+    locked = n // 2
+    A[locked, locked] = np.inf
+    x = np.asarray(solve_small_outward(factor_small(jnp.asarray(A), jnp.asarray(b))))
+    others = [k for k in range(n) if k != locked]
+    assert np.all(x[locked] == 0.0)
+    np.testing.assert_allclose(np.einsum("ij...,j...->i...", A[others][:, others], x[others]), b[others], atol=1e-12)
 
 
 @pytest.mark.parametrize("tree", TREES)

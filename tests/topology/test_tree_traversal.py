@@ -57,10 +57,27 @@ def test_walks_sum_over_paths_and_subtrees(name: str) -> None:
         over_subtree[parents[node - 1]] += over_subtree[node]
 
     outward = scan_outward(plan, lambda inboard, x: (inboard + x, inboard + x), jnp.asarray(values), jnp.zeros(()))
-    inward = scan_inward(plan, lambda outboard, x: (outboard + x, outboard + x), jnp.asarray(values), jnp.zeros(()))
+    inward, _ = scan_inward(plan, lambda outboard, x: (outboard + x, outboard + x), jnp.asarray(values), jnp.zeros(()))
     np.testing.assert_array_equal(outward, over_path[1:])
     np.testing.assert_array_equal(inward, over_subtree[1:])
     assert plan.num_slots <= max(2, np.log2(n))
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_walks_meet_a_base(name: str) -> None:
+    """Every other root of a tree is on a base of value 100, the others on the world."""
+    roots = np.cumsum([parent == 0 for parent in TREES[name]])
+    is_root = [parent == 0 for parent in TREES[name]]
+    parents = tuple(-1 if root and k % 2 else p for p, root, k in zip(TREES[name], is_root, roots, strict=True))
+    plan, values = walk_plan(parents), jnp.arange(1.0, 1.0 + len(parents))
+    on_base = roots % 2 == 1
+    outward = scan_outward(
+        plan, lambda inboard, x: (inboard + x, inboard + x), values, jnp.zeros(()), base=jnp.asarray(100.0)
+    )
+    without = scan_outward(walk_plan(TREES[name]), lambda inboard, x: (inboard + x, inboard + x), values, jnp.zeros(()))
+    np.testing.assert_array_equal(outward, without + 100.0 * on_base)
+    _, at_base = scan_inward(plan, lambda outboard, x: (outboard + x, outboard + x), values, jnp.zeros(()))
+    assert at_base == values[on_base].sum() > 0.0
 
 
 def test_sums_of_one_world_are_each_others_transpose() -> None:
