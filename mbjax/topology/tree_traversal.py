@@ -25,7 +25,7 @@ from jax import lax
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbjax.chunks import compiled_apart
 from mbjax.spatial.component_algebra import matmul, matvec, skew, vee_of_antisymmetric_part
@@ -299,6 +299,11 @@ def call_step(index: Array, step: Callable, value: Any, x: Any, several_worlds: 
     return compiled_apart(index, step, value, x) if several_worlds else step(value, x)
 
 
+def of_base(plan: WalkPlan) -> Bool[Array, " n"] | None:
+    """Which nodes are on the base; None where none is."""
+    return jnp.asarray(plan.on_base) if plan.on_base.any() else None
+
+
 def scan_inward(
     plan: WalkPlan, step: Callable[[Any, Any], tuple[Any, Any]], xs: Any, zero: Any, several_worlds: bool = False
 ) -> tuple[Any, Any]:
@@ -308,16 +313,10 @@ def scan_inward(
     with an output to keep. Returns the outputs stacked over nodes, and what was handed on to the base.
     """
     followed = np.append(plan.follows[1:], False)  # whether the next node hands on to this one
-    has_base = bool(plan.on_base.any())
 
     def body(carry: tuple[Any, tuple, Any], element: Any) -> tuple[Any, Any]:
-        (handed_on, slots, at_base), (index, masks, x) = carry, element
-        is_followed, on_base, waits, parent_waits = (
-            masks[0],
-            masks[1],
-            masks[2 : 2 + len(slots)],
-            masks[2 + len(slots) :],
-        )
+        (handed_on, slots, at_base), (index, masks, on_base, x) = carry, element
+        is_followed, waits, parent_waits = masks[0], masks[1 : 1 + len(slots)], masks[1 + len(slots) :]
         collected = only_if(is_followed, handed_on)
         for s, slot in enumerate(slots):
             collected = plus(collected, only_if(waits[s], slot))
@@ -325,12 +324,12 @@ def scan_inward(
         slots = tuple(
             plus(only_if(~waits[s], slot), only_if(parent_waits[s], handed_on)) for s, slot in enumerate(slots)
         )
-        at_base = plus(at_base, only_if(on_base, handed_on)) if has_base else at_base
+        at_base = at_base if on_base is None else plus(at_base, only_if(on_base, handed_on))
         return (handed_on, slots, at_base), kept
 
     xs = in_order_of_walk(plan, xs)
-    masks = np.column_stack([followed, plan.on_base, plan.waits, plan.parent_waits])
-    elements = (jnp.arange(len(followed)), jnp.asarray(masks), xs)
+    masks = np.column_stack([followed, plan.waits, plan.parent_waits])
+    elements = (jnp.arange(len(followed)), jnp.asarray(masks), of_base(plan), xs)
     (_, _, at_base), kept = lax.scan(body, (zero, (zero,) * plan.num_slots, zero), elements, reverse=True)
     return as_numbered(plan, kept), at_base
 
@@ -341,24 +340,24 @@ def scan_outward(
     xs: Any,
     world: Array,
     several_worlds: bool = False,
-    base: Array | None = None,
+    base: Array | float = 0.0,
 ) -> Any:
     """From the world to the tips: `step(inboard_value, x)` returns its own value and an output to keep.
 
-    `base` is the value of the base that some are on.
+    `base` is the value of the base, where some are on one.
     """
 
     def body(carry: tuple[Array, tuple[Array, ...]], element: Any) -> tuple[Any, Any]:
-        (previous, slots), (index, masks, x) = carry, element
-        follows, on_base, waits, parent_waits = masks[0], masks[1], masks[2 : 2 + len(slots)], masks[2 + len(slots) :]
-        inboard = jnp.where(follows, previous, world if base is None else jnp.where(on_base, base, world))
+        (previous, slots), (index, masks, on_base, x) = carry, element
+        follows, waits, parent_waits = masks[0], masks[1 : 1 + len(slots)], masks[1 + len(slots) :]
+        inboard = jnp.where(follows, previous, world if on_base is None else jnp.where(on_base, base, world))
         for s, slot in enumerate(slots):
             inboard = jnp.where(parent_waits[s], slot, inboard)
         value, kept = call_step(index, step, inboard, x, several_worlds)
         return (value, tuple(jnp.where(waits[s], value, slot) for s, slot in enumerate(slots))), kept
 
     xs = in_order_of_walk(plan, xs)
-    masks = np.column_stack([plan.follows, plan.on_base, plan.waits, plan.parent_waits])
-    elements = (jnp.arange(len(plan.follows)), jnp.asarray(masks), xs)
+    masks = np.column_stack([plan.follows, plan.waits, plan.parent_waits])
+    elements = (jnp.arange(len(plan.follows)), jnp.asarray(masks), of_base(plan), xs)
     _, kept = lax.scan(body, (world, (world,) * plan.num_slots), elements)
     return as_numbered(plan, kept)
