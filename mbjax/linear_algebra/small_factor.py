@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.spatial import safe_sqrt
 from mbjax.spatial.component_algebra import concatenate
 
 LARGEST = 6  # rows: the velocities of a free joint
@@ -32,7 +33,7 @@ def factor_small(
         for line in lines:
             row = row - line[k + 1] * line[: k + 2]
         pivot = jnp.maximum(row[-1], eps * A[k, k])
-        root = jnp.sqrt(pivot if least is None else jnp.maximum(pivot, least[k]))
+        root = safe_sqrt(pivot if least is None else jnp.maximum(pivot, least[k]))
         lines.append(row[:-1] / root)  # XLA stores a quotient; a product it would compute anew for each reader
         diagonal.append(root)
     return SmallFactor(tuple(lines), tuple(diagonal))
