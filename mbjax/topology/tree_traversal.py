@@ -4,9 +4,9 @@ Three kinds of walk are all the algorithms need:
 
 - Sums along paths and over subtrees are linear: a product with a constant 0/1 matrix, one kernel whatever
   the tree, and its own transpose in reverse mode; of one world a rolled loop (`roll`), likewise.
-- Products of rotations along paths (`compose_outward`) are a recursion outward, rolled into one loop body, or of
-  many worlds log2(depth) products of all at once, with the geometric rule for its derivative: the rotation of a body
-  is the sum of those below it.
+- Products of rotations along paths (`compose_outward`) are a recursion outward, rolled into one loop body; of many
+  worlds on an accelerator, log2(depth) products of all mobods at once. Their derivative has the geometric rule: the
+  rotation of a body is the sum of those below it.
 - The articulated inertias are a recursion inward, `scan_inward`, and their solution one outward,
   `scan_outward`. Neither is ever differentiated: the derivative of forward dynamics needs only its solution.
 
@@ -116,26 +116,30 @@ def compose_outward(topology: TreeTopology, R_PM: Float[Array, "3 3 nm *w"]) -> 
     Derivative: with the rotation vectors dphi defined by dR = [dphi]x R,
     dphi_WM = sum over the path of R_WP dphi_PM   (angular velocities add up along a path).
     """
-    if R_PM.ndim == 4:
-        return jump_rotations_outward(topology.mobod_parents, R_PM)
-    return roll_rotations_outward(topology.mobod_parents[1:], R_PM)
+    roll = partial(roll_rotations_outward, topology.mobod_parents[1:])
+    if R_PM.ndim == 3:
+        return roll(R_PM)
+    return lax.platform_dependent(R_PM, cpu=roll, default=partial(jump_rotations_outward, topology.mobod_parents))
 
 
 @partial(jax.jit, static_argnums=0, inline=True)  # called outside `jit`, JAX would compile the loop anew at every call
-def roll_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm"]) -> Float[Array, "3 3 nm"]:
-    """Products along paths of one world; `parents` are those of all mobods but the world."""
-    identity = jnp.eye(3, dtype=R_PM.dtype)
+def roll_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm *w"]) -> Float[Array, "3 3 nm *w"]:
+    """Products along paths, mobod by mobod; `parents` are those of all mobods but the world."""
+    worlds = R_PM.shape[3:]
+    identity = jnp.eye(3, dtype=R_PM.dtype).reshape(3, 3, *(1 for _ in worlds))
+    identity = jnp.broadcast_to(identity, (3, 3, *worlds))
 
     def step(R_WP: Array, R_PM: Array) -> tuple[Array, Array]:
         R_WM = matmul(R_WP, R_PM)
         return R_WM, R_WM
 
-    R_WM = scan_outward(walk_plan(parents), step, jnp.moveaxis(R_PM[:, :, 1:], 2, 0), identity)
+    plan, several_worlds = walk_plan(parents), bool(worlds)
+    R_WM = scan_outward(plan, step, jnp.moveaxis(R_PM[:, :, 1:], 2, 0), identity, several_worlds)
     return jnp.moveaxis(jnp.concatenate([identity[None], R_WM]), 0, 2)
 
 
 def jump_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm w"]) -> Float[Array, "3 3 nm w"]:
-    """Products along paths of many worlds: each with that of the mobod 1, 2, 4, … steps inboard."""
+    """The same in log2(depth) products of all mobods: each with that of the mobod 1, 2, 4, … steps inboard."""
     inboard, R = np.maximum(np.array(parents), 0), R_PM
     while inboard.any():
         R = matmul(take(R, inboard, 2), R)

@@ -16,6 +16,7 @@ from mbjax.topology import (
     sum_velocities_over_path,
     walk_plan,
 )
+from mbjax.topology.tree_traversal import jump_rotations_outward, roll_rotations_outward
 from tests.models import random_tree
 
 
@@ -78,6 +79,25 @@ def test_walks_meet_a_base(name: str) -> None:
     np.testing.assert_array_equal(outward, without + 100.0 * on_base)
     _, at_base = scan_inward(plan, lambda outboard, x: (outboard + x, outboard + x), values, jnp.zeros(()))
     assert at_base == values[on_base].sum() > 0.0
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_rotations_are_composed_alike_by_rolling_and_by_jumping(name: str) -> None:
+    """Of many worlds a CPU rolls and an accelerator jumps; one world at a time is the reference."""
+    parents = TREES[name]
+    n, worlds = len(parents), 3
+    R_PM, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(worlds, n, 3, 3)))
+    R_PM = np.concatenate([np.broadcast_to(np.eye(3), (worlds, 1, 3, 3)), R_PM], axis=1)
+    R_WM = R_PM.copy()
+    for node, parent in enumerate(parents, start=1):
+        R_WM[:, node] = R_WM[:, parent] @ R_PM[:, node]
+
+    components_first = jnp.asarray(R_PM.transpose(2, 3, 1, 0))
+    rolled = roll_rotations_outward(parents, components_first)
+    jumped = jump_rotations_outward((-1, *parents), components_first)
+    of_one_world = roll_rotations_outward(parents, components_first[..., 1])
+    for R, expected in ((rolled, R_WM), (jumped, R_WM), (of_one_world[..., None], R_WM[1:2])):
+        np.testing.assert_allclose(np.asarray(R).transpose(3, 2, 0, 1), expected, rtol=0, atol=1e-14 * n)
 
 
 def test_sums_of_one_world_are_each_others_transpose() -> None:
