@@ -18,6 +18,7 @@ BUILT_OTHERWISE = ("set_contact_smoothing_length", "set_mimic")  # see tests/con
 COMPARED_IN_THE_TRIMMED_RUN = ("body_spatial_velocities_in_world",)
 LOWERED_IN_EVERY_RUN = ("outputs",)  # `step` reports the same ports
 EVERY_IN_THE_TRIMMED_RUN = 6
+TRACED_IN_BOTH_PRECISIONS_IN_THE_TRIMMED_RUN = ("forward_dynamics_derivatives",)
 
 
 def floats_of(name: str, function: Callable, model: mbjax.MultibodyModel) -> Callable | None:
@@ -63,3 +64,20 @@ def test_as_world_by_world(request: pytest.FixtureRequest) -> None:
             for x, y in zip(each, program.compile()(q, v), strict=True):
                 np.testing.assert_allclose(y, x, rtol=0, atol=1e-11 * max(largest, 1.0), err_msg=name)
     assert not wrong
+
+
+@pytest.mark.slow
+def test_after_single_precision_double(request: pytest.FixtureRequest) -> None:
+    """In one process: JAX remembers of an array that stays alive as which type it once went into a program."""
+    is_trimmed = request.config.getoption("--trimmed")
+    for is_double in (False, True):
+        with jax.enable_x64(is_double):
+            model = saturating_arm(free_body=True)
+            q, v = jnp.zeros(model.num_positions), jnp.zeros(model.num_velocities)
+            assert q.dtype == model.dtype == (jnp.float64 if is_double else jnp.float32)
+            for name, function in functions_of_a_model().items():
+                if is_trimmed and name not in TRACED_IN_BOTH_PRECISIONS_IN_THE_TRIMMED_RUN:
+                    continue
+                call = floats_of(name, function, model)
+                if call is not None:
+                    jax.eval_shape(call, q, v)

@@ -13,6 +13,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from mbjax.topology import take
+
 from .branch_factor import Parents, factor_branches, paths
 from .products import products_of_columns
 
@@ -44,7 +46,7 @@ def invert_triangular(parents: Parents, L: Float[Array, "n depth *w"]) -> Float[
     """The inverse of L, which is given by depth; worlds first, as products of matrices have them."""
     n, worlds = len(parents), L.shape[2:]
     places, exists, sizes = blocks_below_diagonal(parents)
-    flat = L.reshape(-1, *worlds)[places]
+    flat = take(L.reshape(-1, *worlds), places, 0)
     flat = jnp.where(exists.reshape(-1, *(1 for _ in worlds)), flat, 0.0)
     below = jnp.moveaxis(flat, 0, -1)
     inverse, start = jnp.ones((*worlds, 2 ** len(sizes), 1, 1), L.dtype), 0
