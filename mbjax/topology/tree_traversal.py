@@ -93,7 +93,8 @@ def roll(x: Float[Array, "k n"], *, parents: tuple[int, ...], inward: bool) -> F
 def batch_roll(args: tuple, dims: tuple, **params: Any) -> tuple[Array, int]:
     """The rule of `vmap`: more rows."""
     x = jnp.moveaxis(args[0], dims[0], 0)
-    return roll_p.bind(x.reshape(-1, x.shape[-1]), **params).reshape(x.shape), 0
+    worlds, k, n = x.shape
+    return roll_p.bind(x.reshape(worlds * k, n), **params).reshape(x.shape), 0
 
 
 def transpose_roll(cotangent: Array, _: Any, *, parents: tuple[int, ...], inward: bool) -> list[Array]:

@@ -134,6 +134,8 @@ def test_g49_gradients_where_nothing_moves() -> None:
             total = jnp.sum(final.q) + jnp.sum(mbjax.mass_matrix(model, q)) + jnp.sum(tau)
             return total + mbjax.potential_energy(model, q)
 
+        worlds = jax.jit(jax.vmap(f, (None, 0)))(model, jnp.zeros((3, 0)))
+        np.testing.assert_allclose(worlds, float(mbjax.potential_energy(model, jnp.zeros(0))), rtol=0, atol=1e-12)
         gradient = jax.jit(jax.grad(f, (0, 1)))(model, jnp.zeros(0))
         assert gradient[1].shape == (0,)
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
