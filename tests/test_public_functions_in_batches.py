@@ -67,10 +67,10 @@ def test_as_world_by_world(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.slow
-def test_after_single_precision_double(request: pytest.FixtureRequest) -> None:
+def test_double_and_single_precision_in_turn(request: pytest.FixtureRequest) -> None:
     """In one process: JAX remembers of an array that stays alive as which type it once went into a program."""
     is_trimmed = request.config.getoption("--trimmed")
-    for is_double in (False, True):
+    for is_double in (True, False, True):
         with jax.enable_x64(is_double):
             model = saturating_arm(free_body=True)
             q, v = jnp.zeros(model.num_positions), jnp.zeros(model.num_velocities)

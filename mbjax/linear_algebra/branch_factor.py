@@ -57,8 +57,8 @@ def paths(parents: Parents) -> Paths:
     for node, parent in enumerate(parents):
         lines.append([*(lines[parent - 1] if parent else []), node])
     size = max(map(len, lines), default=0)
-    depth = np.array([len(line) - 1 for line in lines], int)
-    ancestors = np.array([line + line[-1:] * (size - len(line)) for line in lines], int).reshape(len(lines), size)
+    depth = np.array([len(line) - 1 for line in lines], np.int32)  # a type that both precisions leave as it is
+    ancestors = np.array([line + line[-1:] * (size - len(line)) for line in lines], np.int32).reshape(len(lines), size)
     return Paths(depth, ancestors, np.arange(size) < depth[:, None])
 
 
