@@ -32,7 +32,7 @@ from mbjax.linear_algebra import (
     sum_of_outer,
 )
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology, dot_with_mask, free_base, velocity_parents
+from mbjax.topology import TreeTopology, dot_with_mask, velocity_parents
 
 from .contact_hessian import calc_contact_hessian, contact_hessian_in_tree, inertia_of_points
 from .convex_problem import ConvexProblem, OfRows
@@ -75,7 +75,7 @@ def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> Newton
         if problem.contacts is not None and problem.contacts.moved is not None and stiffness.contacts is not None:
             added = calc_added_inertia(problem.contacts.moved, stiffness.contacts)
         of_terms = terms.position, terms.inertia_W, diagonal, terms.locked, b
-        return factor_articulated_bodies(topology, *of_terms, added, free_base(topology))
+        return factor_articulated_bodies(topology, *of_terms, added, base_together=True)
 
     def solver(stiffness: OfRows) -> Product:
         factor, _ = factor_by(stiffness, None)

@@ -62,17 +62,18 @@ def factor_articulated_bodies(
     locked: Bool[Array, " nv"],
     b: Float[Array, " nv"] | None,
     added: ArticulatedInertia | None = None,
-    base: Sequence[int] = (),
+    base_together: bool = False,
 ) -> tuple[ArticulatedFactor, Float[Array, " nv"] | None]:
     """The factor, and x with (M + diag) x = b in the same pass inward.
 
     In it each velocity feels the inertia of everything outboard, free to move. A locked one has infinite reflected
     inertia: 1 / D and U / D are exactly zero, it gives way to nothing, and its b is zero. What is `added` to the
-    inertias of the mobods, about their Mo in W, need not be that of a rigid body. The velocities of a `base` are
-    solved for together: fewer turns of the loop, but more to compile.
+    inertias of the mobods, about their Mo in W, need not be that of a rigid body. With `base_together` the velocities
+    of a floating base, if there is one, are solved for together: fewer turns of the loop, but more to compile.
     """
     diagonal = jnp.where(locked, jnp.inf, diagonal)
     position, inertia_W, diagonal, b, added = lax.stop_gradient((position, inertia_W, diagonal, b, added))
+    base = free_base(topology) if base_together else []
     beyond, inertia = velocities_beyond(topology, base), inertia_rows(inertia_W, added)
     of_each, p = spread_over_velocities(topology, beyond, inertia, position.p_PM_W)
     *of_each, h, p = (jnp.swapaxes(x, 0, 1) for x in (*of_each, take(position.H_W, beyond, 1), p))
