@@ -23,6 +23,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from mbjax.chunks import Searching, run, run_in_chunks
+from mbjax.one_kernel import lower_as_one_kernel
 from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_array, is_traced
 
 NO_MESH = jax.sharding.AbstractMesh((), ())
@@ -355,10 +356,20 @@ def keeps_found(primitive: Primitive, *_: Any, **params: Any) -> bool:
     return primitive is for_worlds_p and params["given"] is not None
 
 
+lower_chunks = mlir.lower_fun(run_in_chunks, multiple_results=True)
+
+
+def lower_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
+    """Many worlds in chunks, one as one kernel."""
+    if params["worlds"] is None:
+        return lower_as_one_kernel(params["function"], ctx, *args)
+    return lower_chunks(ctx, *args, **params)
+
+
 for_worlds_p.def_impl(evaluate)
 for_worlds_p.def_abstract_eval(abstract_results)
 batching.primitive_batchers[for_worlds_p] = batch
 ad.primitive_jvps[for_worlds_p] = differentiate
 ad.primitive_transposes[for_worlds_p] = transpose
 mlir.register_lowering(for_worlds_p, mlir.lower_fun(run, multiple_results=True))
-mlir.register_lowering(for_worlds_p, mlir.lower_fun(run_in_chunks, multiple_results=True), platform="cpu")
+mlir.register_lowering(for_worlds_p, lower_on_cpu, platform="cpu", cacheable=False)

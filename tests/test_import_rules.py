@@ -10,6 +10,7 @@ ORDER = (
     "tangents",
     "outside_jit",
     "chunks",
+    "one_kernel",
     "worlds",
     "spatial",
     "topology",

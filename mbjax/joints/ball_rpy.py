@@ -12,6 +12,8 @@ from mbjax.spatial import (
     quaternion_to_matrix,
     rpy_rates_to_angular_velocity_matrix,
     rpy_to_matrix,
+    small_matmul,
+    small_matvec,
 )
 from mbjax.spatial.component_algebra import over_columns
 
@@ -60,16 +62,16 @@ class BallRpyJoint(AbstractJoint):
 
 
 def rpy_rates_from(rpy, w_FM_F):
-    return angular_velocity_to_rpy_rates_matrix(rpy) @ w_FM_F
+    return small_matvec(angular_velocity_to_rpy_rates_matrix(rpy), w_FM_F)
 
 
 def angular_velocity_from(rpy, rpy_rates):
-    return rpy_rates_to_angular_velocity_matrix(rpy) @ rpy_rates
+    return small_matvec(rpy_rates_to_angular_velocity_matrix(rpy), rpy_rates)
 
 
 def rotated_rpy(rpy, rotation_vector):
     """Roll-pitch-yaw of exp(rotation_vector) R_FM, of the branch nearest to `rpy`."""
-    moved = matrix_to_rpy(quaternion_to_matrix(quaternion_exp(rotation_vector)) @ rpy_to_matrix(rpy))
+    moved = matrix_to_rpy(small_matmul(quaternion_to_matrix(quaternion_exp(rotation_vector)), rpy_to_matrix(rpy)))
     turn = 2.0 * jnp.pi
     same_branch = moved + turn * jax.lax.stop_gradient(jnp.round((rpy - moved) / turn))
     other = jnp.stack([moved[0] + jnp.pi, jnp.pi - moved[1], moved[2] + jnp.pi])

@@ -11,6 +11,7 @@ from mbjax.spatial import (
     quaternion_rates_matrix,
     quaternion_rates_to_angular_velocity_matrix,
     quaternion_to_matrix,
+    small_matvec,
 )
 from mbjax.spatial.component_algebra import over_columns
 
@@ -60,12 +61,12 @@ class QuaternionFloatingJoint(AbstractJoint):
 
 def quaternion_rates(quaternion, w_FM_F):
     """Rates of the four numbers at angular velocity w_FM_F."""
-    return quaternion_rates_matrix(quaternion) @ w_FM_F
+    return small_matvec(quaternion_rates_matrix(quaternion), w_FM_F)
 
 
 def angular_velocity(quaternion, rates):
     """Angular velocity w_FM_F that gives the rates."""
-    return quaternion_rates_to_angular_velocity_matrix(quaternion) @ rates
+    return small_matvec(quaternion_rates_to_angular_velocity_matrix(quaternion), rates)
 
 
 def rotated(quaternion, rotation_vector):

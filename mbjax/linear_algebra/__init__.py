@@ -5,7 +5,6 @@ from .branch_factor import Parents as Parents
 from .branch_factor import chain as chain
 from .branch_factor import factor_branches as factor_branches
 from .branch_factor import factor_branch_rows as factor_branch_rows
-from .branch_factor import factor_one_world as factor_one_world
 from .branch_factor import own_places as own_places
 from .branch_factor import paths as paths
 from .branch_factor import branch_rows as branch_rows
@@ -14,7 +13,6 @@ from .branch_factor import solve_inward as solve_inward
 from .branch_factor import solve_outward as solve_outward
 from .branch_factor import solve_branch_rows as solve_branch_rows
 from .branch_factor import trunk_of as trunk_of
-from .branch_pairs import MOST_DEPTH as MOST_DEPTH
 from .branch_inverse import inverse_of_branches as inverse_of_branches
 from .orthogonal_rows import OrthogonalRows as OrthogonalRows
 from .orthogonal_rows import coefficients as coefficients

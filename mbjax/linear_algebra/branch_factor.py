@@ -19,7 +19,6 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.chunks import compiled_apart
 
-from .branch_pairs import eliminate_pairs
 from .small_factor import LARGEST, factor_small, solve_small_outward
 from .sums import sum_over_first
 
@@ -150,19 +149,6 @@ def eliminate_nodes(
     return BranchFactor(L, one_over_D), Y, waiting
 
 
-def factor_one_world(parents: Parents, A: Float[Array, "n n"]) -> BranchFactor:
-    """The factor of one world's matrix, in few kernels: see `branch_pairs`."""
-
-    def by_pairs(rows: Array) -> BranchFactor:
-        inboard = paths(parents).inboard
-        products = eliminate_pairs(parents, rows)
-        one_over_D = 1.0 / sum_over_first(jnp.where(own_places(parents), products, 0.0).T)
-        return BranchFactor(jnp.where(inboard, products * one_over_D[:, None], 0.0), one_over_D)
-
-    rows = branch_rows(parents, A)
-    return lax.platform_dependent(rows, cpu=by_pairs, default=lambda rows: factor_branch_rows(parents, rows)[0])
-
-
 def solve_inward(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
     """L⁻ᵀ b; entries left out keep their right-hand side."""
     if not parents:
@@ -209,7 +195,7 @@ def substitute_nodes(
 
     worlds = jnp.broadcast_shapes(factor.L.shape[2:], z.shape[1:])
     depth, _, inboard = paths(parents)
-    path = jnp.zeros((factor.L.shape[1], *worlds), z.dtype).at[:first].set(trunk)
+    path = jnp.concatenate([trunk, jnp.zeros((factor.L.shape[1] - first, *worlds), z.dtype)])
     xs = jnp.asarray(depth)[first:], (as_masks(inboard, worlds)[first:], factor.L, z)
     return lax.scan(step, path, xs)[1]
 

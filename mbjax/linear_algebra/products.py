@@ -12,6 +12,7 @@ from .sums import repeat, sum_over_axis, sum_over_first
 
 MOST_COPIES = 32  # above, the program would grow with the matrix
 MOST_TERMS = 8  # of a sum that is written out
+LARGEST_SUMMED = 16384  # numbers in a product of two matrices of one world
 
 
 def outer(a: Float[Array, "i *w"], b: Float[Array, "j *w"]) -> Float[Array, "i j *w"]:
@@ -62,7 +63,9 @@ def _sum_of_outer_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
 
 def products_of_columns(A: Float[Array, "k i *w"], B: Float[Array, "k j *w"]) -> Float[Array, "i j *w"]:
-    """Aᵀ B; of several worlds by one batched product, which has them first."""
+    """Aᵀ B; of several worlds by one batched product, which has them first. Of one, sums are no call of a library."""
+    if A.ndim == 2 and A.size * B.shape[1] <= LARGEST_SUMMED:
+        return sum_over_first(A[:, :, None] * B[:, None])
     if A.ndim == 2:
         return jnp.matmul(A.T, B, precision=lax.Precision.HIGHEST)
     if A.shape[2:] != B.shape[2:]:

@@ -109,7 +109,7 @@ def normalize_quaternion(q: Float[Array, "*batch 4"]) -> Float[Array, "*batch 4"
     """q / |q|. The zero quaternion gives the identity (1, 0, 0, 0) with zero derivative."""
     squared = jnp.sum(q * q, axis=-1, keepdims=True)
     is_zero = squared == 0.0
-    identity = jnp.zeros_like(q).at[..., 0].set(1.0)
+    identity = (jnp.arange(4) == 0).astype(q.dtype)
     return jnp.where(is_zero, identity, q / jnp.sqrt(jnp.where(is_zero, 1.0, squared)))
 
 

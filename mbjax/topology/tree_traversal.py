@@ -38,21 +38,21 @@ from .tree_topology import TreeTopology
 def sum_over_path(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over itself and its ancestors."""
     if is_one_world(x):
-        return in_parts(mobod_parents(topology), x, inward=False)
+        return roll_p.bind(x, parents=mobod_parents(topology), inward=False)
     return dot_with_mask(x, topology.is_ancestor.T, 1)
 
 
 def sum_over_subtree(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over itself and everything outboard."""
     if is_one_world(x):
-        return in_parts(mobod_parents(topology), x, inward=True)
+        return roll_p.bind(x, parents=mobod_parents(topology), inward=True)
     return dot_with_mask(x, topology.is_ancestor, 1)
 
 
 def sum_velocities_over_path(topology: TreeTopology, x: Float[Array, "k nd"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over the directions that move it."""
     if is_one_world(x):
-        sums = in_parts(direction_parents(topology), x, inward=False)
+        sums = roll_p.bind(x, parents=direction_parents(topology), inward=False)
         return take(jnp.concatenate([jnp.zeros_like(x, shape=(x.shape[0], 1)), sums], 1), last_velocities(topology), 1)
     return dot_with_mask(x, topology.moves, 1)
 
@@ -60,22 +60,13 @@ def sum_velocities_over_path(topology: TreeTopology, x: Float[Array, "k nd"]) ->
 def sum_moved_mobods(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nd"]:
     """Per direction, the sum over the mobods it moves."""
     if is_one_world(x):
-        return take(in_parts(mobod_parents(topology), x, inward=True), topology.velocity_mobods, 1)
+        return take(roll_p.bind(x, parents=mobod_parents(topology), inward=True), topology.velocity_mobods, 1)
     return dot_with_mask(x, topology.moves.T, 1)
 
 
 def is_one_world(x: Float[Array, "k n *w"]) -> bool:
-    """Whether sums are rolled loops over nodes: O(n), and one kernel each of XLA's CPU backend."""
+    """Whether sums are rolled loops over nodes: O(n), and no products of matrices (see `one_kernel`)."""
     return x.ndim == 2
-
-
-MOST_ROWS = 6  # of float64 in a turn of a loop that is one kernel of XLA's CPU backend: less than 1 KB
-
-
-def in_parts(parents: tuple[int, ...], x: Float[Array, "k n"], *, inward: bool) -> Float[Array, "k n"]:
-    """The sums of many rows, some at a time."""
-    parts = [roll_p.bind(x[i : i + MOST_ROWS], parents=parents, inward=inward) for i in range(0, len(x), MOST_ROWS)]
-    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
 def roll(x: Float[Array, "k n"], *, parents: tuple[int, ...], inward: bool) -> Float[Array, "k n"]:

@@ -9,7 +9,6 @@ from mbjax.linear_algebra import (
     chain,
     coefficients,
     factor_branches,
-    factor_one_world,
     factor_rows,
     factor_semidefinite,
     factor_small,
@@ -114,15 +113,6 @@ def test_small_matrices(n: int, batched: bool) -> None:
     others = [k for k in range(n) if k != locked]
     assert np.all(x[locked] == 0.0)
     np.testing.assert_allclose(np.einsum("ij...,j...->i...", A[others][:, others], x[others]), b[others], atol=1e-12)
-
-
-@pytest.mark.parametrize("tree", TREES)
-def test_one_world_is_factored_by_pairs(tree: str) -> None:
-    A, parents = tree_matrix(np.random.default_rng(2), TREES[tree]), TREES[tree]
-    by_pairs = jax.jit(lambda A: factor_one_world(parents, A))(A)
-    by_nodes = jax.jit(lambda A: factor_branches(parents, A)[0])(A)
-    np.testing.assert_allclose(by_pairs.L, by_nodes.L, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(by_pairs.one_over_D, by_nodes.one_over_D, rtol=1e-12)
 
 
 def test_worlds_may_share_the_matrix() -> None:

@@ -1,0 +1,134 @@
+"""What one world's programs are compiled to on a CPU, and that nothing else about them changes."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from mbjax.worlds import for_worlds
+
+X = jnp.linspace(0.1, 1.2, 12).reshape(3, 4)
+
+
+def kernels(function: Callable, *args: jax.Array) -> tuple[bool, str]:
+    """Whether the whole program is one kernel, and its entry."""
+    entry = jax.jit(function).lower(*args).compile().as_text().split("\nENTRY ")[1]
+    return 'inlineable="false"' in entry, entry
+
+
+def rolled(x: jax.Array) -> jax.Array:
+    """A loop of several operations a turn."""
+    return lax.fori_loop(0, 5, lambda i, y: y * x + y[::-1] * i, x)
+
+
+def own(function: Callable) -> Callable:
+    """The function as one of one world."""
+    return lambda *args: for_worlds(function, *args)
+
+
+def test_loops_are_in_the_kernel() -> None:
+    is_one, entry = kernels(own(rolled), X)
+    assert is_one
+    assert " while(" not in entry
+    np.testing.assert_allclose(jax.jit(own(rolled))(X), rolled(X), rtol=1e-15)
+
+
+CALLS = {
+    "product": lambda x: jnp.matmul(x.T, x),
+    "large sum": lambda x: jnp.sum(jnp.tile(x, (40, 40)), axis=0),
+    "sort": lambda x: jnp.sort(x, axis=1),
+    "scatter": lambda x: x.at[jnp.argmax(x, axis=0), 0].add(1.0),
+    "factor": lambda x: jnp.linalg.cholesky(x @ x.T + jnp.eye(3)),
+    "branch": lambda x: lax.cond(x[0, 0] > 0, jnp.sin, lambda y: jnp.zeros_like(y), x),
+    "cumulated": lambda x: jnp.cumsum(x, axis=0),
+    "random": lambda x: x + jax.random.normal(jax.random.key(0), x.shape),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_of_libraries_are_left_as_they_are(name: str) -> None:
+    """Neither does XLA refuse them nor end the process."""
+    function = CALLS[name]
+    np.testing.assert_allclose(jax.jit(own(function))(X), function(X), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["product", "large sum", "sort", "scatter", "factor", "branch"])
+def test_only_known_operations_are_let_in(name: str) -> None:
+    assert not kernels(own(CALLS[name]), X)[0]
+
+
+def test_inner_functions_may_be_kernels_where_the_outer_cannot() -> None:
+    def outer(x: jax.Array) -> jax.Array:
+        return jnp.sort(for_worlds(rolled, x), axis=1)
+
+    assert kernels(own(outer), X)[0]
+    np.testing.assert_allclose(jax.jit(own(outer))(X), jnp.sort(rolled(X), axis=1), rtol=1e-15)
+
+
+def test_arguments_that_nothing_reads() -> None:
+    """In all ways in which XLA comes to know that: it would end the process."""
+
+    def some(x: jax.Array, unread: jax.Array, empty: jax.Array, shape: jax.Array, index: jax.Array) -> list[jax.Array]:
+        vanishing = jnp.where(jnp.zeros(3, bool), unread, x[:, 0])
+        return [rolled(x) + empty.sum(), vanishing, jnp.ones(shape.shape), x[index * 0], shape]
+
+    def called(x: jax.Array, y: jax.Array) -> list[jax.Array]:
+        return for_worlds(some, x, y, jnp.zeros(0), np.ones((2, 2)), jnp.asarray(2))
+
+    expected = some(X, X[:, 1], jnp.zeros(0), jnp.ones((2, 2)), jnp.asarray(2))
+    constant = jax.jit(lambda: called(X, X[:, 1]))
+    nested = jax.jit(lambda x: jax.jit(called)(X + 0 * x, jnp.ones(3)))
+    looped = jax.jit(lambda y: lax.scan(lambda c, _: (c, called(X, y)), y, length=2)[1])
+    for found in (
+        jax.jit(called)(X, X[:, 1]),
+        constant(),
+        nested(X),
+        jax.tree.map(lambda y: y[1], looped(X[:, 1])),
+    ):
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-15), found, expected)
+
+
+def test_types_pass() -> None:
+    def mixed(x: jax.Array, k: jax.Array, flags: jax.Array, small: jax.Array) -> list[jax.Array]:
+        return [x > 0.5, k + 1, jnp.where(flags, small, small * 2), flags, jnp.where(flags[:, None], x, 0.0)]
+
+    args = X, jnp.arange(3), jnp.array([True, False, True]), jnp.ones(3, jnp.float32)
+    for found in (jax.jit(own(mixed))(*args), jax.jit(lambda x: for_worlds(mixed, x, *args[1:]))(X)):
+        for a, b in zip(found, mixed(*args), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+
+
+def test_derivatives_are_kernels_too() -> None:
+    def cost(x: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.sin(for_worlds(rolled, x)))
+
+    def plain(x: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.sin(rolled(x)))
+
+    for derivative in (jax.grad, jax.jacfwd, lambda f: jax.jacfwd(jax.jacrev(f))):
+        np.testing.assert_allclose(jax.jit(derivative(cost))(X), derivative(plain)(X), rtol=1e-11)
+
+
+def test_programs_of_several_devices() -> None:
+    """They are left as they are."""
+    program = """
+        import jax, jax.numpy as jnp, mbjax
+        model = mbjax.load(mbjax.reference_models.path("arm"))
+        q = mbjax.default_state(model).q
+        devices = jax.make_mesh((2,), ("worlds",))
+        everywhere = jax.sharding.NamedSharding(devices, jax.sharding.PartitionSpec())
+        expected = mbjax.mass_matrix(model, q)
+        found = jax.jit(mbjax.mass_matrix)(jax.device_put(model, everywhere), jax.device_put(q, everywhere))
+        assert len(found.sharding.device_set) == 2
+        assert jnp.allclose(found, expected, rtol=1e-5)
+    """
+    environment = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, env=os.environ | environment)
