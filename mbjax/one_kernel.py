@@ -69,10 +69,12 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
 
 
 def is_tested(ctx: mlir.LoweringRuleContext) -> bool:
-    """Whether this was tested: programs of one device, of plain numbers, by these versions."""
+    """Whether this was tested: programs of one device, of plain numbers, for this process, by these versions."""
+    if ctx.module_context.lowering_parameters.for_export or jax.__version_info__[:2] not in TESTED:
+        return False
     num_devices = getattr(ctx.module_context.axis_context, "num_devices", 0)
     are_numbers = all(getattr(getattr(x, "dtype", None), "kind", "none") in "biuf" for x in ctx.avals_in)
-    return num_devices == 1 and are_numbers and jax.__version_info__[:2] in TESTED
+    return num_devices == 1 and are_numbers
 
 
 def constant(x: ir.Value, aval: Any) -> np.ndarray | None:

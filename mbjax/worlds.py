@@ -43,7 +43,7 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
     """
     leaves, flat = flatten(function, *jax.tree.flatten(args))
     if not finds and not is_traced(leaves):
-        return compiled_whole(flat)(*leaves)
+        return compiled_whole(replace(flat, function=Traced(function, several)) if leaves else flat)(*leaves)
     out, out_treedef = results_of(flat, tuple(jax.typeof(x) for x in leaves), jax.dtypes.canonicalize_dtype(float))
     function, given = flat, None
     if finds:
@@ -66,6 +66,17 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
         given=given,
     )
     return jax.tree.unflatten(out_treedef, results[: out_treedef.num_leaves])
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What runs `function` when it is compiled outside `jax.jit`: the same as inside."""
+
+    function: Callable
+    several: int
+
+    def __call__(self, *args: Any) -> Any:
+        return for_worlds(self.function, *args, several=self.several)
 
 
 @dataclass(frozen=True)
