@@ -20,13 +20,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 ONE_THREAD_FLAGS = "--xla_cpu_multi_thread_eigen=false --xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 
 
-def environment_of_process(threads: int, flags: str = "") -> dict[str, str]:
+def environment_of_process(threads: int) -> dict[str, str]:
     """XLA as it comes (0 threads), or on one thread with the flags that frax recommends: the same for every peer."""
     environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
     if threads:
         environment["PJRT_NPROC"] = environment["NPROC"] = str(threads)
-        flags = f"{flags} {ONE_THREAD_FLAGS}"
-    return environment | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()}
+        environment["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD_FLAGS}".strip()
+    return environment
 
 
 def run_limited(

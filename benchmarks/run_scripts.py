@@ -15,23 +15,17 @@ from .processes import environment_of_process, print_tables, run_limited
 from .report import markdown_table
 from .results import Table
 
-SMALL_LOOPS = (
-    "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000 "
-    "--xla_cpu_experimental_ynn_fusion_type="
-)
-
-
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """How XLA is set up: as it comes, with flags, or on one thread with the flags that frax recommends."""
+    """How XLA and JAX are set up: as they come, with settings, or on one thread with the flags that frax recommends."""
 
     title: str = ""
-    flags: str = ""
     threads: int = 0
+    settings: tuple[tuple[str, str], ...] = ()
 
     def environment(self) -> dict[str, str]:
         """Of the process that measures."""
-        return environment_of_process(self.threads, self.flags)
+        return environment_of_process(self.threads) | dict(self.settings)
 
 
 DEFAULTS, ONE_THREAD = Variant("XLA's defaults"), Variant("one thread", threads=1)
@@ -58,7 +52,7 @@ SCRIPTS = {
     "memory": Script("temporary memory per world, and of the gradient of 1000 steps"),
     "one_world": Script(
         "an on-device loop and a single call from Python, one world, f64", takes_peers=True,
-        variants=(DEFAULTS, Variant("small loops as one kernel", SMALL_LOOPS)),
+        variants=(DEFAULTS, Variant("calls not queued", settings=(("JAX_CPU_ENABLE_ASYNC_DISPATCH", "0"),))),
     ),
     "constraints": Script("constrained forward dynamics of A1 on four contacts, beside Pinocchio", takes_robots=False),
     "contact": Script(
