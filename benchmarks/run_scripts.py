@@ -15,17 +15,14 @@ from .processes import environment_of_process, print_tables, run_limited
 from .report import markdown_table
 from .results import Table
 
+
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """How XLA and JAX are set up: as they come, with settings, or on one thread with the flags that frax recommends."""
+    """How JAX is set up: as it comes, by options of the script, or on one thread with the flags that frax recommends."""
 
     title: str = ""
     threads: int = 0
-    settings: tuple[tuple[str, str], ...] = ()
-
-    def environment(self) -> dict[str, str]:
-        """Of the process that measures."""
-        return environment_of_process(self.threads) | dict(self.settings)
+    options: tuple[str, ...] = ()
 
 
 DEFAULTS, ONE_THREAD = Variant("XLA's defaults"), Variant("one thread", threads=1)
@@ -52,7 +49,7 @@ SCRIPTS = {
     "memory": Script("temporary memory per world, and of the gradient of 1000 steps"),
     "one_world": Script(
         "an on-device loop and a single call from Python, one world, f64", takes_peers=True,
-        variants=(DEFAULTS, Variant("calls not queued", settings=(("JAX_CPU_ENABLE_ASYNC_DISPATCH", "0"),))),
+        variants=(DEFAULTS, Variant("calls not queued", options=("--no-queue",))),
     ),
     "constraints": Script("constrained forward dynamics of A1 on four contacts, beside Pinocchio", takes_robots=False),
     "contact": Script(
@@ -101,7 +98,7 @@ def run_script_process(name: str, options: argparse.Namespace, console: Console)
     limit = options.time_limit or SCRIPT_LIMIT_S
     for variant in script.variants:
         with console.status(f"{name}: {script.about}" + f" ({variant.title})" * bool(variant.title)):
-            lines, rc, error = run_limited(command, variant.environment(), limit)
+            lines, rc, error = run_limited([*command, *variant.options], environment_of_process(variant.threads), limit)
         records += [{**json.loads(line), "variant": variant.title} for line in lines if line.startswith("{")]
         if rc is None:
             trouble.append(f"cut off after {limit:g} s (--time-limit)")

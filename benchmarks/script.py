@@ -40,10 +40,12 @@ def run_script(
     parser.add_argument("--quick", action="store_true", help="small sizes, few repetitions: to see that it works")
     if peers:
         parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(peers))
+    parser.add_argument("--no-queue", action="store_true", help="a call on a CPU computes in the thread that calls")
     parsed = parser.parse_args()
     import jax
 
     jax.config.update("jax_enable_compilation_cache", False)
+    jax.config.update("jax_cpu_enable_async_dispatch", not parsed.no_queue)
     warm_up_jax()
     print(json.dumps({"status": "device", "device": device_name()}), flush=True)
     robots = tuple(ALL_ROBOTS[name] for name in parsed.robots)
