@@ -18,7 +18,7 @@ from .results import Table
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """How JAX is set up: as it comes, by options of the script, or on one thread with the flags that frax recommends."""
+    """How JAX is set up: as it comes, by options of the script, or on one thread with flags that frax recommends."""
 
     title: str = ""
     threads: int = 0

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -115,6 +116,15 @@ def test_derivatives_are_kernels_too() -> None:
 
     for derivative in (jax.grad, jax.jacfwd, lambda f: jax.jacfwd(jax.jacrev(f))):
         np.testing.assert_allclose(jax.jit(derivative(cost))(X), derivative(plain)(X), rtol=1e-11)
+
+
+def test_exported_programs_carry_no_mark() -> None:
+    """They may be run by versions that were never tested."""
+    function = jax.jit(own(rolled))
+    exported = jax.export.export(function)(X)
+    assert "xla_cpu_small_call" in function.lower(X).as_text()
+    assert "xla_cpu_small_call" not in exported.mlir_module()
+    np.testing.assert_allclose(exported.call(X), rolled(X), rtol=1e-15)
 
 
 def test_programs_of_several_devices() -> None:
