@@ -4,6 +4,7 @@ A chunk would search for as long as the slowest of its worlds. It leaves its slo
 goes on with those of several chunks together.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,7 +18,8 @@ from jaxtyping import Array, Bool, Int
 from mbjax.outside_jit import Flattened, compiled_whole
 
 CHUNK_BYTES = 1024  # of one number for all worlds of a chunk: 256 worlds in float32, 128 in float64
-SMALLEST_CHUNK = 32  # worlds, where each has several tangents
+SMALLEST_CHUNK = 32  # worlds, where each has several tangents or many numbers
+ARRAY_BYTES = 3 << 19  # of an argument for all worlds of a chunk: large trees have smaller chunks, that fit the cache
 CHUNKS_A_LATE_TURN = 4  # each may leave a quarter of its worlds to it
 
 
@@ -42,12 +44,22 @@ def run(
     return [next(totals) if s else next(wholes) for s in summed]
 
 
+def size_of_chunk(args: Sequence, batched: Sequence[bool], several: int) -> int:
+    """How many worlds, by the numbers of one: what a function computes has about the size of its arguments."""
+    floats = [(x, b) for x, b in zip(args, batched, strict=True) if jnp.issubdtype(x.dtype, jnp.floating)]
+    width = max((x.dtype.itemsize for x, _ in floats), default=4)
+    largest = max((math.prod(x.shape[b:]) for x, b in floats), default=1)
+    worlds = min(CHUNK_BYTES // several, ARRAY_BYTES // max(largest, 1)) // width
+    return max(worlds, SMALLEST_CHUNK)
+
+
 def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
     """The same chunk by chunk, with the sums gathered up."""
     batched, summed, num_linear = params["batched"], params["summed"], params["num_linear"]
-    width = max((x.dtype.itemsize for x in args if jnp.issubdtype(x.dtype, jnp.floating)), default=4)
-    size = max(CHUNK_BYTES // (width * params["several"]), SMALLEST_CHUNK)
-    if worlds is None or worlds <= size + size // 2:
+    if worlds is None:
+        return run(*args, worlds=None, **params)
+    size = size_of_chunk(args, batched, params["several"])
+    if worlds <= size + size // 2:
         return run(*args, worlds=worlds, **params)
     chunks = -(-worlds // size)
     function = params["function"]

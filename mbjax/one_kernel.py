@@ -4,9 +4,11 @@ XLA's CPU backend starts a kernel for every few operations, and for one world to
 compute. A call that carries a mark it compiles to a single kernel, with all its loops: so it marks small loops itself.
 It does not check what others mark. So only operations that its code generator takes are let in here, only versions of
 JAX that this was tested with, and every argument is read. Whatever else a program does, it is compiled as XLA would.
+MBJAX_ONE_KERNEL=0 in the environment turns it off.
 """
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,7 +71,9 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
 
 
 def is_tested(ctx: mlir.LoweringRuleContext) -> bool:
-    """Whether this was tested: programs of one device, of plain numbers, for this process, by these versions."""
+    """Whether this was tested, and is on: programs of one device, of plain numbers, for this process, by these versions."""
+    if os.environ.get("MBJAX_ONE_KERNEL") == "0":
+        return False
     if ctx.module_context.lowering_parameters.for_export or jax.__version_info__[:2] not in TESTED:
         return False
     num_devices = getattr(ctx.module_context.axis_context, "num_devices", 0)

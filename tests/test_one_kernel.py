@@ -127,6 +127,13 @@ def test_exported_programs_carry_no_mark() -> None:
     np.testing.assert_allclose(exported.call(X), rolled(X), rtol=1e-15)
 
 
+def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MBJAX_ONE_KERNEL", "0")
+    assert not kernels(own(rolled), X)[0]
+    monkeypatch.setenv("MBJAX_ONE_KERNEL", "1")
+    assert kernels(own(rolled), X)[0]
+
+
 def test_programs_of_several_devices() -> None:
     """They are left as they are."""
     program = """

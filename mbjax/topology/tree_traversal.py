@@ -3,7 +3,8 @@
 Three kinds of walk are all the algorithms need:
 
 - Sums along paths and over subtrees are linear: a product with a constant 0/1 matrix, one kernel whatever
-  the tree, and its own transpose in reverse mode; of one world a rolled loop (`roll`), likewise.
+  the tree, and its own transpose in reverse mode; of one world and in large trees, on a CPU, a rolled loop (`roll`),
+  likewise.
 - Products of rotations along paths (`compose_outward`) are a recursion outward, rolled into one loop body; of many
   worlds on an accelerator, log2(depth) products of all mobods at once. Their derivative has the geometric rule: the
   rotation of a body is the sum of those below it.
@@ -34,58 +35,61 @@ from .columns import take
 from .mask_products import dot_with_mask
 from .tree_topology import TreeTopology
 
+LARGEST_IN_PRODUCTS = 48  # mobods
+
 
 def sum_over_path(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over itself and its ancestors."""
-    if is_one_world(x):
+    if is_rolled(topology, x):
         return roll_p.bind(x, parents=mobod_parents(topology), inward=False)
     return dot_with_mask(x, topology.is_ancestor.T, 1)
 
 
 def sum_over_subtree(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over itself and everything outboard."""
-    if is_one_world(x):
+    if is_rolled(topology, x):
         return roll_p.bind(x, parents=mobod_parents(topology), inward=True)
     return dot_with_mask(x, topology.is_ancestor, 1)
 
 
 def sum_velocities_over_path(topology: TreeTopology, x: Float[Array, "k nd"]) -> Float[Array, "k nm"]:
     """Per mobod, the sum over the directions that move it."""
-    if is_one_world(x):
+    if is_rolled(topology, x):
         sums = roll_p.bind(x, parents=direction_parents(topology), inward=False)
-        return take(jnp.concatenate([jnp.zeros_like(x, shape=(x.shape[0], 1)), sums], 1), last_velocities(topology), 1)
+        return take(jnp.concatenate([jnp.zeros_like(x[:, :1]), sums], 1), last_velocities(topology), 1)
     return dot_with_mask(x, topology.moves, 1)
 
 
 def sum_moved_mobods(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[Array, "k nd"]:
     """Per direction, the sum over the mobods it moves."""
-    if is_one_world(x):
+    if is_rolled(topology, x):
         return take(roll_p.bind(x, parents=mobod_parents(topology), inward=True), topology.velocity_mobods, 1)
     return dot_with_mask(x, topology.moves.T, 1)
 
 
-def is_one_world(x: Float[Array, "k n *w"]) -> bool:
-    """Whether sums are rolled loops over nodes: O(n), and no products of matrices (see `one_kernel`)."""
-    return x.ndim == 2
+def is_rolled(topology: TreeTopology, x: Float[Array, "k n *w"]) -> bool:
+    """Whether sums are rolled loops over nodes: of one world, and in large trees. O(n), and no products of matrices."""
+    return x.ndim == 2 or len(topology.parents) > LARGEST_IN_PRODUCTS
 
 
-def roll(x: Float[Array, "k n"], *, parents: tuple[int, ...], inward: bool) -> Float[Array, "k n"]:
+def roll(x: Float[Array, "k n *w"], *, parents: tuple[int, ...], inward: bool) -> Float[Array, "k n *w"]:
     """Per node, the sum over itself and all outboard or all inboard of it."""
 
     def step(neighbours: Array, own: Array) -> tuple[Array, Array]:
         total = neighbours + own
         return total, total
 
-    zero = jnp.zeros_like(x, shape=x.shape[:1])
-    plan = walk_plan(parents)
-    return (scan_inward(plan, step, x.T, zero)[0] if inward else scan_outward(plan, step, x.T, zero)).T
+    plan, rows, several_worlds = walk_plan(parents), jnp.moveaxis(x, 1, 0), x.ndim > 2
+    zero = jnp.zeros_like(rows[0])
+    if inward:
+        return jnp.moveaxis(scan_inward(plan, step, rows, zero, several_worlds)[0], 0, 1)
+    return jnp.moveaxis(scan_outward(plan, step, rows, zero, several_worlds), 0, 1)
 
 
 def batch_roll(args: tuple, dims: tuple, **params: Any) -> tuple[Array, int]:
     """The rule of `vmap`: more rows."""
     x = jnp.moveaxis(args[0], dims[0], 0)
-    worlds, k, n = x.shape
-    return roll_p.bind(x.reshape(worlds * k, n), **params).reshape(x.shape), 0
+    return roll_p.bind(x.reshape(-1, *x.shape[2:]), **params).reshape(x.shape), 0
 
 
 def transpose_roll(cotangent: Array, _: Any, *, parents: tuple[int, ...], inward: bool) -> list[Array]:
@@ -93,12 +97,28 @@ def transpose_roll(cotangent: Array, _: Any, *, parents: tuple[int, ...], inward
     return [roll_p.bind(cotangent, parents=parents, inward=not inward)]
 
 
+def sum_by_product(x: Float[Array, "k n *w"], *, parents: tuple[int, ...], inward: bool) -> Float[Array, "k n *w"]:
+    """The same as a product of matrices: one kernel where starting one takes long."""
+    is_ancestor = ancestors(parents)
+    return dot_with_mask(x, is_ancestor if inward else is_ancestor.T, 1)
+
+
+@functools.cache
+def ancestors(parents: tuple[int, ...]) -> Bool[np.ndarray, "n n"]:
+    """Whether b is a or inboard of a, of nodes 1..n with these parents."""
+    is_ancestor = np.eye(len(parents) + 1, dtype=bool)
+    for node, parent in enumerate(parents, start=1):
+        is_ancestor[node] |= is_ancestor[parent]
+    return is_ancestor[1:, 1:]
+
+
 roll_p = Primitive("roll")
-roll_p.def_impl(jax.jit(roll, static_argnames=("parents", "inward")))
+roll_p.def_impl(jax.jit(roll_p.bind, static_argnames=("parents", "inward")))
 roll_p.def_abstract_eval(lambda x, **_: ShapedArray(x.shape, x.dtype))
 ad.deflinear2(roll_p, transpose_roll)
 batching.primitive_batchers[roll_p] = batch_roll
-mlir.register_lowering(roll_p, mlir.lower_fun(roll, multiple_results=False))
+mlir.register_lowering(roll_p, mlir.lower_fun(sum_by_product, multiple_results=False))
+mlir.register_lowering(roll_p, mlir.lower_fun(roll, multiple_results=False), platform="cpu")
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))

@@ -16,7 +16,13 @@ from mbjax.topology import (
     sum_velocities_over_path,
     walk_plan,
 )
-from mbjax.topology.tree_traversal import jump_rotations_outward, roll_rotations_outward
+from mbjax.topology.tree_traversal import (
+    jump_rotations_outward,
+    roll,
+    roll_p,
+    roll_rotations_outward,
+    sum_by_product,
+)
 from tests.models import random_tree
 
 
@@ -98,6 +104,24 @@ def test_rotations_are_composed_alike_by_rolling_and_by_jumping(name: str) -> No
     of_one_world = roll_rotations_outward(parents, components_first[..., 1])
     for R, expected in ((rolled, R_WM), (jumped, R_WM), (of_one_world[..., None], R_WM[1:2])):
         np.testing.assert_allclose(np.asarray(R).transpose(3, 2, 0, 1), expected, rtol=0, atol=1e-14 * n)
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_rolled_sums_equal_products(name: str) -> None:
+    """On every platform and in large trees: of one world and several, under `vmap`, and transposed."""
+    parents = TREES[name]
+    rng = np.random.default_rng(0)
+    x, ct = (jnp.asarray(rng.integers(-9, 9, (2, len(parents), 3)), float) for _ in range(2))
+    for inward in (True, False):
+        bound, rolled, product, back = (
+            functools.partial(f, parents=parents, inward=way)
+            for f, way in ((roll_p.bind, inward), (roll, inward), (sum_by_product, inward), (sum_by_product, not inward))
+        )
+        expected = product(x)
+        for function in (bound, jax.jit(bound), jax.jit(rolled), jax.vmap(bound, in_axes=-1, out_axes=-1)):
+            np.testing.assert_array_equal(function(x), expected)
+        np.testing.assert_array_equal(jax.vmap(bound)(jnp.stack([x, ct]))[0], expected)
+        np.testing.assert_array_equal(jax.linear_transpose(bound, x)(ct)[0], back(ct))
 
 
 def test_sums_of_one_world_are_each_others_transpose() -> None:
