@@ -71,7 +71,7 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
 
 
 def is_tested(ctx: mlir.LoweringRuleContext) -> bool:
-    """Whether this was tested, and is on: programs of one device, of plain numbers, for this process, by these versions."""
+    """Whether it is on, and was tested: programs of one device, of numbers, for this process, by these versions."""
     if os.environ.get("MBJAX_ONE_KERNEL") == "0":
         return False
     if ctx.module_context.lowering_parameters.for_export or jax.__version_info__[:2] not in TESTED:

@@ -8,9 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.geometry.signed_distance import Witnesses, pair_function, swap
+from mbjax.geometry.signed_distance import Witnesses, gap_between, pair_function, swap
 from mbjax.kinematics import PositionKinematics
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
@@ -18,6 +18,7 @@ from mbjax.spatial import quaternion_to_matrix
 from mbjax.topology import take
 
 from .contact_parameters import PairParameters, calc_pair_parameters
+from .near_pairs import find_near_pairs
 
 
 class ContactPoints(eqx.Module):
@@ -34,6 +35,7 @@ class ContactPoints(eqx.Module):
     active: Bool[Array, " m"]  # may have a force: they overlap, or the plant looks further
     degenerate: Bool[Array, " m"]  # the normal is not unique, one was chosen
     parameters: PairParameters
+    num_pairs_left_out: Int[Array, ""]  # not looked at, though spheres around their shapes overlap
     pairs: tuple[int, ...] = eqx.field(static=True)  # of each point, as in `model.layout.contact.pairs`
     mobods_A: tuple[int, ...] = eqx.field(static=True)
     mobods_B: tuple[int, ...] = eqx.field(static=True)
@@ -79,19 +81,19 @@ def join(groups: Sequence[ContactPoints]) -> ContactPoints:
         parts = [getattr(group, name) for group in groups]
         if name in indices:
             return sum(parts, ())
+        if name == "num_pairs_left_out":
+            return sum(parts[1:], parts[0])
         return jax.tree.map(lambda *x: ca.concatenate(x, 1 if name in vectors else 0), *parts)
 
     return ContactPoints(*(joined(field.name) for field in dataclasses.fields(ContactPoints)))
 
 
 def pairs_by_kind(model: MultibodyModel) -> list[list[int]]:
-    """Indices of the pairs, those between the same two kinds of shapes together."""
+    """Indices of the pairs, those between the same two kinds of shapes together: each group is a program of its own."""
     contact = model.layout.contact
-    groups: dict[tuple, list[int]] = {}
+    groups: dict[tuple[str, str], list[int]] = {}
     for i, (a, b) in enumerate(contact.pairs):
-        A, B = contact.geometries[a], contact.geometries[b]
-        sizes = (A.num_vertices, B.num_vertices)  # arrays of vertices are as long as those of the pair's shapes
-        groups.setdefault((A.kind, B.kind, *sizes), []).append(i)
+        groups.setdefault((contact.geometries[a].kind, contact.geometries[b].kind), []).append(i)
     return list(groups.values())
 
 
@@ -111,13 +113,14 @@ def calc_points_of_kind(
     within, across = (take(p, B, 1) - take(p, A, 1) for p in (poses.p_TG_W, poses.p_WG))
     p_AB_W = jnp.where(same_tree, within, across)  # within a tree no large coordinates are subtracted
     R_AB, p_AB = ca.matmul(ca.transpose(R_WA), R_WB), ca.transposed_matvec(R_WA, p_AB_W)
-    witnesses = calc_witnesses(model, A, B, R_AB, p_AB)
+    reach = model.collision.smoothing_length
+    witnesses, num_left_out = calc_near_witnesses(model, A, B, R_AB, p_AB, reach)
 
     k = witnesses.distance.shape[0]
     of_points = jax.tree.map(lambda x: in_slots(take(x, pairs, 0), k, 0), parameters)
     R_WA, p_AB_W = in_slots(R_WA, k, 2), in_slots(p_AB_W, k, 1)
     p_MaA_W, p_MbB_W = (in_slots(take(poses.p_MG_W, side, 1), k, 1) for side in (A, B))
-    reaches = contact.prediction or model.collision.smoothing_length is not None
+    reaches = contact.prediction or reach is not None
     distance, normal_A, p_ACa = flat(witnesses.distance, 0), -flat(witnesses.normal, 1), flat(witnesses.point, 1)
     p_AC_W = ca.matvec(R_WA, p_ACa + ca.scale(normal_A, (1.0 - of_points.weight_A) * distance))
     exists = flat(witnesses.valid, 0)
@@ -130,6 +133,7 @@ def calc_points_of_kind(
         exists if reaches else exists & (distance < 0.0),
         in_slots(witnesses.degenerate, k, 0),
         of_points,
+        num_left_out,
         tuple(pairs) * k,
         tuple(mobods_A) * k,
         tuple(mobods_B) * k,
@@ -146,13 +150,38 @@ def flat(x: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
     return x.reshape(*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :])
 
 
+def calc_near_witnesses(
+    model: MultibodyModel,
+    A: Sequence[int],
+    B: Sequence[int],
+    R_AB: Float[Array, "3 3 n"],
+    p_AB: Float[Array, "3 n"],
+    reach: Float[Array, ""] | None,
+) -> tuple[Witnesses, Int[Array, ""]]:
+    """Those of the pairs that the plant looks at, and how many others may be in reach."""
+    contact = model.layout.contact
+    kinds = contact.geometries[A[0]].kind, contact.geometries[B[0]].kind
+    sizes = shape_sizes(model, A), shape_sizes(model, B)
+    if contact.max_pairs is None or contact.max_pairs >= len(A):
+        return calc_witnesses(*kinds, *sizes, R_AB, p_AB), jnp.zeros(p_AB.shape[2:], jnp.int32)
+    gap = gap_between(*kinds, *sizes, R_AB, p_AB)
+    near = find_near_pairs(gap, contact.max_pairs)
+    size_A, size_B = (near.choose(x, x.ndim - gap.ndim) for x in sizes)
+    witnesses = calc_witnesses(*kinds, size_A, size_B, near.choose(R_AB, 2), near.choose(p_AB, 1))
+    left_out = ~near.is_near() & (gap < (0.0 if reach is None else reach))
+    return near.put_back(witnesses, gap), jnp.sum(left_out, axis=0, dtype=jnp.int32)
+
+
 def calc_witnesses(
-    model: MultibodyModel, A: Sequence[int], B: Sequence[int], R_AB: Float[Array, "3 3 n"], p_AB: Float[Array, "3 n"]
+    kind_A: str,
+    kind_B: str,
+    size_A: Array,
+    size_B: Array,
+    R_AB: Float[Array, "3 3 n"],
+    p_AB: Float[Array, "3 n"],
 ) -> Witnesses:
     """What the pair's function finds, in A; it may know the two kinds in the other order only."""
-    geometries = model.layout.contact.geometries
-    function, swapped = pair_function(geometries[A[0]].kind, geometries[B[0]].kind)
-    size_A, size_B = shape_sizes(model, A), shape_sizes(model, B)
+    function, swapped = pair_function(kind_A, kind_B)
     if not swapped:
         return function.function(size_A, size_B, R_AB, p_AB)
     found = function.function(size_B, size_A, ca.transpose(R_AB), -ca.transposed_matvec(R_AB, p_AB))
@@ -160,10 +189,14 @@ def calc_witnesses(
 
 
 def shape_sizes(model: MultibodyModel, geometries: Sequence[int]) -> Array:
-    """(s, n) lengths of shapes of one kind, or the (3, m, n) vertices of convex ones."""
+    """(s, n) lengths of shapes of one kind, or the (3, m, n) vertices of convex ones: the last one again where some
+    have fewer than others.
+    """
     records = [model.layout.contact.geometries[g] for g in geometries]
     if records[0].num_vertices:
-        where = np.array([np.arange(r.vertex_start, r.vertex_start + r.num_vertices) for r in records]).T
+        counts = np.array([r.num_vertices for r in records])
+        starts = np.array([r.vertex_start for r in records])
+        where = starts + np.minimum(np.arange(counts.max())[:, None], counts - 1)
         vertices = jnp.swapaxes(model.collision.vertices, 0, 1)
         return take(vertices, where.ravel(), 1).reshape(3, *where.shape, *vertices.shape[2:])
     where = np.array([np.arange(r.size_start, r.size_start + r.num_sizes) for r in records], int).T

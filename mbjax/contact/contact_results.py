@@ -33,7 +33,9 @@ class ContactResults(eqx.Module):
     `depth` is negative where the surfaces are apart. Speeds are those of B's material relative to A's:
     `separation_speed` along -normal, `slip_speed` across. `converged` says of the whole step that its equation was
     solved, `num_left_out` how many points were more than the plant's `max_contacts` and have no force though they
-    touch; with prediction, or a smoothing length, also those that would at the end of the step.
+    touch; with prediction, or a smoothing length, also those that would at the end of the step. `num_pairs_left_out`
+    is how many pairs were more than the plant's `max_pairs` and were not looked at though spheres around their shapes
+    overlap, or are within the smoothing length.
     """
 
     is_active: Bool[Array, "*batch m"]
@@ -47,6 +49,7 @@ class ContactResults(eqx.Module):
     converged: Bool[Array, "*batch"]
     num_iterations: Int[Array, "*batch"]
     num_left_out: Int[Array, "*batch"]
+    num_pairs_left_out: Int[Array, "*batch"]
     pair_indices: tuple[int, ...] = eqx.field(static=True)
 
     def names(self, model: MultibodyModel) -> tuple[tuple[str, str, str, str], ...]:
@@ -75,5 +78,6 @@ def calc_contact_results(position: PositionKinematics, contacts: ContactForces) 
         true if contacts.converged is None else contacts.converged,
         zero if contacts.num_iterations is None else contacts.num_iterations,
         zero if contacts.num_left_out is None else contacts.num_left_out,
+        points.num_pairs_left_out,
         points.pairs,
     )

@@ -64,7 +64,7 @@ class ConvexSearch(NamedTuple):
 
 
 def search(topology: TreeTopology, problem: ConvexProblem, begun: Begun | None = None) -> ConvexSearch:
-    """Newton's iterations, of all worlds until the last one has converged; those that have stay as they are.
+    """Newton's iterations, of all worlds until the last one has ended; those that have stay as they are.
 
     One that has `begun` goes on from where it was, and may leave some worlds to a later turn. A world's result is the
     same, to the last bit, however its iterations are divided among turns, and whatever becomes of other worlds.
@@ -99,9 +99,11 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: Begun | None =
             return power + t * power_rate - of_rows_at_t[0], power_rate - of_rows_at_t[1]
 
         rounding = 8.0 * eps * sum_over_first(jnp.abs(direction) * (jnp.abs(state.inertial) + jnp.abs(applied)))
-        is_searched = ~state.converged & (state.num_iterations > 0)
-        t = find_minimum(slope, sum_over_first(direction * state.residual), rounding, is_searched)
-        t = jnp.where(state.converged, 0.0, t)
+        going = state.is_unfinished()
+        t = find_minimum(
+            slope, sum_over_first(direction * state.residual), rounding, going & (state.num_iterations > 0)
+        )
+        t = jnp.where(going, t, 0.0)
         vdot, new_inertial, motion = moved((state.vdot, state.inertial, state.motion), t, (direction, inertial, rate))
         forces = calc_forces(calc_impulses(problem, motion))
         residual = new_inertial - applied - forces
@@ -110,8 +112,8 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: Begun | None =
         speed = largest_over_first(jnp.abs(vdot) + jnp.abs(problem.v) / problem.time_step)
         step, lost = largest_over_first(jnp.abs(direction)), 8.0 * eps * speed
         still = t * step <= lost
-        converged = state.converged | balanced | (step <= lost) | (still & state.still)
-        count = state.num_iterations + jnp.where(state.converged, 0, 1)
+        converged = state.converged | (going & (balanced | (step <= lost) | (still & state.still)))
+        count = state.num_iterations + jnp.where(going, 1, 0)
         return ConvexSearch(
             vdot, new_inertial, motion, calc_stiffness(problem, motion), residual, count, still, converged
         )

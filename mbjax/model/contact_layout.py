@@ -39,8 +39,9 @@ class CollisionGeometryRecord:
 class ContactLayout:
     """Geometries that are in some pair, in the order they were registered, and the pairs that may touch.
 
-    `max_contacts` bounds how many points a world works on at a time; None: all there may be. With `prediction` those
-    that would touch within the step take part in it.
+    `max_contacts` bounds how many points a world works on at a time, `max_pairs` how many pairs of each two kinds of
+    shapes it looks at closely; None: all there may be. With `prediction` points that would touch within the step take
+    part in it.
     """
 
     geometries: tuple[CollisionGeometryRecord, ...]
@@ -48,6 +49,7 @@ class ContactLayout:
     contact_model: str  # "point" or "none"
     approximation: str  # "sap", "similar" or "lagged"
     max_contacts: int | None
+    max_pairs: int | None
     prediction: bool
 
     @functools.cached_property

@@ -15,7 +15,8 @@ CONTACT_MODELS = ("point", "none")
 class ContactSettings:
     """Drake's settings, with Drake's numbers; the approximation is that of the discrete step.
 
-    `max_contacts` bounds how many points a world works on at a time; None: all there may be. Ours alone, and off:
+    `max_contacts` bounds how many points a world works on at a time, `max_pairs` how many pairs of each two kinds of
+    shapes it looks at closely; None: all there may be. Ours alone, and off:
     `contact_prediction` counts points that would touch within the step, `contact_smoothing_length` lets surfaces that
     are apart push each other a little.
     """
@@ -27,6 +28,7 @@ class ContactSettings:
     sap_near_rigid_threshold: float = 1.0
     adjacent_bodies_collision_filters: bool = True
     max_contacts: int | None = None
+    max_pairs: int | None = None
     contact_prediction: bool = False
     contact_smoothing_length: float = 0.0  # m
 
@@ -43,8 +45,9 @@ class ContactSettings:
         for name in ("adjacent_bodies_collision_filters", "contact_prediction"):
             if not isinstance(getattr(self, name), bool):
                 raise ModelError(f"{name} must be True or False, got {getattr(self, name)!r}.")
-        if self.max_contacts is not None:
-            object.__setattr__(self, "max_contacts", checked_count("max_contacts", self.max_contacts))
+        for name in ("max_contacts", "max_pairs"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, checked_count(name, getattr(self, name)))
 
 
 def require_that_settings_agree(settings: ContactSettings, is_discrete: bool) -> None:

@@ -59,6 +59,7 @@ def finalize_contact(
         contact_model=settings.contact_model,
         approximation=settings.discrete_contact_approximation,
         max_contacts=settings.max_contacts,
+        max_pairs=settings.max_pairs,
         prediction=settings.contact_prediction,
     )
     parameters = gather_collision_parameters(plant, chosen, dtype)

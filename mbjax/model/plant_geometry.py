@@ -144,6 +144,13 @@ class PlantGeometry(PlantQueries):
         """How many points of contact a world works on at a time; None: all there may be."""
         self._set_contact(max_contacts=max_contacts)
 
+    def set_max_pairs(self, max_pairs: int | None) -> None:
+        """How many pairs of each two kinds of shapes a world looks at closely, the nearest; None: all.
+
+        Near are those whose bounding spheres are; `contact_results.num_pairs_left_out` counts others that overlap.
+        """
+        self._set_contact(max_pairs=max_pairs)
+
     def set_contact_prediction(self, contact_prediction: bool) -> None:
         """Whether points that are apart take part in a discrete step that would bring them to touch.
 

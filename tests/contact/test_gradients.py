@@ -18,9 +18,9 @@ BALL = mbjax.SpatialInertia(0.7, [0.01, 0.0, 0.02], mbjax.UnitInertia(0.005, 0.0
 LOCAL = ("slides", "sticks", "apart")
 
 
-def two_balls(approximation: str = "sap", time_step: float = 1e-3) -> mbjax.MultibodyModel:
+def two_balls(approximation: str = "sap", time_step: float = 1e-3, **options) -> mbjax.MultibodyModel:
     """A ball on the ground and a capsule on a limited hinge that lies on it; every material number given once."""
-    plant = mbjax.MultibodyPlant(time_step, discrete_contact_approximation=approximation)
+    plant = mbjax.MultibodyPlant(time_step, discrete_contact_approximation=approximation, **options)
     plant.add_rigid_body("ball", BALL)
     plant.add_rigid_body("lid", BALL)
     X = mbjax.RigidTransform(jnp.eye(3), jnp.array([-0.3, 0.0, 0.22]))

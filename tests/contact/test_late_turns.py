@@ -7,6 +7,7 @@ import pytest
 
 import mbjax
 from mbjax.chunks import CHUNK_BYTES
+from mbjax.contact import convex_search
 from tests.gradients.checks import compiled
 from tests.models import relative_error
 
@@ -24,8 +25,8 @@ def thrown() -> tuple[jax.Array, jax.Array]:
     return jnp.asarray(q), jnp.asarray(v + rng.normal(size=v.shape) * rng.uniform(0.0, 3.0, (WORLDS, 1)))
 
 
-def after(q: jax.Array, v: jax.Array) -> tuple:
-    state, outputs = mbjax.step(MODEL, mbjax.State(q, v, jnp.zeros(())))
+def after(q: jax.Array, v: jax.Array, model: mbjax.MultibodyModel = MODEL) -> tuple:
+    state, outputs = mbjax.step(model, mbjax.State(q, v, jnp.zeros(())))
     contacts = outputs.contact_results
     return state.q, state.v, contacts.force, contacts.num_iterations, contacts.converged
 
@@ -51,6 +52,22 @@ def test_each_world_is_as_alone_and_leaves_the_others_alone() -> None:
     assert not beside[4][broken].any()
     for ours, theirs in zip(results, beside, strict=True):
         np.testing.assert_array_equal(ours[~broken], theirs[~broken])
+
+
+def test_a_world_that_is_given_up_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though others of its late turn, which came there after fewer iterations, go on."""
+    q, v = thrown()
+    needed = np.asarray(compiled(jax.vmap(after))(q, v)[3])
+    fast, slow, slowest = (np.flatnonzero(x)[:k] for x, k in ((needed == 1, 75), (needed == 6, 30), (needed > 6, 30)))
+    middle = np.flatnonzero(needed == 5)[: 105 - slowest.size]
+    chunks = np.concatenate([fast, slow, middle, slowest])  # the one leaves its slow worlds at once, the other later
+    order, most = np.concatenate([chunks, np.setdiff1d(np.arange(WORLDS), chunks)]), 6
+    assert slowest.size >= 4
+    monkeypatch.setattr(convex_search, "MAX_ITERATIONS", most)
+    anew = two_balls(max_pairs=9)  # more than there are: the same, but traced again
+    *_, num_iterations, converged = compiled(jax.vmap(lambda q, v: after(q, v, anew)))(q[order], v[order])
+    np.testing.assert_array_equal(num_iterations, np.minimum(needed[order], most))
+    np.testing.assert_array_equal(converged, needed[order] <= most)
 
 
 @pytest.mark.whole_run("the values, above, and gradients of fewer worlds")

@@ -83,6 +83,7 @@ SETTINGS = {
     "sap_near_rigid_threshold": 0.0,
     "adjacent_bodies_collision_filters": False,
     "max_contacts": 4,
+    "max_pairs": 5,
     "contact_prediction": True,
     "contact_smoothing_length": 0.001,
 }
@@ -119,6 +120,7 @@ BAD_SETTINGS = {
     "sap_near_rigid_threshold": [-1.0, np.nan],
     "adjacent_bodies_collision_filters": [1],
     "max_contacts": [0, 2.5, True],
+    "max_pairs": [0, 2.5, True],
     "contact_prediction": [1, "yes"],
     "contact_smoothing_length": [-1.0, np.nan],
 }

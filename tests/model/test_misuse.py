@@ -133,6 +133,7 @@ AFTER_FINALIZE = {
     "set_stiction_tolerance": lambda p: p.set_stiction_tolerance(0.01),
     "set_sap_near_rigid_threshold": lambda p: p.set_sap_near_rigid_threshold(0.5),
     "set_max_contacts": lambda p: p.set_max_contacts(3),
+    "set_max_pairs": lambda p: p.set_max_pairs(3),
     "set_contact_prediction": lambda p: p.set_contact_prediction(True),
     "set_contact_smoothing_length": lambda p: p.set_contact_smoothing_length(0.001),
     "set_gravity": lambda p: p.set_gravity([0, 0, -1]),

@@ -115,7 +115,12 @@ def test_rolled_sums_equal_products(name: str) -> None:
     for inward in (True, False):
         bound, rolled, product, back = (
             functools.partial(f, parents=parents, inward=way)
-            for f, way in ((roll_p.bind, inward), (roll, inward), (sum_by_product, inward), (sum_by_product, not inward))
+            for f, way in (
+                (roll_p.bind, inward),
+                (roll, inward),
+                (sum_by_product, inward),
+                (sum_by_product, not inward),
+            )
         )
         expected = product(x)
         for function in (bound, jax.jit(bound), jax.jit(rolled), jax.vmap(bound, in_axes=-1, out_axes=-1)):

@@ -1,5 +1,6 @@
 """Signed distances of pairs of shapes, with the points and normals that witness them."""
 
+from .bounding_spheres import gap_between as gap_between
 from .pair_table import PAIRS as PAIRS
 from .pair_table import pair_function as pair_function
 from .pair_table import supported_pairs as supported_pairs

@@ -50,6 +50,36 @@ def index_of_largest(scores: Float[Array, "m *n"]) -> tuple[Int[Array, "*n"], Fl
     return jnp.argmax(scores, axis=0).astype(jnp.int32), jnp.max(scores, axis=0)
 
 
+def index_of_farthest(scores: Float[Array, "m *n"]) -> Int[Array, "*n"]:
+    """Index of the largest of many scores, the first of equals: one kernel with vector instructions, computed once.
+
+    Pairs of neighbours are compared, and pairs of these. XLA would compute all of it anew in every kernel that reads
+    the index, were it not for a division; it does not know that it is one by 1.
+    """
+    index = jnp.arange(scores.shape[0], dtype=scores.dtype).reshape(-1, *(1,) * (scores.ndim - 1))
+    best, odd = (scores, jnp.broadcast_to(index, scores.shape)), []
+    while best[0].shape[0] > 1:
+        if best[0].shape[0] % 2:
+            odd.append([x[-1:] for x in best])
+        end = best[0].shape[0] // 2 * 2
+        best = larger([x[0:end:2] for x in best], [x[1:end:2] for x in best])
+    while odd:
+        best = larger(best, odd.pop())
+    one = jnp.where(jnp.isnan(best[0]), 2.0, 1.0)
+    return (best[1] / one)[0].astype(jnp.int32)
+
+
+def larger(a: Sequence[Array], b: Sequence[Array]) -> tuple[Array, Array]:
+    """Score and index, of a where both are equal."""
+    is_a = a[0] >= b[0]
+    return jnp.where(is_a, a[0], b[0]), jnp.where(is_a, a[1], b[1])
+
+
+def gathered(index: Int[Array, "*n"], candidates: Float[Array, "3 m *n"]) -> Float[Array, "3 *n"]:
+    """The candidate of that index, by a gather: for what has no derivative."""
+    return jnp.take_along_axis(candidates, index[None, None], 1, mode="promise_in_bounds")[:, 0]
+
+
 def chosen(index: Int[Array, "*n"], candidates: Float[Array, "m *kn"], axis: int = 0) -> Float[Array, "*kn"]:
     """The candidate of that index along `axis`; the axes between it and those of `index` are kept."""
     place = lax.broadcasted_iota(jnp.int32, candidates.shape, axis)

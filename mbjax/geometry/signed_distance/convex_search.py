@@ -165,7 +165,8 @@ def keep_better(is_better: Bool[Array, "*n"], new: Any, old: Any) -> Any:
 def starting_directions(pair: ConvexPair) -> tuple[Float[Array, "3 m *n"], Float[Array, "*n"]]:
     """The axes of both shapes and their products, both ways, and the line of centres; and how large all is."""
     p = pair.p[:, 0]
-    identity = [jnp.zeros_like(p).at[k].set(1.0) for k in range(3)]
+    zero, one = jnp.zeros_like(p[0]), jnp.ones_like(p[0])
+    identity = [jnp.stack([one if i == k else zero for i in range(3)]) for k in range(3)]
     axes_B = [jnp.broadcast_to(axis[:, 0], p.shape) for axis in jnp.unstack(pair.R, axis=1)]
     products = [safe_normalize(ca.cross(a, b), 0) for a in identity for b in axes_B]
     diagonals = [sum(d * e for d, e in zip(ds, identity, strict=True)) / math.hypot(*ds) for ds in DIAGONALS]

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial.safe_math import safe_norm, safe_normalize
 
-from .choices import chosen, dot, index_of_largest, sign_of
+from .choices import chosen, dot, gathered, index_of_farthest, sign_of
 from .lowest_vertices import low_and_wide
 from .nearest_corners import ROUNDING, heights, nearest_corners
 
@@ -54,7 +54,7 @@ class ConvexShape(NamedTuple):
 
 def farthest_vertex(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
     """The first of the farthest."""
-    return chosen(index_of_largest(heights(vertices, direction))[0], vertices, axis=1)
+    return gathered(index_of_farthest(heights(vertices, direction)), vertices)
 
 
 def farthest_corner(vertices: Float[Array, "3 8 *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:

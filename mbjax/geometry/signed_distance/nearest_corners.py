@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Int
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial.safe_math import safe_divide, safe_normalize, safe_sqrt
 
-from .choices import chosen, dot, index_of_largest
+from .choices import chosen, dot, index_of_farthest, index_of_largest
 
 ROUNDING = 64.0  # in machine epsilons: of directions, and of lengths beside a shape's size
 NARROW = 1e-6  # of the farthest vertex: vertices closer together count as one
@@ -15,7 +15,7 @@ NARROW = 1e-6  # of the farthest vertex: vertices closer together count as one
 
 def heights(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "m *n"]:
     """Of vertices along a direction."""
-    return dot(vertices, direction[:, None])
+    return ca.dot(vertices, direction[:, None])
 
 
 def nearest_corners(
@@ -27,25 +27,25 @@ def nearest_corners(
     vertices that are equally far, the one nearest to `towards`, and of edges that are level, the one towards it.
     """
     up = heights(vertices, direction)
-    rounding = ROUNDING * float(jnp.finfo(up.dtype).eps) * jnp.max(jnp.sum(jnp.abs(vertices), axis=0), axis=0)
+    rounding = ROUNDING * float(jnp.finfo(up.dtype).eps) * jnp.max(sum(jnp.abs(vertices)), axis=0)
     beside = vertices - towards[:, None]
     is_farthest = up >= jnp.max(up, axis=0) - rounding
-    first, _ = index_of_largest(jnp.where(is_farthest, -dot(beside, beside), -jnp.inf))
+    first = index_of_farthest(jnp.where(is_farthest, -ca.dot(beside, beside), -jnp.inf))
     arms = vertices - chosen(first, vertices, axis=1)[:, None]
-    squared = dot(arms, arms)
+    squared = ca.dot(arms, arms)
     least = NARROW**2 * jnp.max(squared, axis=0)
     drop = -heights(arms, direction)
     across = safe_sqrt(squared - drop * drop)
     aim = towards - chosen(first, vertices, axis=1)
     aim = safe_normalize(aim - ca.scale(direction, dot(direction, aim)), 0)
-    flatness = jnp.where(is_farthest, dot(arms, aim[:, None]) + 2.0 * across, -drop)
+    flatness = jnp.where(is_farthest, ca.dot(arms, aim[:, None]) + 2.0 * across, -drop)
     is_other = (squared > least) & (across > 0.0)
-    second, _ = index_of_largest(jnp.where(is_other, safe_divide(flatness, across), -jnp.inf))
+    second = index_of_farthest(jnp.where(is_other, safe_divide(flatness, across), -jnp.inf))
     edge = safe_normalize(chosen(second, arms, axis=1), 0)
     normal = safe_normalize(direction - ca.scale(edge, dot(edge, direction)), 0)
     aside = jnp.abs(heights(arms, ca.cross(normal, edge)))
     slope = safe_divide(-heights(arms, normal), aside)
-    third, _ = index_of_largest(jnp.where(aside * aside > least, -slope, -jnp.inf))
+    third = index_of_farthest(jnp.where(aside * aside > least, -slope, -jnp.inf))
     near = jnp.stack([first, second, third])
     are_level = chosen(second, is_farthest.astype(up.dtype)) * chosen(third, is_farthest.astype(up.dtype)) > 0.0
     return jnp.where(are_level, nearest_edge_first(vertices, near, towards), near)

@@ -1,0 +1,51 @@
+"""How far apart two shapes are at least, by spheres around them."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_sqrt
+
+
+def gap_between(
+    kind_A: str, kind_B: str, size_A: Array, size_B: Array, R_AB: Float[Array, "3 3 n *w"], p_AB: Float[Array, "3 n *w"]
+) -> Float[Array, "n *w"]:
+    """Of each pair of shapes, at most their signed distance where they are apart; without gradient.
+
+    Sizes as in `PairFunction`. Shapes overlap only where it is negative. A half-space is no sphere: of it the distance
+    of the other's sphere.
+    """
+    size_A, size_B, R_AB, p_AB = lax.stop_gradient((size_A, size_B, R_AB, p_AB))
+    if kind_A == "HalfSpace":
+        centre_B, radius_B = bounding_sphere(kind_B, size_B)
+        return (p_AB + ca.matvec(R_AB, centre_B))[2] - radius_B
+    centre_A, radius_A = bounding_sphere(kind_A, size_A)
+    if kind_B == "HalfSpace":
+        return ca.transposed_matvec(R_AB, centre_A - p_AB)[2] - radius_A
+    centre_B, radius_B = bounding_sphere(kind_B, size_B)
+    return length(p_AB + ca.matvec(R_AB, centre_B) - centre_A) - radius_A - radius_B
+
+
+def bounding_sphere(kind: str, size: Array) -> tuple[Float[Array, "3 n *w"], Float[Array, "n *w"]]:
+    """Its centre, in the shape's frame, and its radius."""
+    if kind == "Convex":
+        centre = 0.5 * (jnp.max(size, axis=1) + jnp.min(size, axis=1))
+        return centre, jnp.max(length(size - centre[:, None]), axis=0)
+    return jnp.zeros((3, *size.shape[1:]), size.dtype), RADII[kind](size)
+
+
+def length(x: Float[Array, "3 *n"]) -> Float[Array, "*n"]:
+    """|x|."""
+    return safe_sqrt(ca.dot(x, x))
+
+
+RADII: dict[str, Callable[[Float[Array, "s n *w"]], Float[Array, "n *w"]]] = {
+    "Sphere": lambda size: size[0],
+    "Box": lambda size: 0.5 * length(size),
+    "Capsule": lambda size: size[0] + 0.5 * size[1],
+    "Cylinder": lambda size: safe_sqrt(size[0] * size[0] + 0.25 * size[1] * size[1]),
+    "Ellipsoid": lambda size: jnp.max(size, axis=0),
+}
