@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from mbjax.geometry.mesh_hull import MAX_VERTICES
 from mbjax.geometry.signed_distance import Witnesses, gap_between, pair_function, swap
 from mbjax.kinematics import PositionKinematics
 from mbjax.model import MultibodyModel
@@ -89,11 +90,16 @@ def join(groups: Sequence[ContactPoints]) -> ContactPoints:
 
 
 def pairs_by_kind(model: MultibodyModel) -> list[list[int]]:
-    """Indices of the pairs, those between the same two kinds of shapes together: each group is a program of its own."""
+    """Indices of the pairs, those between the same two kinds of shapes together: each group is a program of its own.
+
+    Hulls of up to 32 vertices are one kind, those of up to 64 another, and so on.
+    """
     contact = model.layout.contact
-    groups: dict[tuple[str, str], list[int]] = {}
+    groups: dict[tuple[str, str, int], list[int]] = {}
     for i, (a, b) in enumerate(contact.pairs):
-        groups.setdefault((contact.geometries[a].kind, contact.geometries[b].kind), []).append(i)
+        A, B = contact.geometries[a], contact.geometries[b]
+        most = max(A.num_vertices, B.num_vertices, MAX_VERTICES)
+        groups.setdefault((A.kind, B.kind, (most - 1).bit_length()), []).append(i)
     return list(groups.values())
 
 
