@@ -56,7 +56,8 @@ def sum_velocities_over_path(topology: TreeTopology, x: Float[Array, "k nd"]) ->
     """Per mobod, the sum over the directions that move it."""
     if is_rolled(topology, x):
         sums = roll_p.bind(x, parents=direction_parents(topology), inward=False)
-        return take(jnp.concatenate([jnp.zeros_like(x[:, :1]), sums], 1), last_velocities(topology), 1)
+        of_world = jnp.zeros_like(x, shape=(x.shape[0], 1, *x.shape[2:]))
+        return take(jnp.concatenate([of_world, sums], 1), last_velocities(topology), 1)
     return dot_with_mask(x, topology.moves, 1)
 
 
@@ -80,7 +81,7 @@ def roll(x: Float[Array, "k n *w"], *, parents: tuple[int, ...], inward: bool) -
         return total, total
 
     plan, rows, several_worlds = walk_plan(parents), jnp.moveaxis(x, 1, 0), x.ndim > 2
-    zero = jnp.zeros_like(rows[0])
+    zero = jnp.zeros_like(x, shape=(x.shape[0], *x.shape[2:]))
     if inward:
         return jnp.moveaxis(scan_inward(plan, step, rows, zero, several_worlds)[0], 0, 1)
     return jnp.moveaxis(scan_outward(plan, step, rows, zero, several_worlds), 0, 1)
@@ -89,7 +90,8 @@ def roll(x: Float[Array, "k n *w"], *, parents: tuple[int, ...], inward: bool) -
 def batch_roll(args: tuple, dims: tuple, **params: Any) -> tuple[Array, int]:
     """The rule of `vmap`: more rows."""
     x = jnp.moveaxis(args[0], dims[0], 0)
-    return roll_p.bind(x.reshape(-1, *x.shape[2:]), **params).reshape(x.shape), 0
+    worlds, k, *rest = x.shape
+    return roll_p.bind(x.reshape(worlds * k, *rest), **params).reshape(x.shape), 0
 
 
 def transpose_roll(cotangent: Array, _: Any, *, parents: tuple[int, ...], inward: bool) -> list[Array]:
@@ -113,7 +115,7 @@ def ancestors(parents: tuple[int, ...]) -> Bool[np.ndarray, "n n"]:
 
 
 roll_p = Primitive("roll")
-roll_p.def_impl(jax.jit(roll_p.bind, static_argnames=("parents", "inward")))
+roll_p.def_impl(jax.jit(roll, static_argnames=("parents", "inward")))
 roll_p.def_abstract_eval(lambda x, **_: ShapedArray(x.shape, x.dtype))
 ad.deflinear2(roll_p, transpose_roll)
 batching.primitive_batchers[roll_p] = batch_roll
