@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from mbjax.geometry.signed_distance import Witnesses
-from mbjax.linear_algebra import sum_over_axis
 
 
 class NearPairs(eqx.Module):
@@ -43,17 +42,9 @@ class NearPairs(eqx.Module):
 
 
 def find_near_pairs(gap: Float[Array, "n *w"], count: int) -> NearPairs:
-    """The pairs with the smallest gaps, of equal ones the first. What is no number comes before all, to be seen.
-
-    Each pair counts those before it: sorting is no operation of many worlds side by side.
-    """
-    gap = jnp.where(jnp.isnan(gap), -jnp.inf, gap)
-    order = jnp.arange(gap.shape[0], dtype=jnp.int32).reshape(-1, *(1,) * (gap.ndim - 1))
-    is_before = (gap[None] < gap[:, None]) | ((gap[None] == gap[:, None]) & (order[None] < order[:, None]))
-    place = sum_over_axis(is_before.astype(gap.dtype), 1).astype(jnp.int32)
-    is_there = place[None] == order[:count, None]
-    pair = sum_over_axis(jnp.where(is_there, order.astype(gap.dtype), 0.0), 1).astype(jnp.int32)
-    return NearPairs(pair, place)
+    """The pairs with the smallest gaps, of equal ones the first. What is no number comes before all, to be seen."""
+    order = jnp.argsort(jnp.where(jnp.isnan(gap), -jnp.inf, gap), axis=0).astype(jnp.int32)
+    return NearPairs(order[:count], jnp.argsort(order, axis=0).astype(jnp.int32))
 
 
 def columns(x: Array, index: Int[Array, "k *w"], axis: int) -> Array:
