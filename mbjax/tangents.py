@@ -26,6 +26,13 @@ def no_tangent(like: Any) -> Any:
     return jax.tree.map(lambda _: None, like)
 
 
+def with_zeros(tangent: Any, like: Any) -> Any:
+    """The tangent with arrays of zeros for None, or None where nothing moves."""
+    if not jax.tree.leaves(tangent):
+        return None
+    return jax.tree.map(lambda x, y: jnp.zeros_like(y) if x is None else x, tangent, like, is_leaf=is_none)
+
+
 def moving_with(tree: Any, q: Array) -> Any:
     """The arrays as they are, of each world its own where q is: constants among them have tangents that follow q.
 

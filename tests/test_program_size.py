@@ -63,11 +63,11 @@ def test_no_slow_operations(name: str) -> None:
     """Sums over the few components of a vector are written out, also in reverse mode; nothing is scattered.
 
     XLA's CPU backend takes ten times longer for reductions over short axes. The two allowed normalise the axes; to
-    solve along a path takes sums of whole rows.
+    solve along a path takes sums of whole rows. JAX 0.9 transposes `unstack` with sums over axes of one.
     """
     program = lower(name, 20)
-    of_rows = program.count("across dimensions = [0] : (tensor<20xf64>, tensor<f64>) -> tensor<f64>")
-    assert program.count("stablehlo.reduce(") <= 2 + of_rows
+    sums = re.findall(r"stablehlo\.reduce\(.* across dimensions = (\[.*\] : \(tensor<[^>]*>)", program)
+    assert len([x for x in sums if not x.startswith(("[0] : (tensor<20xf64>", "[0] : (tensor<1x"))]) <= 2
     assert "stablehlo.scatter" not in program
 
 

@@ -32,7 +32,7 @@ def mass_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
 
 def _mass_matrix(model: MultibodyModel, q: Array) -> Float[Array, "nv nv"]:
     position = calc_position_kinematics(model, q)
-    inertia_T = calc_inertia_about_T(model, q, position, calc_inertia_in_world(model, position))
+    inertia_T = calc_inertia_about_T(model, position, calc_inertia_in_world(model, position))
     return calc_mass_matrix(model.topology, position, inertia_T, calc_reflected_inertia(model))
 
 

@@ -1,45 +1,38 @@
 """Inertia of each mobod about T, its tree's origin: it adds up over subtrees without shifts."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float
 
-from mbjax.kinematics import MobodInertia, PositionKinematics, calc_position_kinematics, motions_within_tree
+from mbjax.kinematics import BodyPlacement, MobodInertia, PositionKinematics, motions_within_tree
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.tangents import add_tangents, fit_tangent, is_none, no_tangent
+from mbjax.tangents import add_tangents, fit_tangent, is_none, no_tangent, with_zeros
 
 from .tree_motion import calc_inertia_in_world
 
 
 @eqx.filter_custom_jvp
-def calc_inertia_about_T(
-    model: MultibodyModel, q: Float[Array, " nq"], position: PositionKinematics, inertia_W: MobodInertia
-) -> MobodInertia:
+def calc_inertia_about_T(model: MultibodyModel, position: PositionKinematics, inertia_W: MobodInertia) -> MobodInertia:
     """m, s = m p_TMcm and J about T, in W.
 
-    The derivative by q is in closed form: mobods move rigidly, turned by w and with what is at T moved by v,
+    The derivative is in closed form: mobods move rigidly, turned by w and with what is at T moved by v,
 
         ds = w x s + m v,    dJ = [w]x J - J [w]x + 2 (s·v) 1 - s vᵀ - v sᵀ
 
-    Of the derivative of `position` only the displacement is asked for, of that of `inertia_W` nothing.
+    and their inertia changes where they are. Of the derivative of `position` only the displacement and the placement
+    are asked for, of that of `inertia_W` nothing.
     """
     return shift_inertia_to_T(position, inertia_W)
 
 
 @calc_inertia_about_T.def_jvp
 def _calc_inertia_about_T_jvp(primals: tuple, tangents: tuple) -> tuple[MobodInertia, MobodInertia]:
-    model, q, position, _ = primals
-    dmodel, _, dposition, _ = tangents
+    model, position, _ = primals
+    dmodel, dposition, _ = tangents
     inertia = calc_inertia_about_T(*primals)
-    change = no_tangent(inertia)
-    if jax.tree.leaves(dmodel):
-
-        def of_model(model: MultibodyModel) -> MobodInertia:
-            position = calc_position_kinematics(model, q)
-            return shift_inertia_to_T(position, calc_inertia_in_world(model, position))
-
-        _, change = eqx.filter_jvp(of_model, (model,), (dmodel,))
+    change = calc_inertia_change(model, dmodel, position, dposition.placement) or no_tangent(inertia)
     if dposition.displacement is not None:
         s, J = inertia.moment, inertia.rotational
         w, dp_TM = motions_within_tree(model.topology, position, dposition.displacement)
@@ -50,6 +43,21 @@ def _calc_inertia_about_T_jvp(primals: tuple, tangents: tuple) -> tuple[MobodIne
         displaced = eqx.tree_at(lambda x: (x.moment, x.rotational), no_tangent(inertia), (ds, dJ), is_leaf=is_none)
         change = add_tangents(change, displaced)
     return inertia, fit_tangent(change, inertia)
+
+
+def calc_inertia_change(
+    model: MultibodyModel, dmodel: MultibodyModel, position: PositionKinematics, dplacement: BodyPlacement
+) -> MobodInertia | None:
+    """How inertias about T change with the model and its placement, mobods held; None where nothing does."""
+    if not jax.tree.leaves(dmodel):
+        return None
+
+    def at_rest(model: MultibodyModel, placement: BodyPlacement) -> MobodInertia:
+        held = dataclasses.replace(position, placement=placement)
+        return shift_inertia_to_T(held, calc_inertia_in_world(model, held))
+
+    inertia_T, change = eqx.filter_jvp(at_rest, (model, position.placement), (dmodel, dplacement))
+    return with_zeros(change, inertia_T)
 
 
 def shift_inertia_to_T(position: PositionKinematics, inertia_W: MobodInertia) -> MobodInertia:

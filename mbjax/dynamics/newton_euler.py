@@ -1,14 +1,12 @@
 """Newton–Euler over the tree: the one formula behind inverse dynamics, bias term and mass-matrix products."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics, calc_position_kinematics
-from mbjax.model import MultibodyModel
+from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
 from mbjax.spatial import component_algebra as ca
-from mbjax.tangents import add_tangents, fit_tangent
+from mbjax.tangents import fit_tangent, with_zeros
 from mbjax.topology import (
     TreeTopology,
     over_directions,
@@ -17,8 +15,9 @@ from mbjax.topology import (
     sum_velocities_over_path,
 )
 
-from .torque_change import StateChange, calc_torque_change
-from .tree_motion import TreeMotion, calc_tree_motion
+from .inertia_about_origin import calc_inertia_change
+from .torque_change import Change, calc_torque_change
+from .tree_motion import TreeMotion
 
 
 @eqx.filter_custom_jvp
@@ -27,8 +26,8 @@ def calc_inverse_dynamics(
 ) -> Float[Array, " nv"]:
     """tau = S · (sum over the mobods each velocity moves of M A + bias - F_applied); vdot None means zero.
 
-    Derivatives by q, v and vdot are in closed form (`torque_change`): of those of the kinematics in `motion` only the
-    displacement is asked for. Only what moves with the parameters of the model goes the long way.
+    Derivatives are in closed form (`torque_change`): of those of the kinematics in `motion` only the displacement, the
+    shift and the placement are asked for.
     """
     return newton_euler(motion, vdot, F_applied_T)
 
@@ -38,15 +37,11 @@ def _calc_inverse_dynamics_jvp(primals: tuple, tangents: tuple) -> tuple[Array, 
     motion, vdot, F_applied_T = primals
     dmotion, dvdot, dF_applied_T = tangents
     tau = calc_inverse_dynamics(motion, vdot, F_applied_T)
-    state_change = StateChange(dmotion.q, dmotion.position.displacement, dmotion.v, dvdot, dF_applied_T)
-    change = calc_torque_change(motion, vdot, F_applied_T, state_change)
-    if jax.tree.leaves(dmotion.model):
-
-        def of_model(model: MultibodyModel) -> Array:
-            position = calc_position_kinematics(model, motion.q)
-            return newton_euler(calc_tree_motion(model, position, motion.q, motion.v), vdot, F_applied_T)
-
-        change = add_tangents(change, eqx.filter_jvp(of_model, (motion.model,), (dmotion.model,))[1])
+    dposition = dmotion.position
+    shift = with_zeros(dposition.shift, motion.position.shift)
+    dinertia_T = calc_inertia_change(motion.model, dmotion.model, motion.position, dposition.placement)
+    change = Change(dmotion.q, dposition.displacement, dmotion.v, dvdot, dF_applied_T, shift, dinertia_T)
+    change = calc_torque_change(motion, vdot, F_applied_T, change)
     return tau, fit_tangent(change, tau)
 
 

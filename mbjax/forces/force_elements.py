@@ -49,7 +49,7 @@ def gravity_generalized_forces(model: MultibodyModel, q: Positions) -> Generaliz
 
 def _gravity_generalized_forces(model: MultibodyModel, q: Array) -> Float[Array, " nv"]:
     position = calc_position_kinematics(model, q)
-    F_T = calc_gravity_on_mobods(model, position, q)
+    F_T = calc_gravity_on_mobods(model, position)
     return sum_directions(model.topology, ca.dot(position.S_T, sum_moved_mobods(model.topology, F_T)))
 
 
@@ -76,7 +76,7 @@ def calc_passive_forces_on_tree(
     v: Velocities,
 ) -> tuple[Float[Array, " nv"], Float[Array, "6 nm"]]:
     """Generalized forces, and forces on mobods about T: everything but joint dissipation."""
-    F_T = calc_gravity_on_mobods(model, position, q)
+    F_T = calc_gravity_on_mobods(model, position)
     if not model.force_elements:
         return jnp.zeros_like(v), F_T
     forces = calc_element_forces(model, position, velocity, q, v)

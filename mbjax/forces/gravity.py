@@ -1,5 +1,7 @@
 """Uniform gravity, felt by the bodies of the model instances where it is on."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,10 +9,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import (
+    BodyPlacement,
     PositionKinematics,
     calc_body_poses,
     calc_inertia_in_mobod,
-    calc_position_kinematics,
     motions_within_tree,
 )
 from mbjax.model import MultibodyModel
@@ -26,25 +28,27 @@ def bodies_with_gravity(model: MultibodyModel) -> np.ndarray:
 
 
 @eqx.filter_custom_jvp
-def calc_gravity_on_mobods(
-    model: MultibodyModel, position: PositionKinematics, q: Float[Array, " nq"]
-) -> Float[Array, "6 nm"]:
+def calc_gravity_on_mobods(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "6 nm"]:
     """Weight of each mobod about its tree's origin T, in W: f = m g, t = p_TMcm x f.
 
-    Its derivative by q is in closed form, dt = m dp_TMcm x g of bodies that move rigidly; of that of `position` only
-    the displacement is asked for.
+    Its derivative is in closed form, dt = m dp_TMcm x g of bodies that move rigidly, besides what changes with masses
+    and gravity; of that of `position` only the displacement and the placement are asked for.
     """
     return calc_weights(model, position)
 
 
 @calc_gravity_on_mobods.def_jvp
 def _calc_gravity_on_mobods_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    model, position, q = primals
-    dmodel, dposition, _ = tangents
-    F_T = calc_gravity_on_mobods(model, position, q)
+    model, position = primals
+    dmodel, dposition = tangents
+    F_T = calc_gravity_on_mobods(model, position)
     change = None
     if jax.tree.leaves(dmodel):
-        _, change = eqx.filter_jvp(lambda m: calc_weights(m, calc_position_kinematics(m, q)), (model,), (dmodel,))
+
+        def at_rest(model: MultibodyModel, placement: BodyPlacement) -> Array:
+            return calc_weights(model, dataclasses.replace(position, placement=placement))
+
+        _, change = eqx.filter_jvp(at_rest, (model, position.placement), (dmodel, dposition.placement))
     if dposition.displacement is not None:
         moment_W, mass = calc_masses_with_gravity(model, position)
         w, dp_TM = motions_within_tree(model.topology, position, dposition.displacement)

@@ -20,7 +20,7 @@ from .coordinate_maps import qdot_to_velocity_matrix as qdot_to_velocity_matrix
 from .coordinate_maps import velocity_to_qdot as velocity_to_qdot
 from .coordinate_maps import velocity_to_qdot_matrix as velocity_to_qdot_matrix
 from .direction_rates import calc_direction_rates as calc_direction_rates
-from .direction_rates import calc_hinge_rates as calc_hinge_rates
+from .direction_rates import calc_hinge_changes as calc_hinge_changes
 from .direction_rates import motions_within_tree as motions_within_tree
 from .direction_rates import velocities_of_origins as velocities_of_origins
 from .frames import calc_frame_pose as calc_frame_pose
@@ -51,4 +51,5 @@ from .rigid_body import body_spatial_acceleration_in_world as body_spatial_accel
 from .rigid_body import body_spatial_velocity_in_world as body_spatial_velocity_in_world
 from .velocity_kinematics import VelocityKinematics as VelocityKinematics
 from .velocity_kinematics import calc_velocity_kinematics as calc_velocity_kinematics
+from .tree_poses import JointShift as JointShift
 from .tree_poses import PositionKinematics as PositionKinematics

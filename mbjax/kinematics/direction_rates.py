@@ -4,12 +4,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.joints import JOINT_KINDS
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, take
 
 from .joint_groups import gather, in_coordinate_order, joint_groups
-from .tree_poses import PositionKinematics
+from .tree_poses import JointShift, PositionKinematics
 
 
 def velocities_of_origins(
@@ -41,6 +41,23 @@ def calc_hinge_rates(
     rate = ca.concatenate([ca.cross(w_WF, position.H_W[:3]), ca.cross(w_WF, position.H_W[3:])], 0)
     rate_in_F = calc_hinge_map_rate(model, position, q, v)
     return rate if rate_in_F is None else rate + rate_in_F
+
+
+def calc_hinge_changes(
+    model: MultibodyModel,
+    position: PositionKinematics,
+    q: Float[Array, " nq"],
+    along: Float[Array, " nd"],
+    w_WM: Float[Array, "3 nm"],
+    shift: JointShift | None,
+) -> Float[Array, "6 nd"]:
+    """dH_W where joints move `along` and frames are shifted, and mobods are turned by w_WM, linear in all three."""
+    dH = calc_hinge_rates(model, position, all_joint_positions(model, q), along, w_WM)
+    if shift is None:
+        return dH
+    w = take(shift.inboard[:3], model.topology.velocity_mobods, 1)
+    turned = [ca.cross(w, part) for part in (position.H_W[:3], position.H_W[3:])]
+    return dH + ca.concatenate(turned, 0) + shift.hinge
 
 
 def calc_direction_rates(

@@ -1,4 +1,6 @@
-"""Poses at q, and how they change with it: along a change of q every mobod moves rigidly."""
+"""Poses at q, and how they change: along a change of q or of the model every mobod moves rigidly."""
+
+import dataclasses
 
 import equinox as eqx
 import jax
@@ -6,15 +8,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions
-from mbjax.model import MultibodyModel, all_joint_positions, as_coordinates
+from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
-from mbjax.tangents import add_tangents, fit_tangent, moving_with, no_tangent
-from mbjax.topology import over_directions, sum_velocities_over_path, take
+from mbjax.tangents import fit_tangent, moving_with, no_tangent
+from mbjax.topology import over_directions, sum_over_path, sum_velocities_over_path, take
 
+from .body_placement import calc_body_placement
 from .coordinate_maps import qdot_to_velocity
-from .direction_rates import calc_direction_rates, calc_hinge_rates, velocities_of_origins
-from .tree_poses import PositionKinematics, calc_tree_poses
+from .direction_rates import calc_direction_rates, calc_hinge_changes, velocities_of_origins
+from .joint_shifts import calc_joint_shift
+from .tree_poses import JointShift, PositionKinematics, calc_tree_poses
 
 
 @compiled_outside_jit
@@ -26,7 +30,7 @@ def calc_position_kinematics(model: MultibodyModel, q: Positions) -> PositionKin
 
 @eqx.filter_custom_jvp
 def calc_poses(model: MultibodyModel, q: Float[Array, " nq"]) -> PositionKinematics:
-    """`calc_tree_poses`; its derivatives by q are in closed form, and do not go back along the recursion."""
+    """`calc_tree_poses`; its derivatives are in closed form, and do not go back along the recursion."""
     return moving_with(calc_tree_poses(model, q), q)
 
 
@@ -34,39 +38,54 @@ def calc_poses(model: MultibodyModel, q: Float[Array, " nq"]) -> PositionKinemat
 def _calc_poses_jvp(primals: tuple, tangents: tuple) -> tuple[PositionKinematics, PositionKinematics]:
     (model, q), (dmodel, dq) = primals, tangents
     position = calc_poses(model, q)
-    change = no_tangent(position)
+    dplacement, shift = no_tangent(position.placement), None
     if jax.tree.leaves(dmodel):
-        _, change = eqx.filter_jvp(lambda m: calc_tree_poses(m, q), (model,), (dmodel,))
-    if dq is not None:
-        change = add_tangents(change, calc_displaced(model, position, q, dq))
-    return position, fit_tangent(change, position)
+        _, dplacement = eqx.filter_jvp(calc_body_placement, (model,), (dmodel,))
+        shift = calc_joint_shift(model, dmodel, position, dplacement, q)
+    change = no_tangent(position)
+    if shift is not None or dq is not None:
+        change = calc_displaced(model, position, q, dq, shift)
+    return position, fit_tangent(dataclasses.replace(change, placement=dplacement), position)
 
 
 def calc_displaced(
-    model: MultibodyModel, position: PositionKinematics, q: Float[Array, " nq"], dq: Float[Array, " nq"]
+    model: MultibodyModel,
+    position: PositionKinematics,
+    q: Float[Array, " nq"],
+    dq: Float[Array, " nq"] | None,
+    shift: JointShift | None,
 ) -> PositionKinematics:
-    """How poses and directions change along dq, linear in it; None is what depends on the model alone.
+    """How poses and directions change along dq and with what the model shifts, linear in both; not the placement.
 
-    The mobods move by phi = sum over the path of S_j dq_j, dq in the terms of velocities. With its rotation w
-    dR = [w]x R, points move with their mobod, and S_T as in `calc_direction_rates`, but T moves with its tree.
+    The mobods move by phi, the sum over the path of S_j dq_j, dq in the terms of velocities, and of both shifts. With
+    its rotation w dR = [w]x R, points move with their mobod, and S_T as in `calc_direction_rates`, but T moves with
+    its tree.
     """
     topology = model.topology
-    along = over_directions(topology, qdot_to_velocity(model, q, dq))
-    phi = sum_velocities_over_path(topology, ca.scale(position.S_T, along))
+    parents = topology.parents
+    still = jnp.zeros_like(position.H_W[0])
+    along = still if dq is None else over_directions(topology, qdot_to_velocity(model, q, dq))
+    moved = [] if dq is None else [sum_velocities_over_path(topology, ca.scale(position.S_T, along))]
+    if shift is not None:
+        moved.append(sum_over_path(topology, shift.inboard + shift.outboard))
+    phi = sum(moved[1:], moved[0])
     w, dp_WM = velocities_of_origins(position, phi)
-    w_WP, dp_WP = take(w, topology.parents, 1), take(dp_WM, topology.parents, 1)
+    w_WF, dp_WP = take(w, parents, 1), take(dp_WM, parents, 1)
     dp_TM = dp_WM - take(dp_WM, topology.mobod_roots, 1)
-    dH = calc_hinge_rates(model, position, all_joint_positions(model, q), along, w)
+    dH = calc_hinge_changes(model, position, q, along, w, shift)
+    if shift is not None:
+        w_WF = w_WF + shift.inboard[:3]
     return PositionKinematics(
         placement=no_tangent(position.placement),
         R_WM=turned(w, position.R_WM),
         p_WM=dp_WM,
-        R_WF=turned(w_WP, position.R_WF),
+        R_WF=turned(w_WF, position.R_WF),
         p_PM_W=dp_WM - dp_WP,
         p_TM_W=dp_TM,
         H_W=dH,
         S_T=calc_direction_rates(topology, position, dH, dp_TM),
         displacement=phi,
+        shift=no_tangent(position.shift) if shift is None else shift,
     )
 
 

@@ -13,6 +13,14 @@ from .body_placement import BodyPlacement, calc_body_placement, identity_poses
 from .joint_groups import gather, in_coordinate_order, in_mobod_order, joint_groups
 
 
+class JointShift(eqx.Module):
+    """Zero; their derivatives are how a change of the model moves what a joint connects: q and T held fixed."""
+
+    inboard: Float[Array, "6 nm"]  # its inboard frame F, the parent body held, about T
+    outboard: Float[Array, "6 nm"]  # its outboard frame M, F held, about T
+    hinge: Float[Array, "6 nd"]  # the hinge map in W at Mo, F held
+
+
 class PositionKinematics(eqx.Module):
     """Everything that depends on q alone. Mobods (world first) or directions on the last axis.
 
@@ -32,16 +40,15 @@ class PositionKinematics(eqx.Module):
     p_TM_W: Float[Array, "3 nm"]
     H_W: Float[Array, "6 nd"]  # hinge map: V_FM_W = H v, at Mo
     S_T: Float[Array, "6 nd"]  # the same about T
-    displacement: Float[Array, "6 nm"]  # zero; its derivative is how mobods move along a change of q, T held fixed
+    displacement: Float[Array, "6 nm"]  # zero; its derivative is how mobods move with q and the model, T held fixed
+    shift: JointShift
 
 
 def calc_tree_poses(model: MultibodyModel, q: Float[Array, " nq"]) -> PositionKinematics:
     """X_WM = X_WP X_PF X_FM(q), outward."""
     topology = model.topology
     placement = calc_body_placement(model)
-    R_FM, p_FM, H_F = calc_joint_kinematics(model, placement, all_joint_positions(model, q))
-    if topology.followers:
-        H_F = ca.scale(H_F, direction_ratios(model))
+    R_FM, p_FM, H_F = calc_joint_kinematics(model, placement, q)
     R_PM = ca.matmul(placement.R_PF, R_FM)
     p_PM_P = placement.p_PF + ca.matvec(placement.R_PF, p_FM)
     R_WM = compose_outward(topology, R_PM)
@@ -59,15 +66,16 @@ def calc_tree_poses(model: MultibodyModel, q: Float[Array, " nq"]) -> PositionKi
     H_W = ca.concatenate([h_rotation, h_translation], 0)
     S_T = ca.concatenate([h_rotation, h_translation + ca.cross(r, h_rotation)], 0)
     still = jnp.zeros((6, *p_WM.shape[1:]), p_WM.dtype)
-    return PositionKinematics(placement, R_WM, p_WM, R_WF, p_PM_W, p_TM_W, H_W, S_T, still)
+    shift = JointShift(still, still, jnp.zeros_like(S_T))
+    return PositionKinematics(placement, R_WM, p_WM, R_WF, p_PM_W, p_TM_W, H_W, S_T, still, shift)
 
 
 def calc_joint_kinematics(
-    model: MultibodyModel, placement: BodyPlacement, q: Float[Array, " njq"]
+    model: MultibodyModel, placement: BodyPlacement, q: Float[Array, " nq"]
 ) -> tuple[Float[Array, "3 3 nm"], Float[Array, "3 nm"], Float[Array, "6 nd"]]:
     """R_FM, p_FM of every mobod (identity for the world) and the hinge map in F, kind by kind."""
     R_world, p_world = identity_poses(1, q.dtype, q.ndim - 1)
-    groups = joint_groups(model)
+    q, groups = all_joint_positions(model, q), joint_groups(model)
     if not groups:
         return R_world, p_world, jnp.zeros((6, *q.shape), q.dtype)
     R_parts, p_parts, H_parts = [], [], []
@@ -81,4 +89,7 @@ def calc_joint_kinematics(
         H_parts.append(joint.hinge_map(q_group, axis, pitch))
     R_FM = ca.concatenate([R_world, in_mobod_order(R_parts, groups, 2)], 2)
     p_FM = ca.concatenate([p_world, in_mobod_order(p_parts, groups, 1)], 1)
-    return R_FM, p_FM, in_coordinate_order(H_parts, [g.v_indices for g in groups])
+    H_F = in_coordinate_order(H_parts, [g.v_indices for g in groups])
+    if model.topology.followers:
+        H_F = ca.scale(H_F, direction_ratios(model))
+    return R_FM, p_FM, H_F

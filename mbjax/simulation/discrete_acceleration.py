@@ -100,7 +100,7 @@ def calc_other_rows(
     has_contacts, layout = bool(model.layout.contact.pairs), model.layout
     if not (has_contacts or model.constraints or layout.limited_joints or layout.frictional_directions):
         return None, None, None, None
-    inertia_T = calc_inertia_about_T(model, terms.motion.q, terms.position, terms.inertia_W)
+    inertia_T = calc_inertia_about_T(model, terms.position, terms.inertia_W)
     diagonal = calc_mass_matrix_diagonal(model.topology, terms.position, inertia_T, terms.diagonal)
     limits = calc_joint_limit_rows(model, state.q, terms.v, diagonal)
     of_joints = join_rows([limits, calc_joint_friction_rows(model, terms.v, diagonal)])

@@ -127,12 +127,6 @@ def matmul(A: Float[Array, "i 3 *n"], B: Float[Array, "3 j *n"]) -> Float[Array,
     return sum_products(columns, [spread(row, A.shape[0]) for row in jnp.unstack(B)])
 
 
-def vee_of_antisymmetric_part(A: Float[Array, "3 3 *n"]) -> Float[Array, "3 *n"]:
-    """x with [x]x = (A - Aᵀ) / 2."""
-    (_, xy, xz), (yx, _, yz), (zx, zy, _) = (jnp.unstack(row) for row in jnp.unstack(A))
-    return 0.5 * jnp.stack([zy - yz, xz - zx, yx - xy])
-
-
 # Symmetric 3x3 matrices as six components: xx, yy, zz, xy, xz, yz.
 
 SYMMETRIC_INDEX = ((0, 3, 4), (3, 1, 5), (4, 5, 2))

@@ -6,8 +6,7 @@ Three kinds of walk are all the algorithms need:
   the tree, and its own transpose in reverse mode; of one world and in large trees, on a CPU, a rolled loop (`roll`),
   likewise.
 - Products of rotations along paths (`compose_outward`) are a recursion outward, rolled into one loop body; of many
-  worlds on an accelerator, log2(depth) products of all mobods at once. Their derivative has the geometric rule: the
-  rotation of a body is the sum of those below it.
+  worlds on an accelerator, log2(depth) products of all mobods at once. The derivative of poses does not go through it.
 - The articulated inertias are a recursion inward, `scan_inward`, and their solution one outward,
   `scan_outward`. Neither is ever differentiated: the derivative of forward dynamics needs only its solution.
 
@@ -29,7 +28,7 @@ from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Bool, Float
 
 from mbjax.chunks import compiled_apart
-from mbjax.spatial.component_algebra import matmul, matvec, skew, vee_of_antisymmetric_part
+from mbjax.spatial.component_algebra import matmul
 
 from .columns import take
 from .mask_products import dot_with_mask
@@ -123,13 +122,8 @@ mlir.register_lowering(roll_p, mlir.lower_fun(sum_by_product, multiple_results=F
 mlir.register_lowering(roll_p, mlir.lower_fun(roll, multiple_results=False), platform="cpu")
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
 def compose_outward(topology: TreeTopology, R_PM: Float[Array, "3 3 nm *w"]) -> Float[Array, "3 3 nm *w"]:
-    """R_WM of every mobod from the rotations R_PM in their parents; the world's own is the identity.
-
-    Derivative: with the rotation vectors dphi defined by dR = [dphi]x R,
-    dphi_WM = sum over the path of R_WP dphi_PM   (angular velocities add up along a path).
-    """
+    """R_WM of every mobod from the rotations R_PM in their parents; the world's own is the identity."""
     roll = partial(roll_rotations_outward, topology.mobod_parents[1:])
     if R_PM.ndim == 3:
         return roll(R_PM)
@@ -159,16 +153,6 @@ def jump_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm 
         R = matmul(take(R, inboard, 2), R)
         inboard = inboard[inboard]
     return R
-
-
-@compose_outward.defjvp
-def _compose_outward_jvp(topology: TreeTopology, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    (R_PM,), (dR_PM,) = primals, tangents
-    R_WM = compose_outward(topology, R_PM)
-    R_WP = take(R_WM, topology.parents, 2)
-    dphi_PM_P = vee_of_antisymmetric_part(matmul(dR_PM, jnp.swapaxes(R_PM, 0, 1)))
-    dphi_PM_W = matvec(R_WP, dphi_PM_P)
-    return R_WM, matmul(skew(sum_over_path(topology, dphi_PM_W)), R_WM)
 
 
 def direction_parents(topology: TreeTopology) -> tuple[int, ...]:

@@ -35,9 +35,9 @@ def closed_form(x: dict) -> dict:
     motion = calc_tree_motion(x["model"], position, x["q"], x["v"])
     return {
         "tau": calc_inverse_dynamics(motion, x["vdot"], x["F_applied_T"]),
-        "weights": calc_gravity_on_mobods(x["model"], position, x["q"]),
-        "inertia": calc_inertia_about_T(x["model"], x["q"], position, motion.inertia_W),
-        "position": dataclasses.replace(position, displacement=jnp.zeros(0)),
+        "weights": calc_gravity_on_mobods(x["model"], position),
+        "inertia": calc_inertia_about_T(x["model"], position, motion.inertia_W),
+        "position": dataclasses.replace(position, displacement=jnp.zeros(0), shift=jnp.zeros(0)),
     }
 
 
@@ -48,7 +48,7 @@ def long_way(x: dict) -> dict:
         "tau": newton_euler(motion, x["vdot"], x["F_applied_T"]),
         "weights": calc_weights(x["model"], position),
         "inertia": shift_inertia_to_T(position, motion.inertia_W),
-        "position": dataclasses.replace(position, displacement=jnp.zeros(0)),
+        "position": dataclasses.replace(position, displacement=jnp.zeros(0), shift=jnp.zeros(0)),
     }
 
 
@@ -66,11 +66,16 @@ def derivatives(x: dict, direction: dict, other: dict) -> dict:
     """Both ways: along the state alone, with the parameters of the model, and second ones along two directions."""
     found = {}
     for way, function in (("closed", closed_form), ("long", long_way)):
-        of_state = functools.partial(first, function, direction=only(STATE, direction))
+        of_state, of_model = (
+            functools.partial(first, function, direction=only(names, direction)) for names in (STATE, ("model",))
+        )
         found[way] = {
             "state": of_state(x),
             "parameters too": first(function, x, direction),
-            "second": first(of_state, x, only(STATE, other)),
+            "second": first(of_state, x, other),
+            "second of parameters": first(
+                functools.partial(first, function, direction=only(("model",), direction)), x, other
+            ),
         }
     return found
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +24,7 @@ def test_of_several_worlds_before_derivatives() -> None:
 
     def everything(q):
         position = calc_position_kinematics(model, q)
-        names = [field.name for field in dataclasses.fields(position) if field.name != "placement"]
+        names = [field.name for field in dataclasses.fields(position) if field.name not in ("placement", "shift")]
         return {name: 2.0 * getattr(position, name)[:3] for name in names}
 
     together, push = jax.linearize(jax.jit(jax.vmap(everything)), q)
@@ -33,3 +34,24 @@ def test_of_several_worlds_before_derivatives() -> None:
         for name, value in alone.items():
             np.testing.assert_allclose(together[name][i], value, atol=1e-15)
             np.testing.assert_allclose(moved[name][i], change[name], atol=1e-15)
+
+
+def test_of_a_model_that_several_worlds_share() -> None:
+    """One change of the model, of all worlds together: that of each."""
+    model, q = two_sliders(), jnp.array([[0.1, 0.2], [0.3, -0.4], [0.5, 0.6]])
+    changes = np.random.default_rng(2)
+    change = jax.tree.map(lambda x: changes.normal(size=x.shape), eqx.filter(model, eqx.is_inexact_array))
+
+    def poses(model, q):
+        position = calc_position_kinematics(model, q)
+        return position.R_WM, position.p_WM, position.S_T
+
+    def along(model, q):
+        return eqx.filter_jvp(lambda model: poses(model, q), (model,), (change,))[1]
+
+    together = eqx.filter_jvp(lambda model: jax.vmap(poses, (None, 0))(model, q), (model,), (change,))[1]
+    each = jax.vmap(along, (None, 0))(model, q)
+    for i in range(3):
+        for ours, own, alone in zip(together, each, along(model, q[i]), strict=True):
+            np.testing.assert_allclose(ours[i], alone, atol=1e-15)
+            np.testing.assert_allclose(own[i], alone, atol=1e-15)
