@@ -73,9 +73,7 @@ def derivatives(x: dict, direction: dict, other: dict) -> dict:
             "state": of_state(x),
             "parameters too": first(function, x, direction),
             "second": first(of_state, x, other),
-            "second of parameters": first(
-                functools.partial(first, function, direction=only(("model",), direction)), x, other
-            ),
+            "second of parameters": first(of_model, x, other),
         }
     return found
 
