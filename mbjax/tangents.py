@@ -33,13 +33,14 @@ def with_zeros(tangent: Any, like: Any) -> Any:
     return jax.tree.map(lambda x, y: jnp.zeros_like(y) if x is None else x, tangent, like, is_leaf=is_none)
 
 
-def moving_with(tree: Any, q: Array) -> Any:
-    """The arrays as they are, of each world its own where q is: constants among them have tangents that follow q.
+def moving_with(tree: Any, *moved: Any) -> Any:
+    """The arrays as they are, of each world its own where any of `moved` is: constants' tangents follow those too.
 
     For the results of a function with a rule. Where `vmap` comes first and derivatives later, JAX takes for granted
     that what has its own tangent in each world is itself each world's own.
     """
-    return jax.tree.map(lambda x: moving_with_p.bind(x, q), tree)
+    leaves = jax.tree.leaves(moved)
+    return jax.tree.map(lambda x: moving_with_p.bind(x, *leaves), tree)
 
 
 def is_none(x: Any) -> bool:
@@ -63,13 +64,12 @@ def _differentiate_moving_with(primals: tuple, tangents: tuple) -> tuple:
 
 def _batch_moving_with(args: tuple, dims: tuple) -> tuple[Array, int]:
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    x, q = (batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True))
-    return moving_with_p.bind(x, q), 0
+    return moving_with_p.bind(*(batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True))), 0
 
 
 moving_with_p = Primitive("moving_with")
-moving_with_p.def_impl(lambda x, q: x)
-moving_with_p.def_abstract_eval(lambda x, q: ShapedArray(x.shape, x.dtype))
+moving_with_p.def_impl(lambda x, *_: x)
+moving_with_p.def_abstract_eval(lambda x, *_: ShapedArray(x.shape, x.dtype))
 ad.primitive_jvps[moving_with_p] = _differentiate_moving_with
 batching.primitive_batchers[moving_with_p] = _batch_moving_with
-mlir.register_lowering(moving_with_p, mlir.lower_fun(lambda x, q: x, multiple_results=False))
+mlir.register_lowering(moving_with_p, mlir.lower_fun(lambda x, *_: x, multiple_results=False))

@@ -31,7 +31,10 @@ def calc_position_kinematics(model: MultibodyModel, q: Positions) -> PositionKin
 @eqx.filter_custom_jvp
 def calc_poses(model: MultibodyModel, q: Float[Array, " nq"]) -> PositionKinematics:
     """`calc_tree_poses`; its derivatives are in closed form, and do not go back along the recursion."""
-    return moving_with(calc_tree_poses(model, q), q)
+    parameters = model.parameters
+    frames = (parameters.frame_quaternion, parameters.frame_translation)
+    joints = (parameters.joint_axis, parameters.screw_pitch, parameters.mimic_multiplier, parameters.mimic_offset)
+    return moving_with(calc_tree_poses(model, q), q, frames, joints)
 
 
 @calc_poses.def_jvp

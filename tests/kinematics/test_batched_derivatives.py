@@ -55,3 +55,30 @@ def test_of_a_model_that_several_worlds_share() -> None:
         for ours, own, alone in zip(together, each, along(model, q[i]), strict=True):
             np.testing.assert_allclose(ours[i], alone, atol=1e-15)
             np.testing.assert_allclose(own[i], alone, atol=1e-15)
+
+
+def test_of_a_model_for_each_world() -> None:
+    """At a q that they share, with `vmap` before derivatives: forward and reverse."""
+    model, q = two_sliders(), jnp.array([0.1, 0.2])
+    arrays, static = eqx.partition(model, eqx.is_inexact_array)
+    rng = np.random.default_rng(3)
+    models, changes = (jax.tree.map(lambda x: x + rng.normal(size=(3, *x.shape)), arrays) for _ in range(2))
+
+    def everything(arrays):
+        model = eqx.combine(arrays, static)
+        position = calc_position_kinematics(model, q)
+        return jax.tree.map(lambda x: 2.0 * x, position), mbjax.forward_dynamics(model, q, q, q, force_elements=True)
+
+    @jax.jit
+    def derivatives(arrays, change, cotangent, function):
+        _, push = jax.linearize(function, arrays)
+        return push(change), jax.vjp(function, arrays)[1](cotangent)[0]
+
+    shapes = jax.eval_shape(everything, arrays)
+    cotangents = jax.tree.map(lambda x: jnp.asarray(rng.normal(size=(3, *x.shape))), shapes)
+    together = derivatives(models, changes, cotangents, jax.tree_util.Partial(jax.jit(jax.vmap(everything))))
+    for i in range(3):
+        own = jax.tree.map(lambda x, i=i: x[i], (models, changes, cotangents))
+        alone = derivatives(*own, jax.tree_util.Partial(everything))
+        for ours, theirs in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
+            np.testing.assert_allclose(ours[i], theirs, rtol=1e-10, atol=1e-12)
