@@ -4,9 +4,6 @@ from .abstract_law import AbstractContactLaw as AbstractContactLaw
 from .box_rows import BoxRows as BoxRows
 from .box_rows import join_rows as join_rows
 from .contact_jacobian import calc_contact_forces_on_bodies as calc_contact_forces_on_bodies
-from .contact_jacobian import calc_contact_jacobian as calc_contact_jacobian
-from .contact_jacobian import generalized_contact_force as generalized_contact_force
-from .contact_jacobian import velocities_at_contacts as velocities_at_contacts
 from .contact_parameters import contact_penalty_method_time_scale as contact_penalty_method_time_scale
 from .contact_points import ContactPoints as ContactPoints
 from .contact_points import calc_contact_points as calc_contact_points
@@ -18,7 +15,6 @@ from .contact_rows import ContactRows as ContactRows
 from .contact_rows import calc_contact_rows as calc_contact_rows
 from .contact_rows import count_left_out as count_left_out
 from .contact_rows import in_all_slots as in_all_slots
-from .contact_rows import keep_deepest as keep_deepest
 from .continuous_law import calc_continuous_contact_forces as calc_continuous_contact_forces
 from .convex_problem import ConvexProblem as ConvexProblem
 from .convex_problem import CoupledRows as CoupledRows
@@ -27,3 +23,4 @@ from .convex_problem import calc_row_motion as calc_row_motion
 from .convex_search import ConvexSearch as ConvexSearch
 from .convex_search import ConvexSolution as ConvexSolution
 from .convex_solver import calc_convex_solution as calc_convex_solution
+from .moved_bodies import find_moved_bodies as find_moved_bodies

@@ -1,28 +1,117 @@
 """What the stiffness G of the contacts adds to the matrix of the step's equation: Σ Jᵀ G J over the points."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.linear_algebra import Parents, paths, sum_of_outer, trunk_of
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import dot_with_mask, take
 
-from .contact_rows import ContactRows
-from .moved_bodies import MovedBodies
+from .contact_jacobian import ContactJacobian
+from .moved_bodies import MovedBodies, over_slots, summed_kinds
 
 
-def calc_contact_hessian(
-    contacts: ContactRows, G: Float[Array, "6 m"], locked: Bool[Array, " nv"]
-) -> Float[Array, "nv nv"]:
-    """The matrix; zero where locked."""
-    J = jnp.where(locked, 0.0, contacts.J)
-    g = [jnp.unstack(row[:, :, None]) for row in jnp.unstack(ca.symmetric_matrix(G))]
-    GJ = jnp.stack([ca.sum_products(row, jnp.unstack(J)) for row in g])
-    GJ, J = (rows.reshape(3 * rows.shape[1], *rows.shape[2:]) for rows in (GJ, J))
-    return sum_of_outer(GJ, J)
+def contact_hessian_of_jacobian(contacts: ContactJacobian) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv nv"]]:
+    """The matrix, by G, of points that differ from world to world."""
+
+    def hessian(G: Array) -> Array:
+        g = [jnp.unstack(row[:, :, None]) for row in jnp.unstack(ca.symmetric_matrix(G))]
+        GJ = jnp.stack([ca.sum_products(row, jnp.unstack(contacts.J)) for row in g])
+        return sum_of_outer(GJ.reshape(3 * GJ.shape[1], *GJ.shape[2:]), contacts.rows)
+
+    return hessian
+
+
+def contact_hessian_of_pairs(moved: MovedBodies) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv nv"]]:
+    """Its lower triangle, by G, where bodies that move touch each other and no joint mimics another.
+
+    Entry (j, i) is S_i · C S_j, with C the inertia of the points' stiffness, as in `contact_hessian_in_tree`, summed
+    over the paths that both velocities are on, and negative if one goes forth and the other back. It is one for all
+    velocities that are on the same paths, a group. No number is added here to be subtracted there: what moves two
+    bodies together feels nothing of a stiff contact between them, not even its rounding.
+    """
+    groups, group_of = np.unique(signs_of_paths(moved), axis=0, return_inverse=True)
+    kinds = [blocks_within_trees(moved, groups), blocks_across_trees(moved, groups)]
+    n, count = len(group_of), 0
+    entries, places = [], np.full((n, n), -1)
+    for blocks in kinds:
+        where = []
+        for block, (a, b) in enumerate(blocks.groups):
+            for j in np.flatnonzero(group_of == b):
+                columns = np.flatnonzero((group_of == a) & (np.arange(n) <= j))
+                if columns.size:
+                    places[j, columns] = count + len(where)
+                    where.append((block, j))
+        count += len(where)
+        entries.append(np.array(where, int).reshape(-1, 2).T)
+    places = np.where(places < 0, count, places).ravel()  # the last is zero
+
+    def hessian(G: Array) -> Array:
+        F = [
+            blocks.product(take(blocks.calc(G), block, 1), take(moved.S_T, j, 1))
+            for blocks, (block, j) in zip(kinds, entries, strict=True)
+            if j.size
+        ]
+        F = ca.concatenate([*F, jnp.zeros_like(F[0][:, :1])], 1)
+        F = take(F, places, 1).reshape(6, n, n, *F.shape[2:])
+        return ca.sum_products(jnp.unstack(F), jnp.unstack(moved.S_T[:, None]))
+
+    return hessian
+
+
+class Blocks(NamedTuple):
+    """Matrices C by G, for pairs of groups of velocities; and C S for S of the second one."""
+
+    groups: list[tuple[int, int]]
+    calc: Callable[[Float[Array, "6 m"]], Float[Array, "k blocks"]]
+    product: Callable[[Float[Array, "k n"], Float[Array, "6 n"]], Float[Array, "6 n"]]
+
+
+def signs_of_paths(moved: MovedBodies) -> Int[np.ndarray, "nv paths"]:
+    """1 of a velocity that goes forth, -1 of one that goes back."""
+    return moved.paths.forth.astype(int) - moved.paths.back
+
+
+def blocks_within_trees(moved: MovedBodies, groups: Int[np.ndarray, "ng paths"]) -> Blocks:
+    """Of velocities on the same path."""
+    on_path = groups[:, summed_kinds(moved.paths.of_sides)]
+    pairs = [(a, b) for a in range(len(groups)) for b in range(len(groups)) if np.any(on_path[a] & on_path[b])]
+    once = [(a, b) for a, b in pairs if a <= b]
+    masks = np.array([(on_path[a] != 0) & (on_path[b] != 0) for a, b in once]).T
+    signs = np.array([np.sign(np.sum(on_path[a] * on_path[b])) for a, b in once])
+    place = [once.index((min(pair), max(pair))) for pair in pairs]
+
+    def calc(G: Array) -> Array:
+        of_sides = inertia_of_points(moved.p_TC_W, take(G, moved.paths.points, 1))
+        sums = sums_of_columns(over_slots(of_sides, moved.paths.of_sides), masks)
+        is_negative = (signs < 0).reshape(-1, *(1,) * (sums.ndim - 2))
+        return take(jnp.where(is_negative, -sums, sums) if is_negative.any() else sums, place, 1)
+
+    return Blocks(pairs, calc, times_composite)
+
+
+def blocks_across_trees(moved: MovedBodies, groups: Int[np.ndarray, "ng paths"]) -> Blocks:
+    """Of velocities in two trees, that of the higher numbers second: of points with two sides, -[p]G[q]ᵀ and so on."""
+    paths, roots = moved.paths, moved.topology.mobod_roots[moved.mobods]
+    points = paths.points[paths.num_points :]
+    sides = np.stack([points, np.arange(paths.num_points, len(paths.points))])
+    low, high = np.where(roots[sides[0]] < roots[sides[1]], sides, sides[::-1])
+    of_low, of_high = paths.of_sides[low], paths.of_sides[high]
+    runs = of_low * groups.shape[1] + of_high
+    on_low, on_high = (groups[:, kinds] != 0 for kinds in np.divmod(summed_kinds(runs), groups.shape[1]))
+    pairs = [(a, b) for a in range(len(groups)) for b in range(len(groups)) if np.any(on_low[a] & on_high[b])]
+    masks = np.array([on_low[a] & on_high[b] for a, b in pairs]).T
+
+    def calc(G: Array) -> Array:
+        p, q = take(moved.p_TC_W, low, 1), take(moved.p_TC_W, high, 1)
+        sums = over_slots(inertia_between_points(p, q, take(G, points, 1)), runs)
+        return -sums_of_columns(sums, masks)
+
+    return Blocks(pairs, calc, times_inertia_between)
 
 
 def contact_hessian_in_tree(moved: MovedBodies, parents: Parents) -> Callable[[Array], Float[Array, "nv depth"]]:
@@ -35,16 +124,24 @@ def contact_hessian_in_tree(moved: MovedBodies, parents: Parents) -> Callable[[A
     ancestors, trunk = paths(parents).ancestors, trunk_of(parents)
     S_beyond = take(S_T, ancestors[:, trunk:].ravel(), 1).reshape(6, *ancestors[:, trunk:].shape, *S_T.shape[2:])
     movers = sorted(set(topology.velocity_mobods.tolist()))
+    is_beyond = topology.is_ancestor[np.ix_(summed_kinds(moved.mobods), movers)]
     own = [movers.index(mobod) for mobod in topology.velocity_mobods]
 
     def rows(G: Array) -> Array:
-        inertia, mobods = moved.over_slots(inertia_of_points(moved.p_TC_W, G))
-        composite = take(dot_with_mask(inertia, topology.is_ancestor[np.ix_(mobods, movers)], 1), own, 1)
+        inertia = over_slots(inertia_of_points(moved.p_TC_W, G), moved.mobods)
+        composite = take(dot_with_mask(inertia, is_beyond, 1), own, 1)
         F = jnp.unstack(times_composite(composite, S_T)[:, :, None])
         parts = (S_T[:, None, :trunk], S_beyond)
         return ca.concatenate([ca.sum_products(F, jnp.unstack(S)) for S in parts if S.shape[2]], 1)
 
     return rows
+
+
+def sums_of_columns(x: Float[Array, "k n"], masks: Bool[np.ndarray, "n blocks"]) -> Float[Array, "k blocks"]:
+    """Where each block has one, that column is taken: what free bodies do to each other."""
+    if masks.size and np.all(masks.sum(axis=0) == 1):
+        return take(x, np.argmax(masks, axis=0), 1)
+    return dot_with_mask(x, masks, 1)
 
 
 def inertia_of_points(p: Float[Array, "3 m"], G: Float[Array, "6 m"]) -> Float[Array, "21 m"]:
@@ -61,4 +158,24 @@ def times_composite(inertia: Float[Array, "21 n"], S: Float[Array, "6 n"]) -> Fl
     J, H, G = ca.symmetric_rows(x[:6]), (x[6:9], x[9:12], x[12:15]), ca.symmetric_rows(x[15:])
     t = [ca.sum_products(J[i], w) + ca.sum_products(H[i], v) for i in range(3)]
     f = [ca.sum_products([H[k][i] for k in range(3)], w) + ca.sum_products(G[i], v) for i in range(3)]
+    return jnp.stack([*t, *f])
+
+
+def inertia_between_points(
+    p: Float[Array, "3 m"], q: Float[Array, "3 m"], G: Float[Array, "6 m"]
+) -> Float[Array, "33 m"]:
+    """[p]G[q]ᵀ, [p]G, G[q]ᵀ and G: nine, nine, nine and six entries."""
+    G_rows = ca.symmetric_rows(jnp.unstack(G))
+    pG, qG = ([ca.cross_components(jnp.unstack(x), row) for row in G_rows] for x in (p, q))  # [j][i]: entry (i, j)
+    pGq = [ca.cross_components(jnp.unstack(p), [qG[i][k] for i in range(3)]) for k in range(3)]
+    of_p = [columns[j][i] for columns in (pGq, pG) for i in range(3) for j in range(3)]
+    return ca.stack_many([*of_p, *(qG[i][k] for i in range(3) for k in range(3)), *jnp.unstack(G)])
+
+
+def times_inertia_between(inertia: Float[Array, "33 n"], S: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
+    """[[p]G[q]ᵀ [p]G; G[q]ᵀ G] S."""
+    x, (w, v) = ca.unstack_many(inertia), (jnp.unstack(S[:3]), jnp.unstack(S[3:]))
+    G = ca.symmetric_rows(x[27:])
+    t = [ca.sum_products(x[3 * i : 3 * i + 3], w) + ca.sum_products(x[9 + 3 * i : 12 + 3 * i], v) for i in range(3)]
+    f = [ca.sum_products(x[18 + 3 * i : 21 + 3 * i], w) + ca.sum_products(G[i], v) for i in range(3)]
     return jnp.stack([*t, *f])

@@ -1,33 +1,64 @@
-"""What each velocity moves at a point of contact, and what a force there does to the bodies."""
+"""What each velocity moves at a point of contact, where that differs from world to world, and the bodies' forces."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from mbjax.kinematics import PositionKinematics
-from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
+from mbjax.linear_algebra import matrix_vector, sum_over_axis, transposed_matrix_vector
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import dot_with_mask, sum_directions, take
 
 from .contact_points import ContactPoints
+from .moved_bodies import MovedBodies
 
 
-def calc_contact_jacobian(
-    model: MultibodyModel, position: PositionKinematics, points: ContactPoints
-) -> Float[Array, "3 m nv"]:
-    """J with v_AcBc_W = J v: the velocity of B's material at C, less that of A's.
+class ContactJacobian(eqx.Module):
+    """J with v_AcBc_W = J v, of m points."""
 
-    A velocity that moves both bodies together changes nothing: exactly zero.
-    """
-    moves_A, moves_B = (model.topology.moves[:, list(mobods)].T for mobods in (points.mobods_A, points.mobods_B))
-    only_A, only_B = moves_A & ~moves_B, moves_B & ~moves_A
-    p_TC_W = take(position.p_TM_W, points.mobods_B, 1) + points.p_MbC_W
-    J = only_where(only_B, velocities_at(position.S_T, p_TC_W))
-    if np.any(only_A):
-        p_TC_W = take(position.p_TM_W, points.mobods_A, 1) + points.p_MaC_W
-        J = J - only_where(only_A, velocities_at(position.S_T, p_TC_W))
-    return sum_directions(model.topology, J, 2)
+    J: Float[Array, "3 m nv"]
+
+    def velocities(self, v: Float[Array, " nv"]) -> Float[Array, "3 m"]:
+        """v_AcBc_W."""
+        y = matrix_vector(self.rows, v)
+        return y.reshape(*self.J.shape[:2], *y.shape[1:])
+
+    def generalized(self, f_Bc_W: Float[Array, "3 m"]) -> Float[Array, " nv"]:
+        """The generalized force of forces on B at C."""
+        f = f_Bc_W.reshape(3 * f_Bc_W.shape[1], *f_Bc_W.shape[2:])
+        return transposed_matrix_vector(self.rows, f)
+
+    def response(self, diagonal: Float[Array, " nv"]) -> Float[Array, "6 m"]:
+        """J diag⁻¹ Jᵀ of each point, 1/kg, the entries of a symmetric matrix."""
+        scaled = self.J / diagonal[None, None]
+        return sum_over_axis(jnp.stack([scaled[i] * self.J[k] for i, k in ca.SYMMETRIC_PAIRS]), 2)
+
+    @property
+    def rows(self) -> Float[Array, "3*m nv"]:
+        """One row a component and point."""
+        return self.J.reshape(3 * self.J.shape[1], *self.J.shape[2:])
+
+
+def calc_contact_jacobian(moved: MovedBodies, slots: Int[Array, "k *w"] | None = None) -> ContactJacobian:
+    """Of all points, or of those of each world that `slots` says."""
+    paths, m = moved.paths, moved.paths.num_points
+    second = np.arange(m)  # the side of each point that goes back
+    second[paths.points[m:]] = np.arange(m, len(paths.points))
+    J = None
+    for sides, masks, sign in ((np.arange(m), paths.forth, 1.0), (second, paths.back, -1.0)):
+        if not masks.any():
+            continue
+        is_on_path, p_TC_W = jnp.asarray(masks[:, paths.of_sides[sides]]), take(moved.p_TC_W, sides, 1)
+        if slots is None:
+            is_on_path = is_on_path.reshape(*is_on_path.shape, *(1,) * (p_TC_W.ndim - 2))
+        else:
+            is_on_path, p_TC_W = is_on_path[:, slots], choose_slots(p_TC_W, slots, 1)
+        J_of_side = jnp.where(jnp.swapaxes(is_on_path, 0, 1), sign * velocities_at(moved.S_T, p_TC_W), 0.0)
+        J = J_of_side if J is None else J + J_of_side
+    assert J is not None
+    return ContactJacobian(sum_directions(moved.topology, J, 2))
 
 
 def velocities_at(S_T: Float[Array, "6 nd"], p_TC_W: Float[Array, "3 m"]) -> Float[Array, "3 m nd"]:
@@ -36,22 +67,10 @@ def velocities_at(S_T: Float[Array, "6 nd"], p_TC_W: Float[Array, "3 m"]) -> Flo
     return v + ca.cross(w, p)
 
 
-def velocities_at_contacts(J: Float[Array, "3 m nv"], v: Float[Array, " nv"]) -> Float[Array, "3 m"]:
-    """J v."""
-    rows = J.reshape(3 * J.shape[1], *J.shape[2:])
-    y = matrix_vector(rows, v)
-    return y.reshape(*J.shape[:2], *y.shape[1:])
-
-
-def generalized_contact_force(J: Float[Array, "3 m nv"], f_Bc_W: Float[Array, "3 m"]) -> Float[Array, " nv"]:
-    """Jᵀ f."""
-    rows, f = J.reshape(3 * J.shape[1], *J.shape[2:]), f_Bc_W.reshape(3 * J.shape[1], *f_Bc_W.shape[2:])
-    return transposed_matrix_vector(rows, f)
-
-
-def only_where(mask: np.ndarray, J: Float[Array, "3 m nd"]) -> Float[Array, "3 m nd"]:
-    """J where a constant mask is true, else 0."""
-    return jnp.where(mask.reshape(1, *mask.shape, *(1,) * (J.ndim - 3)), J, 0.0)
+def choose_slots(x: Float[Array, "..."], slots: Int[Array, "k *w"], axis: int) -> Float[Array, "..."]:
+    """Of each world, what belongs to these of its points, which are along an axis."""
+    index = jnp.expand_dims(slots, [k for k in range(x.ndim - slots.ndim + 1) if k != axis])
+    return jnp.take_along_axis(x, index, axis)
 
 
 def calc_contact_forces_on_bodies(

@@ -1,8 +1,9 @@
-"""The contacts of a discrete step: their Jacobian and their law."""
+"""The contacts of a discrete step: what moves them, and their law."""
 
 import functools
 import operator
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,13 +12,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.kinematics import PositionKinematics
-from mbjax.linear_algebra import sum_over_axis
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
 from .abstract_law import AbstractContactLaw
-from .contact_jacobian import calc_contact_jacobian, generalized_contact_force, velocities_at_contacts
+from .contact_jacobian import ContactJacobian, calc_contact_jacobian, choose_slots
+from .contact_parameters import PairParameters
 from .contact_points import ContactPoints
 from .elastic_force import ElasticForce
 from .hunt_crossley_law import HuntCrossleyLaw
@@ -35,15 +36,14 @@ class ContactRows(eqx.Module):
     Where a world works on fewer points than there may be, `slots` says which.
     """
 
-    J: Float[Array, "3 m nv"]
     v_AcBc_W: Float[Array, "3 m"]
     law: AbstractContactLaw
-    moved: MovedBodies | None  # None where any point has, or may have, two bodies that move, or joints mimic others
+    moved: MovedBodies | ContactJacobian
     slots: Int[Array, " m"] | None = None
 
     def motion(self, dv: Float[Array, " nv"]) -> Float[Array, "3 m"]:
         """J dv."""
-        return velocities_at_contacts(self.J, dv) if self.moved is None else self.moved.velocities(dv)
+        return self.moved.velocities(dv)
 
     def impulse(self, motion: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
         """On B at C, when the velocities have changed by `motion`."""
@@ -65,22 +65,7 @@ class ContactRows(eqx.Module):
 
     def generalized(self, gamma: Float[Array, "3 m"]) -> Float[Array, " nv"]:
         """Jᵀ gamma."""
-        return generalized_contact_force(self.J, gamma) if self.moved is None else self.moved.generalized(gamma)
-
-
-def keep_deepest(rows: ContactRows, points: ContactPoints, count: int | None) -> ContactRows:
-    """The rows of the `count` deepest points of each world. None: all."""
-    if count is None or count >= len(points.pairs):
-        return rows
-    slots = jnp.argsort(jnp.where(points.active, points.distance, jnp.inf), axis=0)[:count]
-
-    def choose(x: Array, axis: int) -> Array:
-        index = jnp.expand_dims(slots, [k for k in range(x.ndim - slots.ndim + 1) if k != axis])
-        return jnp.take_along_axis(x, index, axis)
-
-    worlds = slots.ndim - 1
-    law = jax.tree.map(lambda x: x if x.ndim == worlds else choose(x, x.ndim - worlds - 1), rows.law)
-    return ContactRows(choose(rows.J, 1), choose(rows.v_AcBc_W, 1), law, None, slots)
+        return self.moved.generalized(gamma)
 
 
 def count_left_out(
@@ -106,9 +91,18 @@ def in_all_slots(rows: ContactRows, x: Float[Array, "3 k"], num_points: int) -> 
     return jnp.put_along_axis(jnp.zeros((3, num_points, *worlds), x.dtype), slots, x, axis=1, inplace=False)
 
 
+class LawInputs(NamedTuple):
+    """What a law needs to know of m points, as in `ContactPoints`."""
+
+    distance: Float[Array, " m"]
+    normal_W: Float[Array, "3 m"]
+    active: Bool[Array, " m"]
+    parameters: PairParameters
+
+
 def calc_contact_law(
     model: MultibodyModel,
-    points: ContactPoints,
+    points: LawInputs,
     v_AcBc_W: Float[Array, "3 m"],
     w: Float[Array, " m"],
 ) -> AbstractContactLaw:
@@ -163,20 +157,29 @@ def calc_contact_rows(
     diagonal: Float[Array, " nv"],
     locked: Bool[Array, " nv"],
 ) -> ContactRows:
-    """All of them; `diagonal` of M and of what dissipation adds to it."""
-    J = jnp.where(locked, 0.0, calc_contact_jacobian(model, position, points))
-    moved = find_moved_bodies(model.topology, position, points, locked)
-    if moved is None:
-        v_AcBc_W, W = velocities_at_contacts(J, v), calc_response(J, diagonal)
-    else:
-        v_AcBc_W, W = moved.velocities(v), moved.response(diagonal)
-    return ContactRows(J, v_AcBc_W, calc_contact_law(model, points, v_AcBc_W, size_of_response(W)), moved)
+    """Of the deepest points, as many as the model works on; `diagonal` of M and of what dissipation adds to it.
+
+    Where joints mimic others, a velocity moves a body along several directions, whose products matter: a Jacobian sums
+    them.
+    """
+    moved, slots = find_moved_bodies(model.topology, position, points, locked), find_deepest(model, points)
+    if slots is not None or model.topology.followers:
+        moved = calc_contact_jacobian(moved, slots)
+    distance, normal_W, active, parameters = points.distance, points.normal_W, points.active, points.parameters
+    if slots is not None:
+        normal_W = choose_slots(normal_W, slots, 1)
+        distance, active, parameters = jax.tree.map(lambda x: choose_slots(x, slots, 0), (distance, active, parameters))
+    v_AcBc_W, w = moved.velocities(v), size_of_response(moved.response(diagonal))
+    law = calc_contact_law(model, LawInputs(distance, normal_W, active, parameters), v_AcBc_W, w)
+    return ContactRows(v_AcBc_W, law, moved, slots)
 
 
-def calc_response(J: Float[Array, "3 m nv"], diagonal: Float[Array, " nv"]) -> Float[Array, "6 m"]:
-    """J diag⁻¹ Jᵀ of each point, 1/kg, the entries of a symmetric matrix."""
-    scaled = J / diagonal[None, None]
-    return sum_over_axis(jnp.stack([scaled[i] * J[k] for i, k in ca.SYMMETRIC_PAIRS]), 2)
+def find_deepest(model: MultibodyModel, points: ContactPoints) -> Int[Array, " k"] | None:
+    """The deepest points of each world, `max_contacts` of them; None for all."""
+    count = model.layout.contact.max_contacts
+    if count is None or count >= len(points.pairs):
+        return None
+    return jnp.argsort(jnp.where(points.active, points.distance, jnp.inf), axis=0)[:count]
 
 
 def size_of_response(W: Float[Array, "6 m"]) -> Float[Array, " m"]:

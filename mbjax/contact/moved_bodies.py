@@ -1,4 +1,8 @@
-"""Contacts with what never moves: one body each, moved by the velocities on its path."""
+"""What velocities do at points of contact, and forces there to the velocities, by paths instead of a Jacobian.
+
+A Jacobian of (3, m, nv) numbers a world does not stay in a cache. The directions of the velocities say the same in
+fewer numbers: a body is moved by the sum of those on its path, and the force on it acts on all of them.
+"""
 
 import functools
 
@@ -11,87 +15,126 @@ from mbjax.kinematics import PositionKinematics
 from mbjax.linear_algebra import sum_over_axis, sum_over_first
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
-from mbjax.topology import TreeTopology, dot_with_mask, take
+from mbjax.topology import TreeTopology, dot_with_mask, over_directions, sum_directions, take
 
+from .contact_paths import ContactPaths, find_contact_paths
 from .contact_points import ContactPoints
 
 MOST_RUNS = 8  # of slots that are added up apart; the program would grow with them
 
 
 class MovedBodies(eqx.Module):
-    """The one mobod that moves at each of m points, and the directions of the velocities that move it.
+    """The sides of m points, as in `ContactPaths`, and the directions of the velocities that move them."""
 
-    They say what the Jacobian of the contacts says, in fewer numbers.
-    """
-
-    p_MC_W: Float[Array, "3 m"]
-    p_TC_W: Float[Array, "3 m"]
-    S_T: Float[Array, "6 nv"]  # zero where locked
-    mobods: tuple[int, ...] = eqx.field(static=True)
-    is_A: tuple[bool, ...] = eqx.field(static=True)
+    p_MC_W: Float[Array, "3 s"]  # from the origin of the side's mobod
+    p_TC_W: Float[Array, "3 s"]
+    S_T: Float[Array, "6 nd"]  # zero where locked
+    mobods_A: tuple[int, ...] = eqx.field(static=True)
+    mobods_B: tuple[int, ...] = eqx.field(static=True)
     topology: TreeTopology = eqx.field(static=True)
+
+    @property
+    def paths(self) -> ContactPaths:
+        return find_contact_paths(self.topology, self.mobods_A, self.mobods_B)
+
+    @property
+    def mobods(self) -> np.ndarray:
+        """(s,) the moving mobod of each side."""
+        paths = self.paths
+        return np.where(paths.is_A, np.array(self.mobods_A)[paths.points], np.array(self.mobods_B)[paths.points])
 
     def velocities(self, v: Float[Array, " nv"]) -> Float[Array, "3 m"]:
         """v_AcBc_W."""
-        V_T = self.along_paths(self.S_T * v[None])
-        return self.of_B(V_T[3:] + ca.cross(V_T[:3], self.p_TC_W))
+        V_T = self.along_paths(ca.scale(self.S_T, over_directions(self.topology, v)))
+        return self.sum_sides(V_T[3:] + ca.cross(V_T[:3], self.p_TC_W))
+
+    def generalized(self, f_Bc_W: Float[Array, "3 m"]) -> Float[Array, " nv"]:
+        """The generalized force of forces on B at C."""
+        f = take(f_Bc_W, self.paths.points, 1)
+        F_T = over_slots(ca.concatenate([ca.cross(self.p_TC_W, f), f], 0), self.paths.of_sides)
+        of_directions = sum_over_first(self.S_T * self.against_paths(F_T, summed_kinds(self.paths.of_sides)))
+        return sum_directions(self.topology, of_directions)
 
     def response(self, diagonal: Float[Array, " nv"]) -> Float[Array, "6 m"]:
-        """J diag⁻¹ Jᵀ of each point, the entries of a symmetric matrix.
+        """J diag⁻¹ Jᵀ of each point, 1/kg, the entries of a symmetric matrix; where no joint mimics another.
 
         The velocity of C by a direction (w, v) is v - [p]w, so that the sum of their squares is
         vvᵀ - [p]wvᵀ - ([p]wvᵀ)ᵀ + [p]wwᵀ[p]ᵀ of the sums of products.
         """
         p, S = jnp.unstack(self.p_TC_W), self.S_T / safe_sqrt(diagonal)
         products = jnp.concatenate([S[: 6 - k] * S[k:] for k in range(6)])  # diagonal by diagonal of the matrix
-        sums = ca.unstack_many(self.along_paths(products))
+        moved = self.paths.forth | self.paths.back
+        sums = ca.unstack_many(take(dot_with_mask(products, moved, 1), self.paths.of_sides, 1))
         entry = dict(zip([(i, i + k) for k in range(6) for i in range(6 - k)], sums, strict=True))
         of_w = [ca.cross_components(p, [entry[min(i, k), max(i, k)] for i in range(3)]) for k in range(3)]
         of_v = [ca.cross_components(p, [entry[i, 3 + k] for i in range(3)]) for k in range(3)]
         squares = [ca.cross_components(p, [of_w[k][i] for k in range(3)]) for i in range(3)]
-        return jnp.stack([entry[3 + i, 3 + k] - of_v[k][i] - of_v[i][k] + squares[i][k] for i, k in ca.SYMMETRIC_PAIRS])
+        of_sides = [entry[3 + i, 3 + k] - of_v[k][i] - of_v[i][k] + squares[i][k] for i, k in ca.SYMMETRIC_PAIRS]
+        return self.sum_sides(jnp.stack(of_sides))
 
-    def generalized(self, f_Bc_W: Float[Array, "3 m"]) -> Float[Array, " nv"]:
-        """The generalized force of forces on B at C: that of each velocity takes those on all that it moves."""
-        f = self.of_B(f_Bc_W)
-        F_T, mobods = self.over_slots(ca.concatenate([ca.cross(self.p_TC_W, f), f], 0))
-        return sum_over_first(self.S_T * dot_with_mask(F_T, self.topology.moves[:, list(mobods)].T, 1))
+    def along_paths(self, x: Float[Array, "k nd"]) -> Float[Array, "k s"]:
+        """Of each side the sum over the directions of its path, of those that go back with the opposite sign."""
+        paths = self.paths
+        goes_forth, goes_back = paths.forth.any(0), paths.back.any(0)
+        both, first = int((goes_forth & goes_back).sum()), int((~goes_back).sum())
+        masks = np.concatenate([paths.forth[:, : first + both], paths.back[:, first:]], axis=1)
+        forth, positive, negative, back = jnp.split(
+            dot_with_mask(x, masks, 1), [first, first + both, first + 2 * both], axis=1
+        )
+        sums = [part for part in (forth, positive - negative, -back) if part.shape[1]]
+        return take(ca.concatenate(sums, 1), paths.of_sides, 1)
 
-    def along_paths(self, x: Float[Array, "k nv"]) -> Float[Array, "k m"]:
-        """Of each point, the sum over the velocities that move its body."""
-        movers = sorted(set(self.mobods))
-        sums = dot_with_mask(x, self.topology.moves[:, movers], 1)
-        return take(sums, [movers.index(mobod) for mobod in self.mobods], 1)
+    def against_paths(self, x: Float[Array, "k n"], paths: np.ndarray) -> Float[Array, "k nd"]:
+        """Of each direction the sum over these paths that it is on; the transpose."""
+        forth, back = self.paths.forth[:, paths], self.paths.back[:, paths]
+        goes_forth, goes_back = np.flatnonzero(forth.any(0)), np.flatnonzero(back.any(0))
+        masks = np.concatenate([forth[:, goes_forth], back[:, goes_back]], axis=1)
+        return dot_with_mask(ca.concatenate([take(x, goes_forth, 1), -take(x, goes_back, 1)], 1), masks.T, 1)
 
-    def over_slots(self, x: Float[Array, "k m"]) -> tuple[Float[Array, "k n"], tuple[int, ...]]:
-        """Sums over points that follow each other in slots of the same bodies, and the mobod of each sum.
+    def sum_sides(self, x: Float[Array, "k s"]) -> Float[Array, "k m"]:
+        """Of each point the sum over its one or two sides."""
+        m, points = self.paths.num_points, self.paths.points
+        if len(points) == m:
+            return x
+        place = np.full(m, len(points) - m)
+        place[points[m:]] = np.arange(len(points) - m)
+        second = jnp.concatenate([x[:, m:], jnp.zeros_like(x[:, :1])], 1)
+        return x[:, :m] + take(second, place, 1)
 
-        A product with a mask over all points would take as many times longer.
-        """
-        runs = find_slots(self.mobods)
-        if len(runs) > MOST_RUNS:
-            return x, self.mobods
-        sums = []
-        for start, n, slots in runs:
-            part = x[:, start : start + n * slots].reshape(x.shape[0], slots, n, *x.shape[2:])
-            sums.append(sum_over_axis(part, 1))
-        return jnp.concatenate(sums, 1), tuple(m for start, n, _ in runs for m in self.mobods[start : start + n])
 
-    def of_B(self, x: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
-        """What is B's, by what is the moving body's: the opposite where that is A."""
-        is_A = np.array(self.is_A).reshape(-1, *(1,) * (x.ndim - 2))
-        return jnp.where(is_A, -x, x) if is_A.any() else x
+def over_slots(x: Float[Array, "k s"], kinds: np.ndarray) -> Float[Array, "k n"]:
+    """Sums over columns that follow each other in slots of the same kinds.
+
+    A product with a mask over all columns would take as many times longer.
+    """
+    sums = []
+    for start, n, slots in runs_of_slots(tuple(kinds.tolist())):
+        part = x[:, start : start + n * slots].reshape(x.shape[0], slots, n, *x.shape[2:])
+        sums.append(sum_over_axis(part, 1))
+    return ca.concatenate(sums, 1)
+
+
+def summed_kinds(kinds: np.ndarray) -> np.ndarray:
+    """The kind of each sum."""
+    runs = runs_of_slots(tuple(kinds.tolist()))
+    return np.concatenate([kinds[start : start + n] for start, n, _ in runs]) if runs else kinds
+
+
+def runs_of_slots(kinds: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """Those of `find_slots`, or none that repeat where they are many."""
+    runs = find_slots(kinds)
+    return runs if len(runs) <= MOST_RUNS else [(0, len(kinds), 1)]
 
 
 @functools.lru_cache(maxsize=256)
-def find_slots(mobods: tuple[int, ...]) -> list[tuple[int, int, int]]:
-    """Runs of points: where each starts, how many mobods, all different, it has, and how often it repeats them.
+def find_slots(kinds: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """Runs of columns: where each starts, how many kinds, all different, it has, and how often it repeats them.
 
-    Those with the fewest sums, and of these the fewest runs; found from the last point back.
+    Those with the fewest sums, and of these the fewest runs; found from the last column back.
     """
-    best: dict[int, list[tuple[int, int, int]]] = {len(mobods): []}
-    for start in reversed(range(len(mobods))):
-        rest = mobods[start:]
+    best: dict[int, list[tuple[int, int, int]]] = {len(kinds): []}
+    for start in reversed(range(len(kinds))):
+        rest = kinds[start:]
         n = next((k for k in range(1, len(rest)) if rest[k] in rest[:k]), len(rest))
         slots = 1
         while rest[slots * n : (slots + 1) * n] == rest[:n]:
@@ -105,14 +148,19 @@ def find_slots(mobods: tuple[int, ...]) -> list[tuple[int, int, int]]:
 
 
 def find_moved_bodies(
-    topology: TreeTopology, position: PositionKinematics, points: ContactPoints, locked: Bool[Array, " nv"]
-) -> MovedBodies | None:
-    """None where two bodies that may move touch each other, or joints mimic others."""
-    A, B = np.array(points.mobods_A), np.array(points.mobods_B)
-    if topology.followers or np.any((A > 0) & (B > 0)):
-        return None
-    is_A = (A > 0).reshape(-1, *(1,) * (points.distance.ndim - 1))
-    p_MC_W, mobods = jnp.where(is_A, points.p_MaC_W, points.p_MbC_W), (A + B).tolist()
+    topology: TreeTopology,
+    position: PositionKinematics,
+    points: ContactPoints,
+    locked: Bool[Array, " nv"] | None = None,
+) -> MovedBodies:
+    """Of all points."""
+    paths = find_contact_paths(topology, points.mobods_A, points.mobods_B)
+    m, second = paths.num_points, paths.points[paths.num_points :]
+    is_A = paths.is_A[:m].reshape(-1, *(1,) * (points.distance.ndim - 1))
+    p_MC_W = jnp.where(is_A, points.p_MaC_W, points.p_MbC_W) if is_A.any() else points.p_MbC_W
+    if len(second):
+        p_MC_W = ca.concatenate([p_MC_W, take(points.p_MaC_W, second, 1)], 1)
+    mobods = np.where(paths.is_A, np.array(points.mobods_A)[paths.points], np.array(points.mobods_B)[paths.points])
     p_TC_W = take(position.p_TM_W, mobods, 1) + p_MC_W
-    S_T = jnp.where(locked, 0.0, position.S_T)
-    return MovedBodies(p_MC_W, p_TC_W, S_T, tuple(mobods), tuple((A > 0).tolist()), topology)
+    S_T = position.S_T if locked is None else jnp.where(over_directions(topology, locked), 0.0, position.S_T)
+    return MovedBodies(p_MC_W, p_TC_W, S_T, points.mobods_A, points.mobods_B, topology)

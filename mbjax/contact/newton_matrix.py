@@ -34,9 +34,15 @@ from mbjax.linear_algebra import (
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, dot_with_mask, velocity_parents
 
-from .contact_hessian import calc_contact_hessian, contact_hessian_in_tree, inertia_of_points
+from .contact_hessian import (
+    contact_hessian_in_tree,
+    contact_hessian_of_jacobian,
+    contact_hessian_of_pairs,
+    inertia_of_points,
+)
+from .contact_jacobian import ContactJacobian
 from .convex_problem import ConvexProblem, OfRows
-from .moved_bodies import MovedBodies
+from .moved_bodies import MovedBodies, over_slots, summed_kinds
 
 DEEPEST = 10  # velocities along a path: above, articulated bodies are at least as fast (measured at 8, 11 and 24)
 
@@ -53,13 +59,20 @@ class NewtonMatrix(NamedTuple):
 
 def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
     """In the form that the problem's rows allow."""
-    contacts = problem.contacts
-    if topology.followers or problem.coupled is not None or (contacts is not None and contacts.moved is None):
+    if topology.followers or problem.coupled is not None or not contacts_keep_the_tree(problem):
         return matrix_of_branches(topology, problem, chain(topology.num_velocities))
     parents = velocity_parents(topology)
     if paths(parents).ancestors.shape[1] > DEEPEST:
         return articulated_matrix(topology, problem)
     return matrix_of_branches(topology, problem, parents)
+
+
+def contacts_keep_the_tree(problem: ConvexProblem) -> bool:
+    """Whether one body alone moves at each point."""
+    if problem.contacts is None:
+        return True
+    moved = problem.contacts.moved
+    return isinstance(moved, MovedBodies) and moved.paths.is_single
 
 
 def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
@@ -72,7 +85,8 @@ def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> Newton
 
     def factor_by(stiffness: OfRows, b: Array | None) -> tuple:
         diagonal, added = terms.diagonal + calc_box_diagonal(problem, stiffness), None
-        if problem.contacts is not None and problem.contacts.moved is not None and stiffness.contacts is not None:
+        if problem.contacts is not None and stiffness.contacts is not None:
+            assert isinstance(problem.contacts.moved, MovedBodies)
             added = calc_added_inertia(problem.contacts.moved, stiffness.contacts)
         of_terms = terms.position, terms.inertia_W, diagonal, terms.locked, b
         return factor_articulated_bodies(topology, *of_terms, added, base_together=True)
@@ -86,8 +100,8 @@ def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> Newton
 
 def calc_added_inertia(moved: MovedBodies, G: Float[Array, "6 m"]) -> ArticulatedInertia:
     """What stiffness at points, times a velocity change an impulse, adds to the mobods' inertias about their Mo."""
-    rows, mobods = moved.over_slots(inertia_of_points(moved.p_MC_W, G))
-    rows = dot_with_mask(rows, np.array(mobods)[:, None] == np.arange(len(moved.topology.parents)), 1)
+    rows = over_slots(inertia_of_points(moved.p_MC_W, G), moved.mobods)
+    rows = dot_with_mask(rows, summed_kinds(moved.mobods)[:, None] == np.arange(len(moved.topology.parents)), 1)
     H = rows[6:15].reshape(3, 3, *rows.shape[1:])
     return ArticulatedInertia(ca.symmetric_matrix(rows[:6]), H, ca.symmetric_matrix(rows[15:]))
 
@@ -130,12 +144,16 @@ def contact_rows_by_stiffness(
     problem: ConvexProblem, parents: Parents
 ) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv depth"]]:
     """What contacts add, by their stiffness."""
-    contacts, locked = problem.contacts, problem.terms.locked
-    if contacts is None:
+    if problem.contacts is None:
         return lambda G: jnp.zeros((), G.dtype)
-    if contacts.moved is not None:
-        return contact_hessian_in_tree(contacts.moved, parents)
-    return lambda G: branch_rows(parents, calc_contact_hessian(contacts, G, locked))
+    moved = problem.contacts.moved
+    if isinstance(moved, ContactJacobian):
+        hessian = contact_hessian_of_jacobian(moved)
+    elif parents == chain(len(parents)):
+        hessian = contact_hessian_of_pairs(moved)
+    else:
+        return contact_hessian_in_tree(moved, parents)
+    return lambda G: branch_rows(parents, hessian(G))
 
 
 def calc_box_diagonal(problem: ConvexProblem, stiffness: OfRows) -> Float[Array, " nv"]:

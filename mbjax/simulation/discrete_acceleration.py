@@ -13,17 +13,15 @@ from mbjax.contact import (
     ConvexSearch,
     ConvexSolution,
     CoupledRows,
-    calc_contact_jacobian,
     calc_contact_points,
     calc_contact_rows,
     calc_convex_solution,
     calc_impulses,
     calc_row_motion,
     count_left_out,
+    find_moved_bodies,
     in_all_slots,
     join_rows,
-    keep_deepest,
-    velocities_at_contacts,
 )
 from mbjax.dynamics import ForwardDynamicsTerms, calc_forward_dynamics, spread_over_velocities
 from mbjax.dynamics.inertia_about_origin import calc_inertia_about_T
@@ -67,8 +65,8 @@ def calc_discrete_acceleration(
     f_Bc_W = impulses.contacts / model.time_step
     tau, v_AcBc_W, num_left_out = rows.generalized(f_Bc_W), rows.v_AcBc_W + motion.contacts, None
     if rows.slots is not None:
-        J = calc_contact_jacobian(model, problem.terms.position, points)
-        v_AcBc_W = velocities_at_contacts(J, problem.v + model.time_step * vdot)
+        moved = find_moved_bodies(model.topology, problem.terms.position, points)
+        v_AcBc_W = moved.velocities(problem.v + model.time_step * vdot)
         num_left_out = count_left_out(model, points, rows.slots, v_AcBc_W)
     f_Bc_W = in_all_slots(rows, f_Bc_W, count)
     of_contacts = ContactForces(points, f_Bc_W, v_AcBc_W, tau, num_iterations, converged, num_left_out)
@@ -112,8 +110,7 @@ def calc_other_rows(
         coupled = CoupledRows(of_constraints.G, model.time_step * of_constraints.rhs * stiffness, stiffness)
     if has_contacts:
         points = calc_contact_points(model, terms.position)
-        rows = calc_contact_rows(model, points, terms.position, terms.v, diagonal, terms.locked)
-        contacts = keep_deepest(rows, points, model.layout.contact.max_contacts)
+        contacts = calc_contact_rows(model, points, terms.position, terms.v, diagonal, terms.locked)
     return of_joints, coupled, contacts, points
 
 

@@ -8,11 +8,9 @@ from jaxtyping import Array, Float
 
 from mbjax.contact import (
     ContactForces,
-    calc_contact_jacobian,
     calc_contact_points,
     calc_continuous_contact_forces,
-    generalized_contact_force,
-    velocities_at_contacts,
+    find_moved_bodies,
 )
 from mbjax.dynamics import (
     ForwardDynamicsTerms,
@@ -65,12 +63,12 @@ def calc_acceleration_now(model: MultibodyModel, state: State, inputs: Inputs) -
 def calc_contacts_now(model: MultibodyModel, terms: ForwardDynamicsTerms) -> tuple[ContactForces, Float[Array, " nv"]]:
     """The contacts of the continuous plant, and their generalized force."""
     points = calc_contact_points(model, terms.position)
-    J = calc_contact_jacobian(model, terms.position, points)
-    v_AcBc_W = velocities_at_contacts(J, terms.v)
+    moved = find_moved_bodies(model.topology, terms.position, points)
+    v_AcBc_W = moved.velocities(terms.v)
     collision = model.collision
     tolerance, smoothing = collision.stiction_tolerance, collision.smoothing_length
     f_Bc_W = calc_continuous_contact_forces(points, v_AcBc_W, tolerance, smoothing)
-    tau = generalized_contact_force(J, f_Bc_W)
+    tau = moved.generalized(f_Bc_W)
     return ContactForces(points, f_Bc_W, v_AcBc_W, tau), tau
 
 

@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.contact.contact_rows import calc_response
+from mbjax.contact import calc_contact_points, find_moved_bodies
+from mbjax.contact.contact_hessian import contact_hessian_of_pairs
+from mbjax.contact.contact_jacobian import calc_contact_jacobian
+from mbjax.contact.contact_paths import ContactPaths, find_contact_paths
 from mbjax.contact.convex_problem import calc_residual, calc_row_motion, calc_stiffness
 from mbjax.contact.moved_bodies import find_slots
 from mbjax.contact.newton_matrix import articulated_matrix, matrix_of_branches, newton_matrix
 from mbjax.contact.sap_law import SapLaw
-from mbjax.geometry import Geometry, HalfSpace, Sphere
+from mbjax.geometry import Box, Geometry, HalfSpace, ProximityProperties, Sphere
+from mbjax.kinematics import calc_position_kinematics
 from mbjax.linear_algebra import chain
 from mbjax.simulation.discrete_acceleration import calc_step_problem
 from mbjax.simulation.ports import as_inputs
@@ -39,10 +43,12 @@ def test_every_form_of_the_matrix_is_the_derivative_of_the_residual() -> None:
         problem, *_ = calc_step_problem(model, state, as_inputs(model, None))
         H = jax.jacfwd(lambda a: calc_residual(topology, problem, a))(x)
         stiffness = calc_stiffness(problem, calc_row_motion(problem, jnp.where(problem.terms.locked, 0.0, x)))
-        whole = dataclasses.replace(problem, contacts=dataclasses.replace(problem.contacts, moved=None))
+        jacobian = calc_contact_jacobian(problem.contacts.moved)
+        whole = dataclasses.replace(problem, contacts=dataclasses.replace(problem.contacts, moved=jacobian))
         forms = (
             newton_matrix(topology, problem),
             matrix_of_branches(topology, problem, velocity_parents(topology)),
+            matrix_of_branches(topology, problem, chain(n)),
             matrix_of_branches(topology, whole, chain(n)),
             articulated_matrix(topology, problem),
         )
@@ -59,7 +65,7 @@ def test_every_form_of_the_matrix_is_the_derivative_of_the_residual() -> None:
         np.testing.assert_allclose(x, inertial[0], rtol=0.0, atol=1e-12 * float(jnp.abs(x).max()))
 
 
-def test_contacts_of_single_bodies_are_those_of_their_jacobian() -> None:
+def test_contacts_do_what_their_jacobian_says() -> None:
     """An arm between two balls of the world, in pairs where it comes first and where it comes second."""
     plant = mbjax.MultibodyPlant(2e-3)
     inertia = mbjax.SpatialInertia.solid_sphere_with_mass(0.3, 0.1)
@@ -73,28 +79,95 @@ def test_contacts_of_single_bodies_are_those_of_their_jacobian() -> None:
         ("world", "last", 0.9),
     ):
         plant.register_collision_geometry(body, Geometry(name, Sphere(0.1), translation=(x, 0.2, 0.3)), 0.6)
-    model = plant.finalize()
-    state, n = mbjax.default_state(model), model.num_velocities
-    dv = jnp.asarray(np.random.default_rng(2).normal(size=n))
+    paths = compare_with_jacobian(plant.finalize())
+    assert paths.is_single
+    assert paths.is_A.any()
+    assert not paths.is_A.all()
+
+
+def test_contacts_between_any_two_bodies_do_what_their_jacobian_says() -> None:
+    """Boxes and balls of three trees: of one branch, of two, of two trees, and with the ground."""
+    paths = compare_with_jacobian(three_trees())
+    assert (paths.forth.any(0) & paths.back.any(0)).any()
+    assert len(paths.points) > paths.num_points
+    assert any(slots > 1 for _, _, slots in find_slots(tuple(paths.of_sides.tolist())))  # which are added up
+
+
+def three_trees(**settings: Any) -> mbjax.MultibodyModel:
+    """A floating box with a ball on either side and a box beyond one, a ball, and a box that slides on the ground."""
+    plant, rng = mbjax.MultibodyPlant(2e-3, **settings), np.random.default_rng(0)
+    rubber = ProximityProperties(dynamic_friction=0.5, point_stiffness=1e4, relaxation_time=0.01)
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), rubber)
+    for body, parent, joint, shape in (
+        ("trunk", "world", mbjax.QuaternionFloatingJoint, Box((0.5, 0.5, 0.5))),
+        ("left", "trunk", mbjax.RevoluteJoint, Sphere(0.3)),
+        ("right", "trunk", mbjax.BallRpyJoint, Sphere(0.3)),
+        ("hand", "right", mbjax.PrismaticJoint, Box((0.5, 0.5, 0.5))),
+        ("ball", "world", mbjax.QuaternionFloatingJoint, Sphere(0.3)),
+        ("cart", "world", mbjax.PlanarJoint, Box((0.5, 0.5, 0.5))),
+    ):
+        plant.add_rigid_body(body, mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.2, 0.2, 0.2))
+        plant.add_joint(joint(f"to_{body}", parent, body, X_PF=0.1 * rng.normal(size=3)))
+        plant.register_collision_geometry(body, Geometry(body, shape), rubber)
+    return plant.finalize()
+
+
+def compare_with_jacobian(model: mbjax.MultibodyModel) -> ContactPaths:
+    """Velocities, forces and responses by paths and by a Jacobian, and a matrix of either beside the residual's."""
+    rng, n = np.random.default_rng(2), model.num_velocities
+    state, topology = mbjax.default_state(model), model.topology
+    q = state.q + 0.05 * rng.normal(size=state.q.shape)
 
     @jax.jit
-    def compare(gamma: jax.Array) -> Any:
-        problem, *_ = calc_step_problem(model, mbjax.State(state.q + 0.3, dv, state.time), as_inputs(model, None))
-        rows = problem.contacts
-        dense = dataclasses.replace(rows, moved=None)
-        diagonal = jnp.linspace(0.5, 2.0, n)
-        responses = rows.moved.response(diagonal), calc_response(rows.J, diagonal)
-        both = [(x.motion(dv), x.generalized(gamma), w) for x, w in zip((rows, dense), responses, strict=True)]
-        return both, rows.moved
+    @jax.vmap
+    def compare(x: jax.Array, dv: jax.Array) -> Any:
+        problem, *_ = calc_step_problem(model, mbjax.State(q, 0.1 * dv, state.time), as_inputs(model, None))
+        moved = problem.contacts.moved
+        dense = calc_contact_jacobian(moved)
+        f, diagonal = jnp.linspace(-1.0, 1.0, 3 * dense.J.shape[1]).reshape(3, -1), jnp.linspace(0.5, 2.0, n)
+        did = [(form.velocities(dv), form.generalized(f), form.response(diagonal)) for form in (moved, dense)]
+        H = jax.jacfwd(lambda a: calc_residual(topology, problem, a))(x)
+        stiffness = calc_stiffness(problem, calc_row_motion(problem, x))
+        forms = [
+            dataclasses.replace(problem, contacts=dataclasses.replace(problem.contacts, moved=form))
+            for form in (moved, dense)
+        ]
+        b = jnp.linspace(-1.0, 1.0, n)
+        return did, H, b, [newton_matrix(topology, form).solve(stiffness, b) for form in forms], stiffness.contacts
 
-    m = len(model.layout.contact.pairs)
-    (in_tree, dense), moved = compare(jnp.asarray(np.random.default_rng(3).normal(size=(3, m))))
-    assert any(moved.is_A)
-    assert not all(moved.is_A)
-    assert any(slots > 1 for _, _, slots in find_slots(moved.mobods))  # which are added up
-    for got, expected in zip(in_tree, dense, strict=True):
+    (by_paths, by_jacobian), H, b, solved, stiffness = compare(*(jnp.asarray(rng.normal(size=(3, n))) for _ in "xv"))
+    for got, expected in zip(by_paths, by_jacobian, strict=True):
         assert np.all(np.abs(expected).max(axis=-1) > 0.0)
-        np.testing.assert_allclose(got, expected, rtol=0.0, atol=1e-14)
+        np.testing.assert_allclose(got, expected, rtol=0.0, atol=1e-14 * np.abs(expected).max())
+    assert np.any(np.asarray(stiffness) != 0.0)
+    for x in solved:
+        exact = np.linalg.solve(H, b[..., None])[..., 0]
+        np.testing.assert_allclose(x, exact, rtol=0.0, atol=1e-12 * np.abs(exact).max())
+    points = calc_contact_points(model, calc_position_kinematics(model, q))
+    return find_contact_paths(topology, points.mobods_A, points.mobods_B)
+
+
+def test_what_moves_two_bodies_together_feels_nothing_of_a_contact_between_them() -> None:
+    """Not even the rounding of a stiffness of 1e12: the trunk's rows of the matrix are exactly zero."""
+    model = three_trees()
+    topology, contact = model.topology, model.layout.contact
+    bodies = np.array([[contact.geometries[g].body for g in pair] for pair in contact.pairs])
+    roots = topology.mobod_roots[np.array(topology.body_mobods)[bodies]]
+    within = [pair for pair, (a, b) in enumerate(roots) if a == b]
+
+    @jax.jit
+    def hessian(q: jax.Array) -> jax.Array:
+        position = calc_position_kinematics(model, q)
+        points = calc_contact_points(model, position)
+        stiff = 1e12 * jnp.asarray([[1.0], [2.0], [3.0], [0.1], [0.2], [0.3]])
+        G = jnp.where(np.isin(points.pairs, within), stiff, 0.0)
+        return contact_hessian_of_pairs(find_moved_bodies(topology, position, points))(G)
+
+    H = np.tril(hessian(mbjax.default_state(model).q + 0.05))
+    base = np.flatnonzero(topology.velocity_mobods == model.topology.body_mobods[1])
+    assert np.any(H != 0.0)
+    assert np.all(H[:, base] == 0.0)
+    assert np.all(H[base] == 0.0)
 
 
 def test_slots_of_the_same_bodies_are_found() -> None:

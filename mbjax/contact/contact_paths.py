@@ -1,0 +1,49 @@
+"""Which velocities move a point of contact: constant sets, by the bodies that touch."""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from mbjax.topology import TreeTopology
+
+
+class ContactPaths(NamedTuple):
+    """Sets of directions that move B's material at a point, `forth`, and A's, `back`; every set once.
+
+    Of two bodies of one tree a direction that moves both is in neither set, so that what it does is exactly nothing.
+    They have one path, as their velocities are about one origin T; bodies of two trees have one each. A point has
+    one side for each of its paths: first stand those of all m points, then the second ones of some.
+    """
+
+    forth: Bool[np.ndarray, "nd paths"]
+    back: Bool[np.ndarray, "nd paths"]
+    of_sides: Int[np.ndarray, " s"]  # the path of each side
+    points: Int[np.ndarray, " s"]  # the point of each side
+    is_A: Bool[np.ndarray, " s"]  # whether it is seen from A
+    num_points: int
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one body alone moves at each point."""
+        return len(self.points) == self.num_points and not np.any(self.forth.any(0) & self.back.any(0))
+
+
+@functools.lru_cache(maxsize=256)
+def find_contact_paths(topology: TreeTopology, mobods_A: tuple[int, ...], mobods_B: tuple[int, ...]) -> ContactPaths:
+    """Those of points between these mobods, the paths that only go forth first and those that only go back last."""
+    A, B = np.array(mobods_A, int), np.array(mobods_B, int)
+    roots, moves = topology.mobod_roots, topology.moves
+    across = (A > 0) & (B > 0) & (roots[A] != roots[B])
+    only_A, only_B = moves[:, A] & ~moves[:, B], moves[:, B] & ~moves[:, A]
+    none = np.zeros_like(only_A)
+    forth = np.concatenate([only_B, none[:, across]], axis=1)
+    back = np.concatenate([np.where(across, False, only_A), only_A[:, across]], axis=1)
+    both, of_sides = np.unique(np.concatenate([forth, back]), axis=1, return_inverse=True)
+    forth, back = np.split(both, 2)
+    order = np.argsort(back.any(0).astype(int) + (back.any(0) & ~forth.any(0)), kind="stable")
+    place = np.argsort(order)
+    points = np.concatenate([np.arange(len(A)), np.flatnonzero(across)])
+    is_A = np.concatenate([(A > 0) & (B == 0), np.ones(across.sum(), bool)])
+    return ContactPaths(forth[:, order], back[:, order], place[of_sides.ravel()], points, is_A, len(A))
