@@ -19,8 +19,11 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.chunks import compiled_apart
 
+from .dense_factor import solve_dense
 from .small_factor import LARGEST, factor_small, solve_small_outward
 from .sums import sum_over_first
+
+SMALLEST_IN_BLOCKS = 24  # rows of a dense matrix: fewer gain less than a second block's program takes to compile
 
 Parents = tuple[int, ...]  # of nodes 1..n, depth first; 0 is no parent
 
@@ -124,21 +127,22 @@ def eliminate_nodes(
     if len(parents) == first:
         return BranchFactor(rows[first:], jnp.zeros((0, *worlds), rows.dtype)), B[first:], nothing
 
-    def eliminate(waiting: Array, waiting_b: Array, row: Array, y: Array, x: tuple) -> tuple:
+    def eliminate(row: Array, y: Array, x: tuple) -> tuple:
         own, inboard, own_row, b, smallest, least = x
         row, y = row + own_row, y + b
         pivot = sum_over_first(jnp.where(own, row, 0.0))
         pivot = pivot if least is None else jnp.maximum(pivot, least)
         one_over_D = 1.0 / pivot if smallest is None else jnp.where(pivot <= smallest, 0.0, 1.0 / pivot)
         row = jnp.where(inboard, row, 0.0)
-        line = row * one_over_D
-        waiting, waiting_b = (jnp.where(inboard[:, None], w, 0.0) for w in (waiting, waiting_b))
-        return (waiting - line[:, None] * row[None], waiting_b - line[:, None] * y[None]), (line, one_over_D, y)
+        return row, inboard, (row * one_over_D, one_over_D, y)
 
     def step(waiting: tuple[Array, Array], x: tuple) -> tuple:
         depth, x = x
         collected = (lax.dynamic_index_in_dim(w, depth, keepdims=False) for w in waiting)
-        return apart(depth, worlds, eliminate, *waiting, *collected, x)
+        # what waits is changed in place: a result from apart would be copied
+        row, inboard, (line, one_over_D, y) = apart(depth, worlds, eliminate, *collected, x)
+        left, left_b = (jnp.where(inboard[:, None], w, 0.0) for w in waiting)
+        return (left - line[:, None] * row[None], left_b - line[:, None] * y[None]), (line, one_over_D, y)
 
     depth, _, inboard = paths(parents)
     b, row = (jnp.broadcast_to(x, (*x.shape[:2], *worlds)) for x in (B, rows))
@@ -216,6 +220,8 @@ def solve_branch_rows(
     What is left of the rows of a short trunk, when all beyond it are eliminated, is a dense matrix.
     """
     trunk = trunk_of(parents)
+    if rows.ndim > 2 and SMALLEST_IN_BLOCKS <= trunk == len(parents):
+        return solve_dense(rows, b, least)
     trunk = trunk if trunk <= LARGEST else 0
     factor, y, (left, left_b) = eliminate_nodes(parents, rows, b[:, None], None, least, trunk)
     A, b = left[:trunk, :trunk] + rows[:trunk, :trunk], left_b[:trunk, 0] + b[:trunk]

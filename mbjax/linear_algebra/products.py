@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.chunks import compiled_apart
+from mbjax.chunks import stored
 from mbjax.spatial.component_algebra import spread, sum_products
 
 from .sums import repeat, sum_over_axis, sum_over_first
@@ -46,12 +46,10 @@ def sum_of_outer(A: Float[Array, "k i *w"], B: Float[Array, "k j *w"]) -> Float[
     worlds = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
     nothing = jnp.zeros((A.shape[1], B.shape[1], *worlds), A.dtype)
 
-    def add(total: Array, a: Array, b: Array) -> Array:
-        return total + a[:, None] * b[None]
-
     def step(total: Array, x: tuple[Array, Array, Array]) -> tuple[Array, None]:
-        index, a, b = x
-        return compiled_apart(index, add, total, a, b), None
+        index, *rows = x
+        a, b = stored(index, rows)
+        return total + a[:, None] * b[None], None  # in place: a result from apart would be copied
 
     return lax.scan(step, nothing, (jnp.arange(A.shape[0]), A, B))[0]
 

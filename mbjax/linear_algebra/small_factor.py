@@ -39,8 +39,8 @@ def factor_small(
     return SmallFactor(tuple(lines), tuple(diagonal))
 
 
-def solve_small_inward(factor: SmallFactor, b: Float[Array, "n *w"]) -> SmallFactor:
-    """The same factor, with L⁻ᵀ b of another b."""
+def eliminate_small(factor: SmallFactor, b: Float[Array, "n ..."]) -> list[Float[Array, "..."]]:
+    """L⁻ᵀ b of a vector or of rows, from the last to the first."""
     y: list[Array] = []
     for i, root in enumerate(factor.diagonal):
         k = len(b) - 1 - i
@@ -48,6 +48,12 @@ def solve_small_inward(factor: SmallFactor, b: Float[Array, "n *w"]) -> SmallFac
         for line, y_m in zip(factor.lines, y, strict=False):
             rest = rest - line[k + 1] * y_m
         y.append(rest / root)
+    return y
+
+
+def solve_small_inward(factor: SmallFactor, b: Float[Array, "n *w"]) -> SmallFactor:
+    """The same factor, with L⁻ᵀ b of another b."""
+    y = eliminate_small(factor, b)
     lines = (concatenate([y_k[None], line[1:]], 0) for y_k, line in zip(y, factor.lines, strict=True))
     return SmallFactor(tuple(lines), factor.diagonal)
 

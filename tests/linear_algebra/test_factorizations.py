@@ -95,6 +95,30 @@ def test_one_solution_along_a_tree(tree: str, batched: bool) -> None:
         assert np.all(np.abs(solve_branch_rows(parents, rows, jnp.asarray(b), 1e20 / one_over_D)) < 1e-15)
 
 
+@pytest.mark.parametrize("n", [24, 29, 60])
+def test_dense_matrices_by_blocks(n: int) -> None:
+    """Of many worlds, or one matrix for all; above the diagonal nothing is read. A row of any block may be clamped."""
+    rng = np.random.default_rng(n)
+    factors = rng.normal(size=(WORLDS, n, n))
+    A = np.moveaxis(factors @ factors.swapaxes(1, 2) / n + 0.1 * np.eye(n), 0, -1)
+    b = rng.normal(size=(n, WORLDS))
+    lower = jnp.asarray(np.where(np.tri(n, dtype=bool)[..., None], A, 1e6))
+    solve = jax.jit(lambda A, b, least: solve_branch_rows(chain(n), A, b, least))
+    x = solve(lower, b, None)
+    np.testing.assert_allclose(np.einsum("ijw,jw->iw", A, x), b, rtol=0.0, atol=1e-12)
+    shared = solve(lower[..., :1], b, None)
+    np.testing.assert_allclose(A[..., 0] @ shared, b, rtol=0.0, atol=1e-12)
+    pivots = 1.0 / np.asarray(factor_branches(chain(n), jnp.asarray(A))[0].one_over_D)
+    np.testing.assert_array_equal(solve(lower, b, 0.5 * pivots), x)
+    for k in (0, n // 2, n - 1):
+        least = np.zeros((n, WORLDS))
+        least[k] = 1e30  # as if the row were not there
+        others = np.delete(np.arange(n), k)
+        left = solve(lower, b, least)
+        assert np.all(np.abs(left[k]) < 1e-25)
+        np.testing.assert_allclose(np.einsum("ijw,jw->iw", A[others][:, others], left[others]), b[others], atol=1e-12)
+
+
 @pytest.mark.parametrize("batched", [True, False])
 @pytest.mark.parametrize("n", [1, 2, 6])
 def test_small_matrices(n: int, batched: bool) -> None:
