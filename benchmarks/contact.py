@@ -36,9 +36,9 @@ def records(options: Options) -> Iterator[dict]:
         with precision("f32"):
             few = u[:MJX_BATCH]
             keys = {"figure": name, "label": f"MJX, f32, {len(few)} worlds", "batch": len(few)}
-            yield from measure_mjx(keys, parts(), few, options.effort)
+            yield from measure_mjx(keys, mjcf(parts()), few, options.effort)
         keys = {"figure": name, "label": "MuJoCo mj_step, f64, 1 core", "batch": batch}
-        yield outcome(keys, measure_mujoco, parts(), u)
+        yield outcome(keys, measure_mujoco, mjcf(parts()), u)
 
 
 def measure_mbjax(name: str, parts: list[Part], dtype: str, u: np.ndarray, effort: Effort) -> Iterator[dict]:
@@ -50,11 +50,7 @@ def measure_mbjax(name: str, parts: list[Part], dtype: str, u: np.ndarray, effor
     width = {"f32": np.float32, "f64": np.float64}[dtype]
     for approximation in ("sap", "lagged") if dtype == "f32" else ("sap",):
         model = build_mbjax(parts, width, approximation)
-        state = mbjax.default_state(model)
-        torso = model.joint("torso").q.start
-        state = mbjax.State(state.q.at[torso + 6].set(parts[0].at[2]), state.v, state.time)
-        settle = jax.jit(lambda state, m=model: mbjax.rollout(m, state, num_steps=SETTLING_STEPS).final_state)
-        state = settle(state)
+        state = fallen(model, parts[0].at[2])
         q = jnp.broadcast_to(state.q, (u.shape[0], state.q.size))
         v = state.v + jnp.asarray(random_velocities(u.shape[0], state.v.size), width)
 
@@ -82,7 +78,19 @@ def measure_mbjax(name: str, parts: list[Part], dtype: str, u: np.ndarray, effor
         yield timed(keys, (jax.grad(cost), (controls, state)), 1, effort)
 
 
-def measure_mjx(keys: dict, parts: list[Part], u: np.ndarray, effort: Effort) -> Iterator[dict]:
+def fallen(model: Any, height: float) -> Any:
+    """The state of a figure that has fallen down without torques."""
+    import jax
+
+    import mbjax
+
+    state = mbjax.default_state(model)
+    state = mbjax.State(state.q.at[model.joint("torso").q.start + 6].set(height), state.v, state.time)
+    return jax.jit(lambda state: mbjax.rollout(model, state, num_steps=SETTLING_STEPS).final_state)(state)
+
+
+def measure_mjx(keys: dict, xml: str, u: np.ndarray, effort: Effort) -> Iterator[dict]:
+    """Of worlds with random velocities in the settled state."""
     try:
         import mujoco
         from mujoco import mjx
@@ -92,7 +100,7 @@ def measure_mjx(keys: dict, parts: list[Part], u: np.ndarray, effort: Effort) ->
     import jax
     import jax.numpy as jnp
 
-    m = mujoco.MjModel.from_xml_string(mjcf(parts))
+    m = mujoco.MjModel.from_xml_string(xml)
     model, data = mjx.put_model(m), mjx.put_data(m, settled(m))
     qvel = data.qvel + jnp.asarray(random_velocities(u.shape[0], m.nv), jnp.float32)
     batch = jax.vmap(lambda u, qvel: data.replace(ctrl=u, qvel=qvel))(jnp.asarray(u, jnp.float32), qvel)
@@ -104,11 +112,11 @@ def measure_mjx(keys: dict, parts: list[Part], u: np.ndarray, effort: Effort) ->
     yield timed(keys, (jax.vmap(step), (batch,)), u.shape[0], effort)
 
 
-def measure_mujoco(parts: list[Part], u: np.ndarray) -> dict:
+def measure_mujoco(xml: str, u: np.ndarray) -> dict:
     """Of steps one after the other from the settled state, each with other torques."""
     import mujoco
 
-    m = mujoco.MjModel.from_xml_string(mjcf(parts))
+    m = mujoco.MjModel.from_xml_string(xml)
     d = settled(m)
     times = []
     for _ in range(5):

@@ -70,12 +70,12 @@ def humanoid() -> list[Part]:
 FIGURES = {"ant": ant, "humanoid": humanoid}
 
 
-def build_mbjax(parts: list[Part], dtype: Any, approximation: str) -> Any:
-    """On the ground, which all shapes touch and nothing else."""
+def build_mbjax(parts: list[Part], dtype: Any, approximation: str, limbs_touch: bool = False, **settings: Any) -> Any:
+    """On the ground, which all shapes touch; each other only if they shall, and where they are not neighbours."""
     import mbjax
     from mbjax.geometry import Geometry, HalfSpace
 
-    plant = mbjax.MultibodyPlant(TIME_STEP, discrete_contact_approximation=approximation)
+    plant = mbjax.MultibodyPlant(TIME_STEP, discrete_contact_approximation=approximation, **settings)
     plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), FRICTION)
     for k, part in enumerate(parts):
         inertia, geometry = capsule(part)
@@ -83,7 +83,8 @@ def build_mbjax(parts: list[Part], dtype: Any, approximation: str) -> Any:
         if part.touches:
             plant.register_collision_geometry(part.name, geometry, FRICTION)
         for other in parts[:k]:
-            plant.exclude_collisions_between(part.name, other.name)
+            if not limbs_touch or is_beside(parts, part, other):
+                plant.exclude_collisions_between(part.name, other.name)
         if part.parent:
             joint = mbjax.RevoluteJoint(
                 part.name, part.parent, part.name, X_PF=np.array(part.at), axis=part.axis, damping=DAMPING
@@ -91,6 +92,15 @@ def build_mbjax(parts: list[Part], dtype: Any, approximation: str) -> Any:
             plant.add_joint(joint)
             plant.add_joint_actuator(part.name, part.name)
     return plant.finalize(dtype)
+
+
+def is_beside(parts: list[Part], part: Part, other: Part) -> bool:
+    """Whether `other` is the next part inboard, of those that touch anything."""
+    by_name = {part.name: part for part in parts}
+    parent = by_name.get(part.parent)
+    while parent is not None and not parent.touches:
+        parent = by_name.get(parent.parent)
+    return other is parent
 
 
 def capsule(part: Part) -> tuple[Any, Any]:
@@ -113,7 +123,7 @@ def capsule(part: Part) -> tuple[Any, Any]:
     return inertia.shift(-middle), Geometry(part.name, shape, rotation=rows, translation=tuple(middle.tolist()))
 
 
-def mjcf(parts: list[Part]) -> str:
+def mjcf(parts: list[Part], limbs_touch: bool = False) -> str:
     """The same in MuJoCo's words, with the solver settings that MJX's own examples use."""
     children: dict[str, list[Part]] = {}
     for part in parts:
@@ -131,13 +141,17 @@ def mjcf(parts: list[Part]) -> str:
         inside = "".join(map(body, children.get(part.name, [])))
         return (
             f'<body name="{part.name}" pos="{text(*part.at)}">{joint if part.parent else "<freejoint/>"}'
-            f'<geom {shape} size="{part.radius}" mass="{part.mass}" contype="0" conaffinity="{int(part.touches)}"/>'
+            f'<geom {shape} size="{part.radius}" mass="{part.mass}" '
+            f'contype="{int(part.touches and limbs_touch)}" conaffinity="{int(part.touches)}"/>'
             f"{inside}</body>"
         )
 
+    beside = [(part.name, other.name) for part in parts for other in parts if is_beside(parts, part, other)]
+    excluded = "".join(f'<exclude body1="{a}" body2="{b}"/>' for a, b in beside if limbs_touch)
     motors = "".join(f'<motor joint="{part.name}"/>' for part in parts if part.parent)
     return (
         f'<mujoco><option timestep="{TIME_STEP}" solver="Newton" iterations="4" ls_iterations="8"/><worldbody>'
         f'<geom type="plane" size="0 0 1" friction="{FRICTION}" contype="1" conaffinity="0"/>'
-        f"{''.join(map(body, children['']))}</worldbody><actuator>{motors}</actuator></mujoco>"
+        f"{''.join(map(body, children['']))}</worldbody><contact>{excluded}</contact>"
+        f"<actuator>{motors}</actuator></mujoco>"
     )

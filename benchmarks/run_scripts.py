@@ -56,6 +56,9 @@ SCRIPTS = {
         "a step with contact of an ant and a humanoid, beside MJX and MuJoCo", takes_robots=False,
         variants=(ONE_THREAD,),
     ),
+    "touching_bodies": Script(
+        "a step of bodies that touch each other, beside MJX and MuJoCo", takes_robots=False, variants=(ONE_THREAD,),
+    ),
     "throughput": Script("evaluations per second of 1 to 65536 worlds, with a plot, on CPU or GPU", takes_peers=True),
 }  # fmt: skip
 SCRIPT_LIMIT_S = 1200.0
