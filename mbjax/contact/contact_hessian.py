@@ -78,17 +78,16 @@ def signs_of_paths(moved: MovedBodies) -> Int[np.ndarray, "nv paths"]:
 
 def blocks_within_trees(moved: MovedBodies, groups: Int[np.ndarray, "ng paths"]) -> Blocks:
     """Of velocities on the same path."""
-    on_path = groups[:, summed_kinds(moved.paths.of_sides)]
-    pairs = [(a, b) for a in range(len(groups)) for b in range(len(groups)) if np.any(on_path[a] & on_path[b])]
+    signs = groups[:, summed_kinds(moved.paths.of_sides)]
+    pairs = [(a, b) for a in range(len(groups)) for b in range(len(groups)) if np.any(signs[a] * signs[b])]
     once = [(a, b) for a, b in pairs if a <= b]
-    masks = np.array([(on_path[a] != 0) & (on_path[b] != 0) for a, b in once]).T
-    signs = np.array([np.sign(np.sum(on_path[a] * on_path[b])) for a, b in once])
+    together = np.array([signs[a] * signs[b] for a, b in once]).T  # in one column of one sign
     place = [once.index((min(pair), max(pair))) for pair in pairs]
 
     def calc(G: Array) -> Array:
         of_sides = inertia_of_points(moved.p_TC_W, take(G, moved.paths.points, 1))
-        sums = sums_of_columns(over_slots(of_sides, moved.paths.of_sides), masks)
-        is_negative = (signs < 0).reshape(-1, *(1,) * (sums.ndim - 2))
+        sums = sums_of_columns(over_slots(of_sides, moved.paths.of_sides), together != 0)
+        is_negative = np.any(together < 0, axis=0).reshape(-1, *(1,) * (sums.ndim - 2))
         return take(jnp.where(is_negative, -sums, sums) if is_negative.any() else sums, place, 1)
 
     return Blocks(pairs, calc, times_composite)
@@ -101,14 +100,14 @@ def blocks_across_trees(moved: MovedBodies, groups: Int[np.ndarray, "ng paths"])
     sides = np.stack([points, np.arange(paths.num_points, len(paths.points))])
     low, high = np.where(roots[sides[0]] < roots[sides[1]], sides, sides[::-1])
     of_low, of_high = paths.of_sides[low], paths.of_sides[high]
-    runs = of_low * groups.shape[1] + of_high
-    on_low, on_high = (groups[:, kinds] != 0 for kinds in np.divmod(summed_kinds(runs), groups.shape[1]))
+    kinds = of_low * groups.shape[1] + of_high  # of points: the same two paths
+    on_low, on_high = (groups[:, path] != 0 for path in np.divmod(summed_kinds(kinds), groups.shape[1]))
     pairs = [(a, b) for a in range(len(groups)) for b in range(len(groups)) if np.any(on_low[a] & on_high[b])]
     masks = np.array([on_low[a] & on_high[b] for a, b in pairs]).T
 
     def calc(G: Array) -> Array:
         p, q = take(moved.p_TC_W, low, 1), take(moved.p_TC_W, high, 1)
-        sums = over_slots(inertia_between_points(p, q, take(G, points, 1)), runs)
+        sums = over_slots(inertia_between_points(p, q, take(G, points, 1)), kinds)
         return -sums_of_columns(sums, masks)
 
     return Blocks(pairs, calc, times_inertia_between)
