@@ -14,6 +14,8 @@ from mbjax.geometry import Capsule, Geometry, HalfSpace, ProximityProperties, Sp
 from tests.gradients.checks import Gradients, all_gradients, check_gradients, compare, compiled
 from tests.models import relative_error
 
+from .test_newton_matrix import three_trees
+
 BALL = mbjax.SpatialInertia(0.7, [0.01, 0.0, 0.02], mbjax.UnitInertia(0.005, 0.004, 0.006, 0.0, 0.0, 0.0))
 LOCAL = ("slides", "sticks", "apart")
 
@@ -145,6 +147,22 @@ def test_by_every_leaf_of_contact_and_the_state(request: pytest.FixtureRequest) 
     fields = {field.name for field in dataclasses.fields(compliant.collision)}
     elsewhere = {"vertices", "smoothing_length"}  # tests/geometry, and tests/contact/test_impact_gradients.py
     assert moved == fields - elsewhere
+
+
+def test_where_limbs_touch_and_where_trees_do() -> None:
+    """By the state, through the paths of both bodies and, where a world chooses its points, through their Jacobian."""
+    every, rng = three_trees(), np.random.default_rng(5)
+    q = mbjax.default_state(every).q + 0.05 * rng.normal(size=every.num_positions)
+    v = jnp.asarray(0.3 * rng.normal(size=every.num_velocities))
+    contacts = compiled(lambda q, v: mbjax.step(every, mbjax.State(q, v, jnp.zeros(())))[1].contact_results)(q, v)
+    is_active = np.asarray(contacts.is_active)
+    kept = three_trees(max_contacts=int(is_active.sum()))
+    assert 10 < is_active.sum() < is_active.size
+    results = [all_gradients(lambda q, v, m=m: 1e-2 * step_of(m, q, v), q, v, step=1e-6) for m in (every, kept)]
+    for result in results:
+        compare(result)
+    paths, jacobian = (result.reverse for result in results)
+    np.testing.assert_allclose(jacobian, paths, rtol=0.0, atol=1e-9 * np.abs(paths).max())
 
 
 def test_second_derivatives_where_it_slides() -> None:
