@@ -147,6 +147,40 @@ def compare_with_jacobian(model: mbjax.MultibodyModel) -> ContactPaths:
     return find_contact_paths(topology, points.mobods_A, points.mobods_B)
 
 
+def test_contacts_of_fingers_that_mimic() -> None:
+    """Of two that close on each other and on the ground, with one velocity for both: a Jacobian sums what it moves."""
+    plant = mbjax.MultibodyPlant(2e-3)
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), 0.6)
+    plant.add_rigid_body("palm", mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.2, 0.2, 0.2))
+    for finger, y in (("left", 0.05), ("right", -0.05)):
+        plant.add_rigid_body(finger, mbjax.SpatialInertia.solid_sphere_with_mass(0.3, 0.1))
+        plant.add_joint(mbjax.RevoluteJoint(finger, "palm", finger, X_PF=(0.1, y, 0.0)))
+        plant.register_collision_geometry(finger, Geometry(finger, Sphere(0.1)), 0.6)
+    plant.add_mimic("right", "left", -0.7)
+    model = plant.finalize()
+    topology, n = model.topology, model.num_velocities
+    rng = np.random.default_rng(1)
+    q, v = mbjax.default_state(model).q + 0.02, jnp.asarray(rng.normal(size=n))
+
+    @jax.jit
+    def compare(x: jax.Array) -> Any:
+        problem, points, _ = calc_step_problem(model, mbjax.State(q, v, jnp.zeros(())), as_inputs(model, None))
+        moved, jacobian = find_moved_bodies(topology, problem.terms.position, points), problem.contacts.moved
+        f = jnp.linspace(-1.0, 1.0, 3 * len(points.pairs)).reshape(3, -1)
+        did = [(form.velocities(x), form.generalized(f)) for form in (moved, jacobian)]
+        H = jax.jacfwd(lambda a: calc_residual(topology, problem, a))(x)
+        stiffness = calc_stiffness(problem, calc_row_motion(problem, x))
+        return did, H, newton_matrix(topology, problem).solve(stiffness, x), stiffness.contacts
+
+    x = jnp.linspace(-1.0, 1.0, n)
+    (by_paths, by_jacobian), H, solved, stiffness = compare(x)
+    for got, expected in zip(by_paths, by_jacobian, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=0.0, atol=1e-14 * float(jnp.abs(expected).max()))
+    assert np.all(np.any(np.asarray(stiffness) != 0.0, axis=0))
+    exact = np.linalg.solve(H, x)
+    np.testing.assert_allclose(solved, exact, rtol=0.0, atol=1e-12 * np.abs(exact).max())
+
+
 def test_what_moves_two_bodies_together_feels_nothing_of_a_contact_between_them() -> None:
     """Not even the rounding of a stiffness of 1e12: the trunk's rows of the matrix are exactly zero."""
     model = three_trees()
