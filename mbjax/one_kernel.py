@@ -1,12 +1,15 @@
-"""The program of one world on a CPU as one kernel.
+"""Programs on a CPU as one kernel: those of one world, and recursions over the tree of one or many.
 
 XLA's CPU backend starts a kernel for every few operations, and for one world to start them takes longer than what they
 compute. A call that carries a mark it compiles to a single kernel, with all its loops: so it marks small loops itself.
 It does not check what others mark. So only operations that its code generator takes are let in here, only versions of
 JAX that this was tested with, and every argument is read. Whatever else a program does, it is compiled as XLA would.
 MBJAX_ONE_KERNEL=0 in the environment turns it off.
+
+Within a kernel XLA still fuses: it copies a formula into each that reads it. `computed_once` keeps it from that.
 """
 
+import contextvars
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -16,12 +19,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
-from jax.interpreters import mlir, partial_eval
+from jax.core import ShapedArray
+from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.interpreters import batching, mlir, partial_eval
 from jax.interpreters.mlir import ir
 
 TESTED = (0, 9), (0, 10)  # versions of JAX
 ATTRIBUTE, MARK = "mhlo.frontend_attributes", {"xla_cpu_small_call": "true", "inlineable": "false"}
+APART = {"inlineable": "false"}
 LARGEST_REDUCED = 3072  # numbers: of 4096 and more, XLA makes a call of a library
 
 # No products of matrices, sorting, scattering, linear algebra or callbacks: those are calls of libraries.
@@ -33,6 +38,67 @@ OPERATIONS = """
     sine slice sqrt subtract tan tanh transpose while xor
 """
 NAMES = {"func.call", "func.return", *(f"stablehlo.{name}" for name in OPERATIONS.split())}
+
+
+_for_cpu = contextvars.ContextVar("for_cpu", default=False)
+
+
+def is_for_cpu() -> bool:
+    """Whether what is traced now is for a CPU alone and single kernels, where products of matrices have no place."""
+    return _for_cpu.get()
+
+
+def computed_once(function: Callable, *args: Any) -> Any:
+    """`function(*args)`, in one kernel stored before anything reads it: a step of a recursion, in stages."""
+
+    def computed_once(*args: Any) -> Any:
+        return function(*args)
+
+    return jax.jit(computed_once)(*args)
+
+
+def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
+    """`function(*args)` on a CPU, on other devices `default(*args)`, which is the same. Not differentiated.
+
+    Arguments are trees of arrays. What is not for the device at hand is not traced.
+    """
+    leaves, treedef = jax.tree.flatten(args)
+    out: list = []
+
+    def of_leaves(*leaves: Any) -> list:
+        found, nested = jax.tree.flatten(function(*jax.tree.unflatten(treedef, leaves)))
+        out.append(nested)
+        return found
+
+    def default_of_leaves(*leaves: Any) -> list:
+        found, nested = jax.tree.flatten(default(*jax.tree.unflatten(treedef, leaves)))
+        assert nested == out[0], (nested, out[0])
+        return found
+
+    token = _for_cpu.set(True)
+    try:
+        jaxpr = jax.make_jaxpr(of_leaves)(*leaves)
+    finally:
+        _for_cpu.reset(token)
+    return jax.tree.unflatten(out[0], on_cpu_p.bind(*leaves, jaxpr=jaxpr, default=default_of_leaves))
+
+
+def in_one_kernel(function: Callable, *args: Any) -> Any:
+    """`function(*args)` of trees of arrays, on a CPU as one kernel where it can be. Not differentiated."""
+    leaves, treedef = jax.tree.flatten(args)
+    out: list = []
+
+    def of_leaves(*leaves: Any) -> list:
+        found, nested = jax.tree.flatten(function(*jax.tree.unflatten(treedef, leaves)))
+        out.append(nested)
+        return found
+
+    jaxpr = jax.make_jaxpr(of_leaves)(*leaves)
+    return jax.tree.unflatten(out[0], in_one_kernel_p.bind(*leaves, jaxpr=jaxpr))
+
+
+on_cpu_p, in_one_kernel_p = Primitive("on_cpu"), Primitive("in_one_kernel")
+on_cpu_p.multiple_results = in_one_kernel_p.multiple_results = True
 
 
 def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRuleContext, *args: Any) -> Any:
@@ -91,7 +157,7 @@ def constant(x: ir.Value, aval: Any) -> np.ndarray | None:
 
 
 def mark(functions: ir.SymbolTable, call: ir.Operation) -> bool:
-    """Marks a call, and no call in it, if all that it does can be in one kernel."""
+    """Marks a call, and of those in it only what is computed once, if all that it does can be in one kernel."""
     assert call.name == "func.call", call
     calls, pending = [], [call]
     while pending:
@@ -103,10 +169,17 @@ def mark(functions: ir.SymbolTable, call: ir.Operation) -> bool:
                 calls.append(operation)
                 pending.append(operation)
     for inner in calls:
-        if ATTRIBUTE in inner.attributes:
+        if "computed_once" in ir.FlatSymbolRefAttr(inner.attributes["callee"]).value:
+            inner.attributes[ATTRIBUTE] = attribute(APART)
+        elif ATTRIBUTE in inner.attributes:
             del inner.attributes[ATTRIBUTE]
-    call.attributes[ATTRIBUTE] = ir.DictAttr.get({name: ir.StringAttr.get(value) for name, value in MARK.items()})
+    call.attributes[ATTRIBUTE] = attribute(MARK)
     return True
+
+
+def attribute(values: dict[str, str]) -> ir.DictAttr:
+    """As XLA reads it."""
+    return ir.DictAttr.get({name: ir.StringAttr.get(value) for name, value in values.items()})
 
 
 def can_be_in_a_kernel(operation: ir.Operation) -> bool:
@@ -125,3 +198,50 @@ def operations_in(operation: ir.Operation) -> list[ir.Operation]:
             found += inner
             pending += inner
     return found
+
+
+def evaluate(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list:
+    """Outside `jax.jit`, operation by operation."""
+    return jaxpr_as_fun(jaxpr)(*args)
+
+
+def shapes_of_results(*_: Any, jaxpr: ClosedJaxpr, **__: Any) -> list[ShapedArray]:
+    """Shapes and types."""
+    return list(jaxpr.out_avals)
+
+
+def batch(args: Sequence, dims: Sequence, *, jaxpr: ClosedJaxpr, default: Callable | None = None) -> tuple[list, list]:
+    """The rule of `vmap`: the functions under `vmap`."""
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    axes = [None if d is None else 0 for d in dims]
+
+    def several(function: Callable) -> Callable:
+        return jax.vmap(function, in_axes=axes, axis_size=size)
+
+    batched = jax.make_jaxpr(several(jaxpr_as_fun(jaxpr)))(*args)
+    if default is None:
+        found = in_one_kernel_p.bind(*args, jaxpr=batched)
+    else:
+        found = on_cpu_p.bind(*args, jaxpr=batched, default=several(default))
+    return found, [0] * len(found)
+
+
+def lower_marked(ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr) -> Any:
+    """The kernel."""
+    return lower_as_one_kernel(jaxpr_as_fun(jaxpr), ctx, *args)
+
+
+def run_default(*args: Any, default: Callable, **_: Any) -> list:
+    """What other devices run."""
+    return default(*args)
+
+
+for primitive in (on_cpu_p, in_one_kernel_p):
+    primitive.def_impl(evaluate)
+    primitive.def_abstract_eval(shapes_of_results)
+    batching.primitive_batchers[primitive] = batch
+mlir.register_lowering(on_cpu_p, mlir.lower_fun(run_default, multiple_results=True), cacheable=False)
+mlir.register_lowering(on_cpu_p, mlir.lower_fun(evaluate, multiple_results=True), platform="cpu")
+mlir.register_lowering(in_one_kernel_p, mlir.lower_fun(evaluate, multiple_results=True))
+mlir.register_lowering(in_one_kernel_p, lower_marked, platform="cpu", cacheable=False)

@@ -11,6 +11,7 @@ ORDER = (
     "outside_jit",
     "chunks",
     "one_kernel",
+    "linear_maps",
     "worlds",
     "spatial",
     "topology",

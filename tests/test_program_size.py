@@ -11,7 +11,8 @@ import pytest
 import mbjax
 from benchmarks.figures import build_mbjax, humanoid
 
-KERNELS, GRADIENT_KERNELS, MASS_MATRIX_KERNELS = 265, 410, 145  # measured with jax 0.10.2: 241, 374 and 129
+# Fused operations in all, those within the kernels of recursions included; measured with jax 0.10.2.
+KERNELS, GRADIENT_KERNELS, MASS_MATRIX_KERNELS = 295, 575, 75  # 269, 523 and 68
 
 STEP, ROLLOUT_GRADIENT = 8650, 20700  # operations of a humanoid on the ground; measured: 8431 and 20277
 
@@ -62,12 +63,13 @@ def test_operations_do_not_grow_with_the_robot(name: str) -> None:
 def test_no_slow_operations(name: str) -> None:
     """Sums over the few components of a vector are written out, also in reverse mode; nothing is scattered.
 
-    XLA's CPU backend takes ten times longer for reductions over short axes. The two allowed normalise the axes; to
-    solve along a path takes sums of whole rows. JAX 0.9 transposes `unstack` with sums over axes of one.
+    XLA's CPU backend takes ten times longer for reductions over short axes. The two allowed, in each of the ways, make
+    axes of unit length; to solve along a path takes sums of whole rows. JAX 0.9 transposes `unstack` with sums over
+    axes of one.
     """
     program = lower(name, 20)
     sums = re.findall(r"stablehlo\.reduce\(.* across dimensions = (\[.*\] : \(tensor<[^>]*>)", program)
-    assert len([x for x in sums if not x.startswith(("[0] : (tensor<20xf64>", "[0] : (tensor<1x"))]) <= 2
+    assert len([x for x in sums if not x.startswith(("[0] : (tensor<20xf64>", "[0] : (tensor<1x"))]) <= 2 * WAYS
     assert "stablehlo.scatter" not in program
 
 
@@ -80,6 +82,8 @@ def test_one_world_is_one_kernel(name: str) -> None:
     assert " while(" not in entry
     assert len(re.findall(r" (?:fusion|dot|copy|custom-call|scatter|gather|call)\(", entry)) <= 12
 
+
+WAYS = 4  # in which poses are computed: for records, forward dynamics, its gradient, each of which may go unread
 
 AS_USERS_HAVE_IT = {"xla_cpu_use_fusion_emitters": True}  # whatever a trimmed run sets
 

@@ -15,6 +15,7 @@ from mbjax.kinematics import (
     calc_position_kinematics,
     calc_velocity_kinematics,
     is_velocity_equal_to_qdot,
+    placed,
     qdot_to_velocity,
 )
 from mbjax.linear_algebra import inverse_of_branches, matrix_vector, products_of_columns
@@ -77,7 +78,9 @@ def inverse_dynamics_derivatives(
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
-    return for_worlds(_inverse_dynamics, model, q, v, vdot, forces, force_elements, require_wrt(wrt), several=2)
+    require_wrt(wrt)
+    placed_model = placed(model, q, v, vdot, forces)
+    return for_worlds(_inverse_dynamics, placed_model, q, v, vdot, forces, force_elements, wrt, several=2)
 
 
 def forward_dynamics_derivatives(
@@ -98,14 +101,15 @@ def forward_dynamics_derivatives(
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
-    return for_worlds(_forward_dynamics, model, q, v, tau, forces, force_elements, require_wrt(wrt), several=2)
+    require_wrt(wrt)
+    placed_model = placed(model, q, v, tau, forces)
+    return for_worlds(_forward_dynamics, placed_model, q, v, tau, forces, force_elements, wrt, several=2)
 
 
-def require_wrt(wrt: str) -> str:
+def require_wrt(wrt: str) -> None:
     """One of the two, or an error."""
     if wrt not in ("v", "qdot"):
         raise ModelError(f"wrt must be 'v' (the dq of integrate_configuration) or 'qdot' (q itself), got {wrt!r}.")
-    return wrt
 
 
 def _inverse_dynamics(

@@ -12,7 +12,7 @@ from mbjax.forces import (
     calc_mobod_forces,
     calc_passive_forces_on_tree,
 )
-from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics
+from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics, placed
 from mbjax.model import MultibodyModel, actuator_ratios, locked_velocities, zero_where_locked
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.topology import dot_with_mask
@@ -27,7 +27,8 @@ from .tree_motion import TreeMotion, calc_inertia_in_world, calc_tree_motion
 
 def mass_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
     """M(q), reflected rotor inertias included: symmetric, positive definite."""
-    return for_worlds(_mass_matrix, model, as_coordinates("q", q, model.num_positions, model.dtype))
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    return for_worlds(_mass_matrix, placed(model, q), q)
 
 
 def _mass_matrix(model: MultibodyModel, q: Array) -> Float[Array, "nv nv"]:
@@ -68,7 +69,7 @@ def inverse_dynamics(
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
-    return for_worlds(_inverse_dynamics, model, q, v, vdot, forces, force_elements)
+    return for_worlds(_inverse_dynamics, placed(model, q, v, vdot, forces), q, v, vdot, forces, force_elements)
 
 
 def _inverse_dynamics(
@@ -77,7 +78,8 @@ def _inverse_dynamics(
     position = calc_position_kinematics(model, q)
     motion = calc_tree_motion(model, position, q, v)
     tau_applied, F_T = calc_acting_forces(model, position, motion, q, forces, force_elements)
-    tau = calc_inverse_dynamics(motion, vdot, F_T) + calc_reflected_inertia(model) * vdot
+    only_weights = forces is None and not model.force_elements
+    tau = calc_inverse_dynamics(motion, vdot, F_T, True, only_weights) + calc_reflected_inertia(model) * vdot
     return tau if tau_applied is None else tau - tau_applied
 
 
@@ -97,7 +99,7 @@ def forward_dynamics(
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
-    return for_worlds(_forward_dynamics, model, q, v, tau, forces, force_elements)
+    return for_worlds(_forward_dynamics, placed(model, q, v, tau, forces), q, v, tau, forces, force_elements)
 
 
 def _forward_dynamics(
@@ -113,6 +115,7 @@ def _forward_dynamics(
         F_T,
         calc_reflected_inertia(model),
         locked_velocities(model),
+        only_weights=forces is None and not model.force_elements,
     )
     return calc_forward_dynamics(model.topology, terms)
 

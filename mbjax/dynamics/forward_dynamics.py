@@ -1,23 +1,36 @@
 """v̇ from tau, with the derivative rule dv̇ = M⁻¹ (dtau − dID)."""
 
+from typing import Any
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
+from mbjax.forces import calc_gravity_on_mobods
+from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics, calc_position_kinematics
+from mbjax.model import MultibodyModel
+from mbjax.one_kernel import on_cpu
+from mbjax.tangents import add_tangents
 from mbjax.topology import TreeTopology
 
+from .articulated_body import ArticulatedFactor
 from .mass_matrix_factor import MassMatrixFactor, factor_mass_matrix, solve_factored
-from .newton_euler import calc_inverse_dynamics, calc_mass_matrix_product
-from .tree_motion import TreeMotion
+from .newton_euler import calc_inverse_dynamics, calc_mass_matrix_product, moved_to_mobods
+from .recursive_articulated_body import calc_accelerations
+from .recursive_newton_euler import calc_motion
+from .recursive_torque_gradient import has_torque_gradient
+from .torque_change_by_state import calc_torque_change_by_state
+from .tree_motion import TreeMotion, calc_tree_motion
 
 
 class ForwardDynamicsTerms(eqx.Module):
     """What forward dynamics reads: (M + diag) vdot = tau - bias(q, v) + sum J^T F_applied.
 
     `diagonal` holds the reflected inertias, and what an implicit step adds to them. Velocities that are `locked`
-    have no acceleration, and their rows are not asked for; `v` is zero there.
+    have no acceleration, and their rows are not asked for; `v` is zero there. Where `F_applied_T` are known to be the
+    weights of all bodies and nothing else, recursions find them on their way.
     """
 
     motion: TreeMotion
@@ -25,6 +38,7 @@ class ForwardDynamicsTerms(eqx.Module):
     F_applied_T: Float[Array, "6 nm"] | None
     diagonal: Float[Array, " nv"]
     locked: Bool[Array, " nv"]
+    only_weights: bool = eqx.field(static=True, default=False)
 
     @property
     def position(self) -> PositionKinematics:
@@ -75,11 +89,86 @@ def calc_forward_dynamics(topology: TreeTopology, terms: ForwardDynamicsTerms) -
     if topology.num_velocities == 0:
         return jnp.zeros_like(terms.tau)
     fixed = lax.stop_gradient(terms)
-    rhs = fixed.tau - calc_inverse_dynamics(fixed.motion, None, fixed.F_applied_T)
-    rhs = jnp.where(fixed.locked, 0.0, rhs)
-    inertia = fixed.position, fixed.inertia_W, fixed.diagonal
-    factor, vdot = factor_mass_matrix(topology, *inertia, fixed.locked, rhs)
+    if topology.followers:
+        factor, vdot = solve_by_sums(fixed)
+    else:
+        factor, vdot = solve_in_one_kernel(fixed)
     return at_solution(topology, terms, factor, vdot)
+
+
+def calc_residual_change(terms: ForwardDynamicsTerms, change: Any, vdot: Float[Array, " nv"]) -> Array:
+    """How tau - required - diag vdot changes with the terms, along their tangent `change`."""
+
+    def required(motion: TreeMotion, F_applied_T: Array | None) -> Array:
+        return calc_inverse_dynamics(motion, vdot, F_applied_T)
+
+    def rest(tau: Array, diagonal: Array) -> Array:
+        return tau - diagonal * vdot
+
+    motion, F_T = terms.motion, terms.F_applied_T
+    _, of_rest = eqx.filter_jvp(rest, (terms.tau, terms.diagonal), (change.tau, change.diagonal))
+    by_state_alone = not jax.tree.leaves(change.motion.model) and (terms.only_weights or F_T is None)
+    if by_state_alone and has_torque_gradient(motion.model):
+        moved = [
+            jnp.zeros_like(x) if dx is None else dx
+            for x, dx in zip((motion.q, motion.v), (change.motion.q, change.motion.v), strict=True)
+        ]
+        of_required = calc_torque_change_by_state(motion, vdot, moved, F_T is not None)
+    else:
+        _, of_required = eqx.filter_jvp(required, (motion, F_T), (change.motion, change.F_applied_T))
+    return add_tangents(of_rest, None if of_required is None else -of_required)
+
+
+def solve_by_sums(terms: ForwardDynamicsTerms) -> tuple[MassMatrixFactor, Float[Array, " nv"]]:
+    """vdot, and the factor it was found with, from the sums of Newton and Euler over all mobods at once."""
+    rhs = terms.tau - calc_inverse_dynamics(terms.motion, None, terms.F_applied_T)
+    rhs = jnp.where(terms.locked, 0.0, rhs)
+    inertia = terms.position, terms.inertia_W, terms.diagonal
+    factor, vdot = factor_mass_matrix(terms.motion.model.topology, *inertia, terms.locked, rhs)
+    assert vdot is not None
+    return factor, vdot
+
+
+def solve_in_one_kernel(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Float[Array, " nv"]]:
+    """The same by the recursions on a CPU. On other devices too from model and state alone, which both ways need."""
+    motion, F = terms.motion, None
+    if terms.F_applied_T is not None and not terms.only_weights:
+        F = moved_to_mobods(motion.position, terms.F_applied_T, -1.0)
+    given = motion.model, motion.q, motion.v, terms.tau, F, terms.diagonal, terms.locked
+    weights = terms.only_weights and terms.F_applied_T is not None
+
+    def by_recursion(
+        model: MultibodyModel, q: Array, v: Array, tau: Array, F: Array | None, diagonal: Array, locked: Array
+    ) -> tuple:
+        return solve_by_recursion(model, q, v, tau, F, diagonal, locked, weights)
+
+    def by_sums(
+        model: MultibodyModel, q: Array, v: Array, tau: Array, F: Array | None, diagonal: Array, locked: Array
+    ) -> tuple:
+        position = calc_position_kinematics(model, q)
+        F_T = calc_gravity_on_mobods(model, position) if weights else None
+        F_T = F_T if F is None else moved_to_mobods(position, F, 1.0)
+        motion = calc_tree_motion(model, position, q, v)
+        return solve_by_sums(ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked))
+
+    return on_cpu(by_recursion, by_sums, *given)
+
+
+def solve_by_recursion(
+    model: MultibodyModel,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    tau: Float[Array, " nv"],
+    F_applied_W: Float[Array, "6 nm"] | None,
+    diagonal: Float[Array, " nv"],
+    locked: Bool[Array, " nv"],
+    weights: bool,
+) -> tuple[ArticulatedFactor, Float[Array, " nv"]]:
+    """The recursions outward, inward and outward again. Forces are at each Mo."""
+    motion = calc_motion(model, q, v, None, weights, F_applied_W)
+    tau, diagonal = jnp.where(locked, 0.0, tau), jnp.where(locked, jnp.inf, diagonal)
+    vdot, pivots = calc_accelerations(model.topology, motion, diagonal[:, None], tau[:, None])
+    return ArticulatedFactor(motion.hinge, pivots.factor, None), vdot
 
 
 @eqx.filter_custom_jvp
@@ -95,10 +184,6 @@ def _at_solution_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     topology, terms, factor, vdot = primals
     vdot = at_solution(topology, terms, factor, vdot)  # its own derivative is needed for second ones
 
-    def residual(terms: ForwardDynamicsTerms) -> Array:
-        required = calc_inverse_dynamics(terms.motion, vdot, terms.F_applied_T)
-        return terms.tau - required - terms.diagonal * vdot
-
-    _, residual_tangent = eqx.filter_jvp(residual, (terms,), (tangents[1],))
-    b = jnp.broadcast_to(residual_tangent, jnp.broadcast_shapes(residual_tangent.shape, vdot.shape))
+    change = calc_residual_change(terms, tangents[1], vdot)
+    b = jnp.broadcast_to(change, jnp.broadcast_shapes(change.shape, vdot.shape))
     return vdot, solve_mass_matrix(topology, factor, terms.motion, terms.diagonal, terms.locked, b)

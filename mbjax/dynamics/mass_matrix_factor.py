@@ -3,6 +3,8 @@
 The matrix is factored where joints mimic others, and couple branches.
 """
 
+from functools import partial
+
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -10,11 +12,13 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import BranchFactor, factor_branches, solve_branches
+from mbjax.one_kernel import on_cpu
 from mbjax.topology import TreeTopology, velocity_parents
 
 from .articulated_body import ArticulatedFactor, factor_articulated_bodies, solve_with_factor
 from .inertia_about_origin import shift_inertia_to_T
 from .mass_matrix import calc_mass_matrix
+from .recursive_articulated_body import solve_with_pivots
 
 MassMatrixFactor = ArticulatedFactor | BranchFactor
 
@@ -41,6 +45,13 @@ def factor_mass_matrix(
 
 def solve_factored(topology: TreeTopology, factor: MassMatrixFactor, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """x with (M + diag) x = b; where locked b is zero, and so is x."""
+    if isinstance(factor, ArticulatedFactor) and factor.base is None:
+        return on_cpu(partial(solve_with_pivots, topology), partial(solve_with_both, topology), *factor[:2], b)
     if isinstance(factor, ArticulatedFactor):
         return solve_with_factor(topology, factor, b)
     return solve_branches(velocity_parents(topology), factor, b)
+
+
+def solve_with_both(topology: TreeTopology, directions: Array, pivots: Array, b: Array) -> Float[Array, " nv"]:
+    """`solve_with_factor`, of the two parts that every factor has."""
+    return solve_with_factor(topology, ArticulatedFactor(directions, pivots, None), b)

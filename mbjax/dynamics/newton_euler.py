@@ -4,7 +4,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
+from mbjax.forces import calc_gravity_on_mobods
+from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics, calc_position_kinematics
+from mbjax.model import MultibodyModel
+from mbjax.one_kernel import on_cpu
 from mbjax.spatial import component_algebra as ca
 from mbjax.tangents import fit_tangent, with_zeros
 from mbjax.topology import (
@@ -16,27 +19,36 @@ from mbjax.topology import (
 )
 
 from .inertia_about_origin import calc_inertia_change
+from .recursive_newton_euler import calc_motion, calc_torques
 from .torque_change import Change, calc_torque_change
-from .tree_motion import TreeMotion
+from .tree_motion import TreeMotion, calc_tree_motion
 
 
 @eqx.filter_custom_jvp
 def calc_inverse_dynamics(
-    motion: TreeMotion, vdot: Float[Array, " nv"] | None, F_applied_T: Float[Array, "6 nm"] | None
+    motion: TreeMotion,
+    vdot: Float[Array, " nv"] | None,
+    F_applied_T: Float[Array, "6 nm"] | None,
+    by_recursion: bool = False,
+    only_weights: bool = False,
 ) -> Float[Array, " nv"]:
     """tau = S · (sum over the mobods each velocity moves of M A + bias - F_applied); vdot None means zero.
 
     Derivatives are in closed form (`torque_change`): of those of the kinematics in `motion` only the displacement, the
-    shift and the placement are asked for.
+    shift and the placement are asked for. `by_recursion` is faster on a CPU where nothing else reads `motion`, and
+    still faster where `F_applied_T` are `only_weights` of all bodies that feel gravity.
     """
+    topology = motion.model.topology
+    if by_recursion and vdot is not None and topology.num_velocities and not topology.followers:
+        return newton_euler_by_recursion(motion, vdot, F_applied_T, only_weights)
     return newton_euler(motion, vdot, F_applied_T)
 
 
 @calc_inverse_dynamics.def_jvp
 def _calc_inverse_dynamics_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    motion, vdot, F_applied_T = primals
-    dmotion, dvdot, dF_applied_T = tangents
-    tau = calc_inverse_dynamics(motion, vdot, F_applied_T)
+    motion, vdot, F_applied_T, *flags = primals
+    dmotion, dvdot, dF_applied_T, *_ = tangents
+    tau = calc_inverse_dynamics(motion, vdot, F_applied_T, *flags)
     dposition = dmotion.position
     shift = with_zeros(dposition.shift, motion.position.shift)
     dinertia_T = calc_inertia_change(motion.model, dmotion.model, motion.position, dposition.placement)
@@ -55,6 +67,31 @@ def newton_euler(
         driven = ca.scale(position.S_T, over_directions(topology, vdot)) + driven
     F_T = calc_net_forces(topology, position, motion.inertia_W, driven, motion.velocity, F_applied_T)
     return torques_of(topology, position, F_T)
+
+
+def newton_euler_by_recursion(
+    motion: TreeMotion, vdot: Float[Array, " nv"], F_applied_T: Float[Array, "6 nm"] | None, only_weights: bool
+) -> Float[Array, " nv"]:
+    """The same by the recursions outward and inward on a CPU, and from model and state alone."""
+    weights, F = only_weights and F_applied_T is not None, None
+    if F_applied_T is not None and not weights:
+        F = moved_to_mobods(motion.position, F_applied_T, -1.0)
+
+    def by_recursion(model: MultibodyModel, q: Array, v: Array, vdot: Array, F: Array | None) -> Array:
+        return calc_torques(model.topology, calc_motion(model, q, v, vdot, weights, F))
+
+    def by_sums(model: MultibodyModel, q: Array, v: Array, vdot: Array, F: Array | None) -> Array:
+        position = calc_position_kinematics(model, q)
+        F_T = calc_gravity_on_mobods(model, position) if weights else None
+        F_T = F_T if F is None else moved_to_mobods(position, F, 1.0)
+        return newton_euler(calc_tree_motion(model, position, q, v), vdot, F_T)
+
+    return on_cpu(by_recursion, by_sums, motion.model, motion.q, motion.v, vdot, F)
+
+
+def moved_to_mobods(position: PositionKinematics, F: Float[Array, "6 nm"], sign: float) -> Float[Array, "6 nm"]:
+    """Forces about the trees' origins T as forces at each Mo; the other way with a sign of 1."""
+    return ca.concatenate([F[:3] + sign * ca.cross(position.p_TM_W, F[3:]), F[3:]], 0)
 
 
 def calc_mass_matrix_product(

@@ -38,7 +38,10 @@ def calc_tree_motion(
 
 def calc_inertia_in_world(model: MultibodyModel, position: PositionKinematics) -> MobodInertia:
     """Inertia of each mobod about Mo, expressed in W."""
-    inertia = calc_inertia_in_mobod(model, position.placement)
+    if model.placement is not None:
+        inertia = model.placement.inertia
+    else:
+        inertia = calc_inertia_in_mobod(model, position.placement)
     R = position.R_WM
     rotational = ca.re_express_symmetric(R, inertia.rotational)
     return MobodInertia(inertia.mass, ca.matvec(R, inertia.moment), rotational)

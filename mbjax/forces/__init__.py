@@ -1,5 +1,6 @@
 """Motions → applied forces, one law a file."""
 
+from .gravity import calc_gravity_on_mobods as calc_gravity_on_mobods
 from .door_hinge import DoorHinge as DoorHinge
 from .door_hinge import DoorHingeConfig as DoorHingeConfig
 from .force_elements import calc_force_elements as calc_force_elements

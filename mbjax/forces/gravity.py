@@ -5,12 +5,12 @@ import dataclasses
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import (
     BodyPlacement,
     PositionKinematics,
+    bodies_with_gravity,
     calc_body_poses,
     calc_inertia_in_mobod,
     motions_within_tree,
@@ -18,13 +18,6 @@ from mbjax.kinematics import (
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.tangents import add_tangents, fit_tangent
-
-
-def bodies_with_gravity(model: MultibodyModel) -> np.ndarray:
-    """(nb,) which bodies feel gravity; the world does not."""
-    enabled = np.array(model.layout.gravity_enabled)[np.array(model.layout.body_instances, dtype=int)]
-    enabled[0] = False
-    return enabled
 
 
 @eqx.filter_custom_jvp
@@ -71,7 +64,10 @@ def calc_masses_with_gravity(
 ) -> tuple[Float[Array, "3 nm"], Float[Array, " nm"]]:
     """Of each mobod, of its bodies that feel gravity: first moment about Mo, in W, and mass."""
     enabled = bodies_with_gravity(model)
-    inertia = calc_inertia_in_mobod(model, position.placement, None if enabled[1:].all() else enabled)
+    if model.placement is not None:
+        inertia = model.placement.weight
+    else:
+        inertia = calc_inertia_in_mobod(model, position.placement, None if enabled[1:].all() else enabled)
     return ca.matvec(position.R_WM, inertia.moment), inertia.mass
 
 

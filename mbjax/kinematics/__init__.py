@@ -9,7 +9,6 @@ from .bodies import body_poses_in_world as body_poses_in_world
 from .bodies import body_spatial_velocities_in_world as body_spatial_velocities_in_world
 from .bodies import calc_body_accelerations as calc_body_accelerations
 from .bodies import calc_body_offsets as calc_body_offsets
-from .bodies import calc_body_poses as calc_body_poses
 from .bodies import calc_body_velocities as calc_body_velocities
 from .bodies import spatial_accelerations_from_vdot as spatial_accelerations_from_vdot
 from .coordinate_maps import difference_configuration as difference_configuration
@@ -21,6 +20,7 @@ from .coordinate_maps import velocity_to_qdot as velocity_to_qdot
 from .coordinate_maps import velocity_to_qdot_matrix as velocity_to_qdot_matrix
 from .direction_rates import calc_direction_rates as calc_direction_rates
 from .direction_rates import calc_hinge_changes as calc_hinge_changes
+from .direction_rates import calc_hinge_map_rate_in_F as calc_hinge_map_rate_in_F
 from .direction_rates import motions_within_tree as motions_within_tree
 from .direction_rates import velocities_of_origins as velocities_of_origins
 from .frames import calc_frame_pose as calc_frame_pose
@@ -37,6 +37,8 @@ from .jacobians import jacobian_spatial_velocity as jacobian_spatial_velocity
 from .jacobians import jacobian_translational_velocity as jacobian_translational_velocity
 from .body_placement import BodyPlacement as BodyPlacement
 from .body_placement import MobodInertia as MobodInertia
+from .body_placement import bodies_with_gravity as bodies_with_gravity
+from .body_placement import placed as placed
 from .body_placement import calc_body_placement as calc_body_placement
 from .body_placement import calc_inertia_in_mobod as calc_inertia_in_mobod
 from .position_kinematics import calc_position_kinematics as calc_position_kinematics
@@ -53,3 +55,5 @@ from .velocity_kinematics import VelocityKinematics as VelocityKinematics
 from .velocity_kinematics import calc_velocity_kinematics as calc_velocity_kinematics
 from .tree_poses import JointShift as JointShift
 from .tree_poses import PositionKinematics as PositionKinematics
+from .tree_poses import calc_body_poses as calc_body_poses
+from .tree_poses import calc_joint_kinematics as calc_joint_kinematics

@@ -12,20 +12,17 @@ from mbjax.topology import take
 from mbjax.worlds import for_worlds
 
 from .acceleration_kinematics import AccelerationKinematics, calc_acceleration_kinematics
+from .body_placement import placed
 from .position_kinematics import calc_position_kinematics
-from .tree_poses import PositionKinematics
+from .recursive_poses import calc_poses_of_bodies
+from .tree_poses import PositionKinematics, calc_body_poses
 from .velocity_kinematics import VelocityKinematics, calc_velocity_kinematics
 
 
 def body_poses_in_world(model: MultibodyModel, q: Positions) -> RigidTransform:
     """X_WB of every body: rotation (nb, 3, 3) and translation (nb, 3) in m."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
-    return RigidTransform(*for_worlds(_body_poses, model, q))
-
-
-def _body_poses(model: MultibodyModel, q: Array) -> tuple[Array, Array]:
-    R_WB, p_WB = calc_body_poses(model, calc_position_kinematics(model, q))
-    return jnp.moveaxis(R_WB, 2, 0), ca.transpose(p_WB)
+    return RigidTransform(*for_worlds(calc_poses_of_bodies, placed(model, q), q))
 
 
 @compiled_outside_jit
@@ -42,7 +39,7 @@ def body_poses_and_velocities(
     """X_WB and V_WB_W of every body together."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
-    R_WB, p_WB, V_WB_W = for_worlds(_body_poses_and_velocities, model, q, v)
+    R_WB, p_WB, V_WB_W = for_worlds(_body_poses_and_velocities, placed(model, q, v), q, v)
     return RigidTransform(R_WB, p_WB), V_WB_W
 
 
@@ -62,15 +59,6 @@ def spatial_accelerations_from_vdot(
     velocity = calc_velocity_kinematics(model, position, q, v)
     acceleration = calc_acceleration_kinematics(model, position, velocity, v, vdot)
     return calc_body_accelerations(model, position, velocity, acceleration).T
-
-
-def calc_body_poses(
-    model: MultibodyModel, position: PositionKinematics
-) -> tuple[Float[Array, "3 3 nb"], Float[Array, "3 nb"]]:
-    """X_WB = X_WM X_MB."""
-    mobods, placement = model.topology.body_mobods, position.placement
-    R_WM = take(position.R_WM, mobods, 2)
-    return ca.matmul(R_WM, placement.R_MB), take(position.p_WM, mobods, 1) + ca.matvec(R_WM, placement.p_MB)
 
 
 def calc_body_offsets(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "3 nb"]:

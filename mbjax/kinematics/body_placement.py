@@ -3,18 +3,24 @@
 The computation uses one frame per mobilized body: M, the joint's frame on it. For the world, M is W.
 """
 
+import dataclasses
 import itertools
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from mbjax.model import MultibodyModel
+from mbjax.outside_jit import call_now, is_traced
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import quaternion_to_matrix
 from mbjax.topology import dot_with_mask, take
+from mbjax.worlds import for_worlds
 
 
 class BodyPlacement(eqx.Module):
@@ -38,8 +44,53 @@ class MobodInertia(eqx.Module):
     rotational: Float[Array, "3 3 nm"]
 
 
+class ModelPlacement(eqx.Module):
+    """What follows from a model alone: where things are in their mobods, and the inertia of these about Mo in M."""
+
+    bodies: BodyPlacement
+    inertia: MobodInertia
+    weight: MobodInertia  # the same of the bodies that feel gravity
+
+
+def placed(model: MultibodyModel, *args: Any) -> MultibodyModel:
+    """The model with its `placement`, for functions of it and `args` that are run by `for_worlds`.
+
+    Of a model that is closed over it is computed here and now, and is a constant of the program, in loops too; else
+    it belongs to the program, and the derivatives by the model pass through it.
+    """
+    if model.placement is not None or not is_traced(jax.tree.leaves((model, args))):
+        return model
+    if any(isinstance(x, Tracer) for x in jax.tree.leaves(model)):
+        placement = for_worlds(calc_model_placement, model)
+    else:
+        placement = call_now(calc_placement_of_one, model)
+    return dataclasses.replace(model, placement=placement)
+
+
+def calc_placement_of_one(model: MultibodyModel) -> ModelPlacement:
+    """Of one world."""
+    return for_worlds(calc_model_placement, model)
+
+
+def calc_model_placement(model: MultibodyModel) -> ModelPlacement:
+    """`ModelPlacement` of the leaves of the model."""
+    bodies, enabled = calc_body_placement(model), bodies_with_gravity(model)
+    inertia = calc_inertia_in_mobod(model, bodies)
+    weight = inertia if enabled[1:].all() else calc_inertia_in_mobod(model, bodies, enabled)
+    return ModelPlacement(bodies, inertia, weight)
+
+
+def bodies_with_gravity(model: MultibodyModel) -> np.ndarray:
+    """(nb,) which bodies feel gravity; the world does not."""
+    enabled = np.array(model.layout.gravity_enabled)[np.array(model.layout.body_instances, dtype=int)]
+    enabled[0] = False
+    return enabled
+
+
 def calc_body_placement(model: MultibodyModel) -> BodyPlacement:
     """Chains the offset frames of every body, then the welds of every mobilized body."""
+    if model.placement is not None:
+        return model.placement.bodies
     topology = model.topology
     R_BF, p_BF = place_frames(model)
     R_MB, p_MB = place_bodies(model, R_BF, p_BF)

@@ -78,6 +78,17 @@ def calc_hinge_map_rate(
     model: MultibodyModel, position: PositionKinematics, q: Float[Array, " njq"], v: Float[Array, " nd"]
 ) -> Float[Array, "6 nd"] | None:
     """Rate of the hinge map in F, expressed in W; None where every joint's is constant, as of those that mimic."""
+    H_F = calc_hinge_map_rate_in_F(model, q, v)
+    if H_F is None:
+        return None
+    R_WF = take(position.R_WF, model.topology.velocity_mobods, 2)
+    return ca.concatenate([ca.matvec(R_WF, H_F[:3]), ca.matvec(R_WF, H_F[3:])], 0)
+
+
+def calc_hinge_map_rate_in_F(
+    model: MultibodyModel, q: Float[Array, " njq"], v: Float[Array, " nd"]
+) -> Float[Array, "6 nd"] | None:
+    """The same, expressed in F."""
     groups = joint_groups(model)
     asked = [ca.with_equal_columns(gather(q, g.q_indices), gather(v, g.v_indices)) for g in groups]
     rates = [JOINT_KINDS[g.kind].hinge_map_rate(*x) for g, x in zip(groups, asked, strict=True)]
@@ -87,6 +98,4 @@ def calc_hinge_map_rate(
         jnp.zeros((6, len(g.v_indices), len(g.mobods), *v.shape[1:]), v.dtype) if rate is None else rate
         for g, rate in zip(groups, rates, strict=True)
     ]
-    H_F = in_coordinate_order(parts, [g.v_indices for g in groups])
-    R_WF = take(position.R_WF, model.topology.velocity_mobods, 2)
-    return ca.concatenate([ca.matvec(R_WF, H_F[:3]), ca.matvec(R_WF, H_F[3:])], 0)
+    return in_coordinate_order(parts, [g.v_indices for g in groups])

@@ -70,6 +70,15 @@ def calc_tree_poses(model: MultibodyModel, q: Float[Array, " nq"]) -> PositionKi
     return PositionKinematics(placement, R_WM, p_WM, R_WF, p_PM_W, p_TM_W, H_W, S_T, still, shift)
 
 
+def calc_body_poses(
+    model: MultibodyModel, position: PositionKinematics
+) -> tuple[Float[Array, "3 3 nb"], Float[Array, "3 nb"]]:
+    """X_WB = X_WM X_MB."""
+    mobods, placement = model.topology.body_mobods, position.placement
+    R_WM = take(position.R_WM, mobods, 2)
+    return ca.matmul(R_WM, placement.R_MB), take(position.p_WM, mobods, 1) + ca.matvec(R_WM, placement.p_MB)
+
+
 def calc_joint_kinematics(
     model: MultibodyModel, placement: BodyPlacement, q: Float[Array, " nq"]
 ) -> tuple[Float[Array, "3 3 nm"], Float[Array, "3 nm"], Float[Array, "6 nd"]]:

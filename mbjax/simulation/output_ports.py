@@ -13,6 +13,7 @@ from mbjax.kinematics import (
     calc_acceleration_kinematics,
     calc_body_accelerations,
     calc_body_velocities,
+    placed,
 )
 from mbjax.model import MultibodyModel
 from mbjax.outside_jit import call_compiled
@@ -37,9 +38,9 @@ def outputs(model: MultibodyModel, state: State, inputs: Any = None) -> Outputs:
 
 def _outputs(model: MultibodyModel, state: State, inputs: Inputs) -> Outputs:
     if model.is_discrete:
-        acceleration = for_worlds(calc_discrete_acceleration, model, state, inputs, finds=True)
+        acceleration = for_worlds(calc_discrete_acceleration, placed(model, state, inputs), state, inputs, finds=True)
     else:
-        acceleration = for_worlds(calc_acceleration_now, model, state, inputs)
+        acceleration = for_worlds(calc_acceleration_now, placed(model, state, inputs), state, inputs)
     return calc_outputs(model, state, state, inputs, acceleration)
 
 

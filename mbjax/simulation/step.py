@@ -5,7 +5,7 @@ from typing import Any
 from mbjax.chunks import Begun
 from mbjax.contact import ConvexSearch, ConvexSolution
 from mbjax.errors import ModelError
-from mbjax.kinematics import integrate_configuration
+from mbjax.kinematics import integrate_configuration, placed
 from mbjax.model import MultibodyModel
 from mbjax.outside_jit import call_compiled
 from mbjax.worlds import for_worlds
@@ -35,7 +35,7 @@ def _step(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, O
 
 def advance(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, Acceleration]:
     """The next state, and the acceleration that led there."""
-    return for_worlds(_advance, model, state, inputs, finds=True)
+    return for_worlds(_advance, placed(model, state, inputs), state, inputs, finds=True)
 
 
 def _advance(

@@ -20,7 +20,7 @@ from mbjax.dynamics import (
     spread_over_velocities,
 )
 from mbjax.forces import calc_joint_dissipation, calc_mobod_forces, calc_passive_forces_on_tree
-from mbjax.kinematics import calc_position_kinematics, velocity_to_qdot
+from mbjax.kinematics import calc_position_kinematics, placed, velocity_to_qdot
 from mbjax.model import MultibodyModel, locked_velocities
 from mbjax.worlds import each_world, for_worlds
 
@@ -44,7 +44,8 @@ def time_derivatives(
     model: MultibodyModel, state: State, inputs: Any = None
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """(qdot, vdot) of the continuous plant, all its forces taken now."""
-    return for_worlds(_time_derivatives, model, as_state(model, state), as_inputs(model, inputs))
+    state, inputs = as_state(model, state), as_inputs(model, inputs)
+    return for_worlds(_time_derivatives, placed(model, state, inputs), state, inputs)
 
 
 def _time_derivatives(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[Array, Array]:
@@ -95,6 +96,7 @@ def calc_explicit_terms(model: MultibodyModel, state: State, inputs: Inputs) -> 
     applied = each_world(calc_input_forces, model.num_world_axes, model, position, inputs)
     if applied is not None:
         tau = tau + applied.generalized
+    if applied is not None and inputs.applied_spatial_forces is not None:
         F_T = F_T + calc_mobod_forces(model, position, applied.body)
     return ForwardDynamicsTerms(
         motion,
@@ -102,6 +104,7 @@ def calc_explicit_terms(model: MultibodyModel, state: State, inputs: Inputs) -> 
         F_T,
         calc_reflected_inertia(model),
         locked_velocities(model),
+        only_weights=inputs.applied_spatial_forces is None and not model.force_elements,
     )
 
 

@@ -1,0 +1,105 @@
+"""What the recursions read of each direction, directions first: `recursive_newton_euler`, `recursive_articulated_body`.
+
+The directions of a joint follow one another. The first has the joint's inboard frame and translation, the last its
+rotation and the inertia of its mobod; all are at the same point, Mo.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.kinematics import (
+    bodies_with_gravity,
+    calc_body_placement,
+    calc_hinge_map_rate_in_F,
+    calc_inertia_in_mobod,
+    calc_joint_kinematics,
+)
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import TreeTopology, take
+
+
+class DirectionRows(NamedTuple):
+    """None stands for zeros, or for a direction that is always its joint's only one."""
+
+    inboard: Float[Array, "nd 12 ..."]  # R_PF, p_PF
+    across: Float[Array, "nd 12 ..."]  # R_FM, p_FM
+    hinge_map: Float[Array, "nd 6 ..."]  # in F
+    hinge_map_rate: Float[Array, "nd 6 ..."] | None  # in F, times v
+    v: Float[Array, "nd 1 ..."]
+    vdot: Float[Array, "nd 1 ..."] | None
+    inertia: Float[Array, "nd 10 ..."]  # of the mobod about Mo, in M: moments, m p_MoMcm, m
+    weight: Float[Array, "nd 4 ..."] | None  # of what feels gravity: m p_MoMcm, m; where not all bodies do
+    F_applied_W: Float[Array, "nd 6 ..."] | None  # at Mo
+    is_first: Float[Array, "nd 1 ..."] | None
+
+
+def calc_direction_rows(
+    model: MultibodyModel,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    vdot: Float[Array, " nv"] | None,
+    weights: bool,
+    F_applied_W: Float[Array, "6 nm"] | None,
+) -> DirectionRows:
+    """The rows of a tree in which no joint mimics another."""
+    topology, placement = model.topology, calc_body_placement(model)
+    first, last = ends_of_joints(topology)
+    several = not first.all()
+    R_FM, p_FM, H_F = calc_joint_kinematics(model, placement, q)
+    rate = calc_hinge_map_rate_in_F(model, q, v)
+
+    def of_mobods(x: Array) -> Array:
+        return rows(take(x.reshape(-1, *x.shape[x.ndim - v.ndim :]), topology.velocity_mobods, 1))
+
+    def only_if(chosen: np.ndarray, x: Array, else_: Array | float = 0.0) -> Array:
+        return jnp.where(chosen.reshape(-1, *(1,) * (x.ndim - 1)), x, else_) if several else x
+
+    R_PF, p_PF, R_FM, p_FM = (of_mobods(x) for x in (placement.R_PF, placement.p_PF, R_FM, p_FM))
+    identity = jnp.eye(3, dtype=v.dtype).reshape(1, 9, *(1 for _ in v.shape[1:]))
+    inertia, weight = calc_inertias(model)
+    return DirectionRows(
+        inboard=ca.concatenate([only_if(first, R_PF, identity), only_if(first, p_PF)], 1),
+        across=ca.concatenate([only_if(last, R_FM, identity), only_if(first, p_FM)], 1),
+        hinge_map=rows(H_F),
+        hinge_map_rate=None if rate is None else rows(ca.scale(rate, v)),
+        v=v[:, None],
+        vdot=None if vdot is None else vdot[:, None],
+        inertia=only_if(last, of_mobods(inertia)),
+        weight=only_if(last, of_mobods(weight)) if weights and weight is not None else None,
+        F_applied_W=None if F_applied_W is None else only_if(last, of_mobods(F_applied_W)),
+        is_first=jnp.asarray(first, v.dtype).reshape(-1, 1, *(1 for _ in v.shape[1:])) if several else None,
+    )
+
+
+def worlds_of(rows: DirectionRows, *others: Array) -> tuple[int, ...]:
+    """The axis of worlds of all that is computed from the rows and from other numbers of each direction."""
+    return jnp.broadcast_shapes(*(x.shape[2:] for x in rows if x is not None), *(x.shape[1:] for x in others))
+
+
+def calc_inertias(model: MultibodyModel) -> tuple[Float[Array, "10 nm"], Float[Array, "4 nm"] | None]:
+    """Of mobods about Mo, in M: moments, m p_MoMcm and m; the latter two of what feels gravity, if that is not all."""
+    if model.placement is not None:
+        whole, part = model.placement.inertia, model.placement.weight
+    else:
+        placement = calc_body_placement(model)
+        whole, part = (calc_inertia_in_mobod(model, placement, x) for x in (None, bodies_with_gravity(model)))
+    inertia = ca.concatenate([ca.symmetric_components(whole.rotational), whole.moment, whole.mass[None]], 0)
+    all_feel = bodies_with_gravity(model)[1:].all()
+    return inertia, None if all_feel else ca.concatenate([part.moment, part.mass[None]], 0)
+
+
+def ends_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
+    """(nd,) whether a direction is the first, and the last, of its joint."""
+    owner = topology.velocity_mobods
+    starts, counts = np.array(topology.mobod_v_starts)[owner], np.array(topology.mobod_num_velocities)[owner]
+    places = np.arange(owner.size) - starts
+    return places == 0, places == counts - 1
+
+
+def rows(x: Float[Array, "k n ..."]) -> Float[Array, "n k ..."]:
+    """Directions first."""
+    return jnp.swapaxes(x, 0, 1)

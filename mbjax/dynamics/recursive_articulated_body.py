@@ -1,0 +1,187 @@
+"""Forward dynamics as the recursion of the books, one direction a step: of one world, and on a CPU of many.
+
+The articulated-body algorithm (Featherstone 2008, table 7.1) on the motion of `recursive_newton_euler`, each loop one
+kernel. Its factor is that of `articulated_body`, which says how it is done.
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.one_kernel import computed_once, in_one_kernel
+from mbjax.spatial import written_out as wo
+from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, walk_plan
+
+from .recursive_newton_euler import MotionRows
+
+
+class Pivots(NamedTuple):
+    """Of each direction: U / D and 1 / D, and its acceleration with everything inboard at rest."""
+
+    factor: Float[Array, "nd 7 ..."]
+    own: Float[Array, "nd 1 ..."]
+
+
+def calc_accelerations(
+    topology: TreeTopology, motion: MotionRows, diagonal: Float[Array, "nd 1 ..."], tau: Float[Array, "nd 1 ..."]
+) -> tuple[Float[Array, " nd"], Pivots]:
+    """v̇ with (M + diag) v̇ + bias = tau. Of locked directions `diagonal` is infinite, and v̇ zero."""
+    plan = walk_plan(direction_parents(topology))
+
+    def inward(*rows: Any) -> Pivots:
+        worlds = jnp.broadcast_shapes(motion.force.shape[2:], diagonal.shape[2:], tau.shape[2:])
+        zero = jnp.zeros((27, *worlds), motion.force.dtype)
+        return scan_inward(plan, articulate_inward, rows, zero)[0]
+
+    pivots = in_one_kernel(inward, motion, diagonal, tau)
+    return calc_from_own(topology, motion.hinge, pivots), pivots
+
+
+def solve_with_pivots(
+    topology: TreeTopology, hinge: Float[Array, "nd 9 ..."], factor: Float[Array, "nd 7 ..."], b: Float[Array, " nd"]
+) -> Float[Array, " nd"]:
+    """x with (M + diag) x = b by a factor found before; where locked b is zero, and so is x."""
+    plan = walk_plan(direction_parents(topology))
+    worlds = jnp.broadcast_shapes(hinge.shape[2:], factor.shape[2:], b.shape[1:])
+
+    def inward(hinge: Array, factor: Array, b: Array) -> Array:
+        return scan_inward(plan, gather_forces, (hinge, factor, b), jnp.zeros((6, *worlds), hinge.dtype))[0]
+
+    own = in_one_kernel(inward, hinge, factor, b[:, None])
+    return calc_from_own(topology, hinge, Pivots(factor, own))
+
+
+def calc_from_own(topology: TreeTopology, hinge: Float[Array, "nd 9 ..."], pivots: Pivots) -> Float[Array, " nd"]:
+    """The accelerations, outward, from what they would be with everything inboard at rest."""
+    plan = walk_plan(direction_parents(topology))
+
+    def outward(hinge: Array, pivots: Pivots) -> Array:
+        worlds = jnp.broadcast_shapes(hinge.shape[2:], pivots.factor.shape[2:], pivots.own.shape[2:])
+        return scan_outward(plan, accelerate_outward, (hinge, pivots), jnp.zeros((6, *worlds), hinge.dtype))
+
+    return in_one_kernel(outward, hinge, pivots)
+
+
+def articulate_inward(outboard: Array, row: tuple[MotionRows, Array, Array]) -> tuple[Array, Pivots]:
+    """The inertia [J H; Hᵀ M] and the force F of all that is outboard, free to move.
+
+    U = [J H; Hᵀ M] h,  D = h · U + diag,  v̇ = (tau - h · F) / D  with everything inboard at rest; what is handed on
+    is less U Uᵀ / D, with the force F + U v̇, and at the inboard point, p from here.
+    """
+    motion, diagonal, tau = row
+    J, H, M, t, f = computed_once(add_mobod, outboard, motion.inertia, motion.force)
+    U_t, U_f = computed_once(times_direction, J, H, M, motion.hinge)
+    D, left = computed_once(pivot, U_t, U_f, t, f, motion.hinge, diagonal, tau)
+    by_t, by_f, one_over_D, vdot = computed_once(divide, U_t, U_f, D, left)
+    J, H, M, t, f = computed_once(give_way, J, H, M, t, f, U_t, U_f, by_t, by_f, vdot)
+    handed_on = computed_once(shift, J, H, M, t, f, motion.hinge[6:])
+    return handed_on, Pivots(wo.put_together(by_t, by_f, one_over_D), vdot[None])
+
+
+def add_mobod(outboard: Array, inertia: Array, force: Array) -> tuple:
+    """What is outboard with the rigid mobod, whose H is the skew matrix of c = m p_MoMcm."""
+    (J, H, M, *F), (J_M, c, m) = wo.take_apart(outboard, 6, (3, 3), 6, 3, 3), wo.take_apart(inertia, 6, 3, 1)
+    (x, y, z), ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz)) = c, H
+    H = [[xx, xy - z, xz + y], [yx + z, yy, yz - x], [zx - y, zy + x, zz]]
+    t, f = (wo.add(a, b) for a, b in zip(F, wo.take_apart(force, 3, 3), strict=True))
+    return wo.add(J, J_M), H, [x + m for x in M[:3]] + M[3:], t, f
+
+
+def times_direction(J: wo.Vector, H: wo.Matrix, M: wo.Vector, hinge: Array) -> tuple:
+    """U."""
+    w, v, _ = wo.take_apart(hinge, 3, 3, 3)
+    U_t = wo.add(wo.matvec(wo.symmetric(J), w), wo.matvec(H, v))
+    return U_t, wo.add(wo.matvec(wo.transpose(H), w), wo.matvec(wo.symmetric(M), v))
+
+
+def pivot(
+    U_t: wo.Vector, U_f: wo.Vector, t: wo.Vector, f: wo.Vector, hinge: Array, diagonal: Array, tau: Array
+) -> tuple:
+    """D, and what of tau is left."""
+    w, v, _ = wo.take_apart(hinge, 3, 3, 3)
+    return wo.dot(w, U_t) + wo.dot(v, U_f) + diagonal[0], tau[0] - (wo.dot(w, t) + wo.dot(v, f))
+
+
+def divide(U_t: wo.Vector, U_f: wo.Vector, D: Array, left: Array) -> tuple:
+    """U / D, 1 / D and v̇."""
+    return [x / D for x in U_t], [x / D for x in U_f], 1.0 / D, left / D
+
+
+def give_way(
+    J: wo.Vector,
+    H: wo.Matrix,
+    M: wo.Vector,
+    t: wo.Vector,
+    f: wo.Vector,
+    U_t: wo.Vector,
+    U_f: wo.Vector,
+    by_t: wo.Vector,
+    by_f: wo.Vector,
+    vdot: Array,
+) -> tuple:
+    """What is handed on, at the same point."""
+    J = [x - y for x, y in zip(J, wo.symmetric_outer(U_t, by_t), strict=True)]
+    M = [x - y for x, y in zip(M, wo.symmetric_outer(U_f, by_f), strict=True)]
+    H = [[x - a * b for x, b in zip(row, by_f, strict=True)] for row, a in zip(H, U_t, strict=True)]
+    return J, H, M, wo.add(t, wo.scale(U_t, vdot)), wo.add(f, wo.scale(U_f, vdot))
+
+
+def shift(J: wo.Vector, H: wo.Matrix, M: wo.Vector, t: wo.Vector, f: wo.Vector, p: Array) -> Array:
+    """The same at the inboard point: H_P = H + [p]M, J_P = J + [p]Hᵀ + H_P[p]ᵀ, t_P = t + p x f."""
+    at = list(p)
+
+    def shifted(H: wo.Matrix, M: wo.Vector) -> wo.Matrix:
+        return [wo.add(x, y) for x, y in zip(H, wo.cross_columns(at, wo.symmetric(M)), strict=True)]
+
+    H_P = computed_once(shifted, H, M)
+    return wo.put_together(wo.add(J, shifted_moments(H, H_P, at)), H_P, M, wo.add(t, wo.cross(at, f)), f)
+
+
+def shifted_moments(H: wo.Matrix, H_P: wo.Matrix, p: wo.Vector) -> wo.Vector:
+    """[p]Hᵀ + H_P[p]ᵀ, which is symmetric: with H_P = H + [p]M the moments change by it."""
+    left, right = [wo.cross(p, row) for row in H], [wo.cross(p, row) for row in H_P]  # columns, rows
+    return [left[j][i] + right[i][j] for i, j in wo.SYMMETRIC_PAIRS]
+
+
+def gather_forces(outboard: Array, row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+    """What of b is left beside the forces of all that is outboard, over D."""
+    left, own = computed_once(left_of_b, outboard, *row)
+    return computed_once(hand_on_force, outboard, left, *row[:2]), own[None]
+
+
+def left_of_b(outboard: Array, hinge: Array, factor: Array, b: Array) -> tuple:
+    """b - h · F, and over D."""
+    left = b[0] - wo.dot(list(hinge[:6]), list(outboard))
+    return left, left * factor[6]
+
+
+def hand_on_force(outboard: Array, left: Array, hinge: Array, factor: Array) -> Array:
+    """F + U / D times what is left, at the inboard point."""
+    F = wo.add(list(outboard), wo.scale(list(factor[:6]), left))
+    return wo.put_together(wo.add(F[:3], wo.cross(list(hinge[6:]), F[3:])), F[3:])
+
+
+def accelerate_outward(A: Array, row: tuple[Array, Pivots]) -> tuple[Array, Array]:
+    """v̇ = own - U / D · A, with the acceleration A of all that is inboard, at this point."""
+    alpha, a = computed_once(move_to_point, A, row[0])
+    vdot = computed_once(give_way_to, alpha, a, row[1])
+    return computed_once(accelerate, alpha, a, vdot, row[0]), vdot
+
+
+def move_to_point(A: Array, hinge: Array) -> tuple:
+    """The acceleration at p."""
+    (alpha, a), (_, _, p) = wo.take_apart(A, 3, 3), wo.take_apart(hinge, 3, 3, 3)
+    return alpha, wo.add(a, wo.cross(alpha, p))
+
+
+def give_way_to(alpha: wo.Vector, a: wo.Vector, pivots: Pivots) -> Array:
+    """v̇."""
+    by_t, by_f, _ = wo.take_apart(pivots.factor, 3, 3, 1)
+    return pivots.own[0] - (wo.dot(by_t, alpha) + wo.dot(by_f, a))
+
+
+def accelerate(alpha: wo.Vector, a: wo.Vector, vdot: Array, hinge: Array) -> Array:
+    """The acceleration with that of the direction."""
+    h, s, _ = wo.take_apart(hinge, 3, 3, 3)
+    return wo.put_together(wo.add(alpha, wo.scale(h, vdot)), wo.add(a, wo.scale(s, vdot)))

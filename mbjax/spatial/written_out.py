@@ -1,0 +1,116 @@
+"""3-D algebra on vectors and matrices whose entries are arrays of their own: a vector is [x, y, z], a matrix its rows.
+
+For the steps of recursions (`mbjax/one_kernel.py`): an entry is a number of one world, or of many worlds in a row. A
+symmetric matrix is its six entries xx, yy, zz, xy, xz, yz, as in `component_algebra`.
+"""
+
+import functools
+import operator
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .component_algebra import SYMMETRIC_PAIRS as SYMMETRIC_PAIRS
+from .component_algebra import cross_components as cross
+from .component_algebra import sum_products, symmetric_rows
+
+Vector = list[Array]
+Matrix = list[Vector]
+
+
+def take_apart(x: Float[Array, "k *w"], *shapes: int | tuple[int, int]) -> list:
+    """The vectors and (rows, columns) matrices that follow one another in x; 1 stands for a number."""
+    entries, start, parts = list(jnp.unstack(x)), 0, []
+    for shape in shapes:
+        rows, columns = shape if isinstance(shape, tuple) else (1, shape)
+        found = entries[start : start + rows * columns]
+        start += rows * columns
+        if isinstance(shape, tuple):
+            parts.append([found[i * columns : (i + 1) * columns] for i in range(rows)])
+        else:
+            parts.append(found[0] if shape == 1 else found)
+    assert start == len(entries), (start, len(entries))
+    return parts
+
+
+def put_together(*parts: Array | Vector | Matrix) -> Float[Array, "k *w"]:
+    """The inverse of `take_apart`."""
+    return jnp.stack(jnp.broadcast_arrays(*entries_of(parts)))
+
+
+def entries_of(parts: Sequence) -> list[Array]:
+    """All entries, in order."""
+    return [y for x in parts for y in (entries_of(x) if isinstance(x, list | tuple) else [x])]
+
+
+def add(*vectors: Vector) -> Vector:
+    """The sum."""
+    return [functools.reduce(operator.add, x) for x in zip(*vectors, strict=True)]
+
+
+def scale(a: Vector, factor: Array | float) -> Vector:
+    """A vector times a number."""
+    return [x * factor for x in a]
+
+
+def dot(a: Vector, b: Vector) -> Array:
+    """Scalar product."""
+    return sum_products(a, b)
+
+
+def matvec(A: Matrix, x: Vector) -> Vector:
+    """A x."""
+    return [dot(row, x) for row in A]
+
+
+def transpose(A: Matrix) -> Matrix:
+    """Aᵀ."""
+    return [list(column) for column in zip(*A, strict=True)]
+
+
+def matmul(A: Matrix, B: Matrix) -> Matrix:
+    """A B."""
+    columns = transpose(B)
+    return [[dot(row, column) for column in columns] for row in A]
+
+
+def cross_columns(a: Vector, B: Matrix) -> Matrix:
+    """[a]x B."""
+    return transpose([cross(a, column) for column in transpose(B)])
+
+
+def symmetric(S: Vector) -> Matrix:
+    """The matrix of six entries."""
+    return symmetric_rows(S)
+
+
+def symmetric_product(A: Matrix, B: Matrix) -> Vector:
+    """The six entries of A Bᵀ, which is known to be symmetric."""
+    return [dot(A[i], B[j]) for i, j in SYMMETRIC_PAIRS]
+
+
+def symmetric_outer(a: Vector, b: Vector) -> Vector:
+    """The six entries of a bᵀ, likewise."""
+    return [a[i] * b[j] for i, j in SYMMETRIC_PAIRS]
+
+
+__all__ = [
+    "SYMMETRIC_PAIRS",
+    "Matrix",
+    "Vector",
+    "add",
+    "cross",
+    "cross_columns",
+    "dot",
+    "entries_of",
+    "matmul",
+    "matvec",
+    "put_together",
+    "scale",
+    "symmetric",
+    "symmetric_outer",
+    "symmetric_product",
+    "take_apart",
+    "transpose",
+]

@@ -1,0 +1,332 @@
+"""The recursions of one world, and of many on a CPU, give what the sums over all mobods give, gradients included."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax.dynamics import calc_inverse_dynamics, calc_reflected_inertia, calc_tree_motion
+from mbjax.dynamics.forward_dynamics import ForwardDynamicsTerms, solve_by_recursion, solve_by_sums
+from mbjax.dynamics.mass_matrix_factor import solve_with_both
+from mbjax.dynamics.newton_euler import moved_to_mobods, newton_euler
+from mbjax.dynamics.recursive_articulated_body import solve_with_pivots
+from mbjax.dynamics.recursive_newton_euler import calc_motion, calc_torques
+from mbjax.dynamics.recursive_torque_gradient import calc_torque_gradient, has_torque_gradient
+from mbjax.dynamics.torque_change_by_state import calc_torque_change_by_state
+from mbjax.forces import calc_gravity_on_mobods
+from mbjax.kinematics import calc_position_kinematics, placed
+from mbjax.model import locked_velocities
+from tests.gradients.checks import compiled
+from tests.model import mimics
+from tests.models import ALL_KINDS, load_robot, random_tree, relative_error
+
+from .test_jacobians import with_elements
+
+CONSTANT = ("planar", "screw", "quaternion_floating", "revolute", "prismatic", "planar", "revolute")  # hinge maps in F
+G1 = pytest.mark.whole_run("a quadruped, and trees of every joint")
+MODELS = {
+    "every joint": lambda: random_tree(11, ALL_KINDS).model,
+    "constant hinge maps": lambda: random_tree(5, CONSTANT).model,
+    "one direction a joint": lambda: load_robot("panda_description/urdf/panda.urdf"),
+    "gravity on some bodies": with_elements,
+    "quadruped": lambda: load_robot("a1_description/urdf/a1.urdf", "floating"),
+    "humanoid": lambda: load_robot("g1_description/urdf/g1_29dof_rev_1_0.urdf", "floating"),
+}
+NAMES = [pytest.param(name, marks=G1) if name == "humanoid" else name for name in MODELS]
+
+
+@functools.cache
+def model_of(name: str) -> mbjax.MultibodyModel:
+    """Without what follows others: those models have no recursion."""
+    model = MODELS[name]()
+    assert not model.topology.followers
+    return model
+
+
+@functools.cache
+def case(name: str) -> tuple:
+    """A model, one velocity of which is locked, with a state and forces on every mobod."""
+    model = model_of(name)
+    state, keys = mbjax.random_state(model, jax.random.key(3)), jax.random.split(jax.random.key(4), 4)
+    vdot, tau, weight = jax.random.normal(keys[0], (3, model.num_velocities))
+    F = 5.0 * jax.random.normal(keys[1], (6, model.topology.num_mobods))
+    return model, state.q, state.v, vdot, tau, weight, F
+
+
+def both_ways(model, q, v, vdot, tau, F) -> dict:
+    """Inverse and forward dynamics under weights alone, other forces and none, by recursion and by sums."""
+    position = calc_position_kinematics(model, q)
+    motion = calc_tree_motion(model, position, q, v)
+    locked = locked_velocities(model).at[-1].set(True)
+    diagonal = calc_reflected_inertia(model) + 0.1
+    found = {}
+    for name, weights, F_T in (
+        ("weights", True, calc_gravity_on_mobods(model, position)),
+        ("forces", False, F),
+        ("nothing", False, None),
+    ):
+        F_W = F_T if weights or F_T is None else moved_to_mobods(position, F_T, -1.0)
+        F_W = None if weights else F_W
+        terms = ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked)
+        tau_of_motion = calc_torques(model.topology, calc_motion(model, q, v, vdot, weights, F_W))
+        found[name] = {
+            "recursion": (tau_of_motion, solve_by_recursion(model, q, v, tau, F_W, diagonal, locked, weights)),
+            "sums": (newton_euler(motion, vdot, F_T), solve_by_sums(terms)),
+        }
+    return found
+
+
+def largest_error(found, expected) -> float:
+    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
+    return max(relative_error(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recursions_give_what_sums_give(name: str) -> None:
+    """Torques, accelerations and the factor, to rounding; a locked velocity has none."""
+    model, q, v, vdot, tau, _, F = case(name)
+    for forces, ways in jax.jit(lambda *x: both_ways(model, *x))(q, v, vdot, tau, F).items():
+        assert largest_error(ways["recursion"], ways["sums"]) < 1e-12, forces
+        assert ways["recursion"][1][1][-1] == 0.0
+
+
+def test_recursions_in_single_precision() -> None:
+    """As exact as the sums, both beside double precision."""
+    arguments = case("humanoid")
+    model, q, v, vdot, tau, _, F = arguments
+    exact = jax.jit(lambda *x: both_ways(model, *x))(q, v, vdot, tau, F)["weights"]["sums"]
+    single = mbjax.astype(model, jnp.float32)
+    inputs = (x.astype(jnp.float32) for x in (q, v, vdot, tau, F))
+    ways = jax.jit(lambda *x: both_ways(single, *x))(*inputs)["weights"]
+    for quantity in (0, 1):
+        torques_or_accelerations = lambda x, k=quantity: x[0] if k == 0 else x[1][1]  # noqa: E731
+        error, of_sums = (
+            relative_error(torques_or_accelerations(ways[way]), torques_or_accelerations(exact))
+            for way in ("recursion", "sums")
+        )
+        assert error < 4.0 * of_sums + 1e-6
+
+
+@pytest.mark.parametrize("name", ["constant hinge maps", "every joint"])
+def test_worlds_with_models_of_their_own(name: str) -> None:
+    """Of each world its own masses, frames or gravity, beside what all share."""
+    model, q, v, vdot, *_ = case(name)
+    scales = jnp.linspace(0.5, 2.0, 3)
+
+    def with_scaled(name, scale):
+        scaled = {name: getattr(model.parameters, name) * scale}
+        return dataclasses.replace(model, parameters=dataclasses.replace(model.parameters, **scaled))
+
+    for leaf in ("body_mass", "gravity", "frame_translation"):
+
+        def accelerations(scale, v, leaf=leaf):
+            return mbjax.forward_dynamics(with_scaled(leaf, scale), q, v, vdot, force_elements=True)
+
+        together = jax.jit(jax.vmap(accelerations, (0, None)))(scales, v)
+        for scale, found in zip(scales, together, strict=True):
+            assert relative_error(found, jax.jit(accelerations)(scale, v)) < 1e-12
+
+
+def test_worlds_that_share_all_but_one_argument() -> None:
+    """Values and gradients."""
+    model, q, v, vdot, tau, weight, _ = case("constant hinge maps")
+
+    def acceleration(q, v, tau):
+        return mbjax.forward_dynamics(model, q, v, tau, force_elements=True)
+
+    def torque(q, v, vdot):
+        return mbjax.inverse_dynamics(model, q, v, vdot, force_elements=True)
+
+    for function, last in ((acceleration, tau), (torque, vdot)):
+        arguments = q, v, last
+
+        def gradient(*x, function=function):
+            return function(*x), jax.grad(lambda *x: jnp.sum(weight * function(*x)), (0, 1, 2))(*x)
+
+        for i in range(3):
+            axes = tuple(0 if k == i else None for k in range(3))
+            given = [jnp.stack([x, 0.9 * x, 1.1 * x]) if k == i else x for k, x in enumerate(arguments)]
+            together = jax.jit(jax.vmap(gradient, axes))(*given)
+            alone = jax.jit(gradient)(*(x[2] if k == i else x for k, x in enumerate(given)))
+            assert largest_error(jax.tree.map(lambda x: x[2], together), alone) < 1e-11, (function, i)
+
+
+def gradient_both_ways(model, q, v, vdot, weight, gravity: bool) -> dict:
+    """Cotangents of q and v, by the recursion and by JAX's transpose of the change along them."""
+    position = calc_position_kinematics(model, q)
+    motion = calc_tree_motion(model, position, q, v)
+
+    def required(q, v):
+        position = calc_position_kinematics(model, q)
+        F_T = calc_gravity_on_mobods(model, position) if gravity else None
+        return calc_inverse_dynamics(calc_tree_motion(model, position, q, v), vdot, F_T)
+
+    def change(dq, dv):
+        return calc_torque_change_by_state(motion, vdot, [dq, dv], gravity)
+
+    zeros = jnp.zeros_like(q), jnp.zeros_like(v)
+    M_weight = jax.jvp(lambda x: newton_euler(motion, x, None), (vdot,), (weight,))[1]
+    return {
+        "recursion": jax.vjp(change, *zeros)[1](weight),
+        "sums": jax.vjp(required, q, v)[1](weight),
+        "by vdot": (calc_torque_gradient(model, q, v, vdot, weight, gravity)[2], M_weight),
+    }
+
+
+@pytest.mark.parametrize("gravity", [True, False])
+@pytest.mark.parametrize("name", [pytest.param("humanoid", marks=G1), "quadruped", "constant hinge maps"])
+def test_gradient_by_recursion(name: str, gravity: bool) -> None:
+    model, q, v, vdot, _, weight, _ = case(name)
+    assert has_torque_gradient(model)
+    ways = jax.jit(lambda *x: gradient_both_ways(model, *x, gravity))(q, v, vdot, weight)
+    assert largest_error(ways["recursion"], ways["sums"]) < 1e-12
+    assert relative_error(*ways["by vdot"]) < 1e-12
+
+
+def test_trees_without_a_recursion_for_the_gradient() -> None:
+    """Where hinge maps change in F, where joints mimic, and where some bodies feel no gravity."""
+    assert has_torque_gradient(model_of("one direction a joint"))
+    assert not has_torque_gradient(model_of("every joint"))
+    assert not has_torque_gradient(model_of("gravity on some bodies"))
+    assert not has_torque_gradient(mimics.make_model("mimic"))
+
+
+@compiled
+def gradients_of_many(model, q, v, tau, weight):
+    """In reverse mode of a batch, and of the batch at one position."""
+
+    def cost(q, v, tau):
+        return jnp.sum(weight * mbjax.forward_dynamics(model, q, v, tau, force_elements=True))
+
+    def at_one(q, v):
+        return jnp.sum(jax.vmap(cost, (None, 0, 0))(q, v, tau))
+
+    return jax.vmap(jax.grad(cost, (0, 1, 2)))(q, v, tau), jax.grad(at_one, (0, 1))(q[0], v)
+
+
+def test_gradients_of_many_worlds() -> None:
+    """Each as alone; of what all share the sum."""
+    model, _, _, _, _, weight, _ = case("constant hinge maps")
+    states = jax.vmap(lambda key: mbjax.random_state(model, key))(jax.random.split(jax.random.key(1), 300))
+    tau = jax.random.normal(jax.random.key(2), states.v.shape)
+    own, shared = gradients_of_many(model, states.q, states.v, tau, weight)
+
+    def alone(q, v, tau):
+        return jnp.sum(weight * mbjax.forward_dynamics(model, q, v, tau, force_elements=True))
+
+    single = jax.jit(jax.grad(alone, (0, 1, 2)))
+    for i in (0, 150, 299):
+        assert largest_error([x[i] for x in own], single(states.q[i], states.v[i], tau[i])) < 1e-11
+    by_q = sum(single(states.q[0], v, t)[0] for v, t in zip(states.v, tau, strict=True))
+    assert relative_error(shared[0], by_q) < 1e-10
+    assert relative_error(shared[1][7], single(states.q[0], states.v[7], tau[7])[1]) < 1e-11
+
+
+def test_reverse_forward_and_differences_agree() -> None:
+    """Of forward dynamics by q and v, along one direction, and second derivatives both ways round."""
+    model, q, v, _, tau, weight, _ = case("constant hinge maps")
+    dq = mbjax.velocity_to_qdot(model, q, jnp.linspace(-1.0, 1.0, model.num_velocities))
+    dv = jnp.linspace(1.0, -0.5, model.num_velocities)
+
+    def cost(q, v):
+        return jnp.sum(weight * mbjax.forward_dynamics(model, q, v, tau, force_elements=True))
+
+    def along(f, q, v):
+        return jax.jvp(f, (q, v), (dq, dv))[1]
+
+    @jax.jit
+    def derivatives(q, v):
+        by_q, by_v = jax.grad(cost, (0, 1))(q, v)
+        reverse = jnp.vdot(by_q, dq) + jnp.vdot(by_v, dv)
+        over_reverse = along(lambda q, v: jnp.vdot(jax.grad(cost)(q, v), dq), q, v)
+        by_q, by_v = jax.grad(lambda q, v: along(cost, q, v), (0, 1))(q, v)
+        over_forward = jnp.vdot(by_q, dq) + jnp.vdot(by_v, dv)
+        by_v_alone = along(lambda q, v: jnp.vdot(jax.grad(cost, 1)(q, v), dv), q, v)
+        return reverse, along(cost, q, v), over_reverse + by_v_alone, over_forward
+
+    reverse, forward, over_reverse, over_forward = derivatives(q, v)
+    assert relative_error(reverse, forward) < 1e-12
+    assert relative_error(over_reverse, over_forward) < 1e-10
+    value, step = jax.jit(cost), 1e-6
+    difference = (value(q + step * dq, v + step * dv) - value(q - step * dq, v - step * dv)) / (2.0 * step)
+    assert relative_error(reverse, difference) < 1e-7
+
+
+def test_solving_again_with_the_factor() -> None:
+    """By recursion and by the rolled loops of arrays, of one world and under `vmap`."""
+    model, q, v, _, tau, weight, _ = case("quadruped")
+    rhs = jnp.stack([tau, weight])
+
+    @jax.jit
+    def both(q, rhs):
+        locked = jnp.zeros(model.num_velocities, bool)
+        diagonal = calc_reflected_inertia(model) + 0.1
+        factor, _ = solve_by_recursion(model, q, v, tau, None, diagonal, locked, False)
+        one, other = (functools.partial(f, model.topology, *factor[:2]) for f in (solve_with_pivots, solve_with_both))
+        M = mbjax.mass_matrix(model, q) + jnp.diag(diagonal - calc_reflected_inertia(model))
+        return one(rhs[0]), other(rhs[0]), jax.vmap(one)(rhs), jnp.linalg.solve(M, rhs.T).T
+
+    one, other, several, expected = both(q, rhs)
+    assert relative_error(one, other) < 1e-12
+    assert relative_error(several, expected) < 1e-10
+
+
+def test_placement_is_found_once_where_the_model_is_known() -> None:
+    """A constant of the program, in loops too; with a model that is traced it belongs to the program."""
+    model, q, v, *_ = case("one direction a joint")
+    assert placed(model).placement is None  # nothing is traced here
+
+    def rolled(model, q, v):
+        return jax.lax.fori_loop(0, 3, lambda _, v: v + 1e-3 * mbjax.forward_dynamics(model, q, v, v), v)
+
+    closed = jax.jit(functools.partial(rolled, model)).lower(q, v).as_text()
+    passed = jax.jit(rolled).lower(model, q, v).as_text()
+    assert "quaternion" not in closed
+    assert closed.count(" = stablehlo.") < passed.count(" = stablehlo.")
+    np.testing.assert_allclose(
+        jax.jit(functools.partial(rolled, model))(q, v), jax.jit(rolled)(model, q, v), rtol=1e-12
+    )
+
+
+def test_a_placed_model_moves_with_its_leaves() -> None:
+    """The gradient by the model passes through its placement: forward mode, reverse mode and differences agree."""
+    model, q, v, _, tau, weight, _ = case("constant hinge maps")
+    direction = jax.tree.map(lambda x: 0.1 * jax.random.normal(jax.random.key(x.size), x.shape), model.parameters)
+
+    def cost(step):
+        parameters = jax.tree.map(lambda x, d: x + step * d, model.parameters, direction)
+        changed = dataclasses.replace(model, parameters=parameters)
+        return jnp.sum(weight * mbjax.forward_dynamics(changed, q, v, tau, force_elements=True))
+
+    value, zero, step = jax.jit(cost), jnp.zeros(()), 1e-6
+    reverse, forward = jax.jit(jax.grad(cost))(zero), jax.jit(lambda x: jax.jvp(cost, (x,), (jnp.ones(()),))[1])(zero)
+    assert relative_error(reverse, forward) < 1e-12
+    assert relative_error(reverse, (value(step) - value(-step)) / (2.0 * step)) < 1e-7
+
+
+def test_recursions_of_worlds_are_kernels_of_their_own() -> None:
+    """On a CPU, whatever the robot: each loop over the tree one kernel."""
+    model, q, v, _, tau, *_ = case("quadruped")
+    worlds = (jnp.stack([x] * 64) for x in (q, v, tau))
+
+    def accelerations(q, v, tau):
+        return mbjax.forward_dynamics(model, q, v, tau, force_elements=True)
+
+    program = jax.jit(jax.vmap(accelerations)).lower(*worlds).compile().as_text()
+    assert program.count('xla_cpu_small_call="true"') >= 3
+
+
+def test_batches_of_batches() -> None:
+    """Of positions by efforts."""
+    model, q, v, _, tau, *_ = case("one direction a joint")
+    qs, taus = q + jnp.linspace(0.0, 1.0, 4)[:, None], tau * jnp.linspace(0.5, 1.5, 3)[:, None]
+
+    def accelerations(q, tau):
+        return mbjax.forward_dynamics(model, q, v, tau)
+
+    found = jax.jit(jax.vmap(jax.vmap(accelerations, (None, 0)), (0, None)))(qs, taus)
+    assert relative_error(found[2, 1], jax.jit(accelerations)(qs[2], taus[1])) < 1e-12
