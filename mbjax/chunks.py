@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Int
 
 from mbjax.outside_jit import Flattened, compiled_whole
 
-CHUNK_BYTES = 1024  # of one number for all worlds of a chunk: 256 worlds in float32, 128 in float64
+CHUNK = 128  # worlds
 SMALLEST_CHUNK = 32  # worlds, where each has several tangents or many numbers
 ARRAY_BYTES = 3 << 19  # of an argument for all worlds of a chunk: large trees have smaller chunks, that fit the cache
 CHUNKS_A_LATE_TURN = 4  # each may leave a quarter of its worlds to it
@@ -49,7 +49,7 @@ def size_of_chunk(args: Sequence, batched: Sequence[bool], several: int) -> int:
     floats = [(x, b) for x, b in zip(args, batched, strict=True) if jnp.issubdtype(x.dtype, jnp.floating)]
     width = max((x.dtype.itemsize for x, _ in floats), default=4)
     largest = max((math.prod(x.shape[b:]) for x, b in floats), default=1)
-    worlds = min(CHUNK_BYTES // several, ARRAY_BYTES // max(largest, 1)) // width
+    worlds = min(CHUNK // several, ARRAY_BYTES // (max(largest, 1) * width))
     return max(worlds, SMALLEST_CHUNK)
 
 

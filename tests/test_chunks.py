@@ -49,7 +49,7 @@ def square_root(x: jax.Array, scale: jax.Array, found: Any = None) -> tuple:
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 8 * SIZE)
+    monkeypatch.setattr(chunks, "CHUNK", SIZE)
     monkeypatch.setattr(chunks, "SMALLEST_CHUNK", SIZE)
 
 

@@ -1,6 +1,7 @@
 """What one world's programs are compiled to on a CPU, and that nothing else about them changes."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from mbjax.one_kernel import computed_once, in_one_kernel, is_for_cpu, on_cpu
 from mbjax.worlds import for_worlds
 
 X = jnp.linspace(0.1, 1.2, 12).reshape(3, 4)
@@ -116,6 +118,66 @@ def test_derivatives_are_kernels_too() -> None:
 
     for derivative in (jax.grad, jax.jacfwd, lambda f: jax.jacfwd(jax.jacrev(f))):
         np.testing.assert_allclose(jax.jit(derivative(cost))(X), derivative(plain)(X), rtol=1e-11)
+
+
+def test_stages_are_stored_in_a_kernel() -> None:
+    """XLA does not fuse them with what reads them; outside of kernels they are nothing but the function."""
+
+    def staged(x: jax.Array) -> jax.Array:
+        return lax.fori_loop(0, 4, lambda i, y: jnp.sin(computed_once(lambda y: y * y + x, y)) + y[::-1] * i, x)
+
+    def plain(x: jax.Array) -> jax.Array:
+        return lax.fori_loop(0, 4, lambda i, y: jnp.sin(y * y + x) + y[::-1] * i, x)
+
+    program = jax.jit(own(staged)).lower(X).compile().as_text()
+    assert len(re.findall(r"to_apply=%computed_once|calls=%computed_once", program)) == 1
+    assert "%computed_once" not in jax.jit(staged).lower(X).compile().as_text()
+    for found in (jax.jit(own(staged))(X), jax.jit(staged)(X), staged(X)):
+        np.testing.assert_allclose(found, plain(X), rtol=1e-15)
+    np.testing.assert_allclose(jax.jacfwd(staged)(X), jax.jacfwd(plain)(X), rtol=1e-13)
+
+
+def on_devices(x: jax.Array) -> dict[str, jax.Array]:
+    """One way on a CPU, another elsewhere; says where it was traced."""
+
+    def there(x: jax.Array) -> dict[str, jax.Array]:
+        TRACED.append("there")
+        return {"twice": 2.0 * x}
+
+    def here(x: jax.Array) -> dict[str, jax.Array]:
+        TRACED.append("here")
+        assert is_for_cpu()
+        return {"twice": in_one_kernel(lambda x: x + x, x)}
+
+    return on_cpu(here, there, x)
+
+
+TRACED: list[str] = []
+
+
+def test_ways_of_devices() -> None:
+    """What is for another device is not traced, and is what is exported for it."""
+    TRACED.clear()
+    for function in (on_devices, jax.jit(on_devices), jax.vmap(on_devices), jax.jit(jax.vmap(on_devices))):
+        np.testing.assert_array_equal(function(X)["twice"], 2.0 * X)
+    assert TRACED
+    assert set(TRACED) == {"here"}
+    assert not is_for_cpu()
+    assert "xla_cpu_small_call" in jax.jit(on_devices).lower(X).as_text()
+    TRACED.clear()
+    there = jax.jit(jax.vmap(on_devices)).trace(X).lower(lowering_platforms=("cuda",)).as_text()
+    assert "there" in TRACED
+    assert "xla_cpu_small_call" not in there
+
+
+def test_kernels_under_vmap() -> None:
+    """Of a function of one world, and of some of its arguments."""
+
+    def scaled(x: jax.Array, y: jax.Array) -> jax.Array:
+        return in_one_kernel(lambda x, y: rolled(x) * y, x, y)
+
+    found = jax.jit(jax.vmap(scaled, (None, 0)))(X, jnp.arange(3.0))
+    np.testing.assert_allclose(found, rolled(X) * jnp.arange(3.0)[:, None, None], rtol=1e-15)
 
 
 def test_exported_programs_carry_no_mark() -> None:

@@ -10,14 +10,14 @@ import pytest
 from jaxtyping import Array, Float
 
 import mbjax
-from mbjax.chunks import CHUNK_BYTES
+from mbjax.chunks import CHUNK
 from mbjax.outside_jit import call_compiled, compiled_outside_jit
 from mbjax.worlds import for_worlds, keeps_found
 
 from .gradients.checks import compiled
 from .models import random_tree, relative_error
 
-WORLDS = 2 * CHUNK_BYTES // 8 + 57  # three chunks that are not quite full, in float64
+WORLDS = 2 * CHUNK + 57  # three chunks that are not quite full
 SAMPLED = (0, 3, WORLDS - 1)
 
 

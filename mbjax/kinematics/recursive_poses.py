@@ -1,7 +1,7 @@
-"""Poses of all bodies as the recursion of the books, one mobod a step: of one world, and on a CPU of many.
+"""Poses of all bodies as the recursion of the books, one mobod a step: of one world on a CPU.
 
-What `tree_poses` does with sums over all mobods at once, where nothing but the poses is asked for. One kernel
-(`mbjax/one_kernel.py`); the derivative is that of the records.
+What `tree_poses` does with sums over all mobods, where nothing but the poses is asked for; of many worlds that is as
+fast. One kernel (`mbjax/one_kernel.py`); the derivative is that of the records.
 """
 
 import equinox as eqx
@@ -28,7 +28,7 @@ def calc_poses_of_bodies(
     def in_kernel(model: MultibodyModel, q: Array) -> tuple[Array, Array]:
         return in_one_kernel(poses_outward, model, q)
 
-    return on_cpu(in_kernel, poses_by_sums, model, q)
+    return on_cpu(in_kernel, poses_by_sums, model, q) if q.ndim == 1 else poses_by_sums(model, q)
 
 
 @calc_poses_of_bodies.def_jvp
@@ -56,19 +56,20 @@ def poses_outward(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array,
     identity = jnp.broadcast_to(jnp.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
 
     def to_mobod(X_WP: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
-        X_WM = computed_once(compose, computed_once(compose, X_WP, row[0]), row[1])
+        X_WF = computed_once(lambda *x: compose(*map(apart, x)), X_WP, row[0])
+        X_WM = computed_once(lambda X_WF, X_FM: wo.put_together(*compose(X_WF, apart(X_FM))), X_WF, row[1])
         return X_WM, X_WM
 
     def to_body(_: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
-        X_WB = computed_once(compose, *row)
+        X_WB = computed_once(lambda *x: wo.put_together(*compose(*map(apart, x))), *row)
         return X_WB, X_WB
 
     X_WM = identity[None]
     if topology.num_mobods > 1:
         plan = walk_plan(topology.mobod_parents[1:])
         X_WM = jnp.concatenate([X_WM, scan_outward(plan, to_mobod, (X_PF[1:], X_FM[1:]), identity)])
-    apart = walk_plan((0,) * topology.num_bodies)
-    X_WB = scan_outward(apart, to_body, (take(X_WM, topology.body_mobods, 0), X_MB), identity)
+    no_parents = walk_plan((0,) * topology.num_bodies)
+    X_WB = scan_outward(no_parents, to_body, (take(X_WM, topology.body_mobods, 0), X_MB), identity)
     return X_WB[:, :9].reshape(-1, 3, 3, *worlds), X_WB[:, 9:]
 
 
@@ -79,7 +80,16 @@ def rows_of_poses(R: Float[Array, "3 3 n ..."], p: Float[Array, "3 n ..."]) -> F
     return jnp.swapaxes(jnp.concatenate([R.reshape(9, *R.shape[2:]), p]), 0, 1)
 
 
-def compose(X_AB: Array, X_BC: Array) -> Array:
+Pose = tuple[wo.Matrix, wo.Vector]
+
+
+def apart(X: Float[Array, "12 ..."]) -> Pose:
+    """Rotation and translation, every entry apart."""
+    R, p = wo.take_apart(X, (3, 3), 3)
+    return R, p
+
+
+def compose(X_AB: Pose, X_BC: Pose) -> Pose:
     """X_AC."""
-    (R_AB, p_AB), (R_BC, p_BC) = (wo.take_apart(x, (3, 3), 3) for x in (X_AB, X_BC))
-    return wo.put_together(wo.matmul(R_AB, R_BC), wo.add(p_AB, wo.matvec(R_AB, p_BC)))
+    (R_AB, p_AB), (R_BC, p_BC) = X_AB, X_BC
+    return wo.matmul(R_AB, R_BC), wo.add(p_AB, wo.matvec(R_AB, p_BC))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.chunks import CHUNK_BYTES
+from mbjax.chunks import CHUNK
 from mbjax.contact import convex_search
 from tests.gradients.checks import compiled
 from tests.models import relative_error
@@ -14,7 +14,7 @@ from tests.models import relative_error
 from .test_gradients import LOCAL, state_of, two_balls
 
 MODEL = two_balls()
-WORLDS = 2 * CHUNK_BYTES // 8 + 57  # three chunks that are not quite full, in float64
+WORLDS = 2 * CHUNK + 57  # three chunks that are not quite full
 
 
 def thrown() -> tuple[jax.Array, jax.Array]:
