@@ -44,7 +44,7 @@ def linear_map(function: Callable, pull_back: Callable, fixed: Any, moved: Any) 
     """
     of_fixed, fixed_treedef = jax.tree.flatten(fixed)
     of_moved, moved_treedef = jax.tree.flatten(moved)
-    count = len(of_fixed)
+    count, like = len(of_fixed), [ShapedArray(x.shape, x.dtype) for x in of_moved]
 
     def forward(*args: jax.Array) -> list:
         given = jax.tree.unflatten(fixed_treedef, args[:count]), jax.tree.unflatten(moved_treedef, args[count:])
@@ -52,13 +52,13 @@ def linear_map(function: Callable, pull_back: Callable, fixed: Any, moved: Any) 
 
     def backward(*args: jax.Array) -> list:
         held, cotangents = args[:count], list(args[count:])
-        _, pull = jax.vjp(lambda *x: forward(*held, *x), *(jnp.zeros(x.shape, x.dtype) for x in of_moved))
+        _, pull = jax.vjp(lambda *x: forward(*held, *x), *(jnp.zeros(x.shape, x.dtype) for x in like))
         return list(pull(cotangents))
 
     def backward_on_cpu(*args: jax.Array) -> list:
         found = pull_back(jax.tree.unflatten(fixed_treedef, args[:count]), args[count])
         assert jax.tree.structure(found) == moved_treedef
-        return [fitting(y, x.shape) for x, y in zip(of_moved, jax.tree.leaves(found), strict=True)]
+        return [fitting(y, x.shape) for x, y in zip(like, jax.tree.leaves(found), strict=True)]
 
     out = jax.eval_shape(forward, *of_fixed, *of_moved)
     (found,) = linear_map_p.bind(

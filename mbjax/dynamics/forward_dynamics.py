@@ -12,7 +12,7 @@ from mbjax.forces import calc_gravity_on_mobods
 from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics, calc_position_kinematics
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import on_cpu
-from mbjax.tangents import add_tangents
+from mbjax.tangents import add_tangents, with_zeros
 from mbjax.topology import TreeTopology
 
 from .articulated_body import ArticulatedFactor
@@ -92,7 +92,7 @@ def calc_forward_dynamics(topology: TreeTopology, terms: ForwardDynamicsTerms) -
     if topology.followers:
         factor, vdot = solve_by_sums(fixed)
     else:
-        factor, vdot = solve_in_one_kernel(fixed)
+        factor, vdot = solve_on_device(fixed)
     return at_solution(topology, terms, factor, vdot)
 
 
@@ -107,12 +107,9 @@ def calc_residual_change(terms: ForwardDynamicsTerms, change: Any, vdot: Float[A
 
     motion, F_T = terms.motion, terms.F_applied_T
     _, of_rest = eqx.filter_jvp(rest, (terms.tau, terms.diagonal), (change.tau, change.diagonal))
+    moved = with_zeros([change.motion.q, change.motion.v], [motion.q, motion.v])
     by_state_alone = not jax.tree.leaves(change.motion.model) and (terms.only_weights or F_T is None)
-    if by_state_alone and has_torque_gradient(motion.model):
-        moved = [
-            jnp.zeros_like(x) if dx is None else dx
-            for x, dx in zip((motion.q, motion.v), (change.motion.q, change.motion.v), strict=True)
-        ]
+    if by_state_alone and moved is not None and has_torque_gradient(motion.model):
         of_required = calc_torque_change_by_state(motion, vdot, moved, F_T is not None)
     else:
         _, of_required = eqx.filter_jvp(required, (motion, F_T), (change.motion, change.F_applied_T))
@@ -129,7 +126,7 @@ def solve_by_sums(terms: ForwardDynamicsTerms) -> tuple[MassMatrixFactor, Float[
     return factor, vdot
 
 
-def solve_in_one_kernel(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Float[Array, " nv"]]:
+def solve_on_device(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Float[Array, " nv"]]:
     """The same by the recursions on a CPU. On other devices too from model and state alone, which both ways need."""
     motion, F = terms.motion, None
     if terms.F_applied_T is not None and not terms.only_weights:
