@@ -26,7 +26,9 @@ from tests.models import ALL_KINDS, load_robot, random_tree, relative_error
 
 from .test_jacobians import with_elements
 
-CONSTANT = ("planar", "screw", "quaternion_floating", "revolute", "prismatic", "planar", "revolute")  # hinge maps in F
+CONSTANT = (  # hinge maps in F
+    "planar", "screw", "quaternion_floating", "revolute", "ball_rpy", "prismatic", "rpy_floating", "revolute",
+)  # fmt: skip
 G1 = pytest.mark.whole_run("a quadruped, and trees of every joint")
 MODELS = {
     "every joint": lambda: random_tree(11, ALL_KINDS).model,
