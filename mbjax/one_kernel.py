@@ -58,43 +58,36 @@ def computed_once(function: Callable, *args: Any) -> Any:
 
 
 def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
-    """`function(*args)` on a CPU, on other devices `default(*args)`, which is the same. Not differentiated.
+    """`function(*args)` on a CPU if it can be kernels, else `default(*args)`, which is the same. Not differentiated.
 
-    Arguments are trees of arrays. What is not for the device at hand is not traced.
+    Arguments are trees of arrays. `default` is traced only where it is to run.
     """
     leaves, treedef = jax.tree.flatten(args)
-    out: list = []
-
-    def of_leaves(*leaves: Any) -> list:
-        found, nested = jax.tree.flatten(function(*jax.tree.unflatten(treedef, leaves)))
-        out.append(nested)
-        return found
+    token = _for_cpu.set(True)
+    try:
+        jaxpr, out = traced_flat(function, treedef, leaves)
+    finally:
+        _for_cpu.reset(token)
 
     def default_of_leaves(*leaves: Any) -> list:
         found, nested = jax.tree.flatten(default(*jax.tree.unflatten(treedef, leaves)))
-        assert nested == out[0], (nested, out[0])
+        assert nested == out, (nested, out)
         return found
 
-    token = _for_cpu.set(True)
-    try:
-        jaxpr = jax.make_jaxpr(of_leaves)(*leaves)
-    finally:
-        _for_cpu.reset(token)
-    return jax.tree.unflatten(out[0], on_cpu_p.bind(*leaves, jaxpr=jaxpr, default=default_of_leaves))
+    return jax.tree.unflatten(out, on_cpu_p.bind(*leaves, jaxpr=jaxpr, default=default_of_leaves))
 
 
 def in_one_kernel(function: Callable, *args: Any) -> Any:
     """`function(*args)` of trees of arrays, on a CPU as one kernel where it can be. Not differentiated."""
     leaves, treedef = jax.tree.flatten(args)
-    out: list = []
+    jaxpr, out = traced_flat(function, treedef, leaves)
+    return jax.tree.unflatten(out, in_one_kernel_p.bind(*leaves, jaxpr=jaxpr))
 
-    def of_leaves(*leaves: Any) -> list:
-        found, nested = jax.tree.flatten(function(*jax.tree.unflatten(treedef, leaves)))
-        out.append(nested)
-        return found
 
-    jaxpr = jax.make_jaxpr(of_leaves)(*leaves)
-    return jax.tree.unflatten(out[0], in_one_kernel_p.bind(*leaves, jaxpr=jaxpr))
+def traced_flat(function: Callable, treedef: Any, leaves: Sequence) -> tuple[ClosedJaxpr, Any]:
+    """The function from the leaves of its arguments to those of its results, and how these are nested."""
+    jaxpr, out = jax.make_jaxpr(lambda *x: function(*jax.tree.unflatten(treedef, x)), return_shape=True)(*leaves)
+    return jaxpr, jax.tree.structure(out)
 
 
 on_cpu_p, in_one_kernel_p = Primitive("on_cpu"), Primitive("in_one_kernel")
@@ -232,8 +225,14 @@ def lower_marked(ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr) 
     return lower_as_one_kernel(jaxpr_as_fun(jaxpr), ctx, *args)
 
 
+def lower_on_cpu(ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr, default: Callable) -> Any:
+    """Recursions written for kernels are several times slower than `default` where there are none."""
+    function = jaxpr_as_fun(jaxpr) if is_tested(ctx) else default
+    return mlir.lower_fun(lambda *args: function(*args), multiple_results=True)(ctx, *args)
+
+
 def run_default(*args: Any, default: Callable, **_: Any) -> list:
-    """What other devices run."""
+    """What other devices run, and a CPU without kernels."""
     return default(*args)
 
 
@@ -242,6 +241,6 @@ for primitive in (on_cpu_p, in_one_kernel_p):
     primitive.def_abstract_eval(shapes_of_results)
     batching.primitive_batchers[primitive] = batch
 mlir.register_lowering(on_cpu_p, mlir.lower_fun(run_default, multiple_results=True), cacheable=False)
-mlir.register_lowering(on_cpu_p, mlir.lower_fun(evaluate, multiple_results=True), platform="cpu")
+mlir.register_lowering(on_cpu_p, lower_on_cpu, platform="cpu", cacheable=False)
 mlir.register_lowering(in_one_kernel_p, mlir.lower_fun(evaluate, multiple_results=True))
 mlir.register_lowering(in_one_kernel_p, lower_marked, platform="cpu", cacheable=False)

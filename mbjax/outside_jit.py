@@ -113,7 +113,8 @@ def call_now(function: Callable, *args: Any) -> Any:
     """`function(*args)` of arguments that are known, also where a function that calls this is being traced."""
     leaves, flat = flatten(function, *jax.tree.flatten(args))
     leaves = [np.asarray(x, jax.dtypes.canonicalize_dtype(x.dtype)) if isinstance(x, np.ndarray) else x for x in leaves]
-    return executable(flat, tuple(map(shape_and_place, leaves)))(*leaves)
+    default_dtype = jax.dtypes.canonicalize_dtype(float)
+    return executable(flat, tuple(map(shape_and_place, leaves)), default_dtype)(*leaves)
 
 
 def shape_and_place(x: Any) -> jax.ShapeDtypeStruct:
@@ -122,10 +123,11 @@ def shape_and_place(x: Any) -> jax.ShapeDtypeStruct:
 
 
 @functools.lru_cache(maxsize=256)
-def executable(flat: Flattened, where: tuple[jax.ShapeDtypeStruct, ...]) -> Callable:
+def executable(flat: Flattened, where: tuple[jax.ShapeDtypeStruct, ...], default_dtype: Any) -> Callable:
     """The compiled function of the arrays among its arguments, which runs at once wherever it is called.
 
     It runs a few times only: on a CPU it is not optimized, which takes a third of the time.
     """
+    del default_dtype  # the program depends on it
     fast = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
     return compiled_whole(flat).lower(*where).compile(fast if jax.default_backend() == "cpu" else None)

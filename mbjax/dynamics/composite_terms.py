@@ -16,9 +16,10 @@ from jaxtyping import Array, Float
 
 from mbjax.kinematics import MobodInertia
 from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import written_out as wo
 from mbjax.topology import TreeTopology, sum_moved_mobods
 
-from .spatial_cross import force_cross, halves, plus
+from .spatial_cross import force_cross
 
 
 class FixedWrenches(eqx.Module):
@@ -71,10 +72,10 @@ class CompositeTerms(eqx.Module):
 
 def times_inertia(inertia: MobodInertia, X: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
     """[J x + s x y; m y + x x s] of X = [x; y]."""
-    (x, y), s, J = halves(X), jnp.unstack(inertia.moment), jnp.unstack(inertia.rotational)
-    turned = [ca.sum_products(jnp.unstack(row), x) for row in J]
-    pushed = [inertia.mass * component for component in y]
-    return jnp.stack([*plus(turned, ca.cross_components(s, y)), *plus(pushed, ca.cross_components(x, s))])
+    entries, s, J = jnp.unstack(X), jnp.unstack(inertia.moment), jnp.unstack(inertia.rotational)
+    x, y = entries[:3], entries[3:]
+    turned = [wo.dot(jnp.unstack(row), x) for row in J]
+    return jnp.stack([*wo.add(turned, wo.cross(s, y)), *wo.add(wo.scale(y, inertia.mass), wo.cross(x, s))])
 
 
 def calc_composite_terms(

@@ -53,7 +53,7 @@ def calc_direction_rows(
     rate = calc_hinge_map_rate_in_F(model, q, v)
 
     def of_mobods(x: Array) -> Array:
-        return rows(take(x.reshape(-1, *x.shape[x.ndim - v.ndim :]), topology.velocity_mobods, 1))
+        return directions_first(take(x.reshape(-1, *x.shape[x.ndim - v.ndim :]), topology.velocity_mobods, 1))
 
     def only_if(chosen: np.ndarray, x: Array, else_: Array | float = 0.0) -> Array:
         return jnp.where(chosen.reshape(-1, *(1,) * (x.ndim - 1)), x, else_) if several else x
@@ -64,8 +64,8 @@ def calc_direction_rows(
     return DirectionRows(
         inboard=ca.concatenate([only_if(first, R_PF, identity), only_if(first, p_PF)], 1),
         across=ca.concatenate([only_if(last, R_FM, identity), only_if(first, p_FM)], 1),
-        hinge_map=rows(H_F),
-        hinge_map_rate=None if rate is None else rows(ca.scale(rate, v)),
+        hinge_map=directions_first(H_F),
+        hinge_map_rate=None if rate is None else directions_first(ca.scale(rate, v)),
         v=v[:, None],
         vdot=None if vdot is None else vdot[:, None],
         inertia=only_if(last, of_mobods(inertia)),
@@ -100,6 +100,6 @@ def ends_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
     return places == 0, places == counts - 1
 
 
-def rows(x: Float[Array, "k n ..."]) -> Float[Array, "n k ..."]:
-    """Directions first."""
+def directions_first(x: Float[Array, "k n ..."]) -> Float[Array, "n k ..."]:
+    """With the axis of directions first."""
     return jnp.swapaxes(x, 0, 1)

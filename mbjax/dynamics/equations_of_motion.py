@@ -20,8 +20,9 @@ from mbjax.worlds import for_worlds
 
 from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics
 from .inertia_about_origin import calc_inertia_about_T
+from .inverse_dynamics import calc_inverse_dynamics_alone
 from .mass_matrix import calc_mass_matrix
-from .newton_euler import calc_inverse_dynamics, calc_mass_matrix_product
+from .newton_euler import calc_mass_matrix_product
 from .tree_motion import TreeMotion, calc_inertia_in_world, calc_tree_motion
 
 
@@ -79,7 +80,7 @@ def _inverse_dynamics(
     motion = calc_tree_motion(model, position, q, v)
     tau_applied, F_T = calc_acting_forces(model, position, motion, q, forces, force_elements)
     only_weights = forces is None and not model.force_elements
-    tau = calc_inverse_dynamics(motion, vdot, F_T, True, only_weights) + calc_reflected_inertia(model) * vdot
+    tau = calc_inverse_dynamics_alone(motion, vdot, F_T, only_weights) + calc_reflected_inertia(model) * vdot
     return tau if tau_applied is None else tau - tau_applied
 
 

@@ -3,26 +3,28 @@
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.forces import calc_gravity_on_mobods
-from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics, calc_position_kinematics
+from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import on_cpu
-from mbjax.tangents import add_tangents, with_zeros
+from mbjax.tangents import add_tangents
 from mbjax.topology import TreeTopology
 
 from .articulated_body import ArticulatedFactor
 from .mass_matrix_factor import MassMatrixFactor, factor_mass_matrix, solve_factored
-from .newton_euler import calc_inverse_dynamics, calc_mass_matrix_product, moved_to_mobods
+from .newton_euler import (
+    calc_inverse_dynamics,
+    calc_mass_matrix_product,
+    calc_motion_and_forces,
+    moved_to_mobods,
+)
 from .recursive_articulated_body import calc_accelerations
 from .recursive_newton_euler import calc_motion
-from .recursive_torque_gradient import has_torque_gradient
-from .torque_change_by_state import calc_torque_change_by_state
-from .tree_motion import TreeMotion, calc_tree_motion
+from .torque_change_by_state import calc_torque_change_along
+from .tree_motion import TreeMotion
 
 
 class ForwardDynamicsTerms(eqx.Module):
@@ -99,21 +101,13 @@ def calc_forward_dynamics(topology: TreeTopology, terms: ForwardDynamicsTerms) -
 def calc_residual_change(terms: ForwardDynamicsTerms, change: Any, vdot: Float[Array, " nv"]) -> Array:
     """How tau - required - diag vdot changes with the terms, along their tangent `change`."""
 
-    def required(motion: TreeMotion, F_applied_T: Array | None) -> Array:
-        return calc_inverse_dynamics(motion, vdot, F_applied_T)
-
     def rest(tau: Array, diagonal: Array) -> Array:
         return tau - diagonal * vdot
 
-    motion, F_T = terms.motion, terms.F_applied_T
     _, of_rest = eqx.filter_jvp(rest, (terms.tau, terms.diagonal), (change.tau, change.diagonal))
-    moved = with_zeros([change.motion.q, change.motion.v], [motion.q, motion.v])
-    by_state_alone = not jax.tree.leaves(change.motion.model) and (terms.only_weights or F_T is None)
-    if by_state_alone and moved is not None and has_torque_gradient(motion.model):
-        of_required = calc_torque_change_by_state(motion, vdot, moved, F_T is not None)
-    else:
-        _, of_required = eqx.filter_jvp(required, (motion, F_T), (change.motion, change.F_applied_T))
-    return add_tangents(of_rest, None if of_required is None else -of_required)
+    applied = terms.F_applied_T, terms.only_weights
+    required = calc_torque_change_along(terms.motion, vdot, *applied, change.motion, None, change.F_applied_T)
+    return add_tangents(of_rest, None if required is None else -required)
 
 
 def solve_by_sums(terms: ForwardDynamicsTerms) -> tuple[MassMatrixFactor, Float[Array, " nv"]]:
@@ -127,7 +121,7 @@ def solve_by_sums(terms: ForwardDynamicsTerms) -> tuple[MassMatrixFactor, Float[
 
 
 def solve_on_device(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Float[Array, " nv"]]:
-    """The same by the recursions on a CPU. On other devices too from model and state alone, which both ways need."""
+    """The same by the recursions on a CPU. Elsewhere too from model and state alone: so records go uncomputed."""
     motion, F = terms.motion, None
     if terms.F_applied_T is not None and not terms.only_weights:
         F = moved_to_mobods(motion.position, terms.F_applied_T, -1.0)
@@ -142,10 +136,7 @@ def solve_on_device(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Flo
     def by_sums(
         model: MultibodyModel, q: Array, v: Array, tau: Array, F: Array | None, diagonal: Array, locked: Array
     ) -> tuple:
-        position = calc_position_kinematics(model, q)
-        F_T = calc_gravity_on_mobods(model, position) if weights else None
-        F_T = F_T if F is None else moved_to_mobods(position, F, 1.0)
-        motion = calc_tree_motion(model, position, q, v)
+        motion, F_T = calc_motion_and_forces(model, q, v, F, weights)
         return solve_by_sums(ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked))
 
     return on_cpu(by_recursion, by_sums, *given)

@@ -121,8 +121,7 @@ def give_way(
     vdot: Array,
 ) -> tuple:
     """What is handed on, at the same point."""
-    J = [x - y for x, y in zip(J, wo.symmetric_outer(U_t, by_t), strict=True)]
-    M = [x - y for x, y in zip(M, wo.symmetric_outer(U_f, by_f), strict=True)]
+    J, M = wo.subtract(J, wo.symmetric_outer(U_t, by_t)), wo.subtract(M, wo.symmetric_outer(U_f, by_f))
     H = [[x - a * b for x, b in zip(row, by_f, strict=True)] for row, a in zip(H, U_t, strict=True)]
     return J, H, M, wo.add(t, wo.scale(U_t, vdot)), wo.add(f, wo.scale(U_f, vdot))
 

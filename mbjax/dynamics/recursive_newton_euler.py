@@ -170,9 +170,9 @@ def net_force(
     if row.weight is not None:
         c_M, m = wo.take_apart(row.weight, 3, 1)
         weight = [*wo.cross(wo.matvec(R, c_M), g), *wo.scale(g, m)]
-        force = [x - y for x, y in zip(force, weight, strict=True)]
+        force = wo.subtract(force, weight)
     if row.F_applied_W is not None:
-        force = [x - y for x, y in zip(force, row.F_applied_W, strict=True)]
+        force = wo.subtract(force, list(row.F_applied_W))
     return force
 
 

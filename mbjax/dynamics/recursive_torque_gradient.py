@@ -94,27 +94,10 @@ def lasts_of_joints(topology: TreeTopology) -> np.ndarray:
     return np.array(topology.mobod_v_starts)[owner] + np.array(topology.mobod_num_velocities)[owner] - 1
 
 
-def motion_cross(V: wo.Vector, X: wo.Vector) -> wo.Vector:
-    """V x X."""
-    (w, v), (x, y) = (V[:3], V[3:]), (X[:3], X[3:])
-    return [*wo.cross(w, x), *wo.add(wo.cross(w, y), wo.cross(v, x))]
-
-
-def force_cross(V: wo.Vector, F: wo.Vector) -> wo.Vector:
-    """V x* F."""
-    (w, v), (t, f) = (V[:3], V[3:]), (F[:3], F[3:])
-    return [*wo.add(wo.cross(w, t), wo.cross(v, f)), *wo.cross(w, f)]
-
-
 def times_inertia(J: wo.Vector, c: wo.Vector, m: Array, X: wo.Vector) -> wo.Vector:
     """I X."""
     x, y = X[:3], X[3:]
     return [*wo.add(wo.matvec(wo.symmetric(J), x), wo.cross(c, y)), *wo.add(wo.scale(y, m), wo.cross(x, c))]
-
-
-def less(a: wo.Vector, b: wo.Vector) -> wo.Vector:
-    """a - b."""
-    return [x - y for x, y in zip(a, b, strict=True)]
 
 
 def move_outward(inboard: Array, given: tuple[DirectionRows, Array, Array]) -> tuple[Array, PathRows]:
@@ -166,13 +149,13 @@ def along_direction(
     _, _, V, A, weighted, *_ = wo.take_apart(inboard, *shapes)
     V_p = of_parent[0] if of_parent else V
     assert row.vdot is not None
-    driven = wo.add(wo.scale(S, row.vdot[0]), motion_cross(V_p, wo.scale(S, row.v[0])))
+    driven = wo.add(wo.scale(S, row.vdot[0]), wo.motion_cross(V_p, wo.scale(S, row.v[0])))
     return wo.add(V, wo.scale(S, row.v[0])), wo.add(A, driven), wo.add(weighted, wo.scale(S, weight[0]))
 
 
 def relative_motion(V: wo.Vector, V_p: wo.Vector, r: wo.Vector) -> tuple[wo.Vector, wo.Vector]:
     """w^J, and v^J at Mo."""
-    V_J = less(V, V_p)
+    V_J = wo.subtract(V, V_p)
     return V_J[:3], wo.add(V_J[3:], wo.cross(V_J[:3], r))
 
 
@@ -216,11 +199,11 @@ def of_mobod(motion: Array, inertia: Array) -> tuple:
     (V, A, weighted), (J, c, m) = wo.take_apart(motion, 6, 6, 6), wo.take_apart(inertia, 6, 3, 1)
     w, v, x = V[:3], V[3:], weighted[:3]
     momentum = times_inertia(J, c, m, V)
-    F = wo.add(times_inertia(J, c, m, A), force_cross(V, momentum))
+    F = wo.add(times_inertia(J, c, m, A), wo.force_cross(V, momentum))
     turned = wo.cross(w, x)
     trace = J[0] + J[1] + J[2]
-    Y = less(wo.scale(turned, trace), wo.scale(wo.matvec(wo.symmetric(J), turned), 2.0))
-    Y = wo.add(Y, wo.scale(less(wo.scale(x, wo.dot(c, v)), wo.scale(c, wo.dot(v, x))), 2.0))
+    Y = wo.subtract(wo.scale(turned, trace), wo.scale(wo.matvec(wo.symmetric(J), turned), 2.0))
+    Y = wo.add(Y, wo.scale(wo.subtract(wo.scale(x, wo.dot(c, v)), wo.scale(c, wo.dot(v, x))), 2.0))
     return F, times_inertia(J, c, m, weighted), Y, momentum[3:]
 
 
@@ -229,14 +212,14 @@ def add_mobod(outboard: Array, motion: Array, F: wo.Vector, G: wo.Vector, Y: wo.
     F_sum, G_sum, Y_sum, P_sum = wo.take_apart(outboard, 6, 6, 3, 6)
     weighted = list(motion[12:])
     Y = wo.add(Y_sum, Y, wo.scale(wo.cross(hf, weighted[3:]), 2.0))
-    return wo.add(F_sum, F), wo.add(G_sum, G), Y, less(P_sum, force_cross(weighted, F))
+    return wo.add(F_sum, F), wo.add(G_sum, G), Y, wo.subtract(P_sum, wo.force_cross(weighted, F))
 
 
 def rates_of_direction(row: PathRows) -> tuple:
     """B, E and dS/dt of a joint with one direction."""
     (V, A, _), S = wo.take_apart(row.motion, 6, 6, 6), list(row.S)
-    B = motion_cross(V, S)
-    return B, wo.add(motion_cross(A, S), motion_cross(V, B)), B
+    B = wo.motion_cross(V, S)
+    return B, wo.add(wo.motion_cross(A, S), wo.motion_cross(V, B)), B
 
 
 def rates_within_joint(row: PathRows, B: wo.Vector, E: wo.Vector, dS: wo.Vector) -> tuple:
@@ -246,10 +229,10 @@ def rates_within_joint(row: PathRows, B: wo.Vector, E: wo.Vector, dS: wo.Vector)
     (V, A, _), S = wo.take_apart(row.motion, 6, 6, 6), list(row.S)
     r, V_p, alpha_p, _ = wo.take_apart(row.beyond, 3, 6, 3, 6)
     h, (w, v) = S[:3], relative_motion(V, V_p, r)
-    s = less(S[3:], wo.cross(r, h))
-    alpha = less(less(A[:3], alpha_p), wo.cross(V_p[:3], w))
+    s = wo.subtract(S[3:], wo.cross(r, h))
+    alpha = wo.subtract(wo.subtract(A[:3], alpha_p), wo.cross(V_p[:3], w))
     P, Q = wo.cross(s, w), wo.cross(s, alpha)
-    dS = motion_cross(V_p, S)
+    dS = wo.motion_cross(V_p, S)
     moved = wo.add(Q, wo.cross(V[:3], P), wo.cross(V_p[:3], P))
     return (
         [*B[:3], *wo.add(B[3:], P)],
@@ -264,7 +247,7 @@ def gradient_of_direction(row: PathRows, sums: tuple, B: wo.Vector, E: wo.Vector
     by_q = wo.dot(S, P) + wo.dot(E, G) + wo.dot(B[:3], Y)
     if row.beyond is not None:
         r, _, _, weighted_p = wo.take_apart(row.beyond, 3, 6, 3, 6)
-        s, turned = less(S[3:], wo.cross(r, S[:3])), less(list(row.motion[12:15]), weighted_p[:3])
+        s, turned = wo.subtract(S[3:], wo.cross(r, S[:3])), wo.subtract(list(row.motion[12:15]), weighted_p[:3])
         by_q = by_q + wo.dot(s, wo.cross(turned, F[3:]))
     by_v = wo.dot(wo.add(B, dS), G) + wo.dot(S[:3], Y)
     return wo.put_together(by_q, by_v, wo.dot(S, G))
@@ -274,9 +257,9 @@ def hand_on(row: PathRows, sums: tuple) -> Array:
     """The sums, and from the first direction of a joint what its Λ^J adds for those inboard of it."""
     F, G, Y, P = sums
     if row.beyond is None:
-        P = wo.add(P, force_cross(wo.scale(list(row.S), row.own[0]), F))
+        P = wo.add(P, wo.force_cross(wo.scale(list(row.S), row.own[0]), F))
     else:
         assert row.is_first is not None
-        joint = less(list(row.motion[12:]), list(row.beyond[12:]))
-        P = wo.add(P, wo.scale(force_cross(joint, F), row.is_first[0]))
+        joint = wo.subtract(list(row.motion[12:]), list(row.beyond[12:]))
+        P = wo.add(P, wo.scale(wo.force_cross(joint, F), row.is_first[0]))
     return wo.put_together(F, G, Y, P)

@@ -1,6 +1,5 @@
 """Motions → applied forces, one law a file."""
 
-from .gravity import calc_gravity_on_mobods as calc_gravity_on_mobods
 from .door_hinge import DoorHinge as DoorHinge
 from .door_hinge import DoorHingeConfig as DoorHingeConfig
 from .force_elements import calc_force_elements as calc_force_elements
@@ -8,6 +7,7 @@ from .force_elements import calc_passive_forces_on_tree as calc_passive_forces_o
 from .force_elements import calc_potential_energy as calc_potential_energy
 from .force_elements import force_elements_contribution as force_elements_contribution
 from .force_elements import gravity_generalized_forces as gravity_generalized_forces
+from .gravity import calc_gravity_on_mobods as calc_gravity_on_mobods
 from .gravity import calc_masses_and_centers as calc_masses_and_centers
 from .joint_dissipation import calc_dissipation_coefficient as calc_dissipation_coefficient
 from .joint_dissipation import calc_joint_dissipation as calc_joint_dissipation

@@ -8,6 +8,7 @@ from mbjax.kinematics import (
     PositionKinematics,
     VelocityKinematics,
     as_coordinates,
+    as_held,
     calc_position_kinematics,
     calc_velocity_kinematics,
 )
@@ -63,8 +64,9 @@ def calc_element_forces(
     """The elements one has added, without gravity and joint dissipation."""
     total = MultibodyForces.zero(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype, model.num_world_axes)
+    held = as_held(model)
     for element in model.force_elements:
-        total = total + each_world(type(element).forces, model.num_world_axes, element, model, position, velocity, q, v)
+        total = total + each_world(type(element).forces, model.num_world_axes, element, held, position, velocity, q, v)
     return total
 
 

@@ -63,10 +63,10 @@ def calc_masses_with_gravity(
     model: MultibodyModel, position: PositionKinematics
 ) -> tuple[Float[Array, "3 nm"], Float[Array, " nm"]]:
     """Of each mobod, of its bodies that feel gravity: first moment about Mo, in W, and mass."""
-    enabled = bodies_with_gravity(model)
     if model.placement is not None:
         inertia = model.placement.weight
     else:
+        enabled = bodies_with_gravity(model)
         inertia = calc_inertia_in_mobod(model, position.placement, None if enabled[1:].all() else enabled)
     return ca.matvec(position.R_WM, inertia.moment), inertia.mass
 

@@ -38,6 +38,7 @@ from .jacobians import jacobian_translational_velocity as jacobian_translational
 from .body_placement import BodyPlacement as BodyPlacement
 from .body_placement import MobodInertia as MobodInertia
 from .body_placement import bodies_with_gravity as bodies_with_gravity
+from .body_placement import as_held as as_held
 from .body_placement import placed as placed
 from .body_placement import calc_body_placement as calc_body_placement
 from .body_placement import calc_inertia_in_mobod as calc_inertia_in_mobod

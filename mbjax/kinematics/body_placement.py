@@ -67,6 +67,11 @@ def placed(model: MultibodyModel, *args: Any) -> MultibodyModel:
     return dataclasses.replace(model, placement=placement)
 
 
+def as_held(model: MultibodyModel) -> MultibodyModel:
+    """The model without its placement, for functions of users: setters change its leaves only."""
+    return dataclasses.replace(model, placement=None)
+
+
 def calc_placement_of_one(model: MultibodyModel) -> ModelPlacement:
     """Of one world."""
     return for_worlds(calc_model_placement, model)

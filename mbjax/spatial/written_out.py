@@ -44,17 +44,22 @@ def entries_of(parts: Sequence) -> list[Array]:
     return [y for x in parts for y in (entries_of(x) if isinstance(x, list | tuple) else [x])]
 
 
-def add(*vectors: Vector) -> Vector:
+def add(*vectors: Sequence[Array]) -> Vector:
     """The sum."""
     return [functools.reduce(operator.add, x) for x in zip(*vectors, strict=True)]
 
 
-def scale(a: Vector, factor: Array | float) -> Vector:
+def subtract(a: Sequence[Array], b: Sequence[Array]) -> Vector:
+    """a - b."""
+    return [x - y for x, y in zip(a, b, strict=True)]
+
+
+def scale(a: Sequence[Array], factor: Array | float) -> Vector:
     """A vector times a number."""
     return [x * factor for x in a]
 
 
-def dot(a: Vector, b: Vector) -> Array:
+def dot(a: Sequence[Array], b: Sequence[Array]) -> Array:
     """Scalar product."""
     return sum_products(a, b)
 
@@ -80,6 +85,18 @@ def cross_columns(a: Vector, B: Matrix) -> Matrix:
     return transpose([cross(a, column) for column in transpose(B)])
 
 
+def motion_cross(V: Sequence[Array], X: Sequence[Array]) -> Vector:
+    """V x X of spatial vectors: the rate of a motion X that moves along with V, about one point fixed in the world."""
+    (w, v), (x, y) = (V[:3], V[3:]), (X[:3], X[3:])
+    return [*cross(w, x), *add(cross(w, y), cross(v, x))]
+
+
+def force_cross(V: Sequence[Array], F: Sequence[Array]) -> Vector:
+    """V x* F: the rate of a force F that moves along with V."""
+    (w, v), (t, f) = (V[:3], V[3:]), (F[:3], F[3:])
+    return [*add(cross(w, t), cross(v, f)), *cross(w, f)]
+
+
 def symmetric(S: Vector) -> Matrix:
     """The matrix of six entries."""
     return symmetric_rows(S)
@@ -93,24 +110,3 @@ def symmetric_product(A: Matrix, B: Matrix) -> Vector:
 def symmetric_outer(a: Vector, b: Vector) -> Vector:
     """The six entries of a bᵀ, likewise."""
     return [a[i] * b[j] for i, j in SYMMETRIC_PAIRS]
-
-
-__all__ = [
-    "SYMMETRIC_PAIRS",
-    "Matrix",
-    "Vector",
-    "add",
-    "cross",
-    "cross_columns",
-    "dot",
-    "entries_of",
-    "matmul",
-    "matvec",
-    "put_together",
-    "scale",
-    "symmetric",
-    "symmetric_outer",
-    "symmetric_product",
-    "take_apart",
-    "transpose",
-]
