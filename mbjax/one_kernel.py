@@ -40,12 +40,12 @@ OPERATIONS = """
 NAMES = {"func.call", "func.return", *(f"stablehlo.{name}" for name in OPERATIONS.split())}
 
 
-_for_cpu = contextvars.ContextVar("for_cpu", default=False)
+_in_kernel = contextvars.ContextVar("in_kernel", default=False)
 
 
-def is_for_cpu() -> bool:
-    """Whether what is traced now is for a CPU alone and single kernels, where products of matrices have no place."""
-    return _for_cpu.get()
+def is_in_kernel() -> bool:
+    """Whether what is traced now is to be in one kernel, where products of matrices have no place."""
+    return _in_kernel.get()
 
 
 def computed_once(function: Callable, *args: Any) -> Any:
@@ -63,11 +63,7 @@ def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
     Arguments are trees of arrays. `default` is traced only where it is to run.
     """
     leaves, treedef = jax.tree.flatten(args)
-    token = _for_cpu.set(True)
-    try:
-        jaxpr, out = traced_flat(function, treedef, leaves)
-    finally:
-        _for_cpu.reset(token)
+    jaxpr, out = traced_flat(function, treedef, leaves)
 
     def default_of_leaves(*leaves: Any) -> list:
         found, nested = jax.tree.flatten(default(*jax.tree.unflatten(treedef, leaves)))
@@ -80,7 +76,11 @@ def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
 def in_one_kernel(function: Callable, *args: Any) -> Any:
     """`function(*args)` of trees of arrays, on a CPU as one kernel where it can be. Not differentiated."""
     leaves, treedef = jax.tree.flatten(args)
-    jaxpr, out = traced_flat(function, treedef, leaves)
+    token = _in_kernel.set(True)
+    try:
+        jaxpr, out = traced_flat(function, treedef, leaves)
+    finally:
+        _in_kernel.reset(token)
     return jax.tree.unflatten(out, in_one_kernel_p.bind(*leaves, jaxpr=jaxpr))
 
 

@@ -114,7 +114,8 @@ def call_now(function: Callable, *args: Any) -> Any:
     leaves, flat = flatten(function, *jax.tree.flatten(args))
     leaves = [np.asarray(x, jax.dtypes.canonicalize_dtype(x.dtype)) if isinstance(x, np.ndarray) else x for x in leaves]
     default_dtype = jax.dtypes.canonicalize_dtype(float)
-    return executable(flat, tuple(map(shape_and_place, leaves)), default_dtype)(*leaves)
+    with jax.disable_jit(False):  # a program by itself, whatever becomes of the one that is being traced
+        return executable(flat, tuple(map(shape_and_place, leaves)), default_dtype)(*leaves)
 
 
 def shape_and_place(x: Any) -> jax.ShapeDtypeStruct:

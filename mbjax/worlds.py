@@ -9,6 +9,7 @@ A function given to `for_worlds` has arrays with components first, then bodies, 
 axis of worlds follows. Where one follows, arrays that all worlds share end in an axis of size one.
 """
 
+import contextvars
 import functools
 import itertools
 from collections.abc import Callable, Sequence
@@ -121,6 +122,38 @@ def each_world(function: Callable, num_world_axes: int, *args: Any) -> Any:
         return jax.tree.map(lambda y: y[..., None], flat(*leaves))
     return jax.vmap(flat, in_axes=[None if s else -1 for s in shared], out_axes=-1)(*leaves)
 
+
+def is_batched(tree: Any) -> bool:
+    """Whether `vmap` is known to run over any of the arrays: inside a `jit` or a loop under `vmap` it is not."""
+    seen: list = []
+    token = _batched_seen.set(seen)
+    try:
+        for x in jax.tree.leaves(tree):
+            is_batched_p.bind(x)
+            if seen:
+                return True
+    finally:
+        _batched_seen.reset(token)
+    return False
+
+
+_batched_seen: contextvars.ContextVar[list | None] = contextvars.ContextVar("batched_seen", default=None)
+is_batched_p = Primitive("is_batched")
+is_batched_p.def_impl(lambda x: x)
+is_batched_p.def_abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))
+ad.primitive_jvps[is_batched_p] = lambda x, dx: (is_batched_p.bind(x[0]), dx[0])
+
+
+def see_batched(args: Sequence, dims: Sequence) -> tuple:
+    """The rule of `vmap`."""
+    seen = _batched_seen.get()
+    if seen is not None:  # else a traced function is batched that had asked
+        seen.append(True)
+    return args[0], dims[0]
+
+
+batching.primitive_batchers[is_batched_p] = see_batched
+mlir.register_lowering(is_batched_p, lambda _, x: [x])
 
 # The primitive. Its parameters:
 #   function    of the arrays, to a list of arrays

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from mbjax.one_kernel import computed_once, in_one_kernel, is_for_cpu, on_cpu
+from mbjax.one_kernel import computed_once, in_one_kernel, is_in_kernel, on_cpu
 from mbjax.worlds import for_worlds
 
 X = jnp.linspace(0.1, 1.2, 12).reshape(3, 4)
@@ -145,9 +145,13 @@ def on_devices(x: jax.Array) -> dict[str, jax.Array]:
         return {"twice": 2.0 * x}
 
     def here(x: jax.Array) -> dict[str, jax.Array]:
+        def twice(x: jax.Array) -> jax.Array:
+            assert is_in_kernel()
+            return x + x
+
         TRACED.append("here")
-        assert is_for_cpu()
-        return {"twice": in_one_kernel(lambda x: x + x, x)}
+        assert not is_in_kernel()
+        return {"twice": in_one_kernel(twice, x)}
 
     return on_cpu(here, there, x)
 
@@ -162,7 +166,7 @@ def test_ways_of_devices() -> None:
         np.testing.assert_array_equal(function(X)["twice"], 2.0 * X)
     assert TRACED
     assert set(TRACED) == {"here"}
-    assert not is_for_cpu()
+    assert not is_in_kernel()
     assert "xla_cpu_small_call" in jax.jit(on_devices).lower(X).as_text()
     TRACED.clear()
     there = jax.jit(jax.vmap(on_devices)).trace(X).lower(lowering_platforms=("cuda",)).as_text()

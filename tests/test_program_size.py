@@ -106,6 +106,21 @@ def test_kernels_of_many_worlds() -> None:
         assert arithmetic_at_an_index(program) == []
 
 
+def test_recursions_are_kernels_where_each_world_has_its_model() -> None:
+    """As many as where all worlds share one: what is computed from the model is not in them."""
+    model, x = chain(30), jnp.ones((128, 30))  # sums over the axes of its joints would be calls of a library
+    models = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (128, *leaf.shape)), model)
+
+    def by_model(m, q, v):
+        return jax.grad(lambda m: jnp.sum(mbjax.forward_dynamics(m, q, v, v)))(m)
+
+    for function in (*(FUNCTIONS[name] for name in FUNCTIONS if name != "step"), by_model):
+        own = jax.jit(jax.vmap(function)).lower(models, x, x).as_text()
+        shared = jax.jit(jax.vmap(functools.partial(function, model))).lower(x, x).as_text()
+        kernels = [program.count("xla_cpu_small_call") for program in (own, shared)]
+        assert kernels[0] == kernels[1], (function, kernels)
+
+
 def count_kernels(program: str) -> tuple[int, int]:
     """How many kernels XLA starts, and how many there would be of what is within single kernels too."""
     found = re.finditer(r"^(?:ENTRY )?%?([\w.\-]+) .*?\{\n.*?^\}", program, re.MULTILINE | re.DOTALL)

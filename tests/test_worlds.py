@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 import mbjax
 from mbjax.chunks import CHUNK
 from mbjax.outside_jit import call_compiled, compiled_outside_jit
-from mbjax.worlds import for_worlds, keeps_found
+from mbjax.worlds import for_worlds, is_batched, keeps_found
 
 from .gradients.checks import compiled
 from .models import random_tree, relative_error
@@ -100,6 +100,55 @@ def test_models_that_differ() -> None:
     for i in (0, 11):
         own = mbjax.set_masses(model(), factors[i] * model().parameters.body_mass)
         assert relative_error(together[i], ALONE["forward dynamics"](own, q[i], v[i], tau[i])) < 1e-12
+
+
+def test_gradients_by_models_that_differ() -> None:
+    """By a recursion, where what follows from a model is computed with its world, and where it is kept in memory."""
+    base = random_tree(5, ("revolute", "planar", "quaternion_floating", "prismatic")).model
+    states = jax.vmap(lambda key: mbjax.random_state(base, key))(jax.random.split(jax.random.key(2), 5))
+    numbers = jax.random.split(jax.random.key(3), 5)
+
+    def other(key: jax.Array) -> mbjax.MultibodyModel:
+        leaves, treedef = jax.tree.flatten(base)
+        keys = jax.random.split(key, len(leaves))
+        moved = [x + 0.01 * jax.random.normal(k, x.shape, x.dtype) for x, k in zip(leaves, keys, strict=True)]
+        return jax.tree.unflatten(treedef, moved)
+
+    def gradient(model: mbjax.MultibodyModel, state: mbjax.State) -> mbjax.MultibodyModel:
+        return jax.grad(lambda m: jnp.sum(jnp.sin(mbjax.forward_dynamics(m, state.q, state.v, state.v))))(model)
+
+    models = compiled(jax.vmap(other))(numbers)
+    computed, kept = (compiled(jax.vmap(f))(models, states) for f in (gradient, jax.jit(gradient)))
+    alone = compiled(gradient)
+    for i in (0, 4):
+        expected = alone(*of_world((models, states), i))
+        for found in (computed, kept):
+            assert trees_differ_by(of_world(found, i), expected) < 1e-10
+
+
+def of_world(tree, i: int):
+    return jax.tree.map(lambda x: x[i], tree)
+
+
+def test_what_is_known_to_be_batched() -> None:
+    seen = []
+
+    def look(x: jax.Array) -> jax.Array:
+        seen.append(is_batched({"x": x, "y": 2.0}))
+        return jnp.sum(x * x)
+
+    x = jnp.ones((3, 2))
+    jax.jit(jax.vmap(look))(x)
+    jax.vmap(jax.grad(look))(x)
+    jax.jit(jax.grad(lambda x: jnp.sum(jax.vmap(look)(x))))(x)
+    jax.jit(jax.vmap(jax.hessian(look)))(x)
+    assert seen == [True] * 4
+    seen.clear()
+    look(x)
+    jax.jit(jax.grad(look))(x)
+    jax.vmap(jax.jit(look))(x)
+    jax.jit(lambda x: jax.vmap(lambda y: look(x) + y)(x[:, 0]))(x)
+    assert seen == [False] * 4
 
 
 def test_numpy_arrays_are_shared_like_others() -> None:

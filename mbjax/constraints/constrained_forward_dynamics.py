@@ -11,7 +11,7 @@ from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Scala
 from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion, split_forces
 from mbjax.errors import ModelError
 from mbjax.forces import MultibodyForces, calc_mobod_forces
-from mbjax.kinematics import as_coordinates, calc_position_kinematics
+from mbjax.kinematics import as_coordinates, calc_position_kinematics, for_worlds_of
 from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
 from mbjax.worlds import for_worlds
 
@@ -65,7 +65,7 @@ def constrained_forward_dynamics(
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
     solver = Direct() if solver is None else solver
-    result = for_worlds(_constrained_forward_dynamics, model, cset, q, v, tau, forces, solver)
+    result = for_worlds_of(_constrained_forward_dynamics, model, cset, q, v, tau, forces, solver)
     vdot, force, num_redundant, residual = result
     return ConstrainedAcceleration(vdot, force, num_redundant.astype(jnp.int32), residual)
 

@@ -11,9 +11,8 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
 from mbjax.forces import MultibodyForces
-from mbjax.kinematics import as_coordinates
+from mbjax.kinematics import as_coordinates, for_worlds_of
 from mbjax.model import MultibodyModel
-from mbjax.worlds import for_worlds
 
 from .bound_constraint_set import BoundConstraintSet
 from .constrained_dynamics import calc_constrained_dynamics, calc_residual, kkt_solve, masked
@@ -53,7 +52,7 @@ def inverse_dynamics_with_constraints(
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
     force = as_coordinates("force", force, cset.num_rows, model.dtype)
-    return for_worlds(_inverse_dynamics_with_constraints, model, cset, q, v, vdot, force, forces)
+    return for_worlds_of(_inverse_dynamics_with_constraints, model, cset, q, v, vdot, force, forces)
 
 
 def _inverse_dynamics_with_constraints(
@@ -101,7 +100,7 @@ def constrained_inverse_dynamics(
     driven = as_coordinates("actuated", driven, model.num_velocities, model.dtype)
     weight = None if torque_weight is None else jnp.asarray(torque_weight, model.dtype)
     solver = Direct() if solver is None else solver
-    return for_worlds(_constrained_inverse_dynamics, model, cset, q, v, vdot, forces, driven, weight, solver)
+    return for_worlds_of(_constrained_inverse_dynamics, model, cset, q, v, vdot, forces, driven, weight, solver)
 
 
 def _constrained_inverse_dynamics(

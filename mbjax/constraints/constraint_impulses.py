@@ -8,10 +8,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from mbjax.array_types import Positions, Scalar, Velocities
-from mbjax.kinematics import as_coordinates, calc_position_kinematics
+from mbjax.kinematics import as_coordinates, calc_position_kinematics, for_worlds_of
 from mbjax.linear_algebra import matrix_vector
 from mbjax.model import MultibodyModel, zero_where_locked
-from mbjax.worlds import for_worlds
 
 from .bound_constraint_set import BoundConstraintSet
 from .constrained_dynamics import ConstrainedDynamicsResult, calc_constrained_dynamics, terms_at_rest
@@ -58,7 +57,7 @@ def constraint_impulses(
             v_plus = jnp.broadcast_to(v_plus, (cset.num_rows,))
         v_plus = as_coordinates("v_plus", v_plus, cset.num_rows, model.dtype)
     solver = Direct() if solver is None else solver
-    result = for_worlds(_constraint_impulses, model, cset, q, v_minus, v_plus, solver)
+    result = for_worlds_of(_constraint_impulses, model, cset, q, v_minus, v_plus, solver)
     change, impulse, num_redundant, residual = result
     v = zero_where_locked(model, v_minus) + change
     return ConstraintImpulses(v, impulse, num_redundant.astype(jnp.int32), residual)

@@ -14,11 +14,11 @@ from mbjax.kinematics import (
     as_coordinates,
     calc_position_kinematics,
     calc_velocity_kinematics,
+    for_worlds_of,
     qdot_to_velocity_matrix,
 )
 from mbjax.model import MultibodyModel
 from mbjax.outside_jit import compiled_outside_jit
-from mbjax.worlds import for_worlds
 
 from .bound_constraint_set import BoundConstraintSet
 from .constraint_forces import calc_compliant_forces, calc_constraint_forces
@@ -66,7 +66,7 @@ def constraint_terms(
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = None if v is None else as_coordinates("v", v, model.num_velocities, model.dtype)
-    return for_worlds(_constraint_terms, model, cset, q, v)
+    return for_worlds_of(_constraint_terms, model, cset, q, v)
 
 
 def _constraint_terms(model: MultibodyModel, cset: BoundConstraintSet, q: Array, v: Array | None) -> ConstraintTerms:
@@ -114,7 +114,7 @@ def constraint_spatial_forces(
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     multipliers = as_coordinates("multipliers", multipliers, cset.num_rows, model.dtype)
-    return for_worlds(_constraint_spatial_forces, model, cset, q, multipliers)
+    return for_worlds_of(_constraint_spatial_forces, model, cset, q, multipliers)
 
 
 def _constraint_spatial_forces(
@@ -130,7 +130,7 @@ def compliant_forces(
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
-    return for_worlds(_compliant_forces, model, cset, q, v)
+    return for_worlds_of(_compliant_forces, model, cset, q, v)
 
 
 def _compliant_forces(model: MultibodyModel, cset: BoundConstraintSet, q: Array, v: Array) -> Float[Array, "nb 6"]:

@@ -6,10 +6,9 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
-from mbjax.kinematics import as_coordinates, calc_position_kinematics, integrate_configuration
+from mbjax.kinematics import as_coordinates, calc_position_kinematics, for_worlds_of, integrate_configuration
 from mbjax.linear_algebra import matrix_vector
 from mbjax.model import MultibodyModel, zero_where_locked
-from mbjax.worlds import for_worlds
 
 from .assembly_problem import rows_with_position
 from .bound_constraint_set import BoundConstraintSet
@@ -32,7 +31,7 @@ def project_onto_constraints(
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
-    return for_worlds(calc_projection, model, cset, q, v)
+    return for_worlds_of(calc_projection, model, cset, q, v)
 
 
 def calc_projection(

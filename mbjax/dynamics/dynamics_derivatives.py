@@ -14,8 +14,8 @@ from mbjax.kinematics import (
     as_coordinates,
     calc_position_kinematics,
     calc_velocity_kinematics,
+    for_worlds_of,
     is_velocity_equal_to_qdot,
-    placed,
     qdot_to_velocity,
 )
 from mbjax.linear_algebra import inverse_of_branches, matrix_vector, products_of_columns
@@ -28,7 +28,6 @@ from mbjax.topology import (
     sum_velocities_over_path,
     velocity_parents,
 )
-from mbjax.worlds import for_worlds
 
 from .composite_terms import calc_composite_terms, times_inertia
 from .equations_of_motion import calc_reflected_inertia
@@ -79,8 +78,7 @@ def inverse_dynamics_derivatives(
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
     require_wrt(wrt)
-    placed_model = placed(model, q, v, vdot, forces)
-    return for_worlds(_inverse_dynamics, placed_model, q, v, vdot, forces, force_elements, wrt, several=2)
+    return for_worlds_of(_inverse_dynamics, model, q, v, vdot, forces, force_elements, wrt, several=2)
 
 
 def forward_dynamics_derivatives(
@@ -102,8 +100,7 @@ def forward_dynamics_derivatives(
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
     require_wrt(wrt)
-    placed_model = placed(model, q, v, tau, forces)
-    return for_worlds(_forward_dynamics, placed_model, q, v, tau, forces, force_elements, wrt, several=2)
+    return for_worlds_of(_forward_dynamics, model, q, v, tau, forces, force_elements, wrt, several=2)
 
 
 def require_wrt(wrt: str) -> None:

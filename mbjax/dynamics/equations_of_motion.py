@@ -12,11 +12,10 @@ from mbjax.forces import (
     calc_mobod_forces,
     calc_passive_forces_on_tree,
 )
-from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics, placed
+from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics, for_worlds_of
 from mbjax.model import MultibodyModel, actuator_ratios, locked_velocities, zero_where_locked
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.topology import dot_with_mask
-from mbjax.worlds import for_worlds
 
 from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics
 from .inertia_about_origin import calc_inertia_about_T
@@ -29,7 +28,7 @@ from .tree_motion import TreeMotion, calc_inertia_in_world, calc_tree_motion
 def mass_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
     """M(q), reflected rotor inertias included: symmetric, positive definite."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
-    return for_worlds(_mass_matrix, placed(model, q), q)
+    return for_worlds_of(_mass_matrix, model, q)
 
 
 def _mass_matrix(model: MultibodyModel, q: Array) -> Float[Array, "nv nv"]:
@@ -70,7 +69,7 @@ def inverse_dynamics(
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
-    return for_worlds(_inverse_dynamics, placed(model, q, v, vdot, forces), q, v, vdot, forces, force_elements)
+    return for_worlds_of(_inverse_dynamics, model, q, v, vdot, forces, force_elements)
 
 
 def _inverse_dynamics(
@@ -100,7 +99,7 @@ def forward_dynamics(
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
-    return for_worlds(_forward_dynamics, placed(model, q, v, tau, forces), q, v, tau, forces, force_elements)
+    return for_worlds_of(_forward_dynamics, model, q, v, tau, forces, force_elements)
 
 
 def _forward_dynamics(

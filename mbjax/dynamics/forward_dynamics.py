@@ -23,7 +23,7 @@ from .newton_euler import (
 )
 from .recursive_articulated_body import calc_accelerations
 from .recursive_newton_euler import calc_motion
-from .torque_change_by_state import calc_torque_change_along
+from .torque_change_along import calc_torque_change_along
 from .tree_motion import TreeMotion
 
 

@@ -9,7 +9,7 @@ from mbjax.tangents import fit_tangent
 
 from .newton_euler import calc_motion_and_forces, moved_to_mobods, newton_euler
 from .recursive_newton_euler import calc_motion, calc_torques
-from .torque_change_by_state import calc_torque_change_along
+from .torque_change_along import calc_torque_change_along
 from .tree_motion import TreeMotion
 
 

@@ -1,4 +1,4 @@
-"""The gradient of λ · inverse_dynamics by q and v as a recursion, one direction a step: of one world, on a CPU of many.
+"""The gradient of λ · inverse_dynamics as a recursion, one direction a step: of one world, and on a CPU of many.
 
 The transpose of `torque_change`, whose letters these are, for trees of joints whose hinge maps are constant in F. Every
 body falls freely or has no weight. About T, the tree's origin, in W, with Λ = the sum of S_k λ_k over the path, m the
@@ -10,7 +10,8 @@ mobod of j's joint and p its parent, and sums over what j moves of
     gradient by v_j    (B_j + dS_j/dt) · G + S_j · Y
     gradient by v̇_j    S_j · G
 
-where B and Y are rotations, and X^J what m has of X beyond p: of one direction its S_j times a number.
+where B and Y are rotations, and X^J what m has of X beyond p: of one direction its S_j times a number. What it is by
+the model's frames and inertias stands in `torque_gradient_by_model`, the pass outward in `weighted_motion`.
 """
 
 from functools import partial
@@ -25,23 +26,25 @@ from mbjax.kinematics import bodies_with_gravity
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import computed_once, in_one_kernel
 from mbjax.spatial import written_out as wo
-from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, take, walk_plan
+from mbjax.topology import direction_parents, scan_inward, take, walk_plan
 
-from .direction_rows import DirectionRows, calc_direction_rows, ends_of_joints, worlds_of
+from .torque_gradient_by_model import (
+    ModelChange,
+    by_hinge_map,
+    by_inboard_motion,
+    by_inertia,
+    by_outboard_motion,
+)
+from .weighted_motion import PathRows, calc_weighted_motion, lasts_of_joints, relative_motion
 
-SHAPES = ((3, 3), 3, 6, 6, 6)  # R_WM, p_TM, V, A, Λ
-SHAPES_OF_PARENT = (6, 3, 6)  # V_p, alpha_p, Λ_p
 
+class TorqueGradient(NamedTuple):
+    """Of a number that is linear in the torques of inverse dynamics. q is in the terms of velocities."""
 
-class PathRows(NamedTuple):
-    """Of each direction, about T in W."""
-
-    S: Float[Array, "nd 6 ..."]
-    motion: Float[Array, "nd 18 ..."]  # V, A and Λ of its mobod
-    inertia: Float[Array, "nd 10 ..."]  # of the mobod, of the last direction of a joint: moments, m p_TMcm, m
-    own: Float[Array, "nd 1 ..."]  # λ
-    beyond: Float[Array, "nd 18 ..."] | None  # p_TM, V_p, alpha_p, Λ_p; where joints have several directions
-    is_first: Float[Array, "nd 1 ..."] | None
+    q: Float[Array, " nv"]
+    v: Float[Array, " nv"]
+    vdot: Float[Array, " nv"]
+    by_model: ModelChange | None  # by what the model moves
 
 
 def has_torque_gradient(model: MultibodyModel) -> bool:
@@ -58,40 +61,27 @@ def calc_torque_gradient(
     vdot: Float[Array, " nv"],
     weight: Float[Array, " nv"],
     gravity: bool,
-) -> tuple[Float[Array, " nv"], Float[Array, " nv"], Float[Array, " nv"]]:
-    """By q, in the terms of velocities, by v and by vdot, of `weight` · inverse_dynamics, with `gravity` or none."""
-    topology = model.topology
-    plan = walk_plan(direction_parents(topology))
+    of_model: bool = False,
+) -> TorqueGradient:
+    """The gradient of `weight` · inverse_dynamics, with `gravity` or none; on demand by what the model moves too."""
+    parents = direction_parents(model.topology)
 
-    def outward(model: MultibodyModel, q: Array, v: Array, vdot: Array, weight: Array) -> PathRows:
-        rows = calc_direction_rows(model, q, v, vdot, True, None)
-        worlds = worlds_of(rows, weight, model.parameters.gravity)
-        zeros = jnp.zeros((21, *worlds), v.dtype)
-        identity = jnp.broadcast_to(jnp.eye(3, dtype=v.dtype).reshape(9, *(1 for _ in worlds)), zeros[:9].shape)
-        g = jnp.broadcast_to(model.parameters.gravity if gravity else jnp.zeros_like(zeros[:3]), zeros[:3].shape)
-        of_parent = [] if rows.is_first is None else [zeros[:6], zeros[:3], zeros[:6]]
-        world = jnp.concatenate([identity, zeros[:3], zeros[:6], zeros[:3], -g, zeros[:6], *of_parent])
-        _, last = ends_of_joints(topology)
-        flags = np.stack([topology.within_tree[topology.velocity_mobods], last], 1)
-        flags = jnp.asarray(flags, v.dtype).reshape(-1, 2, *(1 for _ in worlds))
-        return scan_outward(plan, move_outward, (rows, weight[:, None], flags), world)
+    def inward(rows: PathRows) -> tuple[Array, Array | None]:
+        zero = jnp.zeros((21, *rows.S.shape[2:]), rows.S.dtype)
+        return scan_inward(walk_plan(parents), gather_inward, rows, zero)[0]
 
+    outward = partial(calc_weighted_motion, gravity=gravity, of_model=of_model)
     rows = in_one_kernel(outward, model, q, v, vdot, weight)
     if rows.is_first is not None:
-        rows = rows._replace(motion=take(rows.motion, lasts_of_joints(topology), 0))
-
-    def inward(rows: PathRows) -> Array:
-        zero = jnp.zeros((21, *rows.S.shape[2:]), rows.S.dtype)
-        return scan_inward(plan, gather_inward, rows, zero)[0]
-
-    by_q, by_v, by_vdot = jnp.unstack(in_one_kernel(inward, rows), axis=1)
-    return by_q, by_v, by_vdot
-
-
-def lasts_of_joints(topology: TreeTopology) -> np.ndarray:
-    """(nd,) the last direction of the joint of each."""
-    owner = topology.velocity_mobods
-    return np.array(topology.mobod_v_starts)[owner] + np.array(topology.mobod_num_velocities)[owner] - 1
+        rows = rows._replace(motion=take(rows.motion, lasts_of_joints(model.topology), 0))
+    by_state, by_model = in_one_kernel(inward, rows)
+    by_q, by_v, by_vdot = jnp.unstack(by_state, axis=1)
+    if by_model is None:
+        return TorqueGradient(by_q, by_v, by_vdot, None)
+    by_F, by_M, by_h, by_I, force = jnp.split(jnp.swapaxes(by_model, 0, 1), [6, 12, 18, 28])
+    first, *others = (force[:, j] for j in np.flatnonzero(np.array(parents) == 0))
+    by_gravity = -sum(others, first) if gravity else jnp.zeros_like(first)
+    return TorqueGradient(by_q, by_v, by_vdot, ModelChange(by_F, by_M, by_h, by_I, by_gravity))
 
 
 def times_inertia(J: wo.Vector, c: wo.Vector, m: Array, X: wo.Vector) -> wo.Vector:
@@ -100,98 +90,24 @@ def times_inertia(J: wo.Vector, c: wo.Vector, m: Array, X: wo.Vector) -> wo.Vect
     return [*wo.add(wo.matvec(wo.symmetric(J), x), wo.cross(c, y)), *wo.add(wo.scale(y, m), wo.cross(x, c))]
 
 
-def move_outward(inboard: Array, given: tuple[DirectionRows, Array, Array]) -> tuple[Array, PathRows]:
-    """Poses, V, A and Λ up to this direction; dS/dt = V_p x S, and v^J x h of several."""
-    row, weight, flags = given
+def gather_inward(outboard: Array, row: PathRows) -> tuple[Array, tuple[Array, Array | None]]:
+    """The sums over what is outboard, and the gradient of this direction; last by the model the force of G."""
     several = row.is_first is not None
-    shapes = (*SHAPES, *(SHAPES_OF_PARENT if several else ()))
-    R_WF, p, of_parent = computed_once(partial(to_inboard_frame, shapes), inboard, row)
-    R, r, h, s = computed_once(partial(across_joint, shapes), inboard, R_WF, p, row, flags)
-    S = computed_once(lambda r, h, s: [*h, *wo.add(s, wo.cross(r, h))], r, h, s)
-    V, A, weighted = computed_once(partial(along_direction, shapes), inboard, of_parent, S, row, weight)
-    if several:
-        A = computed_once(with_turned_joint, V, A, of_parent, r, flags)
-    RJ, c = computed_once(turned_inertia, R, row.inertia)
-    inertia = computed_once(inertia_about_T, R, RJ, c, r, row.inertia)
-    value = wo.put_together(R, r, V, A, weighted, *of_parent)
-    beyond = wo.put_together(r, of_parent) if several else None
-    motion = wo.put_together(V, A, weighted)
-    own = jnp.broadcast_to(weight, value[:1].shape)
-    return value, PathRows(wo.put_together(S), motion, inertia, own, beyond, row.is_first)
-
-
-def to_inboard_frame(shapes: tuple, inboard: Array, row: DirectionRows) -> tuple:
-    """R_WF, R_WP p_PF, and of the parent V, alpha and Λ where several directions ask for them."""
-    R, _, V, A, weighted, *kept = wo.take_apart(inboard, *shapes)
-    R_PF, p_PF = wo.take_apart(row.inboard, (3, 3), 3)
-    if row.is_first is not None:
-        is_first = row.is_first[0] > 0.0
-        now = [V, A[:3], weighted]
-        kept = [[jnp.where(is_first, x, y) for x, y in zip(a, b, strict=True)] for a, b in zip(now, kept, strict=True)]
-    return wo.matmul(R, R_PF), wo.matvec(R, p_PF), kept
-
-
-def across_joint(
-    shapes: tuple, inboard: Array, R_WF: wo.Matrix, p: wo.Vector, row: DirectionRows, flags: Array
-) -> tuple:
-    """R_WM, p_TM, and the hinge map in W; T is the Mo of the tree's root."""
-    _, r, *_ = wo.take_apart(inboard, *shapes)
-    R_FM, p_FM = wo.take_apart(row.across, (3, 3), 3)
-    h, s = (wo.matvec(R_WF, x) for x in wo.take_apart(row.hinge_map, 3, 3))
-    p = wo.add(p, wo.matvec(R_WF, p_FM))
-    return wo.matmul(R_WF, R_FM), wo.add(r, wo.scale(p, flags[0])), h, s
-
-
-def along_direction(
-    shapes: tuple, inboard: Array, of_parent: list, S: wo.Vector, row: DirectionRows, weight: Array
-) -> tuple:
-    """V, A and Λ with those of the direction."""
-    _, _, V, A, weighted, *_ = wo.take_apart(inboard, *shapes)
-    V_p = of_parent[0] if of_parent else V
-    assert row.vdot is not None
-    driven = wo.add(wo.scale(S, row.vdot[0]), wo.motion_cross(V_p, wo.scale(S, row.v[0])))
-    return wo.add(V, wo.scale(S, row.v[0])), wo.add(A, driven), wo.add(weighted, wo.scale(S, weight[0]))
-
-
-def relative_motion(V: wo.Vector, V_p: wo.Vector, r: wo.Vector) -> tuple[wo.Vector, wo.Vector]:
-    """w^J, and v^J at Mo."""
-    V_J = wo.subtract(V, V_p)
-    return V_J[:3], wo.add(V_J[3:], wo.cross(V_J[:3], r))
-
-
-def with_turned_joint(V: wo.Vector, A: wo.Vector, of_parent: list, r: wo.Vector, flags: Array) -> wo.Vector:
-    """A with v^J x w^J, once a joint."""
-    w, v = relative_motion(V, of_parent[0], r)
-    return [*A[:3], *wo.add(A[3:], wo.scale(wo.cross(v, w), flags[1]))]
-
-
-def turned_inertia(R: wo.Matrix, inertia: Array) -> tuple:
-    """R J, and c about Mo in W."""
-    J, c, _ = wo.take_apart(inertia, 6, 3, 1)
-    return wo.matmul(R, wo.symmetric(J)), wo.matvec(R, c)
-
-
-def inertia_about_T(R: wo.Matrix, RJ: wo.Matrix, c: wo.Vector, r: wo.Vector, inertia: Array) -> Array:
-    """J + (r·(2 c + m r)) 1 - (c rᵀ + r cᵀ + m r rᵀ), c + m r and m."""
-    m = inertia[9]
-    at_T = wo.add(c, wo.scale(r, m))
-    trace = wo.dot(r, wo.add(c, at_T))
-    J = wo.symmetric_product(RJ, R)
-    outer = [c[i] * r[j] + r[i] * at_T[j] for i, j in wo.SYMMETRIC_PAIRS]
-    shifted = [x - y + trace if i == j else x - y for x, y, (i, j) in zip(J, outer, wo.SYMMETRIC_PAIRS, strict=True)]
-    return wo.put_together(shifted, at_T, m)
-
-
-def gather_inward(outboard: Array, row: PathRows) -> tuple[Array, Array]:
-    """The sums over what is outboard, and the gradient of this direction."""
-    several = row.beyond is not None
     F, G, Y, hf_part = computed_once(of_mobod, row.motion, row.inertia)
     sums = computed_once(add_mobod, outboard, row.motion, F, G, Y, hf_part)
     B, E, dS = computed_once(rates_of_direction, row)
     if several:
         B, E, dS = computed_once(rates_within_joint, row, B, E, dS)
-    by = computed_once(gradient_of_direction, row, sums, B, E, dS)
-    return computed_once(hand_on, row, sums), by
+    by_state = computed_once(gradient_of_direction, row, sums, B, E, dS)
+    handed_on = computed_once(hand_on, row, sums)
+    given = row.of_model
+    if given is None:
+        return handed_on, (by_state, None)
+    by_F, by_M = (computed_once(x, row, given, sums) for x in (by_inboard_motion, by_outboard_motion))
+    by_h, by_Mo = computed_once(by_hinge_map, row, given, sums)
+    by_I = computed_once(by_inertia, row, given)
+    by_model = wo.put_together(by_F, by_M[:3], wo.add(by_M[3:], by_Mo), by_h, by_I, sums[1][3:])
+    return handed_on, (by_state, by_model)
 
 
 def of_mobod(motion: Array, inertia: Array) -> tuple:
@@ -227,10 +143,10 @@ def rates_within_joint(row: PathRows, B: wo.Vector, E: wo.Vector, dS: wo.Vector)
     del dS
     assert row.beyond is not None
     (V, A, _), S = wo.take_apart(row.motion, 6, 6, 6), list(row.S)
-    r, V_p, alpha_p, _ = wo.take_apart(row.beyond, 3, 6, 3, 6)
+    r, V_p, A_p, _ = wo.take_apart(row.beyond, 3, 6, 6, 6)
     h, (w, v) = S[:3], relative_motion(V, V_p, r)
     s = wo.subtract(S[3:], wo.cross(r, h))
-    alpha = wo.subtract(wo.subtract(A[:3], alpha_p), wo.cross(V_p[:3], w))
+    alpha = wo.subtract(wo.subtract(A[:3], A_p[:3]), wo.cross(V_p[:3], w))
     P, Q = wo.cross(s, w), wo.cross(s, alpha)
     dS = wo.motion_cross(V_p, S)
     moved = wo.add(Q, wo.cross(V[:3], P), wo.cross(V_p[:3], P))
@@ -245,8 +161,9 @@ def gradient_of_direction(row: PathRows, sums: tuple, B: wo.Vector, E: wo.Vector
     """By q, v and v̇."""
     (F, G, Y, P), S = sums, list(row.S)
     by_q = wo.dot(S, P) + wo.dot(E, G) + wo.dot(B[:3], Y)
-    if row.beyond is not None:
-        r, _, _, weighted_p = wo.take_apart(row.beyond, 3, 6, 3, 6)
+    if row.is_first is not None:
+        assert row.beyond is not None
+        r, _, _, weighted_p = wo.take_apart(row.beyond, 3, 6, 6, 6)
         s, turned = wo.subtract(S[3:], wo.cross(r, S[:3])), wo.subtract(list(row.motion[12:15]), weighted_p[:3])
         by_q = by_q + wo.dot(s, wo.cross(turned, F[3:]))
     by_v = wo.dot(wo.add(B, dS), G) + wo.dot(S[:3], Y)
@@ -256,10 +173,10 @@ def gradient_of_direction(row: PathRows, sums: tuple, B: wo.Vector, E: wo.Vector
 def hand_on(row: PathRows, sums: tuple) -> Array:
     """The sums, and from the first direction of a joint what its Λ^J adds for those inboard of it."""
     F, G, Y, P = sums
-    if row.beyond is None:
+    if row.is_first is None:
         P = wo.add(P, wo.force_cross(wo.scale(list(row.S), row.own[0]), F))
     else:
-        assert row.is_first is not None
-        joint = wo.subtract(list(row.motion[12:]), list(row.beyond[12:]))
+        assert row.beyond is not None
+        joint = wo.subtract(list(row.motion[12:]), list(row.beyond[15:]))
         P = wo.add(P, wo.scale(wo.force_cross(joint, F), row.is_first[0]))
     return wo.put_together(F, G, Y, P)

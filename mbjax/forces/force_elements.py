@@ -11,12 +11,13 @@ from mbjax.kinematics import (
     as_held,
     calc_position_kinematics,
     calc_velocity_kinematics,
+    for_worlds_of,
 )
 from mbjax.model import MultibodyModel
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions, sum_moved_mobods
-from mbjax.worlds import each_world, for_worlds
+from mbjax.worlds import each_world
 
 from .gravity import (
     calc_gravity_on_bodies,
@@ -45,7 +46,7 @@ def calc_force_elements(
 
 def gravity_generalized_forces(model: MultibodyModel, q: Positions) -> GeneralizedForces:
     """tau_g = sum J^T (m g): what gravity does to the joints, in N m or N."""
-    return for_worlds(_gravity_generalized_forces, model, as_coordinates("q", q, model.num_positions, model.dtype))
+    return for_worlds_of(_gravity_generalized_forces, model, as_coordinates("q", q, model.num_positions, model.dtype))
 
 
 def _gravity_generalized_forces(model: MultibodyModel, q: Array) -> Float[Array, " nv"]:

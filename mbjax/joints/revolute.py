@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.one_kernel import computed_once, is_for_cpu
+from mbjax.one_kernel import computed_once, is_in_kernel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_normalize
 
@@ -46,7 +46,7 @@ def rotation_about(n: Float[Array, "3 *k"], angle: Float[Array, "*k"]) -> Float[
     along = ca.outer(n, n)
     identity = jnp.eye(3, dtype=n.dtype).reshape(3, 3, *(1 for _ in n.shape[1:]))
     parts = along, identity - along, ca.skew(n)
-    if angle.ndim == 2 and n.shape[2:] == (1,) and not is_for_cpu():
+    if angle.ndim == 2 and n.shape[2:] == (1,) and not is_in_kernel():
         return sum_of_parts(parts, [jnp.ones_like(angle), jnp.cos(angle), jnp.sin(angle)])
     c, s = (ca.spread(ca.spread(x, 3), 3) for x in computed_once(lambda a: (jnp.cos(a), jnp.sin(a)), angle))
     return parts[0] + c * parts[1] + s * parts[2]

@@ -28,6 +28,7 @@ from .frames import points_positions as points_positions
 from .frames import relative_rotation_matrix as relative_rotation_matrix
 from .frames import relative_transform as relative_transform
 from .joint_groups import joint_groups as joint_groups
+from .joint_shifts import turning as turning
 from .jacobians import bias_spatial_acceleration as bias_spatial_acceleration
 from .jacobians import bias_translational_acceleration as bias_translational_acceleration
 from .jacobians import calc_point_jacobian as calc_point_jacobian
@@ -38,10 +39,11 @@ from .jacobians import jacobian_translational_velocity as jacobian_translational
 from .body_placement import BodyPlacement as BodyPlacement
 from .body_placement import MobodInertia as MobodInertia
 from .body_placement import bodies_with_gravity as bodies_with_gravity
-from .body_placement import as_held as as_held
-from .body_placement import placed as placed
 from .body_placement import calc_body_placement as calc_body_placement
 from .body_placement import calc_inertia_in_mobod as calc_inertia_in_mobod
+from .placed_model import as_held as as_held
+from .placed_model import for_worlds_of as for_worlds_of
+from .placed_model import placed as placed
 from .position_kinematics import calc_position_kinematics as calc_position_kinematics
 from .rigid_body import (
     body_center_of_mass_translational_acceleration_in_world as body_center_of_mass_translational_acceleration_in_world,

@@ -9,10 +9,9 @@ from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import take
-from mbjax.worlds import for_worlds
 
 from .acceleration_kinematics import AccelerationKinematics, calc_acceleration_kinematics
-from .body_placement import placed
+from .placed_model import for_worlds_of
 from .position_kinematics import calc_position_kinematics
 from .recursive_poses import calc_poses_of_bodies
 from .tree_poses import PositionKinematics, calc_body_poses
@@ -22,7 +21,7 @@ from .velocity_kinematics import VelocityKinematics, calc_velocity_kinematics
 def body_poses_in_world(model: MultibodyModel, q: Positions) -> RigidTransform:
     """X_WB of every body: rotation (nb, 3, 3) and translation (nb, 3) in m."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
-    return RigidTransform(*for_worlds(calc_poses_of_bodies, placed(model, q), q))
+    return RigidTransform(*for_worlds_of(calc_poses_of_bodies, model, q))
 
 
 @compiled_outside_jit
@@ -39,7 +38,7 @@ def body_poses_and_velocities(
     """X_WB and V_WB_W of every body together."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
-    R_WB, p_WB, V_WB_W = for_worlds(_body_poses_and_velocities, placed(model, q, v), q, v)
+    R_WB, p_WB, V_WB_W = for_worlds_of(_body_poses_and_velocities, model, q, v)
     return RigidTransform(R_WB, p_WB), V_WB_W
 
 

@@ -3,24 +3,18 @@
 The computation uses one frame per mobilized body: M, the joint's frame on it. For the world, M is W.
 """
 
-import dataclasses
 import itertools
-from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from mbjax.model import MultibodyModel
-from mbjax.outside_jit import call_now, is_traced
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import quaternion_to_matrix
 from mbjax.topology import dot_with_mask, take
-from mbjax.worlds import for_worlds
 
 
 class BodyPlacement(eqx.Module):
@@ -50,31 +44,6 @@ class ModelPlacement(eqx.Module):
     bodies: BodyPlacement
     inertia: MobodInertia
     weight: MobodInertia  # the same of the bodies that feel gravity
-
-
-def placed(model: MultibodyModel, *args: Any) -> MultibodyModel:
-    """The model with its `placement`, for functions of it and `args` that are run by `for_worlds`.
-
-    Of a model that is closed over it is computed here and now, and is a constant of the program, in loops too; else
-    it belongs to the program, and the derivatives by the model pass through it.
-    """
-    if model.placement is not None or not is_traced(jax.tree.leaves((model, args))):
-        return model
-    if any(isinstance(x, Tracer) for x in jax.tree.leaves(model)):
-        placement = for_worlds(calc_model_placement, model)
-    else:
-        placement = call_now(calc_placement_of_one, model)
-    return dataclasses.replace(model, placement=placement)
-
-
-def as_held(model: MultibodyModel) -> MultibodyModel:
-    """The model without its placement, for functions of users: setters change its leaves only."""
-    return dataclasses.replace(model, placement=None)
-
-
-def calc_placement_of_one(model: MultibodyModel) -> ModelPlacement:
-    """Of one world."""
-    return for_worlds(calc_model_placement, model)
 
 
 def calc_model_placement(model: MultibodyModel) -> ModelPlacement:
@@ -207,7 +176,8 @@ def calc_inertia_in_mobod(
     # About Mo: G_Mo = G_Bo + [p]²-terms with p = p_MoBo and c = p_BoBcm (parallel axis through the centre).
     shifted = ca.point_mass_inertia(p) + 2.0 * ca.symmetric_product_inertia(p, p_BoBcm_M)
     G_BMo_M = G_BBo_M + ca.symmetric_matrix(shifted)
-    per_body = ca.concatenate([mass[None], mass * (p + p_BoBcm_M), mass * G_BMo_M.reshape(9, *G_BMo_M.shape[2:])], 0)
+    G_BMo_M = G_BMo_M.reshape(9, *G_BMo_M.shape[2:])
+    per_body = ca.concatenate([mass[None], ca.scale(p + p_BoBcm_M, mass), ca.scale(G_BMo_M, mass)], 0)
     membership = model.topology.body_membership
     if counted is not None:
         membership = membership & counted[:, None]

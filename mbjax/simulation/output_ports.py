@@ -13,11 +13,10 @@ from mbjax.kinematics import (
     calc_acceleration_kinematics,
     calc_body_accelerations,
     calc_body_velocities,
-    placed,
+    for_worlds_of,
 )
 from mbjax.model import MultibodyModel
 from mbjax.outside_jit import call_compiled
-from mbjax.worlds import for_worlds
 
 from .applied_forces import calc_input_forces
 from .constraint_rows import constraint_rows
@@ -38,9 +37,9 @@ def outputs(model: MultibodyModel, state: State, inputs: Any = None) -> Outputs:
 
 def _outputs(model: MultibodyModel, state: State, inputs: Inputs) -> Outputs:
     if model.is_discrete:
-        acceleration = for_worlds(calc_discrete_acceleration, placed(model, state, inputs), state, inputs, finds=True)
+        acceleration = for_worlds_of(calc_discrete_acceleration, model, state, inputs, finds=True)
     else:
-        acceleration = for_worlds(calc_acceleration_now, placed(model, state, inputs), state, inputs)
+        acceleration = for_worlds_of(calc_acceleration_now, model, state, inputs)
     return calc_outputs(model, state, state, inputs, acceleration)
 
 

@@ -11,6 +11,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.kinematics import placed
 from mbjax.model import MultibodyModel
 from mbjax.outside_jit import call_compiled
 from mbjax.worlds import keeps_found
@@ -66,6 +67,7 @@ def take_steps(
     model: MultibodyModel, state: State, held: Any, per_step: Any, steps: int, every: int | None
 ) -> Trajectory:
     """The trajectory under inputs `per_step`, or where those are None under `held` ones or a function of the state."""
+    model = placed(model, state, held, per_step)
 
     @functools.partial(jax.checkpoint, policy=keeps_found)
     def one_step(state: State, step_inputs: Any) -> tuple[State, tuple]:

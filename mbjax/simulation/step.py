@@ -5,10 +5,9 @@ from typing import Any
 from mbjax.chunks import Begun
 from mbjax.contact import ConvexSearch, ConvexSolution
 from mbjax.errors import ModelError
-from mbjax.kinematics import integrate_configuration, placed
+from mbjax.kinematics import for_worlds_of, integrate_configuration
 from mbjax.model import MultibodyModel
 from mbjax.outside_jit import call_compiled
-from mbjax.worlds import for_worlds
 
 from .discrete_acceleration import calc_discrete_acceleration
 from .output_ports import calc_outputs
@@ -35,7 +34,7 @@ def _step(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, O
 
 def advance(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, Acceleration]:
     """The next state, and the acceleration that led there."""
-    return for_worlds(_advance, placed(model, state, inputs), state, inputs, finds=True)
+    return for_worlds_of(_advance, model, state, inputs, finds=True)
 
 
 def _advance(

@@ -20,9 +20,9 @@ from mbjax.dynamics import (
     spread_over_velocities,
 )
 from mbjax.forces import calc_joint_dissipation, calc_mobod_forces, calc_passive_forces_on_tree
-from mbjax.kinematics import calc_position_kinematics, placed, velocity_to_qdot
+from mbjax.kinematics import calc_position_kinematics, for_worlds_of, velocity_to_qdot
 from mbjax.model import MultibodyModel, locked_velocities
-from mbjax.worlds import each_world, for_worlds
+from mbjax.worlds import each_world
 
 from .actuation import calc_actuator_law, saturate
 from .applied_forces import calc_input_forces
@@ -45,7 +45,7 @@ def time_derivatives(
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """(qdot, vdot) of the continuous plant, all its forces taken now."""
     state, inputs = as_state(model, state), as_inputs(model, inputs)
-    return for_worlds(_time_derivatives, placed(model, state, inputs), state, inputs)
+    return for_worlds_of(_time_derivatives, model, state, inputs)
 
 
 def _time_derivatives(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[Array, Array]:

@@ -9,13 +9,13 @@ normalised value. The zero quaternion reads as the identity. Leading axes are ba
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .safe_math import angle_over_sine_of_square, cos_and_sinc_of_square, safe_divide
+from .safe_math import angle_over_sine_of_square, cos_and_sinc_of_square, dot_along, repeat_along, safe_divide
 from .small_matrices import align_leading_axes, cross3, matrix_of_rows
 
 
 def quaternion_to_matrix(q_AB: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3 3"]:
     """Rotation matrix R_AB of the normalised quaternion."""
-    w, x, y, z = (q_AB[..., i] for i in range(4))
+    w, x, y, z = jnp.unstack(q_AB, axis=-1)
     two_over_squared_norm = safe_divide(jnp.full_like(w, 2.0), w * w + x * x + y * y + z * z)
     sx, sy, sz = (two_over_squared_norm * component for component in (x, y, z))
     xx, yy, zz = sx * x, sy * y, sz * z
@@ -42,7 +42,7 @@ def matrix_to_quaternion(R_AB: Float[Array, "*batch 3 3"]) -> Float[Array, "*bat
     largest = jnp.argmax(jnp.stack(diagonal_sums, axis=-1), axis=-1)
     is_largest = largest[..., None] == jnp.arange(4).reshape((1,) * largest.ndim + (4,))
     row = jnp.sum(jnp.where(is_largest[..., None], rows, 0.0), axis=-2)
-    q = row / jnp.sqrt(jnp.sum(row * row, axis=-1, keepdims=True))
+    q = row / repeat_along(jnp.sqrt(dot_along(row, row, -1)), 4, -1)
     return jnp.where(q[..., :1] < 0.0, -q, q)
 
 
@@ -60,8 +60,8 @@ def _four_q_q_transposed(R: Float[Array, "*batch 3 3"]) -> tuple[list[Array], li
 def quaternion_multiply(q_AB: Float[Array, "... 4"], q_BC: Float[Array, "... 4"]) -> Float[Array, "... 4"]:
     """Hamilton product: q_AC = q_AB q_BC. Nothing is normalised."""
     q_AB, q_BC = align_leading_axes(q_AB, q_BC, 1, 1)
-    w1, x1, y1, z1 = (q_AB[..., i] for i in range(4))
-    w2, x2, y2, z2 = (q_BC[..., i] for i in range(4))
+    w1, x1, y1, z1 = jnp.unstack(q_AB, axis=-1)
+    w2, x2, y2, z2 = jnp.unstack(q_BC, axis=-1)
     return jnp.stack(
         [
             w1 * w2 - x1 * x2 - y1 * y2 - z1 * z2,
@@ -82,7 +82,7 @@ def quaternion_rotate(q_AB: Float[Array, "... 4"], p_B: Float[Array, "... 3"]) -
     """p_A = R_AB p_B, leading axes broadcast; q is normalised."""
     q_AB, p_B = align_leading_axes(q_AB, p_B, 1, 1)
     w, u = q_AB[..., :1], q_AB[..., 1:]
-    squared_norm = jnp.sum(q_AB * q_AB, axis=-1, keepdims=True)
+    squared_norm = dot_along(q_AB, q_AB, -1)[..., None]
     scale = safe_divide(jnp.full_like(w, 2.0), squared_norm)
     u_cross_p = cross3(u, p_B)
     return p_B + scale * (w * u_cross_p + cross3(u, u_cross_p))
@@ -93,7 +93,7 @@ def quaternion_exp(rotation_vector: Float[Array, "*batch 3"]) -> Float[Array, "*
 
     Analytic everywhere, r = 0 included. Not canonicalised: w < 0 for pi < |r| < 3 pi.
     """
-    squared = jnp.sum(rotation_vector * rotation_vector, axis=-1, keepdims=True)
+    squared = dot_along(rotation_vector, rotation_vector, -1)[..., None]
     cosine, sinc = cos_and_sinc_of_square(0.25 * squared)
     return jnp.concatenate([cosine, (0.5 * sinc) * rotation_vector], axis=-1)
 
@@ -109,7 +109,7 @@ def quaternion_log(q: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3"]:
     is_flipped = scalar < 0.0
     scalar = jnp.where(is_flipped, -scalar, scalar)
     vector = jnp.where(is_flipped, -vector, vector)
-    sine_squared = jnp.sum(vector * vector, axis=-1, keepdims=True)
+    sine_squared = dot_along(vector, vector, -1)[..., None]
     return 2.0 * angle_over_sine_of_square(sine_squared, scalar) * vector
 
 
@@ -120,7 +120,7 @@ def quaternion_rates_matrix(q_FM: Float[Array, "*batch 4"]) -> Float[Array, "*ba
     which keeps |q| constant along the motion.
     """
     half = 0.5 * q_FM
-    w, x, y, z = (half[..., i] for i in range(4))
+    w, x, y, z = jnp.unstack(half, axis=-1)
     return matrix_of_rows([[-x, -y, -z], [w, z, -y], [-z, w, x], [y, -x, w]])
 
 
@@ -132,6 +132,6 @@ def quaternion_rates_to_angular_velocity_matrix(
     The part of qdot along q, which only changes |q|, is ignored, as in Drake's MapQDotToVelocity.
     """
     Nq = quaternion_rates_matrix(q_FM)
-    squared_norm = jnp.sum(q_FM * q_FM, axis=-1)
+    squared_norm = dot_along(q_FM, q_FM, -1)
     scale = safe_divide(jnp.full_like(squared_norm, 4.0), squared_norm)
     return scale[..., None, None] * jnp.swapaxes(Nq, -1, -2)

@@ -18,7 +18,7 @@ from .quaternion import (
 )
 from .quaternion import quaternion_rotate as quaternion_rotate
 from .quaternion import quaternion_to_matrix as quaternion_to_matrix
-from .safe_math import cos_and_sinc_of_square, safe_arctan2, safe_norm, safe_normalize
+from .safe_math import cos_and_sinc_of_square, dot_along, safe_arctan2, safe_norm, safe_normalize
 from .small_matrices import align_leading_axes, matrix_of_rows
 
 
@@ -75,7 +75,7 @@ def axis_angle_to_matrix(axis: Float[Array, "... 3"], angle: Float[Array, "..."]
 
 def rotation_exp(rotation_vector: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:
     """Rotation matrix exp([r]x) of the rotation by |r| radians about r; analytic everywhere."""
-    quarter_square = 0.25 * jnp.sum(rotation_vector * rotation_vector, axis=-1)
+    quarter_square = 0.25 * dot_along(rotation_vector, rotation_vector, -1)
     cosine, sinc = cos_and_sinc_of_square(quarter_square)
     return _rodrigues(rotation_vector, cosine * sinc, 0.5 * sinc * sinc)
 

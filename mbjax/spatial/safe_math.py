@@ -23,6 +23,7 @@ _SERIES_LIMIT = 1.0
 _CUBIC_SERIES_LIMIT = 4.0
 # atan(t)/t has a series of radius 1; t^2 = 1/16 keeps it short.
 _ARCTAN_SERIES_LIMIT = 0.0625
+LONGEST_WRITTEN_OUT = 8  # components that are added up one by one
 
 
 @jax.custom_jvp
@@ -46,12 +47,13 @@ def _safe_sqrt_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
 def safe_norm(x: Float[Array, "..."], axis: int = -1, keepdims: bool = False) -> Float[Array, "..."]:
     """Euclidean norm along `axis`; its derivative at exactly zero is defined as zero."""
-    return safe_sqrt(jnp.sum(x * x, axis=axis, keepdims=keepdims))
+    squared = dot_along(x, x, axis)
+    return safe_sqrt(jnp.expand_dims(squared, axis) if keepdims else squared)
 
 
 def safe_normalize(x: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
     """x / |x| along `axis`; a zero vector gives a zero vector with zero derivative."""
-    squared = jnp.sum(x * x, axis=axis, keepdims=True)
+    squared = repeat_along(dot_along(x, x, axis), x.shape[axis], axis)
     is_zero = squared == 0.0
     return jnp.where(is_zero, 0.0, x / jnp.sqrt(jnp.where(is_zero, 1.0, squared)))
 
@@ -84,9 +86,18 @@ def _unit_vector_jvp(axis: int, primals: tuple, tangents: tuple) -> tuple[Array,
 
 
 def dot_along(a: Float[Array, "..."], b: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
-    """The scalar product over an axis of few components."""
+    """The scalar product over an axis; of few components written out, as XLA's sums over a short axis are slow."""
+    if a.shape[axis] > LONGEST_WRITTEN_OUT or a.shape[axis] == 0:
+        return jnp.sum(a * b, axis=axis)
     products = jnp.unstack(a * b, axis=axis)
     return sum(products[1:], products[0])
+
+
+def repeat_along(x: Float[Array, "..."], size: int, axis: int) -> Float[Array, "..."]:
+    """x repeated along a new axis; reverse mode sums over it, few components written out."""
+    if size > LONGEST_WRITTEN_OUT or size == 0:
+        return jnp.repeat(jnp.expand_dims(x, axis), size, axis)
+    return jnp.stack([x] * size, axis)
 
 
 def safe_divide(
@@ -107,7 +118,7 @@ def safe_arctan2(y: Float[Array, "..."], x: Float[Array, "..."], radius: float =
 
 def normalize_quaternion(q: Float[Array, "*batch 4"]) -> Float[Array, "*batch 4"]:
     """q / |q|. The zero quaternion gives the identity (1, 0, 0, 0) with zero derivative."""
-    squared = jnp.sum(q * q, axis=-1, keepdims=True)
+    squared = repeat_along(dot_along(q, q, -1), 4, -1)
     is_zero = squared == 0.0
     identity = (jnp.arange(4) == 0).astype(q.dtype)
     return jnp.where(is_zero, identity, q / jnp.sqrt(jnp.where(is_zero, 1.0, squared)))

@@ -1,0 +1,79 @@
+"""How the torques of inverse dynamics change along tangents: in reverse mode on a CPU by a recursion."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.kinematics import qdot_to_velocity
+from mbjax.linear_maps import fitting, linear_map
+from mbjax.model import MultibodyModel
+
+from .newton_euler import calc_inverse_dynamics, calc_motion_and_forces
+from .recursive_torque_gradient import calc_torque_gradient, has_torque_gradient
+from .torque_gradient_by_model import ModelChange, calc_model_change
+from .tree_motion import TreeMotion
+
+
+class Moved(eqx.Module):
+    """Tangents of the model, q, v and vdot: None where nothing moves."""
+
+    model: Any
+    q: Float[Array, " nq"] | None
+    v: Float[Array, " nv"] | None
+    vdot: Float[Array, " nv"] | None
+
+
+def calc_torque_change_along(
+    motion: TreeMotion,
+    vdot: Float[Array, " nv"],
+    F_applied_T: Float[Array, "6 nm"] | None,
+    only_weights: bool,
+    dmotion: Any,
+    dvdot: Float[Array, " nv"] | None,
+    dF_applied_T: Float[Array, "6 nm"] | None,
+) -> Float[Array, " nv"] | None:
+    """dtau of `calc_inverse_dynamics` along tangents; None where nothing moves."""
+    moved = Moved(dmotion.model, dmotion.q, dmotion.v, dvdot)
+    if (only_weights or F_applied_T is None) and has_torque_gradient(motion.model) and jax.tree.leaves(moved):
+        return calc_change_under_weights(motion, vdot, moved, F_applied_T is not None)
+    arguments, tangents = (motion, vdot, F_applied_T), (dmotion, dvdot, dF_applied_T)
+    return eqx.filter_jvp(calc_inverse_dynamics, arguments, tangents)[1]
+
+
+def calc_change_under_weights(
+    motion: TreeMotion, vdot: Float[Array, " nv"], moved: Moved, gravity: bool
+) -> Float[Array, " nv"]:
+    """dtau where no forces act but weights, under `gravity`; for trees that have a torque gradient."""
+    like = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), moved)
+
+    def change(fixed: tuple[MultibodyModel, Array, Array, Array], moved: Moved) -> Array:
+        def required(model: MultibodyModel, q: Array, v: Array, vdot: Array) -> Array:
+            motion, F_T = calc_motion_and_forces(model, q, v, None, gravity)
+            return calc_inverse_dynamics(motion, vdot, F_T)
+
+        tau, change = eqx.filter_jvp(required, fixed, (moved.model, moved.q, moved.v, moved.vdot))
+        return jnp.zeros_like(tau) if change is None else change
+
+    def pull_back(fixed: tuple[MultibodyModel, Array, Array, Array], weight: Array) -> Moved:
+        model, q, v, vdot = fixed
+        of_model = bool(jax.tree.leaves(like.model))
+        found = calc_torque_gradient(model, q, v, vdot, weight, gravity, of_model)
+        q, by_q = (jnp.broadcast_to(x, (x.shape[0], *found.q.shape[1:])) for x in (q, found.q))
+        _, to_qdot = jax.vjp(lambda dq: qdot_to_velocity(model, q, dq), jnp.zeros_like(q))
+        by_model = like.model if found.by_model is None else pull_back_to_model(model, q, found.by_model, like.model)
+        state = zip((like.q, like.v, like.vdot), (*to_qdot(by_q), found.v, found.vdot), strict=True)
+        return Moved(by_model, *(None if x is None else y for x, y in state))
+
+    return linear_map(change, pull_back, (motion.model, motion.q, motion.v, vdot), moved)
+
+
+def pull_back_to_model(model: MultibodyModel, q: Float[Array, " nq"], by: ModelChange, like: Any) -> Any:
+    """The gradient by the leaves of the model that move, from that by what they move."""
+    still = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
+    change, pull = jax.vjp(lambda dmodel: calc_model_change(model, dmodel, q), still)
+    pairs = zip(change, by, strict=True)
+    parts = (None if x is None or ct is None else fitting(ct, x.shape) for x, ct in pairs)
+    return pull(ModelChange(*parts))[0]

@@ -1,0 +1,165 @@
+"""V, A and Λ of every mobod, outward, with all else that the gradient of λ · inverse_dynamics reads of a direction.
+
+Λ is the sum of S_k λ_k over the path, a motion like V and A; a direction counts as its joint's, and all are about T,
+the tree's origin, in W. Read by `recursive_torque_gradient`.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.model import MultibodyModel
+from mbjax.one_kernel import computed_once
+from mbjax.spatial import written_out as wo
+from mbjax.topology import TreeTopology, direction_parents, scan_outward, walk_plan
+
+from .direction_rows import DirectionRows, calc_direction_rows, ends_of_joints, worlds_of
+
+SHAPES = ((3, 3), 3, 6, 6, 6)  # R_WM, p_TM, V, A, Λ
+SHAPES_OF_PARENT = (6, 6, 6)  # V_p, A_p, Λ_p
+
+
+class PathRows(NamedTuple):
+    """Of each direction, about T in W; its mobod m has the parent p."""
+
+    S: Float[Array, "nd 6 ..."]
+    motion: Float[Array, "nd 18 ..."]  # V, A and Λ of m
+    inertia: Float[Array, "nd 10 ..."]  # of m, of the last direction of a joint: moments, m p_TMcm, m
+    own: Float[Array, "nd 1 ..."]  # λ
+    beyond: Float[Array, "nd 21 ..."] | None  # p_TM, V_p, A_p, Λ_p; where joints have several directions, or for models
+    is_first: Float[Array, "nd 1 ..."] | None
+    of_model: "RowsOfModel | None"
+
+
+class RowsOfModel(NamedTuple):
+    """What gradients by the model read besides."""
+
+    frames: Float[Array, "nd 21 ..."]  # R_WF, p_TF of the first direction of a joint, R_WM of the last
+    rates: Float[Array, "nd 3 ..."]  # v, v̇, and whether it is the last of its joint
+
+
+def calc_weighted_motion(
+    model: MultibodyModel,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    vdot: Float[Array, " nv"],
+    weight: Float[Array, " nv"],
+    gravity: bool,
+    of_model: bool,
+) -> PathRows:
+    """The pass outward; with `gravity` the world accelerates up."""
+    topology = model.topology
+    plan, (_, last) = walk_plan(direction_parents(topology)), ends_of_joints(topology)
+    rows = calc_direction_rows(model, q, v, vdot, True, None)
+    worlds = worlds_of(rows, weight, model.parameters.gravity)
+    zeros = jnp.zeros((18, *worlds), v.dtype)
+    identity = jnp.broadcast_to(jnp.eye(3, dtype=v.dtype).reshape(9, *(1 for _ in worlds)), zeros[:9].shape)
+    g = jnp.broadcast_to(model.parameters.gravity if gravity else jnp.zeros_like(zeros[:3]), zeros[:3].shape)
+    of_parent = [] if rows.is_first is None else [zeros]
+    world = jnp.concatenate([identity, zeros[:12], -g, zeros[:6], *of_parent])
+    flags = np.stack([topology.within_tree[topology.velocity_mobods], last], 1)
+    flags = jnp.asarray(flags, v.dtype).reshape(-1, 2, *(1 for _ in worlds))
+    return scan_outward(plan, partial(move_outward, of_model), (rows, weight[:, None], flags), world)
+
+
+def lasts_of_joints(topology: TreeTopology) -> np.ndarray:
+    """(nd,) the last direction of the joint of each."""
+    owner = topology.velocity_mobods
+    return np.array(topology.mobod_v_starts)[owner] + np.array(topology.mobod_num_velocities)[owner] - 1
+
+
+def move_outward(of_model: bool, inboard: Array, given: tuple[DirectionRows, Array, Array]) -> tuple[Array, PathRows]:
+    """Poses, V, A and Λ up to this direction; dS/dt = V_p x S, and v^J x h of several."""
+    row, weight, flags = given
+    several = row.is_first is not None
+    shapes = (*SHAPES, *(SHAPES_OF_PARENT if several else ()))
+    R_WF, p, of_parent = computed_once(partial(to_inboard_frame, shapes), inboard, row)
+    R, r, h, s = computed_once(partial(across_joint, shapes), inboard, R_WF, p, row, flags)
+    S = computed_once(lambda r, h, s: [*h, *wo.add(s, wo.cross(r, h))], r, h, s)
+    V, A, weighted = computed_once(partial(along_direction, shapes), inboard, of_parent, S, row, weight)
+    if several:
+        A = computed_once(with_turned_joint, V, A, of_parent, r, flags)
+    RJ, c = computed_once(turned_inertia, R, row.inertia)
+    inertia = computed_once(inertia_about_T, R, RJ, c, r, row.inertia)
+    value = wo.put_together(R, r, V, A, weighted, *of_parent)
+    assert row.vdot is not None
+    own, *rates = (jnp.broadcast_to(x, value[:1].shape) for x in (weight, row.v, row.vdot, flags[1:]))
+    beyond = rows_of_model = None
+    if several or of_model:
+        beyond = wo.put_together(r, of_parent if several else list(inboard[12:]))
+    if of_model:
+        frames = computed_once(frames_of_joint, R_WF, R, r, row.across)
+        rows_of_model = RowsOfModel(frames, jnp.concatenate(rates))
+    motion = wo.put_together(V, A, weighted)
+    return value, PathRows(wo.put_together(S), motion, inertia, own, beyond, row.is_first, rows_of_model)
+
+
+def to_inboard_frame(shapes: tuple, inboard: Array, row: DirectionRows) -> tuple:
+    """R_WF, R_WP p_PF, and V, A and Λ of the parent where several directions ask for them."""
+    R, _, V, A, weighted, *kept = wo.take_apart(inboard, *shapes)
+    R_PF, p_PF = wo.take_apart(row.inboard, (3, 3), 3)
+    if row.is_first is not None:
+        is_first = row.is_first[0] > 0.0
+        now = [V, A, weighted]
+        kept = [[jnp.where(is_first, x, y) for x, y in zip(a, b, strict=True)] for a, b in zip(now, kept, strict=True)]
+    return wo.matmul(R, R_PF), wo.matvec(R, p_PF), kept
+
+
+def across_joint(
+    shapes: tuple, inboard: Array, R_WF: wo.Matrix, p: wo.Vector, row: DirectionRows, flags: Array
+) -> tuple:
+    """R_WM, p_TM, and the hinge map in W; T is the Mo of the tree's root."""
+    _, r, *_ = wo.take_apart(inboard, *shapes)
+    R_FM, p_FM = wo.take_apart(row.across, (3, 3), 3)
+    h, s = (wo.matvec(R_WF, x) for x in wo.take_apart(row.hinge_map, 3, 3))
+    p = wo.add(p, wo.matvec(R_WF, p_FM))
+    return wo.matmul(R_WF, R_FM), wo.add(r, wo.scale(p, flags[0])), h, s
+
+
+def along_direction(
+    shapes: tuple, inboard: Array, of_parent: list, S: wo.Vector, row: DirectionRows, weight: Array
+) -> tuple:
+    """V, A and Λ with those of the direction."""
+    _, _, V, A, weighted, *_ = wo.take_apart(inboard, *shapes)
+    V_p = of_parent[0] if of_parent else V
+    assert row.vdot is not None
+    driven = wo.add(wo.scale(S, row.vdot[0]), wo.motion_cross(V_p, wo.scale(S, row.v[0])))
+    return wo.add(V, wo.scale(S, row.v[0])), wo.add(A, driven), wo.add(weighted, wo.scale(S, weight[0]))
+
+
+def relative_motion(V: wo.Vector, V_p: wo.Vector, r: wo.Vector) -> tuple[wo.Vector, wo.Vector]:
+    """w^J, and v^J at Mo."""
+    V_J = wo.subtract(V, V_p)
+    return V_J[:3], wo.add(V_J[3:], wo.cross(V_J[:3], r))
+
+
+def with_turned_joint(V: wo.Vector, A: wo.Vector, of_parent: list, r: wo.Vector, flags: Array) -> wo.Vector:
+    """A with v^J x w^J, once a joint."""
+    w, v = relative_motion(V, of_parent[0], r)
+    return [*A[:3], *wo.add(A[3:], wo.scale(wo.cross(v, w), flags[1]))]
+
+
+def turned_inertia(R: wo.Matrix, inertia: Array) -> tuple:
+    """R J, and c about Mo in W."""
+    J, c, _ = wo.take_apart(inertia, 6, 3, 1)
+    return wo.matmul(R, wo.symmetric(J)), wo.matvec(R, c)
+
+
+def inertia_about_T(R: wo.Matrix, RJ: wo.Matrix, c: wo.Vector, r: wo.Vector, inertia: Array) -> Array:
+    """J + (r·(2 c + m r)) 1 - (c rᵀ + r cᵀ + m r rᵀ), c + m r and m."""
+    m = inertia[9]
+    at_T = wo.add(c, wo.scale(r, m))
+    trace = wo.dot(r, wo.add(c, at_T))
+    J = wo.symmetric_product(RJ, R)
+    outer = [c[i] * r[j] + r[i] * at_T[j] for i, j in wo.SYMMETRIC_PAIRS]
+    shifted = [x - y + trace if i == j else x - y for x, y, (i, j) in zip(J, outer, wo.SYMMETRIC_PAIRS, strict=True)]
+    return wo.put_together(shifted, at_T, m)
+
+
+def frames_of_joint(R_WF: wo.Matrix, R: wo.Matrix, r: wo.Vector, across: Array) -> Array:
+    """R_WF, p_TF and R_WM."""
+    _, p_FM = wo.take_apart(across, (3, 3), 3)
+    return wo.put_together(R_WF, wo.subtract(r, wo.matvec(R_WF, p_FM)), R)

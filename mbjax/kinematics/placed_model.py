@@ -1,0 +1,63 @@
+"""What follows from a model alone is computed once, and by functions of many worlds where it is cheapest.
+
+`MultibodyModel.placement` is filled in here, for the time of one call, and read by `calc_body_placement` and
+`calc_inertia_in_mobod`'s callers. Nobody outside holds a model that has one.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax.core import Tracer
+
+from mbjax.model import MultibodyModel
+from mbjax.outside_jit import call_now, is_traced
+from mbjax.worlds import for_worlds, is_batched
+
+from .body_placement import ModelPlacement, calc_model_placement
+
+
+def for_worlds_of(function: Callable, model: MultibodyModel, *args: Any, **options: Any) -> Any:
+    """`for_worlds(function, model, *args, **options)`; the model that `function` gets has its placement.
+
+    Where each world has a model of its own it is computed with the rest of a chunk of worlds, and not kept in memory.
+    """
+    if model.placement is None and not is_batched(model):
+        model = placed(model, *args)
+    return for_worlds(function if model.placement is not None else Placing(function), model, *args, **options)
+
+
+def placed(model: MultibodyModel, *args: Any) -> MultibodyModel:
+    """The model with its `placement`, for functions of it and `args`; as it is where nothing is traced.
+
+    Of a model that is closed over it is computed here and now, and is a constant of the program, in loops too; else
+    it belongs to the program, and the derivatives by the model pass through it.
+    """
+    if model.placement is not None or not is_traced(jax.tree.leaves((model, args))):
+        return model
+    if any(isinstance(x, Tracer) for x in jax.tree.leaves(model)):
+        placement = calc_placement(model)
+    else:
+        placement = call_now(calc_placement, model)
+    return dataclasses.replace(model, placement=placement)
+
+
+def calc_placement(model: MultibodyModel) -> ModelPlacement:
+    """`calc_model_placement`, also of many models."""
+    return for_worlds(calc_model_placement, model)
+
+
+def as_held(model: MultibodyModel) -> MultibodyModel:
+    """The model without its placement, for functions of users: setters change its leaves only."""
+    return dataclasses.replace(model, placement=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Placing:
+    """`function` of a model that has no placement yet."""
+
+    function: Callable
+
+    def __call__(self, model: MultibodyModel, *args: Any, **found: Any) -> Any:
+        return self.function(dataclasses.replace(model, placement=calc_model_placement(model)), *args, **found)
