@@ -19,7 +19,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.core import ShapedArray
+from jax.core import ShapedArray, Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -129,7 +129,8 @@ def is_batched(tree: Any) -> bool:
     token = _batched_seen.set(seen)
     try:
         for x in jax.tree.leaves(tree):
-            is_batched_p.bind(x)
+            if isinstance(x, Tracer):
+                is_batched_p.bind(x)
             if seen:
                 return True
     finally:

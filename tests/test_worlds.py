@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 import mbjax
 from mbjax.chunks import CHUNK
+from mbjax.kinematics import placed
 from mbjax.outside_jit import call_compiled, compiled_outside_jit
 from mbjax.worlds import for_worlds, is_batched, keeps_found
 
@@ -128,6 +129,15 @@ def test_gradients_by_models_that_differ() -> None:
 
 def of_world(tree, i: int):
     return jax.tree.map(lambda x: x[i], tree)
+
+
+def test_worlds_that_differ_elsewhere_share_what_follows_from_frames_and_inertias() -> None:
+    def placement(factor: jax.Array):
+        damping = factor * model().parameters.joint_damping
+        return placed(eqx.tree_at(lambda m: m.parameters.joint_damping, model(), damping)).placement
+
+    shared = jax.vmap(placement, out_axes=None)(jnp.ones(3))  # raises where a result is batched
+    assert shared.bodies.R_PF.ndim == 3
 
 
 def test_what_is_known_to_be_batched() -> None:

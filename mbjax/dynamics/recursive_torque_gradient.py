@@ -51,7 +51,8 @@ def has_torque_gradient(model: MultibodyModel) -> bool:
     """Whether this recursion is for the model's tree."""
     kinds = (JOINT_KINDS[kind] for kind, _ in model.topology.mobods_by_kind)
     constant = all(kind.hinge_map_rate is AbstractJoint.hinge_map_rate for kind in kinds)
-    return constant and not model.topology.followers and bool(bodies_with_gravity(model)[1:].all())
+    simple = model.topology.num_velocities > 0 and not model.topology.followers
+    return constant and simple and bool(bodies_with_gravity(model)[1:].all())
 
 
 def calc_torque_gradient(

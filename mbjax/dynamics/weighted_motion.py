@@ -29,7 +29,7 @@ class PathRows(NamedTuple):
     motion: Float[Array, "nd 18 ..."]  # V, A and Λ of m
     inertia: Float[Array, "nd 10 ..."]  # of m, of the last direction of a joint: moments, m p_TMcm, m
     own: Float[Array, "nd 1 ..."]  # λ
-    beyond: Float[Array, "nd 21 ..."] | None  # p_TM, V_p, A_p, Λ_p; where joints have several directions, or for models
+    beyond: Float[Array, "nd 21 ..."] | None  # p_TM, V_p, A_p, Λ_p; of several directions, or by the model
     is_first: Float[Array, "nd 1 ..."] | None
     of_model: "RowsOfModel | None"
 

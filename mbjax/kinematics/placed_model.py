@@ -9,13 +9,19 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 from jax.core import Tracer
 
 from mbjax.model import MultibodyModel
 from mbjax.outside_jit import call_now, is_traced
+from mbjax.tangents import no_tangent
 from mbjax.worlds import for_worlds, is_batched
 
 from .body_placement import ModelPlacement, calc_model_placement
+
+READ = (
+    "body_mass", "body_com", "body_unit_inertia", "frame_quaternion", "frame_translation", "joint_axis", "screw_pitch",
+)  # fmt: skip
 
 
 def for_worlds_of(function: Callable, model: MultibodyModel, *args: Any, **options: Any) -> Any:
@@ -23,7 +29,7 @@ def for_worlds_of(function: Callable, model: MultibodyModel, *args: Any, **optio
 
     Where each world has a model of its own it is computed with the rest of a chunk of worlds, and not kept in memory.
     """
-    if model.placement is None and not is_batched(model):
+    if model.placement is None and not is_batched(read_by_placement(model)):
         model = placed(model, *args)
     return for_worlds(function if model.placement is not None else Placing(function), model, *args, **options)
 
@@ -44,8 +50,16 @@ def placed(model: MultibodyModel, *args: Any) -> MultibodyModel:
 
 
 def calc_placement(model: MultibodyModel) -> ModelPlacement:
-    """`calc_model_placement`, also of many models."""
-    return for_worlds(calc_model_placement, model)
+    """`calc_model_placement`, also of many models; worlds that differ in other numbers only share it."""
+    return for_worlds(calc_model_placement, read_by_placement(model))
+
+
+def read_by_placement(model: MultibodyModel) -> MultibodyModel:
+    """The model with no other numbers than those its placement follows from."""
+    read = {name: getattr(model.parameters, name) for name in READ}
+    empty, zero = no_tangent(model), np.zeros((), model.dtype)
+    parameters = dataclasses.replace(empty.parameters, **read, time_step=zero, gravity=np.zeros(3, model.dtype))
+    return dataclasses.replace(empty, parameters=parameters)  # the last two say axes of worlds, and the type
 
 
 def as_held(model: MultibodyModel) -> MultibodyModel:

@@ -23,7 +23,7 @@ _SERIES_LIMIT = 1.0
 _CUBIC_SERIES_LIMIT = 4.0
 # atan(t)/t has a series of radius 1; t^2 = 1/16 keeps it short.
 _ARCTAN_SERIES_LIMIT = 0.0625
-LONGEST_WRITTEN_OUT = 8  # components that are added up one by one
+_LONGEST_WRITTEN_OUT = 8  # components that are added up one by one
 
 
 @jax.custom_jvp
@@ -87,7 +87,7 @@ def _unit_vector_jvp(axis: int, primals: tuple, tangents: tuple) -> tuple[Array,
 
 def dot_along(a: Float[Array, "..."], b: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
     """The scalar product over an axis; of few components written out, as XLA's sums over a short axis are slow."""
-    if a.shape[axis] > LONGEST_WRITTEN_OUT or a.shape[axis] == 0:
+    if a.shape[axis] > _LONGEST_WRITTEN_OUT or a.shape[axis] == 0:
         return jnp.sum(a * b, axis=axis)
     products = jnp.unstack(a * b, axis=axis)
     return sum(products[1:], products[0])
@@ -95,7 +95,7 @@ def dot_along(a: Float[Array, "..."], b: Float[Array, "..."], axis: int) -> Floa
 
 def repeat_along(x: Float[Array, "..."], size: int, axis: int) -> Float[Array, "..."]:
     """x repeated along a new axis; reverse mode sums over it, few components written out."""
-    if size > LONGEST_WRITTEN_OUT or size == 0:
+    if size > _LONGEST_WRITTEN_OUT or size == 0:
         return jnp.repeat(jnp.expand_dims(x, axis), size, axis)
     return jnp.stack([x] * size, axis)
 

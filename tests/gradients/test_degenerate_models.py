@@ -131,7 +131,8 @@ def test_g49_gradients_where_nothing_moves() -> None:
             final = mbjax.rollout(model, mbjax.State(q, q, jnp.zeros(())), None, 3).final_state
             forces = mbjax.force_elements_contribution(model, q, q)
             tau = mbjax.inverse_dynamics(model, q, q, mbjax.forward_dynamics(model, q, q, q, forces), forces)
-            total = jnp.sum(final.q) + jnp.sum(mbjax.mass_matrix(model, q)) + jnp.sum(tau)
+            weights = mbjax.inverse_dynamics(model, q, q, q, force_elements=True)
+            total = jnp.sum(final.q) + jnp.sum(mbjax.mass_matrix(model, q)) + jnp.sum(tau) + jnp.sum(weights)
             return total + mbjax.potential_energy(model, q)
 
         worlds = jax.jit(jax.vmap(f, (None, 0)))(model, jnp.zeros((3, 0)))
