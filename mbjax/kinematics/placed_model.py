@@ -1,7 +1,7 @@
 """What follows from a model alone is computed once, and by functions of many worlds where it is cheapest.
 
-`MultibodyModel.placement` is filled in here, for the time of one call, and read by `calc_body_placement` and
-`calc_inertia_in_mobod`'s callers. Nobody outside holds a model that has one.
+`MultibodyModel.placement` is filled in here, for the time of one call. What reads it, like `calc_body_placement`,
+computes it where there is none. Nobody outside holds a model that has one.
 """
 
 import dataclasses
