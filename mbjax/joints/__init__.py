@@ -1,6 +1,7 @@
 """One file a joint, each answering the questions of `abstract_joint` in the same order."""
 
 from .abstract_joint import AbstractJoint as AbstractJoint
+from .axis_joint import AxisJoint as AxisJoint
 from .ball_rpy import BallRpyJoint as BallRpyJoint
 from .planar import PlanarJoint as PlanarJoint
 from .prismatic import PrismaticJoint as PrismaticJoint

@@ -166,4 +166,4 @@ def constant_hinge_map(columns: Sequence[int], q: Array) -> Float[Array, "6 nv k
     """Hinge map whose columns are unit spatial vectors (0-2 rotation, 3-5 translation), in F."""
     H = np.zeros((6, len(columns), *(1 for _ in q.shape[1:])))
     H[list(columns), range(len(columns))] = 1.0
-    return jnp.broadcast_to(jnp.asarray(H, dtype=q.dtype), (6, len(columns), *q.shape[1:]))
+    return jnp.broadcast_to(jnp.asarray(H, dtype=q.dtype), (6, len(columns), q.shape[1], *(1 for _ in q.shape[2:])))
