@@ -16,6 +16,7 @@ from jax.core import ShapedArray
 from jaxtyping import Array, Bool, Int
 
 from mbjax.outside_jit import Flattened, compiled_whole
+from mbjax.transposition import worlds_first, worlds_last
 
 CHUNK = 128  # worlds
 SMALLEST_CHUNK = 32  # worlds, where each has several tangents or many numbers
@@ -35,12 +36,12 @@ def run(
     """All worlds at once: last in the arrays that `function` sees, first in those outside. `chunk` counts chunks."""
     if worlds is None:
         return function(*args)
-    of_worlds = iter(stored(chunk, [jnp.moveaxis(x, 0, -1) for x, b in zip(args, batched, strict=True) if b]))
+    of_worlds = iter(stored(chunk, [worlds_last(x) for x, b in zip(args, batched, strict=True) if b]))
     results = function(*(next(of_worlds) if b else x[..., None] for x, b in zip(args, batched, strict=True)))
     sums = [jnp.sum(y, axis=-1) for y, s in zip(results, summed, strict=True) if s]
     per_world = [y for y, s in zip(results, summed, strict=True) if not s]
     per_world = stored(chunk, [jnp.broadcast_to(y, (*y.shape[:-1], worlds)) for y in per_world])
-    totals, wholes = iter(sums), iter(jnp.moveaxis(y, -1, 0) for y in per_world)
+    totals, wholes = iter(sums), iter(worlds_first(y) for y in per_world)
     return [next(totals) if s else next(wholes) for s in summed]
 
 

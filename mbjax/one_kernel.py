@@ -28,6 +28,7 @@ TESTED = (0, 9), (0, 10)  # versions of JAX
 ATTRIBUTE, MARK = "mhlo.frontend_attributes", {"xla_cpu_small_call": "true", "inlineable": "false"}
 APART = {"inlineable": "false"}
 LARGEST_REDUCED = 3072  # numbers: of 4096 and more, XLA makes a call of a library
+TOGETHER = 3  # results of a loop: of six and more, LLVM no longer proves that they are apart, and uses no vectors
 
 # No products of matrices, sorting, scattering, linear algebra or callbacks: those are calls of libraries.
 OPERATIONS = """
@@ -52,9 +53,30 @@ def computed_once(function: Callable, *args: Any) -> Any:
     """`function(*args)`, in one kernel stored before anything reads it: a step of a recursion, in stages."""
 
     def computed_once(*args: Any) -> Any:
-        return function(*args)
+        results, treedef = jax.tree.flatten(function(*args))
+        parts = [results[i : i + TOGETHER] for i in range(0, len(results), TOGETHER)]
+        return jax.tree.unflatten(treedef, [y for part in parts for y in computed_together(part)])
 
     return jax.jit(computed_once)(*args)
+
+
+def computed_together(arrays: list) -> list:
+    """The arrays, those of many worlds by one loop: what they have in common is loaded and computed once.
+
+    XLA's CPU backend has one kind of loop with several results that it fuses arithmetic into: a reduction of several
+    arrays. These have two equal columns, of which the last is kept; LLVM sees that both are the same.
+    """
+    shape = jnp.shape(arrays[0])
+    if len(arrays) == 1 or len(shape) != 1 or any(x.shape != shape for x in arrays) or not is_in_kernel():
+        return arrays
+    columns = tuple(jnp.broadcast_to(x[:, None], (*shape, 2)) for x in arrays)
+    zeros = tuple(jnp.zeros((), x.dtype) for x in arrays)
+    return list(lax.reduce(columns, zeros, keep_last, (1,)))
+
+
+def keep_last(_: Any, columns: Any) -> Any:
+    """The reduction."""
+    return columns
 
 
 def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
@@ -101,6 +123,7 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
     constant are left out. Lest XLA finds more, it may not see what the others are, and all are read for a result that
     is dropped.
     """
+    ctx = without_shardings(ctx)
     whole = jax.make_jaxpr(jax.jit(lambda *args: tuple(function(*args))))(*ctx.avals_in)
     jaxpr, is_read = partial_eval.dce_jaxpr(whole.jaxpr, [True] * len(whole.jaxpr.outvars))
     evaluate = jaxpr_as_fun(ClosedJaxpr(jaxpr, whole.consts))
@@ -228,7 +251,23 @@ def lower_marked(ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr) 
 def lower_on_cpu(ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr, default: Callable) -> Any:
     """Recursions written for kernels are several times slower than `default` where there are none."""
     function = jaxpr_as_fun(jaxpr) if is_tested(ctx) else default
-    return mlir.lower_fun(lambda *args: function(*args), multiple_results=True)(ctx, *args)
+    return lowered(lambda *args: function(*args))(ctx, *args)
+
+
+def lowered(function: Callable) -> Callable:
+    """The rule to lower a function of arrays, to a list of arrays."""
+    lower = mlir.lower_fun(function, multiple_results=True)
+    return lambda ctx, *args, **params: lower(without_shardings(ctx), *args, **params)
+
+
+def without_shardings(ctx: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:
+    """With arguments that are of no mesh, as all is that is made while lowering."""
+    return ctx.replace(avals_in=[without_sharding(x) for x in ctx.avals_in])
+
+
+def without_sharding(x: Any) -> ShapedArray:
+    """Shape and type."""
+    return ShapedArray(x.shape, x.dtype, weak_type=x.weak_type)
 
 
 def run_default(*args: Any, default: Callable, **_: Any) -> list:
@@ -240,7 +279,7 @@ for primitive in (on_cpu_p, in_one_kernel_p):
     primitive.def_impl(evaluate)
     primitive.def_abstract_eval(shapes_of_results)
     batching.primitive_batchers[primitive] = batch
-mlir.register_lowering(on_cpu_p, mlir.lower_fun(run_default, multiple_results=True), cacheable=False)
+mlir.register_lowering(on_cpu_p, lowered(run_default), cacheable=False)
 mlir.register_lowering(on_cpu_p, lower_on_cpu, platform="cpu", cacheable=False)
-mlir.register_lowering(in_one_kernel_p, mlir.lower_fun(evaluate, multiple_results=True))
+mlir.register_lowering(in_one_kernel_p, lowered(evaluate))
 mlir.register_lowering(in_one_kernel_p, lower_marked, platform="cpu", cacheable=False)

@@ -24,7 +24,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from mbjax.chunks import Searching, run, run_in_chunks
-from mbjax.one_kernel import lower_as_one_kernel
+from mbjax.one_kernel import lower_as_one_kernel, lowered, without_sharding
 from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_array, is_traced
 
 NO_MESH = jax.sharding.AbstractMesh((), ())
@@ -45,7 +45,9 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
     leaves, flat = flatten(function, *jax.tree.flatten(args))
     if not finds and not is_traced(leaves):
         return compiled_whole(replace(flat, function=Traced(function, several)) if leaves else flat)(*leaves)
-    out, out_treedef = results_of(flat, tuple(jax.typeof(x) for x in leaves), jax.dtypes.canonicalize_dtype(float))
+    out, out_treedef = results_of(
+        flat, tuple(without_sharding(jax.typeof(x)) for x in leaves), jax.dtypes.canonicalize_dtype(float)
+    )
     function, given = flat, None
     if finds:
         out_treedef, found, search = out_treedef.children()
@@ -401,7 +403,7 @@ def keeps_found(primitive: Primitive, *_: Any, **params: Any) -> bool:
     return primitive is for_worlds_p and params["given"] is not None
 
 
-lower_chunks = mlir.lower_fun(run_in_chunks, multiple_results=True)
+lower_chunks = lowered(run_in_chunks)
 
 
 def lower_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
@@ -416,5 +418,5 @@ for_worlds_p.def_abstract_eval(abstract_results)
 batching.primitive_batchers[for_worlds_p] = batch
 ad.primitive_jvps[for_worlds_p] = differentiate
 ad.primitive_transposes[for_worlds_p] = transpose
-mlir.register_lowering(for_worlds_p, mlir.lower_fun(run, multiple_results=True))
+mlir.register_lowering(for_worlds_p, lowered(run))
 mlir.register_lowering(for_worlds_p, lower_on_cpu, platform="cpu", cacheable=False)

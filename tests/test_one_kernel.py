@@ -137,6 +137,28 @@ def test_stages_are_stored_in_a_kernel() -> None:
     np.testing.assert_allclose(jax.jacfwd(staged)(X), jax.jacfwd(plain)(X), rtol=1e-13)
 
 
+def test_results_of_a_stage_share_loops() -> None:
+    """Those of many worlds, three at a time, with what they have in common; those of one have none."""
+
+    def stage(x: jax.Array, y: jax.Array) -> list[jax.Array]:
+        square = x * x + y
+        return [jnp.sin(square), square * x, square + 1.0, square - y, x / y]
+
+    def staged(x: jax.Array) -> jax.Array:
+        return lax.fori_loop(0, 4, lambda _, y: sum(computed_once(stage, y, x), 0.1 * x) / 8.0, x)
+
+    def plain(x: jax.Array) -> jax.Array:
+        return lax.fori_loop(0, 4, lambda _, y: sum(stage(y, x), 0.1 * x) / 8.0, x)
+
+    many = jnp.linspace(0.1, 1.0, 128)
+    for x, loops in ((many, 2), (many[0], 0)):
+        program = jax.jit(lambda x: in_one_kernel(staged, x)).lower(x).compile().as_text()
+        assert len(re.findall(r" = \([^)]*\) (?:reduce|fusion)\(", program)) >= loops
+        assert len(re.findall(r" = \([^)]*\) reduce\(", program)) == loops
+        np.testing.assert_allclose(jax.jit(lambda x: in_one_kernel(staged, x))(x), plain(x), rtol=1e-14)
+    assert "reduce" not in jax.jit(staged).lower(many).as_text()
+
+
 def on_devices(x: jax.Array) -> dict[str, jax.Array]:
     """One way on a CPU, another elsewhere; says where it was traced."""
 
@@ -211,7 +233,12 @@ def test_programs_of_several_devices() -> None:
         expected = mbjax.mass_matrix(model, q)
         found = jax.jit(mbjax.mass_matrix)(jax.device_put(model, everywhere), jax.device_put(q, everywhere))
         assert len(found.sharding.device_set) == 2
-        assert jnp.allclose(found, expected, rtol=1e-5)
+        assert jnp.allclose(found, expected, rtol=1e-5, atol=1e-6)  # they are sums there, no recursions
+        by_world = jax.sharding.NamedSharding(devices, jax.sharding.PartitionSpec("worlds"))
+        together = jax.jit(jax.vmap(lambda m, q: mbjax.forward_dynamics(m, q, q, q), (None, 0)))
+        found = together(jax.device_put(model, everywhere), jax.device_put(jnp.stack([q, q + 0.1]), by_world))
+        assert found.sharding == by_world
+        assert jnp.allclose(found, together(model, jnp.stack([q, q + 0.1])), rtol=1e-4, atol=1e-4)
     """
     environment = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, env=os.environ | environment)

@@ -6,16 +6,20 @@ rotation and the inertia of its mobod; all are at the same point, Mo.
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import (
+    JointRows,
+    OtherPoses,
     bodies_with_gravity,
     calc_body_placement,
     calc_hinge_map_rate_in_F,
+    calc_hinge_maps,
     calc_inertia_in_mobod,
-    calc_joint_kinematics,
+    calc_joint_rows,
 )
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
@@ -26,7 +30,7 @@ class DirectionRows(NamedTuple):
     """None stands for zeros, or for a direction that is always its joint's only one."""
 
     inboard: Float[Array, "nd 12 ..."]  # R_PF, p_PF
-    across: Float[Array, "nd 12 ..."]  # R_FM, p_FM
+    joint: JointRows
     hinge_map: Float[Array, "nd 6 ..."]  # in F
     hinge_map_rate: Float[Array, "nd 6 ..."] | None  # in F, times v
     v: Float[Array, "nd 1 ..."]
@@ -44,12 +48,13 @@ def calc_direction_rows(
     vdot: Float[Array, " nv"] | None,
     weights: bool,
     F_applied_W: Float[Array, "6 nm"] | None,
-) -> DirectionRows:
+) -> tuple[DirectionRows, OtherPoses | None]:
     """The rows of a tree in which no joint mimics another."""
     topology, placement = model.topology, calc_body_placement(model)
     first, last = ends_of_joints(topology)
     several = not first.all()
-    R_FM, p_FM, H_F = calc_joint_kinematics(model, placement, q)
+    joint, others = calc_joint_rows(model, placement, q, topology.velocity_mobods, first, last)
+    H_F = calc_hinge_maps(model, placement, q)
     rate = calc_hinge_map_rate_in_F(model, q, v)
 
     def of_mobods(x: Array) -> Array:
@@ -58,12 +63,12 @@ def calc_direction_rows(
     def only_if(chosen: np.ndarray, x: Array, else_: Array | float = 0.0) -> Array:
         return jnp.where(chosen.reshape(-1, *(1,) * (x.ndim - 1)), x, else_) if several else x
 
-    R_PF, p_PF, R_FM, p_FM = (of_mobods(x) for x in (placement.R_PF, placement.p_PF, R_FM, p_FM))
+    R_PF, p_PF = (of_mobods(x) for x in (placement.R_PF, placement.p_PF))
     identity = jnp.eye(3, dtype=v.dtype).reshape(1, 9, *(1 for _ in v.shape[1:]))
     inertia, weight = calc_inertias(model)
-    return DirectionRows(
+    rows = DirectionRows(
         inboard=ca.concatenate([only_if(first, R_PF, identity), only_if(first, p_PF)], 1),
-        across=ca.concatenate([only_if(last, R_FM, identity), only_if(first, p_FM)], 1),
+        joint=joint,
         hinge_map=directions_first(H_F),
         hinge_map_rate=None if rate is None else directions_first(ca.scale(rate, v)),
         v=v[:, None],
@@ -73,11 +78,13 @@ def calc_direction_rows(
         F_applied_W=None if F_applied_W is None else only_if(last, of_mobods(F_applied_W)),
         is_first=jnp.asarray(first, v.dtype).reshape(-1, 1, *(1 for _ in v.shape[1:])) if several else None,
     )
+    return rows, others
 
 
 def worlds_of(rows: DirectionRows, *others: Array) -> tuple[int, ...]:
     """The axis of worlds of all that is computed from the rows and from other numbers of each direction."""
-    return jnp.broadcast_shapes(*(x.shape[2:] for x in rows if x is not None), *(x.shape[1:] for x in others))
+    shapes = [x.shape[2:] for x in jax.tree.leaves(rows)] + [x.shape[1:] for x in others]
+    return np.broadcast_shapes(*shapes)
 
 
 def calc_inertias(model: MultibodyModel) -> tuple[Float[Array, "10 nm"], Float[Array, "4 nm"] | None]:

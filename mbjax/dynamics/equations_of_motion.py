@@ -18,10 +18,9 @@ from mbjax.outside_jit import compiled_outside_jit
 from mbjax.topology import dot_with_mask
 
 from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics
-from .inertia_about_origin import calc_inertia_about_T
 from .inverse_dynamics import calc_inverse_dynamics_alone
-from .mass_matrix import calc_mass_matrix
 from .newton_euler import calc_mass_matrix_product
+from .recursive_mass_matrix import calc_mass_matrix_alone
 from .tree_motion import TreeMotion, calc_inertia_in_world, calc_tree_motion
 
 
@@ -32,9 +31,7 @@ def mass_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
 
 
 def _mass_matrix(model: MultibodyModel, q: Array) -> Float[Array, "nv nv"]:
-    position = calc_position_kinematics(model, q)
-    inertia_T = calc_inertia_about_T(model, position, calc_inertia_in_world(model, position))
-    return calc_mass_matrix(model.topology, position, inertia_T, calc_reflected_inertia(model))
+    return calc_mass_matrix_alone(model, q, calc_reflected_inertia(model))
 
 
 @compiled_outside_jit

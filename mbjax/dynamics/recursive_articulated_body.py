@@ -75,8 +75,9 @@ def articulate_inward(outboard: Array, row: tuple[MotionRows, Array, Array]) -> 
     D, left = computed_once(pivot, U_t, U_f, t, f, motion.hinge, diagonal, tau)
     by_t, by_f, one_over_D, vdot = computed_once(divide, U_t, U_f, D, left)
     J, H, M, t, f = computed_once(give_way, J, H, M, t, f, U_t, U_f, by_t, by_f, vdot)
-    handed_on = computed_once(shift, J, H, M, t, f, motion.hinge[6:])
-    return handed_on, Pivots(wo.put_together(by_t, by_f, one_over_D), vdot[None])
+    J, H, t = computed_once(shift, J, H, M, t, f, motion.hinge[6:])
+    handed_on = wo.put_together(J, H, M, t, f)
+    return handed_on, Pivots(wo.parts(by_t, by_f, one_over_D), vdot[None])
 
 
 def add_mobod(outboard: Array, inertia: Array, force: Array) -> tuple:
@@ -126,15 +127,12 @@ def give_way(
     return J, H, M, wo.add(t, wo.scale(U_t, vdot)), wo.add(f, wo.scale(U_f, vdot))
 
 
-def shift(J: wo.Vector, H: wo.Matrix, M: wo.Vector, t: wo.Vector, f: wo.Vector, p: Array) -> Array:
+def shift(J: wo.Vector, H: wo.Matrix, M: wo.Vector, t: wo.Vector, f: wo.Vector, p: Array) -> tuple:
     """The same at the inboard point: H_P = H + [p]M, J_P = J + [p]Hᵀ + H_P[p]ᵀ, t_P = t + p x f."""
     at = list(p)
 
-    def shifted(H: wo.Matrix, M: wo.Vector) -> wo.Matrix:
-        return [wo.add(x, y) for x, y in zip(H, wo.cross_columns(at, wo.symmetric(M)), strict=True)]
-
-    H_P = computed_once(shifted, H, M)
-    return wo.put_together(wo.add(J, shifted_moments(H, H_P, at)), H_P, M, wo.add(t, wo.cross(at, f)), f)
+    H_P = [wo.add(x, y) for x, y in zip(H, wo.cross_columns(at, wo.symmetric(M)), strict=True)]
+    return wo.add(J, shifted_moments(H, H_P, at)), H_P, wo.add(t, wo.cross(at, f))
 
 
 def shifted_moments(H: wo.Matrix, H_P: wo.Matrix, p: wo.Vector) -> wo.Vector:
@@ -146,7 +144,7 @@ def shifted_moments(H: wo.Matrix, H_P: wo.Matrix, p: wo.Vector) -> wo.Vector:
 def gather_forces(outboard: Array, row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
     """What of b is left beside the forces of all that is outboard, over D."""
     left, own = computed_once(left_of_b, outboard, *row)
-    return computed_once(hand_on_force, outboard, left, *row[:2]), own[None]
+    return wo.put_together(computed_once(hand_on_force, outboard, left, *row[:2])), own[None]
 
 
 def left_of_b(outboard: Array, hinge: Array, factor: Array, b: Array) -> tuple:
@@ -155,17 +153,17 @@ def left_of_b(outboard: Array, hinge: Array, factor: Array, b: Array) -> tuple:
     return left, left * factor[6]
 
 
-def hand_on_force(outboard: Array, left: Array, hinge: Array, factor: Array) -> Array:
+def hand_on_force(outboard: Array, left: Array, hinge: Array, factor: Array) -> wo.Vector:
     """F + U / D times what is left, at the inboard point."""
     F = wo.add(list(outboard), wo.scale(list(factor[:6]), left))
-    return wo.put_together(wo.add(F[:3], wo.cross(list(hinge[6:]), F[3:])), F[3:])
+    return [*wo.add(F[:3], wo.cross(list(hinge[6:]), F[3:])), *F[3:]]
 
 
 def accelerate_outward(A: Array, row: tuple[Array, Pivots]) -> tuple[Array, Array]:
     """v̇ = own - U / D · A, with the acceleration A of all that is inboard, at this point."""
     alpha, a = computed_once(move_to_point, A, row[0])
     vdot = computed_once(give_way_to, alpha, a, row[1])
-    return computed_once(accelerate, alpha, a, vdot, row[0]), vdot
+    return wo.parts(computed_once(accelerate, alpha, a, vdot, row[0])), vdot
 
 
 def move_to_point(A: Array, hinge: Array) -> tuple:
@@ -180,7 +178,7 @@ def give_way_to(alpha: wo.Vector, a: wo.Vector, pivots: Pivots) -> Array:
     return pivots.own[0] - (wo.dot(by_t, alpha) + wo.dot(by_f, a))
 
 
-def accelerate(alpha: wo.Vector, a: wo.Vector, vdot: Array, hinge: Array) -> Array:
+def accelerate(alpha: wo.Vector, a: wo.Vector, vdot: Array, hinge: Array) -> wo.Vector:
     """The acceleration with that of the direction."""
     h, s, _ = wo.take_apart(hinge, 3, 3, 3)
-    return wo.put_together(wo.add(alpha, wo.scale(h, vdot)), wo.add(a, wo.scale(s, vdot)))
+    return [*wo.add(alpha, wo.scale(h, vdot)), *wo.add(a, wo.scale(s, vdot))]

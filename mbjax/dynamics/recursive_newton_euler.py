@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.kinematics import OtherPoses, pose_across
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import computed_once, in_one_kernel
 from mbjax.spatial import written_out as wo
@@ -40,15 +41,19 @@ def calc_motion(
     """Poses, velocities and accelerations outward, and the forces they take beside weights and what is applied."""
 
     def outward(model: MultibodyModel, q: Array, v: Array, vdot: Array | None, F_applied_W: Array | None) -> MotionRows:
-        rows = calc_direction_rows(model, q, v, vdot, weights, F_applied_W)
+        rows, others = calc_direction_rows(model, q, v, vdot, weights, F_applied_W)
         gravity = model.parameters.gravity if weights else jnp.zeros_like(model.parameters.gravity)
-        return move_all_outward(model.topology, rows, gravity, worlds_of(rows, gravity))
+        return move_all_outward(model.topology, rows, others, gravity, worlds_of(rows, gravity))
 
     return in_one_kernel(outward, model, q, v, vdot, F_applied_W)
 
 
 def move_all_outward(
-    topology: TreeTopology, rows: DirectionRows, gravity: Float[Array, "3 ..."], worlds: tuple[int, ...]
+    topology: TreeTopology,
+    rows: DirectionRows,
+    others: OtherPoses | None,
+    gravity: Float[Array, "3 ..."],
+    worlds: tuple[int, ...],
 ) -> MotionRows:
     """The loop. Without `rows.weight` all bodies fall freely: they feel -gravity as an acceleration of the world."""
     dtype, zeros = rows.v.dtype, jnp.zeros((6, *worlds), rows.v.dtype)
@@ -57,12 +62,14 @@ def move_all_outward(
     world = jnp.concatenate([identity, zeros, acceleration, *([] if rows.is_first is None else [zeros[:3]])])
 
     def step(inboard: Array, row: DirectionRows) -> tuple[Array, MotionRows]:
-        return move_outward(inboard, row, gravity)
+        return move_outward(inboard, row, others, gravity)
 
     return scan_outward(walk_plan(direction_parents(topology)), step, rows, world)
 
 
-def move_outward(inboard: Array, row: DirectionRows, gravity: Float[Array, "3 ..."]) -> tuple[Array, MotionRows]:
+def move_outward(
+    inboard: Array, row: DirectionRows, others: OtherPoses | None, gravity: Float[Array, "3 ..."]
+) -> tuple[Array, MotionRows]:
     """One direction, with all velocities and accelerations inboard of it (P) and up to it (M):
 
         R_WM = R_WP R_PF R_FM             p = R_WP p_PF + R_WF p_FM
@@ -75,15 +82,16 @@ def move_outward(inboard: Array, row: DirectionRows, gravity: Float[Array, "3 ..
     several = row.is_first is not None
     carried = ((3, 3), 3, 3, 3, *([3] if several else []))
     R_WF, p, w_F = computed_once(partial(inboard_frame, carried), inboard, row.inboard, row.is_first)
-    R, p, h, s, driven = computed_once(cross_joint, R_WF, p, row.across, row.hinge_map, row.hinge_map_rate)
+    R_FM, p_FM = pose_across(row.joint, others)
+    R, p, h, s, driven = computed_once(cross_joint, R_WF, p, R_FM, p_FM, row.hinge_map, row.hinge_map_rate)
     of_joint = partial(turn, carried), inboard, w_F, R, h, s, driven, row.v, row.vdot, row.inertia
     w, alpha, translation, RJ, c = computed_once(*of_joint)
     a, J, turning = computed_once(partial(translate, carried), inboard, w_F, R, RJ, c, w, p, s, row.v, translation)
     Jw, J_alpha = computed_once(lambda J, w, alpha: (wo.matvec(J, w), wo.matvec(J, alpha)), wo.symmetric(J), w, alpha)
     force = computed_once(net_force, R, Jw, J_alpha, w, alpha, a, c, turning, row, gravity)
-    value = wo.put_together(R, w, alpha, a, *([w_F] if several else []))
-    inertia = jnp.concatenate([wo.put_together(J, c), jnp.broadcast_to(row.inertia[9:], value[:1].shape)])
-    return value, MotionRows(hinge=wo.put_together(h, s, p), force=wo.put_together(force), inertia=inertia)
+    value = wo.parts(R, w, alpha, a, *([w_F] if several else []))
+    inertia = wo.parts(J, c, row.inertia[9])
+    return value, MotionRows(hinge=wo.parts(h, s, p), force=wo.parts(force), inertia=inertia)
 
 
 def inboard_frame(carried: Shapes, inboard: Array, frame: Array, is_first: Array | None) -> tuple:
@@ -95,12 +103,14 @@ def inboard_frame(carried: Shapes, inboard: Array, frame: Array, is_first: Array
     return wo.matmul(R, R_PF), wo.matvec(R, p_PF), w
 
 
-def cross_joint(R_WF: wo.Matrix, p: wo.Vector, across: Array, hinge_map: Array, rate: Array | None) -> tuple:
+def cross_joint(
+    R_WF: wo.Matrix, p: wo.Vector, R_FM: wo.Matrix, p_FM: wo.Vector | None, hinge_map: Array, rate: Array | None
+) -> tuple:
     """R_WM, p, and in W the hinge map and what it changes by in F."""
-    R_FM, p_FM = wo.take_apart(across, (3, 3), 3)
     h, s = (wo.matvec(R_WF, x) for x in wo.take_apart(hinge_map, 3, 3))
     driven = None if rate is None else [wo.matvec(R_WF, x) for x in wo.take_apart(rate, 3, 3)]
-    return wo.matmul(R_WF, R_FM), wo.add(p, wo.matvec(R_WF, p_FM)), h, s, driven
+    p = p if p_FM is None else wo.add(p, wo.matvec(R_WF, p_FM))
+    return wo.matmul(R_WF, R_FM), p, h, s, driven
 
 
 def turn(

@@ -26,7 +26,7 @@ from mbjax.kinematics import bodies_with_gravity
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import computed_once, in_one_kernel
 from mbjax.spatial import written_out as wo
-from mbjax.topology import direction_parents, scan_inward, take, walk_plan
+from mbjax.topology import direction_parents, read_row, scan_inward, walk_plan
 
 from .torque_gradient_by_model import (
     ModelChange,
@@ -35,7 +35,7 @@ from .torque_gradient_by_model import (
     by_inertia,
     by_outboard_motion,
 )
-from .weighted_motion import PathRows, calc_weighted_motion, lasts_of_joints, relative_motion
+from .weighted_motion import PathRows, calc_weighted_motion, motions_of_joints, point_and_parent, relative_motion
 
 
 class TorqueGradient(NamedTuple):
@@ -67,15 +67,26 @@ def calc_torque_gradient(
     """The gradient of `weight` · inverse_dynamics, with `gravity` or none; on demand by what the model moves too."""
     parents = direction_parents(model.topology)
 
-    def inward(rows: PathRows) -> tuple[Array, Array | None]:
+    def inward(rows: PathRows, g: Array) -> tuple[Array, Array | None]:
         zero = jnp.zeros((21, *rows.S.shape[2:]), rows.S.dtype)
-        return scan_inward(walk_plan(parents), gather_inward, rows, zero)[0]
+        world = jnp.concatenate([zero[:9], jnp.broadcast_to(-g, zero[:3].shape), zero[:6]])
+        motion, looks_up = rows.motion, rows.point is not None
+        last, parent = (jnp.asarray(x) for x in motions_of_joints(model.topology))
+
+        def step(outboard: Array, element: tuple) -> tuple[Array, tuple[Array, Array | None]]:
+            row, last, parent = element
+            if looks_up:
+                of_parent = jnp.where(parent < 0, world, read_row(motion, jnp.maximum(parent, 0)))
+                row = row._replace(motion=read_row(motion, last), of_parent=of_parent)
+            return gather_inward(outboard, row)
+
+        elements = (rows._replace(motion=None) if looks_up else rows), last, parent
+        return scan_inward(walk_plan(parents), step, elements, zero)[0]
 
     outward = partial(calc_weighted_motion, gravity=gravity, of_model=of_model)
     rows = in_one_kernel(outward, model, q, v, vdot, weight)
-    if rows.is_first is not None:
-        rows = rows._replace(motion=take(rows.motion, lasts_of_joints(model.topology), 0))
-    by_state, by_model = in_one_kernel(inward, rows)
+    g = model.parameters.gravity if gravity else jnp.zeros_like(model.parameters.gravity)
+    by_state, by_model = in_one_kernel(inward, rows, g)
     by_q, by_v, by_vdot = jnp.unstack(by_state, axis=1)
     if by_model is None:
         return TorqueGradient(by_q, by_v, by_vdot, None)
@@ -99,15 +110,15 @@ def gather_inward(outboard: Array, row: PathRows) -> tuple[Array, tuple[Array, A
     B, E, dS = computed_once(rates_of_direction, row)
     if several:
         B, E, dS = computed_once(rates_within_joint, row, B, E, dS)
-    by_state = computed_once(gradient_of_direction, row, sums, B, E, dS)
-    handed_on = computed_once(hand_on, row, sums)
+    by_state = wo.parts(computed_once(gradient_of_direction, row, sums, B, E, dS))
+    handed_on = wo.put_together(*sums[:3], computed_once(hand_on, row, sums))
     given = row.of_model
     if given is None:
         return handed_on, (by_state, None)
     by_F, by_M = (computed_once(x, row, given, sums) for x in (by_inboard_motion, by_outboard_motion))
     by_h, by_Mo = computed_once(by_hinge_map, row, given, sums)
     by_I = computed_once(by_inertia, row, given)
-    by_model = wo.put_together(by_F, by_M[:3], wo.add(by_M[3:], by_Mo), by_h, by_I, sums[1][3:])
+    by_model = wo.parts(by_F, by_M[:3], wo.add(by_M[3:], by_Mo), by_h, by_I, sums[1][3:])
     return handed_on, (by_state, by_model)
 
 
@@ -142,9 +153,8 @@ def rates_of_direction(row: PathRows) -> tuple:
 def rates_within_joint(row: PathRows, B: wo.Vector, E: wo.Vector, dS: wo.Vector) -> tuple:
     """The same of one of several, with P = [0; s x w^J], Q = [0; s x alpha^J] and dS/dt = V_p x S + [0; v^J x h]."""
     del dS
-    assert row.beyond is not None
     (V, A, _), S = wo.take_apart(row.motion, 6, 6, 6), list(row.S)
-    r, V_p, A_p, _ = wo.take_apart(row.beyond, 3, 6, 6, 6)
+    r, V_p, A_p, _ = point_and_parent(row)
     h, (w, v) = S[:3], relative_motion(V, V_p, r)
     s = wo.subtract(S[3:], wo.cross(r, h))
     alpha = wo.subtract(wo.subtract(A[:3], A_p[:3]), wo.cross(V_p[:3], w))
@@ -158,26 +168,23 @@ def rates_within_joint(row: PathRows, B: wo.Vector, E: wo.Vector, dS: wo.Vector)
     )
 
 
-def gradient_of_direction(row: PathRows, sums: tuple, B: wo.Vector, E: wo.Vector, dS: wo.Vector) -> Array:
+def gradient_of_direction(row: PathRows, sums: tuple, B: wo.Vector, E: wo.Vector, dS: wo.Vector) -> wo.Vector:
     """By q, v and v̇."""
     (F, G, Y, P), S = sums, list(row.S)
     by_q = wo.dot(S, P) + wo.dot(E, G) + wo.dot(B[:3], Y)
     if row.is_first is not None:
-        assert row.beyond is not None
-        r, _, _, weighted_p = wo.take_apart(row.beyond, 3, 6, 6, 6)
+        r, _, _, weighted_p = point_and_parent(row)
         s, turned = wo.subtract(S[3:], wo.cross(r, S[:3])), wo.subtract(list(row.motion[12:15]), weighted_p[:3])
         by_q = by_q + wo.dot(s, wo.cross(turned, F[3:]))
     by_v = wo.dot(wo.add(B, dS), G) + wo.dot(S[:3], Y)
-    return wo.put_together(by_q, by_v, wo.dot(S, G))
+    return [by_q, by_v, wo.dot(S, G)]
 
 
-def hand_on(row: PathRows, sums: tuple) -> Array:
-    """The sums, and from the first direction of a joint what its Λ^J adds for those inboard of it."""
-    F, G, Y, P = sums
+def hand_on(row: PathRows, sums: tuple) -> wo.Vector:
+    """P, and from the first direction of a joint what its Λ^J adds for those inboard of it."""
+    F, _, _, P = sums
     if row.is_first is None:
-        P = wo.add(P, wo.force_cross(wo.scale(list(row.S), row.own[0]), F))
-    else:
-        assert row.beyond is not None
-        joint = wo.subtract(list(row.motion[12:]), list(row.beyond[15:]))
-        P = wo.add(P, wo.scale(wo.force_cross(joint, F), row.is_first[0]))
-    return wo.put_together(F, G, Y, P)
+        return wo.add(P, wo.force_cross(wo.scale(list(row.S), row.own[0]), F))
+    assert row.of_parent is not None
+    joint = wo.subtract(list(row.motion[12:]), list(row.of_parent[12:]))
+    return wo.add(P, wo.scale(wo.force_cross(joint, F), row.is_first[0]))

@@ -24,7 +24,7 @@ from mbjax.tangents import with_zeros
 from mbjax.topology import take
 
 from .direction_rows import calc_inertias
-from .weighted_motion import PathRows, RowsOfModel
+from .weighted_motion import PathRows, RowsOfModel, point_and_parent
 
 
 class ModelChange(NamedTuple):
@@ -70,7 +70,7 @@ Sums = tuple[wo.Vector, wo.Vector, wo.Vector, wo.Vector]  # F, G, Y and P of wha
 
 def by_inboard_motion(row: PathRows, given: RowsOfModel, sums: Sums) -> wo.Vector:
     """P + Λ^J x* F + N(V_p, A_p), at Fo in F."""
-    (F, *_), (_, V_p, A_p, weighted_p) = sums, apart_beyond(row)
+    (F, *_), (_, V_p, A_p, weighted_p) = sums, point_and_parent(row)
     R_WF, p_TF, _ = wo.take_apart(given.frames, (3, 3), 3, (3, 3))
     joint = wo.subtract(list(row.motion[12:]), weighted_p)
     found = at_point_in_frame(R_WF, p_TF, wo.add(by_moved_frame(sums, V_p, A_p), wo.force_cross(joint, F)))
@@ -79,7 +79,7 @@ def by_inboard_motion(row: PathRows, given: RowsOfModel, sums: Sums) -> wo.Vecto
 
 def by_outboard_motion(row: PathRows, given: RowsOfModel, sums: Sums) -> wo.Vector:
     """P + N(V, A), at Mo in F, of the last direction."""
-    (V, A, _), (r, *_) = wo.take_apart(row.motion, 6, 6, 6), apart_beyond(row)
+    (V, A, _), (r, *_) = wo.take_apart(row.motion, 6, 6, 6), point_and_parent(row)
     R_WF, *_ = wo.take_apart(given.frames, (3, 3), 3, (3, 3))
     return wo.scale(at_point_in_frame(R_WF, r, by_moved_frame(sums, V, A)), given.rates[2])
 
@@ -94,7 +94,7 @@ def by_moved_frame(sums: Sums, V: wo.Vector, A: wo.Vector) -> wo.Vector:
 
 def by_hinge_map(row: PathRows, given: RowsOfModel, sums: Sums) -> tuple[wo.Vector, wo.Vector]:
     """σ at Mo, and h x σ as a force, in F."""
-    (F, G, Y, _), (v, vdot, _), (r, V_p, *_) = sums, given.rates, apart_beyond(row)
+    (F, G, Y, _), (v, vdot, _), (r, V_p, *_) = sums, given.rates, point_and_parent(row)
     R_WF, *_ = wo.take_apart(given.frames, (3, 3), 3, (3, 3))
     carried = wo.force_cross(wo.add(V_p, list(row.motion[:6])), G)
     sigma = wo.add(wo.scale(F, row.own[0]), wo.scale(G, vdot), wo.scale(carried, -v))
@@ -105,7 +105,7 @@ def by_hinge_map(row: PathRows, given: RowsOfModel, sums: Sums) -> tuple[wo.Vect
 
 def by_inertia(row: PathRows, given: RowsOfModel) -> wo.Vector:
     """By six moments, c and m, of X · I Y = x · (J y + c x y') + x' · (m y' + y x c), motions taken at Mo in M."""
-    (V, A, weighted), (r, *_) = wo.take_apart(row.motion, 6, 6, 6), apart_beyond(row)
+    (V, A, weighted), (r, *_) = wo.take_apart(row.motion, 6, 6, 6), point_and_parent(row)
     *_, R = wo.take_apart(given.frames, (3, 3), 3, (3, 3))
 
     def in_mobod(X: wo.Vector) -> wo.Vector:
@@ -126,9 +126,3 @@ def at_point_in_frame(R: wo.Matrix, r: wo.Vector, F: wo.Vector) -> wo.Vector:
     """A force F about T as one about the point at r, in the frame of R."""
     back = wo.transpose(R)
     return [*wo.matvec(back, wo.add(F[:3], wo.cross(F[3:], r))), *wo.matvec(back, F[3:])]
-
-
-def apart_beyond(row: PathRows) -> list[wo.Vector]:
-    """p_TM, V_p, A_p and Λ_p."""
-    assert row.beyond is not None
-    return wo.take_apart(row.beyond, 3, 6, 6, 6)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.kinematics import OtherPoses, pose_across
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import computed_once
 from mbjax.spatial import written_out as wo
@@ -26,10 +27,11 @@ class PathRows(NamedTuple):
     """Of each direction, about T in W; its mobod m has the parent p."""
 
     S: Float[Array, "nd 6 ..."]
-    motion: Float[Array, "nd 18 ..."]  # V, A and Λ of m
+    motion: Float[Array, "nd 18 ..."]  # V, A and Λ up to this direction; of m once the pass inward reads them
     inertia: Float[Array, "nd 10 ..."]  # of m, of the last direction of a joint: moments, m p_TMcm, m
     own: Float[Array, "nd 1 ..."]  # λ
-    beyond: Float[Array, "nd 21 ..."] | None  # p_TM, V_p, A_p, Λ_p; of several directions, or by the model
+    point: Float[Array, "nd 3 ..."] | None  # p_TM; of several directions, or by the model, like the next
+    of_parent: Float[Array, "nd 18 ..."] | None  # V, A and Λ of p, which the pass inward looks up
     is_first: Float[Array, "nd 1 ..."] | None
     of_model: "RowsOfModel | None"
 
@@ -53,7 +55,7 @@ def calc_weighted_motion(
     """The pass outward; with `gravity` the world accelerates up."""
     topology = model.topology
     plan, (_, last) = walk_plan(direction_parents(topology)), ends_of_joints(topology)
-    rows = calc_direction_rows(model, q, v, vdot, True, None)
+    rows, others = calc_direction_rows(model, q, v, vdot, True, None)
     worlds = worlds_of(rows, weight, model.parameters.gravity)
     zeros = jnp.zeros((18, *worlds), v.dtype)
     identity = jnp.broadcast_to(jnp.eye(3, dtype=v.dtype).reshape(9, *(1 for _ in worlds)), zeros[:9].shape)
@@ -62,39 +64,54 @@ def calc_weighted_motion(
     world = jnp.concatenate([identity, zeros[:12], -g, zeros[:6], *of_parent])
     flags = np.stack([topology.within_tree[topology.velocity_mobods], last], 1)
     flags = jnp.asarray(flags, v.dtype).reshape(-1, 2, *(1 for _ in worlds))
-    return scan_outward(plan, partial(move_outward, of_model), (rows, weight[:, None], flags), world)
+    return scan_outward(plan, partial(move_outward, of_model, others), (rows, weight[:, None], flags), world)
 
 
-def lasts_of_joints(topology: TreeTopology) -> np.ndarray:
-    """(nd,) the last direction of the joint of each."""
-    owner = topology.velocity_mobods
-    return np.array(topology.mobod_v_starts)[owner] + np.array(topology.mobod_num_velocities)[owner] - 1
+def motions_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
+    """(nd,) where the motions of m and of its parent p are among those of all directions; -1 of the world."""
+    last = np.array(topology.mobod_v_starts) + np.array(topology.mobod_num_velocities) - 1
+    owner = np.asarray(topology.velocity_mobods)
+    parent = np.array(topology.mobod_parents)[owner]
+    return last[owner].astype(np.int32), np.where(parent > 0, last[parent], -1).astype(np.int32)
 
 
-def move_outward(of_model: bool, inboard: Array, given: tuple[DirectionRows, Array, Array]) -> tuple[Array, PathRows]:
+def point_and_parent(row: PathRows) -> list[wo.Vector]:
+    """p_TM, V_p, A_p and Λ_p."""
+    assert row.point is not None
+    assert row.of_parent is not None
+    return [list(row.point), *wo.take_apart(row.of_parent, 6, 6, 6)]
+
+
+def move_outward(
+    of_model: bool, others: OtherPoses | None, inboard: Array, given: tuple[DirectionRows, Array, Array]
+) -> tuple[Array, PathRows]:
     """Poses, V, A and Λ up to this direction; dS/dt = V_p x S, and v^J x h of several."""
     row, weight, flags = given
     several = row.is_first is not None
     shapes = (*SHAPES, *(SHAPES_OF_PARENT if several else ()))
     R_WF, p, of_parent = computed_once(partial(to_inboard_frame, shapes), inboard, row)
-    R, r, h, s = computed_once(partial(across_joint, shapes), inboard, R_WF, p, row, flags)
+    R_FM, p_FM = pose_across(row.joint, others)
+    of_joint = partial(across_joint, shapes), inboard, R_WF, p, R_FM, p_FM, row, flags
+    R, r, h, s = computed_once(*of_joint)
     S = computed_once(lambda r, h, s: [*h, *wo.add(s, wo.cross(r, h))], r, h, s)
     V, A, weighted = computed_once(partial(along_direction, shapes), inboard, of_parent, S, row, weight)
     if several:
         A = computed_once(with_turned_joint, V, A, of_parent, r, flags)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
     inertia = computed_once(inertia_about_T, R, RJ, c, r, row.inertia)
+    inertia = wo.put_together(*inertia, row.inertia[9])
     value = wo.put_together(R, r, V, A, weighted, *of_parent)
     assert row.vdot is not None
-    own, *rates = (jnp.broadcast_to(x, value[:1].shape) for x in (weight, row.v, row.vdot, flags[1:]))
-    beyond = rows_of_model = None
-    if several or of_model:
-        beyond = wo.put_together(r, of_parent if several else list(inboard[12:]))
+    own, *rates = (x[0] for x in (weight, row.v, row.vdot, flags[1:]))
+    rows_of_model = None
     if of_model:
-        frames = computed_once(frames_of_joint, R_WF, R, r, row.across)
-        rows_of_model = RowsOfModel(frames, jnp.concatenate(rates))
+        p_TF = r if p_FM is None else computed_once(inboard_point, R_WF, r, p_FM)
+        frames = wo.put_together(R_WF, p_TF, R)
+        rows_of_model = RowsOfModel(frames, wo.put_together(rates))
     motion = wo.put_together(V, A, weighted)
-    return value, PathRows(wo.put_together(S), motion, inertia, own, beyond, row.is_first, rows_of_model)
+    point = wo.put_together(r) if several or of_model else None
+    rows = wo.put_together(S), motion, inertia, wo.put_together(own), point, None
+    return value, PathRows(*rows, row.is_first, rows_of_model)
 
 
 def to_inboard_frame(shapes: tuple, inboard: Array, row: DirectionRows) -> tuple:
@@ -109,13 +126,19 @@ def to_inboard_frame(shapes: tuple, inboard: Array, row: DirectionRows) -> tuple
 
 
 def across_joint(
-    shapes: tuple, inboard: Array, R_WF: wo.Matrix, p: wo.Vector, row: DirectionRows, flags: Array
+    shapes: tuple,
+    inboard: Array,
+    R_WF: wo.Matrix,
+    p: wo.Vector,
+    R_FM: wo.Matrix,
+    p_FM: wo.Vector | None,
+    row: DirectionRows,
+    flags: Array,
 ) -> tuple:
     """R_WM, p_TM, and the hinge map in W; T is the Mo of the tree's root."""
     _, r, *_ = wo.take_apart(inboard, *shapes)
-    R_FM, p_FM = wo.take_apart(row.across, (3, 3), 3)
     h, s = (wo.matvec(R_WF, x) for x in wo.take_apart(row.hinge_map, 3, 3))
-    p = wo.add(p, wo.matvec(R_WF, p_FM))
+    p = p if p_FM is None else wo.add(p, wo.matvec(R_WF, p_FM))
     return wo.matmul(R_WF, R_FM), wo.add(r, wo.scale(p, flags[0])), h, s
 
 
@@ -148,18 +171,19 @@ def turned_inertia(R: wo.Matrix, inertia: Array) -> tuple:
     return wo.matmul(R, wo.symmetric(J)), wo.matvec(R, c)
 
 
-def inertia_about_T(R: wo.Matrix, RJ: wo.Matrix, c: wo.Vector, r: wo.Vector, inertia: Array) -> Array:
-    """J + (r·(2 c + m r)) 1 - (c rᵀ + r cᵀ + m r rᵀ), c + m r and m."""
+def inertia_about_T(
+    R: wo.Matrix, RJ: wo.Matrix, c: wo.Vector, r: wo.Vector, inertia: Array
+) -> tuple[wo.Vector, wo.Vector]:
+    """J + (r·(2 c + m r)) 1 - (c rᵀ + r cᵀ + m r rᵀ) and c + m r."""
     m = inertia[9]
     at_T = wo.add(c, wo.scale(r, m))
     trace = wo.dot(r, wo.add(c, at_T))
     J = wo.symmetric_product(RJ, R)
     outer = [c[i] * r[j] + r[i] * at_T[j] for i, j in wo.SYMMETRIC_PAIRS]
     shifted = [x - y + trace if i == j else x - y for x, y, (i, j) in zip(J, outer, wo.SYMMETRIC_PAIRS, strict=True)]
-    return wo.put_together(shifted, at_T, m)
+    return shifted, at_T
 
 
-def frames_of_joint(R_WF: wo.Matrix, R: wo.Matrix, r: wo.Vector, across: Array) -> Array:
-    """R_WF, p_TF and R_WM."""
-    _, p_FM = wo.take_apart(across, (3, 3), 3)
-    return wo.put_together(R_WF, wo.subtract(r, wo.matvec(R_WF, p_FM)), R)
+def inboard_point(R_WF: wo.Matrix, r: wo.Vector, p_FM: wo.Vector) -> wo.Vector:
+    """p_TF."""
+    return wo.subtract(r, wo.matvec(R_WF, p_FM))

@@ -28,6 +28,10 @@ from .frames import points_positions as points_positions
 from .frames import relative_rotation_matrix as relative_rotation_matrix
 from .frames import relative_transform as relative_transform
 from .joint_groups import joint_groups as joint_groups
+from .joint_rows import JointRows as JointRows
+from .joint_rows import OtherPoses as OtherPoses
+from .joint_rows import calc_joint_rows as calc_joint_rows
+from .joint_rows import pose_across as pose_across
 from .joint_shifts import turning as turning
 from .jacobians import bias_spatial_acceleration as bias_spatial_acceleration
 from .jacobians import bias_translational_acceleration as bias_translational_acceleration
@@ -59,4 +63,5 @@ from .velocity_kinematics import calc_velocity_kinematics as calc_velocity_kinem
 from .tree_poses import JointShift as JointShift
 from .tree_poses import PositionKinematics as PositionKinematics
 from .tree_poses import calc_body_poses as calc_body_poses
+from .tree_poses import calc_hinge_maps as calc_hinge_maps
 from .tree_poses import calc_joint_kinematics as calc_joint_kinematics

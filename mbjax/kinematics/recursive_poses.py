@@ -1,22 +1,25 @@
-"""Poses of all bodies as the recursion of the books, one mobod a step: of one world on a CPU.
+"""Poses of all bodies as the recursion of the books, one mobod a step: of one world, and on a CPU of many.
 
-What `tree_poses` does with sums over all mobods, where nothing but the poses is asked for; of many worlds that is as
-fast. One kernel (`mbjax/one_kernel.py`); the derivative is that of the records.
+What `tree_poses` does with sums over all mobods, where nothing but the poses is asked for. One kernel
+(`mbjax/one_kernel.py`); the derivative is that of the records.
 """
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int
 
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import computed_once, in_one_kernel, on_cpu
+from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.tangents import fit_tangent
-from mbjax.topology import scan_outward, take, walk_plan
+from mbjax.topology import TreeTopology, scan_outward, take, walk_plan
 
 from .body_placement import calc_body_placement
+from .joint_rows import JointRows, calc_joint_rows, pose_across
 from .position_kinematics import calc_position_kinematics
-from .tree_poses import calc_body_poses, calc_joint_kinematics
+from .tree_poses import calc_body_poses
 
 
 @eqx.filter_custom_jvp
@@ -26,9 +29,10 @@ def calc_poses_of_bodies(
     """R_WB and p_WB, bodies first."""
 
     def in_kernel(model: MultibodyModel, q: Array) -> tuple[Array, Array]:
-        return in_one_kernel(poses_outward, model, q)
+        R_WB, p_WB = in_one_kernel(poses_outward, model, q)
+        return R_WB.reshape(-1, 3, 3, *R_WB.shape[2:]), p_WB
 
-    return on_cpu(in_kernel, poses_by_sums, model, q) if q.ndim == 1 else poses_by_sums(model, q)
+    return on_cpu(in_kernel, poses_by_sums, model, q)
 
 
 @calc_poses_of_bodies.def_jvp
@@ -44,40 +48,60 @@ def poses_by_sums(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array,
     return jnp.moveaxis(R_WB, 2, 0), jnp.swapaxes(p_WB, 0, 1)
 
 
-def poses_outward(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array, Array]:
-    """X_WM = X_WP X_PF X_FM mobod by mobod, and X_WB = X_WM X_MB body by body."""
+def poses_outward(
+    model: MultibodyModel, q: Float[Array, " nq"]
+) -> tuple[Float[Array, "nb 9 ..."], Float[Array, "nb 3 ..."]]:
+    """X_WM = X_WP X_PF X_FM mobod by mobod, and X_WB = X_WM X_MB body by body; rotations row by row."""
     topology, placement = model.topology, calc_body_placement(model)
-    R_FM, p_FM, _ = calc_joint_kinematics(model, placement, q)
-    X_PF, X_FM, X_MB = (
-        rows_of_poses(R, p)
-        for R, p in ((placement.R_PF, placement.p_PF), (R_FM, p_FM), (placement.R_MB, placement.p_MB))
-    )
-    worlds = jnp.broadcast_shapes(*(x.shape[2:] for x in (X_PF, X_FM, X_MB)))
+    mobods, worlds = np.arange(1, topology.num_mobods), q.shape[1:]
+    alone = np.ones(mobods.size, bool)
     identity = jnp.broadcast_to(jnp.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
+    X_WM = identity[None]
+    if mobods.size:
+        joints, others = calc_joint_rows(model, placement, q, mobods, alone, alone)
+        X_PF = rows_of_poses(take(placement.R_PF, mobods, 2), take(placement.p_PF, mobods, 1))
 
-    def to_mobod(X_WP: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
-        X_WF = computed_once(lambda *x: compose(*map(apart, x)), X_WP, row[0])
-        X_WM = computed_once(lambda X_WF, X_FM: wo.put_together(*compose(X_WF, apart(X_FM))), X_WF, row[1])
-        return X_WM, X_WM
+        def to_mobod(X_WP: Array, row: tuple[Array, JointRows]) -> tuple[Array, Array]:
+            R_WF, p = computed_once(lambda *x: compose(*map(apart, x)), X_WP, row[0])
+            R_FM, p_FM = pose_across(row[1], others)
+            X_WM = wo.parts(*computed_once(cross_joint, R_WF, p, R_FM, p_FM))
+            return X_WM, X_WM
 
-    def to_body(_: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
-        X_WB = computed_once(lambda *x: wo.put_together(*compose(*map(apart, x))), *row)
+        outward = scan_outward(walk_plan(topology.mobod_parents[1:]), to_mobod, (X_PF, joints), identity)
+        X_WM = jnp.concatenate([X_WM, outward])
+    apart_from_M = bodies_apart_from_mobod(topology)
+    if apart_from_M.size:
+        X_MB = rows_of_poses(take(placement.R_MB, apart_from_M, 2), take(placement.p_MB, apart_from_M, 1))
+        X_WM = jnp.concatenate([X_WM, place_all(take(X_WM, np.array(topology.body_mobods)[apart_from_M], 0), X_MB)])
+    source = np.array(topology.body_mobods)
+    source[apart_from_M] = topology.num_mobods + np.arange(apart_from_M.size)
+    X_WB = take(X_WM, source, 0)
+    return X_WB[:, :9], X_WB[:, 9:]
+
+
+def bodies_apart_from_mobod(topology: TreeTopology) -> Int[np.ndarray, " n"]:
+    """Bodies whose own frame is not M by the way the model was built."""
+    levels, frame_bodies = np.array(topology.frame_levels), np.array(topology.frame_bodies)
+    outboard = np.array(topology.body_outboard_frames)
+    is_own = (outboard >= 0) & (np.array(topology.body_weld_levels) == 0)
+    is_own &= (levels[outboard] == 0) & (frame_bodies[outboard] == np.arange(outboard.size))
+    is_own[0] = True
+    return np.flatnonzero(~is_own)
+
+
+def place_all(X_WM: Float[Array, "n 12 ..."], X_MB: Float[Array, "n 12 ..."]) -> Float[Array, "n 12 ..."]:
+    """X_WM X_MB of every row."""
+
+    def place(_: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+        X_WB = wo.parts(*computed_once(lambda *x: compose(*map(apart, x)), *row))
         return X_WB, X_WB
 
-    X_WM = identity[None]
-    if topology.num_mobods > 1:
-        plan = walk_plan(topology.mobod_parents[1:])
-        X_WM = jnp.concatenate([X_WM, scan_outward(plan, to_mobod, (X_PF[1:], X_FM[1:]), identity)])
-    no_parents = walk_plan((0,) * topology.num_bodies)
-    X_WB = scan_outward(no_parents, to_body, (take(X_WM, topology.body_mobods, 0), X_MB), identity)
-    return X_WB[:, :9].reshape(-1, 3, 3, *worlds), X_WB[:, 9:]
+    return scan_outward(walk_plan((0,) * X_MB.shape[0]), place, (X_WM, X_MB), jnp.zeros_like(X_WM[0]))
 
 
 def rows_of_poses(R: Float[Array, "3 3 n ..."], p: Float[Array, "3 n ..."]) -> Float[Array, "n 12 ..."]:
     """Rotation row by row, then translation."""
-    worlds = jnp.broadcast_shapes(R.shape[3:], p.shape[2:])
-    R, p = jnp.broadcast_to(R, (*R.shape[:3], *worlds)), jnp.broadcast_to(p, (*p.shape[:2], *worlds))
-    return jnp.swapaxes(jnp.concatenate([R.reshape(9, *R.shape[2:]), p]), 0, 1)
+    return jnp.swapaxes(ca.concatenate([R.reshape(9, *R.shape[2:]), p], 0), 0, 1)
 
 
 Pose = tuple[wo.Matrix, wo.Vector]
@@ -93,3 +117,8 @@ def compose(X_AB: Pose, X_BC: Pose) -> Pose:
     """X_AC."""
     (R_AB, p_AB), (R_BC, p_BC) = X_AB, X_BC
     return wo.matmul(R_AB, R_BC), wo.add(p_AB, wo.matvec(R_AB, p_BC))
+
+
+def cross_joint(R_WF: wo.Matrix, p: wo.Vector, R_FM: wo.Matrix, p_FM: wo.Vector | None) -> Pose:
+    """X_WM."""
+    return wo.matmul(R_WF, R_FM), p if p_FM is None else wo.add(p, wo.matvec(R_WF, p_FM))

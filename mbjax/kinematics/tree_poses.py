@@ -87,7 +87,7 @@ def calc_joint_kinematics(
     q, groups = all_joint_positions(model, q), joint_groups(model)
     if not groups:
         return R_world, p_world, jnp.zeros((6, *q.shape), q.dtype)
-    R_parts, p_parts, H_parts = [], [], []
+    R_parts, p_parts = [], []
     for group in groups:
         joint = JOINT_KINDS[group.kind]
         q_group = gather(q, group.q_indices)
@@ -95,10 +95,16 @@ def calc_joint_kinematics(
         R_FM, p_FM = joint.pose(q_group, axis, pitch)
         R_parts.append(R_FM)
         p_parts.append(p_FM)
-        H_parts.append(joint.hinge_map(q_group, axis, pitch))
     R_FM = ca.concatenate([R_world, in_mobod_order(R_parts, groups, 2)], 2)
     p_FM = ca.concatenate([p_world, in_mobod_order(p_parts, groups, 1)], 1)
-    H_F = in_coordinate_order(H_parts, [g.v_indices for g in groups])
-    if model.topology.followers:
-        H_F = ca.scale(H_F, direction_ratios(model))
-    return R_FM, p_FM, H_F
+    return R_FM, p_FM, calc_hinge_maps(model, placement, q)
+
+
+def calc_hinge_maps(model: MultibodyModel, placement: BodyPlacement, q: Float[Array, " njq"]) -> Float[Array, "6 nd"]:
+    """The hinge maps in F; of joints that mimic others times their multipliers."""
+    groups, parts = joint_groups(model), []
+    for group in groups:
+        axis, pitch = take(placement.axis, group.mobods, 1), take(placement.pitch, group.mobods, 0)
+        parts.append(JOINT_KINDS[group.kind].hinge_map(gather(q, group.q_indices), axis, pitch))
+    H_F = in_coordinate_order(parts, [g.v_indices for g in groups])
+    return ca.scale(H_F, direction_ratios(model)) if model.topology.followers else H_F

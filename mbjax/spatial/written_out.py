@@ -7,7 +7,9 @@ symmetric matrix is its six entries xx, yy, zz, xy, xz, yz, as in `component_alg
 import functools
 import operator
 from collections.abc import Sequence
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -17,6 +19,10 @@ from .component_algebra import sum_products, symmetric_rows
 
 Vector = list[Array]
 Matrix = list[Vector]
+
+
+class Parts(list):
+    """The entries of an array that is not put together yet: a scan over a tree writes each into its place."""
 
 
 def take_apart(x: Float[Array, "k *w"], *shapes: int | tuple[int, int]) -> list:
@@ -37,6 +43,14 @@ def take_apart(x: Float[Array, "k *w"], *shapes: int | tuple[int, int]) -> list:
 def put_together(*parts: Array | Vector | Matrix) -> Float[Array, "k *w"]:
     """The inverse of `take_apart`."""
     return jnp.stack(jnp.broadcast_arrays(*entries_of(parts)))
+
+
+jax.tree_util.register_pytree_node(Parts, lambda x: (tuple(x), None), lambda _, x: Parts(x))
+
+
+def parts(*arrays: Array | Vector | Matrix) -> Any:
+    """`Parts`, which stand for the array that `put_together` makes."""
+    return Parts(entries_of(arrays))
 
 
 def entries_of(parts: Sequence) -> list[Array]:

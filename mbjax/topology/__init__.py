@@ -9,6 +9,7 @@ from .spanning_tree import build_spanning_tree as build_spanning_tree
 from .tree_topology import TreeTopology as TreeTopology
 from .tree_traversal import compose_outward as compose_outward
 from .mask_products import dot_with_mask as dot_with_mask
+from .tree_traversal import read_row as read_row
 from .tree_traversal import scan_inward as scan_inward
 from .tree_traversal import scan_outward as scan_outward
 from .tree_traversal import sum_moved_mobods as sum_moved_mobods

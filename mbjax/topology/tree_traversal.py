@@ -23,11 +23,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.core import ShapedArray
-from jax.extend.core import Primitive
+from jax.extend.core import Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Bool, Float
 
 from mbjax.chunks import compiled_apart
+from mbjax.spatial import written_out as wo
 from mbjax.spatial.component_algebra import matmul
 
 from .columns import take
@@ -206,26 +207,30 @@ ON_BASE = -1  # the parent of nodes that are on a body which is not among the no
 
 
 class WalkPlan(NamedTuple):
-    """How a scan meets the nodes 1..n of a tree in depth-first order, with node 0 the world.
+    """How a scan meets the nodes 1..n of a tree in depth-first order.
 
-    A node's neighbour in the scan is mostly its parent. A parent with further children waits in one of
-    `num_slots` places meanwhile. The nodes are met as numbered where two places are enough, else with the largest
-    subtree of each node last: what waits is then nested at most log2(n) deep, whatever the tree.
+    What a node has for its children waits in one of `num_places` places until the last of them was met: in the first
+    what the world has, in the second what a base has that is not met. The nodes are met as numbered where few places
+    are enough, else with the largest subtree of each node last: then at most log2(n) wait at a time, whatever the tree.
     """
 
     order: np.ndarray | None  # (n,) the node met at each step, from 0; None: as numbered
-    follows: np.ndarray  # (n,) by step: whether the parent is the node before
-    parent_waits: np.ndarray  # (n, slots) where the parent waits, if it is neither that nor the world
-    waits: np.ndarray  # (n, slots) where the node itself waits for later children
-    num_slots: int
-    on_base: np.ndarray  # (n,) by step: whether the parent is a base that is not met
+    place: np.ndarray  # (n,) by step: where the node's own waits
+    inboard: np.ndarray  # (n,) by step: where its parent's waits
+    has_children: np.ndarray  # (n,) by step
+    is_last: np.ndarray  # (n,) by step: whether it is the last child of its parent
+    num_places: int
+
+
+WORLD, BASE = 0, 1  # places
+FEW_PLACES = 3
 
 
 @functools.cache
 def walk_plan(parents: tuple[int, ...]) -> WalkPlan:
     """The plan for nodes 1..n with these parents, each numbered after its parent."""
     plan = plan_as_numbered(parents)
-    if plan.num_slots <= 2:
+    if plan.num_places <= 2 + FEW_PLACES:
         return plan
     order = largest_subtree_last(parents)
     step_of = {node: step for step, node in enumerate(order, start=1)} | {0: 0, ON_BASE: ON_BASE}
@@ -235,25 +240,27 @@ def walk_plan(parents: tuple[int, ...]) -> WalkPlan:
 
 def plan_as_numbered(parents: tuple[int, ...]) -> WalkPlan:
     """The plan for nodes that are numbered depth first."""
-    n = len(parents)
-    last_child = {}
+    last_child = {parent: node for node, parent in enumerate(parents, start=1)}
+    places, free = {0: WORLD, ON_BASE: BASE}, []
+    num_places = 2
     for node, parent in enumerate(parents, start=1):
-        if parent > 0 and parent != node - 1:
-            last_child[parent] = node
-    slot_of, free_at = {}, []
-    for node in sorted(last_child):
-        free = [s for s, end in enumerate(free_at) if end <= node]
-        slot = free[0] if free else len(free_at)
-        free_at[slot : slot + 1] = [last_child[node]]
-        slot_of[node] = slot
-    parent_waits, waits = np.zeros((n, len(free_at)), bool), np.zeros((n, len(free_at)), bool)
-    for node, parent in enumerate(parents, start=1):
-        if parent > 0 and parent != node - 1:
-            parent_waits[node - 1, slot_of[parent]] = True
-        if node in slot_of:
-            waits[node - 1, slot_of[node]] = True
-    follows = np.array([parent == node - 1 and parent > 0 for node, parent in enumerate(parents, start=1)], bool)
-    return WalkPlan(None, follows, parent_waits, waits, len(free_at), np.array(parents) == ON_BASE)
+        if parent > 0 and last_child[parent] == node:
+            free.append(places[parent])
+        if not free:
+            free.append(num_places)
+            num_places += 1
+        places[node] = free[-1]
+        if node in last_child:
+            free.pop()
+    nodes = range(1, len(parents) + 1)
+    return WalkPlan(
+        order=None,
+        place=np.array([places[node] for node in nodes], np.int32),
+        inboard=np.array([places[parent] for parent in parents], np.int32),
+        has_children=np.array([node in last_child for node in nodes], bool),
+        is_last=np.array([last_child[parent] == node for node, parent in enumerate(parents, start=1)], bool),
+        num_places=num_places,
+    )
 
 
 def largest_subtree_last(parents: tuple[int, ...]) -> list[int]:
@@ -286,24 +293,58 @@ def as_numbered(plan: WalkPlan, tree: Any) -> Any:
     return jax.tree.map(lambda x: take(x, step_of, 0), tree)
 
 
-def only_if(chosen: Array, tree: Any) -> Any:
-    """The arrays, or zeros in their place."""
-    return jax.tree.map(lambda x: jnp.where(chosen, x, 0.0), tree)
-
-
-def plus(a: Any, b: Any) -> Any:
-    """Sum of two trees of arrays."""
-    return jax.tree.map(jnp.add, a, b)
-
-
 def call_step(index: Array, step: Callable, value: Any, x: Any, several_worlds: bool) -> Any:
     """`step(value, x)`, of several worlds apart from the loop around it."""
     return compiled_apart(index, step, value, x) if several_worlds else step(value, x)
 
 
-def of_base(plan: WalkPlan) -> Bool[Array, " n"] | None:
-    """Which nodes are on the base; None where none is."""
-    return jnp.asarray(plan.on_base) if plan.on_base.any() else None
+def read_row(rows: Any, index: Array) -> Any:
+    """The row of that index of each array."""
+    return jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, index, 0, False, allow_negative_indices=False), rows)
+
+
+def write_row(rows: Any, index: Array, values: Any) -> Any:
+    """With the values in the rows of that index; parts one by one, which is one copy less than to put them together."""
+
+    def write_one(x: Array, value: Array | wo.Parts) -> Array:
+        if not isinstance(value, wo.Parts):
+            return lax.dynamic_update_index_in_dim(x, value, index, 0, allow_negative_indices=False)
+        for k, part in enumerate(value):
+            part = jnp.broadcast_to(part, x.shape[2:])[None, None]
+            at = (index, jnp.full_like(index, k), *[jnp.zeros_like(index)] * (x.ndim - 2))
+            x = lax.dynamic_update_slice(x, part, at, allow_negative_indices=False)
+        return x
+
+    return jax.tree.map(write_one, rows, values)
+
+
+def add_to(rows: Any, index: Array, values: Any, is_only: Array) -> Any:
+    """With the values added to the rows of that index, or in their place if they are the only ones."""
+
+    def total(x: Array, value: Array | wo.Parts) -> Array | wo.Parts:
+        before = lax.dynamic_index_in_dim(x, index, 0, False, allow_negative_indices=False)
+        if isinstance(value, wo.Parts):
+            return wo.Parts(jnp.where(is_only, y, y + before[k]) for k, y in enumerate(value))
+        return jnp.where(is_only, value, value + before)
+
+    return write_row(rows, index, jax.tree.map(total, rows, values))
+
+
+def traced_step(step: Callable, value: Any, xs: Any) -> tuple[Callable, Any]:
+    """The step, which is traced here and not again, and zeros for what all its calls keep."""
+    x = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), xs)
+    jaxpr, results = jax.make_jaxpr(step, return_shape=True)(value, x)
+    treedef, num_nodes = jax.tree.structure(results), jax.tree.leaves(xs)[0].shape[0]
+
+    def zeros(x: Any) -> Array:
+        shapes = [part.shape for part in x] if isinstance(x, wo.Parts) else [x.shape]
+        count, dtype = ((len(x),), x[0].dtype) if isinstance(x, wo.Parts) else ((), x.dtype)
+        return jnp.zeros((num_nodes, *count, *jnp.broadcast_shapes(*shapes)), dtype)
+
+    def again(value: Any, x: Any) -> Any:
+        return jax.tree.unflatten(treedef, jaxpr_as_fun(jaxpr)(*jax.tree.leaves((value, x))))
+
+    return again, jax.tree.map(zeros, results[1], is_leaf=lambda x: isinstance(x, wo.Parts))
 
 
 def scan_inward(
@@ -314,26 +355,21 @@ def scan_inward(
     `step(collected, x)` gets the sum of what the outboard nodes handed on, and returns what this one hands on,
     with an output to keep. Returns the outputs stacked over nodes, and what was handed on to the base.
     """
-    followed = np.append(plan.follows[1:], False)  # whether the next node hands on to this one
 
-    def body(carry: tuple[Any, tuple, Any], element: Any) -> tuple[Any, Any]:
-        (handed_on, slots, at_base), (index, masks, on_base, x) = carry, element
-        is_followed, waits, parent_waits = masks[0], masks[1 : 1 + len(slots)], masks[1 + len(slots) :]
-        collected = only_if(is_followed, handed_on)
-        for s, slot in enumerate(slots):
-            collected = plus(collected, only_if(waits[s], slot))
-        handed_on, kept = call_step(index, step, collected, x, several_worlds)
-        slots = tuple(
-            plus(only_if(~waits[s], slot), only_if(parent_waits[s], handed_on)) for s, slot in enumerate(slots)
-        )
-        at_base = at_base if on_base is None else plus(at_base, only_if(on_base, handed_on))
-        return (handed_on, slots, at_base), kept
+    def body(carry: tuple[Any, Any], element: Any) -> tuple[Any, None]:
+        (places, kept), ((index, place, inboard, has_children, is_only), x) = carry, element
+        collected = jax.tree.map(lambda y: jnp.where(has_children, y, 0.0), read_row(places, place))
+        handed_on, own = call_step(index, step, collected, x, several_worlds)
+        return (add_to(places, inboard, handed_on, is_only), write_row(kept, index, own)), None
 
-    xs = in_order_of_walk(plan, xs)
-    masks = np.column_stack([followed, plan.waits, plan.parent_waits])
-    elements = (jnp.arange(len(followed)), jnp.asarray(masks), of_base(plan), xs)
-    (_, _, at_base), kept = lax.scan(body, (zero, (zero,) * plan.num_slots, zero), elements, reverse=True)
-    return as_numbered(plan, kept), at_base
+    num_nodes = len(plan.place)
+    scalars = np.arange(num_nodes, dtype=np.int32), plan.place, plan.inboard, plan.has_children, plan.is_last
+    places = jax.tree.map(lambda x: jnp.zeros((plan.num_places, *x.shape), x.dtype), zero)
+    elements = jax.tree.map(jnp.asarray, scalars), in_order_of_walk(plan, xs)
+    step, kept = traced_step(step, zero, xs)
+    if num_nodes:
+        (places, kept), _ = lax.scan(body, (places, kept), elements, reverse=True)
+    return as_numbered(plan, kept), jax.tree.map(lambda x: x[BASE], places)
 
 
 def scan_outward(
@@ -349,17 +385,16 @@ def scan_outward(
     `base` is the value of the base, where some are on one.
     """
 
-    def body(carry: tuple[Array, tuple[Array, ...]], element: Any) -> tuple[Any, Any]:
-        (previous, slots), (index, masks, on_base, x) = carry, element
-        follows, waits, parent_waits = masks[0], masks[1 : 1 + len(slots)], masks[1 + len(slots) :]
-        inboard = jnp.where(follows, previous, world if on_base is None else jnp.where(on_base, base, world))
-        for s, slot in enumerate(slots):
-            inboard = jnp.where(parent_waits[s], slot, inboard)
-        value, kept = call_step(index, step, inboard, x, several_worlds)
-        return (value, tuple(jnp.where(waits[s], value, slot) for s, slot in enumerate(slots))), kept
+    def body(carry: tuple[Array, Any], element: Any) -> tuple[Any, None]:
+        (places, kept), ((index, place, inboard), x) = carry, element
+        value, own = call_step(index, step, read_row(places, inboard), x, several_worlds)
+        return (write_row(places, place, value), write_row(kept, index, own)), None
 
-    xs = in_order_of_walk(plan, xs)
-    masks = np.column_stack([plan.follows, plan.waits, plan.parent_waits])
-    elements = (jnp.arange(len(plan.follows)), jnp.asarray(masks), of_base(plan), xs)
-    _, kept = lax.scan(body, (world, (world,) * plan.num_slots), elements)
+    num_nodes = len(plan.place)
+    scalars = np.arange(num_nodes, dtype=np.int32), plan.place, plan.inboard
+    places = jnp.stack([world, jnp.broadcast_to(base, world.shape), *[jnp.zeros_like(world)] * (plan.num_places - 2)])
+    step, kept = traced_step(step, world, xs)
+    elements = jax.tree.map(jnp.asarray, scalars), in_order_of_walk(plan, xs)
+    if num_nodes:
+        (_, kept), _ = lax.scan(body, (places, kept), elements)
     return as_numbered(plan, kept)

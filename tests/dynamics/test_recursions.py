@@ -15,11 +15,13 @@ from mbjax.dynamics.forward_dynamics import ForwardDynamicsTerms, solve_by_recur
 from mbjax.dynamics.mass_matrix_factor import solve_with_both
 from mbjax.dynamics.newton_euler import moved_to_mobods, newton_euler
 from mbjax.dynamics.recursive_articulated_body import solve_with_pivots
+from mbjax.dynamics.recursive_mass_matrix import mass_matrix_by_recursion, mass_matrix_by_sums
 from mbjax.dynamics.recursive_newton_euler import calc_motion, calc_torques
 from mbjax.dynamics.recursive_torque_gradient import has_torque_gradient
 from mbjax.dynamics.torque_change_along import Moved, calc_change_under_weights
 from mbjax.forces import calc_gravity_on_mobods
 from mbjax.kinematics import calc_position_kinematics, placed
+from mbjax.kinematics.recursive_poses import poses_by_sums, poses_outward
 from mbjax.model import locked_velocities
 from mbjax.tangents import no_tangent
 from mbjax.topology import direction_parents, walk_plan
@@ -102,6 +104,15 @@ def both_ways(model, q, v, vdot, tau, F) -> dict:
     return found
 
 
+def positions_both_ways(model, q, v) -> dict:
+    """Poses of all bodies and the mass matrix."""
+    diagonal = calc_reflected_inertia(model) + 0.1
+    return {
+        "recursion": (poses_outward(model, q), mass_matrix_by_recursion(model, q, diagonal)),
+        "sums": (poses_by_sums(model, q), mass_matrix_by_sums(model, q, diagonal)),
+    }
+
+
 def largest_error(found, expected) -> float:
     pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
     return max(relative_error(a, b) for a, b in pairs)
@@ -114,6 +125,68 @@ def test_recursions_give_what_sums_give(name: str) -> None:
     for forces, ways in jax.jit(lambda *x: both_ways(model, *x))(q, v, vdot, tau, F).items():
         assert largest_error(ways["recursion"], ways["sums"]) < 1e-12, forces
         assert ways["recursion"][1][1][-1] == 0.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recursions_at_positions_alone(name: str) -> None:
+    """Poses and mass matrix, also where bodies are welded together and joints have several directions."""
+    model, q, v, *_ = case(name)
+    ways = jax.jit(lambda *x: positions_both_ways(model, *x))(q, v)
+    (R_WB, p_WB), M = ways["recursion"]
+    assert largest_error(((R_WB.reshape(-1, 3, 3), p_WB), M), ways["sums"]) < 1e-12
+    np.testing.assert_array_equal(M, M.T)
+    np.linalg.cholesky(M)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_many_worlds_as_alone(name: str) -> None:
+    """Every public function that has a recursion, 20 worlds at a time and one by one."""
+    model, *_ = case(name)
+    states = jax.vmap(lambda key: mbjax.random_state(model, key))(jax.random.split(jax.random.key(6), 20))
+    tau = jax.random.normal(jax.random.key(7), states.v.shape)
+
+    def everything(q, v, tau):
+        poses = mbjax.body_poses_in_world(model, q)
+        return (
+            mbjax.forward_dynamics(model, q, v, tau, force_elements=True),
+            mbjax.inverse_dynamics(model, q, v, tau, force_elements=True),
+            mbjax.mass_matrix(model, q),
+            (poses.rotation, poses.translation),
+        )
+
+    together = jax.jit(jax.vmap(everything))(states.q, states.v, tau)
+    one_by_one = jax.jit(lambda *x: jax.lax.map(lambda y: everything(*y), x))(states.q, states.v, tau)
+    assert largest_error(together, one_by_one) < 1e-12
+
+
+def test_derivatives_of_poses_and_mass_matrix() -> None:
+    """Forward and reverse mode and differences, by q and by masses; second derivatives both ways round."""
+    model, q, _, _, _, weight, _ = case("constant hinge maps")
+    dq = mbjax.velocity_to_qdot(model, q, jnp.linspace(-1.0, 1.0, model.num_velocities))
+    masses = model.parameters.body_mass
+
+    def cost(q, masses):
+        heavier = dataclasses.replace(model, parameters=dataclasses.replace(model.parameters, body_mass=masses))
+        R = mbjax.body_poses_in_world(heavier, q).rotation
+        return weight @ mbjax.mass_matrix(heavier, q) @ weight + jnp.sum(jnp.sin(R * jnp.arange(9.0).reshape(3, 3)))
+
+    directions = (dq, 0.1 * masses)
+
+    @jax.jit
+    def derivatives(q, masses):
+        gradient = jax.grad(cost, (0, 1))
+        reverse = sum(jnp.vdot(a, b) for a, b in zip(gradient(q, masses), directions, strict=True))
+        forward = jax.jvp(cost, (q, masses), directions)[1]
+        over_reverse = jax.jvp(lambda q: jnp.vdot(gradient(q, masses)[1], masses), (q,), (dq,))[1]
+        over_forward = jax.grad(lambda m: jax.jvp(lambda q: cost(q, m), (q,), (dq,))[1])(masses) @ masses
+        return reverse, forward, over_reverse, over_forward
+
+    reverse, forward, over_reverse, over_forward = derivatives(q, masses)
+    assert relative_error(reverse, forward) < 1e-12
+    assert relative_error(over_reverse, over_forward) < 1e-11
+    value, step = jax.jit(cost), 1e-6
+    ahead, behind = (value(q + s * directions[0], masses + s * directions[1]) for s in (step, -step))
+    assert relative_error(reverse, (ahead - behind) / (2.0 * step)) < 1e-7
 
 
 def test_recursions_in_single_precision() -> None:

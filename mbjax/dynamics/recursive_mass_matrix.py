@@ -1,0 +1,149 @@
+"""The mass matrix by composite bodies as the recursion of the books, one direction a step: of many worlds on a CPU.
+
+Featherstone 2008, table 6.2, with motions and forces about T, the tree's origin, in W, so that they need no shifts:
+M_ij = S_i · I_j S_j, where I_j is the inertia of all that is outboard of j and i is at or inboard of j.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from mbjax.kinematics import OtherPoses, calc_position_kinematics, pose_across
+from mbjax.kinematics.recursive_poses import apart, compose, cross_joint
+from mbjax.model import MultibodyModel
+from mbjax.one_kernel import computed_once, in_one_kernel, on_cpu
+from mbjax.spatial import written_out as wo
+from mbjax.tangents import fit_tangent
+from mbjax.topology import TreeTopology, direction_parents, read_row, scan_inward, scan_outward, walk_plan
+
+from .direction_rows import DirectionRows, calc_direction_rows, worlds_of
+from .inertia_about_origin import calc_inertia_about_T
+from .mass_matrix import calc_mass_matrix
+from .tree_motion import calc_inertia_in_world
+from .weighted_motion import inertia_about_T, turned_inertia
+
+
+@eqx.filter_custom_jvp
+def calc_mass_matrix_alone(
+    model: MultibodyModel, q: Float[Array, " nq"], diagonal: Float[Array, " nv"]
+) -> Float[Array, "nv nv"]:
+    """M(q) and the diagonal, where nothing else reads the kinematics."""
+    if model.topology.followers or model.topology.num_velocities == 0:
+        return mass_matrix_by_sums(model, q, diagonal)
+    return on_cpu(mass_matrix_by_recursion, mass_matrix_by_sums, model, q, diagonal)
+
+
+@calc_mass_matrix_alone.def_jvp
+def _calc_mass_matrix_alone_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    M = calc_mass_matrix_alone(*primals)
+    _, change = eqx.filter_jvp(mass_matrix_by_sums, primals, tangents)
+    return M, fit_tangent(change, M)
+
+
+def mass_matrix_by_sums(model: MultibodyModel, q: Array, diagonal: Array) -> Float[Array, "nv nv"]:
+    """The same from the records."""
+    position = calc_position_kinematics(model, q)
+    inertia_T = calc_inertia_about_T(model, position, calc_inertia_in_world(model, position))
+    return calc_mass_matrix(model.topology, position, inertia_T, diagonal)
+
+
+def mass_matrix_by_recursion(model: MultibodyModel, q: Array, diagonal: Array) -> Float[Array, "nv nv"]:
+    """Poses outward, composite bodies inward, and a product for each two directions on one path."""
+    topology = model.topology
+    S, inertia = in_one_kernel(place_outward, model, q)
+
+    def from_composites(S: Array, inertia: Array, diagonal: Array) -> Array:
+        zero = jnp.zeros((10, *S.shape[2:]), S.dtype)
+        F, _ = scan_inward(walk_plan(direction_parents(topology)), add_inward, (S, inertia), zero)
+        if S.ndim == 2:
+            return all_products(topology, S, F, diagonal)
+        return products_along_paths(topology, S, F, diagonal)
+
+    return in_one_kernel(from_composites, S, inertia, diagonal)
+
+
+def place_outward(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array, Array]:
+    """S of every direction and the inertia of its mobod, zero but for the last of a joint."""
+    topology, v = model.topology, jnp.zeros((model.num_velocities, *(1 for _ in q.shape[1:])), q.dtype)
+    rows, others = calc_direction_rows(model, q, v, None, False, None)
+    worlds = worlds_of(rows, q)
+    identity = jnp.broadcast_to(jnp.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
+    within_tree = topology.within_tree[topology.velocity_mobods]
+    within_tree = jnp.asarray(within_tree, q.dtype).reshape(-1, *(1 for _ in worlds))
+
+    def step(X_TP: Array, row: tuple[DirectionRows, Array]) -> tuple[Array, tuple[Array, Array]]:
+        return place(X_TP, *row, others)
+
+    return scan_outward(walk_plan(direction_parents(topology)), step, (rows, within_tree), identity)
+
+
+def place(
+    X_TP: Array, row: DirectionRows, within_tree: Array, others: OtherPoses | None
+) -> tuple[Array, tuple[Array, Array]]:
+    """Axes are W's and the origin T in X_TP."""
+    R_WF, r = computed_once(lambda *x: compose(*map(apart, x)), X_TP, row.inboard)
+    R, r = computed_once(cross_joint, R_WF, r, *pose_across(row.joint, others))
+    r, h, s = computed_once(directions, R_WF, r, row.hinge_map, within_tree)
+    S = computed_once(lambda r, h, s: [*h, *wo.add(s, wo.cross(r, h))], r, h, s)
+    RJ, c = computed_once(turned_inertia, R, row.inertia)
+    inertia = wo.parts(*computed_once(inertia_about_T, R, RJ, c, r, row.inertia), row.inertia[9])
+    return wo.parts(R, r), (wo.parts(S), inertia)
+
+
+def directions(R_WF: wo.Matrix, r: wo.Vector, hinge_map: Array, within_tree: Array) -> tuple:
+    """p_TM, which is zero at the root of a tree, and the hinge map in W."""
+    h, s = (wo.matvec(R_WF, x) for x in wo.take_apart(hinge_map, 3, 3))
+    return wo.scale(r, within_tree), h, s
+
+
+def add_inward(outboard: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The composite body of a direction, and what it takes to accelerate it by S."""
+    S, inertia = row
+    composite = outboard + inertia
+    return composite, wo.parts(computed_once(times_inertia, composite, S))
+
+
+def times_inertia(inertia: Array, S: Array) -> wo.Vector:
+    """I S."""
+    (J, c, m), (h, s) = wo.take_apart(inertia, 6, 3, 1), wo.take_apart(S, 3, 3)
+    return [*wo.add(wo.matvec(wo.symmetric(J), h), wo.cross(c, s)), *wo.add(wo.scale(s, m), wo.cross(h, c))]
+
+
+def all_products(
+    topology: TreeTopology, S: Float[Array, "nd 6"], F: Float[Array, "nd 6"], diagonal: Float[Array, " nd"]
+) -> Float[Array, "nd nd"]:
+    """`products_along_paths` of one world, in vector instructions: those of directions on different paths go unused."""
+    owner = topology.velocity_mobods
+    inboard = jnp.asarray(topology.moves[:, owner] & (np.arange(owner.size)[:, None] <= np.arange(owner.size)))
+    products = computed_once(lambda S, F: wo.dot(list(S.T[:, :, None]), list(F.T[:, None, :])), S, F)
+    M = jnp.where(inboard, products, jnp.where(inboard.T, products.T, 0.0))
+    return M + jnp.where(jnp.eye(diagonal.size, dtype=bool), diagonal, 0.0)
+
+
+def products_along_paths(
+    topology: TreeTopology, S: Float[Array, "nd 6 ..."], F: Float[Array, "nd 6 ..."], diagonal: Float[Array, " nd ..."]
+) -> Float[Array, "nd nd ..."]:
+    """S_i · F_j and its mirror image for i at or inboard of j, and the diagonal."""
+    inboard = jnp.asarray(np.array(direction_parents(topology), np.int32) - 1)
+    count, worlds = S.shape[0], jnp.broadcast_shapes(S.shape[2:], diagonal.shape[1:])
+    diagonal = jnp.broadcast_to(diagonal, (count, *worlds))
+
+    def write(M: Array, value: Array, i: Array, j: Array) -> Array:
+        start = i, j, *[jnp.zeros_like(i)] * len(worlds)
+        return lax.dynamic_update_slice(M, value[None, None], start, allow_negative_indices=False)
+
+    def to_next(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        M, i, j = carry
+        product = computed_once(lambda S, F: wo.dot(list(S), list(F)), read_row(S, i), read_row(F, j))
+        M = write(write(M, product, i, j), product, j, i)
+        next_i = read_row(inboard, i)
+        return M, jnp.where(next_i < 0, jnp.maximum(j - 1, 0), next_i), jnp.where(next_i < 0, j - 1, j)
+
+    def add_to_diagonal(i: Array, M: Array) -> Array:
+        return write(M, read_row(read_row(M, i), i) + read_row(diagonal, i), i, i)
+
+    M, start = jnp.zeros((count, count, *worlds), S.dtype), jnp.asarray(count - 1, jnp.int32)
+    M, *_ = lax.while_loop(lambda carry: carry[2] >= 0, to_next, (M, start, start))
+    return lax.fori_loop(0, count, add_to_diagonal, M)
