@@ -58,7 +58,7 @@ def mass_matrix_by_recursion(model: MultibodyModel, q: Array, diagonal: Array) -
         zero = jnp.zeros((10, *S.shape[2:]), S.dtype)
         F, _ = scan_inward(walk_plan(direction_parents(topology)), add_inward, (S, inertia), zero)
         if S.ndim == 2:
-            return all_products(topology, S, F, diagonal)
+            return products_by_rows(topology, S, F, diagonal)
         return products_along_paths(topology, S, F, diagonal)
 
     return in_one_kernel(from_composites, S, inertia, diagonal)
@@ -111,15 +111,26 @@ def times_inertia(inertia: Array, S: Array) -> wo.Vector:
     return [*wo.add(wo.matvec(wo.symmetric(J), h), wo.cross(c, s)), *wo.add(wo.scale(s, m), wo.cross(h, c))]
 
 
-def all_products(
+def products_by_rows(
     topology: TreeTopology, S: Float[Array, "nd 6"], F: Float[Array, "nd 6"], diagonal: Float[Array, " nd"]
 ) -> Float[Array, "nd nd"]:
-    """`products_along_paths` of one world, in vector instructions: those of directions on different paths go unused."""
-    owner = topology.velocity_mobods
-    inboard = jnp.asarray(topology.moves[:, owner] & (np.arange(owner.size)[:, None] <= np.arange(owner.size)))
-    products = computed_once(lambda S, F: wo.dot(list(S.T[:, :, None]), list(F.T[:, None, :])), S, F)
-    M = jnp.where(inboard, products, jnp.where(inboard.T, products.T, 0.0))
-    return M + jnp.where(jnp.eye(diagonal.size, dtype=bool), diagonal, 0.0)
+    """`products_along_paths` of one world, in vector instructions: those of directions on different paths go unused.
+
+    Row and column of each direction are written together, and what is beyond it again by those that come later.
+    """
+    owner, numbers = topology.velocity_mobods, np.arange(topology.velocity_mobods.size, dtype=np.int32)
+    inboard = topology.moves[:, owner].T & (numbers <= numbers[:, None])
+    columns = list(S.T)
+
+    def write(M: Array, row: tuple[Array, Array, Array, Array]) -> tuple[Array, None]:
+        j, inboard, F, diagonal = row
+        found = computed_once(lambda F, *columns: wo.dot(columns, list(F)), F, *columns)
+        found = jnp.where(inboard, found, 0.0) + jnp.where(jnp.asarray(numbers) == j, diagonal, 0.0)
+        M = lax.dynamic_update_index_in_dim(M, found, j, 0, allow_negative_indices=False)
+        return lax.dynamic_update_index_in_dim(M, found, j, 1, allow_negative_indices=False), None
+
+    rows = jnp.asarray(numbers), jnp.asarray(inboard), F, diagonal
+    return lax.scan(write, jnp.zeros((numbers.size, numbers.size), S.dtype), rows)[0]
 
 
 def products_along_paths(

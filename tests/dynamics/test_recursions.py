@@ -28,6 +28,7 @@ from mbjax.topology import direction_parents, walk_plan
 from tests.gradients.checks import compiled
 from tests.model import mimics
 from tests.models import ALL_KINDS, load_robot, random_tree, relative_error
+from tests.test_program_size import chain
 
 from .test_jacobians import with_elements
 
@@ -157,6 +158,21 @@ def test_many_worlds_as_alone(name: str) -> None:
     together = jax.jit(jax.vmap(everything))(states.q, states.v, tau)
     one_by_one = jax.jit(lambda *x: jax.lax.map(lambda y: everything(*y), x))(states.q, states.v, tau)
     assert largest_error(together, one_by_one) < 1e-12
+
+
+@pytest.mark.parametrize("worlds", [None, 3])
+def test_long_chains(worlds: int | None) -> None:
+    """XLA shares long calculations out to threads, which kernels have not: none of theirs is so long."""
+    model, x = chain(800), jnp.linspace(-1.0, 1.0, 800)
+
+    def everything(q):
+        M, poses = mbjax.mass_matrix(model, q), mbjax.body_poses_in_world(model, q)
+        return M, poses.translation, mbjax.forward_dynamics(model, q, q, q, force_elements=True)
+
+    function = everything if worlds is None else jax.vmap(everything)
+    M, translation, vdot = jax.jit(function)(x if worlds is None else jnp.stack([x] * worlds))
+    np.testing.assert_array_equal(M, jnp.swapaxes(M, -1, -2))
+    assert all(np.isfinite(y).all() for y in (M, translation, vdot))
 
 
 def test_derivatives_of_poses_and_mass_matrix() -> None:
