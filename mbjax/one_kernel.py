@@ -21,13 +21,15 @@ import numpy as np
 from jax import lax
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import batching, mlir, partial_eval
-from jax.interpreters.mlir import ir
 
 TESTED = (0, 9), (0, 10)  # versions of JAX
 ATTRIBUTE, MARK = "mhlo.frontend_attributes", {"xla_cpu_small_call": "true", "inlineable": "false"}
 APART = {"inlineable": "false"}
 LARGEST_REDUCED = 3072  # numbers: of 4096 and more, XLA makes a call of a library
+LARGEST_COST = 100_000  # of a stage: what costs twice as much, XLA shares out to threads
 TOGETHER = 3  # results of a loop: of six and more, LLVM no longer proves that they are apart, and uses no vectors
 
 # No products of matrices, sorting, scattering, linear algebra or callbacks: those are calls of libraries.
@@ -175,22 +177,83 @@ def constant(x: ir.Value, aval: Any) -> np.ndarray | None:
 def mark(functions: ir.SymbolTable, call: ir.Operation) -> bool:
     """Marks a call, and of those in it only what is computed once, if all that it does can be in one kernel."""
     assert call.name == "func.call", call
-    calls, pending = [], [call]
-    while pending:
-        callee = ir.FlatSymbolRefAttr(pending.pop().attributes["callee"]).value
-        for operation in operations_in(functions[callee].operation):
-            if not can_be_in_a_kernel(operation):
-                return False
-            if operation.name == "func.call":
-                calls.append(operation)
-                pending.append(operation)
-    for inner in calls:
-        if "computed_once" in ir.FlatSymbolRefAttr(inner.attributes["callee"]).value:
+    operations = operations_in_all(functions, callee_of(call))
+    if not all(map(can_be_in_a_kernel, operations)):
+        return False
+    stages: dict[str, list] = {}
+    for inner in (x for x in operations if x.name == "func.call"):
+        if "computed_once" in callee_of(inner):
             inner.attributes[ATTRIBUTE] = attribute(APART)
+            stages.setdefault(callee_of(inner), []).append(inner)
         elif ATTRIBUTE in inner.attributes:
             del inner.attributes[ATTRIBUTE]
+    for name, calls in stages.items():
+        if cost(functions, name) > LARGEST_COST:
+            add_result(functions, name, calls)
     call.attributes[ATTRIBUTE] = attribute(MARK)
     return True
+
+
+def callee_of(call: ir.Operation) -> str:
+    """The name of the function."""
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+
+
+def operations_in_all(functions: ir.SymbolTable, name: str) -> list[ir.Operation]:
+    """The operations in a function and in those it calls, of each function once."""
+    found, pending, seen = [], [name], {name}
+    while pending:
+        operations = operations_in(functions[pending.pop()].operation)
+        found += operations
+        called = {callee_of(x) for x in operations if x.name == "func.call"} - seen
+        pending += sorted(called)
+        seen |= called
+    return found
+
+
+def cost(functions: ir.SymbolTable, name: str) -> int:
+    """At least what XLA thinks that any part of a stage costs: most are the numbers that it reads and writes."""
+    block = functions[name].operation.regions[0].blocks[0]
+    stored = [*block.arguments, *block.operations[-1].operands]
+    operations = operations_in_all(functions, name)
+    calculated = [x for y in operations for x in (y.operands if y.name == "stablehlo.reduce" else y.results)]
+    return sum(80 * size(x) for x in stored) + sum(2 * size(x) for x in calculated)
+
+
+def size(x: ir.Value) -> int:
+    """The numbers in it."""
+    return math.prod(ir.RankedTensorType(x.type).shape)
+
+
+def add_result(functions: ir.SymbolTable, name: str, calls: list[ir.Operation]) -> None:
+    """Calls a copy of a stage that has another result, a constant, lest XLA shares its calculation out to threads.
+
+    XLA does so where the whole result of a function is one long calculation. A kernel has no threads, so that it could
+    not be linked.
+    """
+    function, copied = functions[name].operation, f"{name}_and_constant"
+    one_more = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
+    old_type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    types = [*old_type.results, one_more]
+    if copied not in functions:
+        copy = function.clone(ir.InsertionPoint(function))
+        copy.attributes["sym_name"] = ir.StringAttr.get(copied)
+        copy.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(old_type.inputs, types))
+        if "res_attrs" in copy.attributes:
+            del copy.attributes["res_attrs"]
+        functions.insert(copy)
+        returned = copy.regions[0].blocks[0].operations[-1]
+        with ir.InsertionPoint(returned), returned.location:
+            constant = stablehlo.constant(ir.DenseElementsAttr.get_splat(one_more, ir.BoolAttr.get(False)))
+            func.ReturnOp([*returned.operands, constant])
+        returned.operation.erase()
+    for call in calls:
+        with ir.InsertionPoint(call), call.location:
+            new = func.CallOp(types, ir.FlatSymbolRefAttr.get(copied), list(call.operands))
+        new.operation.attributes[ATTRIBUTE] = call.attributes[ATTRIBUTE]
+        for old, y in zip(call.results, new.results, strict=False):
+            old.replace_all_uses_with(y)
+        call.erase()
 
 
 def attribute(values: dict[str, str]) -> ir.DictAttr:
@@ -201,7 +264,7 @@ def attribute(values: dict[str, str]) -> ir.DictAttr:
 def can_be_in_a_kernel(operation: ir.Operation) -> bool:
     """Whether XLA's generator of single kernels takes it."""
     if operation.name == "stablehlo.reduce":
-        return all(math.prod(ir.RankedTensorType(x.type).shape) <= LARGEST_REDUCED for x in operation.operands)
+        return all(size(x) <= LARGEST_REDUCED for x in operation.operands)
     return operation.name in NAMES
 
 

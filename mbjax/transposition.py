@@ -1,6 +1,7 @@
 """Worlds last, and first again: transposed in blocks on a CPU, where XLA would read each number from its own line."""
 
 import math
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,31 +32,19 @@ def transposed(x: Float[Array, "m n"], axis: int) -> Float[Array, "n m"]:
         return x.T
 
     def in_kernel(x: Array) -> Array:
-        return in_one_kernel(rows_by_blocks if axis == 0 else columns_by_blocks, x)
+        return in_one_kernel(partial(by_blocks, axis=axis), x)
 
     return on_cpu(in_kernel, jnp.transpose, x)
 
 
-def rows_by_blocks(x: Float[Array, "m n"]) -> Float[Array, "n m"]:
-    """`BLOCK` rows at a time."""
-    m, n = x.shape
+def by_blocks(x: Float[Array, "m n"], axis: int) -> Float[Array, "n m"]:
+    """`BLOCK` rows (0) or columns (1) at a time."""
 
     def copy_block(y: Array, start: Array) -> tuple[Array, None]:
-        rows = lax.dynamic_slice_in_dim(x, start, BLOCK, 0, allow_negative_indices=False)
-        return lax.dynamic_update_slice_in_dim(y, rows.T, start, 1, allow_negative_indices=False), None
+        block = lax.dynamic_slice_in_dim(x, start, BLOCK, axis, allow_negative_indices=False)
+        return lax.dynamic_update_slice_in_dim(y, block.T, start, 1 - axis, allow_negative_indices=False), None
 
-    return lax.scan(copy_block, jnp.zeros((n, m), x.dtype), starts_of_blocks(m))[0]
-
-
-def columns_by_blocks(x: Float[Array, "m n"]) -> Float[Array, "n m"]:
-    """`BLOCK` columns at a time."""
-    m, n = x.shape
-
-    def copy_block(y: Array, start: Array) -> tuple[Array, None]:
-        columns = lax.dynamic_slice_in_dim(x, start, BLOCK, 1, allow_negative_indices=False)
-        return lax.dynamic_update_slice_in_dim(y, columns.T, start, 0, allow_negative_indices=False), None
-
-    return lax.scan(copy_block, jnp.zeros((n, m), x.dtype), starts_of_blocks(n))[0]
+    return lax.scan(copy_block, jnp.zeros(x.shape[::-1], x.dtype), starts_of_blocks(x.shape[axis]))[0]
 
 
 def starts_of_blocks(size: int) -> Int[Array, " k"]:

@@ -12,7 +12,7 @@ import mbjax
 from benchmarks.figures import build_mbjax, humanoid
 
 # Of many worlds: kernels that XLA starts a chunk, and fused operations in all, those within kernels included. Measured
-# with jax 0.10.2: 25 and 220, 44 and 402, 18 and 148.
+# with jax 0.10.2: 25 and 220, 44 and 402, 18 and 150.
 KERNELS = {"forward dynamics": (28, 242), "its gradient": (48, 442), "mass matrix": (20, 163)}
 SLOW_SUMS = {"mass matrix": 2, "reverse mode of forward dynamics": 6}  # else 4
 

@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import OtherPoses, calc_position_kinematics, pose_across
-from mbjax.kinematics.recursive_poses import apart, compose, cross_joint
+from mbjax.kinematics.recursive_poses import compose, cross_joint
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import computed_once, in_one_kernel, on_cpu
 from mbjax.spatial import written_out as wo
@@ -57,9 +57,8 @@ def mass_matrix_by_recursion(model: MultibodyModel, q: Array, diagonal: Array) -
     def from_composites(S: Array, inertia: Array, diagonal: Array) -> Array:
         zero = jnp.zeros((10, *S.shape[2:]), S.dtype)
         F, _ = scan_inward(walk_plan(direction_parents(topology)), add_inward, (S, inertia), zero)
-        if S.ndim == 2:
-            return products_by_rows(topology, S, F, diagonal)
-        return products_along_paths(topology, S, F, diagonal)
+        products = products_of_all if S.ndim == 2 else products_along_paths
+        return products(topology, S, F, diagonal)
 
     return in_one_kernel(from_composites, S, inertia, diagonal)
 
@@ -83,7 +82,7 @@ def place(
     X_TP: Array, row: DirectionRows, within_tree: Array, others: OtherPoses | None
 ) -> tuple[Array, tuple[Array, Array]]:
     """Axes are W's and the origin T in X_TP."""
-    R_WF, r = computed_once(lambda *x: compose(*map(apart, x)), X_TP, row.inboard)
+    R_WF, r = computed_once(compose, X_TP, row.inboard)
     R, r = computed_once(cross_joint, R_WF, r, *pose_across(row.joint, others))
     r, h, s = computed_once(directions, R_WF, r, row.hinge_map, within_tree)
     S = computed_once(lambda r, h, s: [*h, *wo.add(s, wo.cross(r, h))], r, h, s)
@@ -102,35 +101,28 @@ def add_inward(outboard: Array, row: tuple[Array, Array]) -> tuple[Array, Array]
     """The composite body of a direction, and what it takes to accelerate it by S."""
     S, inertia = row
     composite = outboard + inertia
-    return composite, wo.parts(computed_once(times_inertia, composite, S))
+    return composite, wo.parts(computed_once(force_of_composite, composite, S))
 
 
-def times_inertia(inertia: Array, S: Array) -> wo.Vector:
+def force_of_composite(inertia: Array, S: Array) -> wo.Vector:
     """I S."""
-    (J, c, m), (h, s) = wo.take_apart(inertia, 6, 3, 1), wo.take_apart(S, 3, 3)
-    return [*wo.add(wo.matvec(wo.symmetric(J), h), wo.cross(c, s)), *wo.add(wo.scale(s, m), wo.cross(h, c))]
+    J, c, m = wo.take_apart(inertia, 6, 3, 1)
+    return wo.times_inertia((J, c, m), list(S))
 
 
-def products_by_rows(
+def products_of_all(
     topology: TreeTopology, S: Float[Array, "nd 6"], F: Float[Array, "nd 6"], diagonal: Float[Array, " nd"]
 ) -> Float[Array, "nd nd"]:
-    """`products_along_paths` of one world, in vector instructions: those of directions on different paths go unused.
+    """`products_along_paths` of one world, in vector instructions: those of directions on different paths go unused."""
+    numbers = np.arange(topology.velocity_mobods.size)
+    upper = topology.moves[:, topology.velocity_mobods] & (numbers[:, None] <= numbers)
 
-    Row and column of each direction are written together, and what is beyond it again by those that come later.
-    """
-    owner, numbers = topology.velocity_mobods, np.arange(topology.velocity_mobods.size, dtype=np.int32)
-    inboard = topology.moves[:, owner].T & (numbers <= numbers[:, None])
-    columns = list(S.T)
+    def products(S: Array, F: Array) -> Array:
+        return jnp.where(jnp.asarray(upper), wo.dot(list(S.T[:, :, None]), list(F.T[:, None])), 0.0)
 
-    def write(M: Array, row: tuple[Array, Array, Array, Array]) -> tuple[Array, None]:
-        j, inboard, F, diagonal = row
-        found = computed_once(lambda F, *columns: wo.dot(columns, list(F)), F, *columns)
-        found = jnp.where(inboard, found, 0.0) + jnp.where(jnp.asarray(numbers) == j, diagonal, 0.0)
-        M = lax.dynamic_update_index_in_dim(M, found, j, 0, allow_negative_indices=False)
-        return lax.dynamic_update_index_in_dim(M, found, j, 1, allow_negative_indices=False), None
-
-    rows = jnp.asarray(numbers), jnp.asarray(inboard), F, diagonal
-    return lax.scan(write, jnp.zeros((numbers.size, numbers.size), S.dtype), rows)[0]
+    M = computed_once(products, S, F)
+    M = jnp.where(jnp.asarray(numbers[:, None] <= numbers), M, M.T)
+    return M + jnp.where(jnp.eye(numbers.size, dtype=bool), diagonal, 0.0)
 
 
 def products_along_paths(

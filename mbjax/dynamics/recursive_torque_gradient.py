@@ -96,12 +96,6 @@ def calc_torque_gradient(
     return TorqueGradient(by_q, by_v, by_vdot, ModelChange(by_F, by_M, by_h, by_I, by_gravity))
 
 
-def times_inertia(J: wo.Vector, c: wo.Vector, m: Array, X: wo.Vector) -> wo.Vector:
-    """I X."""
-    x, y = X[:3], X[3:]
-    return [*wo.add(wo.matvec(wo.symmetric(J), x), wo.cross(c, y)), *wo.add(wo.scale(y, m), wo.cross(x, c))]
-
-
 def gather_inward(outboard: Array, row: PathRows) -> tuple[Array, tuple[Array, Array | None]]:
     """The sums over what is outboard, and the gradient of this direction; last by the model the force of G."""
     several = row.is_first is not None
@@ -126,13 +120,13 @@ def of_mobod(motion: Array, inertia: Array) -> tuple:
     """F, G, and Y in two parts; of the last direction of a joint, else zero."""
     (V, A, weighted), (J, c, m) = wo.take_apart(motion, 6, 6, 6), wo.take_apart(inertia, 6, 3, 1)
     w, v, x = V[:3], V[3:], weighted[:3]
-    momentum = times_inertia(J, c, m, V)
-    F = wo.add(times_inertia(J, c, m, A), wo.force_cross(V, momentum))
+    momentum, by_A, G = (wo.times_inertia((J, c, m), X) for X in (V, A, weighted))
+    F = wo.add(by_A, wo.force_cross(V, momentum))
     turned = wo.cross(w, x)
     trace = J[0] + J[1] + J[2]
     Y = wo.subtract(wo.scale(turned, trace), wo.scale(wo.matvec(wo.symmetric(J), turned), 2.0))
     Y = wo.add(Y, wo.scale(wo.subtract(wo.scale(x, wo.dot(c, v)), wo.scale(c, wo.dot(v, x))), 2.0))
-    return F, times_inertia(J, c, m, weighted), Y, momentum[3:]
+    return F, G, Y, momentum[3:]
 
 
 def add_mobod(outboard: Array, motion: Array, F: wo.Vector, G: wo.Vector, Y: wo.Vector, hf: wo.Vector) -> tuple:

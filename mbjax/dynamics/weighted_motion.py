@@ -108,10 +108,16 @@ def move_outward(
         p_TF = r if p_FM is None else computed_once(inboard_point, R_WF, r, p_FM)
         frames = wo.put_together(R_WF, p_TF, R)
         rows_of_model = RowsOfModel(frames, wo.put_together(rates))
-    motion = wo.put_together(V, A, weighted)
-    point = wo.put_together(r) if several or of_model else None
-    rows = wo.put_together(S), motion, inertia, wo.put_together(own), point, None
-    return value, PathRows(*rows, row.is_first, rows_of_model)
+    return value, PathRows(
+        S=wo.put_together(S),
+        motion=wo.put_together(V, A, weighted),
+        inertia=inertia,
+        own=wo.put_together(own),
+        point=wo.put_together(r) if several or of_model else None,
+        of_parent=None,
+        is_first=row.is_first,
+        of_model=rows_of_model,
+    )
 
 
 def to_inboard_frame(shapes: tuple, inboard: Array, row: DirectionRows) -> tuple:

@@ -84,10 +84,7 @@ def cosines_and_sines(
     still = each(~turns & ~elsewhere)
     if not turns.any():
         return still[:, None], jnp.zeros_like(still)[:, None]
-    if q_own.ndim == 1:  # a loop, as XLA would share so long a calculation out to threads, which a kernel has not
-        c, s = lax.map(cosine_and_sine, q_own)
-    else:
-        c, s = computed_once(cosine_and_sine, q_own)
+    c, s = computed_once(cosine_and_sine, q_own)
     if not turns.all():
         c, s = c * each(turns) + still, s * each(turns)
     return c[:, None], s[:, None]

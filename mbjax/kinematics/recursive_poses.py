@@ -62,7 +62,7 @@ def poses_outward(
         X_PF = rows_of_poses(take(placement.R_PF, mobods, 2), take(placement.p_PF, mobods, 1))
 
         def to_mobod(X_WP: Array, row: tuple[Array, JointRows]) -> tuple[Array, Array]:
-            R_WF, p = computed_once(lambda *x: compose(*map(apart, x)), X_WP, row[0])
+            R_WF, p = computed_once(compose, X_WP, row[0])
             R_FM, p_FM = pose_across(row[1], others)
             X_WM = wo.parts(*computed_once(cross_joint, R_WF, p, R_FM, p_FM))
             return X_WM, X_WM
@@ -93,7 +93,7 @@ def place_all(X_WM: Float[Array, "n 12 ..."], X_MB: Float[Array, "n 12 ..."]) ->
     """X_WM X_MB of every row."""
 
     def place(_: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
-        X_WB = wo.parts(*computed_once(lambda *x: compose(*map(apart, x)), *row))
+        X_WB = wo.parts(*computed_once(compose, *row))
         return X_WB, X_WB
 
     return scan_outward(walk_plan((0,) * X_MB.shape[0]), place, (X_WM, X_MB), jnp.zeros_like(X_WM[0]))
@@ -107,15 +107,9 @@ def rows_of_poses(R: Float[Array, "3 3 n ..."], p: Float[Array, "3 n ..."]) -> F
 Pose = tuple[wo.Matrix, wo.Vector]
 
 
-def apart(X: Float[Array, "12 ..."]) -> Pose:
-    """Rotation and translation, every entry apart."""
-    R, p = wo.take_apart(X, (3, 3), 3)
-    return R, p
-
-
-def compose(X_AB: Pose, X_BC: Pose) -> Pose:
-    """X_AC."""
-    (R_AB, p_AB), (R_BC, p_BC) = X_AB, X_BC
+def compose(X_AB: Float[Array, "12 ..."], X_BC: Float[Array, "12 ..."]) -> Pose:
+    """X_AC of rows of poses."""
+    (R_AB, p_AB), (R_BC, p_BC) = (wo.take_apart(X, (3, 3), 3) for X in (X_AB, X_BC))
     return wo.matmul(R_AB, R_BC), wo.add(p_AB, wo.matvec(R_AB, p_BC))
 
 

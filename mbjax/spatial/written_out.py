@@ -111,6 +111,12 @@ def force_cross(V: Sequence[Array], F: Sequence[Array]) -> Vector:
     return [*add(cross(w, t), cross(v, f)), *cross(w, f)]
 
 
+def times_inertia(inertia: tuple[Vector, Vector, Array], X: Vector) -> Vector:
+    """I X of a motion X about the point O of the inertia, which is its six moments about O, m p_Ocm and m."""
+    (J, c, m), (w, v) = inertia, (X[:3], X[3:])
+    return [*add(matvec(symmetric(J), w), cross(c, v)), *add(scale(v, m), cross(w, c))]
+
+
 def symmetric(S: Vector) -> Matrix:
     """The matrix of six entries."""
     return symmetric_rows(S)

@@ -223,7 +223,7 @@ class WalkPlan(NamedTuple):
 
 
 WORLD, BASE = 0, 1  # places
-FEW_PLACES = 3
+FEW_PLACES = 3  # besides those two: another order of the nodes costs a copy of all rows
 
 
 @functools.cache
@@ -321,13 +321,10 @@ def write_row(rows: Any, index: Array, values: Any) -> Any:
 def add_to(rows: Any, index: Array, values: Any, is_only: Array) -> Any:
     """With the values added to the rows of that index, or in their place if they are the only ones."""
 
-    def total(x: Array, value: Array | wo.Parts) -> Array | wo.Parts:
-        before = lax.dynamic_index_in_dim(x, index, 0, False, allow_negative_indices=False)
-        if isinstance(value, wo.Parts):
-            return wo.Parts(jnp.where(is_only, y, y + before[k]) for k, y in enumerate(value))
+    def total(before: Array, value: Array) -> Array:
         return jnp.where(is_only, value, value + before)
 
-    return write_row(rows, index, jax.tree.map(total, rows, values))
+    return write_row(rows, index, jax.tree.map(total, read_row(rows, index), values))
 
 
 def traced_step(step: Callable, value: Any, xs: Any) -> tuple[Callable, Any]:
