@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from mbjax.one_kernel import computed_once, is_in_kernel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_normalize
+from mbjax.spatial.cosine_and_sine import cosine_and_sine
 
 from .abstract_joint import AbstractJoint
 
@@ -57,8 +58,8 @@ def rotation_about(n: Float[Array, "3 *k"], angle: Float[Array, "*k"]) -> Float[
     identity = jnp.eye(3, dtype=n.dtype).reshape(3, 3, *(1 for _ in n.shape[1:]))
     parts = along, identity - along, ca.skew(n)
     if angle.ndim == 2 and n.shape[2:] == (1,) and not is_in_kernel():
-        return sum_of_parts(parts, [jnp.ones_like(angle), jnp.cos(angle), jnp.sin(angle)])
-    c, s = (ca.spread(ca.spread(x, 3), 3) for x in computed_once(lambda a: (jnp.cos(a), jnp.sin(a)), angle))
+        return sum_of_parts(parts, [jnp.ones_like(angle), *cosine_and_sine(angle)])
+    c, s = (ca.spread(ca.spread(x, 3), 3) for x in computed_once(cosine_and_sine, angle))
     return parts[0] + c * parts[1] + s * parts[2]
 
 

@@ -1,9 +1,10 @@
 """Cosine and sine together, in operations that are vector instructions wherever they run.
 
-In the kernels of recursions (`mbjax/one_kernel.py`) XLA calls the C library for each number: 20 ns in double precision
-where this takes 2.
+In kernels (`mbjax/one_kernel.py`), and where it fuses them with other operations, XLA's CPU backend calls the C library
+for each number: 16 ns a pair in double precision, of many worlds, where this takes 2.4.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -38,6 +39,7 @@ COSINE = {
 }
 
 
+@jax.custom_jvp
 def cosine_and_sine(angle: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
     """To 1 ulp of 1 up to a million quarter turns (f32: thousands), beyond to what an ulp of the angle makes."""
     size = angle.dtype.itemsize
@@ -53,6 +55,13 @@ def cosine_and_sine(angle: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Floa
     is_odd, is_left = (quarter == 1.0) | (quarter == 3.0), (quarter == 1.0) | (quarter == 2.0)
     cosine, sine = jnp.where(is_odd, sine, cosine), jnp.where(is_odd, cosine, sine)
     return jnp.where(is_left, -cosine, cosine), jnp.where(quarter >= 2.0, -sine, sine)
+
+
+@cosine_and_sine.defjvp
+def _cosine_and_sine_jvp(primals: tuple, tangents: tuple) -> tuple:
+    cosine, sine = cosine_and_sine(*primals)
+    (change,) = tangents
+    return (cosine, sine), (-sine * change, cosine * change)
 
 
 def polynomial(coefficients: tuple[float, ...], x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Cosine and sine of the kernels beside those of extended precision."""
+"""Cosine and sine of our own beside those of extended precision."""
 
 import jax
 import jax.numpy as jnp
@@ -40,3 +40,18 @@ def test_beyond_all_precision(dtype) -> None:
     assert np.max(np.abs(np.hypot(c[:3], s[:3]) - 1.0)) < 0.01
     assert np.isnan(c[3:]).all()
     assert np.isnan(s[3:]).all()
+
+
+def test_derivatives() -> None:
+    """Of any order and in both modes, those of cosine and sine."""
+    angle = jnp.asarray(np.random.default_rng(1).uniform(-9.0, 9.0, 50))
+    for index, (first, second) in enumerate(
+        ((lambda a: -jnp.sin(a), lambda a: -jnp.cos(a)), (jnp.cos, lambda a: -jnp.sin(a)))
+    ):
+
+        def one(a: jax.Array, index: int = index) -> jax.Array:
+            return cosine_and_sine(a)[index]
+
+        for derivative in (jax.grad, jax.jacfwd):
+            np.testing.assert_allclose(jax.vmap(derivative(one))(angle), first(angle), atol=1e-15)
+            np.testing.assert_allclose(jax.vmap(derivative(jax.grad(one)))(angle), second(angle), atol=1e-15)
