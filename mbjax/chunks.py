@@ -20,7 +20,7 @@ from mbjax.transposition import worlds_first, worlds_last
 
 CHUNK = 128  # worlds
 SMALLEST_CHUNK = 32  # worlds, where each has several tangents or many numbers
-ARRAY_BYTES = 3 << 19  # of an argument for all worlds of a chunk: large trees have smaller chunks, that fit the cache
+ARRAY_BYTES = 5 << 21  # of an argument for all worlds of a chunk: trees of more than 1000 bodies have smaller chunks
 CHUNKS_A_LATE_TURN = 4  # each may leave a quarter of its worlds to it
 
 

@@ -13,7 +13,7 @@ import contextvars
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,7 @@ ATTRIBUTE, MARK = "mhlo.frontend_attributes", {"xla_cpu_small_call": "true", "in
 APART = {"inlineable": "false"}
 LARGEST_REDUCED = 3072  # numbers: of 4096 and more, XLA makes a call of a library
 LARGEST_COST = 100_000  # of a stage: what costs twice as much, XLA shares out to threads
+FEW_WORLDS, AND_CONSTANT = 96, "_and_constant"
 TOGETHER = 3  # results of a loop: of six and more, LLVM no longer proves that they are apart, and uses no vectors
 
 # No products of matrices, sorting, scattering, linear algebra or callbacks: those are calls of libraries.
@@ -51,15 +52,61 @@ def is_in_kernel() -> bool:
     return _in_kernel.get()
 
 
-def computed_once(function: Callable, *args: Any) -> Any:
-    """`function(*args)`, in one kernel stored before anything reads it: a step of a recursion, in stages."""
+class Row(NamedTuple):
+    """A row of an array that is not read yet: by the stage that needs it, as XLA would copy it for a call."""
 
-    def computed_once(*args: Any) -> Any:
+    array: jax.Array
+    index: jax.Array
+    is_there: jax.Array | None = None  # if it is not, there are zeros, or what is `instead`
+    instead: jax.Array | None = None
+
+    def read(self) -> jax.Array:
+        """Its numbers."""
+        start = [self.index, *[np.zeros((), self.index.dtype)] * (self.array.ndim - 1)]
+        found = lax.dynamic_slice(self.array, start, (1, *self.array.shape[1:]), allow_negative_indices=False)
+        found = lax.squeeze(found, (0,))
+        if self.is_there is None:
+            return found
+        return jnp.where(self.is_there, found, 0.0 if self.instead is None else self.instead)
+
+
+def computed_once(function: Callable, *args: Any) -> Any:
+    """`function(*args)`, in one kernel stored before anything reads it: a step of a recursion, in stages.
+
+    Of `Row`s among the arguments the function sees the numbers.
+    """
+    leaves, nested = jax.tree.flatten(args)
+    distinct = {id(x): x for x in leaves}
+    places = [list(distinct).index(id(x)) for x in leaves]
+
+    def computed_once(*distinct: Any) -> Any:
+        args = read_rows(jax.tree.unflatten(nested, [distinct[k] for k in places]))
         results, treedef = jax.tree.flatten(function(*args))
         parts = [results[i : i + TOGETHER] for i in range(0, len(results), TOGETHER)]
         return jax.tree.unflatten(treedef, [y for part in parts for y in computed_together(part)])
 
-    return jax.jit(computed_once)(*args)
+    return jax.jit(computed_once)(*distinct.values())
+
+
+def row_of(array: jax.Array, index: jax.Array, late: bool) -> jax.Array | Row:
+    """A row, read where a stage needs it or now."""
+    row = Row(array, index)
+    return row if late else row.read()
+
+
+def read(x: jax.Array | Row) -> jax.Array:
+    """Its numbers, now."""
+    return x.read() if isinstance(x, Row) else x
+
+
+def read_rows(tree: Any) -> Any:
+    """With the numbers of each `Row`."""
+    return jax.tree.map(read, tree, is_leaf=lambda x: isinstance(x, Row))
+
+
+def are_few(worlds: tuple[int, ...]) -> bool:
+    """Whether there is one world, or so few that LLVM writes a copy of their numbers out, one after the other."""
+    return math.prod(worlds) < FEW_WORLDS
 
 
 def computed_together(arrays: list) -> list:
@@ -68,8 +115,9 @@ def computed_together(arrays: list) -> list:
     XLA's CPU backend has one kind of loop with several results that it fuses arithmetic into: a reduction of several
     arrays. These have two equal columns, of which the last is kept; LLVM sees that both are the same.
     """
-    shape = jnp.shape(arrays[0])
-    if len(arrays) == 1 or len(shape) != 1 or any(x.shape != shape for x in arrays) or not is_in_kernel():
+    shapes = {x.shape for x in arrays}
+    shape = next(iter(shapes))
+    if len(arrays) == 1 or len(shapes) > 1 or len(shape) != 1 or are_few(shape) or not is_in_kernel():
         return arrays
     columns = tuple(jnp.broadcast_to(x[:, None], (*shape, 2)) for x in arrays)
     zeros = tuple(jnp.zeros((), x.dtype) for x in arrays)
@@ -188,7 +236,7 @@ def mark(functions: ir.SymbolTable, call: ir.Operation) -> bool:
         elif ATTRIBUTE in inner.attributes:
             del inner.attributes[ATTRIBUTE]
     for name, calls in stages.items():
-        if cost(functions, name) > LARGEST_COST:
+        if not name.endswith(AND_CONSTANT) and cost(functions, name) > LARGEST_COST:
             add_result(functions, name, calls)
     call.attributes[ATTRIBUTE] = attribute(MARK)
     return True
@@ -214,10 +262,18 @@ def operations_in_all(functions: ir.SymbolTable, name: str) -> list[ir.Operation
 def cost(functions: ir.SymbolTable, name: str) -> int:
     """At least what XLA thinks that any part of a stage costs: most are the numbers that it reads and writes."""
     block = functions[name].operation.regions[0].blocks[0]
-    stored = [*block.arguments, *block.operations[-1].operands]
+    stored = sum(map(size_read, block.arguments)) + sum(map(size, block.operations[-1].operands))
     operations = operations_in_all(functions, name)
     calculated = [x for y in operations for x in (y.operands if y.name == "stablehlo.reduce" else y.results)]
-    return sum(80 * size(x) for x in stored) + sum(2 * size(x) for x in calculated)
+    return 80 * stored + 2 * sum(map(size, calculated))
+
+
+def size_read(x: ir.Value) -> int:
+    """The numbers that are read of it, which are few if only rows are."""
+    users = [use.owner.operation for use in x.uses]
+    if all(user.name == "stablehlo.dynamic_slice" for user in users):
+        return sum(size(user.results[0]) for user in users)
+    return size(x)
 
 
 def size(x: ir.Value) -> int:
@@ -231,7 +287,7 @@ def add_result(functions: ir.SymbolTable, name: str, calls: list[ir.Operation]) 
     XLA does so where the whole result of a function is one long calculation. A kernel has no threads, so that it could
     not be linked.
     """
-    function, copied = functions[name].operation, f"{name}_and_constant"
+    function, copied = functions[name].operation, name + AND_CONSTANT
     one_more = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
     old_type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     types = [*old_type.results, one_more]

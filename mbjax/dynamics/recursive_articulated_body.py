@@ -32,7 +32,7 @@ def calc_accelerations(
     def inward(*rows: Any) -> Pivots:
         worlds = jnp.broadcast_shapes(motion.force.shape[2:], diagonal.shape[2:], tau.shape[2:])
         zero = jnp.zeros((27, *worlds), motion.force.dtype)
-        return scan_inward(plan, articulate_inward, rows, zero)[0]
+        return scan_inward(plan, articulate_inward, rows, zero, staged=True)[0]
 
     pivots = in_one_kernel(inward, motion, diagonal, tau)
     return calc_from_own(topology, motion.hinge, pivots), pivots
@@ -46,7 +46,8 @@ def solve_with_pivots(
     worlds = jnp.broadcast_shapes(hinge.shape[2:], factor.shape[2:], b.shape[1:])
 
     def inward(hinge: Array, factor: Array, b: Array) -> Array:
-        return scan_inward(plan, gather_forces, (hinge, factor, b), jnp.zeros((6, *worlds), hinge.dtype))[0]
+        zero = jnp.zeros((6, *worlds), hinge.dtype)
+        return scan_inward(plan, gather_forces, (hinge, factor, b), zero, staged=True)[0]
 
     own = in_one_kernel(inward, hinge, factor, b[:, None])
     return calc_from_own(topology, hinge, Pivots(factor, own))
@@ -58,7 +59,8 @@ def calc_from_own(topology: TreeTopology, hinge: Float[Array, "nd 9 ..."], pivot
 
     def outward(hinge: Array, pivots: Pivots) -> Array:
         worlds = jnp.broadcast_shapes(hinge.shape[2:], pivots.factor.shape[2:], pivots.own.shape[2:])
-        return scan_outward(plan, accelerate_outward, (hinge, pivots), jnp.zeros((6, *worlds), hinge.dtype))
+        world = jnp.zeros((6, *worlds), hinge.dtype)
+        return scan_outward(plan, accelerate_outward, (hinge, pivots), world, staged=True)
 
     return in_one_kernel(outward, hinge, pivots)
 
@@ -75,7 +77,7 @@ def articulate_inward(outboard: Array, row: tuple[MotionRows, Array, Array]) -> 
     D, left = computed_once(pivot, U_t, U_f, t, f, motion.hinge, diagonal, tau)
     by_t, by_f, one_over_D, vdot = computed_once(divide, U_t, U_f, D, left)
     J, H, M, t, f = computed_once(give_way, J, H, M, t, f, U_t, U_f, by_t, by_f, vdot)
-    J, H, t = computed_once(shift, J, H, M, t, f, motion.hinge[6:])
+    J, H, t = computed_once(shift, J, H, M, t, f, motion.hinge)
     handed_on = wo.put_together(J, H, M, t, f)
     return handed_on, Pivots(wo.parts(by_t, by_f, one_over_D), vdot[None])
 
@@ -127,10 +129,9 @@ def give_way(
     return J, H, M, wo.add(t, wo.scale(U_t, vdot)), wo.add(f, wo.scale(U_f, vdot))
 
 
-def shift(J: wo.Vector, H: wo.Matrix, M: wo.Vector, t: wo.Vector, f: wo.Vector, p: Array) -> tuple:
+def shift(J: wo.Vector, H: wo.Matrix, M: wo.Vector, t: wo.Vector, f: wo.Vector, hinge: Array) -> tuple:
     """The same at the inboard point: H_P = H + [p]M, J_P = J + [p]Hᵀ + H_P[p]ᵀ, t_P = t + p x f."""
-    at = list(p)
-
+    at = list(hinge[6:])
     H_P = [wo.add(x, y) for x, y in zip(H, wo.cross_columns(at, wo.symmetric(M)), strict=True)]
     return wo.add(J, shifted_moments(H, H_P, at)), H_P, wo.add(t, wo.cross(at, f))
 

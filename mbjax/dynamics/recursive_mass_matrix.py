@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from mbjax.kinematics import OtherPoses, calc_position_kinematics, pose_across
 from mbjax.kinematics.recursive_poses import compose, cross_joint
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import computed_once, in_one_kernel, on_cpu
+from mbjax.one_kernel import are_few, computed_once, in_one_kernel, on_cpu, read, row_of
 from mbjax.spatial import written_out as wo
 from mbjax.tangents import fit_tangent
 from mbjax.topology import TreeTopology, direction_parents, read_row, scan_inward, scan_outward, walk_plan
@@ -56,7 +56,7 @@ def mass_matrix_by_recursion(model: MultibodyModel, q: Array, diagonal: Array) -
 
     def from_composites(S: Array, inertia: Array, diagonal: Array) -> Array:
         zero = jnp.zeros((10, *S.shape[2:]), S.dtype)
-        F, _ = scan_inward(walk_plan(direction_parents(topology)), add_inward, (S, inertia), zero)
+        F, _ = scan_inward(walk_plan(direction_parents(topology)), add_inward, (S, inertia), zero, staged=True)
         products = products_of_all if S.ndim == 2 else products_along_paths
         return products(topology, S, F, diagonal)
 
@@ -75,7 +75,7 @@ def place_outward(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array,
     def step(X_TP: Array, row: tuple[DirectionRows, Array]) -> tuple[Array, tuple[Array, Array]]:
         return place(X_TP, *row, others)
 
-    return scan_outward(walk_plan(direction_parents(topology)), step, (rows, within_tree), identity)
+    return scan_outward(walk_plan(direction_parents(topology)), step, (rows, within_tree), identity, staged=True)
 
 
 def place(
@@ -87,7 +87,7 @@ def place(
     r, h, s = computed_once(directions, R_WF, r, row.hinge_map, within_tree)
     S = computed_once(lambda r, h, s: [*h, *wo.add(s, wo.cross(r, h))], r, h, s)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
-    inertia = wo.parts(*computed_once(inertia_about_T, R, RJ, c, r, row.inertia), row.inertia[9])
+    inertia = wo.parts(*computed_once(inertia_about_T, R, RJ, c, r, row.inertia), read(row.inertia)[9])
     return wo.parts(R, r), (wo.parts(S), inertia)
 
 
@@ -100,7 +100,7 @@ def directions(R_WF: wo.Matrix, r: wo.Vector, hinge_map: Array, within_tree: Arr
 def add_inward(outboard: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
     """The composite body of a direction, and what it takes to accelerate it by S."""
     S, inertia = row
-    composite = outboard + inertia
+    composite = read(outboard) + read(inertia)
     return composite, wo.parts(computed_once(force_of_composite, composite, S))
 
 
@@ -139,7 +139,8 @@ def products_along_paths(
 
     def to_next(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         M, i, j = carry
-        product = computed_once(lambda S, F: wo.dot(list(S), list(F)), read_row(S, i), read_row(F, j))
+        rows = (row_of(x, k, are_few(worlds)) for x, k in ((S, i), (F, j)))
+        product = computed_once(lambda S, F: wo.dot(list(S), list(F)), *rows)
         M = write(write(M, product, i, j), product, j, i)
         next_i = read_row(inboard, i)
         return M, jnp.where(next_i < 0, jnp.maximum(j - 1, 0), next_i), jnp.where(next_i < 0, j - 1, j)

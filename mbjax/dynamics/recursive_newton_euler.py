@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from mbjax.kinematics import OtherPoses, pose_across
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import computed_once, in_one_kernel
+from mbjax.one_kernel import computed_once, in_one_kernel, read
 from mbjax.spatial import written_out as wo
 from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, walk_plan
 
@@ -64,7 +64,7 @@ def move_all_outward(
     def step(inboard: Array, row: DirectionRows) -> tuple[Array, MotionRows]:
         return move_outward(inboard, row, others, gravity)
 
-    return scan_outward(walk_plan(direction_parents(topology)), step, rows, world)
+    return scan_outward(walk_plan(direction_parents(topology)), step, rows, world, staged=True)
 
 
 def move_outward(
@@ -90,7 +90,7 @@ def move_outward(
     Jw, J_alpha = computed_once(lambda J, w, alpha: (wo.matvec(J, w), wo.matvec(J, alpha)), wo.symmetric(J), w, alpha)
     force = computed_once(net_force, R, Jw, J_alpha, w, alpha, a, c, turning, row, gravity)
     value = wo.parts(R, w, alpha, a, *([w_F] if several else []))
-    inertia = wo.parts(J, c, row.inertia[9])
+    inertia = wo.parts(J, c, read(row.inertia)[9])
     return value, MotionRows(hinge=wo.parts(h, s, p), force=wo.parts(force), inertia=inertia)
 
 
@@ -191,10 +191,16 @@ def calc_torques(topology: TreeTopology, motion: MotionRows) -> Float[Array, " n
     plan = walk_plan(direction_parents(topology))
 
     def step(outboard: Array, row: MotionRows) -> tuple[Array, Array]:
-        (h, s, p), (t, f) = wo.take_apart(row.hinge, 3, 3, 3), wo.take_apart(outboard + row.force, 3, 3)
-        return wo.put_together(wo.add(t, wo.cross(p, f)), f), wo.dot(h, t) + wo.dot(s, f)
+        *handed_on, torque = computed_once(gather_force, outboard, row.hinge, row.force)
+        return wo.put_together(*handed_on), torque
 
     def inward(motion: MotionRows) -> Array:
-        return scan_inward(plan, step, motion, jnp.zeros_like(motion.force[0]))[0]
+        return scan_inward(plan, step, motion, jnp.zeros_like(motion.force[0]), staged=True)[0]
 
     return in_one_kernel(inward, motion)
+
+
+def gather_force(outboard: Array, hinge: Array, force: Array) -> tuple:
+    """The force of all that is outboard, at the inboard direction's point, and its torque."""
+    (h, s, p), (t, f) = wo.take_apart(hinge, 3, 3, 3), wo.take_apart(outboard + force, 3, 3)
+    return wo.add(t, wo.cross(p, f)), f, wo.dot(h, t) + wo.dot(s, f)

@@ -24,9 +24,9 @@ from jaxtyping import Array, Float
 from mbjax.joints import JOINT_KINDS, AbstractJoint
 from mbjax.kinematics import bodies_with_gravity
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import computed_once, in_one_kernel
+from mbjax.one_kernel import Row, computed_once, in_one_kernel, read, read_rows
 from mbjax.spatial import written_out as wo
-from mbjax.topology import direction_parents, read_row, scan_inward, walk_plan
+from mbjax.topology import direction_parents, scan_inward, walk_plan
 
 from .torque_gradient_by_model import (
     ModelChange,
@@ -76,12 +76,14 @@ def calc_torque_gradient(
         def step(outboard: Array, element: tuple) -> tuple[Array, tuple[Array, Array | None]]:
             row, last, parent = element
             if looks_up:
-                of_parent = jnp.where(parent < 0, world, read_row(motion, jnp.maximum(parent, 0)))
-                row = row._replace(motion=read_row(motion, last), of_parent=of_parent)
+                of_parent = Row(motion, jnp.maximum(read(parent), 0), read(parent) >= 0, world)
+                row = row._replace(motion=Row(motion, read(last)), of_parent=of_parent)
+                if not isinstance(last, Row):
+                    row = read_rows(row)
             return gather_inward(outboard, row)
 
         elements = (rows._replace(motion=None) if looks_up else rows), last, parent
-        return scan_inward(walk_plan(parents), step, elements, zero)[0]
+        return scan_inward(walk_plan(parents), step, elements, zero, staged=True)[0]
 
     outward = partial(calc_weighted_motion, gravity=gravity, of_model=of_model)
     rows = in_one_kernel(outward, model, q, v, vdot, weight)

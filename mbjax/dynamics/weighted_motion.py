@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from mbjax.kinematics import OtherPoses, pose_across
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import computed_once
+from mbjax.one_kernel import computed_once, read
 from mbjax.spatial import written_out as wo
 from mbjax.topology import TreeTopology, direction_parents, scan_outward, walk_plan
 
@@ -64,7 +64,8 @@ def calc_weighted_motion(
     world = jnp.concatenate([identity, zeros[:12], -g, zeros[:6], *of_parent])
     flags = np.stack([topology.within_tree[topology.velocity_mobods], last], 1)
     flags = jnp.asarray(flags, v.dtype).reshape(-1, 2, *(1 for _ in worlds))
-    return scan_outward(plan, partial(move_outward, of_model, others), (rows, weight[:, None], flags), world)
+    step = partial(move_outward, of_model, others)
+    return scan_outward(plan, step, (rows, weight[:, None], flags), world, staged=True)
 
 
 def motions_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
@@ -99,10 +100,10 @@ def move_outward(
         A = computed_once(with_turned_joint, V, A, of_parent, r, flags)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
     inertia = computed_once(inertia_about_T, R, RJ, c, r, row.inertia)
-    inertia = wo.put_together(*inertia, row.inertia[9])
+    inertia = wo.put_together(*inertia, read(row.inertia)[9])
     value = wo.put_together(R, r, V, A, weighted, *of_parent)
     assert row.vdot is not None
-    own, *rates = (x[0] for x in (weight, row.v, row.vdot, flags[1:]))
+    own, *rates = (read(x)[-1] for x in (weight, row.v, row.vdot, flags))
     rows_of_model = None
     if of_model:
         p_TF = r if p_FM is None else computed_once(inboard_point, R_WF, r, p_FM)
@@ -115,7 +116,7 @@ def move_outward(
         own=wo.put_together(own),
         point=wo.put_together(r) if several or of_model else None,
         of_parent=None,
-        is_first=row.is_first,
+        is_first=None if row.is_first is None else read(row.is_first),
         of_model=rows_of_model,
     )
 

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float, Int
 
 from mbjax.joints import JOINT_KINDS, AxisJoint
 from mbjax.model import MultibodyModel, all_joint_positions
-from mbjax.one_kernel import computed_once
+from mbjax.one_kernel import Row, computed_once, read, row_of
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_normalize
 from mbjax.spatial import written_out as wo
@@ -130,7 +129,7 @@ def pose_across(row: JointRows, others: OtherPoses | None) -> tuple[wo.Matrix, w
     if others is None:
         return computed_once(pose_of_row, row, None)
     assert row.other is not None
-    other = lax.dynamic_index_in_dim(others, row.other, 0, False, allow_negative_indices=False)
+    other = row_of(others, read(row.other), late=isinstance(row.other, Row))
     return computed_once(pose_of_row, row._replace(other=None), other)
 
 

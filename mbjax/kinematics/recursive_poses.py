@@ -67,7 +67,7 @@ def poses_outward(
             X_WM = wo.parts(*computed_once(cross_joint, R_WF, p, R_FM, p_FM))
             return X_WM, X_WM
 
-        outward = scan_outward(walk_plan(topology.mobod_parents[1:]), to_mobod, (X_PF, joints), identity)
+        outward = scan_outward(walk_plan(topology.mobod_parents[1:]), to_mobod, (X_PF, joints), identity, staged=True)
         X_WM = jnp.concatenate([X_WM, outward])
     apart_from_M = bodies_apart_from_mobod(topology)
     if apart_from_M.size:
@@ -96,7 +96,7 @@ def place_all(X_WM: Float[Array, "n 12 ..."], X_MB: Float[Array, "n 12 ..."]) ->
         X_WB = wo.parts(*computed_once(compose, *row))
         return X_WB, X_WB
 
-    return scan_outward(walk_plan((0,) * X_MB.shape[0]), place, (X_WM, X_MB), jnp.zeros_like(X_WM[0]))
+    return scan_outward(walk_plan((0,) * X_MB.shape[0]), place, (X_WM, X_MB), jnp.zeros_like(X_WM[0]), staged=True)
 
 
 def rows_of_poses(R: Float[Array, "3 3 n ..."], p: Float[Array, "3 n ..."]) -> Float[Array, "n 12 ..."]:
