@@ -30,8 +30,9 @@ ATTRIBUTE, MARK = "mhlo.frontend_attributes", {"xla_cpu_small_call": "true", "in
 APART = {"inlineable": "false"}
 LARGEST_REDUCED = 3072  # numbers: of 4096 and more, XLA makes a call of a library
 LARGEST_COST = 100_000  # of a stage: what costs twice as much, XLA shares out to threads
-FEW_WORLDS, AND_CONSTANT = 96, "_and_constant"
-TOGETHER = 3  # results of a loop: of six and more, LLVM no longer proves that they are apart, and uses no vectors
+AND_CONSTANT = "_and_constant"  # the end of the names of such stages
+FEW_WORLDS = 96  # of up to 64, LLVM has no loop to copy a row
+TOGETHER = 3  # results of a loop: with six, steps took 1.2 to 1.5 times as long, without vectors
 
 # No products of matrices, sorting, scattering, linear algebra or callbacks: those are calls of libraries.
 OPERATIONS = """
@@ -235,9 +236,11 @@ def mark(functions: ir.SymbolTable, call: ir.Operation) -> bool:
             stages.setdefault(callee_of(inner), []).append(inner)
         elif ATTRIBUTE in inner.attributes:
             del inner.attributes[ATTRIBUTE]
-    for name, calls in stages.items():
-        if not name.endswith(AND_CONSTANT) and cost(functions, name) > LARGEST_COST:
-            add_result(functions, name, calls)
+    is_long = {x: not x.endswith(AND_CONSTANT) and cost(functions, x) > LARGEST_COST for x in stages}
+    of_long = {name: calls for name, calls in stages.items() if is_long[name]}
+    types = {name: call_copy(functions, name, calls) for name, calls in of_long.items()}
+    for name in of_long:  # their own calls of others are those of copies by now
+        copy_with_constant(functions, name, types[name])
     call.attributes[ATTRIBUTE] = attribute(MARK)
     return True
 
@@ -281,35 +284,41 @@ def size(x: ir.Value) -> int:
     return math.prod(ir.RankedTensorType(x.type).shape)
 
 
-def add_result(functions: ir.SymbolTable, name: str, calls: list[ir.Operation]) -> None:
+def call_copy(functions: ir.SymbolTable, name: str, calls: list[ir.Operation]) -> list[ir.Type]:
     """Calls a copy of a stage that has another result, a constant, lest XLA shares its calculation out to threads.
 
     XLA does so where the whole result of a function is one long calculation. A kernel has no threads, so that it could
-    not be linked.
+    not be linked. Returns the types of the copy's results.
     """
-    function, copied = functions[name].operation, name + AND_CONSTANT
-    one_more = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
-    old_type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    types = [*old_type.results, one_more]
-    if copied not in functions:
-        copy = function.clone(ir.InsertionPoint(function))
-        copy.attributes["sym_name"] = ir.StringAttr.get(copied)
-        copy.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(old_type.inputs, types))
-        if "res_attrs" in copy.attributes:
-            del copy.attributes["res_attrs"]
-        functions.insert(copy)
-        returned = copy.regions[0].blocks[0].operations[-1]
-        with ir.InsertionPoint(returned), returned.location:
-            constant = stablehlo.constant(ir.DenseElementsAttr.get_splat(one_more, ir.BoolAttr.get(False)))
-            func.ReturnOp([*returned.operands, constant])
-        returned.operation.erase()
+    of_stage = ir.FunctionType(ir.TypeAttr(functions[name].operation.attributes["function_type"]).value)
+    types = [*of_stage.results, ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))]
     for call in calls:
         with ir.InsertionPoint(call), call.location:
-            new = func.CallOp(types, ir.FlatSymbolRefAttr.get(copied), list(call.operands))
+            new = func.CallOp(types, ir.FlatSymbolRefAttr.get(name + AND_CONSTANT), list(call.operands))
         new.operation.attributes[ATTRIBUTE] = call.attributes[ATTRIBUTE]
         for old, y in zip(call.results, new.results, strict=False):
             old.replace_all_uses_with(y)
         call.erase()
+    return types
+
+
+def copy_with_constant(functions: ir.SymbolTable, name: str, types: list[ir.Type]) -> None:
+    """The copy, if there is none yet."""
+    if name + AND_CONSTANT in functions:
+        return
+    stage = functions[name].operation
+    of_stage = ir.FunctionType(ir.TypeAttr(stage.attributes["function_type"]).value)
+    copy = stage.clone(ir.InsertionPoint(stage))
+    copy.attributes["sym_name"] = ir.StringAttr.get(name + AND_CONSTANT)
+    copy.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(of_stage.inputs, types))
+    if "res_attrs" in copy.attributes:
+        del copy.attributes["res_attrs"]
+    functions.insert(copy)
+    returned = copy.regions[0].blocks[0].operations[-1]
+    with ir.InsertionPoint(returned), returned.location:
+        constant = stablehlo.constant(ir.DenseElementsAttr.get_splat(types[-1], ir.BoolAttr.get(False)))
+        func.ReturnOp([*returned.operands, constant])
+    returned.operation.erase()
 
 
 def attribute(values: dict[str, str]) -> ir.DictAttr:

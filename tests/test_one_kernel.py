@@ -178,6 +178,25 @@ def test_long_stages_stay_in_the_kernel(results: int) -> None:
     np.testing.assert_allclose(jax.jit(lambda x: in_one_kernel(staged, x))(x), plain(x), rtol=1e-12)
 
 
+def test_long_stages_within_long_stages() -> None:
+    """A stage's copy calls copies."""
+
+    def inner(x: jax.Array) -> jax.Array:
+        for _ in range(240):
+            x = 0.5 * x * x - 0.1 * x
+        return x
+
+    def outer(x: jax.Array) -> jax.Array:
+        return inner(1.0 - computed_once(inner, x))
+
+    def staged(x: jax.Array) -> jax.Array:
+        return computed_once(outer, x) + computed_once(inner, 0.5 * x)
+
+    x = jnp.linspace(0.1, 1.0, 1000)
+    expected = inner(1.0 - inner(x)) + inner(0.5 * x)
+    np.testing.assert_allclose(jax.jit(lambda x: in_one_kernel(staged, x))(x), expected, rtol=1e-12, atol=1e-300)
+
+
 def on_devices(x: jax.Array) -> dict[str, jax.Array]:
     """One way on a CPU, another elsewhere; says where it was traced."""
 

@@ -141,9 +141,9 @@ def test_recursions_at_positions_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_many_worlds_as_alone(name: str) -> None:
-    """Every public function that has a recursion, 20 worlds at a time and one by one."""
+    """Every public function that has a recursion, 100 worlds at a time, a few and one by one."""
     model, *_ = case(name)
-    states = jax.vmap(lambda key: mbjax.random_state(model, key))(jax.random.split(jax.random.key(6), 20))
+    states = jax.vmap(lambda key: mbjax.random_state(model, key))(jax.random.split(jax.random.key(6), 100))
     tau = jax.random.normal(jax.random.key(7), states.v.shape)
 
     def everything(q, v, tau):
@@ -155,9 +155,11 @@ def test_many_worlds_as_alone(name: str) -> None:
             (poses.rotation, poses.translation),
         )
 
-    together = jax.jit(jax.vmap(everything))(states.q, states.v, tau)
+    together = jax.jit(jax.vmap(everything))
     one_by_one = jax.jit(lambda *x: jax.lax.map(lambda y: everything(*y), x))(states.q, states.v, tau)
-    assert largest_error(together, one_by_one) < 1e-12
+    assert largest_error(together(states.q, states.v, tau), one_by_one) < 1e-12
+    few = together(states.q[:20], states.v[:20], tau[:20])
+    assert largest_error(few, jax.tree.map(lambda x: x[:20], one_by_one)) < 1e-12
 
 
 @pytest.mark.parametrize("worlds", [None, 3])

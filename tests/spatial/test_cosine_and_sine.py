@@ -43,8 +43,8 @@ def test_beyond_all_precision(dtype) -> None:
 
 
 def test_derivatives() -> None:
-    """Of any order and in both modes, those of cosine and sine."""
-    angle = jnp.asarray(np.random.default_rng(1).uniform(-9.0, 9.0, 50))
+    """In both modes, the second as well, those of cosine and sine; also at the ends of the polynomials' intervals."""
+    angle = jnp.asarray([*np.random.default_rng(1).uniform(-9.0, 9.0, 50), *(np.arange(-9, 10) * (np.pi / 4.0))])
     for index, (first, second) in enumerate(
         ((lambda a: -jnp.sin(a), lambda a: -jnp.cos(a)), (jnp.cos, lambda a: -jnp.sin(a)))
     ):
