@@ -6,14 +6,14 @@ It does not check what others mark. So only operations that its code generator t
 JAX that this was tested with, and every argument is read. Whatever else a program does, it is compiled as XLA would.
 MBJAX_ONE_KERNEL=0 in the environment turns it off.
 
-Within a kernel XLA still fuses: it copies a formula into each that reads it. `computed_once` keeps it from that.
+Within a kernel XLA still fuses: it copies a formula into each that reads it. `stages.computed_once` keeps it from that.
 """
 
 import contextvars
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,8 +31,6 @@ APART = {"inlineable": "false"}
 LARGEST_REDUCED = 3072  # numbers: of 4096 and more, XLA makes a call of a library
 LARGEST_COST = 100_000  # of a stage: what costs twice as much, XLA shares out to threads
 AND_CONSTANT = "_and_constant"  # the end of the names of such stages
-FEW_WORLDS = 96  # of up to 64, LLVM has no loop to copy a row
-TOGETHER = 3  # results of a loop: with six, steps took 1.2 to 1.5 times as long, without vectors
 
 # No products of matrices, sorting, scattering, linear algebra or callbacks: those are calls of libraries.
 OPERATIONS = """
@@ -51,83 +49,6 @@ _in_kernel = contextvars.ContextVar("in_kernel", default=False)
 def is_in_kernel() -> bool:
     """Whether what is traced now is to be in one kernel, where products of matrices have no place."""
     return _in_kernel.get()
-
-
-class Row(NamedTuple):
-    """A row of an array that is not read yet: by the stage that needs it, as XLA would copy it for a call."""
-
-    array: jax.Array
-    index: jax.Array
-    is_there: jax.Array | None = None  # if it is not, there are zeros, or what is `instead`
-    instead: jax.Array | None = None
-
-    def read(self) -> jax.Array:
-        """Its numbers."""
-        start = [self.index, *[np.zeros((), self.index.dtype)] * (self.array.ndim - 1)]
-        found = lax.dynamic_slice(self.array, start, (1, *self.array.shape[1:]), allow_negative_indices=False)
-        found = lax.squeeze(found, (0,))
-        if self.is_there is None:
-            return found
-        return jnp.where(self.is_there, found, 0.0 if self.instead is None else self.instead)
-
-
-def computed_once(function: Callable, *args: Any) -> Any:
-    """`function(*args)`, in one kernel stored before anything reads it: a step of a recursion, in stages.
-
-    Of `Row`s among the arguments the function sees the numbers.
-    """
-    leaves, nested = jax.tree.flatten(args)
-    distinct = {id(x): x for x in leaves}
-    places = [list(distinct).index(id(x)) for x in leaves]
-
-    def computed_once(*distinct: Any) -> Any:
-        args = read_rows(jax.tree.unflatten(nested, [distinct[k] for k in places]))
-        results, treedef = jax.tree.flatten(function(*args))
-        parts = [results[i : i + TOGETHER] for i in range(0, len(results), TOGETHER)]
-        return jax.tree.unflatten(treedef, [y for part in parts for y in computed_together(part)])
-
-    return jax.jit(computed_once)(*distinct.values())
-
-
-def row_of(array: jax.Array, index: jax.Array, late: bool) -> jax.Array | Row:
-    """A row, read where a stage needs it or now."""
-    row = Row(array, index)
-    return row if late else row.read()
-
-
-def read(x: jax.Array | Row) -> jax.Array:
-    """Its numbers, now."""
-    return x.read() if isinstance(x, Row) else x
-
-
-def read_rows(tree: Any) -> Any:
-    """With the numbers of each `Row`."""
-    return jax.tree.map(read, tree, is_leaf=lambda x: isinstance(x, Row))
-
-
-def are_few(worlds: tuple[int, ...]) -> bool:
-    """Whether there is one world, or so few that LLVM writes a copy of their numbers out, one after the other."""
-    return math.prod(worlds) < FEW_WORLDS
-
-
-def computed_together(arrays: list) -> list:
-    """The arrays, those of many worlds by one loop: what they have in common is loaded and computed once.
-
-    XLA's CPU backend has one kind of loop with several results that it fuses arithmetic into: a reduction of several
-    arrays. These have two equal columns, of which the last is kept; LLVM sees that both are the same.
-    """
-    shapes = {x.shape for x in arrays}
-    shape = next(iter(shapes))
-    if len(arrays) == 1 or len(shapes) > 1 or len(shape) != 1 or are_few(shape) or not is_in_kernel():
-        return arrays
-    columns = tuple(jnp.broadcast_to(x[:, None], (*shape, 2)) for x in arrays)
-    zeros = tuple(jnp.zeros((), x.dtype) for x in arrays)
-    return list(lax.reduce(columns, zeros, keep_last, (1,)))
-
-
-def keep_last(_: Any, columns: Any) -> Any:
-    """The reduction."""
-    return columns
 
 
 def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:

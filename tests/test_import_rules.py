@@ -10,6 +10,7 @@ ORDER = (
     "tangents",
     "outside_jit",
     "one_kernel",
+    "stages",
     "transposition",
     "chunks",
     "linear_maps",

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.one_kernel import computed_once, in_one_kernel
+from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
+from mbjax.stages import computed_once
 from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, walk_plan
 
 from .recursive_newton_euler import MotionRows

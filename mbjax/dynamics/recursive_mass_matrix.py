@@ -13,8 +13,9 @@ from jaxtyping import Array, Float
 from mbjax.kinematics import OtherPoses, calc_position_kinematics, pose_across
 from mbjax.kinematics.recursive_poses import compose, cross_joint
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import are_few, computed_once, in_one_kernel, on_cpu, read, row_of
+from mbjax.one_kernel import in_one_kernel, on_cpu
 from mbjax.spatial import written_out as wo
+from mbjax.stages import are_few, computed_once, read, row_of
 from mbjax.tangents import fit_tangent
 from mbjax.topology import TreeTopology, direction_parents, read_row, scan_inward, scan_outward, walk_plan
 

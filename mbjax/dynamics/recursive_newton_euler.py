@@ -13,8 +13,9 @@ from jaxtyping import Array, Float
 
 from mbjax.kinematics import OtherPoses, pose_across
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import computed_once, in_one_kernel, read
+from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
+from mbjax.stages import computed_once, read
 from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, walk_plan
 
 from .direction_rows import DirectionRows, calc_direction_rows, worlds_of

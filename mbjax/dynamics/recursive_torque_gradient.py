@@ -24,8 +24,9 @@ from jaxtyping import Array, Float
 from mbjax.joints import JOINT_KINDS, AbstractJoint
 from mbjax.kinematics import bodies_with_gravity
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import Row, computed_once, in_one_kernel, read, read_rows
+from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
+from mbjax.stages import Row, computed_once, read, read_rows
 from mbjax.topology import direction_parents, scan_inward, walk_plan
 
 from .torque_gradient_by_model import (

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.one_kernel import computed_once, is_in_kernel
+from mbjax.one_kernel import is_in_kernel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_normalize
 from mbjax.spatial.cosine_and_sine import cosine_and_sine
+from mbjax.stages import computed_once
 
 from .abstract_joint import AbstractJoint
 

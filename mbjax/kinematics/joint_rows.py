@@ -12,11 +12,11 @@ from jaxtyping import Array, Float, Int
 
 from mbjax.joints import JOINT_KINDS, AxisJoint
 from mbjax.model import MultibodyModel, all_joint_positions
-from mbjax.one_kernel import Row, computed_once, read, row_of
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_normalize
 from mbjax.spatial import written_out as wo
 from mbjax.spatial.cosine_and_sine import cosine_and_sine
+from mbjax.stages import Row, computed_once, read, row_of
 from mbjax.topology import take
 
 from .body_placement import BodyPlacement

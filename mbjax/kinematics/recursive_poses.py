@@ -10,9 +10,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import computed_once, in_one_kernel, on_cpu
+from mbjax.one_kernel import in_one_kernel, on_cpu
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
+from mbjax.stages import computed_once
 from mbjax.tangents import fit_tangent
 from mbjax.topology import TreeTopology, scan_outward, take, walk_plan
 

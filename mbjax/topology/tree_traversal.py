@@ -28,9 +28,9 @@ from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Bool, Float
 
 from mbjax.chunks import compiled_apart
-from mbjax.one_kernel import Row, are_few
 from mbjax.spatial import written_out as wo
 from mbjax.spatial.component_algebra import matmul
+from mbjax.stages import Row, are_few
 
 from .columns import take
 from .mask_products import dot_with_mask
