@@ -43,6 +43,7 @@ SCRIPTS = {
         "inverse dynamics, mass matrix and body poses, batch 4096, beside frax and Pinocchio", takes_peers=True,
         variants=(DEFAULTS, ONE_THREAD),
     ),
+    "cores": Script("batch 4096 on one core, and shared out to all cores of a CPU by shard_map"),
     "jacobian": Script("the whole Jacobian of forward dynamics, batch 1024, beside Pinocchio's derivatives"),
     "model_gradient": Script("the gradient by every leaf of the model, shared by all worlds and one per world"),
     "chains": Script("compile and run time of chains of 10, 100 and 1000 bodies", takes_robots=False),

@@ -15,6 +15,7 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from mbjax.manual_axes import varying_as
 from mbjax.one_kernel import on_cpu
 
 
@@ -130,9 +131,9 @@ def evaluate(*args: Any, forward: Ways, **_: Any) -> list:
     return forward(*args)
 
 
-def shapes_of_results(*_: Any, out: tuple[ShapedArray, ...], **__: Any) -> list[ShapedArray]:
+def shapes_of_results(*args: Any, out: tuple[ShapedArray, ...], **_: Any) -> list[ShapedArray]:
     """Shapes and types."""
-    return list(out)
+    return varying_as(args, out)
 
 
 linear_map_p.def_impl(evaluate)

@@ -25,6 +25,8 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import batching, mlir, partial_eval
 
+from mbjax.manual_axes import varying_as
+
 TESTED = (0, 9), (0, 10)  # versions of JAX
 ATTRIBUTE, MARK = "mhlo.frontend_attributes", {"xla_cpu_small_call": "true", "inlineable": "false"}
 APART = {"inlineable": "false"}
@@ -88,8 +90,10 @@ on_cpu_p, in_one_kernel_p = Primitive("on_cpu"), Primitive("in_one_kernel")
 on_cpu_p.multiple_results = in_one_kernel_p.multiple_results = True
 
 
-def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRuleContext, *args: Any) -> Any:
-    """Lowers `function(*args)`.
+def lower_as_one_kernel(
+    function: Callable[..., Sequence], ctx: mlir.LoweringRuleContext, *args: Any, anyway: bool = False
+) -> Any:
+    """Lowers `function(*args)`; `anyway` not again where it cannot be a kernel: what is found is then a call.
 
     XLA ends the process if such a kernel has an argument that nothing reads. Those that JAX sees to be unread or
     constant are left out. Lest XLA finds more, it may not see what the others are, and all are read for a result that
@@ -118,21 +122,28 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
     if given and ctx.avals_out and not jaxpr.effects and is_tested(ctx):
         results = mlir.lower_fun(called, multiple_results=True)(ctx.replace(), *args)
         operation = jax.tree.leaves(results)[0].owner
-        if mark(ctx.module_context.symbol_table, operation):
+        if mark(ctx.module_context.symbol_table, operation) or anyway:
             return results
         operation.erase()
     return mlir.lower_fun(as_xla_would, multiple_results=True)(ctx, *args)
 
 
 def is_tested(ctx: mlir.LoweringRuleContext) -> bool:
-    """Whether it is on, and was tested: programs of one device, of numbers, for this process, by these versions."""
+    """Whether it is on, and was tested: for devices by themselves, of numbers, in this process, by these versions."""
     if os.environ.get("MBJAX_ONE_KERNEL") == "0":
         return False
     if ctx.module_context.lowering_parameters.for_export or jax.__version_info__[:2] not in TESTED:
         return False
-    num_devices = getattr(ctx.module_context.axis_context, "num_devices", 0)
     are_numbers = all(getattr(getattr(x, "dtype", None), "kind", "none") in "biuf" for x in ctx.avals_in)
-    return num_devices == 1 and are_numbers
+    return is_each_device_alone(ctx.module_context.axis_context) and are_numbers
+
+
+def is_each_device_alone(axis_context: Any) -> bool:
+    """Whether XLA has nothing to share out: there is one device, or `shard_map` gave each its part, by all axes."""
+    mesh = getattr(axis_context, "mesh", None)
+    if mesh is None:
+        return getattr(axis_context, "num_devices", 0) == 1
+    return axis_context.manual_axes == frozenset(mesh.axis_names)
 
 
 def constant(x: ir.Value, aval: Any) -> np.ndarray | None:
@@ -270,9 +281,9 @@ def evaluate(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list:
     return jaxpr_as_fun(jaxpr)(*args)
 
 
-def shapes_of_results(*_: Any, jaxpr: ClosedJaxpr, **__: Any) -> list[ShapedArray]:
+def shapes_of_results(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
     """Shapes and types."""
-    return list(jaxpr.out_avals)
+    return varying_as(args, jaxpr.out_avals)
 
 
 def batch(args: Sequence, dims: Sequence, *, jaxpr: ClosedJaxpr, default: Callable | None = None) -> tuple[list, list]:

@@ -10,6 +10,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
+from mbjax.manual_axes import keeping_axes, varying_alike
+
 
 def add_tangents(*tangents: Any) -> Any:
     """The sum of trees of the same structure."""
@@ -26,6 +28,11 @@ def no_tangent(like: Any) -> Any:
     return jax.tree.map(lambda _: None, like)
 
 
+def varying_with(tangent: Any, like: Any) -> Any:
+    """The tangent, said to differ between devices where what moves does, as `moving_with` says."""
+    return jax.tree.map(lambda x, y: None if x is None else varying_alike((x, y))[0], tangent, like, is_leaf=is_none)
+
+
 def with_zeros(tangent: Any, like: Any) -> Any:
     """The tangent with arrays of zeros for None, or None where nothing moves."""
     if not jax.tree.leaves(tangent):
@@ -40,7 +47,7 @@ def moving_with(tree: Any, *moved: Any) -> Any:
     that what has its own tangent in each world is itself each world's own.
     """
     leaves = jax.tree.leaves(moved)
-    return jax.tree.map(lambda x: moving_with_p.bind(x, *leaves), tree)
+    return jax.tree.map(lambda x: moving_with_p.bind(*varying_alike([x, *leaves])), tree)
 
 
 def is_none(x: Any) -> bool:
@@ -55,7 +62,7 @@ def _add(a: Array | None, b: Array | None) -> Array | None:
 def _fit(x: Array | None, like: Array) -> Array | None:
     if x is None or (x.ndim == like.ndim > 0 and x.shape[-1] > like.shape[-1]):
         return None
-    return jnp.broadcast_to(x, like.shape)
+    return jnp.broadcast_to(varying_alike((x, like))[0], like.shape)
 
 
 def _differentiate_moving_with(primals: tuple, tangents: tuple) -> tuple:
@@ -69,7 +76,7 @@ def _batch_moving_with(args: tuple, dims: tuple) -> tuple[Array, int]:
 
 moving_with_p = Primitive("moving_with")
 moving_with_p.def_impl(lambda x, *_: x)
-moving_with_p.def_abstract_eval(lambda x, *_: ShapedArray(x.shape, x.dtype))
+moving_with_p.def_abstract_eval(keeping_axes(lambda x, *_: ShapedArray(x.shape, x.dtype)))
 ad.primitive_jvps[moving_with_p] = _differentiate_moving_with
 batching.primitive_batchers[moving_with_p] = _batch_moving_with
 mlir.register_lowering(moving_with_p, mlir.lower_fun(lambda x, *_: x, multiple_results=False))

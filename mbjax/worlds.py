@@ -24,6 +24,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from mbjax.chunks import Searching, run, run_in_chunks
+from mbjax.manual_axes import varying_alike, varying_as
 from mbjax.one_kernel import lower_as_one_kernel, lowered, without_sharding
 from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_array, is_traced
 
@@ -55,7 +56,7 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
         function = Searching(flat, search, of_search)
         given = Given(flat, found) if found.num_leaves else None
     results = for_worlds_p.bind(
-        *leaves,
+        *varying_alike(leaves),
         function=function,
         out=out,
         worlds=None,
@@ -143,7 +144,7 @@ def is_batched(tree: Any) -> bool:
 _batched_seen: contextvars.ContextVar[list | None] = contextvars.ContextVar("batched_seen", default=None)
 is_batched_p = Primitive("is_batched")
 is_batched_p.def_impl(lambda x: x)
-is_batched_p.def_abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))
+is_batched_p.def_abstract_eval(lambda x: x)
 ad.primitive_jvps[is_batched_p] = lambda x, dx: (is_batched_p.bind(x[0]), dx[0])
 
 
@@ -188,11 +189,11 @@ def compiled(params: tuple) -> Callable:
     return jax.jit(lambda *args: for_worlds_p.bind(*args, **dict(params)))
 
 
-def abstract_results(*_: Any, out: Sequence, worlds: int | None, summed: Sequence[bool], **__: Any) -> list:
+def abstract_results(*args: Any, out: Sequence, worlds: int | None, summed: Sequence[bool], **_: Any) -> list:
     """Shapes and types of the results."""
-    if worlds is None:
-        return list(out)
-    return [x if s else ShapedArray((worlds, *x.shape), x.dtype) for x, s in zip(out, summed, strict=True)]
+    if worlds is not None:
+        out = [x if s else ShapedArray((worlds, *x.shape), x.dtype) for x, s in zip(out, summed, strict=True)]
+    return varying_as(args, out)
 
 
 def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:

@@ -11,7 +11,7 @@ from mbjax.array_types import Positions
 from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
-from mbjax.tangents import fit_tangent, moving_with, no_tangent
+from mbjax.tangents import fit_tangent, moving_with, no_tangent, varying_with
 from mbjax.topology import over_directions, sum_over_path, sum_velocities_over_path, take
 
 from .body_placement import calc_body_placement
@@ -44,6 +44,7 @@ def _calc_poses_jvp(primals: tuple, tangents: tuple) -> tuple[PositionKinematics
     dplacement, shift = no_tangent(position.placement), None
     if jax.tree.leaves(dmodel):
         _, dplacement = eqx.filter_jvp(calc_body_placement, (model,), (dmodel,))
+        dplacement = varying_with(dplacement, position.placement)
         shift = calc_joint_shift(model, dmodel, position, dplacement, q)
     change = no_tangent(position)
     if shift is not None or dq is not None:

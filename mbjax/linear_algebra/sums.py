@@ -17,6 +17,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
+from mbjax.manual_axes import keeping_axes
+
 sum_over_axis_p = Primitive("sum_over_axis")
 repeat_p = Primitive("repeat")
 
@@ -65,10 +67,20 @@ def broadcast(x: Array, *, size: int, axis: int) -> Array:
     return lax.broadcast_in_dim(x, (*x.shape[:axis], size, *x.shape[axis:]), kept)
 
 
+def shape_without(x: ShapedArray, *, axis: int) -> ShapedArray:
+    """Shape and type of a sum."""
+    return ShapedArray((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype)
+
+
+def shape_with(x: ShapedArray, *, size: int, axis: int) -> ShapedArray:
+    """Shape and type of what is repeated."""
+    return ShapedArray((*x.shape[:axis], size, *x.shape[axis:]), x.dtype)
+
+
 sum_over_axis_p.def_impl(jax.jit(sum_by_halves, static_argnames="axis"))
 repeat_p.def_impl(jax.jit(broadcast, static_argnames=("size", "axis")))
-sum_over_axis_p.def_abstract_eval(lambda x, *, axis: ShapedArray((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype))
-repeat_p.def_abstract_eval(lambda x, *, size, axis: ShapedArray((*x.shape[:axis], size, *x.shape[axis:]), x.dtype))
+sum_over_axis_p.def_abstract_eval(keeping_axes(shape_without))
+repeat_p.def_abstract_eval(keeping_axes(shape_with))
 ad.deflinear2(sum_over_axis_p, lambda ct, x, *, axis: [repeat(ct, x.aval.shape[axis], axis)])
 ad.deflinear2(repeat_p, lambda ct, x, *, size, axis: [sum_over_axis(ct, axis)])
 

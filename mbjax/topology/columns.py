@@ -15,6 +15,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
+from mbjax.manual_axes import keeping_axes
+
 from .mask_products import dot_with_mask
 
 MAX_SLICES = 8  # XLA's CPU backend makes one kernel of up to eight parts, of more one of each
@@ -59,10 +61,13 @@ def batch_take(args: tuple, dims: tuple, *, indices: tuple[int, ...], axis: int)
     return take_p.bind(jnp.moveaxis(args[0], dims[0], 0), indices=indices, axis=axis + 1), 0
 
 
+def shape_taken(x: ShapedArray, *, indices: tuple[int, ...], axis: int) -> ShapedArray:
+    """Its shape and type."""
+    return ShapedArray((*x.shape[:axis], len(indices), *x.shape[axis + 1 :]), x.dtype)
+
+
 take_p.def_impl(jax.jit(take_runs, static_argnames=("indices", "axis")))
-take_p.def_abstract_eval(
-    lambda x, *, indices, axis: ShapedArray((*x.shape[:axis], len(indices), *x.shape[axis + 1 :]), x.dtype)
-)
+take_p.def_abstract_eval(keeping_axes(shape_taken))
 ad.deflinear2(take_p, put_back)
 batching.primitive_batchers[take_p] = batch_take
 mlir.register_lowering(take_p, mlir.lower_fun(take_runs, multiple_results=False))

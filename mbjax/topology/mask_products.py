@@ -18,6 +18,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
+from mbjax.manual_axes import keeping_axes
+
 LARGEST_WHOLE = 128 * 128
 BLOCK = 32
 FEW = 8  # ones in a column: a joint's velocities
@@ -68,7 +70,7 @@ def unpacked(bits: bytes, shape: tuple[int, int]) -> np.ndarray:
 
 
 dot_with_mask_p.def_impl(jax.jit(product_along_axis, static_argnames=("mask", "shape", "axis")))
-dot_with_mask_p.def_abstract_eval(shape_of_product)
+dot_with_mask_p.def_abstract_eval(keeping_axes(shape_of_product))
 ad.deflinear2(dot_with_mask_p, transposed_product)
 batching.primitive_batchers[dot_with_mask_p] = batch_product
 mlir.register_lowering(dot_with_mask_p, mlir.lower_fun(product_along_axis, multiple_results=False))

@@ -28,6 +28,7 @@ from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Bool, Float
 
 from mbjax.chunks import compiled_apart
+from mbjax.manual_axes import keeping_axes, varying_alike, varying_axes
 from mbjax.spatial import written_out as wo
 from mbjax.spatial.component_algebra import matmul
 from mbjax.stages import Row, are_few
@@ -117,7 +118,7 @@ def ancestors(parents: tuple[int, ...]) -> Bool[np.ndarray, "n n"]:
 
 roll_p = Primitive("roll")
 roll_p.def_impl(jax.jit(roll, static_argnames=("parents", "inward")))
-roll_p.def_abstract_eval(lambda x, **_: ShapedArray(x.shape, x.dtype))
+roll_p.def_abstract_eval(keeping_axes(lambda x, **_: ShapedArray(x.shape, x.dtype)))
 ad.deflinear2(roll_p, transpose_roll)
 batching.primitive_batchers[roll_p] = batch_roll
 mlir.register_lowering(roll_p, mlir.lower_fun(sum_by_product, multiple_results=False))
@@ -339,6 +340,8 @@ def traced_step(step: Callable, num_nodes: int, *args: Any) -> tuple[Callable, A
         return jnp.zeros((num_nodes, *count, *jnp.broadcast_shapes(*shapes)), dtype)
 
     def again(*args: Any) -> Any:
+        if any(map(varying_axes, jax.tree.leaves(args))):
+            return step(*args)
         return jax.tree.unflatten(treedef, jaxpr_as_fun(jaxpr)(*jax.tree.leaves(args)))
 
     return again, jax.tree.map(zeros, results[1], is_leaf=lambda x: isinstance(x, wo.Parts))
@@ -393,6 +396,7 @@ def scan_inward(
             handed_on, own = call_step(index, traced, collected, x, several_worlds)
         return (add_to(places, inboard, handed_on, is_only), write_row(kept, index, own)), None
 
+    places, kept, xs = varying_alike((places, kept, xs))
     if num_nodes:
         elements = jax.tree.map(jnp.asarray, scalars), None if staged else xs
         (places, kept), _ = lax.scan(body, (places, kept), elements, reverse=True)
@@ -433,6 +437,7 @@ def scan_outward(
             value, own = call_step(index, traced, read_row(places, inboard), x, several_worlds)
         return (write_row(places, place, value), write_row(kept, index, own)), None
 
+    places, kept, xs = varying_alike((places, kept, xs))
     if num_nodes:
         elements = jax.tree.map(jnp.asarray, scalars), None if staged else xs
         (_, kept), _ = lax.scan(body, (places, kept), elements)

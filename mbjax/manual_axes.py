@@ -1,0 +1,50 @@
+"""Inside `jax.shard_map`: JAX keeps account of what differs between devices, and asks every primitive for it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.core import ShapedArray
+
+
+def varying_alike(tree: Any) -> Any:
+    """The arrays of a tree, all said to differ between devices along each axis that any of them does.
+
+    Where one is the same on all devices its cotangent is then the sum over them: the transpose of saying so.
+    """
+    arrays, treedef = jax.tree.flatten(tree)
+    varying = [varying_axes(x) for x in arrays]
+    axes = frozenset().union(*varying)
+    if not axes:
+        return tree
+    alike = [
+        lax.pcast(x, tuple(sorted(axes - own, key=str)), to="varying") if axes - own else x
+        for x, own in zip(arrays, varying, strict=True)
+    ]
+    return jax.tree.unflatten(treedef, alike)
+
+
+def varying_axes(x: jax.Array | ShapedArray) -> frozenset:
+    """The axes of `shard_map` along which it, or what has this shape and type, differs."""
+    kind = x if isinstance(x, ShapedArray) else jax.typeof(x)
+    manual = getattr(kind, "manual_axis_type", None)  # since JAX 0.10
+    return getattr(kind, "vma", frozenset()) if manual is None else manual.varying
+
+
+def varying_as(arguments: Sequence[ShapedArray], results: Sequence[ShapedArray]) -> list[ShapedArray]:
+    """The shapes and types of results that differ between devices where any argument does."""
+    if not any(varying_axes(x) for x in arguments):
+        return list(results)
+
+    def from_all(*arguments: jax.Array) -> list:
+        any_of_all = jnp.any(jnp.stack([jnp.any(x != 0) for x in arguments]))
+        return [jnp.broadcast_to(any_of_all, x.shape).astype(x.dtype) for x in results]
+
+    return list(jax.make_jaxpr(from_all)(*arguments).out_avals)
+
+
+def keeping_axes(of_result: Callable) -> Callable:
+    """The rule of a primitive with one result, from the rule for shapes and types by themselves."""
+    return lambda *arguments, **params: varying_as(arguments, [of_result(*arguments, **params)])[0]

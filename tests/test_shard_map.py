@@ -1,0 +1,81 @@
+"""Worlds shared out to devices by `jax.shard_map`: each runs its own by the kernels of one device."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+SET_UP = """
+    import equinox as eqx, jax, jax.numpy as jnp, numpy as np, mbjax
+    from jax.sharding import AxisType, PartitionSpec
+
+    jax.config.update("jax_enable_x64", True)
+    model = mbjax.load(mbjax.reference_models.path("quadruped"), time_step=1e-3, dtype=np.float64)
+    state = jax.vmap(lambda key: mbjax.random_state(model, key))(jax.random.split(jax.random.key(0), 6))
+    devices = jax.make_mesh((2,), ("worlds",), axis_types=(AxisType.Auto,))
+    each, same = PartitionSpec("worlds"), PartitionSpec()
+    numbers, rest = eqx.partition(model, eqx.is_inexact_array)
+
+    def accelerations(numbers, state):
+        model = eqx.combine(numbers, rest)
+        return jax.vmap(lambda q, v: mbjax.forward_dynamics(model, q, v, v))(state.q, state.v)
+
+    def squares(numbers, state):
+        return jnp.sum(accelerations(numbers, state) ** 2)
+
+    def shared_out(function, of_numbers=same, results=each):
+        return jax.shard_map(function, mesh=devices, in_specs=(of_numbers, each), out_specs=results)
+
+    def compare(expected, found):
+        for x, y in zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True):
+            assert x.shape == y.shape
+            scale = jnp.max(jnp.abs(x), initial=0.0)
+            assert jnp.allclose(x, y, rtol=0.0, atol=1e-12 * scale), (jnp.max(jnp.abs(x - y)), scale)
+"""
+CASES = {
+    "kernels": """
+        found = jax.jit(shared_out(accelerations)).lower(numbers, state)
+        assert found.as_text().count("xla_cpu_small_call"), "no kernels"
+        compare(accelerations(numbers, state), found.compile()(numbers, state))
+    """,
+    "gradients by the state": """
+        by_state = jax.grad(squares, argnums=1)
+        expected = jax.jit(by_state)(numbers, state)
+        compare(expected, jax.jit(shared_out(by_state))(numbers, state))
+        summed = lambda numbers, state: jnp.sum(shared_out(accelerations)(numbers, state) ** 2)
+        compare(expected, jax.jit(jax.grad(summed, argnums=1))(numbers, state))
+    """,
+    "gradients by a model that all share": """
+        expected = jax.jit(jax.grad(squares))(numbers, state)
+        compare(expected, jax.jit(shared_out(jax.grad(squares), results=same))(numbers, state))
+        summed = lambda numbers, state: jnp.sum(shared_out(accelerations)(numbers, state) ** 2)
+        compare(expected, jax.jit(jax.grad(summed))(numbers, state))
+    """,
+    "rollouts": """
+        def squares(numbers, state):
+            model = eqx.combine(numbers, rest)
+            q = jax.vmap(lambda s: mbjax.rollout(model, s, num_steps=4, checkpoint=2).q)(state)
+            return jnp.sum(q**2)
+
+        by_state = jax.grad(squares, argnums=1)
+        compare(jax.jit(by_state)(numbers, state), jax.jit(shared_out(by_state))(numbers, state))
+    """,
+    "functions that are not batched as a whole": """
+        def energies(numbers, state):
+            return jax.vmap(lambda q: mbjax.potential_energy(eqx.combine(numbers, rest), q))(state.q)
+
+        compare(energies(numbers, state), jax.jit(shared_out(energies))(numbers, state))
+        summed = lambda numbers, state: jnp.sum(energies(numbers, state))
+        expected = jax.jit(jax.grad(summed))(numbers, state)
+        compare(expected, jax.jit(shared_out(jax.grad(summed), results=same))(numbers, state))
+    """,
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_worlds_shared_out(case: str) -> None:
+    program = textwrap.dedent(SET_UP) + textwrap.dedent(CASES[case])
+    environment = {"JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | environment)
