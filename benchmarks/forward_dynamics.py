@@ -190,7 +190,7 @@ def measure_jax(problem: JaxProblem, states: Reference, case: Case, dtype: str, 
     else:
         inputs = tuple(x[0] for x in inputs)
     if case.mode == "loop1000":
-        function = looped(function, MODES[case.mode], case.question)
+        function = problem.looped(looped(function, MODES[case.mode], case.question))
     if case.model == "closed":
         chosen, args = (lambda *x: function(problem.model, *x)), inputs
     else:

@@ -22,6 +22,7 @@ class JaxProblem:
     forward_dynamics: Callable[[Any, Any, Any, Any], Any]
     model: Any
     convention: Convention
+    looped: Callable[[Callable], Callable] = lambda loop: loop  # what its users put a loop of one world in
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +66,8 @@ def build_mbjax(robot: Robot, joint_names: tuple[str, ...], dtype: str) -> JaxPr
         return mbjax.time_derivatives(model, state, mbjax.Inputs(applied_generalized_force=tau))[1]
 
     order = order_of(mbjax_joint_names(model), joint_names)
-    return JaxProblem(forward_dynamics, model, mbjax_convention(robot.is_floating, order))
+    convention = mbjax_convention(robot.is_floating, order)
+    return JaxProblem(forward_dynamics, model, convention, mbjax.as_one_kernel)
 
 
 def load_mbjax(robot: Robot, dtype: str, time_step: float = 0.0) -> Any:

@@ -45,7 +45,8 @@ OPERATIONS = """
 NAMES = {"func.call", "func.return", *(f"stablehlo.{name}" for name in OPERATIONS.split())}
 
 
-_in_kernel = contextvars.ContextVar("in_kernel", default=False)
+_in_kernel = contextvars.ContextVar("in_kernel", default=False)  # what is traced
+_within_kernel = contextvars.ContextVar("within_kernel", default=False)  # what is lowered
 
 
 def is_in_kernel() -> bool:
@@ -90,16 +91,16 @@ on_cpu_p, in_one_kernel_p = Primitive("on_cpu"), Primitive("in_one_kernel")
 on_cpu_p.multiple_results = in_one_kernel_p.multiple_results = True
 
 
-def lower_as_one_kernel(
-    function: Callable[..., Sequence], ctx: mlir.LoweringRuleContext, *args: Any, anyway: bool = False
-) -> Any:
-    """Lowers `function(*args)`; `anyway` not again where it cannot be a kernel: what is found is then a call.
+def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRuleContext, *args: Any) -> Any:
+    """Lowers `function(*args)`, within another kernel as part of that.
 
     XLA ends the process if such a kernel has an argument that nothing reads. Those that JAX sees to be unread or
     constant are left out. Lest XLA finds more, it may not see what the others are, and all are read for a result that
     is dropped.
     """
     ctx = without_shardings(ctx)
+    if _within_kernel.get():
+        return mlir.lower_fun(function, multiple_results=True)(ctx, *args)
     whole = jax.make_jaxpr(jax.jit(lambda *args: tuple(function(*args))))(*ctx.avals_in)
     jaxpr, is_read = partial_eval.dce_jaxpr(whole.jaxpr, [True] * len(whole.jaxpr.outvars))
     evaluate = jaxpr_as_fun(ClosedJaxpr(jaxpr, whole.consts))
@@ -120,12 +121,22 @@ def lower_as_one_kernel(
         return evaluate(*(args[i] for i in read))
 
     if given and ctx.avals_out and not jaxpr.effects and is_tested(ctx):
-        results = mlir.lower_fun(called, multiple_results=True)(ctx.replace(), *args)
+        token = _within_kernel.set(True)
+        try:
+            results = mlir.lower_fun(called, multiple_results=True)(with_functions_of_its_own(ctx), *args)
+        finally:
+            _within_kernel.reset(token)
         operation = jax.tree.leaves(results)[0].owner
-        if mark(ctx.module_context.symbol_table, operation) or anyway:
+        if mark(ctx.module_context.symbol_table, operation):
             return results
         operation.erase()
     return mlir.lower_fun(as_xla_would, multiple_results=True)(ctx, *args)
+
+
+def with_functions_of_its_own(ctx: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:
+    """Whose functions are not those of the program around, which may be kernels themselves."""
+    module_context = ctx.module_context.replace(lowering_cache={}, cached_primitive_lowerings={})
+    return ctx.replace(module_context=module_context)
 
 
 def is_tested(ctx: mlir.LoweringRuleContext) -> bool:

@@ -16,6 +16,7 @@ ORDER = (
     "chunks",
     "linear_maps",
     "worlds",
+    "loops",
     "spatial",
     "topology",
     "linear_algebra",

@@ -12,8 +12,9 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.kinematics import placed
+from mbjax.loops import as_one_kernel
 from mbjax.model import MultibodyModel
-from mbjax.outside_jit import call_compiled
+from mbjax.outside_jit import is_traced
 from mbjax.worlds import keeps_found
 
 from .ports import Inputs, as_inputs
@@ -57,13 +58,16 @@ def rollout(
     state = as_state(model, state)
     per_step, steps = split_inputs(inputs, num_steps)
     every = checkpoint_interval(checkpoint, steps)
-    if callable(inputs):  # what it reads may change from call to call: compiled only where the caller says so
+    if not callable(inputs):
+        held = as_inputs(model, inputs) if per_step is None else None
+        return take_steps(model, state, held, per_step, steps, every)
+    if is_traced(jax.tree.leaves((model, state))):
         return take_steps(model, state, inputs, per_step, steps, every)
-    held = as_inputs(model, inputs) if per_step is None else None
-    return call_compiled(take_steps, model, state, held, per_step, steps, every)
+    # what it reads may change from call to call: compiled only where the caller says so
+    return take_each_step(model, state, inputs, per_step, steps, every)
 
 
-def take_steps(
+def take_each_step(
     model: MultibodyModel, state: State, held: Any, per_step: Any, steps: int, every: int | None
 ) -> Trajectory:
     """The trajectory under inputs `per_step`, or where those are None under `held` ones or a function of the state."""
@@ -84,6 +88,9 @@ def take_steps(
         u,
         multipliers,
     )
+
+
+take_steps = as_one_kernel(take_each_step)
 
 
 def scan_in_chunks(body: Any, carry: Any, xs: Any, length: int, every: int | None) -> tuple[Any, Any]:

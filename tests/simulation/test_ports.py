@@ -113,8 +113,9 @@ def test_ports_that_nobody_reads_cost_nothing() -> None:
     assert operations(mbjax.step) > 1.2 * bare
 
 
-def test_rollouts_do_not_carry_ports() -> None:
-    """The program of a rollout is that of the bare step, but for its scan."""
+def test_rollouts_do_not_carry_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program of a rollout is that of the bare step, but for its scan, and for what makes a kernel of it."""
+    monkeypatch.setenv("MBJAX_ONE_KERNEL", "0")
     model = pendulum()
     state = mbjax.default_state(model)
     bare = jax.jit(lambda model, state: advance(model, state, as_inputs(model, None))[0]).lower(model, state)

@@ -1,0 +1,106 @@
+"""Loops of one world, on a CPU a kernel with all their steps: XLA would start several at every step.
+
+`as_one_kernel` marks a function; it is the function itself where it is differentiated or runs for many worlds.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax.core import ShapedArray, Tracer
+from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.interpreters import ad, batching, mlir
+
+from mbjax.one_kernel import lower_as_one_kernel, lowered
+from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_traced
+from mbjax.worlds import is_batched
+
+
+def as_one_kernel(function: Callable) -> Callable:
+    """The function of one world, compiled for a CPU as a single kernel with all its loops, where that can be.
+
+    XLA starts a kernel for every few operations, at every step of a loop; a step of one world takes about a microsecond
+    less without. Where the function calls libraries (products of matrices, factorizations, callbacks), is under `vmap`
+    or differentiated, or runs elsewhere, it is the function as it was. Arguments and results are trees of arrays;
+    other leaves among the arguments are static.
+
+    ```
+    @jax.jit
+    @mbjax.as_one_kernel
+    def swing(q, v):
+        return lax.fori_loop(0, 1000, lambda _, state: step(*state), (q, v))
+    ```
+    """
+
+    @functools.wraps(function)
+    def called(*args: Any) -> Any:
+        leaves, flat = flatten(function, *jax.tree.flatten(args))
+        if not leaves or jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
+            return function(*args)
+        if not is_traced(leaves):
+            return compiled_whole(dataclasses.replace(flat, function=called))(*leaves)
+        return function(*args) if is_batched(leaves) else run(flat, leaves)
+
+    return called
+
+
+def run(flat: Flattened, leaves: Sequence) -> Any:
+    """The function of these arrays, of which some are traced; what is known, it knows while it is traced."""
+    traced = [i for i, x in enumerate(leaves) if isinstance(x, Tracer)]
+
+    def of_traced(*values: Any) -> Any:
+        of_all = dict(enumerate(leaves)) | dict(zip(traced, values, strict=True))
+        return flat.results(*of_all.values())
+
+    given = [leaves[i] for i in traced]
+    closed, shapes = jax.make_jaxpr(of_traced, return_shape=True)(*given)
+    if closed.effects or is_batched(closed.consts):  # what it closes over is an argument, too
+        return flat.results(*leaves)
+    found = loop_p.bind(*closed.consts, *given, jaxpr=closed.jaxpr, num_consts=len(closed.consts))
+    return jax.tree.unflatten(jax.tree.structure(shapes), found)
+
+
+def evaluate(*args: Any, jaxpr: Any, num_consts: int) -> list:
+    """The function as it was."""
+    return jaxpr_as_fun(ClosedJaxpr(jaxpr, args[:num_consts]))(*args[num_consts:])
+
+
+def shapes_of_results(*_: Any, jaxpr: Any, **__: Any) -> list[ShapedArray]:
+    """Shapes and types."""
+    return [x.aval for x in jaxpr.outvars]
+
+
+def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
+    """Along the tangents that there are, of the function as it was."""
+    moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
+
+    def of_moving(*values: Any) -> list:
+        args = list(primals)
+        for i, value in zip(moving, values, strict=True):
+            args[i] = value
+        return evaluate(*args, **params)
+
+    return jax.jvp(of_moving, tuple(primals[i] for i in moving), tuple(tangents[i] for i in moving))
+
+
+def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
+    """The rule of `vmap`."""
+    found = jax.vmap(functools.partial(evaluate, **params), in_axes=tuple(dims))(*args)
+    return found, [0] * len(found)
+
+
+def lower_on_cpu(ctx: mlir.LoweringRuleContext, *args: Any, **params: Any) -> Any:
+    """The kernel."""
+    return lower_as_one_kernel(functools.partial(evaluate, **params), ctx, *args)
+
+
+loop_p = Primitive("loop")
+loop_p.multiple_results = True
+loop_p.def_impl(lambda *args, **params: jax.jit(functools.partial(evaluate, **params))(*args))
+loop_p.def_abstract_eval(shapes_of_results)
+ad.primitive_jvps[loop_p] = differentiate
+batching.primitive_batchers[loop_p] = batch
+mlir.register_lowering(loop_p, lowered(evaluate))
+mlir.register_lowering(loop_p, lower_on_cpu, platform="cpu", cacheable=False)

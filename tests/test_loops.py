@@ -1,0 +1,121 @@
+"""Functions with their loops as one kernel: nothing about them but the kernel changes."""
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.test_util import check_grads
+
+import mbjax
+
+X, Y = jnp.linspace(0.1, 1.2, 12).reshape(3, 4), jnp.linspace(1.0, 0.2, 4)
+
+
+def iterated(x: jax.Array, y: jax.Array) -> dict[str, jax.Array]:
+    """A loop of several operations a turn."""
+    return {"x": lax.fori_loop(0, 5, lambda i, x: jnp.sin(x) * y + x[::-1] * i, x), "twice": 2.0 * y}
+
+
+def is_one_kernel(function: Callable, *args: jax.Array) -> bool:
+    entry = jax.jit(function).lower(*args).compile().as_text().split("\nENTRY ")[1]
+    return 'inlineable="false"' in entry and " while(" not in entry
+
+
+def assert_same(found: object, expected: object) -> None:
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-14), found, expected)
+
+
+def test_the_loop_is_in_the_kernel() -> None:
+    marked = mbjax.as_one_kernel(iterated)
+    assert is_one_kernel(marked, X, Y)
+    for function in (marked, jax.jit(marked)):
+        assert_same(function(X, Y), iterated(X, Y))
+
+
+def test_what_it_closes_over() -> None:
+    """A tracer is an argument like others, to be differentiated and batched."""
+
+    def total(y: jax.Array, mark: Callable) -> jax.Array:
+        return jnp.sum(mark(lambda x: iterated(x, y)["x"])(X))
+
+    for transform in (lambda f: f, jax.grad, lambda f: jax.vmap(f), lambda f: jax.vmap(jax.grad(f))):
+        y = jnp.stack([Y, 0.5 * Y]) if "vmap" in transform.__code__.co_names else Y
+        found, expected = (transform(functools.partial(total, mark=m)) for m in (mbjax.as_one_kernel, lambda f: f))
+        assert_same(jax.jit(found)(y), expected(y))
+
+
+def test_derivatives_and_worlds_are_those_of_the_function() -> None:
+    marked = mbjax.as_one_kernel(iterated)
+    total = lambda function, x, y: sum(map(jnp.sum, jax.tree.leaves(function(x, y))))  # noqa: E731
+    for derivative in (jax.grad, jax.jacfwd, jax.hessian):
+        found, expected = (jax.jit(derivative(functools.partial(total, f), (0, 1)))(X, Y) for f in (marked, iterated))
+        assert_same(found, expected)
+    several, of_each = jnp.stack([X, 2.0 * X]), jax.vmap(marked, (0, None))
+    assert_same(jax.jit(of_each)(several, Y), jax.vmap(iterated, (0, None))(several, Y))
+    assert not is_one_kernel(of_each, several, Y)
+    check_grads(functools.partial(total, marked), (X, Y), order=1, modes=["fwd", "rev"])
+
+
+def test_integers_and_static_arguments() -> None:
+    @mbjax.as_one_kernel
+    def stepped(x: jax.Array, count: jax.Array, how: str) -> tuple[jax.Array, jax.Array]:
+        assert how == "slowly"
+        return lax.fori_loop(0, count, lambda _, x: 0.5 * x + 1.0, x), count + 1
+
+    found, count = jax.jit(lambda x: stepped(x, jnp.asarray(3), "slowly"))(X)
+    np.testing.assert_allclose(found, X / 8 + 1.75, rtol=1e-15)
+    assert count == 4
+    slope = jax.jvp(lambda x: stepped(x, jnp.asarray(3), "slowly")[0], (X,), (X,))[1]
+    np.testing.assert_allclose(slope, X / 8, rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["product", "factor", "sort", "message"])
+def test_calls_of_libraries_stay_what_they_are(name: str, capfd: pytest.CaptureFixture) -> None:
+    calls = {
+        "product": lambda x: x @ jnp.outer(Y, Y),
+        "factor": lambda x: jnp.linalg.cholesky(x @ x.T + jnp.eye(3))[:, :1] * x,
+        "sort": lambda x: jnp.sort(x, axis=1),
+        "message": lambda x: (jax.debug.print("seen {}", x[0, 0]), x)[1],
+    }
+
+    def looped(x: jax.Array) -> jax.Array:
+        return lax.fori_loop(0, 3, lambda _, x: 0.1 * calls[name](x) + 1.0, x)
+
+    marked = mbjax.as_one_kernel(looped)
+    assert not is_one_kernel(marked, X)
+    capfd.readouterr()
+    found = jax.jit(marked)(X)
+    jax.effects_barrier()
+    assert capfd.readouterr().out.count("seen") == (3 if name == "message" else 0)
+    assert_same(found, looped(X))
+
+
+def test_rollouts_of_one_world() -> None:
+    """With their steps, under inputs that are held, of each step, or found by a function that closes over numbers."""
+    model = mbjax.load(mbjax.reference_models.path("quadruped"), time_step=1e-3)
+    start, nu = mbjax.default_state(model), model.num_actuators
+    u = 0.1 * jnp.ones(nu)
+
+    def under_gain(state: mbjax.State, gain: jax.Array) -> mbjax.Trajectory:
+        return mbjax.rollout(model, state, lambda state: gain * state.v[-nu:], num_steps=5)
+
+    step = jax.jit(lambda state, u: mbjax.step(model, state, u)[0])
+    rollouts = (
+        (lambda state, u: mbjax.rollout(model, state, u, num_steps=5), u, lambda _: u),
+        (lambda state, u: mbjax.rollout(model, state, u, checkpoint=2), jnp.stack([u] * 5), lambda _: u),
+        (under_gain, jnp.asarray(-0.1), lambda state: -0.1 * state.v[-nu:]),
+    )
+    for function, inputs, at_each_step in rollouts:
+        assert is_one_kernel(function, start, inputs)
+        state = start
+        for _ in range(5):
+            state = step(state, at_each_step(state))
+        found = jax.jit(function)(start, inputs).final_state
+        np.testing.assert_allclose(found.q, state.q, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(found.v, state.v, rtol=0, atol=1e-11)
+    total = jax.jit(lambda gain: jnp.sum(under_gain(start, gain).final_state.v ** 2))
+    check_grads(total, (jnp.asarray(-0.1),), order=1, modes=["rev"], rtol=1e-6)
