@@ -34,14 +34,20 @@ def as_one_kernel(function: Callable) -> Callable:
     ```
     """
 
-    @functools.wraps(function)
-    def called(*args: Any) -> Any:
-        leaves, flat = flatten(function, *jax.tree.flatten(args))
-        if not leaves or jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
-            return function(*args)
+    def plain(args: tuple, keywords: dict) -> Any:
+        return function(*args, **keywords)
+
+    def marked(args: tuple, keywords: dict) -> Any:
+        leaves, flat = flatten(plain, *jax.tree.flatten((args, keywords)))
+        if not leaves or jax.config.jax_disable_jit or is_batched(leaves):  # pyright: ignore[reportAttributeAccessIssue]
+            return plain(args, keywords)
         if not is_traced(leaves):
-            return compiled_whole(dataclasses.replace(flat, function=called))(*leaves)
-        return function(*args) if is_batched(leaves) else run(flat, leaves)
+            return compiled_whole(dataclasses.replace(flat, function=marked))(*leaves)
+        return run(flat, leaves)
+
+    @functools.wraps(function)
+    def called(*args: Any, **keywords: Any) -> Any:
+        return marked(args, keywords)
 
     return called
 
@@ -75,14 +81,28 @@ def shapes_of_results(*_: Any, jaxpr: Any, **__: Any) -> list[ShapedArray]:
 def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
     """Along the tangents that there are, of the function as it was."""
     moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
+    moved = of_moving(primals, moving, params)
+    return jax.jvp(moved, tuple(primals[i] for i in moving), tuple(tangents[i] for i in moving))
 
-    def of_moving(*values: Any) -> list:
-        args = list(primals)
+
+def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
+    """Where the function is linear in arguments."""
+    moving = [i for i, x in enumerate(args) if ad.is_undefined_primal(x)]
+    pull = jax.linear_transpose(of_moving(args, moving, params), *(args[i].aval for i in moving))
+    found = dict(zip(moving, pull([ad.instantiate_zeros(ct) for ct in cotangents]), strict=True))
+    return [found.get(i) for i in range(len(args))]
+
+
+def of_moving(held: Sequence, moving: Sequence[int], params: dict) -> Callable:
+    """The function of some of its arguments."""
+
+    def moved(*values: Any) -> list:
+        args = list(held)
         for i, value in zip(moving, values, strict=True):
             args[i] = value
         return evaluate(*args, **params)
 
-    return jax.jvp(of_moving, tuple(primals[i] for i in moving), tuple(tangents[i] for i in moving))
+    return moved
 
 
 def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
@@ -101,6 +121,7 @@ loop_p.multiple_results = True
 loop_p.def_impl(lambda *args, **params: jax.jit(functools.partial(evaluate, **params))(*args))
 loop_p.def_abstract_eval(shapes_of_results)
 ad.primitive_jvps[loop_p] = differentiate
+ad.primitive_transposes[loop_p] = transpose
 batching.primitive_batchers[loop_p] = batch
 mlir.register_lowering(loop_p, lowered(evaluate))
 mlir.register_lowering(loop_p, lower_on_cpu, platform="cpu", cacheable=False)

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ def iterated(x: jax.Array, y: jax.Array) -> dict[str, jax.Array]:
     return {"x": lax.fori_loop(0, 5, lambda i, x: jnp.sin(x) * y + x[::-1] * i, x), "twice": 2.0 * y}
 
 
-def is_one_kernel(function: Callable, *args: jax.Array) -> bool:
+def is_one_kernel(function: Callable, *args: Any) -> bool:
     entry = jax.jit(function).lower(*args).compile().as_text().split("\nENTRY ")[1]
     return 'inlineable="false"' in entry and " while(" not in entry
 
@@ -58,6 +59,16 @@ def test_derivatives_and_worlds_are_those_of_the_function() -> None:
     assert_same(jax.jit(of_each)(several, Y), jax.vmap(iterated, (0, None))(several, Y))
     assert not is_one_kernel(of_each, several, Y)
     check_grads(functools.partial(total, marked), (X, Y), order=1, modes=["fwd", "rev"])
+
+
+def test_linear_functions_can_be_transposed() -> None:
+    def summed(x: jax.Array, *, y: jax.Array) -> jax.Array:
+        return lax.fori_loop(0, 3, lambda _, total: total[::-1] * y + x, jnp.zeros_like(x))
+
+    found, expected = (
+        jax.jit(jax.linear_transpose(functools.partial(f, y=Y), X))(X) for f in (mbjax.as_one_kernel(summed), summed)
+    )
+    assert_same(found, expected)
 
 
 def test_integers_and_static_arguments() -> None:

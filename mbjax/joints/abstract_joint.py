@@ -1,7 +1,8 @@
 """The contract of a joint: what a new kind must answer, always in this order.
 
 A joint connects frame F, fixed to its parent body, with frame M, fixed to its child body. Every question
-is answered for k joints of one kind at once, with the joints on the last axis: `q` is (nq, k).
+is answered for k joints of one kind at once, with the joints on the last axis: `q` is (nq, k), `axis` (3, k) of length
+one, or zero where the kind has none.
 
     pose            X_FM(q): rotation (3, 3, k) and translation (3, k)
     hinge_map       H(q) with V_FM_F = H(q) v, spatial velocity of M in F at Mo: (6, nv, k)

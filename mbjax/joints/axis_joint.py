@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 
 from mbjax.one_kernel import is_in_kernel
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial import safe_normalize
 from mbjax.spatial.cosine_and_sine import cosine_and_sine
 from mbjax.stages import computed_once
 
@@ -33,7 +32,7 @@ class AxisJoint(AbstractJoint):
 
     @classmethod
     def pose(cls, q, axis, pitch):
-        axis, advance = safe_normalize(axis, axis=0), cls.advance(pitch)
+        advance = cls.advance(pitch)
         if cls.turns:
             R_FM = rotation_about(axis, q[0])
         else:
@@ -43,7 +42,7 @@ class AxisJoint(AbstractJoint):
 
     @classmethod
     def hinge_map(cls, q, axis, pitch):
-        axis, advance = safe_normalize(axis, axis=0), cls.advance(pitch)
+        advance = cls.advance(pitch)
         h = axis if cls.turns else jnp.zeros_like(axis)
         s = jnp.zeros_like(axis) if advance is None else ca.scale(axis, advance)
         return ca.concatenate([h, s], 0)[:, None].astype(q.dtype)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial import quaternion_to_matrix
+from mbjax.spatial import quaternion_to_matrix, safe_normalize
 from mbjax.topology import dot_with_mask, take
 
 
@@ -26,7 +26,7 @@ class BodyPlacement(eqx.Module):
     p_MB: Float[Array, "3 nb"]
     R_PF: Float[Array, "3 3 nm"]  # inboard frame F of each mobod in the parent mobod P
     p_PF: Float[Array, "3 nm"]
-    axis: Float[Array, "3 nm"]  # of the mobod's joint, in F and M; zero where the kind has none
+    axis: Float[Array, "3 nm"]  # of the mobod's joint, of length one, in F and M; zero where the kind has none
     pitch: Float[Array, " nm"]
 
 
@@ -146,7 +146,7 @@ def place_bodies(model: MultibodyModel, R_BF: Array, p_BF: Array) -> tuple[Array
 
 
 def spread_axes(model: MultibodyModel) -> tuple[Array, Array]:
-    """Joint axes and pitches from the order of joints to the order of mobods, zero where there is none."""
+    """Unit axes of joints and pitches from the order of joints to the order of mobods, zero where there is none."""
     layout, parameters, n = model.layout, model.parameters, model.topology.num_mobods
     axis_mask = np.zeros((len(layout.axis_joints), n))
     pitch_mask = np.zeros((len(layout.screw_joints), n))
@@ -154,7 +154,7 @@ def spread_axes(model: MultibodyModel) -> tuple[Array, Array]:
         axis_mask[row, layout.joints[joint].mobod] = 1.0
     for row, joint in enumerate(layout.screw_joints):
         pitch_mask[row, layout.joints[joint].mobod] = 1.0
-    axis = dot_with_mask(jnp.swapaxes(parameters.joint_axis, 0, 1), axis_mask, 1)
+    axis = dot_with_mask(safe_normalize(jnp.swapaxes(parameters.joint_axis, 0, 1), axis=0), axis_mask, 1)
     return axis, dot_with_mask(parameters.screw_pitch, pitch_mask, 0)
 
 

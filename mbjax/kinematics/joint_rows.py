@@ -13,7 +13,6 @@ from jaxtyping import Array, Float, Int
 from mbjax.joints import JOINT_KINDS, AxisJoint
 from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial import safe_normalize
 from mbjax.spatial import written_out as wo
 from mbjax.spatial.cosine_and_sine import cosine_and_sine
 from mbjax.stages import Row, computed_once, read, row_of
@@ -53,7 +52,7 @@ def calc_joint_rows(
     own = q_indices(topology.mobod_q_starts, mobods, q.shape[0])
     q_own = take(q, own, 0)
 
-    axis = jnp.swapaxes(take(safe_normalize(placement.axis, axis=0), mobods, 1), 0, 1)
+    axis = jnp.swapaxes(take(placement.axis, mobods, 1), 0, 1)
     if not has_axis.all():
         axis = jnp.where(has_axis.reshape(-1, *(1 for _ in axis.shape[1:])), axis, 0.0)
     cosine, sine = cosines_and_sines(q_own, turns, ~has_axis & last)
