@@ -330,7 +330,10 @@ def add_to(rows: Any, index: Array, values: Any, is_only: Array) -> Any:
 
 
 def traced_step(step: Callable, num_nodes: int, *args: Any) -> tuple[Callable, Any]:
-    """The step, which is traced here and not again, and zeros for what all its calls keep."""
+    """The step, which is traced here and not again, and zeros for what all its calls keep.
+
+    Inside `jax.shard_map` it is traced again: of what differs between devices nothing is known here.
+    """
     jaxpr, results = jax.make_jaxpr(step, return_shape=True)(*args)
     treedef = jax.tree.structure(results)
 
