@@ -14,7 +14,7 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 from mbjax.one_kernel import lower_as_one_kernel, lowered
-from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_traced
+from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_array, is_traced
 from mbjax.worlds import is_batched
 
 
@@ -87,7 +87,7 @@ def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple
 
 def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
     """Where the function is linear in arguments."""
-    moving = [i for i, x in enumerate(args) if ad.is_undefined_primal(x)]
+    moving = [i for i, x in enumerate(args) if not is_array(x)]
     pull = jax.linear_transpose(of_moving(args, moving, params), *(args[i].aval for i in moving))
     found = dict(zip(moving, pull([ad.instantiate_zeros(ct) for ct in cotangents]), strict=True))
     return [found.get(i) for i in range(len(args))]
