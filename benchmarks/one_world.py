@@ -16,6 +16,7 @@ from .results import Table
 from .script import Options, compile_seconds, microseconds, precision, run_script, table_by_robot
 
 MODES = ("loop1000", "single")
+NOTE = "µs per evaluation: median [least–upper quartile]. mbjax's loop is marked by `as_one_kernel`."
 DEFAULT_PEERS = ("mbjax", "frax", "pinocchio", "mujoco")
 
 
@@ -37,7 +38,7 @@ def tables(records: list[dict]) -> list[Table]:
             case = str(Case(question, mode, "closed"))
             rows = [{**r, "label": label(r)} for r in records if r.get("case") == case]
             title = f"{QUESTION_TITLES[question]}, one world, {MODE_TITLES[mode]}, f64"
-            found.append(table_by_robot(title, rows, microseconds, "µs per evaluation: median [least–upper quartile]."))
+            found.append(table_by_robot(title, rows, microseconds, NOTE))
             compiled = [r for r in rows if "trace_s" in r]
             found.append(table_by_robot(f"Compile time: {title}", compiled, compile_seconds))
     wrong = [{**r, "label": label(r)} for r in records if r["status"] in ("missing", "failed") and "case" not in r]

@@ -15,7 +15,7 @@ from jax.interpreters import ad, batching, mlir
 
 from mbjax.one_kernel import lower_as_one_kernel, lowered
 from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_array, is_traced
-from mbjax.worlds import is_batched
+from mbjax.worlds import is_batched, of_moving
 
 
 def as_one_kernel(function: Callable) -> Callable:
@@ -81,28 +81,21 @@ def shapes_of_results(*_: Any, jaxpr: Any, **__: Any) -> list[ShapedArray]:
 def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
     """Along the tangents that there are, of the function as it was."""
     moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
-    moved = of_moving(primals, moving, params)
+    moved = of_some(moving, primals, params)
     return jax.jvp(moved, tuple(primals[i] for i in moving), tuple(tangents[i] for i in moving))
 
 
 def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
     """Where the function is linear in arguments."""
     moving = [i for i, x in enumerate(args) if not is_array(x)]
-    pull = jax.linear_transpose(of_moving(args, moving, params), *(args[i].aval for i in moving))
+    pull = jax.linear_transpose(of_some(moving, args, params), *(args[i].aval for i in moving))
     found = dict(zip(moving, pull([ad.instantiate_zeros(ct) for ct in cotangents]), strict=True))
     return [found.get(i) for i in range(len(args))]
 
 
-def of_moving(held: Sequence, moving: Sequence[int], params: dict) -> Callable:
+def of_some(moving: Sequence[int], held: Sequence, params: dict) -> Callable:
     """The function of some of its arguments."""
-
-    def moved(*values: Any) -> list:
-        args = list(held)
-        for i, value in zip(moving, values, strict=True):
-            args[i] = value
-        return evaluate(*args, **params)
-
-    return moved
+    return of_moving(functools.partial(evaluate, **params), moving, held, (True,) * len(params["jaxpr"].outvars))
 
 
 def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
