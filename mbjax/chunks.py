@@ -5,7 +5,7 @@ goes on with those of several chunks together.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -45,13 +45,13 @@ def run(
     return [next(totals) if s else next(wholes) for s in summed]
 
 
-def size_of_chunk(args: Sequence, batched: Sequence[bool], several: int) -> int:
-    """How many worlds, by the numbers of one: what a function computes has about the size of its arguments."""
-    floats = [(x, b) for x, b in zip(args, batched, strict=True) if jnp.issubdtype(x.dtype, jnp.floating)]
-    width = max((x.dtype.itemsize for x, _ in floats), default=4)
-    largest = max((math.prod(x.shape[b:]) for x, b in floats), default=1)
-    worlds = min(CHUNK // several, ARRAY_BYTES // (max(largest, 1) * width))
-    return max(worlds, SMALLEST_CHUNK)
+def size_of_chunk(worlds: int, arguments: Iterable[ShapedArray], several: int) -> int:
+    """How many of the worlds, by the numbers of one: what a function computes has about the size of its arguments."""
+    floats = [x for x in arguments if jnp.issubdtype(x.dtype, jnp.floating)]
+    width = max((x.dtype.itemsize for x in floats), default=4)
+    largest = max((math.prod(x.shape) for x in floats), default=1)
+    size = max(min(CHUNK // several, ARRAY_BYTES // (max(largest, 1) * width)), SMALLEST_CHUNK)
+    return worlds if worlds <= size + size // 2 else -(-worlds // -(-worlds // size))
 
 
 def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
@@ -59,14 +59,14 @@ def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
     batched, summed, num_linear = params["batched"], params["summed"], params["num_linear"]
     if worlds is None:
         return run(*args, worlds=None, **params)
-    size = size_of_chunk(args, batched, params["several"])
-    if worlds <= size + size // 2:
+    of_one = (ShapedArray(x.shape[b:], x.dtype) for x, b in zip(args, batched, strict=True))
+    size = size_of_chunk(worlds, of_one, params["several"])
+    if size == worlds:
         return run(*args, worlds=worlds, **params)
     chunks = -(-worlds // size)
     function = params["function"]
     if isinstance(function, Searching) and function.search:
         return run_with_late_turns(args, worlds, chunks, function, batched, params["out"])
-    size = -(-worlds // chunks)
     missing = chunks * size - worlds
 
     def divide(x: jax.Array, is_linear: bool) -> jax.Array:

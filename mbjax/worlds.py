@@ -12,7 +12,8 @@ axis of worlds follows. Where one follows, arrays that all worlds share end in a
 import contextvars
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from jax.core import ShapedArray, Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from mbjax.chunks import Searching, run, run_in_chunks
+from mbjax.chunks import Searching, run, run_in_chunks, size_of_chunk
 from mbjax.manual_axes import varying_alike, varying_as
 from mbjax.one_kernel import lower_as_one_kernel, lowered, without_sharding
 from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_array, is_traced
@@ -46,9 +47,11 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
     leaves, flat = flatten(function, *jax.tree.flatten(args))
     if not finds and not is_traced(leaves):
         return compiled_whole(replace(flat, function=Traced(function, several)) if leaves else flat)(*leaves)
-    out, out_treedef = results_of(
-        flat, tuple(without_sharding(jax.typeof(x)) for x in leaves), jax.dtypes.canonicalize_dtype(float)
-    )
+    arguments, worlds = tuple(without_sharding(jax.typeof(x)) for x in leaves), worlds_of_each(leaves)
+    has_worlds = any(worlds) and not finds
+    if has_worlds:
+        arguments = as_in_chunk(arguments, worlds, several)
+    out, out_treedef = results_of(flat, arguments, has_worlds, jax.dtypes.canonicalize_dtype(float))
     function, given = flat, None
     if finds:
         out_treedef, found, search = out_treedef.children()
@@ -100,13 +103,23 @@ class Given:
         return jax.tree.leaves(compiled_whole(self.function)(*leaves[: -self.count], found=found)[0])
 
 
+def as_in_chunk(arguments: Sequence[ShapedArray], worlds: Sequence[int], several: int) -> tuple[ShapedArray, ...]:
+    """What `run` will call a function with, of these arguments of one world: what is traced so is not traced again."""
+    size = max(worlds)
+    if jax.default_backend() == "cpu":
+        size = size_of_chunk(size, arguments, several)
+    return tuple(ShapedArray((*x.shape, size if w else 1), x.dtype) for x, w in zip(arguments, worlds, strict=True))
+
+
 @functools.lru_cache(maxsize=4096)
-def results_of(flat: Flattened, arguments: tuple, default_dtype: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+def results_of(
+    flat: Flattened, arguments: tuple, has_worlds: bool, default_dtype: Any
+) -> tuple[tuple[ShapedArray, ...], Any]:
     """Shapes and types of one world's results, and how they are nested."""
     del default_dtype  # the types depend on it
     with jax.sharding.use_abstract_mesh(NO_MESH):  # as where the function is lowered, which then finds it traced
         out, treedef = jax.tree.flatten(jax.eval_shape(compiled_whole(flat), *arguments))
-    return tuple(ShapedArray(x.shape, x.dtype) for x in out), treedef
+    return tuple(ShapedArray(x.shape[: x.ndim - has_worlds], x.dtype) for x in out), treedef
 
 
 def each_world(function: Callable, num_world_axes: int, *args: Any) -> Any:
@@ -128,20 +141,25 @@ def each_world(function: Callable, num_world_axes: int, *args: Any) -> Any:
 
 def is_batched(tree: Any) -> bool:
     """Whether `vmap` is known to run over any of the arrays: inside a `jit` or a loop under `vmap` it is not."""
-    seen: list = []
-    token = _batched_seen.set(seen)
+    return any(worlds_of_each(jax.tree.leaves(tree)))
+
+
+def worlds_of_each(leaves: Iterable) -> list[int]:
+    """Over how many worlds `vmap` is known to run each array; 0 where it is not."""
+    token = _worlds_seen.set(seen := [])
+    found = []
     try:
-        for x in jax.tree.leaves(tree):
+        for x in leaves:
+            seen.clear()
             if isinstance(x, Tracer):
                 is_batched_p.bind(x)
-            if seen:
-                return True
+            found.append(math.prod(seen) if seen else 0)
     finally:
-        _batched_seen.reset(token)
-    return False
+        _worlds_seen.reset(token)
+    return found
 
 
-_batched_seen: contextvars.ContextVar[list | None] = contextvars.ContextVar("batched_seen", default=None)
+_worlds_seen: contextvars.ContextVar[list | None] = contextvars.ContextVar("worlds_seen", default=None)
 is_batched_p = Primitive("is_batched")
 is_batched_p.def_impl(lambda x: x)
 is_batched_p.def_abstract_eval(lambda x: x)
@@ -149,10 +167,11 @@ ad.primitive_jvps[is_batched_p] = lambda x, dx: (is_batched_p.bind(x[0]), dx[0])
 
 
 def see_batched(args: Sequence, dims: Sequence) -> tuple:
-    """The rule of `vmap`."""
-    seen = _batched_seen.get()
+    """The rule of `vmap`, and of another around it."""
+    seen = _worlds_seen.get()
     if seen is not None:  # else a traced function is batched that had asked
-        seen.append(True)
+        seen.append(args[0].shape[dims[0]])
+        is_batched_p.bind(args[0])
     return args[0], dims[0]
 
 

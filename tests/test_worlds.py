@@ -161,6 +161,26 @@ def test_what_is_known_to_be_batched() -> None:
     assert seen == [False] * 4
 
 
+@pytest.mark.parametrize("worlds", [(), (3,), (WORLDS,), (5, CHUNK)])
+def test_a_function_is_traced_once(worlds: tuple[int, ...]) -> None:
+    """Worlds or not: with those of a chunk from the start, as it will be lowered, and as it is differentiated."""
+    traced = []
+
+    def square(x: jax.Array, y: jax.Array) -> jax.Array:
+        traced.append(x.shape)
+        return x * x + y
+
+    def function(x: jax.Array) -> jax.Array:
+        return for_worlds(square, x, np.ones(2))
+
+    for _ in worlds:
+        function = jax.vmap(function)
+    x = jnp.arange(2.0 * np.prod(worlds, dtype=int)).reshape(*worlds, 2)
+    np.testing.assert_array_equal(jax.jit(function)(x), np.asarray(x) ** 2 + 1)
+    np.testing.assert_array_equal(jax.jit(jax.grad(lambda x: jnp.sum(function(x))))(x), 2 * np.asarray(x))
+    assert len(traced) == 1, traced
+
+
 def test_numpy_arrays_are_shared_like_others() -> None:
     """Also where the number of bodies is the number of worlds, and a missing axis would broadcast unseen."""
     count = model().topology.num_mobods
