@@ -1,4 +1,4 @@
-"""Integers and names: the tree, how it is found, and the one place that walks it."""
+"""Integers and names: the tree, how it is found, and what walks it."""
 
 from .directions import over_directions as over_directions
 from .directions import sum_directions as sum_directions
@@ -9,15 +9,15 @@ from .spanning_tree import build_spanning_tree as build_spanning_tree
 from .tree_topology import TreeTopology as TreeTopology
 from .tree_traversal import compose_outward as compose_outward
 from .mask_products import dot_with_mask as dot_with_mask
-from .tree_traversal import read_row as read_row
-from .tree_traversal import scan_inward as scan_inward
-from .tree_traversal import scan_outward as scan_outward
+from .tree_scan import read_row as read_row
+from .tree_scan import scan_inward as scan_inward
+from .tree_scan import scan_outward as scan_outward
 from .tree_traversal import sum_moved_mobods as sum_moved_mobods
 from .tree_traversal import sum_over_path as sum_over_path
 from .tree_traversal import sum_over_subtree as sum_over_subtree
 from .tree_traversal import sum_velocities_over_path as sum_velocities_over_path
 from .columns import take as take
-from .tree_traversal import direction_parents as direction_parents
-from .tree_traversal import free_base as free_base
-from .tree_traversal import parents_beyond as parents_beyond
-from .tree_traversal import walk_plan as walk_plan
+from .walk_plan import direction_parents as direction_parents
+from .walk_plan import free_base as free_base
+from .walk_plan import parents_beyond as parents_beyond
+from .walk_plan import walk_plan as walk_plan

@@ -17,13 +17,13 @@ from mbjax.topology import (
     walk_plan,
 )
 from mbjax.topology.tree_traversal import (
-    FEW_PLACES,
     jump_rotations_outward,
     roll,
     roll_p,
     roll_rotations_outward,
     sum_by_product,
 )
+from mbjax.topology.walk_plan import FEW_PLACES
 from tests.models import random_tree
 
 

@@ -1,0 +1,148 @@
+"""The tree as walks meet it: a direction at a time, or a mobod, and where what a node has waits for its children."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from .columns import take
+from .tree_topology import TreeTopology
+
+
+def direction_parents(topology: TreeTopology) -> tuple[int, ...]:
+    """The tree seen one direction at a time, 1-based with 0 the world: the direction inboard of each.
+
+    Several directions of one joint follow one another at the same point.
+    """
+    starts, counts = topology.mobod_v_starts, topology.mobod_num_velocities
+    inboard = []
+    for j, mobod in enumerate(topology.velocity_mobods):
+        parent = topology.mobod_parents[mobod]
+        first = j == starts[mobod]
+        inboard.append(j if not first else (starts[parent] + counts[parent] if parent > 0 else 0))
+    return tuple(inboard)
+
+
+def free_base(topology: TreeTopology) -> list[int]:
+    """The six directions of a body that moves freely, of several the one that carries most; none: []."""
+    starts, counts = topology.mobod_v_starts, topology.mobod_num_velocities
+    carried = topology.is_ancestor.sum(0)
+    free = [k for k, parent in enumerate(topology.mobod_parents) if parent == 0 and counts[k] == 6]
+    start = starts[max(free, key=lambda k: carried[k])] if free else 0
+    return list(range(start, start + 6)) if free else []
+
+
+def parents_beyond(topology: TreeTopology, base: Sequence[int]) -> tuple[int, ...]:
+    """`direction_parents` of the directions that are not those of a base; ON_BASE where it is one of those."""
+    parents = direction_parents(topology)
+    number = np.cumsum([0, *(j not in base for j in range(len(parents)))])
+    return tuple(
+        ON_BASE if parent - 1 in base else int(number[parent]) for j, parent in enumerate(parents) if j not in base
+    )
+
+
+def mobod_parents(topology: TreeTopology) -> tuple[int, ...]:
+    """The tree of mobods, the world the first of its nodes, 1-based."""
+    return tuple(parent + 1 for parent in topology.mobod_parents)
+
+
+def last_velocities(topology: TreeTopology) -> list[int]:
+    """Per mobod, the outermost direction that moves it, 1-based; 0 for none."""
+    last = [0]
+    for parent, start, count in zip(
+        topology.mobod_parents[1:], topology.mobod_v_starts[1:], topology.mobod_num_velocities[1:], strict=True
+    ):
+        last.append(start + count if count else last[parent])
+    return last
+
+
+ON_BASE = -1  # the parent of nodes that are on a body which is not among the nodes
+
+
+class WalkPlan(NamedTuple):
+    """How a scan meets the nodes 1..n of a tree in depth-first order.
+
+    What a node has for its children waits in one of `num_places` places until the last of them was met: in the first
+    what the world has, in the second what a base has that is not met. The nodes are met as numbered where few places
+    are enough, else with the largest subtree of each node last: then at most log2(n) wait at a time, whatever the tree.
+    """
+
+    order: np.ndarray | None  # (n,) the node met at each step, from 0; None: as numbered
+    place: np.ndarray  # (n,) by step: where the node's own waits
+    inboard: np.ndarray  # (n,) by step: where its parent's waits
+    has_children: np.ndarray  # (n,) by step
+    is_last: np.ndarray  # (n,) by step: whether it is the last child of its parent
+    num_places: int
+
+
+WORLD, BASE = 0, 1  # places
+FEW_PLACES = 3  # besides those two: another order of the nodes costs a copy of all rows
+
+
+@functools.cache
+def walk_plan(parents: tuple[int, ...]) -> WalkPlan:
+    """The plan for nodes 1..n with these parents, each numbered after its parent."""
+    plan = plan_as_numbered(parents)
+    if plan.num_places <= 2 + FEW_PLACES:
+        return plan
+    order = largest_subtree_last(parents)
+    step_of = {node: step for step, node in enumerate(order, start=1)} | {0: 0, ON_BASE: ON_BASE}
+    plan = plan_as_numbered(tuple(step_of[parents[node - 1]] for node in order))
+    return plan._replace(order=np.array(order) - 1)
+
+
+def plan_as_numbered(parents: tuple[int, ...]) -> WalkPlan:
+    """The plan for nodes that are numbered depth first."""
+    last_child = {parent: node for node, parent in enumerate(parents, start=1)}
+    places, free = {0: WORLD, ON_BASE: BASE}, []
+    num_places = 2
+    for node, parent in enumerate(parents, start=1):
+        if parent > 0 and last_child[parent] == node:
+            free.append(places[parent])
+        if not free:
+            free.append(num_places)
+            num_places += 1
+        places[node] = free[-1]
+        if node in last_child:
+            free.pop()
+    nodes = range(1, len(parents) + 1)
+    return WalkPlan(
+        order=None,
+        place=np.array([places[node] for node in nodes], np.int32),
+        inboard=np.array([places[parent] for parent in parents], np.int32),
+        has_children=np.array([node in last_child for node in nodes], bool),
+        is_last=np.array([last_child[parent] == node for node, parent in enumerate(parents, start=1)], bool),
+        num_places=num_places,
+    )
+
+
+def largest_subtree_last(parents: tuple[int, ...]) -> list[int]:
+    """The nodes depth first, the children of each by the size of their subtrees."""
+    n = len(parents)
+    sizes = [1] * (n + 1)
+    children: list[list[int]] = [[] for _ in range(n + 1)]
+    for node in range(n, 0, -1):
+        parent = max(parents[node - 1], 0)
+        sizes[parent] += sizes[node]
+        children[parent].append(node)
+    order, to_visit = [], [0]
+    while to_visit:
+        node = to_visit.pop()
+        order.append(node)
+        to_visit += sorted(children[node], key=lambda child: -sizes[child])
+    return order[1:]
+
+
+def in_order_of_walk(plan: WalkPlan, tree: Any) -> Any:
+    """Arrays over nodes, as the scan meets them."""
+    return tree if plan.order is None else jax.tree.map(lambda x: take(x, plan.order, 0), tree)
+
+
+def as_numbered(plan: WalkPlan, tree: Any) -> Any:
+    """The inverse of `in_order_of_walk`."""
+    if plan.order is None:
+        return tree
+    step_of = np.argsort(plan.order)
+    return jax.tree.map(lambda x: take(x, step_of, 0), tree)
