@@ -60,6 +60,7 @@ SCRIPTS = {
     "touching_bodies": Script(
         "a step of bodies that touch each other, beside MJX and MuJoCo", takes_robots=False, variants=(ONE_THREAD,),
     ),
+    "gpu_program": Script("kernels and memory traffic on an H200, compiled without one"),
     "throughput": Script("evaluations per second of 1 to 65536 worlds, with a plot, on CPU or GPU", takes_peers=True),
 }  # fmt: skip
 SCRIPT_LIMIT_S = 1200.0

@@ -16,7 +16,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from mbjax.manual_axes import varying_as
-from mbjax.one_kernel import on_cpu
+from mbjax.one_kernel import in_kernels
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Ways:
     fast: Callable | None
 
     def __call__(self, *args: jax.Array) -> list:
-        return self.plain(*args) if self.fast is None else on_cpu(self.fast, self.plain, *args)
+        return self.plain(*args) if self.fast is None else in_kernels(self.fast, self.plain, *args)
 
     def several(self, in_axes: tuple, size: int) -> "Ways":
         """Under `vmap`."""

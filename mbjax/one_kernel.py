@@ -13,6 +13,7 @@ import contextvars
 import math
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -25,6 +26,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import batching, mlir, partial_eval
 
+from mbjax.gpu_kernels import NotInKernelError, are_interpreted, are_on, is_for_gpu, traced_for_gpu
 from mbjax.manual_axes import varying_as
 
 TESTED = (0, 9), (0, 10)  # versions of JAX
@@ -54,7 +56,12 @@ def is_in_kernel() -> bool:
     return _in_kernel.get()
 
 
-def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
+def in_kernels(function: Callable, default: Callable, *args: Any) -> Any:
+    """`on_cpu(function, default, *args)`, and on a GPU by kernels of their own where these are on (`gpu_kernels`)."""
+    return on_cpu(function, default, *args, for_gpu=True)
+
+
+def on_cpu(function: Callable, default: Callable, *args: Any, for_gpu: bool = False) -> Any:
     """`function(*args)` on a CPU if it can be kernels, else `default(*args)`, which is the same. Not differentiated.
 
     Arguments are trees of arrays. `default` is traced only where it is to run.
@@ -62,16 +69,23 @@ def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
     leaves, treedef = jax.tree.flatten(args)
     jaxpr, out = traced_flat(function, treedef, leaves)
 
-    def default_of_leaves(*leaves: Any) -> list:
-        found, nested = jax.tree.flatten(default(*jax.tree.unflatten(treedef, leaves)))
-        assert nested == out, (nested, out)
-        return found
+    def of_leaves(function: Callable) -> Callable:
+        def flat(*leaves: Any) -> list:
+            found, nested = jax.tree.flatten(function(*jax.tree.unflatten(treedef, leaves)))
+            assert nested == out, (nested, out)
+            return found
 
-    return jax.tree.unflatten(out, on_cpu_p.bind(*leaves, jaxpr=jaxpr, default=default_of_leaves))
+        return flat
+
+    on_gpu = of_leaves(function) if for_gpu else None
+    found = on_cpu_p.bind(*leaves, jaxpr=jaxpr, default=of_leaves(default), on_gpu=on_gpu)
+    return jax.tree.unflatten(out, found)
 
 
 def in_one_kernel(function: Callable, *args: Any) -> Any:
     """`function(*args)` of trees of arrays, on a CPU as one kernel where it can be. Not differentiated."""
+    if is_for_gpu():
+        return function(*args)
     leaves, treedef = jax.tree.flatten(args)
     token = _in_kernel.set(True)
     try:
@@ -140,13 +154,16 @@ def with_functions_of_its_own(ctx: mlir.LoweringRuleContext) -> mlir.LoweringRul
 
 
 def is_tested(ctx: mlir.LoweringRuleContext) -> bool:
-    """Whether it is on, and was tested: for devices by themselves, of numbers, in this process, by these versions."""
-    if os.environ.get("MBJAX_ONE_KERNEL") == "0":
-        return False
+    """Whether it is on, and was tested: of numbers, and where `is_alone`."""
+    are_numbers = all(getattr(getattr(x, "dtype", None), "kind", "none") in "biuf" for x in ctx.avals_in)
+    return os.environ.get("MBJAX_ONE_KERNEL") != "0" and are_numbers and is_alone(ctx)
+
+
+def is_alone(ctx: mlir.LoweringRuleContext) -> bool:
+    """Whether it was tested: for devices by themselves, in this process, by these versions."""
     if ctx.module_context.lowering_parameters.for_export or jax.__version_info__[:2] not in TESTED:
         return False
-    are_numbers = all(getattr(getattr(x, "dtype", None), "kind", "none") in "biuf" for x in ctx.avals_in)
-    return is_each_device_alone(ctx.module_context.axis_context) and are_numbers
+    return is_each_device_alone(ctx.module_context.axis_context)
 
 
 def is_each_device_alone(axis_context: Any) -> bool:
@@ -297,7 +314,14 @@ def shapes_of_results(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedAr
     return varying_as(args, jaxpr.out_avals)
 
 
-def batch(args: Sequence, dims: Sequence, *, jaxpr: ClosedJaxpr, default: Callable | None = None) -> tuple[list, list]:
+def batch(
+    args: Sequence,
+    dims: Sequence,
+    *,
+    jaxpr: ClosedJaxpr,
+    default: Callable | None = None,
+    on_gpu: Callable | None = None,
+) -> tuple[list, list]:
     """The rule of `vmap`: the functions under `vmap`."""
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
@@ -310,7 +334,8 @@ def batch(args: Sequence, dims: Sequence, *, jaxpr: ClosedJaxpr, default: Callab
     if default is None:
         found = in_one_kernel_p.bind(*args, jaxpr=batched)
     else:
-        found = on_cpu_p.bind(*args, jaxpr=batched, default=several(default))
+        on_gpu = on_gpu and several(on_gpu)
+        found = on_cpu_p.bind(*args, jaxpr=batched, default=several(default), on_gpu=on_gpu)
     return found, [0] * len(found)
 
 
@@ -319,10 +344,26 @@ def lower_marked(ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr) 
     return lower_as_one_kernel(jaxpr_as_fun(jaxpr), ctx, *args)
 
 
-def lower_on_cpu(ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr, default: Callable) -> Any:
+def lower_on_cpu(
+    ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr, default: Callable, on_gpu: Callable | None
+) -> Any:
     """Recursions written for kernels are several times slower than `default` where there are none."""
+    if are_interpreted():
+        return lower_on_gpu(ctx, *args, default=default, on_gpu=on_gpu)
     function = jaxpr_as_fun(jaxpr) if is_tested(ctx) else default
     return lowered(lambda *args: function(*args))(ctx, *args)
+
+
+def lower_on_gpu(
+    ctx: mlir.LoweringRuleContext, *args: Any, default: Callable, on_gpu: Callable | None, **_: Any
+) -> Any:
+    """By kernels of a GPU if they are on and can be."""
+    if on_gpu is not None and (are_on() or are_interpreted()) and is_alone(ctx):
+        try:
+            return lowered(partial(traced_for_gpu, on_gpu))(ctx, *args)
+        except NotInKernelError:
+            pass
+    return lowered(default)(ctx, *args)
 
 
 def lowered(function: Callable) -> Callable:
@@ -352,5 +393,6 @@ for primitive in (on_cpu_p, in_one_kernel_p):
     batching.primitive_batchers[primitive] = batch
 mlir.register_lowering(on_cpu_p, lowered(run_default), cacheable=False)
 mlir.register_lowering(on_cpu_p, lower_on_cpu, platform="cpu", cacheable=False)
+mlir.register_lowering(on_cpu_p, lower_on_gpu, platform="cuda", cacheable=False)
 mlir.register_lowering(in_one_kernel_p, lowered(evaluate))
 mlir.register_lowering(in_one_kernel_p, lower_marked, platform="cpu", cacheable=False)

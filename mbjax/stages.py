@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .gpu_kernels import DeviceRows, is_for_gpu
 from .one_kernel import is_in_kernel
 
 FEW_WORLDS = 96  # of up to 64, LLVM has no loop to copy a row
@@ -22,13 +23,20 @@ TOGETHER = 3  # results of a loop: with six, steps took 1.2 to 1.5 times as long
 class Row(NamedTuple):
     """A row of an array that is not read yet: by the stage that needs it, as XLA would copy it for a call."""
 
-    array: jax.Array
+    array: jax.Array | DeviceRows
     index: jax.Array
     is_there: jax.Array | None = None  # if it is not, there are zeros, or what is `instead`
     instead: jax.Array | None = None
 
-    def read(self) -> jax.Array:
-        """Its numbers."""
+    def read(self) -> Any:
+        """Its numbers; in a kernel of a GPU a list of them."""
+        if isinstance(self.array, DeviceRows):
+            found = self.array.read(self.index)
+            if self.is_there is None:
+                return found
+            instead = [0.0] * len(found) if self.instead is None else self.instead
+            chosen = (jnp.where(self.is_there, x, y) for x, y in zip(found, instead, strict=True))
+            return type(found)(chosen)
         start = [self.index, *[np.zeros((), self.index.dtype)] * (self.array.ndim - 1)]
         found = lax.dynamic_slice(self.array, start, (1, *self.array.shape[1:]), allow_negative_indices=False)
         found = lax.squeeze(found, (0,))
@@ -42,6 +50,8 @@ def computed_once(function: Callable, *args: Any) -> Any:
 
     Of `Row`s among the arguments the function sees the numbers.
     """
+    if is_for_gpu():
+        return function(*read_rows(args))
     leaves, nested = jax.tree.flatten(args)
     distinct = {id(x): x for x in leaves}
     places = [list(distinct).index(id(x)) for x in leaves]
@@ -55,13 +65,13 @@ def computed_once(function: Callable, *args: Any) -> Any:
     return jax.jit(computed_once)(*distinct.values())
 
 
-def row_of(array: jax.Array, index: jax.Array, late: bool) -> jax.Array | Row:
+def row_of(array: jax.Array | DeviceRows, index: jax.Array, late: bool) -> Any:
     """A row, read where a stage needs it or now."""
     row = Row(array, index)
     return row if late else row.read()
 
 
-def read(x: jax.Array | Row) -> jax.Array:
+def read(x: Any) -> Any:
     """Its numbers, now."""
     return x.read() if isinstance(x, Row) else x
 

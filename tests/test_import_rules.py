@@ -10,6 +10,7 @@ ORDER = (
     "manual_axes",
     "tangents",
     "outside_jit",
+    "gpu_kernels",
     "one_kernel",
     "stages",
     "transposition",

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import on_cpu
+from mbjax.one_kernel import in_kernels
 from mbjax.tangents import add_tangents
 from mbjax.topology import TreeTopology
 
@@ -139,7 +139,7 @@ def solve_on_device(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Flo
         motion, F_T = calc_motion_and_forces(model, q, v, F, weights)
         return solve_by_sums(ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked))
 
-    return on_cpu(by_recursion, by_sums, *given)
+    return in_kernels(by_recursion, by_sums, *given)
 
 
 def solve_by_recursion(

@@ -4,7 +4,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import on_cpu
+from mbjax.one_kernel import in_kernels
 from mbjax.tangents import fit_tangent
 
 from .newton_euler import calc_motion_and_forces, moved_to_mobods, newton_euler
@@ -32,7 +32,7 @@ def calc_inverse_dynamics_alone(
         motion, F_T = calc_motion_and_forces(model, q, v, F_W, weights)
         return newton_euler(motion, vdot, F_T)
 
-    return on_cpu(by_recursion, by_sums, motion.model, motion.q, motion.v, vdot, F_W)
+    return in_kernels(by_recursion, by_sums, motion.model, motion.q, motion.v, vdot, F_W)
 
 
 @calc_inverse_dynamics_alone.def_jvp

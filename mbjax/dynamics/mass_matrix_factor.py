@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import BranchFactor, factor_branches, solve_branches
-from mbjax.one_kernel import on_cpu
+from mbjax.one_kernel import in_kernels
 from mbjax.topology import TreeTopology, velocity_parents
 
 from .articulated_body import ArticulatedFactor, factor_articulated_bodies, solve_with_factor
@@ -46,7 +46,7 @@ def factor_mass_matrix(
 def solve_factored(topology: TreeTopology, factor: MassMatrixFactor, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """x with (M + diag) x = b; where locked b is zero, and so is x."""
     if isinstance(factor, ArticulatedFactor) and factor.base is None:
-        return on_cpu(partial(solve_with_pivots, topology), partial(solve_with_both, topology), *factor[:2], b)
+        return in_kernels(partial(solve_with_pivots, topology), partial(solve_with_both, topology), *factor[:2], b)
     if isinstance(factor, ArticulatedFactor):
         return solve_with_factor(topology, factor, b)
     return solve_branches(velocity_parents(topology), factor, b)

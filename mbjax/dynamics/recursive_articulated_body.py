@@ -80,7 +80,7 @@ def articulate_inward(outboard: Array, row: tuple[MotionRows, Array, Array]) -> 
     J, H, M, t, f = computed_once(give_way, J, H, M, t, f, U_t, U_f, by_t, by_f, vdot)
     J, H, t = computed_once(shift, J, H, M, t, f, motion.hinge)
     handed_on = wo.put_together(J, H, M, t, f)
-    return handed_on, Pivots(wo.parts(by_t, by_f, one_over_D), vdot[None])
+    return handed_on, Pivots(wo.parts(by_t, by_f, one_over_D), wo.parts(vdot))
 
 
 def add_mobod(outboard: Array, inertia: Array, force: Array) -> tuple:
@@ -146,7 +146,7 @@ def shifted_moments(H: wo.Matrix, H_P: wo.Matrix, p: wo.Vector) -> wo.Vector:
 def gather_forces(outboard: Array, row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
     """What of b is left beside the forces of all that is outboard, over D."""
     left, own = computed_once(left_of_b, outboard, *row)
-    return wo.put_together(computed_once(hand_on_force, outboard, left, *row[:2])), own[None]
+    return wo.put_together(computed_once(hand_on_force, outboard, left, *row[:2])), wo.parts(own)
 
 
 def left_of_b(outboard: Array, hinge: Array, factor: Array, b: Array) -> tuple:

@@ -10,10 +10,11 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from mbjax.gpu_kernels import is_for_gpu
 from mbjax.kinematics import OtherPoses, calc_position_kinematics, pose_across
 from mbjax.kinematics.recursive_poses import compose, cross_joint
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import in_one_kernel, on_cpu
+from mbjax.one_kernel import in_kernels, in_one_kernel
 from mbjax.spatial import written_out as wo
 from mbjax.stages import are_few, computed_once, read, row_of
 from mbjax.tangents import fit_tangent
@@ -33,7 +34,7 @@ def calc_mass_matrix_alone(
     """M(q) and the diagonal, where nothing else reads the kinematics."""
     if model.topology.followers or model.topology.num_velocities == 0:
         return mass_matrix_by_sums(model, q, diagonal)
-    return on_cpu(mass_matrix_by_recursion, mass_matrix_by_sums, model, q, diagonal)
+    return in_kernels(mass_matrix_by_recursion, mass_matrix_by_sums, model, q, diagonal)
 
 
 @calc_mass_matrix_alone.def_jvp
@@ -58,7 +59,7 @@ def mass_matrix_by_recursion(model: MultibodyModel, q: Array, diagonal: Array) -
     def from_composites(S: Array, inertia: Array, diagonal: Array) -> Array:
         zero = jnp.zeros((10, *S.shape[2:]), S.dtype)
         F, _ = scan_inward(walk_plan(direction_parents(topology)), add_inward, (S, inertia), zero, staged=True)
-        products = products_of_all if S.ndim == 2 else products_along_paths
+        products = products_of_all if S.ndim == 2 or is_for_gpu() else products_along_paths
         return products(topology, S, F, diagonal)
 
     return in_one_kernel(from_composites, S, inertia, diagonal)
@@ -73,16 +74,15 @@ def place_outward(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array,
     within_tree = topology.within_tree[topology.velocity_mobods]
     within_tree = jnp.asarray(within_tree, q.dtype).reshape(-1, *(1 for _ in worlds))
 
-    def step(X_TP: Array, row: tuple[DirectionRows, Array]) -> tuple[Array, tuple[Array, Array]]:
-        return place(X_TP, *row, others)
-
-    return scan_outward(walk_plan(direction_parents(topology)), step, (rows, within_tree), identity, staged=True)
+    plan = walk_plan(direction_parents(topology))
+    return scan_outward(plan, place, (rows, within_tree), identity, staged=True, tables=(others,))
 
 
 def place(
-    X_TP: Array, row: DirectionRows, within_tree: Array, others: OtherPoses | None
+    X_TP: Array, given: tuple[DirectionRows, Array], others: OtherPoses | None
 ) -> tuple[Array, tuple[Array, Array]]:
     """Axes are W's and the origin T in X_TP."""
+    row, within_tree = given
     R_WF, r = computed_once(compose, X_TP, row.inboard)
     R, r = computed_once(cross_joint, R_WF, r, *pose_across(row.joint, others))
     r, h, s = computed_once(directions, R_WF, r, row.hinge_map, within_tree)
@@ -101,7 +101,7 @@ def directions(R_WF: wo.Matrix, r: wo.Vector, hinge_map: Array, within_tree: Arr
 def add_inward(outboard: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
     """The composite body of a direction, and what it takes to accelerate it by S."""
     S, inertia = row
-    composite = read(outboard) + read(inertia)
+    composite = wo.total(read(outboard), read(inertia))
     return composite, wo.parts(computed_once(force_of_composite, composite, S))
 
 
@@ -112,18 +112,23 @@ def force_of_composite(inertia: Array, S: Array) -> wo.Vector:
 
 
 def products_of_all(
-    topology: TreeTopology, S: Float[Array, "nd 6"], F: Float[Array, "nd 6"], diagonal: Float[Array, " nd"]
-) -> Float[Array, "nd nd"]:
-    """`products_along_paths` of one world, in vector instructions: those of directions on different paths go unused."""
-    numbers = np.arange(topology.velocity_mobods.size)
-    upper = topology.moves[:, topology.velocity_mobods] & (numbers[:, None] <= numbers)
+    topology: TreeTopology, S: Float[Array, "nd 6 ..."], F: Float[Array, "nd 6 ..."], diagonal: Float[Array, " nd ..."]
+) -> Float[Array, "nd nd ..."]:
+    """`products_along_paths` at once; those of directions on different paths go unused.
+
+    Of one world that is in vector instructions, and on a GPU of many it is one kernel.
+    """
+    numbers, ones = np.arange(topology.velocity_mobods.size), (1,) * (S.ndim - 2)
+    is_upper = (numbers[:, None] <= numbers).reshape(numbers.size, numbers.size, *ones)
+    on_path = is_upper & topology.moves[:, topology.velocity_mobods].reshape(is_upper.shape)
 
     def products(S: Array, F: Array) -> Array:
-        return jnp.where(jnp.asarray(upper), wo.dot(list(S.T[:, :, None]), list(F.T[:, None])), 0.0)
+        S, F = jnp.swapaxes(S, 0, 1), jnp.swapaxes(F, 0, 1)
+        return jnp.where(jnp.asarray(on_path), wo.dot(list(S[:, :, None]), list(F[:, None])), 0.0)
 
     M = computed_once(products, S, F)
-    M = jnp.where(jnp.asarray(numbers[:, None] <= numbers), M, M.T)
-    return M + jnp.where(jnp.eye(numbers.size, dtype=bool), diagonal, 0.0)
+    M = jnp.where(jnp.asarray(is_upper), M, jnp.swapaxes(M, 0, 1))
+    return M + jnp.where(jnp.eye(numbers.size, dtype=bool).reshape(is_upper.shape), diagonal, 0.0)
 
 
 def products_along_paths(

@@ -62,14 +62,12 @@ def move_all_outward(
     identity = jnp.broadcast_to(jnp.eye(3, dtype=dtype).reshape(9, *(1 for _ in worlds)), (9, *worlds))
     world = jnp.concatenate([identity, zeros, acceleration, *([] if rows.is_first is None else [zeros[:3]])])
 
-    def step(inboard: Array, row: DirectionRows) -> tuple[Array, MotionRows]:
-        return move_outward(inboard, row, others, gravity)
-
-    return scan_outward(walk_plan(direction_parents(topology)), step, rows, world, staged=True)
+    plan, tables = walk_plan(direction_parents(topology)), (others, None if rows.weight is None else gravity)
+    return scan_outward(plan, move_outward, rows, world, staged=True, tables=tables)
 
 
 def move_outward(
-    inboard: Array, row: DirectionRows, others: OtherPoses | None, gravity: Float[Array, "3 ..."]
+    inboard: Array, row: DirectionRows, others: OtherPoses | None, gravity: Float[Array, "3 ..."] | None
 ) -> tuple[Array, MotionRows]:
     """One direction, with all velocities and accelerations inboard of it (P) and up to it (M):
 
@@ -172,13 +170,14 @@ def net_force(
     c: wo.Vector,
     turning: wo.Vector,
     row: DirectionRows,
-    gravity: Array,
+    gravity: Array | None,
 ) -> wo.Vector:
     """The force of the motion less weights and what is applied."""
     f = wo.add(wo.scale(a, row.inertia[9]), wo.cross(alpha, c), turning)
     t = wo.add(J_alpha, wo.cross(w, Jw), wo.cross(c, a))
-    force, g = [*t, *f], list(gravity)
-    if row.weight is not None:
+    force = [*t, *f]
+    if row.weight is not None and gravity is not None:
+        g = list(gravity)
         c_M, m = wo.take_apart(row.weight, 3, 1)
         weight = [*wo.cross(wo.matvec(R, c_M), g), *wo.scale(g, m)]
         force = wo.subtract(force, weight)
@@ -203,5 +202,5 @@ def calc_torques(topology: TreeTopology, motion: MotionRows) -> Float[Array, " n
 
 def gather_force(outboard: Array, hinge: Array, force: Array) -> tuple:
     """The force of all that is outboard, at the inboard direction's point, and its torque."""
-    (h, s, p), (t, f) = wo.take_apart(hinge, 3, 3, 3), wo.take_apart(outboard + force, 3, 3)
+    (h, s, p), (t, f) = wo.take_apart(hinge, 3, 3, 3), wo.take_apart(wo.total(outboard, force), 3, 3)
     return wo.add(t, wo.cross(p, f)), f, wo.dot(h, t) + wo.dot(s, f)

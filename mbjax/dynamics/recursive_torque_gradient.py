@@ -71,10 +71,10 @@ def calc_torque_gradient(
     def inward(rows: PathRows, g: Array) -> tuple[Array, Array | None]:
         zero = jnp.zeros((21, *rows.S.shape[2:]), rows.S.dtype)
         world = jnp.concatenate([zero[:9], jnp.broadcast_to(-g, zero[:3].shape), zero[:6]])
-        motion, looks_up = rows.motion, rows.point is not None
+        looks_up = rows.point is not None
         last, parent = (jnp.asarray(x) for x in motions_of_joints(model.topology))
 
-        def step(outboard: Array, element: tuple) -> tuple[Array, tuple[Array, Array | None]]:
+        def step(outboard: Array, element: tuple, motion: Array, world: Array) -> tuple[Array, tuple]:
             row, last, parent = element
             if looks_up:
                 of_parent = Row(motion, jnp.maximum(read(parent), 0), read(parent) >= 0, world)
@@ -84,7 +84,8 @@ def calc_torque_gradient(
             return gather_inward(outboard, row)
 
         elements = (rows._replace(motion=None) if looks_up else rows), last, parent
-        return scan_inward(walk_plan(parents), step, elements, zero, staged=True)[0]
+        tables = (rows.motion, world) if looks_up else (None, None)
+        return scan_inward(walk_plan(parents), step, elements, zero, staged=True, tables=tables)[0]
 
     outward = partial(calc_weighted_motion, gravity=gravity, of_model=of_model)
     rows = in_one_kernel(outward, model, q, v, vdot, weight)

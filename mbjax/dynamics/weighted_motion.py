@@ -64,8 +64,8 @@ def calc_weighted_motion(
     world = jnp.concatenate([identity, zeros[:12], -g, zeros[:6], *of_parent])
     flags = np.stack([topology.within_tree[topology.velocity_mobods], last], 1)
     flags = jnp.asarray(flags, v.dtype).reshape(-1, 2, *(1 for _ in worlds))
-    step = partial(move_outward, of_model, others)
-    return scan_outward(plan, step, (rows, weight[:, None], flags), world, staged=True)
+    step, given = partial(move_outward, of_model), (rows, weight[:, None], flags)
+    return scan_outward(plan, step, given, world, staged=True, tables=(others,))
 
 
 def motions_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
@@ -84,7 +84,7 @@ def point_and_parent(row: PathRows) -> list[wo.Vector]:
 
 
 def move_outward(
-    of_model: bool, others: OtherPoses | None, inboard: Array, given: tuple[DirectionRows, Array, Array]
+    of_model: bool, inboard: Array, given: tuple[DirectionRows, Array, Array], others: OtherPoses | None
 ) -> tuple[Array, PathRows]:
     """Poses, V, A and Λ up to this direction; dS/dt = V_p x S, and v^J x h of several."""
     row, weight, flags = given

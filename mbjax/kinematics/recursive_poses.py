@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import in_one_kernel, on_cpu
+from mbjax.one_kernel import in_kernels, in_one_kernel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.stages import computed_once
@@ -18,7 +18,7 @@ from mbjax.tangents import fit_tangent
 from mbjax.topology import TreeTopology, scan_outward, take, walk_plan
 
 from .body_placement import calc_body_placement
-from .joint_rows import JointRows, calc_joint_rows, pose_across
+from .joint_rows import JointRows, OtherPoses, calc_joint_rows, pose_across
 from .position_kinematics import calc_position_kinematics
 from .tree_poses import calc_body_poses
 
@@ -33,7 +33,7 @@ def calc_poses_of_bodies(
         R_WB, p_WB = in_one_kernel(poses_outward, model, q)
         return R_WB.reshape(-1, 3, 3, *R_WB.shape[2:]), p_WB
 
-    return on_cpu(in_kernel, poses_by_sums, model, q)
+    return in_kernels(in_kernel, poses_by_sums, model, q)
 
 
 @calc_poses_of_bodies.def_jvp
@@ -62,13 +62,14 @@ def poses_outward(
         joints, others = calc_joint_rows(model, placement, q, mobods, alone, alone)
         X_PF = rows_of_poses(take(placement.R_PF, mobods, 2), take(placement.p_PF, mobods, 1))
 
-        def to_mobod(X_WP: Array, row: tuple[Array, JointRows]) -> tuple[Array, Array]:
+        def to_mobod(X_WP: Array, row: tuple[Array, JointRows], others: OtherPoses | None) -> tuple[Array, Array]:
             R_WF, p = computed_once(compose, X_WP, row[0])
             R_FM, p_FM = pose_across(row[1], others)
             X_WM = wo.parts(*computed_once(cross_joint, R_WF, p, R_FM, p_FM))
             return X_WM, X_WM
 
-        outward = scan_outward(walk_plan(topology.mobod_parents[1:]), to_mobod, (X_PF, joints), identity, staged=True)
+        plan = walk_plan(topology.mobod_parents[1:])
+        outward = scan_outward(plan, to_mobod, (X_PF, joints), identity, staged=True, tables=(others,))
         X_WM = jnp.concatenate([X_WM, outward])
     apart_from_M = bodies_apart_from_mobod(topology)
     if apart_from_M.size:

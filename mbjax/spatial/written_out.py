@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.gpu_kernels import is_for_gpu
+
 from .component_algebra import SYMMETRIC_PAIRS as SYMMETRIC_PAIRS
 from .component_algebra import cross_components as cross
 from .component_algebra import sum_products, symmetric_rows
@@ -27,7 +29,7 @@ class Parts(list):
 
 def take_apart(x: Float[Array, "k *w"], *shapes: int | tuple[int, int]) -> list:
     """The vectors and (rows, columns) matrices that follow one another in x; 1 stands for a number."""
-    entries, start, parts = list(jnp.unstack(x)), 0, []
+    entries, start, parts = list(x) if isinstance(x, list) else list(jnp.unstack(x)), 0, []
     for shape in shapes:
         rows, columns = shape if isinstance(shape, tuple) else (1, shape)
         found = entries[start : start + rows * columns]
@@ -40,9 +42,10 @@ def take_apart(x: Float[Array, "k *w"], *shapes: int | tuple[int, int]) -> list:
     return parts
 
 
-def put_together(*parts: Array | Vector | Matrix) -> Float[Array, "k *w"]:
-    """The inverse of `take_apart`."""
-    return jnp.stack(jnp.broadcast_arrays(*entries_of(parts)))
+def put_together(*parts: Array | Vector | Matrix) -> Any:
+    """The inverse of `take_apart`, an array (k, ...); in a kernel of a GPU the entries stay apart."""
+    entries = entries_of(parts)
+    return Parts(entries) if is_for_gpu() else jnp.stack(jnp.broadcast_arrays(*entries))
 
 
 jax.tree_util.register_pytree_node(Parts, lambda x: (tuple(x), None), lambda _, x: Parts(x))
@@ -61,6 +64,11 @@ def entries_of(parts: Sequence) -> list[Array]:
 def add(*vectors: Sequence[Array]) -> Vector:
     """The sum."""
     return [functools.reduce(operator.add, x) for x in zip(*vectors, strict=True)]
+
+
+def total(a: Any, b: Any) -> Any:
+    """a + b of arrays that are not taken apart, or are the entries in a kernel of a GPU."""
+    return add(a, b) if isinstance(a, list) else a + b
 
 
 def subtract(a: Sequence[Array], b: Sequence[Array]) -> Vector:

@@ -4,7 +4,7 @@ Neither is ever differentiated. Arrays that are scanned have nodes first, then c
 several.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -15,6 +15,7 @@ from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array
 
 from mbjax.chunks import compiled_apart
+from mbjax.gpu_kernels import is_for_gpu
 from mbjax.manual_axes import varying_alike, varying_axes
 from mbjax.spatial import written_out as wo
 from mbjax.stages import Row, are_few
@@ -25,6 +26,18 @@ from .walk_plan import BASE, WalkPlan, as_numbered, in_order_of_walk
 def call_step(index: Array, step: Callable, value: Any, x: Any, several_worlds: bool) -> Any:
     """`step(value, x)`, of several worlds apart from the loop around it."""
     return compiled_apart(index, step, value, x) if several_worlds else step(value, x)
+
+
+def reading(step: Callable, tables: Sequence) -> Callable:
+    """The step with what it reads besides its row."""
+    return (lambda value, x: step(value, x, *tables)) if tables else step
+
+
+def on_gpu(*args: Any, **options: Any) -> tuple[Any, Any]:
+    """`scan_on_gpu`; Pallas is imported only where it is needed."""
+    from .gpu_scan import scan_on_gpu
+
+    return scan_on_gpu(*args, **options)
 
 
 def read_row(rows: Any, index: Array) -> Any:
@@ -92,18 +105,22 @@ INDEX, FLAG = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((), bool
 
 def scan_inward(
     plan: WalkPlan,
-    step: Callable[[Any, Any], tuple[Any, Any]],
+    step: Callable[..., tuple[Any, Any]],
     xs: Any,
     zero: Any,
     several_worlds: bool = False,
     staged: bool = False,
+    tables: Sequence = (),
 ) -> tuple[Any, Any]:
     """From the tips to the world, adding up in each node what comes from outboard.
 
-    `step(collected, x)` gets the sum of what the outboard nodes handed on, and returns what this one hands on,
+    `step(collected, x, *tables)` gets the sum of what the outboard nodes handed on, and returns what this one hands on,
     with an output to keep. Returns the outputs stacked over nodes, and what was handed on to the base. A step that is
-    `staged` may get `Row`s.
+    `staged` may get `Row`s; `tables` are arrays that all steps read.
     """
+    if is_for_gpu():
+        return on_gpu(plan, step, xs, zero, tables, inward=True)
+    step = reading(step, tables)
     num_nodes, xs = len(plan.place), in_order_of_walk(plan, xs)
     places = jax.tree.map(lambda x: jnp.zeros((plan.num_places, *x.shape), x.dtype), zero)
     scalars = np.arange(num_nodes, dtype=np.int32), plan.place, plan.inboard, plan.has_children, plan.is_last
@@ -135,17 +152,22 @@ def scan_inward(
 
 def scan_outward(
     plan: WalkPlan,
-    step: Callable[[Any, Any], tuple[Any, Any]],
+    step: Callable[..., tuple[Any, Any]],
     xs: Any,
     world: Array,
     several_worlds: bool = False,
     base: Array | float = 0.0,
     staged: bool = False,
+    tables: Sequence = (),
 ) -> Any:
-    """From the world to the tips: `step(inboard_value, x)` returns its own value and an output to keep.
+    """From the world to the tips: `step(inboard_value, x, *tables)` returns its own value and an output to keep.
 
-    `base` is the value of the base, where some are on one. A step that is `staged` may get `Row`s.
+    `base` is the value of the base, where some are on one. A step that is `staged` may get `Row`s; `tables` are arrays
+    that all steps read.
     """
+    if is_for_gpu():
+        return on_gpu(plan, step, xs, world, tables, inward=False)[0]
+    step = reading(step, tables)
     num_nodes, xs = len(plan.place), in_order_of_walk(plan, xs)
     places = jnp.stack([world, jnp.broadcast_to(base, world.shape), *[jnp.zeros_like(world)] * (plan.num_places - 2)])
     scalars = np.arange(num_nodes, dtype=np.int32), plan.place, plan.inboard

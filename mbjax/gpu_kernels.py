@@ -1,0 +1,52 @@
+"""Recursions on a GPU as kernels of their own, in which every world is a thread (`topology/gpu_scan.py`).
+
+XLA has no loops within its kernels there: each turn of a recursion is several of them, and all that they hand to one
+another goes through memory. What is traced for a kernel of ours are the same steps as on a CPU, of single numbers: a
+row is the list of its entries, read where it is met, and nothing is put together.
+
+They are off unless MBJAX_GPU_KERNELS=1 is in the environment: they were compiled for an H200 and run by Pallas's
+interpreter (MBJAX_GPU_KERNELS=interpret, on a CPU), not yet by a GPU.
+"""
+
+import contextvars
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Int
+
+_for_gpu = contextvars.ContextVar("for_gpu", default=False)
+
+
+class NotInKernelError(Exception):
+    """There is one world only, or what is asked for is not among what these kernels do."""
+
+
+class DeviceRows(NamedTuple):
+    """An array in the memory of a GPU, of which a thread reads rows."""
+
+    read: Callable[[Int[Array, ""]], list]
+
+
+def are_on() -> bool:
+    """Whether a GPU is to run them."""
+    return os.environ.get("MBJAX_GPU_KERNELS") == "1"
+
+
+def are_interpreted() -> bool:
+    """Whether a CPU is to run them, operation by operation: to test them."""
+    return os.environ.get("MBJAX_GPU_KERNELS") == "interpret"
+
+
+def is_for_gpu() -> bool:
+    """Whether what is traced now is for them."""
+    return _for_gpu.get()
+
+
+def traced_for_gpu(function: Callable, *args: Any) -> Any:
+    """`function(*args)` by these kernels; raises `NotInKernelError` where it cannot be."""
+    token = _for_gpu.set(True)
+    try:
+        return function(*args)
+    finally:
+        _for_gpu.reset(token)

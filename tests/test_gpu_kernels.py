@@ -1,0 +1,131 @@
+"""The recursions as kernels of a GPU: run by Pallas's interpreter on a CPU, and lowered for a GPU that is not here."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+
+from .models import random_tree, relative_error
+
+KINDS = ("revolute", "universal", "prismatic", "screw", "planar", "ball_rpy", "quaternion_floating", "revolute")
+NUM_SCANS = {
+    "forward dynamics": 3,
+    "inverse dynamics": 2,
+    "poses": 2,
+    "mass matrix": 2,
+    "gradient": 10,
+    "gradient by the model": 10,
+}
+
+
+@functools.cache
+def tree() -> mbjax.MultibodyModel:
+    """Of joints of every kind but those of one axis several times; bodies are not all at their mobods."""
+    return random_tree(3, KINDS, 0.01).model
+
+
+@functools.cache
+def walker() -> mbjax.MultibodyModel:
+    """Whose gradient has a recursion, with several directions of one joint."""
+    return mbjax.load(mbjax.reference_models.path("quadruped"), base="floating")
+
+
+def samples(model: mbjax.MultibodyModel, worlds: int) -> tuple:
+    """Random states and efforts."""
+    states = jax.vmap(lambda key: mbjax.random_state(model, key))(jax.random.split(jax.random.key(0), worlds))
+    return states.q, states.v, jax.random.normal(jax.random.key(1), states.v.shape)
+
+
+def forward_dynamics(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array, tau: jax.Array) -> jax.Array:
+    return mbjax.forward_dynamics(model, q, v, tau, force_elements=True)
+
+
+def number(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array, tau: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.sin(mbjax.forward_dynamics(model, q, v, tau)))
+
+
+def by_model(model: mbjax.MultibodyModel, *state: jax.Array) -> Any:
+    return jax.grad(number, allow_int=True)(jax.tree.map(jnp.asarray, model), *state).parameters.body_com
+
+
+FUNCTIONS = {
+    "forward dynamics": forward_dynamics,
+    "inverse dynamics": functools.partial(mbjax.inverse_dynamics, force_elements=True),
+    "poses": lambda model, q, v, tau: mbjax.body_poses_in_world(model, q).translation,
+    "mass matrix": lambda model, q, v, tau: mbjax.mass_matrix(model, q),
+    "gradient": jax.grad(number, (1, 2, 3)),
+    "gradient by the model": by_model,
+    "jacobian": jax.jacfwd(forward_dynamics, 2),
+}
+
+
+def of_worlds(name: str, model: mbjax.MultibodyModel) -> Callable:
+    """The function of a batch, traced anew at every call of this."""
+    return jax.jit(jax.vmap(lambda *state: FUNCTIONS[name](model, *state)))
+
+
+def num_kernels(function: Callable, *args: Any) -> tuple[int, int]:
+    """How many of ours a GPU would run, and how many loops XLA would."""
+    text = function.trace(*args).lower(lowering_platforms=("cuda",)).as_text()
+    return text.count("@__gpu$xla.gpu.triton"), text.count("stablehlo.while")
+
+
+CASES = [
+    ("forward dynamics", tree, 70),
+    ("inverse dynamics", tree, 32),
+    ("gradient", walker, 40),
+    *(
+        pytest.param(
+            *case, marks=pytest.mark.whole_run("forward and inverse dynamics and a gradient by the same scans")
+        )
+        for case in (
+            ("forward dynamics", tree, 1),
+            ("poses", tree, 33),
+            ("mass matrix", tree, 33),
+            ("gradient", tree, 40),
+            ("gradient by the model", walker, 40),
+            ("jacobian", walker, 5),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "model", "worlds"), CASES)
+def test_interpreted_they_are_the_same(
+    name: str, model: Callable, worlds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = samples(model(), worlds)
+    expected = of_worlds(name, model())(*state)
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "interpret")
+    found = of_worlds(name, model())(*state)
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert relative_error(x, y) < 1e-12
+
+
+@pytest.mark.parametrize("name", NUM_SCANS)
+def test_a_gpu_gets_a_kernel_for_each_scan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton's operations are fewer than those of XLA: it would raise here if it lacked one."""
+    model, state = walker(), samples(walker(), 64)
+    assert num_kernels(of_worlds(name, model), *state)[0] == 0  # off
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "1")
+    assert num_kernels(of_worlds(name, model), *state) == (NUM_SCANS[name], 0)
+
+
+def test_one_world_of_a_gpu_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "1")
+    one = (x[0] for x in samples(walker(), 2))
+    assert num_kernels(jax.jit(functools.partial(forward_dynamics, walker())), *one)[0] == 0
+
+
+def test_a_bad_world_stays_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "interpret")
+    q, v, tau = samples(walker(), 40)
+    found = np.asarray(of_worlds("forward dynamics", walker())(q.at[3, -1].set(jnp.nan), v, tau))
+    assert np.isnan(found[3]).any()
+    assert np.isfinite(np.delete(found, 3, 0)).all()
