@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 from jaxtyping import Array, Int
 
 _for_gpu = contextvars.ContextVar("for_gpu", default=False)
@@ -36,6 +37,11 @@ def are_on() -> bool:
 def are_interpreted() -> bool:
     """Whether a CPU is to run them, operation by operation: to test them."""
     return os.environ.get("MBJAX_GPU_KERNELS") == "interpret"
+
+
+def are_expected() -> bool:
+    """Whether they will probably run what is traced: to choose between algorithms, all of which run everywhere."""
+    return are_interpreted() or (are_on() and jax.default_backend() == "gpu")
 
 
 def is_for_gpu() -> bool:

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax.topology import gpu_scan
+from mbjax.topology.gpu_scan import scan_on_gpu
 
 from .models import random_tree, relative_error
 
@@ -36,6 +38,12 @@ def walker() -> mbjax.MultibodyModel:
     return mbjax.load(mbjax.reference_models.path("quadruped"), base="floating")
 
 
+@functools.cache
+def stepper() -> mbjax.MultibodyModel:
+    """The same in steps of time, with joints at their limits."""
+    return mbjax.load(mbjax.reference_models.path("quadruped"), base="floating", time_step=0.01)
+
+
 def samples(model: mbjax.MultibodyModel, worlds: int) -> tuple:
     """Random states and efforts."""
     states = jax.vmap(lambda key: mbjax.random_state(model, key))(jax.random.split(jax.random.key(0), worlds))
@@ -54,6 +62,11 @@ def by_model(model: mbjax.MultibodyModel, *state: jax.Array) -> Any:
     return jax.grad(number, allow_int=True)(jax.tree.map(jnp.asarray, model), *state).parameters.body_com
 
 
+def step(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array, tau: jax.Array) -> jax.Array:
+    inputs = mbjax.Inputs(applied_generalized_force=100.0 * tau)
+    return mbjax.step(model, mbjax.State(q, v, jnp.zeros((), q.dtype)), inputs)[0].v
+
+
 FUNCTIONS = {
     "forward dynamics": forward_dynamics,
     "inverse dynamics": functools.partial(mbjax.inverse_dynamics, force_elements=True),
@@ -62,6 +75,7 @@ FUNCTIONS = {
     "gradient": jax.grad(number, (1, 2, 3)),
     "gradient by the model": by_model,
     "jacobian": jax.jacfwd(forward_dynamics, 2),
+    "step": step,
 }
 
 
@@ -91,6 +105,7 @@ CASES = [
             ("gradient", tree, 40),
             ("gradient by the model", walker, 40),
             ("jacobian", walker, 5),
+            ("step", stepper, 5),
         )
     ),
 ]
@@ -100,10 +115,18 @@ CASES = [
 def test_interpreted_they_are_the_same(
     name: str, model: Callable, worlds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = samples(model(), worlds)
-    expected = of_worlds(name, model())(*state)
+    state, scans = samples(model(), worlds), []
+
+    def counted(*args: Any, **options: Any) -> tuple:
+        scans.append(args)
+        return scan_on_gpu(*args, **options)
+
+    monkeypatch.setattr(gpu_scan, "scan_on_gpu", counted)
     monkeypatch.setenv("MBJAX_GPU_KERNELS", "interpret")
     found = of_worlds(name, model())(*state)
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "0")
+    expected = of_worlds(name, model())(*state)
+    assert len(scans) >= 2
     for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert relative_error(x, y) < 1e-12
 
@@ -123,6 +146,7 @@ def test_one_world_of_a_gpu_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert num_kernels(jax.jit(functools.partial(forward_dynamics, walker())), *one)[0] == 0
 
 
+@pytest.mark.whole_run("the same scans in forward dynamics")
 def test_a_bad_world_stays_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBJAX_GPU_KERNELS", "interpret")
     q, v, tau = samples(walker(), 40)

@@ -17,8 +17,13 @@ from mbjax.dynamics import (
     factor_articulated_bodies,
     solve_with_factor,
 )
+from mbjax.dynamics.articulated_body import ArticulatedFactor
+from mbjax.dynamics.direction_rows import ends_of_joints
 from mbjax.dynamics.inertia_about_origin import shift_inertia_to_T
 from mbjax.dynamics.mass_matrix import calc_mass_matrix
+from mbjax.dynamics.recursive_articulated_body import articulated_rows, solve_with_inertias
+from mbjax.gpu_kernels import are_expected
+from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import (
     Parents,
     branch_rows,
@@ -31,6 +36,7 @@ from mbjax.linear_algebra import (
     solve_branches,
     sum_of_outer,
 )
+from mbjax.one_kernel import in_kernels
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, dot_with_mask, velocity_parents
 
@@ -62,7 +68,7 @@ def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatri
     if topology.followers or problem.coupled is not None or not contacts_keep_the_tree(problem):
         return matrix_of_branches(topology, problem, chain(topology.num_velocities))
     parents = velocity_parents(topology)
-    if paths(parents).ancestors.shape[1] > DEEPEST:
+    if paths(parents).ancestors.shape[1] > DEEPEST or are_expected():
         return articulated_matrix(topology, problem)
     return matrix_of_branches(topology, problem, parents)
 
@@ -83,27 +89,63 @@ def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> Newton
         product = calc_mass_matrix_product(topology, terms.position, terms.inertia_W, x) + terms.diagonal * x
         return jnp.where(terms.locked, 0.0, product)
 
-    def factor_by(stiffness: OfRows, b: Array | None) -> tuple:
-        diagonal, added = terms.diagonal + calc_box_diagonal(problem, stiffness), None
-        if problem.contacts is not None and stiffness.contacts is not None:
-            assert isinstance(problem.contacts.moved, MovedBodies)
-            added = calc_added_inertia(problem.contacts.moved, stiffness.contacts)
-        of_terms = terms.position, terms.inertia_W, diagonal, terms.locked, b
-        return factor_articulated_bodies(topology, *of_terms, added, base_together=True)
+    contacts = None if problem.contacts is None else problem.contacts.moved
+    assert contacts is None or isinstance(contacts, MovedBodies)
+
+    def added_by(stiffness: OfRows) -> tuple[Array, Array | None]:
+        diagonal = terms.diagonal + calc_box_diagonal(problem, stiffness)
+        if contacts is None or stiffness.contacts is None:
+            return diagonal, None
+        return diagonal, over_slots(inertia_of_points(contacts.p_MC_W, stiffness.contacts), contacts.mobods)
+
+    def factor(
+        position: PositionKinematics,
+        inertia_W: MobodInertia,
+        locked: Array,
+        diagonal: Array,
+        added: Array | None,
+        b: Array | None,
+    ) -> tuple[ArticulatedFactor, Array | None]:
+        of_mobods = None if added is None or contacts is None else inertia_of_mobods(contacts, added)
+        inertia = position, inertia_W, diagonal, locked
+        return factor_articulated_bodies(topology, *inertia, b, added=of_mobods, base_together=True)
 
     def solver(stiffness: OfRows) -> Product:
-        factor, _ = factor_by(stiffness, None)
-        return lambda b: solve_with_factor(topology, factor, b)
+        found, _ = factor(*of_terms, *added_by(stiffness), None)
+        return lambda b: solve_with_factor(topology, found, b)
 
-    return NewtonMatrix(inertia_product, solver, lambda stiffness, b: factor_by(stiffness, b)[1])
+    of_terms = terms.position, terms.inertia_W, terms.locked
+    rows = articulated_rows(topology, terms.position, terms.inertia_W)
+
+    def by_recursion(rows: tuple, terms: tuple, diagonal: Array, added: Array | None, b: Array) -> Array:
+        (hinge, inertia), (_, _, locked) = rows, terms
+        if added is not None and contacts is not None:
+            inertia = inertia + inertia_of_directions(contacts, added)
+        return solve_with_inertias(topology, hinge, inertia, jnp.where(locked, jnp.inf, diagonal), b)
+
+    def by_matrices(_: tuple, terms: tuple, diagonal: Array, added: Array | None, b: Array) -> Array | None:
+        position, inertia_W, locked = terms
+        return factor(position, inertia_W, locked, diagonal, added, b)[1]
+
+    def solve(stiffness: OfRows, b: Array) -> Array:
+        return in_kernels(by_recursion, by_matrices, rows, of_terms, *added_by(stiffness), b)
+
+    return NewtonMatrix(inertia_product, solver, solve)
 
 
-def calc_added_inertia(moved: MovedBodies, G: Float[Array, "6 m"]) -> ArticulatedInertia:
+def inertia_of_mobods(moved: MovedBodies, added: Float[Array, "21 k"]) -> ArticulatedInertia:
     """What stiffness at points, times a velocity change an impulse, adds to the mobods' inertias about their Mo."""
-    rows = over_slots(inertia_of_points(moved.p_MC_W, G), moved.mobods)
-    rows = dot_with_mask(rows, summed_kinds(moved.mobods)[:, None] == np.arange(len(moved.topology.parents)), 1)
+    rows = dot_with_mask(added, summed_kinds(moved.mobods)[:, None] == np.arange(len(moved.topology.parents)), 1)
     H = rows[6:15].reshape(3, 3, *rows.shape[1:])
     return ArticulatedInertia(ca.symmetric_matrix(rows[:6]), H, ca.symmetric_matrix(rows[15:]))
+
+
+def inertia_of_directions(moved: MovedBodies, added: Float[Array, "21 k"]) -> Float[Array, "nd 21"]:
+    """The same of the last direction of each joint, as rows."""
+    topology = moved.topology
+    is_last = ends_of_joints(topology)[1]
+    mobods = np.where(is_last, topology.velocity_mobods, -1)
+    return jnp.swapaxes(dot_with_mask(added, summed_kinds(moved.mobods)[:, None] == mobods, 1), 0, 1)
 
 
 def matrix_of_branches(topology: TreeTopology, problem: ConvexProblem, parents: Parents) -> NewtonMatrix:

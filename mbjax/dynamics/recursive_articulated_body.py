@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.one_kernel import in_one_kernel
+from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.stages import computed_once
 from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, walk_plan
 
+from .articulated_body import inertia_rows, spread_over_velocities
 from .recursive_newton_euler import MotionRows
 
 
@@ -37,6 +40,37 @@ def calc_accelerations(
 
     pivots = in_one_kernel(inward, motion, diagonal, tau)
     return calc_from_own(topology, motion.hinge, pivots), pivots
+
+
+def solve_with_inertias(
+    topology: TreeTopology,
+    hinge: Float[Array, "nd 9 ..."],
+    inertia: Float[Array, "nd 21 ..."],
+    diagonal: Float[Array, " nd"],
+    b: Float[Array, " nd"],
+) -> Float[Array, " nd"]:
+    """x with (M + diag) x = b, M that of mobods with any inertias: J, H and M of [J H; Hᵀ M] about Mo in W, J and M by
+    their six entries, of the last direction of a joint, zero of others. Where `diagonal` is infinite b is zero.
+    """
+    plan = walk_plan(direction_parents(topology))
+    worlds = jnp.broadcast_shapes(*(x.shape[2:] for x in (hinge, inertia)), diagonal.shape[1:], b.shape[1:])
+
+    def inward(*rows: Array) -> Pivots:
+        return scan_inward(plan, solve_inward, rows, jnp.zeros((27, *worlds), b.dtype), staged=True)[0]
+
+    return calc_from_own(topology, hinge, in_one_kernel(inward, hinge, inertia, diagonal[:, None], b[:, None]))
+
+
+def articulated_rows(
+    topology: TreeTopology, position: PositionKinematics, inertia_W: MobodInertia
+) -> tuple[Float[Array, "nd 9 ..."], Float[Array, "nd 21 ..."]]:
+    """What `solve_with_inertias` reads of the records, of the mobods themselves."""
+    J, H, M = inertia_rows(inertia_W, None)
+    J, M = (jnp.stack([x[3 * i + j] for i, j in wo.SYMMETRIC_PAIRS]) for x in (J, M))
+    all_of_them = list(range(topology.num_velocities))
+    inertia, p = spread_over_velocities(topology, all_of_them, [J, H, M], position.p_PM_W)
+    hinge, inertia = ca.concatenate([position.H_W, p], 0), ca.concatenate(inertia, 0)
+    return jnp.swapaxes(hinge, 0, 1), jnp.swapaxes(inertia, 0, 1)
 
 
 def solve_with_pivots(
@@ -74,11 +108,25 @@ def articulate_inward(outboard: Array, row: tuple[MotionRows, Array, Array]) -> 
     """
     motion, diagonal, tau = row
     J, H, M, t, f = computed_once(add_mobod, outboard, motion.inertia, motion.force)
-    U_t, U_f = computed_once(times_direction, J, H, M, motion.hinge)
-    D, left = computed_once(pivot, U_t, U_f, t, f, motion.hinge, diagonal, tau)
+    return give_way_inward(J, H, M, t, f, motion.hinge, diagonal, tau)
+
+
+def solve_inward(outboard: Array, row: tuple[Array, Array, Array, Array]) -> tuple[Array, Pivots]:
+    """The same where no mobod takes a force, and none need have the inertia of a rigid one."""
+    hinge, inertia, diagonal, b = row
+    J, H, M, t, f = computed_once(add_inertia, outboard, inertia)
+    return give_way_inward(J, H, M, t, f, hinge, diagonal, b)
+
+
+def give_way_inward(
+    J: wo.Vector, H: wo.Matrix, M: wo.Vector, t: wo.Vector, f: wo.Vector, hinge: Array, diagonal: Array, tau: Array
+) -> tuple[Array, Pivots]:
+    """What is handed on, and the pivot."""
+    U_t, U_f = computed_once(times_direction, J, H, M, hinge)
+    D, left = computed_once(pivot, U_t, U_f, t, f, hinge, diagonal, tau)
     by_t, by_f, one_over_D, vdot = computed_once(divide, U_t, U_f, D, left)
     J, H, M, t, f = computed_once(give_way, J, H, M, t, f, U_t, U_f, by_t, by_f, vdot)
-    J, H, t = computed_once(shift, J, H, M, t, f, motion.hinge)
+    J, H, t = computed_once(shift, J, H, M, t, f, hinge)
     handed_on = wo.put_together(J, H, M, t, f)
     return handed_on, Pivots(wo.parts(by_t, by_f, one_over_D), wo.parts(vdot))
 
@@ -90,6 +138,13 @@ def add_mobod(outboard: Array, inertia: Array, force: Array) -> tuple:
     H = [[xx, xy - z, xz + y], [yx + z, yy, yz - x], [zx - y, zy + x, zz]]
     t, f = (wo.add(a, b) for a, b in zip(F, wo.take_apart(force, 3, 3), strict=True))
     return wo.add(J, J_M), H, [x + m for x in M[:3]] + M[3:], t, f
+
+
+def add_inertia(outboard: Array, inertia: Array) -> tuple:
+    """What is outboard with the mobod's J, H and M."""
+    (J, H, M, t, f), own = wo.take_apart(outboard, 6, (3, 3), 6, 3, 3), wo.take_apart(inertia, 6, (3, 3), 6)
+    H = [wo.add(x, y) for x, y in zip(H, own[1], strict=True)]
+    return wo.add(J, own[0]), H, wo.add(M, own[2]), t, f
 
 
 def times_direction(J: wo.Vector, H: wo.Matrix, M: wo.Vector, hinge: Array) -> tuple:
