@@ -1,7 +1,8 @@
 """What would a GPU run? Kernels, memory traffic and memory of batches of 65536 worlds, compiled for an H200 in f32.
 
 No GPU is needed, but JAX's plugin for them: pip install "jax[cuda12]". XLA's own kernels beside those that
-MBJAX_GPU_KERNELS=1 turns on (`mbjax/gpu_kernels.py`). Times are not known; memory alone allows the evaluations given.
+MBJAX_GPU_KERNELS=1 turns on (`mbjax/gpu_kernels.py`). Times are not known; the last table is what the bandwidth
+allows if all of the traffic goes to memory and none is served by caches.
 """
 
 import os
@@ -11,7 +12,7 @@ from typing import Any
 from .gpu_traffic import traffic
 from .peers import load_mbjax
 from .results import Table
-from .script import Options, outcome, precision, run_script, table_by_robot
+from .script import Options, failed, outcome, precision, run_script, table_by_robot
 
 BATCH, QUICK_BATCH = 65536, 64
 QUESTIONS = {
@@ -59,7 +60,10 @@ def count(function: Any, args: Any, batch: int) -> dict:
     from jax.experimental import topologies
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-    devices = topologies.get_topology_desc(platform="cuda", target_config=H200, topology="1x1x1").devices
+    try:
+        devices = topologies.get_topology_desc(platform="cuda", target_config=H200, topology="1x1x1").devices
+    except NotImplementedError as error:
+        raise ImportError('no plugin for CUDA: pip install "jax[cuda12]"') from error
     there = NamedSharding(Mesh(devices, ("worlds",)), PartitionSpec())
     jax.clear_caches()
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=there), args)
@@ -79,8 +83,11 @@ def tables(records: list[dict]) -> list[Table]:
             f"{BANDWIDTH / r['bytes'] / 1e6:.0f}"
         ),
     }
-    note = f"Compiled for an H200 in f32, {BATCH} worlds; counted, not measured."
-    return [table_by_robot(title, records, cell, note) for title, cell in columns.items()]
+    batch = next((r["batch"] for r in records if "batch" in r), BATCH)
+    note = f"Compiled for an H200 in f32, {batch} worlds; counted, not measured."
+    found = [table_by_robot(title, records, cell, note) for title, cell in columns.items()]
+    missing = dict.fromkeys((r["detail"],) for r in records if failed(r))
+    return [*found, Table("Not counted", ("why",), tuple(missing))]
 
 
 if __name__ == "__main__":

@@ -93,7 +93,6 @@ def bytes_of_fusion(body: list[Instruction]) -> int:
     named = {x.name: x for x in body}
     root = next(x for x in body if x.is_root)
     written = [named[y] for y in root.operands] if root.operation == "tuple" else [root]
-    is_update = lambda x: x.operation == "dynamic-update-slice"  # noqa: E731
     total = sum(num_bytes(named[x.operands[1]].shape if is_update(x) else x.shape) for x in written)
     for x in (x for x in body if x.operation == "parameter"):
         users = [y for y in body if x.name in y.operands]
@@ -102,6 +101,11 @@ def bytes_of_fusion(body: list[Instruction]) -> int:
         of_parts = sum(num_bytes(y.shape) for y in parts)
         total += min(of_parts, num_bytes(x.shape)) if len(parts) + len(in_place) == len(users) else num_bytes(x.shape)
     return total
+
+
+def is_update(x: Instruction) -> bool:
+    """Whether it writes into a part of its first operand."""
+    return x.operation == "dynamic-update-slice"
 
 
 def num_bytes(shape: str) -> int:

@@ -15,8 +15,8 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from mbjax.by_device import in_kernels
 from mbjax.manual_axes import varying_as
-from mbjax.one_kernel import in_kernels
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,14 @@ def varying_as(arguments: Sequence[ShapedArray], results: Sequence[ShapedArray])
     return list(jax.make_jaxpr(from_all)(*arguments).out_avals)
 
 
+def shape_like(shape: tuple[int, ...], x: jax.Array) -> jax.ShapeDtypeStruct:
+    """A shape with the type of x, that differs between devices where x does."""
+    kind: Any = jax.typeof(x)
+    names = [name for name in ("manual_axis_type", "vma") if hasattr(kind, name)]  # the latter before JAX 0.10
+    options: Any = {name: getattr(kind, name) for name in names[:1]}
+    return jax.ShapeDtypeStruct(shape, kind.dtype, **options)
+
+
 def keeping_axes(of_result: Callable) -> Callable:
     """The rule of a primitive with one result, from the rule for shapes and types by themselves."""
     return lambda *arguments, **params: varying_as(arguments, [of_result(*arguments, **params)])[0]

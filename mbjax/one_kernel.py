@@ -13,7 +13,6 @@ import contextvars
 import math
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -26,7 +25,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import batching, mlir, partial_eval
 
-from mbjax.gpu_kernels import NotInKernelError, are_interpreted, are_on, is_for_gpu, traced_for_gpu
+from mbjax.gpu_kernels import is_for_gpu
 from mbjax.manual_axes import varying_as
 
 TESTED = (0, 9), (0, 10)  # versions of JAX
@@ -56,35 +55,9 @@ def is_in_kernel() -> bool:
     return _in_kernel.get()
 
 
-def in_kernels(function: Callable, default: Callable, *args: Any) -> Any:
-    """`on_cpu(function, default, *args)`, and on a GPU by kernels of their own where these are on (`gpu_kernels`)."""
-    return on_cpu(function, default, *args, for_gpu=True)
-
-
-def on_cpu(function: Callable, default: Callable, *args: Any, for_gpu: bool = False) -> Any:
-    """`function(*args)` on a CPU if it can be kernels, else `default(*args)`, which is the same. Not differentiated.
-
-    Arguments are trees of arrays. `default` is traced only where it is to run.
-    """
-    leaves, treedef = jax.tree.flatten(args)
-    jaxpr, out = traced_flat(function, treedef, leaves)
-
-    def of_leaves(function: Callable) -> Callable:
-        def flat(*leaves: Any) -> list:
-            found, nested = jax.tree.flatten(function(*jax.tree.unflatten(treedef, leaves)))
-            assert nested == out, (nested, out)
-            return found
-
-        return flat
-
-    on_gpu = of_leaves(function) if for_gpu else None
-    found = on_cpu_p.bind(*leaves, jaxpr=jaxpr, default=of_leaves(default), on_gpu=on_gpu)
-    return jax.tree.unflatten(out, found)
-
-
 def in_one_kernel(function: Callable, *args: Any) -> Any:
     """`function(*args)` of trees of arrays, on a CPU as one kernel where it can be. Not differentiated."""
-    if is_for_gpu():
+    if is_for_gpu():  # where its scans are the kernels
         return function(*args)
     leaves, treedef = jax.tree.flatten(args)
     token = _in_kernel.set(True)
@@ -101,8 +74,8 @@ def traced_flat(function: Callable, treedef: Any, leaves: Sequence) -> tuple[Clo
     return jaxpr, jax.tree.structure(out)
 
 
-on_cpu_p, in_one_kernel_p = Primitive("on_cpu"), Primitive("in_one_kernel")
-on_cpu_p.multiple_results = in_one_kernel_p.multiple_results = True
+in_one_kernel_p = Primitive("in_one_kernel")
+in_one_kernel_p.multiple_results = True
 
 
 def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRuleContext, *args: Any) -> Any:
@@ -314,56 +287,17 @@ def shapes_of_results(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedAr
     return varying_as(args, jaxpr.out_avals)
 
 
-def batch(
-    args: Sequence,
-    dims: Sequence,
-    *,
-    jaxpr: ClosedJaxpr,
-    default: Callable | None = None,
-    on_gpu: Callable | None = None,
-) -> tuple[list, list]:
-    """The rule of `vmap`: the functions under `vmap`."""
+def batch(args: Sequence, dims: Sequence, *, jaxpr: ClosedJaxpr) -> tuple[list, list]:
+    """The rule of `vmap`."""
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-    axes = [None if d is None else 0 for d in dims]
-
-    def several(function: Callable) -> Callable:
-        return jax.vmap(function, in_axes=axes, axis_size=size)
-
-    batched = jax.make_jaxpr(several(jaxpr_as_fun(jaxpr)))(*args)
-    if default is None:
-        found = in_one_kernel_p.bind(*args, jaxpr=batched)
-    else:
-        on_gpu = on_gpu and several(on_gpu)
-        found = on_cpu_p.bind(*args, jaxpr=batched, default=several(default), on_gpu=on_gpu)
+    several = jax.vmap(jaxpr_as_fun(jaxpr), in_axes=tuple(dims), axis_size=size)
+    found = in_one_kernel_p.bind(*args, jaxpr=jax.make_jaxpr(several)(*args))
     return found, [0] * len(found)
 
 
 def lower_marked(ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr) -> Any:
     """The kernel."""
     return lower_as_one_kernel(jaxpr_as_fun(jaxpr), ctx, *args)
-
-
-def lower_on_cpu(
-    ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr, default: Callable, on_gpu: Callable | None
-) -> Any:
-    """Recursions written for kernels are several times slower than `default` where there are none."""
-    if are_interpreted():
-        return lower_on_gpu(ctx, *args, default=default, on_gpu=on_gpu)
-    function = jaxpr_as_fun(jaxpr) if is_tested(ctx) else default
-    return lowered(lambda *args: function(*args))(ctx, *args)
-
-
-def lower_on_gpu(
-    ctx: mlir.LoweringRuleContext, *args: Any, default: Callable, on_gpu: Callable | None, **_: Any
-) -> Any:
-    """By kernels of a GPU if they are on and can be."""
-    if on_gpu is not None and (are_on() or are_interpreted()) and is_alone(ctx):
-        try:
-            return lowered(partial(traced_for_gpu, on_gpu))(ctx, *args)
-        except NotInKernelError:
-            pass
-    return lowered(default)(ctx, *args)
 
 
 def lowered(function: Callable) -> Callable:
@@ -382,17 +316,8 @@ def without_sharding(x: Any) -> ShapedArray:
     return ShapedArray(x.shape, x.dtype, weak_type=x.weak_type)
 
 
-def run_default(*args: Any, default: Callable, **_: Any) -> list:
-    """What other devices run, and a CPU without kernels."""
-    return default(*args)
-
-
-for primitive in (on_cpu_p, in_one_kernel_p):
-    primitive.def_impl(evaluate)
-    primitive.def_abstract_eval(shapes_of_results)
-    batching.primitive_batchers[primitive] = batch
-mlir.register_lowering(on_cpu_p, lowered(run_default), cacheable=False)
-mlir.register_lowering(on_cpu_p, lower_on_cpu, platform="cpu", cacheable=False)
-mlir.register_lowering(on_cpu_p, lower_on_gpu, platform="cuda", cacheable=False)
+in_one_kernel_p.def_impl(evaluate)
+in_one_kernel_p.def_abstract_eval(shapes_of_results)
+batching.primitive_batchers[in_one_kernel_p] = batch
 mlir.register_lowering(in_one_kernel_p, lowered(evaluate))
 mlir.register_lowering(in_one_kernel_p, lower_marked, platform="cpu", cacheable=False)

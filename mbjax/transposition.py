@@ -8,7 +8,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from mbjax.one_kernel import in_one_kernel, on_cpu
+from mbjax.by_device import on_cpu
+from mbjax.one_kernel import in_one_kernel
 
 BLOCK = 8  # numbers: a line of a cache
 FEWEST = 64  # numbers of one world; of fewer a kernel of its own takes longer to compile than it saves

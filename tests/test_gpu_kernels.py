@@ -13,9 +13,9 @@ import mbjax
 from mbjax.topology import gpu_scan
 from mbjax.topology.gpu_scan import scan_on_gpu
 
-from .models import random_tree, relative_error
+from .models import JOINT_CLASSES, random_tree, relative_error
 
-KINDS = ("revolute", "universal", "prismatic", "screw", "planar", "ball_rpy", "quaternion_floating", "revolute")
+KINDS = (*JOINT_CLASSES, "revolute")
 NUM_SCANS = {
     "forward dynamics": 3,
     "inverse dynamics": 2,
@@ -28,7 +28,7 @@ NUM_SCANS = {
 
 @functools.cache
 def tree() -> mbjax.MultibodyModel:
-    """Of joints of every kind but those of one axis several times; bodies are not all at their mobods."""
+    """Of joints of every kind, in branches; the frames of bodies are not those of their joints."""
     return random_tree(3, KINDS, 0.01).model
 
 
@@ -129,6 +129,18 @@ def test_interpreted_they_are_the_same(
     assert len(scans) >= 2
     for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert relative_error(x, y) < 1e-12
+
+
+@pytest.mark.whole_run("the same scans in double precision")
+def test_in_single_precision_they_are_as_exact_as_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = samples(tree(), 40)
+    exact = of_worlds("forward dynamics", tree())(*state)
+    model, state = mbjax.astype(tree(), np.float32), tuple(x.astype(np.float32) for x in state)
+    on_cpu = of_worlds("forward dynamics", model)(*state)
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "interpret")
+    found = of_worlds("forward dynamics", model)(*state)
+    assert found.dtype == np.float32
+    assert relative_error(found, exact) < 2.0 * relative_error(on_cpu, exact) + 1e-6
 
 
 @pytest.mark.parametrize("name", NUM_SCANS)

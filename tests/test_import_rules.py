@@ -12,6 +12,7 @@ ORDER = (
     "outside_jit",
     "gpu_kernels",
     "one_kernel",
+    "by_device",
     "stages",
     "transposition",
     "chunks",

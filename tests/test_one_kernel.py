@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from mbjax.one_kernel import in_one_kernel, is_in_kernel, on_cpu
+from mbjax.by_device import on_cpu
+from mbjax.one_kernel import in_one_kernel, is_in_kernel
 from mbjax.stages import computed_once
 from mbjax.worlds import for_worlds
 

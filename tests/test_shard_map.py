@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 SET_UP = """
-    import equinox as eqx, jax, jax.numpy as jnp, numpy as np, mbjax
+    import os, equinox as eqx, jax, jax.numpy as jnp, numpy as np, mbjax
     from jax.sharding import AxisType, PartitionSpec
 
     jax.config.update("jax_enable_x64", True)
@@ -39,6 +39,11 @@ CASES = {
         found = jax.jit(shared_out(accelerations)).lower(numbers, state)
         assert found.as_text().count("xla_cpu_small_call"), "no kernels"
         compare(accelerations(numbers, state), found.compile()(numbers, state))
+    """,
+    "kernels of a GPU, interpreted": """
+        expected = accelerations(numbers, state)
+        os.environ["MBJAX_GPU_KERNELS"] = "interpret"
+        compare(expected, jax.jit(shared_out(accelerations))(numbers, state))
     """,
     "gradients by the state": """
         by_state = jax.grad(squares, argnums=1)

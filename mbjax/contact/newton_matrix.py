@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.by_device import in_kernels
 from mbjax.dynamics import (
     ArticulatedInertia,
     calc_mass_matrix_product,
@@ -36,7 +37,6 @@ from mbjax.linear_algebra import (
     solve_branches,
     sum_of_outer,
 )
-from mbjax.one_kernel import in_kernels
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, dot_with_mask, velocity_parents
 

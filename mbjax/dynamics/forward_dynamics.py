@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
+from mbjax.by_device import in_kernels
 from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import in_kernels
 from mbjax.tangents import add_tangents
 from mbjax.topology import TreeTopology
 

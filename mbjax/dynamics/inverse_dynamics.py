@@ -3,8 +3,8 @@
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from mbjax.by_device import in_kernels
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import in_kernels
 from mbjax.tangents import fit_tangent
 
 from .newton_euler import calc_motion_and_forces, moved_to_mobods, newton_euler

@@ -10,9 +10,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
+from mbjax.by_device import in_kernels
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import BranchFactor, factor_branches, solve_branches
-from mbjax.one_kernel import in_kernels
 from mbjax.topology import TreeTopology, velocity_parents
 
 from .articulated_body import ArticulatedFactor, factor_articulated_bodies, solve_with_factor

@@ -10,11 +10,12 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from mbjax.by_device import in_kernels
 from mbjax.gpu_kernels import is_for_gpu
 from mbjax.kinematics import OtherPoses, calc_position_kinematics, pose_across
 from mbjax.kinematics.recursive_poses import compose, cross_joint
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import in_kernels, in_one_kernel
+from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
 from mbjax.stages import are_few, computed_once, read, row_of
 from mbjax.tangents import fit_tangent

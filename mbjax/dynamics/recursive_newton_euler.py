@@ -176,7 +176,8 @@ def net_force(
     f = wo.add(wo.scale(a, row.inertia[9]), wo.cross(alpha, c), turning)
     t = wo.add(J_alpha, wo.cross(w, Jw), wo.cross(c, a))
     force = [*t, *f]
-    if row.weight is not None and gravity is not None:
+    if row.weight is not None:
+        assert gravity is not None
         g = list(gravity)
         c_M, m = wo.take_apart(row.weight, 3, 1)
         weight = [*wo.cross(wo.matvec(R, c_M), g), *wo.scale(g, m)]

@@ -74,9 +74,9 @@ def calc_torque_gradient(
         looks_up = rows.point is not None
         last, parent = (jnp.asarray(x) for x in motions_of_joints(model.topology))
 
-        def step(outboard: Array, element: tuple, motion: Array, world: Array) -> tuple[Array, tuple]:
+        def step(outboard: Array, element: tuple, motion: Array | None, world: Array | None) -> tuple[Array, tuple]:
             row, last, parent = element
-            if looks_up:
+            if motion is not None:
                 of_parent = Row(motion, jnp.maximum(read(parent), 0), read(parent) >= 0, world)
                 row = row._replace(motion=Row(motion, read(last)), of_parent=of_parent)
                 if not isinstance(last, Row):

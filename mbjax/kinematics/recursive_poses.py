@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from mbjax.by_device import in_kernels
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import in_kernels, in_one_kernel
+from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.stages import computed_once

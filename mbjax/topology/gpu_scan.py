@@ -16,6 +16,7 @@ from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Float
 
 from mbjax.gpu_kernels import DeviceRows, NotInKernelError, are_interpreted
+from mbjax.manual_axes import shape_like
 from mbjax.spatial import written_out as wo
 
 from .walk_plan import BASE, WORLD, WalkPlan, as_numbered, in_order_of_walk
@@ -39,7 +40,7 @@ def scan_on_gpu(
     value, own = shapes_of_step(step, *jax.tree.unflatten(treedef, arrays))
     kept, nested = jax.tree.flatten(own, is_leaf=is_parts)
     counts = [(plan.num_places, len(value)), *((plan.place.size, *([len(x)] if is_parts(x) else [])) for x in kept)]
-    results = [jax.ShapeDtypeStruct((*count, worlds), start.dtype) for count in counts]
+    results = [shape_like((*count, worlds), start) for count in counts]
 
     def kernel(*refs: Any) -> None:
         numbers, refs = refs[: len(turns)], refs[len(turns) :]

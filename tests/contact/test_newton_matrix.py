@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mbjax
+import mbjax.contact.newton_matrix as matrix_module
 from mbjax.contact import calc_contact_points, find_moved_bodies
 from mbjax.contact.contact_hessian import contact_hessian_of_pairs
 from mbjax.contact.contact_jacobian import calc_contact_jacobian
@@ -284,3 +285,26 @@ def test_stiffness_in_single_precision_stays_semidefinite() -> None:
     print(f"least {(values[:, 0] / values[:, 2])[is_sliding].min():.1e} of the largest, {is_sliding.sum()} slide")
     assert is_sliding.sum() > 50
     assert (values[:, 0] > -1e-6 * values[:, 2]).all()
+
+
+def test_worlds_by_articulated_bodies_as_by_branches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of A1 on its feet, the worlds pressed down unlike each other; on a CPU articulated bodies are kernels."""
+    model = quadruped()
+    state, height = standing(model)
+    q = jnp.tile(state.q, (5, 1)).at[:, height].add(-1e-3 * jnp.arange(5.0))
+    v = jnp.asarray(np.random.default_rng(0).normal(scale=0.3, size=(5, model.num_velocities)))
+
+    def after(deepest: int) -> tuple[Any, Any]:
+        monkeypatch.setattr(matrix_module, "DEEPEST", deepest)
+        jax.clear_caches()  # what was traced knows the other
+
+        def step(q: jax.Array, v: jax.Array) -> tuple[Any, Any]:
+            state, outputs = mbjax.step(model, mbjax.State(q, v, jnp.zeros(())))
+            return state.v, outputs.contact_results.num_iterations
+
+        return jax.jit(jax.vmap(step))(q, v)
+
+    (by_branches, iterations), (articulated, _) = after(100), after(0)
+    assert np.max(iterations) > 5
+    np.testing.assert_allclose(articulated, by_branches, rtol=0.0, atol=1e-9 * float(jnp.abs(by_branches).max()))
+    assert bool(jnp.any(articulated != by_branches))  # two ways
