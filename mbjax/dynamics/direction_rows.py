@@ -1,7 +1,8 @@
 """What the recursions read of each direction, directions first: `recursive_newton_euler`, `recursive_articulated_body`.
 
-The directions of a joint follow one another. The first has the joint's inboard frame and translation, the last its
-rotation and the inertia of its mobod; all are at the same point, Mo.
+The directions of a joint follow one another. The first crosses the joint's inboard frame and translates, the last
+rotates and has the inertia of the mobod; all are at the same point, Mo. Of the first P is the parent's frame, of those
+that follow it is F.
 """
 
 from typing import NamedTuple
@@ -29,10 +30,9 @@ from mbjax.topology import TreeTopology, take
 class DirectionRows(NamedTuple):
     """None stands for zeros, or for a direction that is always its joint's only one."""
 
-    inboard: Float[Array, "nd 12 ..."]  # R_PF, p_PF
     joint: JointRows
-    hinge_map: Float[Array, "nd 6 ..."]  # in F
-    hinge_map_rate: Float[Array, "nd 6 ..."] | None  # in F, times v
+    hinge_map: Float[Array, "nd 6 ..."]  # in P
+    hinge_map_rate: Float[Array, "nd 6 ..."] | None  # in P, times v
     v: Float[Array, "nd 1 ..."]
     vdot: Float[Array, "nd 1 ..."] | None
     inertia: Float[Array, "nd 10 ..."]  # of the mobod about Mo, in M: moments, m p_MoMcm, m
@@ -54,8 +54,7 @@ def calc_direction_rows(
     first, last = ends_of_joints(topology)
     several = not first.all()
     joint, others = calc_joint_rows(model, placement, q, topology.velocity_mobods, first, last)
-    H_F = calc_hinge_maps(model, placement, q)
-    rate = calc_hinge_map_rate_in_F(model, q, v)
+    R_PF = take(placement.R_PF, topology.velocity_mobods, 2)
 
     def of_mobods(x: Array) -> Array:
         return directions_first(take(x.reshape(-1, *x.shape[x.ndim - v.ndim :]), topology.velocity_mobods, 1))
@@ -63,14 +62,16 @@ def calc_direction_rows(
     def only_if(chosen: np.ndarray, x: Array, else_: Array | float = 0.0) -> Array:
         return jnp.where(chosen.reshape(-1, *(1,) * (x.ndim - 1)), x, else_) if several else x
 
-    R_PF, p_PF = (of_mobods(x) for x in (placement.R_PF, placement.p_PF))
-    identity = jnp.eye(3, dtype=v.dtype).reshape(1, 9, *(1 for _ in v.shape[1:]))
+    def in_P(H_F: Array) -> Array:
+        H_P = ca.concatenate([ca.matvec(R_PF, x) for x in jnp.split(H_F, 2)], 0)
+        return only_if(first, directions_first(H_P), directions_first(H_F))
+
+    rate = calc_hinge_map_rate_in_F(model, q, v)
     inertia, weight = calc_inertias(model)
     rows = DirectionRows(
-        inboard=ca.concatenate([only_if(first, R_PF, identity), only_if(first, p_PF)], 1),
         joint=joint,
-        hinge_map=directions_first(H_F),
-        hinge_map_rate=None if rate is None else directions_first(ca.scale(rate, v)),
+        hinge_map=in_P(calc_hinge_maps(model, placement, q)),
+        hinge_map_rate=None if rate is None else in_P(ca.scale(rate, v)),
         v=v[:, None],
         vdot=None if vdot is None else vdot[:, None],
         inertia=only_if(last, of_mobods(inertia)),

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from mbjax.by_device import in_kernels
 from mbjax.gpu_kernels import is_for_gpu
 from mbjax.kinematics import OtherPoses, calc_position_kinematics, pose_across
-from mbjax.kinematics.recursive_poses import compose, cross_joint
+from mbjax.kinematics.recursive_poses import cross_joint
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
@@ -84,18 +84,18 @@ def place(
 ) -> tuple[Array, tuple[Array, Array]]:
     """Axes are W's and the origin T in X_TP."""
     row, within_tree = given
-    R_WF, r = computed_once(compose, X_TP, row.inboard)
-    R, r = computed_once(cross_joint, R_WF, r, *pose_across(row.joint, others))
-    r, h, s = computed_once(directions, R_WF, r, row.hinge_map, within_tree)
+    R, r = computed_once(cross_joint, X_TP, *pose_across(row.joint, others))
+    r, h, s = computed_once(directions, X_TP, r, row.hinge_map, within_tree)
     S = computed_once(lambda r, h, s: [*h, *wo.add(s, wo.cross(r, h))], r, h, s)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
     inertia = wo.parts(*computed_once(inertia_about_T, R, RJ, c, r, row.inertia), read(row.inertia)[9])
     return wo.parts(R, r), (wo.parts(S), inertia)
 
 
-def directions(R_WF: wo.Matrix, r: wo.Vector, hinge_map: Array, within_tree: Array) -> tuple:
+def directions(X_TP: Array, r: wo.Vector, hinge_map: Array, within_tree: Array) -> tuple:
     """p_TM, which is zero at the root of a tree, and the hinge map in W."""
-    h, s = (wo.matvec(R_WF, x) for x in wo.take_apart(hinge_map, 3, 3))
+    R_WP, _ = wo.take_apart(X_TP, (3, 3), 3)
+    h, s = (wo.matvec(R_WP, x) for x in wo.take_apart(hinge_map, 3, 3))
     return wo.scale(r, within_tree), h, s
 
 

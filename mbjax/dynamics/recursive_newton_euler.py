@@ -5,6 +5,7 @@ everything is one kernel (`mbjax/one_kernel.py`). Featherstone 2008, table 5.1, 
 accelerations of points instead of spatial ones.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -71,7 +72,7 @@ def move_outward(
 ) -> tuple[Array, MotionRows]:
     """One direction, with all velocities and accelerations inboard of it (P) and up to it (M):
 
-        R_WM = R_WP R_PF R_FM             p = R_WP p_PF + R_WF p_FM
+        R_WM = R_WP R_PM                  p = R_WP p_PM
         w    = w_P + h v                  alpha = alpha_P + h v̇ + (w_F x h + ḣ) v
         a    = a_P + alpha_P x p + w_P x (w_P x p) + s v̇ + (2 w_F x s + ṡ) v
         f    = m a + alpha x c + w x (w x c)          t = J alpha + w x J w + c x a
@@ -80,9 +81,8 @@ def move_outward(
     """
     several = row.is_first is not None
     carried = ((3, 3), 3, 3, 3, *([3] if several else []))
-    R_WF, p, w_F = computed_once(partial(inboard_frame, carried), inboard, row.inboard, row.is_first)
-    R_FM, p_FM = pose_across(row.joint, others)
-    R, p, h, s, driven = computed_once(cross_joint, R_WF, p, R_FM, p_FM, row.hinge_map, row.hinge_map_rate)
+    crossed = *pose_across(row.joint, others), row.hinge_map, row.hinge_map_rate, row.is_first
+    R, p, h, s, driven, w_F = computed_once(partial(cross_joint, carried), inboard, *crossed)
     of_joint = partial(turn, carried), inboard, w_F, R, h, s, driven, row.v, row.vdot, row.inertia
     w, alpha, translation, RJ, c = computed_once(*of_joint)
     a, J, turning = computed_once(partial(translate, carried), inboard, w_F, R, RJ, c, w, p, s, row.v, translation)
@@ -93,23 +93,22 @@ def move_outward(
     return value, MotionRows(hinge=wo.parts(h, s, p), force=wo.parts(force), inertia=inertia)
 
 
-def inboard_frame(carried: Shapes, inboard: Array, frame: Array, is_first: Array | None) -> tuple:
-    """R_WF, R_WP p_PF and w_F: that of the joint's first direction is the parent's."""
+def cross_joint(
+    carried: Shapes,
+    inboard: Array,
+    R_PM: wo.Matrix,
+    p_PM: Sequence[Array],
+    hinge_map: Array,
+    rate: Array | None,
+    is_first: Array | None,
+) -> tuple:
+    """R_WM, p, in W the hinge map and what it changes by in F, and w_F: of a joint's first direction the parent's."""
     R, w, _, _, *w_F = wo.take_apart(inboard, *carried)
-    R_PF, p_PF = wo.take_apart(frame, (3, 3), 3)
+    h, s = (wo.matvec(R, x) for x in wo.take_apart(hinge_map, 3, 3))
+    driven = None if rate is None else [wo.matvec(R, x) for x in wo.take_apart(rate, 3, 3)]
     if is_first is not None:
         w = [jnp.where(is_first[0] > 0.0, x, y) for x, y in zip(w, w_F[0], strict=True)]
-    return wo.matmul(R, R_PF), wo.matvec(R, p_PF), w
-
-
-def cross_joint(
-    R_WF: wo.Matrix, p: wo.Vector, R_FM: wo.Matrix, p_FM: wo.Vector | None, hinge_map: Array, rate: Array | None
-) -> tuple:
-    """R_WM, p, and in W the hinge map and what it changes by in F."""
-    h, s = (wo.matvec(R_WF, x) for x in wo.take_apart(hinge_map, 3, 3))
-    driven = None if rate is None else [wo.matvec(R_WF, x) for x in wo.take_apart(rate, 3, 3)]
-    p = p if p_FM is None else wo.add(p, wo.matvec(R_WF, p_FM))
-    return wo.matmul(R_WF, R_FM), p, h, s, driven
+    return wo.matmul(R, R_PM), wo.matvec(R, list(p_PM)), h, s, driven, w
 
 
 def turn(

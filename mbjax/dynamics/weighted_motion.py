@@ -4,6 +4,7 @@
 the tree's origin, in W. Read by `recursive_torque_gradient`.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import OtherPoses, pose_across
+from mbjax.kinematics import JointRows, OtherPoses, pose_across
 from mbjax.model import MultibodyModel
 from mbjax.spatial import written_out as wo
 from mbjax.stages import computed_once, read
@@ -90,10 +91,8 @@ def move_outward(
     row, weight, flags = given
     several = row.is_first is not None
     shapes = (*SHAPES, *(SHAPES_OF_PARENT if several else ()))
-    R_WF, p, of_parent = computed_once(partial(to_inboard_frame, shapes), inboard, row)
-    R_FM, p_FM = pose_across(row.joint, others)
-    of_joint = partial(across_joint, shapes), inboard, R_WF, p, R_FM, p_FM, row, flags
-    R, r, h, s = computed_once(*of_joint)
+    across = pose_across(row.joint, others)
+    R, r, h, s, of_parent = computed_once(partial(across_joint, shapes), inboard, *across, row, flags)
     S = computed_once(lambda r, h, s: [*h, *wo.add(s, wo.cross(r, h))], r, h, s)
     V, A, weighted = computed_once(partial(along_direction, shapes), inboard, of_parent, S, row, weight)
     if several:
@@ -106,8 +105,7 @@ def move_outward(
     own, *rates = (read(x)[-1] for x in (weight, row.v, row.vdot, flags))
     rows_of_model = None
     if of_model:
-        p_TF = r if p_FM is None else computed_once(inboard_point, R_WF, r, p_FM)
-        frames = wo.put_together(R_WF, p_TF, R)
+        frames = wo.put_together(*computed_once(partial(inboard_frame, shapes), inboard, across[1], row.joint, r), R)
         rows_of_model = RowsOfModel(frames, wo.put_together(rates))
     return value, PathRows(
         S=wo.put_together(S),
@@ -121,32 +119,21 @@ def move_outward(
     )
 
 
-def to_inboard_frame(shapes: tuple, inboard: Array, row: DirectionRows) -> tuple:
-    """R_WF, R_WP p_PF, and V, A and Λ of the parent where several directions ask for them."""
-    R, _, V, A, weighted, *kept = wo.take_apart(inboard, *shapes)
-    R_PF, p_PF = wo.take_apart(row.inboard, (3, 3), 3)
+def across_joint(
+    shapes: tuple, inboard: Array, R_PM: wo.Matrix, p_PM: Sequence[Array], row: DirectionRows, flags: Array
+) -> tuple:
+    """R_WM, p_TM, the hinge map in W, and V, A and Λ of the parent where several directions ask for them.
+
+    T is the Mo of the tree's root.
+    """
+    R, r, V, A, weighted, *kept = wo.take_apart(inboard, *shapes)
     if row.is_first is not None:
         is_first = row.is_first[0] > 0.0
         now = [V, A, weighted]
         kept = [[jnp.where(is_first, x, y) for x, y in zip(a, b, strict=True)] for a, b in zip(now, kept, strict=True)]
-    return wo.matmul(R, R_PF), wo.matvec(R, p_PF), kept
-
-
-def across_joint(
-    shapes: tuple,
-    inboard: Array,
-    R_WF: wo.Matrix,
-    p: wo.Vector,
-    R_FM: wo.Matrix,
-    p_FM: wo.Vector | None,
-    row: DirectionRows,
-    flags: Array,
-) -> tuple:
-    """R_WM, p_TM, and the hinge map in W; T is the Mo of the tree's root."""
-    _, r, *_ = wo.take_apart(inboard, *shapes)
-    h, s = (wo.matvec(R_WF, x) for x in wo.take_apart(row.hinge_map, 3, 3))
-    p = p if p_FM is None else wo.add(p, wo.matvec(R_WF, p_FM))
-    return wo.matmul(R_WF, R_FM), wo.add(r, wo.scale(p, flags[0])), h, s
+    h, s = (wo.matvec(R, x) for x in wo.take_apart(row.hinge_map, 3, 3))
+    p = wo.matvec(R, list(p_PM))
+    return wo.matmul(R, R_PM), wo.add(r, wo.scale(p, flags[0])), h, s, kept
 
 
 def along_direction(
@@ -191,6 +178,11 @@ def inertia_about_T(
     return shifted, at_T
 
 
-def inboard_point(R_WF: wo.Matrix, r: wo.Vector, p_FM: wo.Vector) -> wo.Vector:
-    """p_TF."""
-    return wo.subtract(r, wo.matvec(R_WF, p_FM))
+def inboard_frame(
+    shapes: tuple, inboard: Array, p_PM: Sequence[Array], joint: JointRows, r: wo.Vector
+) -> tuple[wo.Matrix, wo.Vector]:
+    """R_WF and p_TF, at the angle zero R_PM being R_PF."""
+    R, *_ = wo.take_apart(inboard, *shapes)
+    along, across, _ = wo.take_apart(joint.turns, (3, 3), (3, 3), (3, 3))
+    R_PF = [wo.add(a, b) for a, b in zip(along, across, strict=True)]
+    return wo.matmul(R, R_PF), wo.subtract(r, wo.matvec(R, wo.subtract(list(p_PM), list(joint.point))))

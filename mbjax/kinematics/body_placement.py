@@ -16,6 +16,8 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import quaternion_to_matrix, safe_normalize
 from mbjax.topology import dot_with_mask, take
 
+from .joint_turns import calc_joint_turns
+
 
 class BodyPlacement(eqx.Module):
     """Fixed poses in the mobilized body's frame M; bodies and frames in declaration order."""
@@ -42,6 +44,7 @@ class ModelPlacement(eqx.Module):
     """What follows from a model alone: where things are in their mobods, and the inertia of these about Mo in M."""
 
     bodies: BodyPlacement
+    turns: Float[Array, "30 nm"]  # `calc_joint_turns`
     inertia: MobodInertia
     weight: MobodInertia  # the same of the bodies that feel gravity
 
@@ -51,7 +54,7 @@ def calc_model_placement(model: MultibodyModel) -> ModelPlacement:
     bodies, enabled = calc_body_placement(model), bodies_with_gravity(model)
     inertia = calc_inertia_in_mobod(model, bodies)
     weight = inertia if enabled[1:].all() else calc_inertia_in_mobod(model, bodies, enabled)
-    return ModelPlacement(bodies, inertia, weight)
+    return ModelPlacement(bodies, calc_joint_turns(bodies.R_PF, bodies.axis), inertia, weight)
 
 
 def bodies_with_gravity(model: MultibodyModel) -> np.ndarray:

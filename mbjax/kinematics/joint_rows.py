@@ -1,10 +1,10 @@
-"""Poses of joints as the steps of recursions read them: of a joint about an axis a few numbers.
+"""Poses across joints and their frames as steps of recursions read them: what follows from the model, and few numbers.
 
 Twelve numbers of every joint and world would take longer to put together than a step takes for everything else.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,19 +20,28 @@ from mbjax.topology import take
 
 from .body_placement import BodyPlacement
 from .joint_groups import JointGroup, gather, joint_groups
+from .joint_turns import calc_joint_turns
 
 
 class JointRows(NamedTuple):
     """Of each step. It crosses a joint, or one direction of it: the first translates, the last rotates."""
 
-    axis: Float[Array, "n 3 ..."]  # zero where the joint has none
+    turns: Float[Array, "n 27 ..."]  # `calc_joint_turns`, of the first; of others what leads from F to F
+    point: Float[Array, "n 3 ..."]  # p_PF of the first
     cosine: Float[Array, "n 1 ..."]
     sine: Float[Array, "n 1 ..."]
-    slide: Float[Array, "n 1 ..."] | None  # along the axis; None where no joint does
+    slide: "Slide | None"  # None where no joint slides along its axis
     other: Int[Array, " n"] | None  # which of `other_poses` adds to that; None where all joints have an axis
 
 
-OtherPoses = Float[Array, "k 12 ..."]  # R_FM and p_FM of joints without an axis, or of one of their directions
+class Slide(NamedTuple):
+    """Along the axis in P."""
+
+    axis: Float[Array, "n 3 ..."]
+    distance: Float[Array, "n 1 ..."]
+
+
+OtherPoses = Float[Array, "k 12 ..."]  # rotation and translation of joints without an axis, as their steps add them
 
 
 def calc_joint_rows(
@@ -52,16 +61,31 @@ def calc_joint_rows(
     own = q_indices(topology.mobod_q_starts, mobods, q.shape[0])
     q_own = take(q, own, 0)
 
-    axis = jnp.swapaxes(take(placement.axis, mobods, 1), 0, 1)
-    if not has_axis.all():
-        axis = jnp.where(has_axis.reshape(-1, *(1 for _ in axis.shape[1:])), axis, 0.0)
     cosine, sine = cosines_and_sines(q_own, turns, ~has_axis & last)
-    rows = JointRows(axis, cosine, sine, slides(placement, q_own, mobods, axis_joints), None)
+    of_frames, axis = frame_rows(model, placement, mobods, first)
+    distance = slides(placement, q_own, mobods, axis_joints)
+    slide = None if distance is None else Slide(axis, distance)
+    rows = JointRows(of_frames[:, :27], of_frames[:, 27:], cosine, sine, slide, None)
     others = [g for g in groups if not issubclass(JOINT_KINDS[g.kind], AxisJoint)]
     if not others:
         return rows, None
-    number = {m: k for k, m in enumerate(m for g in others for m in g.mobods)}
-    return rows._replace(other=other_numbers(number, mobods, first, last)), other_poses(placement, q, others)
+    number, alone = {m: k for k, m in enumerate(m for g in others for m in g.mobods)}, bool((first & last).all())
+    return rows._replace(other=other_numbers(number, mobods, first, last)), other_poses(placement, q, others, alone)
+
+
+def frame_rows(
+    model: MultibodyModel, placement: BodyPlacement, mobods: np.ndarray, first: np.ndarray
+) -> tuple[Float[Array, "n 30 ..."], Float[Array, "n 3 ..."]]:
+    """`turns` and `point` of steps, and the axes in P."""
+    given = model.placement
+    turns = calc_joint_turns(placement.R_PF, placement.axis) if given is None else given.turns
+    rows = jnp.swapaxes(take(ca.concatenate([turns[:27], placement.p_PF, turns[27:]], 0), mobods, 1), 0, 1)
+    if not first.all():
+        ones = (1,) * (rows.ndim - 2)
+        still = np.zeros(33)
+        still[9:18] = np.eye(3).reshape(9)  # what belongs to the cosine, which is one
+        rows = jnp.where(first.reshape(-1, 1, *ones), rows, jnp.asarray(still, rows.dtype).reshape(1, -1, *ones))
+    return rows[:, :30], rows[:, 30:]
 
 
 def q_indices(starts: Sequence[int], mobods: np.ndarray, size: int) -> list[int]:
@@ -74,7 +98,7 @@ def q_indices(starts: Sequence[int], mobods: np.ndarray, size: int) -> list[int]
 def cosines_and_sines(
     q_own: Float[Array, "n ..."], turns: np.ndarray, elsewhere: np.ndarray
 ) -> tuple[Float[Array, "n 1 ..."], Float[Array, "n 1 ..."]]:
-    """One and zero of steps that do not turn; both zero of those whose rotation is `elsewhere`."""
+    """One and zero of steps that do not turn about an axis; both zero of those whose rotation is `elsewhere`."""
 
     def each(x: np.ndarray) -> Array:
         return jnp.asarray(x, q_own.dtype).reshape(-1, *(1 for _ in q_own.shape[1:]))
@@ -102,48 +126,50 @@ def slides(
 
 
 def other_poses(
-    placement: BodyPlacement, q: Float[Array, " njq"], groups: Sequence[JointGroup]
-) -> Float[Array, "1+3k 12 ..."]:
-    """None at all, the translations of the k joints, their rotations, and both."""
-    translations, rotations = [], []
+    placement: BodyPlacement, q: Float[Array, " njq"], groups: Sequence[JointGroup], alone: bool
+) -> Float[Array, "k 12 ..."]:
+    """None at all; then X_PM of each joint if steps cross it `alone`, else first p_FM in P of each, then their R_FM."""
+    rotations, translations = [], []
     for group in groups:
         axis, pitch = take(placement.axis, group.mobods, 1), take(placement.pitch, group.mobods, 0)
         R_FM, p_FM = JOINT_KINDS[group.kind].pose(gather(q, group.q_indices), axis, pitch)
-        R_FM = R_FM.reshape(9, *R_FM.shape[2:])
-        translations.append(ca.concatenate([jnp.zeros_like(R_FM), p_FM], 0))
-        rotations.append(ca.concatenate([R_FM, jnp.zeros_like(p_FM)], 0))
-    p, R = ca.concatenate(translations, 1), ca.concatenate(rotations, 1)
-    return jnp.swapaxes(ca.concatenate([jnp.zeros_like(p[:, :1]), p, R, p + R], 1), 0, 1)
+        R_PF = take(placement.R_PF, group.mobods, 2)
+        R = ca.matmul(R_PF, R_FM) if alone else R_FM
+        rotations.append(R.reshape(9, *R.shape[2:]))
+        translations.append(ca.matvec(R_PF, p_FM))
+    R, p = ca.concatenate(rotations, 1), ca.concatenate(translations, 1)
+    no_R, no_p = jnp.zeros_like(R), jnp.zeros_like(p)
+    none = ca.concatenate([no_R[:, :1], no_p[:, :1]], 0)
+    given = [(R, p)] if alone else [(no_R, p), (R, no_p)]
+    return jnp.swapaxes(ca.concatenate([none, *(ca.concatenate(x, 0) for x in given)], 1), 0, 1)
 
 
 def other_numbers(number: dict[int, int], mobods: np.ndarray, first: np.ndarray, last: np.ndarray) -> Int[Array, " n"]:
     """Which of `other_poses` belongs to each step; `number` counts the joints without an axis by their mobods."""
     k = np.array([number.get(m, -1) for m in mobods.tolist()])
-    part = np.where(first & last, 2, np.where(first, 0, 1))
-    return jnp.asarray(np.where((k >= 0) & (first | last), 1 + part * len(number) + k, 0), jnp.int32)
+    alone = (first & last).all()
+    assert alone or not (first & last & (k >= 0)).any(), "a joint without an axis and with a single direction"
+    return jnp.asarray(np.where((k >= 0) & (first | last), 1 + ~first * len(number) + k, 0), jnp.int32)
 
 
-def pose_across(row: JointRows, others: OtherPoses | None) -> tuple[wo.Matrix, wo.Vector | None]:
-    """R_FM and p_FM of one step; None where it is zero in all."""
+def pose_across(row: JointRows, others: OtherPoses | None) -> tuple[wo.Matrix, Any]:
+    """R_PM and p_PM of one step, the latter as it is read where no joint translates."""
     if others is None:
-        return computed_once(pose_of_row, row, None)
-    assert row.other is not None
-    other = row_of(others, read(row.other), late=isinstance(row.other, Row))
-    return computed_once(pose_of_row, row._replace(other=None), other)
+        R, p = computed_once(pose_of_row, row, None)
+    else:
+        assert row.other is not None
+        other = row_of(others, read(row.other), late=isinstance(row.other, Row))
+        R, p = computed_once(pose_of_row, row._replace(other=None), other)
+    return R, row.point if p is None else p
 
 
 def pose_of_row(row: JointRows, other: Float[Array, "12 ..."] | None) -> tuple[wo.Matrix, wo.Vector | None]:
-    """R_FM = c 1 + (1 - c) n nᵀ + s [n]x, p_FM, and the other pose."""
-    n, c, s = list(row.axis), row.cosine[0], row.sine[0]
-    turned = wo.scale(n, s)
-    across = wo.scale(n, 1.0 - c)
-    R = [[a * b for b in n] for a in across]
-    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = R
-    x, y, z = turned
-    R = [[xx + c, xy - z, xz + y], [yx + z, yy + c, yz - x], [zx - y, zy + x, zz + c]]
-    p = None if row.slide is None else wo.scale(n, row.slide[0])
+    """What belongs to 1, c and s, and p_PF; with the slide along the axis, and the other pose."""
+    along, across, turned = wo.take_apart(row.turns, 9, 9, 9)
+    R, p = wo.add(along, wo.scale(across, row.cosine[0]), wo.scale(turned, row.sine[0])), None
+    if row.slide is not None:
+        p = wo.add(list(row.point), wo.scale(list(row.slide.axis), row.slide.distance[0]))
     if other is not None:
-        R_other, p_other = wo.take_apart(other, (3, 3), 3)
-        R = [wo.add(a, b) for a, b in zip(R, R_other, strict=True)]
-        p = p_other if p is None else wo.add(p, p_other)
-    return R, p
+        R_other, p_other = wo.take_apart(other, 9, 3)
+        R, p = wo.add(R, R_other), wo.add(list(row.point) if p is None else p, p_other)
+    return [R[:3], R[3:6], R[6:]], p

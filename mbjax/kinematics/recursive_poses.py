@@ -4,6 +4,8 @@ What `tree_poses` does with sums over all mobods, where nothing but the poses is
 (`mbjax/one_kernel.py`); the derivative is that of the records.
 """
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -53,7 +55,7 @@ def poses_by_sums(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array,
 def poses_outward(
     model: MultibodyModel, q: Float[Array, " nq"]
 ) -> tuple[Float[Array, "nb 9 ..."], Float[Array, "nb 3 ..."]]:
-    """X_WM = X_WP X_PF X_FM mobod by mobod, and X_WB = X_WM X_MB body by body; rotations row by row."""
+    """X_WM = X_WP X_PM mobod by mobod, and X_WB = X_WM X_MB body by body; rotations row by row."""
     topology, placement = model.topology, calc_body_placement(model)
     mobods, worlds = np.arange(1, topology.num_mobods), q.shape[1:]
     alone = np.ones(mobods.size, bool)
@@ -61,16 +63,13 @@ def poses_outward(
     X_WM = identity[None]
     if mobods.size:
         joints, others = calc_joint_rows(model, placement, q, mobods, alone, alone)
-        X_PF = rows_of_poses(take(placement.R_PF, mobods, 2), take(placement.p_PF, mobods, 1))
 
-        def to_mobod(X_WP: Array, row: tuple[Array, JointRows], others: OtherPoses | None) -> tuple[Array, Array]:
-            R_WF, p = computed_once(compose, X_WP, row[0])
-            R_FM, p_FM = pose_across(row[1], others)
-            X_WM = wo.parts(*computed_once(cross_joint, R_WF, p, R_FM, p_FM))
+        def to_mobod(X_WP: Array, row: JointRows, others: OtherPoses | None) -> tuple[Array, Array]:
+            X_WM = wo.parts(*computed_once(cross_joint, X_WP, *pose_across(row, others)))
             return X_WM, X_WM
 
         plan = walk_plan(topology.mobod_parents[1:])
-        outward = scan_outward(plan, to_mobod, (X_PF, joints), identity, staged=True, tables=(others,))
+        outward = scan_outward(plan, to_mobod, joints, identity, staged=True, tables=(others,))
         X_WM = jnp.concatenate([X_WM, outward])
     apart_from_M = bodies_apart_from_mobod(topology)
     if apart_from_M.size:
@@ -112,10 +111,10 @@ Pose = tuple[wo.Matrix, wo.Vector]
 
 def compose(X_AB: Float[Array, "12 ..."], X_BC: Float[Array, "12 ..."]) -> Pose:
     """X_AC of rows of poses."""
-    (R_AB, p_AB), (R_BC, p_BC) = (wo.take_apart(X, (3, 3), 3) for X in (X_AB, X_BC))
-    return wo.matmul(R_AB, R_BC), wo.add(p_AB, wo.matvec(R_AB, p_BC))
+    return cross_joint(X_AB, *wo.take_apart(X_BC, (3, 3), 3))
 
 
-def cross_joint(R_WF: wo.Matrix, p: wo.Vector, R_FM: wo.Matrix, p_FM: wo.Vector | None) -> Pose:
+def cross_joint(X_WP: Float[Array, "12 ..."], R_PM: wo.Matrix, p_PM: Sequence[Array]) -> Pose:
     """X_WM."""
-    return wo.matmul(R_WF, R_FM), p if p_FM is None else wo.add(p, wo.matvec(R_WF, p_FM))
+    R_WP, p_WP = wo.take_apart(X_WP, (3, 3), 3)
+    return wo.matmul(R_WP, R_PM), wo.add(p_WP, wo.matvec(R_WP, list(p_PM)))
