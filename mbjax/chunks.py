@@ -36,13 +36,19 @@ def run(
     """All worlds at once: last in the arrays that `function` sees, first in those outside. `chunk` counts chunks."""
     if worlds is None:
         return function(*args)
+
+
+    def computed(*inputs: Array) -> list:
+        results = function(*inputs)
+        return [
+            jnp.sum(y, axis=-1) if s else jnp.broadcast_to(y, (*y.shape[:-1], worlds))
+            for y, s in zip(results, summed, strict=True)
+        ]
+
     of_worlds = iter(stored(chunk, [worlds_last(x) for x, b in zip(args, batched, strict=True) if b]))
-    results = function(*(next(of_worlds) if b else x[..., None] for x, b in zip(args, batched, strict=True)))
-    sums = [jnp.sum(y, axis=-1) for y, s in zip(results, summed, strict=True) if s]
-    per_world = [y for y, s in zip(results, summed, strict=True) if not s]
-    per_world = stored(chunk, [jnp.broadcast_to(y, (*y.shape[:-1], worlds)) for y in per_world])
-    totals, wholes = iter(sums), iter(worlds_first(y) for y in per_world)
-    return [next(totals) if s else next(wholes) for s in summed]
+    inputs = [next(of_worlds) if b else x[..., None] for x, b in zip(args, batched, strict=True)]
+    results = computed(*inputs) if chunk is None else compiled_apart(chunk, computed, *inputs)
+    return [y if s else worlds_first(y) for y, s in zip(results, summed, strict=True)]
 
 
 def size_of_chunk(worlds: int, arguments: Iterable[ShapedArray], several: int) -> int:
@@ -130,6 +136,11 @@ def run_with_late_turns(
     allowed = (most_turns - chunks) * size // chunks
     lanes, ranks = jnp.arange(size), jnp.arange(allowed)
 
+    def computed(*args: Any) -> tuple[list, list, Array]:
+        results, search, is_unfinished = function.turn(*args)
+        results, search = ([jnp.broadcast_to(y, (*y.shape[:-1], size)) for y in x] for x in (results, search))
+        return results, search, is_unfinished
+
     def has_more(carry: tuple) -> Array:
         t, num_waiting, *_ = carry
         return (t < chunks) | ((t - chunks) * size < num_waiting)
@@ -144,10 +155,9 @@ def run_with_late_turns(
         rows = [x.at[world].get(mode="promise_in_bounds") for x, b in zip(args, batched, strict=True) if b]
         of_worlds = iter(stored(t, [jnp.moveaxis(x, 0, -1) for x in rows]))
         inputs = [next(of_worlds) if b else x[..., None] for x, b in zip(args, batched, strict=True)]
-        until = jnp.where(is_late, 0, allowed)
-        results, search, is_unfinished = function.turn(inputs, search, is_late, wanted, until)
-        results, search = ([jnp.broadcast_to(y, (*y.shape[:-1], size)) for y in x] for x in (results, search))
-        results = [jnp.moveaxis(y, -1, 0) for y in stored(t, results)]
+        begun = search, is_late, wanted, jnp.where(is_late, 0, allowed)
+        results, search, is_unfinished = compiled_apart(t, computed, inputs, *begun)
+        results = [jnp.moveaxis(y, -1, 0) for y in results]
         parts = [lax.dynamic_update_slice_in_dim(x, y, t * size, 0) for x, y in zip(parts, results, strict=True)]
 
         so_far = jnp.cumsum(is_unfinished & ~is_late)  # lane by lane
