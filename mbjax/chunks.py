@@ -37,7 +37,6 @@ def run(
     if worlds is None:
         return function(*args)
 
-
     def computed(*inputs: Array) -> list:
         results = function(*inputs)
         return [

@@ -99,8 +99,8 @@ def move_outward(
         A = computed_once(with_turned_joint, V, A, of_parent, r, flags)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
     inertia = computed_once(inertia_about_T, R, RJ, c, r, row.inertia)
-    inertia = wo.put_together(*inertia, read(row.inertia)[9])
-    value = wo.put_together(R, r, V, A, weighted, *of_parent)
+    inertia = wo.parts(*inertia, read(row.inertia)[9])
+    value = wo.parts(R, r, V, A, weighted, *of_parent)
     assert row.vdot is not None
     own, *rates = (read(x)[-1] for x in (weight, row.v, row.vdot, flags))
     rows_of_model = None
@@ -108,11 +108,11 @@ def move_outward(
         frames = wo.put_together(*computed_once(partial(inboard_frame, shapes), inboard, across[1], row.joint, r), R)
         rows_of_model = RowsOfModel(frames, wo.put_together(rates))
     return value, PathRows(
-        S=wo.put_together(S),
-        motion=wo.put_together(V, A, weighted),
+        S=wo.parts(S),
+        motion=wo.parts(V, A, weighted),
         inertia=inertia,
-        own=wo.put_together(own),
-        point=wo.put_together(r) if several or of_model else None,
+        own=wo.parts(own),
+        point=wo.parts(r) if several or of_model else None,
         of_parent=None,
         is_first=None if row.is_first is None else read(row.is_first),
         of_model=rows_of_model,

@@ -185,6 +185,8 @@ def scan_outward(
         (places, kept), ((index, place, inboard), x) = carry, element
         if staged:
             value, own = traced(places, inboard, xs, index)
+            if isinstance(value, wo.Parts):  # a tenth to a third faster, where of many worlds it is slower
+                value = wo.put_together(value)
         else:
             value, own = call_step(index, traced, read_row(places, inboard), x, several_worlds)
         return (write_row(places, place, value), write_row(kept, index, own)), None
