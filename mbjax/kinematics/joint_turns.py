@@ -9,8 +9,6 @@ from jaxtyping import Array, Float
 
 from mbjax.spatial import component_algebra as ca
 
-NUM_TURN_ROWS = 30
-
 
 def calc_joint_turns(R_PF: Float[Array, "3 3 nm"], axis: Float[Array, "3 nm"]) -> Float[Array, "30 nm"]:
     """What belongs to 1, c and s, row by row, and the axis in P. Where there is no axis R_PF belongs to c."""
