@@ -69,7 +69,8 @@ def calc_joint_rows(
     others = [g for g in groups if not issubclass(JOINT_KINDS[g.kind], AxisJoint)]
     if not others:
         return rows, None
-    number, alone = {m: k for k, m in enumerate(m for g in others for m in g.mobods)}, bool((first & last).all())
+    alone, number = bool((first & last).all()), {m: k for k, m in enumerate(m for g in others for m in g.mobods)}
+    assert alone or has_axis[first & last].all(), "a joint without an axis and with a single direction"
     return rows._replace(other=other_numbers(number, mobods, first, last)), other_poses(placement, q, others, alone)
 
 
@@ -147,9 +148,8 @@ def other_poses(
 def other_numbers(number: dict[int, int], mobods: np.ndarray, first: np.ndarray, last: np.ndarray) -> Int[Array, " n"]:
     """Which of `other_poses` belongs to each step; `number` counts the joints without an axis by their mobods."""
     k = np.array([number.get(m, -1) for m in mobods.tolist()])
-    alone = (first & last).all()
-    assert alone or not (first & last & (k >= 0)).any(), "a joint without an axis and with a single direction"
-    return jnp.asarray(np.where((k >= 0) & (first | last), 1 + ~first * len(number) + k, 0), jnp.int32)
+    after = np.where(first, 1, 1 + len(number))  # none at all, and what the first steps add
+    return jnp.asarray(np.where((k >= 0) & (first | last), after + k, 0), jnp.int32)
 
 
 def pose_across(row: JointRows, others: OtherPoses | None) -> tuple[wo.Matrix, Any]:
