@@ -15,10 +15,10 @@ the model's frames and inertias stands in `torque_gradient_by_model`, the pass o
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.joints import JOINT_KINDS, AbstractJoint
@@ -27,16 +27,10 @@ from mbjax.model import MultibodyModel
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
 from mbjax.stages import Row, computed_once, read, read_rows
-from mbjax.topology import direction_parents, scan_inward, walk_plan
+from mbjax.topology import ON_BASE, direction_parents, scan_inward, walk_plan
 
-from .torque_gradient_by_model import (
-    ModelChange,
-    by_hinge_map,
-    by_inboard_motion,
-    by_inertia,
-    by_outboard_motion,
-)
-from .weighted_motion import PathRows, calc_weighted_motion, motions_of_joints, point_and_parent, relative_motion
+from .torque_gradient_by_model import RowsOfModel, gradient_by_model, rows_of_model
+from .weighted_motion import PathRows, calc_weighted_motion, ends_of_mobods, point_and_parent, relative_motion
 
 
 class TorqueGradient(NamedTuple):
@@ -45,7 +39,8 @@ class TorqueGradient(NamedTuple):
     q: Float[Array, " nv"]
     v: Float[Array, " nv"]
     vdot: Float[Array, " nv"]
-    by_model: ModelChange | None  # by what the model moves
+    by_model: Float[Array, "nv k"] | None  # by what the model moves: `calc_model_change`
+    by_gravity: Float[Array, "3"]
 
 
 def has_torque_gradient(model: MultibodyModel) -> bool:
@@ -66,42 +61,50 @@ def calc_torque_gradient(
     of_model: bool = False,
 ) -> TorqueGradient:
     """The gradient of `weight` · inverse_dynamics, with `gravity` or none; on demand by what the model moves too."""
-    parents = direction_parents(model.topology)
+    plan = walk_plan(tuple(parent or ON_BASE for parent in direction_parents(model.topology)))
 
-    def inward(rows: PathRows, g: Array) -> tuple[Array, Array | None]:
+    def inward(rows: PathRows, given: RowsOfModel | None, g: Array) -> tuple[tuple, Array]:
         zero = jnp.zeros((21, *rows.S.shape[2:]), rows.S.dtype)
         world = jnp.concatenate([zero[:9], jnp.broadcast_to(-g, zero[:3].shape), zero[:6]])
-        looks_up = rows.point is not None
-        last, parent = (jnp.asarray(x) for x in motions_of_joints(model.topology))
+        identity = jnp.eye(3, dtype=world.dtype).reshape(9, *(1 for _ in world.shape[1:]))
+        looks_up, of_worlds = rows.point is not None, (world, identity)
+        ends = jax.tree.map(jnp.asarray, ends_of_mobods(model.topology))
 
-        def step(outboard: Array, element: tuple, motion: Array | None, world: Array | None) -> tuple[Array, tuple]:
-            row, last, parent = element
-            if motion is not None:
-                of_parent = Row(motion, jnp.maximum(read(parent), 0), read(parent) >= 0, world)
-                row = row._replace(motion=Row(motion, read(last)), of_parent=of_parent)
-                if not isinstance(last, Row):
-                    row = read_rows(row)
-            return gather_inward(outboard, row)
+        def step(outboard: Array, element: tuple, *tables: Any) -> tuple[Array, tuple]:
+            row, given, ends = element
+            if tables:
+                row, given = looked_up(row, given, ends, *tables)
+            return gather_inward(outboard, row, given)
 
-        elements = (rows._replace(motion=None) if looks_up else rows), last, parent
-        tables = (rows.motion, world) if looks_up else (None, None)
-        return scan_inward(walk_plan(parents), step, elements, zero, staged=True, tables=tables)[0]
+        elements = (rows._replace(motion=None, frames=None) if looks_up else rows), given, ends
+        tables = ((rows.motion, rows.frames), of_worlds) if looks_up else ()
+        return scan_inward(plan, step, elements, zero, staged=True, tables=tables)
 
     outward = partial(calc_weighted_motion, gravity=gravity, of_model=of_model)
     rows = in_one_kernel(outward, model, q, v, vdot, weight)
     g = model.parameters.gravity if gravity else jnp.zeros_like(model.parameters.gravity)
-    by_state, by_model = in_one_kernel(inward, rows, g)
+    given = rows_of_model(model, q, v, vdot) if of_model else None
+    (by_state, by_model), sums = in_one_kernel(inward, rows, given, g)
+    by_gravity = -sums[9:12] if gravity else jnp.zeros_like(sums[9:12])
     by_q, by_v, by_vdot = jnp.unstack(by_state, axis=1)
-    if by_model is None:
-        return TorqueGradient(by_q, by_v, by_vdot, None)
-    by_F, by_M, by_h, by_I, force = jnp.split(jnp.swapaxes(by_model, 0, 1), [6, 12, 18, 28])
-    first, *others = (force[:, j] for j in np.flatnonzero(np.array(parents) == 0))
-    by_gravity = -sum(others, first) if gravity else jnp.zeros_like(first)
-    return TorqueGradient(by_q, by_v, by_vdot, ModelChange(by_F, by_M, by_h, by_I, by_gravity))
+    return TorqueGradient(by_q, by_v, by_vdot, by_model, by_gravity)
 
 
-def gather_inward(outboard: Array, row: PathRows) -> tuple[Array, tuple[Array, Array | None]]:
-    """The sums over what is outboard, and the gradient of this direction; last by the model the force of G."""
+def looked_up(
+    row: PathRows, given: RowsOfModel | None, ends: tuple, rows: tuple, of_world: tuple
+) -> tuple[PathRows, RowsOfModel | None]:
+    """The rows with what stands at other directions: motions and frames of m, and of p or the world."""
+    (motions, frames), (first, last, parent) = rows, (read(x) for x in ends)
+    own, inboard = (last,), (jnp.maximum(parent, 0), parent >= 0)
+    row = row._replace(motion=Row(motions, *own), of_parent=Row(motions, *inboard, of_world[0]))
+    if given is not None:
+        R_WM, p_TF = frames
+        given = given._replace(frames=(Row(R_WM, *inboard, of_world[1]), Row(R_WM, *own), Row(p_TF, first)))
+    return (row, given) if isinstance(ends[0], Row) else read_rows((row, given))
+
+
+def gather_inward(outboard: Array, row: PathRows, given: RowsOfModel | None) -> tuple[Array, tuple]:
+    """The sums over what is outboard, and the gradient of this direction, by the state and by the model."""
     several = row.is_first is not None
     F, G, Y, hf_part = computed_once(of_mobod, row.motion, row.inertia)
     sums = computed_once(add_mobod, outboard, row.motion, F, G, Y, hf_part)
@@ -110,14 +113,7 @@ def gather_inward(outboard: Array, row: PathRows) -> tuple[Array, tuple[Array, A
         B, E, dS = computed_once(rates_within_joint, row, B, E, dS)
     by_state = wo.parts(computed_once(gradient_of_direction, row, sums, B, E, dS))
     handed_on = wo.put_together(*sums[:3], computed_once(hand_on, row, sums))
-    given = row.of_model
-    if given is None:
-        return handed_on, (by_state, None)
-    by_F, by_M = (computed_once(x, row, given, sums) for x in (by_inboard_motion, by_outboard_motion))
-    by_h, by_Mo = computed_once(by_hinge_map, row, given, sums)
-    by_I = computed_once(by_inertia, row, given)
-    by_model = wo.parts(by_F, by_M[:3], wo.add(by_M[3:], by_Mo), by_h, by_I, sums[1][3:])
-    return handed_on, (by_state, by_model)
+    return handed_on, (by_state, None if given is None else gradient_by_model(row, given, sums))
 
 
 def of_mobod(motion: Array, inertia: Array) -> tuple:

@@ -12,8 +12,8 @@ from mbjax.linear_maps import fitting, linear_map
 from mbjax.model import MultibodyModel
 
 from .newton_euler import calc_inverse_dynamics, calc_motion_and_forces
-from .recursive_torque_gradient import calc_torque_gradient, has_torque_gradient
-from .torque_gradient_by_model import ModelChange, calc_model_change
+from .recursive_torque_gradient import TorqueGradient, calc_torque_gradient, has_torque_gradient
+from .torque_gradient_by_model import calc_model_change
 from .tree_motion import TreeMotion
 
 
@@ -63,17 +63,17 @@ def calc_change_under_weights(
         found = calc_torque_gradient(model, q, v, vdot, weight, gravity, of_model)
         q, by_q = (jnp.broadcast_to(x, (x.shape[0], *found.q.shape[1:])) for x in (q, found.q))
         _, to_qdot = jax.vjp(lambda dq: qdot_to_velocity(model, q, dq), jnp.zeros_like(q))
-        by_model = like.model if found.by_model is None else pull_back_to_model(model, q, found.by_model, like.model)
+        by_model = pull_back_to_model(model, found, like.model) if of_model else like.model
         state = zip((like.q, like.v, like.vdot), (*to_qdot(by_q), found.v, found.vdot), strict=True)
         return Moved(by_model, *(None if x is None else y for x, y in state))
 
     return linear_map(change, pull_back, (motion.model, motion.q, motion.v, vdot), moved)
 
 
-def pull_back_to_model(model: MultibodyModel, q: Float[Array, " nq"], by: ModelChange, like: Any) -> Any:
+def pull_back_to_model(model: MultibodyModel, by: TorqueGradient, like: Any) -> Any:
     """The gradient by the leaves of the model that move, from that by what they move."""
     still = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
-    change, pull = jax.vjp(lambda dmodel: calc_model_change(model, dmodel, q), still)
-    pairs = zip(change, by, strict=True)
-    parts = (None if x is None or ct is None else fitting(ct, x.shape) for x, ct in pairs)
-    return pull(ModelChange(*parts))[0]
+    (moved, gravity), pull = jax.vjp(lambda dmodel: calc_model_change(model, dmodel), still)
+    assert by.by_model is not None
+    of_gravity = None if gravity is None else fitting(by.by_gravity, gravity.shape)
+    return pull((fitting(by.by_model, moved.shape), of_gravity))[0]

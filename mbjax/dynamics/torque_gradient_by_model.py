@@ -1,128 +1,178 @@
 """The gradient of λ · inverse_dynamics by what the model moves, as steps of `recursive_torque_gradient`.
 
-With its letters, and Λ^J and Y of the joint and of all beyond it, about T in W
+With its letters, Y a moment, r the point Mo, a the joint's axis, which is the same in F and in M, about T in W
 
-    N(V, A) = V x* (V x* G - [Y; 0]) - A x* G           D = V x Λ
-    σ_j     = λ_j F + v_j [Y; 0] + v̇_j G - v_j (V_p + V_m) x* G
+    K      = P + V x* (V x* G - Y) - A x* G                   by a motion of m, the directions of its joint held
+    σ_j    = λ_j F + v_j Y + v̇_j G - v_j (V_p + V_m) x* G     by the direction S_j
+    y, l   = (moment of K about Mo) x h,  σ_v + q (force of K + h x σ_v)
 
-    by a motion of F in P             P + Λ^J x* F + N(V_p, A_p)
-    by a motion of M in F             P + N(V_m, A_m), and of a translation h_j x σ_j
-    by the hinge map of j             σ_j
-    by the inertia I of m             X · I Y of (X, Y) = (Λ, A), less that of (D, V)
+    by a motion of F in P      K + the sum of S_j x* σ_j over the joint's directions + the moment (v^J x w^J) x G_v
+    by the axis as P has it    σ_w about Mo where the joint turns, + y + l times its advance
+    by the axis as M has it    -y
+    by the advance             a · l
+    by the inertia I of m      X · I Z of (X, Z) = (Λ, A), less that of (V x Λ, V)
+
+since a change of F carries the joint's directions along, and one of the axis turns M, by the turn of F less its own.
+The advance is how far the joint goes along its axis as q grows by one.
 """
 
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import calc_body_placement, calc_joint_kinematics, turning
+from mbjax.kinematics import axis_kinds, calc_advances, calc_body_placement, q_indices, turning
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
+from mbjax.stages import computed_once
 from mbjax.tangents import with_zeros
 from mbjax.topology import take
 
-from .direction_rows import calc_inertias
-from .weighted_motion import PathRows, RowsOfModel, point_and_parent
+from .direction_rows import calc_inertias, directions_first, ends_of_joints
+from .weighted_motion import PathRows, point_and_parent, relative_motion
 
 
-class ModelChange(NamedTuple):
-    """What a change of the model moves at the same q, of each direction; and the gradient by that.
+class RowsOfModel(NamedTuple):
+    """What the steps read of each direction besides, and of its joint."""
 
-    A motion is a rotation and the velocity of the moving frame's origin. None where nothing moves.
+    frames: tuple[Array, Array, Array] | None  # R_WP, R_WM, p_TF, of 9, 9 and 3 numbers
+    rates: tuple[Float[Array, "nd 1 ..."], Float[Array, "nd 1 ..."]]  # v, v̇
+    flags: Float[Array, "nd 2 ..."]  # whether it is the last of its joint, and turns about an axis
+    slide: tuple[Float[Array, "nd 1 ..."], Float[Array, "nd 1 ..."]] | None  # advance, q; None where no joint slides
+
+
+def calc_model_change(
+    model: MultibodyModel, dmodel: Any
+) -> tuple[Float[Array, "nd k ..."], Float[Array, "3 ..."] | None]:
+    """What `dmodel` moves of each direction's joint and mobod, linear in it; and of gravity, None where nothing.
+
+    A motion of F in P, in P, as a rotation and the velocity of Fo; the axis, in P and in M; the inertia about Mo, in M:
+    moments, m p_MoMcm, m; and the advance, where a joint slides.
     """
-
-    inboard: Float[Array, "6 nd ..."] | None  # a motion of F in P, in F
-    outboard: Float[Array, "6 nd ..."] | None  # a motion of M in F, in F
-    hinge_map: Float[Array, "6 nd ..."] | None  # in F
-    inertia: Float[Array, "10 nd ..."] | None  # of the mobod about Mo, in M: moments, m p_MoMcm, m
-    gravity: Float[Array, "3 ..."] | None
-
-
-def calc_model_change(model: MultibodyModel, dmodel: Any, q: Float[Array, " nq"]) -> ModelChange:
-    """What `dmodel` moves, linear in it. The gradient has what belongs to a joint at its first or last direction."""
+    owner = model.topology.velocity_mobods
+    kinds = axis_kinds(model, owner)
 
     def at(model: MultibodyModel) -> tuple:
         placement = calc_body_placement(model)
-        joints = calc_joint_kinematics(model, placement, q)
-        return (
-            (placement.R_PF, placement.p_PF),
-            joints[:2],
-            joints[2],
-            calc_inertias(model)[0],
-            model.parameters.gravity,
-        )
+        advance = calc_advances(placement, owner, kinds)
+        moved = [placement.R_PF, placement.p_PF, placement.axis, calc_inertias(model)[0]]
+        return moved if advance is None else [*moved, advance], model.parameters.gravity
 
-    (F, M, *_), (dF, dM, dH_F, dinertia, dgravity) = eqx.filter_jvp(at, (model,), (dmodel,))
-    back, owner = ca.transpose(F[0]), model.topology.velocity_mobods
-    inboard, outboard, inertia = with_zeros(dF, F), with_zeros(dM, M), dinertia
-    if inboard is not None:
-        parts = turning(F[0], inboard[0]), inboard[1]
-        inboard = take(ca.concatenate([ca.matvec(back, x) for x in parts], 0), owner, 1)
-    if outboard is not None:
-        outboard = take(ca.concatenate([turning(M[0], outboard[0]), outboard[1]], 0), owner, 1)
-    return ModelChange(inboard, outboard, dH_F, None if inertia is None else take(inertia, owner, 1), dgravity)
+    (moved, _), (changes, dgravity) = eqx.filter_jvp(at, (model,), (dmodel,))
+    dR_PF, dp_PF, daxis, dinertia, *dadvance = with_zeros(changes, moved) or jax.tree.map(jnp.zeros_like, moved)
+    R_PF, *_ = moved
+    of_mobods = ca.concatenate([turning(R_PF, dR_PF), dp_PF, ca.matvec(R_PF, daxis), daxis, dinertia], 0)
+    change = ca.concatenate([take(of_mobods, owner, 1), *(x[None] for x in dadvance)], 0)
+    return directions_first(change), dgravity
+
+
+def rows_of_model(
+    model: MultibodyModel, q: Float[Array, " nq"], v: Float[Array, " nv"], vdot: Float[Array, " nv"]
+) -> RowsOfModel:
+    """The rows, without the frames, which are known once the pass outward is over."""
+    topology = model.topology
+    owner = topology.velocity_mobods
+    kinds = axis_kinds(model, owner)
+    flags = np.stack([ends_of_joints(topology)[1], [kind is not None and kind.turns for kind in kinds]], 1)
+    advance, slide = calc_advances(calc_body_placement(model), owner, kinds), None
+    if advance is not None:
+        slide = advance[:, None], take(q, q_indices(topology.mobod_q_starts, owner, q.shape[0]), 0)[:, None]
+    flags = jnp.asarray(flags, v.dtype).reshape(-1, 2, *(1 for _ in v.shape[1:]))
+    return RowsOfModel(None, (v[:, None], vdot[:, None]), flags, slide)
 
 
 Sums = tuple[wo.Vector, wo.Vector, wo.Vector, wo.Vector]  # F, G, Y and P of what a direction moves
 
 
-def by_inboard_motion(row: PathRows, given: RowsOfModel, sums: Sums) -> wo.Vector:
-    """P + Λ^J x* F + N(V_p, A_p), at Fo in F."""
-    (F, *_), (_, V_p, A_p, weighted_p) = sums, point_and_parent(row)
-    R_WF, p_TF, _ = wo.take_apart(given.frames, (3, 3), 3, (3, 3))
-    joint = wo.subtract(list(row.motion[12:]), weighted_p)
-    found = at_point_in_frame(R_WF, p_TF, wo.add(by_moved_frame(sums, V_p, A_p), wo.force_cross(joint, F)))
-    return found if row.is_first is None else wo.scale(found, row.is_first[0])
+def gradient_by_model(row: PathRows, given: RowsOfModel, sums: Sums) -> Any:
+    """The gradient by the numbers of `calc_model_change`."""
+    held = computed_once(by_held_motion, row, sums)
+    sigma = computed_once(by_direction, row, given, sums)
+    by_frame = computed_once(by_inboard_motion, row, given, held, sigma, sums[1])
+    across, along = computed_once(by_turned_mobod, row, given, held, sigma)
+    by_axis, by_advance = computed_once(by_axis_and_advance, row, given, across, along, sigma)
+    return wo.parts(by_frame, by_axis, computed_once(by_inertia, row, given), by_advance)
 
 
-def by_outboard_motion(row: PathRows, given: RowsOfModel, sums: Sums) -> wo.Vector:
-    """P + N(V, A), at Mo in F, of the last direction."""
-    (V, A, _), (r, *_) = wo.take_apart(row.motion, 6, 6, 6), point_and_parent(row)
-    R_WF, *_ = wo.take_apart(given.frames, (3, 3), 3, (3, 3))
-    return wo.scale(at_point_in_frame(R_WF, r, by_moved_frame(sums, V, A)), given.rates[2])
-
-
-def by_moved_frame(sums: Sums, V: wo.Vector, A: wo.Vector) -> wo.Vector:
-    """P + V x* (V x* G - [Y; 0]) - A x* G."""
-    _, G, Y, P = sums
+def by_held_motion(row: PathRows, sums: Sums) -> wo.Vector:
+    """K."""
+    (_, G, Y, P), (V, A, _) = sums, wo.take_apart(row.motion, 6, 6, 6)
     within = wo.force_cross(V, G)
     within = [*wo.subtract(within[:3], Y), *within[3:]]
     return wo.subtract(wo.add(P, wo.force_cross(V, within)), wo.force_cross(A, G))
 
 
-def by_hinge_map(row: PathRows, given: RowsOfModel, sums: Sums) -> tuple[wo.Vector, wo.Vector]:
-    """σ at Mo, and h x σ as a force, in F."""
-    (F, G, Y, _), (v, vdot, _), (r, V_p, *_) = sums, given.rates, point_and_parent(row)
-    R_WF, *_ = wo.take_apart(given.frames, (3, 3), 3, (3, 3))
+def by_direction(row: PathRows, given: RowsOfModel, sums: Sums) -> wo.Vector:
+    """σ."""
+    (F, G, Y, _), (v, vdot), (_, V_p, *_) = sums, given.rates, point_and_parent(row)
     carried = wo.force_cross(wo.add(V_p, list(row.motion[:6])), G)
-    sigma = wo.add(wo.scale(F, row.own[0]), wo.scale(G, vdot), wo.scale(carried, -v))
-    sigma = [*wo.add(sigma[:3], wo.scale(Y, v)), *sigma[3:]]
-    turned = wo.matvec(wo.transpose(R_WF), wo.cross(list(row.S[:3]), sigma[3:]))
-    return at_point_in_frame(R_WF, r, sigma), turned
+    sigma = wo.add(wo.scale(F, row.own[0]), wo.scale(G, vdot[0]), wo.scale(carried, -v[0]))
+    return [*wo.add(sigma[:3], wo.scale(Y, v[0])), *sigma[3:]]
+
+
+def by_inboard_motion(row: PathRows, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector, G: wo.Vector) -> wo.Vector:
+    """What this direction adds to that by a motion of F, at Fo in P."""
+    assert given.frames is not None
+    is_last, (R_WP, _, p_TF) = given.flags[0], given.frames
+    if row.is_first is not None:
+        r, V_p, _, _ = point_and_parent(row)
+        w, v = relative_motion(list(row.motion[:6]), V_p, r)
+        held = [*wo.add(held[:3], wo.cross(wo.cross(v, w), G[3:])), *held[3:]]
+    force = wo.add(wo.scale(held, is_last), wo.force_cross(list(row.S), sigma))
+    back, moment = wo.transpose(matrix(R_WP)), wo.add(force[:3], wo.cross(force[3:], list(p_TF)))
+    return [*wo.matvec(back, moment), *wo.matvec(back, force[3:])]
+
+
+def by_turned_mobod(
+    row: PathRows, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector
+) -> tuple[wo.Vector, wo.Vector | None]:
+    """y, and l where a joint slides."""
+    assert row.point is not None
+    y = wo.cross(wo.add(held[:3], wo.cross(held[3:], list(row.point))), list(row.S[:3]))
+    if given.slide is None:
+        return y, None
+    moved = wo.add(held[3:], wo.cross(list(row.S[:3]), sigma[3:]))
+    return y, wo.add(sigma[3:], wo.scale(moved, given.slide[1][0]))
+
+
+def by_axis_and_advance(
+    row: PathRows, given: RowsOfModel, across: wo.Vector, along: wo.Vector | None, sigma: wo.Vector
+) -> tuple[wo.Vector, wo.Vector]:
+    """By the axis in P and that in M, and by the advance; of joints that have none anything."""
+    assert row.point is not None
+    assert given.frames is not None
+    R_WP, R_WM, _ = given.frames
+    turned = wo.add(sigma[:3], wo.cross(sigma[3:], list(row.point)))
+    in_P, by_advance = wo.add(wo.scale(turned, given.flags[1]), across), []
+    if along is not None and given.slide is not None:
+        in_P, by_advance = wo.add(in_P, wo.scale(along, given.slide[0][0])), [wo.dot(list(row.S[:3]), along)]
+    in_M = wo.scale(wo.matvec(wo.transpose(matrix(R_WM)), across), -1.0)
+    return [*wo.matvec(wo.transpose(matrix(R_WP)), in_P), *in_M], by_advance
 
 
 def by_inertia(row: PathRows, given: RowsOfModel) -> wo.Vector:
-    """By six moments, c and m, of X · I Y = x · (J y + c x y') + x' · (m y' + y x c), motions taken at Mo in M."""
+    """By six moments, c and m, of X · I Z = x · (J z + c x z') + x' · (m z' + z x c), motions taken at Mo in M."""
+    assert given.frames is not None
     (V, A, weighted), (r, *_) = wo.take_apart(row.motion, 6, 6, 6), point_and_parent(row)
-    *_, R = wo.take_apart(given.frames, (3, 3), 3, (3, 3))
+    back = wo.transpose(matrix(given.frames[1]))
 
     def in_mobod(X: wo.Vector) -> wo.Vector:
-        back = wo.transpose(R)
         return [*wo.matvec(back, X[:3]), *wo.matvec(back, wo.add(X[3:], wo.cross(X[:3], r)))]
 
-    def of_product(X: wo.Vector, Y: wo.Vector) -> wo.Vector:
-        (x, x_), (y, y_) = (X[:3], X[3:]), (Y[:3], Y[3:])
-        moments = [x[i] * y[i] if i == j else x[i] * y[j] + x[j] * y[i] for i, j in wo.SYMMETRIC_PAIRS]
-        return [*moments, *wo.add(wo.cross(y_, x), wo.cross(x_, y)), wo.dot(x_, y_)]
+    def of_product(X: wo.Vector, Z: wo.Vector) -> wo.Vector:
+        (x, x_), (z, z_) = (X[:3], X[3:]), (Z[:3], Z[3:])
+        moments = [x[i] * z[i] if i == j else x[i] * z[j] + x[j] * z[i] for i, j in wo.SYMMETRIC_PAIRS]
+        return [*moments, *wo.add(wo.cross(z_, x), wo.cross(x_, z)), wo.dot(x_, z_)]
 
     V, A, weighted = in_mobod(V), in_mobod(A), in_mobod(weighted)
     found = wo.subtract(of_product(weighted, A), of_product(wo.motion_cross(V, weighted), V))
-    return wo.scale(found, given.rates[2])
+    return wo.scale(found, given.flags[0])
 
 
-def at_point_in_frame(R: wo.Matrix, r: wo.Vector, F: wo.Vector) -> wo.Vector:
-    """A force F about T as one about the point at r, in the frame of R."""
-    back = wo.transpose(R)
-    return [*wo.matvec(back, wo.add(F[:3], wo.cross(F[3:], r))), *wo.matvec(back, F[3:])]
+def matrix(entries: Any) -> wo.Matrix:
+    """Of nine entries."""
+    return wo.take_apart(entries, (3, 3))[0]

@@ -34,14 +34,7 @@ class PathRows(NamedTuple):
     point: Float[Array, "nd 3 ..."] | None  # p_TM; of several directions, or by the model, like the next
     of_parent: Float[Array, "nd 18 ..."] | None  # V, A and Λ of p, which the pass inward looks up
     is_first: Float[Array, "nd 1 ..."] | None
-    of_model: "RowsOfModel | None"
-
-
-class RowsOfModel(NamedTuple):
-    """What gradients by the model read besides."""
-
-    frames: Float[Array, "nd 21 ..."]  # R_WF, p_TF of the first direction of a joint, R_WM of the last
-    rates: Float[Array, "nd 3 ..."]  # v, v̇, and whether it is the last of its joint
+    frames: tuple[Float[Array, "nd 9 ..."], Float[Array, "nd 3 ..."]] | None  # R_WM and p_TF, by the model
 
 
 def calc_weighted_motion(
@@ -69,12 +62,13 @@ def calc_weighted_motion(
     return scan_outward(plan, step, given, world, staged=True, tables=(others,))
 
 
-def motions_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
-    """(nd,) where the motions of m and of its parent p are among those of all directions; -1 of the world."""
-    last = np.array(topology.mobod_v_starts) + np.array(topology.mobod_num_velocities) - 1
-    owner = np.asarray(topology.velocity_mobods)
+def ends_of_mobods(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(nd,) which directions are the first and the last of m, and the last of p; -1 of the world."""
+    starts, owner = np.array(topology.mobod_v_starts), np.asarray(topology.velocity_mobods)
+    last = starts + np.array(topology.mobod_num_velocities) - 1
     parent = np.array(topology.mobod_parents)[owner]
-    return last[owner].astype(np.int32), np.where(parent > 0, last[parent], -1).astype(np.int32)
+    first, last_of_parent = starts[owner], np.where(parent > 0, last[parent], -1)
+    return first.astype(np.int32), last[owner].astype(np.int32), last_of_parent.astype(np.int32)
 
 
 def point_and_parent(row: PathRows) -> list[wo.Vector]:
@@ -102,20 +96,18 @@ def move_outward(
     inertia = wo.parts(*inertia, read(row.inertia)[9])
     value = wo.parts(R, r, V, A, weighted, *of_parent)
     assert row.vdot is not None
-    own, *rates = (read(x)[-1] for x in (weight, row.v, row.vdot, flags))
-    rows_of_model = None
+    frames = None
     if of_model:
-        frames = wo.put_together(*computed_once(partial(inboard_frame, shapes), inboard, across[1], row.joint, r), R)
-        rows_of_model = RowsOfModel(frames, wo.put_together(rates))
+        frames = wo.parts(R), wo.parts(computed_once(partial(inboard_origin, shapes), inboard, across[1], row.joint, r))
     return value, PathRows(
         S=wo.parts(S),
         motion=wo.parts(V, A, weighted),
         inertia=inertia,
-        own=wo.parts(own),
+        own=wo.parts(read(weight)[0]),
         point=wo.parts(r) if several or of_model else None,
         of_parent=None,
         is_first=None if row.is_first is None else read(row.is_first),
-        of_model=rows_of_model,
+        frames=frames,
     )
 
 
@@ -178,11 +170,7 @@ def inertia_about_T(
     return shifted, at_T
 
 
-def inboard_frame(
-    shapes: tuple, inboard: Array, p_PM: Sequence[Array], joint: JointRows, r: wo.Vector
-) -> tuple[wo.Matrix, wo.Vector]:
-    """R_WF and p_TF, at the angle zero R_PM being R_PF."""
+def inboard_origin(shapes: tuple, inboard: Array, p_PM: Sequence[Array], joint: JointRows, r: wo.Vector) -> wo.Vector:
+    """p_TF."""
     R, *_ = wo.take_apart(inboard, *shapes)
-    along, across, _ = wo.take_apart(joint.turns, (3, 3), (3, 3), (3, 3))
-    R_PF = [wo.add(a, b) for a, b in zip(along, across, strict=True)]
-    return wo.matmul(R, R_PF), wo.subtract(r, wo.matvec(R, wo.subtract(list(p_PM), list(joint.point))))
+    return wo.subtract(r, wo.matvec(R, wo.subtract(list(p_PM), list(joint.point))))

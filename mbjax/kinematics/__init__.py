@@ -30,8 +30,11 @@ from .frames import relative_transform as relative_transform
 from .joint_groups import joint_groups as joint_groups
 from .joint_rows import JointRows as JointRows
 from .joint_rows import OtherPoses as OtherPoses
+from .joint_rows import axis_kinds as axis_kinds
+from .joint_rows import calc_advances as calc_advances
 from .joint_rows import calc_joint_rows as calc_joint_rows
 from .joint_rows import pose_across as pose_across
+from .joint_rows import q_indices as q_indices
 from .joint_shifts import turning as turning
 from .jacobians import bias_spatial_acceleration as bias_spatial_acceleration
 from .jacobians import bias_translational_acceleration as bias_translational_acceleration

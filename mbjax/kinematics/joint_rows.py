@@ -54,8 +54,7 @@ def calc_joint_rows(
 ) -> tuple[JointRows, OtherPoses | None]:
     """The rows of steps that cross the joints of these mobods, each alone or between the first and the last of one."""
     topology, groups = model.topology, joint_groups(model)
-    q, kind_of = all_joint_positions(model, q), {m: JOINT_KINDS[g.kind] for g in groups for m in g.mobods}
-    axis_joints = [kind if issubclass(kind, AxisJoint) else None for kind in (kind_of[m] for m in mobods)]
+    q, axis_joints = all_joint_positions(model, q), axis_kinds(model, mobods)
     has_axis = np.array([kind is not None for kind in axis_joints])
     turns = np.array([kind is not None and kind.turns for kind in axis_joints])
     own = q_indices(topology.mobod_q_starts, mobods, q.shape[0])
@@ -63,8 +62,8 @@ def calc_joint_rows(
 
     cosine, sine = cosines_and_sines(q_own, turns, ~has_axis & last)
     of_frames, axis = frame_rows(model, placement, mobods, first)
-    distance = slides(placement, q_own, mobods, axis_joints)
-    slide = None if distance is None else Slide(axis, distance)
+    advance = calc_advances(placement, mobods, axis_joints)
+    slide = None if advance is None else Slide(axis, (advance * q_own)[:, None])
     rows = JointRows(of_frames[:, :27], of_frames[:, 27:], cosine, sine, slide, None)
     others = [g for g in groups if not issubclass(JOINT_KINDS[g.kind], AxisJoint)]
     if not others:
@@ -113,17 +112,23 @@ def cosines_and_sines(
     return c[:, None], s[:, None]
 
 
-def slides(
-    placement: BodyPlacement, q_own: Float[Array, "n ..."], mobods: np.ndarray, kinds: Sequence[type[AxisJoint] | None]
-) -> Float[Array, "n 1 ..."] | None:
-    """How far each step goes along its axis."""
+def calc_advances(
+    placement: BodyPlacement, mobods: np.ndarray, kinds: Sequence[type[AxisJoint] | None]
+) -> Float[Array, "n ..."] | None:
+    """How far the joint of each step goes along its axis as q grows by one; None where none does."""
     pitch, parts = take(placement.pitch, mobods, 0), []
     for kind in {kind for kind in kinds if kind is not None}:
         advance = kind.advance(pitch)
         if advance is not None:
             is_kind = np.array([x is kind for x in kinds]).reshape(-1, *(1 for _ in pitch.shape[1:]))
             parts.append(jnp.where(is_kind, advance, 0.0))
-    return (sum(parts[1:], parts[0]) * q_own)[:, None] if parts else None
+    return sum(parts[1:], parts[0]) if parts else None
+
+
+def axis_kinds(model: MultibodyModel, mobods: np.ndarray) -> list[type[AxisJoint] | None]:
+    """The kind of the joint of each step; None where it has no axis."""
+    kind_of = {m: JOINT_KINDS[g.kind] for g in joint_groups(model) for m in g.mobods}
+    return [kind if issubclass(kind, AxisJoint) else None for kind in (kind_of[m] for m in mobods)]
 
 
 def other_poses(

@@ -17,6 +17,7 @@ from .tree_traversal import sum_over_path as sum_over_path
 from .tree_traversal import sum_over_subtree as sum_over_subtree
 from .tree_traversal import sum_velocities_over_path as sum_velocities_over_path
 from .columns import take as take
+from .walk_plan import ON_BASE as ON_BASE
 from .walk_plan import direction_parents as direction_parents
 from .walk_plan import free_base as free_base
 from .walk_plan import parents_beyond as parents_beyond
