@@ -17,7 +17,7 @@ from mbjax.kinematics.recursive_poses import cross_joint
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
-from mbjax.stages import are_few, computed_once, read, row_of
+from mbjax.stages import Row, computed_once, read
 from mbjax.tangents import fit_tangent
 from mbjax.topology import TreeTopology, direction_parents, read_row, scan_inward, scan_outward, walk_plan
 
@@ -102,7 +102,7 @@ def directions(X_TP: Array, r: wo.Vector, hinge_map: Array, within_tree: Array) 
 def add_inward(outboard: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
     """The composite body of a direction, and what it takes to accelerate it by S."""
     S, inertia = row
-    composite = wo.total(read(outboard), read(inertia))
+    composite = computed_once(wo.total, outboard, inertia)
     return composite, wo.parts(computed_once(force_of_composite, composite, S))
 
 
@@ -146,8 +146,7 @@ def products_along_paths(
 
     def to_next(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         M, i, j = carry
-        rows = (row_of(x, k, are_few(worlds)) for x, k in ((S, i), (F, j)))
-        product = computed_once(lambda S, F: wo.dot(list(S), list(F)), *rows)
+        product = computed_once(lambda S, F: wo.dot(list(S), list(F)), Row(S, i), Row(F, j))
         M = write(write(M, product, i, j), product, j, i)
         next_i = read_row(inboard, i)
         return M, jnp.where(next_i < 0, jnp.maximum(j - 1, 0), next_i), jnp.where(next_i < 0, j - 1, j)
