@@ -22,6 +22,7 @@ from mbjax.linear_algebra import inverse_of_branches, matrix_vector, products_of
 from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import (
+    TreeTopology,
     over_directions,
     sum_directions,
     sum_moved_mobods,
@@ -33,8 +34,9 @@ from .composite_terms import calc_composite_terms, times_inertia
 from .equations_of_motion import calc_reflected_inertia
 from .explicit_forces import ExplicitForces, calc_explicit_forces
 from .inertia_about_origin import shift_inertia_to_T
-from .inverse_dynamics_columns import TorqueColumns, by_place, calc_torque_columns
+from .inverse_dynamics_columns import TorqueColumns, calc_torque_columns
 from .motion_derivatives import calc_motion_derivatives
+from .path_products import calc_mirrored_products
 from .tree_motion import calc_inertia_in_world
 
 WithRespectTo = Literal["v", "qdot"]
@@ -127,7 +129,7 @@ def _inverse_dynamics(
     terms = calc_composite_terms(topology, inertia_T, velocity.V_WM_T, motion.A_WM_T, explicit.wrenches)
     diagonal, S = calc_reflected_inertia(model), position.S_T
     columns = subtract_slopes(calc_torque_columns(topology, position, velocity, motion, terms), explicit)
-    M = symmetric(model, products_of_columns(S, terms.inertia_times(S)), diagonal)
+    M = with_diagonal(topology, calc_mirrored_products(topology, S, terms.inertia_times(S)), diagonal)
     tau = sum_directions(topology, ca.dot(S, terms.F)) + diagonal * vdot - explicit.tau
     return InverseDynamicsDerivatives(tau, convert_columns(model, q, columns.dq, wrt), columns.dv, M)
 
@@ -150,7 +152,8 @@ def _forward_dynamics(
     S = position.S_T
     A_bias_T = sum_velocities_over_path(topology, ca.scale(velocity.Sdot_T, over_directions(topology, v)))
     terms = calc_composite_terms(topology, inertia_T, velocity.V_WM_T, A_bias_T, explicit.wrenches)
-    M = symmetric(model, products_of_columns(S, terms.inertia_times(S)), calc_reflected_inertia(model))
+    products = calc_mirrored_products(topology, S, terms.inertia_times(S))
+    M = with_diagonal(topology, products, calc_reflected_inertia(model))
     inverse = inverse_of_free(model, M)
     vdot = matrix_vector(inverse, tau + explicit.tau - sum_directions(topology, ca.dot(S, terms.F)))
 
@@ -171,13 +174,11 @@ def diagonal_matrix(x: Float[Array, "n *w"]) -> Float[Array, "n n *w"]:
     return jnp.where(identity, x[None], 0.0)
 
 
-def symmetric(
-    model: MultibodyModel, products: Float[Array, "nd nd"], diagonal: Float[Array, " nv"]
+def with_diagonal(
+    topology: TreeTopology, products: Float[Array, "nd nd"], diagonal: Float[Array, " nv"]
 ) -> Float[Array, "nv nv"]:
-    """The mass matrix from S_i · I_j S_j, which holds where i is inboard of j."""
-    topology = model.topology
-    M = by_place(topology, products, ca.transpose(products))
-    return sum_directions(topology, sum_directions(topology, M, 0), 1) + diagonal_matrix(diagonal)
+    """The mass matrix, from that of directions."""
+    return sum_directions(topology, sum_directions(topology, products, 0), 1) + diagonal_matrix(diagonal)
 
 
 def inverse_of_free(model: MultibodyModel, M: Float[Array, "nv nv"]) -> Float[Array, "nv nv"]:

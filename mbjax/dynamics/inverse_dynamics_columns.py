@@ -11,20 +11,30 @@ where 𝓑 and Z are what `composite_terms` says and b_j is the rotation of S_j.
 velocity drives are summed in the end.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.by_device import in_kernels
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.linear_algebra import products_of_columns
+from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import written_out as wo
+from mbjax.tangents import fit_tangent
 from mbjax.topology import TreeTopology, sum_directions
 
 from .composite_terms import CompositeTerms
-from .motion_derivatives import MotionDerivatives, calc_forces_within_joints
+from .direction_rows import directions_first
+from .motion_derivatives import MotionDerivatives, calc_forces_of_hinge_changes, of_same_joint
+from .path_products import by_place, products_along_paths, products_within_joints
 from .spatial_cross import force_cross
+
+Pairs = Sequence[Float[Array, "k nd"]]  # by q and by v
 
 
 class TorqueColumns(NamedTuple):
@@ -42,7 +52,7 @@ def calc_torque_columns(
     terms: CompositeTerms,
 ) -> TorqueColumns:
     """The equations of the module."""
-    S, nd = position.S_T, topology.num_directions
+    S = position.S_T
     by_v = motion.B + velocity.Sdot_T
     G_q = terms.inertia_times(motion.E) + terms.change_by(motion.B) + force_cross(S, terms.F)
     G_v = terms.inertia_times(by_v) + terms.change_by(S)
@@ -53,27 +63,76 @@ def calc_torque_columns(
         left.append(terms.change_of_wrenches_transposed(S))
         right_q.append(S[:3])
         right_v.append(jnp.zeros_like(S[:3]))
-    upper = products_of_columns(S, ca.concatenate([G_q, G_v], 1))
-    right = ca.concatenate([ca.concatenate(right_q, 0), ca.concatenate(right_v, 0)], 1)
-    lower = products_of_columns(ca.concatenate(left, 0), right)
-    both = by_place(topology, upper, lower, 2)
-    dq, dv = both[:, :nd], both[:, nd:]
-    if max(topology.mobod_num_velocities) > 1:
-        dq = dq + calc_forces_within_joints(topology, position, motion, terms.F)
+    right = [ca.concatenate(x, 0) for x in (right_q, right_v)]
+    within = ca.cross(terms.F[3:], position.H_W[3:]) if max(topology.mobod_num_velocities) > 1 else None
+    dq, dv = calc_products(topology, S, (G_q, G_v), ca.concatenate(left, 0), right, within)
+    of_hinge_changes = calc_forces_of_hinge_changes(topology, position, motion, terms.F)
+    if of_hinge_changes is not None:
+        dq = dq + of_hinge_changes
     dq, dv = (sum_directions(topology, sum_directions(topology, x, 0), 1) for x in (dq, dv))
     return TorqueColumns(dq, dv)
 
 
-def by_place(
-    topology: TreeTopology, upper: Float[Array, "nd n"], lower: Float[Array, "nd n"], times: int = 1
-) -> Float[Array, "nd n"]:
-    """Entry kj of `upper` where k is inboard of j or in its joint, of `lower` where outboard, zero in other branches.
+@eqx.filter_custom_jvp
+def calc_products(
+    topology: TreeTopology,
+    S: Float[Array, "6 nd"],
+    G: Pairs,
+    left: Float[Array, "k nd"],
+    right: Pairs,
+    within: Float[Array, "3 nd"] | None,
+) -> tuple[Float[Array, "nd nd"], Float[Array, "nd nd"]]:
+    """S_k · G_j of each G where k is inboard of j or in its joint, left_k · right_j where outboard.
 
-    For matrices of `times` nd columns.
+    By q there is h_k · `within`_j besides where k and j are of one joint; None: no joint has several directions.
     """
-    inboard = topology.moves[:, topology.velocity_mobods]
-    outboard = inboard.T & ~inboard
-    inboard, outboard = (
-        np.tile(x, (1, times)).reshape(*upper.shape[:2], *(1 for _ in upper.shape[2:])) for x in (inboard, outboard)
-    )
-    return jnp.where(inboard, upper, jnp.where(outboard, lower, 0.0))
+    if S.ndim == 2 or topology.followers:
+        return products_at_once(topology, S, G, left, right, within)
+    ways = partial(products_pair_by_pair, topology), partial(products_at_once, topology)
+    return in_kernels(*ways, S, G, left, right, within)
+
+
+@calc_products.def_jvp
+def _calc_products_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
+    products = calc_products(*primals)
+    return products, fit_tangent(eqx.filter_jvp(products_at_once, primals, tangents)[1], products)
+
+
+def products_at_once(
+    topology: TreeTopology, S: Array, G: Pairs, left: Array, right: Pairs, within: Array | None
+) -> tuple[Array, Array]:
+    """By products of matrices."""
+    upper = products_of_columns(S, ca.concatenate(G, 1))
+    lower = products_of_columns(left, ca.concatenate(right, 1))
+    dq, dv = jnp.split(by_place(topology, upper, lower, 2), 2, 1)
+    if within is not None:
+        same = of_same_joint(topology)
+        same = same.reshape(*same.shape, *(1 for _ in S.shape[2:]))
+        dq = dq + jnp.where(same, products_of_columns(S[:3], within), 0.0)
+    return dq, dv
+
+
+def products_pair_by_pair(
+    topology: TreeTopology, S: Array, G: Pairs, left: Array, right: Pairs, within: Array | None
+) -> tuple[Array, Array]:
+    """By walks along paths."""
+    size = left.shape[0]
+
+    def pair(inboard: Array, outboard: Array) -> tuple[wo.Vector, wo.Vector]:
+        (S, *right), (*G, left) = wo.take_apart(inboard, 6, size, size), wo.take_apart(outboard, 6, 6, size)
+        return [wo.dot(S, x) for x in G], [wo.dot(left, x) for x in right]
+
+    def pair_within_joint(k: Array, j: Array) -> tuple[wo.Vector, None]:
+        S, (*G, within) = list(k[:6]), wo.take_apart(j, 6, 6, 3)
+        by_q, by_v = (wo.dot(S, x) for x in G)
+        return [by_q + wo.dot(S[:3], within), by_v], None
+
+    def in_kernel(X: Array, Y: Array, of_joints: Array | None) -> list[Array]:
+        matrices = products_along_paths(topology, pair, X, Y, 2)
+        if of_joints is None:
+            return matrices
+        return products_within_joints(topology, pair_within_joint, X, of_joints, matrices)
+
+    rows = [S, *right], [*G, left], None if within is None else [*G, within]
+    dq, dv = in_one_kernel(in_kernel, *(None if x is None else directions_first(ca.concatenate(x, 0)) for x in rows))
+    return dq, dv

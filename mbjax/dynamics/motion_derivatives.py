@@ -16,7 +16,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
-from mbjax.linear_algebra import products_of_columns
 from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, dot_with_mask, over_directions, sum_velocities_over_path, take
@@ -87,17 +86,20 @@ def of_same_joint(topology: TreeTopology) -> np.ndarray:
     return topology.velocity_mobods[:, None] == topology.velocity_mobods
 
 
-def calc_forces_within_joints(
+def calc_forces_of_hinge_changes(
     topology: TreeTopology, position: PositionKinematics, motion: MotionDerivatives, F_T: Float[Array, "6 nd"]
-) -> Float[Array, "nd nd"]:
-    """dS_k/dq_j · F_j, with the force F_j that j's joint transmits, for velocities k and j of one joint."""
+) -> Float[Array, "nd nd"] | None:
+    """Of dS_k/dq_j · F_j, with the force F_j that j's joint transmits, what a hinge map that is not constant adds.
+
+    The other part, where k and j are of one joint, is h_k · (f_j x H_j).
+    """
+    if motion.hinge is None:
+        return None
     t, f = F_T[:3], F_T[3:]
-    products = products_of_columns(position.H_W[:3], ca.cross(f, position.H_W[3:]))
-    if motion.hinge is not None:
-        r = take(position.p_TM_W, topology.velocity_mobods, 1)
-        F_Mo = ca.concatenate([t - ca.cross(r, f), f], 0)
-        by_place = jnp.stack([ca.dot(dH, F_Mo) for dH in motion.hinge.by_place])
-        places = np.arange(topology.num_directions) - np.array(topology.mobod_v_starts)[topology.velocity_mobods]
-        products = products + ca.transpose(take(by_place, places, 0))
+    r = take(position.p_TM_W, topology.velocity_mobods, 1)
+    F_Mo = ca.concatenate([t - ca.cross(r, f), f], 0)
+    by_place = jnp.stack([ca.dot(dH, F_Mo) for dH in motion.hinge.by_place])
+    places = np.arange(topology.num_directions) - np.array(topology.mobod_v_starts)[topology.velocity_mobods]
+    products = ca.transpose(take(by_place, places, 0))
     same = of_same_joint(topology)
     return jnp.where(same.reshape(*same.shape, *(1 for _ in F_T.shape[2:])), products, 0.0)

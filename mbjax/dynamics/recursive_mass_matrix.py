@@ -14,16 +14,18 @@ from mbjax.by_device import in_kernels
 from mbjax.gpu_kernels import is_for_gpu
 from mbjax.kinematics import OtherPoses, calc_position_kinematics, pose_across
 from mbjax.kinematics.recursive_poses import cross_joint
+from mbjax.linear_algebra import with_entry
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
-from mbjax.stages import Row, computed_once, read
+from mbjax.stages import computed_once, read
 from mbjax.tangents import fit_tangent
 from mbjax.topology import TreeTopology, direction_parents, read_row, scan_inward, scan_outward, walk_plan
 
 from .direction_rows import DirectionRows, calc_direction_rows, worlds_of
 from .inertia_about_origin import calc_inertia_about_T
 from .mass_matrix import calc_mass_matrix
+from .path_products import products_along_paths
 from .tree_motion import calc_inertia_in_world
 from .weighted_motion import inertia_about_T, turned_inertia
 
@@ -60,7 +62,7 @@ def mass_matrix_by_recursion(model: MultibodyModel, q: Array, diagonal: Array) -
     def from_composites(S: Array, inertia: Array, diagonal: Array) -> Array:
         zero = jnp.zeros((10, *S.shape[2:]), S.dtype)
         F, _ = scan_inward(walk_plan(direction_parents(topology)), add_inward, (S, inertia), zero, staged=True)
-        products = products_of_all if S.ndim == 2 or is_for_gpu() else products_along_paths
+        products = products_of_all if S.ndim == 2 or is_for_gpu() else products_of_pairs
         return products(topology, S, F, diagonal)
 
     return in_one_kernel(from_composites, S, inertia, diagonal)
@@ -115,7 +117,7 @@ def force_of_composite(inertia: Array, S: Array) -> wo.Vector:
 def products_of_all(
     topology: TreeTopology, S: Float[Array, "nd 6 ..."], F: Float[Array, "nd 6 ..."], diagonal: Float[Array, " nd ..."]
 ) -> Float[Array, "nd nd ..."]:
-    """`products_along_paths` at once; those of directions on different paths go unused.
+    """`products_of_pairs` at once; those of directions on different paths go unused.
 
     Of one world that is in vector instructions, and on a GPU of many it is one kernel.
     """
@@ -132,28 +134,14 @@ def products_of_all(
     return M + jnp.where(jnp.eye(numbers.size, dtype=bool).reshape(is_upper.shape), diagonal, 0.0)
 
 
-def products_along_paths(
+def products_of_pairs(
     topology: TreeTopology, S: Float[Array, "nd 6 ..."], F: Float[Array, "nd 6 ..."], diagonal: Float[Array, " nd ..."]
 ) -> Float[Array, "nd nd ..."]:
     """S_i · F_j and its mirror image for i at or inboard of j, and the diagonal."""
-    inboard = jnp.asarray(np.array(direction_parents(topology), np.int32) - 1)
-    count, worlds = S.shape[0], jnp.broadcast_shapes(S.shape[2:], diagonal.shape[1:])
-    diagonal = jnp.broadcast_to(diagonal, (count, *worlds))
-
-    def write(M: Array, value: Array, i: Array, j: Array) -> Array:
-        start = i, j, *[jnp.zeros_like(i)] * len(worlds)
-        return lax.dynamic_update_slice(M, value[None, None], start, allow_negative_indices=False)
-
-    def to_next(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        M, i, j = carry
-        product = computed_once(lambda S, F: wo.dot(list(S), list(F)), Row(S, i), Row(F, j))
-        M = write(write(M, product, i, j), product, j, i)
-        next_i = read_row(inboard, i)
-        return M, jnp.where(next_i < 0, jnp.maximum(j - 1, 0), next_i), jnp.where(next_i < 0, j - 1, j)
+    (M,) = products_along_paths(topology, lambda S, F: ([wo.dot(list(S), list(F))], None), S, F, 1)
+    diagonal = jnp.broadcast_to(diagonal, M.shape[1:])
 
     def add_to_diagonal(i: Array, M: Array) -> Array:
-        return write(M, read_row(read_row(M, i), i) + read_row(diagonal, i), i, i)
+        return with_entry(M, read_row(read_row(M, i), i) + read_row(diagonal, i), i, i)
 
-    M, start = jnp.zeros((count, count, *worlds), S.dtype), jnp.asarray(count - 1, jnp.int32)
-    M, *_ = lax.while_loop(lambda carry: carry[2] >= 0, to_next, (M, start, start))
-    return lax.fori_loop(0, count, add_to_diagonal, M)
+    return lax.fori_loop(0, M.shape[0], add_to_diagonal, M)

@@ -14,6 +14,7 @@ from .branch_factor import solve_outward as solve_outward
 from .branch_factor import solve_branch_rows as solve_branch_rows
 from .branch_factor import trunk_of as trunk_of
 from .branch_inverse import inverse_of_branches as inverse_of_branches
+from .entries import with_entry as with_entry
 from .orthogonal_rows import OrthogonalRows as OrthogonalRows
 from .orthogonal_rows import coefficients as coefficients
 from .orthogonal_rows import factor_rows as factor_rows

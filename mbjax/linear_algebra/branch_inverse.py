@@ -1,6 +1,7 @@
 """The inverse of a symmetric matrix with the sparsity of a tree, where all its columns are needed.
 
-Its triangular factor is inverted by blocks of 1, 2, 4, … rows, all blocks of a size in one product of matrices:
+Of many worlds on a CPU it is found along paths (`inverse_along_paths`). Else its triangular factor is inverted by
+blocks of 1, 2, 4, … rows, all blocks of a size in one product of matrices:
 
     [A 0; C B]⁻¹ = [A⁻¹ 0; -B⁻¹ C A⁻¹ B⁻¹]
 """
@@ -13,9 +14,12 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from mbjax.by_device import in_kernels
+from mbjax.one_kernel import in_one_kernel
 from mbjax.topology import take
 
 from .branch_factor import Parents, factor_branches, paths
+from .inverse_along_paths import invert_along_paths
 from .products import products_of_columns
 
 
@@ -24,10 +28,10 @@ def inverse_of_branches(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Ar
     """A⁻¹ = L⁻¹ D⁻¹ L⁻ᵀ; its derivative is -A⁻¹ dA A⁻¹."""
     if not parents:
         return A
-    factor, _ = factor_branches(parents, A)
-    inverse = invert_triangular(parents, factor.L)
-    scaled = inverse * jnp.moveaxis(factor.one_over_D, 0, -1)[..., None, :]
-    return jnp.moveaxis(product(scaled, jnp.swapaxes(inverse, -1, -2)), (-2, -1), (0, 1))
+    in_products = functools.partial(invert_in_products, parents)
+    if A.ndim == 2:
+        return in_products(A)
+    return in_kernels(functools.partial(in_one_kernel, functools.partial(invert_along_paths, parents)), in_products, A)
 
 
 @inverse_of_branches.defjvp
@@ -35,6 +39,14 @@ def _inverse_of_branches_jvp(parents: Parents, primals: tuple, tangents: tuple) 
     (A,), (dA,) = primals, tangents
     inverse = inverse_of_branches(parents, A)
     return inverse, -products_of_columns(inverse, products_of_columns(dA, inverse))
+
+
+def invert_in_products(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Array, "n n *w"]:
+    """By products of matrices."""
+    factor, _ = factor_branches(parents, A)
+    inverse = invert_triangular(parents, factor.L)
+    scaled = inverse * jnp.moveaxis(factor.one_over_D, 0, -1)[..., None, :]
+    return jnp.moveaxis(product(scaled, jnp.swapaxes(inverse, -1, -2)), (-2, -1), (0, 1))
 
 
 def product(A: Float[Array, "... i k"], B: Float[Array, "... k j"]) -> Float[Array, "... i j"]:

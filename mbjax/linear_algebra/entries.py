@@ -1,0 +1,21 @@
+"""Single entries of matrices of many worlds, in loops of one kernel: each a row of numbers, one a world."""
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from mbjax.stages import Row
+
+Index = Int[Array, ""]
+
+
+def entry(M: Float[Array, "m n *w"], i: Index, j: Index) -> Row:
+    """M_ij, which the stage reads that needs it."""
+    return Row(M.reshape(-1, *M.shape[2:]), i * M.shape[1] + j)
+
+
+def with_entry(M: Float[Array, "m n *w"], value: Float[Array, "*w"], i: Index, j: Index) -> Float[Array, "m n *w"]:
+    """M with that entry ij."""
+    start = i, j, *[jnp.zeros_like(i)] * (M.ndim - 2)
+    value = jnp.broadcast_to(value, M.shape[2:])
+    return lax.dynamic_update_slice(M, value[None, None], start, allow_negative_indices=False)
