@@ -19,7 +19,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.by_device import in_kernels
+from mbjax.by_device import on_cpu
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.linear_algebra import products_of_columns
 from mbjax.one_kernel import in_one_kernel
@@ -89,7 +89,7 @@ def calc_products(
     if S.ndim == 2 or topology.followers:
         return products_at_once(topology, S, G, left, right, within)
     ways = partial(products_pair_by_pair, topology), partial(products_at_once, topology)
-    return in_kernels(*ways, S, G, left, right, within)
+    return on_cpu(*ways, S, G, left, right, within)
 
 
 @calc_products.def_jvp

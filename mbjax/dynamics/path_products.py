@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.by_device import in_kernels
+from mbjax.by_device import on_cpu
 from mbjax.linear_algebra import products_of_columns, with_entry
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import component_algebra as ca
@@ -41,7 +41,7 @@ def calc_mirrored_products(
     def in_kernel(S: Array, F: Array) -> Array:
         return in_one_kernel(pair_by_pair, directions_first(S), directions_first(F))
 
-    return in_kernels(in_kernel, partial(mirrored_products_at_once, topology), S, F)
+    return on_cpu(in_kernel, partial(mirrored_products_at_once, topology), S, F)
 
 
 @calc_mirrored_products.def_jvp

@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.by_device import in_kernels
+from mbjax.by_device import on_cpu
 from mbjax.one_kernel import in_one_kernel
 from mbjax.topology import take
 
@@ -31,7 +31,7 @@ def inverse_of_branches(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Ar
     in_products = functools.partial(invert_in_products, parents)
     if A.ndim == 2:
         return in_products(A)
-    return in_kernels(functools.partial(in_one_kernel, functools.partial(invert_along_paths, parents)), in_products, A)
+    return on_cpu(functools.partial(in_one_kernel, functools.partial(invert_along_paths, parents)), in_products, A)
 
 
 @inverse_of_branches.defjvp
