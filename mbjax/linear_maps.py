@@ -7,7 +7,8 @@ that is differentiated, and its transpose by JAX the one of other devices.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,52 +22,75 @@ from mbjax.manual_axes import varying_as
 
 @dataclass(frozen=True)
 class Ways:
-    """A function of arrays, to a list of arrays: as JAX differentiates it, and perhaps a faster one on a CPU."""
+    """A function of arrays, to a list of arrays: as JAX differentiates it, and perhaps a faster one on a CPU.
+
+    `many` is the faster one of so many arguments at once, of those that it is linear in, or of more.
+    """
 
     plain: Callable
     fast: Callable | None
+    many: "Many | None" = None
 
     def __call__(self, *args: jax.Array) -> list:
         return self.plain(*args) if self.fast is None else in_kernels(self.fast, self.plain, *args)
 
-    def several(self, in_axes: tuple, size: int) -> "Ways":
-        """Under `vmap`."""
+    def several(self, in_axes: tuple, size: int, count: int) -> "Ways":
+        """Under `vmap`; the function is not linear in the first `count` arguments."""
 
         def under_vmap(function: Callable) -> Callable:
             return jax.vmap(function, in_axes=in_axes, axis_size=size)
 
+        if self.many is not None and size >= self.many.size and all(axis is None for axis in in_axes[:count]):
+            return Ways(under_vmap(self.plain), self.many.function)
         return Ways(under_vmap(self.plain), None if self.fast is None else under_vmap(self.fast))
 
 
-def linear_map(function: Callable, pull_back: Callable, fixed: Any, moved: Any) -> Any:
+class Many(NamedTuple):
+    """A function of many arguments at once, stacked on a first axis, and from how many on it is the faster one."""
+
+    function: Callable
+    size: int
+
+
+def linear_map(
+    function: Callable,
+    pull_back: Callable,
+    fixed: Any,
+    moved: Any,
+    many: tuple[Callable, Callable, int] | None = None,
+) -> Any:
     """`function(fixed, moved)`, an array that is linear in `moved`; the arguments are trees of arrays.
 
-    `pull_back(fixed, cotangent)` is the cotangent of `moved`, for a CPU; `function` can be differentiated.
+    `pull_back(fixed, cotangent)` is the cotangent of `moved`, for a CPU; `function` can be differentiated. `many` has
+    the same two for arguments that are stacked on a first axis, and from how many of them on they are to be used.
     """
     of_fixed, fixed_treedef = jax.tree.flatten(fixed)
     of_moved, moved_treedef = jax.tree.flatten(moved)
     count, like = len(of_fixed), [ShapedArray(x.shape, x.dtype) for x in of_moved]
 
-    def forward(*args: jax.Array) -> list:
+    def forward(function: Callable, *args: jax.Array) -> list:
         given = jax.tree.unflatten(fixed_treedef, args[:count]), jax.tree.unflatten(moved_treedef, args[count:])
         return [function(*given)]
 
     def backward(*args: jax.Array) -> list:
         held, cotangents = args[:count], list(args[count:])
-        _, pull = jax.vjp(lambda *x: forward(*held, *x), *(jnp.zeros(x.shape, x.dtype) for x in like))
+        _, pull = jax.vjp(lambda *x: forward(function, *held, *x), *(jnp.zeros(x.shape, x.dtype) for x in like))
         return list(pull(cotangents))
 
-    def backward_on_cpu(*args: jax.Array) -> list:
+    def backward_on_cpu(pull_back: Callable, several: bool, *args: jax.Array) -> list:
         found = pull_back(jax.tree.unflatten(fixed_treedef, args[:count]), args[count])
         assert jax.tree.structure(found) == moved_treedef
-        return [fitting(y, x.shape) for x, y in zip(like, jax.tree.leaves(found), strict=True)]
+        size = args[count].shape[:several]
+        return [fitting(y, (*size, *x.shape)) for x, y in zip(like, jax.tree.leaves(found), strict=True)]
 
-    out = jax.eval_shape(forward, *of_fixed, *of_moved)
+    of_many = None if many is None else Many(partial(forward, many[0]), many[2])
+    back_of_many = None if many is None else Many(partial(backward_on_cpu, many[1], True), many[2])
+    out = jax.eval_shape(partial(forward, function), *of_fixed, *of_moved)
     (found,) = linear_map_p.bind(
         *of_fixed,
         *of_moved,
-        forward=Ways(forward, None),
-        backward=Ways(backward, backward_on_cpu),
+        forward=Ways(partial(forward, function), None, of_many),
+        backward=Ways(backward, partial(backward_on_cpu, pull_back, False), back_of_many),
         count=count,
         out=tuple(ShapedArray(x.shape, x.dtype) for x in out),
     )
@@ -118,8 +142,8 @@ def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
     ]
     axes = tuple(None if d is None else 0 for d in dims[:count])
     changed = {
-        "forward": params["forward"].several((*axes, *(0 for _ in moved)), size),
-        "backward": params["backward"].several((*axes, *(0 for _ in params["out"])), size),
+        "forward": params["forward"].several((*axes, *(0 for _ in moved)), size, count),
+        "backward": params["backward"].several((*axes, *(0 for _ in params["out"])), size, count),
         "out": tuple(ShapedArray((size, *x.shape), x.dtype) for x in params["out"]),
     }
     found = linear_map_p.bind(*args[:count], *moved, **(params | changed))

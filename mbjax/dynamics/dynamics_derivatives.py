@@ -18,7 +18,7 @@ from mbjax.kinematics import (
     is_velocity_equal_to_qdot,
     qdot_to_velocity,
 )
-from mbjax.linear_algebra import inverse_of_branches, matrix_vector, products_of_columns
+from mbjax.linear_algebra import matrix_vector, products_of_columns
 from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import (
@@ -27,7 +27,6 @@ from mbjax.topology import (
     sum_directions,
     sum_moved_mobods,
     sum_velocities_over_path,
-    velocity_parents,
 )
 
 from .composite_terms import calc_composite_terms, times_inertia
@@ -35,6 +34,7 @@ from .equations_of_motion import calc_reflected_inertia
 from .explicit_forces import ExplicitForces, calc_explicit_forces
 from .inertia_about_origin import shift_inertia_to_T
 from .inverse_dynamics_columns import TorqueColumns, calc_torque_columns
+from .mass_matrix_factor import diagonal_matrix, inverse_of_free
 from .motion_derivatives import calc_motion_derivatives
 from .path_products import calc_mirrored_products
 from .tree_motion import calc_inertia_in_world
@@ -154,7 +154,7 @@ def _forward_dynamics(
     terms = calc_composite_terms(topology, inertia_T, velocity.V_WM_T, A_bias_T, explicit.wrenches)
     products = calc_mirrored_products(topology, S, terms.inertia_times(S))
     M = with_diagonal(topology, products, calc_reflected_inertia(model))
-    inverse = inverse_of_free(model, M)
+    inverse = inverse_of_free(topology, M, locked)
     vdot = matrix_vector(inverse, tau + explicit.tau - sum_directions(topology, ca.dot(S, terms.F)))
 
     motion = calc_motion_derivatives(model, position, velocity, q, v, vdot)
@@ -167,26 +167,11 @@ def _forward_dynamics(
     return ForwardDynamicsDerivatives(vdot, dq, dv, inverse)
 
 
-def diagonal_matrix(x: Float[Array, "n *w"]) -> Float[Array, "n n *w"]:
-    """x on the diagonal."""
-    n = x.shape[0]
-    identity = jnp.eye(n, dtype=bool).reshape(n, n, *(1 for _ in x.shape[1:]))
-    return jnp.where(identity, x[None], 0.0)
-
-
 def with_diagonal(
     topology: TreeTopology, products: Float[Array, "nd nd"], diagonal: Float[Array, " nv"]
 ) -> Float[Array, "nv nv"]:
     """The mass matrix, from that of directions."""
     return sum_directions(topology, sum_directions(topology, products, 0), 1) + diagonal_matrix(diagonal)
-
-
-def inverse_of_free(model: MultibodyModel, M: Float[Array, "nv nv"]) -> Float[Array, "nv nv"]:
-    """The inverse of M without rows and columns of locked joints, which are zero."""
-    locked = locked_velocities(model)
-    is_held = locked[:, None] | locked[None]
-    M = jnp.where(is_held, diagonal_matrix(jnp.ones(M.shape[1:], M.dtype)), M)
-    return jnp.where(is_held, 0.0, inverse_of_branches(velocity_parents(model.topology), M))
 
 
 def subtract_slopes(columns: TorqueColumns, explicit: ExplicitForces) -> TorqueColumns:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.by_device import in_kernels
 from mbjax.kinematics import MobodInertia, PositionKinematics
-from mbjax.linear_algebra import BranchFactor, factor_branches, solve_branches
+from mbjax.linear_algebra import BranchFactor, factor_branches, inverse_of_branches, solve_branches
 from mbjax.topology import TreeTopology, velocity_parents
 
 from .articulated_body import ArticulatedFactor, factor_articulated_bodies, solve_with_factor
@@ -55,3 +55,19 @@ def solve_factored(topology: TreeTopology, factor: MassMatrixFactor, b: Float[Ar
 def solve_with_both(topology: TreeTopology, directions: Array, pivots: Array, b: Array) -> Float[Array, " nv"]:
     """`solve_with_factor`, of the two parts that every factor has."""
     return solve_with_factor(topology, ArticulatedFactor(directions, pivots, None), b)
+
+
+def inverse_of_free(
+    topology: TreeTopology, M: Float[Array, "nv nv"], locked: Bool[Array, " nv"]
+) -> Float[Array, "nv nv"]:
+    """The inverse of M without rows and columns of locked joints, which are zero."""
+    is_held = locked[:, None] | locked[None]
+    M = jnp.where(is_held, diagonal_matrix(jnp.ones(M.shape[1:], M.dtype)), M)
+    return jnp.where(is_held, 0.0, inverse_of_branches(velocity_parents(topology), M))
+
+
+def diagonal_matrix(x: Float[Array, "n *w"]) -> Float[Array, "n n *w"]:
+    """x on the diagonal."""
+    n = x.shape[0]
+    identity = jnp.eye(n, dtype=bool).reshape(n, n, *(1 for _ in x.shape[1:]))
+    return jnp.where(identity, x[None], 0.0)

@@ -1,5 +1,6 @@
 """How the torques of inverse dynamics change along tangents: in reverse mode on a CPU by a recursion."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -7,14 +8,25 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import qdot_to_velocity
+from mbjax.kinematics import calc_position_kinematics, calc_velocity_kinematics, qdot_to_velocity
+from mbjax.linear_algebra import products_of_columns
 from mbjax.linear_maps import fitting, linear_map
 from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import TreeTopology
 
+from .composite_terms import calc_composite_terms
+from .explicit_forces import calc_fixed_weights
+from .inertia_about_origin import shift_inertia_to_T
+from .inverse_dynamics_columns import TorqueColumns, calc_torque_columns
+from .motion_derivatives import calc_motion_derivatives
 from .newton_euler import calc_inverse_dynamics, calc_motion_and_forces
+from .path_products import calc_mirrored_products
 from .recursive_torque_gradient import TorqueGradient, calc_torque_gradient, has_torque_gradient
 from .torque_gradient_by_model import calc_model_change
-from .tree_motion import TreeMotion
+from .tree_motion import TreeMotion, calc_inertia_in_world
+
+Fixed = tuple[MultibodyModel, Float[Array, " nq"], Float[Array, " nv"], Float[Array, " nv"]]  # model, q, v, vdot
 
 
 class Moved(eqx.Module):
@@ -49,7 +61,7 @@ def calc_change_under_weights(
     """dtau where no forces act but weights, under `gravity`; for trees that have a torque gradient."""
     like = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), moved)
 
-    def change(fixed: tuple[MultibodyModel, Array, Array, Array], moved: Moved) -> Array:
+    def change(fixed: Fixed, moved: Moved) -> Array:
         def required(model: MultibodyModel, q: Array, v: Array, vdot: Array) -> Array:
             motion, F_T = calc_motion_and_forces(model, q, v, None, gravity)
             return calc_inverse_dynamics(motion, vdot, F_T)
@@ -57,7 +69,7 @@ def calc_change_under_weights(
         tau, change = eqx.filter_jvp(required, fixed, (moved.model, moved.q, moved.v, moved.vdot))
         return jnp.zeros_like(tau) if change is None else change
 
-    def pull_back(fixed: tuple[MultibodyModel, Array, Array, Array], weight: Array) -> Moved:
+    def pull_back(fixed: Fixed, weight: Array) -> Moved:
         model, q, v, vdot = fixed
         of_model = bool(jax.tree.leaves(like.model))
         found = calc_torque_gradient(model, q, v, vdot, weight, gravity, of_model)
@@ -67,7 +79,49 @@ def calc_change_under_weights(
         state = zip((like.q, like.v, like.vdot), (*to_qdot(by_q), found.v, found.vdot), strict=True)
         return Moved(by_model, *(None if x is None else y for x, y in state))
 
-    return linear_map(change, pull_back, (motion.model, motion.q, motion.v, vdot), moved)
+    many = partial(push_many, gravity), partial(pull_many, gravity, like), enough(motion.model.topology)
+    many = None if jax.tree.leaves(like.model) else many
+    return linear_map(change, pull_back, (motion.model, motion.q, motion.v, vdot), moved, many)
+
+
+def push_many(gravity: bool, fixed: Fixed, moved: Moved) -> Float[Array, "k nv"]:
+    """dtau of many changes at once, from the whole matrices."""
+    model, q, *_ = fixed
+    columns, M = calc_whole_change(*fixed, gravity)
+    dq = None if moved.q is None else jax.vmap(lambda dq: qdot_to_velocity(model, q, dq))(moved.q)
+    pairs = zip((columns.dq, columns.dv, M), (dq, moved.v, moved.vdot), strict=True)
+    parts = [products_of_columns(ca.transpose(J), ca.transpose(x)) for J, x in pairs if x is not None]
+    return ca.transpose(sum(parts[1:], parts[0]))
+
+
+def pull_many(gravity: bool, like: Moved, fixed: Fixed, weights: Float[Array, "k nv"]) -> Moved:
+    """The transpose."""
+    model, q, *_ = fixed
+    columns, M = calc_whole_change(*fixed, gravity)
+    of_state = (
+        None if x is None else ca.transpose(products_of_columns(J, ca.transpose(weights)))
+        for J, x in zip((columns.dq, columns.dv, M), (like.q, like.v, like.vdot), strict=True)
+    )
+    by_q, by_v, by_vdot = of_state
+    if by_q is not None:
+        q = jnp.broadcast_to(q, (q.shape[0], *by_q.shape[2:]))
+        _, to_qdot = jax.vjp(lambda dq: qdot_to_velocity(model, q, dq), jnp.zeros_like(q))
+        (by_q,) = jax.vmap(to_qdot)(by_q)
+    return Moved(like.model, by_q, by_v, by_vdot)
+
+
+def calc_whole_change(
+    model: MultibodyModel, q: Float[Array, " nq"], v: Float[Array, " nv"], vdot: Float[Array, " nv"], gravity: bool
+) -> tuple[TorqueColumns, Float[Array, "nv nv"]]:
+    """The derivatives of inverse dynamics by q, in the terms of velocities, by v and by vdot."""
+    position = calc_position_kinematics(model, q)
+    velocity = calc_velocity_kinematics(model, position, q, v)
+    motion = calc_motion_derivatives(model, position, velocity, q, v, vdot)
+    inertia_T = shift_inertia_to_T(position, calc_inertia_in_world(model, position))
+    wrenches = calc_fixed_weights(model, position) if gravity else None
+    terms = calc_composite_terms(model.topology, inertia_T, velocity.V_WM_T, motion.A_WM_T, wrenches)
+    columns = calc_torque_columns(model.topology, position, velocity, motion, terms)
+    return columns, calc_mirrored_products(model.topology, position.S_T, terms.inertia_times(position.S_T))
 
 
 def pull_back_to_model(model: MultibodyModel, by: TorqueGradient, like: Any) -> Any:
@@ -77,3 +131,8 @@ def pull_back_to_model(model: MultibodyModel, by: TorqueGradient, like: Any) -> 
     assert by.by_model is not None
     of_gravity = None if gravity is None else fitting(by.by_gravity, gravity.shape)
     return pull((fitting(by.by_model, moved.shape), of_gravity))[0]
+
+
+def enough(topology: TreeTopology) -> int:
+    """How many changes, or solutions, are found faster from the whole matrix than one by one."""
+    return max(4, topology.num_velocities // 4)

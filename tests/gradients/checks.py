@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array
 
 import mbjax
 
@@ -136,3 +138,15 @@ def check_rows(
         assert got.dtype == jnp.float32
         assert np.isfinite(got).all()
     return np.asarray(forward)
+
+
+def one_by_one(function: Callable, *x: Array) -> list[Array]:
+    """The Jacobians by each argument; `lax.map` has one tangent at a time."""
+
+    def by(i: int) -> Array:
+        def column(tangent: Array) -> Array:
+            return jax.jvp(lambda y: function(*x[:i], y, *x[i + 1 :]), (x[i],), (tangent,))[1]
+
+        return lax.map(column, jnp.eye(x[i].size, dtype=x[i].dtype)).T
+
+    return [by(i) for i in range(len(x))]

@@ -1,0 +1,61 @@
+"""`jax.jacfwd` and `jax.jacrev` of the dynamics: from whole matrices, as one tangent at a time has them."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import mbjax
+from mbjax.dynamics.torque_change_along import enough
+from tests.dynamics.test_recursions import case
+from tests.gradients.checks import compiled, one_by_one
+from tests.models import relative_error
+
+CLOSE = 1e-12
+
+
+def dynamics(name: str, model: mbjax.MultibodyModel) -> Callable:
+    """Of q, v and tau or vdot."""
+    function = {"forward": mbjax.forward_dynamics, "inverse": mbjax.inverse_dynamics}[name]
+    return lambda *x: function(model, *x, force_elements=True)
+
+
+@pytest.mark.parametrize("direction", ["forward", "inverse"])
+@pytest.mark.parametrize("name", ["quadruped", "constant hinge maps", "every joint"])
+def test_jacobians_are_those_of_single_tangents(name: str, direction: str) -> None:
+    """Of one world and of several, where a joint is locked, and by a part of the arguments alone."""
+    model, q, v, vdot, tau, *_ = case(name)
+    model = mbjax.lock_joint(model, model.joint_names[1])
+    x = q, v, tau if direction == "forward" else vdot
+    assert v.size >= enough(model.topology)
+
+    @compiled
+    def both(model, *x):
+        function = dynamics(direction, model)
+        return one_by_one(function, *x), jax.jacfwd(function, (0, 1, 2))(*x), jax.jacrev(function, (0, 1, 2))(*x)
+
+    @compiled
+    def of_worlds(model, *x):
+        function = dynamics(direction, model)
+        return jax.vmap(lambda *x: (jax.jacfwd(function, 1)(*x), jax.jacrev(function, (0, 2))(*x)))(*x)
+
+    expected, *found = both(model, *x)
+    for jacobians in found:
+        assert max(map(relative_error, jacobians, expected)) < CLOSE
+    by_v, (by_q, by_last) = of_worlds(model, *(jnp.stack([0.9 * y, y]) for y in x))
+    assert max(map(relative_error, (by_q[1], by_v[1], by_last[1]), expected)) < CLOSE
+
+
+def test_second_derivatives_of_jacobians() -> None:
+    """They pass through the whole matrices' plain form."""
+    model, q, v, _, tau, *_ = case("quadruped")
+    function = dynamics("forward", model)
+
+    @compiled
+    def gradients(q, v, tau):
+        ways = jax.jacfwd(function, 1), jax.jacrev(function, 1), lambda *x: one_by_one(function, *x)[1]
+        return [jax.grad(lambda q, way=way: jnp.sum(jnp.sin(way(q, v, tau))))(q) for way in ways]
+
+    *found, expected = gradients(q, v, tau)
+    assert max(relative_error(x, expected) for x in found) < CLOSE
