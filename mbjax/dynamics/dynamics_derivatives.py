@@ -33,7 +33,7 @@ from .composite_terms import calc_composite_terms, times_inertia
 from .equations_of_motion import calc_reflected_inertia
 from .explicit_forces import ExplicitForces, calc_explicit_forces
 from .inertia_about_origin import shift_inertia_to_T
-from .inverse_dynamics_columns import TorqueColumns, calc_torque_columns
+from .inverse_dynamics_columns import TorqueColumns, calc_all_columns, calc_torque_columns
 from .mass_matrix_factor import diagonal_matrix, inverse_of_free
 from .motion_derivatives import calc_motion_derivatives
 from .path_products import calc_mirrored_products
@@ -122,14 +122,11 @@ def _inverse_dynamics(
 ) -> InverseDynamicsDerivatives:
     topology = model.topology
     position = calc_position_kinematics(model, q)
-    velocity = calc_velocity_kinematics(model, position, q, v)
     explicit = calc_explicit_forces(model, position, q, v, forces, force_elements)
-    motion = calc_motion_derivatives(model, position, velocity, q, v, vdot)
-    inertia_T = shift_inertia_to_T(position, calc_inertia_in_world(model, position))
-    terms = calc_composite_terms(topology, inertia_T, velocity.V_WM_T, motion.A_WM_T, explicit.wrenches)
+    terms, columns, M = calc_all_columns(model, position, q, v, vdot, explicit.wrenches)
+    columns = subtract_slopes(columns, explicit)
     diagonal, S = calc_reflected_inertia(model), position.S_T
-    columns = subtract_slopes(calc_torque_columns(topology, position, velocity, motion, terms), explicit)
-    M = with_diagonal(topology, calc_mirrored_products(topology, S, terms.inertia_times(S)), diagonal)
+    M = with_diagonal(topology, M, diagonal)
     tau = sum_directions(topology, ca.dot(S, terms.F)) + diagonal * vdot - explicit.tau
     return InverseDynamicsDerivatives(tau, convert_columns(model, q, columns.dq, wrt), columns.dv, M)
 

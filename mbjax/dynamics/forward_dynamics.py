@@ -9,15 +9,13 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.by_device import in_kernels
 from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
-from mbjax.linear_algebra import products_of_columns
 from mbjax.linear_maps import linear_map
 from mbjax.model import MultibodyModel
-from mbjax.spatial import component_algebra as ca
 from mbjax.tangents import add_tangents
 from mbjax.topology import TreeTopology
 
 from .articulated_body import ArticulatedFactor
-from .mass_matrix_factor import MassMatrixFactor, factor_mass_matrix, inverse_of_free, solve_factored
+from .mass_matrix_factor import MassMatrixFactor, factor_mass_matrix, solve_factored, solve_many_factored
 from .newton_euler import (
     calc_inverse_dynamics,
     calc_mass_matrix_product,
@@ -25,7 +23,6 @@ from .newton_euler import (
     moved_to_mobods,
 )
 from .recursive_articulated_body import calc_accelerations
-from .recursive_mass_matrix import calc_mass_matrix_alone
 from .recursive_newton_euler import calc_motion
 from .torque_change_along import calc_torque_change_along, enough
 from .tree_motion import TreeMotion
@@ -82,19 +79,17 @@ def solve_mass_matrix(
         product = calc_mass_matrix_product(topology, motion.position, motion.inertia_W, free) + diagonal * free
         return jnp.where(locked, x, product)
 
-    def solve(fixed: tuple, b: Array) -> Array:
-        return solve_factored(topology, fixed[0], b)
+    def solve(factor: MassMatrixFactor, b: Array) -> Array:
+        return solve_factored(topology, factor, b)
 
-    def solve_many(fixed: tuple, b: Float[Array, "k nv"]) -> Float[Array, "k nv"]:
-        _, model, q, diagonal, locked = fixed
-        inverse = inverse_of_free(topology, calc_mass_matrix_alone(model, q, diagonal), locked)
-        return ca.transpose(products_of_columns(inverse, ca.transpose(b)))
+    def solve_many(factor: MassMatrixFactor, b: Float[Array, "k nv"]) -> Float[Array, "k nv"]:
+        return solve_many_factored(topology, factor, b)
 
     many = solve_many, solve_many, enough(topology)
     return lax.custom_linear_solve(
         matvec,
         jnp.where(locked, 0.0, b),
-        lambda _, rhs: linear_map(solve, solve, (factor, motion.model, motion.q, diagonal, locked), rhs, many),
+        lambda _, rhs: linear_map(solve, solve, factor, rhs, many),
         symmetric=True,
     )
 

@@ -20,19 +20,27 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.by_device import on_cpu
-from mbjax.kinematics import PositionKinematics, VelocityKinematics
+from mbjax.kinematics import PositionKinematics, VelocityKinematics, calc_velocity_kinematics
 from mbjax.linear_algebra import products_of_columns
+from mbjax.model import MultibodyModel
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.tangents import fit_tangent
 from mbjax.topology import TreeTopology, sum_directions
 
-from .composite_terms import CompositeTerms
+from .composite_terms import CompositeTerms, FixedWrenches, calc_composite_terms
 from .direction_rows import directions_first
-from .motion_derivatives import MotionDerivatives, calc_forces_of_hinge_changes, of_same_joint
-from .path_products import by_place, products_along_paths, products_within_joints
+from .inertia_about_origin import shift_inertia_to_T
+from .motion_derivatives import (
+    MotionDerivatives,
+    calc_forces_of_hinge_changes,
+    calc_motion_derivatives,
+    of_same_joint,
+)
+from .path_products import by_place, calc_mirrored_products, products_along_paths, products_within_joints
 from .spatial_cross import force_cross
+from .tree_motion import calc_inertia_in_world
 
 Pairs = Sequence[Float[Array, "k nd"]]  # by q and by v
 
@@ -42,6 +50,24 @@ class TorqueColumns(NamedTuple):
 
     dq: Float[Array, "nv nv"]
     dv: Float[Array, "nv nv"]
+
+
+def calc_all_columns(
+    model: MultibodyModel,
+    position: PositionKinematics,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    vdot: Float[Array, " nv"],
+    wrenches: FixedWrenches | None,
+) -> tuple[CompositeTerms, TorqueColumns, Float[Array, "nd nd"]]:
+    """The terms, the columns by q and v, and those by the vdot of directions: M without reflected inertia."""
+    topology, S = model.topology, position.S_T
+    velocity = calc_velocity_kinematics(model, position, q, v)
+    motion = calc_motion_derivatives(model, position, velocity, q, v, vdot)
+    inertia_T = shift_inertia_to_T(position, calc_inertia_in_world(model, position))
+    terms = calc_composite_terms(topology, inertia_T, velocity.V_WM_T, motion.A_WM_T, wrenches)
+    columns = calc_torque_columns(topology, position, velocity, motion, terms)
+    return terms, columns, calc_mirrored_products(topology, S, terms.inertia_times(S))
 
 
 def calc_torque_columns(

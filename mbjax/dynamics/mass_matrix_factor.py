@@ -3,14 +3,17 @@
 The matrix is factored where joints mimic others, and couple branches.
 """
 
+import math
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from mbjax.by_device import in_kernels
+from mbjax.chunks import CHUNK
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import BranchFactor, factor_branches, inverse_of_branches, solve_branches
 from mbjax.topology import TreeTopology, velocity_parents
@@ -50,6 +53,28 @@ def solve_factored(topology: TreeTopology, factor: MassMatrixFactor, b: Float[Ar
     if isinstance(factor, ArticulatedFactor):
         return solve_with_factor(topology, factor, b)
     return solve_branches(velocity_parents(topology), factor, b)
+
+
+def solve_many_factored(
+    topology: TreeTopology, factor: MassMatrixFactor, b: Float[Array, "k nv"]
+) -> Float[Array, "k nv"]:
+    """Of many right-hand sides, each as a world of its own, or as many as there are worlds: a chunk at a time."""
+    k, n, *worlds = b.shape
+    together = min(k, max(CHUNK // math.prod(worlds), 1))
+    turns = -(-k // together)
+
+    def repeated(x: Array) -> Array:
+        before, own = x.shape[: x.ndim - len(worlds)], x.shape[x.ndim - len(worlds) :]
+        x = jnp.broadcast_to(x.reshape(*before, 1, *own), (*before, together, *worlds))
+        return x.reshape(*before, -1)
+
+    def solve(b: Float[Array, "together nv"]) -> Float[Array, "together nv"]:
+        x = solve_factored(topology, of_all, jnp.swapaxes(b, 0, 1).reshape(n, -1))
+        return jnp.swapaxes(x.reshape(n, together, *worlds), 0, 1)
+
+    of_all = jax.tree.map(repeated, factor)
+    b = jnp.concatenate([b, jnp.zeros((turns * together - k, *b.shape[1:]), b.dtype)])
+    return lax.map(solve, b.reshape(turns, together, *b.shape[1:])).reshape(b.shape)[:k]
 
 
 def solve_with_both(topology: TreeTopology, directions: Array, pivots: Array, b: Array) -> Float[Array, " nv"]:

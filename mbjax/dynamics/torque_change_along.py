@@ -8,23 +8,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import calc_position_kinematics, calc_velocity_kinematics, qdot_to_velocity
+from mbjax.kinematics import calc_position_kinematics, qdot_to_velocity
 from mbjax.linear_algebra import products_of_columns
 from mbjax.linear_maps import fitting, linear_map
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 
-from .composite_terms import calc_composite_terms
 from .explicit_forces import calc_fixed_weights
-from .inertia_about_origin import shift_inertia_to_T
-from .inverse_dynamics_columns import TorqueColumns, calc_torque_columns
-from .motion_derivatives import calc_motion_derivatives
+from .inverse_dynamics_columns import TorqueColumns, calc_all_columns
 from .newton_euler import calc_inverse_dynamics, calc_motion_and_forces
-from .path_products import calc_mirrored_products
 from .recursive_torque_gradient import TorqueGradient, calc_torque_gradient, has_torque_gradient
 from .torque_gradient_by_model import calc_model_change
-from .tree_motion import TreeMotion, calc_inertia_in_world
+from .tree_motion import TreeMotion
 
 Fixed = tuple[MultibodyModel, Float[Array, " nq"], Float[Array, " nv"], Float[Array, " nv"]]  # model, q, v, vdot
 
@@ -115,13 +111,9 @@ def calc_whole_change(
 ) -> tuple[TorqueColumns, Float[Array, "nv nv"]]:
     """The derivatives of inverse dynamics by q, in the terms of velocities, by v and by vdot."""
     position = calc_position_kinematics(model, q)
-    velocity = calc_velocity_kinematics(model, position, q, v)
-    motion = calc_motion_derivatives(model, position, velocity, q, v, vdot)
-    inertia_T = shift_inertia_to_T(position, calc_inertia_in_world(model, position))
     wrenches = calc_fixed_weights(model, position) if gravity else None
-    terms = calc_composite_terms(model.topology, inertia_T, velocity.V_WM_T, motion.A_WM_T, wrenches)
-    columns = calc_torque_columns(model.topology, position, velocity, motion, terms)
-    return columns, calc_mirrored_products(model.topology, position.S_T, terms.inertia_times(position.S_T))
+    _, columns, M = calc_all_columns(model, position, q, v, vdot, wrenches)
+    return columns, M
 
 
 def pull_back_to_model(model: MultibodyModel, by: TorqueGradient, like: Any) -> Any:
@@ -135,4 +127,4 @@ def pull_back_to_model(model: MultibodyModel, by: TorqueGradient, like: Any) -> 
 
 def enough(topology: TreeTopology) -> int:
     """How many changes, or solutions, are found faster from the whole matrix than one by one."""
-    return max(4, topology.num_velocities // 4)
+    return max(4, topology.num_velocities // 8)

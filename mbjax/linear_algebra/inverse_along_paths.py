@@ -66,7 +66,7 @@ def invert_along_paths(parents: Parents, A: Float[Array, "n n w"]) -> Float[Arra
         return lax.fori_loop(jnp.int32(0), a + 1, at, inverse)
 
     L = lax.fori_loop(jnp.int32(0), jnp.int32(n), eliminate, A)
-    one_over_D = 1.0 / jnp.stack([L[k, k] for k in range(n)])
+    one_over_D = lax.map(lambda k: 1.0 / read_row(read_row(L, k), k), jnp.arange(n, dtype=jnp.int32))
     identity = jnp.eye(n, dtype=A.dtype).reshape(n, n, *(1 for _ in A.shape[2:]))
     N = lax.fori_loop(jnp.int32(0), jnp.int32(n), invert_row, jnp.broadcast_to(identity, A.shape))
     in_common = jnp.asarray(last_in_common(parents).ravel())
