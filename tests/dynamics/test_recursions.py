@@ -10,23 +10,18 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.dynamics import calc_inverse_dynamics, calc_reflected_inertia, calc_tree_motion
+from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion
 from mbjax.dynamics.forward_dynamics import ForwardDynamicsTerms, solve_by_recursion, solve_by_sums
 from mbjax.dynamics.mass_matrix_factor import solve_with_both
 from mbjax.dynamics.newton_euler import moved_to_mobods, newton_euler
 from mbjax.dynamics.recursive_articulated_body import solve_with_pivots
 from mbjax.dynamics.recursive_mass_matrix import mass_matrix_by_recursion, mass_matrix_by_sums
 from mbjax.dynamics.recursive_newton_euler import calc_motion, calc_torques
-from mbjax.dynamics.recursive_torque_gradient import has_torque_gradient
-from mbjax.dynamics.torque_change_along import Moved, calc_change_under_weights
 from mbjax.forces import calc_gravity_on_mobods
 from mbjax.kinematics import calc_position_kinematics, placed
 from mbjax.kinematics.recursive_poses import poses_by_sums, poses_outward
 from mbjax.model import locked_velocities
-from mbjax.tangents import no_tangent
 from mbjax.topology import direction_parents, walk_plan
-from tests.gradients.checks import compiled
-from tests.model import mimics
 from tests.models import ALL_KINDS, load_robot, random_tree, relative_error
 from tests.test_program_size import chain
 
@@ -274,126 +269,6 @@ def test_worlds_that_share_all_but_one_argument() -> None:
             together = jax.jit(jax.vmap(gradient, axes))(*given)
             alone = jax.jit(gradient)(*(x[2] if k == i else x for k, x in enumerate(given)))
             assert largest_error(jax.tree.map(lambda x: x[2], together), alone) < 1e-11, (function, i)
-
-
-def gradient_both_ways(model, q, v, vdot, weight, gravity: bool) -> dict:
-    """Cotangents of the model, q, v and vdot, by the recursion and by JAX's transpose of the change along them."""
-    motion = calc_tree_motion(model, calc_position_kinematics(model, q), q, v)
-
-    def required(model, q, v, vdot):
-        position = calc_position_kinematics(model, q)
-        F_T = calc_gravity_on_mobods(model, position) if gravity else None
-        return calc_inverse_dynamics(calc_tree_motion(model, position, q, v), vdot, F_T)
-
-    def change(*moved):
-        return calc_change_under_weights(motion, vdot, Moved(*moved), gravity)
-
-    zeros = jax.tree.map(jnp.zeros_like, (model, q, v, vdot))
-    return {
-        "recursion": jax.vjp(change, *zeros)[1](weight),
-        "sums": jax.vjp(required, model, q, v, vdot)[1](weight),
-        "of the state": jax.vjp(lambda *x: change(no_tangent(model), *x, None), *zeros[1:3])[1](weight),
-    }
-
-
-TREES = [pytest.param("humanoid", marks=G1), "quadruped", "constant hinge maps", "many branches"]
-
-
-@pytest.mark.parametrize("gravity", [True, False])
-@pytest.mark.parametrize("name", TREES)
-def test_gradient_by_recursion(name: str, gravity: bool) -> None:
-    model, q, v, vdot, _, weight, _ = case(name)
-    assert has_torque_gradient(model)
-    ways = jax.jit(lambda *x: gradient_both_ways(*x, gravity))(model, q, v, vdot, weight)
-    for found, expected in zip(ways["recursion"], ways["sums"], strict=True):
-        assert leaf_by_leaf(found, expected) < 1e-12
-    assert largest_error(ways["of the state"], ways["sums"][1:3]) < 1e-12
-
-
-def test_gradient_in_single_precision() -> None:
-    """By the state and by every leaf of the model, as exact as the sums: both beside double precision."""
-    model, q, v, vdot, _, weight, _ = case("quadruped")
-    both = jax.jit(lambda *x: gradient_both_ways(*x, True))
-    exact = both(model, q, v, vdot, weight)["sums"]
-    ways = both(mbjax.astype(model, jnp.float32), *(x.astype(jnp.float32) for x in (q, v, vdot, weight)))
-    for expected, by_recursion, by_sums in zip(exact, ways["recursion"], ways["sums"], strict=True):
-        assert leaf_by_leaf(by_recursion, expected) < 4.0 * leaf_by_leaf(by_sums, expected) + 1e-6
-
-
-def leaf_by_leaf(found, expected) -> float:
-    """The largest error of a leaf; what moves nothing has no gradient either way."""
-    pairs = list(zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True))
-    assert all(np.any(a) == np.any(b) for a, b in pairs)
-    return max(relative_error(a, b) for a, b in pairs if np.any(b))
-
-
-def test_trees_without_a_recursion_for_the_gradient() -> None:
-    """Where hinge maps change in F, where joints mimic, and where some bodies feel no gravity."""
-    assert has_torque_gradient(model_of("one direction a joint"))
-    assert not has_torque_gradient(model_of("every joint"))
-    assert not has_torque_gradient(model_of("gravity on some bodies"))
-    assert not has_torque_gradient(mimics.make_model("mimic"))
-
-
-@compiled
-def gradients_of_many(model, q, v, tau, weight):
-    """In reverse mode of a batch, and of the batch at one position."""
-
-    def cost(q, v, tau):
-        return jnp.sum(weight * mbjax.forward_dynamics(model, q, v, tau, force_elements=True))
-
-    def at_one(q, v):
-        return jnp.sum(jax.vmap(cost, (None, 0, 0))(q, v, tau))
-
-    return jax.vmap(jax.grad(cost, (0, 1, 2)))(q, v, tau), jax.grad(at_one, (0, 1))(q[0], v)
-
-
-def test_gradients_of_many_worlds() -> None:
-    """Each as alone; of what all share the sum."""
-    model, _, _, _, _, weight, _ = case("constant hinge maps")
-    states = jax.vmap(lambda key: mbjax.random_state(model, key))(jax.random.split(jax.random.key(1), 300))
-    tau = jax.random.normal(jax.random.key(2), states.v.shape)
-    own, shared = gradients_of_many(model, states.q, states.v, tau, weight)
-
-    def alone(q, v, tau):
-        return jnp.sum(weight * mbjax.forward_dynamics(model, q, v, tau, force_elements=True))
-
-    single = jax.jit(jax.grad(alone, (0, 1, 2)))
-    for i in (0, 150, 299):
-        assert largest_error([x[i] for x in own], single(states.q[i], states.v[i], tau[i])) < 1e-11
-    by_q = sum(single(states.q[0], v, t)[0] for v, t in zip(states.v, tau, strict=True))
-    assert relative_error(shared[0], by_q) < 1e-10
-    assert relative_error(shared[1][7], single(states.q[0], states.v[7], tau[7])[1]) < 1e-11
-
-
-def test_reverse_forward_and_differences_agree() -> None:
-    """Of forward dynamics by q and v, along one direction, and second derivatives both ways round."""
-    model, q, v, _, tau, weight, _ = case("constant hinge maps")
-    dq = mbjax.velocity_to_qdot(model, q, jnp.linspace(-1.0, 1.0, model.num_velocities))
-    dv = jnp.linspace(1.0, -0.5, model.num_velocities)
-
-    def cost(q, v):
-        return jnp.sum(weight * mbjax.forward_dynamics(model, q, v, tau, force_elements=True))
-
-    def along(f, q, v):
-        return jax.jvp(f, (q, v), (dq, dv))[1]
-
-    @jax.jit
-    def derivatives(q, v):
-        by_q, by_v = jax.grad(cost, (0, 1))(q, v)
-        reverse = jnp.vdot(by_q, dq) + jnp.vdot(by_v, dv)
-        over_reverse = along(lambda q, v: jnp.vdot(jax.grad(cost)(q, v), dq), q, v)
-        by_q, by_v = jax.grad(lambda q, v: along(cost, q, v), (0, 1))(q, v)
-        over_forward = jnp.vdot(by_q, dq) + jnp.vdot(by_v, dv)
-        by_v_alone = along(lambda q, v: jnp.vdot(jax.grad(cost, 1)(q, v), dv), q, v)
-        return reverse, along(cost, q, v), over_reverse + by_v_alone, over_forward
-
-    reverse, forward, over_reverse, over_forward = derivatives(q, v)
-    assert relative_error(reverse, forward) < 1e-12
-    assert relative_error(over_reverse, over_forward) < 1e-10
-    value, step = jax.jit(cost), 1e-6
-    difference = (value(q + step * dq, v + step * dv) - value(q - step * dq, v - step * dv)) / (2.0 * step)
-    assert relative_error(reverse, difference) < 1e-7
 
 
 def test_sums_where_there_are_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
