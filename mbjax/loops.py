@@ -9,11 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+from jax import lax
 from jax.core import ShapedArray, Tracer
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
+from jaxtyping import Array
 
-from mbjax.one_kernel import lower_as_one_kernel, lowered
+from mbjax.by_device import on_cpu
+from mbjax.one_kernel import in_one_kernel, lower_as_one_kernel, lowered
 from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_array, is_traced
 from mbjax.worlds import is_batched, of_moving
 
@@ -50,6 +53,39 @@ def as_one_kernel(function: Callable) -> Callable:
         return marked(args, keywords)
 
     return called
+
+
+def one_by_one(function: Callable, *args: Array) -> Array:
+    """`function(*args)`, which takes each number by itself; of one world on a CPU in a kernel's loop, a number a turn.
+
+    XLA computes what it counts fewer than a thousand operations in at once, where it is called, and counts a turn of
+    each loop; for other programs it wakes another thread, which takes longer than the dynamics of one world. So these
+    have loops instead of long vectors. Arguments without an axis are the same for all. Derivatives are not loops.
+    """
+    if any(x.ndim > 1 for x in args):
+        return function(*args)
+    return in_turns(function, *args)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def in_turns(function: Callable, *args: Array) -> Array:
+    """The same of one world."""
+
+    def loop(*args: Array) -> Array:
+        each = [k for k, x in enumerate(args) if x.ndim]
+
+        def turn(_: None, numbers: Sequence[Array]) -> tuple[None, Array]:
+            found = dict(enumerate(args)) | dict(zip(each, numbers, strict=True))
+            return None, function(*found.values())
+
+        return lax.scan(turn, None, [args[k] for k in each])[1]
+
+    return on_cpu(functools.partial(in_one_kernel, loop), function, *args)
+
+
+@in_turns.defjvp
+def _in_turns_jvp(function: Callable, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    return in_turns(function, *primals), jax.jvp(function, primals, tangents)[1]
 
 
 def run(flat: Flattened, leaves: Sequence) -> Any:

@@ -12,6 +12,7 @@ from jax import lax
 from jax.test_util import check_grads
 
 import mbjax
+from mbjax.loops import one_by_one
 
 X, Y = jnp.linspace(0.1, 1.2, 12).reshape(3, 4), jnp.linspace(1.0, 0.2, 4)
 
@@ -133,3 +134,24 @@ def test_rollouts_of_one_world() -> None:
         np.testing.assert_allclose(found.v, state.v, rtol=0, atol=1e-11)
     total = jax.jit(lambda gain: jnp.sum(under_gain(start, gain).final_state.v ** 2))
     check_grads(total, (jnp.asarray(-0.1),), order=1, modes=["rev"], rtol=1e-6)
+
+
+def of_each(x: jax.Array, y: jax.Array, scale: jax.Array) -> jax.Array:
+    """Number by number."""
+    return jnp.sqrt(x * x + scale) * y
+
+
+def test_one_by_one_is_the_function() -> None:
+    """In a loop of one kernel, of one world; neither its derivatives nor many worlds are loops."""
+    x, scale = X[0], jnp.asarray(0.3)
+    turns = functools.partial(one_by_one, of_each)
+    assert is_one_kernel(turns, x, Y, scale)
+    for transform in (lambda f: f, lambda f: jax.jacfwd(f, (0, 1, 2)), lambda f: jax.jacrev(f, (0, 1, 2)), jax.hessian):
+        found, expected = (jax.jit(transform(f))(x, Y, scale) for f in (turns, of_each))
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-14, atol=1e-15), found, expected)
+    assert_same(one_by_one(of_each, x, Y, scale), of_each(x, Y, scale))
+    several = jnp.stack([x, 2.0 * x]), jnp.stack([Y, Y]), scale
+    assert_same(jax.jit(jax.vmap(turns, (0, 0, None)))(*several), of_each(*several))
+    derivative = str(jax.make_jaxpr(lambda *t: jax.jvp(turns, (x, Y, scale), t)[1])(x, Y, scale))
+    assert derivative.count("scan[") == str(jax.make_jaxpr(turns)(x, Y, scale)).count("scan[")
+    check_grads(turns, (x, Y, scale), order=2, modes=["fwd", "rev"])

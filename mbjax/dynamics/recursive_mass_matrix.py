@@ -62,7 +62,7 @@ def mass_matrix_by_recursion(model: MultibodyModel, q: Array, diagonal: Array) -
     def from_composites(S: Array, inertia: Array, diagonal: Array) -> Array:
         zero = jnp.zeros((10, *S.shape[2:]), S.dtype)
         F, _ = scan_inward(walk_plan(direction_parents(topology)), add_inward, (S, inertia), zero, staged=True)
-        products = products_of_all if S.ndim == 2 or is_for_gpu() else products_of_pairs
+        products = products_of_all if is_for_gpu() else products_of_pairs
         return products(topology, S, F, diagonal)
 
     return in_one_kernel(from_composites, S, inertia, diagonal)
@@ -73,7 +73,7 @@ def place_outward(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array,
     topology, v = model.topology, jnp.zeros((model.num_velocities, *(1 for _ in q.shape[1:])), q.dtype)
     rows, others = calc_direction_rows(model, q, v, None, False, None)
     worlds = worlds_of(rows, q)
-    identity = jnp.broadcast_to(jnp.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
+    identity = jnp.broadcast_to(np.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
     within_tree = topology.within_tree[topology.velocity_mobods]
     within_tree = jnp.asarray(within_tree, q.dtype).reshape(-1, *(1 for _ in worlds))
 
@@ -117,10 +117,7 @@ def force_of_composite(inertia: Array, S: Array) -> wo.Vector:
 def products_of_all(
     topology: TreeTopology, S: Float[Array, "nd 6 ..."], F: Float[Array, "nd 6 ..."], diagonal: Float[Array, " nd ..."]
 ) -> Float[Array, "nd nd ..."]:
-    """`products_of_pairs` at once; those of directions on different paths go unused.
-
-    Of one world that is in vector instructions, and on a GPU of many it is one kernel.
-    """
+    """`products_of_pairs` at once, one kernel of a GPU; those of directions on different paths go unused."""
     numbers, ones = np.arange(topology.velocity_mobods.size), (1,) * (S.ndim - 2)
     is_upper = (numbers[:, None] <= numbers).reshape(numbers.size, numbers.size, *ones)
     on_path = is_upper & topology.moves[:, topology.velocity_mobods].reshape(is_upper.shape)

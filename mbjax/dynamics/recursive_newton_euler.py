@@ -10,6 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import OtherPoses, pose_across
@@ -60,7 +61,7 @@ def move_all_outward(
     """The loop. Without `rows.weight` all bodies fall freely: they feel -gravity as an acceleration of the world."""
     dtype, zeros = rows.v.dtype, jnp.zeros((6, *worlds), rows.v.dtype)
     acceleration = jnp.broadcast_to(jnp.zeros_like(gravity) if rows.weight is not None else -gravity, (3, *worlds))
-    identity = jnp.broadcast_to(jnp.eye(3, dtype=dtype).reshape(9, *(1 for _ in worlds)), (9, *worlds))
+    identity = jnp.broadcast_to(np.eye(3, dtype=dtype).reshape(9, *(1 for _ in worlds)), (9, *worlds))
     world = jnp.concatenate([identity, zeros, acceleration, *([] if rows.is_first is None else [zeros[:3]])])
 
     plan, tables = walk_plan(direction_parents(topology)), (others, None if rows.weight is None else gravity)

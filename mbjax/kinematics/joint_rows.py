@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float, Int
 
 from mbjax.joints import JOINT_KINDS, AxisJoint
 from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
-from mbjax.spatial.cosine_and_sine import cosine_and_sine
+from mbjax.spatial.cosine_and_sine import cosine_and_sine, nearest_quarter, of_quarter, turned
 from mbjax.stages import Row, computed_once, read, row_of
 from mbjax.topology import take
 
@@ -106,10 +107,29 @@ def cosines_and_sines(
     still = each(~turns & ~elsewhere)
     if not turns.any():
         return still[:, None], jnp.zeros_like(still)[:, None]
-    c, s = computed_once(cosine_and_sine, q_own)
-    if not turns.all():
-        c, s = c * each(turns) + still, s * each(turns)
+    mask = None if turns.all() else (each(turns), still)
+    if q_own.ndim > 1:
+        c, s = computed_once(cosine_and_sine, q_own)
+        c, s = unless_still(c, s, mask)
+    else:  # a loop, for the reason that `one_by_one` gives
+        _, (c, s) = lax.scan(lambda _, x: (None, in_stages(*x)), None, (q_own, mask))
     return c[:, None], s[:, None]
+
+
+def in_stages(angle: Float[Array, ""], still: tuple[Array, Array] | None) -> tuple[Array, Array]:
+    """Cosine and sine of one step."""
+    r, quarter = computed_once(nearest_quarter, angle)
+    cosine, sine = computed_once(of_quarter, r)
+
+    def last(cosine: Array, sine: Array, quarter: Array, still: tuple[Array, Array] | None) -> tuple[Array, Array]:
+        return unless_still(*turned(cosine, sine, quarter), still)
+
+    return computed_once(last, cosine, sine, quarter, still)
+
+
+def unless_still(cosine: Array, sine: Array, still: tuple[Array, Array] | None) -> tuple[Array, Array]:
+    """Of what turns, 1 in the first of `still`, as they are; else no sine, and a cosine that is the second."""
+    return (cosine, sine) if still is None else (cosine * still[0] + still[1], sine * still[0])
 
 
 def calc_advances(

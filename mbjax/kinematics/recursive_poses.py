@@ -59,7 +59,7 @@ def poses_outward(
     topology, placement = model.topology, calc_body_placement(model)
     mobods, worlds = np.arange(1, topology.num_mobods), q.shape[1:]
     alone = np.ones(mobods.size, bool)
-    identity = jnp.broadcast_to(jnp.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
+    identity = jnp.broadcast_to(np.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
     X_WM = identity[None]
     if mobods.size:
         joints, others = calc_joint_rows(model, placement, q, mobods, alone, alone)

@@ -42,16 +42,27 @@ COSINE = {
 @jax.custom_jvp
 def cosine_and_sine(angle: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
     """To 1 ulp of 1 up to a million quarter turns (f32: thousands), beyond to what an ulp of the angle makes."""
-    size = angle.dtype.itemsize
+    r, quarter = nearest_quarter(angle)
+    return turned(*of_quarter(r), quarter)
+
+
+def nearest_quarter(angle: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
+    """What the angle is beyond the nearest quarter turn, and which of four that is."""
     turns = jnp.round(angle * (2.0 / np.pi))
     r = angle
-    for part in QUARTER_TURN[size]:
+    for part in QUARTER_TURN[angle.dtype.itemsize]:
         r = r - turns * part
-    r = jnp.clip(r, -0.8, 0.8)  # of angles beyond all precision
-    z = r * r
-    sine = r + r * z * polynomial(SINE[size], z)
-    cosine = (1.0 - 0.5 * z) + z * z * polynomial(COSINE[size], z)
-    quarter = turns - 4.0 * jnp.floor(0.25 * turns)
+    return jnp.clip(r, -0.8, 0.8), turns - 4.0 * jnp.floor(0.25 * turns)  # the clip: of angles beyond all precision
+
+
+def of_quarter(r: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
+    """Cosine and sine of up to half a quarter turn either way."""
+    size, z = r.dtype.itemsize, r * r
+    return (1.0 - 0.5 * z) + z * z * polynomial(COSINE[size], z), r + r * z * polynomial(SINE[size], z)
+
+
+def turned(cosine: Array, sine: Array, quarter: Array) -> tuple[Array, Array]:
+    """The same 0, 1, 2 or 3 quarter turns on."""
     is_odd, is_left = (quarter == 1.0) | (quarter == 3.0), (quarter == 1.0) | (quarter == 2.0)
     cosine, sine = jnp.where(is_odd, sine, cosine), jnp.where(is_odd, cosine, sine)
     return jnp.where(is_left, -cosine, cosine), jnp.where(quarter >= 2.0, -sine, sine)

@@ -90,9 +90,9 @@ def traced_step(step: Callable, num_nodes: int, *args: Any) -> tuple[Callable, A
     return again, jax.tree.map(zeros, results[1], is_leaf=lambda x: isinstance(x, wo.Parts))
 
 
-def rows_at(tree: Any, index: Array, is_there: Array | None = None) -> Any:
+def rows_at(tree: Any, index: Array) -> Any:
     """The row of that index of each array, which the stages of a step read."""
-    return jax.tree.map(lambda x: Row(x, index, is_there), tree)
+    return jax.tree.map(lambda x: Row(x, index), tree)
 
 
 def first_rows(tree: Any) -> Any:
@@ -100,7 +100,7 @@ def first_rows(tree: Any) -> Any:
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), tree)
 
 
-INDEX, FLAG = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((), bool)
+INDEX = jax.ShapeDtypeStruct((), jnp.int32)
 
 
 def scan_inward(
@@ -122,25 +122,26 @@ def scan_inward(
         return on_gpu(plan, step, xs, zero, tables, inward=True)
     step = reading(step, tables)
     num_nodes, xs = len(plan.place), in_order_of_walk(plan, xs)
-    places = jax.tree.map(lambda x: jnp.zeros((plan.num_places, *x.shape), x.dtype), zero)
-    scalars = np.arange(num_nodes, dtype=np.int32), plan.place, plan.inboard, plan.has_children, plan.is_last
+    nothing = plan.num_places  # where nothing is ever put
+    places = jax.tree.map(lambda x: jnp.zeros((plan.num_places + 1, *x.shape), x.dtype), zero)
+    collected = np.where(plan.has_children, plan.place, nothing).astype(np.int32)
+    scalars = np.arange(num_nodes, dtype=np.int32), collected, plan.inboard, plan.is_last
 
-    def in_rows(places: Any, place: Array, has_children: Array, xs: Any, index: Array) -> tuple[Any, Any]:
-        return step(rows_at(places, place, has_children), rows_at(xs, index))
+    def in_rows(places: Any, collected: Array, xs: Any, index: Array) -> tuple[Any, Any]:
+        return step(rows_at(places, collected), rows_at(xs, index))
 
     staged = staged and are_few(jax.tree.leaves(zero)[0].shape[1:])
     if staged:
-        traced, kept = traced_step(in_rows, num_nodes, places, INDEX, FLAG, xs, INDEX)
+        traced, kept = traced_step(in_rows, num_nodes, places, INDEX, xs, INDEX)
     else:
         traced, kept = traced_step(step, num_nodes, zero, first_rows(xs))
 
     def body(carry: tuple[Any, Any], element: Any) -> tuple[Any, None]:
-        (places, kept), ((index, place, inboard, has_children, is_only), x) = carry, element
+        (places, kept), ((index, collected, inboard, is_only), x) = carry, element
         if staged:
-            handed_on, own = traced(places, place, has_children, xs, index)
+            handed_on, own = traced(places, collected, xs, index)
         else:
-            collected = jax.tree.map(lambda y: jnp.where(has_children, y, 0.0), read_row(places, place))
-            handed_on, own = call_step(index, traced, collected, x, several_worlds)
+            handed_on, own = call_step(index, traced, read_row(places, collected), x, several_worlds)
         return (add_to(places, inboard, handed_on, is_only), write_row(kept, index, own)), None
 
     places, kept, xs = varying_alike((places, kept, xs))
