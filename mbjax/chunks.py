@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.core import ShapedArray
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.outside_jit import Flattened, compiled_whole
 from mbjax.transposition import worlds_first, worlds_last
 
 CHUNK = 128  # worlds
 SMALLEST_CHUNK = 32  # worlds, where each has several tangents or many numbers
+VECTOR = 8  # worlds: of chunks of other sizes some are computed one by one, without vector instructions
 ARRAY_BYTES = 5 << 21  # of an argument for all worlds of a chunk: trees of more than 1000 bodies have smaller chunks
 CHUNKS_A_LATE_TURN = 4  # each may leave a quarter of its worlds to it
 
@@ -56,11 +57,19 @@ def size_of_chunk(worlds: int, arguments: Iterable[ShapedArray], several: int) -
     width = max((x.dtype.itemsize for x in floats), default=4)
     largest = max((math.prod(x.shape) for x in floats), default=1)
     size = max(min(CHUNK // several, ARRAY_BYTES // (max(largest, 1) * width)), SMALLEST_CHUNK)
-    return worlds if worlds <= size + size // 2 else -(-worlds // -(-worlds // size))
+    return worlds if worlds <= size + size // 2 else up_to_multiple(-(-worlds // -(-worlds // size)), VECTOR)
+
+
+def up_to_multiple(n: int, of: int) -> int:
+    """The least multiple that is not less."""
+    return -(-n // of) * of
 
 
 def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
-    """The same chunk by chunk, with the sums gathered up."""
+    """The same chunk by chunk, with the sums gathered up.
+
+    The last chunk begins within the one before, if it has to. It comes first, and is overwritten where it does.
+    """
     batched, summed, num_linear = params["batched"], params["summed"], params["num_linear"]
     if worlds is None:
         return run(*args, worlds=None, **params)
@@ -71,29 +80,38 @@ def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
     chunks = -(-worlds // size)
     function = params["function"]
     if isinstance(function, Searching) and function.search:
-        return run_with_late_turns(args, worlds, chunks, function, batched, params["out"])
-    missing = chunks * size - worlds
+        return run_with_late_turns(args, worlds, size, function, batched, params["out"])
+    again = chunks * size - worlds  # worlds of the last chunk that the one before has
 
-    def divide(x: jax.Array, is_linear: bool) -> jax.Array:
-        if missing:  # the last world again; what is linear gets zeros, which leave the sums as they are
-            last = jnp.zeros_like(x[-1:]) if is_linear else x[-1:]
-            x = jnp.concatenate([x, jnp.broadcast_to(last, (missing, *x.shape[1:]))])
-        return x.reshape(chunks, size, *x.shape[1:])
+    def once(x: jax.Array) -> jax.Array:
+        """What sums are linear in: zeros where a world is met again, which leave the sums as they are."""
+        zeros = jnp.zeros((again, *x.shape[1:]), x.dtype)
+        return jnp.concatenate([x[: -size + again], zeros, x[-size + again :]])
 
-    first_linear = len(args) - num_linear
-    divided = [divide(x, i >= first_linear) for i, x in enumerate(args) if batched[i]]
+    counted = range(len(args) - num_linear, len(args)) if again and any(summed) else ()
+    given = [once(x) if i in counted and batched[i] else x for i, x in enumerate(args)]
 
-    def run_chunk(sums: list, counted: tuple[jax.Array, list]) -> tuple[list, list]:
-        chunk, rest = counted[0], iter(counted[1])
-        inputs = (next(rest) if b else x for x, b in zip(args, batched, strict=True))
-        results = run(*inputs, worlds=size, chunk=chunk, **params)
-        new = iter([y for y, s in zip(results, summed, strict=True) if s])
-        return [total + next(new) for total in sums], [y for y, s in zip(results, summed, strict=True) if not s]
+    def run_chunk(found: list, chunk: jax.Array) -> tuple[list, None]:
+        start = jnp.minimum(chunk * size, worlds - size)
+        starts = [chunk * size if i in counted else start for i in range(len(given))]
+        inputs = [rows_from(x, at, size) if b else x for x, at, b in zip(given, starts, batched, strict=True)]
+        new = run(*inputs, worlds=size, chunk=chunk, **params)
+        return [x + y if s else with_rows(x, y, start) for x, y, s in zip(found, new, summed, strict=True)], None
 
-    zeros = [jnp.zeros(x.shape, x.dtype) for x, s in zip(params["out"], summed, strict=True) if s]
-    sums, parts = lax.scan(run_chunk, zeros, (jnp.arange(chunks), divided))
-    totals, wholes = iter(sums), iter(y.reshape(chunks * size, *y.shape[2:])[:worlds] for y in parts)
-    return [next(totals) if s else next(wholes) for s in summed]
+    empty = [
+        jnp.zeros(x.shape if s else (worlds, *x.shape), x.dtype) for x, s in zip(params["out"], summed, strict=True)
+    ]
+    return lax.scan(run_chunk, empty, jnp.arange(chunks), reverse=True)[0]
+
+
+def rows_from(x: Float[Array, "n ..."], start: Array, count: int) -> Float[Array, "count ..."]:
+    """So many rows."""
+    return lax.dynamic_slice_in_dim(x, start, count, allow_negative_indices=False)
+
+
+def with_rows(x: Float[Array, "n ..."], rows: Float[Array, "k ..."], start: Array) -> Float[Array, "n ..."]:
+    """With these in place of as many."""
+    return lax.dynamic_update_slice_in_dim(x, rows, start, 0, allow_negative_indices=False)
 
 
 class Begun(NamedTuple):
@@ -124,13 +142,13 @@ class Searching:
 
 
 def run_with_late_turns(
-    args: Sequence, worlds: int, chunks: int, function: Searching, batched: Sequence[bool], out: Sequence[ShapedArray]
+    args: Sequence, worlds: int, size: int, function: Searching, batched: Sequence[bool], out: Sequence[ShapedArray]
 ) -> list:
     """Chunk by chunk, each until few of its worlds are unfinished; these wait, and go on together in turns at the end.
 
     All turns are one rolled loop. What waits is kept in the order of its coming, with how far its search came.
     """
-    size = -(-worlds // chunks)
+    chunks = -(-worlds // size)
     most_turns = chunks + -(-chunks // CHUNKS_A_LATE_TURN)
     allowed = (most_turns - chunks) * size // chunks
     lanes, ranks = jnp.arange(size), jnp.arange(allowed)

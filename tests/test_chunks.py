@@ -47,6 +47,39 @@ def square_root(x: jax.Array, scale: jax.Array, found: Any = None) -> tuple:
     return (scale * search.value, search.count, jnp.broadcast_to(passes, x.shape)), search.value, search
 
 
+@pytest.mark.parametrize("worlds", [13, 16, 17, 23, 24, 31, 40])
+def test_chunks_that_overlap(worlds: int, small_chunks: None) -> None:
+    """Each world counts once in sums, has its own derivative, and stays alone where it is not a number."""
+
+    def plain(x: jax.Array, shared: jax.Array) -> tuple:
+        return jnp.sin(x * shared), jnp.sum(x * x * shared, 0)
+
+    def of_one(x: jax.Array, shared: jax.Array) -> tuple:
+        return for_worlds(plain, x, shared)
+
+    rng = np.random.default_rng(worlds)
+    x, shared = jnp.asarray(rng.normal(size=(worlds, 3))), jnp.asarray(rng.normal(size=3))
+    weights = jnp.asarray(rng.normal(size=(worlds, 3))), jnp.asarray(rng.normal(size=worlds))
+
+    def both(function):
+        several = jax.vmap(function, (0, None))
+        found, pull = jax.vjp(several, x, shared)
+        tangents = jax.jvp(several, (x, shared), (weights[0], shared))[1]
+        return found, pull(weights), tangents
+
+    found, expected = (jax.jit(lambda f=f: both(f))() for f in (of_one, plain))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14), found, expected)
+    program = jax.jit(jax.vmap(of_one, (0, None))).lower(x, shared).as_text()
+    assert "while" in program
+    assert f"tensor<3x{SIZE}x" in program
+
+    broken = x.at[worlds - 6].set(jnp.nan)
+    values, slopes = jax.vmap(jax.value_and_grad(lambda x: jnp.sum(of_one(x, shared)[0])))(broken)
+    is_broken = np.arange(worlds) == worlds - 6
+    for found in (np.asarray(values), np.asarray(slopes)[:, 0]):
+        np.testing.assert_array_equal(np.isnan(found), is_broken)
+
+
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "CHUNK", SIZE)
