@@ -18,7 +18,8 @@ from jaxtyping import Array, Bool, Float, Int
 from mbjax.outside_jit import Flattened, compiled_whole
 from mbjax.transposition import worlds_first, worlds_last
 
-CHUNK = 128  # worlds
+CHUNK = 96  # worlds, up to a third more where that fits the batch better
+SEARCHING_CHUNK = 128  # where they search, to start whose many kernels takes longer than what few worlds compute
 SMALLEST_CHUNK = 32  # worlds, where each has several tangents or many numbers
 VECTOR = 8  # worlds: of chunks of other sizes some are computed one by one, without vector instructions
 ARRAY_BYTES = 5 << 21  # of an argument for all worlds of a chunk: trees of more than 1000 bodies have smaller chunks
@@ -51,18 +52,22 @@ def run(
     return [y if s else worlds_first(y) for y, s in zip(results, summed, strict=True)]
 
 
-def size_of_chunk(worlds: int, arguments: Iterable[ShapedArray], several: int) -> int:
+def size_of_chunk(worlds: int, arguments: Iterable[ShapedArray], several: int, searches: bool = False) -> int:
     """How many of the worlds, by the numbers of one: what a function computes has about the size of its arguments."""
+    most = SEARCHING_CHUNK if searches else CHUNK
     floats = [x for x in arguments if jnp.issubdtype(x.dtype, jnp.floating)]
     width = max((x.dtype.itemsize for x in floats), default=4)
     largest = max((math.prod(x.shape) for x in floats), default=1)
-    size = max(min(CHUNK // several, ARRAY_BYTES // (max(largest, 1) * width)), SMALLEST_CHUNK)
-    return worlds if worlds <= size + size // 2 else up_to_multiple(-(-worlds // -(-worlds // size)), VECTOR)
+    size = min(most // several, ARRAY_BYTES // (max(largest, 1) * width))
+    size = max(size - size % VECTOR, SMALLEST_CHUNK)
+    if worlds <= size + 3 * size // 4:
+        return worlds
 
+    def cost(larger: int) -> int:
+        """As many worlds as all chunks have, of which those of the largest take a twelfth longer."""
+        return -(-worlds // larger) * larger * (3 * size + larger)
 
-def up_to_multiple(n: int, of: int) -> int:
-    """The least multiple that is not less."""
-    return -(-n // of) * of
+    return min(range(size, size + size // 3 + 1, VECTOR), key=cost)
 
 
 def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
@@ -74,11 +79,11 @@ def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
     if worlds is None:
         return run(*args, worlds=None, **params)
     of_one = (ShapedArray(x.shape[b:], x.dtype) for x, b in zip(args, batched, strict=True))
-    size = size_of_chunk(worlds, of_one, params["several"])
+    function = params["function"]
+    size = size_of_chunk(worlds, of_one, params["several"], isinstance(function, Searching))
     if size == worlds:
         return run(*args, worlds=worlds, **params)
     chunks = -(-worlds // size)
-    function = params["function"]
     if isinstance(function, Searching) and function.search:
         return run_with_late_turns(args, worlds, size, function, batched, params["out"])
     again = chunks * size - worlds  # worlds of the last chunk that the one before has

@@ -10,6 +10,7 @@ import pytest
 
 import mbjax
 from benchmarks.figures import build_mbjax, humanoid
+from mbjax.chunks import CHUNK
 
 # Of many worlds: kernels that XLA starts a chunk, and fused operations in all, those within kernels included. Measured
 # with jax 0.10.2: 26 and 224, 44 and 461, 17 and 146. The gradient's rows are written number by number, 59 operations
@@ -119,7 +120,7 @@ AS_USERS_HAVE_IT = {"xla_cpu_use_fusion_emitters": True}  # whatever a trimmed r
 
 def test_kernels_of_many_worlds() -> None:
     """Few kernels: what forward dynamics and its gradient take for a batch, whatever the robot."""
-    model, x = chain(20), jnp.ones((512, 20))
+    model, x = chain(20), jnp.ones((4 * CHUNK, 20))
 
     def gradient(q, v, tau, weights):
         return jax.vjp(lambda *x: mbjax.forward_dynamics(model, *x), q, v, tau)[1](weights)
@@ -179,7 +180,8 @@ def copies_in_loops(program: str) -> list[str]:
     found = re.finditer(r"^%?([\w.\-]+) \(.*?\{\n.*?^\}", program, re.MULTILINE | re.DOTALL)
     texts = [match.group(0) for match in found if match.group(1) in bodies]
     assert texts
-    return [x for text in texts for x in re.findall(r" = (f\d+\[[\d,]+,\d+,128\])\S* copy\(", text)]
+    assert f",{CHUNK}]" in program
+    return [x for text in texts for x in re.findall(rf" = (f\d+\[[\d,]+,\d+,{CHUNK}\])\S* copy\(", text)]
 
 
 def arithmetic_at_an_index(program: str) -> list[str]:
