@@ -105,11 +105,13 @@ def test_one_world_is_computed_where_it_is_called(name: str) -> None:
     """XLA does so of fewer than 1000 operations, with one turn of each loop; others another thread computes.
 
     To wake that takes several times as long as dynamics of one world. Measured with jax 0.10.2: 165 (poses of the
-    chain) to 948 (accelerations of the quadruped), a few more for each floating body and velocity.
+    chain) to 948 (accelerations of the quadruped). Joints without an axis add to it: a robot with several floating
+    bodies, or with ball joints, has more than 1000.
     """
-    robots = {"arm": None, "quadruped": None, "chain": chain(60)}
+    robots = {name: mbjax.load(mbjax.reference_models.path(name)) for name in ("arm", "quadruped")}
+    if jax.__version_info__ >= (0, 10):  # before, XLA did not fold the hinge maps of such a model: 15 more a joint
+        robots["chain"] = chain(60)
     for robot, model in robots.items():
-        model = model or mbjax.load(mbjax.reference_models.path(robot))
         q, v = mbjax.default_positions(model), jnp.ones(model.num_velocities)
         compiled = jax.jit(functools.partial(CALLS[name], model)).lower(q, v).compile(AS_USERS_HAVE_IT)
         assert compiled.cost_analysis()["flops"] < 1000, robot
@@ -120,7 +122,8 @@ AS_USERS_HAVE_IT = {"xla_cpu_use_fusion_emitters": True}  # whatever a trimmed r
 
 def test_kernels_of_many_worlds() -> None:
     """Few kernels: what forward dynamics and its gradient take for a batch, whatever the robot."""
-    model, x = chain(20), jnp.ones((4 * CHUNK, 20))
+    worlds = 4 * CHUNK - 8  # the last chunk overlaps the one before
+    model, x = chain(20), jnp.ones((worlds, 20))
 
     def gradient(q, v, tau, weights):
         return jax.vjp(lambda *x: mbjax.forward_dynamics(model, *x), q, v, tau)[1](weights)
@@ -133,7 +136,7 @@ def test_kernels_of_many_worlds() -> None:
         assert (started <= KERNELS[name][0], fused <= KERNELS[name][1]) == (True, True), (name, started, fused)
         of_pairs = ["multiply"] * 6 if name == "mass matrix" else []  # the one product of a pair, which has vectors
         assert arithmetic_at_an_index(program) == of_pairs
-        assert copies_in_loops(program) == []
+        assert copies_in_loops(program, worlds) == []
 
 
 def test_recursions_are_kernels_where_each_world_has_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,8 +174,8 @@ def count_kernels(program: str) -> tuple[int, int]:
     return single + len(kernel.findall(outside)), len(kernel.findall(program))
 
 
-def copies_in_loops(program: str) -> list[str]:
-    """Arrays of all worlds of a chunk that every turn of a loop copies: XLA was not told what comes first.
+def copies_in_loops(program: str, worlds: int) -> list[str]:
+    """Arrays of all worlds, or of a chunk, that every turn of a loop copies: XLA was not told what comes first.
 
     What waits for its children was copied twice a step in the mass matrix, half of the time of its pass inward.
     """
@@ -181,7 +184,8 @@ def copies_in_loops(program: str) -> list[str]:
     texts = [match.group(0) for match in found if match.group(1) in bodies]
     assert texts
     assert f",{CHUNK}]" in program
-    return [x for text in texts for x in re.findall(rf" = (f\d+\[[\d,]+,\d+,{CHUNK}\])\S* copy\(", text)]
+    of_many = re.compile(rf" = (f\d+\[(?:[\d,]+,\d+,{CHUNK}|{worlds},[\d,]+)\])\S* copy\(")
+    return [x for text in texts for x in of_many.findall(text)]
 
 
 def arithmetic_at_an_index(program: str) -> list[str]:
