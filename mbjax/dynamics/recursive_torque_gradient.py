@@ -29,8 +29,17 @@ from mbjax.spatial import written_out as wo
 from mbjax.stages import Row, computed_once, read, read_rows
 from mbjax.topology import ON_BASE, direction_parents, scan_inward, walk_plan
 
+from .direction_rows import ends_of_joints
 from .torque_gradient_by_model import RowsOfModel, gradient_by_model, rows_of_model
-from .weighted_motion import PathRows, calc_weighted_motion, ends_of_mobods, point_and_parent, relative_motion
+from .weighted_motion import (
+    Lasting,
+    PathRow,
+    PathRows,
+    calc_weighted_motion,
+    ends_of_mobods,
+    point_and_parent,
+    relative_motion,
+)
 
 
 class TorqueGradient(NamedTuple):
@@ -62,58 +71,50 @@ def calc_torque_gradient(
 ) -> TorqueGradient:
     """The gradient of `weight` · inverse_dynamics, with `gravity` or none; on demand by what the model moves too."""
     plan = walk_plan(tuple(parent or ON_BASE for parent in direction_parents(model.topology)))
+    is_first, _ = ends_of_joints(model.topology)
+    several = not is_first.all()
 
-    def inward(rows: PathRows, given: RowsOfModel | None, g: Array) -> tuple[tuple, Array]:
-        zero = jnp.zeros((21, *rows.S.shape[2:]), rows.S.dtype)
-        world = jnp.concatenate([zero[:9], jnp.broadcast_to(-g, zero[:3].shape), zero[:6]])
-        identity = jnp.eye(3, dtype=world.dtype).reshape(9, *(1 for _ in world.shape[1:]))
-        looks_up, of_worlds = rows.point is not None, (world, identity)
+    def inward(rows: PathRows, given: RowsOfModel | None, weight: Array, flags: Array | None) -> tuple[tuple, Array]:
         ends = jax.tree.map(jnp.asarray, ends_of_mobods(model.topology))
-
-        def step(outboard: Array, element: tuple, *tables: Any) -> tuple[Array, tuple]:
-            row, given, ends = element
-            if tables:
-                row, given = looked_up(row, given, ends, *tables)
-            return gather_inward(outboard, row, given)
-
-        elements = (rows._replace(motion=None, frames=None) if looks_up else rows), given, ends
-        tables = ((rows.motion, rows.frames), of_worlds) if looks_up else ()
-        return scan_inward(plan, step, elements, zero, staged=True, tables=tables)
+        elements, tables = ((rows.S, rows.inertia, weight, flags), given, ends), (rows.lasting, rows.p_TF)
+        zero = jnp.zeros((21, *rows.S.shape[2:]), rows.S.dtype)
+        return scan_inward(plan, gather_inward, elements, zero, staged=True, tables=tables)
 
     outward = partial(calc_weighted_motion, gravity=gravity, of_model=of_model)
     rows = in_one_kernel(outward, model, q, v, vdot, weight)
-    g = model.parameters.gravity if gravity else jnp.zeros_like(model.parameters.gravity)
     given = rows_of_model(model, q, v, vdot) if of_model else None
-    (by_state, by_model), sums = in_one_kernel(inward, rows, given, g)
+    flags = jnp.asarray(is_first, v.dtype).reshape(-1, 1, *(1 for _ in v.shape[1:])) if several else None
+    (by_state, by_model), sums = in_one_kernel(inward, rows, given, weight[:, None], flags)
     by_gravity = -sums[9:12] if gravity else jnp.zeros_like(sums[9:12])
     by_q, by_v, by_vdot = jnp.unstack(by_state, axis=1)
     return TorqueGradient(by_q, by_v, by_vdot, by_model, by_gravity)
 
 
-def looked_up(
-    row: PathRows, given: RowsOfModel | None, ends: tuple, rows: tuple, of_world: tuple
-) -> tuple[PathRows, RowsOfModel | None]:
-    """The rows with what stands at other directions: motions and frames of m, and of p or the world."""
-    (motions, frames), (first, last, parent) = rows, (read(x) for x in ends)
-    own, inboard = (last,), (jnp.maximum(parent, 0), parent >= 0)
-    row = row._replace(motion=Row(motions, *own), of_parent=Row(motions, *inboard, of_world[0]))
-    if given is not None:
-        R_WM, p_TF = frames
-        given = given._replace(frames=(Row(R_WM, *inboard, of_world[1]), Row(R_WM, *own), Row(p_TF, first)))
-    return (row, given) if isinstance(ends[0], Row) else read_rows((row, given))
-
-
-def gather_inward(outboard: Array, row: PathRows, given: RowsOfModel | None) -> tuple[Array, tuple]:
+def gather_inward(outboard: Array, element: tuple, lasting: Lasting, p_TF: Any) -> tuple[Array, tuple]:
     """The sums over what is outboard, and the gradient of this direction, by the state and by the model."""
-    several = row.is_first is not None
+    row, given = looked_up(*element, lasting, p_TF)
     F, G, Y, hf_part = computed_once(of_mobod, row.motion, row.inertia)
     sums = computed_once(add_mobod, outboard, row.motion, F, G, Y, hf_part)
     B, E, dS = computed_once(rates_of_direction, row)
-    if several:
+    if row.is_first is not None:
         B, E, dS = computed_once(rates_within_joint, row, B, E, dS)
     by_state = wo.parts(computed_once(gradient_of_direction, row, sums, B, E, dS))
     handed_on = wo.put_together(*sums[:3], computed_once(hand_on, row, sums))
     return handed_on, (by_state, None if given is None else gradient_by_model(row, given, sums))
+
+
+def looked_up(
+    own: tuple, given: RowsOfModel | None, ends: tuple, lasting: Lasting, p_TF: Any
+) -> tuple[PathRow, RowsOfModel | None]:
+    """All that is read of a direction, with what stands at others: at the last of m, and of p or the world."""
+    S, inertia, weight, is_first = own
+    first, last, parent = (read(x) for x in ends)
+    of_parent = None if is_first is None and given is None else Row(lasting.motion, parent)
+    row = PathRow(S, Row(lasting.motion, last), inertia, weight, Row(lasting.p_TM, last), of_parent, is_first)
+    if given is not None:
+        assert lasting.R_WM is not None
+        given = given._replace(frames=(Row(lasting.R_WM, parent), Row(lasting.R_WM, last), Row(p_TF, first)))
+    return (row, given) if isinstance(ends[0], Row) else read_rows((row, given))
 
 
 def of_mobod(motion: Array, inertia: Array) -> tuple:
@@ -137,14 +138,14 @@ def add_mobod(outboard: Array, motion: Array, F: wo.Vector, G: wo.Vector, Y: wo.
     return wo.add(F_sum, F), wo.add(G_sum, G), Y, wo.subtract(P_sum, wo.force_cross(weighted, F))
 
 
-def rates_of_direction(row: PathRows) -> tuple:
+def rates_of_direction(row: PathRow) -> tuple:
     """B, E and dS/dt of a joint with one direction."""
     (V, A, _), S = wo.take_apart(row.motion, 6, 6, 6), list(row.S)
     B = wo.motion_cross(V, S)
     return B, wo.add(wo.motion_cross(A, S), wo.motion_cross(V, B)), B
 
 
-def rates_within_joint(row: PathRows, B: wo.Vector, E: wo.Vector, dS: wo.Vector) -> tuple:
+def rates_within_joint(row: PathRow, B: wo.Vector, E: wo.Vector, dS: wo.Vector) -> tuple:
     """The same of one of several, with P = [0; s x w^J], Q = [0; s x alpha^J] and dS/dt = V_p x S + [0; v^J x h]."""
     del dS
     (V, A, _), S = wo.take_apart(row.motion, 6, 6, 6), list(row.S)
@@ -162,7 +163,7 @@ def rates_within_joint(row: PathRows, B: wo.Vector, E: wo.Vector, dS: wo.Vector)
     )
 
 
-def gradient_of_direction(row: PathRows, sums: tuple, B: wo.Vector, E: wo.Vector, dS: wo.Vector) -> wo.Vector:
+def gradient_of_direction(row: PathRow, sums: tuple, B: wo.Vector, E: wo.Vector, dS: wo.Vector) -> wo.Vector:
     """By q, v and v̇."""
     (F, G, Y, P), S = sums, list(row.S)
     by_q = wo.dot(S, P) + wo.dot(E, G) + wo.dot(B[:3], Y)
@@ -174,7 +175,7 @@ def gradient_of_direction(row: PathRows, sums: tuple, B: wo.Vector, E: wo.Vector
     return [by_q, by_v, wo.dot(S, G)]
 
 
-def hand_on(row: PathRows, sums: tuple) -> wo.Vector:
+def hand_on(row: PathRow, sums: tuple) -> wo.Vector:
     """P, and from the first direction of a joint what its Λ^J adds for those inboard of it."""
     F, _, _, P = sums
     if row.is_first is None:

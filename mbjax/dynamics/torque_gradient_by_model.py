@@ -33,7 +33,7 @@ from mbjax.tangents import with_zeros
 from mbjax.topology import take
 
 from .direction_rows import calc_inertias, directions_first, ends_of_joints
-from .weighted_motion import PathRows, point_and_parent, relative_motion
+from .weighted_motion import PathRow, matrix, point_and_parent, relative_motion
 
 
 class RowsOfModel(NamedTuple):
@@ -88,7 +88,7 @@ def rows_of_model(
 Sums = tuple[wo.Vector, wo.Vector, wo.Vector, wo.Vector]  # F, G, Y and P of what a direction moves
 
 
-def gradient_by_model(row: PathRows, given: RowsOfModel, sums: Sums) -> Any:
+def gradient_by_model(row: PathRow, given: RowsOfModel, sums: Sums) -> Any:
     """The gradient by the numbers of `calc_model_change`."""
     held = computed_once(by_held_motion, row, sums)
     sigma = computed_once(by_direction, row, given, sums)
@@ -98,7 +98,7 @@ def gradient_by_model(row: PathRows, given: RowsOfModel, sums: Sums) -> Any:
     return wo.parts(by_frame, by_axis, computed_once(by_inertia, row, given), by_advance)
 
 
-def by_held_motion(row: PathRows, sums: Sums) -> wo.Vector:
+def by_held_motion(row: PathRow, sums: Sums) -> wo.Vector:
     """K."""
     (_, G, Y, P), (V, A, _) = sums, wo.take_apart(row.motion, 6, 6, 6)
     within = wo.force_cross(V, G)
@@ -106,7 +106,7 @@ def by_held_motion(row: PathRows, sums: Sums) -> wo.Vector:
     return wo.subtract(wo.add(P, wo.force_cross(V, within)), wo.force_cross(A, G))
 
 
-def by_direction(row: PathRows, given: RowsOfModel, sums: Sums) -> wo.Vector:
+def by_direction(row: PathRow, given: RowsOfModel, sums: Sums) -> wo.Vector:
     """σ."""
     (F, G, Y, _), (v, vdot), (_, V_p, *_) = sums, given.rates, point_and_parent(row)
     carried = wo.force_cross(wo.add(V_p, list(row.motion[:6])), G)
@@ -114,7 +114,7 @@ def by_direction(row: PathRows, given: RowsOfModel, sums: Sums) -> wo.Vector:
     return [*wo.add(sigma[:3], wo.scale(Y, v[0])), *sigma[3:]]
 
 
-def by_inboard_motion(row: PathRows, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector, G: wo.Vector) -> wo.Vector:
+def by_inboard_motion(row: PathRow, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector, G: wo.Vector) -> wo.Vector:
     """What this direction adds to that by a motion of F, at Fo in P."""
     assert given.frames is not None
     is_last, (R_WP, _, p_TF) = given.flags[0], given.frames
@@ -128,11 +128,10 @@ def by_inboard_motion(row: PathRows, given: RowsOfModel, held: wo.Vector, sigma:
 
 
 def by_turned_mobod(
-    row: PathRows, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector
+    row: PathRow, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector
 ) -> tuple[wo.Vector, wo.Vector | None]:
     """y, and l where a joint slides."""
-    assert row.point is not None
-    y = wo.cross(wo.add(held[:3], wo.cross(held[3:], list(row.point))), list(row.S[:3]))
+    y = wo.cross(wo.add(held[:3], wo.cross(held[3:], list(row.p_TM))), list(row.S[:3]))
     if given.slide is None:
         return y, None
     moved = wo.add(held[3:], wo.cross(list(row.S[:3]), sigma[3:]))
@@ -140,13 +139,12 @@ def by_turned_mobod(
 
 
 def by_axis_and_advance(
-    row: PathRows, given: RowsOfModel, across: wo.Vector, along: wo.Vector | None, sigma: wo.Vector
+    row: PathRow, given: RowsOfModel, across: wo.Vector, along: wo.Vector | None, sigma: wo.Vector
 ) -> tuple[wo.Vector, wo.Vector]:
     """By the axis in P and that in M, and by the advance; of joints that have none anything."""
-    assert row.point is not None
     assert given.frames is not None
     R_WP, R_WM, _ = given.frames
-    turned = wo.add(sigma[:3], wo.cross(sigma[3:], list(row.point)))
+    turned = wo.add(sigma[:3], wo.cross(sigma[3:], list(row.p_TM)))
     in_P, by_advance = wo.add(wo.scale(turned, given.flags[1]), across), []
     if along is not None and given.slide is not None:
         in_P, by_advance = wo.add(in_P, wo.scale(along, given.slide[0][0])), [wo.dot(list(row.S[:3]), along)]
@@ -154,7 +152,7 @@ def by_axis_and_advance(
     return [*wo.matvec(wo.transpose(matrix(R_WP)), in_P), *in_M], by_advance
 
 
-def by_inertia(row: PathRows, given: RowsOfModel) -> wo.Vector:
+def by_inertia(row: PathRow, given: RowsOfModel) -> wo.Vector:
     """By six moments, c and m, of X · I Z = x · (J z + c x z') + x' · (m z' + z x c), motions taken at Mo in M."""
     assert given.frames is not None
     (V, A, weighted), (r, *_) = wo.take_apart(row.motion, 6, 6, 6), point_and_parent(row)
@@ -171,8 +169,3 @@ def by_inertia(row: PathRows, given: RowsOfModel) -> wo.Vector:
     V, A, weighted = in_mobod(V), in_mobod(A), in_mobod(weighted)
     found = wo.subtract(of_product(weighted, A), of_product(wo.motion_cross(V, weighted), V))
     return wo.scale(found, given.flags[0])
-
-
-def matrix(entries: Any) -> wo.Matrix:
-    """Of nine entries."""
-    return wo.take_apart(entries, (3, 3))[0]

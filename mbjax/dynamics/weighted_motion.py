@@ -5,36 +5,55 @@ the tree's origin, in W. Read by `recursive_torque_gradient`.
 """
 
 from collections.abc import Sequence
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import JointRows, OtherPoses, pose_across
+from mbjax.kinematics import OtherPoses, pose_across
 from mbjax.model import MultibodyModel
 from mbjax.spatial import written_out as wo
 from mbjax.stages import computed_once, read
-from mbjax.topology import TreeTopology, direction_parents, scan_outward, walk_plan
+from mbjax.topology import TreeTopology, direction_parents, scan_paths, walk_plan
 
 from .direction_rows import DirectionRows, calc_direction_rows, ends_of_joints, worlds_of
 
-SHAPES = ((3, 3), 3, 6, 6, 6)  # R_WM, p_TM, V, A, Λ
-SHAPES_OF_PARENT = (6, 6, 6)  # V_p, A_p, Λ_p
-
 
 class PathRows(NamedTuple):
-    """Of each direction, about T in W; its mobod m has the parent p."""
+    """Of each direction, about T in W; its mobod m has the parent p. What lasts has the world's row first."""
 
+    lasting: "Lasting"
     S: Float[Array, "nd 6 ..."]
-    motion: Float[Array, "nd 18 ..."]  # V, A and Λ up to this direction; of m once the pass inward reads them
     inertia: Float[Array, "nd 10 ..."]  # of m, of the last direction of a joint: moments, m p_TMcm, m
-    own: Float[Array, "nd 1 ..."]  # λ
-    point: Float[Array, "nd 3 ..."] | None  # p_TM; of several directions, or by the model, like the next
-    of_parent: Float[Array, "nd 18 ..."] | None  # V, A and Λ of p, which the pass inward looks up
-    is_first: Float[Array, "nd 1 ..."] | None
-    frames: tuple[Float[Array, "nd 9 ..."], Float[Array, "nd 3 ..."]] | None  # R_WM and p_TF, by the model
+    p_TF: Float[Array, "nd 3 ..."] | None  # by the model
+
+
+class PathRow(NamedTuple):
+    """What the pass inward reads of a direction, about T in W; V, A and Λ are those of m, up to its last direction."""
+
+    S: Float[Array, "6 ..."]
+    motion: Float[Array, "18 ..."]
+    inertia: Float[Array, "10 ..."]
+    own: Float[Array, "1 ..."]  # λ
+    p_TM: Float[Array, "3 ..."]
+    of_parent: Float[Array, "18 ..."] | None  # V, A and Λ of p; of several directions, or by the model
+    is_first: Float[Array, "1 ..."] | None  # of several directions
+
+
+class Lasting(NamedTuple):
+    """What the pass inward reads, too, of a direction's path."""
+
+    p_TM: Float[Array, "n 3 ..."]
+    motion: Float[Array, "n 18 ..."]  # V, A and Λ
+    R_WM: Float[Array, "n 9 ..."] | None  # by the model; else it passes
+
+
+class Passing(NamedTuple):
+    """What only the directions read that come after."""
+
+    R_WM: Float[Array, "9 ..."] | None
+    V_p: Float[Array, "6 ..."] | None  # of several directions
 
 
 def calc_weighted_motion(
@@ -52,91 +71,78 @@ def calc_weighted_motion(
     rows, others = calc_direction_rows(model, q, v, vdot, True, None)
     worlds = worlds_of(rows, weight, model.parameters.gravity)
     zeros = jnp.zeros((18, *worlds), v.dtype)
-    identity = jnp.broadcast_to(jnp.eye(3, dtype=v.dtype).reshape(9, *(1 for _ in worlds)), zeros[:9].shape)
+    R = jnp.broadcast_to(jnp.eye(3, dtype=v.dtype).reshape(9, *(1 for _ in worlds)), zeros[:9].shape)
     g = jnp.broadcast_to(model.parameters.gravity if gravity else jnp.zeros_like(zeros[:3]), zeros[:3].shape)
-    of_parent = [] if rows.is_first is None else [zeros]
-    world = jnp.concatenate([identity, zeros[:12], -g, zeros[:6], *of_parent])
+    passing = Passing(None if of_model else R, None if rows.is_first is None else zeros[:6])
+    lasting = Lasting(zeros[:3], jnp.concatenate([zeros[:9], -g, zeros[:6]]), R if of_model else None)
     flags = np.stack([topology.within_tree[topology.velocity_mobods], last], 1)
     flags = jnp.asarray(flags, v.dtype).reshape(-1, 2, *(1 for _ in worlds))
-    step, given = partial(move_outward, of_model), (rows, weight[:, None], flags)
-    return scan_outward(plan, step, given, world, staged=True, tables=(others,))
+    given = rows, weight[:, None], flags
+    lasting, own = scan_paths(plan, move_outward, given, passing, lasting, staged=True, tables=(others,))
+    return PathRows(lasting, *own)
 
 
 def ends_of_mobods(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(nd,) which directions are the first and the last of m, and the last of p; -1 of the world."""
+    """(nd,) the first direction of m, and the last of m and of p, 1-based with 0 the world."""
     starts, owner = np.array(topology.mobod_v_starts), np.asarray(topology.velocity_mobods)
-    last = starts + np.array(topology.mobod_num_velocities) - 1
+    ends = starts + np.array(topology.mobod_num_velocities)
     parent = np.array(topology.mobod_parents)[owner]
-    first, last_of_parent = starts[owner], np.where(parent > 0, last[parent], -1)
-    return first.astype(np.int32), last[owner].astype(np.int32), last_of_parent.astype(np.int32)
+    first, last_of_parent = starts[owner], np.where(parent > 0, ends[parent], 0)
+    return first.astype(np.int32), ends[owner].astype(np.int32), last_of_parent.astype(np.int32)
 
 
-def point_and_parent(row: PathRows) -> list[wo.Vector]:
+def point_and_parent(row: PathRow) -> list[wo.Vector]:
     """p_TM, V_p, A_p and Λ_p."""
-    assert row.point is not None
     assert row.of_parent is not None
-    return [list(row.point), *wo.take_apart(row.of_parent, 6, 6, 6)]
+    return [list(row.p_TM), *wo.take_apart(row.of_parent, 6, 6, 6)]
 
 
 def move_outward(
-    of_model: bool, inboard: Array, given: tuple[DirectionRows, Array, Array], others: OtherPoses | None
-) -> tuple[Array, PathRows]:
+    inboard: tuple[Passing, Lasting], given: tuple[DirectionRows, Array, Array], others: OtherPoses | None
+) -> tuple[tuple[Passing, Lasting], tuple]:
     """Poses, V, A and Λ up to this direction; dS/dt = V_p x S, and v^J x h of several."""
-    row, weight, flags = given
-    several = row.is_first is not None
-    shapes = (*SHAPES, *(SHAPES_OF_PARENT if several else ()))
+    (R_P, V_p), (p_TP, motion, lasting_R_P), (row, weight, flags) = *inboard, given
+    of_model, several = lasting_R_P is not None, row.is_first is not None
+    R_P = lasting_R_P if of_model else R_P
     across = pose_across(row.joint, others)
-    R, r, h, s, of_parent = computed_once(partial(across_joint, shapes), inboard, *across, row, flags)
+    R, r, h, s = computed_once(across_joint, R_P, p_TP, *across, row.hinge_map, flags)
     S = computed_once(lambda r, h, s: [*h, *wo.add(s, wo.cross(r, h))], r, h, s)
-    V, A, weighted = computed_once(partial(along_direction, shapes), inboard, of_parent, S, row, weight)
     if several:
-        A = computed_once(with_turned_joint, V, A, of_parent, r, flags)
+        V_p = computed_once(velocity_of_parent, motion, V_p, row.is_first)
+    V, A, weighted = computed_once(along_direction, motion, V_p, S, row.v, row.vdot, weight)
+    if several:
+        A = computed_once(with_turned_joint, V, A, V_p, r, flags)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
     inertia = computed_once(inertia_about_T, R, RJ, c, r, row.inertia)
     inertia = wo.parts(*inertia, read(row.inertia)[9])
-    value = wo.parts(R, r, V, A, weighted, *of_parent)
-    assert row.vdot is not None
-    frames = None
-    if of_model:
-        frames = wo.parts(R), wo.parts(computed_once(partial(inboard_origin, shapes), inboard, across[1], row.joint, r))
-    return value, PathRows(
-        S=wo.parts(S),
-        motion=wo.parts(V, A, weighted),
-        inertia=inertia,
-        own=wo.parts(read(weight)[0]),
-        point=wo.parts(r) if several or of_model else None,
-        of_parent=None,
-        is_first=None if row.is_first is None else read(row.is_first),
-        frames=frames,
-    )
+    p_TF = wo.parts(computed_once(inboard_origin, R_P, across[1], row.joint.point, r)) if of_model else None
+    passing = Passing(None if of_model else wo.parts(R), wo.parts(V_p) if several else None)
+    lasting = Lasting(wo.parts(r), wo.parts(V, A, weighted), wo.parts(R) if of_model else None)
+    return (passing, lasting), (wo.parts(S), inertia, p_TF)
 
 
 def across_joint(
-    shapes: tuple, inboard: Array, R_PM: wo.Matrix, p_PM: Sequence[Array], row: DirectionRows, flags: Array
+    R_P: Array, p_TP: Array, R_PM: wo.Matrix, p_PM: Sequence[Array], hinge_map: Array, flags: Array
 ) -> tuple:
-    """R_WM, p_TM, the hinge map in W, and V, A and Λ of the parent where several directions ask for them.
-
-    T is the Mo of the tree's root.
-    """
-    R, r, V, A, weighted, *kept = wo.take_apart(inboard, *shapes)
-    if row.is_first is not None:
-        is_first = row.is_first[0] > 0.0
-        now = [V, A, weighted]
-        kept = [[jnp.where(is_first, x, y) for x, y in zip(a, b, strict=True)] for a, b in zip(now, kept, strict=True)]
-    h, s = (wo.matvec(R, x) for x in wo.take_apart(row.hinge_map, 3, 3))
+    """R_WM, p_TM and the hinge map in W; T is the Mo of the tree's root."""
+    R = matrix(R_P)
+    h, s = (wo.matvec(R, x) for x in wo.take_apart(hinge_map, 3, 3))
     p = wo.matvec(R, list(p_PM))
-    return wo.matmul(R, R_PM), wo.add(r, wo.scale(p, flags[0])), h, s, kept
+    return wo.matmul(R, R_PM), wo.add(list(p_TP), wo.scale(p, flags[0])), h, s
+
+
+def velocity_of_parent(motion: Array, V_p: Array, is_first: Array) -> wo.Vector:
+    """V of p, which is that of the direction inboard of a joint's first one."""
+    return [jnp.where(is_first[0] > 0.0, x, y) for x, y in zip(list(motion)[:6], V_p, strict=True)]
 
 
 def along_direction(
-    shapes: tuple, inboard: Array, of_parent: list, S: wo.Vector, row: DirectionRows, weight: Array
-) -> tuple:
+    motion: Array, V_p: wo.Vector | None, S: wo.Vector, v: Array, vdot: Array, weight: Array
+) -> tuple[wo.Vector, wo.Vector, wo.Vector]:
     """V, A and Λ with those of the direction."""
-    _, _, V, A, weighted, *_ = wo.take_apart(inboard, *shapes)
-    V_p = of_parent[0] if of_parent else V
-    assert row.vdot is not None
-    driven = wo.add(wo.scale(S, row.vdot[0]), wo.motion_cross(V_p, wo.scale(S, row.v[0])))
-    return wo.add(V, wo.scale(S, row.v[0])), wo.add(A, driven), wo.add(weighted, wo.scale(S, weight[0]))
+    V, A, weighted = wo.take_apart(motion, 6, 6, 6)
+    driven = wo.add(wo.scale(S, vdot[0]), wo.motion_cross(V if V_p is None else V_p, wo.scale(S, v[0])))
+    return wo.add(V, wo.scale(S, v[0])), wo.add(A, driven), wo.add(weighted, wo.scale(S, weight[0]))
 
 
 def relative_motion(V: wo.Vector, V_p: wo.Vector, r: wo.Vector) -> tuple[wo.Vector, wo.Vector]:
@@ -145,9 +151,9 @@ def relative_motion(V: wo.Vector, V_p: wo.Vector, r: wo.Vector) -> tuple[wo.Vect
     return V_J[:3], wo.add(V_J[3:], wo.cross(V_J[:3], r))
 
 
-def with_turned_joint(V: wo.Vector, A: wo.Vector, of_parent: list, r: wo.Vector, flags: Array) -> wo.Vector:
+def with_turned_joint(V: wo.Vector, A: wo.Vector, V_p: wo.Vector, r: wo.Vector, flags: Array) -> wo.Vector:
     """A with v^J x w^J, once a joint."""
-    w, v = relative_motion(V, of_parent[0], r)
+    w, v = relative_motion(V, V_p, r)
     return [*A[:3], *wo.add(A[3:], wo.scale(wo.cross(v, w), flags[1]))]
 
 
@@ -170,7 +176,11 @@ def inertia_about_T(
     return shifted, at_T
 
 
-def inboard_origin(shapes: tuple, inboard: Array, p_PM: Sequence[Array], joint: JointRows, r: wo.Vector) -> wo.Vector:
+def inboard_origin(R_P: Array, p_PM: Sequence[Array], p_PF: Array, r: wo.Vector) -> wo.Vector:
     """p_TF."""
-    R, *_ = wo.take_apart(inboard, *shapes)
-    return wo.subtract(r, wo.matvec(R, wo.subtract(list(p_PM), list(joint.point))))
+    return wo.subtract(r, wo.matvec(matrix(R_P), wo.subtract(list(p_PM), list(p_PF))))
+
+
+def matrix(entries: Any) -> wo.Matrix:
+    """Of nine entries."""
+    return wo.take_apart(entries, (3, 3))[0]

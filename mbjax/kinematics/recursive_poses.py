@@ -18,7 +18,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.stages import computed_once
 from mbjax.tangents import fit_tangent
-from mbjax.topology import TreeTopology, scan_outward, take, walk_plan
+from mbjax.topology import TreeTopology, scan_outward, scan_paths, take, walk_plan
 
 from .body_placement import calc_body_placement
 from .joint_rows import JointRows, OtherPoses, calc_joint_rows, pose_across
@@ -64,13 +64,12 @@ def poses_outward(
     if mobods.size:
         joints, others = calc_joint_rows(model, placement, q, mobods, alone, alone)
 
-        def to_mobod(X_WP: Array, row: JointRows, others: OtherPoses | None) -> tuple[Array, Array]:
-            X_WM = wo.parts(*computed_once(cross_joint, X_WP, *pose_across(row, others)))
-            return X_WM, X_WM
+        def to_mobod(inboard: tuple[None, Array], row: JointRows, others: OtherPoses | None) -> tuple[tuple, None]:
+            X_WM = computed_once(cross_joint, inboard[1], *pose_across(row, others))
+            return (None, wo.parts(*X_WM)), None
 
         plan = walk_plan(topology.mobod_parents[1:])
-        outward = scan_outward(plan, to_mobod, joints, identity, staged=True, tables=(others,))
-        X_WM = jnp.concatenate([X_WM, outward])
+        X_WM, _ = scan_paths(plan, to_mobod, joints, None, identity, staged=True, tables=(others,))
     apart_from_M = bodies_apart_from_mobod(topology)
     if apart_from_M.size:
         X_MB = rows_of_poses(take(placement.R_MB, apart_from_M, 2), take(placement.p_MB, apart_from_M, 1))
@@ -94,11 +93,10 @@ def bodies_apart_from_mobod(topology: TreeTopology) -> Int[np.ndarray, " n"]:
 def place_all(X_WM: Float[Array, "n 12 ..."], X_MB: Float[Array, "n 12 ..."]) -> Float[Array, "n 12 ..."]:
     """X_WM X_MB of every row."""
 
-    def place(_: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
-        X_WB = wo.parts(*computed_once(compose, *row))
-        return X_WB, X_WB
+    def place(_: None, row: tuple[Array, Array]) -> tuple[None, Array]:
+        return None, wo.parts(*computed_once(compose, *row))
 
-    return scan_outward(walk_plan((0,) * X_MB.shape[0]), place, (X_WM, X_MB), jnp.zeros_like(X_WM[0]), staged=True)
+    return scan_outward(walk_plan((0,) * X_MB.shape[0]), place, (X_WM, X_MB), None, staged=True)
 
 
 def rows_of_poses(R: Float[Array, "3 3 n ..."], p: Float[Array, "3 n ..."]) -> Float[Array, "n 12 ..."]:

@@ -12,6 +12,7 @@ from .mask_products import dot_with_mask as dot_with_mask
 from .tree_scan import read_row as read_row
 from .tree_scan import scan_inward as scan_inward
 from .tree_scan import scan_outward as scan_outward
+from .tree_scan import scan_paths as scan_paths
 from .tree_traversal import sum_moved_mobods as sum_moved_mobods
 from .tree_traversal import sum_over_path as sum_over_path
 from .tree_traversal import sum_over_subtree as sum_over_subtree

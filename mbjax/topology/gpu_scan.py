@@ -13,44 +13,50 @@ import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from mbjax.gpu_kernels import DeviceRows, NotInKernelError, are_interpreted
 from mbjax.manual_axes import shape_like
 from mbjax.spatial import written_out as wo
 
-from .walk_plan import BASE, WORLD, WalkPlan, as_numbered, in_order_of_walk
+from .walk_plan import WORLD, WalkPlan, as_numbered, as_numbered_after_world, in_order_of_walk
 
 BLOCK = 32  # worlds: a warp, so that a few thousand reach all processors already
 
 
 def scan_on_gpu(
-    plan: WalkPlan, step: Callable, xs: Any, start: Float[Array, "k w"], tables: Sequence, inward: bool
-) -> tuple[Any, Float[Array, "k w"]]:
-    """`scan_inward` from zero or `scan_outward` from the world's value: what is kept, and what the base was handed.
+    plan: WalkPlan, step: Callable, xs: Any, start: tuple[Any, Any], tables: Sequence, inward: bool
+) -> tuple[tuple[Any, Any], Any]:
+    """`scan_paths` from the world's values, or `scan_inward` from zero, with nothing that lasts.
 
-    `step(value, row, *tables)` gets the entries of rows, as `Parts`; of tables of rows `DeviceRows`, of others their
-    entries.
+    Returns what passes, by places, what lasts, of the world and all nodes, and what is kept. `step(values, row,
+    *tables)` gets the entries of rows, as `Parts`; of tables of rows `DeviceRows`, of others their entries.
     """
-    if start.ndim == 1 or not plan.place.size:
-        raise NotInKernelError
     arrays, treedef = jax.tree.flatten((in_order_of_walk(plan, xs), start, list(tables)))
-    worlds = max(x.shape[-1] for x in arrays if x.ndim > 1)
-    turns = [np.asarray(x, np.int32) for x in (plan.place, plan.inboard, plan.has_children, plan.is_last)]
+    of_worlds, num_nodes = [x for x in arrays if x.ndim == 3], plan.place.size
+    if not of_worlds or not num_nodes:
+        raise NotInKernelError
+    like = max(of_worlds, key=lambda x: x.shape[-1])
+    worlds = like.shape[-1]
+    turns = [plan.place, plan.inboard, plan.parent, plan.has_children, plan.is_last]
+    turns = [np.asarray(x, np.int32) for x in turns]
     value, own = shapes_of_step(step, *jax.tree.unflatten(treedef, arrays))
-    kept, nested = jax.tree.flatten(own, is_leaf=is_parts)
-    counts = [(plan.num_places, len(value)), *((plan.place.size, *([len(x)] if is_parts(x) else [])) for x in kept)]
-    results = [shape_like((*count, worlds), start) for count in counts]
+    written, nested = jax.tree.flatten((*value, own), is_leaf=is_parts)
+    lengths = [plan.num_places, num_nodes + 1, num_nodes]
+    lengths = [n for n, x in zip(lengths, (*value, own), strict=True) for _ in jax.tree.leaves(x, is_leaf=is_parts)]
+    counts = [(n, *([len(x)] if is_parts(x) else [])) for n, x in zip(lengths, written, strict=True)]
+    results = [shape_like((*count, worlds), like) for count in counts]
 
     def kernel(*refs: Any) -> None:
         numbers, refs = refs[: len(turns)], refs[len(turns) :]
         there = None if worlds % BLOCK == 0 else pl.program_id(0) * BLOCK + jnp.arange(BLOCK, dtype=jnp.int32) < worlds
         given = jax.tree.unflatten(treedef, refs[: len(arrays)])
-        walk(step, inward, numbers, *given, *refs[len(arrays) :], there=there)
+        outputs = jax.tree.unflatten(nested, refs[len(arrays) :])
+        walk(step, inward, numbers, *given, *outputs, there=there)
 
     given = [*turns, *arrays]
     interpreted = are_interpreted()
-    places, *found = pl.pallas_call(
+    found = pl.pallas_call(
         kernel,
         grid=(-(-worlds // BLOCK),),
         in_specs=[block_of(x.shape, x.ndim > 1 and x.shape[-1] > 1) for x in given],
@@ -60,7 +66,8 @@ def scan_on_gpu(
         compiler_params=None if interpreted else triton.CompilerParams(num_warps=1, num_stages=1),
         name="scan_inward" if inward else "scan_outward",
     )(*given)
-    return as_numbered(plan, jax.tree.unflatten(nested, found)), places[BASE]
+    places, rows, kept = jax.tree.unflatten(nested, found)
+    return (places, as_numbered_after_world(plan, rows)), as_numbered(plan, kept)
 
 
 def walk(
@@ -68,32 +75,45 @@ def walk(
     inward: bool,
     numbers: Sequence,
     xs: Any,
-    start: Any,
+    start: tuple[Any, Any],
     tables: Any,
     places: Any,
-    *outputs: Any,
+    rows: Any,
+    outputs: Any,
     there: Bool[Array, " w"] | None,
 ) -> None:
     """All turns of the scan, for the worlds of a block that are `there`; the arguments are references to arrays."""
-    place, inboard, has_children, is_last = numbers
+    place, inboard, parent, has_children, is_last = numbers
     num_nodes = place.shape[0]
+
+    def at(refs: Any, *index: Any) -> Any:
+        return jax.tree.map(lambda ref: entries_of(ref, index, there), refs)
+
+    def put(refs: Any, index: Any, values: Any) -> None:
+        refs, values = jax.tree.leaves(refs), jax.tree.leaves(values, is_leaf=is_parts)
+        for ref, value in zip(refs, values, strict=True):
+            write(ref, (index,), value, there)
+
     if not inward:
-        write(places, (WORLD,), entries_of(start, (), there), there)
+        put(places, WORLD, at(start[0]))
+        put(rows, 0, at(start[1]))
 
     def turn(count: Array, _: None) -> None:
         node = num_nodes - 1 - count if inward else count
-        row = jax.tree.map(lambda ref: entries_of(ref, (node,), there), xs)
-        looked_up = jax.tree.map(lambda ref: table_of(ref, there), tables)
-        value = entries_of(places, (place[node] if inward else inboard[node],), there)
+        row, looked_up = at(xs, node), jax.tree.map(lambda ref: table_of(ref, there), tables)
         if inward:
-            value = wo.Parts(jnp.where(has_children[node] > 0, x, 0.0) for x in value)
-        value, own = step(value, row, *looked_up)
+            value = at(places, place[node]), at(rows, 0)
+            value = jax.tree.map(lambda x: jnp.where(has_children[node] > 0, x, 0.0), value)
+        else:
+            value = at(places, inboard[node]), at(rows, parent[node])
+        (passing, lasting), own = step(value, row, *looked_up)
         if inward:
-            before = entries_of(places, (inboard[node],), there)
-            value = [jnp.where(is_last[node] > 0, x, x + y) for x, y in zip(value, before, strict=True)]
-        write(places, (inboard[node] if inward else place[node],), value, there)
-        for ref, x in zip(outputs, jax.tree.leaves(own, is_leaf=is_parts), strict=True):
-            write(ref, (node,), x, there)
+            before = at(places, inboard[node])
+            add = (jnp.where(is_last[node] > 0, x, x + y) for x, y in zip(passing, before, strict=True))
+            passing = wo.Parts(add)
+        put(places, inboard[node] if inward else place[node], passing)
+        put(rows, node + 1, lasting)
+        put(outputs, node, own)
 
     lax.fori_loop(np.int32(0), np.int32(num_nodes), turn, None)
 
@@ -131,7 +151,7 @@ def table_of(ref: Any, there: Bool[Array, " w"] | None) -> Any:
     return DeviceRows(lambda index: entries_of(ref, (index,), there))
 
 
-def shapes_of_step(step: Callable, xs: Any, start: Array, tables: Any) -> tuple:
+def shapes_of_step(step: Callable, xs: Any, start: tuple[Any, Any], tables: Any) -> tuple:
     """What a step hands on, and what it keeps."""
 
     def entries(x: Array, number: int) -> Any:
@@ -146,7 +166,8 @@ def shapes_of_step(step: Callable, xs: Any, start: Array, tables: Any) -> tuple:
 
     def of_zeros() -> tuple:
         row = jax.tree.map(lambda x: entries(x, 1), xs)
-        return step(entries(start, 0), row, *jax.tree.map(table, tables))
+        value = jax.tree.map(lambda x: entries(x, 0), start)
+        return step(value, row, *jax.tree.map(table, tables))
 
     return jax.eval_shape(of_zeros)
 
@@ -160,5 +181,5 @@ def block_of(shape: tuple[int, ...], has_worlds: bool) -> pl.BlockSpec:
 
 
 def is_parts(x: Any) -> bool:
-    """Whether it is a list of entries."""
-    return isinstance(x, wo.Parts)
+    """Whether it is a list of entries, put together or not."""
+    return isinstance(x, list)

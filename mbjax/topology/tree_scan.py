@@ -20,7 +20,7 @@ from mbjax.manual_axes import varying_alike, varying_axes
 from mbjax.spatial import written_out as wo
 from mbjax.stages import Row, are_few
 
-from .walk_plan import BASE, WalkPlan, as_numbered, in_order_of_walk
+from .walk_plan import BASE, WalkPlan, as_numbered, as_numbered_after_world, in_order_of_walk
 
 
 def call_step(index: Array, step: Callable, value: Any, x: Any, several_worlds: bool) -> Any:
@@ -31,6 +31,16 @@ def call_step(index: Array, step: Callable, value: Any, x: Any, several_worlds: 
 def reading(step: Callable, tables: Sequence) -> Callable:
     """The step with what it reads besides its row."""
     return (lambda value, x: step(value, x, *tables)) if tables else step
+
+
+def of_first(step: Callable) -> Callable:
+    """A step of values in two parts, of which there is only the first."""
+
+    def of_two(value: tuple, x: Any, *tables: Any) -> tuple[tuple, Any]:
+        found, own = step(value[0], x, *tables)
+        return (found, None), own
+
+    return of_two
 
 
 def on_gpu(*args: Any, **options: Any) -> tuple[Any, Any]:
@@ -49,11 +59,11 @@ def write_row(rows: Any, index: Array, values: Any) -> Any:
     """With the values in the rows of that index; parts one by one, which is one copy less than to put them together."""
 
     def write_one(x: Array, value: Array | wo.Parts) -> Array:
-        if not isinstance(value, wo.Parts):
+        if not is_parts(value):
             return lax.dynamic_update_index_in_dim(x, value, index, 0, allow_negative_indices=False)
         for k, part in enumerate(value):
             part = jnp.broadcast_to(part, x.shape[2:])[None, None]
-            at = (index, jnp.full_like(index, k), *[jnp.zeros_like(index)] * (x.ndim - 2))
+            at = [index, *(np.asarray(i, index.dtype) for i in (k, *[0] * (x.ndim - 2)))]
             x = lax.dynamic_update_slice(x, part, at, allow_negative_indices=False)
         return x
 
@@ -78,8 +88,8 @@ def traced_step(step: Callable, num_nodes: int, *args: Any) -> tuple[Callable, A
     treedef = jax.tree.structure(results)
 
     def zeros(x: Any) -> Array:
-        shapes = [part.shape for part in x] if isinstance(x, wo.Parts) else [x.shape]
-        count, dtype = ((len(x),), x[0].dtype) if isinstance(x, wo.Parts) else ((), x.dtype)
+        shapes = [part.shape for part in x] if is_parts(x) else [x.shape]
+        count, dtype = ((len(x),), x[0].dtype) if is_parts(x) else ((), x.dtype)
         return jnp.zeros((num_nodes, *count, *jnp.broadcast_shapes(*shapes)), dtype)
 
     def again(*args: Any) -> Any:
@@ -87,7 +97,7 @@ def traced_step(step: Callable, num_nodes: int, *args: Any) -> tuple[Callable, A
             return step(*args)
         return jax.tree.unflatten(treedef, jaxpr_as_fun(jaxpr)(*jax.tree.leaves(args)))
 
-    return again, jax.tree.map(zeros, results[1], is_leaf=lambda x: isinstance(x, wo.Parts))
+    return again, jax.tree.map(zeros, results[1], is_leaf=is_parts)
 
 
 def rows_at(tree: Any, index: Array) -> Any:
@@ -119,7 +129,8 @@ def scan_inward(
     `staged` may get `Row`s; `tables` are arrays that all steps read.
     """
     if is_for_gpu():
-        return on_gpu(plan, step, xs, zero, tables, inward=True)
+        (places, _), kept = on_gpu(plan, of_first(step), xs, (zero, None), tables, inward=True)
+        return kept, places[BASE]
     step = reading(step, tables)
     num_nodes, xs = len(plan.place), in_order_of_walk(plan, xs)
     nothing = plan.num_places  # where nothing is ever put
@@ -155,7 +166,7 @@ def scan_outward(
     plan: WalkPlan,
     step: Callable[..., tuple[Any, Any]],
     xs: Any,
-    world: Array,
+    world: Any,
     several_worlds: bool = False,
     base: Array | float = 0.0,
     staged: bool = False,
@@ -166,34 +177,68 @@ def scan_outward(
     `base` is the value of the base, where some are on one. A step that is `staged` may get `Row`s; `tables` are arrays
     that all steps read.
     """
+    return scan_paths(plan, of_first(step), xs, world, None, several_worlds, base, staged, tables)[1]
+
+
+def scan_paths(
+    plan: WalkPlan,
+    step: Callable[..., tuple[tuple, Any]],
+    xs: Any,
+    passing: Any,
+    lasting: Any,
+    several_worlds: bool = False,
+    base: Array | float = 0.0,
+    staged: bool = False,
+    tables: Sequence = (),
+) -> tuple[Any, Any]:
+    """`scan_outward` of values in two parts, which are arrays or trees of them, of which the second is kept as well.
+
+    `passing` and `lasting` are those of the world. Returns the second part of the world and all nodes, in this order,
+    and the outputs: what children read of their parents' outputs need not be written twice so.
+    """
     if is_for_gpu():
-        return on_gpu(plan, step, xs, world, tables, inward=False)[0]
+        (_, rows), kept = on_gpu(plan, step, xs, (passing, lasting), tables, inward=False)
+        return rows, kept
     step = reading(step, tables)
     num_nodes, xs = len(plan.place), in_order_of_walk(plan, xs)
-    places = jnp.stack([world, jnp.broadcast_to(base, world.shape), *[jnp.zeros_like(world)] * (plan.num_places - 2)])
-    scalars = np.arange(num_nodes, dtype=np.int32), plan.place, plan.inboard
 
-    def in_rows(places: Array, inboard: Array, xs: Any, index: Array) -> tuple[Any, Any]:
-        return step(Row(places, inboard), rows_at(xs, index))
+    def in_places(x: Array) -> Array:
+        return jnp.stack([x, jnp.broadcast_to(base, x.shape), *[jnp.zeros_like(x)] * (plan.num_places - 2)])
 
-    staged = staged and are_few(world.shape[1:])
+    def before_all(x: Array) -> Array:
+        return jnp.concatenate([x[None], jnp.zeros((num_nodes, *x.shape), x.dtype)])
+
+    values = jax.tree.map(in_places, passing), jax.tree.map(before_all, lasting)
+    steps = np.arange(num_nodes, dtype=np.int32)
+    scalars = steps, (plan.inboard, plan.parent), (plan.place, steps + 1)
+
+    def in_rows(values: tuple, inboard: tuple, xs: Any, index: Array) -> tuple[tuple, Any]:
+        return step(tuple(map(rows_at, values, inboard)), rows_at(xs, index))
+
+    worlds = [*(x.shape[1:] for x in jax.tree.leaves((passing, lasting))), *(x.shape[2:] for x in jax.tree.leaves(xs))]
+    staged = staged and are_few(np.broadcast_shapes(*worlds))
     if staged:
-        traced, kept = traced_step(in_rows, num_nodes, places, INDEX, xs, INDEX)
+        traced, kept = traced_step(in_rows, num_nodes, values, (INDEX, INDEX), xs, INDEX)
     else:
-        traced, kept = traced_step(step, num_nodes, world, first_rows(xs))
+        traced, kept = traced_step(step, num_nodes, (passing, lasting), first_rows(xs))
 
-    def body(carry: tuple[Array, Any], element: Any) -> tuple[Any, None]:
-        (places, kept), ((index, place, inboard), x) = carry, element
+    def body(carry: tuple[tuple, Any], element: Any) -> tuple[Any, None]:
+        (values, kept), ((index, inboard, places), x) = carry, element
         if staged:
-            value, own = traced(places, inboard, xs, index)
-            if isinstance(value, wo.Parts):  # a tenth to a third faster, where of many worlds it is slower
-                value = wo.put_together(value)
+            value, own = traced(values, inboard, xs, index)
+            # together it is a tenth to a third faster, where of many worlds it is slower
+            value = jax.tree.map(lambda y: wo.put_together(y) if is_parts(y) else y, value, is_leaf=is_parts)
         else:
-            value, own = call_step(index, traced, read_row(places, inboard), x, several_worlds)
-        return (write_row(places, place, value), write_row(kept, index, own)), None
+            value, own = call_step(index, traced, tuple(map(read_row, values, inboard)), x, several_worlds)
+        return (tuple(map(write_row, values, places, value)), write_row(kept, index, own)), None
 
-    places, kept, xs = varying_alike((places, kept, xs))
+    values, kept, xs = varying_alike((values, kept, xs))
     if num_nodes:
         elements = jax.tree.map(jnp.asarray, scalars), None if staged else xs
-        (_, kept), _ = lax.scan(body, (places, kept), elements)
-    return as_numbered(plan, kept)
+        (values, kept), _ = lax.scan(body, (values, kept), elements)
+    return as_numbered_after_world(plan, values[1]), as_numbered(plan, kept)
+
+
+def is_parts(x: Any) -> bool:
+    """Whether it is a list of entries."""
+    return isinstance(x, wo.Parts)

@@ -70,6 +70,7 @@ class WalkPlan(NamedTuple):
     """
 
     order: np.ndarray | None  # (n,) the node met at each step, from 0; None: as numbered
+    parent: np.ndarray  # (n,) by step: that of its parent, from 1; 0 the world
     place: np.ndarray  # (n,) by step: where the node's own waits
     inboard: np.ndarray  # (n,) by step: where its parent's waits
     has_children: np.ndarray  # (n,) by step
@@ -110,6 +111,7 @@ def plan_as_numbered(parents: tuple[int, ...]) -> WalkPlan:
     nodes = range(1, len(parents) + 1)
     return WalkPlan(
         order=None,
+        parent=np.array(parents, np.int32),
         place=np.array([places[node] for node in nodes], np.int32),
         inboard=np.array([places[parent] for parent in parents], np.int32),
         has_children=np.array([node in last_child for node in nodes], bool),
@@ -146,3 +148,11 @@ def as_numbered(plan: WalkPlan, tree: Any) -> Any:
         return tree
     step_of = np.argsort(plan.order)
     return jax.tree.map(lambda x: take(x, step_of, 0), tree)
+
+
+def as_numbered_after_world(plan: WalkPlan, tree: Any) -> Any:
+    """The same of arrays that have the world's row first."""
+    if plan.order is None:
+        return tree
+    row_of = np.append(0, np.argsort(plan.order) + 1)
+    return jax.tree.map(lambda x: take(x, row_of, 0), tree)
