@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from mbjax.kinematics import (
     JointRows,
+    MobodInertia,
     OtherPoses,
     bodies_with_gravity,
     calc_body_placement,
@@ -39,6 +40,13 @@ class DirectionRows(NamedTuple):
     weight: Float[Array, "nd 4 ..."] | None  # of what feels gravity: m p_MoMcm, m; where not all bodies do
     F_applied_W: Float[Array, "nd 6 ..."] | None  # at Mo
     is_first: Float[Array, "nd 1 ..."] | None
+
+
+class PlacedRows(NamedTuple):
+    """Of each direction, in W at Mo, where a pass outward has found it."""
+
+    hinge: Float[Array, "nd 9 ..."]  # H_W, and p from the inboard direction's point to Mo
+    inertia: Float[Array, "nd 10 ..."]  # of the mobod, of the last direction of a joint: moments, m p_MoMcm, m
 
 
 def calc_direction_rows(
@@ -82,7 +90,7 @@ def calc_direction_rows(
     return rows, others
 
 
-def worlds_of(rows: DirectionRows, *others: Array) -> tuple[int, ...]:
+def worlds_of(rows: DirectionRows | PlacedRows, *others: Array) -> tuple[int, ...]:
     """The axis of worlds of all that is computed from the rows and from other numbers of each direction."""
     shapes = [x.shape[2:] for x in jax.tree.leaves(rows)] + [x.shape[1:] for x in others]
     return np.broadcast_shapes(*shapes)
@@ -98,6 +106,14 @@ def calc_inertias(model: MultibodyModel) -> tuple[Float[Array, "10 nm"], Float[A
     inertia = ca.concatenate([ca.symmetric_components(whole.rotational), whole.moment, whole.mass[None]], 0)
     all_feel = bodies_with_gravity(model)[1:].all()
     return inertia, None if all_feel else ca.concatenate([part.moment, part.mass[None]], 0)
+
+
+def calc_placed_inertia(topology: TreeTopology, inertia_W: MobodInertia) -> Float[Array, "nd 10 ..."]:
+    """`PlacedRows.inertia` from the records."""
+    parts = ca.symmetric_components(inertia_W.rotational), inertia_W.moment, inertia_W.mass[None]
+    rows = directions_first(take(ca.concatenate(parts, 0), topology.velocity_mobods, 1))
+    _, last = ends_of_joints(topology)
+    return jnp.where(last.reshape(-1, *(1 for _ in rows.shape[1:])), rows, 0.0)
 
 
 def ends_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:

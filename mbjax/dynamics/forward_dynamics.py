@@ -15,6 +15,7 @@ from mbjax.tangents import add_tangents
 from mbjax.topology import TreeTopology
 
 from .articulated_body import ArticulatedFactor
+from .direction_rows import PlacedRows, calc_placed_inertia
 from .mass_matrix_factor import MassMatrixFactor, factor_mass_matrix, solve_factored, solve_many_factored
 from .newton_euler import (
     calc_inverse_dynamics,
@@ -98,15 +99,17 @@ def calc_forward_dynamics(topology: TreeTopology, terms: ForwardDynamicsTerms) -
     """The exact inverse of `calc_inverse_dynamics`, in O(n) where no joint mimics another."""
     if topology.num_velocities == 0:
         return jnp.zeros_like(terms.tau)
-    fixed = lax.stop_gradient(terms)
+    fixed, placed = lax.stop_gradient(terms), None
     if topology.followers:
         factor, vdot = solve_by_sums(fixed)
     else:
-        factor, vdot = solve_on_device(fixed)
-    return at_solution(topology, terms, factor, vdot)
+        factor, vdot, placed = solve_on_device(fixed)
+    return at_solution(topology, terms, factor, vdot, placed)
 
 
-def calc_residual_change(terms: ForwardDynamicsTerms, change: Any, vdot: Float[Array, " nv"]) -> Array:
+def calc_residual_change(
+    terms: ForwardDynamicsTerms, change: Any, vdot: Float[Array, " nv"], placed: PlacedRows | None
+) -> Array:
     """How tau - required - diag vdot changes with the terms, along their tangent `change`."""
 
     def rest(tau: Array, diagonal: Array) -> Array:
@@ -114,7 +117,7 @@ def calc_residual_change(terms: ForwardDynamicsTerms, change: Any, vdot: Float[A
 
     _, of_rest = eqx.filter_jvp(rest, (terms.tau, terms.diagonal), (change.tau, change.diagonal))
     applied = terms.F_applied_T, terms.only_weights
-    required = calc_torque_change_along(terms.motion, vdot, *applied, change.motion, None, change.F_applied_T)
+    required = calc_torque_change_along(terms.motion, vdot, *applied, change.motion, None, change.F_applied_T, placed)
     return add_tangents(of_rest, None if required is None else -required)
 
 
@@ -128,8 +131,11 @@ def solve_by_sums(terms: ForwardDynamicsTerms) -> tuple[MassMatrixFactor, Float[
     return factor, vdot
 
 
-def solve_on_device(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Float[Array, " nv"]]:
-    """The same by the recursions on a CPU. Elsewhere too from model and state alone: so records go uncomputed."""
+def solve_on_device(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Float[Array, " nv"], PlacedRows]:
+    """The same by the recursions on a CPU, with what they place.
+
+    Elsewhere too from model and state alone: so records go uncomputed.
+    """
     motion, F = terms.motion, None
     if terms.F_applied_T is not None and not terms.only_weights:
         F = moved_to_mobods(motion.position, terms.F_applied_T, -1.0)
@@ -145,7 +151,9 @@ def solve_on_device(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Flo
         model: MultibodyModel, q: Array, v: Array, tau: Array, F: Array | None, diagonal: Array, locked: Array
     ) -> tuple:
         motion, F_T = calc_motion_and_forces(model, q, v, F, weights)
-        return solve_by_sums(ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked))
+        factor, vdot = solve_by_sums(ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked))
+        assert isinstance(factor, ArticulatedFactor)
+        return factor, vdot, PlacedRows(factor.directions, calc_placed_inertia(model.topology, motion.inertia_W))
 
     return in_kernels(by_recursion, by_sums, *given)
 
@@ -159,17 +167,21 @@ def solve_by_recursion(
     diagonal: Float[Array, " nv"],
     locked: Bool[Array, " nv"],
     weights: bool,
-) -> tuple[ArticulatedFactor, Float[Array, " nv"]]:
+) -> tuple[ArticulatedFactor, Float[Array, " nv"], PlacedRows]:
     """The recursions outward, inward and outward again. Forces are at each Mo."""
     motion = calc_motion(model, q, v, None, weights, F_applied_W)
     tau, diagonal = jnp.where(locked, 0.0, tau), jnp.where(locked, jnp.inf, diagonal)
     vdot, pivots = calc_accelerations(model.topology, motion, diagonal[:, None], tau[:, None])
-    return ArticulatedFactor(motion.hinge, pivots.factor, None), vdot
+    return ArticulatedFactor(motion.hinge, pivots.factor, None), vdot, PlacedRows(motion.hinge, motion.inertia)
 
 
 @eqx.filter_custom_jvp
 def at_solution(
-    topology: TreeTopology, terms: ForwardDynamicsTerms, factor: MassMatrixFactor, vdot: Float[Array, " nv"]
+    topology: TreeTopology,
+    terms: ForwardDynamicsTerms,
+    factor: MassMatrixFactor,
+    vdot: Float[Array, " nv"],
+    placed: PlacedRows | None,
 ) -> Float[Array, " nv"]:
     """vdot, a solution, which the derivative rule knows to be one."""
     return vdot
@@ -177,9 +189,9 @@ def at_solution(
 
 @at_solution.def_jvp
 def _at_solution_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    topology, terms, factor, vdot = primals
-    vdot = at_solution(topology, terms, factor, vdot)  # its own derivative is needed for second ones
+    topology, terms, factor, vdot, placed = primals
+    vdot = at_solution(topology, terms, factor, vdot, placed)  # its own derivative is needed for second ones
 
-    change = calc_residual_change(terms, tangents[1], vdot)
+    change = calc_residual_change(terms, tangents[1], vdot, placed)
     b = jnp.broadcast_to(change, jnp.broadcast_shapes(change.shape, vdot.shape))
     return vdot, solve_mass_matrix(topology, factor, terms.motion, terms.diagonal, terms.locked, b)

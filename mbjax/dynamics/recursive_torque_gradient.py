@@ -26,10 +26,10 @@ from mbjax.kinematics import bodies_with_gravity
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
-from mbjax.stages import Row, computed_once, read, read_rows
+from mbjax.stages import Row, computed_once, read, row_of
 from mbjax.topology import ON_BASE, direction_parents, scan_inward, walk_plan
 
-from .direction_rows import ends_of_joints
+from .direction_rows import PlacedRows, ends_of_joints
 from .torque_gradient_by_model import RowsOfModel, gradient_by_model, rows_of_model
 from .weighted_motion import (
     Lasting,
@@ -68,8 +68,12 @@ def calc_torque_gradient(
     weight: Float[Array, " nv"],
     gravity: bool,
     of_model: bool = False,
+    placed: PlacedRows | None = None,
 ) -> TorqueGradient:
-    """The gradient of `weight` · inverse_dynamics, with `gravity` or none; on demand by what the model moves too."""
+    """The gradient of `weight` · inverse_dynamics, with `gravity` or none; on demand by what the model moves too.
+
+    What is `placed` need not be found again, but by the model.
+    """
     plan = walk_plan(tuple(parent or ON_BASE for parent in direction_parents(model.topology)))
     is_first, _ = ends_of_joints(model.topology)
     several = not is_first.all()
@@ -81,7 +85,7 @@ def calc_torque_gradient(
         return scan_inward(plan, gather_inward, elements, zero, staged=True, tables=tables)
 
     outward = partial(calc_weighted_motion, gravity=gravity, of_model=of_model)
-    rows = in_one_kernel(outward, model, q, v, vdot, weight)
+    rows = in_one_kernel(outward, model, q, v, vdot, weight, None if of_model else placed)
     given = rows_of_model(model, q, v, vdot) if of_model else None
     flags = jnp.asarray(is_first, v.dtype).reshape(-1, 1, *(1 for _ in v.shape[1:])) if several else None
     (by_state, by_model), sums = in_one_kernel(inward, rows, given, weight[:, None], flags)
@@ -92,7 +96,8 @@ def calc_torque_gradient(
 
 def gather_inward(outboard: Array, element: tuple, lasting: Lasting, p_TF: Any) -> tuple[Array, tuple]:
     """The sums over what is outboard, and the gradient of this direction, by the state and by the model."""
-    row, given = looked_up(*element, lasting, p_TF)
+    own, given, ends = element
+    row, given = looked_up(own, given, ends, lasting, p_TF)
     F, G, Y, hf_part = computed_once(of_mobod, row.motion, row.inertia)
     sums = computed_once(add_mobod, outboard, row.motion, F, G, Y, hf_part)
     B, E, dS = computed_once(rates_of_direction, row)
@@ -104,17 +109,18 @@ def gather_inward(outboard: Array, element: tuple, lasting: Lasting, p_TF: Any) 
 
 
 def looked_up(
-    own: tuple, given: RowsOfModel | None, ends: tuple, lasting: Lasting, p_TF: Any
+    own: tuple, given: RowsOfModel | None, ends: tuple, lasting: Lasting, p_TF: Array | None
 ) -> tuple[PathRow, RowsOfModel | None]:
     """All that is read of a direction, with what stands at others: at the last of m, and of p or the world."""
-    S, inertia, weight, is_first = own
-    first, last, parent = (read(x) for x in ends)
-    of_parent = None if is_first is None and given is None else Row(lasting.motion, parent)
-    row = PathRow(S, Row(lasting.motion, last), inertia, weight, Row(lasting.p_TM, last), of_parent, is_first)
+    (S, inertia, weight, is_first), (first, last, parent) = own, (read(x) for x in ends)
+    at = partial(row_of, late=isinstance(ends[0], Row))
+    of_parent = None if is_first is None and given is None else at(lasting.motion, parent)
+    row = PathRow(S, at(lasting.motion, last), inertia, weight, at(lasting.p_TM, last), of_parent, is_first)
     if given is not None:
         assert lasting.R_WM is not None
-        given = given._replace(frames=(Row(lasting.R_WM, parent), Row(lasting.R_WM, last), Row(p_TF, first)))
-    return (row, given) if isinstance(ends[0], Row) else read_rows((row, given))
+        assert p_TF is not None
+        given = given._replace(frames=(at(lasting.R_WM, parent), at(lasting.R_WM, last), at(p_TF, first)))
+    return row, given
 
 
 def of_mobod(motion: Array, inertia: Array) -> tuple:

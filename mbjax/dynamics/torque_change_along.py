@@ -1,7 +1,7 @@
 """How the torques of inverse dynamics change along tangents: in reverse mode on a CPU by a recursion."""
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 
+from .direction_rows import PlacedRows
 from .explicit_forces import calc_fixed_weights
 from .inverse_dynamics_columns import TorqueColumns, calc_all_columns
 from .newton_euler import calc_inverse_dynamics, calc_motion_and_forces
@@ -22,7 +23,15 @@ from .recursive_torque_gradient import TorqueGradient, calc_torque_gradient, has
 from .torque_gradient_by_model import calc_model_change
 from .tree_motion import TreeMotion
 
-Fixed = tuple[MultibodyModel, Float[Array, " nq"], Float[Array, " nv"], Float[Array, " nv"]]  # model, q, v, vdot
+
+class Fixed(NamedTuple):
+    """Where the change begins."""
+
+    model: MultibodyModel
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    vdot: Float[Array, " nv"]
+    placed: PlacedRows | None = None  # which the recursion need not find again, where they are known
 
 
 class Moved(eqx.Module):
@@ -42,18 +51,18 @@ def calc_torque_change_along(
     dmotion: Any,
     dvdot: Float[Array, " nv"] | None,
     dF_applied_T: Float[Array, "6 nm"] | None,
+    placed: PlacedRows | None = None,
 ) -> Float[Array, " nv"] | None:
     """dtau of `calc_inverse_dynamics` along tangents; None where nothing moves."""
     moved = Moved(dmotion.model, dmotion.q, dmotion.v, dvdot)
     if (only_weights or F_applied_T is None) and has_torque_gradient(motion.model) and jax.tree.leaves(moved):
-        return calc_change_under_weights(motion, vdot, moved, F_applied_T is not None)
+        fixed = Fixed(motion.model, motion.q, motion.v, vdot, placed)
+        return calc_change_under_weights(fixed, moved, F_applied_T is not None)
     arguments, tangents = (motion, vdot, F_applied_T), (dmotion, dvdot, dF_applied_T)
     return eqx.filter_jvp(calc_inverse_dynamics, arguments, tangents)[1]
 
 
-def calc_change_under_weights(
-    motion: TreeMotion, vdot: Float[Array, " nv"], moved: Moved, gravity: bool
-) -> Float[Array, " nv"]:
+def calc_change_under_weights(fixed: Fixed, moved: Moved, gravity: bool) -> Float[Array, " nv"]:
     """dtau where no forces act but weights, under `gravity`; for trees that have a torque gradient."""
     like = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), moved)
 
@@ -62,28 +71,28 @@ def calc_change_under_weights(
             motion, F_T = calc_motion_and_forces(model, q, v, None, gravity)
             return calc_inverse_dynamics(motion, vdot, F_T)
 
-        tau, change = eqx.filter_jvp(required, fixed, (moved.model, moved.q, moved.v, moved.vdot))
+        tau, change = eqx.filter_jvp(required, fixed[:4], (moved.model, moved.q, moved.v, moved.vdot))
         return jnp.zeros_like(tau) if change is None else change
 
     def pull_back(fixed: Fixed, weight: Array) -> Moved:
-        model, q, v, vdot = fixed
+        model, q, v, vdot, placed = fixed
         of_model = bool(jax.tree.leaves(like.model))
-        found = calc_torque_gradient(model, q, v, vdot, weight, gravity, of_model)
+        found = calc_torque_gradient(model, q, v, vdot, weight, gravity, of_model, placed)
         q, by_q = (jnp.broadcast_to(x, (x.shape[0], *found.q.shape[1:])) for x in (q, found.q))
         _, to_qdot = jax.vjp(lambda dq: qdot_to_velocity(model, q, dq), jnp.zeros_like(q))
         by_model = pull_back_to_model(model, found, like.model) if of_model else like.model
         state = zip((like.q, like.v, like.vdot), (*to_qdot(by_q), found.v, found.vdot), strict=True)
         return Moved(by_model, *(None if x is None else y for x, y in state))
 
-    many = partial(push_many, gravity), partial(pull_many, gravity, like), enough(motion.model.topology)
+    many = partial(push_many, gravity), partial(pull_many, gravity, like), enough(fixed.model.topology)
     many = None if jax.tree.leaves(like.model) else many
-    return linear_map(change, pull_back, (motion.model, motion.q, motion.v, vdot), moved, many)
+    return linear_map(change, pull_back, fixed, moved, many)
 
 
 def push_many(gravity: bool, fixed: Fixed, moved: Moved) -> Float[Array, "k nv"]:
     """dtau of many changes at once, from the whole matrices."""
     model, q, *_ = fixed
-    columns, M = calc_whole_change(*fixed, gravity)
+    columns, M = calc_whole_change(*fixed[:4], gravity)
     dq = None if moved.q is None else jax.vmap(lambda dq: qdot_to_velocity(model, q, dq))(moved.q)
     pairs = zip((columns.dq, columns.dv, M), (dq, moved.v, moved.vdot), strict=True)
     parts = [products_of_columns(ca.transpose(J), ca.transpose(x)) for J, x in pairs if x is not None]
@@ -93,7 +102,7 @@ def push_many(gravity: bool, fixed: Fixed, moved: Moved) -> Float[Array, "k nv"]
 def pull_many(gravity: bool, like: Moved, fixed: Fixed, weights: Float[Array, "k nv"]) -> Moved:
     """The transpose."""
     model, q, *_ = fixed
-    columns, M = calc_whole_change(*fixed, gravity)
+    columns, M = calc_whole_change(*fixed[:4], gravity)
     of_state = (
         None if x is None else ca.transpose(products_of_columns(J, ca.transpose(weights)))
         for J, x in zip((columns.dq, columns.dv, M), (like.q, like.v, like.vdot), strict=True)

@@ -17,7 +17,7 @@ from mbjax.spatial import written_out as wo
 from mbjax.stages import computed_once, read
 from mbjax.topology import TreeTopology, direction_parents, scan_paths, walk_plan
 
-from .direction_rows import DirectionRows, calc_direction_rows, ends_of_joints, worlds_of
+from .direction_rows import DirectionRows, PlacedRows, calc_direction_rows, ends_of_joints, worlds_of
 
 
 class PathRows(NamedTuple):
@@ -46,14 +46,24 @@ class Lasting(NamedTuple):
 
     p_TM: Float[Array, "n 3 ..."]
     motion: Float[Array, "n 18 ..."]  # V, A and Λ
-    R_WM: Float[Array, "n 9 ..."] | None  # by the model; else it passes
+    R_WM: Float[Array, "n 9 ..."] | None  # by the model, instead of passing
 
 
 class Passing(NamedTuple):
     """What only the directions read that come after."""
 
-    R_WM: Float[Array, "9 ..."] | None
+    R_WM: Float[Array, "9 ..."] | None  # where mobods are not placed yet
     V_p: Float[Array, "6 ..."] | None  # of several directions
+
+
+class OwnRows(NamedTuple):
+    """What moves each direction, and what it is of its joint."""
+
+    v: Float[Array, "nd 1 ..."]
+    vdot: Float[Array, "nd 1 ..."]
+    weight: Float[Array, "nd 1 ..."]  # λ
+    flags: Float[Array, "nd 2 ..."]  # whether its joint is within a tree, and it is the last of the joint
+    is_first: Float[Array, "nd 1 ..."] | None  # None where all joints have one direction
 
 
 def calc_weighted_motion(
@@ -62,24 +72,33 @@ def calc_weighted_motion(
     v: Float[Array, " nv"],
     vdot: Float[Array, " nv"],
     weight: Float[Array, " nv"],
+    placed: PlacedRows | None,
     gravity: bool,
     of_model: bool,
 ) -> PathRows:
-    """The pass outward; with `gravity` the world accelerates up."""
-    topology = model.topology
-    plan, (_, last) = walk_plan(direction_parents(topology)), ends_of_joints(topology)
-    rows, others = calc_direction_rows(model, q, v, vdot, True, None)
-    worlds = worlds_of(rows, weight, model.parameters.gravity)
+    """The pass outward; with `gravity` the world accelerates up. Where mobods are is found, or `placed`."""
+    topology, own = model.topology, calc_own_rows(model.topology, v, vdot, weight)
+    if placed is None:
+        step, (rows, others) = move_outward, calc_direction_rows(model, q, v, None, True, None)
+    else:
+        step, rows, others = move_placed_outward, placed, None
+    worlds = worlds_of(rows, v, vdot, weight, model.parameters.gravity)
     zeros = jnp.zeros((18, *worlds), v.dtype)
     R = jnp.broadcast_to(jnp.eye(3, dtype=v.dtype).reshape(9, *(1 for _ in worlds)), zeros[:9].shape)
     g = jnp.broadcast_to(model.parameters.gravity if gravity else jnp.zeros_like(zeros[:3]), zeros[:3].shape)
-    passing = Passing(None if of_model else R, None if rows.is_first is None else zeros[:6])
+    passing = Passing(R if placed is None and not of_model else None, None if own.is_first is None else zeros[:6])
     lasting = Lasting(zeros[:3], jnp.concatenate([zeros[:9], -g, zeros[:6]]), R if of_model else None)
+    plan = walk_plan(direction_parents(topology))
+    lasting, of_each = scan_paths(plan, step, (rows, own), passing, lasting, staged=True, tables=(others,))
+    return PathRows(lasting, *of_each)
+
+
+def calc_own_rows(topology: TreeTopology, v: Array, vdot: Array, weight: Array) -> OwnRows:
+    """The rows."""
+    (first, last), worlds = ends_of_joints(topology), tuple(1 for _ in v.shape[1:])
     flags = np.stack([topology.within_tree[topology.velocity_mobods], last], 1)
-    flags = jnp.asarray(flags, v.dtype).reshape(-1, 2, *(1 for _ in worlds))
-    given = rows, weight[:, None], flags
-    lasting, own = scan_paths(plan, move_outward, given, passing, lasting, staged=True, tables=(others,))
-    return PathRows(lasting, *own)
+    flags, first_flags = (jnp.asarray(x, v.dtype).reshape(v.shape[0], -1, *worlds) for x in (flags, first))
+    return OwnRows(v[:, None], vdot[:, None], weight[:, None], flags, None if first.all() else first_flags)
 
 
 def ends_of_mobods(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -98,27 +117,46 @@ def point_and_parent(row: PathRow) -> list[wo.Vector]:
 
 
 def move_outward(
-    inboard: tuple[Passing, Lasting], given: tuple[DirectionRows, Array, Array], others: OtherPoses | None
+    inboard: tuple[Passing, Lasting], given: tuple[DirectionRows, OwnRows], others: OtherPoses | None
 ) -> tuple[tuple[Passing, Lasting], tuple]:
-    """Poses, V, A and Λ up to this direction; dS/dt = V_p x S, and v^J x h of several."""
-    (R_P, V_p), (p_TP, motion, lasting_R_P), (row, weight, flags) = *inboard, given
-    of_model, several = lasting_R_P is not None, row.is_first is not None
-    R_P = lasting_R_P if of_model else R_P
-    across = pose_across(row.joint, others)
-    R, r, h, s = computed_once(across_joint, R_P, p_TP, *across, row.hinge_map, flags)
+    """Poses, V, A and Λ up to this direction."""
+    (passing, lasting), (row, own) = inboard, given
+    of_model = lasting.R_WM is not None
+    R_P = lasting.R_WM if of_model else passing.R_WM
+    R_PM, p_PM = pose_across(row.joint, others)
+    R, r, h, s = computed_once(across_joint, R_P, lasting.p_TM, R_PM, p_PM, row.hinge_map, own.flags)
     S = computed_once(lambda r, h, s: [*h, *wo.add(s, wo.cross(r, h))], r, h, s)
-    if several:
-        V_p = computed_once(velocity_of_parent, motion, V_p, row.is_first)
-    V, A, weighted = computed_once(along_direction, motion, V_p, S, row.v, row.vdot, weight)
-    if several:
-        A = computed_once(with_turned_joint, V, A, V_p, r, flags)
+    motion, V_p = move_along(inboard, S, r, own)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
     inertia = computed_once(inertia_about_T, R, RJ, c, r, row.inertia)
-    inertia = wo.parts(*inertia, read(row.inertia)[9])
-    p_TF = wo.parts(computed_once(inboard_origin, R_P, across[1], row.joint.point, r)) if of_model else None
-    passing = Passing(None if of_model else wo.parts(R), wo.parts(V_p) if several else None)
-    lasting = Lasting(wo.parts(r), wo.parts(V, A, weighted), wo.parts(R) if of_model else None)
-    return (passing, lasting), (wo.parts(S), inertia, p_TF)
+    p_TF = wo.parts(computed_once(inboard_origin, R_P, p_PM, row.joint.point, r)) if of_model else None
+    R = wo.parts(R)
+    passing, lasting = Passing(None if of_model else R, V_p), Lasting(wo.parts(r), motion, R if of_model else None)
+    return (passing, lasting), (wo.parts(S), wo.parts(*inertia, read(row.inertia)[9]), p_TF)
+
+
+def move_placed_outward(
+    inboard: tuple[Passing, Lasting], given: tuple[PlacedRows, OwnRows], others: None
+) -> tuple[tuple[Passing, Lasting], tuple]:
+    """The same of what is placed."""
+    del others
+    (_, lasting), (row, own) = inboard, given
+    r, S = computed_once(direction_about_T, lasting.p_TM, row.hinge, own.flags)
+    motion, V_p = move_along(inboard, S, r, own)
+    inertia = computed_once(placed_inertia_about_T, row.inertia, r)
+    lasting = Lasting(wo.parts(r), motion, None)
+    return (Passing(None, V_p), lasting), (wo.parts(S), wo.parts(*inertia, read(row.inertia)[9]), None)
+
+
+def move_along(inboard: tuple[Passing, Lasting], S: wo.Vector, r: wo.Vector, own: OwnRows) -> tuple[Any, Any]:
+    """V, A and Λ up to this direction, and V_p, where joints have several; dS/dt = V_p x S, and v^J x h of those."""
+    (passing, lasting), V_p = inboard, None
+    if own.is_first is not None:
+        V_p = computed_once(velocity_of_parent, lasting.motion, passing.V_p, own.is_first)
+    V, A, weighted = computed_once(along_direction, lasting.motion, V_p, S, own.v, own.vdot, own.weight)
+    if V_p is None:
+        return wo.parts(V, A, weighted), None
+    return wo.parts(V, computed_once(with_turned_joint, V, A, V_p, r, own.flags), weighted), wo.parts(V_p)
 
 
 def across_joint(
@@ -129,6 +167,13 @@ def across_joint(
     h, s = (wo.matvec(R, x) for x in wo.take_apart(hinge_map, 3, 3))
     p = wo.matvec(R, list(p_PM))
     return wo.matmul(R, R_PM), wo.add(list(p_TP), wo.scale(p, flags[0])), h, s
+
+
+def direction_about_T(p_TP: Array, hinge: Array, flags: Array) -> tuple[wo.Vector, wo.Vector]:
+    """p_TM and S."""
+    h, s, p = wo.take_apart(hinge, 3, 3, 3)
+    r = wo.add(list(p_TP), wo.scale(p, flags[0]))
+    return r, [*h, *wo.add(s, wo.cross(r, h))]
 
 
 def velocity_of_parent(motion: Array, V_p: Array, is_first: Array) -> wo.Vector:
@@ -166,11 +211,20 @@ def turned_inertia(R: wo.Matrix, inertia: Array) -> tuple:
 def inertia_about_T(
     R: wo.Matrix, RJ: wo.Matrix, c: wo.Vector, r: wo.Vector, inertia: Array
 ) -> tuple[wo.Vector, wo.Vector]:
+    """That about Mo in W, R J Rᵀ, shifted."""
+    return shifted_inertia(wo.symmetric_product(RJ, R), c, inertia[9], r)
+
+
+def placed_inertia_about_T(inertia: Array, r: wo.Vector) -> tuple[wo.Vector, wo.Vector]:
+    """The same from that about Mo in W."""
+    J, c, m = wo.take_apart(inertia, 6, 3, 1)
+    return shifted_inertia(J, c, m, r)
+
+
+def shifted_inertia(J: wo.Vector, c: wo.Vector, m: Array, r: wo.Vector) -> tuple[wo.Vector, wo.Vector]:
     """J + (r·(2 c + m r)) 1 - (c rᵀ + r cᵀ + m r rᵀ) and c + m r."""
-    m = inertia[9]
     at_T = wo.add(c, wo.scale(r, m))
     trace = wo.dot(r, wo.add(c, at_T))
-    J = wo.symmetric_product(RJ, R)
     outer = [c[i] * r[j] + r[i] * at_T[j] for i, j in wo.SYMMETRIC_PAIRS]
     shifted = [x - y + trace if i == j else x - y for x, y, (i, j) in zip(J, outer, wo.SYMMETRIC_PAIRS, strict=True)]
     return shifted, at_T

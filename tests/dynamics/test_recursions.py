@@ -11,6 +11,7 @@ import pytest
 
 import mbjax
 from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion
+from mbjax.dynamics.direction_rows import PlacedRows, calc_placed_inertia
 from mbjax.dynamics.forward_dynamics import ForwardDynamicsTerms, solve_by_recursion, solve_by_sums
 from mbjax.dynamics.mass_matrix_factor import solve_with_both
 from mbjax.dynamics.newton_euler import moved_to_mobods, newton_euler
@@ -92,10 +93,12 @@ def both_ways(model, q, v, vdot, tau, F) -> dict:
         F_W = F_T if weights or F_T is None else moved_to_mobods(position, F_T, -1.0)
         F_W = None if weights else F_W
         terms = ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked)
+        factor, solved = solve_by_sums(terms)
+        placed_rows = PlacedRows(factor.directions, calc_placed_inertia(model.topology, motion.inertia_W))
         tau_of_motion = calc_torques(model.topology, calc_motion(model, q, v, vdot, weights, F_W))
         found[name] = {
             "recursion": (tau_of_motion, solve_by_recursion(model, q, v, tau, F_W, diagonal, locked, weights)),
-            "sums": (newton_euler(motion, vdot, F_T), solve_by_sums(terms)),
+            "sums": (newton_euler(motion, vdot, F_T), (factor, solved, placed_rows)),
         }
     return found
 
@@ -116,7 +119,7 @@ def largest_error(found, expected) -> float:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_recursions_give_what_sums_give(name: str) -> None:
-    """Torques, accelerations and the factor, to rounding; a locked velocity has none."""
+    """Torques, accelerations, the factor and what is placed, to rounding; a locked velocity has none."""
     model, q, v, vdot, tau, _, F = case(name)
     for forces, ways in jax.jit(lambda *x: both_ways(model, *x))(q, v, vdot, tau, F).items():
         assert largest_error(ways["recursion"], ways["sums"]) < 1e-12, forces
@@ -343,7 +346,7 @@ def test_solving_again_with_the_factor() -> None:
     def both(q, rhs):
         locked = jnp.zeros(model.num_velocities, bool)
         diagonal = calc_reflected_inertia(model) + 0.1
-        factor, _ = solve_by_recursion(model, q, v, tau, None, diagonal, locked, False)
+        factor, *_ = solve_by_recursion(model, q, v, tau, None, diagonal, locked, False)
         one, other = (functools.partial(f, model.topology, *factor[:2]) for f in (solve_with_pivots, solve_with_both))
         M = mbjax.mass_matrix(model, q) + jnp.diag(diagonal - calc_reflected_inertia(model))
         return one(rhs[0]), other(rhs[0]), jax.vmap(one)(rhs), jnp.linalg.solve(M, rhs.T).T
