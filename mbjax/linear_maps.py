@@ -58,11 +58,13 @@ def linear_map(
     fixed: Any,
     moved: Any,
     many: tuple[Callable, Callable, int] | None = None,
+    shape: tuple[int, ...] | None = None,
 ) -> Any:
     """`function(fixed, moved)`, an array that is linear in `moved`; the arguments are trees of arrays.
 
     `pull_back(fixed, cotangent)` is the cotangent of `moved`, for a CPU; `function` can be differentiated. `many` has
-    the same two for arguments that are stacked on a first axis, and from how many of them on they are to be used.
+    the same two for arguments that are stacked on a first axis, and from how many of them on they are to be used. With
+    the `shape` of the result, which is of the type of all that moves, `function` is traced only where it is to run.
     """
     of_fixed, fixed_treedef = jax.tree.flatten(fixed)
     of_moved, moved_treedef = jax.tree.flatten(moved)
@@ -70,7 +72,8 @@ def linear_map(
 
     def forward(function: Callable, *args: jax.Array) -> list:
         given = jax.tree.unflatten(fixed_treedef, args[:count]), jax.tree.unflatten(moved_treedef, args[count:])
-        return [function(*given)]
+        found = function(*given)
+        return [found if shape is None else jnp.broadcast_to(found, (*found.shape[: found.ndim - len(shape)], *shape))]
 
     def backward(*args: jax.Array) -> list:
         held, cotangents = args[:count], list(args[count:])
@@ -85,7 +88,10 @@ def linear_map(
 
     of_many = None if many is None else Many(partial(forward, many[0]), many[2])
     back_of_many = None if many is None else Many(partial(backward_on_cpu, many[1], True), many[2])
-    out = jax.eval_shape(partial(forward, function), *of_fixed, *of_moved)
+    if shape is None:
+        out = jax.eval_shape(partial(forward, function), *of_fixed, *of_moved)
+    else:
+        out = [ShapedArray(shape, of_moved[0].dtype)]
     (found,) = linear_map_p.bind(
         *of_fixed,
         *of_moved,

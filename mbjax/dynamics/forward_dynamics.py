@@ -25,7 +25,7 @@ from .newton_euler import (
 )
 from .recursive_articulated_body import calc_accelerations
 from .recursive_newton_euler import calc_motion
-from .torque_change_along import calc_torque_change_along, enough
+from .torque_change_along import calc_torque_change_along, enough, shape_of_torques
 from .tree_motion import TreeMotion
 
 
@@ -90,7 +90,7 @@ def solve_mass_matrix(
     return lax.custom_linear_solve(
         matvec,
         jnp.where(locked, 0.0, b),
-        lambda _, rhs: linear_map(solve, solve, factor, rhs, many),
+        lambda _, rhs: linear_map(solve, solve, factor, rhs, many, shape_of_torques(rhs, factor)),
         symmetric=True,
     )
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import calc_position_kinematics, qdot_to_velocity
@@ -86,7 +87,13 @@ def calc_change_under_weights(fixed: Fixed, moved: Moved, gravity: bool) -> Floa
 
     many = partial(push_many, gravity), partial(pull_many, gravity, like), enough(fixed.model.topology)
     many = None if jax.tree.leaves(like.model) else many
-    return linear_map(change, pull_back, fixed, moved, many)
+    return linear_map(change, pull_back, fixed, moved, many, shape_of_torques(fixed.v, (fixed, moved)))
+
+
+def shape_of_torques(like: Float[Array, " nv"], others: Any) -> tuple[int, ...]:
+    """That of an array like this one, of all worlds that the others have."""
+    worlds = (x.shape[x.ndim - like.ndim + 1 :] for x in jax.tree.leaves((like, others)))
+    return (like.shape[0], *np.broadcast_shapes(*worlds))
 
 
 def push_many(gravity: bool, fixed: Fixed, moved: Moved) -> Float[Array, "k nv"]:

@@ -1,5 +1,7 @@
 """The gradient of λ · inverse_dynamics by recursions, by the state and by the model: that of sums over all mobods."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +9,10 @@ import pytest
 
 import mbjax
 from mbjax.dynamics import calc_inverse_dynamics, calc_tree_motion
+from mbjax.dynamics.direction_rows import PlacedRows
+from mbjax.dynamics.recursive_newton_euler import calc_motion
 from mbjax.dynamics.recursive_torque_gradient import has_torque_gradient
-from mbjax.dynamics.torque_change_along import Moved, calc_change_under_weights
+from mbjax.dynamics.torque_change_along import Fixed, Moved, calc_change_under_weights
 from mbjax.forces import calc_gravity_on_mobods
 from mbjax.kinematics import calc_position_kinematics
 from mbjax.tangents import no_tangent
@@ -20,22 +24,30 @@ from .test_recursions import G1, case, largest_error, model_of
 
 
 def gradient_both_ways(model, q, v, vdot, weight, gravity: bool) -> dict:
-    """Cotangents of the model, q, v and vdot, by the recursion and by JAX's transpose of the change along them."""
-    motion = calc_tree_motion(model, calc_position_kinematics(model, q), q, v)
+    """Cotangents of the model, q, v and vdot, by the recursion and by JAX's transpose of the change along them.
+
+    Those of the state from what a pass outward has placed, too.
+    """
+    found = calc_motion(model, q, v, None, False, None)
+    placed = PlacedRows(found.hinge, found.inertia)
 
     def required(model, q, v, vdot):
         position = calc_position_kinematics(model, q)
         F_T = calc_gravity_on_mobods(model, position) if gravity else None
         return calc_inverse_dynamics(calc_tree_motion(model, position, q, v), vdot, F_T)
 
-    def change(*moved):
-        return calc_change_under_weights(motion, vdot, Moved(*moved), gravity)
+    def change(*moved, placed=None):
+        return calc_change_under_weights(Fixed(model, q, v, vdot, placed), Moved(*moved), gravity)
+
+    def of_state(*moved, placed=None):
+        return change(no_tangent(model), *moved, placed=placed)
 
     zeros = jax.tree.map(jnp.zeros_like, (model, q, v, vdot))
     return {
         "recursion": jax.vjp(change, *zeros)[1](weight),
         "sums": jax.vjp(required, model, q, v, vdot)[1](weight),
-        "of the state": jax.vjp(lambda *x: change(no_tangent(model), *x, None), *zeros[1:3])[1](weight),
+        "of the state": jax.vjp(lambda *x: of_state(*x, None), *zeros[1:3])[1](weight),
+        "placed": jax.vjp(functools.partial(of_state, placed=placed), *zeros[1:])[1](weight),
     }
 
 
@@ -51,6 +63,7 @@ def test_gradient_by_recursion(name: str, gravity: bool) -> None:
     for found, expected in zip(ways["recursion"], ways["sums"], strict=True):
         assert leaf_by_leaf(found, expected) < 1e-12
     assert largest_error(ways["of the state"], ways["sums"][1:3]) < 1e-12
+    assert largest_error(ways["placed"], ways["sums"][1:]) < 1e-12
 
 
 def test_gradient_in_single_precision() -> None:
