@@ -185,7 +185,7 @@ def hand_on(row: PathRow, sums: tuple) -> wo.Vector:
     """P, and from the first direction of a joint what its Λ^J adds for those inboard of it."""
     F, _, _, P = sums
     if row.is_first is None:
-        return wo.add(P, wo.force_cross(wo.scale(list(row.S), row.own[0]), F))
+        return wo.add(P, wo.force_cross(wo.scale(list(row.S), row.weight[0]), F))
     assert row.of_parent is not None
     joint = wo.subtract(list(row.motion[12:]), list(row.of_parent[12:]))
     return wo.add(P, wo.scale(wo.force_cross(joint, F), row.is_first[0]))

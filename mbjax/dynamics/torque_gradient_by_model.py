@@ -110,7 +110,7 @@ def by_direction(row: PathRow, given: RowsOfModel, sums: Sums) -> wo.Vector:
     """σ."""
     (F, G, Y, _), (v, vdot), (_, V_p, *_) = sums, given.rates, point_and_parent(row)
     carried = wo.force_cross(wo.add(V_p, list(row.motion[:6])), G)
-    sigma = wo.add(wo.scale(F, row.own[0]), wo.scale(G, vdot[0]), wo.scale(carried, -v[0]))
+    sigma = wo.add(wo.scale(F, row.weight[0]), wo.scale(G, vdot[0]), wo.scale(carried, -v[0]))
     return [*wo.add(sigma[:3], wo.scale(Y, v[0])), *sigma[3:]]
 
 

@@ -20,10 +20,18 @@ from mbjax.topology import TreeTopology, direction_parents, scan_paths, walk_pla
 from .direction_rows import DirectionRows, PlacedRows, calc_direction_rows, ends_of_joints, worlds_of
 
 
+class Lasting(NamedTuple):
+    """What the pass inward reads, too, of a direction's path."""
+
+    p_TM: Float[Array, "n 3 ..."]
+    motion: Float[Array, "n 18 ..."]  # V, A and Λ
+    R_WM: Float[Array, "n 9 ..."] | None  # by the model, instead of passing
+
+
 class PathRows(NamedTuple):
     """Of each direction, about T in W; its mobod m has the parent p. What lasts has the world's row first."""
 
-    lasting: "Lasting"
+    lasting: Lasting
     S: Float[Array, "nd 6 ..."]
     inertia: Float[Array, "nd 10 ..."]  # of m, of the last direction of a joint: moments, m p_TMcm, m
     p_TF: Float[Array, "nd 3 ..."] | None  # by the model
@@ -35,18 +43,10 @@ class PathRow(NamedTuple):
     S: Float[Array, "6 ..."]
     motion: Float[Array, "18 ..."]
     inertia: Float[Array, "10 ..."]
-    own: Float[Array, "1 ..."]  # λ
+    weight: Float[Array, "1 ..."]  # λ
     p_TM: Float[Array, "3 ..."]
     of_parent: Float[Array, "18 ..."] | None  # V, A and Λ of p; of several directions, or by the model
     is_first: Float[Array, "1 ..."] | None  # of several directions
-
-
-class Lasting(NamedTuple):
-    """What the pass inward reads, too, of a direction's path."""
-
-    p_TM: Float[Array, "n 3 ..."]
-    motion: Float[Array, "n 18 ..."]  # V, A and Λ
-    R_WM: Float[Array, "n 9 ..."] | None  # by the model, instead of passing
 
 
 class Passing(NamedTuple):
