@@ -57,14 +57,15 @@ def linear_map(
     pull_back: Callable,
     fixed: Any,
     moved: Any,
+    shape: tuple[int, ...],
     many: tuple[Callable, Callable, int] | None = None,
-    shape: tuple[int, ...] | None = None,
 ) -> Any:
     """`function(fixed, moved)`, an array that is linear in `moved`; the arguments are trees of arrays.
 
+    It is of this shape, to which it is broadcast, and of the type of what moves: to trace it for these takes long.
+
     `pull_back(fixed, cotangent)` is the cotangent of `moved`, for a CPU; `function` can be differentiated. `many` has
-    the same two for arguments that are stacked on a first axis, and from how many of them on they are to be used. With
-    the `shape` of the result, which is of the type of all that moves, `function` is traced only where it is to run.
+    the same two for arguments that are stacked on a first axis, and from how many of them on they are to be used.
     """
     of_fixed, fixed_treedef = jax.tree.flatten(fixed)
     of_moved, moved_treedef = jax.tree.flatten(moved)
@@ -73,7 +74,7 @@ def linear_map(
     def forward(function: Callable, *args: jax.Array) -> list:
         given = jax.tree.unflatten(fixed_treedef, args[:count]), jax.tree.unflatten(moved_treedef, args[count:])
         found = function(*given)
-        return [found if shape is None else jnp.broadcast_to(found, (*found.shape[: found.ndim - len(shape)], *shape))]
+        return [jnp.broadcast_to(found, (*found.shape[: found.ndim - len(shape)], *shape))]
 
     def backward(*args: jax.Array) -> list:
         held, cotangents = args[:count], list(args[count:])
@@ -88,17 +89,13 @@ def linear_map(
 
     of_many = None if many is None else Many(partial(forward, many[0]), many[2])
     back_of_many = None if many is None else Many(partial(backward_on_cpu, many[1], True), many[2])
-    if shape is None:
-        out = jax.eval_shape(partial(forward, function), *of_fixed, *of_moved)
-    else:
-        out = [ShapedArray(shape, of_moved[0].dtype)]
     (found,) = linear_map_p.bind(
         *of_fixed,
         *of_moved,
         forward=Ways(partial(forward, function), None, of_many),
         backward=Ways(backward, partial(backward_on_cpu, pull_back, False), back_of_many),
         count=count,
-        out=tuple(ShapedArray(x.shape, x.dtype) for x in out),
+        out=(ShapedArray(shape, of_moved[0].dtype),),
     )
     return found
 

@@ -24,7 +24,7 @@ def pull_back(fixed: dict, cotangent: jax.Array) -> list:
 
 
 def mapped(A: jax.Array, x: jax.Array, y: jax.Array, z: jax.Array) -> jax.Array:
-    return linear_map(function, pull_back, {"A": A, "x": x}, [y, z])
+    return linear_map(function, pull_back, {"A": A, "x": x}, [y, z], (3,))
 
 
 def plain(A: jax.Array, x: jax.Array, y: jax.Array, z: jax.Array) -> jax.Array:
@@ -62,6 +62,18 @@ def test_transformations(name: str) -> None:
     for compiled in (lambda f: f, jax.jit):
         found, expected = (compiled(TRANSFORMATIONS[name](f))(A, X, Y, Y[::-1]) for f in (mapped, plain))
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13), found, expected)
+
+
+def test_the_result_has_the_shape_that_was_said() -> None:
+    """As of a number that all worlds share, where others have worlds: its cotangent is the sum."""
+
+    def shared(y: jax.Array) -> jax.Array:
+        return linear_map(lambda x, y: x * y, lambda x, ct: x * jnp.sum(ct), jnp.asarray(3.0), y, (4,))
+
+    y = jnp.asarray(2.0)
+    np.testing.assert_array_equal(shared(y), jnp.full(4, 6.0))
+    np.testing.assert_array_equal(jax.jacfwd(shared)(y), jnp.full(4, 3.0))
+    np.testing.assert_array_equal(jax.jit(jax.jacrev(shared))(y), jnp.full(4, 3.0))
 
 
 def test_the_transpose_is_the_one_by_hand() -> None:

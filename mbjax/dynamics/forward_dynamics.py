@@ -90,7 +90,7 @@ def solve_mass_matrix(
     return lax.custom_linear_solve(
         matvec,
         jnp.where(locked, 0.0, b),
-        lambda _, rhs: linear_map(solve, solve, factor, rhs, many, shape_of_torques(rhs, factor)),
+        lambda _, rhs: linear_map(solve, solve, factor, rhs, shape_of_torques(rhs, factor), many),
         symmetric=True,
     )
 

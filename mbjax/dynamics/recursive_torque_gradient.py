@@ -29,12 +29,13 @@ from mbjax.spatial import written_out as wo
 from mbjax.stages import Row, computed_once, read, row_of
 from mbjax.topology import ON_BASE, direction_parents, scan_inward, walk_plan
 
-from .direction_rows import PlacedRows, ends_of_joints
+from .direction_rows import PlacedRows
 from .torque_gradient_by_model import RowsOfModel, gradient_by_model, rows_of_model
 from .weighted_motion import (
     Lasting,
     PathRow,
     PathRows,
+    calc_own_rows,
     calc_weighted_motion,
     ends_of_mobods,
     point_and_parent,
@@ -75,20 +76,18 @@ def calc_torque_gradient(
     What is `placed` need not be found again, but by the model.
     """
     plan = walk_plan(tuple(parent or ON_BASE for parent in direction_parents(model.topology)))
-    is_first, _ = ends_of_joints(model.topology)
-    several = not is_first.all()
+    own = calc_own_rows(model.topology, v, vdot, weight)
 
-    def inward(rows: PathRows, given: RowsOfModel | None, weight: Array, flags: Array | None) -> tuple[tuple, Array]:
+    def inward(rows: PathRows, given: RowsOfModel | None, weight: Array, is_first: Array | None) -> tuple[tuple, Array]:
         ends = jax.tree.map(jnp.asarray, ends_of_mobods(model.topology))
-        elements, tables = ((rows.S, rows.inertia, weight, flags), given, ends), (rows.lasting, rows.p_TF)
+        elements, tables = ((rows.S, rows.inertia, weight, is_first), given, ends), (rows.lasting, rows.p_TF)
         zero = jnp.zeros((21, *rows.S.shape[2:]), rows.S.dtype)
         return scan_inward(plan, gather_inward, elements, zero, staged=True, tables=tables)
 
     outward = partial(calc_weighted_motion, gravity=gravity, of_model=of_model)
     rows = in_one_kernel(outward, model, q, v, vdot, weight, None if of_model else placed)
     given = rows_of_model(model, q, v, vdot) if of_model else None
-    flags = jnp.asarray(is_first, v.dtype).reshape(-1, 1, *(1 for _ in v.shape[1:])) if several else None
-    (by_state, by_model), sums = in_one_kernel(inward, rows, given, weight[:, None], flags)
+    (by_state, by_model), sums = in_one_kernel(inward, rows, given, own.weight, own.is_first)
     by_gravity = -sums[9:12] if gravity else jnp.zeros_like(sums[9:12])
     by_q, by_v, by_vdot = jnp.unstack(by_state, axis=1)
     return TorqueGradient(by_q, by_v, by_vdot, by_model, by_gravity)

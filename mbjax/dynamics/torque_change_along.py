@@ -87,7 +87,7 @@ def calc_change_under_weights(fixed: Fixed, moved: Moved, gravity: bool) -> Floa
 
     many = partial(push_many, gravity), partial(pull_many, gravity, like), enough(fixed.model.topology)
     many = None if jax.tree.leaves(like.model) else many
-    return linear_map(change, pull_back, fixed, moved, many, shape_of_torques(fixed.v, (fixed, moved)))
+    return linear_map(change, pull_back, fixed, moved, shape_of_torques(fixed.v, (fixed, moved)), many)
 
 
 def shape_of_torques(like: Float[Array, " nv"], others: Any) -> tuple[int, ...]:
