@@ -25,7 +25,7 @@ MODE_TITLES = {
 
 def all_tables(results: Results) -> list[Table]:
     """In the order of RESULTS.md."""
-    tables = [aims_table(results), prediction_table(results)]
+    tables = [aims_table(results)]
     for question in QUESTION_TITLES:
         for mode in MODE_TITLES:
             for threads in thread_counts(results, f"{question}:{mode}:closed"):
@@ -33,6 +33,7 @@ def all_tables(results: Results) -> list[Table]:
     tables += [processor_time_table(results, question) for question in QUESTION_TITLES]
     tables += [compile_table(results, question) for question in QUESTION_TITLES]
     tables += [static_table(results), agreement_table(results), rollout_table(results), trouble_table(results)]
+    tables.append(prediction_table(results))
     return [table for table in tables if table.rows]
 
 
@@ -261,8 +262,7 @@ def write_markdown(results: Results, file: pathlib.Path) -> None:
     lines += [f"- {note}" for note in notes_of(results)]
     for table in all_tables(results):
         lines += ["", *markdown_table(table)]
-        if table.title == "Prediction and outcome":
-            lines += ["", "### Notes", "", NOTES_START + kept + NOTES_END]
+    lines += ["", "## Notes", "", NOTES_START + kept + NOTES_END]
     file.write_text("\n".join(lines) + "\n")
 
 
