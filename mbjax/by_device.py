@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import batching, mlir
 
@@ -21,7 +22,7 @@ def in_kernels(function: Callable, default: Callable, *args: Any) -> Any:
 
 
 def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
-    """`function(*args)` on a CPU if it can be kernels, else `default(*args)`, which is the same. Not differentiated.
+    """`function(*args)` on a CPU where kernels are on, else `default(*args)`, which is the same. Not differentiated.
 
     Arguments are trees of arrays. `default` is traced only where it is to run.
     """
@@ -36,8 +37,8 @@ def by_device(function: Callable, default: Callable, has_gpu_kernels: bool, *arg
     def of_leaves(function: Callable) -> Callable:
         def flat(*leaves: Any) -> list:
             found, nested = jax.tree.flatten(function(*jax.tree.unflatten(treedef, leaves)))
-            assert nested == out, (nested, out)
-            return found
+            assert nested == out, (nested, out)  # one way may find that worlds share what another has of each
+            return [jnp.broadcast_to(x, like.shape) for x, like in zip(found, jaxpr.out_avals, strict=True)]
 
         return flat
 

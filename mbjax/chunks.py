@@ -32,12 +32,15 @@ def run(
     worlds: int | None,
     batched: Sequence[bool],
     summed: Sequence[bool],
+    out: Sequence[ShapedArray],
     chunk: jax.Array | None = None,
     **_: Any,
-):
+) -> list:
     """All worlds at once: last in the arrays that `function` sees, first in those outside. `chunk` counts chunks."""
     if worlds is None:
         return function(*args)
+    if worlds == 0:
+        return [jnp.zeros(x.shape if s else (0, *x.shape), x.dtype) for x, s in zip(out, summed, strict=True)]
 
     def computed(*inputs: Array) -> list:
         results = function(*inputs)
@@ -58,7 +61,7 @@ def size_of_chunk(worlds: int, arguments: Iterable[ShapedArray], several: int, s
     floats = [x for x in arguments if jnp.issubdtype(x.dtype, jnp.floating)]
     width = max((x.dtype.itemsize for x in floats), default=4)
     largest = max((math.prod(x.shape) for x in floats), default=1)
-    size = min(most // several, ARRAY_BYTES // (max(largest, 1) * width))
+    size = min(most // max(several, 1), ARRAY_BYTES // (max(largest, 1) * width))
     size = max(size - size % VECTOR, SMALLEST_CHUNK)
     if worlds <= size + 3 * size // 4:
         return worlds
@@ -70,14 +73,12 @@ def size_of_chunk(worlds: int, arguments: Iterable[ShapedArray], several: int, s
     return min(range(size, size + size // 3 + 1, VECTOR), key=cost)
 
 
-def run_in_chunks(*args: Any, worlds: int | None, **params: Any) -> list:
+def run_in_chunks(*args: Any, worlds: int, **params: Any) -> list:
     """The same chunk by chunk, with the sums gathered up.
 
     The last chunk begins within the one before, if it has to. It comes first, and is overwritten where it does.
     """
     batched, summed, num_linear = params["batched"], params["summed"], params["num_linear"]
-    if worlds is None:
-        return run(*args, worlds=None, **params)
     of_one = (ShapedArray(x.shape[b:], x.dtype) for x, b in zip(args, batched, strict=True))
     function = params["function"]
     size = size_of_chunk(worlds, of_one, params["several"], isinstance(function, Searching))

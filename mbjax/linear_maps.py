@@ -1,8 +1,8 @@
-"""Linear functions whose transpose is written by hand, for a CPU.
+"""Linear functions whose transpose is written by hand, where it runs in kernels.
 
 JAX transposes a linear function operation by operation. Where the transpose has a recursion of its own it is faster by
-that; but recursions are not differentiated, and other devices are faster without. So the plain function stays the one
-that is differentiated, and its transpose by JAX the one of other devices.
+that; but recursions are not differentiated, and are slower without kernels. So the plain function stays the one
+that is differentiated, and its transpose by JAX the one without kernels.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from mbjax.manual_axes import varying_as
 
 @dataclass(frozen=True)
 class Ways:
-    """A function of arrays, to a list of arrays: as JAX differentiates it, and perhaps a faster one on a CPU.
+    """A function of arrays, to a list of arrays: as JAX differentiates it, and perhaps a faster one in kernels.
 
     `many` is the faster one of so many arguments at once, of those that it is linear in, or of more.
     """
@@ -64,7 +64,7 @@ def linear_map(
 
     It is of this shape, to which it is broadcast, and of the type of what moves: to trace it for these takes long.
 
-    `pull_back(fixed, cotangent)` is the cotangent of `moved`, for a CPU; `function` can be differentiated. `many` has
+    `pull_back(fixed, cotangent)` is the cotangent of `moved`, in kernels; `function` can be differentiated. `many` has
     the same two for arguments that are stacked on a first axis, and from how many of them on they are to be used.
     """
     of_fixed, fixed_treedef = jax.tree.flatten(fixed)

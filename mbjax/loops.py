@@ -17,7 +17,7 @@ from jaxtyping import Array
 
 from mbjax.by_device import on_cpu
 from mbjax.one_kernel import in_one_kernel, lower_as_one_kernel, lowered
-from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_array, is_traced
+from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_traced
 from mbjax.worlds import is_batched, of_moving
 
 
@@ -26,8 +26,8 @@ def as_one_kernel(function: Callable) -> Callable:
 
     XLA starts a kernel for every few operations, at every step of a loop; a step of one world takes about a microsecond
     less without. Where the function calls libraries (products of matrices, factorizations, callbacks), is under `vmap`
-    or differentiated, or runs elsewhere, it is the function as it was. Arguments and results are trees of arrays;
-    other leaves among the arguments are static.
+    or differentiated, or runs elsewhere, it is the function as it was. Arguments and results are trees of arrays, the
+    former of floats too; other leaves among the arguments are static.
 
     ```
     @jax.jit
@@ -123,7 +123,7 @@ def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple
 
 def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
     """Where the function is linear in arguments."""
-    moving = [i for i, x in enumerate(args) if not is_array(x)]
+    moving = [i for i, x in enumerate(args) if ad.is_undefined_primal(x)]
     pull = jax.linear_transpose(of_some(moving, args, params), *(args[i].aval for i in moving))
     found = dict(zip(moving, pull([ad.instantiate_zeros(ct) for ct in cotangents]), strict=True))
     return [found.get(i) for i in range(len(args))]

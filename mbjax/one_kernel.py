@@ -86,7 +86,7 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
     is dropped.
     """
     ctx = without_shardings(ctx)
-    if _within_kernel.get():
+    if _within_kernel.get() or not is_tested(ctx):
         return mlir.lower_fun(function, multiple_results=True)(ctx, *args)
     whole = jax.make_jaxpr(jax.jit(lambda *args: tuple(function(*args))))(*ctx.avals_in)
     jaxpr, is_read = partial_eval.dce_jaxpr(whole.jaxpr, [True] * len(whole.jaxpr.outvars))
@@ -107,7 +107,7 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
     def as_xla_would(*args: jax.Array) -> list:
         return evaluate(*(args[i] for i in read))
 
-    if given and ctx.avals_out and not jaxpr.effects and is_tested(ctx):
+    if given and ctx.avals_out and not jaxpr.effects:
         token = _within_kernel.set(True)
         try:
             results = mlir.lower_fun(called, multiple_results=True)(with_functions_of_its_own(ctx), *args)

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import AbstractArray
+
+NOT_OPTIMIZED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 
 
 def call_compiled(function: Callable, *args: Any) -> Any:
@@ -50,8 +53,7 @@ def compiled_outside_jit(function: Callable) -> Callable:
                 bound.arguments[name] = given.tolist() if isinstance(given, np.ndarray) else given  # of indices
             elif not is_array(given) and np.asarray(given).dtype.kind in "biuf":
                 bound.arguments[name] = np.asarray(given)
-        given, treedef = jax.tree.flatten(bound.args)
-        leaves, flat = flatten(function, [np.asarray(x) if is_float(x) else x for x in given], treedef)
+        leaves, flat = flatten(function, *jax.tree.flatten(bound.args))
         return compiled_whole(flat)(*leaves)
 
     return called
@@ -86,6 +88,7 @@ class Flattened:
     function: Callable
     treedef: Any  # of all arguments
     static: tuple  # leaf by leaf; None stands for an array
+    types: tuple[type, ...]  # of the former: 1 and True are equal
 
     def results(self, *leaves: Any, **found: Any) -> Any:
         arrays = iter(leaves)
@@ -97,10 +100,15 @@ class Flattened:
 
 
 def flatten(function: Callable, leaves: list, treedef: Any) -> tuple[list, Flattened]:
-    """The arrays among the leaves, and the function of them."""
-    static = [None if is_array(x) else x for x in leaves]
+    """The arrays among the leaves, and the function of them.
+
+    Floats become arrays, of the type that the first array of floats has: for a new number there is no new program.
+    """
+    dtype = next((x.dtype for x in leaves if is_array(x) and jnp.issubdtype(x.dtype, jnp.floating)), float)
+    leaves = [np.asarray(x, jax.dtypes.canonicalize_dtype(dtype)) if is_float(x) else x for x in leaves]
+    static = tuple(None if is_array(x) else x for x in leaves)
     arrays = [x for x, other in zip(leaves, static, strict=True) if other is None]
-    return arrays, Flattened(function, treedef, tuple(static))
+    return arrays, Flattened(function, treedef, static, tuple(map(type, static)))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -130,5 +138,10 @@ def executable(flat: Flattened, where: tuple[jax.ShapeDtypeStruct, ...], default
     It runs a few times only: on a CPU it is not optimized, which takes a third of the time.
     """
     del default_dtype  # the program depends on it
-    fast = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-    return compiled_whole(flat).lower(*where).compile(fast if jax.default_backend() == "cpu" else None)
+    program = compiled_whole(flat).lower(*where)
+    if jax.default_backend() == "cpu":
+        try:
+            return program.compile(NOT_OPTIMIZED)
+        except jax.errors.JaxRuntimeError:  # a version of XLA may not have these options
+            pass
+    return program.compile()

@@ -90,7 +90,8 @@ def computed_together(arrays: list) -> list:
     """The arrays, those of many worlds by one loop: what they have in common is loaded and computed once.
 
     XLA's CPU backend has one kind of loop with several results that it fuses arithmetic into: a reduction of several
-    arrays. These have two equal columns, of which the last is kept; LLVM sees that both are the same.
+    arrays. These have two equal columns, of which the last is kept; LLVM sees that both are the same. XLA promises
+    no order: its CPU backend goes from the first to the last, and this runs nowhere else.
     """
     shapes = {x.shape for x in arrays}
     shape = next(iter(shapes))

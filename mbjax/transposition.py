@@ -28,7 +28,7 @@ def worlds_first(x: Float[Array, "... w"]) -> Float[Array, "w ..."]:
 
 
 def transposed(x: Float[Array, "m n"], axis: int) -> Float[Array, "n m"]:
-    """The transpose, a few rows (0) or columns (1) at a time, which are all numbers of one world."""
+    """The transpose, a few rows (0) or columns (1) at a time: each is one number of all worlds."""
     if x.shape[axis] < FEWEST or x.shape[1 - axis] < BLOCK or not jnp.issubdtype(x.dtype, jnp.floating):
         return x.T
 

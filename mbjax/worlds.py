@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray, Tracer
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import ad, batching, mlir, partial_eval
 
 from mbjax.chunks import Searching, run, run_in_chunks, size_of_chunk
 from mbjax.manual_axes import varying_alike, varying_as
@@ -418,6 +418,36 @@ def of_results(function: Callable, pull_back: Callable, kept: tuple[bool, ...]) 
             return function, pull_back, (True,) * len(kept)
 
 
+@dataclass(frozen=True)
+class OfRead:
+    """`function` without the results that nothing reads."""
+
+    function: Callable
+    is_read: tuple[bool, ...]
+
+    def __call__(self, *args: Any) -> list:
+        return list(itertools.compress(self.function(*args), self.is_read))
+
+
+def without_unread(is_read: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
+    """The rule by which JAX leaves out what a program does not read; XLA could not within a kernel.
+
+    Linear functions keep all: their transposes take a cotangent for each. So do those that search.
+    """
+    params = equation.params
+    if not any(is_read):
+        return [False] * len(equation.invars), None
+    if all(is_read) or params["pull_back"] is not None or isinstance(params["function"], Searching):
+        return [True] * len(equation.invars), equation
+
+    def read(x: Sequence) -> tuple:
+        return tuple(itertools.compress(x, is_read))
+
+    function = OfRead(params["function"], tuple(is_read))
+    fewer = params | {"function": function, "out": read(params["out"]), "summed": read(params["summed"])}
+    return [True] * len(equation.invars), equation.replace(outvars=list(read(equation.outvars)), params=fewer)
+
+
 def keeps_found(primitive: Primitive, *_: Any, **params: Any) -> bool:
     """A policy of `jax.checkpoint`: what was found by iterating is kept, all else computed again."""
     return primitive is for_worlds_p and params["given"] is not None
@@ -433,6 +463,7 @@ def lower_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
     return lower_chunks(ctx, *args, **params)
 
 
+partial_eval.dce_rules[for_worlds_p] = without_unread
 for_worlds_p.def_impl(evaluate)
 for_worlds_p.def_abstract_eval(abstract_results)
 batching.primitive_batchers[for_worlds_p] = batch

@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.core import ShapedArray
 
 from mbjax import chunks
+from mbjax.chunks import SMALLEST_CHUNK, VECTOR, size_of_chunk
 from mbjax.worlds import for_worlds
 
 SIZE, MOST = 8, 50  # worlds of a chunk, iterations
@@ -45,6 +47,18 @@ def square_root(x: jax.Array, scale: jax.Array, found: Any = None) -> tuple:
         start = start._replace(done=start.done | ~found.wanted)
     search, passes = lax.while_loop(unfinished, step, (start, jnp.zeros(x.shape[-1:] and (1,), jnp.int32)))
     return (scale * search.value, search.count, jnp.broadcast_to(passes, x.shape)), search.value, search
+
+
+@pytest.mark.parametrize("several", [0, 1, 2, 3, 40])
+@pytest.mark.parametrize("numbers", [10, 200_000])
+def test_sizes_of_chunks(several: int, numbers: int) -> None:
+    """A batch at once, or whole vectors, of which the last computes few worlds again."""
+    for worlds in range(2000):
+        size = size_of_chunk(worlds, [ShapedArray((numbers,), np.float32)], several)
+        if size != worlds:
+            assert size % VECTOR == 0
+            assert SMALLEST_CHUNK <= size < worlds
+            assert -(-worlds // size) * size <= 1.25 * worlds
 
 
 @pytest.mark.parametrize("worlds", [15, 16, 17, 23, 24, 31, 40])

@@ -13,6 +13,7 @@ import mbjax
 from mbjax.topology import gpu_scan
 from mbjax.topology.gpu_scan import scan_on_gpu
 
+from .dynamics.test_recursions import model_of
 from .models import JOINT_CLASSES, random_tree, relative_error
 
 KINDS = (*JOINT_CLASSES, "revolute")
@@ -24,6 +25,7 @@ NUM_SCANS = {
     "gradient": 10,
     "gradient by the model": 10,
 }
+INTERPRETED = {"gradient of the tree": 8, "jacobian": 7, "step": 2}  # which has a universal joint: it is by sums
 
 
 @functools.cache
@@ -42,6 +44,11 @@ def walker() -> mbjax.MultibodyModel:
 def stepper() -> mbjax.MultibodyModel:
     """The same in steps of time, with joints at their limits."""
     return mbjax.load(mbjax.reference_models.path("quadruped"), base="floating", time_step=0.01)
+
+
+def branches() -> mbjax.MultibodyModel:
+    """Which is not walked as it is numbered."""
+    return model_of("many branches of every kind")
 
 
 def samples(model: mbjax.MultibodyModel, worlds: int) -> tuple:
@@ -100,6 +107,8 @@ CASES = [
         )
         for case in (
             ("forward dynamics", tree, 1),
+            ("forward dynamics", branches, 33),
+            ("gradient by the model", branches, 33),
             ("poses", tree, 33),
             ("mass matrix", tree, 33),
             ("gradient", tree, 40),
@@ -126,7 +135,8 @@ def test_interpreted_they_are_the_same(
     found = of_worlds(name, model())(*state)
     monkeypatch.setenv("MBJAX_GPU_KERNELS", "0")
     expected = of_worlds(name, model())(*state)
-    assert len(scans) >= 2
+    counts = NUM_SCANS | INTERPRETED
+    assert len(scans) == counts[f"{name} of the tree" if name == "gradient" and model is tree else name]
     for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert relative_error(x, y) < 1e-12
 
@@ -150,6 +160,15 @@ def test_a_gpu_gets_a_kernel_for_each_scan(name: str, monkeypatch: pytest.Monkey
     assert num_kernels(of_worlds(name, model), *state)[0] == 0  # off
     monkeypatch.setenv("MBJAX_GPU_KERNELS", "1")
     assert num_kernels(of_worlds(name, model), *state) == (NUM_SCANS[name], 0)
+
+
+@pytest.mark.parametrize("model", [tree, pytest.param(branches, marks=pytest.mark.whole_run("a tree of every joint"))])
+def test_a_gpu_gets_kernels_in_single_precision(model: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of worlds that are not whole blocks, and of joints whose numbers are looked up."""
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "1")
+    single, state = mbjax.astype(model(), np.float32), [x.astype(np.float32) for x in samples(model(), 33)]
+    for name in ("forward dynamics", "inverse dynamics", "mass matrix"):
+        assert num_kernels(of_worlds(name, single), *state) == (NUM_SCANS[name], 0), name
 
 
 def test_one_world_of_a_gpu_has_none(monkeypatch: pytest.MonkeyPatch) -> None:

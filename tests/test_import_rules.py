@@ -7,6 +7,7 @@ PACKAGE = pathlib.Path(__file__).parent.parent / "mbjax"
 ORDER = (
     "errors",
     "array_types",
+    "static_data",
     "manual_axes",
     "tangents",
     "outside_jit",

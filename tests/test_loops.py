@@ -88,6 +88,20 @@ def test_integers_and_static_arguments() -> None:
     np.testing.assert_allclose(slope, X / 8, rtol=1e-15)
 
 
+def test_equal_arguments_of_different_types_are_different_programs() -> None:
+    """Outside `jax.jit` too; floats are arrays."""
+
+    @mbjax.as_one_kernel
+    def scaled(x: jax.Array, factor: complex, more: dict) -> jax.Array:
+        return x * factor + (1 if more["one"] is True else 0)
+
+    x = jnp.arange(3)
+    assert scaled(x, 2, {"one": 1}).dtype == x.dtype
+    assert scaled(x, 2, {"one": True})[0] == 1
+    assert scaled(x.astype(float), 2.5, {"one": 1})[1] == 2.5
+    assert scaled(x.astype(np.float32), 2.5, {"one": 1}).dtype == np.float32
+
+
 @pytest.mark.parametrize("name", ["product", "factor", "sort", "message"])
 def test_calls_of_libraries_stay_what_they_are(name: str, capfd: pytest.CaptureFixture) -> None:
     calls = {

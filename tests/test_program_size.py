@@ -63,7 +63,7 @@ FUNCTIONS = {
 CALLS = {name: FUNCTIONS[name] for name in ("forward dynamics", "inverse dynamics", "mass matrix")} | {
     "poses": lambda m, q, v: mbjax.body_poses_in_world(m, q).translation,
     "bias": lambda m, q, v: mbjax.bias_term(m, q, v),
-    "accelerations": lambda m, q, v: mbjax.time_derivatives(m, mbjax.State(q, v, jnp.zeros(())))[1],
+    "accelerations": lambda m, q, v: mbjax.time_derivatives(m, mbjax.State(q, v, jnp.zeros((), q.dtype)))[1],
 }
 
 
@@ -105,14 +105,15 @@ def test_one_world_is_computed_where_it_is_called(name: str) -> None:
     """XLA does so of fewer than 1000 operations, with one turn of each loop; others another thread computes.
 
     To wake that takes several times as long as dynamics of one world. Measured with jax 0.10.2: 165 (poses of the
-    chain) to 948 (accelerations of the quadruped). Joints without an axis add to it: a robot with several floating
-    bodies, or with ball joints, has more than 1000.
+    chain) to 966 (forward dynamics of the quadruped in single precision). Joints without an axis add to it: a robot
+    with several floating bodies, or with ball joints, has more than 1000.
     """
     robots = {name: mbjax.load(mbjax.reference_models.path(name)) for name in ("arm", "quadruped")}
+    robots["in single precision"] = mbjax.astype(robots["quadruped"], jnp.float32)
     if jax.__version_info__ >= (0, 10):  # before, XLA did not fold the hinge maps of such a model: 15 more a joint
         robots["chain"] = chain(60)
     for robot, model in robots.items():
-        q, v = mbjax.default_positions(model), jnp.ones(model.num_velocities)
+        q, v = mbjax.default_positions(model), jnp.ones(model.num_velocities, model.dtype)
         compiled = jax.jit(functools.partial(CALLS[name], model)).lower(q, v).compile(AS_USERS_HAVE_IT)
         assert compiled.cost_analysis()["flops"] < 1000, robot
 

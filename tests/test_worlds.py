@@ -1,6 +1,7 @@
 """Many worlds at once give what each gives alone: values and derivatives, whoever shares what."""
 
 import functools
+import re
 
 import equinox as eqx
 import jax
@@ -399,6 +400,56 @@ def test_arguments_by_name_after_ones_left_out_reach_functions_compiled_outside_
         by_name, mbjax.jacobian_center_of_mass_translational_velocity(model(), q, None, "qdot")
     )
     assert by_name.shape == (3, model().num_positions)
+
+
+def test_what_nobody_reads_is_not_computed() -> None:
+    """Of one world and of several, in loops and where derivatives are taken later, too."""
+
+    def plain(x: jax.Array) -> tuple:
+        return jnp.sin(x), jnp.exp(x), jnp.cumsum(jnp.tanh(x), 0)
+
+    def one(x: jax.Array) -> jax.Array:
+        return for_worlds(plain, x)[1]
+
+    def rolled(x: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, 3, lambda _, x: 0.1 * one(x), x)
+
+    x = jnp.linspace(0.0, 1.0, 4)
+    worlds = jnp.stack([x] * 200)
+    for function, given in ((one, x), (jax.vmap(one), worlds), (rolled, x), (jax.grad(lambda x: one(x)[0]), x)):
+        program = jax.jit(function).lower(given).compile().as_text()
+        assert " exponential(" in program
+        assert not re.search(r" (sine|cosine|tanh)\(", program)
+    slopes = jax.jit(jax.vmap(jax.grad(jax.checkpoint(lambda x: jnp.sum(rolled(x))))))(worlds)
+    np.testing.assert_allclose(slopes[0], jax.grad(lambda x: jnp.sum(rolled(x)))(x), rtol=1e-12)
+
+
+def test_no_worlds_at_all() -> None:
+    """As `vmap` of any function."""
+    q, v, tau = (x[:0] for x in samples())
+
+    def everything(q, v, tau):
+        results = [function(model(), q, v, tau) for function in FUNCTIONS.values()]
+        by_state = jax.grad(lambda *x: jnp.sum(mbjax.forward_dynamics(model(), *x)), (0, 1, 2))(q, v, tau)
+        return results, by_state, jax.jacfwd(lambda v: mbjax.inverse_dynamics(model(), q, v, tau))(v)
+
+    one = jax.eval_shape(everything, *(x[0] for x in samples()))
+    found = compiled(jax.vmap(everything))(q, v, tau)
+    assert [x.shape for x in jax.tree.leaves(found)] == [(0, *x.shape) for x in jax.tree.leaves(one)]
+
+
+def test_worlds_without_a_degree_of_freedom() -> None:
+    plant = mbjax.MultibodyPlant()
+    plant.add_rigid_body("fixed", mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.1, 0.2, 0.3))
+    plant.add_joint(mbjax.WeldJoint("weld", "world", "fixed"))
+    still, x = plant.finalize(), jnp.zeros((3, 0))
+
+    def everything(q, v, tau):
+        dynamics = functools.partial(mbjax.forward_dynamics, still, force_elements=True)
+        whole = mbjax.forward_dynamics_derivatives(still, q, v, tau, force_elements=True)
+        return dynamics(q, v, tau), jax.jacfwd(dynamics)(q, v, tau), jax.jacrev(dynamics, 2)(q, v, tau), whole
+
+    assert {x.shape[0] for x in jax.tree.leaves(compiled(jax.vmap(everything))(x, x, x))} == {3}
 
 
 def test_a_bad_world_stays_alone() -> None:

@@ -1,3 +1,3 @@
-"""The `mbjax` command: `mbjax simulate [FILE]`, `mbjax inspect FILE`."""
+"""The `mbjax` command: `mbjax simulate [FILE]`, `mbjax inspect FILE`, `mbjax bench FILE`."""
 
 from .main import main as main

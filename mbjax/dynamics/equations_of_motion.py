@@ -114,7 +114,7 @@ def _forward_dynamics(
         locked_velocities(model),
         only_weights=forces is None and not model.force_elements,
     )
-    return calc_forward_dynamics(model.topology, terms)
+    return calc_forward_dynamics(terms)
 
 
 def calc_acting_forces(

@@ -95,8 +95,9 @@ def solve_mass_matrix(
     )
 
 
-def calc_forward_dynamics(topology: TreeTopology, terms: ForwardDynamicsTerms) -> Float[Array, " nv"]:
+def calc_forward_dynamics(terms: ForwardDynamicsTerms) -> Float[Array, " nv"]:
     """The exact inverse of `calc_inverse_dynamics`, in O(n) where no joint mimics another."""
+    topology = terms.motion.model.topology
     if topology.num_velocities == 0:
         return jnp.zeros_like(terms.tau)
     fixed, placed = lax.stop_gradient(terms), None
@@ -104,7 +105,7 @@ def calc_forward_dynamics(topology: TreeTopology, terms: ForwardDynamicsTerms) -
         factor, vdot = solve_by_sums(fixed)
     else:
         factor, vdot, placed = solve_on_device(fixed)
-    return at_solution(topology, terms, factor, vdot, placed)
+    return at_solution(terms, factor, vdot, placed)
 
 
 def calc_residual_change(
@@ -177,7 +178,6 @@ def solve_by_recursion(
 
 @eqx.filter_custom_jvp
 def at_solution(
-    topology: TreeTopology,
     terms: ForwardDynamicsTerms,
     factor: MassMatrixFactor,
     vdot: Float[Array, " nv"],
@@ -189,9 +189,10 @@ def at_solution(
 
 @at_solution.def_jvp
 def _at_solution_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    topology, terms, factor, vdot, placed = primals
-    vdot = at_solution(topology, terms, factor, vdot, placed)  # its own derivative is needed for second ones
+    terms, factor, vdot, placed = primals
+    vdot = at_solution(terms, factor, vdot, placed)  # its own derivative is needed for second ones
 
-    change = calc_residual_change(terms, tangents[1], vdot, placed)
+    change = calc_residual_change(terms, tangents[0], vdot, placed)
     b = jnp.broadcast_to(change, jnp.broadcast_shapes(change.shape, vdot.shape))
+    topology = terms.motion.model.topology
     return vdot, solve_mass_matrix(topology, factor, terms.motion, terms.diagonal, terms.locked, b)

@@ -87,6 +87,8 @@ def products_along_paths(
         return matrices, jnp.where(next_i < 0, jnp.maximum(j - 1, 0), next_i), jnp.where(next_i < 0, j - 1, j)
 
     matrices = [jnp.zeros((directions, directions, *worlds), X.dtype) for _ in range(count)]
+    if directions == 0:
+        return matrices
     start = jnp.asarray(directions - 1, jnp.int32)
     return lax.while_loop(lambda carry: carry[2] >= 0, to_next, (matrices, start, start))[0]
 

@@ -60,6 +60,7 @@ def mass_matrix_by_recursion(model: MultibodyModel, q: Array, diagonal: Array) -
     S, inertia = in_one_kernel(place_outward, model, q)
 
     def from_composites(S: Array, inertia: Array, diagonal: Array) -> Array:
+        S = jnp.broadcast_to(S, (*S.shape[:2], *np.broadcast_shapes(S.shape[2:], diagonal.shape[1:])))
         zero = jnp.zeros((10, *S.shape[2:]), S.dtype)
         F, _ = scan_inward(walk_plan(direction_parents(topology)), add_inward, (S, inertia), zero, staged=True)
         products = products_of_all if is_for_gpu() else products_of_pairs

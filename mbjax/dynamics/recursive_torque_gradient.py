@@ -101,7 +101,7 @@ def gather_inward(outboard: Array, element: tuple, lasting: Lasting, p_TF: Any) 
     sums = computed_once(add_mobod, outboard, row.motion, F, G, Y, hf_part)
     B, E, dS = computed_once(rates_of_direction, row)
     if row.is_first is not None:
-        B, E, dS = computed_once(rates_within_joint, row, B, E, dS)
+        B, E, dS = computed_once(rates_within_joint, row, B, E)
     by_state = wo.parts(computed_once(gradient_of_direction, row, sums, B, E, dS))
     handed_on = wo.put_together(*sums[:3], computed_once(hand_on, row, sums))
     return handed_on, (by_state, None if given is None else gradient_by_model(row, given, sums))
@@ -150,9 +150,8 @@ def rates_of_direction(row: PathRow) -> tuple:
     return B, wo.add(wo.motion_cross(A, S), wo.motion_cross(V, B)), B
 
 
-def rates_within_joint(row: PathRow, B: wo.Vector, E: wo.Vector, dS: wo.Vector) -> tuple:
+def rates_within_joint(row: PathRow, B: wo.Vector, E: wo.Vector) -> tuple:
     """The same of one of several, with P = [0; s x w^J], Q = [0; s x alpha^J] and dS/dt = V_p x S + [0; v^J x h]."""
-    del dS
     (V, A, _), S = wo.take_apart(row.motion, 6, 6, 6), list(row.S)
     r, V_p, A_p, _ = point_and_parent(row)
     h, (w, v) = S[:3], relative_motion(V, V_p, r)

@@ -137,7 +137,7 @@ def calc_advances(
 ) -> Float[Array, "n ..."] | None:
     """How far the joint of each step goes along its axis as q grows by one; None where none does."""
     pitch, parts = take(placement.pitch, mobods, 0), []
-    for kind in {kind for kind in kinds if kind is not None}:
+    for kind in dict.fromkeys(kind for kind in kinds if kind is not None):
         advance = kind.advance(pitch)
         if advance is not None:
             is_kind = np.array([x is kind for x in kinds]).reshape(-1, *(1 for _ in pitch.shape[1:]))

@@ -7,6 +7,7 @@ What `tree_poses` does with sums over all mobods, where nothing but the poses is
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -57,22 +58,23 @@ def poses_outward(
 ) -> tuple[Float[Array, "nb 9 ..."], Float[Array, "nb 3 ..."]]:
     """X_WM = X_WP X_PM mobod by mobod, and X_WB = X_WM X_MB body by body; rotations row by row."""
     topology, placement = model.topology, calc_body_placement(model)
-    mobods, worlds = np.arange(1, topology.num_mobods), q.shape[1:]
-    alone = np.ones(mobods.size, bool)
-    identity = jnp.broadcast_to(np.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
-    X_WM = identity[None]
+    mobods, apart_from_M = np.arange(1, topology.num_mobods), bodies_apart_from_mobod(topology)
+    alone, joints, others = np.ones(mobods.size, bool), None, None
     if mobods.size:
         joints, others = calc_joint_rows(model, placement, q, mobods, alone, alone)
+    X_MB = rows_of_poses(take(placement.R_MB, apart_from_M, 2), take(placement.p_MB, apart_from_M, 1))
+    worlds = np.broadcast_shapes(q.shape[1:], *(x.shape[2:] for x in jax.tree.leaves((joints, others, X_MB))))
+    identity = jnp.broadcast_to(np.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
 
-        def to_mobod(inboard: tuple[None, Array], row: JointRows, others: OtherPoses | None) -> tuple[tuple, None]:
-            X_WM = computed_once(cross_joint, inboard[1], *pose_across(row, others))
-            return (None, wo.parts(*X_WM)), None
+    def to_mobod(inboard: tuple[None, Array], row: JointRows, others: OtherPoses | None) -> tuple[tuple, None]:
+        X_WM = computed_once(cross_joint, inboard[1], *pose_across(row, others))
+        return (None, wo.parts(*X_WM)), None
 
+    X_WM = identity[None]
+    if joints is not None:
         plan = walk_plan(topology.mobod_parents[1:])
         X_WM, _ = scan_paths(plan, to_mobod, joints, None, identity, staged=True, tables=(others,))
-    apart_from_M = bodies_apart_from_mobod(topology)
     if apart_from_M.size:
-        X_MB = rows_of_poses(take(placement.R_MB, apart_from_M, 2), take(placement.p_MB, apart_from_M, 1))
         X_WM = jnp.concatenate([X_WM, place_all(take(X_WM, np.array(topology.body_mobods)[apart_from_M], 0), X_MB)])
     source = np.array(topology.body_mobods)
     source[apart_from_M] = topology.num_mobods + np.arange(apart_from_M.size)

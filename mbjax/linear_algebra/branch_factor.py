@@ -52,7 +52,7 @@ def chain(size: int) -> Parents:
     return tuple(range(size))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def paths(parents: Parents) -> Paths:
     """The paths of all nodes."""
     lines: list[list[int]] = []

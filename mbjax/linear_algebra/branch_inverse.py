@@ -73,7 +73,7 @@ def invert_triangular(parents: Parents, L: Float[Array, "n depth *w"]) -> Float[
     return inverse[..., 0, :n, :n]
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def blocks_below_diagonal(parents: Parents) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
     """Where the entries of every C stand among the rows by depth, whether there are such, and the sizes of C.
 

@@ -1,12 +1,12 @@
 """What is static in contact: the geometries that may touch, and which with which."""
 
 import dataclasses
-import functools
 
 import numpy as np
 from jaxtyping import Float
 
 from mbjax.errors import ModelError
+from mbjax.static_data import HashedOnce
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CollisionGeometryRecord:
 
 
 @dataclasses.dataclass(frozen=True)
-class ContactLayout:
+class ContactLayout(HashedOnce):
     """Geometries that are in some pair, in the order they were registered, and the pairs that may touch.
 
     `max_contacts` bounds how many points a world works on at a time, `max_pairs` how many pairs of each two kinds of
@@ -52,12 +52,7 @@ class ContactLayout:
     max_pairs: int | None
     prediction: bool
 
-    @functools.cached_property
-    def _hash(self) -> int:
-        return hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
-
-    def __hash__(self) -> int:  # hashed at every call of a compiled function, and pairs are many
-        return self._hash
+    __hash__ = HashedOnce.__hash__
 
     def refuse_rigid_pairs(self, stiffness: Float[np.ndarray, " k"]) -> None:
         """Of a continuous plant: its forces would have no limit. `stiffness` is of geometries that have their own."""

@@ -8,6 +8,7 @@ import numpy as np
 from mbjax.errors import ModelError
 from mbjax.geometry import Geometry
 from mbjax.joints import JOINT_KINDS
+from mbjax.static_data import HashedOnce
 
 from .contact_layout import ContactLayout
 from .load_report import ReportEntry
@@ -195,7 +196,7 @@ class ModelInstanceInfo:
 
 
 @dataclasses.dataclass(frozen=True)
-class ModelLayout:
+class ModelLayout(HashedOnce):
     """Names, owners and places: all that is static besides the tree."""
 
     instance_names: tuple[str, ...]
@@ -213,12 +214,7 @@ class ModelLayout:
     report: tuple[ReportEntry, ...]
     is_discrete: bool
 
-    @functools.cached_property
-    def _hash(self) -> int:
-        return hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
-
-    def __hash__(self) -> int:  # JAX hashes static data at every call of a compiled function
-        return self._hash
+    __hash__ = HashedOnce.__hash__
 
     @functools.cached_property
     def body_names(self) -> tuple[str, ...]:

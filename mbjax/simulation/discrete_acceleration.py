@@ -51,7 +51,7 @@ def calc_discrete_acceleration(
     """
     problem, points, u = calc_step_problem(model, state, inputs)
     if problem.box is None and problem.coupled is None and problem.contacts is None:
-        return Acceleration(calc_forward_dynamics(model.topology, problem.terms), u, model.zeros(0)), None, None
+        return Acceleration(calc_forward_dynamics(problem.terms), u, model.zeros(0)), None, None
     found, search = calc_convex_solution(model.topology, problem, found)
     vdot, num_iterations, converged = found
     motion = calc_row_motion(problem, vdot)

@@ -56,7 +56,7 @@ def calc_acceleration_now(model: MultibodyModel, state: State, inputs: Inputs) -
     """The motion of the continuous plant, everything explicit."""
     terms, u, contacts = calc_terms_now(model, state, inputs)
     if not model.constraints:
-        return Acceleration(calc_forward_dynamics(model.topology, terms), u, model.zeros(0), contacts)
+        return Acceleration(calc_forward_dynamics(terms), u, model.zeros(0), contacts)
     vdot, multipliers = solve_with_rows(model, terms, calc_rows_now(model, terms, state.q, state.v))
     return Acceleration(vdot, u, multipliers, contacts)
 

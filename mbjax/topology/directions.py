@@ -28,7 +28,7 @@ def sum_directions(topology: TreeTopology, x: Float[Array, "..."], axis: int = 0
     return dot_with_mask(x, drives, axis)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def velocity_parents(topology: TreeTopology) -> tuple[int, ...]:
     """The tree of velocities along whose paths the nonzeros of the mass matrix lie, 1-based with 0 the world.
 

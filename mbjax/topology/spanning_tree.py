@@ -53,7 +53,7 @@ def build_spanning_tree(body_names: Sequence[str], edges: Sequence[JointEdge]) -
             mobod, num_mobods = num_mobods, num_mobods + 1
         mobod_of[body] = mobod
         nodes.append(TreeNode(body, edge, parent, mobod))
-        # Welded bodies first, so that what is merged is complete before the next mobod is numbered.
+        # welded bodies first, though what is welded to them may be on joints and numbered before their siblings
         children = sorted(outboard.get(body, []), key=lambda e: not e.is_weld)
         stack += [(e.child_body, e, body) for e in reversed(children)]
     return nodes

@@ -15,7 +15,7 @@ from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array
 
 from mbjax.chunks import compiled_apart
-from mbjax.gpu_kernels import is_for_gpu
+from mbjax.gpu_kernels import NotInKernelError, is_for_gpu
 from mbjax.manual_axes import varying_alike, varying_axes
 from mbjax.spatial import written_out as wo
 from mbjax.stages import Row, are_few
@@ -197,6 +197,8 @@ def scan_paths(
     and the outputs: what children read of their parents' outputs need not be written twice so.
     """
     if is_for_gpu():
+        if (plan.inboard == BASE).any():
+            raise NotInKernelError
         (_, rows), kept = on_gpu(plan, step, xs, (passing, lasting), tables, inward=False)
         return rows, kept
     step = reading(step, tables)

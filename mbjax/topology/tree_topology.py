@@ -14,9 +14,11 @@ import functools
 
 import numpy as np
 
+from mbjax.static_data import HashedOnce
+
 
 @dataclasses.dataclass(frozen=True)
-class TreeTopology:
+class TreeTopology(HashedOnce):
     """Per mobod: parent, joint kind and coordinate range. Per body and frame: where they are attached."""
 
     # mobilized bodies; index 0 is the world, whose entries are -1, "world" or empty
@@ -44,12 +46,7 @@ class TreeTopology:
     # mobods whose joint mimics another, each with the mobod it follows, which comes before it if it mimics too
     followers: tuple[tuple[int, int], ...] = ()
 
-    @functools.cached_property
-    def _hash(self) -> int:
-        return hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
-
-    def __hash__(self) -> int:  # JAX hashes static data at every call of a compiled function
-        return self._hash
+    __hash__ = HashedOnce.__hash__
 
     @property
     def num_mobods(self) -> int:

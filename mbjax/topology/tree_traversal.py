@@ -102,7 +102,7 @@ def sum_by_product(x: Float[Array, "k n *w"], *, parents: tuple[int, ...], inwar
     return dot_with_mask(x, is_ancestor if inward else is_ancestor.T, 1)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def ancestors(parents: tuple[int, ...]) -> Bool[np.ndarray, "n n"]:
     """Whether b is a or inboard of a, of nodes 1..n with these parents."""
     is_ancestor = np.eye(len(parents) + 1, dtype=bool)

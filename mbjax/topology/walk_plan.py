@@ -82,7 +82,7 @@ WORLD, BASE = 0, 1  # places
 FEW_PLACES = 3  # besides those two: another order of the nodes costs a copy of all rows
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def walk_plan(parents: tuple[int, ...]) -> WalkPlan:
     """The plan for nodes 1..n with these parents, each numbered after its parent."""
     plan = plan_as_numbered(parents)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -23,7 +24,8 @@ from mbjax.kinematics import calc_position_kinematics, placed
 from mbjax.kinematics.recursive_poses import poses_by_sums, poses_outward
 from mbjax.model import locked_velocities
 from mbjax.topology import direction_parents, walk_plan
-from tests.models import ALL_KINDS, load_robot, random_tree, relative_error
+from tests.gradients.checks import compiled
+from tests.models import ALL_KINDS, JOINT_CLASSES, SCREW_PITCH, load_robot, random_tree, relative_error
 from tests.test_program_size import chain
 
 from .test_jacobians import with_elements
@@ -38,23 +40,32 @@ MODELS = {
     "one direction a joint": lambda: load_robot("panda_description/urdf/panda.urdf"),
     "gravity on some bodies": with_elements,
     "many branches": lambda: branched(5),
+    "many branches of every kind": lambda: branched(5, ("revolute", "planar", "ball_rpy", "prismatic", "screw")),
     "quadruped": lambda: load_robot("a1_description/urdf/a1.urdf", "floating"),
     "humanoid": lambda: load_robot("g1_description/urdf/g1_29dof_rev_1_0.urdf", "floating"),
 }
-NAMES = [pytest.param(name, marks=G1) if name == "humanoid" else name for name in MODELS]
+LARGE = "humanoid", "many branches of every kind"
+NAMES = [pytest.param(name, marks=G1) if name in LARGE else name for name in MODELS]
 
 
-def branched(height: int) -> mbjax.MultibodyModel:
+def branched(height: int, kinds: tuple[str, ...] = ("revolute",)) -> mbjax.MultibodyModel:
     """A tree in which each body has two more: so many parents wait that it is not walked as numbered."""
-    plant = mbjax.MultibodyPlant()
-    names = ["world", *(f"b{i}" for i in range(1, 2**height))]
-    for i, name in enumerate(names[1:], start=1):
-        plant.add_rigid_body(name, mbjax.SpatialInertia.solid_box_with_mass(1.0 + 0.1 * i, 0.1, 0.2, 0.3))
-        axis, X_PF = [1.0, 0.3 * i, -0.5], [0.1, 0.2 - 0.01 * i, 0.3]
-        plant.add_joint(mbjax.RevoluteJoint(f"j{i}", names[i // 2], name, X_PF=X_PF, axis=axis))
-    model = plant.finalize()
+    model = tree_of([kinds[i % len(kinds)] for i in range(2**height - 1)], lambda i: (i - 1) // 2)
     assert walk_plan(direction_parents(model.topology)).order is not None
     return model
+
+
+def tree_of(kinds: Sequence[str], parent: Callable[[int], int]) -> mbjax.MultibodyModel:
+    """A joint of each kind and nothing else, on the body `parent(i)`, or on the world where that is negative."""
+    plant = mbjax.MultibodyPlant()
+    for i, kind in enumerate(kinds):
+        plant.add_rigid_body(f"b{i}", mbjax.SpatialInertia.solid_box_with_mass(1.0 + 0.1 * i, 0.1, 0.2, 0.3))
+        joint, inboard = JOINT_CLASSES[kind][0], "world" if parent(i) < 0 else f"b{parent(i)}"
+        of_kind = {"axis": [1.0, 0.3 * i, -0.5]} if joint.has_axis else {}
+        of_kind |= {"screw_pitch": SCREW_PITCH} if joint.has_pitch else {}
+        X_PF, X_BM = [0.1, 0.2 - 0.01 * i, 0.3], [0.05, 0.0, 0.02 * i]
+        plant.add_joint(joint(f"j{i}", inboard, f"b{i}", X_PF=X_PF, X_BM=X_BM, **of_kind))
+    return plant.finalize()
 
 
 @functools.cache
@@ -213,6 +224,7 @@ def test_derivatives_of_poses_and_mass_matrix() -> None:
     assert relative_error(reverse, (ahead - behind) / (2.0 * step)) < 1e-7
 
 
+@pytest.mark.whole_run("many worlds in single precision")
 def test_recursions_in_single_precision() -> None:
     """As exact as the sums, both beside double precision."""
     arguments = case("humanoid")
@@ -230,24 +242,60 @@ def test_recursions_in_single_precision() -> None:
         assert relative_error(by_recursion, expected) < 4.0 * relative_error(by_sums, expected) + 1e-6
 
 
-@pytest.mark.parametrize("name", ["constant hinge maps", "every joint"])
-def test_worlds_with_models_of_their_own(name: str) -> None:
-    """Of each world its own masses, frames or gravity, beside what all share."""
-    model, q, v, vdot, *_ = case(name)
-    scales = jnp.linspace(0.5, 2.0, 3)
+KINDS = ["prismatic", *(pytest.param(kind, marks=G1) for kind in ALL_KINDS if kind not in ("prismatic", "weld"))]
 
-    def with_scaled(name, scale):
-        scaled = {name: getattr(model.parameters, name) * scale}
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trees_of_one_kind(kind: str) -> None:
+    """Where no joint turns, all slide or none has an axis; what floats are roots, one beside the other."""
+    model = tree_of([kind] * 3, lambda i: -1 if kind.endswith("floating") else i - 1)
+    state, keys = mbjax.random_state(model, jax.random.key(3)), jax.random.split(jax.random.key(4), 2)
+    vdot, tau = jax.random.normal(keys[0], (2, model.num_velocities))
+    F = jax.random.normal(keys[1], (6, model.topology.num_mobods))
+    for ways in jax.jit(lambda *x: both_ways(model, *x))(state.q, state.v, vdot, tau, F).values():
+        assert largest_error(ways["recursion"], ways["sums"]) < 1e-12
+    ways = jax.jit(lambda *x: positions_both_ways(model, *x))(state.q, state.v)
+    (R_WB, p_WB), M = ways["recursion"]
+    assert largest_error(((R_WB.reshape(-1, 3, 3), p_WB), M), ways["sums"]) < 1e-12
+
+
+OWN = "body_mass", "gravity", "frame_translation", "joint_axis", "screw_pitch", "joint_damping", "rotor_inertia"
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels"),
+    [
+        ("constant hinge maps", "1"),
+        pytest.param("constant hinge maps", "0", marks=G1),
+        pytest.param("every joint", "1", marks=G1),
+        pytest.param("quadruped", "1", marks=G1),
+        pytest.param("quadruped", "0", marks=G1),
+    ],
+)
+def test_worlds_with_models_of_their_own(name: str, kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each world its own masses, frames, axes or gravity, beside what all share, positions too."""
+    model, q, v, vdot, *_ = case(name)
+    scales = np.linspace(0.5, 2.0, 3)
+    monkeypatch.setenv("MBJAX_ONE_KERNEL", kernels)
+    jax.clear_caches()
+
+    def with_scaled(leaf, scale):
+        scaled = {leaf: getattr(model.parameters, leaf) * scale}
         return dataclasses.replace(model, parameters=dataclasses.replace(model.parameters, **scaled))
 
-    for leaf in ("body_mass", "gravity", "frame_translation"):
+    def everything(model):
+        accelerations = mbjax.forward_dynamics(model, q, v, vdot, force_elements=True)
+        torques = mbjax.inverse_dynamics(model, q, v, vdot, force_elements=True), mbjax.bias_term(model, q, v)
+        poses = mbjax.body_poses_in_world(model, q)
+        return accelerations, torques, mbjax.mass_matrix(model, q), (poses.rotation, poses.translation)
 
-        def accelerations(scale, v, leaf=leaf):
-            return mbjax.forward_dynamics(with_scaled(leaf, scale), q, v, vdot, force_elements=True)
-
-        together = jax.jit(jax.vmap(accelerations, (0, None)))(scales, v)
-        for scale, found in zip(scales, together, strict=True):
-            assert relative_error(found, jax.jit(accelerations)(scale, v)) < 1e-12
+    alone = compiled(everything)
+    for leaf in (leaf for leaf in OWN if getattr(model.parameters, leaf).size):
+        together = compiled(jax.vmap(lambda scale, leaf=leaf: everything(with_scaled(leaf, scale))))(scales)
+        for i in (0, 2):
+            found = jax.tree.map(lambda x, i=i: x[i], together)
+            assert largest_error(found, alone(with_scaled(leaf, scales[i]))) < 1e-12, leaf
+    jax.clear_caches()
 
 
 def test_worlds_that_share_all_but_one_argument() -> None:
@@ -398,15 +446,3 @@ def test_recursions_of_worlds_are_kernels_of_their_own() -> None:
 
     program = jax.jit(jax.vmap(accelerations)).lower(*worlds).compile().as_text()
     assert program.count('xla_cpu_small_call="true"') >= 3
-
-
-def test_batches_of_batches() -> None:
-    """Of positions by efforts."""
-    model, q, v, _, tau, *_ = case("one direction a joint")
-    qs, taus = q + jnp.linspace(0.0, 1.0, 4)[:, None], tau * jnp.linspace(0.5, 1.5, 3)[:, None]
-
-    def accelerations(q, tau):
-        return mbjax.forward_dynamics(model, q, v, tau)
-
-    found = jax.jit(jax.vmap(jax.vmap(accelerations, (None, 0)), (0, None)))(qs, taus)
-    assert relative_error(found[2, 1], jax.jit(accelerations)(qs[2], taus[1])) < 1e-12

@@ -3,6 +3,7 @@
 import functools
 import inspect
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -265,3 +266,39 @@ def test_outside_jit_the_first_call_compiles_one_program_and_the_second_none(req
         if COMPILED or (hasattr(function, "__wrapped__") and first > 1):
             wrong[name] = first, len(COMPILED)
     assert not wrong, f"programs at the first and at the second call: {wrong}"
+
+
+def test_new_numbers_outside_jit_compile_nothing() -> None:
+    """Of the model, the state and forces, lists of them too, and of their transformations."""
+    model = saturating_arm(free_body=True)
+
+    def accelerations(model, q, v):
+        return mbjax.forward_dynamics(model, q, v, v, force_elements=True)
+
+    def total(model, q, v):
+        return jnp.sum(jnp.sin(accelerations(model, q, v)))
+
+    def forces(v) -> mbjax.MultibodyForces:
+        return mbjax.MultibodyForces(v.tolist(), (np.full((model.num_bodies, 6), v[0])).tolist())
+
+    calls = {
+        "value": accelerations,
+        "worlds": lambda m, q, v: jax.vmap(accelerations, (None, 0, None))(m, jnp.stack([q, q]), v),
+        "gradient": jax.grad(total, (0, 1), allow_int=True),
+        "gradients": lambda m, q, v: jax.vmap(jax.grad(total, 1), (None, None, 0))(m, q, jnp.stack([v, v])),
+        "jacobian": jax.jacfwd(accelerations, 2),
+        "lists": lambda m, q, v: mbjax.forward_dynamics(m, q.tolist(), v.tolist(), v.tolist()),
+        "forces": lambda m, q, v: mbjax.forward_dynamics(m, q, v, v, forces(v)),
+        "torques": lambda m, q, v: mbjax.inverse_dynamics(m, q, v, v, forces(v)),
+        "a float": lambda m, q, v: accelerations(eqx.tree_at(lambda m: m.parameters.time_step, m, float(v[0])), q, v),
+    }
+    q, v = jnp.full(model.num_positions, 0.3), jnp.full(model.num_velocities, 0.2)
+    other = mbjax.set_mass(model, model.body_names[1], 1.7), q + 0.1, v - 0.05
+    wrong = {}
+    for name, call in calls.items():
+        call(model, q, v)
+        COMPILED.clear()
+        call(*other)
+        if COMPILED:
+            wrong[name] = len(COMPILED)
+    assert not wrong, f"programs compiled for new numbers: {wrong}"
