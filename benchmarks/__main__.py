@@ -1,7 +1,7 @@
 """`python -m benchmarks [--quick] [--robots ...] [--peers ...]`: every peer in its own process, tables, plot.
 
-A full run rewrites `RESULTS.md`, `results.json` and `forward_dynamics.png` beside this file. With `--quick`, or when only some
-robots or peers are measured, nothing is written unless `--output` says where.
+A full run rewrites `RESULTS.md`, `results.json` and `forward_dynamics.png` beside this file. With `--quick`, or when
+only some robots or peers are measured, nothing is written unless `--output` says where.
 
 `python -m benchmarks --only NAME ...` runs the scripts of one question instead, each beside this file as NAME.py;
 they write NAME.md, NAME.json and a plot into the folder of `--output`.

@@ -104,7 +104,10 @@ class Given:
 
 
 def as_in_chunk(arguments: Sequence[ShapedArray], worlds: Sequence[int], several: int) -> tuple[ShapedArray, ...]:
-    """What `run` will call a function with, of these arguments of one world: what is traced so is not traced again."""
+    """What `run` will call a function with, of these arguments of one world: so it is not traced again.
+
+    Under one `vmap`; where there are several, over different arguments, the batch is larger.
+    """
     size = max(worlds)
     if jax.default_backend() == "cpu":
         size = size_of_chunk(size, arguments, several)

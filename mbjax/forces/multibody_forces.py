@@ -1,6 +1,6 @@
 """Applied forces: generalized forces on the joints and spatial forces on the bodies."""
 
-from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,16 +17,16 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.topology import dot_with_mask, sum_directions, sum_moved_mobods, take
 
 
-def with_arrays_for_lists(x: ArrayLike | Sequence) -> ArrayLike:
-    """Lists of numbers as arrays: else each number would be a leaf of the tree."""
+def array_for_list(x: Any) -> Array:
+    """A list of numbers as an array: else each number would be a leaf of the tree."""
     return jnp.asarray(x) if isinstance(x, (list, tuple)) else x
 
 
 class MultibodyForces(eqx.Module):
     """`generalized` in N m or N per velocity; `body` F_Bo_W: torque and force on each body at its origin."""
 
-    generalized: Float[Array, " nv"] = eqx.field(converter=with_arrays_for_lists)
-    body: Float[Array, "nb 6"] = eqx.field(converter=with_arrays_for_lists)
+    generalized: Float[Array, " nv"] = eqx.field(converter=array_for_list)
+    body: Float[Array, "nb 6"] = eqx.field(converter=array_for_list)
 
     @staticmethod
     def zero(model: MultibodyModel) -> "MultibodyForces":
