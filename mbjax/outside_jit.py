@@ -102,13 +102,18 @@ class Flattened:
 def flatten(function: Callable, leaves: list, treedef: Any) -> tuple[list, Flattened]:
     """The arrays among the leaves, and the function of them.
 
-    Floats become arrays, of the type that the first array of floats has: for a new number there is no new program.
+    Floats become arrays, Python's of the type that the first array of floats has: a new number needs no new program.
     """
     dtype = next((x.dtype for x in leaves if is_array(x) and jnp.issubdtype(x.dtype, jnp.floating)), float)
-    leaves = [np.asarray(x, jax.dtypes.canonicalize_dtype(dtype)) if is_float(x) else x for x in leaves]
+    leaves = [array_of_float(x, dtype) if is_float(x) else x for x in leaves]
     static = tuple(None if is_array(x) else x for x in leaves)
     arrays = [x for x, other in zip(leaves, static, strict=True) if other is None]
     return arrays, Flattened(function, treedef, static, tuple(map(type, static)))
+
+
+def array_of_float(x: float | np.floating, dtype: Any) -> np.ndarray:
+    """A Python float in this type, NumPy's in its own."""
+    return np.asarray(x, jax.dtypes.canonicalize_dtype(getattr(x, "dtype", dtype)))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -11,6 +11,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from mbjax.outside_jit import executable
+from mbjax.worlds import results_of
+
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
@@ -98,7 +101,11 @@ class Compilation:
 
 
 def compile_apart(function: Callable, args: tuple) -> tuple[Any, Compilation]:
-    """The compiled program of `function`, and how it came about. The persistent cache must be off."""
+    """The compiled program of `function`, and how it came about, as in a new process.
+
+    The persistent cache must be off.
+    """
+    forget_programs()
     cpu_start, start = time.process_time(), time.perf_counter()
     traced = jax.jit(function).trace(*args)
     after_trace = time.perf_counter()
@@ -122,6 +129,13 @@ def compile_apart(function: Callable, args: tuple) -> tuple[Any, Compilation]:
         cost.get("bytes accessed"),
         getattr(memory, "temp_size_in_bytes", None),
     )
+
+
+def forget_programs() -> None:
+    """What this process has traced and compiled before."""
+    jax.clear_caches()
+    executable.cache_clear()
+    results_of.cache_clear()
 
 
 def count_instructions(hlo: str, opcode: str) -> int:
