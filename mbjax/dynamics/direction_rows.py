@@ -16,12 +16,12 @@ from mbjax.kinematics import (
     JointRows,
     MobodInertia,
     OtherPoses,
-    bodies_with_gravity,
+    all_feel_gravity,
     calc_body_placement,
     calc_hinge_map_rate_in_F,
     calc_hinge_maps,
-    calc_inertia_in_mobod,
     calc_joint_rows,
+    calc_model_placement,
 )
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
@@ -98,14 +98,10 @@ def worlds_of(rows: DirectionRows | PlacedRows, *others: Array) -> tuple[int, ..
 
 def calc_inertias(model: MultibodyModel) -> tuple[Float[Array, "10 nm"], Float[Array, "4 nm"] | None]:
     """Of mobods about Mo, in M: moments, m p_MoMcm and m; the latter two of what feels gravity, if that is not all."""
-    if model.placement is not None:
-        whole, part = model.placement.inertia, model.placement.weight
-    else:
-        placement = calc_body_placement(model)
-        whole, part = (calc_inertia_in_mobod(model, placement, x) for x in (None, bodies_with_gravity(model)))
+    placement = model.placement or calc_model_placement(model)
+    whole, part = placement.inertia, placement.weight
     inertia = ca.concatenate([ca.symmetric_components(whole.rotational), whole.moment, whole.mass[None]], 0)
-    all_feel = bodies_with_gravity(model)[1:].all()
-    return inertia, None if all_feel else ca.concatenate([part.moment, part.mass[None]], 0)
+    return inertia, None if all_feel_gravity(model) else ca.concatenate([part.moment, part.mass[None]], 0)
 
 
 def calc_placed_inertia(topology: TreeTopology, inertia_W: MobodInertia) -> Float[Array, "nd 10 ..."]:

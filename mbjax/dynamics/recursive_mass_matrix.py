@@ -27,7 +27,7 @@ from .inertia_about_origin import calc_inertia_about_T
 from .mass_matrix import calc_mass_matrix
 from .path_products import products_along_paths
 from .tree_motion import calc_inertia_in_world
-from .weighted_motion import inertia_about_T, turned_inertia
+from .weighted_motion import about_T, inertia_about_T, turned_inertia
 
 
 @eqx.filter_custom_jvp
@@ -89,7 +89,7 @@ def place(
     row, within_tree = given
     R, r = computed_once(cross_joint, X_TP, *pose_across(row.joint, others))
     r, h, s = computed_once(directions, X_TP, r, row.hinge_map, within_tree)
-    S = computed_once(lambda r, h, s: [*h, *wo.add(s, wo.cross(r, h))], r, h, s)
+    S = computed_once(about_T, r, h, s)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
     inertia = wo.parts(*computed_once(inertia_about_T, R, RJ, c, r, row.inertia), read(row.inertia)[9])
     return wo.parts(R, r), (wo.parts(S), inertia)

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.joints import JOINT_KINDS, AbstractJoint
-from mbjax.kinematics import bodies_with_gravity
+from mbjax.kinematics import all_feel_gravity
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
@@ -58,7 +58,7 @@ def has_torque_gradient(model: MultibodyModel) -> bool:
     kinds = (JOINT_KINDS[kind] for kind, _ in model.topology.mobods_by_kind)
     constant = all(kind.hinge_map_rate is AbstractJoint.hinge_map_rate for kind in kinds)
     simple = model.topology.num_velocities > 0 and not model.topology.followers
-    return constant and simple and bool(bodies_with_gravity(model)[1:].all())
+    return constant and simple and all_feel_gravity(model)
 
 
 def calc_torque_gradient(

@@ -125,7 +125,7 @@ def move_outward(
     R_P = lasting.R_WM if of_model else passing.R_WM
     R_PM, p_PM = pose_across(row.joint, others)
     R, r, h, s = computed_once(across_joint, R_P, lasting.p_TM, R_PM, p_PM, row.hinge_map, own.flags)
-    S = computed_once(lambda r, h, s: [*h, *wo.add(s, wo.cross(r, h))], r, h, s)
+    S = computed_once(about_T, r, h, s)
     motion, V_p = move_along(inboard, S, r, own)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
     inertia = computed_once(inertia_about_T, R, RJ, c, r, row.inertia)
@@ -169,11 +169,16 @@ def across_joint(
     return wo.matmul(R, R_PM), wo.add(list(p_TP), wo.scale(p, flags[0])), h, s
 
 
+def about_T(r: wo.Vector, h: wo.Vector, s: wo.Vector) -> wo.Vector:
+    """S of a direction that turns about h through Mo, at r = p_TM, and translates along s."""
+    return [*h, *wo.add(s, wo.cross(r, h))]
+
+
 def direction_about_T(p_TP: Array, hinge: Array, flags: Array) -> tuple[wo.Vector, wo.Vector]:
     """p_TM and S."""
     h, s, p = wo.take_apart(hinge, 3, 3, 3)
     r = wo.add(list(p_TP), wo.scale(p, flags[0]))
-    return r, [*h, *wo.add(s, wo.cross(r, h))]
+    return r, about_T(r, h, s)
 
 
 def velocity_of_parent(motion: Array, V_p: Array, is_first: Array) -> wo.Vector:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from mbjax.kinematics import (
     BodyPlacement,
     PositionKinematics,
+    all_feel_gravity,
     bodies_with_gravity,
     calc_body_poses,
     calc_inertia_in_mobod,
@@ -66,8 +67,8 @@ def calc_masses_with_gravity(
     if model.placement is not None:
         inertia = model.placement.weight
     else:
-        enabled = bodies_with_gravity(model)
-        inertia = calc_inertia_in_mobod(model, position.placement, None if enabled[1:].all() else enabled)
+        counted = None if all_feel_gravity(model) else bodies_with_gravity(model)
+        inertia = calc_inertia_in_mobod(model, position.placement, counted)
     return ca.matvec(position.R_WM, inertia.moment), inertia.mass
 
 

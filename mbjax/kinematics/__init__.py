@@ -45,7 +45,9 @@ from .jacobians import jacobian_spatial_velocity as jacobian_spatial_velocity
 from .jacobians import jacobian_translational_velocity as jacobian_translational_velocity
 from .body_placement import BodyPlacement as BodyPlacement
 from .body_placement import MobodInertia as MobodInertia
+from .body_placement import all_feel_gravity as all_feel_gravity
 from .body_placement import bodies_with_gravity as bodies_with_gravity
+from .body_placement import calc_model_placement as calc_model_placement
 from .body_placement import calc_body_placement as calc_body_placement
 from .body_placement import calc_inertia_in_mobod as calc_inertia_in_mobod
 from .placed_model import as_held as as_held

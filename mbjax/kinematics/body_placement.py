@@ -51,9 +51,9 @@ class ModelPlacement(eqx.Module):
 
 def calc_model_placement(model: MultibodyModel) -> ModelPlacement:
     """`ModelPlacement` of the leaves of the model."""
-    bodies, enabled = calc_body_placement(model), bodies_with_gravity(model)
+    bodies = calc_body_placement(model)
     inertia = calc_inertia_in_mobod(model, bodies)
-    weight = inertia if enabled[1:].all() else calc_inertia_in_mobod(model, bodies, enabled)
+    weight = inertia if all_feel_gravity(model) else calc_inertia_in_mobod(model, bodies, bodies_with_gravity(model))
     return ModelPlacement(bodies, calc_joint_turns(bodies.R_PF, bodies.axis), inertia, weight)
 
 
@@ -62,6 +62,11 @@ def bodies_with_gravity(model: MultibodyModel) -> np.ndarray:
     enabled = np.array(model.layout.gravity_enabled)[np.array(model.layout.body_instances, dtype=int)]
     enabled[0] = False
     return enabled
+
+
+def all_feel_gravity(model: MultibodyModel) -> bool:
+    """Whether all bodies do, but the world."""
+    return bool(bodies_with_gravity(model)[1:].all())
 
 
 def calc_body_placement(model: MultibodyModel) -> BodyPlacement:
