@@ -207,13 +207,15 @@ def compiled_apart(index: jax.Array, function: Callable, *args: Any) -> Any:
     index is never negative XLA does not know.
     """
 
+    once = jax.jit(function)  # traced once for all that follows
+
     def never(*args: Any) -> Any:
-        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, *args))
+        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(once, *args))
 
     def branch(index: jax.Array, *args: Any) -> Any:
-        return lax.cond(index >= 0, function, never, *args)
+        return lax.cond(index >= 0, once, never, *args)
 
-    return lax.platform_dependent(index, *args, cpu=branch, default=lambda _, *args: function(*args))
+    return lax.platform_dependent(index, *args, cpu=branch, default=lambda _, *args: once(*args))
 
 
 def stored(index: jax.Array | None, arrays: list) -> list:
