@@ -37,7 +37,8 @@ def by_device(function: Callable, default: Callable, has_gpu_kernels: bool, *arg
     def of_leaves(function: Callable) -> Callable:
         def flat(*leaves: Any) -> list:
             found, nested = jax.tree.flatten(function(*jax.tree.unflatten(treedef, leaves)))
-            assert nested == out, (nested, out)  # one way may find that worlds share what another has of each
+            assert nested == out, (nested, out)
+            # one way may find that worlds share what another has of each
             return [jnp.broadcast_to(x, like.shape) for x, like in zip(found, jaxpr.out_avals, strict=True)]
 
         return flat
