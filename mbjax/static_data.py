@@ -7,7 +7,8 @@ import functools
 class HashedOnce:
     """Of dataclasses, whose hash is computed once: JAX asks for it at every call of a compiled function.
 
-    It is not pickled, as that of strings differs from process to process.
+    It is not pickled, as that of strings differs from process to process. Each says `__hash__ = HashedOnce.__hash__`,
+    or `dataclass` would write another.
     """
 
     @functools.cached_property

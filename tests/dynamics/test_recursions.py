@@ -259,7 +259,7 @@ def test_trees_of_one_kind(kind: str) -> None:
     assert largest_error(((R_WB.reshape(-1, 3, 3), p_WB), M), ways["sums"]) < 1e-12
 
 
-OWN = "body_mass", "gravity", "frame_translation", "joint_axis", "screw_pitch", "joint_damping", "rotor_inertia"
+OWN = "body_mass", "gravity", "frame_translation", "joint_axis", "screw_pitch", "joint_damping"
 
 
 @pytest.mark.parametrize(
@@ -298,8 +298,44 @@ def test_worlds_with_models_of_their_own(name: str, kernels: str, monkeypatch: p
     jax.clear_caches()
 
 
-def test_worlds_that_share_all_but_one_argument() -> None:
+@pytest.mark.parametrize("kernels", ["1", "0"])
+def test_derivatives_where_worlds_differ_in_one_leaf_alone(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All share positions, of an arm stretched out: forward and reverse mode, differences, and each as alone."""
+    model = mbjax.load(mbjax.reference_models.path("arm"))
+    q, v = jnp.zeros(model.num_positions), jnp.linspace(-1.0, 1.0, model.num_velocities)
+    results = {
+        "frame_translation": lambda model: mbjax.body_poses_in_world(model, q).translation,
+        "joint_axis": lambda model: mbjax.mass_matrix(model, q),
+        "rotor_inertia": lambda model: mbjax.mass_matrix(model, q),
+        "gravity": lambda model: mbjax.inverse_dynamics(model, q, v, v, force_elements=True),
+    }
+    monkeypatch.setenv("MBJAX_ONE_KERNEL", kernels)
+    jax.clear_caches()
+    for leaf, result in results.items():
+        given = getattr(model.parameters, leaf)
+        assert given.size
+        direction = np.max(np.abs(given)) * jax.random.normal(jax.random.key(given.size), given.shape)
+
+        def cost(step, leaf=leaf, result=result, given=given, direction=direction):
+            parameters = dataclasses.replace(model.parameters, **{leaf: given + step * direction})
+            found = jnp.ravel(result(dataclasses.replace(model, parameters=parameters)))
+            return jnp.sum(jnp.cos(jnp.arange(found.size)) * found**2)
+
+        steps, h = jnp.asarray([0.0, 0.1, 0.2]), 1e-5
+        reverse = compiled(jax.vmap(jax.grad(cost)))(steps)
+        forward = compiled(jax.vmap(lambda step, cost=cost: jax.jvp(cost, (step,), (jnp.ones(()),))[1]))(steps)
+        values = compiled(jax.vmap(cost))(jnp.concatenate([steps + h, steps - h, steps]))
+        assert relative_error(reverse, forward) < 1e-12, leaf
+        assert relative_error(reverse, (values[:3] - values[3:6]) / (2.0 * h)) < 1e-7, leaf
+        assert relative_error(values[8], compiled(cost)(steps[2])) < 1e-12, leaf
+    jax.clear_caches()
+
+
+@pytest.mark.parametrize("kernels", ["1", pytest.param("0", marks=G1)])
+def test_worlds_that_share_all_but_one_argument(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values and gradients."""
+    monkeypatch.setenv("MBJAX_ONE_KERNEL", kernels)
+    jax.clear_caches()
     model, q, v, vdot, tau, weight, _ = case("constant hinge maps")
 
     def acceleration(q, v, tau):
@@ -320,6 +356,7 @@ def test_worlds_that_share_all_but_one_argument() -> None:
             together = jax.jit(jax.vmap(gradient, axes))(*given)
             alone = jax.jit(gradient)(*(x[2] if k == i else x for k, x in enumerate(given)))
             assert largest_error(jax.tree.map(lambda x: x[2], together), alone) < 1e-11, (function, i)
+    jax.clear_caches()
 
 
 def test_sums_where_there_are_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
