@@ -6,18 +6,48 @@ Each stage is stored once, before anything reads it; XLA would copy its formulas
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxtyping import Array, Float
 
 from .gpu_kernels import DeviceRows, is_for_gpu
 from .one_kernel import is_in_kernel
 
 FEW_WORLDS = 96  # of up to 64, LLVM has no loop to copy a row
+SEVERAL = 3  # numbers, for fewer of which an array takes longer
 TOGETHER = 3  # results of a loop: with six, steps took 1.2 to 1.5 times as long, without vectors
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["numbers"], meta_fields=["place"])
+@dataclass(frozen=True)
+class Entry:
+    """One of the numbers that a stage has stored side by side, not read yet."""
+
+    numbers: Float[Array, " n"]
+    place: int
+
+    def read(self) -> Float[Array, ""]:
+        """The number."""
+        return lax.squeeze(lax.slice_in_dim(self.numbers, self.place, self.place + 1), (0,))
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["numbers"], meta_fields=["treedef"])
+@dataclass(frozen=True)
+class SideBySide:
+    """All numbers of a stage in one array, and how they are nested."""
+
+    numbers: Float[Array, " n"]
+    treedef: Any
+
+    def entries(self) -> Any:
+        """Each number by itself."""
+        return jax.tree.unflatten(self.treedef, [Entry(self.numbers, k) for k in range(self.numbers.shape[0])])
 
 
 class Row(NamedTuple):
@@ -48,21 +78,39 @@ class Row(NamedTuple):
 def computed_once(function: Callable, *args: Any) -> Any:
     """`function(*args)`, in one kernel stored before anything reads it: a step of a recursion, in stages.
 
-    Of `Row`s among the arguments the function sees the numbers.
+    Of `Row`s and `Entry`s among the arguments the function sees the numbers. Results may be `Entry`s: `read` what
+    is neither for another stage nor the result of a step.
     """
     if is_for_gpu():
-        return function(*read_rows(args))
+        return function(*read_all(args))
     leaves, nested = jax.tree.flatten(args)
     distinct = {id(x): x for x in leaves}
     places = [list(distinct).index(id(x)) for x in leaves]
 
     def computed_once(*distinct: Any) -> Any:
-        args = read_rows(jax.tree.unflatten(nested, [distinct[k] for k in places]))
+        args = read_all(jax.tree.unflatten(nested, [distinct[k] for k in places]))
         results, treedef = jax.tree.flatten(function(*args))
+        if are_stored_side_by_side(results):
+            return SideBySide(side_by_side(results), treedef)
         parts = [results[i : i + TOGETHER] for i in range(0, len(results), TOGETHER)]
         return jax.tree.unflatten(treedef, [y for part in parts for y in computed_together(part)])
 
-    return jax.jit(computed_once)(*distinct.values())
+    found = jax.jit(computed_once)(*distinct.values())
+    return found.entries() if isinstance(found, SideBySide) else found
+
+
+def are_stored_side_by_side(results: list) -> bool:
+    """Whether they are several numbers of one world. Alone, each has an address of its own, to be looked up."""
+    are_numbers = all(x.ndim == 0 for x in results) and len({x.dtype for x in results}) == 1
+    return is_in_kernel() and len(results) >= SEVERAL and are_numbers
+
+
+def side_by_side(numbers: list) -> Float[Array, " n"]:
+    """The numbers in one array, each written into its place: XLA's loop to put numbers together asks which is next."""
+    array = lax.optimization_barrier(jnp.broadcast_to(numbers[0], (len(numbers),)))  # else written one by one again
+    for k, x in enumerate(numbers[1:], 1):
+        array = lax.dynamic_update_slice(array, x[None], (np.int32(k),), allow_negative_indices=False)
+    return array
 
 
 def row_of(array: jax.Array | DeviceRows, index: jax.Array, late: bool) -> Any:
@@ -73,12 +121,17 @@ def row_of(array: jax.Array | DeviceRows, index: jax.Array, late: bool) -> Any:
 
 def read(x: Any) -> Any:
     """Its numbers, now."""
-    return x.read() if isinstance(x, Row) else x
+    return x.read() if is_unread(x) else x
 
 
-def read_rows(tree: Any) -> Any:
-    """With the numbers of each `Row`."""
-    return jax.tree.map(read, tree, is_leaf=lambda x: isinstance(x, Row))
+def is_unread(x: Any) -> bool:
+    """Whether it is a `Row` or an `Entry`."""
+    return isinstance(x, (Row, Entry))
+
+
+def read_all(tree: Any) -> Any:
+    """With the numbers of each `Row` and `Entry`."""
+    return jax.tree.map(read, tree, is_leaf=is_unread)
 
 
 def are_few(worlds: tuple[int, ...]) -> bool:

@@ -16,7 +16,7 @@ from jax import lax
 
 from mbjax.by_device import on_cpu
 from mbjax.one_kernel import in_one_kernel, is_in_kernel
-from mbjax.stages import computed_once
+from mbjax.stages import computed_once, read_all
 from mbjax.worlds import for_worlds
 
 X = jnp.linspace(0.1, 1.2, 12).reshape(3, 4)
@@ -140,14 +140,14 @@ def test_stages_are_stored_in_a_kernel() -> None:
 
 
 def test_results_of_a_stage_share_loops() -> None:
-    """Those of many worlds, three at a time, with what they have in common; those of one have none."""
+    """Those of many worlds, three at a time, with what they have in common; those of one have none, but an array."""
 
     def stage(x: jax.Array, y: jax.Array) -> list[jax.Array]:
         square = x * x + y
         return [jnp.sin(square), square * x, square + 1.0, square - y, x / y]
 
     def staged(x: jax.Array) -> jax.Array:
-        return lax.fori_loop(0, 4, lambda _, y: sum(computed_once(stage, y, x), 0.1 * x) / 8.0, x)
+        return lax.fori_loop(0, 4, lambda _, y: sum(read_all(computed_once(stage, y, x)), 0.1 * x) / 8.0, x)
 
     def plain(x: jax.Array) -> jax.Array:
         return lax.fori_loop(0, 4, lambda _, y: sum(stage(y, x), 0.1 * x) / 8.0, x)
@@ -156,6 +156,7 @@ def test_results_of_a_stage_share_loops() -> None:
     for x, loops in ((many, 2), (many[0], 0)):
         program = jax.jit(lambda x: in_one_kernel(staged, x)).lower(x).compile().as_text()
         assert len(re.findall(r" = \([^)]*\) reduce\(", program)) == loops
+        assert len(re.findall(r"\n%computed_once.* -> f64\[5\] {", program)) == (loops == 0)
         np.testing.assert_allclose(jax.jit(lambda x: in_one_kernel(staged, x))(x), plain(x), rtol=1e-14)
     assert "reduce" not in jax.jit(staged).lower(many).as_text()
 
@@ -171,7 +172,7 @@ def test_long_stages_stay_in_the_kernel(results: int) -> None:
         return values[:results]
 
     def staged(x: jax.Array) -> jax.Array:
-        return lax.fori_loop(0, 2, lambda _, y: jnp.tanh(sum(computed_once(stage, y))), x)
+        return lax.fori_loop(0, 2, lambda _, y: jnp.tanh(sum(read_all(computed_once(stage, y)))), x)
 
     def plain(x: jax.Array) -> jax.Array:
         return lax.fori_loop(0, 2, lambda _, y: jnp.tanh(sum(stage(y))), x)

@@ -17,7 +17,7 @@ from mbjax.linear_algebra import products_of_columns, with_entry
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
-from mbjax.stages import Row, computed_once
+from mbjax.stages import Row, computed_once, read_all
 from mbjax.tangents import fit_tangent
 from mbjax.topology import TreeTopology, direction_parents, read_row
 
@@ -80,7 +80,7 @@ def products_along_paths(
 
     def to_next(carry: tuple[list[Array], Array, Array]) -> tuple[list[Array], Array, Array]:
         matrices, i, j = carry
-        at_ij, at_ji = computed_once(pair, Row(X, i), Row(Y, j))
+        at_ij, at_ji = read_all(computed_once(pair, Row(X, i), Row(Y, j)))
         matrices = [with_entry(M, value, j, i) for M, value in zip(matrices, at_ji or at_ij, strict=True)]
         matrices = [with_entry(M, value, i, j) for M, value in zip(matrices, at_ij, strict=True)]
         next_i = read_row(inboard, i)
@@ -103,7 +103,7 @@ def products_within_joints(
 
     def to_next(n: Array, matrices: list[Array]) -> list[Array]:
         i, j = read_row(first, n), read_row(second, n)
-        values, _ = computed_once(pair, Row(X, i), Row(Y, j))
+        values, _ = read_all(computed_once(pair, Row(X, i), Row(Y, j)))
         return [with_entry(M, value, i, j) for M, value in zip(matrices, values, strict=True)]
 
     return lax.fori_loop(0, first.shape[0], to_next, matrices)

@@ -123,8 +123,8 @@ def give_way_inward(
 ) -> tuple[Array, Pivots]:
     """What is handed on, and the pivot."""
     U_t, U_f = computed_once(times_direction, J, H, M, hinge)
-    D, left = computed_once(pivot, U_t, U_f, t, f, hinge, diagonal, tau)
-    by_t, by_f, one_over_D, vdot = computed_once(divide, U_t, U_f, D, left)
+    one_over_D, left = computed_once(pivot, U_t, U_f, t, f, hinge, diagonal, tau)
+    by_t, by_f, vdot = computed_once(divide, U_t, U_f, one_over_D, left)
     J, H, M, t, f = computed_once(give_way, J, H, M, t, f, U_t, U_f, by_t, by_f, vdot)
     J, H, t = computed_once(shift, J, H, M, t, f, hinge)
     handed_on = wo.put_together(J, H, M, t, f)
@@ -157,14 +157,15 @@ def times_direction(J: wo.Vector, H: wo.Matrix, M: wo.Vector, hinge: Array) -> t
 def pivot(
     U_t: wo.Vector, U_f: wo.Vector, t: wo.Vector, f: wo.Vector, hinge: Array, diagonal: Array, tau: Array
 ) -> tuple:
-    """D, and what of tau is left."""
+    """1 / D, and what of tau is left."""
     w, v, _ = wo.take_apart(hinge, 3, 3, 3)
-    return wo.dot(w, U_t) + wo.dot(v, U_f) + diagonal[0], tau[0] - (wo.dot(w, t) + wo.dot(v, f))
+    D = wo.dot(w, U_t) + wo.dot(v, U_f) + diagonal[0]
+    return 1.0 / D, tau[0] - (wo.dot(w, t) + wo.dot(v, f))
 
 
-def divide(U_t: wo.Vector, U_f: wo.Vector, D: Array, left: Array) -> tuple:
-    """U / D, 1 / D and v̇."""
-    return [x / D for x in U_t], [x / D for x in U_f], 1.0 / D, left / D
+def divide(U_t: wo.Vector, U_f: wo.Vector, one_over_D: Array, left: Array) -> tuple:
+    """U / D and v̇. One division instead of eight, which would take longer than the products."""
+    return [x * one_over_D for x in U_t], [x * one_over_D for x in U_f], left * one_over_D
 
 
 def give_way(

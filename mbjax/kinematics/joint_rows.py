@@ -16,7 +16,7 @@ from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.spatial.cosine_and_sine import cosine_and_sine, nearest_quarter, of_quarter, turned
-from mbjax.stages import Row, computed_once, read, row_of
+from mbjax.stages import Row, computed_once, read, read_all, row_of
 from mbjax.topology import take
 
 from .body_placement import BodyPlacement
@@ -124,7 +124,7 @@ def in_stages(angle: Float[Array, ""], still: tuple[Array, Array] | None) -> tup
     def last(cosine: Array, sine: Array, quarter: Array, still: tuple[Array, Array] | None) -> tuple[Array, Array]:
         return unless_still(*turned(cosine, sine, quarter), still)
 
-    return computed_once(last, cosine, sine, quarter, still)
+    return read_all(computed_once(last, cosine, sine, quarter, still))
 
 
 def unless_still(cosine: Array, sine: Array, still: tuple[Array, Array] | None) -> tuple[Array, Array]:

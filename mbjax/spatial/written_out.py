@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.gpu_kernels import is_for_gpu
+from mbjax.stages import read
 
 from .component_algebra import SYMMETRIC_PAIRS as SYMMETRIC_PAIRS
 from .component_algebra import cross_components as cross
@@ -44,7 +45,7 @@ def take_apart(x: Float[Array, "k *w"], *shapes: int | tuple[int, int]) -> list:
 
 def put_together(*parts: Array | Vector | Matrix) -> Any:
     """The inverse of `take_apart`, an array (k, ...); in a kernel of a GPU the entries stay apart."""
-    entries = entries_of(parts)
+    entries = [read(x) for x in entries_of(parts)]
     return Parts(entries) if is_for_gpu() else jnp.stack(jnp.broadcast_arrays(*entries))
 
 

@@ -18,7 +18,7 @@ from mbjax.chunks import compiled_apart
 from mbjax.gpu_kernels import NotInKernelError, is_for_gpu
 from mbjax.manual_axes import varying_alike, varying_axes
 from mbjax.spatial import written_out as wo
-from mbjax.stages import Row, are_few
+from mbjax.stages import Row, are_few, read_all
 
 from .walk_plan import BASE, WalkPlan, as_numbered, as_numbered_after_world, in_order_of_walk
 
@@ -84,7 +84,11 @@ def traced_step(step: Callable, num_nodes: int, *args: Any) -> tuple[Callable, A
 
     Inside `jax.shard_map` it is traced again: of what differs between devices nothing is known here.
     """
-    jaxpr, results = jax.make_jaxpr(step, return_shape=True)(*args)
+
+    def read_step(*args: Any) -> Any:
+        return read_all(step(*args))
+
+    jaxpr, results = jax.make_jaxpr(read_step, return_shape=True)(*args)
     treedef = jax.tree.structure(results)
 
     def zeros(x: Any) -> Array:
@@ -94,7 +98,7 @@ def traced_step(step: Callable, num_nodes: int, *args: Any) -> tuple[Callable, A
 
     def again(*args: Any) -> Any:
         if any(map(varying_axes, jax.tree.leaves(args))):
-            return step(*args)
+            return read_step(*args)
         return jax.tree.unflatten(treedef, jaxpr_as_fun(jaxpr)(*jax.tree.leaves(args)))
 
     return again, jax.tree.map(zeros, results[1], is_leaf=is_parts)
