@@ -16,8 +16,6 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import AbstractArray
 
-NOT_OPTIMIZED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-
 
 def call_compiled(function: Callable, *args: Any) -> Any:
     """`function(*args)` of one world, compiled as a whole once per function, shapes and static parts.
@@ -120,33 +118,3 @@ def array_of_float(x: float | np.floating, dtype: Any) -> np.ndarray:
 def compiled_whole(flat: Flattened) -> Callable:
     """The function of the arrays among its arguments, with its results as it nests them; traced once per shapes."""
     return jax.jit(flat.results)
-
-
-def call_now(function: Callable, *args: Any) -> Any:
-    """`function(*args)` of arguments that are known, also where a function that calls this is being traced."""
-    leaves, flat = flatten(function, *jax.tree.flatten(args))
-    leaves = [np.asarray(x, jax.dtypes.canonicalize_dtype(x.dtype)) if isinstance(x, np.ndarray) else x for x in leaves]
-    default_dtype = jax.dtypes.canonicalize_dtype(float)
-    with jax.disable_jit(False):  # a program by itself, whatever becomes of the one that is being traced
-        return executable(flat, tuple(map(shape_and_place, leaves)), default_dtype)(*leaves)
-
-
-def shape_and_place(x: Any) -> jax.ShapeDtypeStruct:
-    """Shape and type, and the devices where somebody chose them."""
-    return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding if getattr(x, "committed", False) else None)
-
-
-@functools.lru_cache(maxsize=256)
-def executable(flat: Flattened, where: tuple[jax.ShapeDtypeStruct, ...], default_dtype: Any) -> Callable:
-    """The compiled function of the arrays among its arguments, which runs at once wherever it is called.
-
-    It runs a few times only: on a CPU it is not optimized, which takes a third of the time.
-    """
-    del default_dtype  # the program depends on it
-    program = compiled_whole(flat).lower(*where)
-    if jax.default_backend() == "cpu":
-        try:
-            return program.compile(NOT_OPTIMIZED)
-        except jax.errors.JaxRuntimeError:  # a version of XLA may not have these options
-            pass
-    return program.compile()

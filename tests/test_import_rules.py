@@ -11,6 +11,7 @@ ORDER = (
     "manual_axes",
     "tangents",
     "outside_jit",
+    "numpy_evaluation",
     "gpu_kernels",
     "one_kernel",
     "by_device",

@@ -11,10 +11,9 @@ import pytest
 from jaxtyping import Array, Float
 
 import mbjax
-from mbjax import outside_jit
 from mbjax.chunks import CHUNK
 from mbjax.kinematics import placed
-from mbjax.outside_jit import call_compiled, call_now, compiled_outside_jit
+from mbjax.outside_jit import call_compiled, compiled_outside_jit
 from mbjax.worlds import for_worlds, is_batched, keeps_found
 
 from .gradients.checks import compiled
@@ -359,12 +358,6 @@ def test_calls_compiled_as_a_whole() -> None:
     within = compiled(lambda q: call_compiled(two_energies, model(), q, v[0])["kinetic"])(q[0])
     assert len(traces) == 2
     assert relative_error(within, first["kinetic"]) < 1e-12
-
-
-def test_programs_that_run_once_need_no_option_of_a_version_of_xla(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outside_jit, "NOT_OPTIMIZED", {"xla_option_of_another_version": 0})
-    outside_jit.executable.cache_clear()
-    np.testing.assert_allclose(jax.jit(lambda x: x + call_now(jnp.sin, np.ones(())))(1.0), 1.0 + np.sin(1.0))
 
 
 def test_numbers_of_functions_compiled_outside_jit_are_never_static() -> None:

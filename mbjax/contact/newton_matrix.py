@@ -19,7 +19,6 @@ from mbjax.dynamics import (
     solve_with_factor,
 )
 from mbjax.dynamics.articulated_body import ArticulatedFactor
-from mbjax.dynamics.direction_rows import ends_of_joints
 from mbjax.dynamics.inertia_about_origin import shift_inertia_to_T
 from mbjax.dynamics.mass_matrix import calc_mass_matrix
 from mbjax.dynamics.recursive_articulated_body import articulated_rows, solve_with_inertias
@@ -38,7 +37,7 @@ from mbjax.linear_algebra import (
     sum_of_outer,
 )
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology, dot_with_mask, velocity_parents
+from mbjax.topology import TreeTopology, dot_with_mask, ends_of_joints, velocity_parents
 
 from .contact_hessian import (
     contact_hessian_in_tree,

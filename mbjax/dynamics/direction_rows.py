@@ -16,16 +16,17 @@ from mbjax.kinematics import (
     JointRows,
     MobodInertia,
     OtherPoses,
-    all_feel_gravity,
-    calc_body_placement,
     calc_hinge_map_rate_in_F,
     calc_hinge_maps,
+    calc_hinge_maps_in_P,
     calc_joint_rows,
     calc_model_placement,
+    inertia_rows,
+    only_if,
 )
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology, take
+from mbjax.topology import TreeTopology, ends_of_joints, take
 
 
 class DirectionRows(NamedTuple):
@@ -58,33 +59,27 @@ def calc_direction_rows(
     F_applied_W: Float[Array, "6 nm"] | None,
 ) -> tuple[DirectionRows, OtherPoses | None]:
     """The rows of a tree in which no joint mimics another."""
-    topology, placement = model.topology, calc_body_placement(model)
-    first, last = ends_of_joints(topology)
-    several = not first.all()
-    joint, others = calc_joint_rows(model, placement, q, topology.velocity_mobods, first, last)
-    R_PF = take(placement.R_PF, topology.velocity_mobods, 2)
-
-    def of_mobods(x: Array) -> Array:
-        return directions_first(take(x.reshape(-1, *x.shape[x.ndim - v.ndim :]), topology.velocity_mobods, 1))
-
-    def only_if(chosen: np.ndarray, x: Array, else_: Array | float = 0.0) -> Array:
-        return jnp.where(chosen.reshape(-1, *(1,) * (x.ndim - 1)), x, else_) if several else x
+    topology, placement = model.topology, model.placement or calc_model_placement(model)
+    (first, last), of_model = ends_of_joints(topology), placement.directions
+    mobods, several = topology.velocity_mobods, not first.all()
+    joint, others = calc_joint_rows(model, placement.bodies, of_model.joint, q, mobods, first, last)
 
     def in_P(H_F: Array) -> Array:
-        H_P = ca.concatenate([ca.matvec(R_PF, x) for x in jnp.split(H_F, 2)], 0)
-        return only_if(first, directions_first(H_P), directions_first(H_F))
+        return calc_hinge_maps_in_P(topology, placement.bodies, H_F)
 
-    rate = calc_hinge_map_rate_in_F(model, q, v)
-    inertia, weight = calc_inertias(model)
+    def of_last(F: Array) -> Array:
+        return only_if(last, directions_first(take(F, mobods, 1)))
+
+    rate, hinge_map = calc_hinge_map_rate_in_F(model, q, v), of_model.hinge_map
     rows = DirectionRows(
         joint=joint,
-        hinge_map=in_P(calc_hinge_maps(model, placement, q)),
+        hinge_map=in_P(calc_hinge_maps(model, placement.bodies, q)) if hinge_map is None else hinge_map,
         hinge_map_rate=None if rate is None else in_P(ca.scale(rate, v)),
         v=v[:, None],
         vdot=None if vdot is None else vdot[:, None],
-        inertia=only_if(last, of_mobods(inertia)),
-        weight=only_if(last, of_mobods(weight)) if weights and weight is not None else None,
-        F_applied_W=None if F_applied_W is None else only_if(last, of_mobods(F_applied_W)),
+        inertia=of_model.inertia,
+        weight=of_model.weight if weights else None,
+        F_applied_W=None if F_applied_W is None else of_last(F_applied_W),
         is_first=jnp.asarray(first, v.dtype).reshape(-1, 1, *(1 for _ in v.shape[1:])) if several else None,
     )
     return rows, others
@@ -96,28 +91,10 @@ def worlds_of(rows: DirectionRows | PlacedRows, *others: Array) -> tuple[int, ..
     return np.broadcast_shapes(*shapes)
 
 
-def calc_inertias(model: MultibodyModel) -> tuple[Float[Array, "10 nm"], Float[Array, "4 nm"] | None]:
-    """Of mobods about Mo, in M: moments, m p_MoMcm and m; the latter two of what feels gravity, if that is not all."""
-    placement = model.placement or calc_model_placement(model)
-    whole, part = placement.inertia, placement.weight
-    inertia = ca.concatenate([ca.symmetric_components(whole.rotational), whole.moment, whole.mass[None]], 0)
-    return inertia, None if all_feel_gravity(model) else ca.concatenate([part.moment, part.mass[None]], 0)
-
-
 def calc_placed_inertia(topology: TreeTopology, inertia_W: MobodInertia) -> Float[Array, "nd 10 ..."]:
     """`PlacedRows.inertia` from the records."""
-    parts = ca.symmetric_components(inertia_W.rotational), inertia_W.moment, inertia_W.mass[None]
-    rows = directions_first(take(ca.concatenate(parts, 0), topology.velocity_mobods, 1))
-    _, last = ends_of_joints(topology)
-    return jnp.where(last.reshape(-1, *(1 for _ in rows.shape[1:])), rows, 0.0)
-
-
-def ends_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
-    """(nd,) whether a direction is the first, and the last, of its joint."""
-    owner = topology.velocity_mobods
-    starts, counts = np.array(topology.mobod_v_starts)[owner], np.array(topology.mobod_num_velocities)[owner]
-    places = np.arange(owner.size) - starts
-    return places == 0, places == counts - 1
+    rows = directions_first(take(inertia_rows(inertia_W), topology.velocity_mobods, 1))
+    return only_if(ends_of_joints(topology)[1], rows)
 
 
 def directions_first(x: Float[Array, "k n ..."]) -> Float[Array, "n k ..."]:

@@ -24,15 +24,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import axis_kinds, calc_advances, calc_body_placement, q_indices, turning
+from mbjax.kinematics import (
+    axis_kinds,
+    calc_advances,
+    calc_model_placement,
+    inertia_rows,
+    q_indices,
+    turning,
+)
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.stages import computed_once
 from mbjax.tangents import with_zeros
-from mbjax.topology import take
+from mbjax.topology import ends_of_joints, take
 
-from .direction_rows import calc_inertias, directions_first, ends_of_joints
+from .direction_rows import directions_first
 from .weighted_motion import PathRow, matrix, point_and_parent, relative_motion
 
 
@@ -57,9 +64,10 @@ def calc_model_change(
     kinds = axis_kinds(model, owner)
 
     def at(model: MultibodyModel) -> tuple:
-        placement = calc_body_placement(model)
-        advance = calc_advances(placement, owner, kinds)
-        moved = [placement.R_PF, placement.p_PF, placement.axis, calc_inertias(model)[0]]
+        placement = model.placement or calc_model_placement(model)
+        bodies = placement.bodies
+        advance = calc_advances(bodies, owner, kinds)
+        moved = [bodies.R_PF, bodies.p_PF, bodies.axis, inertia_rows(placement.inertia)]
         return moved if advance is None else [*moved, advance], model.parameters.gravity
 
     (moved, _), (changes, dgravity) = eqx.filter_jvp(at, (model,), (dmodel,))
@@ -78,7 +86,7 @@ def rows_of_model(
     owner = topology.velocity_mobods
     kinds = axis_kinds(model, owner)
     flags = np.stack([ends_of_joints(topology)[1], [kind is not None and kind.turns for kind in kinds]], 1)
-    advance, slide = calc_advances(calc_body_placement(model), owner, kinds), None
+    advance, slide = (model.placement or calc_model_placement(model)).directions.joint.advance, None
     if advance is not None:
         slide = advance[:, None], take(q, q_indices(topology.mobod_q_starts, owner, q.shape[0]), 0)[:, None]
     flags = jnp.asarray(flags, v.dtype).reshape(-1, 2, *(1 for _ in v.shape[1:]))

@@ -15,9 +15,9 @@ from mbjax.kinematics import OtherPoses, pose_across
 from mbjax.model import MultibodyModel
 from mbjax.spatial import written_out as wo
 from mbjax.stages import computed_once, read
-from mbjax.topology import TreeTopology, direction_parents, scan_paths, walk_plan
+from mbjax.topology import TreeTopology, direction_parents, ends_of_joints, scan_paths, walk_plan
 
-from .direction_rows import DirectionRows, PlacedRows, calc_direction_rows, ends_of_joints, worlds_of
+from .direction_rows import DirectionRows, PlacedRows, calc_direction_rows, worlds_of
 
 
 class Lasting(NamedTuple):

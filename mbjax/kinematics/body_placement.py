@@ -16,8 +16,6 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import quaternion_to_matrix, safe_normalize
 from mbjax.topology import dot_with_mask, take
 
-from .joint_turns import calc_joint_turns
-
 
 class BodyPlacement(eqx.Module):
     """Fixed poses in the mobilized body's frame M; bodies and frames in declaration order."""
@@ -38,23 +36,6 @@ class MobodInertia(eqx.Module):
     mass: Float[Array, " nm"]
     moment: Float[Array, "3 nm"]
     rotational: Float[Array, "3 3 nm"]
-
-
-class ModelPlacement(eqx.Module):
-    """What follows from a model alone: where things are in their mobods, and the inertia of these about Mo in M."""
-
-    bodies: BodyPlacement
-    turns: Float[Array, "30 nm"]  # `calc_joint_turns`
-    inertia: MobodInertia
-    weight: MobodInertia  # the same of the bodies that feel gravity
-
-
-def calc_model_placement(model: MultibodyModel) -> ModelPlacement:
-    """`ModelPlacement` of the leaves of the model."""
-    bodies = calc_body_placement(model)
-    inertia = calc_inertia_in_mobod(model, bodies)
-    weight = inertia if all_feel_gravity(model) else calc_inertia_in_mobod(model, bodies, bodies_with_gravity(model))
-    return ModelPlacement(bodies, calc_joint_turns(bodies.R_PF, bodies.axis), inertia, weight)
 
 
 def bodies_with_gravity(model: MultibodyModel) -> np.ndarray:
@@ -125,8 +106,8 @@ def place_frames(model: MultibodyModel) -> tuple[Array, Array]:
     R_parts, p_parts = [R], [p]
     for previous, frames in itertools.pairwise(levels):
         rows = np.array([slot[f] for f in frames])
-        R_PF = ca.over_columns(quaternion_to_matrix, jnp.swapaxes(parameters.frame_quaternion[rows], 0, 1))
-        p_PF = jnp.swapaxes(parameters.frame_translation[rows], 0, 1)
+        R_PF = ca.over_columns(quaternion_to_matrix, jnp.swapaxes(take(parameters.frame_quaternion, rows, 0), 0, 1))
+        p_PF = jnp.swapaxes(take(parameters.frame_translation, rows, 0), 0, 1)
         parents = np.searchsorted(previous, [topology.frame_parents[f] for f in frames])
         R, p = compose(take(R_parts[-1], parents, 2), take(p_parts[-1], parents, 1), R_PF, p_PF)
         R_parts.append(R)

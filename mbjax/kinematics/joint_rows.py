@@ -6,6 +6,7 @@ Twelve numbers of every joint and world would take longer to put together than a
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -35,6 +36,15 @@ class JointRows(NamedTuple):
     other: Int[Array, " n"] | None  # which of `other_poses` adds to that; None where all joints have an axis
 
 
+class JointSteps(eqx.Module):
+    """Of each step, what follows from the model alone."""
+
+    turns: Float[Array, "n 27"]
+    point: Float[Array, "n 3"]
+    axis: Float[Array, "n 3"]  # in P
+    advance: Float[Array, " n"] | None  # along the axis as q grows by one; None where no joint does
+
+
 class Slide(NamedTuple):
     """Along the axis in P."""
 
@@ -45,9 +55,26 @@ class Slide(NamedTuple):
 OtherPoses = Float[Array, "k 12 ..."]  # rotation and translation of joints without an axis, as their steps add them
 
 
+def calc_joint_steps(
+    model: MultibodyModel, placement: BodyPlacement, mobods: np.ndarray, first: np.ndarray
+) -> JointSteps:
+    """Of steps that cross the joints of these mobods, each alone or beginning with the first of one."""
+    turns = calc_joint_turns(placement.R_PF, placement.axis)
+    rows = jnp.swapaxes(take(ca.concatenate([turns, placement.p_PF], 0), mobods, 1), 0, 1)
+    if not first.all():
+        ones = (1,) * (rows.ndim - 2)
+        still = np.zeros(33)
+        still[9:18] = np.eye(3).reshape(9)  # what belongs to the cosine, which is one
+        rows = jnp.where(first.reshape(-1, 1, *ones), rows, jnp.asarray(still, rows.dtype).reshape(1, -1, *ones))
+    return JointSteps(
+        rows[:, :27], rows[:, 30:], rows[:, 27:30], calc_advances(placement, mobods, axis_kinds(model, mobods))
+    )
+
+
 def calc_joint_rows(
     model: MultibodyModel,
     placement: BodyPlacement,
+    steps: JointSteps,
     q: Float[Array, " nq"],
     mobods: np.ndarray,
     first: np.ndarray,
@@ -62,31 +89,14 @@ def calc_joint_rows(
     q_own = take(q, own, 0)
 
     cosine, sine = cosines_and_sines(q_own, turns, ~has_axis & last)
-    of_frames, axis = frame_rows(model, placement, mobods, first)
-    advance = calc_advances(placement, mobods, axis_joints)
-    slide = None if advance is None else Slide(axis, (advance * q_own)[:, None])
-    rows = JointRows(of_frames[:, :27], of_frames[:, 27:], cosine, sine, slide, None)
+    slide = None if steps.advance is None else Slide(steps.axis, (steps.advance * q_own)[:, None])
+    rows = JointRows(steps.turns, steps.point, cosine, sine, slide, None)
     others = [g for g in groups if not issubclass(JOINT_KINDS[g.kind], AxisJoint)]
     if not others:
         return rows, None
     alone, number = bool((first & last).all()), {m: k for k, m in enumerate(m for g in others for m in g.mobods)}
     assert alone or has_axis[first & last].all(), "a joint without an axis and with a single direction"
     return rows._replace(other=other_numbers(number, mobods, first, last)), other_poses(placement, q, others, alone)
-
-
-def frame_rows(
-    model: MultibodyModel, placement: BodyPlacement, mobods: np.ndarray, first: np.ndarray
-) -> tuple[Float[Array, "n 30 ..."], Float[Array, "n 3 ..."]]:
-    """`turns` and `point` of steps, and the axes in P."""
-    given = model.placement
-    turns = calc_joint_turns(placement.R_PF, placement.axis) if given is None else given.turns
-    rows = jnp.swapaxes(take(ca.concatenate([turns[:27], placement.p_PF, turns[27:]], 0), mobods, 1), 0, 1)
-    if not first.all():
-        ones = (1,) * (rows.ndim - 2)
-        still = np.zeros(33)
-        still[9:18] = np.eye(3).reshape(9)  # what belongs to the cosine, which is one
-        rows = jnp.where(first.reshape(-1, 1, *ones), rows, jnp.asarray(still, rows.dtype).reshape(1, -1, *ones))
-    return rows[:, :30], rows[:, 30:]
 
 
 def q_indices(starts: Sequence[int], mobods: np.ndarray, size: int) -> list[int]:

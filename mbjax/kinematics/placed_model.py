@@ -13,11 +13,12 @@ import numpy as np
 from jax.core import Tracer
 
 from mbjax.model import MultibodyModel
-from mbjax.outside_jit import call_now, is_traced
+from mbjax.numpy_evaluation import call_now
+from mbjax.outside_jit import is_traced
 from mbjax.tangents import no_tangent
 from mbjax.worlds import for_worlds, is_batched
 
-from .body_placement import ModelPlacement, calc_model_placement
+from .model_placement import ModelPlacement, calc_model_placement
 
 READ = (
     "body_mass", "body_com", "body_unit_inertia", "frame_quaternion", "frame_translation", "joint_axis", "screw_pitch",
@@ -45,7 +46,7 @@ def placed(model: MultibodyModel, *args: Any) -> MultibodyModel:
     if any(isinstance(x, Tracer) for x in jax.tree.leaves(model)):
         placement = calc_placement(model)
     else:
-        placement = call_now(calc_placement, model)
+        placement = call_now(calc_model_placement, read_by_placement(model))
     return dataclasses.replace(model, placement=placement)
 
 

@@ -22,7 +22,7 @@ from mbjax.tangents import fit_tangent
 from mbjax.topology import TreeTopology, scan_outward, scan_paths, take, walk_plan
 
 from .body_placement import calc_body_placement
-from .joint_rows import JointRows, OtherPoses, calc_joint_rows, pose_across
+from .joint_rows import JointRows, OtherPoses, calc_joint_rows, calc_joint_steps, pose_across
 from .position_kinematics import calc_position_kinematics
 from .tree_poses import calc_body_poses
 
@@ -61,7 +61,8 @@ def poses_outward(
     mobods, apart_from_M = np.arange(1, topology.num_mobods), bodies_apart_from_mobod(topology)
     alone, joints, others = np.ones(mobods.size, bool), None, None
     if mobods.size:
-        joints, others = calc_joint_rows(model, placement, q, mobods, alone, alone)
+        steps = calc_joint_steps(model, placement, mobods, alone) if model.placement is None else model.placement.mobods
+        joints, others = calc_joint_rows(model, placement, steps, q, mobods, alone, alone)
     X_MB = rows_of_poses(take(placement.R_MB, apart_from_M, 2), take(placement.p_MB, apart_from_M, 1))
     worlds = np.broadcast_shapes(q.shape[1:], *(x.shape[2:] for x in jax.tree.leaves((joints, others, X_MB))))
     identity = jnp.broadcast_to(np.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))

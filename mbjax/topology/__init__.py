@@ -1,5 +1,6 @@
 """Integers and names: the tree, how it is found, and what walks it."""
 
+from .directions import ends_of_joints as ends_of_joints
 from .directions import over_directions as over_directions
 from .directions import sum_directions as sum_directions
 from .directions import velocity_parents as velocity_parents

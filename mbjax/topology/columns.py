@@ -16,6 +16,7 @@ from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
 from mbjax.manual_axes import keeping_axes
+from mbjax.numpy_evaluation import has_rule
 
 from .mask_products import dot_with_mask
 
@@ -64,6 +65,12 @@ def batch_take(args: tuple, dims: tuple, *, indices: tuple[int, ...], axis: int)
 def shape_taken(x: ShapedArray, *, indices: tuple[int, ...], axis: int) -> ShapedArray:
     """Its shape and type."""
     return ShapedArray((*x.shape[:axis], len(indices), *x.shape[axis + 1 :]), x.dtype)
+
+
+@has_rule("take")
+def take_now(x: np.ndarray, *, indices: tuple[int, ...], axis: int) -> np.ndarray:
+    """The rule of NumPy."""
+    return np.take(x, indices, axis)
 
 
 take_p.def_impl(jax.jit(take_runs, static_argnames=("indices", "axis")))

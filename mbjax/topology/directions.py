@@ -1,4 +1,4 @@
-"""Between velocities and the directions they drive: several, where joints mimic others; else these are the same.
+"""The directions of joints. Velocities drive several where joints mimic others; else these are the same.
 
 The directions of joints that mimic are scaled by their multipliers (`calc_position_kinematics`), so that both ways are
 constant: a velocity in place of each of its directions, and the sum over them.
@@ -45,6 +45,14 @@ def velocity_parents(topology: TreeTopology) -> tuple[int, ...]:
         coupled[node, node - 1] = True
         parents = elimination_parents(coupled)
     return parents
+
+
+def ends_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
+    """(nd,) whether a direction is the first, and the last, of its joint."""
+    owner = topology.velocity_mobods
+    starts, counts = np.array(topology.mobod_v_starts)[owner], np.array(topology.mobod_num_velocities)[owner]
+    places = np.arange(owner.size) - starts
+    return places == 0, places == counts - 1
 
 
 def elimination_parents(coupled: np.ndarray) -> tuple[int, ...]:

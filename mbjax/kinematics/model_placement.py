@@ -1,0 +1,97 @@
+"""What follows from a model alone, once for all that reads it: in mobods, and as the rows of recursions."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from mbjax.joints import JOINT_KINDS, AbstractJoint
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import TreeTopology, ends_of_joints, take
+
+from .body_placement import (
+    BodyPlacement,
+    MobodInertia,
+    all_feel_gravity,
+    bodies_with_gravity,
+    calc_body_placement,
+    calc_inertia_in_mobod,
+)
+from .joint_rows import JointSteps, calc_joint_steps
+from .tree_poses import calc_hinge_maps
+
+
+class DirectionSteps(eqx.Module):
+    """Of each direction, directions first, what follows from the model alone. Not differentiated.
+
+    Of a joint's first direction P is the parent's frame, of those that follow it is F.
+    """
+
+    joint: JointSteps
+    hinge_map: Float[Array, "nd 6"] | None  # in P; None where one changes with q
+    inertia: Float[Array, "nd 10"]  # of the mobod about Mo, in M: moments, m p_MoMcm, m; of a joint's last direction
+    weight: Float[Array, "nd 4"] | None  # of what feels gravity: m p_MoMcm, m; None where that is all
+
+
+class ModelPlacement(eqx.Module):
+    """Where things are in their mobods, the inertia of these about Mo in M, and the rows of steps over the tree."""
+
+    bodies: BodyPlacement
+    inertia: MobodInertia
+    weight: MobodInertia  # the same of the bodies that feel gravity
+    mobods: JointSteps  # of all but the world
+    directions: DirectionSteps
+
+
+def calc_model_placement(model: MultibodyModel) -> ModelPlacement:
+    """`ModelPlacement` of the leaves of the model."""
+    bodies = calc_body_placement(model)
+    inertia = calc_inertia_in_mobod(model, bodies)
+    weight = inertia if all_feel_gravity(model) else calc_inertia_in_mobod(model, bodies, bodies_with_gravity(model))
+    rows = lax.stop_gradient((bodies, inertia, weight))
+    mobods = np.arange(1, model.topology.num_mobods)
+    steps = calc_joint_steps(model, rows[0], mobods, np.ones(mobods.size, bool))
+    return ModelPlacement(bodies, inertia, weight, steps, calc_direction_steps(model, *rows))
+
+
+def calc_direction_steps(
+    model: MultibodyModel, bodies: BodyPlacement, inertia: MobodInertia, weight: MobodInertia
+) -> DirectionSteps:
+    """The rows of directions."""
+    topology = model.topology
+    first, last = ends_of_joints(topology)
+
+    def of_last(x: Array) -> Array:
+        return only_if(last, jnp.swapaxes(take(x, topology.velocity_mobods, 1), 0, 1))
+
+    kinds = (JOINT_KINDS[kind] for kind, _ in topology.mobods_by_kind)
+    is_constant = all(kind.hinge_map_rate is AbstractJoint.hinge_map_rate for kind in kinds)
+    any_q = jnp.zeros((sum(topology.mobod_num_positions), *(1,) * model.num_world_axes), model.dtype)
+    hinge_map = calc_hinge_maps_in_P(topology, bodies, calc_hinge_maps(model, bodies, any_q)) if is_constant else None
+    return DirectionSteps(
+        joint=calc_joint_steps(model, bodies, topology.velocity_mobods, first),
+        hinge_map=hinge_map,
+        inertia=of_last(inertia_rows(inertia)),
+        weight=None if all_feel_gravity(model) else of_last(inertia_rows(weight)[6:]),
+    )
+
+
+def calc_hinge_maps_in_P(
+    topology: TreeTopology, bodies: BodyPlacement, H_F: Float[Array, "6 nd"]
+) -> Float[Array, "nd 6"]:
+    """From those in F, or of what else is given by its components in F: of a joint's first direction in the parent."""
+    R_PF = take(bodies.R_PF, topology.velocity_mobods, 2)
+    H_P = ca.concatenate([ca.matvec(R_PF, x) for x in jnp.split(H_F, 2)], 0)
+    return only_if(ends_of_joints(topology)[0], *(jnp.swapaxes(x, 0, 1) for x in (H_P, H_F)))
+
+
+def inertia_rows(inertia: MobodInertia) -> Float[Array, "10 nm"]:
+    """Moments, m p_MoMcm and m."""
+    return ca.concatenate([ca.symmetric_components(inertia.rotational), inertia.moment, inertia.mass[None]], 0)
+
+
+def only_if(chosen: np.ndarray, x: Float[Array, "n ..."], else_: Array | float = 0.0) -> Float[Array, "n ..."]:
+    """The rows of x that are chosen, else others."""
+    return x if chosen.all() else jnp.where(chosen.reshape(-1, *(1,) * (x.ndim - 1)), x, else_)
