@@ -66,10 +66,11 @@ def calc_direction_steps(
     def of_last(x: Array) -> Array:
         return only_if(last, jnp.swapaxes(take(x, topology.velocity_mobods, 1), 0, 1))
 
-    kinds = (JOINT_KINDS[kind] for kind, _ in topology.mobods_by_kind)
-    is_constant = all(kind.hinge_map_rate is AbstractJoint.hinge_map_rate for kind in kinds)
-    any_q = jnp.zeros((sum(topology.mobod_num_positions), *(1,) * model.num_world_axes), model.dtype)
-    hinge_map = calc_hinge_maps_in_P(topology, bodies, calc_hinge_maps(model, bodies, any_q)) if is_constant else None
+    kinds = [JOINT_KINDS[kind] for kind, _ in topology.mobods_by_kind]
+    hinge_map = None
+    if kinds and all(kind.hinge_map_rate is AbstractJoint.hinge_map_rate for kind in kinds):
+        any_q = jnp.zeros((sum(topology.mobod_num_positions), *(1,) * model.num_world_axes), model.dtype)
+        hinge_map = calc_hinge_maps_in_P(topology, bodies, calc_hinge_maps(model, bodies, any_q))
     return DirectionSteps(
         joint=calc_joint_steps(model, bodies, topology.velocity_mobods, first),
         hinge_map=hinge_map,
