@@ -27,6 +27,7 @@ from jaxtyping import Array, Float
 from mbjax.kinematics import (
     axis_kinds,
     calc_advances,
+    calc_body_placement,
     calc_model_placement,
     inertia_rows,
     q_indices,
@@ -86,7 +87,7 @@ def rows_of_model(
     owner = topology.velocity_mobods
     kinds = axis_kinds(model, owner)
     flags = np.stack([ends_of_joints(topology)[1], [kind is not None and kind.turns for kind in kinds]], 1)
-    advance, slide = (model.placement or calc_model_placement(model)).directions.joint.advance, None
+    advance, slide = calc_advances(calc_body_placement(model), owner, kinds), None
     if advance is not None:
         slide = advance[:, None], take(q, q_indices(topology.mobod_q_starts, owner, q.shape[0]), 0)[:, None]
     flags = jnp.asarray(flags, v.dtype).reshape(-1, 2, *(1 for _ in v.shape[1:]))
