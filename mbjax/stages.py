@@ -20,7 +20,7 @@ from .gpu_kernels import DeviceRows, is_for_gpu
 from .one_kernel import is_in_kernel
 
 FEW_WORLDS = 96  # of up to 64, LLVM has no loop to copy a row
-SEVERAL = 3  # numbers, for fewer of which an array takes longer
+SEVERAL = 3  # numbers: of fewer an array saves nothing
 TOGETHER = 3  # results of a loop: with six, steps took 1.2 to 1.5 times as long, without vectors
 
 

@@ -61,6 +61,7 @@ def calc_direction_rows(
     """The rows of a tree in which no joint mimics another."""
     topology, placement = model.topology, model.placement or calc_model_placement(model)
     (first, last), of_model = ends_of_joints(topology), placement.directions
+    assert of_model is not None
     mobods, several = topology.velocity_mobods, not first.all()
     joint, others = calc_joint_rows(model, placement.bodies, of_model.joint, q, mobods, first, last)
 

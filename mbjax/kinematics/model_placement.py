@@ -42,7 +42,7 @@ class ModelPlacement(eqx.Module):
     inertia: MobodInertia
     weight: MobodInertia  # the same of the bodies that feel gravity
     mobods: JointSteps  # of all but the world
-    directions: DirectionSteps
+    directions: DirectionSteps | None  # None where joints mimic others: recursions are for trees without
 
 
 def calc_model_placement(model: MultibodyModel) -> ModelPlacement:
@@ -53,7 +53,8 @@ def calc_model_placement(model: MultibodyModel) -> ModelPlacement:
     rows = lax.stop_gradient((bodies, inertia, weight))
     mobods = np.arange(1, model.topology.num_mobods)
     steps = calc_joint_steps(model, rows[0], mobods, np.ones(mobods.size, bool))
-    return ModelPlacement(bodies, inertia, weight, steps, calc_direction_steps(model, *rows))
+    directions = None if model.topology.followers else calc_direction_steps(model, *rows)
+    return ModelPlacement(bodies, inertia, weight, steps, directions)
 
 
 def calc_direction_steps(
