@@ -81,7 +81,10 @@ def derivatives(x: dict, direction: dict, other: dict) -> dict:
 EVERY = pytest.param("every joint", marks=pytest.mark.whole_run("two smaller trees, and Pinocchio's derivatives"))
 
 
-@pytest.mark.parametrize("name", ["gravity on some bodies", "joints that mimic", EVERY])
+MIMIC = pytest.param("joints that mimic", marks=pytest.mark.whole_run("its derivatives in test_mimic_motion.py"))
+
+
+@pytest.mark.parametrize("name", ["gravity on some bodies", MIMIC, EVERY])
 def test_closed_form_is_the_long_way(name: str) -> None:
     model, rng = MODELS[name](), np.random.default_rng(4)
     state = mbjax.random_state_within_limits(model, jax.random.key(6))
