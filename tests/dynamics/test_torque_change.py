@@ -78,9 +78,7 @@ def derivatives(x: dict, direction: dict, other: dict) -> dict:
     return found
 
 
-EVERY = pytest.param("every joint", marks=pytest.mark.whole_run("two smaller trees, and Pinocchio's derivatives"))
-
-
+EVERY = pytest.param("every joint", marks=pytest.mark.whole_run("a smaller tree, and Pinocchio's derivatives"))
 MIMIC = pytest.param("joints that mimic", marks=pytest.mark.whole_run("its derivatives in test_mimic_motion.py"))
 
 
