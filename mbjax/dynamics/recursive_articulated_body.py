@@ -126,8 +126,8 @@ def give_way_inward(
     one_over_D, left = computed_once(pivot, U_t, U_f, t, f, hinge, diagonal, tau)
     by_t, by_f, vdot = computed_once(divide, U_t, U_f, one_over_D, left)
     J, H, M, t, f = computed_once(give_way, J, H, M, t, f, U_t, U_f, by_t, by_f, vdot)
-    J, H, t = computed_once(shift, J, H, M, t, f, hinge)
-    handed_on = wo.put_together(J, H, M, t, f)
+    H_P, t = computed_once(shift, H, M, t, f, hinge)
+    handed_on = wo.put_together(computed_once(shift_moments, J, H, H_P, hinge), H_P, M, t, f)
     return handed_on, Pivots(wo.parts(by_t, by_f, one_over_D), wo.parts(vdot))
 
 
@@ -186,11 +186,17 @@ def give_way(
     return J, H, M, wo.add(t, wo.scale(U_t, vdot)), wo.add(f, wo.scale(U_f, vdot))
 
 
-def shift(J: wo.Vector, H: wo.Matrix, M: wo.Vector, t: wo.Vector, f: wo.Vector, hinge: Array) -> tuple:
-    """The same at the inboard point: H_P = H + [p]M, J_P = J + [p]Hᵀ + H_P[p]ᵀ, t_P = t + p x f."""
+def shift(H: wo.Matrix, M: wo.Vector, t: wo.Vector, f: wo.Vector, hinge: Array) -> tuple:
+    """The same at the inboard point: H_P = H + [p]M and t_P = t + p x f."""
     at = list(hinge[6:])
-    H_P = [wo.add(x, y) for x, y in zip(H, wo.cross_columns(at, wo.symmetric(M)), strict=True)]
-    return wo.add(J, shifted_moments(H, H_P, at)), H_P, wo.add(t, wo.cross(at, f))
+    return [wo.add(x, y) for x, y in zip(H, wo.cross_columns(at, wo.symmetric(M)), strict=True)], wo.add(
+        t, wo.cross(at, f)
+    )
+
+
+def shift_moments(J: wo.Vector, H: wo.Matrix, H_P: wo.Matrix, hinge: Array) -> wo.Vector:
+    """J_P = J + [p]Hᵀ + H_P[p]ᵀ."""
+    return wo.add(J, shifted_moments(H, H_P, list(hinge[6:])))
 
 
 def shifted_moments(H: wo.Matrix, H_P: wo.Matrix, p: wo.Vector) -> wo.Vector:
