@@ -29,14 +29,14 @@ def call_now(function: Callable, *args: Any) -> Any:
     leaves = [np.asarray(x, jax.dtypes.canonicalize_dtype(x.dtype)) for x in leaves]
     default_dtype = jax.dtypes.canonicalize_dtype(float)
     with jax.disable_jit(False):
-        jaxpr, treedef = traced(flat, tuple((x.shape, x.dtype) for x in leaves), default_dtype)
+        jaxpr, treedef = operations_of(flat, tuple((x.shape, x.dtype) for x in leaves), default_dtype)
         # not in the program that is being traced; and users' numbers may be infinite, or no numbers
         with jax.ensure_compile_time_eval(), np.errstate(all="ignore"):
             return jax.tree.unflatten(treedef, jax.device_put(evaluate(jaxpr, leaves)))
 
 
 @functools.lru_cache(maxsize=256)
-def traced(flat: Flattened, like: tuple[tuple[tuple[int, ...], np.dtype], ...], default_dtype: Any) -> tuple:
+def operations_of(flat: Flattened, like: tuple[tuple[tuple[int, ...], np.dtype], ...], default_dtype: Any) -> tuple:
     """The operations of a function of arrays, and how its results are nested."""
     del default_dtype  # they depend on it
     arguments = [jax.ShapeDtypeStruct(*x) for x in like]

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mbjax.numpy_evaluation import traced
+from mbjax.numpy_evaluation import operations_of
 from mbjax.worlds import results_of
 
 
@@ -134,7 +134,7 @@ def compile_apart(function: Callable, args: tuple) -> tuple[Any, Compilation]:
 def forget_programs() -> None:
     """What this process has traced and compiled before."""
     jax.clear_caches()
-    traced.cache_clear()
+    operations_of.cache_clear()
     results_of.cache_clear()
 
 

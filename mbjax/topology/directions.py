@@ -28,6 +28,14 @@ def sum_directions(topology: TreeTopology, x: Float[Array, "..."], axis: int = 0
     return dot_with_mask(x, drives, axis)
 
 
+def ends_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
+    """(nd,) whether a direction is the first, and the last, of its joint."""
+    owner = topology.velocity_mobods
+    starts, counts = np.array(topology.mobod_v_starts)[owner], np.array(topology.mobod_num_velocities)[owner]
+    places = np.arange(owner.size) - starts
+    return places == 0, places == counts - 1
+
+
 @functools.lru_cache(maxsize=256)
 def velocity_parents(topology: TreeTopology) -> tuple[int, ...]:
     """The tree of velocities along whose paths the nonzeros of the mass matrix lie, 1-based with 0 the world.
@@ -45,14 +53,6 @@ def velocity_parents(topology: TreeTopology) -> tuple[int, ...]:
         coupled[node, node - 1] = True
         parents = elimination_parents(coupled)
     return parents
-
-
-def ends_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
-    """(nd,) whether a direction is the first, and the last, of its joint."""
-    owner = topology.velocity_mobods
-    starts, counts = np.array(topology.mobod_v_starts)[owner], np.array(topology.mobod_num_velocities)[owner]
-    places = np.arange(owner.size) - starts
-    return places == 0, places == counts - 1
 
 
 def elimination_parents(coupled: np.ndarray) -> tuple[int, ...]:
