@@ -50,6 +50,19 @@ class SideBySide:
         return jax.tree.unflatten(self.treedef, [Entry(self.numbers, k) for k in range(self.numbers.shape[0])])
 
 
+@partial(jax.tree_util.register_dataclass, data_fields=["args"], meta_fields=["function"])
+@dataclass(frozen=True)
+class Late:
+    """What `function(*args)` is, not computed yet."""
+
+    function: Callable
+    args: tuple
+
+    def read(self) -> Any:
+        """The results."""
+        return self.function(*read_all(self.args))
+
+
 class Row(NamedTuple):
     """A row of an array that is not read yet: by the stage that needs it, as XLA would copy it for a call."""
 
@@ -78,8 +91,8 @@ class Row(NamedTuple):
 def computed_once(function: Callable, *args: Any) -> Any:
     """`function(*args)`, in one kernel stored before anything reads it: a step of a recursion, in stages.
 
-    Of `Row`s and `Entry`s among the arguments the function sees the numbers. Results may be `Entry`s: `read` what
-    is neither for another stage nor the result of a step.
+    Of `Row`s, `Entry`s and `Late`s among the arguments the function sees the numbers. Results may be `Entry`s: `read`
+    what is neither for another stage nor the result of a step.
     """
     if is_for_gpu():
         return function(*read_all(args))
@@ -97,6 +110,26 @@ def computed_once(function: Callable, *args: Any) -> Any:
 
     found = jax.jit(computed_once)(*distinct.values())
     return found.entries() if isinstance(found, SideBySide) else found
+
+
+def computed_where_kept(function: Callable, *args: Any) -> Any:
+    """`computed_once` of a step's last stage, whose results are only kept or handed on.
+
+    Of many worlds each number is computed by the loop that writes it into its place, so that it is not stored twice.
+    Not to be used of what other steps handed on: the array that is written would be copied first.
+    """
+    return function(*read_all(args)) if are_of_many_worlds(args) else computed_once(function, *args)
+
+
+def computed_where_read(function: Callable, *args: Any) -> Any:
+    """`computed_once` of what takes little, of many worlds less than to store it: in each stage that reads it."""
+    return Late(function, args) if are_of_many_worlds(args) else computed_once(function, *args)
+
+
+def are_of_many_worlds(args: Any) -> bool:
+    """Whether some of the numbers are those of many worlds."""
+    shapes = (jnp.shape(x) for x in jax.tree.leaves(args))
+    return any(shape and not are_few(shape[-1:]) for shape in shapes)
 
 
 def are_stored_side_by_side(results: list) -> bool:
@@ -125,12 +158,12 @@ def read(x: Any) -> Any:
 
 
 def is_unread(x: Any) -> bool:
-    """Whether it is a `Row` or an `Entry`."""
-    return isinstance(x, (Row, Entry))
+    """Whether it is a `Row`, an `Entry` or `Late`."""
+    return isinstance(x, (Row, Entry, Late))
 
 
 def read_all(tree: Any) -> Any:
-    """With the numbers of each `Row` and `Entry`."""
+    """With the numbers of each `Row`, `Entry` and `Late`."""
     return jax.tree.map(read, tree, is_leaf=is_unread)
 
 

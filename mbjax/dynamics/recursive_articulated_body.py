@@ -13,7 +13,7 @@ from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
-from mbjax.stages import computed_once
+from mbjax.stages import computed_once, computed_where_kept, computed_where_read
 from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, walk_plan
 
 from .articulated_body import inertia_rows, spread_over_velocities
@@ -25,6 +25,9 @@ class Pivots(NamedTuple):
 
     factor: Float[Array, "nd 7 ..."]
     own: Float[Array, "nd 1 ..."]
+
+
+Sums = tuple[wo.Vector, wo.Matrix, wo.Vector, wo.Vector, wo.Vector]  # J, H, M, t, f
 
 
 def calc_accelerations(
@@ -100,38 +103,35 @@ def calc_from_own(topology: TreeTopology, hinge: Float[Array, "nd 9 ..."], pivot
     return in_one_kernel(outward, hinge, pivots)
 
 
-def articulate_inward(outboard: Array, row: tuple[MotionRows, Array, Array]) -> tuple[Array, Pivots]:
+def articulate_inward(outboard: Array, row: tuple[MotionRows, Array, Array]) -> tuple[wo.Parts, Pivots]:
     """The inertia [J H; Hᵀ M] and the force F of all that is outboard, free to move.
 
     U = [J H; Hᵀ M] h,  D = h · U + diag,  v̇ = (tau - h · F) / D  with everything inboard at rest; what is handed on
     is less U Uᵀ / D, with the force F + U v̇, and at the inboard point, p from here.
     """
     motion, diagonal, tau = row
-    J, H, M, t, f = computed_once(add_mobod, outboard, motion.inertia, motion.force)
-    return give_way_inward(J, H, M, t, f, motion.hinge, diagonal, tau)
+    sums = computed_where_read(add_mobod, outboard, motion.inertia, motion.force)
+    return give_way_inward(sums, motion.hinge, diagonal, tau)
 
 
-def solve_inward(outboard: Array, row: tuple[Array, Array, Array, Array]) -> tuple[Array, Pivots]:
+def solve_inward(outboard: Array, row: tuple[Array, Array, Array, Array]) -> tuple[wo.Parts, Pivots]:
     """The same where no mobod takes a force, and none need have the inertia of a rigid one."""
     hinge, inertia, diagonal, b = row
-    J, H, M, t, f = computed_once(add_inertia, outboard, inertia)
-    return give_way_inward(J, H, M, t, f, hinge, diagonal, b)
+    return give_way_inward(computed_where_read(add_inertia, outboard, inertia), hinge, diagonal, b)
 
 
-def give_way_inward(
-    J: wo.Vector, H: wo.Matrix, M: wo.Vector, t: wo.Vector, f: wo.Vector, hinge: Array, diagonal: Array, tau: Array
-) -> tuple[Array, Pivots]:
-    """What is handed on, and the pivot."""
-    U_t, U_f = computed_once(times_direction, J, H, M, hinge)
-    one_over_D, left = computed_once(pivot, U_t, U_f, t, f, hinge, diagonal, tau)
+def give_way_inward(sums: Any, hinge: Array, diagonal: Array, tau: Array) -> tuple[wo.Parts, Pivots]:
+    """What is handed on, and the pivot, from the sums J, H, M, t and f."""
+    U_t, U_f = computed_once(times_direction, sums, hinge)
+    one_over_D, left = computed_once(pivot, sums, U_t, U_f, hinge, diagonal, tau)
     by_t, by_f, vdot = computed_once(divide, U_t, U_f, one_over_D, left)
-    J, H, M, t, f = computed_once(give_way, J, H, M, t, f, U_t, U_f, by_t, by_f, vdot)
-    H_P, t = computed_once(shift, H, M, t, f, hinge)
-    handed_on = wo.put_together(computed_once(shift_moments, J, H, H_P, hinge), H_P, M, t, f)
-    return handed_on, Pivots(wo.parts(by_t, by_f, one_over_D), wo.parts(vdot))
+    J, H, M, t, f = computed_once(give_way, sums, U_t, U_f, by_t, by_f, vdot)
+    H_P = computed_once(shift, H, M, hinge)
+    J_P, t_P = computed_where_kept(shift_moments, J, H, H_P, t, f, hinge)
+    return wo.parts(J_P, H_P, M, t_P, f), Pivots(wo.parts(by_t, by_f, one_over_D), wo.parts(vdot))
 
 
-def add_mobod(outboard: Array, inertia: Array, force: Array) -> tuple:
+def add_mobod(outboard: Array, inertia: Array, force: Array) -> Sums:
     """What is outboard with the rigid mobod, whose H is the skew matrix of c = m p_MoMcm."""
     (J, H, M, *F), (J_M, c, m) = wo.take_apart(outboard, 6, (3, 3), 6, 3, 3), wo.take_apart(inertia, 6, 3, 1)
     (x, y, z), ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz)) = c, H
@@ -140,25 +140,23 @@ def add_mobod(outboard: Array, inertia: Array, force: Array) -> tuple:
     return wo.add(J, J_M), H, [x + m for x in M[:3]] + M[3:], t, f
 
 
-def add_inertia(outboard: Array, inertia: Array) -> tuple:
+def add_inertia(outboard: Array, inertia: Array) -> Sums:
     """What is outboard with the mobod's J, H and M."""
     (J, H, M, t, f), own = wo.take_apart(outboard, 6, (3, 3), 6, 3, 3), wo.take_apart(inertia, 6, (3, 3), 6)
     H = [wo.add(x, y) for x, y in zip(H, own[1], strict=True)]
     return wo.add(J, own[0]), H, wo.add(M, own[2]), t, f
 
 
-def times_direction(J: wo.Vector, H: wo.Matrix, M: wo.Vector, hinge: Array) -> tuple:
+def times_direction(sums: Sums, hinge: Array) -> tuple:
     """U."""
-    w, v, _ = wo.take_apart(hinge, 3, 3, 3)
+    (J, H, M, _, _), (w, v, _) = sums, wo.take_apart(hinge, 3, 3, 3)
     U_t = wo.add(wo.matvec(wo.symmetric(J), w), wo.matvec(H, v))
     return U_t, wo.add(wo.matvec(wo.transpose(H), w), wo.matvec(wo.symmetric(M), v))
 
 
-def pivot(
-    U_t: wo.Vector, U_f: wo.Vector, t: wo.Vector, f: wo.Vector, hinge: Array, diagonal: Array, tau: Array
-) -> tuple:
+def pivot(sums: Sums, U_t: wo.Vector, U_f: wo.Vector, hinge: Array, diagonal: Array, tau: Array) -> tuple:
     """1 / D, and what of tau is left."""
-    w, v, _ = wo.take_apart(hinge, 3, 3, 3)
+    (_, _, _, t, f), (w, v, _) = sums, wo.take_apart(hinge, 3, 3, 3)
     D = wo.dot(w, U_t) + wo.dot(v, U_f) + diagonal[0]
     return 1.0 / D, tau[0] - (wo.dot(w, t) + wo.dot(v, f))
 
@@ -168,35 +166,25 @@ def divide(U_t: wo.Vector, U_f: wo.Vector, one_over_D: Array, left: Array) -> tu
     return [x * one_over_D for x in U_t], [x * one_over_D for x in U_f], left * one_over_D
 
 
-def give_way(
-    J: wo.Vector,
-    H: wo.Matrix,
-    M: wo.Vector,
-    t: wo.Vector,
-    f: wo.Vector,
-    U_t: wo.Vector,
-    U_f: wo.Vector,
-    by_t: wo.Vector,
-    by_f: wo.Vector,
-    vdot: Array,
-) -> tuple:
+def give_way(sums: Sums, U_t: wo.Vector, U_f: wo.Vector, by_t: wo.Vector, by_f: wo.Vector, vdot: Array) -> Sums:
     """What is handed on, at the same point."""
+    J, H, M, t, f = sums
     J, M = wo.subtract(J, wo.symmetric_outer(U_t, by_t)), wo.subtract(M, wo.symmetric_outer(U_f, by_f))
     H = [[x - a * b for x, b in zip(row, by_f, strict=True)] for row, a in zip(H, U_t, strict=True)]
     return J, H, M, wo.add(t, wo.scale(U_t, vdot)), wo.add(f, wo.scale(U_f, vdot))
 
 
-def shift(H: wo.Matrix, M: wo.Vector, t: wo.Vector, f: wo.Vector, hinge: Array) -> tuple:
-    """The same at the inboard point: H_P = H + [p]M and t_P = t + p x f."""
-    at = list(hinge[6:])
-    return [wo.add(x, y) for x, y in zip(H, wo.cross_columns(at, wo.symmetric(M)), strict=True)], wo.add(
-        t, wo.cross(at, f)
-    )
+def shift(H: wo.Matrix, M: wo.Vector, hinge: Array) -> wo.Matrix:
+    """The same at the inboard point: H_P = H + [p]M."""
+    return [wo.add(x, y) for x, y in zip(H, wo.cross_columns(list(hinge[6:]), wo.symmetric(M)), strict=True)]
 
 
-def shift_moments(J: wo.Vector, H: wo.Matrix, H_P: wo.Matrix, hinge: Array) -> wo.Vector:
-    """J_P = J + [p]Hᵀ + H_P[p]ᵀ."""
-    return wo.add(J, shifted_moments(H, H_P, list(hinge[6:])))
+def shift_moments(
+    J: wo.Vector, H: wo.Matrix, H_P: wo.Matrix, t: wo.Vector, f: wo.Vector, hinge: Array
+) -> tuple[wo.Vector, wo.Vector]:
+    """J_P = J + [p]Hᵀ + H_P[p]ᵀ and t_P = t + p x f."""
+    p = list(hinge[6:])
+    return wo.add(J, shifted_moments(H, H_P, p)), wo.add(t, wo.cross(p, f))
 
 
 def shifted_moments(H: wo.Matrix, H_P: wo.Matrix, p: wo.Vector) -> wo.Vector:
@@ -208,7 +196,7 @@ def shifted_moments(H: wo.Matrix, H_P: wo.Matrix, p: wo.Vector) -> wo.Vector:
 def gather_forces(outboard: Array, row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
     """What of b is left beside the forces of all that is outboard, over D."""
     left, own = computed_once(left_of_b, outboard, *row)
-    return wo.put_together(computed_once(hand_on_force, outboard, left, *row[:2])), wo.parts(own)
+    return wo.parts(computed_once(hand_on_force, outboard, left, *row[:2])), wo.parts(own)
 
 
 def left_of_b(outboard: Array, hinge: Array, factor: Array, b: Array) -> tuple:
@@ -227,7 +215,7 @@ def accelerate_outward(A: Array, row: tuple[Array, Pivots]) -> tuple[Array, Arra
     """v̇ = own - U / D · A, with the acceleration A of all that is inboard, at this point."""
     alpha, a = computed_once(move_to_point, A, row[0])
     vdot = computed_once(give_way_to, alpha, a, row[1])
-    return wo.parts(computed_once(accelerate, alpha, a, vdot, row[0])), vdot
+    return wo.parts(computed_where_kept(accelerate, alpha, a, vdot, row[0])), vdot
 
 
 def move_to_point(A: Array, hinge: Array) -> tuple:

@@ -18,7 +18,7 @@ from mbjax.linear_algebra import with_entry
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
-from mbjax.stages import computed_once, read
+from mbjax.stages import computed_once, computed_where_kept, read
 from mbjax.tangents import fit_tangent
 from mbjax.topology import TreeTopology, direction_parents, read_row, scan_inward, scan_outward, walk_plan
 
@@ -87,11 +87,11 @@ def place(
 ) -> tuple[Array, tuple[Array, Array]]:
     """Axes are W's and the origin T in X_TP."""
     row, within_tree = given
-    R, r = computed_once(cross_joint, X_TP, *pose_across(row.joint, others))
+    R, r = computed_once(cross_joint, X_TP, pose_across(row.joint, others))
     r, h, s = computed_once(directions, X_TP, r, row.hinge_map, within_tree)
-    S = computed_once(about_T, r, h, s)
+    S = computed_where_kept(about_T, r, h, s)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
-    inertia = wo.parts(*computed_once(inertia_about_T, R, RJ, c, r, row.inertia), read(row.inertia)[9])
+    inertia = wo.parts(*computed_where_kept(inertia_about_T, R, RJ, c, r, row.inertia), read(row.inertia)[9])
     return wo.parts(R, r), (wo.parts(S), inertia)
 
 
@@ -106,7 +106,7 @@ def add_inward(outboard: Array, row: tuple[Array, Array]) -> tuple[Array, Array]
     """The composite body of a direction, and what it takes to accelerate it by S."""
     S, inertia = row
     composite = computed_once(wo.total, outboard, inertia)
-    return composite, wo.parts(computed_once(force_of_composite, composite, S))
+    return composite, wo.parts(computed_where_kept(force_of_composite, composite, S))
 
 
 def force_of_composite(inertia: Array, S: Array) -> wo.Vector:

@@ -5,7 +5,6 @@ everything is one kernel (`mbjax/one_kernel.py`). Featherstone 2008, table 5.1, 
 accelerations of points instead of spatial ones.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -13,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import OtherPoses, pose_across
+from mbjax.kinematics import OtherPoses, Pose, pose_across
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
-from mbjax.stages import computed_once, read
+from mbjax.stages import computed_once, computed_where_kept, read
 from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, walk_plan
 
 from .direction_rows import DirectionRows, calc_direction_rows, worlds_of
@@ -82,13 +81,13 @@ def move_outward(
     """
     several = row.is_first is not None
     carried = ((3, 3), 3, 3, 3, *([3] if several else []))
-    crossed = *pose_across(row.joint, others), row.hinge_map, row.hinge_map_rate, row.is_first
+    crossed = pose_across(row.joint, others), row.hinge_map, row.hinge_map_rate, row.is_first
     R, p, h, s, driven, w_F = computed_once(partial(cross_joint, carried), inboard, *crossed)
     of_joint = partial(turn, carried), inboard, w_F, R, h, s, driven, row.v, row.vdot, row.inertia
     w, alpha, translation, RJ, c = computed_once(*of_joint)
     a, J, turning = computed_once(partial(translate, carried), inboard, w_F, R, RJ, c, w, p, s, row.v, translation)
     Jw, J_alpha = computed_once(lambda J, w, alpha: (wo.matvec(J, w), wo.matvec(J, alpha)), wo.symmetric(J), w, alpha)
-    force = computed_once(net_force, R, Jw, J_alpha, w, alpha, a, c, turning, row, gravity)
+    force = computed_where_kept(net_force, R, Jw, J_alpha, w, alpha, a, c, turning, row, gravity)
     value = wo.parts(R, w, alpha, a, *([w_F] if several else []))
     inertia = wo.parts(J, c, read(row.inertia)[9])
     return value, MotionRows(hinge=wo.parts(h, s, p), force=wo.parts(force), inertia=inertia)
@@ -97,19 +96,18 @@ def move_outward(
 def cross_joint(
     carried: Shapes,
     inboard: Array,
-    R_PM: wo.Matrix,
-    p_PM: Sequence[Array],
+    X_PM: Pose,
     hinge_map: Array,
     rate: Array | None,
     is_first: Array | None,
 ) -> tuple:
     """R_WM, p, in W the hinge map and what it changes by in F, and w_F: of a joint's first direction the parent's."""
-    R, w, _, _, *w_F = wo.take_apart(inboard, *carried)
+    (R, w, _, _, *w_F), (R_PM, p_PM) = wo.take_apart(inboard, *carried), X_PM
     h, s = (wo.matvec(R, x) for x in wo.take_apart(hinge_map, 3, 3))
     driven = None if rate is None else [wo.matvec(R, x) for x in wo.take_apart(rate, 3, 3)]
     if is_first is not None:
         w = [jnp.where(is_first[0] > 0.0, x, y) for x, y in zip(w, w_F[0], strict=True)]
-    return wo.matmul(R, R_PM), wo.matvec(R, list(p_PM)), h, s, driven, w
+    return wo.matmul(R, R_PM), wo.matvec(R, p_PM), h, s, driven, w
 
 
 def turn(
@@ -193,7 +191,7 @@ def calc_torques(topology: TreeTopology, motion: MotionRows) -> Float[Array, " n
 
     def step(outboard: Array, row: MotionRows) -> tuple[Array, Array]:
         *handed_on, torque = computed_once(gather_force, outboard, row.hinge, row.force)
-        return wo.put_together(*handed_on), torque
+        return wo.parts(*handed_on), torque
 
     def inward(motion: MotionRows) -> Array:
         return scan_inward(plan, step, motion, jnp.zeros_like(motion.force[0]), staged=True)[0]

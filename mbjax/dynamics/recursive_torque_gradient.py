@@ -26,7 +26,7 @@ from mbjax.kinematics import all_feel_gravity
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
-from mbjax.stages import Row, computed_once, read, row_of
+from mbjax.stages import Row, computed_once, computed_where_kept, read, row_of
 from mbjax.topology import ON_BASE, direction_parents, scan_inward, walk_plan
 
 from .direction_rows import PlacedRows
@@ -102,8 +102,8 @@ def gather_inward(outboard: Array, element: tuple, lasting: Lasting, p_TF: Any) 
     B, E, dS = computed_once(rates_of_direction, row)
     if row.is_first is not None:
         B, E, dS = computed_once(rates_within_joint, row, B, E)
-    by_state = wo.parts(computed_once(gradient_of_direction, row, sums, B, E, dS))
-    handed_on = wo.put_together(*sums[:3], computed_once(hand_on, row, sums))
+    by_state = wo.parts(computed_where_kept(gradient_of_direction, row, sums, B, E, dS))
+    handed_on = wo.parts(*sums[:3], computed_where_kept(hand_on, row, sums))
     return handed_on, (by_state, None if given is None else gradient_by_model(row, given, sums))
 
 

@@ -4,17 +4,16 @@
 the tree's origin, in W. Read by `recursive_torque_gradient`.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import OtherPoses, pose_across
+from mbjax.kinematics import OtherPoses, Pose, pose_across
 from mbjax.model import MultibodyModel
 from mbjax.spatial import written_out as wo
-from mbjax.stages import computed_once, read
+from mbjax.stages import computed_once, computed_where_kept, read
 from mbjax.topology import TreeTopology, direction_parents, ends_of_joints, scan_paths, walk_plan
 
 from .direction_rows import DirectionRows, PlacedRows, calc_direction_rows, worlds_of
@@ -123,13 +122,13 @@ def move_outward(
     (passing, lasting), (row, own) = inboard, given
     of_model = lasting.R_WM is not None
     R_P = lasting.R_WM if of_model else passing.R_WM
-    R_PM, p_PM = pose_across(row.joint, others)
-    R, r, h, s = computed_once(across_joint, R_P, lasting.p_TM, R_PM, p_PM, row.hinge_map, own.flags)
+    X_PM = pose_across(row.joint, others)
+    R, r, h, s = computed_once(across_joint, R_P, lasting.p_TM, X_PM, row.hinge_map, own.flags)
     S = computed_once(about_T, r, h, s)
     motion, V_p = move_along(inboard, S, r, own)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
-    inertia = computed_once(inertia_about_T, R, RJ, c, r, row.inertia)
-    p_TF = wo.parts(computed_once(inboard_origin, R_P, p_PM, row.joint.point, r)) if of_model else None
+    inertia = computed_where_kept(inertia_about_T, R, RJ, c, r, row.inertia)
+    p_TF = wo.parts(computed_once(inboard_origin, R_P, X_PM, row.joint.point, r)) if of_model else None
     R = wo.parts(R)
     passing, lasting = Passing(None if of_model else R, V_p), Lasting(wo.parts(r), motion, R if of_model else None)
     return (passing, lasting), (wo.parts(S), wo.parts(*inertia, read(row.inertia)[9]), p_TF)
@@ -143,7 +142,7 @@ def move_placed_outward(
     (_, lasting), (row, own) = inboard, given
     r, S = computed_once(direction_about_T, lasting.p_TM, row.hinge, own.flags)
     motion, V_p = move_along(inboard, S, r, own)
-    inertia = computed_once(placed_inertia_about_T, row.inertia, r)
+    inertia = computed_where_kept(placed_inertia_about_T, row.inertia, r)
     lasting = Lasting(wo.parts(r), motion, None)
     return (Passing(None, V_p), lasting), (wo.parts(S), wo.parts(*inertia, read(row.inertia)[9]), None)
 
@@ -156,16 +155,14 @@ def move_along(inboard: tuple[Passing, Lasting], S: wo.Vector, r: wo.Vector, own
     V, A, weighted = computed_once(along_direction, lasting.motion, V_p, S, own.v, own.vdot, own.weight)
     if V_p is None:
         return wo.parts(V, A, weighted), None
-    return wo.parts(V, computed_once(with_turned_joint, V, A, V_p, r, own.flags), weighted), wo.parts(V_p)
+    return wo.parts(V, computed_where_kept(with_turned_joint, V, A, V_p, r, own.flags), weighted), wo.parts(V_p)
 
 
-def across_joint(
-    R_P: Array, p_TP: Array, R_PM: wo.Matrix, p_PM: Sequence[Array], hinge_map: Array, flags: Array
-) -> tuple:
+def across_joint(R_P: Array, p_TP: Array, X_PM: Pose, hinge_map: Array, flags: Array) -> tuple:
     """R_WM, p_TM and the hinge map in W; T is the Mo of the tree's root."""
-    R = matrix(R_P)
+    R, (R_PM, p_PM) = matrix(R_P), X_PM
     h, s = (wo.matvec(R, x) for x in wo.take_apart(hinge_map, 3, 3))
-    p = wo.matvec(R, list(p_PM))
+    p = wo.matvec(R, p_PM)
     return wo.matmul(R, R_PM), wo.add(list(p_TP), wo.scale(p, flags[0])), h, s
 
 
@@ -235,9 +232,9 @@ def shifted_inertia(J: wo.Vector, c: wo.Vector, m: Array, r: wo.Vector) -> tuple
     return shifted, at_T
 
 
-def inboard_origin(R_P: Array, p_PM: Sequence[Array], p_PF: Array, r: wo.Vector) -> wo.Vector:
+def inboard_origin(R_P: Array, X_PM: Pose, p_PF: Array, r: wo.Vector) -> wo.Vector:
     """p_TF."""
-    return wo.subtract(r, wo.matvec(matrix(R_P), wo.subtract(list(p_PM), list(p_PF))))
+    return wo.subtract(r, wo.matvec(matrix(R_P), wo.subtract(X_PM[1], list(p_PF))))
 
 
 def matrix(entries: Any) -> wo.Matrix:

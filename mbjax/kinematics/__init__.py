@@ -30,6 +30,7 @@ from .frames import relative_transform as relative_transform
 from .joint_groups import joint_groups as joint_groups
 from .joint_rows import JointRows as JointRows
 from .joint_rows import OtherPoses as OtherPoses
+from .joint_rows import Pose as Pose
 from .joint_rows import axis_kinds as axis_kinds
 from .joint_rows import calc_advances as calc_advances
 from .joint_rows import calc_joint_rows as calc_joint_rows

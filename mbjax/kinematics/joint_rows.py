@@ -17,7 +17,7 @@ from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.spatial.cosine_and_sine import cosine_and_sine, nearest_quarter, of_quarter, turned
-from mbjax.stages import Row, computed_once, read, read_all, row_of
+from mbjax.stages import Row, computed_once, computed_where_read, read, read_all, row_of
 from mbjax.topology import take
 
 from .body_placement import BodyPlacement
@@ -53,6 +53,7 @@ class Slide(NamedTuple):
 
 
 OtherPoses = Float[Array, "k 12 ..."]  # rotation and translation of joints without an axis, as their steps add them
+Pose = tuple[wo.Matrix, wo.Vector]
 
 
 def calc_joint_steps(
@@ -187,24 +188,22 @@ def other_numbers(number: dict[int, int], mobods: np.ndarray, first: np.ndarray,
     return jnp.asarray(np.where((k >= 0) & (first | last), after + k, 0), jnp.int32)
 
 
-def pose_across(row: JointRows, others: OtherPoses | None) -> tuple[wo.Matrix, Any]:
-    """R_PM and p_PM of one step, the latter as it is read where no joint translates."""
+def pose_across(row: JointRows, others: OtherPoses | None) -> Any:
+    """R_PM and p_PM of one step."""
     if others is None:
-        R, p = computed_once(pose_of_row, row, None)
-    else:
-        assert row.other is not None
-        other = row_of(others, read(row.other), late=isinstance(row.other, Row))
-        R, p = computed_once(pose_of_row, row._replace(other=None), other)
-    return R, row.point if p is None else p
+        return computed_where_read(pose_of_row, row, None)
+    assert row.other is not None
+    other = row_of(others, read(row.other), late=isinstance(row.other, Row))
+    return computed_where_read(pose_of_row, row._replace(other=None), other)
 
 
-def pose_of_row(row: JointRows, other: Float[Array, "12 ..."] | None) -> tuple[wo.Matrix, wo.Vector | None]:
+def pose_of_row(row: JointRows, other: Float[Array, "12 ..."] | None) -> tuple[wo.Matrix, wo.Vector]:
     """What belongs to 1, c and s, and p_PF; with the slide along the axis, and the other pose."""
     along, across, turned = wo.take_apart(row.turns, 9, 9, 9)
-    R, p = wo.add(along, wo.scale(across, row.cosine[0]), wo.scale(turned, row.sine[0])), None
+    R, p = wo.add(along, wo.scale(across, row.cosine[0]), wo.scale(turned, row.sine[0])), list(row.point)
     if row.slide is not None:
-        p = wo.add(list(row.point), wo.scale(list(row.slide.axis), row.slide.distance[0]))
+        p = wo.add(p, wo.scale(list(row.slide.axis), row.slide.distance[0]))
     if other is not None:
         R_other, p_other = wo.take_apart(other, 9, 3)
-        R, p = wo.add(R, R_other), wo.add(list(row.point) if p is None else p, p_other)
+        R, p = wo.add(R, R_other), wo.add(p, p_other)
     return [R[:3], R[3:6], R[6:]], p

@@ -4,8 +4,6 @@ What `tree_poses` does with sums over all mobods, where nothing but the poses is
 (`mbjax/one_kernel.py`); the derivative is that of the records.
 """
 
-from collections.abc import Sequence
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -22,7 +20,7 @@ from mbjax.tangents import fit_tangent
 from mbjax.topology import TreeTopology, scan_outward, scan_paths, take, walk_plan
 
 from .body_placement import calc_body_placement
-from .joint_rows import JointRows, OtherPoses, calc_joint_rows, calc_joint_steps, pose_across
+from .joint_rows import JointRows, OtherPoses, Pose, calc_joint_rows, calc_joint_steps, pose_across
 from .position_kinematics import calc_position_kinematics
 from .tree_poses import calc_body_poses
 
@@ -68,7 +66,7 @@ def poses_outward(
     identity = jnp.broadcast_to(np.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
 
     def to_mobod(inboard: tuple[None, Array], row: JointRows, others: OtherPoses | None) -> tuple[tuple, None]:
-        X_WM = computed_once(cross_joint, inboard[1], *pose_across(row, others))
+        X_WM = computed_once(cross_joint, inboard[1], pose_across(row, others))
         return (None, wo.parts(*X_WM)), None
 
     X_WM = identity[None]
@@ -107,15 +105,13 @@ def rows_of_poses(R: Float[Array, "3 3 n ..."], p: Float[Array, "3 n ..."]) -> F
     return jnp.swapaxes(ca.concatenate([R.reshape(9, *R.shape[2:]), p], 0), 0, 1)
 
 
-Pose = tuple[wo.Matrix, wo.Vector]
-
-
 def compose(X_AB: Float[Array, "12 ..."], X_BC: Float[Array, "12 ..."]) -> Pose:
     """X_AC of rows of poses."""
-    return cross_joint(X_AB, *wo.take_apart(X_BC, (3, 3), 3))
+    R_BC, p_BC = wo.take_apart(X_BC, (3, 3), 3)
+    return cross_joint(X_AB, (R_BC, p_BC))
 
 
-def cross_joint(X_WP: Float[Array, "12 ..."], R_PM: wo.Matrix, p_PM: Sequence[Array]) -> Pose:
+def cross_joint(X_WP: Float[Array, "12 ..."], X_PM: Pose) -> Pose:
     """X_WM."""
-    R_WP, p_WP = wo.take_apart(X_WP, (3, 3), 3)
-    return wo.matmul(R_WP, R_PM), wo.add(p_WP, wo.matvec(R_WP, list(p_PM)))
+    (R_WP, p_WP), (R_PM, p_PM) = wo.take_apart(X_WP, (3, 3), 3), X_PM
+    return wo.matmul(R_WP, R_PM), wo.add(p_WP, wo.matvec(R_WP, p_PM))

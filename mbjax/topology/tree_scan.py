@@ -55,16 +55,25 @@ def read_row(rows: Any, index: Array) -> Any:
     return jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, index, 0, False, allow_negative_indices=False), rows)
 
 
-def write_row(rows: Any, index: Array, values: Any) -> Any:
-    """With the values in the rows of that index; parts one by one, which is one copy less than to put them together."""
+def write_row(rows: Any, index: Array, values: Any, combined: Callable[[Array, Array], Array] | None = None) -> Any:
+    """With the values in the rows of that index, or what they are `combined` with what was there.
 
-    def write_one(x: Array, value: Array | wo.Parts) -> Array:
+    Parts one by one: what nothing else reads is then computed where it is written, and never put together before.
+    """
+
+    def write(x: Array, at: Sequence, value: Array, shape: tuple[int, ...]) -> Array:
+        value = value.reshape(shape)
+        if combined is not None:
+            value = combined(value, lax.dynamic_slice(x, at, shape, allow_negative_indices=False))
+        return lax.dynamic_update_slice(x, value, at, allow_negative_indices=False)
+
+    def write_one(x: Array, value: Any) -> Array:
+        first = np.zeros((), index.dtype)
         if not is_parts(value):
-            return lax.dynamic_update_index_in_dim(x, value, index, 0, allow_negative_indices=False)
+            return write(x, [index, *[first] * (x.ndim - 1)], value, (1, *x.shape[1:]))
         for k, part in enumerate(value):
-            part = jnp.broadcast_to(part, x.shape[2:])[None, None]
-            at = [index, *(np.asarray(i, index.dtype) for i in (k, *[0] * (x.ndim - 2)))]
-            x = lax.dynamic_update_slice(x, part, at, allow_negative_indices=False)
+            at = [index, np.asarray(k, index.dtype), *[first] * (x.ndim - 2)]
+            x = write(x, at, jnp.broadcast_to(part, x.shape[2:]), (1, 1, *x.shape[2:]))
         return x
 
     return jax.tree.map(write_one, rows, values)
@@ -73,10 +82,22 @@ def write_row(rows: Any, index: Array, values: Any) -> Any:
 def add_to(rows: Any, index: Array, values: Any, is_only: Array) -> Any:
     """With the values added to the rows of that index, or in their place if they are the only ones."""
 
-    def total(before: Array, value: Array) -> Array:
+    def total(value: Array, before: Array) -> Array:
         return jnp.where(is_only, value, value + before)
 
-    return write_row(rows, index, jax.tree.map(total, read_row(rows, index), values))
+    def of_worlds(value: Array, before: Array) -> Array:
+        """The same by bits: LLVM would write the loop of a choice twice, which for each part is half a program."""
+        bits = jnp.dtype(f"int{8 * before.dtype.itemsize}")
+        are_kept = lax.bitcast_convert_type(before, bits) & jnp.where(is_only, np.zeros((), bits), ~np.zeros((), bits))
+        return value + lax.bitcast_convert_type(are_kept, before.dtype)
+
+    some_are_parts = any(map(is_parts, jax.tree.leaves(values, is_leaf=is_parts)))
+    return write_row(rows, index, values, of_worlds if some_are_parts else total)
+
+
+def as_arrays(values: Any) -> Any:
+    """With each `Parts` put together."""
+    return jax.tree.map(lambda x: wo.put_together(*x) if is_parts(x) else x, values, is_leaf=is_parts)
 
 
 def traced_step(step: Callable, num_nodes: int, *args: Any) -> tuple[Callable, Any]:
@@ -155,6 +176,7 @@ def scan_inward(
         (places, kept), ((index, collected, inboard, is_only), x) = carry, element
         if staged:
             handed_on, own = traced(places, collected, xs, index)
+            handed_on = as_arrays(handed_on)
         else:
             handed_on, own = call_step(index, traced, read_row(places, collected), x, several_worlds)
         return (add_to(places, inboard, handed_on, is_only), write_row(kept, index, own)), None
@@ -233,7 +255,7 @@ def scan_paths(
         if staged:
             value, own = traced(values, inboard, xs, index)
             # together it is a tenth to a third faster, where of many worlds it is slower
-            value = jax.tree.map(lambda y: wo.put_together(y) if is_parts(y) else y, value, is_leaf=is_parts)
+            value = as_arrays(value)
         else:
             value, own = call_step(index, traced, tuple(map(read_row, values, inboard)), x, several_worlds)
         return (tuple(map(write_row, values, places, value)), write_row(kept, index, own)), None
