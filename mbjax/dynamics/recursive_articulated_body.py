@@ -13,7 +13,7 @@ from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
-from mbjax.stages import computed_once, computed_where_kept, computed_where_read
+from mbjax.stages import Late, computed_once, computed_where_kept, computed_where_read, read
 from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, walk_plan
 
 from .articulated_body import inertia_rows, spread_over_velocities
@@ -120,15 +120,16 @@ def solve_inward(outboard: Array, row: tuple[Array, Array, Array, Array]) -> tup
     return give_way_inward(computed_where_read(add_inertia, outboard, inertia), hinge, diagonal, b)
 
 
-def give_way_inward(sums: Any, hinge: Array, diagonal: Array, tau: Array) -> tuple[wo.Parts, Pivots]:
+def give_way_inward(sums: Sums | Late, hinge: Array, diagonal: Array, tau: Array) -> tuple[wo.Parts, Pivots]:
     """What is handed on, and the pivot, from the sums J, H, M, t and f."""
     U_t, U_f = computed_once(times_direction, sums, hinge)
     one_over_D, left = computed_once(pivot, sums, U_t, U_f, hinge, diagonal, tau)
-    by_t, by_f, vdot = computed_once(divide, U_t, U_f, one_over_D, left)
-    J, H, M, t, f = computed_once(give_way, sums, U_t, U_f, by_t, by_f, vdot)
-    H_P = computed_once(shift, H, M, hinge)
+    divided = computed_where_read(divide, U_t, U_f, one_over_D, left)
+    J, H, M, t, f = computed_once(give_way, sums, U_t, U_f, divided)
+    H_P = computed_where_read(shift, H, M, hinge)
     J_P, t_P = computed_where_kept(shift_moments, J, H, H_P, t, f, hinge)
-    return wo.parts(J_P, H_P, M, t_P, f), Pivots(wo.parts(by_t, by_f, one_over_D), wo.parts(vdot))
+    by_t, by_f, vdot = read(divided)
+    return wo.parts(J_P, read(H_P), M, t_P, f), Pivots(wo.parts(by_t, by_f, one_over_D), wo.parts(vdot))
 
 
 def add_mobod(outboard: Array, inertia: Array, force: Array) -> Sums:
@@ -166,9 +167,9 @@ def divide(U_t: wo.Vector, U_f: wo.Vector, one_over_D: Array, left: Array) -> tu
     return [x * one_over_D for x in U_t], [x * one_over_D for x in U_f], left * one_over_D
 
 
-def give_way(sums: Sums, U_t: wo.Vector, U_f: wo.Vector, by_t: wo.Vector, by_f: wo.Vector, vdot: Array) -> Sums:
+def give_way(sums: Sums, U_t: wo.Vector, U_f: wo.Vector, divided: tuple[wo.Vector, wo.Vector, Array]) -> Sums:
     """What is handed on, at the same point."""
-    J, H, M, t, f = sums
+    (J, H, M, t, f), (by_t, by_f, vdot) = sums, divided
     J, M = wo.subtract(J, wo.symmetric_outer(U_t, by_t)), wo.subtract(M, wo.symmetric_outer(U_f, by_f))
     H = [[x - a * b for x, b in zip(row, by_f, strict=True)] for row, a in zip(H, U_t, strict=True)]
     return J, H, M, wo.add(t, wo.scale(U_t, vdot)), wo.add(f, wo.scale(U_f, vdot))

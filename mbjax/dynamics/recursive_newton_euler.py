@@ -16,7 +16,7 @@ from mbjax.kinematics import OtherPoses, Pose, pose_across
 from mbjax.model import MultibodyModel
 from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import written_out as wo
-from mbjax.stages import computed_once, computed_where_kept, read
+from mbjax.stages import computed_once, computed_where_kept, computed_where_read, read
 from mbjax.topology import TreeTopology, direction_parents, scan_inward, scan_outward, walk_plan
 
 from .direction_rows import DirectionRows, calc_direction_rows, worlds_of
@@ -86,8 +86,8 @@ def move_outward(
     of_joint = partial(turn, carried), inboard, w_F, R, h, s, driven, row.v, row.vdot, row.inertia
     w, alpha, translation, RJ, c = computed_once(*of_joint)
     a, J, turning = computed_once(partial(translate, carried), inboard, w_F, R, RJ, c, w, p, s, row.v, translation)
-    Jw, J_alpha = computed_once(lambda J, w, alpha: (wo.matvec(J, w), wo.matvec(J, alpha)), wo.symmetric(J), w, alpha)
-    force = computed_where_kept(net_force, R, Jw, J_alpha, w, alpha, a, c, turning, row, gravity)
+    J_times = computed_where_read(lambda J, w, alpha: (wo.matvec(J, w), wo.matvec(J, alpha)), wo.symmetric(J), w, alpha)
+    force = computed_where_kept(net_force, R, J_times, w, alpha, a, c, turning, row, gravity)
     value = wo.parts(R, w, alpha, a, *([w_F] if several else []))
     inertia = wo.parts(J, c, read(row.inertia)[9])
     return value, MotionRows(hinge=wo.parts(h, s, p), force=wo.parts(force), inertia=inertia)
@@ -160,8 +160,7 @@ def translate(
 
 def net_force(
     R: wo.Matrix,
-    Jw: wo.Vector,
-    J_alpha: wo.Vector,
+    J_times: tuple[wo.Vector, wo.Vector],
     w: wo.Vector,
     alpha: wo.Vector,
     a: wo.Vector,
@@ -171,6 +170,7 @@ def net_force(
     gravity: Array | None,
 ) -> wo.Vector:
     """The force of the motion less weights and what is applied."""
+    Jw, J_alpha = J_times
     f = wo.add(wo.scale(a, row.inertia[9]), wo.cross(alpha, c), turning)
     t = wo.add(J_alpha, wo.cross(w, Jw), wo.cross(c, a))
     force = [*t, *f]
