@@ -15,7 +15,7 @@ from mbjax.chunks import CHUNK
 # Of many worlds: kernels that XLA starts a chunk, and fused operations in all, those within kernels included. Measured
 # with jax 0.10.2: 26 and 224, 44 and 461, 17 and 146. The gradient's rows are written number by number, 59 operations
 # more, which take a twentieth less time than to put them together first.
-KERNELS = {"forward dynamics": (28, 242), "its gradient": (48, 490), "mass matrix": (20, 160)}
+KERNELS = {"forward dynamics": (25, 204), "its gradient": (46, 398), "mass matrix": (17, 126)}
 SLOW_SUMS = {"mass matrix": 2, "reverse mode of forward dynamics": 6}  # else 4
 
 STEP, ROLLOUT_GRADIENT = 8650, 20700  # operations of a humanoid on the ground; measured: 8431 and 20277
@@ -105,7 +105,7 @@ def test_one_world_is_computed_where_it_is_called(name: str) -> None:
     """XLA does so of fewer than 1000 operations, with one turn of each loop; others another thread computes.
 
     To wake that takes several times as long as dynamics of one world. Measured with jax 0.10.2: 165 (poses of the
-    chain) to 921 (accelerations of the quadruped). A G1 has 36 more than the quadruped, and 26 more again in a process
+    chain) to 920 (accelerations of the quadruped). A G1 has 36 more than the quadruped, and 26 more again in a process
     in single precision: so there may be no more than 930 here. Joints without an axis add to it: a robot with several
     floating bodies, or with ball joints, has more than 1000.
     """

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mbjax.spatial import written_out as wo
 from mbjax.topology import (
     scan_inward,
     scan_outward,
@@ -86,6 +87,29 @@ def test_walks_meet_a_base(name: str) -> None:
     np.testing.assert_array_equal(outward, without + 100.0 * on_base)
     _, at_base = scan_inward(plan, lambda outboard, x: (outboard + x, outboard + x), values, jnp.zeros(()))
     assert at_base == values[on_base].sum() > 0.0
+
+
+@pytest.mark.parametrize("worlds", [1, 2, 128])
+def test_parts_are_added_like_arrays_and_no_number_waits(worlds: int) -> None:
+    """Part by part as well: places are used again, and what is no number in one tree stays out of the next."""
+    plan = walk_plan((0, 1, 1, 0, 4, 4))  # two forks, of which the second is met first
+    values = np.random.default_rng(3).normal(size=(6, 2, worlds))
+    values[4, :, 0] = np.nan, np.inf
+
+    def step(outboard, x):
+        total = outboard + x
+        return wo.parts(total[0], total[1]), total
+
+    def array_step(outboard, x):
+        return outboard + x, outboard + x
+
+    xs, zero = jnp.asarray(values), jnp.zeros((2, worlds))
+    for handed_on in (step, array_step):
+        found, _ = jax.jit(lambda xs, f=handed_on: scan_inward(plan, f, xs, zero, staged=False))(xs)
+        expected = values.copy()
+        expected[0] += values[1] + values[2]
+        expected[3] += values[4] + values[5]
+        np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", TREES)
