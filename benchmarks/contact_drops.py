@@ -27,7 +27,7 @@ ROUNDING = 1e-5  # of energies in single precision, beside the largest kinetic o
 APPROXIMATIONS = ("sap", "lagged", "similar")
 DTYPES = ("float64", "float32")
 STACKS = (("sphere", "sphere"), ("box", "sphere"), ("capsule", "capsule"), ("box", "box"))
-QUICK_TO_COMPILE = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+QUICK_TO_COMPILE = {"xla_backend_optimization_level": 0}
 DECADES_OF_STEPS = ((1e-4, 1e-3), (1e-3, 1e-2))
 
 

@@ -29,8 +29,7 @@ def varying_alike(tree: Any) -> Any:
 def varying_axes(x: jax.Array | ShapedArray) -> frozenset:
     """The axes of `shard_map` along which it, or what has this shape and type, differs."""
     kind = x if isinstance(x, ShapedArray) else jax.typeof(x)
-    manual = getattr(kind, "manual_axis_type", None)  # since JAX 0.10
-    return getattr(kind, "vma", frozenset()) if manual is None else manual.varying
+    return kind.manual_axis_type.varying
 
 
 def varying_as(arguments: Sequence[ShapedArray], results: Sequence[ShapedArray]) -> list[ShapedArray]:
@@ -47,10 +46,8 @@ def varying_as(arguments: Sequence[ShapedArray], results: Sequence[ShapedArray])
 
 def shape_like(shape: tuple[int, ...], x: jax.Array) -> jax.ShapeDtypeStruct:
     """A shape with the type of x, that differs between devices where x does."""
-    kind: Any = jax.typeof(x)
-    names = [name for name in ("manual_axis_type", "vma") if hasattr(kind, name)]  # the latter before JAX 0.10
-    options: Any = {name: getattr(kind, name) for name in names[:1]}
-    return jax.ShapeDtypeStruct(shape, kind.dtype, **options)
+    kind = jax.typeof(x)
+    return jax.ShapeDtypeStruct(shape, kind.dtype, manual_axis_type=kind.manual_axis_type)
 
 
 def keeping_axes(of_result: Callable) -> Callable:

@@ -10,8 +10,10 @@ Within a kernel XLA still fuses: it copies a formula into each that reads it. `s
 """
 
 import contextvars
+import functools
 import math
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,7 +30,7 @@ from jax.interpreters import batching, mlir, partial_eval
 from mbjax.gpu_kernels import is_for_gpu
 from mbjax.manual_axes import varying_as
 
-TESTED = (0, 9), (0, 10)  # versions of JAX
+TESTED = (0, 10), (0, 11), (0, 12)  # versions of JAX
 ATTRIBUTE, MARK = "mhlo.frontend_attributes", {"xla_cpu_small_call": "true", "inlineable": "false"}
 APART = {"inlineable": "false"}
 LARGEST_REDUCED = 3072  # numbers: of 4096 and more, XLA makes a call of a library
@@ -134,9 +136,23 @@ def is_tested(ctx: mlir.LoweringRuleContext) -> bool:
 
 def is_alone(ctx: mlir.LoweringRuleContext) -> bool:
     """Whether it was tested: for devices by themselves, in this process, by these versions."""
-    if ctx.module_context.lowering_parameters.for_export or jax.__version_info__[:2] not in TESTED:
+    if ctx.module_context.lowering_parameters.for_export:
         return False
-    return is_each_device_alone(ctx.module_context.axis_context)
+    return is_each_device_alone(ctx.module_context.axis_context) and is_tested_version()
+
+
+@functools.cache
+def is_tested_version() -> bool:
+    """Whether JAX is; it says so once if not."""
+    if jax.__version_info__[:2] in TESTED:
+        return True
+    tested = ", ".join(f"{major}.{minor}" for major, minor in TESTED)
+    warnings.warn(
+        f"mbjax was not tested with JAX {jax.__version__}, only with {tested}: it makes no kernels of its own, and is "
+        "right but several times slower on a CPU. Install a newer mbjax or an older JAX, or say MBJAX_ONE_KERNEL=0",
+        stacklevel=2,
+    )
+    return False
 
 
 def is_each_device_alone(axis_context: Any) -> bool:

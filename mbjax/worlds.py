@@ -432,11 +432,12 @@ class OfRead:
         return list(itertools.compress(self.function(*args), self.is_read))
 
 
-def without_unread(is_read: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
+def without_unread(is_read: Sequence[bool], *of_equation: Any) -> tuple[list[bool], Any]:
     """The rule by which JAX leaves out what a program does not read; XLA could not within a kernel.
 
     Linear functions keep all: their transposes take a cotangent for each. So do those that search.
     """
+    equation = of_equation[-1]  # alone up to JAX 0.11, then after which of its references are read later
     params = equation.params
     if not any(is_read):
         return [False] * len(equation.invars), None

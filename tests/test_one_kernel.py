@@ -15,7 +15,7 @@ import pytest
 from jax import lax
 
 from mbjax.by_device import on_cpu
-from mbjax.one_kernel import in_one_kernel, is_in_kernel
+from mbjax.one_kernel import in_one_kernel, is_in_kernel, is_tested_version
 from mbjax.stages import computed_once, read_all
 from mbjax.worlds import for_worlds
 
@@ -261,6 +261,22 @@ def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not kernels(own(rolled), X)[0]
     monkeypatch.setenv("MBJAX_ONE_KERNEL", "1")
     assert kernels(own(rolled), X)[0]
+
+
+def test_versions_that_were_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have no kernels, and say so once; not where kernels are turned off anyway."""
+    monkeypatch.setattr(jax, "__version_info__", (99, 1, 0))
+    is_tested_version.cache_clear()
+    try:
+        monkeypatch.setenv("MBJAX_ONE_KERNEL", "0")
+        assert not kernels(own(rolled), X)[0]
+        monkeypatch.delenv("MBJAX_ONE_KERNEL")
+        with pytest.warns(UserWarning, match="was not tested with JAX"):
+            assert not kernels(own(rolled), X)[0]
+        assert not kernels(own(rolled), X)[0]
+        np.testing.assert_allclose(own(rolled)(X), rolled(X), rtol=1e-15)
+    finally:
+        is_tested_version.cache_clear()
 
 
 def test_programs_of_several_devices() -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 
+import jax
 import pytest
 
 SET_UP = """
@@ -79,6 +80,7 @@ CASES = {
 }
 
 
+@pytest.mark.skipif(jax.__version__ == "0.11.2", reason="JAX ends the process while it compiles a `shard_map`")
 @pytest.mark.parametrize("case", CASES)
 def test_worlds_shared_out(case: str) -> None:
     program = textwrap.dedent(SET_UP) + textwrap.dedent(CASES[case])

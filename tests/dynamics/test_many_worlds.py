@@ -14,12 +14,11 @@ import mbjax
 from mbjax.dynamics.recursive_torque_gradient import has_torque_gradient
 from mbjax.dynamics.torque_change_along import enough
 from tests.gradients.checks import compiled
+from tests.xla_options import AS_USERS_HAVE_IT
 
 from .test_recursions import model_of
 
-as_users = functools.partial(  # whatever a trimmed run sets
-    jax.jit, compiler_options={"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}
-)
+as_users = functools.partial(jax.jit, compiler_options=AS_USERS_HAVE_IT)
 WHOLE = pytest.mark.whole_run("two chunks of another tree")
 ONE_CHUNK, TWO_CHUNKS = 97, 193  # the second chunk of the latter begins within the first
 # the error of single precision beside double precision of the same numbers, of the largest number of a world
@@ -87,9 +86,8 @@ def test_each_world_is_as_alone(name: str, worlds: int) -> None:
     assert max(errors.values()) < 1e-12, errors
 
 
-@pytest.mark.parametrize(
-    "name", ["quadruped", *(pytest.param(name, marks=WHOLE) for name in ("constant hinge maps", "humanoid"))]
-)
+@pytest.mark.whole_run("each world as alone, and gradients of one world in single precision")
+@pytest.mark.parametrize("name", ["quadruped", "constant hinge maps", "humanoid"])
 def test_single_precision(name: str) -> None:
     """Of each world, beside double precision of the same numbers."""
     single = mbjax.astype(model_of(name), np.float32)

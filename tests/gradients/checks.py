@@ -12,12 +12,11 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 import mbjax
+from tests.xla_options import FAST_TO_COMPILE
 
 FORWARD_REVERSE = 1e-9
 FINITE_DIFFERENCES = 1e-6
-compiled = functools.partial(  # in a quarter of the time
-    jax.jit, compiler_options={"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-)
+compiled = functools.partial(jax.jit, compiler_options=FAST_TO_COMPILE)
 OFFSETS = np.array([1.0, -1.0, 2.0, -2.0])  # in steps, of the fourth-order difference with these weights
 WEIGHTS = np.array([8.0, -8.0, -1.0, 1.0]) / 12.0
 
