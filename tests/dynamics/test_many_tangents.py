@@ -72,6 +72,7 @@ def test_in_single_precision() -> None:
         assert relative_error(jacobian, expected) < 2.0 * relative_error(alone, expected) + 1e-6
 
 
+@pytest.mark.whole_run("second derivatives of forward dynamics in tests/gradients/test_dynamics_derivatives.py")
 def test_second_derivatives_of_jacobians() -> None:
     """They pass through the whole matrices' plain form."""
     model, q, v, _, tau, *_ = case("quadruped")
