@@ -98,6 +98,7 @@ def run_in_chunks(*args: Any, worlds: int, **params: Any) -> list:
     given = [once(x) if i in counted and batched[i] else x for i, x in enumerate(args)]
 
     def run_chunk(found: list, chunk: jax.Array) -> tuple[list, None]:
+        chunk = of_several_kernels(chunk)
         start = jnp.minimum(chunk * size, worlds - size)
         starts = [chunk * size if i in counted else start for i in range(len(given))]
         inputs = [rows_from(x, at, size) if b else x for x, at, b in zip(given, starts, batched, strict=True)]
@@ -108,6 +109,16 @@ def run_in_chunks(*args: Any, worlds: int, **params: Any) -> list:
         jnp.zeros(x.shape if s else (worlds, *x.shape), x.dtype) for x, s in zip(params["out"], summed, strict=True)
     ]
     return lax.scan(run_chunk, empty, jnp.arange(chunks), reverse=True)[0]
+
+
+def of_several_kernels(index: Int[Array, ""]) -> Int[Array, ""]:
+    """The index of a loop on a CPU, which so remains one around several kernels: none of them may sort.
+
+    XLA of JAX 0.12 makes one kernel of any loop that it can, with all that is in it, for one core to compile.
+    """
+    if jax.__version_info__ < (0, 12):
+        return index
+    return lax.sort(jnp.stack([index, index + 1]))[0]
 
 
 def rows_from(x: Float[Array, "n ..."], start: Array, count: int) -> Float[Array, "count ..."]:

@@ -1,5 +1,6 @@
 """Worlds whose search takes long go on in late turns: results are the same, whoever else is in the batch."""
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -9,9 +10,11 @@ import pytest
 from jax import lax
 from jax.core import ShapedArray
 
+import mbjax
 from mbjax import chunks
 from mbjax.chunks import SMALLEST_CHUNK, VECTOR, size_of_chunk
 from mbjax.worlds import for_worlds
+from tests.xla_options import SAME_KERNELS
 
 SIZE, MOST = 8, 50  # worlds of a chunk, iterations
 
@@ -162,3 +165,13 @@ def test_arguments_that_all_worlds_share(small_chunks: None) -> None:
     root = jax.jit(jax.vmap(lambda scale: for_worlds(square_root, shared, scale, finds=True)[0]))
     scale = jnp.linspace(1.0, 2.0, 40)
     np.testing.assert_allclose(root(scale), scale * jnp.sqrt(shared), rtol=1e-14)
+
+
+def test_chunks_are_several_kernels() -> None:
+    """Which several cores compile; XLA of JAX 0.12 would make one kernel of the loop over them."""
+    model = mbjax.load(mbjax.reference_models.path("arm"))
+    x = jnp.ones((400, model.num_velocities), model.dtype)
+    program = jax.jit(jax.vmap(functools.partial(mbjax.forward_dynamics, model))).lower(x, x, x)
+    entry = program.compile(SAME_KERNELS).as_text().split("\nENTRY ")[1]
+    assert " while(" in entry
+    assert "xla_cpu_small_call" not in entry
