@@ -1,10 +1,11 @@
 """What would a GPU run? Kernels, memory traffic and memory of batches of 65536 worlds, compiled for an H200 in f32.
 
-No GPU is needed, but JAX's plugin for them: pip install "jax[cuda12]". XLA's own kernels beside those that
-MBJAX_GPU_KERNELS=1 turns on (`mbjax/gpu_kernels.py`). Times are not known; the last table is what the bandwidth
-allows if all of the traffic goes to memory and none is served by caches.
+No GPU is needed, but JAX's plugin for them: pip install "jax[cuda12]". Our kernels (`mbjax/gpu_kernels.py`) beside
+XLA's, which it has with MBJAX_GPU_KERNELS=0. Times are not known; the last table is what the bandwidth allows if all of
+the traffic goes to memory and none is served by caches.
 """
 
+import contextlib
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -68,10 +69,21 @@ def count(function: Any, args: Any, batch: int) -> dict:
     jax.clear_caches()
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=there), args)
     options: Any = {"xla_gpu_autotune_level": 0}
-    program = jax.jit(function, in_shardings=there, out_shardings=there).lower(*shapes).compile(options)
+    with absent_gpu():
+        program = jax.jit(function).lower(*shapes).compile(options)
     found = traffic(program.as_text())
     kept = program.memory_analysis().temp_size_in_bytes
     return {"kernels": found.kernels, "bytes": found.num_bytes / batch, "temporary_bytes": kept / batch}
+
+
+def absent_gpu() -> contextlib.AbstractContextManager:
+    """Pallas asks what it is, since JAX 0.11."""
+    import jax
+
+    if jax.__version_info__ < (0, 11):
+        return contextlib.nullcontext()
+    device = jax.sharding.AbstractDevice("NVIDIA H200", num_cores=132, platform="gpu")
+    return jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device=device))
 
 
 def tables(records: list[dict]) -> list[Table]:

@@ -1,7 +1,8 @@
-"""Evaluations per second against the number of worlds, 1 to 65536, f32: forward dynamics and its vjp.
+"""Evaluations per second against the number of worlds, 1 to 65536, f32: forward dynamics, its vjp and steps of mbjax.
 
-On whatever device JAX computes by default, CPU or GPU; the output names it. Pinocchio, on one core and in f64, has
-no batches: one number. A peer that is not installed is reported and left out.
+A step is of 1 ms, discrete, and keeps joints within their limits; no peer has the same. On whatever device JAX computes
+by default, CPU or GPU; the output names it. Pinocchio, on one core and in f64, has no batches: one number. A peer that
+is not installed is reported and left out.
 """
 
 import pathlib
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .forward_dynamics import QUESTIONS, as_arrays, attempt, evaluated, time_compiled
+from .forward_dynamics import as_arrays, attempt, evaluated, time_compiled
 from .measure import Effort, with_prefix
 from .peers import PEERS, CompiledProblem, load_mbjax, mbjax_joint_names
 from .report import QUESTION_TITLES
@@ -23,6 +24,8 @@ SIZES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)
 QUICK_SIZES = (1, 8)
 DEFAULT_PEERS = ("mbjax", "frax", "pinocchio")
 PINOCCHIO_WORLDS = 256
+TIME_STEP = 1e-3
+TITLES = QUESTION_TITLES | {"step": "A step with joint limits"}
 COLORS = ("#d1495b", "#00798c", "#edae49", "#52489c", "#8d99ae")
 STYLES = {"mbjax": "-o", "frax": "--s", "mjx": "-.^"}
 
@@ -43,8 +46,13 @@ def records(options: Options) -> Iterator[dict]:
                 inputs = problem.convention.from_common(*common)
                 if isinstance(problem, CompiledProblem):
                     yield from measure_library(problem, inputs, keys, options.effort)
-                else:
-                    yield from measure_batches(problem, as_arrays(inputs, dtype), sizes, keys, options.effort)
+                    continue
+                programs = {
+                    question: partial(evaluated(problem, question), problem.model) for question in QUESTION_TITLES
+                }
+                if peer == "mbjax":
+                    programs["step"] = partial(step, load_mbjax(robot, dtype, TIME_STEP))
+                yield from measure_batches(programs, as_arrays(inputs, dtype), sizes, keys, options.effort)
 
 
 def random_states(robot: Any, count: int) -> tuple[tuple[str, ...], tuple[np.ndarray, ...]]:
@@ -56,11 +64,19 @@ def random_states(robot: Any, count: int) -> tuple[tuple[str, ...], tuple[np.nda
     return tuple(mbjax_joint_names(model)), tuple(np.asarray(x) for x in (worlds.q, worlds.v, worlds.tau))
 
 
-def measure_batches(problem: Any, inputs: tuple, sizes: tuple, keys: dict, effort: Effort) -> Iterator[dict]:
+def step(model: Any, q: Any, v: Any, tau: Any) -> tuple:
+    """The next q and v."""
+    import mbjax
+
+    state = mbjax.State(q, v, np.zeros((), q.dtype))
+    after, _ = mbjax.step(model, state, mbjax.Inputs(applied_generalized_force=tau))
+    return after.q, after.v
+
+
+def measure_batches(programs: dict, inputs: tuple, sizes: tuple, keys: dict, effort: Effort) -> Iterator[dict]:
     import jax
 
-    for question in QUESTIONS:
-        one = partial(evaluated(problem, question), problem.model)
+    for question, one in programs.items():
         for size in sizes:
             args = tuple(x[0] if size == 1 else x[:size] for x in inputs)
             program = one if size == 1 else jax.vmap(one)
@@ -79,7 +95,7 @@ def tables(records: list[dict]) -> list[Table]:
     device = next((r["device"] for r in records if r["status"] == "device"), "unknown device")
     records = [r for r in records if r["status"] != "device"]
     found = []
-    for question, title in QUESTION_TITLES.items():
+    for question, title in TITLES.items():
         asked = [r for r in records if r["question"] == question]
         lines = {(r["robot"], r["peer"], r["dtype"]): r for r in asked}
         sizes = sorted({r["worlds"] for r in asked} - {0})
@@ -118,10 +134,10 @@ def write_plot(records: list[dict], file: pathlib.Path) -> None:
     device = next((r["device"] for r in records if r["status"] == "device"), "unknown device")
     measured = [r for r in records if r["status"] == "measured"]
     robots = list(dict.fromkeys(r["robot"] for r in measured))
-    figure = Figure(figsize=(12, 5), layout="constrained")
+    figure = Figure(figsize=(15, 5), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, len(QUESTIONS))
-    for axis, question in zip(panels, QUESTIONS, strict=True):
+    panels = figure.subplots(1, len(TITLES))
+    for axis, (question, title) in zip(panels, TITLES.items(), strict=True):
         asked = [r for r in measured if r["question"] == question]
         for robot, peer in dict.fromkeys((r["robot"], r["peer"]) for r in asked):
             line = [r for r in asked if (r["robot"], r["peer"]) == (robot, peer)]
@@ -135,7 +151,7 @@ def write_plot(records: list[dict], file: pathlib.Path) -> None:
             else:
                 axis.axhline(1.0 / line[0]["median"], color=color, linestyle=":", label=f"{label}, 1 core")
         axis.set(xscale="log", yscale="log", xlabel="worlds", ylabel="evaluations per second")
-        axis.set_title(QUESTION_TITLES[question], fontsize=10)
+        axis.set_title(title, fontsize=10)
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.25)
     figure.suptitle(device, fontsize=11)

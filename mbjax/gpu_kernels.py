@@ -4,11 +4,11 @@ XLA has no loops within its kernels there: each turn of a recursion is several o
 another goes through memory. What is traced for a kernel of ours are the same steps as on a CPU, of single numbers: a
 row is the list of its entries, read where it is met, and nothing is put together.
 
-They are off unless MBJAX_GPU_KERNELS=1 is in the environment: they were compiled for an H200 and run by Pallas's
-interpreter (MBJAX_GPU_KERNELS=interpret, on a CPU), not yet by a GPU.
+MBJAX_GPU_KERNELS=0 in the environment turns them off; with "interpret" a CPU runs them by Pallas's interpreter.
 """
 
 import contextvars
+import functools
 import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,11 +16,14 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Int
 
+LEAST_CAPABILITY = 8.0  # of a GPU that XLA compiles Triton's kernels for: Ampere
+SETTING = "MBJAX_GPU_KERNELS"
+
 _for_gpu = contextvars.ContextVar("for_gpu", default=False)
 
 
 class NotInKernelError(Exception):
-    """There is one world only, or what is asked for is not among what these kernels do."""
+    """What is asked for is not among what these kernels do."""
 
 
 class DeviceRows(NamedTuple):
@@ -31,12 +34,21 @@ class DeviceRows(NamedTuple):
 
 def are_on() -> bool:
     """Whether a GPU is to run them."""
-    return os.environ.get("MBJAX_GPU_KERNELS") == "1"
+    return os.environ.get(SETTING) not in ("0", "interpret") and is_capable()
+
+
+@functools.cache
+def is_capable() -> bool:
+    """Whether the GPUs that are here can; one that is elsewhere is thought to."""
+    if jax.default_backend() != "gpu":
+        return True
+    capabilities = (getattr(device, "compute_capability", "0") for device in jax.local_devices())
+    return all(float(capability) >= LEAST_CAPABILITY for capability in capabilities)
 
 
 def are_interpreted() -> bool:
     """Whether a CPU is to run them, operation by operation: to test them."""
-    return os.environ.get("MBJAX_GPU_KERNELS") == "interpret"
+    return os.environ.get(SETTING) == "interpret"
 
 
 def are_expected() -> bool:

@@ -25,6 +25,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 
 from mbjax.chunks import Searching, run, run_in_chunks, size_of_chunk
+from mbjax.gpu_kernels import are_interpreted, are_on
 from mbjax.manual_axes import varying_alike, varying_as
 from mbjax.one_kernel import lower_as_one_kernel, lowered, without_sharding
 from mbjax.outside_jit import Flattened, compiled_whole, flatten, is_array, is_traced
@@ -457,14 +458,28 @@ def keeps_found(primitive: Primitive, *_: Any, **params: Any) -> bool:
     return primitive is for_worlds_p and params["given"] is not None
 
 
-lower_chunks = lowered(run_in_chunks)
+lower_chunks, lower_at_once = lowered(run_in_chunks), lowered(run)
 
 
 def lower_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
     """Many worlds in chunks, one as one kernel."""
+    if are_interpreted():
+        return lower_on_gpu(ctx, *args, **params)
     if params["worlds"] is None:
         return lower_as_one_kernel(params["function"], ctx, *args)
     return lower_chunks(ctx, *args, **params)
+
+
+def lower_on_gpu(ctx: Any, *args: Any, **params: Any) -> Any:
+    """One world as the only one of many, where these are what kernels have threads for."""
+    if params["worlds"] is None and (are_on() or are_interpreted()):
+        return lowered(functools.partial(run_only_world, params["function"]))(ctx, *args)
+    return lower_at_once(ctx, *args, **params)
+
+
+def run_only_world(function: Callable, *args: jax.Array) -> list:
+    """The function of many worlds, of one."""
+    return [y[..., 0] for y in function(*(x[..., None] for x in args))]
 
 
 partial_eval.dce_rules[for_worlds_p] = without_unread
@@ -473,5 +488,6 @@ for_worlds_p.def_abstract_eval(abstract_results)
 batching.primitive_batchers[for_worlds_p] = batch
 ad.primitive_jvps[for_worlds_p] = differentiate
 ad.primitive_transposes[for_worlds_p] = transpose
-mlir.register_lowering(for_worlds_p, lowered(run))
+mlir.register_lowering(for_worlds_p, lower_at_once)
 mlir.register_lowering(for_worlds_p, lower_on_cpu, platform="cpu", cacheable=False)
+mlir.register_lowering(for_worlds_p, lower_on_gpu, platform="cuda", cacheable=False)

@@ -26,6 +26,7 @@ NUM_SCANS = {
     "gradient": 10,
     "gradient by the model": 10,
 }
+WHOLE = pytest.mark.whole_run("the same scans in forward dynamics")
 INTERPRETED = {"gradient of the tree": 8, "jacobian": 7, "step": 2}  # which has a universal joint: it is by sums
 
 
@@ -92,6 +93,11 @@ def of_worlds(name: str, model: mbjax.MultibodyModel) -> Callable:
     return jax.jit(jax.vmap(lambda *state: FUNCTIONS[name](model, *state)))
 
 
+def of_one(name: str, model: mbjax.MultibodyModel) -> Callable:
+    """The same of one world."""
+    return jax.jit(lambda *state: FUNCTIONS[name](model, *state))
+
+
 def num_kernels(function: Callable, *args: Any) -> tuple[int, int]:
     """How many of ours a GPU would run, and how many loops XLA would."""
     with absent_gpu():
@@ -151,6 +157,19 @@ def test_interpreted_they_are_the_same(
         assert relative_error(x, y) < 1e-12
 
 
+@pytest.mark.skipif(jax.default_backend() != "gpu", reason="no GPU is here")
+@pytest.mark.parametrize(
+    ("name", "model", "worlds"), [case.values if hasattr(case, "values") else case for case in CASES]
+)
+def test_on_a_gpu_they_are_the_same(name: str, model: Callable, worlds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = samples(model(), worlds)
+    found = of_worlds(name, model())(*state)
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "0")
+    expected = of_worlds(name, model())(*state)
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert relative_error(x, y) < 1e-12
+
+
 @pytest.mark.whole_run("the same scans in double precision")
 def test_in_single_precision_they_are_as_exact_as_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     state = samples(tree(), 40)
@@ -167,27 +186,36 @@ def test_in_single_precision_they_are_as_exact_as_on_a_cpu(monkeypatch: pytest.M
 def test_a_gpu_gets_a_kernel_for_each_scan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Triton's operations are fewer than those of XLA: it would raise here if it lacked one."""
     model, state = walker(), samples(walker(), 64)
-    assert num_kernels(of_worlds(name, model), *state)[0] == 0  # off
-    monkeypatch.setenv("MBJAX_GPU_KERNELS", "1")
     assert num_kernels(of_worlds(name, model), *state) == (NUM_SCANS[name], 0)
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "0")
+    assert num_kernels(of_worlds(name, model), *state)[0] == 0
 
 
 @pytest.mark.parametrize("model", [tree, pytest.param(branches, marks=pytest.mark.whole_run("a tree of every joint"))])
-def test_a_gpu_gets_kernels_in_single_precision(model: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_gets_kernels_in_single_precision(model: Callable) -> None:
     """Also of worlds that are not whole blocks, and of joints whose numbers are looked up."""
-    monkeypatch.setenv("MBJAX_GPU_KERNELS", "1")
     single, state = mbjax.astype(model(), np.float32), [x.astype(np.float32) for x in samples(model(), 33)]
     for name in ("forward dynamics", "inverse dynamics", "mass matrix"):
         assert num_kernels(of_worlds(name, single), *state) == (NUM_SCANS[name], 0), name
 
 
-def test_one_world_of_a_gpu_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MBJAX_GPU_KERNELS", "1")
-    one = (x[0] for x in samples(walker(), 2))
-    assert num_kernels(jax.jit(functools.partial(forward_dynamics, walker())), *one)[0] == 0
+@pytest.mark.parametrize(
+    "name", ["forward dynamics", *(pytest.param(x, marks=WHOLE) for x in ("gradient by the model", "jacobian", "step"))]
+)
+def test_one_world_is_the_only_one_of_many(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = stepper() if name == "step" else walker()
+    one = [x[0] for x in samples(model, 2)]
+    counts = NUM_SCANS | {"jacobian": 5}
+    assert name not in counts or num_kernels(of_one(name, model), *one)[0] == counts[name]
+    found = {}
+    for setting in ("interpret", "0"):
+        monkeypatch.setenv("MBJAX_GPU_KERNELS", setting)
+        found[setting] = of_one(name, model)(*one)
+    for x, y in zip(*map(jax.tree.leaves, found.values()), strict=True):
+        assert relative_error(x, y) < 1e-12
 
 
-@pytest.mark.whole_run("the same scans in forward dynamics")
+@WHOLE
 def test_a_bad_world_stays_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBJAX_GPU_KERNELS", "interpret")
     q, v, tau = samples(walker(), 40)
