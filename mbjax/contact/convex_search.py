@@ -100,17 +100,16 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: Begun | None =
 
         rounding = 8.0 * eps * sum_over_first(jnp.abs(direction) * (jnp.abs(state.inertial) + jnp.abs(applied)))
         going = state.is_unfinished()
-        t = find_minimum(
-            slope, sum_over_first(direction * state.residual), rounding, going & (state.num_iterations > 0)
-        )
+        speed = largest_over_first(jnp.abs(state.vdot) + jnp.abs(problem.v) / problem.time_step)
+        step, lost = largest_over_first(jnp.abs(direction)), 8.0 * eps * speed
+        rise, searched = sum_over_first(direction * state.residual), going & (state.num_iterations > 0)
+        t = find_minimum(slope, rise, rounding, lost / step, searched)
         t = jnp.where(going, t, 0.0)
         vdot, new_inertial, motion = moved((state.vdot, state.inertial, state.motion), t, (direction, inertial, rate))
         forces = calc_forces(calc_impulses(problem, motion))
         residual = new_inertial - applied - forces
         size = jnp.abs(new_inertial) + jnp.abs(applied) + jnp.abs(forces)
         balanced = ~(largest_over_first(scale * jnp.abs(residual)) > tolerance * largest_over_first(scale * size))
-        speed = largest_over_first(jnp.abs(vdot) + jnp.abs(problem.v) / problem.time_step)
-        step, lost = largest_over_first(jnp.abs(direction)), 8.0 * eps * speed
         still = t * step <= lost
         converged = state.converged | (going & (balanced | (step <= lost) | (still & state.still)))
         count = state.num_iterations + jnp.where(going, 1, 0)

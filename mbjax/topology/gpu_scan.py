@@ -32,7 +32,8 @@ def scan_on_gpu(
     Returns what passes, by places, what lasts, of the world and all nodes, and what is kept. `step(values, row,
     *tables)` gets the entries of rows, as `Parts`; of tables of rows `DeviceRows`, of others their entries.
     """
-    arrays, treedef = jax.tree.flatten((in_order_of_walk(plan, xs), start, list(tables)))
+    xs, tables = in_order_of_walk(plan, xs), list(tables)
+    arrays, treedef = jax.tree.flatten((xs, None if inward else start, tables))
     of_worlds, num_nodes = [x for x in arrays if x.ndim == 3], plan.place.size
     if not of_worlds or not num_nodes:
         raise NotInKernelError
@@ -40,7 +41,7 @@ def scan_on_gpu(
     worlds = like.shape[-1]
     turns = [plan.place, plan.inboard, plan.parent, plan.has_children, plan.is_last]
     turns = [np.asarray(x, np.int32) for x in turns]
-    value, own = shapes_of_step(step, *jax.tree.unflatten(treedef, arrays))
+    value, own = shapes_of_step(step, xs, start, tables)
     written, nested = jax.tree.flatten((*value, own), is_leaf=is_parts)
     lengths = [plan.num_places, num_nodes + 1, num_nodes]
     lengths = [n for n, x in zip(lengths, (*value, own), strict=True) for _ in jax.tree.leaves(x, is_leaf=is_parts)]
@@ -75,14 +76,17 @@ def walk(
     inward: bool,
     numbers: Sequence,
     xs: Any,
-    start: tuple[Any, Any],
+    start: tuple[Any, Any] | None,
     tables: Any,
     places: Any,
     rows: Any,
     outputs: Any,
     there: Bool[Array, " w"] | None,
 ) -> None:
-    """All turns of the scan, for the worlds of a block that are `there`; the arguments are references to arrays."""
+    """All turns of the scan, for the worlds of a block that are `there`; the arguments are references to arrays.
+
+    Inward nothing is there at the `start`.
+    """
     place, inboard, parent, has_children, is_last = numbers
     num_nodes = place.shape[0]
 
@@ -94,7 +98,7 @@ def walk(
         for ref, value in zip(refs, values, strict=True):
             write(ref, (index,), value, there)
 
-    if not inward:
+    if start is not None:
         put(places, WORLD, at(start[0]))
         put(rows, 0, at(start[1]))
 
