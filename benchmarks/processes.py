@@ -17,12 +17,17 @@ from .results import Table
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
+KEEPS_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294967296"}
 ONE_THREAD_FLAGS = "--xla_cpu_multi_thread_eigen=false --xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 
 
-def environment_of_process(threads: int) -> dict[str, str]:
-    """XLA as it comes (0 threads), or on one thread with the flags that frax recommends: the same for every peer."""
+def environment_of_process(threads: int, keeps_memory: bool = False) -> dict[str, str]:
+    """XLA as it comes (0 threads), or on one thread with the flags that frax recommends: the same for every peer.
+
+    With `keeps_memory` the C library of Linux gives no memory back, else it does after each call of what has 32 MB.
+    """
     environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
+    environment |= KEEPS_MEMORY if keeps_memory else {}
     if threads:
         environment["PJRT_NPROC"] = environment["NPROC"] = str(threads)
         environment["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD_FLAGS}".strip()

@@ -203,7 +203,7 @@ def tables(records: list[dict]) -> list[Table]:
 
 
 def label(record: dict) -> str:
-    threads = ", one thread" if record.get("variant") == "one thread" else ""
+    threads = f", {variant}" if (variant := record.get("variant", "")).startswith("one thread") else ""
     return record["label"] if record["label"].startswith("Pinocchio") else record["label"] + threads
 
 

@@ -18,14 +18,19 @@ from .results import Table
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """How JAX is set up: as it comes, by options of the script, or on one thread with flags that frax recommends."""
+    """How JAX is set up: as it comes, by options of the script, or on one thread with flags that frax recommends.
+
+    With `keeps_memory` results of more than 32 MB are not written to new pages at every call.
+    """
 
     title: str = ""
     threads: int = 0
     options: tuple[str, ...] = ()
+    keeps_memory: bool = False
 
 
 DEFAULTS, ONE_THREAD = Variant("XLA's defaults"), Variant("one thread", threads=1)
+MEMORY_KEPT = Variant("one thread, freed memory kept", threads=1, keeps_memory=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Script:
 SCRIPTS = {
     "quantities": Script(
         "inverse dynamics, mass matrix and body poses, batch 4096, beside frax and Pinocchio", takes_peers=True,
-        variants=(DEFAULTS, ONE_THREAD),
+        variants=(DEFAULTS, ONE_THREAD, MEMORY_KEPT),
     ),
     "cores": Script("batch 4096 on one core, and shared out to all cores of a CPU by shard_map"),
     "jacobian": Script("the whole Jacobian of forward dynamics, batch 1024, beside Pinocchio's derivatives"),
@@ -103,7 +108,8 @@ def run_script_process(name: str, options: argparse.Namespace, console: Console)
     limit = options.time_limit or SCRIPT_LIMIT_S
     for variant in script.variants:
         with console.status(f"{name}: {script.about}" + f" ({variant.title})" * bool(variant.title)):
-            lines, rc, error = run_limited([*command, *variant.options], environment_of_process(variant.threads), limit)
+            environment = environment_of_process(variant.threads, variant.keeps_memory)
+            lines, rc, error = run_limited([*command, *variant.options], environment, limit)
         records += [{**json.loads(line), "variant": variant.title} for line in lines if line.startswith("{")]
         if rc is None:
             trouble.append(f"cut off after {limit:g} s (--time-limit)")

@@ -3,6 +3,7 @@
 Ways to the same numbers, chosen when a program is lowered for a device. None is differentiated.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -80,7 +81,9 @@ def lower_on_gpu(
     """By kernels of a GPU if they are on and can be."""
     if on_gpu is not None and (are_on() or are_interpreted()) and is_alone(ctx):
         try:
-            return lowered(partial(traced_for_gpu, on_gpu))(ctx, *args)
+            with warnings.catch_warnings():  # a version of JAX without it will be one that was not tested
+                warnings.filterwarnings("ignore", "The Pallas Triton backend is deprecated", DeprecationWarning)
+                return lowered(partial(traced_for_gpu, on_gpu))(ctx, *args)
         except NotInKernelError:
             pass
     return lowered(default)(ctx, *args)

@@ -149,7 +149,7 @@ def is_tested_version() -> bool:
     tested = ", ".join(f"{major}.{minor}" for major, minor in TESTED)
     warnings.warn(
         f"mbjax was not tested with JAX {jax.__version__}, only with {tested}: it makes no kernels of its own, and is "
-        "right but several times slower on a CPU. Install a newer mbjax or an older JAX, or say MBJAX_ONE_KERNEL=0",
+        "right but several times slower. Install a newer mbjax or an older JAX, or say MBJAX_ONE_KERNEL=0",
         stacklevel=2,
     )
     return False
