@@ -42,8 +42,15 @@ def is_capable() -> bool:
     """Whether the GPUs that are here can; one that is elsewhere is thought to."""
     if jax.default_backend() != "gpu":
         return True
-    capabilities = (getattr(device, "compute_capability", "0") for device in jax.local_devices())
-    return all(float(capability) >= LEAST_CAPABILITY for capability in capabilities)
+    return all(capability_of(device) >= LEAST_CAPABILITY for device in jax.local_devices())
+
+
+def capability_of(device: Any) -> float:
+    """NVIDIA's number; 0 of others, which have names instead."""
+    try:
+        return float(getattr(device, "compute_capability", 0.0))
+    except ValueError:
+        return 0.0
 
 
 def are_interpreted() -> bool:

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax import gpu_kernels
 from mbjax.topology import gpu_scan
 from mbjax.topology.gpu_scan import scan_on_gpu
 
@@ -213,6 +215,24 @@ def test_one_world_is_the_only_one_of_many(name: str, monkeypatch: pytest.Monkey
         found[setting] = of_one(name, model)(*one)
     for x, y in zip(*map(jax.tree.leaves, found.values()), strict=True):
         assert relative_error(x, y) < 1e-12
+
+
+def test_more_numbers_than_32_bits_count_are_left_to_xla(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, state = walker(), samples(walker(), 64)
+    monkeypatch.setattr(gpu_scan, "MOST_NUMBERS", 64 * 18 * 2)
+    assert num_kernels(of_worlds("forward dynamics", model), *state)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("capability", "is_capable"), [("9.0", True), ("7.5", False), ("gfx90a", False), (None, False)]
+)
+def test_a_gpu_that_triton_is_not_for_has_none(
+    capability: str | None, is_capable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = types.SimpleNamespace(**({} if capability is None else {"compute_capability": capability}))
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(jax, "local_devices", lambda: [device])
+    assert gpu_kernels.is_capable.__wrapped__() is is_capable
 
 
 @WHOLE

@@ -4,6 +4,7 @@ Written with Pallas, for Triton. Rows of nodes, and what waits for their childre
 threads read and write neighbouring numbers; a step itself is in registers. No thread reads what another wrote.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from mbjax.spatial import written_out as wo
 from .walk_plan import WORLD, WalkPlan, as_numbered, as_numbered_after_world, in_order_of_walk
 
 BLOCK = 32  # worlds: a warp, so that a few thousand reach all processors already
+MOST_NUMBERS = 2**31 - 1  # of an array: a thread counts them in 32 bits
 
 
 def scan_on_gpu(
@@ -47,6 +49,8 @@ def scan_on_gpu(
     lengths = [n for n, x in zip(lengths, (*value, own), strict=True) for _ in jax.tree.leaves(x, is_leaf=is_parts)]
     counts = [(n, *([len(x)] if is_parts(x) else [])) for n, x in zip(lengths, written, strict=True)]
     results = [shape_like((*count, worlds), like) for count in counts]
+    if max(math.prod(x.shape) for x in (*arrays, *results)) > MOST_NUMBERS:
+        raise NotInKernelError
 
     def kernel(*refs: Any) -> None:
         numbers, refs = refs[: len(turns)], refs[len(turns) :]
