@@ -17,7 +17,7 @@ from mbjax.model import MultibodyModel, actuator_ratios, locked_velocities, zero
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.topology import dot_with_mask
 
-from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics
+from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics, calc_forward_dynamics_alone
 from .inverse_dynamics import calc_inverse_dynamics_alone
 from .newton_euler import calc_mass_matrix_product
 from .recursive_mass_matrix import calc_mass_matrix_alone
@@ -102,8 +102,11 @@ def forward_dynamics(
 def _forward_dynamics(
     model: MultibodyModel, q: Array, v: Array, tau: Array, forces: MultibodyForces | None, force_elements: bool
 ) -> Float[Array, " nv"]:
-    position = calc_position_kinematics(model, q)
     v = zero_where_locked(model, v)
+    if forces is None and not (force_elements and model.force_elements):
+        tau = tau + calc_joint_dissipation(model, v) if force_elements else tau
+        return calc_forward_dynamics_alone(model, q, v, tau, calc_reflected_inertia(model), force_elements)
+    position = calc_position_kinematics(model, q)
     motion = calc_tree_motion(model, position, q, v)
     tau_applied, F_T = calc_acting_forces(model, position, motion, q, forces, force_elements)
     terms = ForwardDynamicsTerms(

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.contact import (
@@ -15,6 +16,7 @@ from mbjax.contact import (
 from mbjax.dynamics import (
     ForwardDynamicsTerms,
     calc_forward_dynamics,
+    calc_forward_dynamics_alone,
     calc_reflected_inertia,
     calc_tree_motion,
     spread_over_velocities,
@@ -54,11 +56,36 @@ def _time_derivatives(model: MultibodyModel, state: State, inputs: Inputs) -> tu
 
 def calc_acceleration_now(model: MultibodyModel, state: State, inputs: Inputs) -> Acceleration:
     """The motion of the continuous plant, everything explicit."""
+    if feels_weights_alone(model, inputs):
+        tau, u = add_joint_forces(model, state, inputs, applied_or_zero(inputs, state.v))
+        diagonal = calc_reflected_inertia(model)
+        vdot = calc_forward_dynamics_alone(model, state.q, state.v, tau, diagonal, True)
+        return Acceleration(vdot, u, model.zeros(0))
     terms, u, contacts = calc_terms_now(model, state, inputs)
     if not model.constraints:
         return Acceleration(calc_forward_dynamics(terms), u, model.zeros(0), contacts)
     vdot, multipliers = solve_with_rows(model, terms, calc_rows_now(model, terms, state.q, state.v))
     return Acceleration(vdot, u, multipliers, contacts)
+
+
+def feels_weights_alone(model: MultibodyModel, inputs: Inputs) -> bool:
+    """Whether no other forces act on bodies, and no constraint."""
+    others = model.constraints, model.layout.contact.pairs, model.force_elements
+    return inputs.applied_spatial_forces is None and not any(others)
+
+
+def applied_or_zero(inputs: Inputs, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+    """The applied generalized force."""
+    tau = inputs.applied_generalized_force
+    return jnp.zeros_like(v) if tau is None else tau
+
+
+def add_joint_forces(
+    model: MultibodyModel, state: State, inputs: Inputs, tau: Float[Array, " nv"]
+) -> tuple[Float[Array, " nv"], Float[Array, " nu"]]:
+    """With those of actuators and dissipation; and the net actuation."""
+    u = saturate(calc_actuator_law(model, inputs, state.q, state.v, None).u_0, model.parameters.effort_limit)
+    return tau + spread_over_velocities(model, u) + calc_joint_dissipation(model, state.v), u
 
 
 def calc_contacts_now(model: MultibodyModel, terms: ForwardDynamicsTerms) -> tuple[ContactForces, Float[Array, " nv"]]:
@@ -80,8 +107,7 @@ def calc_terms_now(
     what the contacts do.
     """
     terms = calc_explicit_terms(model, state, inputs)
-    u = saturate(calc_actuator_law(model, inputs, state.q, state.v, None).u_0, model.parameters.effort_limit)
-    tau, contacts = terms.tau + spread_over_velocities(model, u) + calc_joint_dissipation(model, state.v), None
+    (tau, u), contacts = add_joint_forces(model, state, inputs, terms.tau), None
     if model.layout.contact.pairs:
         contacts, tau_of_contacts = calc_contacts_now(model, terms)
         tau = tau + tau_of_contacts
