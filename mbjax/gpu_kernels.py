@@ -4,7 +4,8 @@ XLA has no loops within its kernels there: each turn of a recursion is several o
 another goes through memory. What is traced for a kernel of ours are the same steps as on a CPU, of single numbers: a
 row is the list of its entries, read where it is met, and nothing is put together.
 
-MBJAX_GPU_KERNELS=0 in the environment turns them off; with "interpret" a CPU runs them by Pallas's interpreter.
+They are on where there are GPUs that can. MBJAX_GPU_KERNELS=0 in the environment turns them off; with 1 they are on in
+what is lowered for a GPU that is elsewhere, too; with "interpret" a CPU runs them by Pallas's interpreter.
 """
 
 import contextvars
@@ -34,15 +35,21 @@ class DeviceRows(NamedTuple):
 
 def are_on() -> bool:
     """Whether a GPU is to run them."""
-    return os.environ.get(SETTING) not in ("0", "interpret") and is_capable()
+    match os.environ.get(SETTING):
+        case "1":
+            return True
+        case "0" | "interpret":
+            return False
+        case _:
+            return has_capable_gpus()
 
 
 @functools.cache
-def is_capable() -> bool:
-    """Whether the GPUs that are here can; one that is elsewhere is thought to."""
-    if jax.default_backend() != "gpu":
-        return True
-    return all(capability_of(device) >= LEAST_CAPABILITY for device in jax.local_devices())
+def has_capable_gpus() -> bool:
+    """Whether JAX computes on GPUs by default, and all can."""
+    return jax.default_backend() == "gpu" and all(
+        capability_of(device) >= LEAST_CAPABILITY for device in jax.local_devices()
+    )
 
 
 def capability_of(device: Any) -> float:

@@ -188,14 +188,15 @@ def test_in_single_precision_they_are_as_exact_as_on_a_cpu(monkeypatch: pytest.M
 def test_a_gpu_gets_a_kernel_for_each_scan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Triton's operations are fewer than those of XLA: it would raise here if it lacked one."""
     model, state = walker(), samples(walker(), 64)
+    assert num_kernels(of_worlds(name, model), *state)[0] == 0  # there is none
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "1")
     assert num_kernels(of_worlds(name, model), *state) == (NUM_SCANS[name], 0)
-    monkeypatch.setenv("MBJAX_GPU_KERNELS", "0")
-    assert num_kernels(of_worlds(name, model), *state)[0] == 0
 
 
 @pytest.mark.parametrize("model", [tree, pytest.param(branches, marks=pytest.mark.whole_run("a tree of every joint"))])
-def test_a_gpu_gets_kernels_in_single_precision(model: Callable) -> None:
+def test_a_gpu_gets_kernels_in_single_precision(model: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of worlds that are not whole blocks, and of joints whose numbers are looked up."""
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "1")
     single, state = mbjax.astype(model(), np.float32), [x.astype(np.float32) for x in samples(model(), 33)]
     for name in ("forward dynamics", "inverse dynamics", "mass matrix"):
         assert num_kernels(of_worlds(name, single), *state) == (NUM_SCANS[name], 0), name
@@ -207,6 +208,7 @@ def test_a_gpu_gets_kernels_in_single_precision(model: Callable) -> None:
 def test_one_world_is_the_only_one_of_many(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = stepper() if name == "step" else walker()
     one = [x[0] for x in samples(model, 2)]
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "1")
     counts = NUM_SCANS | {"jacobian": 5}
     assert name not in counts or num_kernels(of_one(name, model), *one)[0] == counts[name]
     found = {}
@@ -219,6 +221,7 @@ def test_one_world_is_the_only_one_of_many(name: str, monkeypatch: pytest.Monkey
 
 def test_more_numbers_than_32_bits_count_are_left_to_xla(monkeypatch: pytest.MonkeyPatch) -> None:
     model, state = walker(), samples(walker(), 64)
+    monkeypatch.setenv("MBJAX_GPU_KERNELS", "1")
     monkeypatch.setattr(gpu_scan, "MOST_NUMBERS", 64 * 18 * 2)
     assert num_kernels(of_worlds("forward dynamics", model), *state)[0] == 0
 
@@ -232,7 +235,7 @@ def test_a_gpu_that_triton_is_not_for_has_none(
     device = types.SimpleNamespace(**({} if capability is None else {"compute_capability": capability}))
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(jax, "local_devices", lambda: [device])
-    assert gpu_kernels.is_capable.__wrapped__() is is_capable
+    assert gpu_kernels.has_capable_gpus.__wrapped__() is is_capable
 
 
 @WHOLE

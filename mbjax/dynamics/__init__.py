@@ -42,7 +42,7 @@ from .equations_of_motion import split_forces as split_forces
 from .equations_of_motion import spread_over_velocities as spread_over_velocities
 from .forward_dynamics import ForwardDynamicsTerms as ForwardDynamicsTerms
 from .forward_dynamics import calc_forward_dynamics as calc_forward_dynamics
-from .forward_dynamics import calc_forward_dynamics_alone as calc_forward_dynamics_alone
+from .forward_dynamics import calc_forward_dynamics_of_state as calc_forward_dynamics_of_state
 from .tree_motion import TreeMotion as TreeMotion
 from .tree_motion import calc_inertia_in_world as calc_inertia_in_world
 from .tree_motion import calc_tree_motion as calc_tree_motion

@@ -17,8 +17,8 @@ from mbjax.model import MultibodyModel, actuator_ratios, locked_velocities, zero
 from mbjax.outside_jit import compiled_outside_jit
 from mbjax.topology import dot_with_mask
 
-from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics, calc_forward_dynamics_alone
-from .inverse_dynamics import calc_inverse_dynamics_alone
+from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics, calc_forward_dynamics_of_state
+from .inverse_dynamics import calc_inverse_dynamics_alone, calc_inverse_dynamics_of_state
 from .newton_euler import calc_mass_matrix_product
 from .recursive_mass_matrix import calc_mass_matrix_alone
 from .tree_motion import TreeMotion, calc_inertia_in_world, calc_tree_motion
@@ -72,11 +72,13 @@ def inverse_dynamics(
 def _inverse_dynamics(
     model: MultibodyModel, q: Array, v: Array, vdot: Array, forces: MultibodyForces | None, force_elements: bool
 ) -> Float[Array, " nv"]:
+    if forces is None and not (force_elements and model.force_elements):
+        tau = calc_inverse_dynamics_of_state(model, q, v, vdot, force_elements) + calc_reflected_inertia(model) * vdot
+        return tau - calc_joint_dissipation(model, v) if force_elements else tau
     position = calc_position_kinematics(model, q)
     motion = calc_tree_motion(model, position, q, v)
     tau_applied, F_T = calc_acting_forces(model, position, motion, q, forces, force_elements)
-    only_weights = forces is None and not model.force_elements
-    tau = calc_inverse_dynamics_alone(motion, vdot, F_T, only_weights) + calc_reflected_inertia(model) * vdot
+    tau = calc_inverse_dynamics_alone(motion, vdot, F_T, False) + calc_reflected_inertia(model) * vdot
     return tau if tau_applied is None else tau - tau_applied
 
 
@@ -105,7 +107,7 @@ def _forward_dynamics(
     v = zero_where_locked(model, v)
     if forces is None and not (force_elements and model.force_elements):
         tau = tau + calc_joint_dissipation(model, v) if force_elements else tau
-        return calc_forward_dynamics_alone(model, q, v, tau, calc_reflected_inertia(model), force_elements)
+        return calc_forward_dynamics_of_state(model, q, v, tau, calc_reflected_inertia(model), force_elements)
     position = calc_position_kinematics(model, q)
     motion = calc_tree_motion(model, position, q, v)
     tau_applied, F_T = calc_acting_forces(model, position, motion, q, forces, force_elements)
@@ -115,7 +117,6 @@ def _forward_dynamics(
         F_T,
         calc_reflected_inertia(model),
         locked_velocities(model),
-        only_weights=forces is None and not model.force_elements,
     )
     return calc_forward_dynamics(terms)
 

@@ -109,7 +109,7 @@ def calc_forward_dynamics(terms: ForwardDynamicsTerms) -> Float[Array, " nv"]:
 
 
 @eqx.filter_custom_jvp
-def calc_forward_dynamics_alone(
+def calc_forward_dynamics_of_state(
     model: MultibodyModel,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
@@ -126,8 +126,8 @@ def calc_forward_dynamics_alone(
     return solve_from_state(model, q, v, tau, None, diagonal, locked_velocities(model), weights)[1]
 
 
-@calc_forward_dynamics_alone.def_jvp
-def _calc_forward_dynamics_alone_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+@calc_forward_dynamics_of_state.def_jvp
+def _calc_forward_dynamics_of_state_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     vdot, change = eqx.filter_jvp(forward_dynamics_by_records, primals, tangents)
     return vdot, fit_tangent(change, vdot)
 

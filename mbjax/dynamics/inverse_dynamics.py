@@ -24,6 +24,52 @@ def calc_inverse_dynamics_alone(
     weights, F_W = only_weights and F_applied_T is not None, None
     if F_applied_T is not None and not weights:
         F_W = moved_to_mobods(motion.position, F_applied_T, -1.0)
+    return torques_from_state(motion.model, motion.q, motion.v, vdot, F_W, weights)
+
+
+@calc_inverse_dynamics_alone.def_jvp
+def _calc_inverse_dynamics_alone_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    tau = calc_inverse_dynamics_alone(*primals)
+    return tau, fit_tangent(calc_torque_change_along(*primals, *tangents[:3]), tau)
+
+
+@eqx.filter_custom_jvp
+def calc_inverse_dynamics_of_state(
+    model: MultibodyModel,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    vdot: Float[Array, " nv"],
+    weights: bool,
+) -> Float[Array, " nv"]:
+    """The same where no forces on bodies act but, if asked for, their `weights`: only derivatives trace the records."""
+    if model.topology.followers or model.topology.num_velocities == 0:
+        return inverse_dynamics_by_records(model, q, v, vdot, weights)
+    return torques_from_state(model, q, v, vdot, None, weights)
+
+
+@calc_inverse_dynamics_of_state.def_jvp
+def _calc_inverse_dynamics_of_state_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    tau, change = eqx.filter_jvp(inverse_dynamics_by_records, primals, tangents)
+    return tau, fit_tangent(change, tau)
+
+
+def inverse_dynamics_by_records(
+    model: MultibodyModel, q: Array, v: Array, vdot: Array, weights: bool
+) -> Float[Array, " nv"]:
+    """`calc_inverse_dynamics_alone` of what it takes."""
+    motion, F_T = calc_motion_and_forces(model, q, v, None, weights)
+    return calc_inverse_dynamics_alone(motion, vdot, F_T, True)
+
+
+def torques_from_state(
+    model: MultibodyModel,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    vdot: Float[Array, " nv"],
+    F_applied_W: Float[Array, "6 nm"] | None,
+    weights: bool,
+) -> Float[Array, " nv"]:
+    """From model and state alone, so that records go uncomputed. Forces are at each Mo."""
 
     def by_recursion(model: MultibodyModel, q: Array, v: Array, vdot: Array, F_W: Array | None) -> Array:
         return calc_torques(model.topology, calc_motion(model, q, v, vdot, weights, F_W))
@@ -32,10 +78,4 @@ def calc_inverse_dynamics_alone(
         motion, F_T = calc_motion_and_forces(model, q, v, F_W, weights)
         return newton_euler(motion, vdot, F_T)
 
-    return in_kernels(by_recursion, by_sums, motion.model, motion.q, motion.v, vdot, F_W)
-
-
-@calc_inverse_dynamics_alone.def_jvp
-def _calc_inverse_dynamics_alone_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    tau = calc_inverse_dynamics_alone(*primals)
-    return tau, fit_tangent(calc_torque_change_along(*primals, *tangents[:3]), tau)
+    return in_kernels(by_recursion, by_sums, model, q, v, vdot, F_applied_W)
