@@ -13,14 +13,15 @@ def find_minimum(
     slope: Callable[[Array], tuple[Array, Array]],
     start: Float[Array, "*w"],
     rounding: Float[Array, "*w"],
-    resolution: Float[Array, "*w"],
+    step: Float[Array, "*w"],
+    lost: Float[Array, "*w"],
     wanted: Bool[Array, "*w"],
 ) -> Float[Array, "*w"]:
     """t in (0, 1] where a rising slope, `start` < 0 at 0, is a hundredth of it or `rounding`; or 1 if it stays below.
 
-    `slope` gives its derivative too. Newton's method, held within the bracket, for the worlds `wanted`, until that is
-    no wider than `resolution`: by rounding the slope of a stiff row may jump over zero. It is not for the last digits:
-    the direction is Newton's too, and near the solution t = 1 is better than any search.
+    `slope` gives its derivative too. Newton's method, held within the bracket, for the worlds `wanted`, until the
+    bracket times `step` is no more than is `lost` in rounding: the slope of a stiff row may jump over zero. It is not
+    for the last digits: the direction is Newton's too, and near the solution t = 1 is better than any search.
     """
     one = jnp.ones_like(start)
     small = jnp.maximum(1e-2 * jnp.abs(start), rounding)
@@ -34,7 +35,7 @@ def find_minimum(
         at_t, curvature = slope(t)
         done = done | ~((jnp.abs(at_t) > small) & ((at_t > 0.0) | (count > 0)))
         low, high = jnp.where(at_t < 0.0, t, low), jnp.where(at_t < 0.0, high, t)
-        done = done | ~(high - low > resolution)
+        done = done | ~((high - low) * step > lost)
         guess = t - at_t / curvature
         guess = jnp.where((guess > low) & (guess < high), guess, 0.5 * (low + high))
         return low, high, jnp.where(done, t, guess), count + 1, done

@@ -1,5 +1,6 @@
 """v̇ from tau, with the derivative rule dv̇ = M⁻¹ (dtau − dID)."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -187,11 +188,6 @@ def solve_from_state(
 ) -> tuple[ArticulatedFactor, Float[Array, " nv"], PlacedRows]:
     """`solve_on_device` from model and state alone, elsewhere too: so records go uncomputed. Forces are at each Mo."""
 
-    def by_recursion(
-        model: MultibodyModel, q: Array, v: Array, tau: Array, F: Array | None, diagonal: Array, locked: Array
-    ) -> tuple:
-        return solve_by_recursion(model, q, v, tau, F, diagonal, locked, weights)
-
     def by_sums(
         model: MultibodyModel, q: Array, v: Array, tau: Array, F: Array | None, diagonal: Array, locked: Array
     ) -> tuple:
@@ -200,6 +196,7 @@ def solve_from_state(
         assert isinstance(factor, ArticulatedFactor)
         return factor, vdot, PlacedRows(factor.directions, calc_placed_inertia(model.topology, motion.inertia_W))
 
+    by_recursion = partial(solve_by_recursion, weights=weights)
     return in_kernels(by_recursion, by_sums, model, q, v, tau, F_applied_W, diagonal, locked)
 
 
