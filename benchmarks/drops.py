@@ -14,7 +14,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 import mbjax
-from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Geometry, HalfSpace, ProximityProperties, Sphere
+from mbjax.geometry import (
+    Box,
+    Capsule,
+    Convex,
+    Cylinder,
+    Ellipsoid,
+    Geometry,
+    HalfSpace,
+    ProximityProperties,
+    Sphere,
+)
 from mbjax.spatial import quaternion_to_matrix
 
 GROUND = "ground"

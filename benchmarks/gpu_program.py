@@ -1,8 +1,8 @@
 """What would a GPU run? Kernels, memory traffic and memory of batches of 65536 worlds, compiled for an H200 in f32.
 
-No GPU is needed, but JAX's plugin for them: pip install "jax[cuda12]". Our kernels (`mbjax/gpu_kernels.py`) beside
-XLA's, which it has with MBJAX_GPU_KERNELS=0. Times are not known; the last table is what the bandwidth allows if all of
-the traffic goes to memory and none is served by caches.
+No GPU is needed, but JAX's plugin for them: pip install "jax[cuda12]". Our kernels beside XLA's, which it has with
+MBJAX_GPU_KERNELS=0. Times are not known; the last table is what the bandwidth allows if all of the traffic goes to
+memory and none is served by caches.
 """
 
 import contextlib

@@ -53,22 +53,16 @@ from .dynamics import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
 from .dynamics import InverseDynamicsDerivatives as InverseDynamicsDerivatives
 from .dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
 from .dynamics import inverse_dynamics_derivatives as inverse_dynamics_derivatives
-from .dynamics import (
-    bias_center_of_mass_translational_acceleration as bias_center_of_mass_translational_acceleration,
-)
+from .dynamics import bias_center_of_mass_translational_acceleration as bias_center_of_mass_translational_acceleration
 from .dynamics import bias_term as bias_term
 from .dynamics import center_of_mass_position_in_world as center_of_mass_position_in_world
 from .dynamics import (
     center_of_mass_translational_acceleration_in_world as center_of_mass_translational_acceleration_in_world,
 )
-from .dynamics import (
-    center_of_mass_translational_velocity_in_world as center_of_mass_translational_velocity_in_world,
-)
+from .dynamics import center_of_mass_translational_velocity_in_world as center_of_mass_translational_velocity_in_world
 from .dynamics import forward_dynamics as forward_dynamics
 from .dynamics import inverse_dynamics as inverse_dynamics
-from .dynamics import (
-    jacobian_center_of_mass_translational_velocity as jacobian_center_of_mass_translational_velocity,
-)
+from .dynamics import jacobian_center_of_mass_translational_velocity as jacobian_center_of_mass_translational_velocity
 from .dynamics import kinetic_energy as kinetic_energy
 from .dynamics import mass_matrix as mass_matrix
 from .dynamics import mass_matrix_via_inverse_dynamics as mass_matrix_via_inverse_dynamics
@@ -76,7 +70,7 @@ from .dynamics import potential_energy as potential_energy
 from .dynamics import spatial_inertia as spatial_inertia
 from .dynamics import spatial_momentum_in_world_about_point as spatial_momentum_in_world_about_point
 from .dynamics import total_mass as total_mass
-from .loops import as_one_kernel as as_one_kernel
+from .execution import as_one_kernel as as_one_kernel
 from .errors import ModelError as ModelError
 from .errors import ModelWarning as ModelWarning
 from .errors import ParseError as ParseError
@@ -153,7 +147,7 @@ from .kinematics import relative_transform as relative_transform
 from .kinematics import spatial_accelerations_from_vdot as spatial_accelerations_from_vdot
 from .kinematics import velocity_to_qdot as velocity_to_qdot
 from .kinematics import velocity_to_qdot_matrix as velocity_to_qdot_matrix
-from . import reference_models as reference_models
+from mbjax import reference_models as reference_models
 from .model import AbstractForceElement as AbstractForceElement
 from .model import ActuatorInfo as ActuatorInfo
 from .model import BodyInfo as BodyInfo
@@ -171,7 +165,7 @@ from .model import joint_velocities as joint_velocities
 from .model import lock_joint as lock_joint
 from .model import unlock_body as unlock_body
 from .model import unlock_joint as unlock_joint
-from .model import MultibodyPlant as MultibodyPlant
+from .plant import MultibodyPlant as MultibodyPlant
 from .model import astype as astype
 from .parsing import Parser as Parser
 from .parsing import load as load
@@ -184,7 +178,7 @@ from .model import set_mass as set_mass
 from .model import center_of_mass_in_body_frame as center_of_mass_in_body_frame
 from .model import set_center_of_mass_in_body_frame as set_center_of_mass_in_body_frame
 from .model import (
-    set_center_of_mass_in_body_frame_and_preserve_central_inertia as set_center_of_mass_in_body_frame_and_preserve_central_inertia,  # noqa: E501
+    set_center_of_mass_in_body_frame_and_preserve_central_inertia as set_center_of_mass_in_body_frame_and_preserve_central_inertia,
 )
 from .model import spatial_inertia_in_body_frame as spatial_inertia_in_body_frame
 from .model import set_spatial_inertia_in_body_frame as set_spatial_inertia_in_body_frame

@@ -11,8 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mbjax.numpy_evaluation import operations_of
-from mbjax.worlds import results_of
+from mbjax.execution import forget_traces
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,8 +133,7 @@ def compile_apart(function: Callable, args: tuple) -> tuple[Any, Compilation]:
 def forget_programs() -> None:
     """What this process has traced and compiled before."""
     jax.clear_caches()
-    operations_of.cache_clear()
-    results_of.cache_clear()
+    forget_traces()
 
 
 def count_instructions(hlo: str, opcode: str) -> int:

@@ -13,9 +13,10 @@ from rich.table import Table
 
 from mbjax.dynamics import kinetic_energy, mass_matrix, potential_energy
 from mbjax.kinematics import body_poses_in_world
-from mbjax.model import MultibodyModel, MultibodyPlant, all_joint_positions, set_controller_gains, set_masses
+from mbjax.model import MultibodyModel, all_joint_positions, set_controller_gains, set_masses
 from mbjax.model.model_table import joint_table, summary
 from mbjax.parsing import Parser
+from mbjax.plant import MultibodyPlant
 from mbjax.simulation import Inputs, Trajectory, default_state, rollout
 from mbjax.visualization import write_animation, write_plots
 

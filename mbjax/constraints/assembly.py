@@ -11,9 +11,9 @@ from jaxtyping import Array, Float, Int
 
 from mbjax.array_types import Positions, Velocities
 from mbjax.errors import ModelError
-from mbjax.kinematics import as_coordinates, velocity_to_qdot
-from mbjax.model import MultibodyModel, zero_where_locked
-from mbjax.outside_jit import call_compiled
+from mbjax.execution import call_compiled
+from mbjax.kinematics import velocity_to_qdot
+from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
 from mbjax.spatial import safe_norm
 
 from .assembly_problem import (

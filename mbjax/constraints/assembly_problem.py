@@ -18,7 +18,13 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.kinematics import calc_position_kinematics, difference_configuration, integrate_configuration
-from mbjax.model import ContactConstraint, CustomConstraint, LockConstraint, MultibodyModel, locked_velocities
+from mbjax.model import (
+    ContactConstraint,
+    CustomConstraint,
+    LockConstraint,
+    MultibodyModel,
+    locked_velocities,
+)
 from mbjax.spatial import safe_norm
 
 from .constraint_kinematics import BoundConstraintSet, calc_constraint_terms

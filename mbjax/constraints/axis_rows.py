@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.execution import take
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import (
     one_minus_cos_over_x2_of_square,
@@ -23,7 +24,6 @@ from mbjax.spatial import (
     sin_over_x_of_square,
     x_minus_sin_over_x3_of_square,
 )
-from mbjax.topology import take
 
 from .relative_motion import FramePair, RelativeMotion
 

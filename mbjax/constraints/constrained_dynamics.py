@@ -25,7 +25,7 @@ from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
 from mbjax.model import MultibodyModel, locked_velocities
 from mbjax.topology import TreeTopology
 
-from .solvers import AbstractConstraintSolver, KktMatrix, TreeInertia
+from .solvers.abstract_solver import AbstractConstraintSolver, KktMatrix, TreeInertia
 
 
 class ConstrainedDynamicsTerms(eqx.Module):

@@ -10,10 +10,10 @@ from jaxtyping import Array, Float, Int
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Scalar, Velocities
 from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion, split_forces
 from mbjax.errors import ModelError
+from mbjax.execution import for_worlds
 from mbjax.forces import MultibodyForces, calc_mobod_forces
-from mbjax.kinematics import as_coordinates, calc_position_kinematics, for_worlds_of
-from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
-from mbjax.worlds import for_worlds
+from mbjax.kinematics import calc_position_kinematics, for_worlds_of
+from mbjax.model import MultibodyModel, as_coordinates, locked_velocities, zero_where_locked
 
 from .bound_constraint_set import BoundConstraintSet
 from .constrained_dynamics import (
@@ -25,7 +25,8 @@ from .constrained_dynamics import (
 )
 from .constraint_forces import calc_compliant_forces
 from .constraint_kinematics import calc_constraint_terms
-from .solvers import AbstractConstraintSolver, DenseInertia, Direct, KktMatrix
+from .solvers.abstract_solver import AbstractConstraintSolver, DenseInertia, KktMatrix
+from .solvers.direct import Direct
 
 
 class ConstrainedAcceleration(eqx.Module):

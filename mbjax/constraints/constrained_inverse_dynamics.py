@@ -11,13 +11,14 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
 from mbjax.forces import MultibodyForces
-from mbjax.kinematics import as_coordinates, for_worlds_of
-from mbjax.model import MultibodyModel
+from mbjax.kinematics import for_worlds_of
+from mbjax.model import MultibodyModel, as_coordinates
 
 from .bound_constraint_set import BoundConstraintSet
 from .constrained_dynamics import calc_constrained_dynamics, calc_residual, kkt_solve, masked
 from .constrained_forward_dynamics import calc_constrained_dynamics_terms
-from .solvers import AbstractConstraintSolver, Direct
+from .solvers.abstract_solver import AbstractConstraintSolver
+from .solvers.direct import Direct
 
 LIMIT_STEPS = 5  # of the proximal method, towards weight zero
 LIMIT_WEIGHT = 1.0 / 3.0  # of each, as a power of eps: rounding grows with its inverse

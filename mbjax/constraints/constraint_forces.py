@@ -2,10 +2,10 @@
 
 from jaxtyping import Array, Float
 
+from mbjax.execution import take
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.model import DistanceConstraint, MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import take
 
 from .bound_constraint_set import BoundConstraintSet
 from .pair_rows import PAIR_KINDS, calc_pair_forces, calc_pair_rows

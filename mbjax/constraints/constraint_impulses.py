@@ -8,14 +8,15 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from mbjax.array_types import Positions, Scalar, Velocities
-from mbjax.kinematics import as_coordinates, calc_position_kinematics, for_worlds_of
+from mbjax.kinematics import calc_position_kinematics, for_worlds_of
 from mbjax.linear_algebra import matrix_vector
-from mbjax.model import MultibodyModel, zero_where_locked
+from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
 
 from .bound_constraint_set import BoundConstraintSet
 from .constrained_dynamics import ConstrainedDynamicsResult, calc_constrained_dynamics, terms_at_rest
 from .constraint_kinematics import calc_constraint_terms
-from .solvers import AbstractConstraintSolver, Direct
+from .solvers.abstract_solver import AbstractConstraintSolver
+from .solvers.direct import Direct
 
 
 class ConstraintImpulses(eqx.Module):

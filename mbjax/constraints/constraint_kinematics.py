@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.execution import take
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.model import (
     AbstractConstraint,
@@ -19,7 +20,6 @@ from mbjax.model import (
     MultibodyModel,
 )
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import take
 
 from .bound_constraint_set import BoundConstraintSet as BoundConstraintSet
 from .bound_constraint_set import bound_constraints as bound_constraints

@@ -9,16 +9,15 @@ from jaxtyping import Array, Float
 from mbjax.array_types import GeneralizedForces, Positions, Velocities
 from mbjax.dynamics import inverse_dynamics, mass_matrix
 from mbjax.errors import ModelError
+from mbjax.execution import compiled_outside_jit
 from mbjax.forces import MultibodyForces
 from mbjax.kinematics import (
-    as_coordinates,
     calc_position_kinematics,
     calc_velocity_kinematics,
     for_worlds_of,
     qdot_to_velocity_matrix,
 )
-from mbjax.model import MultibodyModel
-from mbjax.outside_jit import compiled_outside_jit
+from mbjax.model import MultibodyModel, as_coordinates
 
 from .bound_constraint_set import BoundConstraintSet
 from .constraint_forces import calc_compliant_forces, calc_constraint_forces

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import as_held, velocity_to_qdot
+from mbjax.execution import each_world
+from mbjax.kinematics import velocity_to_qdot, without_placement
 from mbjax.model import CustomConstraint, MultibodyModel
-from mbjax.worlds import each_world
 
 from .joint_rows import JointRows
 
@@ -59,4 +59,4 @@ def rows_of_residual(
 def evaluate(custom: CustomConstraint, model: MultibodyModel, *coordinates: Array) -> Float[Array, " k"]:
     """The user's function, its result in the model's dtype."""
     parameters = () if custom.parameters is None else (custom.parameters,)
-    return jnp.asarray(custom.function(as_held(model), *coordinates, *parameters), model.dtype)
+    return jnp.asarray(custom.function(without_placement(model), *coordinates, *parameters), model.dtype)

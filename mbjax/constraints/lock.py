@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.execution import each_world
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import LockConstraint, MultibodyModel
-from mbjax.worlds import each_world
 
 from .custom import rows_of_residual
 from .joint_rows import JointRows

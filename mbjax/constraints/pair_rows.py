@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.execution import dot_with_mask, take
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.linear_algebra import sum_of_outer
 from mbjax.model import (
@@ -21,13 +22,19 @@ from mbjax.model import (
     WeldConstraint,
 )
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import dot_with_mask, sum_directions, take
+from mbjax.topology import sum_directions
 
 from .axis_rows import AxisKind, RowsInP, calc_axis_rows
 from .contact import CONTACT
 from .distance import distance_frames, distance_rows
 from .loop import BALL, LOOP, WELD
-from .relative_motion import FramePair, RelativeMotion, RelativePose, calc_relative_motion, calc_relative_pose
+from .relative_motion import (
+    FramePair,
+    RelativeMotion,
+    RelativePose,
+    calc_relative_motion,
+    calc_relative_pose,
+)
 
 AXIS_KINDS: dict[type, AxisKind] = {
     ContactConstraint: CONTACT,

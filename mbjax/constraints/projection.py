@@ -6,15 +6,15 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
-from mbjax.kinematics import as_coordinates, calc_position_kinematics, for_worlds_of, integrate_configuration
+from mbjax.kinematics import calc_position_kinematics, for_worlds_of, integrate_configuration
 from mbjax.linear_algebra import matrix_vector
-from mbjax.model import MultibodyModel, zero_where_locked
+from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
 
 from .assembly_problem import rows_with_position
 from .bound_constraint_set import BoundConstraintSet
 from .constrained_dynamics import calc_constrained_dynamics, terms_at_rest
 from .constraint_kinematics import calc_constraint_terms
-from .solvers import Direct
+from .solvers.direct import Direct
 
 NEWTON_STEPS = 2  # an error of 1e-4 is at rounding after them
 

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.execution import take
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import quaternion_to_matrix
-from mbjax.topology import over_directions, sum_velocities_over_path, take
+from mbjax.topology import over_directions, sum_velocities_over_path
 
 
 class FramePair(NamedTuple):

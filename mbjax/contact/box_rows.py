@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.execution import dot_with_mask, take
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import dot_with_mask, take
 
 
 class BoxRows(eqx.Module):

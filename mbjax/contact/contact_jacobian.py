@@ -5,11 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from mbjax.execution import dot_with_mask, sum_over_axis, take
 from mbjax.kinematics import PositionKinematics
-from mbjax.linear_algebra import matrix_vector, sum_over_axis, transposed_matrix_vector
+from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import dot_with_mask, sum_directions, take
+from mbjax.topology import sum_directions
 
 from .contact_points import ContactPoints
 from .moved_bodies import MovedBodies

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.execution import take
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_norm, safe_sqrt
-from mbjax.topology import take
 
 EARTH_GRAVITY = 9.81  # m/s²
 

@@ -10,13 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from mbjax.execution import take
 from mbjax.geometry.mesh_hull import MAX_VERTICES
-from mbjax.geometry.signed_distance import Witnesses, gap_between, pair_function, swap
+from mbjax.geometry.signed_distance.bounding_spheres import gap_between
+from mbjax.geometry.signed_distance.pair_table import pair_function
+from mbjax.geometry.signed_distance.witnesses import Witnesses, swap
 from mbjax.kinematics import PositionKinematics
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import quaternion_to_matrix
-from mbjax.topology import take
 
 from .contact_parameters import PairParameters, calc_pair_parameters
 from .near_pairs import find_near_pairs

@@ -4,11 +4,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from mbjax.execution import take
 from mbjax.kinematics import PositionKinematics
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
-from mbjax.topology import take
 
 from .contact_points import ContactPoints
 

@@ -7,11 +7,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.chunks import Begun
 from mbjax.dynamics import calc_inverse_dynamics
-from mbjax.dynamics.inertia_about_origin import shift_inertia_to_T
-from mbjax.dynamics.mass_matrix import calc_mass_matrix_diagonal
-from mbjax.linear_algebra import largest_over_first, sum_over_first
+from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix_diagonal
+from mbjax.dynamics.records.inertia_about_origin import shift_inertia_to_T
+from mbjax.execution import ResumedSearch, largest_over_first, sum_over_first
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology
 
@@ -63,7 +62,7 @@ class ConvexSearch(NamedTuple):
         return ConvexSolution(vdot, self.num_iterations, self.converged & is_finite)
 
 
-def search(topology: TreeTopology, problem: ConvexProblem, begun: Begun | None = None) -> ConvexSearch:
+def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None = None) -> ConvexSearch:
     """Newton's iterations, of all worlds until the last one has ended; those that have stay as they are.
 
     One that has `begun` goes on from where it was, and may leave some worlds to a later turn. A world's result is the

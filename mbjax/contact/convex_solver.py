@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.chunks import Begun
+from mbjax.execution import ResumedSearch
 from mbjax.topology import TreeTopology
 
 from .convex_problem import ConvexProblem, calc_residual, calc_row_motion, calc_stiffness
@@ -20,7 +20,7 @@ from .newton_matrix import newton_matrix
 
 
 def calc_convex_solution(
-    topology: TreeTopology, problem: ConvexProblem, found: ConvexSolution | Begun | None = None
+    topology: TreeTopology, problem: ConvexProblem, found: ConvexSolution | ResumedSearch | None = None
 ) -> tuple[ConvexSolution, ConvexSearch | None]:
     """The acceleration of the step, with its derivatives; the other results have none.
 

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from mbjax.execution import dot_with_mask, sum_over_axis, sum_over_first, take
 from mbjax.kinematics import PositionKinematics
-from mbjax.linear_algebra import sum_over_axis, sum_over_first
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
-from mbjax.topology import TreeTopology, dot_with_mask, over_directions, sum_directions, take
+from mbjax.topology import TreeTopology, over_directions, sum_directions
 
 from .contact_paths import ContactPaths, find_contact_paths
 from .contact_points import ContactPoints

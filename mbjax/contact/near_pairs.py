@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from mbjax.geometry.signed_distance import Witnesses
+from mbjax.geometry.signed_distance.witnesses import Witnesses
 
 
 class NearPairs(eqx.Module):

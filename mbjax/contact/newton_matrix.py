@@ -11,18 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.by_device import in_kernels
 from mbjax.dynamics import (
+    ArticulatedFactor,
     ArticulatedInertia,
     calc_mass_matrix_product,
     factor_articulated_bodies,
     solve_with_factor,
 )
-from mbjax.dynamics.articulated_body import ArticulatedFactor
-from mbjax.dynamics.inertia_about_origin import shift_inertia_to_T
-from mbjax.dynamics.mass_matrix import calc_mass_matrix
-from mbjax.dynamics.recursive_articulated_body import articulated_rows, solve_with_inertias
-from mbjax.gpu_kernels import are_expected
+from mbjax.dynamics.articulated_body.recursion import articulated_rows, solve_with_inertias
+from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix
+from mbjax.dynamics.records.inertia_about_origin import shift_inertia_to_T
+from mbjax.execution import are_world_threads_expected, dot_with_mask, in_kernels
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import (
     Parents,
@@ -37,7 +36,7 @@ from mbjax.linear_algebra import (
     sum_of_outer,
 )
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology, dot_with_mask, ends_of_joints, velocity_parents
+from mbjax.topology import TreeTopology, ends_of_joints, velocity_parents
 
 from .contact_hessian import (
     contact_hessian_in_tree,
@@ -67,7 +66,7 @@ def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatri
     if topology.followers or problem.coupled is not None or not contacts_keep_the_tree(problem):
         return matrix_of_branches(topology, problem, chain(topology.num_velocities))
     parents = velocity_parents(topology)
-    if paths(parents).ancestors.shape[1] > DEEPEST or are_expected():
+    if paths(parents).ancestors.shape[1] > DEEPEST or are_world_threads_expected():
         return articulated_matrix(topology, problem)
     return matrix_of_branches(topology, problem, parents)
 

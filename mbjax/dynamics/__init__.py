@@ -1,10 +1,10 @@
 """Forces ↔ accelerations of the free tree, its energies, momenta and centre of mass."""
 
-from .articulated_body import ArticulatedFactor as ArticulatedFactor
-from .articulated_body import factor_articulated_bodies as factor_articulated_bodies
-from .articulated_body import ArticulatedInertia as ArticulatedInertia
-from .articulated_body import shift_inertia as shift_inertia
-from .articulated_body import solve_with_factor as solve_with_factor
+from .articulated_body.factor import ArticulatedFactor as ArticulatedFactor
+from .articulated_body.factor import factor_articulated_bodies as factor_articulated_bodies
+from .articulated_body.factor import ArticulatedInertia as ArticulatedInertia
+from .articulated_body.factor import shift_inertia as shift_inertia
+from .articulated_body.factor import solve_with_factor as solve_with_factor
 from .mass_matrix_factor import MassMatrixFactor as MassMatrixFactor
 from .mass_matrix_factor import factor_mass_matrix as factor_mass_matrix
 from .mass_matrix_factor import solve_factored as solve_factored
@@ -29,9 +29,7 @@ from .dynamics_derivatives import forward_dynamics_derivatives as forward_dynami
 from .dynamics_derivatives import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from .energy_and_momentum import kinetic_energy as kinetic_energy
 from .energy_and_momentum import potential_energy as potential_energy
-from .energy_and_momentum import (
-    spatial_momentum_in_world_about_point as spatial_momentum_in_world_about_point,
-)
+from .energy_and_momentum import spatial_momentum_in_world_about_point as spatial_momentum_in_world_about_point
 from .equations_of_motion import bias_term as bias_term
 from .equations_of_motion import calc_reflected_inertia as calc_reflected_inertia
 from .equations_of_motion import forward_dynamics as forward_dynamics
@@ -43,8 +41,8 @@ from .equations_of_motion import spread_over_velocities as spread_over_velocitie
 from .forward_dynamics import ForwardDynamicsTerms as ForwardDynamicsTerms
 from .forward_dynamics import calc_forward_dynamics as calc_forward_dynamics
 from .forward_dynamics import calc_forward_dynamics_of_state as calc_forward_dynamics_of_state
-from .tree_motion import TreeMotion as TreeMotion
-from .tree_motion import calc_inertia_in_world as calc_inertia_in_world
-from .tree_motion import calc_tree_motion as calc_tree_motion
-from .newton_euler import calc_inverse_dynamics as calc_inverse_dynamics
-from .newton_euler import calc_mass_matrix_product as calc_mass_matrix_product
+from .records.tree_motion import TreeMotion as TreeMotion
+from .records.tree_motion import calc_inertia_in_world as calc_inertia_in_world
+from .records.tree_motion import calc_tree_motion as calc_tree_motion
+from .newton_euler.sums import calc_inverse_dynamics as calc_inverse_dynamics
+from .newton_euler.sums import calc_mass_matrix_product as calc_mass_matrix_product

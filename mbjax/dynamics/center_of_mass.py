@@ -8,9 +8,9 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, Positions, Vector3, Velocities
 from mbjax.errors import ModelError
+from mbjax.execution import compiled_outside_jit, dot_with_mask, take
 from mbjax.forces import calc_masses_and_centers
 from mbjax.kinematics import (
-    as_coordinates,
     calc_acceleration_kinematics,
     calc_body_accelerations,
     calc_body_velocities,
@@ -21,11 +21,10 @@ from mbjax.kinematics import (
 )
 from mbjax.kinematics.frames import FrameLike, calc_point_acceleration, calc_point_velocity
 from mbjax.kinematics.jacobians import WithRespectTo, convert_columns
-from mbjax.model import MultibodyModel
-from mbjax.outside_jit import compiled_outside_jit
+from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide
-from mbjax.topology import dot_with_mask, sum_directions, take
+from mbjax.topology import sum_directions
 
 Instances = Sequence[str | int] | None
 WORLD_FRAME = 0

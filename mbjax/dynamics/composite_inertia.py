@@ -8,13 +8,18 @@ import numpy as np
 
 from mbjax.array_types import Positions
 from mbjax.errors import ModelError
-from mbjax.kinematics import calc_body_offsets, calc_body_poses, calc_inertia_in_mobod, calc_position_kinematics
-from mbjax.kinematics.frames import FrameLike, calc_frame_pose
+from mbjax.execution import compiled_outside_jit, take
+from mbjax.kinematics import (
+    calc_body_offsets,
+    calc_body_poses,
+    calc_frame_pose,
+    calc_inertia_in_mobod,
+    calc_position_kinematics,
+)
+from mbjax.kinematics.frames import FrameLike
 from mbjax.model import MultibodyModel
-from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import SpatialInertia, UnitInertia, safe_divide
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import take
 
 
 @compiled_outside_jit

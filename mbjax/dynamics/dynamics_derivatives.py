@@ -11,7 +11,6 @@ from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Veloc
 from mbjax.errors import ModelError
 from mbjax.forces import MultibodyForces
 from mbjax.kinematics import (
-    as_coordinates,
     calc_position_kinematics,
     calc_velocity_kinematics,
     for_worlds_of,
@@ -19,7 +18,7 @@ from mbjax.kinematics import (
     qdot_to_velocity,
 )
 from mbjax.linear_algebra import matrix_vector, products_of_columns
-from mbjax.model import MultibodyModel, locked_velocities, zero_where_locked
+from mbjax.model import MultibodyModel, as_coordinates, locked_velocities, zero_where_locked
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import (
     TreeTopology,
@@ -29,15 +28,15 @@ from mbjax.topology import (
     sum_velocities_over_path,
 )
 
-from .composite_terms import calc_composite_terms, times_inertia
+from .composite_body.sums import calc_composite_terms, times_inertia
+from .derivatives.jacobian import TorqueColumns, calc_all_columns, calc_torque_columns
+from .derivatives.motion import calc_motion_derivatives
+from .derivatives.path_products import calc_mirrored_products
 from .equations_of_motion import calc_reflected_inertia
 from .explicit_forces import ExplicitForces, calc_explicit_forces
-from .inertia_about_origin import shift_inertia_to_T
-from .inverse_dynamics_columns import TorqueColumns, calc_all_columns, calc_torque_columns
 from .mass_matrix_factor import diagonal_matrix, inverse_of_free
-from .motion_derivatives import calc_motion_derivatives
-from .path_products import calc_mirrored_products
-from .tree_motion import calc_inertia_in_world
+from .records.inertia_about_origin import shift_inertia_to_T
+from .records.tree_motion import calc_inertia_in_world
 
 WithRespectTo = Literal["v", "qdot"]
 

@@ -5,17 +5,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, SpatialVector, Vector3, Velocities
+from mbjax.execution import compiled_outside_jit
 from mbjax.forces import calc_potential_energy
 from mbjax.kinematics import (
     PositionKinematics,
     VelocityKinematics,
-    as_coordinates,
     calc_inertia_in_mobod,
     calc_position_kinematics,
     calc_velocity_kinematics,
 )
-from mbjax.model import MultibodyModel
-from mbjax.outside_jit import compiled_outside_jit
+from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.spatial import component_algebra as ca
 
 from .center_of_mass import Instances, selected_bodies

@@ -6,22 +6,21 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
+from mbjax.execution import compiled_outside_jit, dot_with_mask
 from mbjax.forces import (
     MultibodyForces,
     calc_joint_dissipation,
     calc_mobod_forces,
     calc_passive_forces_on_tree,
 )
-from mbjax.kinematics import PositionKinematics, as_coordinates, calc_position_kinematics, for_worlds_of
-from mbjax.model import MultibodyModel, actuator_ratios, locked_velocities, zero_where_locked
-from mbjax.outside_jit import compiled_outside_jit
-from mbjax.topology import dot_with_mask
+from mbjax.kinematics import PositionKinematics, calc_position_kinematics, for_worlds_of
+from mbjax.model import MultibodyModel, actuator_ratios, as_coordinates, locked_velocities, zero_where_locked
 
+from .composite_body.recursion import calc_mass_matrix_alone
 from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics, calc_forward_dynamics_of_state
 from .inverse_dynamics import calc_inverse_dynamics_alone, calc_inverse_dynamics_of_state
-from .newton_euler import calc_mass_matrix_product
-from .recursive_mass_matrix import calc_mass_matrix_alone
-from .tree_motion import TreeMotion, calc_inertia_in_world, calc_tree_motion
+from .newton_euler.sums import calc_mass_matrix_product
+from .records.tree_motion import TreeMotion, calc_inertia_in_world, calc_tree_motion
 
 
 def mass_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:

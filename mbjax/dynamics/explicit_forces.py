@@ -6,23 +6,22 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.execution import dot_with_mask, each_world, take
 from mbjax.forces import MultibodyForces, calc_joint_dissipation, calc_mobod_forces
 from mbjax.forces.force_elements import calc_element_forces
 from mbjax.forces.gravity import calc_masses_with_gravity, gravity_at_each
 from mbjax.kinematics import (
     PositionKinematics,
-    as_coordinates,
     calc_body_offsets,
     calc_position_kinematics,
     calc_velocity_kinematics,
     integrate_configuration,
 )
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import dot_with_mask, sum_directions, sum_moved_mobods, take
-from mbjax.worlds import each_world
+from mbjax.topology import sum_directions, sum_moved_mobods
 
-from .composite_terms import FixedWrenches, as_matrix, calc_turning_of_wrenches, matrix_rows, times_identity
+from .composite_body.sums import FixedWrenches, as_matrix, calc_turning_of_wrenches, matrix_rows, times_identity
 
 
 class ExplicitForces(NamedTuple):

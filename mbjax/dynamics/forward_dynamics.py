@@ -8,26 +8,24 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.by_device import in_kernels
+from mbjax.execution import add_tangents, fit_tangent, in_kernels, linear_map
 from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
-from mbjax.linear_maps import linear_map
 from mbjax.model import MultibodyModel, locked_velocities
-from mbjax.tangents import add_tangents, fit_tangent
 from mbjax.topology import TreeTopology
 
-from .articulated_body import ArticulatedFactor
-from .direction_rows import PlacedRows, calc_placed_inertia
+from .articulated_body.factor import ArticulatedFactor
+from .articulated_body.recursion import calc_accelerations
+from .derivatives.rule import calc_torque_change_along, enough, shape_of_torques
 from .mass_matrix_factor import MassMatrixFactor, factor_mass_matrix, solve_factored, solve_many_factored
-from .newton_euler import (
+from .newton_euler.recursion import calc_motion
+from .newton_euler.sums import (
     calc_inverse_dynamics,
     calc_mass_matrix_product,
     calc_motion_and_forces,
     moved_to_mobods,
 )
-from .recursive_articulated_body import calc_accelerations
-from .recursive_newton_euler import calc_motion
-from .torque_change_along import calc_torque_change_along, enough, shape_of_torques
-from .tree_motion import TreeMotion
+from .records.direction_rows import PlacedRows, calc_placed_inertia
+from .records.tree_motion import TreeMotion
 
 
 class ForwardDynamicsTerms(eqx.Module):

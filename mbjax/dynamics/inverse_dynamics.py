@@ -3,14 +3,13 @@
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from mbjax.by_device import in_kernels
+from mbjax.execution import fit_tangent, in_kernels
 from mbjax.model import MultibodyModel
-from mbjax.tangents import fit_tangent
 
-from .newton_euler import calc_motion_and_forces, moved_to_mobods, newton_euler
-from .recursive_newton_euler import calc_motion, calc_torques
-from .torque_change_along import calc_torque_change_along
-from .tree_motion import TreeMotion
+from .derivatives.rule import calc_torque_change_along
+from .newton_euler.recursion import calc_motion, calc_torques
+from .newton_euler.sums import calc_motion_and_forces, moved_to_mobods, newton_euler
+from .records.tree_motion import TreeMotion
 
 
 @eqx.filter_custom_jvp

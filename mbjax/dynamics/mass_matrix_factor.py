@@ -12,16 +12,15 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.by_device import in_kernels
-from mbjax.chunks import CHUNK
+from mbjax.execution import WORLDS_IN_CACHE, in_kernels
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import BranchFactor, factor_branches, inverse_of_branches, solve_branches
 from mbjax.topology import TreeTopology, velocity_parents
 
-from .articulated_body import ArticulatedFactor, factor_articulated_bodies, solve_with_factor
-from .inertia_about_origin import shift_inertia_to_T
-from .mass_matrix import calc_mass_matrix
-from .recursive_articulated_body import solve_with_pivots
+from .articulated_body.factor import ArticulatedFactor, factor_articulated_bodies, solve_with_factor
+from .articulated_body.recursion import solve_with_pivots
+from .composite_body.mass_matrix import calc_mass_matrix
+from .records.inertia_about_origin import shift_inertia_to_T
 
 MassMatrixFactor = ArticulatedFactor | BranchFactor
 
@@ -60,7 +59,7 @@ def solve_many_factored(
 ) -> Float[Array, "k nv"]:
     """Of many right-hand sides, each as a world of its own, or as many as there are worlds: a chunk at a time."""
     k, n, *worlds = b.shape
-    together = min(k, max(CHUNK // math.prod(worlds), 1))
+    together = min(k, max(WORLDS_IN_CACHE // math.prod(worlds), 1))
     turns = -(-k // together)
 
     def repeated(x: Array) -> Array:

@@ -4,26 +4,20 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import GeneralizedForces, Positions, Velocities
+from mbjax.execution import compiled_outside_jit, each_world
 from mbjax.kinematics import (
     PositionKinematics,
     VelocityKinematics,
-    as_coordinates,
-    as_held,
     calc_position_kinematics,
     calc_velocity_kinematics,
     for_worlds_of,
+    without_placement,
 )
-from mbjax.model import MultibodyModel
-from mbjax.outside_jit import compiled_outside_jit
+from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions, sum_moved_mobods
-from mbjax.worlds import each_world
 
-from .gravity import (
-    calc_gravity_on_bodies,
-    calc_gravity_on_mobods,
-    calc_gravity_potential_energy,
-)
+from .gravity import calc_gravity_on_bodies, calc_gravity_on_mobods, calc_gravity_potential_energy
 from .joint_dissipation import calc_joint_dissipation
 from .multibody_forces import MultibodyForces, calc_mobod_forces
 
@@ -65,7 +59,7 @@ def calc_element_forces(
     """The elements one has added, without gravity and joint dissipation."""
     total = MultibodyForces.zero(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype, model.num_world_axes)
-    held = as_held(model)
+    held = without_placement(model)
     for element in model.force_elements:
         total = total + each_world(type(element).forces, model.num_world_axes, element, held, position, velocity, q, v)
     return total

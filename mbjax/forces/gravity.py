@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.execution import add_tangents, fit_tangent
 from mbjax.kinematics import (
     BodyPlacement,
     PositionKinematics,
@@ -15,10 +16,10 @@ from mbjax.kinematics import (
     calc_body_poses,
     calc_inertia_in_mobod,
     motions_within_tree,
+    placement_of,
 )
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.tangents import add_tangents, fit_tangent
 
 
 @eqx.filter_custom_jvp
@@ -64,8 +65,9 @@ def calc_masses_with_gravity(
     model: MultibodyModel, position: PositionKinematics
 ) -> tuple[Float[Array, "3 nm"], Float[Array, " nm"]]:
     """Of each mobod, of its bodies that feel gravity: first moment about Mo, in W, and mass."""
-    if model.placement is not None:
-        inertia = model.placement.weight
+    placement = placement_of(model)
+    if placement is not None:
+        inertia = placement.weight
     else:
         counted = None if all_feel_gravity(model) else bodies_with_gravity(model)
         inertia = calc_inertia_in_mobod(model, position.placement, counted)

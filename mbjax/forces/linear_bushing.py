@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Matrix3, Vector3
-from mbjax.kinematics import PositionKinematics
-from mbjax.kinematics.frames import FramePose, calc_frame_pose, calc_offset, calc_point_velocity
+from mbjax.kinematics import PositionKinematics, calc_frame_pose
+from mbjax.kinematics.frames import FramePose, calc_offset, calc_point_velocity
 from mbjax.model import AbstractForceElement, MultibodyModel
 from mbjax.spatial import (
     angular_velocity_to_rpy_rates_matrix,

@@ -9,12 +9,12 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import GeneralizedForces, Positions, SpatialVector
 from mbjax.errors import ModelError
-from mbjax.kinematics import PositionKinematics, as_coordinates, calc_body_offsets, calc_position_kinematics
-from mbjax.kinematics.frames import FrameLike, calc_frame_pose
-from mbjax.model import MultibodyModel, direction_ratios
-from mbjax.outside_jit import compiled_outside_jit
+from mbjax.execution import compiled_outside_jit, dot_with_mask, take
+from mbjax.kinematics import PositionKinematics, calc_body_offsets, calc_frame_pose, calc_position_kinematics
+from mbjax.kinematics.frames import FrameLike
+from mbjax.model import MultibodyModel, as_coordinates, direction_ratios
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import dot_with_mask, sum_directions, sum_moved_mobods, take
+from mbjax.topology import sum_directions, sum_moved_mobods
 
 
 def array_for_list(x: Any) -> Array:

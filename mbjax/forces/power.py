@@ -7,17 +7,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
+from mbjax.execution import compiled_outside_jit
 from mbjax.kinematics import (
     PositionKinematics,
     VelocityKinematics,
-    as_coordinates,
     calc_body_velocities,
     calc_position_kinematics,
     calc_velocity_kinematics,
     velocity_to_qdot,
 )
-from mbjax.model import AbstractForceElement, MultibodyModel
-from mbjax.outside_jit import compiled_outside_jit
+from mbjax.model import AbstractForceElement, MultibodyModel, as_coordinates
 
 from .gravity import calc_gravity_potential_energy
 

@@ -8,10 +8,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.one_kernel import is_in_kernel
+from mbjax.execution import computed_once, has_matrix_products
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial.cosine_and_sine import cosine_and_sine
-from mbjax.stages import computed_once
 
 from .abstract_joint import AbstractJoint
 
@@ -51,13 +50,13 @@ class AxisJoint(AbstractJoint):
 def rotation_about(n: Float[Array, "3 *k"], angle: Float[Array, "*k"]) -> Float[Array, "3 3 *k"]:
     """R = n nᵀ + cos(a) (1 - n nᵀ) + sin(a) [n]x about a unit axis n (Rodrigues).
 
-    In a fused loop XLA's CPU backend would compute sine and cosine anew for each of the nine entries: so of several
-    worlds with common axes by products of matrices.
+    Where many worlds share the axes, it is a product of constant matrices with each world's cosine and sine: a sum
+    written out would compute these anew for each of the nine entries.
     """
     along = ca.outer(n, n)
     identity = jnp.eye(3, dtype=n.dtype).reshape(3, 3, *(1 for _ in n.shape[1:]))
     parts = along, identity - along, ca.skew(n)
-    if angle.ndim == 2 and n.shape[2:] == (1,) and not is_in_kernel():
+    if angle.ndim == 2 and n.shape[2:] == (1,) and has_matrix_products():
         return sum_of_parts(parts, [jnp.ones_like(angle), *cosine_and_sine(angle)])
     c, s = (ca.spread(ca.spread(x, 3), 3) for x in computed_once(cosine_and_sine, angle))
     return parts[0] + c * parts[1] + s * parts[2]

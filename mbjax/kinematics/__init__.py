@@ -54,7 +54,6 @@ from .model_placement import calc_hinge_maps_in_P as calc_hinge_maps_in_P
 from .model_placement import calc_model_placement as calc_model_placement
 from .model_placement import inertia_rows as inertia_rows
 from .model_placement import only_if as only_if
-from .placed_model import as_held as as_held
 from .placed_model import for_worlds_of as for_worlds_of
 from .placed_model import placed as placed
 from .position_kinematics import calc_position_kinematics as calc_position_kinematics
@@ -74,3 +73,6 @@ from .tree_poses import PositionKinematics as PositionKinematics
 from .tree_poses import calc_body_poses as calc_body_poses
 from .tree_poses import calc_hinge_maps as calc_hinge_maps
 from .tree_poses import calc_joint_kinematics as calc_joint_kinematics
+from .with_placement import PlacedModel as PlacedModel
+from .with_placement import placement_of as placement_of
+from .with_placement import without_placement as without_placement

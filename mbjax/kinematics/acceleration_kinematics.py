@@ -4,8 +4,8 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, Velocities
+from mbjax.execution import compiled_outside_jit
 from mbjax.model import MultibodyModel, as_coordinates
-from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import over_directions, sum_velocities_over_path
 

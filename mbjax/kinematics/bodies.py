@@ -4,11 +4,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, BodySpatialVectors, Positions, Velocities
+from mbjax.execution import compiled_outside_jit, take
 from mbjax.model import MultibodyModel, as_coordinates
-from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import take
 
 from .acceleration_kinematics import AccelerationKinematics, calc_acceleration_kinematics
 from .placed_model import for_worlds_of

@@ -11,10 +11,12 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from mbjax.execution import dot_with_mask, take
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import quaternion_to_matrix, safe_normalize
-from mbjax.topology import dot_with_mask, take
+
+from .with_placement import placement_of
 
 
 class BodyPlacement(eqx.Module):
@@ -52,8 +54,9 @@ def all_feel_gravity(model: MultibodyModel) -> bool:
 
 def calc_body_placement(model: MultibodyModel) -> BodyPlacement:
     """Chains the offset frames of every body, then the welds of every mobilized body."""
-    if model.placement is not None:
-        return model.placement.bodies
+    placement = placement_of(model)
+    if placement is not None:
+        return placement.bodies
     topology = model.topology
     R_BF, p_BF = place_frames(model)
     R_MB, p_MB = place_bodies(model, R_BF, p_BF)

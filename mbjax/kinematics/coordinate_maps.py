@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
+from mbjax.execution import compiled_outside_jit
 from mbjax.joints import JOINT_KINDS, AbstractJoint
 from mbjax.model import MultibodyModel, as_coordinates
-from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 
 from .joint_groups import gather, groups_with_coordinates, in_coordinate_order

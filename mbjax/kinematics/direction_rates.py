@@ -3,10 +3,11 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.execution import take
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology, take
+from mbjax.topology import TreeTopology
 
 from .joint_groups import gather, in_coordinate_order, joint_groups
 from .tree_poses import JointShift, PositionKinematics

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Matrix3, Positions, SpatialVector, Vector3, Velocities
+from mbjax.execution import compiled_outside_jit
 from mbjax.model import MultibodyModel
-from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
 

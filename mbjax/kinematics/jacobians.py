@@ -8,19 +8,13 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, SpatialVector, Vector3, Velocities
 from mbjax.errors import ModelError
+from mbjax.execution import compiled_outside_jit
 from mbjax.model import MultibodyModel
-from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions
 
 from .coordinate_maps import qdot_to_velocity_matrix
-from .frames import (
-    FrameLike,
-    calc_frame_pose,
-    calc_offset,
-    calc_relative_motion,
-    re_express,
-)
+from .frames import FrameLike, calc_frame_pose, calc_offset, calc_relative_motion, re_express
 from .position_kinematics import calc_position_kinematics
 from .tree_poses import PositionKinematics
 

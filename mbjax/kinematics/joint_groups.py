@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 from jaxtyping import Array
 
+from mbjax.execution import take
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import take
 
 
 class JointGroup(NamedTuple):

@@ -12,13 +12,12 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from mbjax.execution import Row, computed_once, computed_where_read, read, read_all, row_of, take
 from mbjax.joints import JOINT_KINDS, AxisJoint
 from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.spatial.cosine_and_sine import cosine_and_sine, nearest_quarter, of_quarter, turned
-from mbjax.stages import Row, computed_once, computed_where_read, read, read_all, row_of
-from mbjax.topology import take
 
 from .body_placement import BodyPlacement
 from .joint_groups import JointGroup, gather, joint_groups

@@ -7,10 +7,9 @@ hinge map of a joint changes besides, with its axis and pitch.
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from mbjax.execution import take, with_zeros
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.tangents import with_zeros
-from mbjax.topology import take
 
 from .body_placement import BodyPlacement
 from .tree_poses import JointShift, PositionKinematics, calc_joint_kinematics

@@ -6,10 +6,11 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from mbjax.execution import take
 from mbjax.joints import JOINT_KINDS, AbstractJoint
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology, ends_of_joints, take
+from mbjax.topology import TreeTopology, ends_of_joints
 
 from .body_placement import (
     BodyPlacement,

@@ -1,7 +1,7 @@
 """What follows from a model alone is computed once, and by functions of many worlds where it is cheapest.
 
-`MultibodyModel.placement` is filled in here, for the time of one call. What reads it, like `calc_body_placement`,
-computes it where there is none. Nobody outside holds a model that has one.
+A `PlacedModel` is made here, for the time of one call. What reads its placement, like `calc_body_placement`, computes
+it where the model carries none.
 """
 
 import dataclasses
@@ -12,13 +12,11 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from mbjax.execution import call_now, for_worlds, is_batched, is_traced, no_tangent
 from mbjax.model import MultibodyModel
-from mbjax.numpy_evaluation import call_now
-from mbjax.outside_jit import is_traced
-from mbjax.tangents import no_tangent
-from mbjax.worlds import for_worlds, is_batched
 
 from .model_placement import ModelPlacement, calc_model_placement
+from .with_placement import placement_of, with_placement
 
 READ = (
     "body_mass", "body_com", "body_unit_inertia", "frame_quaternion", "frame_translation", "joint_axis", "screw_pitch",
@@ -30,9 +28,9 @@ def for_worlds_of(function: Callable, model: MultibodyModel, *args: Any, **optio
 
     Where each world has a model of its own it is computed with the rest of a chunk of worlds, and not kept in memory.
     """
-    if model.placement is None and not is_batched(read_by_placement(model)):
+    if placement_of(model) is None and not is_batched(read_by_placement(model)):
         model = placed(model, *args)
-    return for_worlds(function if model.placement is not None else Placing(function), model, *args, **options)
+    return for_worlds(function if placement_of(model) is not None else Placing(function), model, *args, **options)
 
 
 def placed(model: MultibodyModel, *args: Any) -> MultibodyModel:
@@ -41,13 +39,13 @@ def placed(model: MultibodyModel, *args: Any) -> MultibodyModel:
     Of a model that is closed over it is computed here and now, and is a constant of the program, in loops too; else
     it belongs to the program, and the derivatives by the model pass through it.
     """
-    if model.placement is not None or not is_traced(jax.tree.leaves((model, args))):
+    if placement_of(model) is not None or not is_traced(jax.tree.leaves((model, args))):
         return model
     if any(isinstance(x, Tracer) for x in jax.tree.leaves(model)):
         placement = calc_placement(model)
     else:
         placement = call_now(calc_model_placement, read_by_placement(model))
-    return dataclasses.replace(model, placement=placement)
+    return with_placement(model, placement)
 
 
 def calc_placement(model: MultibodyModel) -> ModelPlacement:
@@ -63,11 +61,6 @@ def read_by_placement(model: MultibodyModel) -> MultibodyModel:
     return dataclasses.replace(empty, parameters=parameters)  # the last two say axes of worlds, and the type
 
 
-def as_held(model: MultibodyModel) -> MultibodyModel:
-    """The model without its placement, for functions of users: setters change its leaves only."""
-    return dataclasses.replace(model, placement=None)
-
-
 @dataclasses.dataclass(frozen=True)
 class Placing:
     """`function` of a model that has no placement yet."""
@@ -75,4 +68,4 @@ class Placing:
     function: Callable
 
     def __call__(self, model: MultibodyModel, *args: Any, **found: Any) -> Any:
-        return self.function(dataclasses.replace(model, placement=calc_model_placement(model)), *args, **found)
+        return self.function(with_placement(model, calc_model_placement(model)), *args, **found)

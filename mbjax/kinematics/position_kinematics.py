@@ -8,11 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions
+from mbjax.execution import compiled_outside_jit, fit_tangent, moving_with, no_tangent, take, varying_with
 from mbjax.model import MultibodyModel, as_coordinates
-from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import component_algebra as ca
-from mbjax.tangents import fit_tangent, moving_with, no_tangent, varying_with
-from mbjax.topology import over_directions, sum_over_path, sum_velocities_over_path, take
+from mbjax.topology import over_directions, sum_over_path, sum_velocities_over_path
 
 from .body_placement import calc_body_placement
 from .coordinate_maps import qdot_to_velocity

@@ -1,7 +1,7 @@
 """Poses of all bodies as the recursion of the books, one mobod a step: of one world, and on a CPU of many.
 
 What `tree_poses` does with sums over all mobods, where nothing but the poses is asked for. One kernel
-(`mbjax/one_kernel.py`); the derivative is that of the records.
+(`mbjax/execution/cpu_kernel.py`); the derivative is that of the records.
 """
 
 import equinox as eqx
@@ -10,19 +10,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mbjax.by_device import in_kernels
+from mbjax.execution import (
+    computed_once,
+    fit_tangent,
+    in_kernels,
+    in_one_kernel,
+    scan_outward,
+    scan_paths,
+    take,
+    walk_plan,
+)
 from mbjax.model import MultibodyModel
-from mbjax.one_kernel import in_one_kernel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
-from mbjax.stages import computed_once
-from mbjax.tangents import fit_tangent
-from mbjax.topology import TreeTopology, scan_outward, scan_paths, take, walk_plan
+from mbjax.topology import TreeTopology
 
 from .body_placement import calc_body_placement
 from .joint_rows import JointRows, OtherPoses, Pose, calc_joint_rows, calc_joint_steps, pose_across
 from .position_kinematics import calc_position_kinematics
 from .tree_poses import calc_body_poses
+from .with_placement import placement_of
 
 
 @eqx.filter_custom_jvp
@@ -59,7 +66,8 @@ def poses_outward(
     mobods, apart_from_M = np.arange(1, topology.num_mobods), bodies_apart_from_mobod(topology)
     alone, joints, others = np.ones(mobods.size, bool), None, None
     if mobods.size:
-        steps = calc_joint_steps(model, placement, mobods, alone) if model.placement is None else model.placement.mobods
+        of_model = placement_of(model)
+        steps = calc_joint_steps(model, placement, mobods, alone) if of_model is None else of_model.mobods
         joints, others = calc_joint_rows(model, placement, steps, q, mobods, alone, alone)
     X_MB = rows_of_poses(take(placement.R_MB, apart_from_M, 2), take(placement.p_MB, apart_from_M, 1))
     worlds = np.broadcast_shapes(q.shape[1:], *(x.shape[2:] for x in jax.tree.leaves((joints, others, X_MB))))

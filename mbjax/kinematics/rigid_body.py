@@ -3,12 +3,16 @@
 import jax.numpy as jnp
 
 from mbjax.array_types import Accelerations, Positions, SpatialVector, Vector3, Velocities
+from mbjax.execution import compiled_outside_jit
 from mbjax.model import MultibodyModel, center_of_mass_in_body_frame
-from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
 
-from .bodies import body_poses_in_world, body_spatial_velocities_in_world, spatial_accelerations_from_vdot
+from .bodies import (
+    body_poses_in_world,
+    body_spatial_velocities_in_world,
+    spatial_accelerations_from_vdot,
+)
 
 
 def body_pose_in_world(model: MultibodyModel, q: Positions, body: str | int) -> RigidTransform:

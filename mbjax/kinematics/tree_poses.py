@@ -4,10 +4,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.execution import take
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel, all_joint_positions, direction_ratios
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import compose_outward, sum_over_path, take
+from mbjax.topology import compose_outward, sum_over_path
 
 from .body_placement import BodyPlacement, calc_body_placement, identity_poses
 from .joint_groups import gather, in_coordinate_order, in_mobod_order, joint_groups

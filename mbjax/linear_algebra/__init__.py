@@ -29,8 +29,4 @@ from .small_factor import SmallFactor as SmallFactor
 from .small_factor import factor_small as factor_small
 from .small_factor import solve_small_inward as solve_small_inward
 from .small_factor import solve_small_outward as solve_small_outward
-from .sums import largest_over_first as largest_over_first
-from .sums import repeat as repeat
-from .sums import sum_over_axis as sum_over_axis
-from .sums import sum_over_first as sum_over_first
 from .thresholds import smallest_pivots as smallest_pivots

@@ -17,11 +17,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.chunks import compiled_apart
+from mbjax.execution import compiled_apart, sum_over_first
 
 from .dense_factor import solve_dense
 from .small_factor import LARGEST, factor_small, solve_small_outward
-from .sums import sum_over_first
 
 SMALLEST_IN_BLOCKS = 24  # rows of a dense matrix: fewer gain less than a second block's program takes to compile
 

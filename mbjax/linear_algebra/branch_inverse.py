@@ -14,9 +14,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.by_device import on_cpu
-from mbjax.one_kernel import in_one_kernel
-from mbjax.topology import take
+from mbjax.execution import in_one_kernel, on_cpu, take
 
 from .branch_factor import Parents, factor_branches, paths
 from .inverse_along_paths import invert_along_paths

@@ -9,11 +9,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.chunks import compiled_apart
+from mbjax.execution import compiled_apart, sum_over_axis
 from mbjax.spatial.component_algebra import concatenate, sum_products
 
 from .small_factor import LARGEST, SmallFactor, eliminate_small, factor_small, solve_small_outward
-from .sums import sum_over_axis
 
 
 def solve_dense(

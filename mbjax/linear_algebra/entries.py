@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from mbjax.stages import Row
+from mbjax.execution import Row
 
 Index = Int[Array, ""]
 

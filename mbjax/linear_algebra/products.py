@@ -5,10 +5,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.chunks import stored
+from mbjax.execution import repeat, stored, sum_over_axis, sum_over_first
 from mbjax.spatial.component_algebra import spread, sum_products
-
-from .sums import repeat, sum_over_axis, sum_over_first
 
 MOST_COPIES = 32  # above, the program would grow with the matrix
 MOST_TERMS = 8  # of a sum that is written out

@@ -53,14 +53,13 @@ from .model_layout import JointInfo as JointInfo
 from .model_layout import ModelInstanceInfo as ModelInstanceInfo
 from .multibody_model import MultibodyModel as MultibodyModel
 from .multibody_model import astype as astype
-from .multibody_plant import MultibodyPlant as MultibodyPlant
 from .parameters import MultibodyParameters as MultibodyParameters
 from .setters import mass as mass
 from .setters import set_mass as set_mass
 from .setters import center_of_mass_in_body_frame as center_of_mass_in_body_frame
 from .setters import set_center_of_mass_in_body_frame as set_center_of_mass_in_body_frame
 from .setters import (
-    set_center_of_mass_in_body_frame_and_preserve_central_inertia as set_center_of_mass_in_body_frame_and_preserve_central_inertia,  # noqa: E501
+    set_center_of_mass_in_body_frame_and_preserve_central_inertia as set_center_of_mass_in_body_frame_and_preserve_central_inertia,
 )
 from .setters import spatial_inertia_in_body_frame as spatial_inertia_in_body_frame
 from .setters import set_spatial_inertia_in_body_frame as set_spatial_inertia_in_body_frame

@@ -14,7 +14,15 @@ from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
 
 from .abstract_constraint import AbstractConstraint, find_bodies, find_joint, with_static
-from .constraint_numbers import as_numbers, finite_numbers, independent_rows, point, pose, stabilization, switch
+from .constraint_numbers import (
+    as_numbers,
+    finite_numbers,
+    independent_rows,
+    point,
+    pose,
+    stabilization,
+    switch,
+)
 
 STABILIZATION_TIME = 0.1  # s, RBDL's
 

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from mbjax.errors import ModelError
-from mbjax.static_data import HashedOnce
+from mbjax.execution import HashedOnce
 
 
 @dataclasses.dataclass(frozen=True)

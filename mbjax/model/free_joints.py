@@ -6,7 +6,13 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
-from mbjax.spatial import RigidTransform, matrix_to_quaternion, matrix_to_rpy, quaternion_to_matrix, rpy_to_matrix
+from mbjax.spatial import (
+    RigidTransform,
+    matrix_to_quaternion,
+    matrix_to_rpy,
+    quaternion_to_matrix,
+    rpy_to_matrix,
+)
 
 from .model_layout import JointInfo
 from .multibody_model import MultibodyModel

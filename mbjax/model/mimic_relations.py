@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.topology import over_directions, sum_directions, take
+from mbjax.execution import take
+from mbjax.topology import over_directions, sum_directions
 
 if TYPE_CHECKING:
     from .multibody_model import MultibodyModel

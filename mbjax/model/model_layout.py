@@ -6,9 +6,9 @@ import functools
 import numpy as np
 
 from mbjax.errors import ModelError
+from mbjax.execution import HashedOnce
 from mbjax.geometry import Geometry
 from mbjax.joints import JOINT_KINDS
-from mbjax.static_data import HashedOnce
 
 from .contact_layout import ContactLayout
 from .load_report import ReportEntry

@@ -33,7 +33,6 @@ class MultibodyModel(CoordinateNames, eqx.Module):
     force_elements: tuple[AbstractForceElement, ...] = ()
     constraints: tuple[AbstractConstraint, ...] = ()
     random_distributions: tuple[Any, ...] = ()  # CoordinateDistribution; what random_state draws from
-    placement: Any = None  # never of a model that users hold: see `mbjax.kinematics.placed`
 
     @property
     def num_positions(self) -> int:

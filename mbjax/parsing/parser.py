@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mbjax.errors import ModelError
-from mbjax.model import MultibodyModel, MultibodyPlant
+from mbjax.model import MultibodyModel
+from mbjax.plant import MultibodyPlant
 
 from .load_notes import LoadNotes
 from .plant_building import BASES, add_robot

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from mbjax.errors import ModelError, ModelWarning, ParseError
 from mbjax.joints import QuaternionFloatingJoint
-from mbjax.model import REPAIRED, MultibodyPlant
+from mbjax.model import REPAIRED
+from mbjax.plant import MultibodyPlant
 
 from .load_notes import LoadNotes
 from .robot_records import WORLD, RobotRecord

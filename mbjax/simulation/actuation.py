@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from mbjax.execution import take
 from mbjax.model import (
     MultibodyModel,
     actuator_ratios,
@@ -14,7 +15,6 @@ from mbjax.model import (
     locked_velocities,
 )
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import take
 
 from .ports import Inputs
 

@@ -4,11 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.execution import dot_with_mask, take
 from mbjax.forces import MultibodyForces
 from mbjax.kinematics import PositionKinematics
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import dot_with_mask, take
 
 from .ports import AppliedSpatialForces, Inputs
 

@@ -15,18 +15,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from mbjax.constraints import BoundConstraintSet, ConstraintTerms, calc_constraint_terms
-from mbjax.constraints.constrained_dynamics import ConstrainedDynamicsTerms, calc_constrained_dynamics
+from mbjax.constraints import (
+    BoundConstraintSet,
+    ConstrainedDynamicsTerms,
+    ConstraintTerms,
+    Direct,
+    calc_constrained_dynamics,
+    calc_constraint_terms,
+)
 from mbjax.constraints.constraint_kinematics import per_row
-from mbjax.constraints.solvers import Direct
 from mbjax.contact import NEAR_RIGID
 from mbjax.dynamics import ForwardDynamicsTerms
+from mbjax.execution import dot_with_mask
 from mbjax.linear_algebra import products_of_columns, transposed_matrix_vector
 from mbjax.model import DistanceConstraint, MultibodyModel
 from mbjax.model.abstract_constraint import with_static
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
-from mbjax.topology import dot_with_mask
 
 
 class ConstraintRows(eqx.Module):

@@ -3,7 +3,6 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.chunks import Begun
 from mbjax.contact import (
     BoxRows,
     ContactForces,
@@ -24,8 +23,9 @@ from mbjax.contact import (
     join_rows,
 )
 from mbjax.dynamics import ForwardDynamicsTerms, calc_forward_dynamics, spread_over_velocities
-from mbjax.dynamics.inertia_about_origin import calc_inertia_about_T
-from mbjax.dynamics.mass_matrix import calc_mass_matrix_diagonal
+from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix_diagonal
+from mbjax.dynamics.records.inertia_about_origin import calc_inertia_about_T
+from mbjax.execution import ResumedSearch
 from mbjax.forces import calc_dissipation_coefficient
 from mbjax.model import MultibodyModel, actuator_ratios
 
@@ -39,7 +39,7 @@ from .time_derivatives import Acceleration, calc_explicit_terms, replace_tau
 
 
 def calc_discrete_acceleration(
-    model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | Begun | None = None
+    model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | ResumedSearch | None = None
 ) -> tuple[Acceleration, ConvexSolution | None, ConvexSearch | None]:
     """vdot with which the next step's velocity is v + dt vdot, and the forces that led there.
 

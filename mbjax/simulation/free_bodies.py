@@ -8,16 +8,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.execution import compiled_outside_jit
 from mbjax.kinematics import (
     PositionKinematics,
-    as_coordinates,
     calc_frame_pose,
     calc_position_kinematics,
     calc_velocity_kinematics,
 )
 from mbjax.kinematics.frames import calc_point_velocity, re_express
-from mbjax.model import MultibodyModel, free_joint, pose_of_positions, positions_of_pose
-from mbjax.outside_jit import compiled_outside_jit
+from mbjax.model import MultibodyModel, as_coordinates, free_joint, pose_of_positions, positions_of_pose
 from mbjax.spatial import RigidTransform, shift_spatial_velocity
 
 from .state import State

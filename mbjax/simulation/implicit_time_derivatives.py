@@ -7,10 +7,10 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, Positions
 from mbjax.dynamics import calc_inverse_dynamics
-from mbjax.kinematics import as_coordinates, velocity_to_qdot
+from mbjax.execution import call_compiled
+from mbjax.kinematics import velocity_to_qdot
 from mbjax.linear_algebra import transposed_matrix_vector
-from mbjax.model import MultibodyModel
-from mbjax.outside_jit import call_compiled
+from mbjax.model import MultibodyModel, as_coordinates
 
 from .constraint_rows import calc_rows_now, solve_with_rows
 from .ports import Inputs, as_inputs

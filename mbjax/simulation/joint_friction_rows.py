@@ -5,9 +5,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.contact import NEAR_RIGID, BoxRows
+from mbjax.execution import take
 from mbjax.model import MultibodyModel, all_joint_velocities, direction_ratios
 from mbjax.spatial import safe_divide
-from mbjax.topology import take
 
 
 def calc_joint_friction_rows(

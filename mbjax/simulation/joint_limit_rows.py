@@ -4,8 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.contact import NEAR_RIGID, BoxRows, join_rows
+from mbjax.execution import take
 from mbjax.model import MultibodyModel
-from mbjax.topology import take
 
 STIFFNESS = 1e12  # N/m or N m/rad: of a limit that the step could resolve, as in Drake
 

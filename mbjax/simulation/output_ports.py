@@ -5,7 +5,13 @@ from typing import Any
 from jaxtyping import Array, Float
 
 from mbjax.constraints import calc_constraint_forces
-from mbjax.contact import ContactForces, ContactResults, calc_contact_forces_on_bodies, calc_contact_results
+from mbjax.contact import (
+    ContactForces,
+    ContactResults,
+    calc_contact_forces_on_bodies,
+    calc_contact_results,
+)
+from mbjax.execution import call_compiled
 from mbjax.forces import calc_force_elements
 from mbjax.kinematics import (
     PositionKinematics,
@@ -16,7 +22,6 @@ from mbjax.kinematics import (
     for_worlds_of,
 )
 from mbjax.model import MultibodyModel
-from mbjax.outside_jit import call_compiled
 
 from .applied_forces import calc_input_forces
 from .constraint_rows import constraint_rows

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
+from mbjax.execution import compiled_outside_jit
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel
-from mbjax.outside_jit import compiled_outside_jit
 from mbjax.spatial import normalize_quaternion
 
 from .state import State, default_state

@@ -11,11 +11,9 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.execution import as_one_kernel, is_traced, keeps_found
 from mbjax.kinematics import placed
-from mbjax.loops import as_one_kernel
 from mbjax.model import MultibodyModel
-from mbjax.outside_jit import is_traced
-from mbjax.worlds import keeps_found
 
 from .ports import Inputs, as_inputs
 from .state import State, as_state

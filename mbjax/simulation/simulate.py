@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.constraints import bound_constraints
-from mbjax.constraints.projection import project_onto_constraints
+from mbjax.constraints import bound_constraints, project_onto_constraints
 from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel

@@ -4,8 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.kinematics import as_coordinates
-from mbjax.model import MultibodyModel, zero_where_locked
+from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
 
 
 class State(eqx.Module):

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from mbjax.chunks import Begun
 from mbjax.contact import ConvexSearch, ConvexSolution
 from mbjax.errors import ModelError
+from mbjax.execution import ResumedSearch, call_compiled
 from mbjax.kinematics import for_worlds_of, integrate_configuration
 from mbjax.model import MultibodyModel
-from mbjax.outside_jit import call_compiled
 
 from .discrete_acceleration import calc_discrete_acceleration
 from .output_ports import calc_outputs
@@ -38,7 +37,7 @@ def advance(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State,
 
 
 def _advance(
-    model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | Begun | None = None
+    model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | ResumedSearch | None = None
 ) -> tuple[tuple[State, Acceleration], ConvexSolution | None, ConvexSearch | None]:
     dt = model.time_step
     acceleration, found, search = calc_discrete_acceleration(model, state, inputs, found)

@@ -21,10 +21,10 @@ from mbjax.dynamics import (
     calc_tree_motion,
     spread_over_velocities,
 )
+from mbjax.execution import each_world
 from mbjax.forces import calc_joint_dissipation, calc_mobod_forces, calc_passive_forces_on_tree
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of, velocity_to_qdot
 from mbjax.model import MultibodyModel, locked_velocities
-from mbjax.worlds import each_world
 
 from .actuation import calc_actuator_law, saturate
 from .applied_forces import calc_input_forces

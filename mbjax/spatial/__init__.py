@@ -13,9 +13,7 @@ from .quaternion import quaternion_exp as quaternion_exp
 from .quaternion import quaternion_log as quaternion_log
 from .quaternion import quaternion_multiply as quaternion_multiply
 from .quaternion import quaternion_rates_matrix as quaternion_rates_matrix
-from .quaternion import (
-    quaternion_rates_to_angular_velocity_matrix as quaternion_rates_to_angular_velocity_matrix,
-)
+from .quaternion import quaternion_rates_to_angular_velocity_matrix as quaternion_rates_to_angular_velocity_matrix
 from .quaternion import quaternion_rotate as quaternion_rotate
 from .quaternion import quaternion_to_matrix as quaternion_to_matrix
 from .rigid_transform import RigidTransform as RigidTransform

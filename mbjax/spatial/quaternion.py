@@ -9,7 +9,13 @@ normalised value. The zero quaternion reads as the identity. Leading axes are ba
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .safe_math import angle_over_sine_of_square, cos_and_sinc_of_square, dot_along, repeat_along, safe_divide
+from .safe_math import (
+    angle_over_sine_of_square,
+    cos_and_sinc_of_square,
+    dot_along,
+    repeat_along,
+    safe_divide,
+)
 from .small_matrices import align_leading_axes, cross3, matrix_of_rows
 
 

@@ -9,8 +9,8 @@ import functools
 import numpy as np
 from jaxtyping import Array, Float
 
-from .columns import take
-from .mask_products import dot_with_mask
+from mbjax.execution import dot_with_mask, take
+
 from .tree_topology import TreeTopology
 from .tree_traversal import direction_parents
 

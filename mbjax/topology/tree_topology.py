@@ -14,7 +14,7 @@ import functools
 
 import numpy as np
 
-from mbjax.static_data import HashedOnce
+from mbjax.execution import HashedOnce
 
 
 @dataclasses.dataclass(frozen=True)

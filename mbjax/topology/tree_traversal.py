@@ -6,8 +6,8 @@
 - Products of rotations along paths (`compose_outward`) are a recursion outward, rolled into one loop body; of many
   worlds on an accelerator, log2(depth) products of all mobods at once. The derivative of poses does not go through it.
 
-All other recursions are scans, outward or inward (`tree_scan.py`). Here arrays keep components first, then mobods (or
-velocities), then worlds if there are several.
+All other recursions are scans, outward or inward (`mbjax.execution`). Here arrays keep components first, then mobods
+(or velocities), then worlds if there are several.
 """
 
 import functools
@@ -23,14 +23,11 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Bool, Float
 
-from mbjax.manual_axes import keeping_axes
+from mbjax.execution import dot_with_mask, keeping_axes, scan_inward, scan_outward, take, walk_plan
 from mbjax.spatial.component_algebra import matmul
 
-from .columns import take
-from .mask_products import dot_with_mask
-from .tree_scan import scan_inward, scan_outward
+from .parents import direction_parents, last_velocities, mobod_parents
 from .tree_topology import TreeTopology
-from .walk_plan import direction_parents, last_velocities, mobod_parents, walk_plan
 
 LARGEST_IN_PRODUCTS = 48  # mobods
 

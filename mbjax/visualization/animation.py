@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mbjax.geometry.shapes import Geometry
-from mbjax.visualization.animation_data import animation_record
+from mbjax.geometry import Geometry
+
+from .animation_data import animation_record
 
 VIEWER_SCRIPTS = ("three.min.js", "shapes.js", "scene.js", "player.js")
 

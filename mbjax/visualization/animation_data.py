@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from mbjax.geometry.shapes import (
+from mbjax.geometry import (
     Box,
     Capsule,
     Convex,
@@ -21,7 +21,8 @@ from mbjax.geometry.shapes import (
     Shape,
     Sphere,
 )
-from mbjax.visualization.mesh_embedding import embed_hull, embed_meshes, to_base64
+
+from .mesh_embedding import embed_hull, embed_meshes, to_base64
 
 # A pose takes 20 bytes: four 16-bit quaternion values, three 32-bit lengths. Longer recordings are
 # thinned to this many bytes; the viewer interpolates between the frames that are left.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from mbjax.geometry.shapes import Convex, Mesh
+from mbjax.geometry import Convex, Mesh
 
 # 6 bytes a vertex, 12 a face, two faces a vertex: 60 000 faces are 0.9 MB, 1.2 MB in base64.
 TOTAL_FACES = 60_000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mbjax.visualization import plot_panels as panels
+from . import plot_panels as panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure

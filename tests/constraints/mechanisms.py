@@ -10,8 +10,8 @@ from pydrake.math import RollPitchYaw
 
 import mbjax
 from mbjax.constraints import BoundConstraintSet, ConstraintSet, ConstraintTerms, calc_constraint_terms
+from mbjax.execution.worlds import for_worlds
 from mbjax.kinematics import calc_position_kinematics, calc_velocity_kinematics
-from mbjax.worlds import for_worlds
 from tests.gradients.checks import compiled
 from tests.models import ALL_KINDS, load_robot, random_tree
 

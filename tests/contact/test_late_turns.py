@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.chunks import CHUNK
 from mbjax.contact import convex_search
+from mbjax.execution.chunks import CHUNK
 from tests.gradients.checks import compiled
 from tests.models import relative_error
 

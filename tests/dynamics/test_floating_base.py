@@ -9,7 +9,7 @@ import pytest
 
 import mbjax
 from mbjax.dynamics import factor_articulated_bodies, solve_with_factor
-from mbjax.dynamics.tree_motion import calc_inertia_in_world
+from mbjax.dynamics.records.tree_motion import calc_inertia_in_world
 from mbjax.kinematics import calc_position_kinematics
 from mbjax.topology import free_base
 from tests.models import random_tree

@@ -9,13 +9,13 @@ import pytest
 
 import mbjax
 from mbjax.dynamics import calc_inverse_dynamics, calc_tree_motion
-from mbjax.dynamics.direction_rows import PlacedRows
-from mbjax.dynamics.recursive_newton_euler import calc_motion
-from mbjax.dynamics.recursive_torque_gradient import has_torque_gradient
-from mbjax.dynamics.torque_change_along import Fixed, Moved, calc_change_under_weights
+from mbjax.dynamics.derivatives.cotangent_inward import has_torque_gradient
+from mbjax.dynamics.derivatives.rule import Fixed, Moved, calc_change_under_weights
+from mbjax.dynamics.newton_euler.recursion import calc_motion
+from mbjax.dynamics.records.direction_rows import PlacedRows
+from mbjax.execution.tangents import no_tangent
 from mbjax.forces import calc_gravity_on_mobods
 from mbjax.kinematics import calc_position_kinematics
-from mbjax.tangents import no_tangent
 from tests.gradients.checks import compiled
 from tests.model import mimics
 from tests.models import relative_error

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.dynamics.torque_change_along import enough
+from mbjax.dynamics.derivatives.rule import enough
 from tests.dynamics.test_recursions import case
 from tests.gradients.checks import compiled, one_by_one
 from tests.models import relative_error

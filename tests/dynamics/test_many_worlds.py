@@ -11,8 +11,8 @@ import pytest
 from jax import lax
 
 import mbjax
-from mbjax.dynamics.recursive_torque_gradient import has_torque_gradient
-from mbjax.dynamics.torque_change_along import enough
+from mbjax.dynamics.derivatives.cotangent_inward import has_torque_gradient
+from mbjax.dynamics.derivatives.rule import enough
 from tests.gradients.checks import compiled
 from tests.xla_options import AS_USERS_HAVE_IT
 

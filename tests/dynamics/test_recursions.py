@@ -12,18 +12,19 @@ import pytest
 
 import mbjax
 from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion
-from mbjax.dynamics.direction_rows import PlacedRows, calc_placed_inertia
+from mbjax.dynamics.articulated_body.recursion import solve_with_pivots
+from mbjax.dynamics.composite_body.recursion import mass_matrix_by_recursion, mass_matrix_by_sums
 from mbjax.dynamics.forward_dynamics import ForwardDynamicsTerms, solve_by_recursion, solve_by_sums
 from mbjax.dynamics.mass_matrix_factor import solve_with_both
-from mbjax.dynamics.newton_euler import moved_to_mobods, newton_euler
-from mbjax.dynamics.recursive_articulated_body import solve_with_pivots
-from mbjax.dynamics.recursive_mass_matrix import mass_matrix_by_recursion, mass_matrix_by_sums
-from mbjax.dynamics.recursive_newton_euler import calc_motion, calc_torques
+from mbjax.dynamics.newton_euler.recursion import calc_motion, calc_torques
+from mbjax.dynamics.newton_euler.sums import moved_to_mobods, newton_euler
+from mbjax.dynamics.records.direction_rows import PlacedRows, calc_placed_inertia
+from mbjax.execution import walk_plan
 from mbjax.forces import calc_gravity_on_mobods
-from mbjax.kinematics import calc_position_kinematics, placed
+from mbjax.kinematics import calc_position_kinematics, placed, placement_of
 from mbjax.kinematics.recursive_poses import poses_by_sums, poses_outward
 from mbjax.model import locked_velocities
-from mbjax.topology import direction_parents, walk_plan
+from mbjax.topology import direction_parents
 from tests.gradients.checks import compiled
 from tests.models import ALL_KINDS, JOINT_CLASSES, SCREW_PITCH, load_robot, random_tree, relative_error
 from tests.test_program_size import chain
@@ -447,7 +448,7 @@ def test_solving_again_with_the_factor() -> None:
 def test_placement_is_found_once_where_the_model_is_known() -> None:
     """A constant of the program, in loops too; with a model that is traced it belongs to the program."""
     model, q, v, *_ = case("one direction a joint")
-    assert placed(model).placement is None  # nothing is traced here
+    assert placement_of(placed(model)) is None  # nothing is traced here
 
     def rolled(model, q, v):
         return jax.lax.fori_loop(0, 3, lambda _, v: v + 1e-3 * mbjax.forward_dynamics(model, q, v, v), v)

@@ -11,8 +11,8 @@ import pytest
 
 import mbjax
 from mbjax.dynamics import calc_inverse_dynamics, calc_tree_motion
-from mbjax.dynamics.inertia_about_origin import calc_inertia_about_T, shift_inertia_to_T
-from mbjax.dynamics.newton_euler import newton_euler
+from mbjax.dynamics.newton_euler.sums import newton_euler
+from mbjax.dynamics.records.inertia_about_origin import calc_inertia_about_T, shift_inertia_to_T
 from mbjax.forces.gravity import calc_gravity_on_mobods, calc_weights
 from mbjax.kinematics import calc_position_kinematics
 from mbjax.kinematics.tree_poses import calc_tree_poses

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbjax.geometry.signed_distance import PAIRS, Witnesses
+from mbjax.geometry.signed_distance.pair_table import PAIRS
+from mbjax.geometry.signed_distance.witnesses import Witnesses
 from mbjax.spatial import quaternion_to_matrix
 
 SIZES = {

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from pydrake.geometry import Box
 
-from mbjax.geometry.signed_distance import pair_function
 from mbjax.geometry.signed_distance.box_box import box_box
+from mbjax.geometry.signed_distance.pair_table import pair_function
 from mbjax.geometry.signed_distance.witnesses import Witnesses
 
 from ..gradients.checks import compiled

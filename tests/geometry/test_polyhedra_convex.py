@@ -11,8 +11,8 @@ import pytest
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-from mbjax.geometry.signed_distance import pair_function
 from mbjax.geometry.signed_distance.convex_convex import convex_convex
+from mbjax.geometry.signed_distance.pair_table import pair_function
 from mbjax.geometry.signed_distance.polyhedron_pairs import CONVEX_PAIRS
 from mbjax.geometry.signed_distance.witnesses import Witnesses
 from mbjax.spatial import rotation_exp

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from mbjax.geometry.signed_distance import PAIRS
+from mbjax.geometry.signed_distance.pair_table import PAIRS
 from tests.geometry.drake_pairs import DrakePair
 from tests.geometry.pairs import SIZES, pose, random_rows, witnesses_of_rows
 

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.geometry.signed_distance import PAIRS, pair_function, supported_pairs, swap
+from mbjax.geometry.signed_distance.pair_table import PAIRS, pair_function, supported_pairs
+from mbjax.geometry.signed_distance.witnesses import swap
 from mbjax.spatial import quaternion_to_matrix
 from tests.geometry.drake_pairs import DrakePair
 from tests.geometry.pairs import IDENTITY, SIZES, pose, random_rows, rows, turned, witnesses_of_rows

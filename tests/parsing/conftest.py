@@ -6,7 +6,7 @@ import pytest
 from pydrake.multibody.plant import MultibodyPlant as DrakePlant
 from pydrake.multibody.tree import BodyIndex, FrameIndex, JointIndex
 
-from mbjax.model import MultibodyPlant
+from mbjax.plant import MultibodyPlant
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 from mbjax.errors import ModelError, ParseError
-from mbjax.model import MultibodyPlant
 from mbjax.parsing import Parser, load
+from mbjax.plant import MultibodyPlant
 
 ROBOT = '<robot name="r"><link name="a"/></robot>'
 

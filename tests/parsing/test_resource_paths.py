@@ -4,8 +4,8 @@ import pytest
 
 from mbjax.errors import ModelWarning
 from mbjax.geometry import Mesh
-from mbjax.model import MultibodyPlant
 from mbjax.parsing import Parser
+from mbjax.plant import MultibodyPlant
 
 
 def test_mesh_paths(tmp_path, monkeypatch):

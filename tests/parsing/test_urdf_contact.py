@@ -17,12 +17,12 @@ from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
 from pydrake.systems.framework import DiagramBuilder
 
 import mbjax
-from mbjax.model.collision_filters import candidate_pairs
-from mbjax.model.finalize_contact import DEFAULT_RELAXATION_TIME
 from mbjax.parsing.load_notes import LoadNotes
 from mbjax.parsing.resource_paths import ResourceFinder
 from mbjax.parsing.urdf_geometry import GeometryReader
 from mbjax.parsing.xml_source import read_xml
+from mbjax.plant.collision_filters import candidate_pairs
+from mbjax.plant.finalize_contact import DEFAULT_RELAXATION_TIME
 
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix/share/example-robot-data/robots"
 OF_PRIMITIVES = [

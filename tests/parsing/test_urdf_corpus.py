@@ -12,8 +12,8 @@ from pydrake.multibody.plant import MultibodyPlant as DrakePlant
 from pydrake.multibody.tree import BodyIndex
 
 from mbjax.errors import ModelError, ModelWarning, ParseError, UnsupportedError
-from mbjax.model import MultibodyPlant
 from mbjax.parsing import Parser
+from mbjax.plant import MultibodyPlant
 
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix/share/example-robot-data/robots"
 FILES = {str(path.relative_to(ROBOTS)): path for path in sorted(ROBOTS.rglob("*.urdf"))}

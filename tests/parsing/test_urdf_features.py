@@ -10,8 +10,8 @@ from pydrake.multibody.plant import MultibodyPlant as DrakePlant
 
 from mbjax.errors import ModelWarning, UnsupportedError
 from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Sphere
-from mbjax.model import MultibodyPlant
 from mbjax.parsing import Parser, load
+from mbjax.plant import MultibodyPlant
 
 INERTIAL = (
     '<inertial><origin xyz=".1 -.2 .3" rpy=".4 .5 -.6"/><mass value="2"/>'

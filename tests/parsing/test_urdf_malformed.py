@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mbjax.errors import ModelWarning, ParseError, UnsupportedError
-from mbjax.model import MultibodyPlant
 from mbjax.parsing import Parser
+from mbjax.plant import MultibodyPlant
 
 LINK_A = '<link name="a"/>'
 LINKS = '<link name="a"/>\n<link name="b"/>\n<link name="c"/>\n'  # joints start at line 5

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.topology import dot_with_mask
-from mbjax.topology.mask_products import BLOCK, LARGEST_WHOLE, mask_parts
+from mbjax.execution import dot_with_mask
+from mbjax.execution.mask_products import BLOCK, LARGEST_WHOLE, mask_parts
 
 from .test_tree_traversal import caterpillar, random_depth_first
 

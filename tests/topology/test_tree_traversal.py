@@ -7,24 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mbjax.execution import scan_inward, scan_outward, walk_plan
+from mbjax.execution.walk_plan import FEW_PLACES
 from mbjax.spatial import written_out as wo
-from mbjax.topology import (
-    scan_inward,
-    scan_outward,
-    sum_moved_mobods,
-    sum_over_path,
-    sum_over_subtree,
-    sum_velocities_over_path,
-    walk_plan,
-)
-from mbjax.topology.tree_traversal import (
-    jump_rotations_outward,
-    roll,
-    roll_p,
-    roll_rotations_outward,
-    sum_by_product,
-)
-from mbjax.topology.walk_plan import FEW_PLACES
+from mbjax.topology import sum_moved_mobods, sum_over_path, sum_over_subtree, sum_velocities_over_path
+from mbjax.topology.tree_traversal import jump_rotations_outward, roll, roll_p, roll_rotations_outward, sum_by_product
 from tests.models import random_tree
 
 

@@ -13,16 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mbjax.geometry.shapes import (
-    Box,
-    Capsule,
-    Cylinder,
-    Ellipsoid,
-    Geometry,
-    HalfSpace,
-    Mesh,
-    Sphere,
-)
+from mbjax.geometry.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, Sphere
 from mbjax.visualization.animation import write_animation
 
 NUM_FRAMES = 500

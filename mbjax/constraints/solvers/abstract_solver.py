@@ -14,14 +14,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from mbjax.dynamics import MassMatrixFactor, factor_mass_matrix, solve_factored
-from mbjax.dynamics.inertia_about_origin import shift_inertia_to_T
-from mbjax.dynamics.mass_matrix import calc_mass_matrix
-from mbjax.dynamics.newton_euler import calc_mass_matrix_product
+from mbjax.dynamics import MassMatrixFactor, calc_mass_matrix_product, factor_mass_matrix, solve_factored
+from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix
+from mbjax.dynamics.records.inertia_about_origin import shift_inertia_to_T
 from mbjax.errors import ModelError
 from mbjax.kinematics import MobodInertia, PositionKinematics
-from mbjax.linear_algebra import chain, matrix_vector
-from mbjax.linear_algebra.branch_factor import Parents
+from mbjax.linear_algebra import Parents, chain, matrix_vector
 from mbjax.topology import TreeTopology, velocity_parents
 
 

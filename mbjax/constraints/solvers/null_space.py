@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
+from mbjax.execution import sum_over_first
 from mbjax.linear_algebra import (
     BranchFactor,
     OrthogonalRows,
@@ -17,7 +18,6 @@ from mbjax.linear_algebra import (
     point_with_products,
     products_of_columns,
     solve_branches,
-    sum_over_first,
 )
 
 from .abstract_solver import AbstractConstraintSolver, KktMatrix

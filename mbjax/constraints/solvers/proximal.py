@@ -18,7 +18,13 @@ from mbjax.linear_algebra import (
 )
 
 from .abstract_solver import AbstractConstraintSolver, KktMatrix
-from .elimination import Elimination, add_to_diagonal, constrained_motion, eliminate_velocities, free_motion
+from .elimination import (
+    Elimination,
+    add_to_diagonal,
+    constrained_motion,
+    eliminate_velocities,
+    free_motion,
+)
 
 
 class ProximalFactor(NamedTuple):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial.safe_math import safe_divide, safe_sqrt
+from mbjax.spatial import safe_divide, safe_sqrt
 
 
 def face_separations(

@@ -18,7 +18,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial.safe_math import safe_divide, safe_norm, safe_normalize
+from mbjax.spatial import safe_divide, safe_norm, safe_normalize
 
 from .box_axes import edge_separations, face_separations
 from .box_faces import FaceContact, face_contact, relative_tolerance

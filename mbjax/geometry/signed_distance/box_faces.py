@@ -7,7 +7,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial.safe_math import safe_divide, safe_sqrt
+from mbjax.spatial import safe_divide, safe_sqrt
 
 from .choices import chosen, index_of_largest, rolled_back, rolled_to_last, sign_of
 

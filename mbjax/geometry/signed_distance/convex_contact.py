@@ -18,7 +18,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial.safe_math import safe_divide, safe_normalize, safe_sqrt
+from mbjax.spatial import safe_divide, safe_normalize, safe_sqrt
 
 from .choices import dot, sign_of
 from .convex_shapes import ConvexShape, tangents_of

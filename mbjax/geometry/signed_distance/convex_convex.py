@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial.safe_math import safe_norm
+from mbjax.spatial import safe_norm
 
 from .convex_contact import ConvexPair, Features, touch
 from .convex_search import separating_features

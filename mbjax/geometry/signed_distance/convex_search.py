@@ -24,7 +24,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial.safe_math import safe_norm, safe_normalize
+from mbjax.spatial import safe_norm, safe_normalize
 
 from .choices import chosen, dot, index_of_largest, rounding
 from .convex_contact import ConvexPair, Features, climb, crossing, farthest_points

@@ -14,7 +14,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial.safe_math import safe_norm, safe_normalize
+from mbjax.spatial import safe_norm, safe_normalize
 
 from .choices import chosen, dot, gathered, index_of_farthest, sign_of
 from .lowest_vertices import low_and_wide

@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial.safe_math import safe_divide, safe_normalize, safe_sqrt
+from mbjax.spatial import safe_divide, safe_normalize, safe_sqrt
 
 from .box_faces import relative_tolerance, spread_corners
 from .choices import chosen, sign_of

@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial.safe_math import safe_divide, safe_normalize, safe_sqrt
+from mbjax.spatial import safe_divide, safe_normalize, safe_sqrt
 
 from .choices import chosen, dot, index_of_farthest, index_of_largest
 

@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from mbjax.spatial.safe_math import safe_divide, safe_norm, safe_normalize
+from mbjax.spatial import safe_divide, safe_norm, safe_normalize
 
 from .choices import chosen, dot, index_of_largest
 from .convex_contact import ConvexPair, farthest_points

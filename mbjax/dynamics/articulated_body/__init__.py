@@ -1,0 +1,1 @@
+"""Articulated bodies: forward dynamics and the factor of M in O(n)."""

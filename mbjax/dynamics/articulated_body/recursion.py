@@ -1,0 +1,246 @@
+"""Forward dynamics as the recursion of the books, one direction a step: of one world, and on a CPU of many.
+
+The articulated-body algorithm (Featherstone 2008, table 7.1) on the motion of `recursive_newton_euler`, each loop one
+kernel. Its factor is that of `articulated_body`, which says how it is done.
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.execution import (
+    Late,
+    computed_once,
+    computed_where_kept,
+    computed_where_read,
+    in_one_kernel,
+    read,
+    scan_inward,
+    scan_outward,
+    walk_plan,
+)
+from mbjax.kinematics import MobodInertia, PositionKinematics
+from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import written_out as wo
+from mbjax.topology import TreeTopology, direction_parents
+
+from ..newton_euler.recursion import MotionRows
+from .factor import inertia_rows, spread_over_velocities
+
+
+class Pivots(NamedTuple):
+    """Of each direction: U / D and 1 / D, and its acceleration with everything inboard at rest."""
+
+    factor: Float[Array, "nd 7 ..."]
+    own: Float[Array, "nd 1 ..."]
+
+
+Sums = tuple[wo.Vector, wo.Matrix, wo.Vector, wo.Vector, wo.Vector]  # J, H, M, t, f
+
+
+def calc_accelerations(
+    topology: TreeTopology, motion: MotionRows, diagonal: Float[Array, "nd 1 ..."], tau: Float[Array, "nd 1 ..."]
+) -> tuple[Float[Array, " nd"], Pivots]:
+    """v̇ with (M + diag) v̇ + bias = tau. Of locked directions `diagonal` is infinite, and v̇ zero."""
+    plan = walk_plan(direction_parents(topology))
+
+    def inward(*rows: Any) -> Pivots:
+        worlds = jnp.broadcast_shapes(motion.force.shape[2:], diagonal.shape[2:], tau.shape[2:])
+        zero = jnp.zeros((27, *worlds), motion.force.dtype)
+        return scan_inward(plan, articulate_inward, rows, zero, staged=True)[0]
+
+    pivots = in_one_kernel(inward, motion, diagonal, tau)
+    return calc_from_own(topology, motion.hinge, pivots), pivots
+
+
+def solve_with_inertias(
+    topology: TreeTopology,
+    hinge: Float[Array, "nd 9 ..."],
+    inertia: Float[Array, "nd 21 ..."],
+    diagonal: Float[Array, " nd"],
+    b: Float[Array, " nd"],
+) -> Float[Array, " nd"]:
+    """x with (M + diag) x = b, M that of mobods with any inertias: J, H and M of [J H; Hᵀ M] about Mo in W, J and M by
+    their six entries, of the last direction of a joint, zero of others. Where `diagonal` is infinite b is zero.
+    """
+    plan = walk_plan(direction_parents(topology))
+    worlds = jnp.broadcast_shapes(*(x.shape[2:] for x in (hinge, inertia)), diagonal.shape[1:], b.shape[1:])
+
+    def inward(*rows: Array) -> Pivots:
+        return scan_inward(plan, solve_inward, rows, jnp.zeros((27, *worlds), b.dtype), staged=True)[0]
+
+    return calc_from_own(topology, hinge, in_one_kernel(inward, hinge, inertia, diagonal[:, None], b[:, None]))
+
+
+def articulated_rows(
+    topology: TreeTopology, position: PositionKinematics, inertia_W: MobodInertia
+) -> tuple[Float[Array, "nd 9 ..."], Float[Array, "nd 21 ..."]]:
+    """What `solve_with_inertias` reads of the records, of the mobods themselves."""
+    J, H, M = inertia_rows(inertia_W, None)
+    J, M = (jnp.stack([x[3 * i + j] for i, j in wo.SYMMETRIC_PAIRS]) for x in (J, M))
+    all_of_them = list(range(topology.num_velocities))
+    inertia, p = spread_over_velocities(topology, all_of_them, [J, H, M], position.p_PM_W)
+    hinge, inertia = ca.concatenate([position.H_W, p], 0), ca.concatenate(inertia, 0)
+    return jnp.swapaxes(hinge, 0, 1), jnp.swapaxes(inertia, 0, 1)
+
+
+def solve_with_pivots(
+    topology: TreeTopology, hinge: Float[Array, "nd 9 ..."], factor: Float[Array, "nd 7 ..."], b: Float[Array, " nd"]
+) -> Float[Array, " nd"]:
+    """x with (M + diag) x = b by a factor found before; where locked b is zero, and so is x."""
+    plan = walk_plan(direction_parents(topology))
+    worlds = jnp.broadcast_shapes(hinge.shape[2:], factor.shape[2:], b.shape[1:])
+
+    def inward(hinge: Array, factor: Array, b: Array) -> Array:
+        zero = jnp.zeros((6, *worlds), hinge.dtype)
+        return scan_inward(plan, gather_forces, (hinge, factor, b), zero, staged=True)[0]
+
+    own = in_one_kernel(inward, hinge, factor, b[:, None])
+    return calc_from_own(topology, hinge, Pivots(factor, own))
+
+
+def calc_from_own(topology: TreeTopology, hinge: Float[Array, "nd 9 ..."], pivots: Pivots) -> Float[Array, " nd"]:
+    """The accelerations, outward, from what they would be with everything inboard at rest."""
+    plan = walk_plan(direction_parents(topology))
+
+    def outward(hinge: Array, pivots: Pivots) -> Array:
+        worlds = jnp.broadcast_shapes(hinge.shape[2:], pivots.factor.shape[2:], pivots.own.shape[2:])
+        world = jnp.zeros((6, *worlds), hinge.dtype)
+        return scan_outward(plan, accelerate_outward, (hinge, pivots), world, staged=True)
+
+    return in_one_kernel(outward, hinge, pivots)
+
+
+def articulate_inward(outboard: Array, row: tuple[MotionRows, Array, Array]) -> tuple[wo.Parts, Pivots]:
+    """The inertia [J H; Hᵀ M] and the force F of all that is outboard, free to move.
+
+    U = [J H; Hᵀ M] h,  D = h · U + diag,  v̇ = (tau - h · F) / D  with everything inboard at rest; what is handed on
+    is less U Uᵀ / D, with the force F + U v̇, and at the inboard point, p from here.
+    """
+    motion, diagonal, tau = row
+    sums = computed_where_read(add_mobod, outboard, motion.inertia, motion.force)
+    return give_way_inward(sums, motion.hinge, diagonal, tau)
+
+
+def solve_inward(outboard: Array, row: tuple[Array, Array, Array, Array]) -> tuple[wo.Parts, Pivots]:
+    """The same where no mobod takes a force, and none need have the inertia of a rigid one."""
+    hinge, inertia, diagonal, b = row
+    return give_way_inward(computed_where_read(add_inertia, outboard, inertia), hinge, diagonal, b)
+
+
+def give_way_inward(sums: Sums | Late, hinge: Array, diagonal: Array, tau: Array) -> tuple[wo.Parts, Pivots]:
+    """What is handed on, and the pivot, from the sums J, H, M, t and f."""
+    U_t, U_f = computed_once(times_direction, sums, hinge)
+    one_over_D, left = computed_once(pivot, sums, U_t, U_f, hinge, diagonal, tau)
+    divided = computed_where_read(divide, U_t, U_f, one_over_D, left)
+    J, H, M, t, f = computed_once(give_way, sums, U_t, U_f, divided)
+    H_P = computed_where_read(shift, H, M, hinge)
+    J_P, t_P = computed_where_kept(shift_moments, J, H, H_P, t, f, hinge)
+    by_t, by_f, vdot = read(divided)
+    return wo.parts(J_P, read(H_P), M, t_P, f), Pivots(wo.parts(by_t, by_f, one_over_D), wo.parts(vdot))
+
+
+def add_mobod(outboard: Array, inertia: Array, force: Array) -> Sums:
+    """What is outboard with the rigid mobod, whose H is the skew matrix of c = m p_MoMcm."""
+    (J, H, M, *F), (J_M, c, m) = wo.take_apart(outboard, 6, (3, 3), 6, 3, 3), wo.take_apart(inertia, 6, 3, 1)
+    (x, y, z), ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz)) = c, H
+    H = [[xx, xy - z, xz + y], [yx + z, yy, yz - x], [zx - y, zy + x, zz]]
+    t, f = (wo.add(a, b) for a, b in zip(F, wo.take_apart(force, 3, 3), strict=True))
+    return wo.add(J, J_M), H, [x + m for x in M[:3]] + M[3:], t, f
+
+
+def add_inertia(outboard: Array, inertia: Array) -> Sums:
+    """What is outboard with the mobod's J, H and M."""
+    (J, H, M, t, f), own = wo.take_apart(outboard, 6, (3, 3), 6, 3, 3), wo.take_apart(inertia, 6, (3, 3), 6)
+    H = [wo.add(x, y) for x, y in zip(H, own[1], strict=True)]
+    return wo.add(J, own[0]), H, wo.add(M, own[2]), t, f
+
+
+def times_direction(sums: Sums, hinge: Array) -> tuple:
+    """U."""
+    (J, H, M, _, _), (w, v, _) = sums, wo.take_apart(hinge, 3, 3, 3)
+    U_t = wo.add(wo.matvec(wo.symmetric(J), w), wo.matvec(H, v))
+    return U_t, wo.add(wo.matvec(wo.transpose(H), w), wo.matvec(wo.symmetric(M), v))
+
+
+def pivot(sums: Sums, U_t: wo.Vector, U_f: wo.Vector, hinge: Array, diagonal: Array, tau: Array) -> tuple:
+    """1 / D, and what of tau is left."""
+    (_, _, _, t, f), (w, v, _) = sums, wo.take_apart(hinge, 3, 3, 3)
+    D = wo.dot(w, U_t) + wo.dot(v, U_f) + diagonal[0]
+    return 1.0 / D, tau[0] - (wo.dot(w, t) + wo.dot(v, f))
+
+
+def divide(U_t: wo.Vector, U_f: wo.Vector, one_over_D: Array, left: Array) -> tuple:
+    """U / D and v̇. One division instead of eight, which would take longer than the products."""
+    return [x * one_over_D for x in U_t], [x * one_over_D for x in U_f], left * one_over_D
+
+
+def give_way(sums: Sums, U_t: wo.Vector, U_f: wo.Vector, divided: tuple[wo.Vector, wo.Vector, Array]) -> Sums:
+    """What is handed on, at the same point."""
+    (J, H, M, t, f), (by_t, by_f, vdot) = sums, divided
+    J, M = wo.subtract(J, wo.symmetric_outer(U_t, by_t)), wo.subtract(M, wo.symmetric_outer(U_f, by_f))
+    H = [[x - a * b for x, b in zip(row, by_f, strict=True)] for row, a in zip(H, U_t, strict=True)]
+    return J, H, M, wo.add(t, wo.scale(U_t, vdot)), wo.add(f, wo.scale(U_f, vdot))
+
+
+def shift(H: wo.Matrix, M: wo.Vector, hinge: Array) -> wo.Matrix:
+    """The same at the inboard point: H_P = H + [p]M."""
+    return [wo.add(x, y) for x, y in zip(H, wo.cross_columns(list(hinge[6:]), wo.symmetric(M)), strict=True)]
+
+
+def shift_moments(
+    J: wo.Vector, H: wo.Matrix, H_P: wo.Matrix, t: wo.Vector, f: wo.Vector, hinge: Array
+) -> tuple[wo.Vector, wo.Vector]:
+    """J_P = J + [p]Hᵀ + H_P[p]ᵀ and t_P = t + p x f."""
+    p = list(hinge[6:])
+    return wo.add(J, shifted_moments(H, H_P, p)), wo.add(t, wo.cross(p, f))
+
+
+def shifted_moments(H: wo.Matrix, H_P: wo.Matrix, p: wo.Vector) -> wo.Vector:
+    """[p]Hᵀ + H_P[p]ᵀ, which is symmetric: with H_P = H + [p]M the moments change by it."""
+    left, right = [wo.cross(p, row) for row in H], [wo.cross(p, row) for row in H_P]  # columns, rows
+    return [left[j][i] + right[i][j] for i, j in wo.SYMMETRIC_PAIRS]
+
+
+def gather_forces(outboard: Array, row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+    """What of b is left beside the forces of all that is outboard, over D."""
+    left, own = computed_once(left_of_b, outboard, *row)
+    return wo.parts(computed_once(hand_on_force, outboard, left, *row[:2])), wo.parts(own)
+
+
+def left_of_b(outboard: Array, hinge: Array, factor: Array, b: Array) -> tuple:
+    """b - h · F, and over D."""
+    left = b[0] - wo.dot(list(hinge[:6]), list(outboard))
+    return left, left * factor[6]
+
+
+def hand_on_force(outboard: Array, left: Array, hinge: Array, factor: Array) -> wo.Vector:
+    """F + U / D times what is left, at the inboard point."""
+    F = wo.add(list(outboard), wo.scale(list(factor[:6]), left))
+    return [*wo.add(F[:3], wo.cross(list(hinge[6:]), F[3:])), *F[3:]]
+
+
+def accelerate_outward(A: Array, row: tuple[Array, Pivots]) -> tuple[Array, Array]:
+    """v̇ = own - U / D · A, with the acceleration A of all that is inboard, at this point."""
+    alpha, a = computed_once(move_to_point, A, row[0])
+    vdot = computed_once(give_way_to, alpha, a, row[1])
+    return wo.parts(computed_where_kept(accelerate, alpha, a, vdot, row[0])), vdot
+
+
+def move_to_point(A: Array, hinge: Array) -> tuple:
+    """The acceleration at p."""
+    (alpha, a), (_, _, p) = wo.take_apart(A, 3, 3), wo.take_apart(hinge, 3, 3, 3)
+    return alpha, wo.add(a, wo.cross(alpha, p))
+
+
+def give_way_to(alpha: wo.Vector, a: wo.Vector, pivots: Pivots) -> Array:
+    """v̇."""
+    by_t, by_f, _ = wo.take_apart(pivots.factor, 3, 3, 1)
+    return pivots.own[0] - (wo.dot(by_t, alpha) + wo.dot(by_f, a))
+
+
+def accelerate(alpha: wo.Vector, a: wo.Vector, vdot: Array, hinge: Array) -> wo.Vector:
+    """The acceleration with that of the direction."""
+    h, s, _ = wo.take_apart(hinge, 3, 3, 3)
+    return [*wo.add(alpha, wo.scale(h, vdot)), *wo.add(a, wo.scale(s, vdot))]

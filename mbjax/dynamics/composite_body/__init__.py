@@ -1,0 +1,1 @@
+"""Composite bodies: the mass matrix."""

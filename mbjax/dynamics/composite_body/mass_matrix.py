@@ -1,0 +1,61 @@
+"""M(q), by composite bodies (Featherstone 2008, ch. 6; Jain 2010, ch. 4)."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.execution import take
+from mbjax.kinematics import MobodInertia, PositionKinematics
+from mbjax.linear_algebra import sum_of_outer
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import TreeTopology, sum_directions, sum_over_subtree
+
+
+def calc_mass_matrix(
+    topology: TreeTopology,
+    position: PositionKinematics,
+    inertia_T: MobodInertia,
+    diagonal: Float[Array, " nv"],
+) -> Float[Array, "nv nv"]:
+    """M_ij = S_i · (inertia of everything outboard of j) S_j where i is at or inboard of j; plus the diagonal.
+
+    Inertias are about T (`calc_inertia_about_T`).
+    """
+    products = sum_of_outer(position.S_T, calc_composite_forces(topology, position, inertia_T))
+    # Column j counts only rows i whose joint carries j's mobod; the other triangle follows by symmetry.
+    inboard = topology.moves[:, topology.velocity_mobods]
+    own = np.eye(topology.num_velocities, dtype=bool)
+    inboard, outboard, own = (
+        x.reshape(*x.shape, *(1 for _ in diagonal.shape[1:])) for x in (inboard, inboard.T & ~inboard, own)
+    )
+    M = jnp.where(inboard, products, 0.0) + jnp.where(outboard, ca.transpose(products), 0.0)
+    M = sum_directions(topology, sum_directions(topology, M, 0), 1)
+    return M + jnp.where(own, diagonal[None], 0.0)
+
+
+def calc_mass_matrix_diagonal(
+    topology: TreeTopology,
+    position: PositionKinematics,
+    inertia_T: MobodInertia,
+    diagonal: Float[Array, " nv"],
+) -> Float[Array, " nv"]:
+    """The diagonal of `calc_mass_matrix` alone."""
+    if topology.followers:  # directions of one velocity are coupled
+        M = calc_mass_matrix(topology, position, inertia_T, diagonal)
+        return M[np.arange(M.shape[0]), np.arange(M.shape[0])]
+    return ca.dot(position.S_T, calc_composite_forces(topology, position, inertia_T)) + diagonal
+
+
+def calc_composite_forces(
+    topology: TreeTopology, position: PositionKinematics, inertia_T: MobodInertia
+) -> Float[Array, "6 nd"]:
+    """What it takes to accelerate all that is outboard of a direction with its S_j, about T, the tree's origin."""
+    rotational_T = ca.symmetric_components(inertia_T.rotational)
+    rows = ca.concatenate([inertia_T.mass[None], inertia_T.moment, rotational_T], 0)
+    composite = sum_over_subtree(topology, rows)
+    composite = take(composite, topology.velocity_mobods, 1)
+    mass, moment, rotational = composite[0], composite[1:4], ca.symmetric_matrix(composite[4:])
+    w, v = position.S_T[:3], position.S_T[3:]
+    t = ca.matvec(rotational, w) + ca.cross(moment, v)
+    f = ca.scale(v, mass) + ca.cross(w, moment)
+    return ca.concatenate([t, f], 0)

@@ -1,0 +1,1 @@
+"""Derivatives of inverse dynamics in closed form: tangent, cotangent and Jacobian."""

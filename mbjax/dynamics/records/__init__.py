@@ -1,0 +1,1 @@
+"""What the algorithms of dynamics hand to one another: motion, inertias, and rows one a direction."""

@@ -1,0 +1,105 @@
+"""What the recursions (`recursive_*`, `weighted_motion`) read of each direction, directions first.
+
+The directions of a joint follow one another. The first crosses the joint's inboard frame and translates, the last
+rotates and has the inertia of the mobod; all are at the same point, Mo. Of the first P is the parent's frame, of those
+that follow it is F.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.execution import take
+from mbjax.kinematics import (
+    JointRows,
+    MobodInertia,
+    OtherPoses,
+    calc_hinge_map_rate_in_F,
+    calc_hinge_maps,
+    calc_hinge_maps_in_P,
+    calc_joint_rows,
+    calc_model_placement,
+    inertia_rows,
+    only_if,
+    placement_of,
+)
+from mbjax.model import MultibodyModel
+from mbjax.spatial import component_algebra as ca
+from mbjax.topology import TreeTopology, ends_of_joints
+
+
+class DirectionRows(NamedTuple):
+    """None stands for zeros, or for a direction that is always its joint's only one."""
+
+    joint: JointRows
+    hinge_map: Float[Array, "nd 6 ..."]  # in P
+    hinge_map_rate: Float[Array, "nd 6 ..."] | None  # in P, times v
+    v: Float[Array, "nd 1 ..."]
+    vdot: Float[Array, "nd 1 ..."] | None
+    inertia: Float[Array, "nd 10 ..."]  # of the mobod about Mo, in M: moments, m p_MoMcm, m
+    weight: Float[Array, "nd 4 ..."] | None  # of what feels gravity: m p_MoMcm, m; where not all bodies do
+    F_applied_W: Float[Array, "nd 6 ..."] | None  # at Mo
+    is_first: Float[Array, "nd 1 ..."] | None
+
+
+class PlacedRows(NamedTuple):
+    """Of each direction, in W at Mo, where a pass outward has found it."""
+
+    hinge: Float[Array, "nd 9 ..."]  # H_W, and p from the inboard direction's point to Mo
+    inertia: Float[Array, "nd 10 ..."]  # of the mobod, of the last direction of a joint: moments, m p_MoMcm, m
+
+
+def calc_direction_rows(
+    model: MultibodyModel,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    vdot: Float[Array, " nv"] | None,
+    weights: bool,
+    F_applied_W: Float[Array, "6 nm"] | None,
+) -> tuple[DirectionRows, OtherPoses | None]:
+    """The rows of a tree in which no joint mimics another."""
+    topology, placement = model.topology, placement_of(model) or calc_model_placement(model)
+    (first, last), of_model = ends_of_joints(topology), placement.directions
+    assert of_model is not None
+    mobods, several = topology.velocity_mobods, not first.all()
+    joint, others = calc_joint_rows(model, placement.bodies, of_model.joint, q, mobods, first, last)
+
+    def in_P(H_F: Array) -> Array:
+        return calc_hinge_maps_in_P(topology, placement.bodies, H_F)
+
+    def of_last(F: Array) -> Array:
+        return only_if(last, directions_first(take(F, mobods, 1)))
+
+    rate, hinge_map = calc_hinge_map_rate_in_F(model, q, v), of_model.hinge_map
+    rows = DirectionRows(
+        joint=joint,
+        hinge_map=in_P(calc_hinge_maps(model, placement.bodies, q)) if hinge_map is None else hinge_map,
+        hinge_map_rate=None if rate is None else in_P(ca.scale(rate, v)),
+        v=v[:, None],
+        vdot=None if vdot is None else vdot[:, None],
+        inertia=of_model.inertia,
+        weight=of_model.weight if weights else None,
+        F_applied_W=None if F_applied_W is None else of_last(F_applied_W),
+        is_first=jnp.asarray(first, v.dtype).reshape(-1, 1, *(1 for _ in v.shape[1:])) if several else None,
+    )
+    return rows, others
+
+
+def worlds_of(rows: DirectionRows | PlacedRows, *others: Array) -> tuple[int, ...]:
+    """The axis of worlds of all that is computed from the rows and from other numbers of each direction."""
+    shapes = [x.shape[2:] for x in jax.tree.leaves(rows)] + [x.shape[1:] for x in others]
+    return np.broadcast_shapes(*shapes)
+
+
+def calc_placed_inertia(topology: TreeTopology, inertia_W: MobodInertia) -> Float[Array, "nd 10 ..."]:
+    """`PlacedRows.inertia` from the records."""
+    rows = directions_first(take(inertia_rows(inertia_W), topology.velocity_mobods, 1))
+    return only_if(ends_of_joints(topology)[1], rows)
+
+
+def directions_first(x: Float[Array, "k n ..."]) -> Float[Array, "n k ..."]:
+    """With the axis of directions first."""
+    return jnp.swapaxes(x, 0, 1)

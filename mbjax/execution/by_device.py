@@ -1,0 +1,104 @@
+"""One function in two or three ways: as kernels on a CPU and on a GPU, and as other devices run it.
+
+Ways to the same numbers, chosen when a program is lowered for a device. None is differentiated.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.interpreters import batching, mlir
+
+from .cpu_kernel import evaluate, is_alone, is_tested, lowered, shapes_of_results, traced_flat
+from .gpu_kernels import NotInKernelError, are_interpreted, are_on, traced_for_gpu
+
+
+def in_kernels(function: Callable, default: Callable, *args: Any) -> Any:
+    """`on_cpu(function, default, *args)`, and on a GPU too by kernels, where those are on (`gpu_kernels.py`)."""
+    return by_device(function, default, True, *args)
+
+
+def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
+    """`function(*args)` on a CPU where kernels are on, else `default(*args)`, which is the same. Not differentiated.
+
+    Arguments are trees of arrays. `default` is traced only where it is to run.
+    """
+    return by_device(function, default, False, *args)
+
+
+def by_device(function: Callable, default: Callable, has_gpu_kernels: bool, *args: Any) -> Any:
+    """The primitive, of trees of arrays."""
+    leaves, treedef = jax.tree.flatten(args)
+    jaxpr, out = traced_flat(function, treedef, leaves)
+
+    def of_leaves(function: Callable) -> Callable:
+        def flat(*leaves: Any) -> list:
+            found, nested = jax.tree.flatten(function(*jax.tree.unflatten(treedef, leaves)))
+            assert nested == out, (nested, out)
+            # one way may find that worlds share what another has of each
+            return [jnp.broadcast_to(x, like.shape) for x, like in zip(found, jaxpr.out_avals, strict=True)]
+
+        return flat
+
+    on_gpu = of_leaves(function) if has_gpu_kernels else None
+    found = by_device_p.bind(*leaves, jaxpr=jaxpr, default=of_leaves(default), on_gpu=on_gpu)
+    return jax.tree.unflatten(out, found)
+
+
+def batch(
+    args: Sequence, dims: Sequence, *, jaxpr: ClosedJaxpr, default: Callable, on_gpu: Callable | None
+) -> tuple[list, list]:
+    """The rule of `vmap`: every way under `vmap`."""
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    axes = tuple(dims)
+
+    def several(function: Callable) -> Callable:
+        return jax.vmap(function, in_axes=axes, axis_size=size)
+
+    batched = jax.make_jaxpr(several(jaxpr_as_fun(jaxpr)))(*args)
+    on_gpu = None if on_gpu is None else several(on_gpu)
+    found = by_device_p.bind(*args, jaxpr=batched, default=several(default), on_gpu=on_gpu)
+    return found, [0] * len(found)
+
+
+def lower_on_cpu(
+    ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr, default: Callable, on_gpu: Callable | None
+) -> Any:
+    """Recursions written for kernels are several times slower than `default` where there are none."""
+    if are_interpreted():
+        return lower_on_gpu(ctx, *args, default=default, on_gpu=on_gpu)
+    function = jaxpr_as_fun(jaxpr) if is_tested(ctx) else default
+    return lowered(lambda *args: function(*args))(ctx, *args)
+
+
+def lower_on_gpu(
+    ctx: mlir.LoweringRuleContext, *args: Any, default: Callable, on_gpu: Callable | None, **_: Any
+) -> Any:
+    """By kernels of a GPU if they are on and can be."""
+    if on_gpu is not None and (are_on() or are_interpreted()) and is_alone(ctx):
+        try:
+            with warnings.catch_warnings():  # a version of JAX without it will be one that was not tested
+                warnings.filterwarnings("ignore", "The Pallas Triton backend is deprecated", DeprecationWarning)
+                return lowered(partial(traced_for_gpu, on_gpu))(ctx, *args)
+        except NotInKernelError:
+            pass
+    return lowered(default)(ctx, *args)
+
+
+def run_default(*args: Any, default: Callable, **_: Any) -> list:
+    """What other devices run, and a CPU without kernels."""
+    return default(*args)
+
+
+by_device_p = Primitive("by_device")
+by_device_p.multiple_results = True
+by_device_p.def_impl(evaluate)
+by_device_p.def_abstract_eval(shapes_of_results)
+batching.primitive_batchers[by_device_p] = batch
+mlir.register_lowering(by_device_p, lowered(run_default), cacheable=False)
+mlir.register_lowering(by_device_p, lower_on_cpu, platform="cpu", cacheable=False)
+mlir.register_lowering(by_device_p, lower_on_gpu, platform="cuda", cacheable=False)

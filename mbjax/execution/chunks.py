@@ -1,0 +1,234 @@
+"""How a function of many worlds is run: with the worlds last, and on a CPU chunk by chunk.
+
+A chunk would search for as long as the slowest of its worlds. It leaves its slow ones to a late turn instead, which
+goes on with those of several chunks together.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.core import ShapedArray
+from jaxtyping import Array, Bool, Float, Int
+
+from .compiled_calls import Flattened, compiled_whole
+from .transposition import worlds_first, worlds_last
+
+CHUNK = 96  # worlds, up to a third more where that fits the batch better
+SEARCHING_CHUNK = 128  # where they search, to start whose many kernels takes longer than what few worlds compute
+SMALLEST_CHUNK = 32  # worlds, where each has several tangents or many numbers
+VECTOR = 8  # worlds: of chunks of other sizes some are computed one by one, without vector instructions
+ARRAY_BYTES = 5 << 21  # of an argument for all worlds of a chunk: trees of more than 1000 bodies have smaller chunks
+CHUNKS_A_LATE_TURN = 4  # each may leave a quarter of its worlds to it
+
+
+def run(
+    *args: Any,
+    function: Callable,
+    worlds: int | None,
+    batched: Sequence[bool],
+    summed: Sequence[bool],
+    out: Sequence[ShapedArray],
+    chunk: jax.Array | None = None,
+    **_: Any,
+) -> list:
+    """All worlds at once: last in the arrays that `function` sees, first in those outside. `chunk` counts chunks."""
+    if worlds is None:
+        return function(*args)
+    if worlds == 0:
+        return [jnp.zeros(x.shape if s else (0, *x.shape), x.dtype) for x, s in zip(out, summed, strict=True)]
+
+    def computed(*inputs: Array) -> list:
+        results = function(*inputs)
+        return [
+            jnp.sum(y, axis=-1) if s else jnp.broadcast_to(y, (*y.shape[:-1], worlds))
+            for y, s in zip(results, summed, strict=True)
+        ]
+
+    of_worlds = iter(stored(chunk, [worlds_last(x) for x, b in zip(args, batched, strict=True) if b]))
+    inputs = [next(of_worlds) if b else x[..., None] for x, b in zip(args, batched, strict=True)]
+    results = computed(*inputs) if chunk is None else compiled_apart(chunk, computed, *inputs)
+    return [y if s else worlds_first(y) for y, s in zip(results, summed, strict=True)]
+
+
+def size_of_chunk(worlds: int, arguments: Iterable[ShapedArray], several: int, searches: bool = False) -> int:
+    """How many of the worlds, by the numbers of one: what a function computes has about the size of its arguments."""
+    most = SEARCHING_CHUNK if searches else CHUNK
+    floats = [x for x in arguments if jnp.issubdtype(x.dtype, jnp.floating)]
+    width = max((x.dtype.itemsize for x in floats), default=4)
+    largest = max((math.prod(x.shape) for x in floats), default=1)
+    size = min(most // max(several, 1), ARRAY_BYTES // (max(largest, 1) * width))
+    size = max(size - size % VECTOR, SMALLEST_CHUNK)
+    if worlds <= size + 3 * size // 4:
+        return worlds
+
+    def cost(larger: int) -> int:
+        """As many worlds as all chunks have, of which those of the largest take a twelfth longer."""
+        return -(-worlds // larger) * larger * (3 * size + larger)
+
+    return min(range(size, size + size // 3 + 1, VECTOR), key=cost)
+
+
+def run_in_chunks(*args: Any, worlds: int, **params: Any) -> list:
+    """The same chunk by chunk, with the sums gathered up.
+
+    The last chunk begins within the one before, if it has to. It comes first, and is overwritten where it does.
+    """
+    batched, summed, num_linear = params["batched"], params["summed"], params["num_linear"]
+    of_one = (ShapedArray(x.shape[b:], x.dtype) for x, b in zip(args, batched, strict=True))
+    function = params["function"]
+    size = size_of_chunk(worlds, of_one, params["several"], isinstance(function, Searching))
+    if size == worlds:
+        return run(*args, worlds=worlds, **params)
+    chunks = -(-worlds // size)
+    if isinstance(function, Searching) and function.search:
+        return run_with_late_turns(args, worlds, size, function, batched, params["out"])
+    again = chunks * size - worlds  # worlds of the last chunk that the one before has
+
+    def once(x: jax.Array) -> jax.Array:
+        """What sums are linear in: zeros where a world is met again, which leave the sums as they are."""
+        zeros = jnp.zeros((again, *x.shape[1:]), x.dtype)
+        return jnp.concatenate([x[: -size + again], zeros, x[-size + again :]])
+
+    counted = range(len(args) - num_linear, len(args)) if again and any(summed) else ()
+    given = [once(x) if i in counted and batched[i] else x for i, x in enumerate(args)]
+
+    def run_chunk(found: list, chunk: jax.Array) -> tuple[list, None]:
+        chunk = of_several_kernels(chunk)
+        start = jnp.minimum(chunk * size, worlds - size)
+        starts = [chunk * size if i in counted else start for i in range(len(given))]
+        inputs = [rows_from(x, at, size) if b else x for x, at, b in zip(given, starts, batched, strict=True)]
+        new = run(*inputs, worlds=size, chunk=chunk, **params)
+        return [x + y if s else with_rows(x, y, start) for x, y, s in zip(found, new, summed, strict=True)], None
+
+    empty = [
+        jnp.zeros(x.shape if s else (worlds, *x.shape), x.dtype) for x, s in zip(params["out"], summed, strict=True)
+    ]
+    return lax.scan(run_chunk, empty, jnp.arange(chunks), reverse=True)[0]
+
+
+def of_several_kernels(index: Int[Array, ""]) -> Int[Array, ""]:
+    """The index of a loop on a CPU, which so remains one around several kernels: none of them may sort.
+
+    XLA of JAX 0.12 makes one kernel of any loop that it can, with all that is in it, for one core to compile.
+    """
+    if jax.__version_info__ < (0, 12):
+        return index
+    return lax.sort(jnp.stack([index, index + 1]))[0]
+
+
+def rows_from(x: Float[Array, "n ..."], start: Array, count: int) -> Float[Array, "count ..."]:
+    """So many rows."""
+    return lax.dynamic_slice_in_dim(x, start, count, allow_negative_indices=False)
+
+
+def with_rows(x: Float[Array, "n ..."], rows: Float[Array, "k ..."], start: Array) -> Float[Array, "n ..."]:
+    """With these in place of as many."""
+    return lax.dynamic_update_slice_in_dim(x, rows, start, 0, allow_negative_indices=False)
+
+
+class ResumedSearch(NamedTuple):
+    """What a turn is to search for, and until when."""
+
+    search: Any  # how far each world's search came in a turn before, as the function returned it
+    goes_on: Bool[Array, ""]  # whether it goes on from there, or starts anew
+    wanted: Bool[Array, " w"]  # worlds that are not searched for are at their end from the start
+    allowed: Int[Array, ""]  # how many may be unfinished when the turn ends
+
+
+@dataclass(frozen=True)
+class Searching:
+    """A function that searches, of the arrays among its arguments: the list of its results and of what it found."""
+
+    function: Flattened
+    search_treedef: Any
+    search: tuple[ShapedArray, ...]  # what is known of one world's search, between its iterations
+
+    def __call__(self, *leaves: Any) -> list:
+        return jax.tree.leaves(compiled_whole(self.function)(*leaves)[:2])
+
+    def turn(self, leaves: Sequence, search: Sequence, *begun: Array) -> tuple[list, list, Array]:
+        """The same after some iterations only; how far each world's search came, and whether it would go on."""
+        begun = ResumedSearch(jax.tree.unflatten(self.search_treedef, search), *begun)
+        results, found, came = compiled_whole(self.function)(*leaves, found=begun)
+        return jax.tree.leaves((results, found)), jax.tree.leaves(came), came.is_unfinished()
+
+
+def run_with_late_turns(
+    args: Sequence, worlds: int, size: int, function: Searching, batched: Sequence[bool], out: Sequence[ShapedArray]
+) -> list:
+    """Chunk by chunk, each until few of its worlds are unfinished; these wait, and go on together in turns at the end.
+
+    All turns are one rolled loop. What waits is kept in the order of its coming, with how far its search came.
+    """
+    chunks = -(-worlds // size)
+    most_turns = chunks + -(-chunks // CHUNKS_A_LATE_TURN)
+    allowed = (most_turns - chunks) * size // chunks
+    lanes, ranks = jnp.arange(size), jnp.arange(allowed)
+
+    def computed(*args: Any) -> tuple[list, list, Array]:
+        results, search, is_unfinished = function.turn(*args)
+        results, search = ([jnp.broadcast_to(y, (*y.shape[:-1], size)) for y in x] for x in (results, search))
+        return results, search, is_unfinished
+
+    def has_more(carry: tuple) -> Array:
+        t, num_waiting, *_ = carry
+        return (t < chunks) | ((t - chunks) * size < num_waiting)
+
+    def run_turn(carry: tuple) -> tuple:
+        t, num_waiting, waiting, sources, parts = carry
+        is_late, first_waiting = t >= chunks, jnp.maximum(t - chunks, 0) * size
+        world, *search = (lax.dynamic_slice_in_dim(x, first_waiting, size, -1) for x in waiting)
+        own = t * size + lanes
+        wanted = jnp.where(is_late, first_waiting + lanes < num_waiting, own < worlds)
+        world = jnp.where(is_late, world, jnp.minimum(own, worlds - 1))
+        rows = [x.at[world].get(mode="promise_in_bounds") for x, b in zip(args, batched, strict=True) if b]
+        of_worlds = iter(stored(t, [jnp.moveaxis(x, 0, -1) for x in rows]))
+        inputs = [next(of_worlds) if b else x[..., None] for x, b in zip(args, batched, strict=True)]
+        begun = search, is_late, wanted, jnp.where(is_late, 0, allowed)
+        results, search, is_unfinished = compiled_apart(t, computed, inputs, *begun)
+        results = [jnp.moveaxis(y, -1, 0) for y in results]
+        parts = [lax.dynamic_update_slice_in_dim(x, y, t * size, 0) for x, y in zip(parts, results, strict=True)]
+
+        so_far = jnp.cumsum(is_unfinished & ~is_late)  # lane by lane
+        lane = jnp.minimum(jnp.sum(so_far <= ranks[:, None], axis=1), size - 1)  # of the first, the second...
+        left = [x.at[..., lane].get(mode="promise_in_bounds") for x in (world, *search)]
+        waiting = [lax.dynamic_update_slice_in_dim(x, y, num_waiting, -1) for x, y in zip(waiting, left, strict=True)]
+        source = jnp.where(is_unfinished, chunks * size + num_waiting + so_far - 1, own)
+        sources = lax.dynamic_update_slice_in_dim(sources, source, t * size, 0)
+        return t + 1, num_waiting + so_far[-1], waiting, sources, parts
+
+    zero, places = jnp.zeros((), lanes.dtype), (most_turns - chunks) * size + allowed
+    waiting = [jnp.zeros(places, lanes.dtype), *(jnp.zeros((*x.shape, places), x.dtype) for x in function.search)]
+    parts = [jnp.zeros((most_turns * size, *x.shape), x.dtype) for x in out]
+    start = (zero, zero, waiting, jnp.zeros(most_turns * size, lanes.dtype), parts)
+    *_, sources, parts = lax.while_loop(has_more, run_turn, start)
+    return [x.at[sources[:worlds]].get(mode="promise_in_bounds") for x in parts]
+
+
+def compiled_apart(index: jax.Array, function: Callable, *args: Any) -> Any:
+    """`function(*args)` in a rolled loop with this index, on a CPU as kernels that do not see the loop.
+
+    XLA's CPU backend fuses arithmetic with what is read and written at the index. Such a kernel loads the index anew
+    for each number, and has no vector instructions. Branches are not fused with what surrounds them, and that the
+    index is never negative XLA does not know.
+    """
+
+    once = jax.jit(function)  # traced once for all that follows
+
+    def never(*args: Any) -> Any:
+        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(once, *args))
+
+    def branch(index: jax.Array, *args: Any) -> Any:
+        return lax.cond(index >= 0, once, never, *args)
+
+    return lax.platform_dependent(index, *args, cpu=branch, default=lambda _, *args: once(*args))
+
+
+def stored(index: jax.Array | None, arrays: list) -> list:
+    """The arrays, computed before anything else in a rolled loop reads them."""
+    return arrays if index is None else compiled_apart(index, lambda *arrays: list(arrays), *arrays)

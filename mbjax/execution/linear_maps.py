@@ -1,0 +1,171 @@
+"""Linear functions whose transpose is written by hand, where it runs in kernels.
+
+JAX transposes a linear function operation by operation. Where the transpose has a recursion of its own it is faster by
+that; but recursions are not differentiated, and are slower without kernels. So the plain function stays the one
+that is differentiated, and its transpose by JAX the one without kernels.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from .by_device import in_kernels
+from .manual_axes import varying_as
+
+
+@dataclass(frozen=True)
+class Ways:
+    """A function of arrays, to a list of arrays: as JAX differentiates it, and perhaps a faster one in kernels.
+
+    `many` is the faster one of so many arguments at once, of those that it is linear in, or of more.
+    """
+
+    plain: Callable
+    fast: Callable | None
+    many: "Many | None" = None
+
+    def __call__(self, *args: jax.Array) -> list:
+        return self.plain(*args) if self.fast is None else in_kernels(self.fast, self.plain, *args)
+
+    def several(self, in_axes: tuple, size: int, count: int) -> "Ways":
+        """Under `vmap`; the function is not linear in the first `count` arguments."""
+
+        def under_vmap(function: Callable) -> Callable:
+            return jax.vmap(function, in_axes=in_axes, axis_size=size)
+
+        if self.many is not None and size >= self.many.size and all(axis is None for axis in in_axes[:count]):
+            return Ways(under_vmap(self.plain), self.many.function)
+        return Ways(under_vmap(self.plain), None if self.fast is None else under_vmap(self.fast))
+
+
+class Many(NamedTuple):
+    """A function of many arguments at once, stacked on a first axis, and from how many on it is the faster one."""
+
+    function: Callable
+    size: int
+
+
+def linear_map(
+    function: Callable,
+    pull_back: Callable,
+    fixed: Any,
+    moved: Any,
+    shape: tuple[int, ...],
+    many: tuple[Callable, Callable, int] | None = None,
+) -> Any:
+    """`function(fixed, moved)`, an array that is linear in `moved`; the arguments are trees of arrays.
+
+    It is of this shape, to which it is broadcast, and of the type of what moves: to trace it for these takes long.
+
+    `pull_back(fixed, cotangent)` is the cotangent of `moved`, in kernels; `function` can be differentiated. `many` has
+    the same two for arguments that are stacked on a first axis, and from how many of them on they are to be used.
+    """
+    of_fixed, fixed_treedef = jax.tree.flatten(fixed)
+    of_moved, moved_treedef = jax.tree.flatten(moved)
+    count, like = len(of_fixed), [ShapedArray(x.shape, x.dtype) for x in of_moved]
+
+    def forward(function: Callable, *args: jax.Array) -> list:
+        given = jax.tree.unflatten(fixed_treedef, args[:count]), jax.tree.unflatten(moved_treedef, args[count:])
+        found = function(*given)
+        return [jnp.broadcast_to(found, (*found.shape[: found.ndim - len(shape)], *shape))]
+
+    def backward(*args: jax.Array) -> list:
+        held, cotangents = args[:count], list(args[count:])
+        _, pull = jax.vjp(lambda *x: forward(function, *held, *x), *(jnp.zeros(x.shape, x.dtype) for x in like))
+        return list(pull(cotangents))
+
+    def backward_on_cpu(pull_back: Callable, several: bool, *args: jax.Array) -> list:
+        found = pull_back(jax.tree.unflatten(fixed_treedef, args[:count]), args[count])
+        assert jax.tree.structure(found) == moved_treedef
+        size = args[count].shape[:several]
+        return [fitting(y, (*size, *x.shape)) for x, y in zip(like, jax.tree.leaves(found), strict=True)]
+
+    of_many = None if many is None else Many(partial(forward, many[0]), many[2])
+    back_of_many = None if many is None else Many(partial(backward_on_cpu, many[1], True), many[2])
+    (found,) = linear_map_p.bind(
+        *of_fixed,
+        *of_moved,
+        forward=Ways(partial(forward, function), None, of_many),
+        backward=Ways(backward, partial(backward_on_cpu, pull_back, False), back_of_many),
+        count=count,
+        out=(ShapedArray(shape, of_moved[0].dtype),),
+    )
+    return found
+
+
+def fitting(cotangent: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Repeated for all worlds, or summed over them where what it belongs to is the same in all."""
+    if cotangent.shape[-1:] > shape[-1:] == (1,):
+        cotangent = jnp.sum(cotangent, axis=-1, keepdims=True)
+    return jnp.broadcast_to(cotangent, shape)
+
+
+# The primitive: `forward` of `count` arrays that it is not linear in and of others; `backward` of the former and of
+# cotangents of its results, whose shapes and types are `out`.
+
+linear_map_p = Primitive("linear_map")
+linear_map_p.multiple_results = True
+
+
+def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
+    """Forward mode: the map of the tangents, unless other arguments move."""
+    count = params["count"]
+    results = linear_map_p.bind(*primals, **params)
+    if all(type(t) is ad.Zero for t in tangents[:count]):
+        return results, linear_map_p.bind(*primals[:count], *map(ad.instantiate_zeros, tangents[count:]), **params)
+    tangents = tuple(map(ad.instantiate_zeros, tangents))
+    return results, jax.jvp(params["forward"].plain, tuple(primals), tangents)[1]
+
+
+def transpose(
+    cotangents: Sequence, *args: Any, forward: Ways, backward: Ways, count: int, out: tuple[ShapedArray, ...]
+) -> list:
+    """Reverse mode: the two change places."""
+    moved = tuple(ShapedArray(x.aval.shape, x.aval.dtype) for x in args[count:])
+    cotangents = list(map(ad.instantiate_zeros, cotangents))
+    del out
+    params = {"forward": backward, "backward": forward, "count": count, "out": moved}
+    return [None] * count + linear_map_p.bind(*args[:count], *cotangents, **params)
+
+
+def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
+    """The rule of `vmap`; all that it is linear in is then batched."""
+    count, size = params["count"], next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    moved = [
+        x if d is not None else jnp.broadcast_to(x, (size, *x.shape))
+        for x, d in zip(args[count:], dims[count:], strict=True)
+    ]
+    axes = tuple(None if d is None else 0 for d in dims[:count])
+    changed = {
+        "forward": params["forward"].several((*axes, *(0 for _ in moved)), size, count),
+        "backward": params["backward"].several((*axes, *(0 for _ in params["out"])), size, count),
+        "out": tuple(ShapedArray((size, *x.shape), x.dtype) for x in params["out"]),
+    }
+    found = linear_map_p.bind(*args[:count], *moved, **(params | changed))
+    return found, [0] * len(found)
+
+
+def evaluate(*args: Any, forward: Ways, **_: Any) -> list:
+    """The value."""
+    return forward(*args)
+
+
+def shapes_of_results(*args: Any, out: tuple[ShapedArray, ...], **_: Any) -> list[ShapedArray]:
+    """Shapes and types."""
+    return varying_as(args, out)
+
+
+linear_map_p.def_impl(evaluate)
+linear_map_p.def_abstract_eval(shapes_of_results)
+ad.primitive_jvps[linear_map_p] = differentiate
+ad.primitive_transposes[linear_map_p] = transpose
+batching.primitive_batchers[linear_map_p] = batch
+mlir.register_lowering(linear_map_p, mlir.lower_fun(evaluate, multiple_results=True), cacheable=False)

@@ -1,0 +1,156 @@
+"""Loops of one world, on a CPU a kernel with all their steps: XLA would start several at every step.
+
+`as_one_kernel` marks a function; it is the function itself where it is differentiated or runs for many worlds.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax import lax
+from jax.core import ShapedArray, Tracer
+from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.interpreters import ad, batching, mlir
+from jaxtyping import Array
+
+from .by_device import on_cpu
+from .compiled_calls import Flattened, compiled_whole, flatten, is_traced
+from .cpu_kernel import in_one_kernel, lower_as_one_kernel, lowered
+from .worlds import is_batched, of_moving
+
+
+def as_one_kernel(function: Callable) -> Callable:
+    """The function of one world, compiled for a CPU as a single kernel with all its loops, where that can be.
+
+    XLA starts a kernel for every few operations, at every step of a loop; a step of one world takes about a microsecond
+    less without. Where the function calls libraries (products of matrices, factorizations, callbacks), is under `vmap`
+    or differentiated, or runs elsewhere, it is the function as it was. Arguments and results are trees of arrays, the
+    former of floats too; other leaves among the arguments are static.
+
+    ```
+    @jax.jit
+    @mbjax.as_one_kernel
+    def swing(q, v):
+        return lax.fori_loop(0, 1000, lambda _, state: step(*state), (q, v))
+    ```
+    """
+
+    def plain(args: tuple, keywords: dict) -> Any:
+        return function(*args, **keywords)
+
+    def marked(args: tuple, keywords: dict) -> Any:
+        leaves, flat = flatten(plain, *jax.tree.flatten((args, keywords)))
+        if not leaves or jax.config.jax_disable_jit or is_batched(leaves):  # pyright: ignore[reportAttributeAccessIssue]
+            return plain(args, keywords)
+        if not is_traced(leaves):
+            return compiled_whole(dataclasses.replace(flat, function=marked))(*leaves)
+        return run(flat, leaves)
+
+    @functools.wraps(function)
+    def called(*args: Any, **keywords: Any) -> Any:
+        return marked(args, keywords)
+
+    return called
+
+
+def one_by_one(function: Callable, *args: Array) -> Array:
+    """`function(*args)`, which takes each number by itself; of one world on a CPU in a kernel's loop, a number a turn.
+
+    XLA computes what it counts fewer than a thousand operations in at once, where it is called, and counts a turn of
+    each loop; for other programs it wakes another thread, which takes longer than the dynamics of one world. So these
+    have loops instead of long vectors. Arguments without an axis are the same for all. Derivatives are not loops.
+    """
+    if any(x.ndim > 1 for x in args):
+        return function(*args)
+    return in_turns(function, *args)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def in_turns(function: Callable, *args: Array) -> Array:
+    """The same of one world."""
+
+    def loop(*args: Array) -> Array:
+        each = [k for k, x in enumerate(args) if x.ndim]
+
+        def turn(_: None, numbers: Sequence[Array]) -> tuple[None, Array]:
+            found = dict(enumerate(args)) | dict(zip(each, numbers, strict=True))
+            return None, function(*found.values())
+
+        return lax.scan(turn, None, [args[k] for k in each])[1]
+
+    return on_cpu(functools.partial(in_one_kernel, loop), function, *args)
+
+
+@in_turns.defjvp
+def _in_turns_jvp(function: Callable, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    return in_turns(function, *primals), jax.jvp(function, primals, tangents)[1]
+
+
+def run(flat: Flattened, leaves: Sequence) -> Any:
+    """The function of these arrays, of which some are traced; what is known, it knows while it is traced."""
+    traced = [i for i, x in enumerate(leaves) if isinstance(x, Tracer)]
+
+    def of_traced(*values: Any) -> Any:
+        of_all = dict(enumerate(leaves)) | dict(zip(traced, values, strict=True))
+        return flat.results(*of_all.values())
+
+    given = [leaves[i] for i in traced]
+    closed, shapes = jax.make_jaxpr(of_traced, return_shape=True)(*given)
+    if closed.effects or is_batched(closed.consts):  # what it closes over is an argument, too
+        return flat.results(*leaves)
+    found = loop_p.bind(*closed.consts, *given, jaxpr=closed.jaxpr, num_consts=len(closed.consts))
+    return jax.tree.unflatten(jax.tree.structure(shapes), found)
+
+
+def evaluate(*args: Any, jaxpr: Any, num_consts: int) -> list:
+    """The function as it was."""
+    return jaxpr_as_fun(ClosedJaxpr(jaxpr, args[:num_consts]))(*args[num_consts:])
+
+
+def shapes_of_results(*_: Any, jaxpr: Any, **__: Any) -> list[ShapedArray]:
+    """Shapes and types."""
+    return [x.aval for x in jaxpr.outvars]
+
+
+def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
+    """Along the tangents that there are, of the function as it was."""
+    moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
+    moved = of_some(moving, primals, params)
+    return jax.jvp(moved, tuple(primals[i] for i in moving), tuple(tangents[i] for i in moving))
+
+
+def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
+    """Where the function is linear in arguments."""
+    moving = [i for i, x in enumerate(args) if ad.is_undefined_primal(x)]
+    pull = jax.linear_transpose(of_some(moving, args, params), *(args[i].aval for i in moving))
+    found = dict(zip(moving, pull([ad.instantiate_zeros(ct) for ct in cotangents]), strict=True))
+    return [found.get(i) for i in range(len(args))]
+
+
+def of_some(moving: Sequence[int], held: Sequence, params: dict) -> Callable:
+    """The function of some of its arguments."""
+    return of_moving(functools.partial(evaluate, **params), moving, held, (True,) * len(params["jaxpr"].outvars))
+
+
+def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
+    """The rule of `vmap`."""
+    found = jax.vmap(functools.partial(evaluate, **params), in_axes=tuple(dims))(*args)
+    return found, [0] * len(found)
+
+
+def lower_on_cpu(ctx: mlir.LoweringRuleContext, *args: Any, **params: Any) -> Any:
+    """The kernel."""
+    return lower_as_one_kernel(functools.partial(evaluate, **params), ctx, *args)
+
+
+loop_p = Primitive("loop")
+loop_p.multiple_results = True
+loop_p.def_impl(lambda *args, **params: jax.jit(functools.partial(evaluate, **params))(*args))
+loop_p.def_abstract_eval(shapes_of_results)
+ad.primitive_jvps[loop_p] = differentiate
+ad.primitive_transposes[loop_p] = transpose
+batching.primitive_batchers[loop_p] = batch
+mlir.register_lowering(loop_p, lowered(evaluate))
+mlir.register_lowering(loop_p, lower_on_cpu, platform="cpu", cacheable=False)

@@ -1,0 +1,61 @@
+"""Rows whose entries are arrays of their own, and how they are put together into one array.
+
+A step of a recursion computes with entries: numbers of one world, or of many worlds in a row. Where it hands a row on,
+a scan over a tree writes each entry into its place, so that the row is never put together before.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .gpu_kernels import is_world_a_thread
+from .stages import read
+
+Vector = list[Array]
+Matrix = list[Vector]
+
+
+class Parts(list):
+    """The entries of an array that is not put together yet: a scan over a tree writes each into its place."""
+
+
+def take_apart(x: Float[Array, "k *w"], *shapes: int | tuple[int, int]) -> list:
+    """The vectors and (rows, columns) matrices that follow one another in x; 1 stands for a number."""
+    entries, start, parts = list(x) if isinstance(x, list) else list(jnp.unstack(x)), 0, []
+    for shape in shapes:
+        rows, columns = shape if isinstance(shape, tuple) else (1, shape)
+        found = entries[start : start + rows * columns]
+        start += rows * columns
+        if isinstance(shape, tuple):
+            parts.append([found[i * columns : (i + 1) * columns] for i in range(rows)])
+        else:
+            parts.append(found[0] if shape == 1 else found)
+    assert start == len(entries), (start, len(entries))
+    return parts
+
+
+def put_together(*parts: Array | Vector | Matrix) -> Any:
+    """The inverse of `take_apart`, an array (k, ...); in a kernel of a GPU the entries stay apart."""
+    entries = [read(x) for x in entries_of(parts)]
+    return Parts(entries) if is_world_a_thread() else jnp.stack(jnp.broadcast_arrays(*entries))
+
+
+jax.tree_util.register_pytree_node(Parts, lambda x: (tuple(x), None), lambda _, x: Parts(x))
+
+
+def parts(*arrays: Array | Vector | Matrix) -> Any:
+    """`Parts`, which stand for the array that `put_together` makes."""
+    return Parts(entries_of(arrays))
+
+
+def entries_of(parts: Sequence) -> list[Array]:
+    """All entries, in order."""
+    return [y for x in parts for y in (entries_of(x) if isinstance(x, list | tuple) else [x])]
+
+
+def total(a: Any, b: Any) -> Any:
+    """a + b of arrays that are not taken apart, or are the entries in a kernel of a GPU."""
+    return [x + y for x, y in zip(a, b, strict=True)] if isinstance(a, list) else a + b

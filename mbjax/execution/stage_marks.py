@@ -1,0 +1,44 @@
+"""The mark of a stage, by which what makes one kernel of a program finds its stages.
+
+A stage is a function of the lowered program. Within its body stands an identity, and where that is lowered for a CPU
+it sets an attribute on the function around it. Nothing else of it is left in the program.
+"""
+
+from typing import Any
+
+from jax.extend.core import Primitive
+from jax.extend.mlir import ir
+from jax.interpreters import ad, batching, mlir
+
+STAGE = "mbjax.stage"  # the attribute
+
+of_stage_p = Primitive("of_stage")
+
+
+def of_stage(x: Any) -> Any:
+    """x, a result of a stage: marks the function that is traced as one."""
+    return of_stage_p.bind(x)
+
+
+def take_mark(function: ir.Operation) -> bool:
+    """Whether a function is marked as a stage. The mark is taken off, so that it does not reach XLA."""
+    if STAGE not in function.attributes:
+        return False
+    del function.attributes[STAGE]
+    return True
+
+
+def set_mark(ctx: mlir.LoweringRuleContext, x: ir.Value) -> list[ir.Value]:
+    """The rule to lower it."""
+    if not ctx.module_context.lowering_parameters.for_export:
+        function = ir.InsertionPoint.current.block.owner  # pyright: ignore[reportAttributeAccessIssue]
+        function.attributes[STAGE] = ir.UnitAttr.get()
+    return [x]
+
+
+of_stage_p.def_impl(lambda x: x)
+of_stage_p.def_abstract_eval(lambda x: x)
+ad.deflinear2(of_stage_p, lambda cotangent, _: [cotangent])
+batching.primitive_batchers[of_stage_p] = lambda args, dims: (of_stage_p.bind(args[0]), dims[0])
+mlir.register_lowering(of_stage_p, lambda _, x: [x])
+mlir.register_lowering(of_stage_p, set_mark, platform="cpu", cacheable=False)

@@ -1,0 +1,194 @@
+"""Stages of a recursion's step in one kernel (`mbjax/execution/cpu_kernel.py`), and the rows that they read.
+
+Each stage is stored once, before anything reads it; XLA would copy its formulas into all that do. A stage carries a
+mark, `stage_marks.of_stage`, by which `cpu_kernel` knows it.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from .cpu_kernel import is_in_kernel
+from .gpu_kernels import DeviceRows, is_world_a_thread
+from .stage_marks import of_stage
+
+FEW_WORLDS = 96  # of up to 64, LLVM has no loop to copy a row
+SEVERAL = 3  # numbers: of fewer an array saves nothing
+TOGETHER = 3  # results of a loop: with six, steps took 1.2 to 1.5 times as long, without vectors
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["numbers"], meta_fields=["place"])
+@dataclass(frozen=True)
+class Entry:
+    """One of the numbers that a stage has stored side by side, not read yet."""
+
+    numbers: Float[Array, " n"]
+    place: int
+
+    def read(self) -> Float[Array, ""]:
+        """The number."""
+        return lax.squeeze(lax.slice_in_dim(self.numbers, self.place, self.place + 1), (0,))
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["numbers"], meta_fields=["treedef"])
+@dataclass(frozen=True)
+class SideBySide:
+    """All numbers of a stage in one array, and how they are nested."""
+
+    numbers: Float[Array, " n"]
+    treedef: Any
+
+    def entries(self) -> Any:
+        """Each number by itself."""
+        return jax.tree.unflatten(self.treedef, [Entry(self.numbers, k) for k in range(self.numbers.shape[0])])
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["args"], meta_fields=["function"])
+@dataclass(frozen=True)
+class Late:
+    """What `function(*args)` is, not computed yet."""
+
+    function: Callable
+    args: tuple
+
+    def read(self) -> Any:
+        """The results."""
+        return self.function(*read_all(self.args))
+
+
+class Row(NamedTuple):
+    """A row of an array that is not read yet: by the stage that needs it, as XLA would copy it for a call."""
+
+    array: jax.Array | DeviceRows
+    index: jax.Array
+    is_there: jax.Array | None = None  # if it is not, there are zeros, or what is `instead`
+    instead: jax.Array | None = None
+
+    def read(self) -> Any:
+        """Its numbers; in a kernel of a GPU a list of them."""
+        if isinstance(self.array, DeviceRows):
+            found = self.array.read(self.index)
+            if self.is_there is None:
+                return found
+            instead = [0.0] * len(found) if self.instead is None else self.instead
+            chosen = (jnp.where(self.is_there, x, y) for x, y in zip(found, instead, strict=True))
+            return type(found)(chosen)
+        start = [self.index, *[np.zeros((), self.index.dtype)] * (self.array.ndim - 1)]
+        found = lax.dynamic_slice(self.array, start, (1, *self.array.shape[1:]), allow_negative_indices=False)
+        found = lax.squeeze(found, (0,))
+        if self.is_there is None:
+            return found
+        return jnp.where(self.is_there, found, 0.0 if self.instead is None else self.instead)
+
+
+def computed_once(function: Callable, *args: Any) -> Any:
+    """`function(*args)`, in one kernel stored before anything reads it: a step of a recursion, in stages.
+
+    Of `Row`s, `Entry`s and `Late`s among the arguments the function sees the numbers. Results may be `Entry`s: `read`
+    what is neither for another stage nor the result of a step.
+    """
+    if is_world_a_thread():
+        return function(*read_all(args))
+    leaves, nested = jax.tree.flatten(args)
+    distinct = {id(x): x for x in leaves}
+    places = [list(distinct).index(id(x)) for x in leaves]
+
+    def computed_once(*distinct: Any) -> Any:
+        args = read_all(jax.tree.unflatten(nested, [distinct[k] for k in places]))
+        results, treedef = jax.tree.flatten(function(*args))
+        if are_stored_side_by_side(results):
+            return SideBySide(of_stage(side_by_side(results)), treedef)
+        parts = [results[i : i + TOGETHER] for i in range(0, len(results), TOGETHER)]
+        return jax.tree.unflatten(treedef, [of_stage(y) for part in parts for y in computed_together(part)])
+
+    found = jax.jit(computed_once)(*distinct.values())
+    return found.entries() if isinstance(found, SideBySide) else found
+
+
+def computed_where_kept(function: Callable, *args: Any) -> Any:
+    """`computed_once` of a step's last stage, whose results are only kept or handed on.
+
+    Of many worlds each number is computed by the loop that writes it into its place, so that it is not stored twice.
+    Not to be used of what other steps handed on: the array that is written would be copied first.
+    """
+    return function(*read_all(args)) if are_of_many_worlds(args) else computed_once(function, *args)
+
+
+def computed_where_read(function: Callable, *args: Any) -> Any:
+    """`computed_once` of what takes little, of many worlds less than to store it: in each stage that reads it."""
+    return Late(function, args) if are_of_many_worlds(args) else computed_once(function, *args)
+
+
+def are_of_many_worlds(args: Any) -> bool:
+    """Whether some of the numbers are those of many worlds."""
+    shapes = (jnp.shape(x) for x in jax.tree.leaves(args))
+    return any(shape and not are_few(shape[-1:]) for shape in shapes)
+
+
+def are_stored_side_by_side(results: list) -> bool:
+    """Whether they are several numbers of one world. Alone, each has an address of its own, to be looked up."""
+    are_numbers = all(x.ndim == 0 for x in results) and len({x.dtype for x in results}) == 1
+    return is_in_kernel() and len(results) >= SEVERAL and are_numbers
+
+
+def side_by_side(numbers: list) -> Float[Array, " n"]:
+    """The numbers in one array, each written into its place: XLA's loop to put numbers together asks which is next."""
+    array = lax.optimization_barrier(jnp.broadcast_to(numbers[0], (len(numbers),)))  # else written one by one again
+    for k, x in enumerate(numbers[1:], 1):
+        array = lax.dynamic_update_slice(array, x[None], (np.int32(k),), allow_negative_indices=False)
+    return array
+
+
+def row_of(array: jax.Array | DeviceRows, index: jax.Array, late: bool) -> Any:
+    """A row, read where a stage needs it or now."""
+    row = Row(array, index)
+    return row if late else row.read()
+
+
+def read(x: Any) -> Any:
+    """Its numbers, now."""
+    return x.read() if is_unread(x) else x
+
+
+def is_unread(x: Any) -> bool:
+    """Whether it is a `Row`, an `Entry` or `Late`."""
+    return isinstance(x, (Row, Entry, Late))
+
+
+def read_all(tree: Any) -> Any:
+    """With the numbers of each `Row`, `Entry` and `Late`."""
+    return jax.tree.map(read, tree, is_leaf=is_unread)
+
+
+def are_few(worlds: tuple[int, ...]) -> bool:
+    """Whether there is one world, or so few that LLVM writes a copy of their numbers out, one after the other."""
+    return math.prod(worlds) < FEW_WORLDS
+
+
+def computed_together(arrays: list) -> list:
+    """The arrays, those of many worlds by one loop: what they have in common is loaded and computed once.
+
+    XLA's CPU backend has one kind of loop with several results that it fuses arithmetic into: a reduction of several
+    arrays. These have two equal columns, of which the last is kept; LLVM sees that both are the same. XLA promises
+    no order: its CPU backend goes from the first to the last, and this runs nowhere else.
+    """
+    shapes = {x.shape for x in arrays}
+    shape = next(iter(shapes))
+    if len(arrays) == 1 or len(shapes) > 1 or len(shape) != 1 or are_few(shape) or not is_in_kernel():
+        return arrays
+    columns = tuple(jnp.broadcast_to(x[:, None], (*shape, 2)) for x in arrays)
+    zeros = tuple(jnp.zeros((), x.dtype) for x in arrays)
+    return list(lax.reduce(columns, zeros, keep_last, (1,)))
+
+
+def keep_last(_: Any, columns: Any) -> Any:
+    """The reduction."""
+    return columns

@@ -1,0 +1,11 @@
+"""What this process keeps of functions it has traced, besides JAX's own caches."""
+
+from .compiled_calls import compiled_whole
+from .known_numbers import operations_of
+from .worlds import compiled, results_of
+
+
+def forget_traces() -> None:
+    """Drops every traced function, so that the next call traces it anew: for those who measure how long that takes."""
+    for cache in (compiled_whole, operations_of, compiled, results_of):
+        cache.cache_clear()

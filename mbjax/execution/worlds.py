@@ -1,0 +1,493 @@
+"""Many worlds at once: how a function of one world is run under `jax.vmap`.
+
+`vmap` alone puts the batch first, and every intermediate array of all worlds then passes through memory.
+`for_worlds` puts the worlds last, so that each number of a vector is a contiguous run of worlds, and on a CPU
+takes them in chunks whose intermediate arrays stay in the cache. Its value is that of the plain function; its
+derivatives, of any order, are JAX's own derivatives of it, run in the same layout.
+
+A function given to `for_worlds` has arrays with components first, then bodies, and works whether or not a last
+axis of worlds follows. Where one follows, arrays that all worlds share end in an axis of size one.
+"""
+
+import contextvars
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.core import ShapedArray, Tracer
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir, partial_eval
+
+from .chunks import Searching, run, run_in_chunks, size_of_chunk
+from .compiled_calls import Flattened, compiled_whole, flatten, is_array, is_traced
+from .cpu_kernel import lower_as_one_kernel, lowered, without_sharding
+from .gpu_kernels import are_interpreted, are_on
+from .manual_axes import varying_alike, varying_as
+
+NO_MESH = jax.sharding.AbstractMesh((), ())
+
+
+def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = False) -> Any:
+    """`function(*args)`, where arrays among the arguments may be batched by `vmap` and differentiated.
+
+    Outside `jax.jit` it is compiled too, once per function, shapes and static parts of the arguments. A function with
+    results of many numbers a world runs in chunks `several` times smaller.
+
+    With `finds`, the function returns its results, what it found by iterating, numbers that no derivative passes
+    through, and its search: all the numbers that an iteration starts from, with `is_unfinished()`. What was found it
+    takes as the keyword `found`. Derivatives are those of `function(*args, found=found)`, which does not iterate again;
+    it is kept between the passes, beside the arguments. `found` may also be a `ResumedSearch`: the function then goes
+    on with that search. Without a search (None) every chunk of worlds waits for its slowest.
+    """
+    leaves, flat = flatten(function, *jax.tree.flatten(args))
+    if not finds and not is_traced(leaves):
+        return compiled_whole(replace(flat, function=Traced(function, several)) if leaves else flat)(*leaves)
+    arguments, worlds = tuple(without_sharding(jax.typeof(x)) for x in leaves), worlds_of_each(leaves)
+    has_worlds = any(worlds) and not finds
+    if has_worlds:
+        arguments = as_in_chunk(arguments, worlds, several)
+    out, out_treedef = results_of(flat, arguments, has_worlds, jax.dtypes.canonicalize_dtype(float))
+    function, given = flat, None
+    if finds:
+        out_treedef, found, search = out_treedef.children()
+        of_search, out = out[len(out) - search.num_leaves :], out[: len(out) - search.num_leaves]
+        function = Searching(flat, search, of_search)
+        given = Given(flat, found) if found.num_leaves else None
+    results = for_worlds_p.bind(
+        *varying_alike(leaves),
+        function=function,
+        out=out,
+        worlds=None,
+        batched=(False,) * len(leaves),
+        summed=(False,) * len(out),
+        num_linear=0,
+        moving=(),
+        pull_back=None,
+        unshared=(False,) * len(leaves),
+        several=several,
+        given=given,
+    )
+    return jax.tree.unflatten(out_treedef, results[: out_treedef.num_leaves])
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What runs `function` when it is compiled outside `jax.jit`: the same as inside."""
+
+    function: Callable
+    several: int
+
+    def __call__(self, *args: Any) -> Any:
+        return for_worlds(self.function, *args, several=self.several)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A function that searches, of the arrays among its arguments and those it found: its other results."""
+
+    function: Flattened
+    found_treedef: Any
+
+    @property
+    def count(self) -> int:
+        """Of arrays found: the last results of the one function, the last arguments of the other."""
+        return self.found_treedef.num_leaves
+
+    def __call__(self, *leaves: Any) -> list:
+        found = jax.tree.unflatten(self.found_treedef, leaves[-self.count :])
+        return jax.tree.leaves(compiled_whole(self.function)(*leaves[: -self.count], found=found)[0])
+
+
+def as_in_chunk(arguments: Sequence[ShapedArray], worlds: Sequence[int], several: int) -> tuple[ShapedArray, ...]:
+    """What `run` will call a function with, of these arguments of one world: so it is not traced again.
+
+    Under one `vmap`; where there are several, over different arguments, the batch is larger.
+    """
+    size = max(worlds)
+    if jax.default_backend() == "cpu":
+        size = size_of_chunk(size, arguments, several)
+    return tuple(ShapedArray((*x.shape, size if w else 1), x.dtype) for x, w in zip(arguments, worlds, strict=True))
+
+
+@functools.lru_cache(maxsize=4096)
+def results_of(
+    flat: Flattened, arguments: tuple, has_worlds: bool, default_dtype: Any
+) -> tuple[tuple[ShapedArray, ...], Any]:
+    """Shapes and types of one world's results, and how they are nested."""
+    del default_dtype  # the types depend on it
+    with jax.sharding.use_abstract_mesh(NO_MESH):  # as where the function is lowered, which then finds it traced
+        out, treedef = jax.tree.flatten(jax.eval_shape(compiled_whole(flat), *arguments))
+    return tuple(ShapedArray(x.shape[: x.ndim - has_worlds], x.dtype) for x in out), treedef
+
+
+def each_world(function: Callable, num_world_axes: int, *args: Any) -> Any:
+    """`function` of one world applied to every one, for code inside `for_worlds` that knows of one only."""
+    if num_world_axes == 0:
+        return function(*args)
+    arrays, static = eqx.partition(args, is_array)
+    leaves, treedef = jax.tree.flatten(arrays)
+    shared = [x.shape[-1] == 1 for x in leaves]
+    leaves = [x[..., 0] if s else x for x, s in zip(leaves, shared, strict=True)]
+
+    def flat(*leaves: Any) -> Any:
+        return function(*eqx.combine(jax.tree.unflatten(treedef, leaves), static))
+
+    if all(shared):
+        return jax.tree.map(lambda y: y[..., None], flat(*leaves))
+    return jax.vmap(flat, in_axes=[None if s else -1 for s in shared], out_axes=-1)(*leaves)
+
+
+def is_batched(tree: Any) -> bool:
+    """Whether `vmap` is known to run over any of the arrays: inside a `jit` or a loop under `vmap` it is not."""
+    return any(worlds_of_each(jax.tree.leaves(tree)))
+
+
+def worlds_of_each(leaves: Iterable) -> list[int]:
+    """Over how many worlds `vmap` is known to run each array; 0 where it is not."""
+    token = _worlds_seen.set(seen := [])
+    found = []
+    try:
+        for x in leaves:
+            seen.clear()
+            if isinstance(x, Tracer):
+                is_batched_p.bind(x)
+            found.append(math.prod(seen) if seen else 0)
+    finally:
+        _worlds_seen.reset(token)
+    return found
+
+
+_worlds_seen: contextvars.ContextVar[list | None] = contextvars.ContextVar("worlds_seen", default=None)
+is_batched_p = Primitive("is_batched")
+is_batched_p.def_impl(lambda x: x)
+is_batched_p.def_abstract_eval(lambda x: x)
+ad.primitive_jvps[is_batched_p] = lambda x, dx: (is_batched_p.bind(x[0]), dx[0])
+
+
+def see_batched(args: Sequence, dims: Sequence) -> tuple:
+    """The rule of `vmap`, and of another around it."""
+    seen = _worlds_seen.get()
+    if seen is not None:  # else a traced function is batched that had asked
+        seen.append(args[0].shape[dims[0]])
+        is_batched_p.bind(args[0])
+    return args[0], dims[0]
+
+
+batching.primitive_batchers[is_batched_p] = see_batched
+mlir.register_lowering(is_batched_p, lambda _, x: [x])
+
+# The primitive. Its parameters:
+#   function    of the arrays, to a list of arrays
+#   out         shape and type of each result, of one world
+#   worlds      how many, or None for a function not batched
+#   batched     per argument, whether it has the worlds, as its first axis
+#   summed      per result, whether it is the sum over the worlds: the cotangent of what they share
+#   num_linear  how many arguments, the last ones, the function is linear in: tangents or cotangents
+#   moving      which arguments those tangents belong to; they have their own worlds where their tangents have
+#   pull_back   the transpose: from the other arguments and cotangents of the results to cotangents of the linear ones
+#   several     how many tangents or cotangents are run at one point: as many numbers where the function has one
+#   unshared    per argument, whether each world needs its own if there are several: its cotangent is a result
+#   given       the function with what it found, its last results, as last arguments; None if it searches for nothing
+
+for_worlds_p = Primitive("for_worlds")
+for_worlds_p.multiple_results = True
+
+
+def evaluate(*args: Any, **params: Any) -> list:
+    """Outside `jit`: compiled all the same, unless `jax.disable_jit` is on."""
+    if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
+        return run(*args, **params)
+    return compiled(tuple(params.items()))(*args)
+
+
+@functools.lru_cache(maxsize=1024)
+def compiled(params: tuple) -> Callable:
+    """The primitive with these parameters, by itself."""
+    return jax.jit(lambda *args: for_worlds_p.bind(*args, **dict(params)))
+
+
+def abstract_results(*args: Any, out: Sequence, worlds: int | None, summed: Sequence[bool], **_: Any) -> list:
+    """Shapes and types of the results."""
+    if worlds is not None:
+        out = [x if s else ShapedArray((worlds, *x.shape), x.dtype) for x, s in zip(out, summed, strict=True)]
+    return varying_as(args, out)
+
+
+def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
+    """The rule of `vmap`: a first axis of worlds, or one more, merged with the one there is."""
+    worlds, batched, summed, unshared = (params.pop(k) for k in ("worlds", "batched", "summed", "unshared"))
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    new = [d is not None for d in dims]
+    if worlds is None:
+        first_linear = len(args) - params["num_linear"]
+        if params["num_linear"] and not any(new[:first_linear]):
+            params |= {"batched": batched, "summed": summed, "unshared": unshared}
+            return batch_tangents(args, new, size, **params)
+        of_own_tangents = [i for k, i in enumerate(params["moving"]) if new[first_linear + k]]
+        for i in range(len(args)):
+            if (unshared[i] or i in of_own_tangents) and not new[i]:
+                args[i], new[i] = jnp.broadcast_to(args[i], (size, *args[i].shape)), True
+        params |= {"worlds": size, "batched": tuple(new), "summed": summed, "unshared": unshared}
+        out = for_worlds_p.bind(*args, **params)
+        return out, [0] * len(out)
+    apart = any(summed)  # sums are over the inner worlds alone: taken outside, from results per world
+    flags = [is_new or was or apart for is_new, was in zip(new, batched, strict=True)]
+    for k, i in enumerate(params["moving"]):
+        flags[i] |= flags[len(args) - params["num_linear"] + k]
+    for i, x in enumerate(args):
+        if flags[i]:
+            inner = x.shape[new[i] + batched[i] :]
+            x = x if new[i] else x[None]
+            x = x if batched[i] else x[:, None]
+            args[i] = jnp.broadcast_to(x, (size, worlds, *inner)).reshape(size * worlds, *inner)
+    params |= {"worlds": size * worlds, "batched": tuple(flags), "summed": (False,) * len(summed), "unshared": unshared}
+    out = [y.reshape(size, worlds, *y.shape[1:]) for y in for_worlds_p.bind(*args, **params)]
+    return [jnp.sum(y, axis=1) if s else y for y, s in zip(out, summed, strict=True)], [0] * len(out)
+
+
+def batch_tangents(args: Sequence, new: Sequence[bool], size: int, **params: Any) -> tuple[list, list]:
+    """Several tangents, or cotangents, at one point, as in Jacobians: what depends on the point is computed once."""
+    first_linear = len(args) - params["num_linear"]
+    axes = tuple(0 if is_new else None for is_new in new)
+    summed = tuple(not is_new for is_new in new[first_linear:])
+    cotangent_axes = (*axes[:first_linear], *(0 for _ in params["out"]))
+    changed = {
+        "function": OfSeveral(params["function"], axes, (False,) * len(params["out"])),
+        "pull_back": params["pull_back"] and OfSeveral(params["pull_back"], cotangent_axes, summed),
+        "out": tuple(ShapedArray((size, *x.shape), x.dtype) for x in params["out"]),
+        "several": params["several"] * size,
+    }
+    results = for_worlds_p.bind(*args, worlds=None, **(params | changed))
+    return results, [0] * len(results)
+
+
+@dataclass(frozen=True)
+class OfSeveral:
+    """`function` under `vmap`, with some of its results summed."""
+
+    function: Callable
+    in_axes: tuple
+    summed: tuple[bool, ...]
+
+    def __call__(self, *args: Any) -> list:
+        results = jax.vmap(lambda *x: tuple(self.function(*x)), in_axes=self.in_axes)(*args)
+        return [jnp.sum(y, axis=0) if s else y for y, s in zip(results, self.summed, strict=True)]
+
+
+def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
+    """The forward rule: the tangent is linear in the tangents, and run over the worlds like the function itself."""
+    out = for_worlds_p.bind(*primals, **params)
+    moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
+    first_linear = len(primals) - params["num_linear"]
+    if moving[0] >= first_linear:  # linear in all that moves: its own derivative
+        args = [*primals[:first_linear], *map(ad.instantiate_zeros, tangents[first_linear:])]
+        return out, for_worlds_p.bind(*args, **params)
+
+    function, given, batched, unshared = (params[k] for k in ("function", "given", "batched", "unshared"))
+    num_results = len(out)
+    if given is not None:
+        function, num_results = given, len(out) - given.count
+        primals = [*primals, *out[num_results:]]
+        batched = (*batched, *(params["worlds"] is not None for _ in range(given.count)))
+        unshared = (*unshared, *(False for _ in range(given.count)))
+    # counts and flags have no tangents, nor has what was found
+    moves = [is_inexact(x) and i < num_results for i, x in enumerate(params["out"])]
+    wanted = tuple(moves[:num_results])
+    changed = {
+        "out": tuple(x for x, m in zip(params["out"], moves, strict=True) if m),
+        "summed": tuple(s for s, m in zip(params["summed"], moves, strict=True) if m),
+        "function": PushForward(function, tuple(moving), wanted),
+        "given": None,
+        "pull_back": PullBack(function, tuple(moving), wanted, len(primals)),
+        "num_linear": len(moving),
+        "moving": tuple(moving),
+        "batched": (*batched, *(batched[i] for i in moving)),
+        "unshared": (*unshared, *(unshared[i] for i in moving)),
+    }
+    found = iter(for_worlds_p.bind(*primals, *(tangents[i] for i in moving), **(params | changed)))
+    return out, [
+        next(found) if m else ad.Zero(jax.typeof(y).to_tangent_aval()) for y, m in zip(out, moves, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class PushForward:
+    """Tangents of the results `wanted` of `function`, from its arguments and the tangents of those `moving`."""
+
+    function: Callable
+    moving: tuple[int, ...]
+    wanted: tuple[bool, ...]  # of each of its results
+
+    def __call__(self, *args: Any) -> list:
+        primals, tangents = list(args[: -len(self.moving)]), list(args[-len(self.moving) :])
+        for k, i in enumerate(self.moving):  # worlds may share the one and not the other
+            primals[i], tangents[k] = jnp.broadcast_arrays(primals[i], tangents[k])
+        moved = tuple(primals[i] for i in self.moving)
+        return jax.jvp(of_moving(self.function, self.moving, primals, self.wanted), moved, tuple(tangents))[1]
+
+
+@dataclass(frozen=True)
+class PullBack:
+    """Its transpose: cotangents of the arguments `moving`, from all arguments and those of the results `wanted`."""
+
+    function: Callable
+    moving: tuple[int, ...]
+    wanted: tuple[bool, ...]
+    num_args: int
+
+    def __call__(self, *args: Any) -> list:
+        primals, cotangents = args[: self.num_args], args[self.num_args :]
+        moved = (primals[i] for i in self.moving)
+        out, pull = jax.vjp(of_moving(self.function, self.moving, primals, self.wanted), *moved)
+        return list(pull([fit(ct, y) for ct, y in zip(cotangents, out, strict=True)]))
+
+
+def of_moving(function: Callable, moving: Sequence[int], primals: Sequence, wanted: Sequence[bool]) -> Callable:
+    """`function` of some of its arguments, the others held: those of its results that are wanted."""
+
+    def moved(*values: Any) -> list:
+        args = list(primals)
+        for i, value in zip(moving, values, strict=True):
+            args[i] = value
+        return [y for y, w in zip(function(*args), wanted, strict=True) if w]
+
+    return moved
+
+
+def is_inexact(x: Any) -> bool:
+    """Whether x can move: a float."""
+    return jnp.issubdtype(x.dtype, jnp.inexact)
+
+
+def fit(cotangent: jax.Array, like: jax.Array) -> jax.Array:
+    """The cotangent with the worlds of what it belongs to: repeated, or summed where that is the same in all."""
+    if cotangent.shape == like.shape:
+        return cotangent
+    if cotangent.shape[-1] == 1:
+        return jnp.broadcast_to(cotangent, like.shape)
+    return jnp.sum(cotangent, axis=-1, keepdims=True)
+
+
+def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
+    """The reverse rule: cotangents of the linear arguments; of what all worlds share, the sum over the worlds.
+
+    What has no cotangent is left out: nothing goes back through the results of a step that a cost does not read.
+    """
+    batched, first_linear = params["batched"], len(args) - params["num_linear"]
+    has_worlds = params["worlds"] is not None
+    linear = [(x.aval, is_own) for x, is_own in zip(args[first_linear:], batched[first_linear:], strict=True)]
+    function, pull_back, kept = of_results(
+        params["function"], params["pull_back"], tuple(type(ct) is not ad.Zero for ct in cotangents)
+    )
+    cotangents = [ad.instantiate_zeros(ct) for ct, k in zip(cotangents, kept, strict=True) if k]
+    results = for_worlds_p.bind(
+        *args[:first_linear],
+        *cotangents,
+        function=pull_back,
+        pull_back=function,
+        out=tuple(ShapedArray(x.shape[1:] if is_own else x.shape, x.dtype) for x, is_own in linear),
+        worlds=params["worlds"],
+        batched=(*batched[:first_linear], *(has_worlds and not s for s in itertools.compress(params["summed"], kept))),
+        summed=tuple(has_worlds and not is_own for _, is_own in linear),
+        num_linear=len(cotangents),
+        several=params["several"],
+        moving=(),
+        unshared=(*(i in params["moving"] for i in range(first_linear)), *(False for _ in cotangents)),
+        given=None,
+    )
+    return [None] * first_linear + results
+
+
+def of_results(function: Callable, pull_back: Callable, kept: tuple[bool, ...]) -> tuple[Callable, Callable, tuple]:
+    """A linear function and its transpose, of some of its results. All are kept where it is itself a transpose."""
+    match function, pull_back:
+        case PushForward(), PullBack():
+            of_kept = iter(kept)
+            wanted = tuple(w and next(of_kept) for w in function.wanted)
+            return replace(function, wanted=wanted), replace(pull_back, wanted=wanted), kept
+        case OfSeveral(), OfSeveral():
+            inner, inner_pull_back, kept = of_results(function.function, pull_back.function, kept)
+            summed = tuple(itertools.compress(function.summed, kept))
+            num_args = len(pull_back.in_axes) - len(kept)
+            axes = (*pull_back.in_axes[:num_args], *itertools.compress(pull_back.in_axes[num_args:], kept))
+            return OfSeveral(inner, function.in_axes, summed), OfSeveral(inner_pull_back, axes, pull_back.summed), kept
+        case _:
+            return function, pull_back, (True,) * len(kept)
+
+
+@dataclass(frozen=True)
+class OfRead:
+    """`function` without the results that nothing reads."""
+
+    function: Callable
+    is_read: tuple[bool, ...]
+
+    def __call__(self, *args: Any) -> list:
+        return list(itertools.compress(self.function(*args), self.is_read))
+
+
+def without_unread(is_read: Sequence[bool], *of_equation: Any) -> tuple[list[bool], Any]:
+    """The rule by which JAX leaves out what a program does not read; XLA could not within a kernel.
+
+    Linear functions keep all: their transposes take a cotangent for each. So do those that search.
+    """
+    equation = of_equation[-1]  # alone up to JAX 0.11, then after which of its references are read later
+    params = equation.params
+    if not any(is_read):
+        return [False] * len(equation.invars), None
+    if all(is_read) or params["pull_back"] is not None or isinstance(params["function"], Searching):
+        return [True] * len(equation.invars), equation
+
+    def read(x: Sequence) -> tuple:
+        return tuple(itertools.compress(x, is_read))
+
+    function = OfRead(params["function"], tuple(is_read))
+    fewer = params | {"function": function, "out": read(params["out"]), "summed": read(params["summed"])}
+    return [True] * len(equation.invars), equation.replace(outvars=list(read(equation.outvars)), params=fewer)
+
+
+def keeps_found(primitive: Primitive, *_: Any, **params: Any) -> bool:
+    """A policy of `jax.checkpoint`: what was found by iterating is kept, all else computed again."""
+    return primitive is for_worlds_p and params["given"] is not None
+
+
+lower_chunks, lower_at_once = lowered(run_in_chunks), lowered(run)
+
+
+def lower_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
+    """Many worlds in chunks, one as one kernel."""
+    if are_interpreted():
+        return lower_on_gpu(ctx, *args, **params)
+    if params["worlds"] is None:
+        return lower_as_one_kernel(params["function"], ctx, *args)
+    return lower_chunks(ctx, *args, **params)
+
+
+def lower_on_gpu(ctx: Any, *args: Any, **params: Any) -> Any:
+    """One world as the only one of many, where these are what kernels have threads for."""
+    if params["worlds"] is None and (are_on() or are_interpreted()):
+        return lowered(functools.partial(run_only_world, params["function"]))(ctx, *args)
+    return lower_at_once(ctx, *args, **params)
+
+
+def run_only_world(function: Callable, *args: jax.Array) -> list:
+    """The function of many worlds, of one."""
+    return [y[..., 0] for y in function(*(x[..., None] for x in args))]
+
+
+partial_eval.dce_rules[for_worlds_p] = without_unread
+for_worlds_p.def_impl(evaluate)
+for_worlds_p.def_abstract_eval(abstract_results)
+batching.primitive_batchers[for_worlds_p] = batch
+ad.primitive_jvps[for_worlds_p] = differentiate
+ad.primitive_transposes[for_worlds_p] = transpose
+mlir.register_lowering(for_worlds_p, lower_at_once)
+mlir.register_lowering(for_worlds_p, lower_on_cpu, platform="cpu", cacheable=False)
+mlir.register_lowering(for_worlds_p, lower_on_gpu, platform="cuda", cacheable=False)

@@ -1,0 +1,69 @@
+"""Which collision geometries may touch: all, less those that Drake's filters exclude."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from jaxtyping import Bool
+
+from mbjax.geometry import Geometry, ProximityProperties
+from mbjax.joints import AbstractJoint, QuaternionFloatingJoint
+from mbjax.model import Body
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RegisteredCollision:
+    """A shape on a body, and what it is like to touch; `source` is its place in the file it comes from."""
+
+    body: Body
+    geometry: Geometry
+    properties: ProximityProperties
+    source: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.body.name}::{self.geometry.name}"
+
+
+@dataclasses.dataclass(frozen=True)
+class CollisionExclusion:
+    """No geometry of A touches one of B; a group holds bodies, for all their geometries, and single geometries."""
+
+    group_A: tuple[Body | Geometry, ...]
+    group_B: tuple[Body | Geometry, ...]
+
+
+def candidate_pairs(
+    collisions: Sequence[RegisteredCollision],
+    body_mobods: Sequence[int],
+    joints: Iterable[AbstractJoint],
+    exclusions: Iterable[CollisionExclusion],
+    filter_adjacent: bool,
+) -> list[tuple[int, int]]:
+    """Indices of geometries that may touch, as in Drake.
+
+    Never: geometries of one body, of bodies welded together, or both on bodies welded to the world. With
+    `filter_adjacent` neither those of a joint's two bodies, save where its parent is the world or where it is a
+    quaternion_floating joint.
+    """
+    bodies = np.array([collision.body.index for collision in collisions], int)
+    mobods = np.array(body_mobods)[bodies]
+    may_touch = mobods[:, None] != mobods
+    excluded = [(members(collisions, e.group_A), members(collisions, e.group_B)) for e in exclusions]
+    if filter_adjacent:
+        excluded += [(bodies == parent, bodies == child) for parent, child in adjacent_bodies(joints)]
+    for A, B in excluded:
+        may_touch[np.ix_(A, B)] = may_touch[np.ix_(B, A)] = False
+    return [(int(a), int(b)) for a, b in np.argwhere(np.triu(may_touch))]
+
+
+def adjacent_bodies(joints: Iterable[AbstractJoint]) -> set[tuple[int, int]]:
+    """Pairs of bodies, by index, that filters between adjacent bodies mean."""
+    pairs = ((j, j.parent.body.index, j.child.body.index) for j in joints)
+    return {(A, B) for j, A, B in pairs if A != 0 and not isinstance(j, QuaternionFloatingJoint)}
+
+
+def members(collisions: Sequence[RegisteredCollision], group: Iterable[Body | Geometry]) -> Bool[np.ndarray, " n"]:
+    """Which geometries a group means; a Geometry is meant wherever that object is registered."""
+    wanted = {id(element) for element in group}
+    return np.array([id(c.body) in wanted or id(c.geometry) in wanted for c in collisions], bool)

@@ -1,0 +1,174 @@
+"""The part of finalize that is contact: which geometries may touch, and their numbers."""
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from mbjax.errors import ModelError, ModelWarning
+from mbjax.geometry import Convex, shape_lengths
+from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
+from mbjax.geometry.signed_distance.pair_table import supported_pairs
+from mbjax.model import RECORDED, CollisionGeometryRecord, CollisionParameters, ContactLayout, ReportEntry
+from mbjax.model.elements import rotation_quaternion
+from mbjax.topology import TreeTopology
+
+from .collision_filters import RegisteredCollision, candidate_pairs
+from .contact_settings import require_that_settings_agree
+
+if TYPE_CHECKING:
+    from .multibody_plant import MultibodyPlant
+
+MAX_NAMES_LISTED = 6
+CALLER_OF_FINALIZE = 6  # this, finalize_contact, build_model, finalize, plant.finalize, and whoever called that
+
+
+def finalize_contact(
+    plant: "MultibodyPlant", topology: TreeTopology, dtype: Any
+) -> tuple[ContactLayout, CollisionParameters, tuple[ReportEntry, ...]]:
+    """Pairs, records, leaves, and what of the files takes no part."""
+    settings = plant.contact_settings
+    require_that_settings_agree(settings, plant.time_step > 0.0)
+    pairs, left_out = [], []
+    if settings.contact_model != "none":
+        candidates = candidate_pairs(
+            plant.collisions,
+            topology.body_mobods,
+            plant.joints,
+            plant.collision_exclusions,
+            settings.adjacent_bodies_collision_filters,
+        )
+        supported = supported_pairs()
+        for a, b in candidates:
+            is_supported = (kind(plant.collisions[a]), kind(plant.collisions[b])) in supported
+            (pairs if is_supported else left_out).append((a, b))
+    left_out = [(plant.collisions[a], plant.collisions[b]) for a, b in left_out]
+    refuse_pairs_made_in_code(left_out)
+    warn_of_pairs_between_instances(left_out)
+    used = sorted({i for pair in pairs for i in pair})
+    place = {i: k for k, i in enumerate(used)}
+    chosen = [plant.collisions[i] for i in used]
+    layout = ContactLayout(
+        geometries=tuple(make_records(chosen)),
+        pairs=tuple((place[a], place[b]) for a, b in pairs),
+        contact_model=settings.contact_model,
+        approximation=settings.discrete_contact_approximation,
+        max_contacts=settings.max_contacts,
+        max_pairs=settings.max_pairs,
+        prediction=settings.contact_prediction,
+    )
+    parameters = gather_collision_parameters(plant, chosen, dtype)
+    if not plant.time_step:
+        layout.refuse_rigid_pairs(np.asarray(parameters.stiffness))
+    return layout, parameters, tuple(entries_of_left_out(left_out))
+
+
+def kind(collision: RegisteredCollision) -> str:
+    """The class name of its shape."""
+    return type(collision.geometry.shape).__name__
+
+
+def refuse_pairs_made_in_code(pairs: Iterable[tuple[RegisteredCollision, RegisteredCollision]]) -> None:
+    """Raises for the first pair without a signed distance of which no file is the source."""
+    for A, B in pairs:
+        if A.source is None and B.source is None:
+            raise ModelError(
+                f"collision geometries '{A.name}' ({kind(A)}) and '{B.name}' ({kind(B)}) may touch, but there is no "
+                f"signed distance of these shapes. Use other shapes, or "
+                f"exclude_collisions_between('{A.body.name}', '{B.body.name}')."
+            )
+
+
+def warn_of_pairs_between_instances(pairs: Iterable[tuple[RegisteredCollision, RegisteredCollision]]) -> None:
+    """One warning if something of a file passes through another file's robot, or through what the code put there."""
+    found = [(A, B) for A, B in pairs if A.body.model_instance != B.body.model_instance]
+    if found:
+        names = [f"'{A.name}' ({kind(A)}) and '{B.name}' ({kind(B)})" for A, B in found]
+        warnings.warn(
+            f"no signed distance of some shapes: they pass through each other: {shortened(names)}. "
+            "model.report() lists all.",
+            ModelWarning,
+            stacklevel=CALLER_OF_FINALIZE,
+        )
+
+
+def entries_of_left_out(pairs: Sequence[tuple[RegisteredCollision, RegisteredCollision]]) -> Iterable[ReportEntry]:
+    """One entry for each two kinds of shapes without a signed distance."""
+    groups: dict[tuple[str, ...], list[tuple[RegisteredCollision, RegisteredCollision]]] = {}
+    for A, B in pairs:
+        groups.setdefault(tuple(sorted((kind(A), kind(B)))), []).append((A, B))
+    for (kind_A, kind_B), members in groups.items():
+        names = dict.fromkeys(f"'{c.name}'" for pair in members for c in pair)
+        number = "1 pair passes" if len(members) == 1 else f"{len(members)} pairs pass"
+        yield ReportEntry(
+            RECORDED,
+            f"collision of {kind_A} and {kind_B}",
+            f"no signed distance of these shapes yet: {number} through each other, of {', '.join(names)}"
+            + ("; load with meshes='hull' to let meshes touch with their hulls" if "Mesh" in (kind_A, kind_B) else ""),
+            next((str(c.source) for pair in members for c in pair if c.source is not None), ""),
+        )
+
+
+def shortened(names: Sequence[str]) -> str:
+    """The first names, and how many more."""
+    more = len(names) - MAX_NAMES_LISTED
+    return "; ".join(names[:MAX_NAMES_LISTED]) + (f"; and {more} more" if more > 0 else "")
+
+
+def make_records(collisions: Iterable[RegisteredCollision]) -> Iterable[CollisionGeometryRecord]:
+    """Where the numbers of each geometry are in the arrays."""
+    count: Counter[str] = Counter()
+
+    def take(what: str, number: int) -> int:
+        count[what] += number
+        return count[what] - number
+
+    for collision in collisions:
+        shape, properties = collision.geometry.shape, collision.properties
+        num_sizes = len(shape_lengths(shape))
+        num_vertices = len(shape.vertices) if isinstance(shape, Convex) else 0
+        yield CollisionGeometryRecord(
+            name=collision.geometry.name,
+            body=collision.body.index,
+            kind=kind(collision),
+            size_start=take("sizes", num_sizes),
+            num_sizes=num_sizes,
+            vertex_start=take("vertices", num_vertices),
+            num_vertices=num_vertices,
+            stiffness_index=-1 if properties.point_stiffness is None else take("stiffness", 1),
+            dissipation_index=-1 if properties.hunt_crossley_dissipation is None else take("dissipation", 1),
+        )
+
+
+def gather_collision_parameters(
+    plant: "MultibodyPlant", collisions: Sequence[RegisteredCollision], dtype: Any
+) -> CollisionParameters:
+    """The leaves, in the order of the geometries."""
+
+    def array(values: Iterable[Any], *shape: int) -> Any:
+        return jnp.asarray(np.asarray(list(values), dtype=float).reshape(shape), dtype=dtype)
+
+    n, settings = len(collisions), plant.contact_settings
+    geometries = [c.geometry for c in collisions]
+    properties = [c.properties for c in collisions]
+    taus = [DEFAULT_RELAXATION_TIME if p.relaxation_time is None else p.relaxation_time for p in properties]
+    smoothing = settings.contact_smoothing_length
+    dissipations = (p.hunt_crossley_dissipation for p in properties)
+    return CollisionParameters(
+        quaternion=array((rotation_quaternion(np.array(g.rotation)) for g in geometries), n, 4),
+        translation=array((g.translation for g in geometries), n, 3),
+        size=array((length for g in geometries for length in shape_lengths(g.shape)), -1),
+        vertices=array((v for g in geometries if isinstance(g.shape, Convex) for v in g.shape.vertices), -1, 3),
+        static_friction=array((p.friction[0] for p in properties), n),
+        dynamic_friction=array((p.friction[1] for p in properties), n),
+        relaxation_time=array(taus, n),
+        stiffness=array((p.point_stiffness for p in properties if p.point_stiffness is not None), -1),
+        hunt_crossley_dissipation=array((d for d in dissipations if d is not None), -1),
+        penetration_allowance=jnp.asarray(settings.penetration_allowance, dtype),
+        stiction_tolerance=jnp.asarray(settings.stiction_tolerance, dtype),
+        sap_near_rigid_threshold=jnp.asarray(settings.sap_near_rigid_threshold, dtype),
+        smoothing_length=jnp.asarray(smoothing, dtype) if smoothing > 0.0 else None,
+    )

@@ -1,0 +1,206 @@
+"""The builder's methods for shapes and contact: what is seen, what touches, and how."""
+
+import abc
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from mbjax.errors import ModelError
+from mbjax.geometry import Geometry, Shape, as_proximity_properties
+from mbjax.model import Body
+from mbjax.model.elements import as_rigid_transform
+
+from .collision_filters import CollisionExclusion, RegisteredCollision
+from .contact_settings import ContactSettings
+from .queries import PlantQueries
+
+Group = tuple[str, Iterable[Body | str | int | Geometry]]
+
+
+class PlantGeometry(PlantQueries):
+    """Shapes are given as a `Geometry`, or as Drake gives them: pose, shape, name."""
+
+    collisions: list[RegisteredCollision]
+    collision_exclusions: list[CollisionExclusion]
+    contact_settings: ContactSettings
+
+    @overload
+    def register_visual_geometry(self, body: Body | str, geometry: Geometry, /) -> Geometry: ...
+    @overload
+    def register_visual_geometry(
+        self, body: Body | str, X_BG: Any, /, shape: Shape, name: str, diffuse_color: Any = None
+    ) -> Geometry: ...
+    def register_visual_geometry(
+        self,
+        body: Body | str,
+        geometry: Any,
+        /,
+        shape: Shape | None = None,
+        name: str | None = None,
+        diffuse_color: Any = None,
+    ) -> Geometry:
+        """A shape to look at, fixed to a body."""
+        self._require_building("register_visual_geometry")
+        on = self.body(body, "register_visual_geometry")
+        made = as_geometry("register_visual_geometry", geometry, shape, name, diffuse_color)
+        require_free_name("register_visual_geometry", on, made.name, on.visual)
+        on.visual.append(made)
+        return made
+
+    @overload
+    def register_collision_geometry(
+        self, body: Body | str, geometry: Geometry, properties: Any, /, *, source: str | None = None
+    ) -> Geometry: ...
+    @overload
+    def register_collision_geometry(
+        self, body: Body | str, geometry: Geometry, /, *, properties: Any, source: str | None = None
+    ) -> Geometry: ...
+    @overload
+    def register_collision_geometry(
+        self, body: Body | str, X_BG: Any, /, shape: Shape, name: str, properties: Any, *, source: str | None = None
+    ) -> Geometry: ...
+    def register_collision_geometry(
+        self,
+        body: Body | str,
+        geometry: Any,
+        /,
+        shape: Any = None,
+        name: str | None = None,
+        properties: Any = None,
+        *,
+        source: str | None = None,
+    ) -> Geometry:
+        """A shape to touch with, fixed to a body.
+
+        `properties` are `ProximityProperties`, or just the friction: one coefficient or a (static, dynamic) pair.
+        """
+        call = "register_collision_geometry"
+        self._require_building(call)
+        on = self.body(body, call)
+        if isinstance(geometry, Geometry) and shape is not None:
+            shape, properties = None, shape
+        made = as_geometry(call, geometry, shape, name, None)
+        label = f"{call}('{on.name}', '{made.name}')"
+        if properties is None:
+            raise ModelError(f"{label}: give ProximityProperties or a coefficient of friction.")
+        try:
+            touch = as_proximity_properties(properties)
+        except ValueError as error:
+            raise ModelError(f"{label}: {error}") from None
+        require_free_name(call, on, made.name, on.collision)
+        on.collision.append(made)
+        self.collisions.append(RegisteredCollision(on, made, touch, source))
+        return made
+
+    def exclude_collision_geometries_with_collision_filter_group_pair(self, group_A: Group, group_B: Group) -> None:
+        """No geometry of a group touches one of the other; the same name twice: none within the first group.
+
+        A group is its name and its members: bodies, for all geometries they have at finalize, and `Geometry`s.
+        """
+        call = "exclude_collision_geometries_with_collision_filter_group_pair"
+        self._require_building(call)
+        groups = [self._members(call, group) for group in (group_A, group_B)]
+        if group_A[0] == group_B[0]:
+            groups[1] = groups[0]
+        self.collision_exclusions.append(CollisionExclusion(*groups))
+
+    def exclude_collisions_between(self, body_A: Body | str | int, body_B: Body | str | int) -> None:
+        """No geometry of one body touches one of the other."""
+        self._require_building("exclude_collisions_between")
+        A, B = (self.body(body, "exclude_collisions_between") for body in (body_A, body_B))
+        self.collision_exclusions.append(CollisionExclusion((A,), (B,)))
+
+    @property
+    def adjacent_bodies_collision_filters(self) -> bool:
+        """Whether the geometries of two bodies with a joint between them pass through each other."""
+        return self.contact_settings.adjacent_bodies_collision_filters
+
+    def set_adjacent_bodies_collision_filters(self, value: bool) -> None:
+        """Whether the geometries of two bodies with a joint between them pass through each other."""
+        self._set_contact(adjacent_bodies_collision_filters=value)
+
+    def set_contact_model(self, contact_model: str) -> None:
+        """`"point"`, or `"none"`: geometries pass through each other."""
+        self._set_contact(contact_model=contact_model)
+
+    def set_discrete_contact_approximation(self, approximation: str) -> None:
+        """`"sap"`, `"similar"` or `"lagged"`: how the discrete step takes dissipation and friction."""
+        self._set_contact(discrete_contact_approximation=approximation)
+
+    def set_penetration_allowance(self, penetration_allowance: float) -> None:
+        """How far, in m, the heaviest body sinks under its weight where no stiffness is given."""
+        self._set_contact(penetration_allowance=penetration_allowance)
+
+    def set_stiction_tolerance(self, v_stiction: float) -> None:
+        """Slip speed in m/s below which friction is less than its full amount."""
+        self._set_contact(stiction_tolerance=v_stiction)
+
+    def set_sap_near_rigid_threshold(self, near_rigid_threshold: float) -> None:
+        """Contacts too stiff for the time step are softened in proportion to this; 0: not at all."""
+        self._set_contact(sap_near_rigid_threshold=near_rigid_threshold)
+
+    def set_max_contacts(self, max_contacts: int | None) -> None:
+        """How many points of contact a world works on at a time; None: all there may be."""
+        self._set_contact(max_contacts=max_contacts)
+
+    def set_max_pairs(self, max_pairs: int | None) -> None:
+        """How many pairs of each two kinds of shapes a world looks at closely, the nearest; None: all.
+
+        Near are those whose bounding spheres are; `contact_results.num_pairs_left_out` counts others that overlap.
+        """
+        self._set_contact(max_pairs=max_pairs)
+
+    def set_contact_prediction(self, contact_prediction: bool) -> None:
+        """Whether points that are apart take part in a discrete step that would bring them to touch.
+
+        The step is then continuous in the state also where contact begins, and its derivative knows of it.
+        """
+        self._set_contact(contact_prediction=contact_prediction)
+
+    def set_contact_smoothing_length(self, contact_smoothing_length: float) -> None:
+        """Depth in m over which the force of Hunt–Crossley's law rises from nothing, before surfaces touch as well.
+
+        Gradients then feel a contact from a distance, the force falling with its square; 0: not at all.
+        """
+        self._set_contact(contact_smoothing_length=contact_smoothing_length)
+
+    def _set_contact(self, **settings: Any) -> None:
+        (name,) = settings
+        self._require_building(f"set_{name}")
+        self.contact_settings = dataclasses.replace(self.contact_settings, **settings)
+
+    def _members(self, call: str, group: Group) -> tuple[Body | Geometry, ...]:
+        name, elements = group
+        if not isinstance(name, str) or isinstance(elements, str):
+            raise ModelError(f"{call}: a group is a pair (name, [bodies and geometries]), got {group!r}.")
+        found = tuple(e if isinstance(e, Geometry) else self.body(e, f"{call}: group '{name}'") for e in elements)
+        for element in found:
+            if isinstance(element, Geometry) and not any(c.geometry is element for c in self.collisions):
+                raise ModelError(f"{call}: group '{name}': '{element.name}' is no collision geometry of this plant.")
+        return found
+
+    @abc.abstractmethod
+    def _require_building(self, call: str) -> None: ...
+
+
+def as_geometry(call: str, geometry: Any, shape: Shape | None, name: str | None, rgba: Any) -> Geometry:
+    """The geometry itself, or one of a pose X_BG, a shape and a name."""
+    if isinstance(geometry, Geometry):
+        if shape is not None or name is not None or rgba is not None:
+            raise ModelError(f"{call}: the Geometry '{geometry.name}' has a shape, a name and a color of its own.")
+        return geometry
+    if not isinstance(shape, Shape) or not isinstance(name, str) or not name:
+        raise ModelError(
+            f"{call}: give a Geometry, or a pose X_BG, a shape and a name; got {geometry!r}, {shape!r}, {name!r}."
+        )
+    X_BG = as_rigid_transform(f"{call}: X_BG of '{name}'", geometry)
+    R_BG, p_BG = np.asarray(X_BG.rotation, float), np.asarray(X_BG.translation, float)
+    return Geometry(name, shape, tuple(R_BG.tolist()), tuple(p_BG.tolist()), rgba)
+
+
+def require_free_name(call: str, body: Body, name: str, others: Sequence[Geometry]) -> None:
+    """Names of a body's visual geometries, and of its collision geometries, differ."""
+    if any(other.name == name for other in others):
+        raise ModelError(f"{call}: body '{body.name}' has a geometry named '{name}' already; choose another name.")

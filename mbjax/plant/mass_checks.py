@@ -1,0 +1,121 @@
+"""Joints that move nothing: the mass matrix would be singular, so finalize refuses them and names the body."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mbjax.errors import ModelError
+from mbjax.joints import AbstractJoint
+from mbjax.model import Body, Frame
+from mbjax.topology import TreeTopology
+
+if TYPE_CHECKING:
+    from .multibody_plant import MultibodyPlant
+
+NEGLIGIBLE = 1e-12  # of lengths and of axes' components
+REMEDY = "Give it mass and inertia, weld it, or give the joint's actuator a rotor inertia."
+
+
+def reject_joints_that_move_nothing(plant: "MultibodyPlant", topology: TreeTopology) -> None:
+    """Outermost bodies without the inertia their joint needs, and massless bodies between two joints on one line."""
+    exempt = {a.joint.index for a in plant.actuators if a.rotor_inertia * a.gear_ratio**2 > 0.0}
+    exempt |= {m.follower.index for m in plant.mimics}  # they have no row in the mass matrix
+    children: dict[int, list[int]] = {}
+    for mobod, parent in enumerate(topology.mobod_parents):
+        children.setdefault(parent, []).append(mobod)
+    poses: dict[int, np.ndarray] = {}
+    for mobod in range(1, topology.num_mobods):
+        joint = plant.joints[topology.mobod_joints[mobod]]
+        members = [plant.bodies[b] for b, m in enumerate(topology.body_mobods) if m == mobod]
+        if joint.index in exempt or followers_carry_mass(plant, topology, mobod):
+            continue
+        outboard = [plant.joints[topology.mobod_joints[child]] for child in children.get(mobod, [])]
+        if not outboard:
+            reject_light_tip(joint, members)
+        elif len(outboard) == 1 and outboard[0].index not in exempt and not any(map(mass_of, members)):
+            poses = poses or placements(plant, topology)
+            reject_repeated_direction(joint, outboard[0], members, poses)
+
+
+def followers_carry_mass(plant: "MultibodyPlant", topology: TreeTopology, leader: int) -> bool:
+    """Whether a body moves with a joint that mimics that of the mobod, and has mass."""
+    following = [m for m, _ in topology.followers if topology.leaders[m] == leader]
+    moved = np.any(topology.is_ancestor[:, following], axis=1)
+    return any(mass_of(plant.bodies[b]) > 0.0 for b, mobod in enumerate(topology.body_mobods) if moved[mobod])
+
+
+def reject_light_tip(joint: AbstractJoint, members: list[Body]) -> None:
+    """A tip needs mass to be translated, and inertia to be turned."""
+    massless = not any(map(mass_of, members)) and not all(joint.angular_velocities)
+    inertialess = any(joint.angular_velocities) and all(largest_moment_of(body) == 0.0 for body in members)
+    if massless or inertialess:
+        what = "no mass" if not any(map(mass_of, members)) else "no rotational inertia"
+        raise ModelError(
+            f"{place_of(members)}body '{members[0].name}' has {what} and nothing outboard of it, so joint "
+            f"'{joint.name}' ({joint.kind}) moves nothing and the mass matrix is singular. {REMEDY}"
+        )
+
+
+def reject_repeated_direction(
+    inboard: AbstractJoint, outboard: AbstractJoint, members: list[Body], X_MB: dict[int, np.ndarray]
+) -> None:
+    """Two joints on a massless body must not allow the same motion: hinges on one line, slides along one axis."""
+    if inboard.kind != outboard.kind or inboard.kind not in ("revolute", "prismatic"):
+        return
+    line_in, line_out = (
+        axis_line(X_MB[frame.body.index] @ pose_in_body(frame), joint)
+        for frame, joint in ((inboard.child, inboard), (outboard.parent, outboard))
+    )
+    parallel = np.linalg.norm(np.cross(line_in[1], line_out[1])) < NEGLIGIBLE
+    between = np.linalg.norm(np.cross(line_out[0] - line_in[0], line_in[1]))
+    if parallel and (inboard.kind == "prismatic" or between < NEGLIGIBLE):
+        raise ModelError(
+            f"{place_of(members)}body '{members[0].name}' has no mass and stands between joints '{inboard.name}' and "
+            f"'{outboard.name}', which allow the same motion, so the mass matrix is singular. {REMEDY}"
+        )
+
+
+def axis_line(X: np.ndarray, joint: AbstractJoint) -> tuple[np.ndarray, np.ndarray]:
+    """A point and the direction of a joint's axis, given the pose of its frame."""
+    return X[:3, 3], X[:3, :3] @ np.asarray(joint.axis)
+
+
+def placements(plant: "MultibodyPlant", topology: TreeTopology) -> dict[int, np.ndarray]:
+    """X_MB (4, 4) of every body in its mobilized body's frame M, weld by weld."""
+    X_MB: dict[int, np.ndarray] = {0: np.eye(4)}
+    for body in sorted(range(1, topology.num_bodies), key=lambda b: topology.body_weld_levels[b]):
+        outboard = plant.frames[topology.body_outboard_frames[body]]
+        X = np.linalg.inv(pose_in_body(outboard))
+        if topology.body_weld_levels[body] > 0:
+            inboard = plant.frames[topology.body_inboard_frames[body]]
+            X = X_MB[inboard.body.index] @ pose_in_body(inboard) @ X
+        X_MB[body] = X
+    return X_MB
+
+
+def pose_in_body(frame: Frame) -> np.ndarray:
+    """X_BF (4, 4), through the frames it is fixed in."""
+    X = np.eye(4)
+    while frame.parent is not None:
+        step = np.eye(4)
+        assert frame.X_PF is not None
+        step[:3, :3], step[:3, 3] = frame.X_PF.rotation, frame.X_PF.translation
+        X, frame = step @ X, frame.parent
+    return X
+
+
+def mass_of(body: Body) -> float:
+    """kg; none where nothing was given."""
+    return 0.0 if body.inertia is None else float(body.inertia.mass)
+
+
+def largest_moment_of(body: Body) -> float:
+    """Largest entry of the rotational inertia about the body's origin, in kg m²."""
+    if body.inertia is None:
+        return 0.0
+    return mass_of(body) * float(np.abs(np.asarray(body.inertia.unit_inertia.moments_products())).max())
+
+
+def place_of(members: list[Body]) -> str:
+    """`file:line: ` of the first body, where it is known."""
+    return "" if members[0].source is None else f"{members[0].source}: "

@@ -1,0 +1,118 @@
+"""Joints told to mimic others while a plant is built: what is kept of them, and their order for finalize."""
+
+import abc
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mbjax.errors import ModelError
+from mbjax.joints import AbstractJoint
+
+from .queries import PlantQueries
+
+
+@dataclasses.dataclass(frozen=True)
+class Mimic:
+    """q of the follower = multiplier q of the leader + offset."""
+
+    follower: AbstractJoint
+    leader: AbstractJoint
+    multiplier: float
+    offset: float
+
+
+class PlantMimics(PlantQueries):
+    """The builder's method for joints without a coordinate of their own."""
+
+    mimics: list[Mimic]
+
+    def add_mimic(
+        self,
+        follower: AbstractJoint | str | int,
+        leader: AbstractJoint | str | int,
+        multiplier: float = 1.0,
+        offset: float = 0.0,
+    ) -> None:
+        """q of the follower is multiplier q of the leader + offset, exactly: it has no place in q and v.
+
+        Both joints have one degree of freedom, and a leader may mimic another joint in turn. Forces and inertias of the
+        follower act on its leader through the multiplier, its position limits tighten the leader's, and its default
+        position follows from the leader's. A coupler constraint instead keeps both coordinates, and has a force.
+        """
+        self._require_building("add_mimic")
+        follower, leader = (self.joint(joint, "add_mimic") for joint in (follower, leader))
+        call = f"add_mimic('{follower.name}', '{leader.name}')"
+        for joint in (follower, leader):
+            if joint.num_velocities != 1:
+                raise ModelError(
+                    f"{call}: joint '{joint.name}' ({joint.kind}) has {joint.num_velocities} degrees of freedom; "
+                    "joints that mimic, and those they follow, have one."
+                )
+        for what, value in (("multiplier", multiplier), ("offset", offset)):
+            if not np.ndim(value) == 0 or not np.isfinite(value):
+                raise ModelError(f"{call}: {what} must be a finite number, got {value!r}.")
+        leader_of = {m.follower: m.leader for m in self.mimics}
+        if follower in leader_of:
+            raise ModelError(f"{call}: joint '{follower.name}' mimics '{leader_of[follower].name}' already.")
+        chain = [leader]
+        while chain[-1] in leader_of:
+            chain.append(leader_of[chain[-1]])
+        if follower in chain:
+            names = " mimics ".join(f"'{joint.name}'" for joint in (follower, *chain[: chain.index(follower) + 1]))
+            raise ModelError(f"{call}: {names}: one of the joints needs a coordinate of its own.")
+        self.mimics.append(Mimic(follower, leader, float(multiplier), float(offset)))
+
+    @abc.abstractmethod
+    def _require_building(self, call: str) -> None: ...
+
+
+def leaders_first(mimics: Sequence[Mimic]) -> list[Mimic]:
+    """The relations in an order in which a leader that mimics comes before its followers."""
+    leader_of = {m.follower: m.leader for m in mimics}
+
+    def depth(joint: AbstractJoint) -> int:
+        return 1 + depth(leader_of[joint]) if joint in leader_of else 0
+
+    return sorted(mimics, key=lambda m: depth(m.follower))
+
+
+def default_positions_of(mimics: Sequence[Mimic]) -> dict[AbstractJoint, np.ndarray]:
+    """Where joints that mimic start: where their leaders' defaults put them; one of their own must agree."""
+    defaults: dict[AbstractJoint, Any] = {}
+    for mimic in leaders_first(mimics):
+        follower, leader = mimic.follower, mimic.leader
+        q = mimic.multiplier * defaults.get(leader, leader.default_positions) + mimic.offset
+        own = follower.default_positions
+        if np.any(own != follower.zero_positions) and not np.allclose(own, q, rtol=1e-9, atol=1e-12):
+            raise ModelError(
+                f"joint '{follower.name}' mimics '{leader.name}', whose default position puts it at {q[0]:g}, but its "
+                f"own default is {own[0]:g}; leave that out, or change the leader's."
+            )
+        defaults[follower] = q
+    return defaults
+
+
+def reject_contradicting_limits(mimics: Sequence[Mimic]) -> None:
+    """Position limits of joints that mimic must leave the joint they follow in the end a position."""
+    relations: dict[AbstractJoint, tuple[AbstractJoint, float, float]] = {}
+    ranges: dict[AbstractJoint, tuple[float, float]] = {}
+    for mimic in leaders_first(mimics):
+        leader, ratio, shift = relations.get(mimic.leader, (mimic.leader, 1.0, 0.0))
+        multiplier, offset = mimic.multiplier * ratio, mimic.multiplier * shift + mimic.offset
+        relations[mimic.follower] = leader, multiplier, offset
+        low, high = (float(limit[0]) for limit in mimic.follower.position_limits)
+        if multiplier == 0.0:
+            implied = (-np.inf, np.inf) if low <= offset <= high else (np.inf, -np.inf)
+        else:
+            implied = tuple(sorted(((low - offset) / multiplier, (high - offset) / multiplier)))
+        least, most = ranges.get(leader, tuple(float(limit[0]) for limit in leader.position_limits))
+        ranges[leader] = max(least, implied[0]), min(most, implied[1])
+        if ranges[leader][0] > ranges[leader][1]:
+            place = "" if mimic.follower.source is None else f"{mimic.follower.source}: "
+            raise ModelError(
+                f"{place}joint '{mimic.follower.name}' follows '{leader.name}' as {multiplier:g} q + {offset:g}; its "
+                f"limits [{low:g}, {high:g}] leave '{leader.name}' no position within [{least:g}, {most:g}]. Change "
+                "the limits, the multiplier or the offset."
+            )

@@ -1,0 +1,349 @@
+"""BUILD: the mutable plant one adds bodies, frames, joints and actuators to, and then finalizes."""
+
+import warnings
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from mbjax.errors import ModelError, ModelWarning
+from mbjax.joints import AbstractJoint, WeldJoint
+from mbjax.model import (
+    KEPT,
+    AbstractConstraint,
+    AbstractForceElement,
+    Body,
+    Frame,
+    JointActuator,
+    LoadReport,
+    MultibodyModel,
+)
+from mbjax.model.elements import as_rigid_transform
+from mbjax.model.lookup import find_model_instance
+from mbjax.spatial import SpatialInertia
+
+from .collision_filters import CollisionExclusion, RegisteredCollision
+from .constraints import PlantConstraints
+from .contact_settings import ContactSettings
+from .finalize import finalize
+from .geometry import PlantGeometry
+from .mimics import Mimic, PlantMimics
+from .random_distributions import PlantRandomDistributions
+from .removal import remove_joint, remove_joint_actuator
+
+WORLD_INSTANCE = 0
+DEFAULT_INSTANCE = 1
+
+
+def article(noun: str) -> str:
+    """`a body`, `an actuator`."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
+class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, PlantMimics):
+    """Collects the elements of a model; `finalize()` turns them into a frozen `MultibodyModel`.
+
+    `time_step` in s: a positive one makes a discrete plant for `step` and `rollout`, zero a continuous one
+    for `time_derivatives` and `simulate`. Bodies without an inboard joint float, as in Drake. World is body 0
+    of instance 0; instance 1 takes whatever names no instance.
+
+    `contact_model="none"` lets all geometries pass through each other; the other settings are explained at the
+    methods that change them.
+    """
+
+    def __init__(
+        self,
+        time_step: float = 0.0,
+        *,
+        discrete_contact_approximation: str = ContactSettings.discrete_contact_approximation,
+        contact_model: str = ContactSettings.contact_model,
+        penetration_allowance: float = ContactSettings.penetration_allowance,
+        stiction_tolerance: float = ContactSettings.stiction_tolerance,
+        sap_near_rigid_threshold: float = ContactSettings.sap_near_rigid_threshold,
+        adjacent_bodies_collision_filters: bool = ContactSettings.adjacent_bodies_collision_filters,
+        max_contacts: int | None = ContactSettings.max_contacts,
+        max_pairs: int | None = ContactSettings.max_pairs,
+        contact_prediction: bool = ContactSettings.contact_prediction,
+        contact_smoothing_length: float = ContactSettings.contact_smoothing_length,
+    ):
+        if not (np.isfinite(time_step) and time_step >= 0.0):
+            raise ModelError(f"time_step must be a finite number of seconds >= 0, got {time_step!r}.")
+        self.time_step = float(time_step)
+        self.gravity = np.array([0.0, 0.0, -9.81])
+        self.instance_names: list[str] = ["WorldModelInstance", "DefaultModelInstance"]
+        self.gravity_enabled: list[bool] = [True, True]
+        self.bodies: list[Body] = []
+        self.frames: list[Frame] = []
+        self.joints: list[AbstractJoint] = []
+        self.mimics: list[Mimic] = []
+        self.actuators: list[JointActuator] = []
+        self.force_elements: list[AbstractForceElement] = []
+        self.constraints: list[AbstractConstraint] = []
+        self.collisions: list[RegisteredCollision] = []
+        self.collision_exclusions: list[CollisionExclusion] = []
+        self.contact_settings = ContactSettings(
+            contact_model=contact_model,
+            discrete_contact_approximation=discrete_contact_approximation,
+            penetration_allowance=penetration_allowance,
+            stiction_tolerance=stiction_tolerance,
+            sap_near_rigid_threshold=sap_near_rigid_threshold,
+            adjacent_bodies_collision_filters=adjacent_bodies_collision_filters,
+            max_contacts=max_contacts,
+            max_pairs=max_pairs,
+            contact_prediction=contact_prediction,
+            contact_smoothing_length=contact_smoothing_length,
+        )
+        self.default_free_poses: dict[int, Any] = {}
+        self.random_distributions = []
+        self.report = LoadReport()
+        self._finalized: MultibodyModel | None = None
+        self._body_frame: dict[int, Frame] = {}
+        self.names: set[tuple[str, int, str]] = set()  # what, model instance, name
+        self.world_body = self._add_body("world", None, WORLD_INSTANCE, None)
+        self.world_frame = self._body_frame[0]
+
+    @property
+    def is_finalized(self) -> bool:
+        return self._finalized is not None
+
+    def add_model_instance(self, name: str) -> int:
+        """A new group of elements with names of its own; returns its index."""
+        self._require_building("add_model_instance")
+        self._require_free_instance_name(f"add_model_instance('{name}')", name)
+        self.instance_names.append(name)
+        self.gravity_enabled.append(True)
+        return len(self.instance_names) - 1
+
+    def add_rigid_body(
+        self,
+        name: str,
+        inertia: SpatialInertia | None = None,
+        model_instance: int | str = DEFAULT_INSTANCE,
+        *,
+        on_invalid_inertia: str = "error",
+        source: str | None = None,
+    ) -> Body:
+        """A rigid body with spatial inertia M_BBo_B; without one it is massless.
+
+        A non-physical inertia is refused; with `on_invalid_inertia="warn"` it is kept, reported and warned of
+        (NaN and negative mass are always refused).
+        """
+        self._require_building("add_rigid_body")
+        instance = find_model_instance(model_instance, self.instance_names, f"add_rigid_body('{name}')")
+        if instance == WORLD_INSTANCE:
+            raise ModelError(f"add_rigid_body('{name}'): the world's instance holds the world alone.")
+        if inertia is not None:
+            self._check_inertia(name, inertia, source, on_invalid_inertia)
+        return self._add_body(name, inertia, instance, source)
+
+    def add_frame(
+        self,
+        name: str,
+        parent: Body | Frame | str,
+        X_PF: Any = None,
+        model_instance: int | str | None = None,
+        *,
+        source: str | None = None,
+    ) -> Frame:
+        """A frame fixed at X_PF in a body or in another frame."""
+        self._require_building("add_frame")
+        P = self.frame(parent, f"add_frame('{name}')")
+        instance = (
+            P.model_instance
+            if model_instance is None
+            else find_model_instance(model_instance, self.instance_names, f"add_frame('{name}')")
+        )
+        self._require_free_name("frame", name, instance)
+        X_PF = as_rigid_transform(f"add_frame('{name}'): X_PF", X_PF)
+        frame = Frame(name, len(self.frames), instance, P.body, P, X_PF, source)
+        self.frames.append(frame)
+        self.names.add(("frame", instance, name))
+        return frame
+
+    def add_joint(self, joint: AbstractJoint, *, source: str | None = None) -> AbstractJoint:
+        """Connects two bodies; frames F and M are made at X_PF and X_BM where the joint gives them."""
+        self._require_building("add_joint")
+        call = f"add_joint('{joint.name}')"
+        if joint.index >= 0:
+            raise ModelError(f"{call}: this joint object is part of a plant already; make a new one.")
+        parent, child = self.frame(joint.parent, call), self.frame(joint.child, call)
+        if child.body is parent.body:
+            raise ModelError(f"{call}: parent and child are the same body '{child.body.name}'; a joint needs two.")
+        if child.body is self.world_body:
+            raise ModelError(
+                f"{call}: the world cannot be a child; swap the two (parent=world, child="
+                f"'{parent.body.name}') and turn the axis around."
+            )
+        self._require_free_name("joint", joint.name, child.model_instance)
+        instance = child.model_instance
+        poses = (("parent", joint.X_PF), ("child", joint.X_BM))
+        for side, X in poses:  # all that can be refused, before anything is added
+            if X is not None:
+                as_rigid_transform(f"{call}: pose of the {side}'s frame", X)
+                self._require_free_name("frame", f"{joint.name}_{side}", instance)
+        joint.index, joint.model_instance, joint.source = len(self.joints), instance, source
+        if joint.X_PF is not None:
+            parent = self.add_frame(f"{joint.name}_parent", parent, joint.X_PF, instance, source=source)
+        if joint.X_BM is not None:
+            child = self.add_frame(f"{joint.name}_child", child, joint.X_BM, instance, source=source)
+        joint.parent, joint.child = parent, child
+        self.joints.append(joint)
+        self.names.add(("joint", joint.model_instance, joint.name))
+        return joint
+
+    def weld_frames(
+        self, frame_on_parent: Any, frame_on_child: Any, X_FM: Any = None, *, name: str | None = None
+    ) -> AbstractJoint:
+        """Fixes the second body at X_FM in the first frame."""
+        self._require_building("weld_frames")
+        F, M = self.frame(frame_on_parent, "weld_frames"), self.frame(frame_on_child, "weld_frames")
+        name = f"{F.name}_welds_to_{M.name}" if name is None else name
+        return self.add_joint(WeldJoint(name, F, M, X_PF=X_FM))
+
+    def add_joint_actuator(
+        self,
+        name: str,
+        joint: AbstractJoint | str,
+        effort_limit: float = float("inf"),
+        *,
+        rotor_inertia: float = 0.0,
+        gear_ratio: float = 1.0,
+        kp: float | None = None,
+        kd: float | None = None,
+        source: str | None = None,
+    ) -> JointActuator:
+        """An actuator on a one-dof joint; with `kp` or `kd` it tracks `Inputs.desired_state`."""
+        self._require_building("add_joint_actuator")
+        call = f"add_joint_actuator('{name}')"
+        joint = self.joint(joint, call)
+        if joint.num_velocities != 1:
+            raise ModelError(
+                f"{call}: joint '{joint.name}' ({joint.kind}) has {joint.num_velocities} degrees of freedom; "
+                "actuators drive joints with one. Apply a generalized force instead."
+            )
+        self._require_free_name("actuator", name, joint.model_instance)
+        for what, value, lowest in (
+            ("effort_limit", effort_limit, 0.0),
+            ("rotor_inertia", rotor_inertia, 0.0),
+            ("gear_ratio", gear_ratio, -np.inf),
+            ("kp", 0.0 if kp is None else kp, 0.0),
+            ("kd", 0.0 if kd is None else kd, 0.0),
+        ):
+            finite = np.isfinite(value) or (what == "effort_limit" and value == np.inf)
+            if not finite or value < lowest:
+                raise ModelError(f"{call}: {what} must be a finite number >= {lowest:g}, got {value!r}.")
+        actuator = JointActuator(
+            name, len(self.actuators), joint.model_instance, joint,
+            float(effort_limit), float(rotor_inertia), float(gear_ratio), kp, kd, source,
+        )  # fmt: skip
+        self.actuators.append(actuator)
+        self.names.add(("actuator", actuator.model_instance, name))
+        return actuator
+
+    def add_force_element(self, element: AbstractForceElement) -> AbstractForceElement:
+        """A law that turns motion into force; its frames and joints are looked up by name at finalize."""
+        self._require_building("add_force_element")
+        if not isinstance(element, AbstractForceElement):
+            raise ModelError(f"add_force_element: expected an AbstractForceElement, got {type(element).__name__}.")
+        self.force_elements.append(element)
+        return element
+
+    def set_gravity(self, gravity: Any) -> None:
+        """The uniform acceleration of gravity in the world frame, in m/s²."""
+        self._require_building("set_gravity")
+        vector = np.asarray(gravity, dtype=float)
+        if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+            raise ModelError(f"set_gravity: expected three finite numbers in m/s², got {gravity!r}.")
+        self.gravity = vector
+
+    def set_gravity_enabled(self, model_instance: int | str, enabled: bool) -> None:
+        """Whether the bodies of one instance feel gravity."""
+        self._require_building("set_gravity_enabled")
+        self.gravity_enabled[find_model_instance(model_instance, self.instance_names, "set_gravity_enabled")] = bool(
+            enabled
+        )
+
+    def set_default_free_body_pose(self, body: Body | str, X_WB: Any) -> None:
+        """Where a floating body starts, in the world."""
+        self._require_building("set_default_free_body_pose")
+        body = self.body(body, "set_default_free_body_pose")
+        self.default_free_poses[body.index] = as_rigid_transform(f"default pose of '{body.name}'", X_WB)
+
+    def set_joint_default_positions(self, joint: AbstractJoint | str | int, q: Any) -> None:
+        """Where a joint starts, in rad or m; for a whole model instance set it on the model."""
+        self._require_building("set_joint_default_positions")
+        self.joint(joint, "set_joint_default_positions").set_default_positions(q)
+
+    def remove_joint(self, joint: AbstractJoint | str | int) -> None:
+        """Takes a joint out again; its actuator goes first. As in Drake force elements and constraints come later.
+
+        Joints are renumbered without gaps (Drake leaves one); names and objects stay valid. The child floats
+        unless it gets another joint.
+        """
+        self._require_building("remove_joint")
+        remove_joint(self, self.joint(joint, "remove_joint"))
+
+    def remove_joint_actuator(self, actuator: JointActuator | str | int) -> None:
+        """Takes an actuator out again; those after it move up by one in u (Drake leaves a gap in the indices)."""
+        self._require_building("remove_joint_actuator")
+        remove_joint_actuator(self, self.actuator(actuator, "remove_joint_actuator"))
+
+    def rename_model_instance(self, model_instance: int | str, name: str) -> None:
+        """Another name for a model instance; its elements' scoped names and coordinate names follow."""
+        self._require_building("rename_model_instance")
+        instance = find_model_instance(model_instance, self.instance_names, "rename_model_instance")
+        self._require_free_instance_name(f"rename_model_instance('{name}')", name)
+        self.instance_names[instance] = name
+
+    def finalize(self, dtype: Any = None) -> MultibodyModel:
+        """Validates, builds the tree, and freezes; the plant refuses further elements.
+
+        `dtype` of the leaves: JAX's default float when None.
+        """
+        self._require_building("finalize")
+        self._finalized = finalize(self, jnp.zeros(0).dtype if dtype is None else jnp.dtype(dtype))
+        return self._finalized
+
+    def _add_body(self, name: str, inertia: SpatialInertia | None, instance: int, source: str | None) -> Body:
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"add_rigid_body: the name must be a non-empty string, got {name!r}.")
+        self._require_free_name("body", name, instance)
+        self._require_free_name("frame", name, instance)
+        body = Body(name, len(self.bodies), instance, inertia, source)
+        frame = Frame(name, len(self.frames), instance, body, source=source)
+        self.bodies.append(body)
+        self.frames.append(frame)
+        self._body_frame[body.index] = frame
+        self.names |= {("body", instance, name), ("frame", instance, name)}
+        return body
+
+    def _check_inertia(self, name: str, inertia: SpatialInertia, source: str | None, on_invalid: str) -> None:
+        failure = inertia.physical_validity_report()
+        if failure is None:
+            return
+        place = "" if source is None else f"{source}: "
+        message = f"{place}body '{name}': the spatial inertia is not physical: {failure}"
+        if on_invalid == "error" or inertia.is_nan() or inertia.mass < 0.0:
+            raise ModelError(f"{message} Correct the mass, the centre of mass or the moments.")
+        self.report.add(KEPT, f"body '{name}'", f"non-physical inertia kept: {failure}", source or "")
+        warnings.warn(message, ModelWarning, stacklevel=3)
+
+    def _require_free_instance_name(self, call: str, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"{call}: the name must be a non-empty string, got {name!r}.")
+        if name in self.instance_names:
+            raise ModelError(f"{call}: the name is taken; choose another, for example '{name}_2'.")
+
+    def _require_free_name(self, what: str, name: str, instance: int) -> None:
+        if (what, instance, name) in self.names:
+            raise ModelError(
+                f"add_{what}('{name}'): model instance '{self.instance_names[instance]}' has {article(what)} of that "
+                "name already; names are unique within an instance."
+            )
+
+    def _require_building(self, call: str) -> None:
+        if self._finalized is not None:
+            raise ModelError(
+                f"{call}: the plant is finalized and takes no further elements. Add everything before "
+                "finalize(); to change numbers use the setters that return a new model."
+            )

@@ -1,0 +1,104 @@
+"""What one asks of a plant while building it: elements by name, counts, what is welded to what."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mbjax.errors import ModelError
+from mbjax.joints import AbstractJoint, WeldJoint
+from mbjax.model import AbstractForceElement, Body, Frame, JointActuator
+from mbjax.model.element_queries import ElementQueries
+from mbjax.model.lookup import Named, checked_index
+from mbjax.model.topology_graphviz import topology_graphviz_string
+
+
+class PlantQueries(ElementQueries):
+    """Elements are given as the objects themselves, by name (`"arm"` or `"instance::arm"`) or by index."""
+
+    time_step: float
+    gravity: np.ndarray
+    instance_names: list[str]
+    gravity_enabled: list[bool]
+    bodies: list[Body]
+    frames: list[Frame]
+    joints: list[AbstractJoint]
+    actuators: list[JointActuator]
+    force_elements: list[AbstractForceElement]
+    _body_frame: dict[int, Frame]
+
+    def _elements(self, what: str) -> Sequence[Named]:
+        return {"body": self.bodies, "frame": self.frames, "joint": self.joints, "actuator": self.actuators}[what]
+
+    def _instance_names(self) -> Sequence[str]:
+        return self.instance_names
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.time_step > 0.0
+
+    def body(self, body: Body | str | int, call: str = "", *, model_instance: str | int | None = None) -> Body:
+        """A body; `call` is what an error starts with."""
+        return self._element("body", body, self.bodies, Body, call, model_instance)
+
+    def frame(
+        self, frame: Frame | Body | str | int, call: str = "", *, model_instance: str | int | None = None
+    ) -> Frame:
+        """A frame; a body stands for its own frame."""
+        if isinstance(frame, Body):
+            return self._body_frame[self.body(frame, call, model_instance=model_instance).index]
+        return self._element("frame", frame, self.frames, Frame, call, model_instance)
+
+    def joint(
+        self, joint: AbstractJoint | str | int, call: str = "", *, model_instance: str | int | None = None
+    ) -> AbstractJoint:
+        """A joint; floating joints of free bodies are added by finalize."""
+        return self._element("joint", joint, self.joints, AbstractJoint, call, model_instance)
+
+    def actuator(
+        self, actuator: JointActuator | str | int, call: str = "", *, model_instance: str | int | None = None
+    ) -> JointActuator:
+        """A joint actuator."""
+        return self._element("actuator", actuator, self.actuators, JointActuator, call, model_instance)
+
+    def force_element(self, index: int) -> AbstractForceElement:
+        """A force element by the order it was added in."""
+        return self.force_elements[checked_index("force element", index, len(self.force_elements))]
+
+    @property
+    def num_force_elements(self) -> int:
+        """Without gravity and joint damping, which are parameters here (Drake counts gravity)."""
+        return len(self.force_elements)
+
+    @property
+    def num_visual_geometries(self) -> int:
+        return sum(len(body.visual) for body in self.bodies)
+
+    @property
+    def num_collision_geometries(self) -> int:
+        return sum(len(body.collision) for body in self.bodies)
+
+    def is_gravity_enabled(self, model_instance: str | int) -> bool:
+        """Whether the bodies of a model instance feel gravity."""
+        return self.gravity_enabled[self.model_instance_index(model_instance)]
+
+    def bodies_welded_to(self, body: Body | str | int) -> tuple[int, ...]:
+        """Indices of all bodies rigidly connected to a body so far, itself included."""
+        welded = {self.body(body).index}
+        pairs = [(j.parent.body.index, j.child.body.index) for j in self.joints if isinstance(j, WeldJoint)]
+        while reached := {i for pair in pairs for i in pair if welded & set(pair)} - welded:
+            welded |= reached
+        return tuple(sorted(welded))
+
+    def topology_graphviz_string(self) -> str:
+        """The bodies by model instance and the joints between them, for Graphviz's `dot`, as Drake draws them."""
+        edges = [(j.name, j.kind, j.parent.body.index, j.child.body.index) for j in self.joints]
+        return topology_graphviz_string(self.instance_names, self.bodies, edges)
+
+    def _element(self, what: str, key: Any, elements: list, kind: type, call: str, model_instance: Any) -> Any:
+        if not isinstance(key, kind):
+            return elements[self._find(what, key, model_instance, call)]
+        if not (0 <= key.index < len(elements)) or elements[key.index] is not key:
+            raise ModelError(f"{call or what}: {what} '{key.name}' belongs to another plant.")
+        self._find(what, key.index, model_instance, call)
+        return key
