@@ -90,7 +90,7 @@ def _assembly_q(
 ) -> AssemblyResult:
     problem = AssemblyProblem(model, cset, q_guess, jnp.diag(weights))
     search = search_assembly(problem, tolerances)
-    q, _ = at_solution(problem, search.best.q, search.best.multipliers)
+    q, _ = q_with_rule(problem, search.best.q, search.best.multipliers)
     error, G = calc_position_rows(model, cset, q)
     slope, size = lax.stop_gradient((safe_norm(error @ G), safe_norm(error) * safe_norm(G.reshape(-1))))
     failed = jnp.where(slope <= OUT_OF_REACH * size, AssemblyStatus.SINGULAR, AssemblyStatus.ITERATION_LIMIT)
@@ -123,16 +123,16 @@ def _assembly_qdot(
 
 
 @eqx.filter_custom_jvp
-def at_solution(problem: AssemblyProblem, q: Array, multipliers: Array) -> tuple[Array, Array]:
+def q_with_rule(problem: AssemblyProblem, q: Array, multipliers: Array) -> tuple[Array, Array]:
     """(q, λ) as they are, with the derivatives of what solves the problem: K (d, dλ) = -∂r."""
     del problem
     return q, multipliers
 
 
-@at_solution.def_jvp
-def _at_solution_jvp(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+@q_with_rule.def_jvp
+def _q_with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     problem, q, multipliers = primals
-    q, multipliers = at_solution(problem, q, multipliers)
+    q, multipliers = q_with_rule(problem, q, multipliers)
     _, change = eqx.filter_jvp(lambda p: evaluate(p, q, multipliers).residual, (problem,), (tangents[0],))
     K = calc_jacobian(problem, q, multipliers)
     d, multipliers_tangent = jnp.split(-solve_by_pseudo_inverse(K, change), [problem.W.shape[0]])

@@ -32,19 +32,23 @@ def calc_convex_solution(
     else:
         searched = search(topology, lax.stop_gradient(problem), found)
         found = searched.solution()
-    return ConvexSolution(at_solution(topology, problem, found.vdot), found.num_iterations, found.converged), searched
+    return ConvexSolution(
+        solution_with_rule(topology, problem, found.vdot), found.num_iterations, found.converged
+    ), searched
 
 
 @eqx.filter_custom_jvp
-def at_solution(topology: TreeTopology, problem: ConvexProblem, vdot: Float[Array, " nv"]) -> Float[Array, " nv"]:
+def solution_with_rule(
+    topology: TreeTopology, problem: ConvexProblem, vdot: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
     """vdot, a solution, which the derivative rule knows to be one."""
     return vdot
 
 
-@at_solution.def_jvp
-def _at_solution_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+@solution_with_rule.def_jvp
+def _solution_with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     topology, problem, vdot = primals
-    vdot = at_solution(topology, problem, vdot)  # its own derivative is needed for second ones
+    vdot = solution_with_rule(topology, problem, vdot)  # its own derivative is needed for second ones
     _, moved = eqx.filter_jvp(lambda p: calc_residual(topology, p, vdot), (problem,), (tangents[1],))
 
     def product(x: Array) -> Array:

@@ -28,7 +28,7 @@ from mbjax.topology import (
     sum_velocities_over_path,
 )
 
-from .composite_body.sums import calc_composite_terms, times_inertia
+from .composite_body.sums import calc_composite_terms, times_inertia_at_T
 from .derivatives.jacobian import TorqueColumns, calc_all_columns, calc_torque_columns
 from .derivatives.motion import calc_motion_derivatives
 from .derivatives.path_products import calc_mirrored_products
@@ -79,7 +79,7 @@ def inverse_dynamics_derivatives(
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
     require_wrt(wrt)
-    return for_worlds_of(_inverse_dynamics, model, q, v, vdot, forces, force_elements, wrt, several=2)
+    return for_worlds_of(_inverse_dynamics_derivatives, model, q, v, vdot, forces, force_elements, wrt, several=2)
 
 
 def forward_dynamics_derivatives(
@@ -101,7 +101,7 @@ def forward_dynamics_derivatives(
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
     require_wrt(wrt)
-    return for_worlds_of(_forward_dynamics, model, q, v, tau, forces, force_elements, wrt, several=2)
+    return for_worlds_of(_forward_dynamics_derivatives, model, q, v, tau, forces, force_elements, wrt, several=2)
 
 
 def require_wrt(wrt: str) -> None:
@@ -110,7 +110,7 @@ def require_wrt(wrt: str) -> None:
         raise ModelError(f"wrt must be 'v' (the dq of integrate_configuration) or 'qdot' (q itself), got {wrt!r}.")
 
 
-def _inverse_dynamics(
+def _inverse_dynamics_derivatives(
     model: MultibodyModel,
     q: Array,
     v: Array,
@@ -130,7 +130,7 @@ def _inverse_dynamics(
     return InverseDynamicsDerivatives(tau, convert_columns(model, q, columns.dq, wrt), columns.dv, M)
 
 
-def _forward_dynamics(
+def _forward_dynamics_derivatives(
     model: MultibodyModel,
     q: Array,
     v: Array,
@@ -155,7 +155,7 @@ def _forward_dynamics(
 
     motion = calc_motion_derivatives(model, position, velocity, q, v, vdot)
     A_driven_T = sum_velocities_over_path(topology, ca.scale(S, over_directions(topology, vdot)))
-    F_driven_T = times_inertia(inertia_T, A_driven_T)
+    F_driven_T = times_inertia_at_T(inertia_T, A_driven_T)
     terms = eqx.tree_at(lambda t: t.F, terms, terms.F + sum_moved_mobods(topology, F_driven_T))
     columns = subtract_slopes(calc_torque_columns(topology, position, velocity, motion, terms), explicit)
     dq = -products_of_columns(inverse, convert_columns(model, q, columns.dq, wrt))

@@ -16,9 +16,9 @@ from mbjax.forces import (
 from mbjax.kinematics import PositionKinematics, calc_position_kinematics, for_worlds_of
 from mbjax.model import MultibodyModel, actuator_ratios, as_coordinates, locked_velocities, zero_where_locked
 
-from .composite_body.recursion import calc_mass_matrix_alone
-from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics, calc_forward_dynamics_of_state
-from .inverse_dynamics import calc_inverse_dynamics_alone, calc_inverse_dynamics_of_state
+from .composite_body.recursion import calc_mass_matrix_from_state
+from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics, calc_forward_dynamics_from_state
+from .inverse_dynamics import calc_inverse_dynamics_from_motion, calc_inverse_dynamics_from_state
 from .newton_euler.sums import calc_mass_matrix_product
 from .records.tree_motion import TreeMotion, calc_inertia_in_world, calc_tree_motion
 
@@ -30,7 +30,7 @@ def mass_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
 
 
 def _mass_matrix(model: MultibodyModel, q: Array) -> Float[Array, "nv nv"]:
-    return calc_mass_matrix_alone(model, q, calc_reflected_inertia(model))
+    return calc_mass_matrix_from_state(model, q, calc_reflected_inertia(model))
 
 
 @compiled_outside_jit
@@ -72,12 +72,12 @@ def _inverse_dynamics(
     model: MultibodyModel, q: Array, v: Array, vdot: Array, forces: MultibodyForces | None, force_elements: bool
 ) -> Float[Array, " nv"]:
     if forces is None and not (force_elements and model.force_elements):
-        tau = calc_inverse_dynamics_of_state(model, q, v, vdot, force_elements) + calc_reflected_inertia(model) * vdot
+        tau = calc_inverse_dynamics_from_state(model, q, v, vdot, force_elements) + calc_reflected_inertia(model) * vdot
         return tau - calc_joint_dissipation(model, v) if force_elements else tau
     position = calc_position_kinematics(model, q)
     motion = calc_tree_motion(model, position, q, v)
     tau_applied, F_T = calc_acting_forces(model, position, motion, q, forces, force_elements)
-    tau = calc_inverse_dynamics_alone(motion, vdot, F_T, False) + calc_reflected_inertia(model) * vdot
+    tau = calc_inverse_dynamics_from_motion(motion, vdot, F_T, False) + calc_reflected_inertia(model) * vdot
     return tau if tau_applied is None else tau - tau_applied
 
 
@@ -106,7 +106,7 @@ def _forward_dynamics(
     v = zero_where_locked(model, v)
     if forces is None and not (force_elements and model.force_elements):
         tau = tau + calc_joint_dissipation(model, v) if force_elements else tau
-        return calc_forward_dynamics_of_state(model, q, v, tau, calc_reflected_inertia(model), force_elements)
+        return calc_forward_dynamics_from_state(model, q, v, tau, calc_reflected_inertia(model), force_elements)
     position = calc_position_kinematics(model, q)
     motion = calc_tree_motion(model, position, q, v)
     tau_applied, F_T = calc_acting_forces(model, position, motion, q, forces, force_elements)

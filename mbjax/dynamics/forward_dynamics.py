@@ -15,7 +15,7 @@ from mbjax.topology import TreeTopology
 
 from .articulated_body.factor import ArticulatedFactor
 from .articulated_body.recursion import calc_accelerations
-from .derivatives.rule import calc_torque_change_along, enough, shape_of_torques
+from .derivatives.rule import enough, shape_of_torques, torque_derivative_rule
 from .mass_matrix_factor import MassMatrixFactor, factor_mass_matrix, solve_factored, solve_many_factored
 from .newton_euler.recursion import calc_motion
 from .newton_euler.sums import (
@@ -101,14 +101,14 @@ def calc_forward_dynamics(terms: ForwardDynamicsTerms) -> Float[Array, " nv"]:
         return jnp.zeros_like(terms.tau)
     fixed, placed = lax.stop_gradient(terms), None
     if topology.followers:
-        factor, vdot = solve_by_sums(fixed)
+        factor, vdot = solve_by_sums_over_tree(fixed)
     else:
-        factor, vdot, placed = solve_on_device(fixed)
-    return at_solution(terms, factor, vdot, placed)
+        factor, vdot, placed = solve_terms_by_recursion(fixed)
+    return vdot_with_rule(terms, factor, vdot, placed)
 
 
 @eqx.filter_custom_jvp
-def calc_forward_dynamics_of_state(
+def calc_forward_dynamics_from_state(
     model: MultibodyModel,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
@@ -121,17 +121,17 @@ def calc_forward_dynamics_of_state(
     Their tracing is a quarter of what a program takes to trace: only derivatives need them.
     """
     if model.topology.followers or model.topology.num_velocities == 0:
-        return forward_dynamics_by_records(model, q, v, tau, diagonal, weights)
-    return solve_from_state(model, q, v, tau, None, diagonal, locked_velocities(model), weights)[1]
+        return forward_dynamics_through_terms(model, q, v, tau, diagonal, weights)
+    return articulated_body_algorithm(model, q, v, tau, None, diagonal, locked_velocities(model), weights)[1]
 
 
-@calc_forward_dynamics_of_state.def_jvp
-def _calc_forward_dynamics_of_state_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    vdot, change = eqx.filter_jvp(forward_dynamics_by_records, primals, tangents)
+@calc_forward_dynamics_from_state.def_jvp
+def _calc_forward_dynamics_from_state_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    vdot, change = eqx.filter_jvp(forward_dynamics_through_terms, primals, tangents)
     return vdot, fit_tangent(change, vdot)
 
 
-def forward_dynamics_by_records(
+def forward_dynamics_through_terms(
     model: MultibodyModel, q: Array, v: Array, tau: Array, diagonal: Array, weights: bool
 ) -> Float[Array, " nv"]:
     """`calc_forward_dynamics` of what it takes alone."""
@@ -151,11 +151,11 @@ def calc_residual_change(
 
     _, of_rest = eqx.filter_jvp(rest, (terms.tau, terms.diagonal), (change.tau, change.diagonal))
     applied = terms.F_applied_T, terms.only_weights
-    required = calc_torque_change_along(terms.motion, vdot, *applied, change.motion, None, change.F_applied_T, placed)
+    required = torque_derivative_rule(terms.motion, vdot, *applied, change.motion, None, change.F_applied_T, placed)
     return add_tangents(of_rest, None if required is None else -required)
 
 
-def solve_by_sums(terms: ForwardDynamicsTerms) -> tuple[MassMatrixFactor, Float[Array, " nv"]]:
+def solve_by_sums_over_tree(terms: ForwardDynamicsTerms) -> tuple[MassMatrixFactor, Float[Array, " nv"]]:
     """vdot, and the factor it was found with, from the sums of Newton and Euler over all mobods at once."""
     rhs = terms.tau - calc_inverse_dynamics(terms.motion, None, terms.F_applied_T)
     rhs = jnp.where(terms.locked, 0.0, rhs)
@@ -165,16 +165,18 @@ def solve_by_sums(terms: ForwardDynamicsTerms) -> tuple[MassMatrixFactor, Float[
     return factor, vdot
 
 
-def solve_on_device(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Float[Array, " nv"], PlacedRows]:
+def solve_terms_by_recursion(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Float[Array, " nv"], PlacedRows]:
     """The same by the recursions on a CPU, with what they place."""
     motion, F = terms.motion, None
     if terms.F_applied_T is not None and not terms.only_weights:
         F = moved_to_mobods(motion.position, terms.F_applied_T, -1.0)
     weights = terms.only_weights and terms.F_applied_T is not None
-    return solve_from_state(motion.model, motion.q, motion.v, terms.tau, F, terms.diagonal, terms.locked, weights)
+    return articulated_body_algorithm(
+        motion.model, motion.q, motion.v, terms.tau, F, terms.diagonal, terms.locked, weights
+    )
 
 
-def solve_from_state(
+def articulated_body_algorithm(
     model: MultibodyModel,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
@@ -184,21 +186,21 @@ def solve_from_state(
     locked: Bool[Array, " nv"],
     weights: bool,
 ) -> tuple[ArticulatedFactor, Float[Array, " nv"], PlacedRows]:
-    """`solve_on_device` from model and state alone, elsewhere too: so records go uncomputed. Forces are at each Mo."""
+    """`solve_terms_by_recursion` from model and state alone, elsewhere too: so records go uncomputed. Forces are at each Mo."""
 
     def by_sums(
         model: MultibodyModel, q: Array, v: Array, tau: Array, F: Array | None, diagonal: Array, locked: Array
     ) -> tuple:
         motion, F_T = calc_motion_and_forces(model, q, v, F, weights)
-        factor, vdot = solve_by_sums(ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked))
+        factor, vdot = solve_by_sums_over_tree(ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked))
         assert isinstance(factor, ArticulatedFactor)
         return factor, vdot, PlacedRows(factor.directions, calc_placed_inertia(model.topology, motion.inertia_W))
 
-    by_recursion = partial(solve_by_recursion, weights=weights)
+    by_recursion = partial(articulated_body_recursion, weights=weights)
     return in_kernels(by_recursion, by_sums, model, q, v, tau, F_applied_W, diagonal, locked)
 
 
-def solve_by_recursion(
+def articulated_body_recursion(
     model: MultibodyModel,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
@@ -216,7 +218,7 @@ def solve_by_recursion(
 
 
 @eqx.filter_custom_jvp
-def at_solution(
+def vdot_with_rule(
     terms: ForwardDynamicsTerms,
     factor: MassMatrixFactor,
     vdot: Float[Array, " nv"],
@@ -226,10 +228,10 @@ def at_solution(
     return vdot
 
 
-@at_solution.def_jvp
-def _at_solution_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+@vdot_with_rule.def_jvp
+def _vdot_with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     terms, factor, vdot, placed = primals
-    vdot = at_solution(terms, factor, vdot, placed)  # its own derivative is needed for second ones
+    vdot = vdot_with_rule(terms, factor, vdot, placed)  # its own derivative is needed for second ones
 
     change = calc_residual_change(terms, tangents[0], vdot, placed)
     b = jnp.broadcast_to(change, jnp.broadcast_shapes(change.shape, vdot.shape))

@@ -6,14 +6,14 @@ from jaxtyping import Array, Float
 from mbjax.execution import fit_tangent, in_kernels
 from mbjax.model import MultibodyModel
 
-from .derivatives.rule import calc_torque_change_along
+from .derivatives.rule import torque_derivative_rule
 from .newton_euler.recursion import calc_motion, calc_torques
 from .newton_euler.sums import calc_motion_and_forces, moved_to_mobods, newton_euler
 from .records.tree_motion import TreeMotion
 
 
 @eqx.filter_custom_jvp
-def calc_inverse_dynamics_alone(
+def calc_inverse_dynamics_from_motion(
     motion: TreeMotion, vdot: Float[Array, " nv"], F_applied_T: Float[Array, "6 nm"] | None, only_weights: bool
 ) -> Float[Array, " nv"]:
     """`calc_inverse_dynamics`; `F_applied_T` are `only_weights` if they are those of all that feels gravity."""
@@ -23,17 +23,17 @@ def calc_inverse_dynamics_alone(
     weights, F_W = only_weights and F_applied_T is not None, None
     if F_applied_T is not None and not weights:
         F_W = moved_to_mobods(motion.position, F_applied_T, -1.0)
-    return torques_from_state(motion.model, motion.q, motion.v, vdot, F_W, weights)
+    return recursive_newton_euler_algorithm(motion.model, motion.q, motion.v, vdot, F_W, weights)
 
 
-@calc_inverse_dynamics_alone.def_jvp
-def _calc_inverse_dynamics_alone_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    tau = calc_inverse_dynamics_alone(*primals)
-    return tau, fit_tangent(calc_torque_change_along(*primals, *tangents[:3]), tau)
+@calc_inverse_dynamics_from_motion.def_jvp
+def _calc_inverse_dynamics_from_motion_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    tau = calc_inverse_dynamics_from_motion(*primals)
+    return tau, fit_tangent(torque_derivative_rule(*primals, *tangents[:3]), tau)
 
 
 @eqx.filter_custom_jvp
-def calc_inverse_dynamics_of_state(
+def calc_inverse_dynamics_from_state(
     model: MultibodyModel,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
@@ -42,25 +42,25 @@ def calc_inverse_dynamics_of_state(
 ) -> Float[Array, " nv"]:
     """The same where no forces on bodies act but, if asked for, their `weights`: only derivatives trace the records."""
     if model.topology.followers or model.topology.num_velocities == 0:
-        return inverse_dynamics_by_records(model, q, v, vdot, weights)
-    return torques_from_state(model, q, v, vdot, None, weights)
+        return inverse_dynamics_through_motion(model, q, v, vdot, weights)
+    return recursive_newton_euler_algorithm(model, q, v, vdot, None, weights)
 
 
-@calc_inverse_dynamics_of_state.def_jvp
-def _calc_inverse_dynamics_of_state_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    tau, change = eqx.filter_jvp(inverse_dynamics_by_records, primals, tangents)
+@calc_inverse_dynamics_from_state.def_jvp
+def _calc_inverse_dynamics_from_state_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    tau, change = eqx.filter_jvp(inverse_dynamics_through_motion, primals, tangents)
     return tau, fit_tangent(change, tau)
 
 
-def inverse_dynamics_by_records(
+def inverse_dynamics_through_motion(
     model: MultibodyModel, q: Array, v: Array, vdot: Array, weights: bool
 ) -> Float[Array, " nv"]:
-    """`calc_inverse_dynamics_alone` of what it takes."""
+    """`calc_inverse_dynamics_from_motion` of what it takes."""
     motion, F_T = calc_motion_and_forces(model, q, v, None, weights)
-    return calc_inverse_dynamics_alone(motion, vdot, F_T, True)
+    return calc_inverse_dynamics_from_motion(motion, vdot, F_T, True)
 
 
-def torques_from_state(
+def recursive_newton_euler_algorithm(
     model: MultibodyModel,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],

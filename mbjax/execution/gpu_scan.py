@@ -94,7 +94,7 @@ def walk(
     num_nodes = place.shape[0]
 
     def at(refs: Any, *index: Any) -> Any:
-        return jax.tree.map(lambda ref: entries_of(ref, index, there), refs)
+        return jax.tree.map(lambda ref: load_entries(ref, index, there), refs)
 
     def put(refs: Any, index: Any, values: Any) -> None:
         refs, values = jax.tree.leaves(refs), jax.tree.leaves(values, is_leaf=is_parts)
@@ -125,7 +125,7 @@ def walk(
     lax.fori_loop(np.int32(0), np.int32(num_nodes), turn, None)
 
 
-def entries_of(ref: Any, index: tuple, there: Bool[Array, " w"] | None) -> Any:
+def load_entries(ref: Any, index: tuple, there: Bool[Array, " w"] | None) -> Any:
     """The numbers at an index, one by one if they are several; of each world of the block, or of all of them."""
     if len(ref.shape) == len(index):
         return ref[index]
@@ -133,11 +133,11 @@ def entries_of(ref: Any, index: tuple, there: Bool[Array, " w"] | None) -> Any:
         if ref.shape[-1] == 1:
             return ref[(*index, 0)]
         return triton.load(ref.at[lanes(index)], mask=there, other=None if there is None else 0.0)
-    return Parts(entries_of(ref, (*index, k), there) for k in range(ref.shape[len(index)]))
+    return Parts(load_entries(ref, (*index, k), there) for k in range(ref.shape[len(index)]))
 
 
 def write(ref: Any, index: tuple, value: Any, there: Bool[Array, " w"] | None) -> None:
-    """The inverse of `entries_of`."""
+    """The inverse of `load_entries`."""
     if isinstance(value, list):
         for k, x in enumerate(value):
             write(ref, (*index, k), x, there)
@@ -154,8 +154,8 @@ def lanes(index: tuple) -> tuple:
 def table_of(ref: Any, there: Bool[Array, " w"] | None) -> Any:
     """What a step sees of it."""
     if len(ref.shape) < 3:
-        return entries_of(ref, (), there)
-    return DeviceRows(lambda index: entries_of(ref, (index,), there))
+        return load_entries(ref, (), there)
+    return DeviceRows(lambda index: load_entries(ref, (index,), there))
 
 
 def shapes_of_step(step: Callable, xs: Any, start: tuple[Any, Any], tables: Any) -> tuple:

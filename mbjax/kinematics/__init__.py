@@ -52,7 +52,7 @@ from .body_placement import calc_body_placement as calc_body_placement
 from .body_placement import calc_inertia_in_mobod as calc_inertia_in_mobod
 from .model_placement import calc_hinge_maps_in_P as calc_hinge_maps_in_P
 from .model_placement import calc_model_placement as calc_model_placement
-from .model_placement import inertia_rows as inertia_rows
+from .model_placement import inertia_rows_of_mobods as inertia_rows_of_mobods
 from .model_placement import only_if as only_if
 from .placed_model import for_worlds_of as for_worlds_of
 from .placed_model import placed as placed

@@ -42,8 +42,8 @@ def calc_joint_shift(
     topology, R_WF = model.topology, position.R_WF
     R_WP = take(position.R_WM, topology.parents, 2)
     w, v_Fo = ca.matvec(R_WP, turning(placement.R_PF, dR_PF)), ca.matvec(R_WP, dp_PF)
-    inboard = about_T(w, v_Fo, r - ca.matvec(R_WF, p_FM))
-    outboard = about_T(ca.matvec(R_WF, turning(R_FM, dR_FM)), ca.matvec(R_WF, dp_FM), r)
+    inboard = shift_about_T(w, v_Fo, r - ca.matvec(R_WF, p_FM))
+    outboard = shift_about_T(ca.matvec(R_WF, turning(R_FM, dR_FM)), ca.matvec(R_WF, dp_FM), r)
     R_of_direction = take(R_WF, topology.velocity_mobods, 2)
     hinge = [ca.matvec(R_of_direction, part) for part in (dH_F[:3], dH_F[3:])]
     return JointShift(inboard, outboard, ca.concatenate(hinge, 0))
@@ -55,6 +55,6 @@ def turning(R: Float[Array, "3 3 n"], dR: Float[Array, "3 3 n"]) -> Float[Array,
     return 0.5 * (columns[0] + columns[1] + columns[2])
 
 
-def about_T(w: Float[Array, "3 n"], v: Float[Array, "3 n"], r: Float[Array, "3 n"]) -> Float[Array, "6 n"]:
+def shift_about_T(w: Float[Array, "3 n"], v: Float[Array, "3 n"], r: Float[Array, "3 n"]) -> Float[Array, "6 n"]:
     """A motion from the velocity v of the point at r."""
     return ca.concatenate([w, v + ca.cross(r, w)], 0)

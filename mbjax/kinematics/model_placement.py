@@ -76,8 +76,8 @@ def calc_direction_steps(
     return DirectionSteps(
         joint=calc_joint_steps(model, bodies, topology.velocity_mobods, first),
         hinge_map=hinge_map,
-        inertia=of_last(inertia_rows(inertia)),
-        weight=None if all_feel_gravity(model) else of_last(inertia_rows(weight)[6:]),
+        inertia=of_last(inertia_rows_of_mobods(inertia)),
+        weight=None if all_feel_gravity(model) else of_last(inertia_rows_of_mobods(weight)[6:]),
     )
 
 
@@ -90,7 +90,7 @@ def calc_hinge_maps_in_P(
     return only_if(ends_of_joints(topology)[0], *(jnp.swapaxes(x, 0, 1) for x in (H_P, H_F)))
 
 
-def inertia_rows(inertia: MobodInertia) -> Float[Array, "10 nm"]:
+def inertia_rows_of_mobods(inertia: MobodInertia) -> Float[Array, "10 nm"]:
     """Moments, m p_MoMcm and m."""
     return ca.concatenate([ca.symmetric_components(inertia.rotational), inertia.moment, inertia.mass[None]], 0)
 

@@ -16,7 +16,7 @@ from mbjax.contact import (
 from mbjax.dynamics import (
     ForwardDynamicsTerms,
     calc_forward_dynamics,
-    calc_forward_dynamics_of_state,
+    calc_forward_dynamics_from_state,
     calc_reflected_inertia,
     calc_tree_motion,
     spread_over_velocities,
@@ -59,7 +59,7 @@ def calc_acceleration_now(model: MultibodyModel, state: State, inputs: Inputs) -
     if feels_weights_alone(model, inputs):
         tau, u = add_joint_forces(model, state, inputs, applied_or_zero(inputs, state.v))
         diagonal = calc_reflected_inertia(model)
-        vdot = calc_forward_dynamics_of_state(model, state.q, state.v, tau, diagonal, True)
+        vdot = calc_forward_dynamics_from_state(model, state.q, state.v, tau, diagonal, True)
         return Acceleration(vdot, u, model.zeros(0))
     terms, u, contacts = calc_terms_now(model, state, inputs)
     if not model.constraints:

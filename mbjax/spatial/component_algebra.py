@@ -67,6 +67,31 @@ def cross_components(a: Sequence[Array], b: Sequence[Array]) -> list[Array]:
     return [ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx]
 
 
+def motion_cross(V: Float[Array, "6 *n"], X: Float[Array, "6 *n"]) -> Float[Array, "6 *n"]:
+    """V x X: the rate of a motion X that moves along with V, about one point fixed in the world (Featherstone 2008, 2.9).
+
+    Written out, so that the result is one stack: of sums of stacks XLA's CPU backend makes a loop with a branch for
+    every number.
+    """
+    (w, v), (x, y) = _halves(V), _halves(X)
+    return jnp.stack([*cross_components(w, x), *_sum(cross_components(w, y), cross_components(v, x))])
+
+
+def force_cross(V: Float[Array, "6 *n"], F: Float[Array, "6 *n"]) -> Float[Array, "6 *n"]:
+    """V x* F: the rate of a force F that moves along with V (Featherstone 2008, 2.9)."""
+    (w, v), (t, f) = _halves(V), _halves(F)
+    return jnp.stack([*_sum(cross_components(w, t), cross_components(v, f)), *cross_components(w, f)])
+
+
+def _halves(X: Float[Array, "6 *n"]) -> tuple[list[Array], list[Array]]:
+    components = list(jnp.unstack(X))
+    return components[:3], components[3:]
+
+
+def _sum(a: Sequence[Array], b: Sequence[Array]) -> list[Array]:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
 def dot(a: Float[Array, "k *n"], b: Float[Array, "k *n"]) -> Float[Array, "*n"]:
     """Scalar product over the components."""
     return sum_products(jnp.unstack(a), jnp.unstack(b))

@@ -9,7 +9,7 @@ import pytest
 
 import mbjax
 from mbjax.dynamics import calc_inverse_dynamics, calc_tree_motion
-from mbjax.dynamics.derivatives.cotangent_inward import has_torque_gradient
+from mbjax.dynamics.derivatives.cotangent_inward import has_torque_cotangent
 from mbjax.dynamics.derivatives.rule import Fixed, Moved, calc_change_under_weights
 from mbjax.dynamics.newton_euler.recursion import calc_motion
 from mbjax.dynamics.records.direction_rows import PlacedRows
@@ -61,7 +61,7 @@ TREES = [
 @pytest.mark.parametrize("name", TREES)
 def test_gradient_by_recursion(name: str, gravity: bool) -> None:
     model, q, v, vdot, _, weight, _ = case(name)
-    assert has_torque_gradient(model)
+    assert has_torque_cotangent(model)
     ways = jax.jit(lambda *x: gradient_both_ways(*x, gravity))(model, q, v, vdot, weight)
     for found, expected in zip(ways["recursion"], ways["sums"], strict=True):
         assert leaf_by_leaf(found, expected) < 1e-12
@@ -88,10 +88,10 @@ def leaf_by_leaf(found, expected) -> float:
 
 def test_trees_without_a_recursion_for_the_gradient() -> None:
     """Where hinge maps change in F, where joints mimic, and where some bodies feel no gravity."""
-    assert has_torque_gradient(model_of("one direction a joint"))
-    assert not has_torque_gradient(model_of("every joint"))
-    assert not has_torque_gradient(model_of("gravity on some bodies"))
-    assert not has_torque_gradient(mimics.make_model("mimic"))
+    assert has_torque_cotangent(model_of("one direction a joint"))
+    assert not has_torque_cotangent(model_of("every joint"))
+    assert not has_torque_cotangent(model_of("gravity on some bodies"))
+    assert not has_torque_cotangent(mimics.make_model("mimic"))
 
 
 @compiled

@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 import mbjax
-from mbjax.dynamics.derivatives.cotangent_inward import has_torque_gradient
+from mbjax.dynamics.derivatives.cotangent_inward import has_torque_cotangent
 from mbjax.dynamics.derivatives.rule import enough
 from tests.gradients.checks import compiled
 from tests.xla_options import AS_USERS_HAVE_IT
@@ -107,7 +107,7 @@ def with_parameters(model, parameters: dict):
 def test_gradients_by_the_model(own_models: bool) -> None:
     """Of each world, of a model that worlds share and of its own."""
     model, names = model_of("constant hinge maps"), ("body_mass", "body_com", "frame_translation", "joint_axis")
-    assert has_torque_gradient(model)
+    assert has_torque_cotangent(model)
     given = {name: getattr(model.parameters, name) for name in names}
 
     def gradient(scale, q, v, tau):

@@ -14,7 +14,7 @@ import mbjax
 from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion
 from mbjax.dynamics.articulated_body.recursion import solve_with_pivots
 from mbjax.dynamics.composite_body.recursion import mass_matrix_by_recursion, mass_matrix_by_sums
-from mbjax.dynamics.forward_dynamics import ForwardDynamicsTerms, solve_by_recursion, solve_by_sums
+from mbjax.dynamics.forward_dynamics import ForwardDynamicsTerms, articulated_body_recursion, solve_by_sums_over_tree
 from mbjax.dynamics.mass_matrix_factor import solve_with_both
 from mbjax.dynamics.newton_euler.recursion import calc_motion, calc_torques
 from mbjax.dynamics.newton_euler.sums import moved_to_mobods, newton_euler
@@ -105,11 +105,11 @@ def both_ways(model, q, v, vdot, tau, F) -> dict:
         F_W = F_T if weights or F_T is None else moved_to_mobods(position, F_T, -1.0)
         F_W = None if weights else F_W
         terms = ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked)
-        factor, solved = solve_by_sums(terms)
+        factor, solved = solve_by_sums_over_tree(terms)
         placed_rows = PlacedRows(factor.directions, calc_placed_inertia(model.topology, motion.inertia_W))
         tau_of_motion = calc_torques(model.topology, calc_motion(model, q, v, vdot, weights, F_W))
         found[name] = {
-            "recursion": (tau_of_motion, solve_by_recursion(model, q, v, tau, F_W, diagonal, locked, weights)),
+            "recursion": (tau_of_motion, articulated_body_recursion(model, q, v, tau, F_W, diagonal, locked, weights)),
             "sums": (newton_euler(motion, vdot, F_T), (factor, solved, placed_rows)),
         }
     return found
@@ -435,7 +435,7 @@ def test_solving_again_with_the_factor() -> None:
     def both(q, rhs):
         locked = jnp.zeros(model.num_velocities, bool)
         diagonal = calc_reflected_inertia(model) + 0.1
-        factor, *_ = solve_by_recursion(model, q, v, tau, None, diagonal, locked, False)
+        factor, *_ = articulated_body_recursion(model, q, v, tau, None, diagonal, locked, False)
         one, other = (functools.partial(f, model.topology, *factor[:2]) for f in (solve_with_pivots, solve_with_both))
         M = mbjax.mass_matrix(model, q) + jnp.diag(diagonal - calc_reflected_inertia(model))
         return one(rhs[0]), other(rhs[0]), jax.vmap(one)(rhs), jnp.linalg.solve(M, rhs.T).T

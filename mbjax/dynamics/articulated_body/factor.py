@@ -75,15 +75,15 @@ def factor_articulated_bodies(
     diagonal = jnp.where(locked, jnp.inf, diagonal)
     position, inertia_W, diagonal, b, added = lax.stop_gradient((position, inertia_W, diagonal, b, added))
     base = free_base(topology) if base_together else []
-    beyond, inertia = velocities_beyond(topology, base), inertia_rows(inertia_W, added)
-    of_each, p = spread_over_velocities(topology, beyond, inertia, position.p_PM_W)
+    beyond, inertia = velocities_beyond(topology, base), inertia_blocks(inertia_W, added)
+    of_each, p = spread_over_directions(topology, beyond, inertia, position.p_PM_W)
     *of_each, h, p = (jnp.swapaxes(x, 0, 1) for x in (*of_each, take(position.H_W, beyond, 1), p))
     numbers = [take(x, beyond, 0)[:, None] for x in ((diagonal,) if b is None else (diagonal, b))]
     xs = concatenate([*of_each, h, p, *numbers], 1)
 
     def step(outboard: tuple[ArticulatedInertia, Array | None], x: Array) -> tuple[tuple, Array]:
         own, h, p, numbers = jnp.split(x, [27, 33, 36])
-        J, H, M = add_inertia(outboard[0], jnp.split(own, 3))
+        J, H, M = add_mobod_inertia(outboard[0], jnp.split(own, 3))
         w, v = jnp.split(h, 2)
         U_t, U_f = matvec(J, w) + matvec(H, v), transposed_matvec(H, w) + matvec(M, v)
         D = dot(w, U_t) + dot(v, U_f) + numbers[0]
@@ -105,10 +105,10 @@ def factor_articulated_bodies(
     factor = ArticulatedFactor(concatenate([h, p], 1), kept[:, :7], None)
     if base:
         mobod, h_W = topology.velocity_mobods[base[0]], take(position.H_W, base, 1)
-        inertia_at_base = add_inertia(inertia_at_base, [x[:, mobod] for x in inertia])
+        inertia_at_base = add_mobod_inertia(inertia_at_base, [x[:, mobod] for x in inertia])
         numbers = [take(x, base, 0) for x in (diagonal, jnp.zeros_like(diagonal) if b is None else b)]
         factor = factor._replace(base=factor_base(inertia_at_base, z, h_W, *numbers))
-    return factor, None if b is None else accelerate_outward(topology, factor, kept)
+    return factor, None if b is None else accelerate_all_outward(topology, factor, kept)
 
 
 def factor_base(
@@ -158,10 +158,10 @@ def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Floa
     if of_base is not None:
         rest = take(b, base, 0) - sum_products(jnp.unstack(of_base.h_W), jnp.unstack(z))
         of_base = of_base._replace(D=solve_small_inward(of_base.D, rest))
-    return accelerate_outward(topology, factor._replace(base=of_base), kept)
+    return accelerate_all_outward(topology, factor._replace(base=of_base), kept)
 
 
-def accelerate_outward(
+def accelerate_all_outward(
     topology: TreeTopology, factor: ArticulatedFactor, kept: Float[Array, "k 8 ..."]
 ) -> Float[Array, " nv"]:
     """Accelerations, by pivots and what each velocity's own would be with everything inboard at rest."""
@@ -194,12 +194,12 @@ def velocities_beyond(topology: TreeTopology, base: Sequence[int]) -> list[int]:
     return [j for j in range(topology.num_velocities) if j not in base]
 
 
-def add_inertia(inertia: ArticulatedInertia, rows: list[Float[Array, "9 ..."]]) -> ArticulatedInertia:
+def add_mobod_inertia(inertia: ArticulatedInertia, rows: list[Float[Array, "9 ..."]]) -> ArticulatedInertia:
     """The sum with one that is given row by row."""
     return ArticulatedInertia(*(a + b.reshape(3, 3, *b.shape[1:]) for a, b in zip(inertia, rows, strict=True)))
 
 
-def inertia_rows(inertia_W: MobodInertia, added: ArticulatedInertia | None) -> list[Float[Array, "9 nm ..."]]:
+def inertia_blocks(inertia_W: MobodInertia, added: ArticulatedInertia | None) -> list[Float[Array, "9 nm ..."]]:
     """J, H and M of the mobods, row by row."""
     identity = jnp.eye(3, dtype=inertia_W.mass.dtype).reshape(3, 3, *(1 for _ in inertia_W.mass.shape))
     parts = [inertia_W.rotational, skew(inertia_W.moment), inertia_W.mass * identity]
@@ -208,7 +208,7 @@ def inertia_rows(inertia_W: MobodInertia, added: ArticulatedInertia | None) -> l
     return [x.reshape(9, *x.shape[2:]) for x in parts]
 
 
-def spread_over_velocities(
+def spread_over_directions(
     topology: TreeTopology,
     velocities: list[int],
     inertia: list[Float[Array, "9 nm ..."]],

@@ -26,7 +26,7 @@ from mbjax.spatial import written_out as wo
 from mbjax.topology import TreeTopology, direction_parents
 
 from ..newton_euler.recursion import MotionRows
-from .factor import inertia_rows, spread_over_velocities
+from .factor import inertia_blocks, spread_over_directions
 
 
 class Pivots(NamedTuple):
@@ -36,7 +36,7 @@ class Pivots(NamedTuple):
     own: Float[Array, "nd 1 ..."]
 
 
-Sums = tuple[wo.Vector, wo.Matrix, wo.Vector, wo.Vector, wo.Vector]  # J, H, M, t, f
+ArticulatedSums = tuple[wo.Vector, wo.Matrix, wo.Vector, wo.Vector, wo.Vector]  # J, H, M, t, f
 
 
 def calc_accelerations(
@@ -68,7 +68,7 @@ def solve_with_inertias(
     worlds = jnp.broadcast_shapes(*(x.shape[2:] for x in (hinge, inertia)), diagonal.shape[1:], b.shape[1:])
 
     def inward(*rows: Array) -> Pivots:
-        return scan_inward(plan, solve_inward, rows, jnp.zeros((27, *worlds), b.dtype), staged=True)[0]
+        return scan_inward(plan, articulate_inertias_inward, rows, jnp.zeros((27, *worlds), b.dtype), staged=True)[0]
 
     return calc_from_own(topology, hinge, in_one_kernel(inward, hinge, inertia, diagonal[:, None], b[:, None]))
 
@@ -77,10 +77,10 @@ def articulated_rows(
     topology: TreeTopology, position: PositionKinematics, inertia_W: MobodInertia
 ) -> tuple[Float[Array, "nd 9 ..."], Float[Array, "nd 21 ..."]]:
     """What `solve_with_inertias` reads of the records, of the mobods themselves."""
-    J, H, M = inertia_rows(inertia_W, None)
+    J, H, M = inertia_blocks(inertia_W, None)
     J, M = (jnp.stack([x[3 * i + j] for i, j in wo.SYMMETRIC_PAIRS]) for x in (J, M))
     all_of_them = list(range(topology.num_velocities))
-    inertia, p = spread_over_velocities(topology, all_of_them, [J, H, M], position.p_PM_W)
+    inertia, p = spread_over_directions(topology, all_of_them, [J, H, M], position.p_PM_W)
     hinge, inertia = ca.concatenate([position.H_W, p], 0), ca.concatenate(inertia, 0)
     return jnp.swapaxes(hinge, 0, 1), jnp.swapaxes(inertia, 0, 1)
 
@@ -119,29 +119,29 @@ def articulate_inward(outboard: Array, row: tuple[MotionRows, Array, Array]) -> 
     is less U Uᵀ / D, with the force F + U v̇, and at the inboard point, p from here.
     """
     motion, diagonal, tau = row
-    sums = computed_where_read(add_mobod, outboard, motion.inertia, motion.force)
+    sums = computed_where_read(add_rigid_mobod, outboard, motion.inertia, motion.force)
     return give_way_inward(sums, motion.hinge, diagonal, tau)
 
 
-def solve_inward(outboard: Array, row: tuple[Array, Array, Array, Array]) -> tuple[wo.Parts, Pivots]:
+def articulate_inertias_inward(outboard: Array, row: tuple[Array, Array, Array, Array]) -> tuple[wo.Parts, Pivots]:
     """The same where no mobod takes a force, and none need have the inertia of a rigid one."""
     hinge, inertia, diagonal, b = row
     return give_way_inward(computed_where_read(add_inertia, outboard, inertia), hinge, diagonal, b)
 
 
-def give_way_inward(sums: Sums | Late, hinge: Array, diagonal: Array, tau: Array) -> tuple[wo.Parts, Pivots]:
+def give_way_inward(sums: ArticulatedSums | Late, hinge: Array, diagonal: Array, tau: Array) -> tuple[wo.Parts, Pivots]:
     """What is handed on, and the pivot, from the sums J, H, M, t and f."""
     U_t, U_f = computed_once(times_direction, sums, hinge)
     one_over_D, left = computed_once(pivot, sums, U_t, U_f, hinge, diagonal, tau)
     divided = computed_where_read(divide, U_t, U_f, one_over_D, left)
     J, H, M, t, f = computed_once(give_way, sums, U_t, U_f, divided)
-    H_P = computed_where_read(shift, H, M, hinge)
+    H_P = computed_where_read(shift_coupling, H, M, hinge)
     J_P, t_P = computed_where_kept(shift_moments, J, H, H_P, t, f, hinge)
     by_t, by_f, vdot = read(divided)
     return wo.parts(J_P, read(H_P), M, t_P, f), Pivots(wo.parts(by_t, by_f, one_over_D), wo.parts(vdot))
 
 
-def add_mobod(outboard: Array, inertia: Array, force: Array) -> Sums:
+def add_rigid_mobod(outboard: Array, inertia: Array, force: Array) -> ArticulatedSums:
     """What is outboard with the rigid mobod, whose H is the skew matrix of c = m p_MoMcm."""
     (J, H, M, *F), (J_M, c, m) = wo.take_apart(outboard, 6, (3, 3), 6, 3, 3), wo.take_apart(inertia, 6, 3, 1)
     (x, y, z), ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz)) = c, H
@@ -150,21 +150,21 @@ def add_mobod(outboard: Array, inertia: Array, force: Array) -> Sums:
     return wo.add(J, J_M), H, [x + m for x in M[:3]] + M[3:], t, f
 
 
-def add_inertia(outboard: Array, inertia: Array) -> Sums:
+def add_inertia(outboard: Array, inertia: Array) -> ArticulatedSums:
     """What is outboard with the mobod's J, H and M."""
     (J, H, M, t, f), own = wo.take_apart(outboard, 6, (3, 3), 6, 3, 3), wo.take_apart(inertia, 6, (3, 3), 6)
     H = [wo.add(x, y) for x, y in zip(H, own[1], strict=True)]
     return wo.add(J, own[0]), H, wo.add(M, own[2]), t, f
 
 
-def times_direction(sums: Sums, hinge: Array) -> tuple:
+def times_direction(sums: ArticulatedSums, hinge: Array) -> tuple:
     """U."""
     (J, H, M, _, _), (w, v, _) = sums, wo.take_apart(hinge, 3, 3, 3)
     U_t = wo.add(wo.matvec(wo.symmetric(J), w), wo.matvec(H, v))
     return U_t, wo.add(wo.matvec(wo.transpose(H), w), wo.matvec(wo.symmetric(M), v))
 
 
-def pivot(sums: Sums, U_t: wo.Vector, U_f: wo.Vector, hinge: Array, diagonal: Array, tau: Array) -> tuple:
+def pivot(sums: ArticulatedSums, U_t: wo.Vector, U_f: wo.Vector, hinge: Array, diagonal: Array, tau: Array) -> tuple:
     """1 / D, and what of tau is left."""
     (_, _, _, t, f), (w, v, _) = sums, wo.take_apart(hinge, 3, 3, 3)
     D = wo.dot(w, U_t) + wo.dot(v, U_f) + diagonal[0]
@@ -176,7 +176,9 @@ def divide(U_t: wo.Vector, U_f: wo.Vector, one_over_D: Array, left: Array) -> tu
     return [x * one_over_D for x in U_t], [x * one_over_D for x in U_f], left * one_over_D
 
 
-def give_way(sums: Sums, U_t: wo.Vector, U_f: wo.Vector, divided: tuple[wo.Vector, wo.Vector, Array]) -> Sums:
+def give_way(
+    sums: ArticulatedSums, U_t: wo.Vector, U_f: wo.Vector, divided: tuple[wo.Vector, wo.Vector, Array]
+) -> ArticulatedSums:
     """What is handed on, at the same point."""
     (J, H, M, t, f), (by_t, by_f, vdot) = sums, divided
     J, M = wo.subtract(J, wo.symmetric_outer(U_t, by_t)), wo.subtract(M, wo.symmetric_outer(U_f, by_f))
@@ -184,7 +186,7 @@ def give_way(sums: Sums, U_t: wo.Vector, U_f: wo.Vector, divided: tuple[wo.Vecto
     return J, H, M, wo.add(t, wo.scale(U_t, vdot)), wo.add(f, wo.scale(U_f, vdot))
 
 
-def shift(H: wo.Matrix, M: wo.Vector, hinge: Array) -> wo.Matrix:
+def shift_coupling(H: wo.Matrix, M: wo.Vector, hinge: Array) -> wo.Matrix:
     """The same at the inboard point: H_P = H + [p]M."""
     return [wo.add(x, y) for x, y in zip(H, wo.cross_columns(list(hinge[6:]), wo.symmetric(M)), strict=True)]
 

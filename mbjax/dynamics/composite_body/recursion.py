@@ -30,7 +30,7 @@ from mbjax.model import MultibodyModel
 from mbjax.spatial import written_out as wo
 from mbjax.topology import TreeTopology, direction_parents
 
-from ..derivatives.cotangent_outward import about_T, inertia_about_T, turned_inertia
+from ..derivatives.cotangent_outward import inertia_about_T, screw_about_T, turned_inertia
 from ..derivatives.path_products import products_along_paths
 from ..records.direction_rows import DirectionRows, calc_direction_rows, worlds_of
 from ..records.inertia_about_origin import calc_inertia_about_T
@@ -39,7 +39,7 @@ from .mass_matrix import calc_mass_matrix
 
 
 @eqx.filter_custom_jvp
-def calc_mass_matrix_alone(
+def calc_mass_matrix_from_state(
     model: MultibodyModel, q: Float[Array, " nq"], diagonal: Float[Array, " nv"]
 ) -> Float[Array, "nv nv"]:
     """M(q) and the diagonal, where nothing else reads the kinematics."""
@@ -48,9 +48,9 @@ def calc_mass_matrix_alone(
     return in_kernels(mass_matrix_by_recursion, mass_matrix_by_sums, model, q, diagonal)
 
 
-@calc_mass_matrix_alone.def_jvp
-def _calc_mass_matrix_alone_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    M = calc_mass_matrix_alone(*primals)
+@calc_mass_matrix_from_state.def_jvp
+def _calc_mass_matrix_from_state_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    M = calc_mass_matrix_from_state(*primals)
     _, change = eqx.filter_jvp(mass_matrix_by_sums, primals, tangents)
     return M, fit_tangent(change, M)
 
@@ -87,17 +87,17 @@ def place_outward(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array,
     within_tree = jnp.asarray(within_tree, q.dtype).reshape(-1, *(1 for _ in worlds))
 
     plan = walk_plan(direction_parents(topology))
-    return scan_outward(plan, place, (rows, within_tree), identity, staged=True, tables=(others,))
+    return scan_outward(plan, place_direction, (rows, within_tree), identity, staged=True, tables=(others,))
 
 
-def place(
+def place_direction(
     X_TP: Array, given: tuple[DirectionRows, Array], others: OtherPoses | None
 ) -> tuple[Array, tuple[Array, Array]]:
     """Axes are W's and the origin T in X_TP."""
     row, within_tree = given
     R, r = computed_once(cross_joint, X_TP, pose_across(row.joint, others))
     r, h, s = computed_once(directions, X_TP, r, row.hinge_map, within_tree)
-    S = computed_where_kept(about_T, r, h, s)
+    S = computed_where_kept(screw_about_T, r, h, s)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
     inertia = wo.parts(*computed_where_kept(inertia_about_T, R, RJ, c, r, row.inertia), read(row.inertia)[9])
     return wo.parts(R, r), (wo.parts(S), inertia)

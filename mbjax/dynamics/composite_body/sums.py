@@ -19,8 +19,6 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.topology import TreeTopology, sum_moved_mobods
 
-from ..spatial_cross import force_cross
-
 
 class FixedWrenches(eqx.Module):
     """Applied to mobods, fixed in the world: force about T, and Z."""
@@ -46,7 +44,7 @@ class CompositeTerms(eqx.Module):
 
     def inertia_times(self, X: Float[Array, "6 nd"]) -> Float[Array, "6 nd"]:
         """I X."""
-        return times_inertia(MobodInertia(self.mass, self.moment, self.rotational), X)
+        return times_inertia_at_T(MobodInertia(self.mass, self.moment, self.rotational), X)
 
     def change_by(self, B: Float[Array, "6 nd"]) -> Float[Array, "6 nd"]:
         """[K b; 2 b x hf]."""
@@ -70,7 +68,7 @@ class CompositeTerms(eqx.Module):
         return ca.transposed_matvec(self.Z, S[:3]) + ca.cross(self.f_fixed, S[3:])
 
 
-def times_inertia(inertia: MobodInertia, X: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
+def times_inertia_at_T(inertia: MobodInertia, X: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
     """[J x + s x y; m y + x x s] of X = [x; y]."""
     entries, s, J = jnp.unstack(X), jnp.unstack(inertia.moment), jnp.unstack(inertia.rotational)
     x, y = entries[:3], entries[3:]
@@ -93,16 +91,16 @@ def calc_composite_terms(
         parts = [*parts[:3], F - wrenches.F_T, *parts[4:], matrix_rows(wrenches.Z), wrenches.F_T[3:]]
     total = sum_moved_mobods(topology, ca.concatenate(parts, 0))
     mass, s, J, F, K, hf = total[0], total[1:4], total[4:13], total[13:19], total[19:28], total[28:31]
-    fixed = (None, None) if wrenches is None else (as_matrix(total[31:40]), total[40:43])
-    return CompositeTerms(mass, s, as_matrix(J), F, as_matrix(K), hf, *fixed)
+    fixed = (None, None) if wrenches is None else (symmetric_as_matrix(total[31:40]), total[40:43])
+    return CompositeTerms(mass, s, symmetric_as_matrix(J), F, symmetric_as_matrix(K), hf, *fixed)
 
 
 def calc_momentum_and_force(
     inertia_T: MobodInertia, V_WM_T: Float[Array, "6 nm"], A_WM_T: Float[Array, "6 nm"]
 ) -> tuple[Float[Array, "6 nm"], Float[Array, "6 nm"]]:
     """I V, and the force I A + V x* I V that the motion takes."""
-    momentum = times_inertia(inertia_T, V_WM_T)
-    return momentum, times_inertia(inertia_T, A_WM_T) + force_cross(V_WM_T, momentum)
+    momentum = times_inertia_at_T(inertia_T, V_WM_T)
+    return momentum, times_inertia_at_T(inertia_T, A_WM_T) + ca.force_cross(V_WM_T, momentum)
 
 
 def calc_turning_of_momentum(inertia_T: MobodInertia, V_WM_T: Float[Array, "6 nm"]) -> Float[Array, "3 3 nm"]:
@@ -130,6 +128,6 @@ def matrix_rows(A: Float[Array, "3 3 *n"]) -> Float[Array, "9 *n"]:
     return A.reshape(9, *A.shape[2:])
 
 
-def as_matrix(A: Float[Array, "9 *n"]) -> Float[Array, "3 3 *n"]:
+def symmetric_as_matrix(A: Float[Array, "9 *n"]) -> Float[Array, "3 3 *n"]:
     """The inverse."""
     return A.reshape(3, 3, *A.shape[1:])

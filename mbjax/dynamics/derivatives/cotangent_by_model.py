@@ -30,7 +30,7 @@ from mbjax.kinematics import (
     calc_advances,
     calc_body_placement,
     calc_model_placement,
-    inertia_rows,
+    inertia_rows_of_mobods,
     placement_of,
     q_indices,
     turning,
@@ -68,7 +68,7 @@ def calc_model_change(
         placement = placement_of(model) or calc_model_placement(model)
         bodies = placement.bodies
         advance = calc_advances(bodies, owner, kinds)
-        moved = [bodies.R_PF, bodies.p_PF, bodies.axis, inertia_rows(placement.inertia)]
+        moved = [bodies.R_PF, bodies.p_PF, bodies.axis, inertia_rows_of_mobods(placement.inertia)]
         return moved if advance is None else [*moved, advance], model.parameters.gravity
 
     (moved, _), (changes, dgravity) = eqx.filter_jvp(at, (model,), (dmodel,))
@@ -94,10 +94,10 @@ def rows_of_model(
     return RowsOfModel(None, (v[:, None], vdot[:, None]), flags, slide)
 
 
-Sums = tuple[wo.Vector, wo.Vector, wo.Vector, wo.Vector]  # F, G, Y and P of what a direction moves
+CotangentSums = tuple[wo.Vector, wo.Vector, wo.Vector, wo.Vector]  # F, G, Y and P of what a direction moves
 
 
-def gradient_by_model(row: PathRow, given: RowsOfModel, sums: Sums) -> Any:
+def gradient_by_model(row: PathRow, given: RowsOfModel, sums: CotangentSums) -> Any:
     """The gradient by the numbers of `calc_model_change`."""
     held = computed_once(by_held_motion, row, sums)
     sigma = computed_once(by_direction, row, given, sums)
@@ -107,7 +107,7 @@ def gradient_by_model(row: PathRow, given: RowsOfModel, sums: Sums) -> Any:
     return wo.parts(by_frame, by_axis, computed_once(by_inertia, row, given), by_advance)
 
 
-def by_held_motion(row: PathRow, sums: Sums) -> wo.Vector:
+def by_held_motion(row: PathRow, sums: CotangentSums) -> wo.Vector:
     """K."""
     (_, G, Y, P), (V, A, _) = sums, wo.take_apart(row.motion, 6, 6, 6)
     within = wo.force_cross(V, G)
@@ -115,7 +115,7 @@ def by_held_motion(row: PathRow, sums: Sums) -> wo.Vector:
     return wo.subtract(wo.add(P, wo.force_cross(V, within)), wo.force_cross(A, G))
 
 
-def by_direction(row: PathRow, given: RowsOfModel, sums: Sums) -> wo.Vector:
+def by_direction(row: PathRow, given: RowsOfModel, sums: CotangentSums) -> wo.Vector:
     """σ."""
     (F, G, Y, _), (v, vdot), (_, V_p, *_) = sums, given.rates, point_and_parent(row)
     carried = wo.force_cross(wo.add(V_p, list(row.motion[:6])), G)

@@ -52,7 +52,7 @@ from .cotangent_outward import (
 )
 
 
-class TorqueGradient(NamedTuple):
+class TorqueCotangent(NamedTuple):
     """Of a number that is linear in the torques of inverse dynamics. q is in the terms of velocities."""
 
     q: Float[Array, " nv"]
@@ -62,7 +62,7 @@ class TorqueGradient(NamedTuple):
     by_gravity: Float[Array, "3"]
 
 
-def has_torque_gradient(model: MultibodyModel) -> bool:
+def has_torque_cotangent(model: MultibodyModel) -> bool:
     """Whether this recursion is for the model's tree."""
     kinds = (JOINT_KINDS[kind] for kind, _ in model.topology.mobods_by_kind)
     constant = all(kind.hinge_map_rate is AbstractJoint.hinge_map_rate for kind in kinds)
@@ -70,7 +70,7 @@ def has_torque_gradient(model: MultibodyModel) -> bool:
     return constant and simple and all_feel_gravity(model)
 
 
-def calc_torque_gradient(
+def calc_torque_cotangent(
     model: MultibodyModel,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
@@ -79,7 +79,7 @@ def calc_torque_gradient(
     gravity: bool,
     of_model: bool = False,
     placed: PlacedRows | None = None,
-) -> TorqueGradient:
+) -> TorqueCotangent:
     """The gradient of `weight` · inverse_dynamics, with `gravity` or none; on demand by what the model moves too.
 
     What is `placed` need not be found again, but by the model.
@@ -99,7 +99,7 @@ def calc_torque_gradient(
     (by_state, by_model), sums = in_one_kernel(inward, rows, given, own.weight, own.is_first)
     by_gravity = -sums[9:12] if gravity else jnp.zeros_like(sums[9:12])
     by_q, by_v, by_vdot = jnp.unstack(by_state, axis=1)
-    return TorqueGradient(by_q, by_v, by_vdot, by_model, by_gravity)
+    return TorqueCotangent(by_q, by_v, by_vdot, by_model, by_gravity)
 
 
 def gather_inward(outboard: Array, element: tuple, lasting: Lasting, p_TF: Any) -> tuple[Array, tuple]:
@@ -107,7 +107,7 @@ def gather_inward(outboard: Array, element: tuple, lasting: Lasting, p_TF: Any) 
     own, given, ends = element
     row, given = looked_up(own, given, ends, lasting, p_TF)
     F, G, Y, hf_part = computed_once(of_mobod, row.motion, row.inertia)
-    sums = computed_once(add_mobod, outboard, row.motion, F, G, Y, hf_part)
+    sums = computed_once(add_mobod_sums, outboard, row.motion, F, G, Y, hf_part)
     B, E, dS = computed_once(rates_of_direction, row)
     if row.is_first is not None:
         B, E, dS = computed_once(rates_within_joint, row, B, E)
@@ -144,7 +144,7 @@ def of_mobod(motion: Array, inertia: Array) -> tuple:
     return F, G, Y, momentum[3:]
 
 
-def add_mobod(outboard: Array, motion: Array, F: wo.Vector, G: wo.Vector, Y: wo.Vector, hf: wo.Vector) -> tuple:
+def add_mobod_sums(outboard: Array, motion: Array, F: wo.Vector, G: wo.Vector, Y: wo.Vector, hf: wo.Vector) -> tuple:
     """The sums F, G, Y and P with the mobod's own."""
     F_sum, G_sum, Y_sum, P_sum = wo.take_apart(outboard, 6, 6, 3, 6)
     weighted = list(motion[12:])

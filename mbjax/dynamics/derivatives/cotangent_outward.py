@@ -78,7 +78,7 @@ def calc_weighted_motion(
     """The pass outward; with `gravity` the world accelerates up. Where mobods are is found, or `placed`."""
     topology, own = model.topology, calc_own_rows(model.topology, v, vdot, weight)
     if placed is None:
-        step, (rows, others) = move_outward, calc_direction_rows(model, q, v, None, True, None)
+        step, (rows, others) = move_weighted_outward, calc_direction_rows(model, q, v, None, True, None)
     else:
         step, rows, others = move_placed_outward, placed, None
     worlds = worlds_of(rows, v, vdot, weight, model.parameters.gravity)
@@ -115,7 +115,7 @@ def point_and_parent(row: PathRow) -> list[wo.Vector]:
     return [list(row.p_TM), *wo.take_apart(row.of_parent, 6, 6, 6)]
 
 
-def move_outward(
+def move_weighted_outward(
     inboard: tuple[Passing, Lasting], given: tuple[DirectionRows, OwnRows], others: OtherPoses | None
 ) -> tuple[tuple[Passing, Lasting], tuple]:
     """Poses, V, A and Λ up to this direction."""
@@ -124,7 +124,7 @@ def move_outward(
     R_P = lasting.R_WM if of_model else passing.R_WM
     X_PM = pose_across(row.joint, others)
     R, r, h, s = computed_once(across_joint, R_P, lasting.p_TM, X_PM, row.hinge_map, own.flags)
-    S = computed_once(about_T, r, h, s)
+    S = computed_once(screw_about_T, r, h, s)
     motion, V_p = move_along(inboard, S, r, own)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
     inertia = computed_where_kept(inertia_about_T, R, RJ, c, r, row.inertia)
@@ -166,7 +166,7 @@ def across_joint(R_P: Array, p_TP: Array, X_PM: Pose, hinge_map: Array, flags: A
     return wo.matmul(R, R_PM), wo.add(list(p_TP), wo.scale(p, flags[0])), h, s
 
 
-def about_T(r: wo.Vector, h: wo.Vector, s: wo.Vector) -> wo.Vector:
+def screw_about_T(r: wo.Vector, h: wo.Vector, s: wo.Vector) -> wo.Vector:
     """S of a direction that turns about h through Mo, at r = p_TM, and translates along s."""
     return [*h, *wo.add(s, wo.cross(r, h))]
 
@@ -175,7 +175,7 @@ def direction_about_T(p_TP: Array, hinge: Array, flags: Array) -> tuple[wo.Vecto
     """p_TM and S."""
     h, s, p = wo.take_apart(hinge, 3, 3, 3)
     r = wo.add(list(p_TP), wo.scale(p, flags[0]))
-    return r, about_T(r, h, s)
+    return r, screw_about_T(r, h, s)
 
 
 def velocity_of_parent(motion: Array, V_p: Array, is_first: Array) -> wo.Vector:

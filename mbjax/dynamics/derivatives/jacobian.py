@@ -31,7 +31,6 @@ from ..composite_body.sums import CompositeTerms, FixedWrenches, calc_composite_
 from ..records.direction_rows import directions_first
 from ..records.inertia_about_origin import shift_inertia_to_T
 from ..records.tree_motion import calc_inertia_in_world
-from ..spatial_cross import force_cross
 from .motion import (
     MotionDerivatives,
     calc_forces_of_hinge_changes,
@@ -78,7 +77,7 @@ def calc_torque_columns(
     """The equations of the module."""
     S = position.S_T
     by_v = motion.B + velocity.Sdot_T
-    G_q = terms.inertia_times(motion.E) + terms.change_by(motion.B) + force_cross(S, terms.F)
+    G_q = terms.inertia_times(motion.E) + terms.change_by(motion.B) + ca.force_cross(S, terms.F)
     G_v = terms.inertia_times(by_v) + terms.change_by(S)
     left = [terms.inertia_times(S), terms.change_by_transposed(S)]
     right_q, right_v = [motion.E, motion.B[:3]], [by_v, S[:3]]

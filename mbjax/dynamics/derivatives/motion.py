@@ -21,7 +21,6 @@ from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, over_directions, sum_velocities_over_path
 
-from ..spatial_cross import motion_cross
 from .hinge_maps import HingeMapDerivatives, calc_hinge_map_derivatives
 
 
@@ -56,9 +55,9 @@ def calc_motion_derivatives(
     q, v, vdot = all_joint_positions(model, q), over_directions(topology, v), over_directions(topology, vdot)
     A_WM_T = sum_velocities_over_path(topology, ca.scale(S, vdot) + ca.scale(velocity.Sdot_T, v))
     V_m, A_m = take(velocity.V_WM_T, owner, 1), take(A_WM_T, owner, 1)
-    B, E = motion_cross(V_m, S), motion_cross(A_m, S)
+    B, E = ca.motion_cross(V_m, S), ca.motion_cross(A_m, S)
     if max(topology.mobod_num_velocities) <= 1:
-        return MotionDerivatives(B, E + motion_cross(V_m, B), A_WM_T, None)
+        return MotionDerivatives(B, E + ca.motion_cross(V_m, B), A_WM_T, None)
 
     r, s, same = take(position.p_TM_W, owner, 1), position.H_W[3:], of_same_joint(topology)
     driven = ca.concatenate([ca.scale(position.H_W, v), ca.scale(position.H_W[:3], vdot)], 0)
@@ -67,17 +66,17 @@ def calc_motion_derivatives(
     P, Q = (ca.concatenate([jnp.zeros_like(x), x], 0) for x in (P_translation, Q_translation))
     hinge = calc_hinge_map_derivatives(model, position, q, v, vdot)
     if hinge is not None:
-        P, Q = P + about_T(r, hinge.of_velocity), Q + about_T(r, hinge.of_acceleration)
+        P, Q = P + rates_about_T(r, hinge.of_velocity), Q + rates_about_T(r, hinge.of_acceleration)
         dw, dv = hinge.of_velocity[:3], hinge.of_velocity[3:]
         U_translation = ca.cross(dv, V_FM[:3]) + ca.cross(V_FM[3:], dw) + ca.cross(s, hinge.rate[:3])
-        U = about_T(r, hinge.of_rate)
+        U = rates_about_T(r, hinge.of_rate)
         E = E + ca.concatenate([U[:3], U[3:] + U_translation], 0)
     B = B + P
-    E = E + motion_cross(V_m, B) + Q + motion_cross(take(velocity.V_WM_T, topology.parents[owner], 1), P)
+    E = E + ca.motion_cross(V_m, B) + Q + ca.motion_cross(take(velocity.V_WM_T, topology.parents[owner], 1), P)
     return MotionDerivatives(B, E, A_WM_T, hinge)
 
 
-def about_T(r: Float[Array, "3 n"], X_Mo: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
+def rates_about_T(r: Float[Array, "3 n"], X_Mo: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
     """A motion at Mo, seen from T."""
     return ca.concatenate([X_Mo[:3], X_Mo[3:] + ca.cross(r, X_Mo[:3])], 0)
 

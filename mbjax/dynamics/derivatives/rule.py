@@ -21,7 +21,7 @@ from ..newton_euler.sums import calc_inverse_dynamics, calc_motion_and_forces
 from ..records.direction_rows import PlacedRows
 from ..records.tree_motion import TreeMotion
 from .cotangent_by_model import calc_model_change
-from .cotangent_inward import TorqueGradient, calc_torque_gradient, has_torque_gradient
+from .cotangent_inward import TorqueCotangent, calc_torque_cotangent, has_torque_cotangent
 from .jacobian import TorqueColumns, calc_all_columns
 
 
@@ -44,7 +44,7 @@ class Moved(eqx.Module):
     vdot: Float[Array, " nv"] | None
 
 
-def calc_torque_change_along(
+def torque_derivative_rule(
     motion: TreeMotion,
     vdot: Float[Array, " nv"],
     F_applied_T: Float[Array, "6 nm"] | None,
@@ -56,7 +56,7 @@ def calc_torque_change_along(
 ) -> Float[Array, " nv"] | None:
     """dtau of `calc_inverse_dynamics` along tangents; None where nothing moves."""
     moved = Moved(dmotion.model, dmotion.q, dmotion.v, dvdot)
-    if (only_weights or F_applied_T is None) and has_torque_gradient(motion.model) and jax.tree.leaves(moved):
+    if (only_weights or F_applied_T is None) and has_torque_cotangent(motion.model) and jax.tree.leaves(moved):
         fixed = Fixed(motion.model, motion.q, motion.v, vdot, placed)
         return calc_change_under_weights(fixed, moved, F_applied_T is not None)
     arguments, tangents = (motion, vdot, F_applied_T), (dmotion, dvdot, dF_applied_T)
@@ -78,7 +78,7 @@ def calc_change_under_weights(fixed: Fixed, moved: Moved, gravity: bool) -> Floa
     def pull_back(fixed: Fixed, weight: Array) -> Moved:
         model, q, v, vdot, placed = fixed
         of_model = bool(jax.tree.leaves(like.model))
-        found = calc_torque_gradient(model, q, v, vdot, weight, gravity, of_model, placed)
+        found = calc_torque_cotangent(model, q, v, vdot, weight, gravity, of_model, placed)
         q, by_q = (jnp.broadcast_to(x, (x.shape[0], *found.q.shape[1:])) for x in (q, found.q))
         _, to_qdot = jax.vjp(lambda dq: qdot_to_velocity(model, q, dq), jnp.zeros_like(q))
         by_model = pull_back_to_model(model, found, like.model) if of_model else like.model
@@ -132,7 +132,7 @@ def calc_whole_change(
     return columns, M
 
 
-def pull_back_to_model(model: MultibodyModel, by: TorqueGradient, like: Any) -> Any:
+def pull_back_to_model(model: MultibodyModel, by: TorqueCotangent, like: Any) -> Any:
     """The gradient by the leaves of the model that move, from that by what they move."""
     still = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
     (moved, gravity), pull = jax.vjp(lambda dmodel: calc_model_change(model, dmodel), still)

@@ -40,10 +40,9 @@ from mbjax.topology import (
     sum_velocities_over_path,
 )
 
-from ..composite_body.sums import calc_momentum_and_force, calc_turning_of_momentum, times_inertia
+from ..composite_body.sums import calc_momentum_and_force, calc_turning_of_momentum, times_inertia_at_T
 from ..records.inertia_about_origin import shift_inertia_to_T
 from ..records.tree_motion import TreeMotion
-from ..spatial_cross import force_cross, motion_cross
 from .motion import calc_motion_derivatives
 
 
@@ -59,7 +58,7 @@ class Change(NamedTuple):
     inertia_T: MobodInertia | None  # of the model, mobods held
 
 
-def calc_torque_change(
+def calc_torque_tangent(
     motion: TreeMotion, vdot: Float[Array, " nv"] | None, F_applied_T: Float[Array, "6 nm"] | None, change: Change
 ) -> Float[Array, " nv"] | None:
     """dtau, or None where nothing changes. `vdot` and `F_applied_T` as in `calc_inverse_dynamics`."""
@@ -94,11 +93,11 @@ def calc_torque_change(
         turned = ca.matvec(calc_turning_of_momentum(inertia_T, velocity.V_WM_T), b)
         dF_T.append(ca.concatenate([turned, 2.0 * ca.cross(b, momentum[3:])], 0))
     if eps is not None:
-        dF_T.append(times_inertia(inertia_T, eps))
+        dF_T.append(times_inertia_at_T(inertia_T, eps))
     phi = change.displacement
     if phi is not None and (dq is not None or change.shift is not None):
         w, v_WMo = velocities_of_origins(position, phi)
-        dF_T.append(force_cross(phi, F_T))
+        dF_T.append(ca.force_cross(phi, F_T))
         along = jnp.zeros_like(position.H_W[0]) if dq is None else dq
         dH = calc_hinge_changes(model, position, motion.q, along, w, change.shift)
         dS = calc_direction_rates(topology, position, dH, v_WMo)
@@ -120,13 +119,13 @@ def calc_rates_of_shift(
     V_p, A_p = take(V, topology.parents, 1), take(A_WM_T, topology.parents, 1)
     b, eps = [], []
     for V_of, A_of, moved in ((V_p, A_p, shift.inboard), (V, A_WM_T, shift.outboard)):
-        rate = motion_cross(V_of, moved)
+        rate = ca.motion_cross(V_of, moved)
         b.append(rate[:3])
-        eps.append(motion_cross(A_of, moved) + motion_cross(V_of, rate))
+        eps.append(ca.motion_cross(A_of, moved) + ca.motion_cross(V_of, rate))
     _, v_of_M = velocities_of_origins(position, shift.outboard)
     s = calc_direction_rates(topology, position, shift.hinge, v_of_M)
     driven = ca.scale(s, over_directions(topology, motion.v))
-    carried = motion_cross(take(V_p + V, topology.velocity_mobods, 1), driven)
+    carried = ca.motion_cross(take(V_p + V, topology.velocity_mobods, 1), driven)
     along = ca.concatenate([driven[:3], ca.scale(s, over_directions(topology, vdot)) + carried], 0)
     of_frames = ca.concatenate([b[0] + b[1], eps[0] + eps[1]], 0)
     b, eps = jnp.split(sum_over_path(topology, of_frames) + sum_velocities_over_path(topology, along), [3])

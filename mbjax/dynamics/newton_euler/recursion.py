@@ -90,7 +90,7 @@ def move_outward(
     several = row.is_first is not None
     carried = ((3, 3), 3, 3, 3, *([3] if several else []))
     crossed = pose_across(row.joint, others), row.hinge_map, row.hinge_map_rate, row.is_first
-    R, p, h, s, driven, w_F = computed_once(partial(cross_joint, carried), inboard, *crossed)
+    R, p, h, s, driven, w_F = computed_once(partial(cross_direction, carried), inboard, *crossed)
     of_joint = partial(turn, carried), inboard, w_F, R, h, s, driven, row.v, row.vdot, row.inertia
     w, alpha, translation, RJ, c = computed_once(*of_joint)
     a, J, turning = computed_once(partial(translate, carried), inboard, w_F, R, RJ, c, w, p, s, row.v, translation)
@@ -101,7 +101,7 @@ def move_outward(
     return value, MotionRows(hinge=wo.parts(h, s, p), force=wo.parts(force), inertia=inertia)
 
 
-def cross_joint(
+def cross_direction(
     carried: Shapes,
     inboard: Array,
     X_PM: Pose,

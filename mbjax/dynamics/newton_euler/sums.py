@@ -18,7 +18,7 @@ from mbjax.topology import (
     sum_velocities_over_path,
 )
 
-from ..derivatives.tangent import Change, calc_torque_change
+from ..derivatives.tangent import Change, calc_torque_tangent
 from ..records.inertia_about_origin import calc_inertia_change
 from ..records.tree_motion import TreeMotion, calc_tree_motion
 
@@ -44,7 +44,7 @@ def _calc_inverse_dynamics_jvp(primals: tuple, tangents: tuple) -> tuple[Array, 
     shift = with_zeros(dposition.shift, motion.position.shift)
     dinertia_T = calc_inertia_change(motion.model, dmotion.model, motion.position, dposition.placement)
     change = Change(dmotion.q, dposition.displacement, dmotion.v, dvdot, dF_applied_T, shift, dinertia_T)
-    change = calc_torque_change(motion, vdot, F_applied_T, change)
+    change = calc_torque_tangent(motion, vdot, F_applied_T, change)
     return tau, fit_tangent(change, tau)
 
 

@@ -22,7 +22,7 @@ from mbjax.kinematics import (
     calc_hinge_maps_in_P,
     calc_joint_rows,
     calc_model_placement,
-    inertia_rows,
+    inertia_rows_of_mobods,
     only_if,
     placement_of,
 )
@@ -96,7 +96,7 @@ def worlds_of(rows: DirectionRows | PlacedRows, *others: Array) -> tuple[int, ..
 
 def calc_placed_inertia(topology: TreeTopology, inertia_W: MobodInertia) -> Float[Array, "nd 10 ..."]:
     """`PlacedRows.inertia` from the records."""
-    rows = directions_first(take(inertia_rows(inertia_W), topology.velocity_mobods, 1))
+    rows = directions_first(take(inertia_rows_of_mobods(inertia_W), topology.velocity_mobods, 1))
     return only_if(ends_of_joints(topology)[1], rows)
 
 
