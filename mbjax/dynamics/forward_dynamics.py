@@ -1,4 +1,15 @@
-"""v̇ from tau, with the derivative rule dv̇ = M⁻¹ (dtau − dID)."""
+"""Forward dynamics: v̇ from tau, and its derivative rule dv̇ = M⁻¹ (dtau − dID).
+
+Two ways in:
+    calc_forward_dynamics_from_state   model, q, v, tau           where nothing else reads the kinematics
+    calc_forward_dynamics              terms already computed     where forces on bodies act
+Both solve by the articulated-body algorithm (`articulated_body_algorithm`):
+    in kernels      `articulated_body_recursion`: newton_euler/recursion.py, then articulated_body/recursion.py
+    elsewhere       `solve_by_sums_over_tree`: newton_euler/sums.py, then mass_matrix_factor.py
+Both are differentiated through inverse dynamics and the factor already there:
+    dtau − dID      `calc_residual_change`: derivatives/rule.py
+    M⁻¹             `solve_mass_matrix`
+"""
 
 from functools import partial
 from typing import Any
@@ -29,7 +40,7 @@ from .records.tree_motion import TreeMotion
 
 
 class ForwardDynamicsTerms(eqx.Module):
-    """What forward dynamics reads: (M + diag) vdot = tau - bias(q, v) + sum J^T F_applied.
+    """The terms of (M + diag) vdot = tau - bias(q, v) + sum J^T F_applied.
 
     `diagonal` holds the reflected inertias, and what an implicit step adds to them. Velocities that are `locked`
     have no acceleration, and their rows are not asked for; `v` is zero there. Where `F_applied_T` are known to be the
@@ -116,9 +127,10 @@ def calc_forward_dynamics_from_state(
     diagonal: Float[Array, " nv"],
     weights: bool,
 ) -> Float[Array, " nv"]:
-    """The same where no forces on bodies act but, if asked for, their `weights`, and nothing else reads the records.
+    """Forward dynamics from model and state, where no forces act on bodies but, if asked for, their `weights`.
 
-    Their tracing is a quarter of what a program takes to trace: only derivatives need them.
+    It does without the records of kinematics, which are a quarter of what a program takes to trace: only derivatives
+    compute them.
     """
     if model.topology.followers or model.topology.num_velocities == 0:
         return forward_dynamics_through_terms(model, q, v, tau, diagonal, weights)
@@ -134,7 +146,7 @@ def _calc_forward_dynamics_from_state_jvp(primals: tuple, tangents: tuple) -> tu
 def forward_dynamics_through_terms(
     model: MultibodyModel, q: Array, v: Array, tau: Array, diagonal: Array, weights: bool
 ) -> Float[Array, " nv"]:
-    """`calc_forward_dynamics` of what it takes alone."""
+    """Computes the terms, then `calc_forward_dynamics`."""
     motion, F_T = calc_motion_and_forces(model, q, v, None, weights)
     return calc_forward_dynamics(
         ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked_velocities(model), only_weights=True)
@@ -166,14 +178,13 @@ def solve_by_sums_over_tree(terms: ForwardDynamicsTerms) -> tuple[MassMatrixFact
 
 
 def solve_terms_by_recursion(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Float[Array, " nv"], PlacedRows]:
-    """The same by the recursions on a CPU, with what they place."""
+    """Forward dynamics by recursion; also returns its factor and the placed inertias, which derivatives reuse."""
     motion, F = terms.motion, None
     if terms.F_applied_T is not None and not terms.only_weights:
         F = moved_to_mobods(motion.position, terms.F_applied_T, -1.0)
     weights = terms.only_weights and terms.F_applied_T is not None
-    return articulated_body_algorithm(
-        motion.model, motion.q, motion.v, terms.tau, F, terms.diagonal, terms.locked, weights
-    )
+    state = motion.model, motion.q, motion.v
+    return articulated_body_algorithm(*state, terms.tau, F, terms.diagonal, terms.locked, weights)
 
 
 def articulated_body_algorithm(
@@ -186,7 +197,10 @@ def articulated_body_algorithm(
     locked: Bool[Array, " nv"],
     weights: bool,
 ) -> tuple[ArticulatedFactor, Float[Array, " nv"], PlacedRows]:
-    """`solve_terms_by_recursion` from model and state alone, elsewhere too: so records go uncomputed. Forces are at each Mo."""
+    """v̇, its factor and the placed inertias, from model and state: by recursion in kernels, by sums elsewhere.
+
+    The applied forces are those on mobods, each at its own origin Mo.
+    """
 
     def by_sums(
         model: MultibodyModel, q: Array, v: Array, tau: Array, F: Array | None, diagonal: Array, locked: Array
@@ -210,7 +224,7 @@ def articulated_body_recursion(
     locked: Bool[Array, " nv"],
     weights: bool,
 ) -> tuple[ArticulatedFactor, Float[Array, " nv"], PlacedRows]:
-    """The recursions outward, inward and outward again. Forces are at each Mo."""
+    """The three passes: outward, inward and outward again. Applied forces are at each mobod's Mo."""
     motion = calc_motion(model, q, v, None, weights, F_applied_W)
     tau, diagonal = jnp.where(locked, 0.0, tau), jnp.where(locked, jnp.inf, diagonal)
     vdot, pivots = calc_accelerations(model.topology, motion, diagonal[:, None], tau[:, None])
@@ -224,7 +238,7 @@ def vdot_with_rule(
     vdot: Float[Array, " nv"],
     placed: PlacedRows | None,
 ) -> Float[Array, " nv"]:
-    """vdot, a solution, which the derivative rule knows to be one."""
+    """vdot, which solves the equation of `terms`: its derivative is one more solve, whatever found it."""
     return vdot
 
 

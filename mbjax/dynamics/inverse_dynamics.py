@@ -1,4 +1,10 @@
-"""tau from v̇, where nothing else reads the kinematics: on a CPU by recursion."""
+"""Inverse dynamics: tau from v̇, by the recursive Newton-Euler algorithm, and its derivative rule.
+
+    calc_inverse_dynamics_from_state    model, q, v, v̇         where nothing else reads the kinematics
+    calc_inverse_dynamics_from_motion   kinematics computed     where forces on bodies act
+Both run `recursive_newton_euler_algorithm`: in kernels newton_euler/recursion.py, elsewhere newton_euler/sums.py.
+Derivatives are in closed form: derivatives/rule.py.
+"""
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -16,7 +22,7 @@ from .records.tree_motion import TreeMotion
 def calc_inverse_dynamics_from_motion(
     motion: TreeMotion, vdot: Float[Array, " nv"], F_applied_T: Float[Array, "6 nm"] | None, only_weights: bool
 ) -> Float[Array, " nv"]:
-    """`calc_inverse_dynamics`; `F_applied_T` are `only_weights` if they are those of all that feels gravity."""
+    """tau from the motion; `F_applied_T` are `only_weights` if they are the weights of all bodies and nothing else."""
     topology = motion.model.topology
     if topology.followers or topology.num_velocities == 0:
         return newton_euler(motion, vdot, F_applied_T)
@@ -40,7 +46,10 @@ def calc_inverse_dynamics_from_state(
     vdot: Float[Array, " nv"],
     weights: bool,
 ) -> Float[Array, " nv"]:
-    """The same where no forces on bodies act but, if asked for, their `weights`: only derivatives trace the records."""
+    """tau from model and state, where no forces act on bodies but, if asked for, their `weights`.
+
+    Only derivatives compute the records of kinematics.
+    """
     if model.topology.followers or model.topology.num_velocities == 0:
         return inverse_dynamics_through_motion(model, q, v, vdot, weights)
     return recursive_newton_euler_algorithm(model, q, v, vdot, None, weights)
@@ -55,7 +64,7 @@ def _calc_inverse_dynamics_from_state_jvp(primals: tuple, tangents: tuple) -> tu
 def inverse_dynamics_through_motion(
     model: MultibodyModel, q: Array, v: Array, vdot: Array, weights: bool
 ) -> Float[Array, " nv"]:
-    """`calc_inverse_dynamics_from_motion` of what it takes."""
+    """Computes the motion, then `calc_inverse_dynamics_from_motion`."""
     motion, F_T = calc_motion_and_forces(model, q, v, None, weights)
     return calc_inverse_dynamics_from_motion(motion, vdot, F_T, True)
 
@@ -68,7 +77,7 @@ def recursive_newton_euler_algorithm(
     F_applied_W: Float[Array, "6 nm"] | None,
     weights: bool,
 ) -> Float[Array, " nv"]:
-    """From model and state alone, so that records go uncomputed. Forces are at each Mo."""
+    """tau from model and state: by recursion in kernels, by sums elsewhere. Applied forces are at each mobod's Mo."""
 
     def by_recursion(model: MultibodyModel, q: Array, v: Array, vdot: Array, F_W: Array | None) -> Array:
         return calc_torques(model.topology, calc_motion(model, q, v, vdot, weights, F_W))

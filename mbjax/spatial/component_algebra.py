@@ -68,7 +68,7 @@ def cross_components(a: Sequence[Array], b: Sequence[Array]) -> list[Array]:
 
 
 def motion_cross(V: Float[Array, "6 *n"], X: Float[Array, "6 *n"]) -> Float[Array, "6 *n"]:
-    """V x X: the rate of a motion X that moves along with V, about one point fixed in the world (Featherstone 2008, 2.9).
+    """V x X: the rate of a motion X that moves along with V, about a point fixed in the world (Featherstone, 2.9).
 
     Written out, so that the result is one stack: of sums of stacks XLA's CPU backend makes a loop with a branch for
     every number.
@@ -78,7 +78,7 @@ def motion_cross(V: Float[Array, "6 *n"], X: Float[Array, "6 *n"]) -> Float[Arra
 
 
 def force_cross(V: Float[Array, "6 *n"], F: Float[Array, "6 *n"]) -> Float[Array, "6 *n"]:
-    """V x* F: the rate of a force F that moves along with V (Featherstone 2008, 2.9)."""
+    """V x* F: the rate of a force F that moves along with V (Featherstone, 2.9)."""
     (w, v), (t, f) = _halves(V), _halves(F)
     return jnp.stack([*_sum(cross_components(w, t), cross_components(v, f)), *cross_components(w, f)])
 

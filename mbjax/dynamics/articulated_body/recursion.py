@@ -1,7 +1,20 @@
-"""Forward dynamics as the recursion of the books, one direction a step: of one world, and on a CPU of many.
+"""The articulated-body algorithm as a recursion, one direction of motion a step (Featherstone 2008, table 7.1).
 
-The articulated-body algorithm (Featherstone 2008, table 7.1) on the motion of `recursive_newton_euler`, each loop one
-kernel. Its factor is that of `articulated_body`, which says how it is done.
+    outward   velocities, and the forces that all bodies take at v̇ = 0 (`newton_euler/recursion.py`)   book: 1st loop
+    inward    articulated inertias and forces, pivots U / D and 1 / D (`articulate_inward`)            book: 2nd loop
+    outward   accelerations (`accelerate_outward`)                                                     book: 3rd loop
+
+It departs from the book in four ways:
+- The outward pass is that of inverse dynamics at v̇ = 0. It carries the accelerations that velocities alone cause, so
+  the velocity-product term c_i of the book is inside the forces of bodies, p_i = I_i a_i + ..., and is added nowhere
+  else. The accelerations of the last pass are therefore those that v̇ adds.
+- A joint of several degrees of freedom is several steps, one a direction, at the same point: D is a number, and no
+  matrix is inverted.
+- Spatial quantities are in the world frame at the body's own origin Mo, not in body coordinates.
+- `diagonal` (reflected rotor inertia, and what an implicit step adds) is part of D; of a locked direction it is
+  infinite, which makes 1 / D and U / D exactly zero.
+
+`factor.py` has the same factor of M as sums over the whole tree, for programs that have no loops in their kernels.
 """
 
 from typing import Any, NamedTuple

@@ -1,6 +1,6 @@
 """The gradient of λ · inverse_dynamics as a recursion, one direction a step: of one world, and on a CPU of many.
 
-The transpose of `torque_change`, whose letters these are, for trees of joints whose hinge maps are constant in F. Every
+The transpose of `tangent.py`, whose letters these are, for trees of joints whose hinge maps are constant in F. Every
 body falls freely or has no weight. About T, the tree's origin, in W, with Λ = the sum of S_k λ_k over the path, m the
 mobod of j's joint and p its parent, and sums over what j moves of
 
@@ -11,7 +11,7 @@ mobod of j's joint and p its parent, and sums over what j moves of
     gradient by v̇_j    S_j · G
 
 where B and Y are rotations, and X^J what m has of X beyond p: of one direction its S_j times a number. What it is by
-the model's frames and inertias stands in `torque_gradient_by_model`, the pass outward in `weighted_motion`.
+the model's frames and inertias stands in `cotangent_by_model.py`, the pass outward in `cotangent_outward.py`.
 """
 
 from functools import partial

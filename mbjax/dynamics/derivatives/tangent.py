@@ -1,6 +1,6 @@
 """How the torques of inverse dynamics change along one change of q, v, vdot, the applied forces and the model.
 
-What `inverse_dynamics_columns` tells column by column, of one change: linear in it and O(n), so in reverse mode the
+What `jacobian.py` finds column by column, for one change: linear in it and O(n), so in reverse mode the
 gradient. Where dq is in the terms of velocities and the model shifts the frames of joint j, F by f_j with its parent
 body held and M by m_j with F held, mobod i moves rigidly by phi_i = sum S_j dq_j + f_j + m_j over its path, and
 
@@ -10,7 +10,7 @@ body held and M by m_j with F held, mobod i moves rigidly by phi_i = sum S_j dq_
     eps_i  = sum_j E_j dq_j + (B_j + dS_j/dt) dv_j + S_j dvdot_j
              + A_p x f_j + V_p x (V_p x f_j) + A_j x m_j + V_j x (V_j x m_j) + s_j vdot_j + (V_p + V_j) x s_j v_j
 
-about T held fixed in the world; B and E as in `motion_derivatives`, K and hf as in `composite_terms`, p the parent of
+about T held fixed in the world; B and E as in `motion.py`, K and hf as in `composite_body/sums.py`, p the parent of
 j, F_i what the motion of i takes and F_k what k's joint transmits. dS_k is the rate of S_k along the whole change, s_j
 that with F held, which only the model changes; dF_i is what a change of i's inertia takes, less that of the applied
 force. b and eps are the first and second rates of phi, beside what belongs to dv and dvdot. Joints whose axis or pitch

@@ -1,6 +1,6 @@
 """Newton–Euler as the recursion of the books, one direction a step: of one world, and on a CPU of many.
 
-What `newton_euler` does with sums over all mobods at once, which is faster where starting a kernel takes long. Here
+What `sums.py` does with sums over all mobods at once, which is faster where starting a kernel takes long. Here
 everything is one kernel. Featherstone 2008, table 5.1, in W at each mobod's own Mo, with the accelerations of points
 instead of spatial ones.
 """

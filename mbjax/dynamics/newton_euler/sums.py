@@ -29,7 +29,7 @@ def calc_inverse_dynamics(
 ) -> Float[Array, " nv"]:
     """tau = S · (sum over the mobods each velocity moves of M A + bias - F_applied); vdot None means zero.
 
-    Derivatives are in closed form (`torque_change`): of those of the kinematics in `motion` only the displacement, the
+    Derivatives are in closed form (`derivatives/tangent.py`): of those of the kinematics in `motion` only the displacement, the
     shift and the placement are asked for.
     """
     return newton_euler(motion, vdot, F_applied_T)

@@ -1,4 +1,4 @@
-"""What the recursions (`recursive_*`, `weighted_motion`) read of each direction, directions first.
+"""The rows that recursions read, one for each direction of motion, directions first.
 
 The directions of a joint follow one another. The first crosses the joint's inboard frame and translates, the last
 rotates and has the inertia of the mobod; all are at the same point, Mo. Of the first P is the parent's frame, of those
