@@ -12,17 +12,27 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .gpu_kernels import is_world_a_thread
-from .stages import read
-
-Vector = list[Array]
-Matrix = list[Vector]
+from .stages import Entry, Late, Row, read
 
 
 class Parts(list):
     """The entries of an array that is not put together yet: a scan over a tree writes each into its place."""
 
 
-def take_apart(x: Float[Array, "k *w"], *shapes: int | tuple[int, int]) -> list:
+Vector = list[Array]
+Matrix = list[Vector]
+
+# What a step of a scan is given for each row, and hands on. It depends on where the step is traced: in a kernel of a
+# CPU a `Row`, which a stage reads when it needs it, in a kernel of a GPU `Parts`, elsewhere an array. A step gives it
+# to its stages (`computed_once`) and does not look inside.
+ScannedRow = Array | Row | Parts
+# What a stage sees of such a row: an array (k, ...) or its k entries. It may be indexed, sliced and taken apart.
+RowEntries = Array | list[Array]
+# What a stage returns to the step that called it: arrays, or numbers that the next stage reads. `read` gives arrays.
+StageResult = Array | Entry | Late | list[Array]
+
+
+def take_apart(x: Float[Array, "k *w"] | list[Array], *shapes: int | tuple[int, int]) -> list:
     """The vectors and (rows, columns) matrices that follow one another in x; 1 stands for a number."""
     entries, start, parts = list(x) if isinstance(x, list) else list(jnp.unstack(x)), 0, []
     for shape in shapes:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from mbjax.execution import (
+    ScannedRow,
     computed_once,
     fit_tangent,
     in_kernels,
@@ -73,7 +74,7 @@ def poses_outward(
     worlds = np.broadcast_shapes(q.shape[1:], *(x.shape[2:] for x in jax.tree.leaves((joints, others, X_MB))))
     identity = jnp.broadcast_to(np.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
 
-    def to_mobod(inboard: tuple[None, Array], row: JointRows, others: OtherPoses | None) -> tuple[tuple, None]:
+    def to_mobod(inboard: tuple[None, ScannedRow], row: JointRows, others: OtherPoses | None) -> tuple[tuple, None]:
         X_WM = computed_once(cross_joint, inboard[1], pose_across(row, others))
         return (None, wo.parts(*X_WM)), None
 

@@ -24,6 +24,8 @@ from jaxtyping import Array, Float
 
 from mbjax.execution import (
     Late,
+    RowEntries,
+    ScannedRow,
     computed_once,
     computed_where_kept,
     computed_where_read,
@@ -125,7 +127,7 @@ def calc_from_own(topology: TreeTopology, hinge: Float[Array, "nd 9 ..."], pivot
     return in_one_kernel(outward, hinge, pivots)
 
 
-def articulate_inward(outboard: Array, row: tuple[MotionRows, Array, Array]) -> tuple[wo.Parts, Pivots]:
+def articulate_inward(outboard: ScannedRow, row: tuple[MotionRows, Array, Array]) -> tuple[wo.Parts, Pivots]:
     """The inertia [J H; Hᵀ M] and the force F of all that is outboard, free to move.
 
     U = [J H; Hᵀ M] h,  D = h · U + diag,  v̇ = (tau - h · F) / D  with everything inboard at rest; what is handed on
@@ -136,13 +138,15 @@ def articulate_inward(outboard: Array, row: tuple[MotionRows, Array, Array]) -> 
     return give_way_inward(sums, motion.hinge, diagonal, tau)
 
 
-def articulate_inertias_inward(outboard: Array, row: tuple[Array, Array, Array, Array]) -> tuple[wo.Parts, Pivots]:
+def articulate_inertias_inward(outboard: ScannedRow, row: tuple[Array, Array, Array, Array]) -> tuple[wo.Parts, Pivots]:
     """The same where no mobod takes a force, and none need have the inertia of a rigid one."""
     hinge, inertia, diagonal, b = row
     return give_way_inward(computed_where_read(add_inertia, outboard, inertia), hinge, diagonal, b)
 
 
-def give_way_inward(sums: ArticulatedSums | Late, hinge: Array, diagonal: Array, tau: Array) -> tuple[wo.Parts, Pivots]:
+def give_way_inward(
+    sums: ArticulatedSums | Late, hinge: ScannedRow, diagonal: ScannedRow, tau: ScannedRow
+) -> tuple[wo.Parts, Pivots]:
     """What is handed on, and the pivot, from the sums J, H, M, t and f."""
     U_t, U_f = computed_once(times_direction, sums, hinge)
     one_over_D, left = computed_once(pivot, sums, U_t, U_f, hinge, diagonal, tau)
@@ -154,7 +158,7 @@ def give_way_inward(sums: ArticulatedSums | Late, hinge: Array, diagonal: Array,
     return wo.parts(J_P, read(H_P), M, t_P, f), Pivots(wo.parts(by_t, by_f, one_over_D), wo.parts(vdot))
 
 
-def add_rigid_mobod(outboard: Array, inertia: Array, force: Array) -> ArticulatedSums:
+def add_rigid_mobod(outboard: RowEntries, inertia: RowEntries, force: RowEntries) -> ArticulatedSums:
     """What is outboard with the rigid mobod, whose H is the skew matrix of c = m p_MoMcm."""
     (J, H, M, *F), (J_M, c, m) = wo.take_apart(outboard, 6, (3, 3), 6, 3, 3), wo.take_apart(inertia, 6, 3, 1)
     (x, y, z), ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz)) = c, H
@@ -163,21 +167,23 @@ def add_rigid_mobod(outboard: Array, inertia: Array, force: Array) -> Articulate
     return wo.add(J, J_M), H, [x + m for x in M[:3]] + M[3:], t, f
 
 
-def add_inertia(outboard: Array, inertia: Array) -> ArticulatedSums:
+def add_inertia(outboard: RowEntries, inertia: RowEntries) -> ArticulatedSums:
     """What is outboard with the mobod's J, H and M."""
     (J, H, M, t, f), own = wo.take_apart(outboard, 6, (3, 3), 6, 3, 3), wo.take_apart(inertia, 6, (3, 3), 6)
     H = [wo.add(x, y) for x, y in zip(H, own[1], strict=True)]
     return wo.add(J, own[0]), H, wo.add(M, own[2]), t, f
 
 
-def times_direction(sums: ArticulatedSums, hinge: Array) -> tuple:
+def times_direction(sums: ArticulatedSums, hinge: RowEntries) -> tuple:
     """U."""
     (J, H, M, _, _), (w, v, _) = sums, wo.take_apart(hinge, 3, 3, 3)
     U_t = wo.add(wo.matvec(wo.symmetric(J), w), wo.matvec(H, v))
     return U_t, wo.add(wo.matvec(wo.transpose(H), w), wo.matvec(wo.symmetric(M), v))
 
 
-def pivot(sums: ArticulatedSums, U_t: wo.Vector, U_f: wo.Vector, hinge: Array, diagonal: Array, tau: Array) -> tuple:
+def pivot(
+    sums: ArticulatedSums, U_t: wo.Vector, U_f: wo.Vector, hinge: RowEntries, diagonal: Array, tau: Array
+) -> tuple:
     """1 / D, and what of tau is left."""
     (_, _, _, t, f), (w, v, _) = sums, wo.take_apart(hinge, 3, 3, 3)
     D = wo.dot(w, U_t) + wo.dot(v, U_f) + diagonal[0]
@@ -199,7 +205,7 @@ def give_way(
     return J, H, M, wo.add(t, wo.scale(U_t, vdot)), wo.add(f, wo.scale(U_f, vdot))
 
 
-def shift_coupling(H: wo.Matrix, M: wo.Vector, hinge: Array) -> wo.Matrix:
+def shift_coupling(H: wo.Matrix, M: wo.Vector, hinge: RowEntries) -> wo.Matrix:
     """The same at the inboard point: H_P = H + [p]M."""
     return [wo.add(x, y) for x, y in zip(H, wo.cross_columns(list(hinge[6:]), wo.symmetric(M)), strict=True)]
 
@@ -218,32 +224,32 @@ def shifted_moments(H: wo.Matrix, H_P: wo.Matrix, p: wo.Vector) -> wo.Vector:
     return [left[j][i] + right[i][j] for i, j in wo.SYMMETRIC_PAIRS]
 
 
-def gather_forces(outboard: Array, row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+def gather_forces(outboard: ScannedRow, row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
     """What of b is left beside the forces of all that is outboard, over D."""
     left, own = computed_once(left_of_b, outboard, *row)
     return wo.parts(computed_once(hand_on_force, outboard, left, *row[:2])), wo.parts(own)
 
 
-def left_of_b(outboard: Array, hinge: Array, factor: Array, b: Array) -> tuple:
+def left_of_b(outboard: RowEntries, hinge: RowEntries, factor: RowEntries, b: RowEntries) -> tuple:
     """b - h · F, and over D."""
     left = b[0] - wo.dot(list(hinge[:6]), list(outboard))
     return left, left * factor[6]
 
 
-def hand_on_force(outboard: Array, left: Array, hinge: Array, factor: Array) -> wo.Vector:
+def hand_on_force(outboard: RowEntries, left: Array, hinge: RowEntries, factor: RowEntries) -> wo.Vector:
     """F + U / D times what is left, at the inboard point."""
     F = wo.add(list(outboard), wo.scale(list(factor[:6]), left))
     return [*wo.add(F[:3], wo.cross(list(hinge[6:]), F[3:])), *F[3:]]
 
 
-def accelerate_outward(A: Array, row: tuple[Array, Pivots]) -> tuple[Array, Array]:
+def accelerate_outward(A: ScannedRow, row: tuple[Array, Pivots]) -> tuple[Array, Array]:
     """v̇ = own - U / D · A, with the acceleration A of all that is inboard, at this point."""
     alpha, a = computed_once(move_to_point, A, row[0])
     vdot = computed_once(give_way_to, alpha, a, row[1])
     return wo.parts(computed_where_kept(accelerate, alpha, a, vdot, row[0])), vdot
 
 
-def move_to_point(A: Array, hinge: Array) -> tuple:
+def move_to_point(A: RowEntries, hinge: RowEntries) -> tuple:
     """The acceleration at p."""
     (alpha, a), (_, _, p) = wo.take_apart(A, 3, 3), wo.take_apart(hinge, 3, 3, 3)
     return alpha, wo.add(a, wo.cross(alpha, p))
@@ -255,7 +261,7 @@ def give_way_to(alpha: wo.Vector, a: wo.Vector, pivots: Pivots) -> Array:
     return pivots.own[0] - (wo.dot(by_t, alpha) + wo.dot(by_f, a))
 
 
-def accelerate(alpha: wo.Vector, a: wo.Vector, vdot: Array, hinge: Array) -> wo.Vector:
+def accelerate(alpha: wo.Vector, a: wo.Vector, vdot: Array, hinge: RowEntries) -> wo.Vector:
     """The acceleration with that of the direction."""
     h, s, _ = wo.take_apart(hinge, 3, 3, 3)
     return [*wo.add(alpha, wo.scale(h, vdot)), *wo.add(a, wo.scale(s, vdot))]

@@ -11,6 +11,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.execution import (
+    ScannedRow,
     computed_once,
     computed_where_kept,
     fit_tangent,
@@ -110,7 +111,7 @@ def directions(X_TP: Array, r: wo.Vector, hinge_map: Array, within_tree: Array) 
     return wo.scale(r, within_tree), h, s
 
 
-def add_inward(outboard: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+def add_inward(outboard: ScannedRow, row: tuple[Array, Array]) -> tuple[Array, Array]:
     """The composite body of a direction, and what it takes to accelerate it by S."""
     S, inertia = row
     composite = computed_once(wo.total, outboard, inertia)

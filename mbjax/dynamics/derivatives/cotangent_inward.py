@@ -24,6 +24,8 @@ from jaxtyping import Array, Float
 from mbjax.execution import (
     ON_BASE,
     Row,
+    RowEntries,
+    ScannedRow,
     computed_once,
     computed_where_kept,
     in_one_kernel,
@@ -102,7 +104,7 @@ def calc_torque_cotangent(
     return TorqueCotangent(by_q, by_v, by_vdot, by_model, by_gravity)
 
 
-def gather_inward(outboard: Array, element: tuple, lasting: Lasting, p_TF: Any) -> tuple[Array, tuple]:
+def gather_inward(outboard: ScannedRow, element: tuple, lasting: Lasting, p_TF: Any) -> tuple[Array, tuple]:
     """The sums over what is outboard, and the gradient of this direction, by the state and by the model."""
     own, given, ends = element
     row, given = looked_up(own, given, ends, lasting, p_TF)
@@ -131,7 +133,7 @@ def looked_up(
     return row, given
 
 
-def of_mobod(motion: Array, inertia: Array) -> tuple:
+def of_mobod(motion: RowEntries, inertia: RowEntries) -> tuple:
     """F, G, and Y in two parts; of the last direction of a joint, else zero."""
     (V, A, weighted), (J, c, m) = wo.take_apart(motion, 6, 6, 6), wo.take_apart(inertia, 6, 3, 1)
     w, v, x = V[:3], V[3:], weighted[:3]
@@ -144,7 +146,9 @@ def of_mobod(motion: Array, inertia: Array) -> tuple:
     return F, G, Y, momentum[3:]
 
 
-def add_mobod_sums(outboard: Array, motion: Array, F: wo.Vector, G: wo.Vector, Y: wo.Vector, hf: wo.Vector) -> tuple:
+def add_mobod_sums(
+    outboard: RowEntries, motion: RowEntries, F: wo.Vector, G: wo.Vector, Y: wo.Vector, hf: wo.Vector
+) -> tuple:
     """The sums F, G, Y and P with the mobod's own."""
     F_sum, G_sum, Y_sum, P_sum = wo.take_apart(outboard, 6, 6, 3, 6)
     weighted = list(motion[12:])

@@ -7,8 +7,8 @@ With the composite terms of velocity k where it is outboard of j's joint, of j w
                     + dS_k/dq_j · F_j
     dtau_k / dv_j = S_k · (I (B_j + dS_j/dt) + 𝓑 S_j)
 
-where 𝓑 and Z are what `composite_body/sums.py` says and b_j is the rotation of S_j. All of it is of directions; those that one
-velocity drives are summed in the end.
+where 𝓑 and Z are as in `composite_body/sums.py` and b_j is the rotation of S_j. All of it is of directions; those that
+one velocity drives are summed in the end.
 """
 
 from collections.abc import Sequence

@@ -13,6 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.execution import (
+    RowEntries,
+    ScannedRow,
     computed_once,
     computed_where_kept,
     computed_where_read,
@@ -76,7 +78,7 @@ def move_all_outward(
 
 
 def move_outward(
-    inboard: Array, row: DirectionRows, others: OtherPoses | None, gravity: Float[Array, "3 ..."] | None
+    inboard: ScannedRow, row: DirectionRows, others: OtherPoses | None, gravity: Float[Array, "3 ..."] | None
 ) -> tuple[Array, MotionRows]:
     """One direction, with all velocities and accelerations inboard of it (P) and up to it (M):
 
@@ -103,7 +105,7 @@ def move_outward(
 
 def cross_direction(
     carried: Shapes,
-    inboard: Array,
+    inboard: RowEntries,
     X_PM: Pose,
     hinge_map: Array,
     rate: Array | None,
@@ -120,7 +122,7 @@ def cross_direction(
 
 def turn(
     carried: Shapes,
-    inboard: Array,
+    inboard: RowEntries,
     w_F: wo.Vector,
     R: wo.Matrix,
     h: wo.Vector,
@@ -147,7 +149,7 @@ def turn(
 
 def translate(
     carried: Shapes,
-    inboard: Array,
+    inboard: RowEntries,
     w_F: wo.Vector,
     R: wo.Matrix,
     RJ: wo.Matrix,
@@ -197,7 +199,7 @@ def calc_torques(topology: TreeTopology, motion: MotionRows) -> Float[Array, " n
     """tau = H · (sum of the forces of all that is outboard)."""
     plan = walk_plan(direction_parents(topology))
 
-    def step(outboard: Array, row: MotionRows) -> tuple[Array, Array]:
+    def step(outboard: ScannedRow, row: MotionRows) -> tuple[Array, Array]:
         *handed_on, torque = computed_once(gather_force, outboard, row.hinge, row.force)
         return wo.parts(*handed_on), torque
 
@@ -207,7 +209,7 @@ def calc_torques(topology: TreeTopology, motion: MotionRows) -> Float[Array, " n
     return in_one_kernel(inward, motion)
 
 
-def gather_force(outboard: Array, hinge: Array, force: Array) -> tuple:
+def gather_force(outboard: RowEntries, hinge: RowEntries, force: RowEntries) -> tuple:
     """The force of all that is outboard, at the inboard direction's point, and its torque."""
     (h, s, p), (t, f) = wo.take_apart(hinge, 3, 3, 3), wo.take_apart(wo.total(outboard, force), 3, 3)
     return wo.add(t, wo.cross(p, f)), f, wo.dot(h, t) + wo.dot(s, f)

@@ -29,8 +29,8 @@ def calc_inverse_dynamics(
 ) -> Float[Array, " nv"]:
     """tau = S · (sum over the mobods each velocity moves of M A + bias - F_applied); vdot None means zero.
 
-    Derivatives are in closed form (`derivatives/tangent.py`): of those of the kinematics in `motion` only the displacement, the
-    shift and the placement are asked for.
+    Derivatives are in closed form (`derivatives/tangent.py`). Of the tangent of the kinematics in `motion` they read
+    the displacement, the shift and the placement only.
     """
     return newton_euler(motion, vdot, F_applied_T)
 
