@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -14,7 +15,7 @@ from .abstract_constraint import AbstractConstraint
 from .abstract_force_element import AbstractForceElement
 from .collision_filters import CollisionExclusion, RegisteredCollision
 from .contact_settings import ContactSettings
-from .elements import Body, Frame, JointActuator, as_rigid_transform
+from .elements import Body, Frame, JointActuator
 from .finalize import finalize
 from .load_report import KEPT, LoadReport
 from .lookup import find_model_instance
@@ -23,6 +24,7 @@ from .plant_constraints import PlantConstraints
 from .plant_geometry import PlantGeometry
 from .plant_mimics import Mimic, PlantMimics
 from .plant_random_distributions import PlantRandomDistributions
+from .poses import as_rigid_transform
 from .removal import remove_joint, remove_joint_actuator
 
 WORLD_INSTANCE = 0
@@ -295,7 +297,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         `dtype` of the leaves: JAX's default float when None.
         """
         self._require_building("finalize")
-        self._finalized = finalize(self, jnp.zeros(0).dtype if dtype is None else jnp.dtype(dtype))
+        self._finalized = finalize(self, jax.dtypes.canonicalize_dtype(float) if dtype is None else jnp.dtype(dtype))
         return self._finalized
 
     def _add_body(self, name: str, inertia: SpatialInertia | None, instance: int, source: str | None) -> Body:

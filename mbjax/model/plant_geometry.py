@@ -12,8 +12,9 @@ from mbjax.geometry import Geometry, Shape, as_proximity_properties
 
 from .collision_filters import CollisionExclusion, RegisteredCollision
 from .contact_settings import ContactSettings
-from .elements import Body, as_rigid_transform
+from .elements import Body
 from .plant_queries import PlantQueries
+from .poses import as_rigid_transform
 
 Group = tuple[str, Iterable[Body | str | int | Geometry]]
 
