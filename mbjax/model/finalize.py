@@ -19,7 +19,7 @@ from .lookup import scoped_name
 from .mass_checks import reject_joints_that_move_nothing
 from .model_layout import ActuatorInfo, BodyInfo, FrameInfo, JointInfo, ModelLayout
 from .multibody_model import MultibodyModel
-from .parameters import MultibodyParameters
+from .parameters import MultibodyParameters, leaf_of
 from .plant_constraints import with_constraints
 from .plant_mimics import default_positions_of, leaders_first, reject_contradicting_limits
 from .plant_random_distributions import with_declared_distributions
@@ -234,7 +234,7 @@ def gather_parameters(plant: "MultibodyPlant", topology: TreeTopology, dtype: An
     """The leaves, in declaration order of bodies, frames and actuators and in depth-first order of joints."""
 
     def array(values: Any, *shape: int) -> Any:
-        return jnp.asarray(np.asarray(values, dtype=float).reshape(shape), dtype=dtype)
+        return leaf_of(np.asarray(values, dtype=float).reshape(shape), dtype)
 
     bodies = plant.bodies[1:]
     offset_frames = [f for f in plant.frames if f.parent is not None]
@@ -283,7 +283,8 @@ def unit_inertia_numbers(inertia: Any) -> np.ndarray:
     """xx, yy, zz, xy, xz, yz of G_BBo_B; zero for a massless body."""
     if inertia is None:
         return np.zeros(6)
-    return np.asarray(inertia.unit_inertia.moments_products(), dtype=float)
+    G = inertia.unit_inertia
+    return np.concatenate([np.asarray(G.moments, float), np.asarray(G.products, float)])
 
 
 def transform(frame: Frame) -> RigidTransform:

@@ -1,5 +1,6 @@
 """<link> of a URDF: mass properties and shapes."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -66,7 +67,7 @@ def _read_inertia(inertial: XmlElement, link_name: str, notes: LoadNotes, on_inv
         G_BBo_B = G_BBcm_B + np.dot(com, com) * np.eye(3) - np.outer(com, com)
     six = [G_BBo_B[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     largest = float(np.abs([mass, *com, *six]).max())
-    if not largest < float(jnp.finfo(jnp.zeros(0).dtype).max):
+    if not largest < float(jnp.finfo(jax.dtypes.canonicalize_dtype(float)).max):
         raise inertial.error(
             f"link '{link_name}': mass {mass:g} kg, centre of mass and moments of inertia give numbers "
             "beyond what floating point holds; check their units (kg, m, kg m²)."
