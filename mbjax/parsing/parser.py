@@ -56,6 +56,7 @@ class Parser:
     def add_models(self, path_or_xml_text: str | os.PathLike) -> list[int]:
         """Adds the robot of a URDF file, or of its text, and returns the indices of its model instances.
 
+        The name of a bundled model, such as "arm", stands for its file where there is no file of that name.
         The instance carries the robot's name, or `name_1`, … where that is taken. An error leaves the plant
         unchanged.
         """
@@ -85,15 +86,19 @@ def load(
     inertia: Literal["warn", "error"] = "warn",
     mimic: Literal["couple", "eliminate", "free"] = "couple",
     contact_model: Literal["point", "none"] = "none",
+    discrete_contact_approximation: Literal["sap", "similar", "lagged"] = "sap",
     meshes: Literal["hull", "none"] = "none",
     dtype: Any = None,
 ) -> MultibodyModel:
-    """A model from a URDF file or its text; the options are those of `MultibodyPlant` and `Parser`.
+    """A model from a URDF file, its text, or the name of a bundled model, such as "arm".
 
+    The options are those of `MultibodyPlant` and `Parser`.
     Without `contact_model="point"` a robot's links pass through one another: a file has no ground, and hundreds of
     pairs within the robot. A plant, to which a ground can be added, has contact from the start.
     """
-    plant = MultibodyPlant(time_step, contact_model=contact_model)
+    plant = MultibodyPlant(
+        time_step, contact_model=contact_model, discrete_contact_approximation=discrete_contact_approximation
+    )
     parser = Parser(
         plant,
         package_map=package_map,
