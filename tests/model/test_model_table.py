@@ -2,8 +2,11 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import pytest
 
 import mbjax
+from mbjax.model.model_table import model_table
 from tests.model.plants import hinge, inertia
 
 
@@ -51,3 +54,68 @@ def test_traced_and_batched_models_print():
     for text in (str(batch), *seen):
         assert "wrist" in text
         assert "–" in text
+
+
+def arm_with_a_drive(**options) -> mbjax.MultibodyModel:
+    """One hinge with one actuator."""
+    plant = mbjax.MultibodyPlant()
+    plant.add_rigid_body("arm", inertia())
+    damping = {name: options.pop(name) for name in ("damping", "friction") if name in options}
+    plant.add_joint(hinge("shoulder", "world", "arm", **damping))
+    plant.add_joint_actuator("motor", "shoulder", 40.0, **options)
+    return plant.finalize()
+
+
+@pytest.mark.parametrize(
+    ("options", "heading", "cell"),
+    [
+        ({"rotor_inertia": 6e-5, "gear_ratio": 100.0}, "armature", "0.6"),
+        ({"rotor_inertia": 0.25}, "armature", "0.25"),
+        ({"gear_ratio": -3.0}, "gear ratio", "-3"),
+        ({"damping": 0.75}, "damping", "0.75"),
+        ({"friction": 1.5}, "friction", "1.5"),
+    ],
+)
+def test_what_acts_on_a_joint_has_a_column_where_there_is_any(options, heading, cell):
+    optional = {"armature", "gear ratio", "damping", "friction"}
+    header, _, row = str(arm_with_a_drive(**options)).splitlines()[1:4]
+    shown = {name for name in optional if name in header}
+    expected = {heading, "gear ratio"} if options.get("gear_ratio", 1.0) != 1.0 else {heading}
+    assert shown == expected
+    assert row[: header.index(heading) + len(heading)].split()[-1] == cell
+    assert not any(name in str(arm_with_a_drive()) for name in optional)
+
+
+def test_armature_in_the_table_is_what_the_mass_matrix_has():
+    bare, geared = arm_with_a_drive(), arm_with_a_drive(rotor_inertia=6e-5, gear_ratio=100.0)
+    zero = jnp.zeros(1)
+    added = mbjax.mass_matrix(geared, zero) - mbjax.mass_matrix(bare, zero)
+    np.testing.assert_allclose(added, [[0.6]], rtol=1e-12)
+    assert "armature: inertia of the rotors" in str(geared)
+    assert "armature" not in str(bare)
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_tables_cut_nothing(width):
+    model = arm_with_a_drive(rotor_inertia=6e-5, gear_ratio=100.0, damping=0.0625)
+    text = model_table(model, width=width)
+    for whole in ("shoulder", "revolute", "1.3", "0.0625", "0.6", "100", "±40"):
+        assert whole in text.split() or f"{whole};" in text.split()
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_what_a_file_leaves_free_is_said_first():
+    link = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>'
+    robot = f'<robot name="r">{link.format("base")}{link.format("other")}</robot>'
+    with pytest.warns(mbjax.ModelWarning, match="several links"):
+        free = mbjax.load(robot)
+    first = "free bases: 'base', 'other' are not attached to the world; pass base='fixed' to weld them"
+    assert str(free).splitlines()[0] == first
+    one = f'<robot name="r">{link.format("base")}</robot>'
+    only = "free base: 'base' is not attached to the world; pass base='fixed' to weld it"
+    assert str(mbjax.load(one)).splitlines()[0] == only
+    for base in ("fixed", "floating"):  # as asked for
+        assert "free base" not in str(mbjax.load(one, base=base))
+    plant = mbjax.MultibodyPlant()
+    plant.add_rigid_body("ball", inertia())
+    assert "free base" not in str(plant.finalize())  # no file, and no option that would weld it
