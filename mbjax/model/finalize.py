@@ -19,6 +19,7 @@ from .lookup import scoped_name
 from .mass_checks import reject_joints_that_move_nothing
 from .model_layout import ActuatorInfo, BodyInfo, FrameInfo, JointInfo, ModelLayout
 from .multibody_model import MultibodyModel
+from .number_checks import find_overflow
 from .parameters import MultibodyParameters, leaf_of
 from .plant_constraints import with_constraints
 from .plant_mimics import default_positions_of, leaders_first, reject_contradicting_limits
@@ -52,6 +53,9 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
     nodes = build_spanning_tree([b.name for b in plant.bodies], edges)
     nodes = add_floating_joints(plant, nodes)
     topology = build_topology(plant, nodes)
+    overflow = find_overflow(plant, dtype)
+    if overflow is not None:
+        raise ModelError(overflow.message if overflow.source is None else f"{overflow.source}: {overflow.message}")
     reject_joints_that_move_nothing(plant, topology)
     reject_contradicting_limits(plant.mimics)
     contact, collision, left_out = finalize_contact(plant, topology, dtype)

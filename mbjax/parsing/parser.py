@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import jax
+import jax.numpy as jnp
+
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel, MultibodyPlant
 
@@ -62,7 +65,7 @@ class Parser:
         """
         return self._add_models(path_or_xml_text)
 
-    def _add_models(self, path_or_xml_text: str | os.PathLike) -> list[int]:
+    def _add_models(self, path_or_xml_text: str | os.PathLike, dtype: Any = None) -> list[int]:
         """One frame below `add_models` and `load`, so that warnings point at the line that called them."""
         if self.plant.is_finalized:
             raise ModelError(
@@ -73,7 +76,8 @@ class Parser:
         notes = LoadNotes(document.file, self.on_unsupported)
         hulls = self.meshes == "hull"
         robot = read_urdf(document, notes, self.package_map, self.inertia, self.mimic, hulls)
-        return [add_robot(self.plant, robot, notes, self.base)]
+        dtype = jax.dtypes.canonicalize_dtype(float) if dtype is None else jnp.dtype(dtype)
+        return [add_robot(self.plant, robot, notes, self.base, dtype)]
 
 
 def load(
@@ -108,7 +112,7 @@ def load(
         mimic=mimic,
         meshes=meshes,
     )
-    parser._add_models(path_or_xml_text)
+    parser._add_models(path_or_xml_text, dtype)
     return plant.finalize(dtype)
 
 

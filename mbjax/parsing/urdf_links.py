@@ -44,6 +44,7 @@ def _read_inertia(inertial: XmlElement, link_name: str, notes: LoadNotes, on_inv
     """M_BBo_B from mass and central inertia in the axes of <origin>; None for a massless link."""
     mass_element, inertia_element = inertial.only("mass"), inertial.only("inertia")
     mass = 0.0 if mass_element is None else required_number(mass_element, "value", lowest=0.0)
+    X_BBcm = origin_pose(inertial)
     central = np.zeros((3, 3)) if inertia_element is None else _inertia_matrix(inertia_element)
     if mass == 0.0:
         if np.any(central != 0.0):
@@ -60,7 +61,6 @@ def _read_inertia(inertial: XmlElement, link_name: str, notes: LoadNotes, on_inv
             f"{mass:g} kg without moments of inertia: a particle at its centre of mass",
             inertial.place,
         )
-    X_BBcm = origin_pose(inertial)
     rotation, com = np.asarray(X_BBcm.rotation), np.asarray(X_BBcm.translation)
     with np.errstate(over="ignore", invalid="ignore"):
         G_BBcm_B = rotation @ central @ rotation.T / mass
