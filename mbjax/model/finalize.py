@@ -14,7 +14,7 @@ from mbjax.topology import JointEdge, TreeNode, TreeTopology, build_spanning_tre
 from .contact_layout import ContactLayout
 from .elements import Frame, rotation_quaternion
 from .finalize_contact import finalize_contact
-from .load_report import ReportEntry
+from .load_report import RECORDED, ReportEntry
 from .lookup import scoped_name
 from .mass_checks import reject_joints_that_move_nothing
 from .model_layout import ActuatorInfo, BodyInfo, FrameInfo, JointInfo, ModelLayout
@@ -73,6 +73,23 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
         force_elements=elements,
     )
     return with_declared_distributions(plant, with_constraints(plant, model, nodes))
+
+
+def limits_not_enforced(plant: "MultibodyPlant") -> list[ReportEntry]:
+    """One entry on velocity and acceleration limits, if any joint has some: kept, but enforced by nothing."""
+    count = {
+        what: sum(bool(np.isfinite(getattr(joint, f"{what}_limits")).any()) for joint in plant.joints)
+        for what in ("velocity", "acceleration")
+    }
+    found = [what for what, number in count.items() if number]
+    if not found:
+        return []
+    number = max(count.values())
+    message = (
+        f"recorded, not enforced: no force keeps {'the joint' if number == 1 else f'the {number} joints'} within them; "
+        f"model.{found[0]}_upper_limits has them, for a controller or a planner to respect"
+    )
+    return [ReportEntry(RECORDED, f"{' and '.join(found)} limits", message)]
 
 
 def add_floating_joints(plant: "MultibodyPlant", nodes: list[TreeNode]) -> list[TreeNode]:
@@ -229,7 +246,7 @@ def build_layout(
         visual=tuple(tuple(b.visual) for b in plant.bodies),
         collision=tuple(tuple(b.collision) for b in plant.bodies),
         contact=contact,
-        report=(*plant.report.entries, *left_out),
+        report=(*limits_not_enforced(plant), *plant.report.entries, *left_out),
         is_discrete=plant.time_step > 0.0,
     )
 

@@ -119,3 +119,36 @@ def test_what_a_file_leaves_free_is_said_first():
     plant = mbjax.MultibodyPlant()
     plant.add_rigid_body("ball", inertia())
     assert "free base" not in str(plant.finalize())  # no file, and no option that would weld it
+
+
+def test_limits_that_nothing_enforces_are_said_once():
+    """A joint under a constant torque runs past its velocity limit; the report and the table say so, in one line."""
+    plant = mbjax.MultibodyPlant(1e-2)
+    parent = "world"
+    for name in ("one", "two", "three"):
+        plant.add_rigid_body(name, inertia())
+        limits = {} if name == "three" else {"velocity_limits": (-0.5, 0.5)}
+        plant.add_joint(hinge(f"{name} hinge", parent, name, **limits))
+        parent = name
+    model = plant.finalize()
+    (entry,) = model.report()
+    assert (entry.status, entry.element) == ("recorded", "velocity limits")
+    assert "recorded, not enforced: no force keeps the 2 joints within them" in entry.message
+    assert str(model).count("not enforced") == 1
+    state = mbjax.default_state(model)
+    after, _ = jax.jit(mbjax.step)(model, state, mbjax.Inputs(applied_generalized_force=jnp.array([500.0, 0.0, 0.0])))
+    assert abs(after.v[0]) > model.velocity_upper_limits[0]
+    assert not arm_with_a_drive().report()
+
+
+def test_one_line_for_both_kinds_of_limits_of_a_file():
+    link = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>'
+    joint = '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><limit {}/></joint>'
+    links = link.format("a") + link.format("b")
+    for limit, said in (
+        ('velocity="2" acceleration="3"', ["velocity and acceleration limits"]),
+        ('velocity="2"', ["velocity limits"]),
+        ('effort="7" lower="-1" upper="1"', []),
+    ):
+        model = mbjax.load(f'<robot name="r">{links}{joint.format(limit)}</robot>', base="fixed")
+        assert [e.element for e in model.report() if e.status == "recorded"] == said
