@@ -11,12 +11,11 @@ from typing import Any
 
 import jax
 import numpy as np
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from mbjax.model import MultibodyModel
+from mbjax.model.whole_table import Column, WholeTable
 from mbjax.parsing import load
 
 from .machine import describe_machine, device_name, load_average, version_of
@@ -112,22 +111,22 @@ def report(rows: list[dict[str, Any]], facts: dict[str, str], options: argparse.
         console.print(f"wrote {options.output}", markup=False)
 
 
-def result_table(rows: list[dict[str, Any]], facts: dict[str, str]) -> Table:
+def result_table(rows: list[dict[str, Any]], facts: dict[str, str]) -> WholeTable:
     """Compile and run time, throughput and memory of each function and batch size."""
     title = f"{facts['model']}: {facts['positions']} positions, {facts['velocities']} velocities, {facts['dtype']}"
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("function", no_wrap=True)
-    for heading in (
-        "worlds", "compile s\n(trace + lower + XLA)", "run µs per evaluation\n[quartiles]", "evaluations\nper s",
+    numbers = [("failed", "", "", "") if "error" in row else cells(row) for row in rows]
+    headings = (
+        "compile s\n(trace + lower + XLA)", "run µs per evaluation\n[quartiles]", "evaluations\nper s",
         "temporary memory\nper world",
-    ):  # fmt: skip
-        table.add_column(heading, justify="right", no_wrap=True)
-    previous = ""
-    for row in rows:
-        name = "" if row["function"] == previous else row["function"]
-        table.add_row(name, str(row["batch"]), *(["failed", "", "", ""] if "error" in row else cells(row)))
-        previous = row["function"]
-    return table
+    )  # fmt: skip
+    return WholeTable(
+        title,
+        (
+            Column("function", [row["function"] for row in rows], is_text=True, once=True),
+            Column("worlds", [str(row["batch"]) for row in rows]),
+            *(Column(heading, [row[i] for row in numbers]) for i, heading in enumerate(headings)),
+        ),
+    )
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:

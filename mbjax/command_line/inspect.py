@@ -4,7 +4,7 @@ import argparse
 
 from rich.console import Console
 
-from mbjax.model.model_table import joint_table, summary
+from mbjax.model.model_table import print_model
 from mbjax.parsing import load
 
 
@@ -14,9 +14,7 @@ def inspect_model(options: argparse.Namespace, console: Console) -> None:
         options.file, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
         mimic=options.mimic,
     )  # fmt: skip
-    console.print(joint_table(model))
-    console.print()
-    console.print(summary(model), style="dim", markup=False)
+    print_model(console, model, weld="--base fixed")
     entries = [entry for entry in model.report() if entry.status != "used"]
     console.print(f"\nload report: {len(entries)} entries" if entries else "\nload report: everything was used")
     for entry in entries:

@@ -1,6 +1,7 @@
 """Arguments, exit codes, and errors as one clear line."""
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from mbjax.reference_models import REFERENCE_MODELS
 from .bench import batch_sizes, bench_model, function_names, output_file
 from .questions import DEFAULT_QUESTIONS, QUESTIONS
 
-WIDTH = 118  # of tables in a file or a pipe
+UNBOUNDED = 10_000  # columns: lines in a file or a pipe are not wrapped
 EXIT_OK, EXIT_NOT_MEASURED, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_EXTRA = 0, 1, 2, 3, 4, 5
 
 EPILOG = f"""\
@@ -133,8 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
     parser = make_parser()
     options = parser.parse_args(arguments)
-    width = None if sys.stdout.isatty() else WIDTH
-    console, errors = Console(highlight=False, width=width), Console(stderr=True, highlight=False)
+    console, errors = Console(highlight=False, width=output_width()), Console(stderr=True, highlight=False)
     try:
         options.file = find_model_file(options.file)
         options.package_map = parse_packages(options.package)
@@ -158,6 +158,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print_error(errors, "stopped")
         return 130
+
+
+def output_width() -> int | None:
+    """Columns of the output: those of the terminal or of the variable COLUMNS (None: rich finds out), else no limit."""
+    return None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else UNBOUNDED
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Array, Float
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from mbjax.dynamics import kinetic_energy, mass_matrix, potential_energy
 from mbjax.kinematics import body_poses_in_world
 from mbjax.model import MultibodyModel, all_joint_positions, set_controller_gains, set_masses
-from mbjax.model.model_table import joint_table, summary
+from mbjax.model.model_table import print_model
+from mbjax.model.whole_table import Column, WholeTable
 from mbjax.parsing import Parser
 from mbjax.plant import MultibodyPlant
 from mbjax.simulation import Inputs, Trajectory, default_state, rollout
@@ -37,10 +37,10 @@ class GradientRow(NamedTuple):
 
 def simulate_model(options: argparse.Namespace, console: Console) -> None:
     """Loads, prints, simulates, differentiates, draws."""
-    model = load_with_actuators(options, console)
-    console.print(joint_table(model))
-    console.print()
-    console.print(summary(model), style="dim", markup=False)
+    model, num_added = load_with_actuators(options)
+    print_model(console, model, weld="--base fixed")
+    if num_added:
+        console.print(f"the file has no actuators: one was added to each of its {num_added} one-dof joints")
     model = tune_controller(model, options.bandwidth)
     targets = make_targets(model, round(options.duration / options.time_step))
     trajectory = run_with_progress(model, targets, console)
@@ -55,22 +55,21 @@ def simulate_model(options: argparse.Namespace, console: Console) -> None:
         console.print(f"wrote {path}", markup=False)
 
 
-def load_with_actuators(options: argparse.Namespace, console: Console) -> MultibodyModel:
-    """The model of the file; one without actuators gets one on every one-dof joint."""
+def load_with_actuators(options: argparse.Namespace) -> tuple[MultibodyModel, int]:
+    """The model of the file; one without actuators gets one on every one-dof joint, and how many that were."""
     plant = MultibodyPlant(options.time_step, contact_model="none")  # as `load`: a file has no ground
     parser = Parser(
         plant, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
         mimic=options.mimic,
     )  # fmt: skip
     parser.add_models(options.file)
+    joints = []
     if not plant.actuators:
         followers = [mimic.follower for mimic in plant.mimics]
         joints = [j for j in plant.joints if j.num_velocities == 1 and j not in followers]
         for joint in joints:
             plant.add_joint_actuator(joint.name, joint)
-        if joints:
-            console.print(f"the file has no actuators: one was added to each of its {len(joints)} one-dof joints")
-    return plant.finalize()
+    return plant.finalize(), len(joints)
 
 
 def tune_controller(model: MultibodyModel, bandwidth: float) -> MultibodyModel:
@@ -180,21 +179,21 @@ def sign_of(count: int) -> Float[Array, " two_count"]:
     return jnp.concatenate([jnp.ones(count), -jnp.ones(count)])
 
 
-def gradient_table(cost: float, rows: list[GradientRow], window: int) -> Table:
+def gradient_table(cost: float, rows: list[GradientRow], window: int) -> WholeTable:
     """Autodiff beside finite differences, by name."""
-    table = Table(title=f"tracking cost {cost:.4g} over {window} steps, and its gradient", title_justify="left")
-    for heading in ("with respect to", "name"):
-        table.add_column(heading)
-    for heading in ("autodiff", "finite differences", "relative difference"):
-        table.add_column(heading, justify="right")
     scale = {group: max(abs(r.autodiff) for r in rows if r.group == group) for group in {r.group for r in rows}}
-    previous = ""
-    for row in rows:
-        error = abs(row.autodiff - row.finite_difference) / max(abs(row.autodiff), 1e-9 * scale[row.group], 1e-300)
-        group = "" if row.group == previous else row.group
-        table.add_row(group, row.name, f"{row.autodiff:+.6e}", f"{row.finite_difference:+.6e}", f"{error:.1e}")
-        previous = row.group
-    return table
+    errors = [
+        abs(row.autodiff - row.finite_difference) / max(abs(row.autodiff), 1e-9 * scale[row.group], 1e-300)
+        for row in rows
+    ]
+    columns = (
+        Column("with respect to", [row.group for row in rows], is_text=True, once=True),
+        Column("name", [row.name for row in rows], is_text=True),
+        Column("autodiff", [f"{row.autodiff:+.6e}" for row in rows]),
+        Column("finite differences", [f"{row.finite_difference:+.6e}" for row in rows]),
+        Column("relative difference", [f"{error:.1e}" for error in errors]),
+    )
+    return WholeTable(f"tracking cost {cost:.4g} over {window} steps, and its gradient", columns)
 
 
 def draw(model: MultibodyModel, trajectory: Trajectory, rows: list[GradientRow], options: argparse.Namespace) -> list:

@@ -49,8 +49,8 @@ def compiled_outside_jit(function: Callable) -> Callable:
         for name, given in bound.arguments.items():
             if name not in arrays:
                 bound.arguments[name] = given.tolist() if isinstance(given, np.ndarray) else given  # of indices
-            elif not is_array(given) and np.asarray(given).dtype.kind in "biuf":
-                bound.arguments[name] = np.asarray(given)
+            else:
+                bound.arguments[name] = given if is_array(given) else as_numbers(given)
         leaves, flat = flatten(function, *jax.tree.flatten(bound.args))
         return compiled_whole(flat)(*leaves)
 
@@ -60,6 +60,15 @@ def compiled_outside_jit(function: Callable) -> Callable:
 def is_array(x: Any) -> bool:
     """Whether x may have an axis of worlds: NumPy's arrays count."""
     return isinstance(x, (jax.Array, np.ndarray))
+
+
+def as_numbers(x: Any) -> Any:
+    """x as an array where it is made of numbers; x itself where it is not, such as a pair of unlike arrays."""
+    try:
+        array = np.asarray(x)
+    except ValueError:
+        return x
+    return array if array.dtype.kind in "biuf" else x
 
 
 def is_traced(leaves: Iterable) -> bool:

@@ -14,6 +14,7 @@ from mbjax.spatial import RigidTransform, matrix_to_quaternion, quaternion_to_ma
 
 from .contact_layout import CollisionGeometryRecord
 from .multibody_model import MultibodyModel
+from .poses import PoseLike, as_traced_pose
 
 
 def friction(model: MultibodyModel, geometry: str | int) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -78,11 +79,12 @@ def collision_geometry_pose(model: MultibodyModel, geometry: str | int) -> Rigid
     return RigidTransform(quaternion_to_matrix(model.collision.quaternion[g]), model.collision.translation[g])
 
 
-def set_collision_geometry_pose(model: MultibodyModel, geometry: str | int, X_BG: RigidTransform) -> MultibodyModel:
+def set_collision_geometry_pose(model: MultibodyModel, geometry: str | int, X_BG: PoseLike) -> MultibodyModel:
     """Another place in its body."""
     g = model.collision_geometry_index(geometry)
     call = f"set_collision_geometry_pose('{geometry}')"
-    quaternion = matrix_to_quaternion(jnp.asarray(X_BG.rotation))
+    X_BG = as_traced_pose(f"{call}: X_BG", X_BG, model.dtype)
+    quaternion = matrix_to_quaternion(X_BG.rotation)
     model = _set(model, call, "quaternion", g, quaternion, signed=True)
     return _set(model, call, "translation", g, X_BG.translation, signed=True)
 

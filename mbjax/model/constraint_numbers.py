@@ -7,7 +7,8 @@ import numpy as np
 from mbjax.errors import ModelError
 from mbjax.spatial import RigidTransform
 
-from .elements import as_rigid_transform, rotation_quaternion
+from .elements import rotation_quaternion
+from .poses import as_rigid_transform
 
 
 def finite_numbers(label: str, what: str, value: Any, *shape: int) -> Any:

@@ -11,6 +11,7 @@ from .free_joints import free_joint, pose_of_positions, positions_of_pose
 from .instance_arrays import InstanceLike, as_coordinates, positions_from_array, set_positions_in_array
 from .mimics import require_own_coordinates
 from .multibody_model import MultibodyModel
+from .poses import PoseLike
 
 
 def default_positions(model: MultibodyModel, model_instance: InstanceLike | None = None) -> Float[Array, " nq"]:
@@ -43,10 +44,11 @@ def default_free_body_pose(model: MultibodyModel, body: str | int) -> RigidTrans
     return pose_of_positions(joint, model.parameters.default_positions[joint.q])
 
 
-def set_default_free_body_pose(model: MultibodyModel, body: str | int, X_FM: RigidTransform) -> MultibodyModel:
+def set_default_free_body_pose(model: MultibodyModel, body: str | int, X_FM: PoseLike) -> MultibodyModel:
     """Where a free body starts: frame M of its joint in frame F, for a body without a declared joint X_WB."""
-    joint = free_joint(model, body, "set_default_free_body_pose")
-    return set_joint_default_positions(model, joint.index, positions_of_pose(joint, X_FM, model.dtype))
+    call = "set_default_free_body_pose"
+    joint = free_joint(model, body, call)
+    return set_joint_default_positions(model, joint.index, positions_of_pose(joint, X_FM, model.dtype, call))
 
 
 def with_default_positions(model: MultibodyModel, q: Float[Array, " nq"]) -> MultibodyModel:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from mbjax.errors import ModelError
 from mbjax.geometry import Geometry
 from mbjax.spatial import RigidTransform, SpatialInertia
 
@@ -54,36 +53,6 @@ class JointActuator:
     kp: float | None = None
     kd: float | None = None
     source: str | None = None
-
-
-def as_rigid_transform(what: str, X: Any) -> RigidTransform:
-    """A RigidTransform from one, from a 4x4 matrix or from a translation; checked to be a rotation."""
-    if X is None:
-        return RigidTransform(np.eye(3), np.zeros(3))
-    if isinstance(X, RigidTransform):
-        rotation, translation = np.asarray(X.rotation, float), np.asarray(X.translation, float)
-    else:
-        matrix = np.asarray(X, dtype=float)
-        if matrix.shape == (4, 4):
-            rotation, translation = matrix[:3, :3], matrix[:3, 3]
-        elif matrix.shape == (3,):
-            rotation, translation = np.eye(3), matrix
-        else:
-            raise ModelError(
-                f"{what} must be a RigidTransform, a 4x4 matrix or a translation of 3 numbers, "
-                f"got an array of shape {matrix.shape}."
-            )
-    if rotation.shape != (3, 3) or translation.shape != (3,):
-        raise ModelError(f"{what}: the rotation must be (3, 3) and the translation (3,), unbatched.")
-    if not (np.all(np.isfinite(rotation)) and np.all(np.isfinite(translation))):
-        raise ModelError(f"{what} must be finite, got rotation {rotation} and translation {translation}.")
-    error = np.abs(rotation.T @ rotation - np.eye(3)).max()
-    if error > 1e-5 or np.linalg.det(rotation) < 0.0:
-        raise ModelError(
-            f"{what}: the rotation is not a rotation matrix (R^T R differs from 1 by {error:.2g}, "
-            f"determinant {np.linalg.det(rotation):.3g})."
-        )
-    return RigidTransform(rotation, translation)
 
 
 def rotation_quaternion(R: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from mbjax.spatial import (
 
 from .model_layout import JointInfo
 from .multibody_model import MultibodyModel
+from .poses import PoseLike, as_traced_pose
 
 
 def free_joint(model: MultibodyModel, body: str | int, call: str) -> JointInfo:
@@ -41,8 +42,8 @@ def pose_of_positions(joint: JointInfo, q: Float[Array, " n"]) -> RigidTransform
     return RigidTransform(to_matrix(q[:-3]), q[-3:])
 
 
-def positions_of_pose(joint: JointInfo, X_FM: RigidTransform, dtype: DTypeLike) -> Float[Array, " n"]:
+def positions_of_pose(joint: JointInfo, X_FM: PoseLike, dtype: DTypeLike, call: str) -> Float[Array, " n"]:
     """The inverse of `pose_of_positions`; of a quaternion's two signs Drake's."""
     from_matrix = matrix_to_quaternion if JOINT_KINDS[joint.kind].has_quaternion else matrix_to_rpy
-    rotation, translation = jnp.asarray(X_FM.rotation, dtype), jnp.asarray(X_FM.translation, dtype)
-    return jnp.concatenate([from_matrix(rotation), translation])
+    X_FM = as_traced_pose(f"{call}: the pose", X_FM, dtype)
+    return jnp.concatenate([from_matrix(X_FM.rotation), X_FM.translation])

@@ -6,82 +6,160 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jax.core import Tracer
-from rich import box
-from rich.console import Console, JustifyMethod
-from rich.table import Table
+from rich.console import Console
+
+from .whole_table import Column, WholeTable
 
 if TYPE_CHECKING:
     from .load_report import ReportEntry
     from .model_layout import JointInfo
     from .multibody_model import MultibodyModel
 
-WIDTH = 118
+WIDTH = 118  # of text; a table is wider where it must be
+MAX_BASES_NAMED = 6
+UNKNOWN = "–"
+ARMATURE = (
+    "armature: inertia of the rotors as the joint feels it, rotor inertia × gear ratio², kg m² or kg; it is part of M"
+)
 
 
-def model_table(model: "MultibodyModel", *, width: int = WIDTH, color: bool = False) -> str:
-    """One row per moving joint: coordinates, limits, damping, actuator, and the bodies it carries."""
+def model_table(model: "MultibodyModel", *, width: int | None = None, color: bool = False) -> str:
+    """One row per moving joint: coordinates, limits, damping, actuator, and the bodies it carries.
+
+    Without a width the table is as wide as it must be.
+    """
+    width = max(WIDTH, joint_table(model).width) if width is None else width
     console = Console(file=io.StringIO(), width=width, force_terminal=color, color_system="auto" if color else None)
-    console.print(joint_table(model))
-    console.print()
-    console.print(summary(model), style="dim" if color else None, highlight=False, markup=False)
+    print_model(console, model)
     for line in report_lines(model):
-        console.print(line, highlight=False, markup=False, no_wrap=True, overflow="ellipsis")
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     file = console.file
     assert isinstance(file, io.StringIO)
     return file.getvalue().rstrip("\n")
 
 
-def joint_table(model: "MultibodyModel") -> Table:
-    """The table itself."""
-    table = Table(
-        title=title(model),
-        title_style="bold",
-        title_justify="left",
-        header_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-    )
-    headings: tuple[tuple[str, JustifyMethod], ...] = (
-        ("joint", "left"), ("kind", "left"), ("carries", "left"), ("kg", "right"), ("q", "right"), ("v", "right"),
-        ("limits", "right"), ("damping", "right"), ("effort", "right"),
-    )  # fmt: skip
-    for heading, justify in headings:
-        least = 14 if justify == "left" and heading != "kind" else len(heading) + 1
-        table.add_column(heading, justify=justify, no_wrap=True, overflow="ellipsis", min_width=least)
-    moving = sorted((j for j in model.layout.joints if j.mobod > 0), key=lambda j: j.mobod)
-    for joint in moving:
-        table.add_row(*joint_row(model, joint))
-    if not moving:
-        table.add_row("(none)", *[""] * 8)
-    return table
+def print_model(console: Console, model: "MultibodyModel", weld: str = "base='fixed'") -> None:
+    """What floats, the table, and the counts; `weld` is what one passes to weld what floats."""
+    bases = free_base_text(model, weld)
+    if bases:
+        console.print(bases, highlight=False, markup=False, soft_wrap=True)
+    table = joint_table(model)
+    console.print(table)
+    console.print()
+    if any(column.heading == "armature" for column in table.columns):
+        console.print(ARMATURE, style="dim", highlight=False, markup=False)
+    console.print(summary(model), style="dim", highlight=False, markup=False)
 
 
-def joint_row(model: "MultibodyModel", joint: "JointInfo") -> list[str]:
-    """Cells of one joint; numbers that are traced or batched show as dashes."""
-    parameters = model.parameters
-    bodies = [b for b, mobod in enumerate(model.topology.body_mobods) if mobod == joint.mobod]
-    inboard = model.topology.frame_bodies[joint.child_frame]
-    names = model.body_names[inboard] + (f" +{len(bodies) - 1}" if len(bodies) > 1 else "")
-    mass = concrete(parameters.body_mass)
-    total = "–" if mass is None else f"{sum(mass[b - 1] for b in bodies):.4g}"
-    lower, upper = concrete(parameters.position_lower_limits), concrete(parameters.position_upper_limits)
-    damping, effort = concrete(parameters.joint_damping), concrete(parameters.effort_limit)
-    limits = "–" if lower is None or upper is None else limit_text(lower[joint.all_q], upper[joint.all_q])
-    drive = [a.index for a in model.layout.actuators if a.joint == joint.index]
-    locked, own = concrete(parameters.velocity_locked), joint.mimics is None
-    is_locked = locked is not None and locked[joint.v].any()
-    return [
-        key_of(model, joint),
-        f"{joint.kind}, locked" if is_locked else joint.kind if own else f"{joint.kind}, {mimic_text(model, joint)}",
-        names,
-        total,
-        range_text(joint.q) if own else "",
-        range_text(joint.v) if own else "",
-        limits,
-        "–" if damping is None else " ".join(unique_numbers(damping[joint.all_v])),
-        "" if not drive else "–" if effort is None else " ".join(effort_text(effort[a]) for a in drive),
+def free_base_text(model: "MultibodyModel", weld: str) -> str:
+    """Which bodies float because their file attaches them to nothing; empty if none does."""
+    joints = [(body, body.inboard_joint) for body in model.layout.bodies if body.source and body.is_floating]
+    free = [body.name for body, joint in joints if joint is not None and joint.source is None]
+    if not free:
+        return ""
+    more = len(free) - MAX_BASES_NAMED
+    names = ", ".join(f"'{name}'" for name in free[:MAX_BASES_NAMED]) + (f" and {more} more" if more > 0 else "")
+    if len(free) == 1:
+        return f"free base: {names} is not attached to the world; pass {weld} to weld it"
+    return f"free bases: {names} are not attached to the world; pass {weld} to weld them"
+
+
+def joint_table(model: "MultibodyModel") -> WholeTable:
+    """The table itself; of damping, friction, armature and gears those columns that say anything."""
+    joints = sorted((j for j in model.layout.joints if j.mobod > 0), key=lambda j: j.mobod)
+
+    def column(heading: str, cell: Any, is_text: bool = False) -> Column:
+        return Column(heading, [cell(model, joint) for joint in joints], is_text)
+
+    columns = [
+        Column("joint", [key_of(model, joint) for joint in joints] or ["(none)"], is_text=True),
+        column("kind", kind_text, is_text=True),
+        column("carries", carried_text, is_text=True),
+        column("kg", mass_text),
+        column("q", lambda _, joint: range_text(joint.q) if joint.mimics is None else ""),
+        column("v", lambda _, joint: range_text(joint.v) if joint.mimics is None else ""),
+        column("limits", limits_of),
     ]
+    optional = [
+        column("damping", lambda m, joint: numbers_text(m.parameters.joint_damping, joint)),
+        column("friction", lambda m, joint: numbers_text(m.parameters.joint_friction, joint)),
+        column("armature", armature_text),
+        column("gear ratio", gear_text),
+        column("effort", effort_of),
+    ]
+    columns += [c for c in optional if c.heading == "effort" or any(c.cells)]
+    if not joints:
+        columns = [columns[0], *(Column(c.heading, [""], c.is_text) for c in columns[1:])]
+    return WholeTable(title(model), columns)
+
+
+def kind_text(model: "MultibodyModel", joint: "JointInfo") -> str:
+    """The kind, and whether the joint is locked or what it mimics."""
+    locked = concrete(model.parameters.velocity_locked)
+    if locked is not None and locked[joint.v].any():
+        return f"{joint.kind}, locked"
+    return joint.kind if joint.mimics is None else f"{joint.kind}, {mimic_text(model, joint)}"
+
+
+def carried_bodies(model: "MultibodyModel", joint: "JointInfo") -> list[int]:
+    """The bodies that move with the joint, welded to each other."""
+    return [b for b, mobod in enumerate(model.topology.body_mobods) if mobod == joint.mobod]
+
+
+def carried_text(model: "MultibodyModel", joint: "JointInfo") -> str:
+    """The body the joint holds, and how many are welded to it."""
+    others = len(carried_bodies(model, joint)) - 1
+    name = model.body_names[model.topology.frame_bodies[joint.child_frame]]
+    return f"{name} +{others}" if others else name
+
+
+def mass_text(model: "MultibodyModel", joint: "JointInfo") -> str:
+    """Of all bodies it carries, in kg."""
+    mass = concrete(model.parameters.body_mass)
+    return UNKNOWN if mass is None else f"{sum(mass[b - 1] for b in carried_bodies(model, joint)):.4g}"
+
+
+def limits_of(model: "MultibodyModel", joint: "JointInfo") -> str:
+    """Of its positions."""
+    lower, upper = concrete(model.parameters.position_lower_limits), concrete(model.parameters.position_upper_limits)
+    return UNKNOWN if lower is None or upper is None else limit_text(lower[joint.all_q], upper[joint.all_q])
+
+
+def numbers_text(leaf: Any, joint: "JointInfo") -> str:
+    """The different numbers of its velocities; nothing where all are zero."""
+    numbers = concrete(leaf)
+    return UNKNOWN if numbers is None else " ".join(unique_numbers(numbers[joint.all_v]))
+
+
+def actuators_of(model: "MultibodyModel", joint: "JointInfo") -> list[int]:
+    """Rows of the actuators that drive the joint."""
+    return [a.index for a in model.layout.actuators if a.joint == joint.index]
+
+
+def armature_text(model: "MultibodyModel", joint: "JointInfo") -> str:
+    """The rotors' reflected inertia, if any."""
+    drive, parameters = actuators_of(model, joint), model.parameters
+    rotor, gear = concrete(parameters.rotor_inertia), concrete(parameters.gear_ratio)
+    if not drive or rotor is None or gear is None:
+        return UNKNOWN if drive else ""
+    reflected = float(np.sum(rotor[drive] * gear[drive] ** 2))
+    return f"{reflected:.4g}" if reflected else ""
+
+
+def gear_text(model: "MultibodyModel", joint: "JointInfo") -> str:
+    """Gear ratios other than 1, of every actuator in turn."""
+    drive, gear = actuators_of(model, joint), concrete(model.parameters.gear_ratio)
+    if not drive or gear is None:
+        return UNKNOWN if drive else ""
+    return " ".join(f"{g:.4g}" for g in gear[drive]) if np.any(gear[drive] != 1.0) else ""
+
+
+def effort_of(model: "MultibodyModel", joint: "JointInfo") -> str:
+    """Limits of its actuators; nothing where nothing drives it."""
+    drive, effort = actuators_of(model, joint), concrete(model.parameters.effort_limit)
+    if not drive or effort is None:
+        return UNKNOWN if drive else ""
+    return " ".join(effort_text(effort[a]) for a in drive)
 
 
 def mimic_text(model: "MultibodyModel", joint: "JointInfo") -> str:

@@ -1,6 +1,10 @@
 """The numbers of a model: float leaves, every one differentiable and vmappable, none derived from another."""
 
+from typing import Any
+
 import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 
@@ -43,3 +47,9 @@ class MultibodyParameters(eqx.Module):
     gravity: Float[Array, "3"]  # in the world, m/s²
     default_positions: Float[Array, " nq"]
     time_step: Float[Array, ""]  # s; of a discrete plant
+
+
+def leaf_of(numbers: np.ndarray, dtype: Any) -> Float[Array, "..."]:
+    """The array as a leaf; NumPy converts it, since JAX would compile a program for every shape."""
+    with np.errstate(over="ignore"):  # a limit beyond the dtype is none
+        return jnp.asarray(numbers.astype(dtype), dtype=dtype)

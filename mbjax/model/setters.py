@@ -21,6 +21,7 @@ from mbjax.spatial import (
 
 from .model_layout import JointInfo
 from .multibody_model import MultibodyModel
+from .poses import PoseLike, as_traced_pose
 
 
 def mass(model: MultibodyModel, body: str | int) -> Float[Array, ""]:
@@ -82,10 +83,11 @@ def frame_pose(model: MultibodyModel, frame: str | int) -> RigidTransform:
     return RigidTransform(quaternion_to_matrix(parameters.frame_quaternion[row]), parameters.frame_translation[row])
 
 
-def set_frame_pose(model: MultibodyModel, frame: str | int, X_PF: RigidTransform) -> MultibodyModel:
+def set_frame_pose(model: MultibodyModel, frame: str | int, X_PF: PoseLike) -> MultibodyModel:
     """Another place for an offset frame: a joint's frames are named `{joint}_parent` and `{joint}_child`."""
     row = _frame_row(model, frame)
-    model = _set_row(model, "frame_quaternion", row, matrix_to_quaternion(jnp.asarray(X_PF.rotation)))
+    X_PF = as_traced_pose(f"set_frame_pose('{frame}'): X_PF", X_PF, model.dtype)
+    model = _set_row(model, "frame_quaternion", row, matrix_to_quaternion(X_PF.rotation))
     return _set_row(model, "frame_translation", row, X_PF.translation)
 
 

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import jax
+import jax.numpy as jnp
+
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.plant import MultibodyPlant
@@ -57,12 +60,13 @@ class Parser:
     def add_models(self, path_or_xml_text: str | os.PathLike) -> list[int]:
         """Adds the robot of a URDF file, or of its text, and returns the indices of its model instances.
 
+        The name of a bundled model, such as "arm", stands for its file where there is no file of that name.
         The instance carries the robot's name, or `name_1`, … where that is taken. An error leaves the plant
         unchanged.
         """
         return self._add_models(path_or_xml_text)
 
-    def _add_models(self, path_or_xml_text: str | os.PathLike) -> list[int]:
+    def _add_models(self, path_or_xml_text: str | os.PathLike, dtype: Any = None) -> list[int]:
         """One frame below `add_models` and `load`, so that warnings point at the line that called them."""
         if self.plant.is_finalized:
             raise ModelError(
@@ -73,7 +77,8 @@ class Parser:
         notes = LoadNotes(document.file, self.on_unsupported)
         hulls = self.meshes == "hull"
         robot = read_urdf(document, notes, self.package_map, self.inertia, self.mimic, hulls)
-        return [add_robot(self.plant, robot, notes, self.base)]
+        dtype = jax.dtypes.canonicalize_dtype(float) if dtype is None else jnp.dtype(dtype)
+        return [add_robot(self.plant, robot, notes, self.base, dtype)]
 
 
 def load(
@@ -86,15 +91,19 @@ def load(
     inertia: Literal["warn", "error"] = "warn",
     mimic: Literal["couple", "eliminate", "free"] = "couple",
     contact_model: Literal["point", "none"] = "none",
+    discrete_contact_approximation: Literal["sap", "similar", "lagged"] = "sap",
     meshes: Literal["hull", "none"] = "none",
     dtype: Any = None,
 ) -> MultibodyModel:
-    """A model from a URDF file or its text; the options are those of `MultibodyPlant` and `Parser`.
+    """A model from a URDF file, its text, or the name of a bundled model, such as "arm".
 
+    The options are those of `MultibodyPlant` and `Parser`.
     Without `contact_model="point"` a robot's links pass through one another: a file has no ground, and hundreds of
     pairs within the robot. A plant, to which a ground can be added, has contact from the start.
     """
-    plant = MultibodyPlant(time_step, contact_model=contact_model)
+    plant = MultibodyPlant(
+        time_step, contact_model=contact_model, discrete_contact_approximation=discrete_contact_approximation
+    )
     parser = Parser(
         plant,
         package_map=package_map,
@@ -104,7 +113,7 @@ def load(
         mimic=mimic,
         meshes=meshes,
     )
-    parser._add_models(path_or_xml_text)
+    parser._add_models(path_or_xml_text, dtype)
     return plant.finalize(dtype)
 
 

@@ -3,10 +3,12 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from mbjax.errors import ModelError, ModelWarning, ParseError
 from mbjax.joints import QuaternionFloatingJoint
 from mbjax.model import REPAIRED
+from mbjax.model.number_checks import find_overflow
 from mbjax.plant import MultibodyPlant
 
 from .load_notes import LoadNotes
@@ -16,15 +18,18 @@ CALLER_OF_PARSER = 4  # add_robot, Parser._add_models, add_models or load, and t
 BASES = ("file", "fixed", "floating")
 
 
-def add_robot(plant: MultibodyPlant, robot: RobotRecord, notes: LoadNotes, base: str) -> int:
+def add_robot(plant: MultibodyPlant, robot: RobotRecord, notes: LoadNotes, base: str, dtype: Any) -> int:
     """Adds the robot as a new model instance and returns that; on an error the plant is unchanged.
 
-    Everything is tried on an empty plant first, and warnings are given before the first change.
+    Refused are numbers that a model of that dtype could not compute with. Everything is tried on an empty plant first,
+    and warnings are given before the first change.
     """
     _check_base(robot, base)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
-        _add_elements(MultibodyPlant(), robot, robot.name, base)
+        trial = MultibodyPlant()
+        _add_elements(trial, robot, robot.name, base)
+    _reject_overflow(trial, robot, dtype)
     for text in notes.warnings():
         warnings.warn(text, ModelWarning, stacklevel=CALLER_OF_PARSER)
     name = _free_instance_name(plant, robot.name)
@@ -37,6 +42,13 @@ def add_robot(plant: MultibodyPlant, robot: RobotRecord, notes: LoadNotes, base:
     for entry in notes.entries:
         plant.report.add(entry.status, entry.element, entry.message, entry.place)
     return instance
+
+
+def _reject_overflow(trial: MultibodyPlant, robot: RobotRecord, dtype: Any) -> None:
+    found = find_overflow(trial, dtype)
+    if found is not None:
+        line = robot.line if found.source is None else int(found.source.rsplit(":", 1)[1])
+        raise ParseError(found.message, file=robot.file, line=line)
 
 
 def _check_base(robot: RobotRecord, base: str) -> None:

@@ -11,6 +11,7 @@ from .load_notes import LoadNotes
 from .resource_paths import ResourceFinder
 from .robot_graph import check_graph
 from .robot_records import WORLD, FrameRecord, RobotRecord
+from .urdf_bounds import report_numbers_no_robot_has
 from .urdf_contact import read_collision_filters
 from .urdf_geometry import GeometryReader, read_materials, warn_of_missing_files
 from .urdf_joints import read_joint, read_mimic
@@ -66,6 +67,7 @@ def read_urdf(
     _check_actuator_names(robot)
     robot.collision_filters = read_collision_filters(root, robot, notes)
     warn_of_missing_files(finder, notes)
+    report_numbers_no_robot_has(root, notes)
     list_leftovers(root, notes)
     _summarize(robot, notes)
     return robot

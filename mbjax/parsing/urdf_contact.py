@@ -8,7 +8,7 @@ from mbjax.model import IGNORED
 from .load_notes import LoadNotes
 from .robot_records import WORLD, CollisionFilterRecord, RobotRecord
 from .xml_tree import XmlElement
-from .xml_values import did_you_mean, required_number, required_text
+from .xml_values import did_you_mean, required_number, required_text, text_number
 
 MAX_GROUPS = 1000
 PROXIMITY_TAGS = {
@@ -52,10 +52,7 @@ def read_legacy_friction(compliance: XmlElement) -> dict[str, float]:
     for name in ("static_friction", "dynamic_friction"):
         element = compliance.only(name)
         if element is not None:
-            try:
-                found[name] = float(element.text[:100])
-            except ValueError:
-                raise element.error(f"{element.label}: '{element.text[:60]}' is not a number.") from None
+            found[name] = text_number(element)
     return found
 
 

@@ -52,7 +52,7 @@ class GeometryReader:
                 + ", ".join(f"<{tag}>" for tag in SHAPE_TAGS)
                 + "."
             )
-        X_BG = origin_pose(element)
+        X_BG = origin_pose(element, self.notes)
         shape = self._shape(shape_element)
         return Geometry(
             name=_free_name(element.attributes.get("name") or f"{link_name}_{element.tag}", taken_names),
@@ -63,21 +63,24 @@ class GeometryReader:
         )
 
     def _shape(self, element: XmlElement) -> Shape:
+        def length(name: str) -> float:
+            return required_number(element, name, surplus=self.notes)
+
         try:
             match element.tag.removeprefix("drake:"):
                 case "box":
-                    return Box(tuple(required_numbers(element, "size", 3)))
+                    return Box(tuple(required_numbers(element, "size", 3, surplus=self.notes)))
                 case "sphere":
-                    return Sphere(required_number(element, "radius"))
+                    return Sphere(length("radius"))
                 case "cylinder":
-                    return Cylinder(required_number(element, "radius"), required_number(element, "length"))
+                    return Cylinder(length("radius"), length("length"))
                 case "capsule":
-                    return Capsule(required_number(element, "radius"), required_number(element, "length"))
+                    return Capsule(length("radius"), length("length"))
                 case "ellipsoid":
-                    return Ellipsoid(*(required_number(element, name) for name in ("a", "b", "c")))
+                    return Ellipsoid(*(length(name) for name in ("a", "b", "c")))
                 case _:
                     filename = required_text(element, "filename")
-                    scale = numbers(element, "scale", (1, 3), np.ones(3))
+                    scale = numbers(element, "scale", (1, 3), np.ones(3), surplus=self.notes)
                     return Mesh(filename, self.finder.find(filename), tuple(np.broadcast_to(scale, 3)))
         except ParseError:
             raise
@@ -155,7 +158,7 @@ def read_color(material: XmlElement, notes: LoadNotes) -> Color | None:
     element = material.only("color")
     if element is None:
         return None
-    rgba = required_numbers(element, "rgba", 4)
+    rgba = required_numbers(element, "rgba", 4, surplus=notes)
     clipped = np.clip(rgba, 0.0, 1.0)
     if np.any(clipped != rgba):
         notes.add(REPAIRED, material.label, "rgba outside 0 to 1: clipped to that range", element.place)

@@ -1,5 +1,6 @@
 """<link> of a URDF: mass properties and shapes."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -43,6 +44,7 @@ def _read_inertia(inertial: XmlElement, link_name: str, notes: LoadNotes, on_inv
     """M_BBo_B from mass and central inertia in the axes of <origin>; None for a massless link."""
     mass_element, inertia_element = inertial.only("mass"), inertial.only("inertia")
     mass = 0.0 if mass_element is None else required_number(mass_element, "value", lowest=0.0)
+    X_BBcm = origin_pose(inertial)
     central = np.zeros((3, 3)) if inertia_element is None else _inertia_matrix(inertia_element)
     if mass == 0.0:
         if np.any(central != 0.0):
@@ -59,14 +61,13 @@ def _read_inertia(inertial: XmlElement, link_name: str, notes: LoadNotes, on_inv
             f"{mass:g} kg without moments of inertia: a particle at its centre of mass",
             inertial.place,
         )
-    X_BBcm = origin_pose(inertial)
     rotation, com = np.asarray(X_BBcm.rotation), np.asarray(X_BBcm.translation)
     with np.errstate(over="ignore", invalid="ignore"):
         G_BBcm_B = rotation @ central @ rotation.T / mass
         G_BBo_B = G_BBcm_B + np.dot(com, com) * np.eye(3) - np.outer(com, com)
     six = [G_BBo_B[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     largest = float(np.abs([mass, *com, *six]).max())
-    if not largest < float(jnp.finfo(jnp.zeros(0).dtype).max):
+    if not largest < float(jnp.finfo(jax.dtypes.canonicalize_dtype(float)).max):
         raise inertial.error(
             f"link '{link_name}': mass {mass:g} kg, centre of mass and moments of inertia give numbers "
             "beyond what floating point holds; check their units (kg, m, kg m²)."

@@ -8,7 +8,7 @@ from mbjax.model import IGNORED
 from .load_notes import LoadNotes
 from .robot_records import ActuatorRecord, JointRecord
 from .xml_tree import XmlElement
-from .xml_values import did_you_mean, required_number, required_text
+from .xml_values import did_you_mean, required_number, required_text, text_number
 
 SIMPLE = "SimpleTransmission"
 
@@ -101,11 +101,8 @@ def _options(element: XmlElement, actuator: XmlElement, joint_element: XmlElemen
 
 def _note_reduction(reduction: XmlElement, actuator: XmlElement, matters: bool, notes: LoadNotes) -> None:
     """Not used, as in Drake: actuation is the effort at the joint."""
-    try:
-        if float(reduction.text or "1") == 1.0:
-            return
-    except ValueError:
-        raise reduction.error(f"<mechanicalReduction> holds '{reduction.text[:60]}'; a number expected.") from None
+    if text_number(reduction, default=1.0) == 1.0:
+        return
     notes.add(
         IGNORED,
         f"actuator '{actuator.attributes.get('name', '')}'",

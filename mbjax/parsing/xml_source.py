@@ -14,6 +14,8 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
 from mbjax.errors import ModelError, ParseError
+from mbjax.reference_models import REFERENCE_MODELS
+from mbjax.reference_models import path as reference_model
 
 from .xml_tree import TreeBuilder, XmlElement
 
@@ -52,7 +54,7 @@ class XmlDocument:
 
 
 def read_xml(path_or_text: str | os.PathLike) -> XmlDocument:
-    """Text when, stripped, it starts with '<'; a path otherwise."""
+    """Text when, stripped, it starts with '<'; a path otherwise, or a bundled model's name if there is no such file."""
     if not isinstance(path_or_text, str | os.PathLike):
         raise ModelError(
             f"expected the path of a robot file (str or Path) or its XML text (str), got {type(path_or_text).__name__}."
@@ -62,6 +64,8 @@ def read_xml(path_or_text: str | os.PathLike) -> XmlDocument:
     if isinstance(path_or_text, str) and not path_or_text.strip():
         raise ParseError("the text is empty; give the path of a robot file or its XML text.")
     path = Path(path_or_text).expanduser()
+    if path_or_text in REFERENCE_MODELS and not path.exists():
+        path = reference_model(str(path_or_text))
     return XmlDocument(_parse(_file_bytes(path), str(path)), str(path), _absolute_folder(path))
 
 
@@ -91,7 +95,7 @@ def _file_bytes(path: Path) -> bytes:
             inside = f" It holds {', '.join(names[:5])}." if names else " It holds no .urdf file."
             raise ParseError(f"this is a directory; give the path of a robot file.{inside}", file=shown)
         if not path.exists():
-            raise ParseError(f"there is no such file. {_near_files(path)}", file=shown)
+            raise ParseError(_no_such_file(path), file=shown)
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise ParseError(f"the file has {size} bytes; at most {MAX_BYTES} are read.", file=shown)
@@ -105,6 +109,15 @@ def _file_bytes(path: Path) -> bytes:
     if len(data) > MAX_BYTES:
         raise ParseError(f"more than {MAX_BYTES} bytes; no robot file needs that.", file=shown)
     return data
+
+
+def _no_such_file(path: Path) -> str:
+    """What could have been meant; a bare name could be that of a bundled model."""
+    if path.parent != Path() or path.suffix:
+        return f"there is no such file. {_near_files(path)}"
+    close = difflib.get_close_matches(path.name, REFERENCE_MODELS, n=1, cutoff=0.5)
+    guess = f"Did you mean '{close[0]}'?" if close else _near_files(path)
+    return f"there is no such file, and no bundled model of that name ({', '.join(REFERENCE_MODELS)}). {guess}"
 
 
 def _near_files(path: Path) -> str:

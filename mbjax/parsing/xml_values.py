@@ -9,9 +9,10 @@ from typing import overload
 import numpy as np
 
 from mbjax.errors import ParseError
-from mbjax.model import near_matches
+from mbjax.model import REPAIRED, near_matches
 from mbjax.spatial import RigidTransform
 
+from .load_notes import LoadNotes
 from .xml_tree import XmlElement
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.IGNORECASE | re.ASCII)
@@ -49,6 +50,7 @@ def numbers(
     default: np.ndarray,
     *,
     allow_infinite: bool = False,
+    surplus: LoadNotes | None = None,
 ) -> np.ndarray: ...
 @overload
 def numbers(
@@ -58,6 +60,7 @@ def numbers(
     default: None = None,
     *,
     allow_infinite: bool = False,
+    surplus: LoadNotes | None = None,
 ) -> np.ndarray | None: ...
 def numbers(
     element: XmlElement,
@@ -66,18 +69,40 @@ def numbers(
     default: np.ndarray | None = None,
     *,
     allow_infinite: bool = False,
+    surplus: LoadNotes | None = None,
 ) -> np.ndarray | None:
-    """`count` numbers (or one of several counts), separated by blanks; `default` without the attribute."""
+    """`count` numbers (or one of several counts), separated by blanks; `default` without the attribute.
+
+    Too few are refused, and too many, unless there are notes for the `surplus`: then the first ones are read and the
+    rest is reported. These are given for shapes, which a plant of Drake reads only where it has geometry at all.
+    """
     text = element.attributes.get(attribute)
     if text is None:
         return default
     counts = (count,) if isinstance(count, int) else count
     words = text.split()
     expected = " or ".join(str(c) for c in counts) + (" number" if counts == (1,) else " numbers")
+    if surplus is not None and len(words) > max(counts):
+        words = _without_surplus(element, attribute, words, max(counts), surplus)
     if len(words) not in counts:
         comma = " Separate them by blanks, not by commas." if "," in text else ""
         raise _bad_value(element, attribute, text, f"{expected} expected, got {len(words)}.{comma}")
     return np.array([_number(element, attribute, text, word, expected, allow_infinite) for word in words])
+
+
+def _without_surplus(element: XmlElement, attribute: str, words: list[str], count: int, notes: LoadNotes) -> list[str]:
+    text, read = shortened(element.attributes[attribute]), f"the first {count} read"
+    message = f'{attribute}="{text}" has {len(words)} numbers where {count} are expected: {read}'
+    notes.add(REPAIRED, element.label, message, element.place)
+    notes.warn("shapes with too many numbers, of which the first are read", f"{element.label} (line {element.line})")
+    return words[:count]
+
+
+def text_number(element: XmlElement, default: float | None = None) -> float:
+    """The one finite number that is the element's text; `default` where it has none."""
+    if not element.text and default is not None:
+        return default
+    return _number(element, "text", element.text, element.text, "a number", allow_infinite=False)
 
 
 def number(
@@ -87,9 +112,10 @@ def number(
     *,
     lowest: float = -math.inf,
     allow_infinite: bool = False,
+    surplus: LoadNotes | None = None,
 ) -> float:
     """One number, at least `lowest`; `default` without the attribute."""
-    values = numbers(element, attribute, 1, allow_infinite=allow_infinite)
+    values = numbers(element, attribute, 1, allow_infinite=allow_infinite, surplus=surplus)
     if values is None:
         return default
     value = float(values[0])
@@ -98,38 +124,45 @@ def number(
     return value
 
 
-def required_number(element: XmlElement, attribute: str, *, lowest: float = -math.inf) -> float:
+def required_number(
+    element: XmlElement, attribute: str, *, lowest: float = -math.inf, surplus: LoadNotes | None = None
+) -> float:
     """One number that must be there."""
     required_text(element, attribute)
-    return number(element, attribute, math.nan, lowest=lowest)
+    return number(element, attribute, math.nan, lowest=lowest, surplus=surplus)
 
 
-def required_numbers(element: XmlElement, attribute: str, count: int) -> np.ndarray:
+def required_numbers(
+    element: XmlElement, attribute: str, count: int, *, surplus: LoadNotes | None = None
+) -> np.ndarray:
     """`count` numbers that must be there."""
     required_text(element, attribute)
-    values = numbers(element, attribute, count)
+    values = numbers(element, attribute, count, surplus=surplus)
     assert values is not None
     return values
 
 
-def origin_pose(parent: XmlElement) -> RigidTransform:
+def origin_pose(parent: XmlElement, surplus: LoadNotes | None = None) -> RigidTransform:
     """The pose of the child <origin>; identity without one."""
     origin = parent.only("origin")
-    return RigidTransform(np.eye(3), np.zeros(3)) if origin is None else pose(origin)
+    return RigidTransform(np.eye(3), np.zeros(3)) if origin is None else pose(origin, surplus)
 
 
-def pose(element: XmlElement) -> RigidTransform:
+def pose(element: XmlElement, surplus: LoadNotes | None = None) -> RigidTransform:
     """From attributes xyz, and rpy or quat_xyzw (URDF 1.2)."""
-    translation = numbers(element, "xyz", 3, np.zeros(3))
-    quaternion = numbers(element, "quat_xyzw", 4)
+    translation = numbers(element, "xyz", 3, np.zeros(3), surplus=surplus)
+    quaternion = numbers(element, "quat_xyzw", 4, surplus=surplus)
     if quaternion is None:
-        return RigidTransform(rotation_from_rpy(numbers(element, "rpy", 3, np.zeros(3))), translation)
+        rpy = numbers(element, "rpy", 3, np.zeros(3), surplus=surplus)
+        return RigidTransform(rotation_from_rpy(rpy), translation)
     if "rpy" in element.attributes:
         raise element.error(f"{element.label} has both 'rpy' and 'quat_xyzw'; keep one.")
-    if np.linalg.norm(quaternion) < 1e-8:
+    largest = float(np.abs(quaternion).max())
+    if largest < 1e-8:
         raise _bad_value(
             element, "quat_xyzw", element.attributes["quat_xyzw"], "a quaternion other than zero expected."
         )
+    quaternion = quaternion / largest  # or squares might overflow
     return RigidTransform(rotation_from_quaternion(*(quaternion / np.linalg.norm(quaternion))), translation)
 
 

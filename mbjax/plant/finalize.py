@@ -9,6 +9,7 @@ import numpy as np
 from mbjax.errors import ModelError
 from mbjax.joints import QuaternionFloatingJoint, WeldJoint
 from mbjax.model import (
+    RECORDED,
     ActuatorInfo,
     BodyInfo,
     ContactLayout,
@@ -22,6 +23,8 @@ from mbjax.model import (
 from mbjax.model.elements import rotation_quaternion
 from mbjax.model.lookup import scoped_name
 from mbjax.model.model_layout import ModelLayout
+from mbjax.model.number_checks import find_overflow
+from mbjax.model.parameters import leaf_of
 from mbjax.spatial import RigidTransform
 from mbjax.topology import JointEdge, TreeNode, TreeTopology, build_spanning_tree
 
@@ -59,6 +62,9 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
     nodes = build_spanning_tree([b.name for b in plant.bodies], edges)
     nodes = add_floating_joints(plant, nodes)
     topology = build_topology(plant, nodes)
+    overflow = find_overflow(plant, dtype)
+    if overflow is not None:
+        raise ModelError(overflow.message if overflow.source is None else f"{overflow.source}: {overflow.message}")
     reject_joints_that_move_nothing(plant, topology)
     reject_contradicting_limits(plant.mimics)
     contact, collision, left_out = finalize_contact(plant, topology, dtype)
@@ -76,6 +82,23 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
         force_elements=elements,
     )
     return with_declared_distributions(plant, with_constraints(plant, model, nodes))
+
+
+def limits_not_enforced(plant: "MultibodyPlant") -> list[ReportEntry]:
+    """One entry on velocity and acceleration limits, if any joint has some: kept, but enforced by nothing."""
+    count = {
+        what: sum(bool(np.isfinite(getattr(joint, f"{what}_limits")).any()) for joint in plant.joints)
+        for what in ("velocity", "acceleration")
+    }
+    found = [what for what, number in count.items() if number]
+    if not found:
+        return []
+    number = max(count.values())
+    message = (
+        f"recorded, not enforced: no force keeps {'the joint' if number == 1 else f'the {number} joints'} within them; "
+        f"model.{found[0]}_upper_limits has them, for a controller or a planner to respect"
+    )
+    return [ReportEntry(RECORDED, f"{' and '.join(found)} limits", message)]
 
 
 def add_floating_joints(plant: "MultibodyPlant", nodes: list[TreeNode]) -> list[TreeNode]:
@@ -232,7 +255,7 @@ def build_layout(
         visual=tuple(tuple(b.visual) for b in plant.bodies),
         collision=tuple(tuple(b.collision) for b in plant.bodies),
         contact=contact,
-        report=(*plant.report.entries, *left_out),
+        report=(*limits_not_enforced(plant), *plant.report.entries, *left_out),
         is_discrete=plant.time_step > 0.0,
     )
 
@@ -241,7 +264,7 @@ def gather_parameters(plant: "MultibodyPlant", topology: TreeTopology, dtype: An
     """The leaves, in declaration order of bodies, frames and actuators and in depth-first order of joints."""
 
     def array(values: Any, *shape: int) -> Any:
-        return jnp.asarray(np.asarray(values, dtype=float).reshape(shape), dtype=dtype)
+        return leaf_of(np.asarray(values, dtype=float).reshape(shape), dtype)
 
     bodies = plant.bodies[1:]
     offset_frames = [f for f in plant.frames if f.parent is not None]
@@ -290,7 +313,8 @@ def unit_inertia_numbers(inertia: Any) -> np.ndarray:
     """xx, yy, zz, xy, xz, yz of G_BBo_B; zero for a massless body."""
     if inertia is None:
         return np.zeros(6)
-    return np.asarray(inertia.unit_inertia.moments_products(), dtype=float)
+    G = inertia.unit_inertia
+    return np.concatenate([np.asarray(G.moments, float), np.asarray(G.products, float)])
 
 
 def transform(frame: Frame) -> RigidTransform:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from mbjax.errors import ModelError, ModelWarning
@@ -14,6 +13,7 @@ from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.geometry.signed_distance.pair_table import supported_pairs
 from mbjax.model import RECORDED, CollisionGeometryRecord, CollisionParameters, ContactLayout, ReportEntry
 from mbjax.model.elements import rotation_quaternion
+from mbjax.model.parameters import leaf_of
 from mbjax.topology import TreeTopology
 
 from .collision_filters import RegisteredCollision, candidate_pairs
@@ -149,7 +149,7 @@ def gather_collision_parameters(
     """The leaves, in the order of the geometries."""
 
     def array(values: Iterable[Any], *shape: int) -> Any:
-        return jnp.asarray(np.asarray(list(values), dtype=float).reshape(shape), dtype=dtype)
+        return leaf_of(np.asarray(list(values), dtype=float).reshape(shape), dtype)
 
     n, settings = len(collisions), plant.contact_settings
     geometries = [c.geometry for c in collisions]
@@ -167,8 +167,8 @@ def gather_collision_parameters(
         relaxation_time=array(taus, n),
         stiffness=array((p.point_stiffness for p in properties if p.point_stiffness is not None), -1),
         hunt_crossley_dissipation=array((d for d in dissipations if d is not None), -1),
-        penetration_allowance=jnp.asarray(settings.penetration_allowance, dtype),
-        stiction_tolerance=jnp.asarray(settings.stiction_tolerance, dtype),
-        sap_near_rigid_threshold=jnp.asarray(settings.sap_near_rigid_threshold, dtype),
-        smoothing_length=jnp.asarray(smoothing, dtype) if smoothing > 0.0 else None,
+        penetration_allowance=array([settings.penetration_allowance]),
+        stiction_tolerance=array([settings.stiction_tolerance]),
+        sap_near_rigid_threshold=array([settings.sap_near_rigid_threshold]),
+        smoothing_length=array([smoothing]) if smoothing > 0.0 else None,
     )

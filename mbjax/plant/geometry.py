@@ -10,7 +10,7 @@ import numpy as np
 from mbjax.errors import ModelError
 from mbjax.geometry import Geometry, Shape, as_proximity_properties
 from mbjax.model import Body
-from mbjax.model.elements import as_rigid_transform
+from mbjax.model.poses import as_rigid_transform
 
 from .collision_filters import CollisionExclusion, RegisteredCollision
 from .contact_settings import ContactSettings

@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -18,8 +19,8 @@ from mbjax.model import (
     LoadReport,
     MultibodyModel,
 )
-from mbjax.model.elements import as_rigid_transform
 from mbjax.model.lookup import find_model_instance
+from mbjax.model.poses import as_rigid_transform
 from mbjax.spatial import SpatialInertia
 
 from .collision_filters import CollisionExclusion, RegisteredCollision
@@ -301,7 +302,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         `dtype` of the leaves: JAX's default float when None.
         """
         self._require_building("finalize")
-        self._finalized = finalize(self, jnp.zeros(0).dtype if dtype is None else jnp.dtype(dtype))
+        self._finalized = finalize(self, jax.dtypes.canonicalize_dtype(float) if dtype is None else jnp.dtype(dtype))
         return self._finalized
 
     def _add_body(self, name: str, inertia: SpatialInertia | None, instance: int, source: str | None) -> Body:

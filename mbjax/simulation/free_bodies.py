@@ -4,7 +4,6 @@ A free body hangs on a six-dof joint, from frame F on its parent to frame M on i
 declared joint F is the world and M the body's own frame, so that X_FM is X_WB.
 """
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
@@ -17,6 +16,7 @@ from mbjax.kinematics import (
 )
 from mbjax.kinematics.frames import calc_point_velocity, re_express
 from mbjax.model import MultibodyModel, as_coordinates, free_joint, pose_of_positions, positions_of_pose
+from mbjax.model.poses import PoseLike, as_traced_pose
 from mbjax.spatial import RigidTransform, shift_spatial_velocity
 
 from .state import State
@@ -38,11 +38,13 @@ def free_body_spatial_velocity(model: MultibodyModel, v: Float[Array, " nv"], bo
 
 
 @compiled_outside_jit
-def set_free_body_pose(model: MultibodyModel, state: State, body: str | int, X_FM: RigidTransform) -> State:
+def set_free_body_pose(model: MultibodyModel, state: State, body: str | int, X_FM: PoseLike) -> State:
     """The state with another X_FM of a free body's joint; X_WB for a body without a declared joint."""
     joint = free_joint(model, body, "set_free_body_pose")
     q = as_coordinates("state.q", state.q, model.num_positions, model.dtype)
-    return State(q.at[joint.q].set(positions_of_pose(joint, X_FM, model.dtype)), state.v, state.time)
+    return State(
+        q.at[joint.q].set(positions_of_pose(joint, X_FM, model.dtype, "set_free_body_pose")), state.v, state.time
+    )
 
 
 def set_free_body_spatial_velocity(
@@ -55,16 +57,14 @@ def set_free_body_spatial_velocity(
 
 
 @compiled_outside_jit
-def set_free_body_pose_in_world_frame(
-    model: MultibodyModel, state: State, body: str | int, X_WB: RigidTransform
-) -> State:
+def set_free_body_pose_in_world_frame(model: MultibodyModel, state: State, body: str | int, X_WB: PoseLike) -> State:
     """The state in which a free body's own frame is at X_WB, whatever its joint's frames."""
     return set_free_body_pose_in_anchored_frame(model, state, WORLD, body, X_WB)
 
 
 @compiled_outside_jit
 def set_free_body_pose_in_anchored_frame(
-    model: MultibodyModel, state: State, frame_A: str | int, body: str | int, X_AB: RigidTransform
+    model: MultibodyModel, state: State, frame_A: str | int, body: str | int, X_AB: PoseLike
 ) -> State:
     """The state in which a free body's own frame is at X_AB in a frame fixed to the world.
 
@@ -73,7 +73,7 @@ def set_free_body_pose_in_anchored_frame(
     call = "set_free_body_pose_in_anchored_frame"
     joint, A = free_joint(model, body, call), anchored_frame(model, frame_A, call)
     position = calc_position_kinematics(model, state.q)
-    X_AB = RigidTransform(jnp.asarray(X_AB.rotation, model.dtype), jnp.asarray(X_AB.translation, model.dtype))
+    X_AB = as_traced_pose(f"{call}: the pose", X_AB, model.dtype)
     X_FW = frame_pose_in_world(model, position, joint.parent_frame).inverse()
     X_WB = frame_pose_in_world(model, position, A) @ X_AB
     return set_free_body_pose(model, state, body, X_FW @ X_WB @ frame_pose_in_body(position, joint.child_frame))

@@ -29,20 +29,27 @@ def as_float_arrays(*values: VectorLike) -> list[Array]:
     NumPy arrays, Python numbers and lists follow the JAX arrays. Without any of those, the dtype is
     what JAX makes of the NumPy arrays, or else its default float.
     """
-    leaves = [leaf for v in values for leaf in (v if isinstance(v, list | tuple) else [v])]
+    parts = [list(v) if isinstance(v, list | tuple) else [v] for v in values]
+    leaves = [leaf for part in parts for leaf in part]
     jax_leaves = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
     dtype = jnp.result_type(float, *(jax_leaves or leaves))
-    return [jnp.asarray(value, dtype=dtype) for value in values]
+    known = [not any(isinstance(leaf, jax.Array) for leaf in part) for part in parts]
+    # what is known NumPy converts: JAX would compile a program for it
+    converted = [np.asarray(v).astype(dtype) if is_known else v for v, is_known in zip(values, known, strict=True)]
+    return [jnp.asarray(value, dtype=dtype) for value in converted]
 
 
 def moments_and_products(*entries: ArrayLike) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
     """The two stored vectors from the six entries Ixx, Iyy, Izz, Ixy, Ixz, Iyz."""
-    six = jnp.stack(as_float_arrays(*entries))
+    if any(isinstance(entry, jax.Array) for entry in entries):
+        six = jnp.stack(as_float_arrays(*entries))
+    else:
+        six = np.stack([np.asarray(entry) for entry in entries]).astype(jnp.result_type(float, *entries))
     if six.shape != (6,):
         raise ValueError(
             f"Moments and products of inertia must be six scalars, got shape {six.shape}. Build batches with jax.vmap."
         )
-    return six[:3], six[3:]
+    return jnp.asarray(six[:3], six.dtype), jnp.asarray(six[3:], six.dtype)
 
 
 class AbstractInertia(eqx.Module):

@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Bool, Float
 
@@ -42,15 +43,16 @@ class SpatialInertia(eqx.Module):
         G_SP_E: UnitInertia,
         skip_validity_check: bool = False,
     ):
-        six = G_SP_E.moments_products()
-        self.mass, self.com, six = as_float_arrays(mass, p_PScm_E, six)
+        G = G_SP_E.moments, G_SP_E.products
+        self.mass, self.com, moments, products = as_float_arrays(mass, p_PScm_E, *G)
         if self.mass.shape != () or self.com.shape != (3,):
             raise ValueError(
                 "SpatialInertia: mass must be a scalar and p_PScm_E have shape (3,), got "
                 f"{self.mass.shape} and {self.com.shape}. Build batches with jax.vmap."
             )
-        self.unit_inertia = UnitInertia.from_moments_products(six)
-        leaves = [self.mass, self.com, six]
+        same = moments.dtype == G[0].dtype
+        self.unit_inertia = G_SP_E if same else UnitInertia(*moments, *products)
+        leaves = [self.mass, self.com, moments, products]
         if skip_validity_check or any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             return
         problem = self.physical_validity_report()
@@ -121,7 +123,9 @@ class SpatialInertia(eqx.Module):
         caller = "physical_validity_report"
         mass = concrete_array(self.mass, caller)
         com = concrete_array(self.com, caller)
-        six = concrete_array(self.unit_inertia.moments_products(), caller)
+        six = np.concatenate(
+            [concrete_array(part, caller) for part in (self.unit_inertia.moments, self.unit_inertia.products)]
+        )
         return spatial_inertia_report(mass, com, six, float(jnp.finfo(self.mass.dtype).eps))
 
     def is_physically_valid(self) -> bool:

@@ -2,10 +2,10 @@
 
 import argparse
 import pathlib
+import re
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from mbjax.command_line import main
 from mbjax.command_line.simulate import load_with_actuators, make_targets
@@ -106,7 +106,8 @@ def test_inspect_eliminates_mimics_where_asked(tmp_path, capsys) -> None:
     plant_options = argparse.Namespace(
         file=file, base="file", package_map={}, on_unsupported="error", mimic="eliminate", time_step=1e-3
     )
-    model = load_with_actuators(plant_options, Console(quiet=True))
+    model, num_added = load_with_actuators(plant_options)
+    assert num_added == 2
     assert model.actuator_names == ("arm", "slide")
     targets = make_targets(model, 5)
     assert targets.shape == (5, 4)
@@ -118,10 +119,50 @@ def test_simulate_prints_gradients_and_writes_pictures(tmp_path, capsys) -> None
     assert main(["simulate", "pendulum", *options]) == 0
     text = capsys.readouterr().out
     assert "finite differences" in text
-    rows = [line.split("│") for line in text.splitlines() if line.startswith("│")]
-    errors = [float(row[5]) for row in rows]
+    rows = [line.split() for line in text.splitlines() if re.search(r"[+-]\d\.\d{6}e", line)]
+    errors = [float(row[-1]) for row in rows]
     assert len(errors) >= 2
     assert all(error < 1e-6 for error in errors)
     page = (tmp_path / "animation.html").read_text()
     assert "<html" in page
     assert (tmp_path / "plots.png").read_bytes().startswith(b"\x89PNG")
+
+
+NUMBER = re.compile(r"[±+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+PANDA_LIKE = f"""<robot name="hand">{LINK.format("panda_link0")}{LINK.format("finger")}
+<joint name="slide" type="prismatic"><parent link="panda_link0"/><child link="finger"/></joint></robot>"""
+
+
+def numbers_in(text: str) -> list[str]:
+    return sorted(NUMBER.findall(text))
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_inspect_cuts_no_number_at_any_width(columns, capsys, monkeypatch) -> None:
+    """Each number of a wide pipe is there in a narrow one, and no line is longer than asked for."""
+    assert main(["inspect", "quadruped"]) == 0
+    wide = capsys.readouterr().out
+    assert wide.count("±24") == 8
+    assert wide.count("0-6") == 1
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["inspect", "quadruped"]) == 0
+    narrow = capsys.readouterr().out
+    assert numbers_in(narrow) == numbers_in(wide)
+    table = narrow[narrow.index("\nquadruped") : narrow.index("load report")]
+    assert max(map(len, table.splitlines())) <= columns
+
+
+@pytest.mark.parametrize("command", ["inspect", "simulate"])
+def test_a_free_base_is_the_first_thing_said(command, tmp_path, capsys, monkeypatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt  # all that is asked for here is printed by now
+
+    monkeypatch.setattr("mbjax.command_line.simulate.tune_controller", stop)
+    file = write(tmp_path, PANDA_LIKE)
+    assert main([command, file]) == (130 if command == "simulate" else 0)
+    said = "free base: 'panda_link0' is not attached to the world; pass --base fixed to weld it"
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first == said
+    assert said not in others
+    assert main(["inspect", file, "--base", "fixed"]) == 0
+    assert "free base" not in capsys.readouterr().out

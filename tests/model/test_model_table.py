@@ -2,8 +2,11 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import pytest
 
 import mbjax
+from mbjax.model.model_table import model_table
 from tests.model.plants import hinge, inertia
 
 
@@ -51,3 +54,101 @@ def test_traced_and_batched_models_print():
     for text in (str(batch), *seen):
         assert "wrist" in text
         assert "–" in text
+
+
+def arm_with_a_drive(**options) -> mbjax.MultibodyModel:
+    """One hinge with one actuator."""
+    plant = mbjax.MultibodyPlant()
+    plant.add_rigid_body("arm", inertia())
+    damping = {name: options.pop(name) for name in ("damping", "friction") if name in options}
+    plant.add_joint(hinge("shoulder", "world", "arm", **damping))
+    plant.add_joint_actuator("motor", "shoulder", 40.0, **options)
+    return plant.finalize()
+
+
+@pytest.mark.parametrize(
+    ("options", "heading", "cell"),
+    [
+        ({"rotor_inertia": 6e-5, "gear_ratio": 100.0}, "armature", "0.6"),
+        ({"rotor_inertia": 0.25}, "armature", "0.25"),
+        ({"gear_ratio": -3.0}, "gear ratio", "-3"),
+        ({"damping": 0.75}, "damping", "0.75"),
+        ({"friction": 1.5}, "friction", "1.5"),
+    ],
+)
+def test_what_acts_on_a_joint_has_a_column_where_there_is_any(options, heading, cell):
+    optional = {"armature", "gear ratio", "damping", "friction"}
+    header, _, row = str(arm_with_a_drive(**options)).splitlines()[1:4]
+    shown = {name for name in optional if name in header}
+    expected = {heading, "gear ratio"} if options.get("gear_ratio", 1.0) != 1.0 else {heading}
+    assert shown == expected
+    assert row[: header.index(heading) + len(heading)].split()[-1] == cell
+    assert not any(name in str(arm_with_a_drive()) for name in optional)
+
+
+def test_armature_in_the_table_is_what_the_mass_matrix_has():
+    bare, geared = arm_with_a_drive(), arm_with_a_drive(rotor_inertia=6e-5, gear_ratio=100.0)
+    zero = jnp.zeros(1)
+    added = mbjax.mass_matrix(geared, zero) - mbjax.mass_matrix(bare, zero)
+    np.testing.assert_allclose(added, [[0.6]], rtol=1e-12)
+    assert "armature: inertia of the rotors" in str(geared)
+    assert "armature" not in str(bare)
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_tables_cut_nothing(width):
+    model = arm_with_a_drive(rotor_inertia=6e-5, gear_ratio=100.0, damping=0.0625)
+    text = model_table(model, width=width)
+    for whole in ("shoulder", "revolute", "1.3", "0.0625", "0.6", "100", "±40"):
+        assert whole in text.split() or f"{whole};" in text.split()
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_what_a_file_leaves_free_is_said_first():
+    link = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>'
+    robot = f'<robot name="r">{link.format("base")}{link.format("other")}</robot>'
+    with pytest.warns(mbjax.ModelWarning, match="several links"):
+        free = mbjax.load(robot)
+    first = "free bases: 'base', 'other' are not attached to the world; pass base='fixed' to weld them"
+    assert str(free).splitlines()[0] == first
+    one = f'<robot name="r">{link.format("base")}</robot>'
+    only = "free base: 'base' is not attached to the world; pass base='fixed' to weld it"
+    assert str(mbjax.load(one)).splitlines()[0] == only
+    for base in ("fixed", "floating"):  # as asked for
+        assert "free base" not in str(mbjax.load(one, base=base))
+    plant = mbjax.MultibodyPlant()
+    plant.add_rigid_body("ball", inertia())
+    assert "free base" not in str(plant.finalize())  # no file, and no option that would weld it
+
+
+def test_limits_that_nothing_enforces_are_said_once():
+    """A joint under a constant torque runs past its velocity limit; the report and the table say so, in one line."""
+    plant = mbjax.MultibodyPlant(1e-2)
+    parent = "world"
+    for name in ("one", "two", "three"):
+        plant.add_rigid_body(name, inertia())
+        limits = {} if name == "three" else {"velocity_limits": (-0.5, 0.5)}
+        plant.add_joint(hinge(f"{name} hinge", parent, name, **limits))
+        parent = name
+    model = plant.finalize()
+    (entry,) = model.report()
+    assert (entry.status, entry.element) == ("recorded", "velocity limits")
+    assert "recorded, not enforced: no force keeps the 2 joints within them" in entry.message
+    assert str(model).count("not enforced") == 1
+    state = mbjax.default_state(model)
+    after, _ = jax.jit(mbjax.step)(model, state, mbjax.Inputs(applied_generalized_force=jnp.array([500.0, 0.0, 0.0])))
+    assert abs(after.v[0]) > model.velocity_upper_limits[0]
+    assert not arm_with_a_drive().report()
+
+
+def test_one_line_for_both_kinds_of_limits_of_a_file():
+    link = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>'
+    joint = '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><limit {}/></joint>'
+    links = link.format("a") + link.format("b")
+    for limit, said in (
+        ('velocity="2" acceleration="3"', ["velocity and acceleration limits"]),
+        ('velocity="2"', ["velocity limits"]),
+        ('effort="7" lower="-1" upper="1"', []),
+    ):
+        model = mbjax.load(f'<robot name="r">{links}{joint.format(limit)}</robot>', base="fixed")
+        assert [e.element for e in model.report() if e.status == "recorded"] == said
