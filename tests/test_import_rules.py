@@ -6,6 +6,7 @@ import pathlib
 PACKAGE = pathlib.Path(__file__).parent.parent / "mbjax"
 ORDER = (
     "errors",
+    "number_rules",
     "array_types",
     "static_data",
     "manual_axes",
@@ -27,6 +28,7 @@ ORDER = (
     "geometry",
     "joints",
     "model",
+    "parameters",
     "kinematics",
     "forces",
     "dynamics",

@@ -7,6 +7,7 @@ import numpy as np
 
 from mbjax.errors import ModelError
 from mbjax.geometry import Geometry
+from mbjax.number_rules import as_numbers, is_known, shown
 from mbjax.spatial import RigidTransform, SpatialInertia
 
 
@@ -60,10 +61,15 @@ def as_rigid_transform(what: str, X: Any) -> RigidTransform:
     """A RigidTransform from one, from a 4x4 matrix or from a translation; checked to be a rotation."""
     if X is None:
         return RigidTransform(np.eye(3), np.zeros(3))
-    if isinstance(X, RigidTransform):
+    if isinstance(X, RigidTransform) and is_known(X):
         rotation, translation = np.asarray(X.rotation, float), np.asarray(X.translation, float)
     else:
-        matrix = np.asarray(X, dtype=float)
+        matrix = as_numbers(X) if is_known(X) else None
+        if matrix is None:
+            raise ModelError(
+                f"{what} must be a RigidTransform, a 4x4 matrix or a translation of 3 numbers that are known, got "
+                f"{shown(X)}."
+            )
         if matrix.shape == (4, 4):
             rotation, translation = matrix[:3, :3], matrix[:3, 3]
         elif matrix.shape == (3,):
