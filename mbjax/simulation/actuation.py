@@ -13,6 +13,7 @@ from mbjax.model import (
     all_joint_velocities,
     locked_velocities,
 )
+from mbjax.outside_jit import of_one_model
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import take
 
@@ -108,6 +109,7 @@ def actuated(model: MultibodyModel, x: Float[Array, " nv"]) -> Float[Array, " nu
     return take(x, list(model.layout.velocities_of_actuators), 0)
 
 
+@of_one_model
 def actuation_matrix(model: MultibodyModel) -> Float[Array, "nv nu"]:
     """B with tau = B u: a one where an actuator drives a velocity; the multiplier where its joint mimics another."""
     ratios = actuator_ratios(model)

@@ -7,7 +7,7 @@ from mbjax.contact import ConvexSearch, ConvexSolution
 from mbjax.errors import ModelError
 from mbjax.kinematics import for_worlds_of, integrate_configuration
 from mbjax.model import MultibodyModel
-from mbjax.outside_jit import call_compiled
+from mbjax.outside_jit import call_compiled, require_one_model
 
 from .discrete_acceleration import calc_discrete_acceleration
 from .output_ports import calc_outputs
@@ -48,6 +48,7 @@ def _advance(
 
 def require_discrete(model: MultibodyModel) -> None:
     """A continuous model has no step to take."""
+    require_one_model(model)
     if not model.is_discrete:
         raise ModelError(
             "step needs a discrete model, but its time_step is 0. Build or load it with time_step=0.001 "
