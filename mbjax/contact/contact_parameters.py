@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.model import MultibodyModel
+from mbjax.outside_jit import of_one_model
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_norm, safe_sqrt
 from mbjax.topology import take
@@ -72,6 +73,7 @@ def calc_stiffness_and_dissipation(model: MultibodyModel) -> tuple[Float[Array, 
     )
 
 
+@of_one_model
 def contact_penalty_method_time_scale(model: MultibodyModel) -> Float[Array, ""]:
     """Seconds in which default stiffness and dissipation stop a body: the step of a continuous plant resolves it."""
     return safe_sqrt(model.collision.penetration_allowance / calc_gravity_or_earths(model))

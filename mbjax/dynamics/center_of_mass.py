@@ -22,7 +22,7 @@ from mbjax.kinematics import (
 from mbjax.kinematics.frames import FrameLike, calc_point_acceleration, calc_point_velocity
 from mbjax.kinematics.jacobians import WithRespectTo, convert_columns
 from mbjax.model import MultibodyModel
-from mbjax.outside_jit import compiled_outside_jit
+from mbjax.outside_jit import compiled_outside_jit, of_one_model
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide
 from mbjax.topology import dot_with_mask, sum_directions, take
@@ -31,6 +31,7 @@ Instances = Sequence[str | int] | None
 WORLD_FRAME = 0
 
 
+@of_one_model
 def total_mass(model: MultibodyModel, model_instances: Instances = None) -> Float[Array, ""]:
     """Mass of all bodies, or of those of some instances, in kg."""
     return jnp.sum(model.parameters.body_mass * jnp.asarray(selected_bodies(model, model_instances)[1:], model.dtype))

@@ -14,7 +14,7 @@ from jax.core import Tracer
 
 from mbjax.model import MultibodyModel
 from mbjax.numpy_evaluation import call_now
-from mbjax.outside_jit import is_traced
+from mbjax.outside_jit import is_traced, require_one_model
 from mbjax.tangents import no_tangent
 from mbjax.worlds import for_worlds, is_batched
 
@@ -30,6 +30,7 @@ def for_worlds_of(function: Callable, model: MultibodyModel, *args: Any, **optio
 
     Where each world has a model of its own it is computed with the rest of a chunk of worlds, and not kept in memory.
     """
+    require_one_model(model)
     if model.placement is None and not is_batched(read_by_placement(model)):
         model = placed(model, *args)
     return for_worlds(function if model.placement is not None else Placing(function), model, *args, **options)
