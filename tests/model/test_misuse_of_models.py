@@ -105,6 +105,10 @@ MISUSES = {
         lambda m, q: mbjax.inverse_dynamics(m, q, q[1:], q[1:], q[1:]),
         r"forces must be mbjax\.MultibodyForces.*Generalized forces alone go in by tau",
     ),
+    "seed as key": (
+        lambda m, q: mbjax.random_state(m, 3),
+        r"key must be one of JAX, like jax\.random\.key\(0\), got a num",
+    ),
     "fraction of a step": (
         lambda m, q: mbjax.rollout(m, mbjax.default_state(m), None, 2.5),
         "whole number, at least 0",
