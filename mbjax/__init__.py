@@ -147,6 +147,7 @@ from .kinematics import relative_transform as relative_transform
 from .kinematics import spatial_accelerations_from_vdot as spatial_accelerations_from_vdot
 from .kinematics import velocity_to_qdot as velocity_to_qdot
 from .kinematics import velocity_to_qdot_matrix as velocity_to_qdot_matrix
+from mbjax import parameters as parameters
 from mbjax import reference_models as reference_models
 from .model import AbstractForceElement as AbstractForceElement
 from .model import ActuatorInfo as ActuatorInfo
@@ -165,6 +166,8 @@ from .model import joint_velocities as joint_velocities
 from .model import lock_joint as lock_joint
 from .model import unlock_body as unlock_body
 from .model import unlock_joint as unlock_joint
+from .model import ModelStatus as ModelStatus
+from .model import model_status as model_status
 from .plant import MultibodyPlant as MultibodyPlant
 from .model import astype as astype
 from .parsing import Parser as Parser
@@ -213,6 +216,8 @@ from .model import set_sap_near_rigid_threshold as set_sap_near_rigid_threshold
 from .model import set_contact_smoothing_length as set_contact_smoothing_length
 from .model import set_stiction_tolerance as set_stiction_tolerance
 from .simulation import AppliedSpatialForces as AppliedSpatialForces
+from .simulation import Diagnosis as Diagnosis
+from .simulation import diagnose as diagnose
 from .simulation import Inputs as Inputs
 from .simulation import Outputs as Outputs
 from .simulation import State as State

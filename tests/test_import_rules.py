@@ -11,6 +11,7 @@ from typing import NamedTuple
 PACKAGE = pathlib.Path(__file__).parent.parent / "mbjax"
 ORDER = (
     "errors",
+    "number_rules",
     "array_types",
     "execution",
     "spatial",
@@ -20,6 +21,7 @@ ORDER = (
     "joints",
     "model",
     "plant",
+    "parameters",
     "kinematics",
     "forces",
     "dynamics",

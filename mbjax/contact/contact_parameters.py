@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution import of_one_model, take
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_norm, safe_sqrt
@@ -72,6 +72,7 @@ def calc_stiffness_and_dissipation(model: MultibodyModel) -> tuple[Float[Array, 
     )
 
 
+@of_one_model
 def contact_penalty_method_time_scale(model: MultibodyModel) -> Float[Array, ""]:
     """Seconds in which default stiffness and dissipation stop a body: the step of a continuous plant resolves it."""
     return safe_sqrt(model.collision.penetration_allowance / calc_gravity_or_earths(model))

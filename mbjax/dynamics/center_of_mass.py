@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, Positions, Vector3, Velocities
 from mbjax.errors import ModelError
-from mbjax.execution import compiled_outside_jit, dot_with_mask, take
+from mbjax.execution import compiled_outside_jit, dot_with_mask, of_one_model, take
 from mbjax.forces import calc_masses_and_centers
 from mbjax.kinematics import (
     calc_acceleration_kinematics,
@@ -30,6 +30,7 @@ Instances = Sequence[str | int] | None
 WORLD_FRAME = 0
 
 
+@of_one_model
 def total_mass(model: MultibodyModel, model_instances: Instances = None) -> Float[Array, ""]:
     """Mass of all bodies, or of those of some instances, in kg."""
     return jnp.sum(model.parameters.body_mass * jnp.asarray(selected_bodies(model, model_instances)[1:], model.dtype))

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
+from mbjax.errors import ModelError
 from mbjax.execution import compiled_outside_jit, dot_with_mask
 from mbjax.forces import (
     MultibodyForces,
@@ -145,6 +146,11 @@ def split_forces(
     """Generalized forces, and the forces on mobods about T."""
     if forces is None:
         return None, None
+    if not isinstance(forces, MultibodyForces):
+        raise ModelError(
+            f"forces must be mbjax.MultibodyForces(generalized, body), got {type(forces).__name__}. Generalized forces "
+            "alone go in by tau."
+        )
     num_axes = model.num_world_axes
     tau = as_coordinates("forces.generalized", forces.generalized, model.num_velocities, model.dtype, num_axes)
     return tau, calc_mobod_forces(model, position, forces.body)

@@ -7,6 +7,8 @@ from .worlds import keeps_found as keeps_found
 from .compiled_calls import call_compiled as call_compiled
 from .compiled_calls import compiled_outside_jit as compiled_outside_jit
 from .compiled_calls import is_traced as is_traced
+from .compiled_calls import of_one_model as of_one_model
+from .compiled_calls import require_one_model as require_one_model
 from .by_device import in_kernels as in_kernels
 from .by_device import on_cpu as on_cpu
 from .cpu_kernel import in_one_kernel as in_one_kernel

@@ -8,13 +8,18 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import AbstractArray
+
+from mbjax.errors import ModelError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def call_compiled(function: Callable, *args: Any) -> Any:
@@ -35,10 +40,13 @@ def compiled_outside_jit(function: Callable) -> Callable:
     """
     signature = inspect.signature(function)
     assert all(p.kind is p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values()), function
+    takes_model = next(iter(signature.parameters), None) == "model"
     arrays = [name for name, parameter in signature.parameters.items() if says_array(parameter.annotation)]
 
     @functools.wraps(function)
     def called(*args: Any, **keywords: Any) -> Any:
+        if takes_model and (args or "model" in keywords):
+            require_one_model(args[0] if args else keywords["model"], function.__name__)
         if is_traced(jax.tree.leaves((args, keywords))):
             return function(*args, **keywords)
         try:
@@ -55,6 +63,35 @@ def compiled_outside_jit(function: Callable) -> Callable:
         return compiled_whole(flat)(*leaves)
 
     return called
+
+
+def of_one_model(function: Callable[P, R]) -> Callable[P, R]:
+    """A public function of a model and more: a batch of models is refused, which it would read a wrong row of."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **keywords: P.kwargs) -> R:
+        if args or "model" in keywords:
+            require_one_model(args[0] if args else keywords["model"], function.__name__)
+        return function(*args, **keywords)
+
+    return called
+
+
+def require_one_model(model: Any, call: str = "") -> None:
+    """Refuses what is no model, and a batch of models: the model says so itself, which is defined further down."""
+    if not hasattr(model, "require_one"):
+        place = f"{call}: " if call else ""
+        raise ModelError(f"{place}the model must be a mbjax.MultibodyModel, {what_came(model)}")
+    model.require_one(call)
+
+
+def what_came(model: Any) -> str:
+    """What came in place of a model, and how to make one of it."""
+    if hasattr(model, "finalize"):
+        return f"got a {type(model).__name__}: pass what its finalize() returns."
+    if isinstance(model, str):
+        return f"got the text {model[:40]!r}: pass what mbjax.load returns for it."
+    return f"got {type(model).__name__}."
 
 
 def is_array(x: Any) -> bool:

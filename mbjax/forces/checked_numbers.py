@@ -1,24 +1,15 @@
-"""Numbers one gives a force element, checked when it is made."""
+"""Numbers one gives a force element, checked when it is made; traced ones pass."""
 
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from mbjax.errors import ModelError
+from mbjax.number_rules import FINITE, NOT_NEGATIVE
+from mbjax.number_rules import checked_numbers as checked
 
 
 def checked_numbers(element: str, what: str, value: Any, *, size: int | None = None, signed: bool = False) -> Array:
     """One number, or `size` of them, finite and (unless `signed`) at least 0."""
-    try:
-        numbers = np.asarray(value, float)
-    except (TypeError, ValueError):
-        numbers = np.full((), np.nan)
     shape = () if size is None else (size,)
-    if numbers.shape != shape or not np.all(np.isfinite(numbers)):
-        wanted = "a finite number" if size is None else f"{size} finite numbers"
-        raise ModelError(f"{element}: {what} must be {wanted}, got {value!r}.")
-    if not signed and np.any(numbers < 0.0):
-        raise ModelError(f"{element}: {what} must be at least 0, got {value!r}.")
-    return jnp.asarray(numbers, float)
+    return jnp.asarray(checked(element, what, value, FINITE if signed else NOT_NEGATIVE, shape), float)

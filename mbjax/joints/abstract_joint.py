@@ -20,8 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-
-INFINITY = float("inf")
+from mbjax.number_rules import FINITE, INFINITY, as_numbers, is_known, known_numbers
 
 
 class AbstractJoint(abc.ABC):
@@ -89,10 +88,12 @@ class AbstractJoint(abc.ABC):
         self.default_positions = positions
 
     def _numbers(self, what: str, value: Any, size: int, lowest: float | None = None) -> np.ndarray:
-        try:
-            numbers = np.broadcast_to(np.asarray(value, dtype=float), (size,)).copy()
-        except (TypeError, ValueError):
-            raise ModelError(f"joint '{self.name}': {what} must be {size} number(s), got {value!r}.") from None
+        if not is_known(value):
+            known_numbers(f"joint '{self.name}'", what, value, FINITE)
+        numbers = as_numbers(value)
+        if numbers is None or numbers.shape not in ((), (1,), (size,)):
+            raise ModelError(f"joint '{self.name}': {what} must be {size} number(s), got {value!r}.")
+        numbers = np.broadcast_to(numbers, (size,)).copy()
         if not np.all(np.isfinite(numbers)):
             raise ModelError(f"joint '{self.name}': {what} must be finite, got {value!r}.")
         if lowest is not None and np.any(numbers < lowest):
@@ -101,15 +102,22 @@ class AbstractJoint(abc.ABC):
 
     def _limits(self, what: str, value: Any, size: int) -> np.ndarray:
         """(2, size): lower then upper; unbounded where nothing was given."""
-        lower, upper = (-INFINITY, INFINITY) if value is None else value
+        if not is_known(value):
+            known_numbers(f"joint '{self.name}'", what, value, FINITE)
         try:
-            limits = np.stack([np.broadcast_to(np.asarray(x, dtype=float), (size,)) for x in (lower, upper)])
+            lower, upper = (-INFINITY, INFINITY) if value is None else value
+            limits = np.stack([np.broadcast_to(numbers_of(x), (size,)) for x in (lower, upper)])
         except (TypeError, ValueError):
             raise ModelError(
                 f"joint '{self.name}': {what} must be (lower, upper) for {size} coordinate(s), got {value!r}."
             ) from None
         if np.any(np.isnan(limits)) or np.any(limits[0] > limits[1]):
             raise ModelError(f"joint '{self.name}': {what} must satisfy lower <= upper, got {lower} and {upper}.")
+        if np.any(limits[0] == INFINITY) or np.any(limits[1] == -INFINITY):
+            raise ModelError(
+                f"joint '{self.name}': {what} must have a lower one below inf and an upper one above -inf, got {lower} "
+                f"and {upper}; -inf and inf are for none."
+            )
         return limits
 
     def _unit_axis(self, axis: Any) -> np.ndarray:
@@ -161,6 +169,14 @@ class AbstractJoint(abc.ABC):
     def difference(q0: Float[Array, "nq k"], q1: Float[Array, "nq k"]) -> Float[Array, "nv k"]:
         """The dv for which `integrate(q0, dv)` is q1."""
         return q1 - q0
+
+
+def numbers_of(value: Any) -> np.ndarray:
+    """The array of floats; a `TypeError` where it is none."""
+    numbers = as_numbers(value)
+    if numbers is None:
+        raise TypeError
+    return numbers
 
 
 def constant_hinge_map(columns: Sequence[int], q: Array) -> Float[Array, "6 nv k"]:

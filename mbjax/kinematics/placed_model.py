@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from mbjax.execution import call_now, for_worlds, is_batched, is_traced, no_tangent
+from mbjax.execution import call_now, for_worlds, is_batched, is_traced, no_tangent, require_one_model
 from mbjax.model import MultibodyModel
 
 from .model_placement import ModelPlacement, calc_model_placement
@@ -28,6 +28,7 @@ def for_worlds_of(function: Callable, model: MultibodyModel, *args: Any, **optio
 
     Where each world has a model of its own it is computed with the rest of a chunk of worlds, and not kept in memory.
     """
+    require_one_model(model)
     if placement_of(model) is None and not is_batched(read_by_placement(model)):
         model = placed(model, *args)
     return for_worlds(function if placement_of(model) is not None else Placing(function), model, *args, **options)

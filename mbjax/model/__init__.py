@@ -27,6 +27,15 @@ from .load_report import REPAIRED as REPAIRED
 from .load_report import USED as USED
 from .load_report import LoadReport as LoadReport
 from .load_report import ReportEntry as ReportEntry
+from .known_coordinates import require_finite as require_finite
+from .known_coordinates import require_positions as require_positions
+from .known_coordinates import require_velocities as require_velocities
+from .leaf_rules import COLLISION_RULES as COLLISION_RULES
+from .leaf_rules import ELEMENT_RULES as ELEMENT_RULES
+from .leaf_rules import ORDERED_LIMITS as ORDERED_LIMITS
+from .leaf_rules import PARAMETER_RULES as PARAMETER_RULES
+from .leaf_setting import checked_pose as checked_pose
+from .leaf_setting import set_rows as set_rows
 from .locking import is_body_locked as is_body_locked
 from .locking import is_joint_locked as is_joint_locked
 from .locking import lock_body as lock_body
@@ -51,6 +60,11 @@ from .model_layout import BodyInfo as BodyInfo
 from .model_layout import FrameInfo as FrameInfo
 from .model_layout import JointInfo as JointInfo
 from .model_layout import ModelInstanceInfo as ModelInstanceInfo
+from .model_status import ModelStatus as ModelStatus
+from .model_status import model_status as model_status
+from .number_findings import find_numbers as find_numbers
+from .number_findings import leaf_name as leaf_name
+from .number_findings import sentences as sentences
 from .multibody_model import MultibodyModel as MultibodyModel
 from .multibody_model import astype as astype
 from .parameters import MultibodyParameters as MultibodyParameters
@@ -87,6 +101,7 @@ from .free_joints import free_joint as free_joint
 from .free_joints import pose_of_positions as pose_of_positions
 from .free_joints import positions_of_pose as positions_of_pose
 from .instance_arrays import actuation_from_array as actuation_from_array
+from .instance_arrays import as_array as as_array
 from .instance_arrays import as_coordinates as as_coordinates
 from .instance_arrays import positions_from_array as positions_from_array
 from .instance_arrays import set_actuation_in_array as set_actuation_in_array

@@ -1,22 +1,22 @@
 """Numbers of contact, read and replaced by name of the geometry. A setter returns a new model; nothing recompiles."""
 
-from typing import Any
-
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.execution import of_one_model
+from mbjax.number_rules import is_known
 from mbjax.spatial import RigidTransform, matrix_to_quaternion, quaternion_to_matrix
 
 from .contact_layout import CollisionGeometryRecord
+from .leaf_setting import checked_pose, set_rows
 from .multibody_model import MultibodyModel
-from .poses import PoseLike, as_traced_pose
+from .poses import PoseLike
 
 
+@of_one_model
 def friction(model: MultibodyModel, geometry: str | int) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """The static and the dynamic coefficient of friction of a collision geometry."""
     g = model.collision_geometry_index(geometry)
@@ -31,6 +31,7 @@ def set_friction(
     return set_proximity_properties(model, geometry, static_friction=static_friction, dynamic_friction=dynamic_friction)
 
 
+@of_one_model
 def set_proximity_properties(
     model: MultibodyModel,
     geometry: str | int,
@@ -61,11 +62,11 @@ def set_proximity_properties(
                     f"set_proximity_properties('{geometry}'): the geometry was registered without {name}, it follows "
                     "from the penetration allowance. Register it with ProximityProperties that have one."
                 )
-            model = _set(model, f"set_proximity_properties('{geometry}')", name, row, value, above=name == "stiffness")
-    if point_stiffness is not None and not model.is_discrete and _is_known(model.collision.stiffness):
+            model = set_rows(model, f"set_proximity_properties('{geometry}')", name, row, value, of="collision")
+    if point_stiffness is not None and not model.is_discrete and is_known(model.collision.stiffness):
         model.layout.contact.refuse_rigid_pairs(np.asarray(model.collision.stiffness))
     static, dynamic = friction(model, geometry)
-    if _is_known(static, dynamic) and np.any(np.asarray(dynamic) > np.asarray(static)):
+    if is_known(static, dynamic) and np.any(np.asarray(dynamic) > np.asarray(static)):
         raise ModelError(
             f"set_proximity_properties('{geometry}'): the dynamic friction {dynamic} is greater than the static one "
             f"{static}; set both."
@@ -73,6 +74,7 @@ def set_proximity_properties(
     return model
 
 
+@of_one_model
 def collision_geometry_pose(model: MultibodyModel, geometry: str | int) -> RigidTransform:
     """X_BG of a collision geometry in its body."""
     g = model.collision_geometry_index(geometry)
@@ -83,12 +85,13 @@ def set_collision_geometry_pose(model: MultibodyModel, geometry: str | int, X_BG
     """Another place in its body."""
     g = model.collision_geometry_index(geometry)
     call = f"set_collision_geometry_pose('{geometry}')"
-    X_BG = as_traced_pose(f"{call}: X_BG", X_BG, model.dtype)
-    quaternion = matrix_to_quaternion(X_BG.rotation)
-    model = _set(model, call, "quaternion", g, quaternion, signed=True)
-    return _set(model, call, "translation", g, X_BG.translation, signed=True)
+    X_BG = checked_pose(call, "X_BG", X_BG)
+    quaternion = matrix_to_quaternion(jnp.asarray(X_BG.rotation, model.dtype))
+    model = set_rows(model, call, "quaternion", g, quaternion, of="collision")
+    return set_rows(model, call, "translation", g, X_BG.translation, of="collision")
 
 
+@of_one_model
 def collision_geometry_size(model: MultibodyModel, geometry: str | int) -> Float[Array, " s"]:
     """The lengths of its shape in m, in the order of the shape's fields; of a Box along x, y, z."""
     return model.collision.size[_record(model, geometry).sizes]
@@ -100,9 +103,10 @@ def set_collision_geometry_size(model: MultibodyModel, geometry: str | int, size
     call = f"set_collision_geometry_size('{geometry}')"
     if record.num_sizes == 0:
         raise ModelError(f"{call}: a {record.kind} has no lengths.")
-    return _set(model, call, "size", record.sizes, size, above=True)
+    return set_rows(model, call, "size", record.sizes, size, of="collision", is_repeated=True)
 
 
+@of_one_model
 def collision_geometry_vertices(model: MultibodyModel, geometry: str | int) -> Float[Array, "n 3"]:
     """The vertices of a Convex in its frame, in m."""
     return model.collision.vertices[_convex(model, "collision_geometry_vertices", geometry).vertices]
@@ -112,22 +116,26 @@ def set_collision_geometry_vertices(model: MultibodyModel, geometry: str | int, 
     """Other places of the vertices of a Convex, as many as before."""
     call = "set_collision_geometry_vertices"
     record = _convex(model, call, geometry)
-    return _set(model, f"{call}('{geometry}')", "vertices", record.vertices, vertices, signed=True)
+    return set_rows(model, f"{call}('{geometry}')", "vertices", record.vertices, vertices, of="collision")
 
 
 def set_penetration_allowance(model: MultibodyModel, penetration_allowance: ArrayLike) -> MultibodyModel:
     """How far, in m, the heaviest body sinks under its weight where no stiffness is given."""
-    return _set(model, "set_penetration_allowance", "penetration_allowance", ..., penetration_allowance, above=True)
+    return set_rows(
+        model, "set_penetration_allowance", "penetration_allowance", ..., penetration_allowance, of="collision"
+    )
 
 
 def set_stiction_tolerance(model: MultibodyModel, stiction_tolerance: ArrayLike) -> MultibodyModel:
     """Slip speed in m/s below which friction is less than its full amount."""
-    return _set(model, "set_stiction_tolerance", "stiction_tolerance", ..., stiction_tolerance, above=True)
+    return set_rows(model, "set_stiction_tolerance", "stiction_tolerance", ..., stiction_tolerance, of="collision")
 
 
 def set_sap_near_rigid_threshold(model: MultibodyModel, near_rigid_threshold: ArrayLike) -> MultibodyModel:
     """Contacts too stiff for the time step are softened in proportion to this; 0: not at all."""
-    return _set(model, "set_sap_near_rigid_threshold", "sap_near_rigid_threshold", ..., near_rigid_threshold)
+    return set_rows(
+        model, "set_sap_near_rigid_threshold", "sap_near_rigid_threshold", ..., near_rigid_threshold, of="collision"
+    )
 
 
 def set_contact_smoothing_length(model: MultibodyModel, contact_smoothing_length: ArrayLike) -> MultibodyModel:
@@ -137,36 +145,9 @@ def set_contact_smoothing_length(model: MultibodyModel, contact_smoothing_length
             "set_contact_smoothing_length: the plant was built without one, which is another program. "
             "Use MultibodyPlant(..., contact_smoothing_length=...)."
         )
-    return _set(model, "set_contact_smoothing_length", "smoothing_length", ..., contact_smoothing_length)
-
-
-def _set(
-    model: MultibodyModel,
-    call: str,
-    name: str,
-    row: Any,
-    value: ArrayLike,
-    *,
-    above: bool = False,
-    signed: bool = False,
-) -> MultibodyModel:
-    """A leaf with other numbers in some rows: at least zero, `above` zero, or `signed`. Traced ones pass."""
-    array = getattr(model.collision, name)
-    new, shape = jnp.asarray(value, array.dtype), array[row].shape
-    if new.shape not in ((), shape):
-        raise ModelError(f"{call}: expected numbers of shape {shape} as {name}, got shape {new.shape}.")
-    if _is_known(new):
-        numbers = np.asarray(new)
-        is_finite = np.isfinite(numbers) | ((numbers == np.inf) & (name == "stiffness"))
-        is_allowed = signed | (numbers > 0.0 if above else numbers >= 0.0)
-        if not np.all(is_finite & is_allowed):
-            wanted = "finite numbers" + ("" if signed else " > 0" if above else " >= 0")
-            raise ModelError(f"{call}: {name} must be {wanted}, got {value!r}.")
-    return eqx.tree_at(lambda m: getattr(m.collision, name), model, array.at[row].set(new))
-
-
-def _is_known(*values: Array) -> bool:
-    return not any(isinstance(value, Tracer) for value in values)
+    return set_rows(
+        model, "set_contact_smoothing_length", "smoothing_length", ..., contact_smoothing_length, of="collision"
+    )
 
 
 def _record(model: MultibodyModel, geometry: str | int) -> CollisionGeometryRecord:

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 
 from mbjax.errors import ModelError
+from mbjax.number_rules import as_numbers as numbers_or_none
+from mbjax.number_rules import is_known
 from mbjax.spatial import RigidTransform
 
 from .elements import rotation_quaternion
@@ -68,8 +70,6 @@ def stabilization(label: str, time: Any) -> Any:
 
 
 def as_numbers(value: Any) -> Any:
-    """The array of floats, or one NaN where it is none."""
-    try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        return np.full((), np.nan)
+    """The array of floats, or one NaN where it is none, or traced."""
+    numbers = numbers_or_none(value) if is_known(value) else None
+    return np.full((), np.nan) if numbers is None else numbers

@@ -1,19 +1,23 @@
 """Where a model starts in `default_state`: whole, per model instance, per joint, per free body."""
 
 import equinox as eqx
-import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from mbjax.execution import of_one_model, require_one_model
+from mbjax.joints import JOINT_KINDS
 from mbjax.spatial import RigidTransform
 
 from .free_joints import free_joint, pose_of_positions, positions_of_pose
 from .instance_arrays import InstanceLike, as_coordinates, positions_from_array, set_positions_in_array
+from .known_coordinates import require_directions, require_positions
+from .leaf_setting import checked_pose, set_rows
 from .mimics import require_own_coordinates
 from .multibody_model import MultibodyModel
 from .poses import PoseLike
 
 
+@of_one_model
 def default_positions(model: MultibodyModel, model_instance: InstanceLike | None = None) -> Float[Array, " nq"]:
     """q of `default_state`, or the part of one instance."""
     q = model.parameters.default_positions
@@ -24,6 +28,8 @@ def set_default_positions(
     model: MultibodyModel, q: Float[ArrayLike, " nq"], model_instance: InstanceLike | None = None
 ) -> MultibodyModel:
     """Another q of `default_state`, or another part of one instance."""
+    require_one_model(model, "set_default_positions")
+    require_positions(model, "set_default_positions", q, model_instance)
     if model_instance is None:
         new = as_coordinates("q", q, model.num_positions, model.dtype)
     else:
@@ -33,11 +39,14 @@ def set_default_positions(
 
 def set_joint_default_positions(model: MultibodyModel, joint: str | int, q: ArrayLike) -> MultibodyModel:
     """Where one joint starts in `default_state`."""
-    old, info = model.parameters.default_positions, model.joint(joint)
-    require_own_coordinates(model, info, f"set_joint_default_positions('{info.name}')")
-    return with_default_positions(model, old.at[info.q].set(jnp.asarray(q, old.dtype)))
+    info = model.joint(joint)
+    call = f"set_joint_default_positions('{info.name}')"
+    require_own_coordinates(model, info, call)
+    require_directions(model, call, q, [(info, 0)])
+    return set_rows(model, call, "default_positions", info.q, q, is_repeated=not JOINT_KINDS[info.kind].has_quaternion)
 
 
+@of_one_model
 def default_free_body_pose(model: MultibodyModel, body: str | int) -> RigidTransform:
     """X_FM of a free body in `default_state`: its pose in the world, unless its joint has frames of its own."""
     joint = free_joint(model, body, "default_free_body_pose")
@@ -46,8 +55,9 @@ def default_free_body_pose(model: MultibodyModel, body: str | int) -> RigidTrans
 
 def set_default_free_body_pose(model: MultibodyModel, body: str | int, X_FM: PoseLike) -> MultibodyModel:
     """Where a free body starts: frame M of its joint in frame F, for a body without a declared joint X_WB."""
-    call = "set_default_free_body_pose"
-    joint = free_joint(model, body, call)
+    call = f"set_default_free_body_pose('{model.body(body).name}')"
+    joint = free_joint(model, body, "set_default_free_body_pose")
+    X_FM = checked_pose(call, "X_FM", X_FM)
     return set_joint_default_positions(model, joint.index, positions_of_pose(joint, X_FM, model.dtype, call))
 
 

@@ -1,9 +1,14 @@
 """The part of q, v or u that belongs to one model instance: read from, and replaced in, the whole array."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.number_rules import shown
 
 from .multibody_model import MultibodyModel
 
@@ -69,10 +74,20 @@ def as_coordinates(what: str, x: ArrayLike, size: int, dtype: DTypeLike, num_wor
     if isinstance(x, jax.Array) and x.dtype == dtype and not x.weak_type:
         array = x
     else:
-        array = jnp.asarray(x, dtype=dtype)
+        array = as_array(what, x, size, dtype)
     if array.shape[:1] != (size,) or array.ndim != 1 + num_world_axes:
-        raise ValueError(
-            f"{what} has shape {array.shape}, the model needs ({size},). Functions take one world: use jax.vmap "
-            "for a batch."
-        )
+        batch = " Functions take one world: use jax.vmap for a batch." if array.ndim > 1 else ""
+        raise ModelError(f"{what} has shape {array.shape}, the model needs ({size},).{batch}")
     return array
+
+
+def as_array(what: str, x: Any, size: int, dtype: DTypeLike) -> Array:
+    """The numbers in the model's dtype, if they are numbers."""
+    try:
+        kind = None if isinstance(x, str) else jnp.result_type(x) if hasattr(x, "dtype") else None
+        if isinstance(x, str) or (kind is not None and jnp.issubdtype(kind, jnp.complexfloating)):
+            raise TypeError
+        return jnp.asarray(x, dtype=dtype)
+    except (TypeError, ValueError):
+        hint = " Of a state, pass state.q or state.v." if hasattr(x, "q") and hasattr(x, "v") else ""
+        raise ModelError(f"{what} must be an array of {size} numbers, got {shown(x)}.{hint}") from None

@@ -6,7 +6,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
+from mbjax.execution import of_one_model
 
+from .leaf_setting import truth_value
 from .mimics import require_own_coordinates
 from .model_layout import JointInfo
 from .multibody_model import MultibodyModel
@@ -20,12 +22,7 @@ def lock_joint(model: MultibodyModel, joint: str | int, locked: ArrayLike = True
     """
     info = model.joint(joint)
     require_own_coordinates(model, info, f"lock_joint('{info.name}')")
-    locked = jnp.asarray(locked)
-    if locked.shape != ():
-        raise ModelError(
-            f"lock_joint('{info.name}'): locked must be one truth value, got shape {locked.shape}. Use jax.vmap for "
-            "a batch of worlds."
-        )
+    locked = truth_value(model, f"lock_joint('{info.name}')", "locked", locked)
     array = model.parameters.velocity_locked
     new = array.at[info.v].set(locked.astype(array.dtype))
     return eqx.tree_at(lambda m: m.parameters.velocity_locked, model, new)
@@ -42,6 +39,7 @@ def unlock_joint(model: MultibodyModel, joint: str | int) -> MultibodyModel:
     return lock_joint(model, joint, False)
 
 
+@of_one_model
 def is_joint_locked(model: MultibodyModel, joint: str | int) -> Bool[Array, ""]:
     """Whether a joint is held still; a weld always is, and one that mimics where its leader is."""
     info = model.joint(joint)
@@ -59,6 +57,7 @@ def unlock_body(model: MultibodyModel, body: str | int) -> MultibodyModel:
     return unlock_joint(model, _floating_joint(model, body, "unlock_body").index)
 
 
+@of_one_model
 def is_body_locked(model: MultibodyModel, body: str | int) -> Bool[Array, ""]:
     """Whether a body is held still in its inboard body; the world always is."""
     joint = model.body(body).inboard_joint

@@ -5,6 +5,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
+from jax.core import Tracer
+
 from mbjax.errors import ModelError
 
 
@@ -86,7 +88,11 @@ def checked_index(what: str, key: Any, size: int, call: str = "") -> int:
     except TypeError:
         index = None
     if index is None:
-        raise ModelError(f"{call}the {what} must be given by name or index, got {key!r}.")
+        traced = isinstance(key, Tracer)
+        hint = " It is traced, but decides the program: close over it, or name it in static_argnums." if traced else ""
+        raise ModelError(
+            f"{call}the {what} must be given by name or index, got {'an array' if traced else repr(key)}.{hint}"
+        )
     if not 0 <= index < size:
         run = f"indices run from 0 to {size - 1}" if size else "there are none"
         raise ModelError(f"{call}there is no {what} {index}: {run}.")

@@ -1,24 +1,26 @@
 """Joints that mimic others, on a finished model: their own coordinates, other numbers, and what they cannot do."""
 
-import equinox as eqx
-import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.execution import of_one_model
 
 from .instance_arrays import as_coordinates
+from .leaf_setting import set_rows
 from .mimic_relations import all_joint_positions, all_joint_velocities
 from .model_layout import JointInfo
 from .multibody_model import MultibodyModel
 
 
+@of_one_model
 def joint_positions(model: MultibodyModel, q: Float[Array, " nq"], joint: str | int) -> Float[Array, " nqj"]:
     """A joint's own positions, in rad or m: `q[model.joint(joint).q]`, or multiplier q_leader + offset if it mimics."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     return all_joint_positions(model, q)[model.joint(joint).all_q]
 
 
+@of_one_model
 def joint_velocities(model: MultibodyModel, v: Float[Array, " nv"], joint: str | int) -> Float[Array, " nvj"]:
     """A joint's own velocities, in rad/s or m/s: `v[model.joint(joint).v]`, or multiplier v_leader if it mimics."""
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
@@ -33,12 +35,9 @@ def set_mimic(model: MultibodyModel, joint: str | int, multiplier: ArrayLike, of
             f"set_mimic: joint '{info.name}' does not mimic another; say so by plant.add_mimic before finalize."
         )
     row = [mobod for mobod, _ in model.topology.followers].index(info.mobod)
-
-    def leaves(model: MultibodyModel) -> tuple[Array, Array]:
-        return model.parameters.mimic_multiplier, model.parameters.mimic_offset  # pyright: ignore[reportReturnType]
-
-    new = [x.at[row].set(jnp.asarray(y, x.dtype)) for x, y in zip(leaves(model), (multiplier, offset), strict=True)]
-    return eqx.tree_at(leaves, model, new)
+    for name, value in (("mimic_multiplier", multiplier), ("mimic_offset", offset)):
+        model = set_rows(model, f"set_mimic('{info.name}')", name, row, value)
+    return model
 
 
 def require_own_coordinates(model: MultibodyModel, joint: JointInfo, call: str) -> None:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.errors import ModelError
 from mbjax.topology import TreeTopology
 
 from .abstract_constraint import AbstractConstraint
@@ -16,6 +17,7 @@ from .coordinate_names import CoordinateNames
 from .load_report import ReportEntry
 from .mimic_relations import tightest_limits
 from .model_layout import ModelLayout
+from .model_shapes import require_shapes
 from .parameters import MultibodyParameters
 
 
@@ -114,6 +116,10 @@ class MultibodyModel(CoordinateNames, eqx.Module):
     def acceleration_upper_limits(self) -> Float[Array, " nv"]:
         return self._limits("acceleration")[1]
 
+    def require_one(self, call: str = "") -> None:
+        """Refuses a batch of models, and leaves that do not fit the model's structure: functions take one model."""
+        require_shapes(self, call)
+
     def report(self) -> tuple[ReportEntry, ...]:
         """What became of the contents of the files this model was read from."""
         return self.layout.report
@@ -126,4 +132,6 @@ class MultibodyModel(CoordinateNames, eqx.Module):
 
 def astype(model: MultibodyModel, dtype: Any) -> MultibodyModel:
     """The same model with leaves of another float type."""
+    if not jnp.issubdtype(jnp.dtype(dtype), jnp.floating):
+        raise ModelError(f"astype: dtype must be a float type, like jnp.float32, got {jnp.dtype(dtype)}.")
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=dtype), model)

@@ -8,6 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from mbjax.errors import ModelError
+from mbjax.number_rules import is_known, shown
 from mbjax.spatial import RigidTransform
 
 PoseLike = RigidTransform | tuple[ArrayLike, ArrayLike] | ArrayLike
@@ -21,6 +22,8 @@ def as_rigid_transform(what: str, X: Any) -> RigidTransform:
     """A pose in NumPy numbers, checked to be finite and a rotation; the identity for None."""
     if X is None:
         return RigidTransform(np.eye(3), np.zeros(3))
+    if not is_known(X):
+        raise ModelError(f"{what} must be {ACCEPTED}, of numbers that are known; got {shown(X)}.")
     rotation, translation = split_pose(what, X, lambda part: np.asarray(part, dtype=float))
     if not (np.all(np.isfinite(rotation)) and np.all(np.isfinite(translation))):
         raise ModelError(f"{what} must be finite, got rotation {rotation} and translation {translation}.")
@@ -33,7 +36,7 @@ def as_rigid_transform(what: str, X: Any) -> RigidTransform:
     return RigidTransform(rotation, translation)
 
 
-def as_traced_pose(what: str, X: Any, dtype: DTypeLike) -> RigidTransform:
+def as_traced_pose(what: str, X: Any, dtype: DTypeLike | None = None) -> RigidTransform:
     """A pose in JAX numbers, which may be traced: its shapes are checked, its values are not."""
     return RigidTransform(*split_pose(what, X, lambda part: jnp.asarray(part, dtype)))
 

@@ -12,7 +12,9 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mbjax.errors import ModelError
+from mbjax.execution import of_one_model
 from mbjax.joints import JOINT_KINDS
+from mbjax.number_rules import as_numbers, as_traced_numbers, is_known, shown
 from mbjax.spatial import normalize_quaternion, quaternion_to_rpy
 
 from .free_joints import free_joint
@@ -37,7 +39,7 @@ class UniformDistribution(AbstractDistribution):
     upper: Float[Array, "*size"]
 
     def __init__(self, lower: Any, upper: Any):
-        self.lower, self.upper = jnp.asarray(lower, float), jnp.asarray(upper, float)
+        self.lower, self.upper = (as_floats("UniformDistribution", x) for x in (lower, upper))
         require("UniformDistribution", "lower <= upper, both finite", np.less_equal, self.lower, self.upper)
 
     def sample(self, key: PRNGKeyArray, size: int) -> Float[Array, " size"]:
@@ -51,7 +53,7 @@ class GaussianDistribution(AbstractDistribution):
     standard_deviation: Float[Array, "*size"]
 
     def __init__(self, mean: Any, standard_deviation: Any):
-        self.mean, self.standard_deviation = jnp.asarray(mean, float), jnp.asarray(standard_deviation, float)
+        self.mean, self.standard_deviation = (as_floats("GaussianDistribution", x) for x in (mean, standard_deviation))
         needed = "a finite mean and a finite standard deviation >= 0"
         require(
             "GaussianDistribution", needed, lambda mean, deviation: deviation >= 0.0, self.mean, self.standard_deviation
@@ -94,6 +96,7 @@ class CoordinateDistribution(eqx.Module):
         return quaternion if self.size == 4 else quaternion_to_rpy(quaternion)
 
 
+@of_one_model
 def set_joint_random_position_distribution(
     model: MultibodyModel, joint: str | int, distribution: AbstractDistribution | None
 ) -> MultibodyModel:
@@ -114,6 +117,7 @@ def set_joint_random_position_distribution(
     return with_distribution(model, call, distribution, "q", info.q, is_rotation)
 
 
+@of_one_model
 def set_joint_random_velocity_distribution(
     model: MultibodyModel, joint: str | int, distribution: AbstractDistribution | None
 ) -> MultibodyModel:
@@ -124,6 +128,7 @@ def set_joint_random_velocity_distribution(
     return with_distribution(model, call, distribution, "v", info.v)
 
 
+@of_one_model
 def set_free_body_random_translation_distribution(
     model: MultibodyModel, body: str | int, distribution: AbstractDistribution | None
 ) -> MultibodyModel:
@@ -133,6 +138,7 @@ def set_free_body_random_translation_distribution(
     return with_distribution(model, f"{call}({body!r})", distribution, "q", slice(q.stop - 3, q.stop))
 
 
+@of_one_model
 def set_free_body_random_rotation_distribution(
     model: MultibodyModel, body: str | int, distribution: AbstractDistribution | None
 ) -> MultibodyModel:
@@ -145,6 +151,7 @@ def set_free_body_random_rotation_distribution(
     return with_distribution(model, f"{call}({body!r})", distribution, "q", slice(q.start, q.stop - 3), True)
 
 
+@of_one_model
 def set_free_body_random_rotation_distribution_to_uniform(model: MultibodyModel, body: str | int) -> MultibodyModel:
     """Makes every orientation of a free body equally likely in `random_state`."""
     return set_free_body_random_rotation_distribution(model, body, UniformRotation())
@@ -190,6 +197,14 @@ def check_distribution(call: str, distribution: AbstractDistribution, size: int,
         raise ModelError(message) from error
     if shape != (numbers,):
         raise ModelError(message)
+
+
+def as_floats(name: str, value: Any) -> Array:
+    """The numbers as floats; traced ones too."""
+    numbers = as_numbers(value) if is_known(value) else as_traced_numbers(value)
+    if numbers is None:
+        raise ModelError(f"{name}: needs one number, or one per coordinate, got {shown(value)}.")
+    return jnp.asarray(numbers, float)
 
 
 def require(name: str, needed: str, holds: Any, *numbers: Array) -> None:

@@ -1,16 +1,15 @@
 """Numbers of a model, read and replaced by name. A setter returns a new model; nothing recompiles."""
 
 import dataclasses
-from typing import Any
+import warnings
 
-import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
-from mbjax.errors import ModelError
+from mbjax.errors import ModelError, ModelWarning
+from mbjax.execution import of_one_model
+from mbjax.number_rules import is_known
 from mbjax.spatial import (
     RigidTransform,
     SpatialInertia,
@@ -19,11 +18,13 @@ from mbjax.spatial import (
     quaternion_to_matrix,
 )
 
+from .leaf_setting import checked_pose, require_in_order, set_rows
 from .model_layout import JointInfo
 from .multibody_model import MultibodyModel
-from .poses import PoseLike, as_traced_pose
+from .poses import PoseLike
 
 
+@of_one_model
 def mass(model: MultibodyModel, body: str | int) -> Float[Array, ""]:
     """Mass of a body in kg."""
     return model.parameters.body_mass[_body_row(model, body)]
@@ -31,14 +32,22 @@ def mass(model: MultibodyModel, body: str | int) -> Float[Array, ""]:
 
 def set_mass(model: MultibodyModel, body: str | int, mass: ArrayLike) -> MultibodyModel:
     """Another mass; the unit inertia stays, so moments of inertia scale with the mass."""
-    return _set_row(model, "body_mass", _body_row(model, body), mass)
+    call = f"set_mass('{model.body(body).name}')"
+    return set_rows(model, call, "body_mass", _body_row(model, body), mass)
 
 
 def set_masses(model: MultibodyModel, masses: ArrayLike) -> MultibodyModel:
-    """Masses of all bodies but the world, in declaration order; unit inertias stay."""
-    return _set_row(model, "body_mass", slice(None), masses)
+    """Masses of all bodies but the world, in declaration order, or one for all; unit inertias stay."""
+    hint = (
+        "The world has no mass; the others are "
+        + ", ".join(model.body_names[1:9])
+        + (", …" if len(model.body_names) > 9 else "")
+        + "."
+    )
+    return set_rows(model, "set_masses", "body_mass", slice(None), masses, is_repeated=True, hint=hint)
 
 
+@of_one_model
 def center_of_mass_in_body_frame(model: MultibodyModel, body: str | int) -> Float[Array, "3"]:
     """p_BoBcm_B in m."""
     return model.parameters.body_com[_body_row(model, body)]
@@ -46,20 +55,25 @@ def center_of_mass_in_body_frame(model: MultibodyModel, body: str | int) -> Floa
 
 def set_center_of_mass_in_body_frame(model: MultibodyModel, body: str | int, p_BoBcm_B: ArrayLike) -> MultibodyModel:
     """Another centre of mass; the inertia about the body's origin stays as it is."""
-    return _set_row(model, "body_com", _body_row(model, body), p_BoBcm_B)
+    call = f"set_center_of_mass_in_body_frame('{model.body(body).name}')"
+    return set_rows(model, call, "body_com", _body_row(model, body), p_BoBcm_B)
 
 
+@of_one_model
 def set_center_of_mass_in_body_frame_and_preserve_central_inertia(
     model: MultibodyModel, body: str | int, p_BoBcm_B: ArrayLike
 ) -> MultibodyModel:
     """Another centre of mass; the inertia about it stays, the one about the origin follows."""
     old = spatial_inertia_in_body_frame(model, body)
     central = old.unit_inertia.shift_to_center_of_mass(old.com)
-    com = jnp.asarray(p_BoBcm_B, model.dtype)
-    new = SpatialInertia(old.mass, com, central.shift_from_center_of_mass(-com), skip_validity_check=True)
-    return set_spatial_inertia_in_body_frame(model, body, new)
+    call = f"set_center_of_mass_in_body_frame_and_preserve_central_inertia('{model.body(body).name}')"
+    row = _body_row(model, body)
+    model = set_rows(model, call, "body_com", row, p_BoBcm_B)
+    about_origin = central.shift_from_center_of_mass(-model.parameters.body_com[row])
+    return set_rows(model, call, "body_unit_inertia", row, about_origin.moments_products())
 
 
+@of_one_model
 def spatial_inertia_in_body_frame(model: MultibodyModel, body: str | int) -> SpatialInertia:
     """M_BBo_B: mass, centre of mass and unit inertia about the body's origin."""
     row, parameters = _body_row(model, body), model.parameters
@@ -70,13 +84,20 @@ def spatial_inertia_in_body_frame(model: MultibodyModel, body: str | int) -> Spa
 def set_spatial_inertia_in_body_frame(
     model: MultibodyModel, body: str | int, M_BBo_B: SpatialInertia
 ) -> MultibodyModel:
-    """Another mass, centre of mass and unit inertia."""
-    row = _body_row(model, body)
-    model = _set_row(model, "body_mass", row, M_BBo_B.mass)
-    model = _set_row(model, "body_com", row, M_BBo_B.com)
-    return _set_row(model, "body_unit_inertia", row, M_BBo_B.unit_inertia.moments_products())
+    """Another mass, centre of mass and unit inertia; one that no body can have is kept, with a warning."""
+    row, call = _body_row(model, body), f"set_spatial_inertia_in_body_frame('{model.body(body).name}')"
+    if not isinstance(M_BBo_B, SpatialInertia):
+        raise ModelError(f"{call}: expected a mbjax.SpatialInertia, got {type(M_BBo_B).__name__}.")
+    six = M_BBo_B.unit_inertia.moments_products()
+    for name, value in (("body_mass", M_BBo_B.mass), ("body_com", M_BBo_B.com), ("body_unit_inertia", six)):
+        model = set_rows(model, call, name, row, value)
+    failure = M_BBo_B.physical_validity_report() if is_known(M_BBo_B) else None
+    if failure is not None:
+        warnings.warn(f"{call}: the spatial inertia is not physical: {failure}", ModelWarning, stacklevel=2)
+    return model
 
 
+@of_one_model
 def frame_pose(model: MultibodyModel, frame: str | int) -> RigidTransform:
     """X_PF of an offset frame in the frame it is fixed to."""
     row, parameters = _frame_row(model, frame), model.parameters
@@ -85,23 +106,28 @@ def frame_pose(model: MultibodyModel, frame: str | int) -> RigidTransform:
 
 def set_frame_pose(model: MultibodyModel, frame: str | int, X_PF: PoseLike) -> MultibodyModel:
     """Another place for an offset frame: a joint's frames are named `{joint}_parent` and `{joint}_child`."""
-    row = _frame_row(model, frame)
-    X_PF = as_traced_pose(f"set_frame_pose('{frame}'): X_PF", X_PF, model.dtype)
-    model = _set_row(model, "frame_quaternion", row, matrix_to_quaternion(X_PF.rotation))
-    return _set_row(model, "frame_translation", row, X_PF.translation)
+    row, call = _frame_row(model, frame), f"set_frame_pose('{model.frame(frame).name}')"
+    X_PF = checked_pose(call, "X_PF", X_PF)
+    model = set_rows(
+        model, call, "frame_quaternion", row, matrix_to_quaternion(jnp.asarray(X_PF.rotation, model.dtype))
+    )
+    return set_rows(model, call, "frame_translation", row, X_PF.translation)
 
 
 def set_joint_axis(model: MultibodyModel, joint: str | int, axis: ArrayLike) -> MultibodyModel:
     """Another axis, in F and M; its length does not matter."""
-    index = model.joint(joint).index
-    if index not in model.layout.axis_joints:
-        raise ModelError(f"set_joint_axis: joint '{model.joint(joint).name}' ({model.joint(joint).kind}) has no axis.")
-    return _set_row(model, "joint_axis", model.layout.axis_joints.index(index), axis)
+    info = model.joint(joint)
+    if info.index not in model.layout.axis_joints:
+        raise ModelError(f"set_joint_axis: joint '{info.name}' ({info.kind}) has no axis.")
+    row = model.layout.axis_joints.index(info.index)
+    return set_rows(model, f"set_joint_axis('{info.name}')", "joint_axis", row, axis)
 
 
 def set_joint_damping(model: MultibodyModel, joint: str | int, damping: ArrayLike) -> MultibodyModel:
     """Viscous damping per velocity, in N m s/rad or N s/m."""
-    return _set_row(model, "joint_damping", model.joint(joint).all_v, damping)
+    info = model.joint(joint)
+    call = f"set_joint_damping('{info.name}')"
+    return set_rows(model, call, "joint_damping", info.all_v, damping, is_repeated=True)
 
 
 def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayLike) -> MultibodyModel:
@@ -110,10 +136,9 @@ def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayL
     A joint that had none gets its rows in the step with this: another program, once.
     """
     info = model.joint(joint)
-    if not any_traced(friction) and np.any(np.asarray(friction) < 0.0):
-        raise ModelError(f"set_joint_friction: joint '{info.name}' must have friction >= 0, got {friction}.")
-    model = _with_joint(model, dataclasses.replace(info, has_friction=True))
-    return _set_row(model, "joint_friction", info.all_v, friction)
+    call = f"set_joint_friction('{info.name}')"
+    model = set_rows(model, call, "joint_friction", info.all_v, friction, is_repeated=True)
+    return _with_joint(model, dataclasses.replace(info, has_friction=True))
 
 
 def set_position_limits(model: MultibodyModel, joint: str | int, lower: ArrayLike, upper: ArrayLike) -> MultibodyModel:
@@ -122,13 +147,14 @@ def set_position_limits(model: MultibodyModel, joint: str | int, lower: ArrayLik
     A joint that had none gets its rows in the step with this: another program, once.
     """
     info = model.joint(joint)
-    if not any_traced(lower, upper) and np.any(np.asarray(lower) > np.asarray(upper)):
-        raise ModelError(f"set_position_limits: joint '{info.name}' has lower limit {lower} above upper limit {upper}.")
-    model = _with_joint(model, dataclasses.replace(info, has_position_limits=True))
-    model = _set_row(model, "position_lower_limits", info.all_q, lower)
-    return _set_row(model, "position_upper_limits", info.all_q, upper)
+    call = f"set_position_limits('{info.name}')"
+    for name, value in (("position_lower_limits", lower), ("position_upper_limits", upper)):
+        model = set_rows(model, call, name, info.all_q, value, is_repeated=True)
+    require_in_order(call, "limit", lower, upper)
+    return _with_joint(model, dataclasses.replace(info, has_position_limits=True))
 
 
+@of_one_model
 def controller_gains(
     model: MultibodyModel, actuator: str | int | None = None
 ) -> tuple[Float[Array, "*nu"], Float[Array, "*nu"]]:
@@ -137,6 +163,7 @@ def controller_gains(
     return model.parameters.proportional_gain[row], model.parameters.derivative_gain[row]
 
 
+@of_one_model
 def has_controller(model: MultibodyModel, actuator: str | int | None = None) -> Bool[Array, "*nu"]:
     """Whether one actuator, or each, has a PD controller: gains that are not zero."""
     kp, kd = controller_gains(model, actuator)
@@ -147,40 +174,41 @@ def set_controller_gains(
     model: MultibodyModel, kp: ArrayLike, kd: ArrayLike, actuator: str | int | None = None
 ) -> MultibodyModel:
     """PD gains of one actuator, or of all; they act when `Inputs` hold a desired state for them."""
-    row = slice(None) if actuator is None else model.actuator(actuator).index
-    return _set_row(_set_row(model, "proportional_gain", row, kp), "derivative_gain", row, kd)
+    info = None if actuator is None else model.actuator(actuator)
+    row, of = (slice(None), "") if info is None else (info.index, f"('{info.name}')")
+    for name, value in (("proportional_gain", kp), ("derivative_gain", kd)):
+        model = set_rows(model, f"set_controller_gains{of}", name, row, value, is_repeated=True)
+    return model
 
 
 def set_effort_limit(model: MultibodyModel, actuator: str | int, effort_limit: ArrayLike) -> MultibodyModel:
-    """Largest effort of an actuator, in N m or N."""
-    return _set_row(model, "effort_limit", model.actuator(actuator).index, effort_limit)
+    """Largest effort of an actuator, in N m or N; inf for none."""
+    info = model.actuator(actuator)
+    return set_rows(model, f"set_effort_limit('{info.name}')", "effort_limit", info.index, effort_limit)
 
 
 def set_rotor_inertia(model: MultibodyModel, actuator: str | int, rotor_inertia: ArrayLike) -> MultibodyModel:
     """Inertia of an actuator's rotor, in kg m² or kg, before the gear."""
-    return _set_row(model, "rotor_inertia", model.actuator(actuator).index, rotor_inertia)
+    info = model.actuator(actuator)
+    return set_rows(model, f"set_rotor_inertia('{info.name}')", "rotor_inertia", info.index, rotor_inertia)
 
 
 def set_gear_ratio(model: MultibodyModel, actuator: str | int, gear_ratio: ArrayLike) -> MultibodyModel:
     """Rotor turns per joint turn."""
-    return _set_row(model, "gear_ratio", model.actuator(actuator).index, gear_ratio)
+    info = model.actuator(actuator)
+    return set_rows(model, f"set_gear_ratio('{info.name}')", "gear_ratio", info.index, gear_ratio)
 
 
 def set_gravity(model: MultibodyModel, gravity: ArrayLike) -> MultibodyModel:
     """The acceleration of gravity in the world, in m/s²."""
-    return _set_row(model, "gravity", slice(None), gravity)
+    return set_rows(model, "set_gravity", "gravity", slice(None), gravity)
 
 
 def set_time_step(model: MultibodyModel, time_step: ArrayLike) -> MultibodyModel:
     """Another step of a discrete model, in s."""
     if not model.is_discrete:
         raise ModelError("set_time_step: the model is continuous; build or load it with a time_step > 0.")
-    return eqx.tree_at(lambda m: m.parameters.time_step, model, jnp.asarray(time_step, model.dtype))
-
-
-def any_traced(*values: Any) -> bool:
-    """Whether the numbers are known only when the program runs."""
-    return any(isinstance(x, Tracer) for x in values)
+    return set_rows(model, "set_time_step", "time_step", ..., time_step)
 
 
 def _with_joint(model: MultibodyModel, info: JointInfo) -> MultibodyModel:
@@ -193,12 +221,6 @@ def _with_joint(model: MultibodyModel, info: JointInfo) -> MultibodyModel:
         dataclasses.replace(body, inboard_joint=info) if body.inboard_joint == old else body for body in layout.bodies
     )
     return dataclasses.replace(model, layout=dataclasses.replace(layout, joints=joints, bodies=bodies))
-
-
-def _set_row(model: MultibodyModel, name: str, row: Any, value: ArrayLike) -> MultibodyModel:
-    array = getattr(model.parameters, name)
-    new = array.at[row].set(jnp.asarray(value, array.dtype))
-    return eqx.tree_at(lambda m: getattr(m.parameters, name), model, new)
 
 
 def _body_row(model: MultibodyModel, body: str | int) -> int:

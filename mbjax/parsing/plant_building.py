@@ -8,8 +8,8 @@ from typing import Any
 from mbjax.errors import ModelError, ModelWarning, ParseError
 from mbjax.joints import QuaternionFloatingJoint
 from mbjax.model import REPAIRED
-from mbjax.model.number_checks import find_overflow
 from mbjax.plant import MultibodyPlant
+from mbjax.plant.number_checks import find_overflow
 
 from .load_notes import LoadNotes
 from .robot_records import WORLD, RobotRecord

@@ -23,7 +23,6 @@ from mbjax.model import (
 from mbjax.model.elements import rotation_quaternion
 from mbjax.model.lookup import scoped_name
 from mbjax.model.model_layout import ModelLayout
-from mbjax.model.number_checks import find_overflow
 from mbjax.model.parameters import leaf_of
 from mbjax.spatial import RigidTransform
 from mbjax.topology import JointEdge, TreeNode, TreeTopology, build_spanning_tree
@@ -32,6 +31,7 @@ from .constraints import with_constraints
 from .finalize_contact import finalize_contact
 from .mass_checks import reject_joints_that_move_nothing
 from .mimics import default_positions_of, leaders_first, reject_contradicting_limits
+from .number_checks import find_overflow
 from .random_distributions import with_declared_distributions
 
 if TYPE_CHECKING:

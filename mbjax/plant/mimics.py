@@ -9,6 +9,7 @@ import numpy as np
 
 from mbjax.errors import ModelError
 from mbjax.joints import AbstractJoint
+from mbjax.number_rules import FINITE, known_numbers
 
 from .queries import PlantQueries
 
@@ -51,8 +52,7 @@ class PlantMimics(PlantQueries):
                     "joints that mimic, and those they follow, have one."
                 )
         for what, value in (("multiplier", multiplier), ("offset", offset)):
-            if not np.ndim(value) == 0 or not np.isfinite(value):
-                raise ModelError(f"{call}: {what} must be a finite number, got {value!r}.")
+            known_numbers(call, what, value, FINITE)
         leader_of = {m.follower: m.leader for m in self.mimics}
         if follower in leader_of:
             raise ModelError(f"{call}: joint '{follower.name}' mimics '{leader_of[follower].name}' already.")

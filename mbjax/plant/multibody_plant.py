@@ -21,6 +21,7 @@ from mbjax.model import (
 )
 from mbjax.model.lookup import find_model_instance
 from mbjax.model.poses import as_rigid_transform
+from mbjax.number_rules import FINITE, LARGEST, NOT_NEGATIVE, as_numbers, is_known, known_numbers, shown
 from mbjax.spatial import SpatialInertia
 
 from .collision_filters import CollisionExclusion, RegisteredCollision
@@ -34,6 +35,9 @@ from .removal import remove_joint, remove_joint_actuator
 
 WORLD_INSTANCE = 0
 DEFAULT_INSTANCE = 1
+MODEL_ATTRIBUTES = (
+    "parameters", "topology", "layout", "dtype", "is_discrete", "placement", "num_positions", "num_velocities",
+)  # fmt: skip
 
 
 def article(noun: str) -> str:
@@ -67,9 +71,10 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         contact_prediction: bool = ContactSettings.contact_prediction,
         contact_smoothing_length: float = ContactSettings.contact_smoothing_length,
     ):
-        if not (np.isfinite(time_step) and time_step >= 0.0):
+        step = as_numbers(time_step) if is_known(time_step) else None
+        if step is None or step.shape != () or not NOT_NEGATIVE.holds(step):
             raise ModelError(f"time_step must be a finite number of seconds >= 0, got {time_step!r}.")
-        self.time_step = float(time_step)
+        self.time_step = float(step)
         self.gravity = np.array([0.0, 0.0, -9.81])
         self.instance_names: list[str] = ["WorldModelInstance", "DefaultModelInstance"]
         self.gravity_enabled: list[bool] = [True, True]
@@ -107,6 +112,14 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
     def is_finalized(self) -> bool:
         return self._finalized is not None
 
+    def __getattr__(self, name: str) -> Any:
+        """What only a model has: functions were given the plant."""
+        if name in MODEL_ATTRIBUTES:
+            raise AttributeError(
+                f"a MultibodyPlant has no '{name}': functions take the model that plant.finalize() returns."
+            )
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
     def add_model_instance(self, name: str) -> int:
         """A new group of elements with names of its own; returns its index."""
         self._require_building("add_model_instance")
@@ -133,6 +146,11 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         instance = find_model_instance(model_instance, self.instance_names, f"add_rigid_body('{name}')")
         if instance == WORLD_INSTANCE:
             raise ModelError(f"add_rigid_body('{name}'): the world's instance holds the world alone.")
+        if inertia is not None and not isinstance(inertia, SpatialInertia):
+            raise ModelError(
+                f"add_rigid_body('{name}'): the inertia must be a mbjax.SpatialInertia, like "
+                f"mbjax.SpatialInertia.solid_cube_with_mass(1.0, 0.2), got {shown(inertia)}."
+            )
         if inertia is not None:
             self._check_inertia(name, inertia, source, on_invalid_inertia)
         return self._add_body(name, inertia, instance, source)
@@ -164,6 +182,8 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
     def add_joint(self, joint: AbstractJoint, *, source: str | None = None) -> AbstractJoint:
         """Connects two bodies; frames F and M are made at X_PF and X_BM where the joint gives them."""
         self._require_building("add_joint")
+        if not isinstance(joint, AbstractJoint):
+            raise ModelError(f"add_joint: expected a joint, like mbjax.RevoluteJoint(...), got {shown(joint)}.")
         call = f"add_joint('{joint.name}')"
         if joint.index >= 0:
             raise ModelError(f"{call}: this joint object is part of a plant already; make a new one.")
@@ -223,19 +243,16 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
                 "actuators drive joints with one. Apply a generalized force instead."
             )
         self._require_free_name("actuator", name, joint.model_instance)
-        for what, value, lowest in (
-            ("effort_limit", effort_limit, 0.0),
-            ("rotor_inertia", rotor_inertia, 0.0),
-            ("gear_ratio", gear_ratio, -np.inf),
-            ("kp", 0.0 if kp is None else kp, 0.0),
-            ("kd", 0.0 if kd is None else kd, 0.0),
-        ):
-            finite = np.isfinite(value) or (what == "effort_limit" and value == np.inf)
-            if not finite or value < lowest:
-                raise ModelError(f"{call}: {what} must be a finite number >= {lowest:g}, got {value!r}.")
+        numbers = {"effort_limit": effort_limit, "rotor_inertia": rotor_inertia, "gear_ratio": gear_ratio}
+        numbers |= {what: gain for what, gain in (("kp", kp), ("kd", kd)) if gain is not None}
+        rules = {"effort_limit": LARGEST, "gear_ratio": FINITE}
+        given = {
+            what: float(known_numbers(call, what, value, rules.get(what, NOT_NEGATIVE)))
+            for what, value in numbers.items()
+        }
         actuator = JointActuator(
             name, len(self.actuators), joint.model_instance, joint,
-            float(effort_limit), float(rotor_inertia), float(gear_ratio), kp, kd, source,
+            source=source, **given,
         )  # fmt: skip
         self.actuators.append(actuator)
         self.names.add(("actuator", actuator.model_instance, name))
@@ -252,14 +269,18 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
     def set_gravity(self, gravity: Any) -> None:
         """The uniform acceleration of gravity in the world frame, in m/s²."""
         self._require_building("set_gravity")
-        vector = np.asarray(gravity, dtype=float)
-        if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+        vector = as_numbers(gravity) if is_known(gravity) else None
+        if vector is None or vector.shape != (3,) or not np.all(np.isfinite(vector)):
             raise ModelError(f"set_gravity: expected three finite numbers in m/s², got {gravity!r}.")
         self.gravity = vector
 
     def set_gravity_enabled(self, model_instance: int | str, enabled: bool) -> None:
         """Whether the bodies of one instance feel gravity."""
         self._require_building("set_gravity_enabled")
+        if not isinstance(enabled, bool | np.bool_):
+            raise ModelError(
+                f"set_gravity_enabled('{model_instance}'): enabled must be True or False, got {enabled!r}."
+            )
         self.gravity_enabled[find_model_instance(model_instance, self.instance_names, "set_gravity_enabled")] = bool(
             enabled
         )
@@ -302,7 +323,10 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         `dtype` of the leaves: JAX's default float when None.
         """
         self._require_building("finalize")
-        self._finalized = finalize(self, jax.dtypes.canonicalize_dtype(float) if dtype is None else jnp.dtype(dtype))
+        of_leaves = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)
+        if not jnp.issubdtype(of_leaves, jnp.floating):
+            raise ModelError(f"finalize: dtype must be a float type, like jnp.float32, got {of_leaves}.")
+        self._finalized = finalize(self, of_leaves)
         return self._finalized
 
     def _add_body(self, name: str, inertia: SpatialInertia | None, instance: int, source: str | None) -> Body:

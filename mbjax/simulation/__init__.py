@@ -1,5 +1,7 @@
 """Accelerations → trajectories."""
 
+from .diagnose import Diagnosis as Diagnosis
+from .diagnose import diagnose as diagnose
 from .actuation import actuation_matrix as actuation_matrix
 from .implicit_time_derivatives import implicit_time_derivatives_residual as implicit_time_derivatives_residual
 from .output_ports import outputs as outputs

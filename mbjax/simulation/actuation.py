@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from mbjax.execution import take
+from mbjax.execution import of_one_model, take
 from mbjax.model import (
     MultibodyModel,
     actuator_ratios,
@@ -108,6 +108,7 @@ def actuated(model: MultibodyModel, x: Float[Array, " nv"]) -> Float[Array, " nu
     return take(x, list(model.layout.velocities_of_actuators), 0)
 
 
+@of_one_model
 def actuation_matrix(model: MultibodyModel) -> Float[Array, "nv nu"]:
     """B with tau = B u: a one where an actuator drives a velocity; the multiplier where its joint mimics another."""
     ratios = actuator_ratios(model)

@@ -4,10 +4,12 @@ A free body hangs on a six-dof joint, from frame F on its parent to frame M on i
 declared joint F is the world and M the body's own frame, so that X_FM is X_WB.
 """
 
+from typing import Any
+
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.execution import compiled_outside_jit
+from mbjax.execution import compiled_outside_jit, require_one_model
 from mbjax.kinematics import (
     PositionKinematics,
     calc_frame_pose,
@@ -15,13 +17,22 @@ from mbjax.kinematics import (
     calc_velocity_kinematics,
 )
 from mbjax.kinematics.frames import calc_point_velocity, re_express
-from mbjax.model import MultibodyModel, as_coordinates, free_joint, pose_of_positions, positions_of_pose
+from mbjax.model import (
+    MultibodyModel,
+    as_coordinates,
+    checked_pose,
+    free_joint,
+    pose_of_positions,
+    positions_of_pose,
+    require_finite,
+)
 from mbjax.model.poses import PoseLike, as_traced_pose
 from mbjax.spatial import RigidTransform, shift_spatial_velocity
 
-from .state import State
+from .state import State, require_state
 
 WORLD = 0
+VELOCITY_PARTS = ("wx", "wy", "wz", "vx", "vy", "vz")
 
 
 @compiled_outside_jit
@@ -37,9 +48,14 @@ def free_body_spatial_velocity(model: MultibodyModel, v: Float[Array, " nv"], bo
     return as_coordinates("v", v, model.num_velocities, model.dtype)[joint.v]
 
 
-@compiled_outside_jit
 def set_free_body_pose(model: MultibodyModel, state: State, body: str | int, X_FM: PoseLike) -> State:
     """The state with another X_FM of a free body's joint; X_WB for a body without a declared joint."""
+    X_FM = checked(model, "set_free_body_pose", state, body, "X_FM", X_FM)
+    return _set_free_body_pose(model, state, body, X_FM)
+
+
+@compiled_outside_jit
+def _set_free_body_pose(model: MultibodyModel, state: State, body: str | int, X_FM: RigidTransform) -> State:
     joint = free_joint(model, body, "set_free_body_pose")
     q = as_coordinates("state.q", state.q, model.num_positions, model.dtype)
     return State(
@@ -51,18 +67,19 @@ def set_free_body_spatial_velocity(
     model: MultibodyModel, state: State, body: str | int, V_FM_F: Float[Array, "6"]
 ) -> State:
     """The state with another V_FM_F of a free body's joint; V_WB_W for a body without a declared joint."""
+    require_state(state, "set_free_body_spatial_velocity")
     joint = free_joint(model, body, "set_free_body_spatial_velocity")
+    require_finite("set_free_body_spatial_velocity", "number", V_FM_F, list(range(6)), lambda: VELOCITY_PARTS)
     v = as_coordinates("state.v", state.v, model.num_velocities, model.dtype)
     return State(state.q, v.at[joint.v].set(as_coordinates("V_FM_F", V_FM_F, 6, model.dtype)), state.time)
 
 
-@compiled_outside_jit
 def set_free_body_pose_in_world_frame(model: MultibodyModel, state: State, body: str | int, X_WB: PoseLike) -> State:
     """The state in which a free body's own frame is at X_WB, whatever its joint's frames."""
-    return set_free_body_pose_in_anchored_frame(model, state, WORLD, body, X_WB)
+    X_WB = checked(model, "set_free_body_pose_in_world_frame", state, body, "X_WB", X_WB)
+    return _set_free_body_pose_in_anchored_frame(model, state, WORLD, body, X_WB)
 
 
-@compiled_outside_jit
 def set_free_body_pose_in_anchored_frame(
     model: MultibodyModel, state: State, frame_A: str | int, body: str | int, X_AB: PoseLike
 ) -> State:
@@ -70,13 +87,21 @@ def set_free_body_pose_in_anchored_frame(
 
     A body that floats on a moving one is placed for the state as it is: set its parent's positions first.
     """
+    X_AB = checked(model, "set_free_body_pose_in_anchored_frame", state, body, "X_AB", X_AB)
+    return _set_free_body_pose_in_anchored_frame(model, state, frame_A, body, X_AB)
+
+
+@compiled_outside_jit
+def _set_free_body_pose_in_anchored_frame(
+    model: MultibodyModel, state: State, frame_A: str | int, body: str | int, X_AB: RigidTransform
+) -> State:
     call = "set_free_body_pose_in_anchored_frame"
     joint, A = free_joint(model, body, call), anchored_frame(model, frame_A, call)
     position = calc_position_kinematics(model, state.q)
     X_AB = as_traced_pose(f"{call}: the pose", X_AB, model.dtype)
     X_FW = frame_pose_in_world(model, position, joint.parent_frame).inverse()
     X_WB = frame_pose_in_world(model, position, A) @ X_AB
-    return set_free_body_pose(model, state, body, X_FW @ X_WB @ frame_pose_in_body(position, joint.child_frame))
+    return _set_free_body_pose(model, state, body, X_FW @ X_WB @ frame_pose_in_body(position, joint.child_frame))
 
 
 @compiled_outside_jit
@@ -108,6 +133,13 @@ def set_free_body_spatial_velocity_in_anchored_frame(
     V_WF_W = calc_point_velocity(velocity, parent, position.p_PM_W[:, joint.mobod])  # of F's point at Mo
     V_FM_F = re_express(position.R_WF[..., joint.mobod], V_WM_W - V_WF_W)
     return set_free_body_spatial_velocity(model, state, body, V_FM_F)
+
+
+def checked(model: MultibodyModel, call: str, state: State, body: str | int, what: str, X: Any) -> RigidTransform:
+    """The pose, if model, state and it are what they must be."""
+    require_one_model(model, call)
+    require_state(state, call)
+    return checked_pose(f"{call}('{model.body(body).name}')", what, X)
 
 
 def anchored_frame(model: MultibodyModel, frame: str | int, call: str) -> int:

@@ -1,16 +1,21 @@
 """Input and output ports as pytrees: what drives a model from outside, and what it reports."""
 
+import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.contact import ContactResults
-from mbjax.errors import ModelError
-from mbjax.model import MultibodyModel
+from mbjax.errors import ModelError, ModelWarning
+from mbjax.execution import require_one_model
+from mbjax.model import MultibodyModel, as_array
+from mbjax.number_rules import is_known, shown
 from mbjax.spatial import RigidTransform
 
 from .constraint_rows import constraint_rows
@@ -50,7 +55,8 @@ class Inputs(eqx.Module):
 
     `actuation` (nu,) in N m or N, and `instance_actuation` {instance: (nu of it,)}, which are summed.
     `desired_state` (2 nu,): positions, then velocities, of all actuated joints, tracked with the model's gains; or
-    `instance_desired_state` {instance: (2 nu of it,)}, where the controllers of the other instances are off.
+    `instance_desired_state` {instance: (2 nu of it,)}, where the controllers of the other instances are off. Where no
+    actuator it is for has gains it is an error, where some have none a warning; of traced gains nothing is known.
     `applied_generalized_force` (nv,). `applied_spatial_forces` at points of bodies.
     Instances are all given by name, or all by index.
     """
@@ -135,21 +141,22 @@ def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
     """`Inputs` of one world with sizes checked, instances by index; a bare array means actuation, None nothing."""
     if inputs is None:
         return Inputs()
+    require_one_model(model)
     if not isinstance(inputs, Inputs):
+        require_numbers(inputs)
         inputs = Inputs(actuation=inputs)
     if inputs.desired_state is not None and inputs.instance_desired_state is not None:
         raise ModelError("inputs: give desired_state for the whole plant or per instance, not both.")
+    require_controllers(model, inputs)
     nu = model.num_actuators
 
     def checked(what: str, value: Any, *shape: int) -> Array | None:
         if value is None:
             return None
-        array = jnp.asarray(value, model.dtype)
+        array = as_array(f"inputs.{what}", value, math.prod(shape), model.dtype)
         if array.shape != shape:
-            raise ModelError(
-                f"inputs.{what} has shape {array.shape}, the model needs {shape}. Functions take one world: use "
-                "jax.vmap for a batch."
-            )
+            batch = " Functions take one world: use jax.vmap for a batch." if array.ndim > len(shape) else ""
+            raise ModelError(f"inputs.{what} has shape {array.shape}, the model needs {shape}.{batch}")
         return array
 
     def checked_instances(what: str, values: PerInstance | None, per_actuator: int) -> dict[int, Any] | None:
@@ -163,6 +170,11 @@ def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
 
     applied = inputs.applied_spatial_forces
     if applied is not None:
+        if not isinstance(applied, AppliedSpatialForces):
+            raise ModelError(
+                "inputs.applied_spatial_forces must be mbjax.AppliedSpatialForces(bodies, F_Bq_W), got "
+                f"{shown(applied)}."
+            )
         k = len([model.body_index(body) for body in applied.bodies])
         checked("applied_spatial_forces.F_Bq_W", applied.F_Bq_W, k, 6)
         checked("applied_spatial_forces.p_BoBq_B", applied.p_BoBq_B, k, 3)
@@ -174,3 +186,45 @@ def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
         checked_instances("instance_actuation", inputs.instance_actuation, 1),
         checked_instances("instance_desired_state", inputs.instance_desired_state, 2),
     )
+
+
+def require_numbers(inputs: Any) -> None:
+    """Refuses as inputs what is neither `Inputs` nor an array of actuation."""
+    if callable(inputs):
+        raise ModelError("inputs: a function of the state is for rollout and simulate; here call it: inputs(state).")
+    if isinstance(inputs, str | dict | eqx.Module):
+        raise ModelError(
+            f"inputs must be mbjax.Inputs(actuation=..., desired_state=...), an array of actuation or None, got "
+            f"{type(inputs).__name__}."
+        )
+
+
+def require_controllers(model: MultibodyModel, inputs: Inputs) -> None:
+    """Refuses a desired state that no actuator follows, and warns of the actuators among several that do not.
+
+    An actuator follows with gains that are not zero. Gains that are traced may be anything: nothing is said of them.
+    """
+    kp, kd = model.parameters.proportional_gain, model.parameters.derivative_gain
+    if (inputs.desired_state is None and not inputs.instance_desired_state) or not is_known(kp, kd):
+        return
+    has_gains = (np.asarray(kp) != 0.0) | (np.asarray(kd) != 0.0)
+    told = {"desired_state": tuple(range(model.num_actuators))} if inputs.desired_state is not None else {}
+    for key in inputs.instance_desired_state or {}:
+        instance = model.model_instance(key)
+        told[f"instance_desired_state['{instance.name}']"] = instance.actuators
+    without = {what: [k for k in actuators if not has_gains[k]] for what, actuators in told.items()}
+    for what, idle in without.items():
+        if not idle:
+            continue
+        names = ", ".join(f"'{model.actuator_names[k]}'" for k in idle[:8]) + (", …" if len(idle) > 8 else "")
+        way_out = "Give gains by mbjax.set_controller_gains or add_joint_actuator(..., kp=, kd=)"
+        if len(idle) == len(told[what]):
+            raise ModelError(
+                f"inputs.{what}: no actuator follows it, for {names} have no controller: kp and kd are 0. {way_out}, "
+                "or leave it out."
+            )
+        warnings.warn(
+            f"inputs.{what} has no effect on actuators {names}, which have no controller: kp and kd are 0. {way_out}.",
+            ModelWarning,
+            stacklevel=4,
+        )

@@ -1,9 +1,12 @@
 """Random states: from the distributions set on a model, or from the range of its limits."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
+from mbjax.errors import ModelError
 from mbjax.execution import compiled_outside_jit
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel
@@ -20,6 +23,7 @@ def random_state(model: MultibodyModel, key: PRNGKeyArray) -> State:
 
     A model on which none is set draws all of it: `random_state_within_limits`.
     """
+    require_key("random_state", key)
     if not model.random_distributions:
         return random_state_within_limits(model, key)
     state = default_state(model)
@@ -35,6 +39,7 @@ def random_state_within_limits(model: MultibodyModel, key: PRNGKeyArray) -> Stat
 
     Without limits angles run over a turn and displacements over +-1 m about the default.
     """
+    require_key("random_state_within_limits", key)
     key_q, key_rotation, key_v = jax.random.split(key, 3)
     default, dtype = model.parameters.default_positions, model.dtype
     width = jnp.array(position_ranges(model), dtype)
@@ -49,6 +54,13 @@ def random_state_within_limits(model: MultibodyModel, key: PRNGKeyArray) -> Stat
             q = q.at[start : start + 4].set(normalize_quaternion(quaternion))
     v = jax.random.normal(key_v, (model.num_velocities,), dtype)
     return State(q, v, jnp.zeros((), dtype))
+
+
+def require_key(call: str, key: Any) -> None:
+    """Refuses a seed in place of a key."""
+    dtype = getattr(key, "dtype", None)
+    if dtype is None or (jnp.ndim(key) == 0 and not jnp.issubdtype(dtype, jax.dtypes.prng_key)):
+        raise ModelError(f"{call}: the key must be one of JAX, like jax.random.key(0), got a number.")
 
 
 def position_ranges(model: MultibodyModel) -> list[float]:

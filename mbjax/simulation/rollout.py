@@ -2,6 +2,7 @@
 
 import functools
 import math
+import operator
 from typing import Any
 
 import equinox as eqx
@@ -14,8 +15,9 @@ from mbjax.errors import ModelError
 from mbjax.execution import as_one_kernel, is_traced, keeps_found
 from mbjax.kinematics import placed
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import is_known, shown
 
-from .ports import Inputs, as_inputs
+from .ports import Inputs, as_inputs, require_controllers, require_numbers
 from .state import State, as_state
 from .step import advance, require_discrete
 
@@ -55,6 +57,8 @@ def rollout(
     require_discrete(model)
     state = as_state(model, state)
     per_step, steps = split_inputs(inputs, num_steps)
+    if per_step is not None:
+        require_controllers(model, per_step)
     every = checkpoint_interval(checkpoint, steps)
     if not callable(inputs):
         held = as_inputs(model, inputs) if per_step is None else None
@@ -114,12 +118,12 @@ def scan_in_chunks(body: Any, carry: Any, xs: Any, length: int, every: int | Non
 def split_inputs(inputs: Any, num_steps: int | None) -> tuple[Any, int]:
     """The inputs to scan over (None where they are constant) and the number of steps."""
     if num_steps is not None:
-        if num_steps < 0:
-            raise ModelError(f"rollout: num_steps must be at least 0, got {num_steps}.")
-        return None, int(num_steps)
+        return None, checked_steps(num_steps)
     if inputs is None or callable(inputs):
         raise ModelError("rollout: give num_steps, or inputs with a leading axis of steps.")
-    inputs = inputs if isinstance(inputs, Inputs) else Inputs(actuation=jnp.asarray(inputs))
+    if not isinstance(inputs, Inputs):
+        require_numbers(inputs)
+        inputs = Inputs(actuation=jnp.asarray(inputs))
     lengths = {jnp.shape(x)[0] if jnp.ndim(x) else -1 for x in jax.tree.leaves(inputs)}
     if len(lengths) != 1 or -1 in lengths:
         raise ModelError(
@@ -127,6 +131,18 @@ def split_inputs(inputs: Any, num_steps: int | None) -> tuple[Any, int]:
             f"{sorted(map(str, lengths))}. Pass num_steps to hold inputs constant."
         )
     return inputs, lengths.pop()
+
+
+def checked_steps(num_steps: Any) -> int:
+    """A whole number of steps, at least 0, that the program is made for."""
+    try:
+        steps = -1 if isinstance(num_steps, bool) else operator.index(num_steps)
+    except TypeError:
+        steps = -1
+    if steps < 0:
+        traced = "" if is_known(num_steps) else " It decides the program: with jax.jit name it in static_argnums."
+        raise ModelError(f"rollout: num_steps must be a whole number, at least 0, got {shown(num_steps)}.{traced}")
+    return steps
 
 
 def checkpoint_interval(checkpoint: int | str | None, steps: int) -> int | None:

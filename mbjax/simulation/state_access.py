@@ -8,16 +8,19 @@ from mbjax.model import (
     MultibodyModel,
     as_coordinates,
     positions_from_array,
+    require_positions,
+    require_velocities,
     set_positions_in_array,
     set_velocities_in_array,
     velocities_from_array,
 )
 
-from .state import State
+from .state import State, require_state
 
 
 def positions(model: MultibodyModel, state: State, model_instance: str | int | None = None) -> Float[Array, " nq"]:
     """q of the state, or the part of one instance."""
+    require_state(state, "positions")
     if model_instance is not None:
         return positions_from_array(model, model_instance, state.q)
     return as_coordinates("state.q", state.q, model.num_positions, model.dtype)
@@ -25,6 +28,7 @@ def positions(model: MultibodyModel, state: State, model_instance: str | int | N
 
 def velocities(model: MultibodyModel, state: State, model_instance: str | int | None = None) -> Float[Array, " nv"]:
     """v of the state, or the part of one instance."""
+    require_state(state, "velocities")
     if model_instance is not None:
         return velocities_from_array(model, model_instance, state.v)
     return as_coordinates("state.v", state.v, model.num_velocities, model.dtype)
@@ -41,6 +45,8 @@ def set_positions(
     model: MultibodyModel, state: State, q: Float[ArrayLike, " nq"], model_instance: str | int | None = None
 ) -> State:
     """The state with other positions, of the whole model or of one instance."""
+    require_state(state, "set_positions")
+    require_positions(model, "set_positions", q, model_instance)
     if model_instance is not None:
         return State(set_positions_in_array(model, model_instance, state.q, q), state.v, state.time)
     return State(as_coordinates("q", q, model.num_positions, model.dtype), state.v, state.time)
@@ -50,6 +56,8 @@ def set_velocities(
     model: MultibodyModel, state: State, v: Float[ArrayLike, " nv"], model_instance: str | int | None = None
 ) -> State:
     """The state with other velocities, of the whole model or of one instance."""
+    require_state(state, "set_velocities")
+    require_velocities(model, "set_velocities", v, model_instance)
     if model_instance is not None:
         return State(state.q, set_velocities_in_array(model, model_instance, state.v, v), state.time)
     return State(state.q, as_coordinates("v", v, model.num_velocities, model.dtype), state.time)

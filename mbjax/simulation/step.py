@@ -4,7 +4,7 @@ from typing import Any
 
 from mbjax.contact import ConvexSearch, ConvexSolution
 from mbjax.errors import ModelError
-from mbjax.execution import ResumedSearch, call_compiled
+from mbjax.execution import ResumedSearch, call_compiled, require_one_model
 from mbjax.kinematics import for_worlds_of, integrate_configuration
 from mbjax.model import MultibodyModel
 
@@ -47,6 +47,7 @@ def _advance(
 
 def require_discrete(model: MultibodyModel) -> None:
     """A continuous model has no step to take."""
+    require_one_model(model)
     if not model.is_discrete:
         raise ModelError(
             "step needs a discrete model, but its time_step is 0. Build or load it with time_step=0.001 "

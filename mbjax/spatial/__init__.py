@@ -7,6 +7,10 @@ from .inertia_kernels import rotational_inertia_matrix as rotational_inertia_mat
 from .inertia_kernels import shift_unit_inertia as shift_unit_inertia
 from .inertia_kernels import spatial_inertia_matrix as spatial_inertia_matrix
 from .inertia_kernels import spatial_inertia_times_vector as spatial_inertia_times_vector
+from .log_cholesky import central_second_moment as central_second_moment
+from .log_cholesky import from_log_cholesky as from_log_cholesky
+from .log_cholesky import log_cholesky as log_cholesky
+from .log_cholesky import unit_inertia_of_second_moment as unit_inertia_of_second_moment
 from .quaternion import matrix_to_quaternion as matrix_to_quaternion
 from .quaternion import quaternion_conjugate as quaternion_conjugate
 from .quaternion import quaternion_exp as quaternion_exp

@@ -274,12 +274,18 @@ def test_setters_change_what_they_say_and_nothing_else(model):
 
 
 BAD_VALUES = {
-    "negative friction": (lambda m: mbjax.set_friction(m, "tin", -0.1), "static_friction must be finite numbers >= 0"),
-    "NaN": (lambda m: mbjax.set_friction(m, "tin", np.nan), "'tin'.*static_friction must be finite"),
+    "negative friction": (lambda m: mbjax.set_friction(m, "tin", -0.1), "static_friction must be a finite number >= 0"),
+    "NaN": (lambda m: mbjax.set_friction(m, "tin", np.nan), "'tin'.*static_friction must be a finite number"),
     "above static": (lambda m: mbjax.set_proximity_properties(m, "tin", dynamic_friction=0.7), "greater than the stat"),
     "below dynamic": (lambda m: mbjax.set_proximity_properties(m, "tin", static_friction=0.3), "greater than the stat"),
-    "size zero": (lambda m: mbjax.set_collision_geometry_size(m, "tin", [0.1, 0.0]), "size must be finite numbers > 0"),
-    "three lengths": (lambda m: mbjax.set_collision_geometry_size(m, "tin", [1, 2, 3]), r"expected .* shape \(2,\)"),
+    "size zero": (
+        lambda m: mbjax.set_collision_geometry_size(m, "tin", [0.1, 0.0]),
+        "size must be a finite number > 0",
+    ),
+    "three lengths": (
+        lambda m: mbjax.set_collision_geometry_size(m, "tin", [1, 2, 3]),
+        r"size must be one number or 2 .* shape \(3,\)",
+    ),
     "no lengths": (lambda m: mbjax.set_collision_geometry_size(m, "ground", 1.0), "a HalfSpace has no lengths"),
     "no vertices": (lambda m: mbjax.set_collision_geometry_vertices(m, "tin", CORNERS), "a Cylinder has no vertices"),
     "few vertices": (lambda m: mbjax.set_collision_geometry_vertices(m, "rock", CORNERS[:4]), r"shape \(5, 3\)"),
@@ -287,11 +293,14 @@ BAD_VALUES = {
         lambda m: mbjax.set_proximity_properties(m, "tin", point_stiffness=1.0),
         "registered without stiffness",
     ),
-    "no stiffness": (lambda m: mbjax.set_proximity_properties(m, "crate", point_stiffness=0.0), "finite numbers > 0"),
-    "infinite": (lambda m: mbjax.set_penetration_allowance(m, np.inf), "penetration_allowance must be finite"),
-    "zero": (lambda m: mbjax.set_stiction_tolerance(m, 0.0), "must be finite numbers > 0"),
+    "no stiffness": (
+        lambda m: mbjax.set_proximity_properties(m, "crate", point_stiffness=0.0),
+        "must be a number > 0, or inf",
+    ),
+    "infinite": (lambda m: mbjax.set_penetration_allowance(m, np.inf), "penetration_allowance must be a finite number"),
+    "zero": (lambda m: mbjax.set_stiction_tolerance(m, 0.0), "must be a finite number > 0"),
     "no smoothing": (lambda m: mbjax.set_contact_smoothing_length(m, 0.1), "built without one"),
-    "negative": (lambda m: mbjax.set_sap_near_rigid_threshold(m, -1.0), "must be finite numbers >= 0"),
+    "negative": (lambda m: mbjax.set_sap_near_rigid_threshold(m, -1.0), "must be a finite number >= 0"),
 }
 
 

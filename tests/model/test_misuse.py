@@ -2,6 +2,7 @@
 
 import re
 
+import jax
 import numpy as np
 import pytest
 
@@ -70,7 +71,10 @@ MISUSES = {
         lambda p: (p.add_force_element(mbjax.PrismaticSpring("elbow", 0.0, 1.0)), p.finalize()),
         "joint 'elbow' is revolute, it must be prismatic",
     ),
-    "negative stiffness": (lambda p: mbjax.RevoluteSpring("elbow", 0.0, -1.0), "stiffness must be at least 0"),
+    "negative stiffness": (
+        lambda p: mbjax.RevoluteSpring("elbow", 0.0, -1.0),
+        "stiffness must be a finite number >= 0, got -1.0",
+    ),
     "pose of a body that hangs": (
         lambda p: (p.set_default_free_body_pose("lower", np.eye(4)), p.finalize()),
         "hangs on a joint and does not float",
@@ -93,6 +97,33 @@ MISUSES = {
     "removal of an unknown actuator": (lambda p: p.remove_joint_actuator("motor"), "no actuator named 'motor'"),
     "instance renamed to a taken name": (lambda p: p.rename_model_instance(1, "WorldModelInstance"), "name is taken"),
     "instance without a name": (lambda p: p.rename_model_instance(1, ""), "non-empty string"),
+    "infinite lower limit": (
+        lambda p: hinge("j", "world", "upper", position_limits=(np.inf, np.inf)),
+        "a lower one below inf",
+    ),
+    "one limit": (lambda p: hinge("j", "world", "upper", position_limits=1.0), r"must be \(lower, upper\)"),
+    "text as limits": (lambda p: hinge("j", "world", "upper", position_limits="ab"), r"must be \(lower, upper\)"),
+    "text as damping": (lambda p: hinge("j", "world", "upper", damping="0.1"), r"1 number\(s\), got '0.1'"),
+    "text as effort": (lambda p: p.add_joint_actuator("m", "elbow", "5"), "effort_limit must be one number, got '5'"),
+    "two gear ratios": (
+        lambda p: p.add_joint_actuator("m", "elbow", gear_ratio=[1, 2]),
+        "gear_ratio must be one number",
+    ),
+    "negative rotor": (lambda p: p.add_joint_actuator("m", "elbow", rotor_inertia=-1e-3), "'m'.*rotor_inertia must be"),
+    "traced gain": (
+        lambda p: jax.jit(lambda kp: p.add_joint_actuator("m", "elbow", kp=kp) and 0)(1.0),
+        "kp is traced, and a plant is built of known numbers",
+    ),
+    "one number as gravity": (lambda p: p.set_gravity(-9.81), r"three finite numbers in m/s², got -9.81"),
+    "text as gravity": (lambda p: p.set_gravity("down"), "three finite numbers"),
+    "text as switch": (lambda p: p.set_gravity_enabled(1, "no"), "enabled must be True or False, got 'no'"),
+    "text as time step": (lambda p: mbjax.MultibodyPlant("fast"), "time_step must be a finite number of seconds"),
+    "text as pose": (lambda p: p.add_frame("f", "upper", "here"), "RigidTransform, a 4x4 matrix or a translation"),
+    "number as inertia": (lambda p: p.add_rigid_body("b", 1.0), "the inertia must be a mbjax.SpatialInertia.*got 1.0"),
+    "name as joint": (lambda p: p.add_joint("elbow"), "expected a joint.*got 'elbow'"),
+    "leaves of integers": (lambda p: p.finalize(dtype=int), "dtype must be a float type"),
+    "text as a distribution's limit": (lambda p: mbjax.UniformDistribution("a", 1.0), "needs one number"),
+    "NaN spring": (lambda p: mbjax.RevoluteSpring("elbow", np.nan, 1.0), "nominal_angle must be a finite number"),
     "negative time step": (lambda p: mbjax.MultibodyPlant(-0.1), "time_step must be a finite number"),
     "NaN time step": (lambda p: mbjax.MultibodyPlant(np.nan), "time_step must be a finite number"),
 }  # fmt: skip

@@ -8,11 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbjax.geometry import Convex, shape_lengths
-
-from .constraint_elements import CouplerConstraint
+from mbjax.model import CouplerConstraint
 
 if TYPE_CHECKING:
-    from mbjax.plant import MultibodyPlant
+    from .multibody_plant import MultibodyPlant
 
 
 class Overflow(NamedTuple):

@@ -1,0 +1,73 @@
+"""Numbers put into a model's leaves: checked where they are known, in the leaf's type, and nothing recompiles."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array
+
+from mbjax.errors import ModelError
+from mbjax.execution import require_one_model
+from mbjax.number_rules import as_numbers, checked_numbers, is_known, shown
+from mbjax.spatial import RigidTransform
+
+from .leaf_rules import COLLISION_RULES, PARAMETER_RULES
+from .multibody_model import MultibodyModel
+from .poses import PoseLike, as_rigid_transform, as_traced_pose
+
+
+def set_rows(
+    model: MultibodyModel,
+    call: str,
+    name: str,
+    rows: Any,
+    value: ArrayLike,
+    *,
+    of: str = "parameters",
+    is_repeated: bool = False,
+    hint: str = "",
+) -> MultibodyModel:
+    """The model with other numbers in some rows of a leaf of its `parameters` or `collision`.
+
+    They have the rows' shape or, if they are to be repeated, may be one number.
+    """
+    require_one_model(model, call)
+    array = getattr(getattr(model, of), name)
+    leaf = (PARAMETER_RULES if of == "parameters" else COLLISION_RULES)[name]
+    shape = np.empty(array.shape, bool)[rows].shape
+    numbers = checked_numbers(
+        call, leaf.what, value, leaf.rule, shape, unit=leaf.unit, is_repeated=is_repeated, hint=hint or leaf.hint
+    )
+    new = array.at[rows].set(jnp.asarray(numbers, array.dtype))
+    return eqx.tree_at(lambda m: getattr(getattr(m, of), name), model, new)
+
+
+def require_in_order(call: str, what: str, lower: Any, upper: Any) -> None:
+    """Refuses a lower number above an upper one, where both are known."""
+    if is_known(lower, upper):
+        low, high = as_numbers(lower), as_numbers(upper)
+        if low is not None and high is not None and np.any(low > high):
+            raise ModelError(
+                f"{call}: the lower {what} {shown(lower)} is above the upper {what} {shown(upper)}; exchange them."
+            )
+
+
+def checked_pose(call: str, what: str, X: PoseLike) -> RigidTransform:
+    """A pose in any form that the builder takes; of a traced one the shapes are checked."""
+    label = f"{call}: {what}"
+    return as_rigid_transform(label, X) if is_known(X) else as_traced_pose(label, X)
+
+
+def truth_value(model: MultibodyModel, call: str, what: str, value: Any) -> Array:
+    """One truth value, as an array: True, False, 1, 0 or a traced number."""
+    require_one_model(model, call)
+    known = is_known(value)
+    numbers = as_numbers(value) if known else jnp.asarray(value)
+    if numbers is None or numbers.shape != () or (known and numbers not in (0.0, 1.0)):
+        came = shown(value) if numbers is None or numbers.shape == () else f"shape {numbers.shape}"
+        raise ModelError(
+            f"{call}: {what} must be one truth value, True or False, got {came}. Use jax.vmap for a batch of worlds."
+        )
+    return jnp.asarray(numbers)

@@ -1,0 +1,22 @@
+"""Leaves of a model by what they mean, to be chosen for an optimizer, and as numbers that may take any value."""
+
+from .leaf_groups import actuation as actuation
+from .leaf_groups import chosen as chosen
+from .leaf_groups import constraints as constraints
+from .leaf_groups import contact as contact
+from .leaf_groups import defaults as defaults
+from .leaf_groups import force_elements as force_elements
+from .leaf_groups import frames as frames
+from .leaf_groups import friction as friction
+from .leaf_groups import geometry as geometry
+from .leaf_groups import gravity as gravity
+from .leaf_groups import inertial as inertial
+from .leaf_groups import limits as limits
+from .leaf_groups import mimics as mimics
+from .leaf_groups import options as options
+from .leaf_groups import physical as physical
+from .leaf_groups import switches as switches
+from .leaf_groups import union as union
+from .leaf_groups import without as without
+from .unconstrained import constrained as constrained
+from .unconstrained import unconstrained as unconstrained
