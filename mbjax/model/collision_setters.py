@@ -1,5 +1,7 @@
 """Numbers of contact, read and replaced by name of the geometry. A setter returns a new model; nothing recompiles."""
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -12,6 +14,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.spatial import RigidTransform, matrix_to_quaternion, quaternion_to_matrix
 
+from .collision_parameters import CollisionParameters, GeometryParameters
 from .contact_layout import CollisionGeometryRecord
 from .multibody_model import MultibodyModel
 
@@ -74,43 +77,47 @@ def set_proximity_properties(
 
 def collision_geometry_pose(model: MultibodyModel, geometry: str | int) -> RigidTransform:
     """X_BG of a collision geometry in its body."""
-    g = model.collision_geometry_index(geometry)
-    return RigidTransform(quaternion_to_matrix(model.collision.quaternion[g]), model.collision.translation[g])
+    place = _place(model, geometry)
+    numbers = place.numbers(model)
+    return RigidTransform(quaternion_to_matrix(numbers.quaternion[place.row]), numbers.translation[place.row])
 
 
 def set_collision_geometry_pose(model: MultibodyModel, geometry: str | int, X_BG: RigidTransform) -> MultibodyModel:
     """Another place in its body."""
-    g = model.collision_geometry_index(geometry)
+    place = _place(model, geometry)
     call = f"set_collision_geometry_pose('{geometry}')"
     quaternion = matrix_to_quaternion(jnp.asarray(X_BG.rotation))
-    model = _set(model, call, "quaternion", g, quaternion, signed=True)
-    return _set(model, call, "translation", g, X_BG.translation, signed=True)
+    model = _set(model, call, "quaternion", place.row, quaternion, signed=True, of=place.numbers)
+    return _set(model, call, "translation", place.row, X_BG.translation, signed=True, of=place.numbers)
 
 
 def collision_geometry_size(model: MultibodyModel, geometry: str | int) -> Float[Array, " s"]:
     """The lengths of its shape in m, in the order of the shape's fields; of a Box along x, y, z."""
-    return model.collision.size[_record(model, geometry).sizes]
+    place = _place(model, geometry)
+    return place.numbers(model).size[place.record.sizes]
 
 
 def set_collision_geometry_size(model: MultibodyModel, geometry: str | int, size: ArrayLike) -> MultibodyModel:
     """Other lengths of its shape in m, in the order of the shape's fields."""
-    record = _record(model, geometry)
-    call = f"set_collision_geometry_size('{geometry}')"
+    place = _place(model, geometry)
+    call, record = f"set_collision_geometry_size('{geometry}')", place.record
     if record.num_sizes == 0:
         raise ModelError(f"{call}: a {record.kind} has no lengths.")
-    return _set(model, call, "size", record.sizes, size, above=True)
+    return _set(model, call, "size", record.sizes, size, above=True, of=place.numbers)
 
 
 def collision_geometry_vertices(model: MultibodyModel, geometry: str | int) -> Float[Array, "n 3"]:
     """The vertices of a Convex in its frame, in m."""
-    return model.collision.vertices[_convex(model, "collision_geometry_vertices", geometry).vertices]
+    place = _convex(model, "collision_geometry_vertices", geometry)
+    return place.numbers(model).vertices[place.record.vertices]
 
 
 def set_collision_geometry_vertices(model: MultibodyModel, geometry: str | int, vertices: ArrayLike) -> MultibodyModel:
     """Other places of the vertices of a Convex, as many as before."""
     call = "set_collision_geometry_vertices"
-    record = _convex(model, call, geometry)
-    return _set(model, f"{call}('{geometry}')", "vertices", record.vertices, vertices, signed=True)
+    place = _convex(model, call, geometry)
+    rows = place.record.vertices
+    return _set(model, f"{call}('{geometry}')", "vertices", rows, vertices, signed=True, of=place.numbers)
 
 
 def set_penetration_allowance(model: MultibodyModel, penetration_allowance: ArrayLike) -> MultibodyModel:
@@ -147,9 +154,10 @@ def _set(
     *,
     above: bool = False,
     signed: bool = False,
+    of: Callable[[MultibodyModel], Any] = lambda model: model.collision,
 ) -> MultibodyModel:
     """A leaf with other numbers in some rows: at least zero, `above` zero, or `signed`. Traced ones pass."""
-    array = getattr(model.collision, name)
+    array = getattr(of(model), name)
     new, shape = jnp.asarray(value, array.dtype), array[row].shape
     if new.shape not in ((), shape):
         raise ModelError(f"{call}: expected numbers of shape {shape} as {name}, got shape {new.shape}.")
@@ -160,19 +168,34 @@ def _set(
         if not np.all(is_finite & is_allowed):
             wanted = "finite numbers" + ("" if signed else " > 0" if above else " >= 0")
             raise ModelError(f"{call}: {name} must be {wanted}, got {value!r}.")
-    return eqx.tree_at(lambda m: getattr(m.collision, name), model, array.at[row].set(new))
+    return eqx.tree_at(lambda m: getattr(of(m), name), model, array.at[row].set(new))
 
 
 def _is_known(*values: Array) -> bool:
     return not any(isinstance(value, Tracer) for value in values)
 
 
-def _record(model: MultibodyModel, geometry: str | int) -> CollisionGeometryRecord:
-    return model.layout.contact.geometries[model.collision_geometry_index(geometry)]
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Where the numbers of a collision geometry are, of those that may touch or of the others."""
+
+    record: CollisionGeometryRecord
+    row: int
+    may_touch: bool
+
+    def numbers(self, model: MultibodyModel) -> CollisionParameters | GeometryParameters:
+        others = model.collision.others
+        return model.collision if self.may_touch or others is None else others
 
 
-def _convex(model: MultibodyModel, call: str, geometry: str | int) -> CollisionGeometryRecord:
-    record = _record(model, geometry)
-    if record.kind != "Convex":
-        raise ModelError(f"{call}('{geometry}'): a {record.kind} has no vertices.")
-    return record
+def _place(model: MultibodyModel, geometry: str | int) -> _Place:
+    contact, g = model.layout.contact, model.collision_geometry_place(geometry)
+    number = len(contact.geometries)
+    return _Place(contact.all_geometries[g], g if g < number else g - number, g < number)
+
+
+def _convex(model: MultibodyModel, call: str, geometry: str | int) -> _Place:
+    place = _place(model, geometry)
+    if place.record.kind != "Convex":
+        raise ModelError(f"{call}('{geometry}'): a {place.record.kind} has no vertices.")
+    return place
