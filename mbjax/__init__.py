@@ -48,7 +48,9 @@ from .model import LockConstraint as LockConstraint
 from .model import LoopConstraint as LoopConstraint
 from .model import WeldConstraint as WeldConstraint
 from .contact import ContactResults as ContactResults
+from .contact import SignedDistances as SignedDistances
 from .contact import contact_penalty_method_time_scale as contact_penalty_method_time_scale
+from .contact import signed_distances as signed_distances
 from .dynamics import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
 from .dynamics import InverseDynamicsDerivatives as InverseDynamicsDerivatives
 from .dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
@@ -103,6 +105,7 @@ from .geometry import HalfSpace as HalfSpace
 from .geometry import Mesh as Mesh
 from .geometry import ProximityProperties as ProximityProperties
 from .geometry import Sphere as Sphere
+from .geometry.signed_distance.pair_table import supported_pairs as supported_pairs
 from .joints import AbstractJoint as AbstractJoint
 from .joints import BallRpyJoint as BallRpyJoint
 from .joints import PlanarJoint as PlanarJoint
@@ -202,6 +205,7 @@ from .model import set_gravity as set_gravity
 from .model import set_time_step as set_time_step
 from .model import CollisionGeometryRecord as CollisionGeometryRecord
 from .model import CollisionParameters as CollisionParameters
+from .model import GeometryParameters as GeometryParameters
 from .model import collision_geometry_pose as collision_geometry_pose
 from .model import collision_geometry_size as collision_geometry_size
 from .model import collision_geometry_vertices as collision_geometry_vertices

@@ -24,3 +24,5 @@ from .convex_search import ConvexSearch as ConvexSearch
 from .convex_search import ConvexSolution as ConvexSolution
 from .convex_solver import calc_convex_solution as calc_convex_solution
 from .moved_bodies import find_moved_bodies as find_moved_bodies
+from .signed_distances import SignedDistances as SignedDistances
+from .signed_distances import signed_distances as signed_distances

@@ -114,13 +114,7 @@ def calc_points_of_kind(
     A, B = [a for a, _ in chosen], [b for _, b in chosen]
     bodies_A, bodies_B = ([contact.geometries[g].body for g in side] for side in (A, B))
     mobods_A, mobods_B = ([topology.body_mobods[b] for b in bodies] for bodies in (bodies_A, bodies_B))
-    R_WA, R_WB = take(poses.R_WG, A, 2), take(poses.R_WG, B, 2)
-    roots = model.topology.mobod_roots
-    same_tree = roots[np.asarray(mobods_A)] == roots[np.asarray(mobods_B)]
-    same_tree = same_tree.reshape(-1, *(1 for _ in range(model.num_world_axes)))
-    within, across = (take(p, B, 1) - take(p, A, 1) for p in (poses.p_TG_W, poses.p_WG))
-    p_AB_W = jnp.where(same_tree, within, across)  # within a tree no large coordinates are subtracted
-    R_AB, p_AB = ca.matmul(ca.transpose(R_WA), R_WB), ca.transposed_matvec(R_WA, p_AB_W)
+    R_WA, p_AB_W, R_AB, p_AB = calc_relative_poses(model, poses, A, B)
     reach = model.collision.smoothing_length
     witnesses, num_left_out = calc_near_witnesses(model, A, B, R_AB, p_AB, reach)
 
@@ -146,6 +140,21 @@ def calc_points_of_kind(
         tuple(mobods_A) * k,
         tuple(mobods_B) * k,
     )
+
+
+def calc_relative_poses(
+    model: MultibodyModel, poses: GeometryPoses, A: Sequence[int], B: Sequence[int]
+) -> tuple[Float[Array, "3 3 n"], Float[Array, "3 n"], Float[Array, "3 3 n"], Float[Array, "3 n"]]:
+    """R_WA, p_AB_W, R_AB and p_AB of the geometries of pairs. Within a tree no large coordinates are subtracted."""
+    R_WA, R_WB = take(poses.R_WG, A, 2), take(poses.R_WG, B, 2)
+    geometries, topology = model.layout.contact.geometries, model.topology
+    roots_A, roots_B = (
+        topology.mobod_roots[np.asarray([topology.body_mobods[geometries[g].body] for g in side])] for side in (A, B)
+    )
+    same_tree = (roots_A == roots_B).reshape(-1, *(1 for _ in range(model.num_world_axes)))
+    within, across = (take(p, B, 1) - take(p, A, 1) for p in (poses.p_TG_W, poses.p_WG))
+    p_AB_W = jnp.where(same_tree, within, across)
+    return R_WA, p_AB_W, ca.matmul(ca.transpose(R_WA), R_WB), ca.transposed_matvec(R_WA, p_AB_W)
 
 
 def in_slots(x: Float[Array, "..."], k: int, axis: int) -> Float[Array, "..."]:
@@ -187,12 +196,17 @@ def calc_witnesses(
     size_B: Array,
     R_AB: Float[Array, "3 3 n"],
     p_AB: Float[Array, "3 n"],
+    nearest: bool = False,
 ) -> Witnesses:
-    """What the pair's function finds, in A; it may know the two kinds in the other order only."""
-    function, swapped = pair_function(kind_A, kind_B)
+    """What the pair's function finds, in A; it may know the two kinds in the other order only.
+
+    With `nearest` points that have no part in the distance may be missing.
+    """
+    pair, swapped = pair_function(kind_A, kind_B)
+    function = pair.nearest if nearest and pair.nearest is not None else pair.function
     if not swapped:
-        return function.function(size_A, size_B, R_AB, p_AB)
-    found = function.function(size_B, size_A, ca.transpose(R_AB), -ca.transposed_matvec(R_AB, p_AB))
+        return function(size_A, size_B, R_AB, p_AB)
+    found = function(size_B, size_A, ca.transpose(R_AB), -ca.transposed_matvec(R_AB, p_AB))
     return swap(found, R_AB, p_AB)
 
 

@@ -2,6 +2,7 @@
 
 from .abstract_force_element import AbstractForceElement as AbstractForceElement
 from .collision_parameters import CollisionParameters as CollisionParameters
+from .collision_parameters import GeometryParameters as GeometryParameters
 from .collision_setters import collision_geometry_pose as collision_geometry_pose
 from .collision_setters import collision_geometry_size as collision_geometry_size
 from .collision_setters import collision_geometry_vertices as collision_geometry_vertices
@@ -20,6 +21,9 @@ from .contact_layout import ContactLayout as ContactLayout
 from .elements import Body as Body
 from .elements import Frame as Frame
 from .elements import JointActuator as JointActuator
+from .geometry_selection import GeometryNames as GeometryNames
+from .geometry_selection import checked_pairs as checked_pairs
+from .geometry_selection import select_pairs as select_pairs
 from .load_report import IGNORED as IGNORED
 from .load_report import KEPT as KEPT
 from .load_report import RECORDED as RECORDED
@@ -66,6 +70,7 @@ from .number_findings import find_numbers as find_numbers
 from .number_findings import leaf_name as leaf_name
 from .number_findings import sentences as sentences
 from .multibody_model import MultibodyModel as MultibodyModel
+from .multibody_model import without_unread_geometry as without_unread_geometry
 from .multibody_model import astype as astype
 from .parameters import MultibodyParameters as MultibodyParameters
 from .setters import mass as mass

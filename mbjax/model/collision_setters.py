@@ -1,5 +1,8 @@
 """Numbers of contact, read and replaced by name of the geometry. A setter returns a new model; nothing recompiles."""
 
+import dataclasses
+from typing import Literal
+
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -10,6 +13,7 @@ from mbjax.execution import of_one_model
 from mbjax.number_rules import is_known
 from mbjax.spatial import RigidTransform, matrix_to_quaternion, quaternion_to_matrix
 
+from .collision_parameters import CollisionParameters, GeometryParameters
 from .contact_layout import CollisionGeometryRecord
 from .leaf_setting import checked_pose, set_rows
 from .multibody_model import MultibodyModel
@@ -77,46 +81,50 @@ def set_proximity_properties(
 @of_one_model
 def collision_geometry_pose(model: MultibodyModel, geometry: str | int) -> RigidTransform:
     """X_BG of a collision geometry in its body."""
-    g = model.collision_geometry_index(geometry)
-    return RigidTransform(quaternion_to_matrix(model.collision.quaternion[g]), model.collision.translation[g])
+    place = _place(model, geometry)
+    numbers = place.numbers(model)
+    return RigidTransform(quaternion_to_matrix(numbers.quaternion[place.row]), numbers.translation[place.row])
 
 
 def set_collision_geometry_pose(model: MultibodyModel, geometry: str | int, X_BG: PoseLike) -> MultibodyModel:
     """Another place in its body."""
-    g = model.collision_geometry_index(geometry)
+    place = _place(model, geometry)
     call = f"set_collision_geometry_pose('{geometry}')"
     X_BG = checked_pose(call, "X_BG", X_BG)
     quaternion = matrix_to_quaternion(jnp.asarray(X_BG.rotation, model.dtype))
-    model = set_rows(model, call, "quaternion", g, quaternion, of="collision")
-    return set_rows(model, call, "translation", g, X_BG.translation, of="collision")
+    model = set_rows(model, call, "quaternion", place.row, quaternion, of=place.of)
+    return set_rows(model, call, "translation", place.row, X_BG.translation, of=place.of)
 
 
 @of_one_model
 def collision_geometry_size(model: MultibodyModel, geometry: str | int) -> Float[Array, " s"]:
     """The lengths of its shape in m, in the order of the shape's fields; of a Box along x, y, z."""
-    return model.collision.size[_record(model, geometry).sizes]
+    place = _place(model, geometry)
+    return place.numbers(model).size[place.record.sizes]
 
 
 def set_collision_geometry_size(model: MultibodyModel, geometry: str | int, size: ArrayLike) -> MultibodyModel:
     """Other lengths of its shape in m, in the order of the shape's fields."""
-    record = _record(model, geometry)
-    call = f"set_collision_geometry_size('{geometry}')"
+    place = _place(model, geometry)
+    call, record = f"set_collision_geometry_size('{geometry}')", place.record
     if record.num_sizes == 0:
         raise ModelError(f"{call}: a {record.kind} has no lengths.")
-    return set_rows(model, call, "size", record.sizes, size, of="collision", is_repeated=True)
+    return set_rows(model, call, "size", record.sizes, size, of=place.of, is_repeated=True)
 
 
 @of_one_model
 def collision_geometry_vertices(model: MultibodyModel, geometry: str | int) -> Float[Array, "n 3"]:
     """The vertices of a Convex in its frame, in m."""
-    return model.collision.vertices[_convex(model, "collision_geometry_vertices", geometry).vertices]
+    place = _convex(model, "collision_geometry_vertices", geometry)
+    return place.numbers(model).vertices[place.record.vertices]
 
 
 def set_collision_geometry_vertices(model: MultibodyModel, geometry: str | int, vertices: ArrayLike) -> MultibodyModel:
     """Other places of the vertices of a Convex, as many as before."""
     call = "set_collision_geometry_vertices"
-    record = _convex(model, call, geometry)
-    return set_rows(model, f"{call}('{geometry}')", "vertices", record.vertices, vertices, of="collision")
+    place = _convex(model, call, geometry)
+    rows = place.record.vertices
+    return set_rows(model, f"{call}('{geometry}')", "vertices", rows, vertices, of=place.of)
 
 
 def set_penetration_allowance(model: MultibodyModel, penetration_allowance: ArrayLike) -> MultibodyModel:
@@ -150,12 +158,27 @@ def set_contact_smoothing_length(model: MultibodyModel, contact_smoothing_length
     )
 
 
-def _record(model: MultibodyModel, geometry: str | int) -> CollisionGeometryRecord:
-    return model.layout.contact.geometries[model.collision_geometry_index(geometry)]
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Where the numbers of a collision geometry are: of those that may touch, or of the others."""
+
+    record: CollisionGeometryRecord
+    row: int
+    of: Literal["collision", "others"]
+
+    def numbers(self, model: MultibodyModel) -> CollisionParameters | GeometryParameters:
+        others = model.collision.others
+        return model.collision if self.of == "collision" or others is None else others
 
 
-def _convex(model: MultibodyModel, call: str, geometry: str | int) -> CollisionGeometryRecord:
-    record = _record(model, geometry)
-    if record.kind != "Convex":
-        raise ModelError(f"{call}('{geometry}'): a {record.kind} has no vertices.")
-    return record
+def _place(model: MultibodyModel, geometry: str | int) -> _Place:
+    contact, g = model.layout.contact, model.collision_geometry_place(geometry)
+    number = len(contact.geometries)
+    return _Place(contact.all_geometries[g], g if g < number else g - number, "collision" if g < number else "others")
+
+
+def _convex(model: MultibodyModel, call: str, geometry: str | int) -> _Place:
+    place = _place(model, geometry)
+    if place.record.kind != "Convex":
+        raise ModelError(f"{call}('{geometry}'): a {place.record.kind} has no vertices.")
+    return place

@@ -13,6 +13,8 @@ from mbjax.execution import HashedOnce
 class CollisionGeometryRecord:
     """Where the numbers of a collision geometry are in `model.collision`; `kind` is the class of its shape.
 
+    Those of a geometry that can touch no other one are in `model.collision.others`.
+
     -1 as `stiffness_index` or `dissipation_index`: the default that follows from the penetration allowance.
     """
 
@@ -41,7 +43,9 @@ class ContactLayout(HashedOnce):
 
     `max_contacts` bounds how many points a world works on at a time, `max_pairs` how many pairs of each two kinds of
     shapes it looks at closely; None: all there may be. With `prediction` points that would touch within the step take
-    part in it.
+    part in it. `others` are geometries in no pair. `distance_pairs` are those whose distances are asked for where none
+    are named, `pairs`, or with contact off what they would be; `without_distance` counts, by two kinds of shapes, those
+    that are missing there for want of a signed distance.
     """
 
     geometries: tuple[CollisionGeometryRecord, ...]
@@ -51,6 +55,14 @@ class ContactLayout(HashedOnce):
     max_contacts: int | None
     max_pairs: int | None
     prediction: bool
+    others: tuple[CollisionGeometryRecord, ...]
+    distance_pairs: tuple[tuple[int, int], ...]  # indices of `all_geometries`
+    without_distance: tuple[tuple[str, str, int], ...]
+
+    @property
+    def all_geometries(self) -> tuple[CollisionGeometryRecord, ...]:
+        """Those that may touch, then the others."""
+        return self.geometries + self.others
 
     __hash__ = HashedOnce.__hash__
 

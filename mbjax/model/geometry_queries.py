@@ -6,7 +6,9 @@ from mbjax.errors import ModelError
 from mbjax.geometry import Geometry
 
 from .collision_parameters import CollisionParameters
+from .contact_layout import CollisionGeometryRecord
 from .element_queries import ElementQueries
+from .geometry_selection import GeometryNames
 from .lookup import checked_index, near_matches
 from .model_layout import ModelLayout
 
@@ -53,7 +55,7 @@ class GeometryQueries(ElementQueries):
     @property
     def collision_geometry_names(self) -> tuple[str, ...]:
         """`body::geometry` of those that may touch another one, in the order of the arrays of `model.collision`."""
-        return tuple(self._collision_name(g) for g in range(len(self.layout.contact.geometries)))
+        return tuple(map(self.collision_geometry_name, range(len(self.layout.contact.geometries))))
 
     @property
     def collision_pairs(self) -> tuple[tuple[str, str], ...]:
@@ -63,35 +65,49 @@ class GeometryQueries(ElementQueries):
 
     def collision_geometry_index(self, geometry: str | int) -> int:
         """Place of a geometry in the arrays of `model.collision`; an index is checked and returned."""
-        contact, bodies = self.layout.contact, self.layout.bodies
+        contact = self.layout.contact
         if not isinstance(geometry, str):
             return checked_index("collision geometry", geometry, len(contact.geometries))
-        found = [
-            g
-            for g, record in enumerate(contact.geometries)
-            if geometry in self._keys(bodies[record.body].name, bodies[record.body].scoped_name, record.name)
-        ]
+        place = self.collision_geometry_place(geometry)
+        if place >= len(contact.geometries):
+            body = self.layout.bodies[contact.all_geometries[place].body]
+            raise ModelError(
+                f"collision geometry '{geometry}' can touch no other one. Body '{body.name}' has it, but it is in none "
+                "of model.collision_pairs: it has a place and a size, but no friction, stiffness or dissipation."
+            )
+        return place
+
+    def collision_geometry_place(self, geometry: str | int) -> int:
+        """Place of a geometry among those that may touch another one, then those that cannot; meshes have none."""
+        contact = self.layout.contact
+        if not isinstance(geometry, str):
+            return checked_index("collision geometry", geometry, len(contact.all_geometries))
+        found = [g for g, record in enumerate(contact.all_geometries) if geometry in self._names_of(record).of_geometry]
         if len(found) > 1:
-            options = ", ".join(f"'{self._collision_name(g)}'" for g in found)
+            options = ", ".join(f"'{self.collision_geometry_name(g)}'" for g in found)
             raise ModelError(f"{len(found)} collision geometries are named '{geometry}'; say which: {options}.")
         if not found:
-            raise ModelError(
-                f"there is no collision geometry '{geometry}' that may touch another. {self._hint(geometry)}"
-            )
+            raise ModelError(f"there is no collision geometry '{geometry}'. {self._hint(geometry)}")
         return found[0]
 
-    @staticmethod
-    def _keys(body: str, scoped_body: str, geometry: str) -> tuple[str, str, str]:
-        return geometry, f"{body}::{geometry}", f"{scoped_body}::{geometry}"
-
-    def _collision_name(self, geometry: int) -> str:
-        record = self.layout.contact.geometries[geometry]
+    def collision_geometry_name(self, place: int) -> str:
+        """`body::geometry`, of the geometry at a place; with the body's instance where several bodies are named so."""
+        record = self.layout.contact.all_geometries[place]
         body = self.layout.bodies[record.body]
         is_unique = self.layout.body_names.count(body.name) == 1
         return f"{body.name if is_unique else body.scoped_name}::{record.name}"
 
+    def _names_of(self, record: CollisionGeometryRecord) -> GeometryNames:
+        body = self.layout.bodies[record.body]
+        return GeometryNames(body.name, body.scoped_name, record.name)
+
     def _hint(self, geometry: str) -> str:
         for body, shapes in zip(self.layout.bodies, self.layout.collision, strict=True):
-            if any(geometry in self._keys(body.name, body.scoped_name, shape.name) for shape in shapes):
-                return f"Body '{body.name}' has it, but it is in none of model.collision_pairs: it has no parameters."
-        return near_matches(geometry, self.collision_geometry_names)
+            for shape in shapes:
+                if geometry in GeometryNames(body.name, body.scoped_name, shape.name).of_geometry:
+                    return (
+                        f"Body '{body.name}' has it, but it is a {type(shape.shape).__name__}, which has no numbers: "
+                        "load with meshes='hull', or register its hull, Convex.from_mesh(path)."
+                    )
+        places = range(len(self.layout.contact.all_geometries))
+        return near_matches(geometry, map(self.collision_geometry_name, places))

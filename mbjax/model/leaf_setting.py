@@ -1,6 +1,6 @@
 """Numbers put into a model's leaves: checked where they are known, in the leaf's type, and nothing recompiles."""
 
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -25,23 +25,28 @@ def set_rows(
     rows: Any,
     value: ArrayLike,
     *,
-    of: str = "parameters",
+    of: Literal["parameters", "collision", "others"] = "parameters",
     is_repeated: bool = False,
     hint: str = "",
 ) -> MultibodyModel:
-    """The model with other numbers in some rows of a leaf of its `parameters` or `collision`.
+    """The model with other numbers in some rows of a leaf: of `parameters`, `collision` or `collision.others`.
 
     They have the rows' shape or, if they are to be repeated, may be one number.
     """
     require_one_model(model, call)
-    array = getattr(getattr(model, of), name)
+    array = getattr(section(model, of), name)
     leaf = (PARAMETER_RULES if of == "parameters" else COLLISION_RULES)[name]
     shape = np.empty(array.shape, bool)[rows].shape
     numbers = checked_numbers(
         call, leaf.what, value, leaf.rule, shape, unit=leaf.unit, is_repeated=is_repeated, hint=hint or leaf.hint
     )
     new = array.at[rows].set(jnp.asarray(numbers, array.dtype))
-    return eqx.tree_at(lambda m: getattr(getattr(m, of), name), model, new)
+    return eqx.tree_at(lambda m: getattr(section(m, of), name), model, new)
+
+
+def section(model: MultibodyModel, name: Literal["parameters", "collision", "others"]) -> Any:
+    """The part of a model that holds a leaf; "others" are the collision geometries that touch nothing."""
+    return model.collision.others if name == "others" else getattr(model, name)
 
 
 def require_in_order(call: str, what: str, lower: Any, upper: Any) -> None:

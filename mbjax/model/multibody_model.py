@@ -1,5 +1,6 @@
 """The frozen model: static topology and names, float leaves, nothing derived."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -128,6 +129,16 @@ class MultibodyModel(CoordinateNames, eqx.Module):
         from .model_table import model_table
 
         return model_table(self)
+
+
+def without_unread_geometry(model: MultibodyModel) -> MultibodyModel:
+    """The model as a step reads it: geometries that can touch nothing are left out.
+
+    Where it has force elements or constraints, which may be functions of users, it stays as it is.
+    """
+    if model.collision.others is None or model.force_elements or model.constraints:
+        return model
+    return dataclasses.replace(model, collision=dataclasses.replace(model.collision, others=None))
 
 
 def astype(model: MultibodyModel, dtype: Any) -> MultibodyModel:

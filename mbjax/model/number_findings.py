@@ -26,7 +26,7 @@ class Finding:
     """Rows of a leaf, of which some are bad: `counted_as` is a field of `ModelStatus`, `words` end the sentence."""
 
     counted_as: str
-    section: str  # of the model: parameters, collision, or a name in words
+    section: str  # of the model: parameters, collision, its others, or a name in words
     name: str  # of the leaf
     leaf: LeafRule
     values: Array
@@ -36,9 +36,13 @@ class Finding:
 
 def find_numbers(model: MultibodyModel) -> Iterator[Finding]:
     """All checks of a model's numbers; those that hold find nothing."""
-    for section, rules in (("parameters", PARAMETER_RULES), ("collision", COLLISION_RULES)):
+    for section, held, rules in (
+        ("parameters", model.parameters, PARAMETER_RULES),
+        ("collision", model.collision, COLLISION_RULES),
+        ("others", model.collision.others, COLLISION_RULES),
+    ):
         for name, leaf in rules.items():
-            values = getattr(getattr(model, section), name)
+            values = getattr(held, name, None)  # of geometries that touch nothing there are only some
             if values is None:
                 continue
             if name == "time_step" and not model.is_discrete:
@@ -132,7 +136,7 @@ def sentences(model: MultibodyModel, finding: Finding) -> list[str]:
         return []
     unit = f" {finding.leaf.unit}" if finding.leaf.unit else ""
     if rows.ndim == 0:
-        owners = [""] if finding.section in ("parameters", "collision") else [f" of {finding.section}"]
+        owners = [""] if finding.section in ("parameters", "collision", "others") else [f" of {finding.section}"]
         return [f"{finding.leaf.what}{owners[0]} is {as_text(values)}{unit}; must be {finding.words}."]
     names = row_names(model, finding.section, finding.name)
     return [
@@ -150,8 +154,8 @@ def as_text(values: Float[np.ndarray, "..."]) -> str:
 def row_names(model: MultibodyModel, section: str, name: str) -> list[str]:
     """Whose the rows of a leaf are, quoted."""
     layout = model.layout
-    if section == "collision":
-        return geometry_names(model, name)
+    if section in ("collision", "others"):
+        return geometry_names(model, section, name)
     if section != "parameters":
         return []
     joints = layout.joints
@@ -187,9 +191,10 @@ def by_place(model: MultibodyModel, places: str) -> list[str]:
     return [names[j.index] for j in moving for _ in range(getattr(j, places).stop - getattr(j, places).start)]
 
 
-def geometry_names(model: MultibodyModel, name: str) -> list[str]:
-    """The geometry that each row of a leaf of `collision` belongs to."""
-    records = model.layout.contact.geometries
+def geometry_names(model: MultibodyModel, section: str, name: str) -> list[str]:
+    """The geometry that each row of a leaf of `collision`, or of its `others`, belongs to."""
+    contact = model.layout.contact
+    records = contact.geometries if section == "collision" else contact.others
     if name in ("stiffness", "hunt_crossley_dissipation"):
         index = "stiffness_index" if name == "stiffness" else "dissipation_index"
         found = sorted((getattr(r, index), r.name) for r in records if getattr(r, index) >= 0)

@@ -1,7 +1,7 @@
 """`Parser(plant).add_models(file)` and, for one file and one call, `load(file)`."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from mbjax.errors import ModelError
+from mbjax.geometry import Geometry, HalfSpace, ProximityProperties
 from mbjax.model import MultibodyModel
 from mbjax.plant import MultibodyPlant
 
@@ -90,19 +91,26 @@ def load(
     on_unsupported: Literal["error", "warn"] = "error",
     inertia: Literal["warn", "error"] = "warn",
     mimic: Literal["couple", "eliminate", "free"] = "couple",
-    contact_model: Literal["point", "none"] = "none",
+    contact_model: Literal["point", "none"] | None = None,
     discrete_contact_approximation: Literal["sap", "similar", "lagged"] = "sap",
+    ground: bool | float | tuple[float, float] | ProximityProperties = False,
+    contact_pairs: Sequence[tuple[str, str]] | None = None,
     meshes: Literal["hull", "none"] = "none",
     dtype: Any = None,
 ) -> MultibodyModel:
     """A model from a URDF file, its text, or the name of a bundled model, such as "arm".
 
     The options are those of `MultibodyPlant` and `Parser`.
-    Without `contact_model="point"` a robot's links pass through one another: a file has no ground, and hundreds of
-    pairs within the robot. A plant, to which a ground can be added, has contact from the start.
+    `ground` adds what a file has not, the half-space z <= 0 of the world as collision geometry "ground": True for a
+    friction of 1, a coefficient, a (static, dynamic) pair or `ProximityProperties`. `contact_pairs` says what may
+    touch, as `keep_contact_only` does: `[("*foot*", "ground")]`. Either turns contact on. Without them and
+    `contact_model="point"` a robot's links pass through one another: within a robot there are hundreds of pairs. A
+    plant has contact from the start.
     """
     plant = MultibodyPlant(
-        time_step, contact_model=contact_model, discrete_contact_approximation=discrete_contact_approximation
+        time_step,
+        contact_model=_contact_model(contact_model, ground, contact_pairs),
+        discrete_contact_approximation=discrete_contact_approximation,
     )
     parser = Parser(
         plant,
@@ -114,7 +122,25 @@ def load(
         meshes=meshes,
     )
     parser._add_models(path_or_xml_text, dtype)
+    if ground is not False:
+        properties = ProximityProperties() if ground is True else ground
+        plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), properties)
+    if contact_pairs is not None:
+        plant.keep_contact_only(contact_pairs)
     return plant.finalize(dtype)
+
+
+def _contact_model(contact_model: str | None, ground: Any, contact_pairs: Any) -> str:
+    """What `load` means: contact where something asks for it."""
+    asking = [
+        name for name, given in (("ground", ground is not False), ("contact_pairs", contact_pairs is not None)) if given
+    ]
+    if contact_model == "none" and asking:
+        raise ModelError(
+            f"load: contact_model='none' asks for no contact, {' and '.join(f'{name}=' for name in asking)} for some; "
+            "leave contact_model out."
+        )
+    return ("point" if asking else "none") if contact_model is None else contact_model
 
 
 def _require_choice(option: str, value: object, choices: tuple[str, ...]) -> None:

@@ -11,8 +11,16 @@ from mbjax.errors import ModelError, ModelWarning
 from mbjax.geometry import Convex, shape_lengths
 from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.geometry.signed_distance.pair_table import supported_pairs
-from mbjax.model import RECORDED, CollisionGeometryRecord, CollisionParameters, ContactLayout, ReportEntry
+from mbjax.model import (
+    RECORDED,
+    CollisionGeometryRecord,
+    CollisionParameters,
+    ContactLayout,
+    GeometryParameters,
+    ReportEntry,
+)
 from mbjax.model.elements import rotation_quaternion
+from mbjax.model.kept_contact import entries_of_kept, keep_named_pairs
 from mbjax.model.parameters import leaf_of
 from mbjax.topology import TreeTopology
 
@@ -23,7 +31,9 @@ if TYPE_CHECKING:
     from .multibody_plant import MultibodyPlant
 
 MAX_NAMES_LISTED = 6
+KINDS_WITH_NUMBERS = {kind for pair in supported_pairs() for kind in pair}
 CALLER_OF_FINALIZE = 6  # this, finalize_contact, build_model, finalize, plant.finalize, and whoever called that
+RegisteredPair = tuple[RegisteredCollision, RegisteredCollision]
 
 
 def finalize_contact(
@@ -32,38 +42,58 @@ def finalize_contact(
     """Pairs, records, leaves, and what of the files takes no part."""
     settings = plant.contact_settings
     require_that_settings_agree(settings, plant.time_step > 0.0)
-    pairs, left_out = [], []
-    if settings.contact_model != "none":
-        candidates = candidate_pairs(
-            plant.collisions,
-            topology.body_mobods,
-            plant.joints,
-            plant.collision_exclusions,
-            settings.adjacent_bodies_collision_filters,
-        )
-        supported = supported_pairs()
-        for a, b in candidates:
-            is_supported = (kind(plant.collisions[a]), kind(plant.collisions[b])) in supported
-            (pairs if is_supported else left_out).append((a, b))
-    left_out = [(plant.collisions[a], plant.collisions[b]) for a, b in left_out]
-    refuse_pairs_made_in_code(left_out)
-    warn_of_pairs_between_instances(left_out)
-    used = sorted({i for pair in pairs for i in pair})
-    place = {i: k for k, i in enumerate(used)}
-    chosen = [plant.collisions[i] for i in used]
+    candidates = candidate_pairs(
+        plant.collisions,
+        topology.body_mobods,
+        plant.joints,
+        plant.collision_exclusions,
+        settings.adjacent_bodies_collision_filters,
+    )
+    kept = keep_named_pairs(plant, candidates)
+    pairs, left_out = split_by_support(plant.collisions, kept)
+    has_contact = settings.contact_model != "none"
+    if has_contact:
+        refuse_pairs_made_in_code(left_out)
+        warn_of_pairs_between_instances(left_out)
+    used = {i for pair in pairs for i in pair} if has_contact else set()
+    others = [i for i, c in enumerate(plant.collisions) if i not in used and kind(c) in KINDS_WITH_NUMBERS]
+    order = [*sorted(used), *others]
+    place = {i: k for k, i in enumerate(order)}
+    placed = tuple((place[a], place[b]) for a, b in pairs)
+    touching, apart = ([plant.collisions[i] for i in part] for part in (order[: len(used)], others))
     layout = ContactLayout(
-        geometries=tuple(make_records(chosen)),
-        pairs=tuple((place[a], place[b]) for a, b in pairs),
+        geometries=tuple(make_records(touching)),
+        pairs=placed if has_contact else (),
         contact_model=settings.contact_model,
         approximation=settings.discrete_contact_approximation,
         max_contacts=settings.max_contacts,
         max_pairs=settings.max_pairs,
         prediction=settings.contact_prediction,
+        others=tuple(make_records(apart, may_touch=False)),
+        distance_pairs=placed,
+        without_distance=tuple((*kinds, len(members)) for kinds, members in by_kinds(left_out).items()),
     )
-    parameters = gather_collision_parameters(plant, chosen, dtype)
+    parameters = gather_collision_parameters(plant, touching, apart, dtype)
     if not plant.time_step:
         layout.refuse_rigid_pairs(np.asarray(parameters.stiffness))
-    return layout, parameters, tuple(entries_of_left_out(left_out))
+    entries = (*entries_of_left_out(left_out if has_contact else ()), *entries_of_kept(plant, candidates, kept))
+    return layout, parameters, entries
+
+
+def split_by_support(
+    collisions: Sequence[RegisteredCollision], pairs: Iterable[tuple[int, int]]
+) -> tuple[list[tuple[int, int]], list[RegisteredPair]]:
+    """The pairs that have a signed distance, and those that have none."""
+    supported = supported_pairs()
+    having: list[tuple[int, int]] = []
+    lacking: list[RegisteredPair] = []
+    for a, b in pairs:
+        A, B = collisions[a], collisions[b]
+        if (kind(A), kind(B)) in supported:
+            having.append((a, b))
+        else:
+            lacking.append((A, B))
+    return having, lacking
 
 
 def kind(collision: RegisteredCollision) -> str:
@@ -71,7 +101,7 @@ def kind(collision: RegisteredCollision) -> str:
     return type(collision.geometry.shape).__name__
 
 
-def refuse_pairs_made_in_code(pairs: Iterable[tuple[RegisteredCollision, RegisteredCollision]]) -> None:
+def refuse_pairs_made_in_code(pairs: Iterable[RegisteredPair]) -> None:
     """Raises for the first pair without a signed distance of which no file is the source."""
     for A, B in pairs:
         if A.source is None and B.source is None:
@@ -82,7 +112,7 @@ def refuse_pairs_made_in_code(pairs: Iterable[tuple[RegisteredCollision, Registe
             )
 
 
-def warn_of_pairs_between_instances(pairs: Iterable[tuple[RegisteredCollision, RegisteredCollision]]) -> None:
+def warn_of_pairs_between_instances(pairs: Iterable[RegisteredPair]) -> None:
     """One warning if something of a file passes through another file's robot, or through what the code put there."""
     found = [(A, B) for A, B in pairs if A.body.model_instance != B.body.model_instance]
     if found:
@@ -95,12 +125,9 @@ def warn_of_pairs_between_instances(pairs: Iterable[tuple[RegisteredCollision, R
         )
 
 
-def entries_of_left_out(pairs: Sequence[tuple[RegisteredCollision, RegisteredCollision]]) -> Iterable[ReportEntry]:
+def entries_of_left_out(pairs: Sequence[RegisteredPair]) -> Iterable[ReportEntry]:
     """One entry for each two kinds of shapes without a signed distance."""
-    groups: dict[tuple[str, ...], list[tuple[RegisteredCollision, RegisteredCollision]]] = {}
-    for A, B in pairs:
-        groups.setdefault(tuple(sorted((kind(A), kind(B)))), []).append((A, B))
-    for (kind_A, kind_B), members in groups.items():
+    for (kind_A, kind_B), members in by_kinds(pairs).items():
         names = dict.fromkeys(f"'{c.name}'" for pair in members for c in pair)
         number = "1 pair passes" if len(members) == 1 else f"{len(members)} pairs pass"
         yield ReportEntry(
@@ -112,14 +139,25 @@ def entries_of_left_out(pairs: Sequence[tuple[RegisteredCollision, RegisteredCol
         )
 
 
+def by_kinds(pairs: Iterable[RegisteredPair]) -> dict[tuple[str, str], list[RegisteredPair]]:
+    """The pairs of each two kinds of shapes, whichever comes first."""
+    groups: dict[tuple[str, str], list[RegisteredPair]] = {}
+    for A, B in pairs:
+        first, second = sorted((kind(A), kind(B)))
+        groups.setdefault((first, second), []).append((A, B))
+    return groups
+
+
 def shortened(names: Sequence[str]) -> str:
     """The first names, and how many more."""
     more = len(names) - MAX_NAMES_LISTED
     return "; ".join(names[:MAX_NAMES_LISTED]) + (f"; and {more} more" if more > 0 else "")
 
 
-def make_records(collisions: Iterable[RegisteredCollision]) -> Iterable[CollisionGeometryRecord]:
-    """Where the numbers of each geometry are in the arrays."""
+def make_records(
+    collisions: Iterable[RegisteredCollision], may_touch: bool = True
+) -> Iterable[CollisionGeometryRecord]:
+    """Where the numbers of each geometry are in the arrays; what can touch nothing has no stiffness or dissipation."""
     count: Counter[str] = Counter()
 
     def take(what: str, number: int) -> int:
@@ -138,30 +176,35 @@ def make_records(collisions: Iterable[RegisteredCollision]) -> Iterable[Collisio
             num_sizes=num_sizes,
             vertex_start=take("vertices", num_vertices),
             num_vertices=num_vertices,
-            stiffness_index=-1 if properties.point_stiffness is None else take("stiffness", 1),
-            dissipation_index=-1 if properties.hunt_crossley_dissipation is None else take("dissipation", 1),
+            stiffness_index=-1 if properties.point_stiffness is None or not may_touch else take("stiffness", 1),
+            dissipation_index=-1
+            if properties.hunt_crossley_dissipation is None or not may_touch
+            else take("dissipation", 1),
         )
 
 
 def gather_collision_parameters(
-    plant: "MultibodyPlant", collisions: Sequence[RegisteredCollision], dtype: Any
+    plant: "MultibodyPlant",
+    collisions: Sequence[RegisteredCollision],
+    others: Sequence[RegisteredCollision],
+    dtype: Any,
 ) -> CollisionParameters:
-    """The leaves, in the order of the geometries."""
+    """The leaves, in the order of the geometries; `others` can touch nothing."""
 
     def array(values: Iterable[Any], *shape: int) -> Any:
         return leaf_of(np.asarray(list(values), dtype=float).reshape(shape), dtype)
 
     n, settings = len(collisions), plant.contact_settings
-    geometries = [c.geometry for c in collisions]
+    geometry = gather_geometry_parameters(collisions, dtype)
     properties = [c.properties for c in collisions]
     taus = [DEFAULT_RELAXATION_TIME if p.relaxation_time is None else p.relaxation_time for p in properties]
     smoothing = settings.contact_smoothing_length
     dissipations = (p.hunt_crossley_dissipation for p in properties)
     return CollisionParameters(
-        quaternion=array((rotation_quaternion(np.array(g.rotation)) for g in geometries), n, 4),
-        translation=array((g.translation for g in geometries), n, 3),
-        size=array((length for g in geometries for length in shape_lengths(g.shape)), -1),
-        vertices=array((v for g in geometries if isinstance(g.shape, Convex) for v in g.shape.vertices), -1, 3),
+        quaternion=geometry.quaternion,
+        translation=geometry.translation,
+        size=geometry.size,
+        vertices=geometry.vertices,
         static_friction=array((p.friction[0] for p in properties), n),
         dynamic_friction=array((p.friction[1] for p in properties), n),
         relaxation_time=array(taus, n),
@@ -171,4 +214,22 @@ def gather_collision_parameters(
         stiction_tolerance=array([settings.stiction_tolerance]),
         sap_near_rigid_threshold=array([settings.sap_near_rigid_threshold]),
         smoothing_length=array([smoothing]) if smoothing > 0.0 else None,
+        others=gather_geometry_parameters(others, dtype) if others else None,
     )
+
+
+def gather_geometry_parameters(collisions: Sequence[RegisteredCollision], dtype: Any) -> GeometryParameters:
+    """Poses, lengths and vertices, in the order of the geometries."""
+    n, geometries = len(collisions), [c.geometry for c in collisions]
+    vertices = (v for g in geometries if isinstance(g.shape, Convex) for v in g.shape.vertices)
+    return GeometryParameters(
+        quaternion=as_leaf((rotation_quaternion(np.array(g.rotation)) for g in geometries), dtype, n, 4),
+        translation=as_leaf((g.translation for g in geometries), dtype, n, 3),
+        size=as_leaf((length for g in geometries for length in shape_lengths(g.shape)), dtype, -1),
+        vertices=as_leaf(vertices, dtype, -1, 3),
+    )
+
+
+def as_leaf(values: Iterable[Any], dtype: Any, *shape: int) -> Any:
+    """Numbers in double precision, then in the model's type."""
+    return jnp.asarray(np.asarray(list(values), dtype=float).reshape(shape), dtype=dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mbjax.errors import ModelError
 from mbjax.geometry import Geometry, Shape, as_proximity_properties
-from mbjax.model import Body
+from mbjax.model import Body, checked_pairs
 from mbjax.model.poses import as_rigid_transform
 
 from .collision_filters import CollisionExclusion, RegisteredCollision
@@ -24,6 +24,7 @@ class PlantGeometry(PlantQueries):
 
     collisions: list[RegisteredCollision]
     collision_exclusions: list[CollisionExclusion]
+    contact_kept: tuple[tuple[str, str], ...]  # pairs of names; none: all pairs that the filters let
     contact_settings: ContactSettings
 
     @overload
@@ -111,6 +112,16 @@ class PlantGeometry(PlantQueries):
         self._require_building("exclude_collisions_between")
         A, B = (self.body(body, "exclude_collisions_between") for body in (body_A, body_B))
         self.collision_exclusions.append(CollisionExclusion((A,), (B,)))
+
+    def keep_contact_only(self, between: Sequence[tuple[str, str]]) -> None:
+        """Only the pairs of shapes that are named may touch, of those that the filters let: only the feet the ground.
+
+        `between` lists pairs of names, `[("*foot*", "ground")]`: of a body, for all its shapes, of a collision geometry
+        (`"sole"`, `"foot::sole"`, `"robot::foot::sole"`), or a pattern of such names with * and ?. Names are looked up
+        at finalize, which refuses a name that means nothing and a pair that cannot touch. Called again, it adds pairs.
+        """
+        self._require_building("keep_contact_only")
+        self.contact_kept += checked_pairs("keep_contact_only", between)
 
     @property
     def adjacent_bodies_collision_filters(self) -> bool:

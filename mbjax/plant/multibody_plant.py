@@ -87,6 +87,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         self.constraints: list[AbstractConstraint] = []
         self.collisions: list[RegisteredCollision] = []
         self.collision_exclusions: list[CollisionExclusion] = []
+        self.contact_kept: tuple[tuple[str, str], ...] = ()
         self.contact_settings = ContactSettings(
             contact_model=contact_model,
             discrete_contact_approximation=discrete_contact_approximation,

@@ -21,7 +21,7 @@ from mbjax.kinematics import (
     calc_body_velocities,
     for_worlds_of,
 )
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, without_unread_geometry
 
 from .applied_forces import calc_input_forces
 from .constraint_rows import constraint_rows
@@ -41,6 +41,7 @@ def outputs(model: MultibodyModel, state: State, inputs: Any = None) -> Outputs:
 
 
 def _outputs(model: MultibodyModel, state: State, inputs: Inputs) -> Outputs:
+    model = without_unread_geometry(model)
     if model.is_discrete:
         acceleration = for_worlds_of(calc_discrete_acceleration, model, state, inputs, finds=True)
     else:

@@ -6,7 +6,7 @@ from mbjax.contact import ConvexSearch, ConvexSolution
 from mbjax.errors import ModelError
 from mbjax.execution import ResumedSearch, call_compiled, require_one_model
 from mbjax.kinematics import for_worlds_of, integrate_configuration
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, without_unread_geometry
 
 from .discrete_acceleration import calc_discrete_acceleration
 from .output_ports import calc_outputs
@@ -27,13 +27,14 @@ def step(model: MultibodyModel, state: State, inputs: Any = None) -> tuple[State
 
 
 def _step(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, Outputs]:
+    model = without_unread_geometry(model)
     after, acceleration = advance(model, state, inputs)
     return after, calc_outputs(model, after, state, inputs, acceleration)
 
 
 def advance(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, Acceleration]:
     """The next state, and the acceleration that led there."""
-    return for_worlds_of(_advance, model, state, inputs, finds=True)
+    return for_worlds_of(_advance, without_unread_geometry(model), state, inputs, finds=True)
 
 
 def _advance(

@@ -24,7 +24,7 @@ from mbjax.dynamics import (
 from mbjax.execution import each_world
 from mbjax.forces import calc_joint_dissipation, calc_mobod_forces, calc_passive_forces_on_tree
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of, velocity_to_qdot
-from mbjax.model import MultibodyModel, locked_velocities
+from mbjax.model import MultibodyModel, locked_velocities, without_unread_geometry
 
 from .actuation import calc_actuator_law, saturate
 from .applied_forces import calc_input_forces
@@ -47,7 +47,7 @@ def time_derivatives(
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """(qdot, vdot) of the continuous plant, all its forces taken now."""
     state, inputs = as_state(model, state), as_inputs(model, inputs)
-    return for_worlds_of(_time_derivatives, model, state, inputs)
+    return for_worlds_of(_time_derivatives, without_unread_geometry(model), state, inputs)
 
 
 def _time_derivatives(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[Array, Array]:

@@ -145,7 +145,11 @@ def test_by_every_leaf_of_contact_and_the_state(request: pytest.FixtureRequest) 
     by_leaves = zip(result.names, result.forward.T, is_leaf, strict=True)
     moved = {name.split("[")[1][3:] for name, column, is_one in by_leaves if is_one and column.any()}
     fields = {field.name for field in dataclasses.fields(compliant.collision)}
-    elsewhere = {"vertices", "smoothing_length"}  # tests/geometry, and tests/contact/test_impact_gradients.py
+    elsewhere = {
+        "vertices",
+        "smoothing_length",
+        "others",
+    }  # see tests/geometry, test_impact_gradients, test_signed_distances
     assert moved == fields - elsewhere
 
 

@@ -156,6 +156,7 @@ AFTER_FINALIZE = {
     "exclude_collision_geometries_with_collision_filter_group_pair": (
         lambda p: p.exclude_collision_geometries_with_collision_filter_group_pair(("x", []), ("y", []))
     ),
+    "keep_contact_only": lambda p: p.keep_contact_only([("upper", "lower")]),
     "exclude_collisions_between": lambda p: p.exclude_collisions_between("upper", "lower"),
     "set_adjacent_bodies_collision_filters": lambda p: p.set_adjacent_bodies_collision_filters(False),
     "set_contact_model": lambda p: p.set_contact_model("none"),
@@ -201,7 +202,7 @@ def test_every_method_that_changes_a_plant_is_in_the_list():
     methods = {
         m
         for m in dir(mbjax.MultibodyPlant)
-        if re.match("(add|exclude|register|remove|rename|set|weld)_(?!constraint_specs)", m)
+        if re.match("(add|exclude|keep|register|remove|rename|set|weld)_(?!constraint_specs)", m)
     }
     assert methods <= set(AFTER_FINALIZE)
 

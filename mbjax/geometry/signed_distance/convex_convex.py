@@ -29,8 +29,10 @@ def num_points(kind_A: str, kind_B: str) -> int:
     return (1, 3, 5)[min(CONVEX_SHAPES[kind].most_tangents for kind in (kind_A, kind_B))]
 
 
-def convex_convex(kind_A: str, kind_B: str, size_A: Array, size_B: Array, R_AB: Array, p_AB: Array) -> Witnesses:
-    """Of two kinds of shapes; sizes as in `PairFunction`."""
+def convex_convex(
+    kind_A: str, kind_B: str, size_A: Array, size_B: Array, R_AB: Array, p_AB: Array, flat: bool = True
+) -> Witnesses:
+    """Of two kinds of shapes; sizes as in `PairFunction`. With `flat` False the deepest point alone."""
     n = jnp.broadcast_shapes(
         R_AB.shape[2:],
         p_AB.shape[1:],
@@ -46,7 +48,7 @@ def convex_convex(kind_A: str, kind_B: str, size_A: Array, size_B: Array, R_AB: 
     normal, distance, point = touch(ConvexPair(A, B, *numbers), direction[:, None], in_row)
     n_AB = normal[:, 0]
     valid = jnp.ones_like(distance, bool)
-    if num_points(kind_A, kind_B) > 1:
+    if flat and num_points(kind_A, kind_B) > 1:
         of_A = piece_of(A, core_A, n_AB)
         of_B = moved(R, p, *piece_of(B, core_B, -ca.transposed_matvec(R, n_AB)))
         pieces = make_piece(*of_A, n_AB), make_piece(*of_B, n_AB)

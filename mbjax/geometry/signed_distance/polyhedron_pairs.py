@@ -24,5 +24,12 @@ CONVEX_PAIRS = (
 
 POLYHEDRON_PAIRS: dict[tuple[str, str], PairFunction] = {
     ("Box", "Box"): PairFunction(box_box, 4),
-    **{kinds: PairFunction(functools.partial(convex_convex, *kinds), num_points(*kinds)) for kinds in CONVEX_PAIRS},
+    **{
+        kinds: PairFunction(
+            functools.partial(convex_convex, *kinds),
+            num_points(*kinds),
+            functools.partial(convex_convex, *kinds, flat=False),
+        )
+        for kinds in CONVEX_PAIRS
+    },
 }

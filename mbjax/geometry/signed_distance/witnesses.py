@@ -22,11 +22,13 @@ class Witnesses(NamedTuple):
 class PairFunction(NamedTuple):
     """`function(size_A, size_B, R_AB, p_AB) -> Witnesses` of pairs of two kinds, and how many points it gives.
 
-    Sizes are (s, n *w) in the order of the shape's numbers; a Convex has its vertices (3, m, n *w) instead.
+    Sizes are (s, n *w) in the order of the shape's numbers; a Convex has its vertices (3, m, n *w) instead. `nearest`
+    is the same of the nearest points only, where that is less work; None: the smallest distance of all points.
     """
 
     function: Callable[..., Witnesses]
     num_points: int
+    nearest: Callable[..., Witnesses] | None = None
 
 
 def make_witnesses(

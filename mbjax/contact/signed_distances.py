@@ -1,0 +1,168 @@
+"""How far apart shapes of a model are, also of pairs that contact does not consider."""
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from mbjax.array_types import Positions
+from mbjax.errors import ModelWarning
+from mbjax.execution import take
+from mbjax.geometry.signed_distance.choices import chosen, index_of_largest
+from mbjax.geometry.signed_distance.witnesses import Witnesses
+from mbjax.kinematics import calc_position_kinematics, for_worlds_of
+from mbjax.model import CollisionGeometryRecord, GeometryParameters, MultibodyModel, as_coordinates
+from mbjax.spatial import component_algebra as ca
+
+from .contact_points import (
+    GeometryPoses,
+    calc_geometry_poses,
+    calc_relative_poses,
+    calc_witnesses,
+    pairs_by_kind,
+    shape_sizes,
+)
+from .distance_pairs import find_distance_pairs, names_of_pairs
+
+
+class SignedDistances(eqx.Module):
+    """Of n pairs of collision geometries A and B. Drake's SignedDistancePair, with both points in the world.
+
+    `distance` is negative where they overlap. `point_A` p_WCa on A and `point_B` p_WCb on B are the nearest points, or
+    where they overlap those that have to part; `normal` nhat_BA_W is the unit vector out of B into A, and
+    `point_A - point_B = distance * normal`. `is_degenerate` says that the normal is not unique and one was chosen.
+    `pairs` are the names `("body::geometry", "body::geometry")` of A and B.
+    """
+
+    distance: Float[Array, "*batch n"]
+    point_A: Float[Array, "*batch n 3"]
+    point_B: Float[Array, "*batch n 3"]
+    normal: Float[Array, "*batch n 3"]
+    is_degenerate: Bool[Array, "*batch n"]
+    pairs: tuple[tuple[str, str], ...] = eqx.field(static=True)
+
+
+def signed_distances(
+    model: MultibodyModel, q: Positions, pairs: Sequence[tuple[str, str]] | None = None
+) -> SignedDistances:
+    """Signed distances of pairs of collision geometries in m, with the nearest points and normals, in the world.
+
+    `pairs` are pairs of names: of a body, for all its shapes, of a collision geometry (`"sole"`, `"foot::sole"`), or a
+    pattern of such names, `[("*finger*", "table")]`. They may be any, also those that filters keep from touching and of
+    models without contact. None: what contact considers, or would if it were on; a `ModelWarning` counts pairs of it
+    without a signed distance, as those with meshes are. Raises `ModelError` for a name that means nothing, and for
+    a pair that is named and has no signed distance.
+
+    Which features of two shapes are nearest is held in derivatives, the features move: d distance = normal . d(p_WCa -
+    p_WCb), Ca and Cb taken as fixed to their bodies. Derivatives are by q, the poses and sizes of shapes, and what else
+    places bodies.
+    """
+    q = as_coordinates("q", q, model.num_positions, model.dtype)
+    found = find_distance_pairs(model, "signed_distances", pairs)
+    lacking = model.layout.contact.without_distance
+    if pairs is None and lacking:
+        kinds = ", ".join(f"{count} of {A} and {B}" for A, B, count in lacking)
+        warnings.warn(
+            f"signed_distances: pairs of shapes without a signed distance are left out: {kinds}. Load meshes with "
+            "meshes='hull', or name the pairs.",
+            ModelWarning,
+            stacklevel=2,
+        )
+    if not found:
+        vectors = jnp.zeros((0, 3), model.dtype)
+        return SignedDistances(jnp.zeros(0, model.dtype), vectors, vectors, vectors, jnp.zeros(0, bool), ())
+    return for_worlds_of(DistancesOf(found), model, q)
+
+
+@dataclasses.dataclass(frozen=True)
+class DistancesOf:
+    """The distances of some pairs, given by the places of their geometries, as a function of the model and q."""
+
+    pairs: tuple[tuple[int, int], ...]
+
+    def __call__(self, model: MultibodyModel, q: Positions) -> SignedDistances:
+        position = calc_position_kinematics(model, q)
+        seen = seeing_only(model, self.pairs)
+        poses = calc_geometry_poses(seen, position)
+        order, groups = [], []
+        for pairs in pairs_by_kind(seen):
+            order += pairs
+            groups.append(calc_distances_of_kind(seen, poses, pairs))
+        back = sorted(range(len(order)), key=order.__getitem__)
+        numbers, vectors = (
+            [
+                take(ca.concatenate(parts, axis), back, axis)
+                for parts in zip(*(group[axis] for group in groups), strict=True)
+            ]
+            for axis in (0, 1)
+        )
+        distance, is_degenerate = numbers
+        point_A, point_B, normal = (jnp.swapaxes(x, 0, 1) for x in vectors)
+        return SignedDistances(distance, point_A, point_B, normal, is_degenerate, names_of_pairs(model, self.pairs))
+
+
+def calc_distances_of_kind(
+    model: MultibodyModel, poses: GeometryPoses, pairs: Sequence[int]
+) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
+    """Of pairs between two kinds of shapes: distance and whether the normal is a choice; p_WCa, p_WCb and nhat_BA_W."""
+    contact = model.layout.contact
+    A, B = ([contact.pairs[i][side] for i in pairs] for side in (0, 1))
+    kind_A, kind_B = (contact.geometries[g].kind for g in (A[0], B[0]))
+    sizes = shape_sizes(model, A), shape_sizes(model, B)
+    R_WA, _, R_AB, p_AB = calc_relative_poses(model, poses, A, B)
+    witnesses = calc_witnesses(kind_A, kind_B, *sizes, R_AB, p_AB, nearest=True)
+    distance, normal_A, p_ACa = nearest(witnesses)
+    normal = ca.matvec(R_WA, normal_A)
+    p_WCa = take(poses.p_WG, A, 1) + ca.matvec(R_WA, p_ACa)
+    return (distance, witnesses.degenerate), (p_WCa, p_WCa - ca.scale(normal, distance), normal)
+
+
+def nearest(witnesses: Witnesses) -> tuple[Float[Array, "n *w"], Float[Array, "3 n *w"], Float[Array, "3 n *w"]]:
+    """Distance, normal and point of the witness with the smallest distance; derivatives hold which one that is."""
+    if witnesses.distance.shape[0] == 1:
+        return witnesses.distance[0], witnesses.normal[:, 0], witnesses.point[:, 0]
+    held = lax.stop_gradient(witnesses.distance)
+    index, _ = index_of_largest(jnp.where(witnesses.valid, -held, -jnp.inf))
+    distance = chosen(index, witnesses.distance)
+    return distance, chosen(index, witnesses.normal, axis=1), chosen(index, witnesses.point, axis=1)
+
+
+def seeing_only(model: MultibodyModel, pairs: Sequence[tuple[int, int]]) -> MultibodyModel:
+    """The model with these pairs as all that may touch, and the numbers of their geometries alone; for this file."""
+    contact, collision = model.layout.contact, model.collision
+    used = sorted({g for pair in pairs for g in pair})
+    place = {g: k for k, g in enumerate(used)}
+    parts = [collision] if collision.others is None else [collision, collision.others]
+    quaternion, translation, size, vertices = (
+        ca.concatenate([getattr(part, field.name) for part in parts], 0)
+        for field in dataclasses.fields(GeometryParameters)
+    )
+    shifted = contact.geometries + tuple(
+        moved(record, collision.size.shape[0], collision.vertices.shape[0]) for record in contact.others
+    )
+    seen = dataclasses.replace(
+        contact,
+        geometries=tuple(shifted[g] for g in used),
+        pairs=tuple((place[a], place[b]) for a, b in pairs),
+    )
+    return dataclasses.replace(
+        model,
+        layout=dataclasses.replace(model.layout, contact=seen),
+        collision=dataclasses.replace(
+            collision,
+            quaternion=take(quaternion, used, 0),
+            translation=take(translation, used, 0),
+            size=size,
+            vertices=vertices,
+        ),
+    )
+
+
+def moved(record: CollisionGeometryRecord, sizes: int, vertices: int) -> CollisionGeometryRecord:
+    """The record of a geometry whose numbers come after so many others."""
+    starts = {"size_start": record.size_start + sizes, "vertex_start": record.vertex_start + vertices}
+    return dataclasses.replace(record, **starts)

@@ -1,0 +1,63 @@
+"""`keep_contact_only`: of the pairs that might touch those that the plant names, and what is reported of the others."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from mbjax.errors import ModelError
+from mbjax.geometry.signed_distance.pair_table import supported_pairs
+from mbjax.plant.collision_filters import RegisteredCollision
+
+from .geometry_selection import GeometryNames, Pair, select_pairs
+from .load_report import IGNORED, ReportEntry
+from .lookup import scoped_name
+
+if TYPE_CHECKING:
+    from mbjax.plant import MultibodyPlant
+
+CALL = "keep_contact_only"
+
+
+def keep_named_pairs(plant: "MultibodyPlant", candidates: Sequence[Pair]) -> Sequence[Pair]:
+    """The candidates that some pair of names means; all of them where none were named.
+
+    Raises where a name means nothing, or a pair of names no candidate with a signed distance.
+    """
+    if not plant.contact_kept:
+        return candidates
+    names = [
+        GeometryNames(c.body.name, scoped_name(c.body, plant.instance_names), c.geometry.name) for c in plant.collisions
+    ]
+    possible, kept = set(candidates), set()
+    meant = select_pairs(CALL, plant.contact_kept, names, [body.name for body in plant.bodies])
+    for (A, B), members in zip(plant.contact_kept, meant, strict=True):
+        touching = {(min(pair), max(pair)) for pair in members} & possible
+        require_contact(f"{CALL}: '{A}' and '{B}'", plant.collisions, touching)
+        kept |= touching
+    return [pair for pair in candidates if pair in kept]
+
+
+def require_contact(what: str, collisions: Sequence[RegisteredCollision], touching: Iterable[Pair]) -> None:
+    """Raises where none of the pairs a name means may touch, or none has a signed distance."""
+    kinds = {tuple(type(collisions[i].geometry.shape).__name__ for i in pair) for pair in touching}
+    if not kinds:
+        raise ModelError(
+            f"{what} may not touch: their shapes are on one body, on bodies welded together or joined by a joint, or "
+            "excluded. set_adjacent_bodies_collision_filters(False) lets bodies touch that a joint connects."
+        )
+    if not kinds & supported_pairs():
+        listed = ", ".join(" with ".join(pair) for pair in sorted(kinds))
+        raise ModelError(
+            f"{what}: there is no signed distance of their shapes, {listed}. Give simpler shapes, or load meshes with "
+            "meshes='hull'."
+        )
+
+
+def entries_of_kept(plant: "MultibodyPlant", candidates: Sequence[Pair], kept: Sequence[Pair]) -> list[ReportEntry]:
+    """What was left out because it was not named: one entry, where anything was."""
+    if len(kept) == len(candidates):
+        return []
+    touching = {i for pair in kept for i in pair}
+    might = sorted({i for pair in candidates for i in pair} - touching)
+    shapes = ", ".join(f"'{plant.collisions[i].name}'" for i in might)
+    message = f"of {len(candidates)} pairs of shapes that might touch {len(kept)} are kept, as {CALL} asks"
+    return [ReportEntry(IGNORED, "contact", message + (f"; these shapes touch nothing: {shapes}" if might else ""))]
