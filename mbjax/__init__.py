@@ -221,7 +221,9 @@ from .model import set_stiction_tolerance as set_stiction_tolerance
 from .simulation import AppliedSpatialForces as AppliedSpatialForces
 from .simulation import Inputs as Inputs
 from .simulation import Outputs as Outputs
+from .simulation import Description as Description
 from .simulation import State as State
+from .simulation import describe as describe
 from .simulation import Trajectory as Trajectory
 from .simulation import actuation_matrix as actuation_matrix
 from .simulation import default_state as default_state
