@@ -14,6 +14,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.kinematics import difference_configuration, integrate_configuration
+from mbjax.model import zero_where_locked
 from mbjax.spatial import safe_norm, safe_sqrt
 
 from .assembly_problem import AssemblyProblem, Point, calc_jacobian, evaluate
@@ -84,7 +85,7 @@ def calc_start(problem: AssemblyProblem, found: Search, signs: Float[Array, " nv
     change = difference_configuration(problem.model, problem.q_guess, q)
     spread = safe_norm(change) / np.sqrt(change.size)
     size = jnp.where(found.converged, spread, jnp.maximum(spread, 0.5))
-    return integrate_configuration(problem.model, problem.q_guess, signs * size)
+    return integrate_configuration(problem.model, problem.q_guess, zero_where_locked(problem.model, signs * size))
 
 
 def is_nearer(other: Search, found: Search) -> Bool[Array, ""]:
