@@ -224,7 +224,9 @@ from .simulation import Diagnosis as Diagnosis
 from .simulation import diagnose as diagnose
 from .simulation import Inputs as Inputs
 from .simulation import Outputs as Outputs
+from .simulation import Description as Description
 from .simulation import State as State
+from .simulation import describe as describe
 from .simulation import Trajectory as Trajectory
 from .simulation import actuation_matrix as actuation_matrix
 from .simulation import default_state as default_state

@@ -1,8 +1,10 @@
 """Configurations and velocities that satisfy the constraints, as near to a guess as possible."""
 
 import enum
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.core import Tracer
@@ -12,23 +14,23 @@ from jaxtyping import Array, Float, Int
 from mbjax.array_types import Positions, Velocities
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
-from mbjax.kinematics import velocity_to_qdot
+from mbjax.kinematics import difference_configuration, integrate_configuration, velocity_to_qdot
 from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
 from mbjax.spatial import safe_norm
 
 from .assembly_problem import (
     AssemblyProblem,
-    Tolerances,
+    Point,
     calc_active_jacobian,
     calc_jacobian,
     calc_position_rows,
     evaluate,
-    search_assembly,
 )
+from .assembly_search import Search, Tolerances, calc_newton_step, search_assembly
 from .constraint_kinematics import BoundConstraintSet
-from .velocity_projection import project_velocity, solve_by_pseudo_inverse
+from .velocity_projection import project_velocity, pseudo_inverse, solve_by_pseudo_inverse
 
-LEAST_WEIGHT = 1e-6  # what a weight of zero counts, relative to the largest
+POLISHING = 2  # Newton steps from the tolerance of the search to rounding
 OUT_OF_REACH = 0.05  # cosine between the error and what G can change, below which the error is called singular
 
 
@@ -38,15 +40,19 @@ class AssemblyStatus(enum.IntEnum):
     CONVERGED = 0
     ITERATION_LIMIT = 1
     SINGULAR = 2
+    STUCK = 3
 
     @property
     def message(self) -> str:
         return {
             AssemblyStatus.CONVERGED: "the constraints are satisfied, as near to the guess as possible.",
-            AssemblyStatus.ITERATION_LIMIT: "max_iterations came first: allow more, start from a better guess, or see "
-            "whether the constraints are within reach at all.",
+            AssemblyStatus.ITERATION_LIMIT: "max_iterations came first, while the search still made progress: allow "
+            "more, start from a better guess, or see whether the constraints are within reach at all.",
             AssemblyStatus.SINGULAR: "no motion makes the error smaller from here: the constraints contradict each "
             "other or are out of reach, or the guess lies where they cannot tell which way to go; start elsewhere.",
+            AssemblyStatus.STUCK: "the constraints are satisfied, but no step that was tried comes nearer to the guess "
+            "and yet this is not the nearest to the last digit: q may be used, derivatives may not. More iterations "
+            "change nothing; a better guess, or weights that are less unlike, may.",
         }[self]
 
 
@@ -70,13 +76,19 @@ def assembly_q(
 ) -> AssemblyResult:
     """The q nearest to `q_guess` that satisfies the constraints on positions: min δᵀ W δ with q = q_guess ⊕ δ.
 
-    `weights` (nv,) say how dear a change of each velocity coordinate is: 1 (when None), or 0 for those free to change;
-    a weight below a millionth of the largest counts as that. Rows that constrain velocities only, like contacts, are
-    left out; locked joints stay. The norm of the error is at most `tolerance` (1e-12; 1e-6 in float32) when the
-    status is CONVERGED, and the least that was found otherwise. Redundant rows do no harm. Seed 002, CalcAssemblyQ.
+    `weights` (nv,) say how dear a change of each velocity coordinate is: 1 (when None), or 0 for those free to change,
+    which then change as little as the others' nearness allows. A weight below 1e-7 (1e-3 in float32) of the largest
+    counts as zero. Rows that constrain velocities only, like contacts, are left out; locked joints stay. Redundant
+    rows do no harm. Seed 002, CalcAssemblyQ.
+
+    The search starts at the guess and then from four other places about as far from it as the first solution, and takes
+    the nearest that was found; that there is none nearer still, nobody can say. `iterations` are those of the search
+    that found it, at most `max_iterations` each. The norm of the error is at most `tolerance` (1e-12; 1e-6 in
+    float32) when the status is CONVERGED, and the least that was found otherwise.
 
     Derivatives with respect to the guess, the weights and all leaves are those of the nearest configuration, whatever
-    the iterations: one linear system at the solution. They mean nothing where the status is not CONVERGED.
+    the iterations: linear systems at the solution. They mean nothing where the status is not CONVERGED, nor with
+    respect to a weight of zero where other weights of zero could do the same.
     """
     q_guess = as_coordinates("q_guess", q_guess, model.num_positions, model.dtype)
     is_double = model.dtype == jnp.float64
@@ -88,14 +100,48 @@ def assembly_q(
 def _assembly_q(
     model: MultibodyModel, cset: BoundConstraintSet, q_guess: Array, weights: Array, tolerances: Tolerances
 ) -> AssemblyResult:
-    problem = AssemblyProblem(model, cset, q_guess, jnp.diag(weights))
-    search = search_assembly(problem, tolerances)
-    q, _ = q_with_rule(problem, search.best.q, search.best.multipliers)
+    """Weights of zero count e and e/2, both as good as nothing: of the two, what is linear in e is taken away."""
+    counts = least_weight(model) * jnp.array([1.0, 0.5], model.dtype)
+
+    def problem_with(count: Array) -> AssemblyProblem:
+        return AssemblyProblem(model, cset, q_guess, jnp.diag(counted_weights(weights, count)))
+
+    search = search_assembly(problem_with(counts[0]), tolerances)
+
+    def solve_with(count: Array) -> Array:
+        problem = problem_with(count)
+        point = polish(lax.stop_gradient(problem), search)
+        return q_with_rule(problem, point.q, point.multipliers)[0]
+
+    one, other = jax.vmap(solve_with)(counts)
+    q = integrate_configuration(model, other, difference_configuration(model, one, other))
     error, G = calc_position_rows(model, cset, q)
+    left = jnp.where(search.converged, pseudo_inverse(G) @ error, 0.0)  # quadratic in e, and as nothing to derivatives
+    q = integrate_configuration(model, q, -lax.stop_gradient(left))
+    error, G = calc_position_rows(model, cset, q)
+    return AssemblyResult(q, error, calc_status(search, error, G, tolerances.error), search.rounds)
+
+
+def polish(problem: AssemblyProblem, search: Search) -> Point:
+    """The point that was found, after a few more Newton steps if it is a solution."""
+
+    def advance(point: Point, _: Any) -> tuple[Point, None]:
+        step = calc_newton_step(problem, point)[0]
+        q = integrate_configuration(problem.model, point.q, jnp.where(search.converged, step.d, 0.0))
+        return evaluate(problem, q, jnp.where(search.converged, step.multipliers, point.multipliers)), None
+
+    start = evaluate(problem, search.best.q, search.best.multipliers)
+    return lax.scan(advance, start, None, length=POLISHING)[0]
+
+
+def calc_status(search: Search, error: Array, G: Array, tolerance: float) -> Int[Array, ""]:
+    """How the search ended, as a number: a search is stuck where no step lowers the error."""
     slope, size = lax.stop_gradient((safe_norm(error @ G), safe_norm(error) * safe_norm(G.reshape(-1))))
-    failed = jnp.where(slope <= OUT_OF_REACH * size, AssemblyStatus.SINGULAR, AssemblyStatus.ITERATION_LIMIT)
-    status = jnp.where(search.converged, AssemblyStatus.CONVERGED, failed)
-    return AssemblyResult(q, error, status.astype(jnp.int32), search.rounds)
+    is_satisfied = safe_norm(lax.stop_gradient(error)) <= tolerance
+    is_singular = ~is_satisfied & (search.stuck | (slope <= OUT_OF_REACH * size))
+    failed = jnp.where(search.stuck, AssemblyStatus.STUCK, AssemblyStatus.ITERATION_LIMIT)
+    failed = jnp.where(is_singular, AssemblyStatus.SINGULAR, failed)
+    return jnp.where(search.converged, AssemblyStatus.CONVERGED, failed).astype(jnp.int32)
 
 
 def assembly_qdot(
@@ -107,8 +153,9 @@ def assembly_qdot(
 ) -> Velocities:
     """The v nearest to `v_guess` with G(q) v = 0: min (v - v_guess)ᵀ W (v - v_guess), one linear system.
 
-    `weights` as for `assembly_q`; rows that constrain velocities only count too. Locked joints rest. Redundant rows
-    do no harm. Seed 002, CalcAssemblyQDot, with v in place of q̇.
+    `weights` as for `assembly_q`: zeros are exact, and what they leave open changes least. Rows that constrain
+    velocities only count too. Locked joints rest. Redundant rows do no harm. Seed 002, CalcAssemblyQDot, with v in
+    place of q̇.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v_guess = as_coordinates("v_guess", v_guess, model.num_velocities, model.dtype)
@@ -119,6 +166,7 @@ def _assembly_qdot(
     model: MultibodyModel, cset: BoundConstraintSet, q: Array, v_guess: Array, weights: Array
 ) -> Velocities:
     G = calc_active_jacobian(model, cset, q)
+    weights = counted_weights(weights, jnp.zeros((), model.dtype))
     return project_velocity(zero_where_locked(model, v_guess), G, jnp.diag(weights))
 
 
@@ -139,8 +187,19 @@ def _q_with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Arra
     return (q, multipliers), (velocity_to_qdot(problem.model, q, d), multipliers_tangent)
 
 
+def least_weight(model: MultibodyModel) -> float:
+    """The share of the largest weight below which a weight counts as zero."""
+    return 1e-7 if model.dtype == jnp.float64 else 1e-3
+
+
+def counted_weights(weights: Float[Array, " nv"], count: Float[Array, ""]) -> Float[Array, " nv"]:
+    """The weights, with `count` times the largest in place of zeros; the derivative is that of the weights."""
+    largest = lax.stop_gradient(jnp.max(weights))
+    return jnp.where(weights == 0.0, count * largest + weights, weights)
+
+
 def checked_weights(model: MultibodyModel, weights: ArrayLike | None) -> Float[Array, " nv"]:
-    """Weights of the velocity coordinates, none of them zero."""
+    """Weights of the velocity coordinates; what counts as zero is zero."""
     if weights is None:
         return jnp.ones(model.num_velocities, model.dtype)
     array = jnp.asarray(weights, model.dtype)
@@ -150,4 +209,5 @@ def checked_weights(model: MultibodyModel, weights: ArrayLike | None) -> Float[A
         )
     if not isinstance(array, Tracer) and not bool(jnp.all(jnp.isfinite(array) & (array >= 0.0)) & jnp.any(array)):
         raise ModelError(f"assembly: weights must be finite, at least zero, and not all zero, got {weights!r}.")
-    return jnp.maximum(array, LEAST_WEIGHT * jnp.max(array))
+    is_small = jnp.abs(array) < lax.stop_gradient(least_weight(model) * jnp.max(array))
+    return jnp.where(is_small, array - lax.stop_gradient(array), array)

@@ -1,11 +1,13 @@
 """Constraints bound to a model: references resolved, rows numbered."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from mbjax.errors import ModelError
 from mbjax.model import AbstractConstraint, MultibodyModel, unknown_constraint
@@ -65,6 +67,28 @@ class BoundConstraintSet(eqx.Module):
 
         return self._with(v_plus, changed)
 
+    def with_stabilization_time(self, stabilization_time: Mapping[str, Any]) -> "BoundConstraintSet":
+        """Other times T of -2/T error_rate - 1/T² error by name, in s; None for no stabilization."""
+
+        def changed(constraint: AbstractConstraint, value: Any) -> AbstractConstraint:
+            time = cast(jnp.inf if value is None else value, constraint.stabilization_time.dtype)
+            if time.shape != () or (is_concrete(time) and not time > 0.0):
+                raise ModelError(
+                    f"with_stabilization_time: {constraint.label} takes a number of seconds > 0, or None for no "
+                    f"stabilization, got {value!r}. Use jax.vmap for a batch of worlds."
+                )
+            return eqx.tree_at(lambda c: c.stabilization_time, constraint, time)
+
+        return self._with(stabilization_time, changed)
+
+    def with_numbers(self, name: str, **numbers: Any) -> "BoundConstraintSet":
+        """Other numbers of one constraint, by the names its record has for them: `with_numbers("rod", distance=0.6)`.
+
+        Points, ratios, lengths, stiffness, quaternions of frames, axes, positions of locks, `parameters` of custom
+        constraints. A single number stands for all entries. Nothing recompiles.
+        """
+        return self._with({name: numbers}, with_numbers)
+
     def require_model(self, model: Any) -> None:
         """The set and the model must be of one tree."""
         if not isinstance(model, MultibodyModel) or model.topology != self.topology:
@@ -83,6 +107,48 @@ class BoundConstraintSet(eqx.Module):
         if name not in self.names:
             raise unknown_constraint(name, self.names)
         return self.names.index(name)
+
+
+COMMON = ("active", "v_plus", "stabilization_time")  # each has a method of its own
+
+
+def with_numbers(constraint: AbstractConstraint, numbers: Mapping[str, Any]) -> AbstractConstraint:
+    """The record with some of its arrays replaced: of the shape, and finite or infinite, as they were."""
+    names = [f.name for f in dataclasses.fields(constraint) if not f.metadata.get("static", False)]
+    names = [n for n in names if n not in COMMON and getattr(constraint, n) is not None]
+    for name, value in numbers.items():
+        if name in COMMON:
+            raise ModelError(f"with_numbers: {constraint.label}: use with_{name}({{'{constraint.name}': …}}).")
+        if name not in names:
+            raise ModelError(f"with_numbers: {constraint.label} has no number '{name}'; it has: {', '.join(names)}.")
+        old, given = getattr(constraint, name), value
+        if not isinstance(old, jax.Array):
+            if jax.tree.structure(old) != jax.tree.structure(given):
+                raise ModelError(f"with_numbers: {constraint.label}: '{name}' must be nested as it was: {old!r}.")
+            new = jax.tree.map(lambda a, b: cast(b, a.dtype), old, given)
+        else:
+            new = replaced(f"with_numbers: {constraint.label}: '{name}'", old, given)
+        constraint = eqx.tree_at(lambda c, name=name: getattr(c, name), constraint, new)
+    return constraint
+
+
+def replaced(what: str, old: jax.Array, given: Any) -> jax.Array:
+    """A value in the dtype and shape of the leaf it replaces."""
+    new = cast(given, old.dtype)
+    if new.shape not in ((), old.shape):
+        raise ModelError(f"{what} has shape {old.shape}, got {new.shape}. Use jax.vmap for a batch of worlds.")
+    new = jnp.broadcast_to(new, old.shape)
+    if is_concrete(new) and is_concrete(old) and not bool(jnp.all(jnp.isfinite(new) == jnp.isfinite(old))):
+        raise ModelError(
+            f"{what} was {old} and can't become {given!r}: what is finite stays finite, what is infinite infinite, as "
+            "the rows depend on it. Make another constraint and bind it."
+        )
+    return new
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether its numbers are known, outside of jit, grad and vmap."""
+    return not isinstance(x, Tracer)
 
 
 def bound_constraints(model: MultibodyModel) -> BoundConstraintSet:

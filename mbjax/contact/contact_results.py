@@ -1,12 +1,14 @@
 """What happened at the contacts, as a port."""
 
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.execution import take
 from mbjax.kinematics import PositionKinematics
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, summary_of
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
@@ -51,6 +53,11 @@ class ContactResults(eqx.Module):
     num_left_out: Int[Array, "*batch"]
     num_pairs_left_out: Int[Array, "*batch"]
     pair_indices: tuple[int, ...] = eqx.field(static=True)
+
+    def __str__(self) -> str:
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        del fields["pair_indices"]
+        return summary_of("ContactResults, by name: mbjax.describe(model, outputs.contact_results)", fields)
 
     def names(self, model: MultibodyModel) -> tuple[tuple[str, str, str, str], ...]:
         """Body A, geometry A, body B, geometry B of each slot."""

@@ -63,6 +63,9 @@ from .model_layout import ActuatorInfo as ActuatorInfo
 from .model_layout import BodyInfo as BodyInfo
 from .model_layout import FrameInfo as FrameInfo
 from .model_layout import JointInfo as JointInfo
+from .array_summary import number_text as number_text
+from .array_summary import range_text as range_text
+from .array_summary import summary_of as summary_of
 from .model_layout import ModelInstanceInfo as ModelInstanceInfo
 from .model_status import ModelStatus as ModelStatus
 from .model_status import model_status as model_status

@@ -232,4 +232,4 @@ def gather_geometry_parameters(collisions: Sequence[RegisteredCollision], dtype:
 
 def as_leaf(values: Iterable[Any], dtype: Any, *shape: int) -> Any:
     """Numbers in double precision, then in the model's type."""
-    return jnp.asarray(np.asarray(list(values), dtype=float).reshape(shape), dtype=dtype)
+    return leaf_of(np.asarray(list(values), dtype=float).reshape(shape), dtype)

@@ -16,6 +16,8 @@ from .state import State as State
 from .state import default_state as default_state
 from .step import step as step
 from .time_derivatives import time_derivatives as time_derivatives
+from .description import Description as Description
+from .description import describe as describe
 from .free_bodies import free_body_pose as free_body_pose
 from .free_bodies import free_body_spatial_velocity as free_body_spatial_velocity
 from .free_bodies import set_free_body_pose as set_free_body_pose

@@ -1,5 +1,6 @@
 """Input and output ports as pytrees: what drives a model from outside, and what it reports."""
 
+import dataclasses
 import math
 import warnings
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from jaxtyping import Array, Float
 from mbjax.contact import ContactResults
 from mbjax.errors import ModelError, ModelWarning
 from mbjax.execution import require_one_model
-from mbjax.model import MultibodyModel, as_array
+from mbjax.model import MultibodyModel, as_array, summary_of
 from mbjax.number_rules import is_known, shown
 from mbjax.spatial import RigidTransform
 
@@ -109,6 +110,13 @@ class Outputs(eqx.Module):
     constraint_spatial_forces: Float[Array, "*batch nb 6"]
     generalized_contact_forces: Float[Array, "*batch nv"]
     contact_results: ContactResults | None = None
+
+    def __str__(self) -> str:
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        state, poses, contacts = (fields.pop(name) for name in ("state", "body_poses", "contact_results"))
+        fields = {"q": state.q, "v": state.v, "time": state.time, "body_poses": poses.translation} | fields
+        title = "Outputs, by name: mbjax.describe(model, outputs)"
+        return summary_of(title, fields) + ("" if contacts is None else f"\n{contacts}")
 
     def constraint_force(self, model: MultibodyModel, constraint: str | int) -> Float[Array, "*batch k"]:
         """λ of one of the model's constraints, a number for each of its rows."""

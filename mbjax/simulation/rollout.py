@@ -1,5 +1,6 @@
 """Many steps: a scan whose carry is the state and nothing else, checkpointed for reverse mode."""
 
+import dataclasses
 import functools
 import math
 import operator
@@ -14,7 +15,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.execution import as_one_kernel, is_traced, keeps_found
 from mbjax.kinematics import placed
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, summary_of
 from mbjax.number_rules import is_known, shown
 
 from .ports import Inputs, as_inputs, require_controllers, require_numbers
@@ -31,6 +32,10 @@ class Trajectory(eqx.Module):
     generalized_acceleration: Float[Array, "*batch steps nv"]
     net_actuation: Float[Array, "*batch steps nu"]
     constraint_forces: Float[Array, "*batch steps nc"]  # λ, as in `Outputs`
+
+    def __str__(self) -> str:
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return summary_of("Trajectory, by name: mbjax.describe(model, trajectory)", fields)
 
     @property
     def final_state(self) -> State:

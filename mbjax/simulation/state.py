@@ -3,20 +3,50 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import of_one_model, require_one_model
-from mbjax.model import MultibodyModel, as_array, as_coordinates, zero_where_locked
+from mbjax.model import MultibodyModel, as_array, as_coordinates, summary_of, zero_where_locked
 
 
 class State(eqx.Module):
-    """q (nq,), v (nv,) and time in s."""
+    """q (nq,), v (nv,) and time in s; without a time it is zero, for each world of a batch.
+
+    A time given as a number, or in another dtype than q, becomes an array of q's dtype, so that a compiled function of
+    states needs no second program for it. `dataclasses.replace(state, time=1.0)` does the same; `eqx.tree_at` puts in
+    what it is given, as it is.
+    """
 
     q: Float[Array, "*batch nq"]
     v: Float[Array, "*batch nv"]
     time: Float[Array, "*batch"]
+
+    def __init__(self, q: Any, v: Any, time: Any = None):
+        self.q = q
+        self.v = v
+        self.time = time_like(q, time)
+
+    def __str__(self) -> str:
+        return summary_of("State, by name: mbjax.describe(model, state)", {"q": self.q, "v": self.v, "time": self.time})
+
+
+def time_like(q: Any, time: Any) -> Any:
+    """A time in the dtype of q, zero where none is given; both as they are unless they are numbers."""
+    is_array = isinstance(q, jax.Array | np.ndarray)
+    if not is_array or not jnp.issubdtype(q.dtype, jnp.floating):
+        return time
+    if time is None:
+        return jnp.zeros(q.shape[:-1], q.dtype)
+    if isinstance(time, jax.Array | type(q)) and time.dtype == q.dtype and not getattr(time, "weak_type", False):
+        return time
+    is_number = isinstance(time, int | float | np.number | jax.Array | np.ndarray) and not isinstance(time, bool)
+    if not is_number or np.result_type(getattr(time, "dtype", float)).kind not in "iuf":
+        return time
+    return jnp.asarray(time, q.dtype)
 
 
 @of_one_model

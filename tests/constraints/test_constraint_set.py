@@ -11,7 +11,7 @@ import pytest
 import mbjax
 from mbjax import ConstraintSet, ModelError
 from mbjax.model import with_names
-from tests.gradients.checks import compiled
+from tests.gradients.checks import check_gradients, compiled
 from tests.models import relative_error
 from tests.test_worlds import WORLDS
 
@@ -106,6 +106,52 @@ def test_new_values_and_switches_need_no_new_program() -> None:
     np.testing.assert_array_equal(run(mechanism.model, bounced, mechanism.q, mechanism.v).v_plus[9:], [0.1, 0.2, 0.3])
     run(mechanism.model, ConstraintSet(map(unbound, cset.constraints)).bind(mechanism.model), mechanism.q, mechanism.v)
     assert count == 1
+
+
+def test_numbers_of_a_bound_set_are_changed_by_name() -> None:
+    """Times of stabilization and the records' own numbers, in the error and its correction, with one program."""
+    mechanism, count = four_bar(), 0
+
+    def terms(cset):
+        nonlocal count
+        count += 1
+        return constraint_terms(mechanism.model, cset, mechanism.q + 0.01, mechanism.v)
+
+    run, cset = compiled(terms), mechanism.cset
+    first = run(cset)
+    rate, error = np.asarray(first.velocity_error), np.asarray(first.error)
+    for time in (0.5, 0.02):
+        slower = run(cset.with_stabilization_time({"loop": time}))
+        np.testing.assert_allclose(slower.stabilization, -2.0 / time * rate - error / time**2, rtol=1e-12)
+    np.testing.assert_array_equal(run(cset.with_stabilization_time({"loop": None})).stabilization, 0.0)
+    moved = cset.with_numbers("loop", p_AP=[0.8, 0.0, 0.0], p_BS=jnp.array([0.7, 0.01, 0.0]))
+    np.testing.assert_array_equal(moved.constraint("loop").p_AP, [0.8, 0.0, 0.0])
+    assert np.abs(run(moved).error - error).max() > 0.05
+    assert count == 1
+
+    def squared(time):
+        return jnp.sum(terms(cset.with_stabilization_time({"loop": time})).stabilization ** 2)
+
+    check_gradients(lambda time: squared(time[0]), jnp.array([0.3]))
+    times = jnp.array([0.1, 0.4])
+    np.testing.assert_allclose(jax.vmap(squared)(times), [squared(t) for t in times], rtol=1e-12)
+
+
+def test_numbers_that_a_bound_set_refuses() -> None:
+    cset = four_bar().cset
+    for time in (0.0, -1.0, np.nan, [0.1, 0.2]):
+        with pytest.raises(ModelError, match=r"'loop' takes a number of seconds > 0, or None"):
+            cset.with_stabilization_time({"loop": time})
+    with pytest.raises(ModelError, match=r"'loop' has no number 'p_AQ'; it has: .*p_AP"):
+        cset.with_numbers("loop", p_AQ=[0.0, 0.0, 0.0])
+    with pytest.raises(ModelError, match=r"'p_AP' has shape \(3,\), got \(2,\)"):
+        cset.with_numbers("loop", p_AP=[0.0, 0.0])
+    with pytest.raises(ModelError, match="use with_active"):
+        cset.with_numbers("loop", active=False)
+    rod = ConstraintSet().add_distance_constraint("crank", ZERO, "rocker", ZERO, 0.6, name="rod").bind(four_bar().model)
+    with pytest.raises(ModelError, match=r"'stiffness' was inf and can't become 5\.0.*Make another"):
+        rod.with_numbers("rod", stiffness=5.0)
+    assert float(rod.with_numbers("rod", distance=0.7).constraint("rod").distance) == 0.7
 
 
 def unbound(contact):
