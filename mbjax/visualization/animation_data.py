@@ -157,10 +157,10 @@ def _warn_about_skipped(skipped: dict[Mesh, str]) -> None:
     listed = [f"'{mesh.filename}' ({reason})" for mesh, reason in list(skipped.items())[:4]]
     more = f", and {len(skipped) - 4} more" if len(skipped) > 4 else ""
     warnings.warn(
-        f"write_animation: {len(skipped)} mesh(es) are not drawn: {', '.join(listed)}{more}. "
+        f"{len(skipped)} mesh(es) are not drawn: {', '.join(listed)}{more}. "
         "Their bodies are shown as frames and sticks; STL and OBJ files are drawn with "
         "pip install mbjax[mesh].",
-        stacklevel=6,
+        stacklevel=5,
     )
 
 

@@ -31,7 +31,7 @@ class ArrowSet {
       for (const entry of arrows.inFrame.get(frame) ?? []) {
         this.read(arrows, entry, share);
         this.arrow(used++).show(this.point, this.vector, this.scale, arrows.names[arrows.slots[entry]], this.look.unit, world);
-        this.shown.push({ name: arrows.names[arrows.slots[entry]], point: this.point.toArray(), vector: this.vector.toArray() });
+        this.shown.push({ world, name: arrows.names[arrows.slots[entry]], point: this.point.toArray(), vector: this.vector.toArray() });
       }
     });
     for (let k = used; k < this.pool.length; k++) this.pool[k].group.visible = false;
@@ -55,8 +55,10 @@ class ArrowSet {
     return this.pool.filter(({ group }) => group.visible).flatMap(({ group }) => group.children);
   }
 
+  // Of the first world that has such arrows.
   get total() {
-    return this.shown.reduce((sum, { vector }) => sum + Math.hypot(...vector), 0);
+    const first = this.worlds.findIndex(Boolean);
+    return this.shown.reduce((sum, { world, vector }) => sum + (world === first ? Math.hypot(...vector) : 0), 0);
   }
 }
 

@@ -49,7 +49,7 @@ class Player {
     });
     this.sums = this.view.arrows.map((set) => {
       const { row, value } = add("arrow", set.look.label);
-      row.title = `Longest: ${set.largest.toPrecision(3)} ${set.look.unit}. The number is the sum of what is drawn now.`;
+      row.title = `Longest: ${set.largest.toPrecision(3)} ${set.look.unit}. The number is the sum of what the first trajectory has now.`;
       row.style.setProperty("--dot", set.look.color);
       return { set, value };
     });
