@@ -280,3 +280,4 @@ from .simulation import set_positions as set_positions
 from .simulation import set_positions_and_velocities as set_positions_and_velocities
 from .simulation import set_velocities as set_velocities
 from .simulation import velocities as velocities
+from .visualization import animate as show

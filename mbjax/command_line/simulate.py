@@ -11,17 +11,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mbjax.dynamics import kinetic_energy, mass_matrix, potential_energy
-from mbjax.kinematics import body_poses_in_world
 from mbjax.model import MultibodyModel, all_joint_positions, set_controller_gains, set_masses
 from mbjax.model.model_table import print_model
 from mbjax.model.whole_table import Column, WholeTable
 from mbjax.parsing import Parser
 from mbjax.plant import MultibodyPlant
 from mbjax.simulation import Inputs, Trajectory, default_state, rollout
-from mbjax.visualization import write_animation, write_plots
+from mbjax.visualization import animate, write_plots
 
 STEPS_PER_CALL = 100
-FRAMES_PER_SECOND = 50
 SWING = 0.3  # of the targets: part of a joint's range, at most this many rad or m
 SWING_PERIOD = 2.0  # s
 
@@ -198,20 +196,8 @@ def gradient_table(cost: float, rows: list[GradientRow], window: int) -> WholeTa
 
 def draw(model: MultibodyModel, trajectory: Trajectory, rows: list[GradientRow], options: argparse.Namespace) -> list:
     """animation.html and plots.png."""
-    stride = max(1, round(1.0 / FRAMES_PER_SECOND / options.time_step))
-    frames = trajectory.q[::stride]
-    poses = jax.jit(jax.vmap(lambda q: body_poses_in_world(model, q)))(frames)
-    title = options.file.stem
-    animation = write_animation(
-        options.output / "animation.html",
-        geometries=model.layout.visual,
-        body_names=model.body_names,
-        X_WB_rotation=np.asarray(poses.rotation),
-        X_WB_translation=np.asarray(poses.translation),
-        times=np.asarray(trajectory.time[::stride]),
-        title=title,
-        parents=body_parents(model),
-    )
+    title, animation = options.file.stem, options.output / "animation.html"
+    animate(model, trajectory, title=title, path=animation)
     kinetic = jax.jit(jax.vmap(lambda q, v: kinetic_energy(model, q, v)))(trajectory.q, trajectory.v)
     potential = jax.jit(jax.vmap(lambda q: potential_energy(model, q)))(trajectory.q)
     energy = {"kinetic": np.asarray(kinetic), "potential": np.asarray(potential)}
@@ -230,12 +216,3 @@ def draw(model: MultibodyModel, trajectory: Trajectory, rows: list[GradientRow],
         title=title,
     )
     return [animation, plots]
-
-
-def body_parents(model: MultibodyModel) -> list[int]:
-    """The body each body hangs on; -1 for the world."""
-    parents = [-1] * model.num_bodies
-    for joint in model.layout.joints:
-        parent, child = (model.topology.frame_bodies[f] for f in (joint.parent_frame, joint.child_frame))
-        parents[child] = parent
-    return parents

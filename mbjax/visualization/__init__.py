@@ -1,4 +1,7 @@
-"""Files to look at: a self-contained 3-D animation for any browser, and a page of plots."""
+"""Files to look at: a self-contained 3-D animation for any browser, and plots."""
 
+from mbjax.visualization.animate import animate as animate
+from mbjax.visualization.animation import Animation as Animation
 from mbjax.visualization.animation import write_animation as write_animation
+from mbjax.visualization.plot import plot as plot
 from mbjax.visualization.plots import write_plots as write_plots

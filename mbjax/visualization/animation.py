@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import json
 import os
@@ -15,9 +16,34 @@ import numpy as np
 
 from mbjax.geometry import Geometry
 
-from .animation_data import animation_record
+from .animation_data import RecordedMotion, animation_record, frames_that_fit
+from .packed_arrays import PackedArrays, deflated
 
-VIEWER_SCRIPTS = ("three.min.js", "shapes.js", "scene.js", "player.js")
+VIEWER_SCRIPTS = ("three.min.js", "shapes.js", "arrows.js", "scene.js", "player.js")
+
+
+@dataclasses.dataclass(frozen=True)
+class Animation:
+    """A page that plays motion in any browser, without a network; a notebook shows it in place.
+
+    `html` is the whole page, `num_frames` how many frames its first trajectory has, `height` how tall a notebook
+    shows it, in pixels.
+    """
+
+    html: str = dataclasses.field(repr=False)
+    num_frames: int
+    height: int = 520
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the page to a file; returns its path."""
+        path = Path(path)
+        path.write_text(self.html, encoding="utf-8")
+        return path
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.html, quote=True)
+        style = f"width: 100%; height: {self.height}px; border: 0; border-radius: 10px"
+        return f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="{style}" title="mbjax animation"></iframe>'
 
 
 def write_animation(
@@ -48,9 +74,14 @@ def write_animation(
         translation = translation[None]
     parents = [-1] * len(body_names) if parents is None else list(parents)
     _check(geometries, body_names, parents, rotation, translation, times)
-    record = animation_record(geometries, body_names, parents, rotation, translation, times, title)
+    kept = frames_that_fit(*translation.shape[:3])
+    motions = [
+        RecordedMotion(times[kept], rotation[w, kept], translation[w, kept], len(times))
+        for w in range(len(translation))
+    ]
+    record, packed = animation_record(geometries, body_names, parents, motions, title)
     path = Path(path)
-    path.write_text(_page(record), encoding="utf-8")
+    path.write_text(page(record, packed), encoding="utf-8")
     return path
 
 
@@ -80,17 +111,31 @@ def _check(
             f"(W, {len(times)}, {nb}, 3) and (W, {len(times)}, {nb}, 3, 3). "
             "The axis W may be left out."
         )
+    for world in range(len(translation)):
+        require_finite("write_animation", body_names, rotation[world], translation[world], times, world)
+
+
+def require_finite(
+    call: str,
+    body_names: Sequence[str],
+    rotation: np.ndarray,
+    translation: np.ndarray,
+    times: np.ndarray,
+    world: int,
+) -> None:
+    """Raises for the first pose of a world that is not a number; rotation (T, nb, 3, 3), translation (T, nb, 3)."""
     is_finite = np.isfinite(translation).all(-1) & np.isfinite(rotation).all((-2, -1))
     if not is_finite.all():
-        world, frame, body = np.argwhere(~is_finite)[0]
+        frame, body = np.argwhere(~is_finite)[0]
         raise ValueError(
-            f"write_animation: the pose of body '{body_names[body]}' is not finite at "
+            f"{call}: the pose of body '{body_names[body]}' is not finite at "
             f"t = {times[frame]:.6g} s (frame {frame}, world {world}). The simulation diverged: "
             "pass the frames before it, or reduce the time step."
         )
 
 
-def _page(record: dict[str, Any]) -> str:
+def page(record: dict[str, Any], packed: PackedArrays) -> str:
+    """The whole page of a record. The viewer and the arrays are deflated, and inflated by the browser itself."""
     viewer = resources.files("mbjax.visualization") / "viewer"
 
     def read(name: str) -> str:
@@ -102,7 +147,9 @@ def _page(record: dict[str, Any]) -> str:
         "title": html.escape(record["title"]),
         "three_license": read("three.LICENSE.txt"),
         "style": read("style.css"),
-        "scripts": "\n".join(f"<script>{read(name)}</script>" for name in VIEWER_SCRIPTS),
+        "unpack": read("unpack.js"),
+        "viewer": deflated("\n".join(read(name) for name in VIEWER_SCRIPTS).encode()),
         "data": data,
+        "arrays": packed.text(),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], read("page.html"))

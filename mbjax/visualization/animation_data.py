@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from mbjax.geometry import (
     Box,
@@ -22,71 +22,132 @@ from mbjax.geometry import (
     Sphere,
 )
 
-from .mesh_embedding import embed_hull, embed_meshes, to_base64
+from .force_arrows import Arrows, arrow_record
+from .mesh_embedding import embed_hull, embed_meshes
+from .packed_arrays import PackedArrays, steps_of
 
-# A pose takes 20 bytes: four 16-bit quaternion values, three 32-bit lengths. Longer recordings are
-# thinned to this many bytes; the viewer interpolates between the frames that are left.
+# A pose takes 20 bytes, and about half of that in the page: four 16-bit quaternion values, three 32-bit lengths. Longer
+# recordings are thinned to this many bytes; the viewer interpolates between the frames that are left.
 POSE_BUDGET_BYTES = 1_900_000
 BYTES_PER_POSE = 20
 QUATERNION_STEPS = 32767
+LENGTH_STEPS = 2**21
+
+ARROW_KINDS = {  # how the page draws and explains each kind of arrow
+    "contact": {"label": "Contact forces", "unit": "N", "color": "#e4572e", "heads": 1},
+    "applied_force": {"label": "Applied forces", "unit": "N", "color": "#7b2d8e", "heads": 1},
+    "applied_torque": {"label": "Applied torques", "unit": "N m", "color": "#0f8b8d", "heads": 2},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordedMotion:
+    """One world over T frames: times (T,) in s, R_WB (T, nb, 3, 3), p_WBo (T, nb, 3) in m, world first.
+
+    `mass_center` p_WScm (T, 3) and the `arrows` of each kind of `ARROW_KINDS` may be missing.
+    """
+
+    times: np.ndarray
+    rotation: np.ndarray
+    translation: np.ndarray
+    num_given: int
+    label: str | None = None
+    mass_center: np.ndarray | None = None
+    arrows: Mapping[str, Arrows] = dataclasses.field(default_factory=dict)
 
 
 def animation_record(
     geometries: Sequence[Sequence[Geometry]],
     body_names: Sequence[str],
     parents: Sequence[int],
-    rotation: np.ndarray,
-    translation: np.ndarray,
-    times: np.ndarray,
+    motions: Sequence[RecordedMotion],
     title: str,
-) -> dict[str, Any]:
-    """Everything the page shows.
+    *,
+    touching: Sequence[Sequence[Geometry]] | None = None,
+    ground: bool | float | str = "auto",
+) -> tuple[dict[str, Any], PackedArrays]:
+    """Everything the page shows; the numbers of its arrays are packed apart.
 
-    rotation (W, T, nb, 3, 3), translation (W, T, nb, 3) in m, times (T,) in s.
+    `touching` are shapes that are drawn on request; `ground` is as in `animate`.
     """
-    num_worlds, num_frames, num_bodies = translation.shape[:3]
-    kept = _frames_to_keep(num_worlds, num_frames, num_bodies)
-    quaternion = Rotation.from_matrix(rotation[:, kept].reshape(-1, 3, 3)).as_quat()
-    meshes, bodies = _bodies(geometries, body_names, parents)
-    return {
-        "format": 1,
+    packed = PackedArrays()
+    meshes, bodies = _bodies(geometries, touching or [()] * len(body_names), body_names, parents, packed)
+    record = {
+        "format": 2,
         "title": title,
-        "num_worlds": num_worlds,
-        "num_frames": len(kept),
-        "num_frames_given": num_frames,
+        "ground": ground,
         "bodies": bodies,
         "meshes": meshes,
-        "times": to_base64(times[kept], "<f8"),
-        "quaternions_xyzw": to_base64(np.round(quaternion * QUATERNION_STEPS), "<i2"),
-        "translations": to_base64(translation[:, kept], "<f4"),
+        "worlds": [_world(motion, packed) for motion in motions],
+        "arrows": [
+            {**look, "worlds": [_arrows(motion, kind, packed) for motion in motions]}
+            for kind, look in ARROW_KINDS.items()
+            if any(kind in motion.arrows for motion in motions)
+        ],
     }
+    return record, packed
 
 
-def _frames_to_keep(num_worlds: int, num_frames: int, num_bodies: int) -> np.ndarray:
+def frames_that_fit(num_worlds: int, num_frames: int, num_bodies: int) -> np.ndarray:
     """Indices of the frames that fit the budget, evenly spread, first and last among them."""
     affordable = POSE_BUDGET_BYTES // (BYTES_PER_POSE * num_worlds * num_bodies)
     count = min(num_frames, max(2, affordable))
     return np.unique(np.round(np.linspace(0, num_frames - 1, count)).astype(int))
 
 
+def _world(motion: RecordedMotion, packed: PackedArrays) -> dict[str, Any]:
+    num_frames = len(motion.times)
+    quaternion = quaternions_xyzw(motion.rotation)
+    step = max(float(np.abs(motion.translation).max()), 1e-3) / LENGTH_STEPS
+    center = motion.mass_center
+    return {
+        "label": motion.label,
+        "num_frames": num_frames,
+        "num_frames_given": motion.num_given,
+        "times": packed.add(motion.times, "f8"),
+        "quaternions_xyzw": packed.add(steps_of(quaternion, 1.0 / QUATERNION_STEPS), "i2", differences=2),
+        "translations": packed.add(steps_of(motion.translation, step), "i4", differences=2),
+        "mass_center": None if center is None else packed.add(steps_of(center, step), "i4", differences=2),
+        "step": step,
+    }
+
+
+def _arrows(motion: RecordedMotion, kind: str, packed: PackedArrays) -> dict[str, Any] | None:
+    return arrow_record(motion.arrows[kind], packed) if kind in motion.arrows else None
+
+
+def quaternions_xyzw(rotation: np.ndarray) -> np.ndarray:
+    """Unit quaternions (T, nb, 4) of matrices (T, nb, 3, 3), of the signs that change least from frame to frame."""
+    from scipy.spatial.transform import Rotation
+
+    shape = rotation.shape[:-2]
+    quaternion = Rotation.from_matrix(rotation.reshape(-1, 3, 3)).as_quat().reshape(*shape, 4)
+    turns_over = np.sum(quaternion[1:] * quaternion[:-1], axis=-1) < 0.0
+    sign = np.cumprod(np.where(turns_over, -1.0, 1.0), axis=0)
+    quaternion[1:] *= sign[..., None]
+    return quaternion
+
+
 def _bodies(
-    geometries: Sequence[Sequence[Geometry]], body_names: Sequence[str], parents: Sequence[int]
+    geometries: Sequence[Sequence[Geometry]],
+    touching: Sequence[Sequence[Geometry]],
+    body_names: Sequence[str],
+    parents: Sequence[int],
+    packed: PackedArrays,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    shapes = [geometry.shape for on_body in geometries for geometry in on_body]
-    meshes, skipped = embed_meshes([shape for shape in shapes if isinstance(shape, Mesh)])
+    shapes = [geometry.shape for on_body in (*geometries, *touching) for geometry in on_body]
+    meshes, skipped = embed_meshes([shape for shape in shapes if isinstance(shape, Mesh)], packed)
     _warn_about_skipped(skipped)
-    hulls = {shape: embed_hull(shape) for shape in shapes if isinstance(shape, Convex)}
+    hulls = {shape: embed_hull(shape, packed) for shape in dict.fromkeys(shapes) if isinstance(shape, Convex)}
     embedded: dict[Shape, dict[str, Any]] = {**meshes, **hulls}
     surfaces = {mesh: index for index, mesh in enumerate(embedded)}
+
+    def records(on_body: Sequence[Geometry]) -> list[dict[str, Any]]:
+        return [_geometry_record(geometry, surfaces) for geometry in on_body if geometry.shape not in skipped]
+
     bodies = [
-        {
-            "name": name,
-            "parent": int(parent),
-            "geometries": [
-                _geometry_record(geometry, surfaces) for geometry in on_body if geometry.shape not in skipped
-            ],
-        }
-        for name, parent, on_body in zip(body_names, parents, geometries, strict=True)
+        {"name": name, "parent": int(parent), "geometries": records(seen), "touching": records(touched)}
+        for name, parent, seen, touched in zip(body_names, parents, geometries, touching, strict=True)
     ]
     return list(embedded.values()), bodies
 
@@ -97,7 +158,7 @@ def _warn_about_skipped(skipped: dict[Mesh, str]) -> None:
     listed = [f"'{mesh.filename}' ({reason})" for mesh, reason in list(skipped.items())[:4]]
     more = f", and {len(skipped) - 4} more" if len(skipped) > 4 else ""
     warnings.warn(
-        f"write_animation: {len(skipped)} mesh(es) are not drawn: {', '.join(listed)}{more}. "
+        f"{len(skipped)} mesh(es) are not drawn: {', '.join(listed)}{more}. "
         "Their bodies are shown as frames and sticks; STL and OBJ files are drawn with "
         "pip install mbjax[mesh].",
         stacklevel=5,
@@ -107,7 +168,7 @@ def _warn_about_skipped(skipped: dict[Mesh, str]) -> None:
 def _geometry_record(geometry: Geometry, surfaces: dict[Shape, int]) -> dict[str, Any]:
     return {
         "name": geometry.name,
-        "quaternion_xyzw": Rotation.from_matrix(geometry.rotation).as_quat().tolist(),
+        "quaternion_xyzw": quaternions_xyzw(np.array(geometry.rotation)[None, None])[0, 0].tolist(),
         "translation": list(geometry.translation),
         "rgba": None if geometry.rgba is None else list(geometry.rgba),
         **_shape_record(geometry, surfaces),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,13 +39,23 @@ def set_heading(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left", fontsize=12, fontweight="bold", color=INK, pad=8)
 
 
-def draw_lines(axes: Axes, times: np.ndarray, values: np.ndarray, labels: Sequence[str]) -> None:
+def draw_lines(
+    axes: Axes,
+    times: np.ndarray,
+    values: np.ndarray,
+    labels: Sequence[str],
+    *,
+    style: Any = "solid",
+    is_labelled: bool = True,
+) -> None:
     """One line a column of `values` (T, n), labelled at its right end instead of in a legend."""
     _style(axes)
     for index, label in enumerate(labels):
-        axes.plot(times, values[:, index], color=COLORS[index % len(COLORS)], linewidth=1.5, label=label)
+        axes.plot(
+            times, values[:, index], color=COLORS[index % len(COLORS)], linewidth=1.5, linestyle=style, label=label
+        )
     axes.margins(x=0.0, y=0.08)
-    if not np.isfinite(values).any():
+    if not is_labelled or not np.isfinite(values).any():
         return
     lower, upper = axes.get_ylim()
     ends = [_last_finite(values[:, index]) for index in range(len(labels))]
@@ -159,6 +168,8 @@ def _last_finite(values: np.ndarray) -> float:
 
 def _spread(heights: np.ndarray) -> np.ndarray:
     """The nearest heights in [0, 1], in least squares, that keep order and a label's distance."""
+    from scipy.optimize import isotonic_regression  # slow to import
+
     heights = np.nan_to_num(heights, nan=0.0)
     order = np.argsort(heights, kind="stable")
     spacing = min(LABEL_SPACING, 1.0 / max(len(heights) - 1, 1))

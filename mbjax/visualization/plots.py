@@ -60,7 +60,7 @@ def write_plots(
         max((ENTRY_HEIGHT * max(len(shown), 5) for _, shown, _ in groups), default=0.0) + (1.15 if groups else 0.0),
     ]
     present = [height for height in heights if height]
-    figure = _new_figure(height=sum(present) + 0.7)
+    figure = new_figure(WIDTH, sum(present) + 0.7, "write_plots")
     figure.suptitle(title, x=0.012, ha="left", fontsize=17, fontweight="bold", color=panels.INK)
     if present:
         parts = iter(figure.subfigures(len(present), 1, squeeze=False, height_ratios=present)[:, 0])
@@ -75,14 +75,15 @@ def write_plots(
     return path
 
 
-def _new_figure(height: float) -> Figure:
+def new_figure(width: float, height: float, call: str) -> Figure:
+    """An empty white figure that lays out its panels by itself; sizes in inches."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
-        raise ImportError("write_plots needs matplotlib: pip install mbjax[viz]") from error
+        raise ImportError(f"{call} needs matplotlib: pip install mbjax[viz]") from error
     layout = ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.1, wspace=0.02)
-    return Figure(figsize=(WIDTH, height), dpi=130, facecolor="white", layout=layout)
+    return Figure(figsize=(width, height), dpi=130, facecolor="white", layout=layout)
 
 
 def _checked(

@@ -1,6 +1,5 @@
 """Hulls of mesh files: the vertices, what a cap cuts off, scale, errors, and how they are drawn."""
 
-import base64
 import sys
 import warnings
 from pathlib import Path
@@ -12,7 +11,8 @@ from scipy.spatial import ConvexHull
 
 from mbjax.geometry import Convex, Geometry
 from mbjax.geometry.mesh_hull import MAX_VERTICES, read_mesh_hull
-from mbjax.visualization.animation_data import animation_record
+from mbjax.visualization import write_animation
+from tests.visualization.pages import read_record, surface
 
 
 @pytest.fixture
@@ -85,15 +85,15 @@ def test_without_trimesh_the_error_says_what_to_install(ball: Path, monkeypatch:
         Convex.from_mesh(ball)
 
 
-def test_hulls_are_drawn_as_closed_surfaces() -> None:
+def test_hulls_are_drawn_as_closed_surfaces(tmp_path: Path) -> None:
     """The volume under the triangles, seen from outside, is that of the hull; repeated vertices do no harm."""
     vertices = np.array([[x, y, z] for x in (0.0, 1.0) for y in (0.0, 2.0) for z in (0.0, 3.0)])
     shape = Convex(tuple(map(tuple, [*vertices.tolist(), vertices[0].tolist()])))
-    poses = np.broadcast_to(np.eye(3), (1, 2, 1, 3, 3)), np.zeros((1, 2, 1, 3))
-    record = animation_record([[Geometry("hull", shape)]], ["world"], [-1], *poses, np.array([0.0, 1.0]), "hull")
+    poses = {"X_WB_rotation": np.eye(3)[None, None], "X_WB_translation": np.zeros((1, 1, 3)), "times": np.zeros(1)}
+    page = write_animation(
+        tmp_path / "hull.html", geometries=[[Geometry("hull", shape)]], body_names=["world"], title="hull", **poses
+    )
+    record = read_record(page.read_text(encoding="utf-8"))
     assert record["bodies"][0]["geometries"][0]["kind"] == "mesh"
-    (mesh,) = record["meshes"]
-    steps = np.frombuffer(base64.b64decode(mesh["vertices"]), "<u2").reshape(-1, 3)
-    faces = np.frombuffer(base64.b64decode(mesh["faces"]), "<u2").reshape(-1, 3)
-    corners = (mesh["lower"] + np.array(mesh["step"]) * steps)[faces]
-    np.testing.assert_allclose(np.linalg.det(corners).sum() / 6.0, 6.0, rtol=1e-4)
+    vertices, faces = surface(record["meshes"][0])
+    np.testing.assert_allclose(np.linalg.det(vertices[faces]).sum() / 6.0, 6.0, rtol=1e-4)

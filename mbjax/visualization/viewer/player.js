@@ -1,31 +1,28 @@
-"use strict";
 // Time, controls and the hooks that a test reads: window.mbjax.
 
 const ICON_PLAY = '<svg width="16" height="16" viewBox="0 0 16 16"><path d="M4 2.2v11.6a.6.6 0 0 0 .9.5l9.2-5.8a.6.6 0 0 0 0-1L4.9 1.7a.6.6 0 0 0-.9.5z"/></svg>';
 const ICON_PAUSE = '<svg width="16" height="16" viewBox="0 0 16 16"><rect x="3" y="2" width="3.6" height="12" rx="1"/><rect x="9.4" y="2" width="3.6" height="12" rx="1"/></svg>';
 const element = (id) => document.getElementById(id);
 
-window.mbjax = { ready: false, time: 0, playing: false, frame: 0, frames: 0, error: null };
-
 class Player {
-  constructor(record) {
-    this.view = new RobotScene(element("canvas"), record);
-    const { times, frames } = this.view.recording;
-    this.start = times[0];
-    this.end = times[frames - 1];
+  constructor(record, arrays) {
+    this.view = new RobotScene(element("canvas"), record, arrays);
+    const { frames } = this.view.recordings[0];
+    this.start = this.view.start;
+    this.end = this.view.end;
     this.time = this.start;
     this.speed = 1;
     this.following = false;
-    this.showingFrames = false;
     this.lastTick = null;
-    const skipped = record.num_frames_given - frames;
+    const { num_frames_given: given } = record.worlds[0], count = record.bodies.length - 1;
     element("subtitle").textContent = [
-      record.num_worlds > 1 ? `${record.num_worlds} worlds` : null, `${record.bodies.length - 1} bodies`,
-      `${frames} frames${skipped > 0 ? ` of ${record.num_frames_given}` : ""}`,
+      record.worlds.length > 1 ? `${record.worlds.length} worlds` : null, `${count} ${count === 1 ? "body" : "bodies"}`,
+      `${frames} frames${given > frames ? ` of ${given}` : ""}`,
     ].filter(Boolean).join("  ·  ");
     element("end").textContent = `/ ${this.end.toFixed(2)} s`;
     Object.assign(element("slider"), { min: this.start, max: this.end });
     this.listBodies(record);
+    this.explain(record);
     this.bindControls();
     this.bindPointer(record);
     this.setPlaying(frames > 1);
@@ -33,6 +30,30 @@ class Player {
     window.mbjax.seek = (time) => this.seek(time);
     window.mbjax.play = () => this.setPlaying(true);
     window.mbjax.pause = () => this.setPlaying(false);
+    window.mbjax.view = this.view;
+  }
+
+  // The legend: who is who, and what arrows mean.
+  explain(record) {
+    const add = (kind, text) => {
+      const row = document.createElement("li"), value = document.createElement("span");
+      row.className = kind;
+      row.append(text, value);
+      element("legend").append(row);
+      return { row, value };
+    };
+    record.worlds.forEach(({ label }, world) => {
+      if (label === null) return;
+      const ghost = this.view.ghost(world);
+      add(ghost ? "ghost" : "body", label).row.style.setProperty("--dot", ghost?.color?.getStyle() ?? "#64748b");
+    });
+    this.sums = this.view.arrows.map((set) => {
+      const { row, value } = add("arrow", set.look.label);
+      row.title = `Longest: ${set.largest.toPrecision(3)} ${set.look.unit}. The number is the sum of what the first trajectory has now.`;
+      row.style.setProperty("--dot", set.look.color);
+      return { set, value };
+    });
+    element("legend").hidden = !element("legend").children.length;
   }
 
   listBodies(record) {
@@ -60,13 +81,16 @@ class Player {
     element("reset").onclick = () => this.view.resetCamera();
     element("names").onclick = () => this.toggle("names", "panel", element("panel").hidden);
     element("follow").onclick = () => element("follow").classList.toggle("on", (this.following = !this.following));
-    element("frames").onclick = () => {
-      element("frames").classList.toggle("on", (this.showingFrames = !this.showingFrames));
-      this.view.showFrames(this.showingFrames);
-    };
+    const drawn = { forces: [this.view.arrows, true], frames: [this.view.triads, false], mass: [this.view.massCenters, false],
+      touching: [this.view.touching, false] };
+    for (const [what, [objects, isOn]] of Object.entries(drawn)) {
+      element(what).hidden = objects.length === 0;
+      element(what).classList.toggle("on", isOn);
+      element(what).onclick = () => this.view.show(what, element(what).classList.toggle("on"));
+    }
     const step = (this.end - this.start) / 100;
     const keys = {
-      " ": "play", c: "follow", f: "frames", b: "names", r: "reset",
+      " ": "play", c: "follow", a: "forces", f: "frames", m: "mass", t: "touching", b: "names", r: "reset",
       ArrowRight: () => this.seek(this.time + step), ArrowLeft: () => this.seek(this.time - step),
       Home: () => this.seek(this.start), End: () => this.seek(this.end),
     };
@@ -85,12 +109,13 @@ class Player {
       if (event.buttons) { tooltip.hidden = true; return; }
       spot.set((2 * event.clientX) / window.innerWidth - 1, 1 - (2 * event.clientY) / window.innerHeight);
       ray.setFromCamera(spot, this.view.camera);
-      const hit = ray.intersectObjects(this.view.pickable, false)[0];
-      const body = hit ? hit.object.userData.body : null;
+      const arrow = ray.intersectObjects(this.view.arrows.flatMap((set) => set.pickable), false)[0];
+      const hit = arrow ?? ray.intersectObjects(this.view.pickable, false)[0];
+      const body = hit?.object.userData.body ?? null;
       this.highlight(body);
-      tooltip.hidden = body === null;
-      if (body === null) return;
-      tooltip.textContent = record.bodies[body].name;
+      tooltip.hidden = !hit;
+      if (!hit) return;
+      tooltip.textContent = arrow ? arrow.object.userData.text : record.bodies[body].name;
       tooltip.style.left = `${Math.min(event.clientX + 14, window.innerWidth - tooltip.offsetWidth - 8)}px`;
       tooltip.style.top = `${event.clientY + 14}px`;
     });
@@ -135,17 +160,17 @@ class Player {
     slider.style.setProperty("--done", `${(100 * (this.time - this.start)) / Math.max(this.end - this.start, 1e-9)}%`);
     element("clock").firstChild.textContent = this.time.toFixed(3);
     window.mbjax.time = this.time;
-    window.mbjax.frame = this.view.recording.frameAt(this.time);
+    window.mbjax.frame = this.view.recordings[0].frameAt(this.time);
+    for (const { set, value } of this.sums) value.textContent = `${set.total.toPrecision(3)} ${set.look.unit}`;
   }
 }
 
-try {
-  const player = new Player(JSON.parse(element("mbjax-data").textContent));
-  const loop = (now) => { player.tick(now); requestAnimationFrame(loop); };
-  requestAnimationFrame(loop);
-} catch (error) {
-  window.mbjax.error = String(error);
-  element("message").hidden = false;
-  element("message").textContent = `This animation needs WebGL 2, which the browser did not give: ${error.message || error}`;
-  console.error(error);
+function startPlayer(record, arrays) {
+  try {
+    const player = new Player(record, arrays);
+    const loop = (now) => { player.tick(now); requestAnimationFrame(loop); };
+    requestAnimationFrame(loop);
+  } catch (error) {
+    showError(`This animation needs WebGL 2, which the browser did not give: ${error.message || error}`, error);
+  }
 }

@@ -4,13 +4,14 @@
 const FIT_SAMPLES = 24;
 const VIEW_DIRECTION = [0.85, -1.25, 0.55];
 
+// Poses of the bodies of one world over time.
 class Recording {
-  constructor(record) {
-    this.worlds = record.num_worlds;
-    this.bodies = record.bodies.length;
-    this.times = new Float64Array(decodeBytes(record.times));
-    this.quaternions = new Int16Array(decodeBytes(record.quaternions_xyzw));
-    this.translations = new Float32Array(decodeBytes(record.translations));
+  constructor(record, bodies, arrays) {
+    this.bodies = bodies;
+    this.times = unpackArray(arrays, record.times);
+    this.quaternions = unpackArray(arrays, record.quaternions_xyzw);
+    this.translations = Float64Array.from(unpackArray(arrays, record.translations), (x) => x * record.step);
+    this.massCenter = record.mass_center && Float64Array.from(unpackArray(arrays, record.mass_center), (x) => x * record.step);
     this.frames = this.times.length;
     this.other = new THREE.Quaternion();
     this.next = new THREE.Vector3();
@@ -26,42 +27,58 @@ class Recording {
     return low;
   }
 
-  pose(world, frame, body, position, quaternion) {
-    const at = (world * this.frames + frame) * this.bodies + body;
+  // That frame, and how far the time is on the way to the next one.
+  placeAt(time) {
+    const frame = this.frameAt(time);
+    if (frame + 1 >= this.frames || time <= this.times[frame]) return { frame, share: 0 };
+    return { frame, share: (time - this.times[frame]) / (this.times[frame + 1] - this.times[frame]) };
+  }
+
+  pose(frame, body, position, quaternion) {
+    const at = frame * this.bodies + body;
     position.fromArray(this.translations, 3 * at);
     quaternion.fromArray(this.quaternions, 4 * at).normalize();
   }
 
-  apply(world, body, time, object) {
-    const frame = this.frameAt(time);
-    this.pose(world, frame, body, object.position, object.quaternion);
-    if (frame + 1 >= this.frames || time <= this.times[frame]) return;
-    const share = (time - this.times[frame]) / (this.times[frame + 1] - this.times[frame]);
-    this.pose(world, frame + 1, body, this.next, this.other);
-    object.position.lerp(this.next, share);
-    object.quaternion.slerp(this.other, share);
+  apply(objects, time) {
+    const { frame, share } = this.placeAt(time);
+    objects.forEach((object, body) => {
+      this.pose(frame, body, object.position, object.quaternion);
+      if (share === 0) return;
+      this.pose(frame + 1, body, this.next, this.other);
+      object.position.lerp(this.next, share);
+      object.quaternion.slerp(this.other, share);
+    });
   }
 }
 
 class RobotScene {
-  constructor(canvas, record) {
+  constructor(canvas, record, arrays) {
     this.record = record;
-    this.recording = new Recording(record);
+    this.recordings = record.worlds.map((world) => new Recording(world, record.bodies.length, arrays));
+    this.start = Math.min(...this.recordings.map(({ times }) => times[0]));
+    this.end = Math.max(...this.recordings.map(({ times, frames }) => times[frames - 1]));
     this.scene = new THREE.Scene();
     this.renderer = new THREE.WebGLRenderer({ canvas, antialias: true, alpha: true });
     this.renderer.toneMapping = THREE.NeutralToneMapping;
     this.renderer.shadowMap.enabled = true;
     this.renderer.shadowMap.type = THREE.PCFShadowMap;
-    this.surfaces = record.meshes.map(decodeMesh);
+    this.surfaces = record.meshes.map((mesh) => decodeMesh(mesh, arrays));
     this.colors = record.bodies.map((body, index) => this.bodyColor(body, index));
     this.groundLevel = null;
     this.groups = [];
     this.sticks = [];
     this.pickable = [];
-    for (let world = record.num_worlds - 1; world >= 0; world--) this.addWorld(world);
+    this.touching = [];
+    this.planes = []; // without end: they take no part in how large the scene is
+    this.isGroundSolid = false;
+    if (typeof record.ground === "number" || record.ground === true) this.setGround(Number(record.ground === true ? 0 : record.ground));
+    for (let world = record.worlds.length - 1; world >= 0; world--) this.addWorld(world);
     this.groups.reverse();
     this.measure();
+    this.planes.forEach(({ group, mesh }) => group.add(mesh) && mesh.scale.set(3 * this.size, 3 * this.size, 1));
     this.addSticksAndTriads();
+    this.addArrowsAndCenters(arrays);
     this.addLights();
     this.addGround();
     this.addCamera(canvas);
@@ -73,20 +90,33 @@ class RobotScene {
     return paletteColor(Math.max(index - 1, 0), Math.max(this.record.bodies.length - 1, 1));
   }
 
+  // How a world looks that is laid over the first one: tinted if they are few.
+  ghost(world) {
+    if (world === 0) return null;
+    if (this.record.worlds.length > GHOST_COLORS.length + 1) return { color: null, opacity: OVERLAY_OPACITY };
+    return { color: new THREE.Color(GHOST_COLORS[world - 1]), opacity: GHOST_OPACITY };
+  }
+
   addWorld(world) {
-    const isOverlay = world > 0;
+    const ghost = this.ghost(world);
     const groups = this.record.bodies.map((body, index) => {
       const group = new THREE.Group();
       for (const shape of body.geometries) {
         if (this.isGround(index, shape)) continue;
         const color = shape.rgba ? fileColor(shape.rgba) : this.colors[index];
-        const mesh = new THREE.Mesh(buildGeometry(shape, this.surfaces),
-          buildMaterial(color, shape.rgba ? shape.rgba[3] : 1, isOverlay));
+        const mesh = new THREE.Mesh(buildGeometry(shape, this.surfaces), buildMaterial(color, shape.rgba ? shape.rgba[3] : 1, ghost));
         place(mesh, shape.translation, shape.quaternion_xyzw);
-        mesh.castShadow = !isOverlay;
-        mesh.receiveShadow = !isOverlay;
+        mesh.castShadow = mesh.receiveShadow = !ghost;
         mesh.userData.body = index;
-        if (!isOverlay) this.pickable.push(mesh);
+        if (!ghost) this.pickable.push(mesh);
+        if (shape.kind === "half_space") this.planes.push({ group, mesh }); else group.add(mesh);
+      }
+      for (const shape of world === 0 ? body.touching : []) {
+        const material = new THREE.MeshBasicMaterial({ color: "#e4572e", wireframe: true, transparent: true, opacity: 0.35, depthWrite: false });
+        const mesh = new THREE.Mesh(buildGeometry(shape, this.surfaces), material);
+        place(mesh, shape.translation, shape.quaternion_xyzw);
+        mesh.visible = false;
+        this.touching.push(mesh);
         group.add(mesh);
       }
       this.scene.add(group);
@@ -95,22 +125,25 @@ class RobotScene {
     this.groups.push(groups);
   }
 
+  setGround(level) {
+    this.groundLevel = level;
+    this.isGroundSolid = true;
+  }
+
   // A half-space of the world whose normal is up is the ground itself.
   isGround(body, shape) {
     if (body !== 0 || shape.kind !== "half_space") return false;
-    const up = new THREE.Vector3(0, 0, 1).applyQuaternion(new THREE.Quaternion(...shape.quaternion_xyzw));
+    const up = new THREE.Vector3(0, 0, 1).applyQuaternion(new THREE.Quaternion(...shape.quaternion_xyzw).normalize());
     if (up.z < 0.999) return false;
-    this.groundLevel = shape.translation[2];
+    if (this.record.ground === "auto") this.setGround(shape.translation[2]);
     return true;
   }
 
   // The box around everything drawn, over a sample of frames.
   measure() {
     this.box = new THREE.Box3();
-    const { times, frames } = this.recording;
     for (let k = 0; k < FIT_SAMPLES; k++) {
-      this.pose(times[Math.round((k / (FIT_SAMPLES - 1)) * (frames - 1))]);
-      if (k === 0) this.startCenter = this.robotCenter();
+      this.pose(this.start + (k / (FIT_SAMPLES - 1)) * (this.end - this.start));
       this.groups.forEach((groups) => groups.forEach((group, body) => {
         group.updateMatrixWorld(true);
         if (body > 0 || group.children.length) this.box.expandByObject(group).expandByPoint(group.position);
@@ -145,7 +178,7 @@ class RobotScene {
       const parent = bodies[index].parent;
       if (parent <= 0 || !(isBare[index] || isBare[parent])) return;
       const stick = new THREE.Mesh(new THREE.CylinderGeometry(thickness, thickness, 1, 16),
-        buildMaterial(new THREE.Color("#7b8794"), 1, world > 0));
+        buildMaterial(new THREE.Color("#7b8794"), 1, this.ghost(world)));
       stick.castShadow = world === 0;
       stick.userData.body = index;
       if (world === 0) this.pickable.push(stick);
@@ -153,6 +186,14 @@ class RobotScene {
       this.sticks.push({ stick, from: groups[parent], to: group });
     }));
     this.scene.add(buildTriad(this.size * 0.12, 0.85));
+  }
+
+  addArrowsAndCenters(arrays) {
+    const { record, recordings, scene, size } = this;
+    this.arrows = record.arrows.map((look) => new ArrowSet(scene, look, arrays, size));
+    const level = record.ground === false ? null : this.groundLevel;
+    this.massCenters = recordings.filter(({ massCenter }, world) => massCenter && (world === 0 || recordings.length <= 4))
+      .map((recording, world) => new MassCenter(scene, recording.massCenter, recording, size, level, world ? 0.55 : 1));
   }
 
   addLights() {
@@ -176,7 +217,7 @@ class RobotScene {
   addGround() {
     const decade = 10 ** Math.floor(Math.log10(this.size / 5));
     const cell = decade * (this.size / 5 > 5 * decade ? 5 : this.size / 5 > 2 * decade ? 2 : 1);
-    this.ground = buildGround(4.5 * this.size, cell);
+    this.ground = buildGround(4.5 * this.size, cell, this.isGroundSolid);
     this.ground.renderOrder = -1;
     this.shade = new THREE.Mesh(new THREE.PlaneGeometry(9 * this.size, 9 * this.size),
       new THREE.ShadowMaterial({ opacity: 0.22, color: "#27384d" }));
@@ -198,6 +239,7 @@ class RobotScene {
 
   resetCamera() {
     const center = this.box.getCenter(new THREE.Vector3());
+    center.z -= 0.05 * this.size; // room for the controls below
     const narrow = Math.min(1, window.innerWidth / window.innerHeight);
     const distance = (0.5 * this.size * 0.98) / Math.sin((this.camera.fov * Math.PI) / 360) / narrow;
     this.controls.target.copy(center);
@@ -207,7 +249,9 @@ class RobotScene {
   }
 
   pose(time) {
-    this.groups.forEach((groups, world) => groups.forEach((group, body) => this.recording.apply(world, body, time, group)));
+    this.recordings.forEach((recording, world) => recording.apply(this.groups[world], time));
+    this.arrows?.forEach((set) => set.pose(this.recordings, time));
+    this.massCenters?.forEach((center) => center.pose(time));
     const along = new THREE.Vector3();
     for (const { stick, from, to } of this.sticks) {
       along.subVectors(to.position, from.position);
@@ -249,6 +293,13 @@ class RobotScene {
     }
   }
 
+  show(what, isOn) {
+    if (what === "frames") this.showFrames(isOn);
+    if (what === "forces") for (const set of this.arrows) set.isOn = isOn;
+    if (what === "mass") for (const { group } of this.massCenters) group.visible = isOn;
+    if (what === "touching") for (const mesh of this.touching) mesh.visible = isOn;
+  }
+
   render() {
     const { clientWidth: width, clientHeight: height } = this.renderer.domElement;
     const ratio = Math.min(window.devicePixelRatio || 1, 2);
@@ -267,7 +318,7 @@ class RobotScene {
     this.ground.position.set(target.x, target.y, this.groundLevel - 0.001 * this.size);
     this.ground.material.uniforms.center.value.set(target.x, target.y);
     this.shade.position.set(target.x, target.y, this.groundLevel);
-    this.ground.visible = this.shade.visible = this.camera.position.z > this.groundLevel;
+    this.ground.visible = this.shade.visible = this.record.ground !== false && this.camera.position.z > this.groundLevel;
     this.renderer.render(this.scene, this.camera);
   }
 }

@@ -4,23 +4,25 @@
 const SEGMENTS = 48;
 const CREASE_ANGLE = 0.6;
 const OVERLAY_OPACITY = 0.22;
+const GHOST_OPACITY = 0.34;
+const GHOST_COLORS = ["#2f6fb3", "#d9652b", "#2f9580"];
 const PALETTE = ["#3b5b8c", "#3f8fa6", "#58b09c", "#d9b44a", "#dd7f4f", "#b5566b"];
 
-function decodeBytes(text) {
-  const raw = atob(text);
-  const bytes = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
-  return bytes.buffer;
-}
-
-function decodeMesh(record) {
-  const steps = new Uint16Array(decodeBytes(record.vertices));
-  const positions = new Float32Array(steps.length);
-  for (let i = 0; i < steps.length; i++) positions[i] = record.lower[i % 3] + record.step[i % 3] * steps[i];
-  const faces = decodeBytes(record.faces);
+function decodeMesh(record, arrays) {
+  const changes = unpackArray(arrays, record.changes), back = unpackArray(arrays, record.back);
+  const positions = new Float32Array(changes.length), steps = [0, 0, 0];
+  for (let i = 0; i < changes.length; i++) {
+    steps[i % 3] += changes[i] & 1 ? -(changes[i] + 1) >> 1 : changes[i] >> 1;
+    positions[i] = record.lower[i % 3] + record.step * steps[i % 3];
+  }
+  const corners = new Uint32Array(back.length);
+  for (let i = 0, newest = 0; i < back.length; i++) {
+    corners[i] = newest - back[i];
+    if (back[i] === 0) newest++;
+  }
   const geometry = new THREE.BufferGeometry();
   geometry.setAttribute("position", new THREE.BufferAttribute(positions, 3));
-  geometry.setIndex(new THREE.BufferAttribute(record.face_bits === 16 ? new Uint16Array(faces) : new Uint32Array(faces), 1));
+  geometry.setIndex(new THREE.BufferAttribute(corners, 1));
   return THREE.toCreasedNormals(geometry, CREASE_ANGLE);
 }
 
@@ -51,7 +53,7 @@ function buildGeometry(shape, surfaces) {
     case "capsule": return new THREE.CapsuleGeometry(shape.radius, shape.length, 12, SEGMENTS).rotateX(Math.PI / 2);
     case "ellipsoid": return new THREE.SphereGeometry(1, SEGMENTS, SEGMENTS / 2).scale(...shape.semi_axes);
     case "mesh": return meshGeometry(shape, surfaces);
-    case "half_space": return new THREE.PlaneGeometry(10, 10);
+    case "half_space": return new THREE.PlaneGeometry(1, 1);
   }
   throw new Error(`unknown shape kind '${shape.kind}'`);
 }
@@ -67,10 +69,12 @@ function fileColor([red, green, blue]) {
   return new THREE.Color().setRGB(red, green, blue, "srgb");
 }
 
-function buildMaterial(color, alpha, isOverlay) {
-  const opacity = alpha * (isOverlay ? OVERLAY_OPACITY : 1);
+// `ghost`: color and opacity of a world that is laid over the first one.
+function buildMaterial(color, alpha, ghost) {
+  const opacity = alpha * (ghost ? ghost.opacity : 1);
   return new THREE.MeshStandardMaterial({
-    color, opacity, transparent: opacity < 1, depthWrite: !isOverlay, roughness: 0.52, metalness: 0.05,
+    color: ghost?.color ?? color, opacity, transparent: opacity < 1, depthWrite: !ghost, roughness: 0.52, metalness: 0.05,
+    polygonOffset: Boolean(ghost), polygonOffsetFactor: 2, polygonOffsetUnits: 8, // a ghost in the same place is hidden
   });
 }
 
@@ -91,15 +95,16 @@ function buildTriad(length, opacity) {
 }
 
 // A fading grid, drawn by the fragment shader so that its lines stay thin at any distance.
-function buildGround(radius, cell) {
+// A ground that bodies touch is tiled; one for the eye alone is a grid.
+function buildGround(radius, cell, isSolid) {
   const material = new THREE.ShaderMaterial({
     transparent: true, depthWrite: false, side: THREE.DoubleSide,
-    uniforms: { cell: { value: cell }, reach: { value: radius }, center: { value: new THREE.Vector2() } },
+    uniforms: { cell: { value: cell }, reach: { value: radius }, center: { value: new THREE.Vector2() }, solid: { value: isSolid ? 1 : 0 } },
     vertexShader: `
       varying vec2 p;
       void main() { vec4 w = modelMatrix * vec4(position, 1.0); p = w.xy; gl_Position = projectionMatrix * viewMatrix * w; }`,
     fragmentShader: `
-      varying vec2 p; uniform float cell; uniform float reach; uniform vec2 center;
+      varying vec2 p; uniform float cell; uniform float reach; uniform vec2 center; uniform float solid;
       float lines(float size, float width) {
         vec2 g = p / size; vec2 w = fwidth(g);
         vec2 d = abs(fract(g - 0.5) - 0.5) / max(w, 1e-6);
@@ -108,8 +113,11 @@ function buildGround(radius, cell) {
       void main() {
         float fade = 1.0 - smoothstep(0.15, 1.0, length(p - center) / reach);
         float ink = max(0.17 * lines(cell, 1.2), 0.36 * lines(5.0 * cell, 1.4));
-        vec3 floorColor = vec3(0.905, 0.922, 0.937);
-        float a = fade * (0.55 + 0.45 * ink);
+        vec2 tile = floor(p / cell);
+        float checks = mod(tile.x + tile.y, 2.0) * (1.0 - smoothstep(0.2, 0.6, max(fwidth(p.x / cell), fwidth(p.y / cell))));
+        vec3 floorColor = mix(vec3(0.905, 0.922, 0.937), vec3(0.825, 0.855, 0.882) + 0.05 * checks, solid);
+        ink *= 1.0 - 0.55 * solid;
+        float a = fade * mix(0.55 + 0.45 * ink, 0.96, solid);
         gl_FragColor = vec4(mix(floorColor, vec3(0.42, 0.50, 0.58), ink), a);
       }`,
   });

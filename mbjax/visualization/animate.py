@@ -1,0 +1,156 @@
+"""A model's trajectory to a page that plays it: bodies, ground, forces of contact, what was applied."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from mbjax.array_types import Vector3
+from mbjax.dynamics import center_of_mass_position_in_world, total_mass
+from mbjax.errors import ModelError
+from mbjax.kinematics import body_poses_in_world
+from mbjax.model import MultibodyModel
+from mbjax.simulation import State
+from mbjax.spatial import RigidTransform
+
+from .animation import Animation, page, require_finite
+from .animation_data import RecordedMotion, animation_record, frames_that_fit
+from .drawn_shapes import drawn_shapes
+from .force_arrows import (
+    Arrows,
+    applied_arrows,
+    contact_arrows,
+    contact_results_of,
+    given_contact_results,
+)
+from .tracks import Track, as_tracks, frames_to_show, of_states, one_each
+
+FRAMES_PER_SECOND = 60.0
+MOST_WORLDS_WITH_FORCES = 4
+
+
+def animate(
+    model: MultibodyModel,
+    trajectory: Any,
+    *,
+    inputs: Any = None,
+    outputs: Any = None,
+    contact_forces: bool | None = None,
+    ground: bool | float | str = "auto",
+    collision_shapes: bool | None = None,
+    frames_per_second: float = FRAMES_PER_SECOND,
+    title: str | None = None,
+    height: int = 520,
+    path: str | os.PathLike[str] | None = None,
+) -> Animation:
+    """An `Animation` of what `rollout` or `simulate` returned: a notebook shows it, `.save(path)` writes one HTML file.
+
+    `trajectory` is a `Trajectory` or a `State`, or several: a list, a dict by label, or a leading axis of worlds. The
+    first is opaque and the others are laid over it, translucent; all start at their own times.
+
+    Contacts are arrows, in N, of the force on the body that moves, found anew from the states that are shown with the
+    actuation that was recorded. Give the `inputs` of the rollout where other forces acted, as `rollout` takes them
+    (with several trajectories a list or dict of inputs, one each): the applied spatial forces are drawn too. Or give
+    `outputs`, `Outputs` along the trajectory, whose contacts are drawn as they are. `contact_forces=False` leaves them
+    out. Of more than four worlds only the first has forces.
+
+    `ground="auto"` draws the model's half-spaces, and where it has none a faint grid below everything; `True` a floor
+    at z = 0, a number one at that height in m, `False` nothing. `collision_shapes` adds a button that shows what
+    touches; None: where the model has contact. Frames beyond `frames_per_second` are left out, and more where a page
+    of many worlds would grow beyond 5 MB. With `path` the page is also saved.
+    """
+    call = "animate"
+    tracks = as_tracks(call, model, trajectory)
+    _check_options(call, ground, frames_per_second)
+    each_inputs = one_each(call, "inputs", inputs, trajectory, tracks)
+    each_outputs = one_each(call, "outputs", outputs, trajectory, tracks)
+    has_contact = bool(model.layout.contact.pairs)
+    if contact_forces and not has_contact and outputs is None:
+        raise ModelError(
+            f"{call}: contact_forces=True, but no two collision geometries of the model may touch. Register a ground "
+            'and load with contact_model="point", or leave contact_forces out.'
+        )
+    motions = []
+    for world, track in enumerate(tracks):
+        with_forces = world == 0 or len(tracks) <= MOST_WORLDS_WITH_FORCES
+        motions.append(
+            _motion(
+                call, model, world, track, _frames(track, frames_per_second, len(tracks), model.num_bodies),
+                each_inputs[world] if with_forces else None, each_outputs[world] if with_forces else None,
+                with_forces and contact_forces is not False,
+            )
+        )  # fmt: skip
+    shapes = drawn_shapes(model, has_contact if collision_shapes is None else collision_shapes)
+    record, packed = animation_record(
+        shapes.seen, model.body_names, body_parents(model), motions, _title(model) if title is None else title,
+        touching=shapes.touching, ground=ground,
+    )  # fmt: skip
+    animation = Animation(page(record, packed), len(motions[0].times), height)
+    if path is not None:
+        animation.save(path)
+    return animation
+
+
+def _frames(track: Track, frames_per_second: float, num_worlds: int, num_bodies: int) -> np.ndarray:
+    shown = frames_to_show(track.time, frames_per_second)
+    return shown[frames_that_fit(num_worlds, len(shown), num_bodies)]
+
+
+def _motion(
+    call: str,
+    model: MultibodyModel,
+    world: int,
+    track: Track,
+    frames: np.ndarray,
+    inputs: Any,
+    outputs: Any,
+    contact_forces: bool,
+) -> RecordedMotion:
+    times = np.asarray(track.time, dtype=np.float64)[frames]
+    if not np.all(np.diff(times) > 0.0):
+        raise ModelError(f"{call}: the times of trajectory {world} must increase; they go from {times[0]} on.")
+    states = track.at(frames)
+    X_WB, p_WScm = of_states(_poses_and_mass_center, model, states)
+    rotation, translation = (np.asarray(x, dtype=np.float64) for x in (X_WB.rotation, X_WB.translation))
+    require_finite(call, model.body_names, rotation, translation, times, world)
+    center = np.asarray(p_WScm, dtype=np.float64) if total_mass(model) > 0.0 else None
+    arrows: dict[str, Arrows] = {}
+    if contact_forces:
+        given = given_contact_results(call, outputs, track, frames) if outputs is not None else None
+        results = given if outputs is not None else contact_results_of(model, track, inputs, frames)
+        if results is not None:
+            arrows["contact"] = contact_arrows(model, results)
+    if inputs is not None:
+        forces, torques = applied_arrows(model, track, inputs, frames)
+        found = {"applied_force": forces, "applied_torque": torques}
+        arrows |= {kind: each for kind, each in found.items() if np.any(each.vectors)}
+    return RecordedMotion(times, rotation, translation, track.num_frames, track.label, center, arrows)
+
+
+def _poses_and_mass_center(model: MultibodyModel, state: State) -> tuple[RigidTransform, Vector3]:
+    return body_poses_in_world(model, state.q), center_of_mass_position_in_world(model, state.q)
+
+
+def _check_options(call: str, ground: bool | float | str, frames_per_second: float) -> None:
+    if (isinstance(ground, str) and ground != "auto") or not isinstance(ground, (str, bool, int, float)):
+        raise ModelError(f'{call}: ground must be "auto", True, False or a height in m, got {ground!r}.')
+    if not isinstance(ground, str) and not np.isfinite(ground):
+        raise ModelError(f"{call}: ground must be a finite height in m, got {ground!r}.")
+    if not frames_per_second > 0.0:
+        raise ModelError(f"{call}: frames_per_second must be above 0, got {frames_per_second!r}.")
+
+
+def _title(model: MultibodyModel) -> str:
+    names = [name for name in model.layout.instance_names[1:] if name != "DefaultModelInstance"]
+    return ", ".join(names) or "mbjax"
+
+
+def body_parents(model: MultibodyModel) -> list[int]:
+    """The body each body hangs on; -1 for the world."""
+    parents = [-1] * model.num_bodies
+    for joint in model.layout.joints:
+        parent, child = (model.topology.frame_bodies[f] for f in (joint.parent_frame, joint.child_frame))
+        parents[child] = parent
+    return parents

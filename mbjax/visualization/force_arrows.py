@@ -1,0 +1,126 @@
+"""Forces to draw as arrows: those of contacts, found from the states, and those that were applied."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from mbjax.contact import ContactResults
+from mbjax.errors import ModelError
+from mbjax.kinematics import body_poses_in_world
+from mbjax.model import MultibodyModel
+from mbjax.simulation import Inputs, Outputs, State, outputs
+
+from .packed_arrays import PackedArrays, steps_of
+from .tracks import Track, inputs_at, of_states
+
+VECTOR_STEPS = 32767
+POINT_STEPS = 2**21
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrows:
+    """Vectors (F, m, 3) at points (F, m, 3) of the world, in F frames and m slots; a vector of zero is not drawn."""
+
+    points: np.ndarray
+    vectors: np.ndarray
+    names: tuple[str, ...]
+
+
+def contact_results_of(model: MultibodyModel, track: Track, inputs: Any, frames: np.ndarray) -> ContactResults | None:
+    """What the contacts do at these frames, stacked, under these inputs; None in a model without contact."""
+    if not model.layout.contact.pairs:
+        return None
+    acting = inputs_at("contact forces", track, inputs, frames)
+    return of_states(_contact_results, model, track.at(frames), acting)
+
+
+def given_contact_results(call: str, given: Any, track: Track, frames: np.ndarray) -> ContactResults | None:
+    """Those at these frames from `Outputs`, or `ContactResults`, along the whole trajectory."""
+    results = given.contact_results if isinstance(given, Outputs) else given
+    if results is None:
+        return None
+    shape = np.shape(results.force) if isinstance(results, ContactResults) else ()
+    if len(shape) != 3 or shape[0] not in (track.num_frames, track.num_frames - 1):
+        raise ModelError(
+            f"{call}: outputs must be Outputs with a leading axis of {track.num_frames} times, or of the "
+            f"{track.num_frames - 1} steps between them, as jax.vmap stacks them; got {type(given).__name__} with "
+            f"contact forces of shape {shape}."
+        )
+    chosen = np.minimum(frames, shape[0] - 1)
+    return dataclasses.replace(
+        results, force=np.asarray(results.force)[chosen], point=np.asarray(results.point)[chosen]
+    )
+
+
+def contact_arrows(model: MultibodyModel, results: ContactResults) -> Arrows:
+    """The force on body B of each contact; on body A where B is fixed to the world."""
+    points = np.asarray(results.point, dtype=np.float64)
+    force = np.array(results.force, dtype=np.float64)
+    names = []
+    for slot, (body_A, name_A, body_B, name_B) in enumerate(results.names(model)):
+        on, by = f"{body_B}::{name_B}", f"{body_A}::{name_A}"
+        if model.is_anchored(_owner(model, results, slot)):
+            force[:, slot] *= -1.0
+            on, by = by, on
+        names.append(f"{by} on {on}")
+    return Arrows(points, force, tuple(names))
+
+
+def applied_arrows(model: MultibodyModel, track: Track, inputs: Any, frames: np.ndarray) -> tuple[Arrows, Arrows]:
+    """Forces and torques of `applied_spatial_forces`, at their points."""
+    acting = inputs_at("applied forces", track, inputs, frames)
+    applied = acting.applied_spatial_forces
+    if applied is None:
+        nothing = Arrows(np.zeros((len(frames), 0, 3)), np.zeros((len(frames), 0, 3)), ())
+        return nothing, nothing
+    points = np.asarray(of_states(_applied_points, model, track.at(frames), acting), dtype=np.float64)
+    F_Bq_W = np.asarray(applied.F_Bq_W, dtype=np.float64)
+    bodies = [model.body_names[model.body_index(body)] for body in applied.bodies]
+    forces = Arrows(points, F_Bq_W[..., 3:], tuple(f"applied to {body}" for body in bodies))
+    torques = Arrows(points, F_Bq_W[..., :3], tuple(f"torque applied to {body}" for body in bodies))
+    return forces, torques
+
+
+def arrow_record(arrows: Arrows, packed: PackedArrays) -> dict[str, Any]:
+    """The arrows that are there, slot by slot, with the frames where they are."""
+    sizes = np.linalg.norm(arrows.vectors, axis=-1)
+    slots, frames = np.nonzero(np.isfinite(sizes.T) & (sizes.T > 0.0))
+    points, vectors = arrows.points[frames, slots], arrows.vectors[frames, slots]
+    drawn = sizes[frames, slots]
+    point_step = max(float(np.abs(points).max(initial=0.0)), 1e-3) / POINT_STEPS
+    vector_step = max(float(np.abs(vectors).max(initial=0.0)), 1e-30) / VECTOR_STEPS
+    return {
+        "names": list(arrows.names),
+        "typical": float(np.percentile(drawn, 90)) if len(drawn) else 0.0,
+        "largest": float(drawn.max(initial=0.0)),
+        "slots": packed.add(slots, "u4", differences=1),
+        "frames": packed.add(frames, "u4", differences=1),
+        "points": packed.add(steps_of(points, point_step), "i4", differences=1),
+        "point_step": point_step,
+        "vectors": packed.add(steps_of(vectors, vector_step), "i2", differences=1),
+        "vector_step": vector_step,
+    }
+
+
+def _contact_results(model: MultibodyModel, state: State, inputs: Inputs) -> ContactResults | None:
+    return outputs(model, state, inputs).contact_results
+
+
+def _applied_points(model: MultibodyModel, state: State, inputs: Inputs) -> Any:
+    """p_WBq (k, 3)."""
+    applied = inputs.applied_spatial_forces
+    assert applied is not None
+    bodies = np.array([model.body_index(body) for body in applied.bodies], int)
+    X_WB = body_poses_in_world(model, state.q)
+    p_BoBq_W = jnp.einsum("kij,kj->ki", X_WB.rotation[bodies], jnp.asarray(applied.p_BoBq_B, model.dtype))
+    return X_WB.translation[bodies] + p_BoBq_W
+
+
+def _owner(model: MultibodyModel, results: ContactResults, slot: int) -> int:
+    """The index of body B."""
+    contact = model.layout.contact
+    return contact.geometries[contact.pairs[results.pair_indices[slot]][1]].body

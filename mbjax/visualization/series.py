@@ -1,0 +1,156 @@
+"""Everything of a trajectory that can be plotted, by name and unit; what costs something is computed when asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mbjax.dynamics import kinetic_energy, potential_energy
+from mbjax.errors import ModelError
+from mbjax.joints import JOINT_KINDS
+from mbjax.model import JointInfo, MultibodyModel, near_matches
+from mbjax.simulation import State
+
+from .force_arrows import contact_results_of, given_contact_results
+from .tracks import Track, of_states
+
+GROUPS = ("positions", "velocities", "efforts", "energies", "contact_forces")
+ENERGIES = ("kinetic", "potential", "total")
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """One curve: `column` is its place in the array of its group; any of the `keys` names it."""
+
+    group: str
+    name: str
+    unit: str
+    column: int
+    keys: tuple[str, ...]
+
+    def matches(self, pattern: str) -> bool:
+        """Whether a name or pattern means it: `positions`, `elbow`, `*knee*`, `velocities:*knee*`."""
+        group, colon, rest = pattern.partition(":")
+        if colon and group in GROUPS and not rest.startswith(":"):
+            return group == self.group and any(fnmatch.fnmatchcase(key, rest) for key in self.keys)
+        return pattern == self.group or any(fnmatch.fnmatchcase(key, pattern) for key in self.keys)
+
+
+def all_series(model: MultibodyModel) -> list[Series]:
+    """What a trajectory of the model has, group by group in the order of `GROUPS`."""
+    return [*_coordinates(model), *_efforts(model), *_energies(), *_contact_forces(model)]
+
+
+def chosen_series(call: str, model: MultibodyModel, names: str | Sequence[str] | None) -> list[Series]:
+    """Those that the names and patterns mean, each once, in the model's order; None: all of them."""
+    known = all_series(model)
+    if names is None:
+        return known
+    patterns = [names] if isinstance(names, str) else list(names)
+    for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise ModelError(f"{call}: names must be text, got {pattern!r}.")
+        if not any(series.matches(pattern) for series in known):
+            present = [group for group in GROUPS if any(series.group == group for series in known)]
+            keys = [*present, *(key for series in known for key in series.keys)]
+            raise ModelError(
+                f"{call}: nothing of this model is named '{pattern}'. {near_matches(pattern, keys)} Names are those of "
+                "joints, coordinates, actuators and contacts, with * for any letters, or a group: "
+                f"{', '.join(present)}."
+            )
+    return [series for series in known if any(series.matches(pattern) for pattern in patterns)]
+
+
+def values_of(
+    call: str, model: MultibodyModel, track: Track, group: str, inputs: Any, outputs: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times (T,) and an array (T, n), a column for each series of the group."""
+    if group == "positions":
+        return track.time, track.q
+    if group == "velocities":
+        return track.time, track.v
+    if group == "efforts":
+        if track.u is None:
+            raise ModelError(f"{call}: the trajectory holds no net_actuation; leave the efforts out.")
+        return track.time[: len(track.u)], track.u
+    frames = np.arange(track.num_frames)
+    if group == "energies":
+        energies = of_states(_kinetic_and_potential, model, track.at(frames))
+        kinetic, potential = (np.asarray(x, dtype=np.float64) for x in energies)
+        return track.time, np.stack([kinetic, potential, kinetic + potential], axis=1)
+    return track.time, _contact_force_sizes(call, model, track, inputs, outputs, frames)
+
+
+def _coordinates(model: MultibodyModel) -> list[Series]:
+    joints = sorted((j for j in model.layout.joints if j.mobod > 0 and j.mimics is None), key=lambda j: j.mobod)
+    found = []
+    for group, of_joint, unit in (("positions", "position", position_unit), ("velocities", "velocity", velocity_unit)):
+        owners = [(joint, s) for joint in joints for s in getattr(joint, f"{of_joint}_suffixes")]
+        full, short = (
+            getattr(model, f"{of_joint}_names")(add_model_instance_prefix=prefix) for prefix in (True, False)
+        )
+        for column, (joint, suffix) in enumerate(owners):
+            keys = (full[column], short[column], joint.name, joint.scoped_name)
+            found.append(Series(group, full[column], unit(joint, suffix), column, keys))
+    return found
+
+
+def position_unit(joint: JointInfo, suffix: str) -> str:
+    """Of a position, by what Drake calls it: `q…` are angles or a quaternion, the others lengths."""
+    if not suffix.startswith("q"):
+        return "m"
+    return "1" if JOINT_KINDS[joint.kind].has_quaternion else "rad"
+
+
+def velocity_unit(joint: JointInfo, suffix: str) -> str:
+    """Of a velocity: `w…` are angular ones."""
+    return "rad/s" if suffix.startswith("w") else "m/s"
+
+
+def _efforts(model: MultibodyModel) -> list[Series]:
+    full, found = model.actuation_names(), []
+    for actuator in sorted(model.layout.actuators, key=lambda a: a.index):
+        joint = model.layout.joints[actuator.joint]
+        unit = "N m" if joint.velocity_suffixes[0].startswith("w") else "N"
+        keys = (full[actuator.index], actuator.name, actuator.scoped_name, joint.name, joint.scoped_name)
+        found.append(Series("efforts", full[actuator.index], unit, actuator.index, keys))
+    return found
+
+
+def _energies() -> list[Series]:
+    return [Series("energies", name, "J", column, (name, f"{name}_energy")) for column, name in enumerate(ENERGIES)]
+
+
+def _contact_forces(model: MultibodyModel) -> list[Series]:
+    """The size of the whole force between two geometries."""
+    found = []
+    for column, (name_A, name_B) in enumerate(model.collision_pairs):
+        name = f"{name_A} on {name_B}"
+        bodies = [name.rpartition("::")[0].rpartition("::")[2] for name in (name_A, name_B)]
+        keys = (name, name_A, name_B, *(name.rpartition("::")[2] for name in (name_A, name_B)), *bodies)
+        found.append(Series("contact_forces", name, "N", column, keys))
+    return found
+
+
+def _contact_force_sizes(
+    call: str, model: MultibodyModel, track: Track, inputs: Any, outputs: Any, frames: np.ndarray
+) -> np.ndarray:
+    """(T, pairs) in N."""
+    if outputs is not None:
+        results = given_contact_results(call, outputs, track, frames)
+    else:
+        results = contact_results_of(model, track, inputs, frames)
+    sums = np.zeros((len(frames), len(model.collision_pairs), 3))
+    if results is not None:
+        force = np.asarray(results.force, dtype=np.float64)
+        for slot, pair in enumerate(results.pair_indices):
+            sums[:, pair] += force[:, slot]
+    return np.linalg.norm(sums, axis=-1)
+
+
+def _kinetic_and_potential(model: MultibodyModel, state: State) -> tuple[Any, Any]:
+    return kinetic_energy(model, state.q, state.v), potential_energy(model, state.q)

@@ -1,0 +1,145 @@
+"""What is drawn over time: trajectories in any of the forms people have them, as NumPy arrays of one world each."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbjax.errors import ModelError
+from mbjax.model import MultibodyModel
+from mbjax.simulation import Inputs, State
+
+NATURAL_AXES = {"applied_spatial_forces": 2}  # of the other inputs, of one world at one time: 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Track:
+    """One world over T times: `q` (T, nq), `v` (T, nv), `time` (T,) in s; `u` (T or T-1, nu) if it is known."""
+
+    label: str | None
+    time: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray | None
+
+    @property
+    def num_frames(self) -> int:
+        return len(self.time)
+
+    def at(self, frames: np.ndarray) -> State:
+        """The states at these frames, stacked."""
+        return State(jnp.asarray(self.q[frames]), jnp.asarray(self.v[frames]), jnp.asarray(self.time[frames]))
+
+
+def as_tracks(call: str, model: MultibodyModel, trajectory: Any) -> list[Track]:
+    """The worlds to draw, in order, each checked.
+
+    `trajectory` has q, v and time, like a `Trajectory` or a `State`: of one time, of many, or with a leading axis of
+    worlds. Or it is several of these: a list, or a dict by label.
+    """
+    if isinstance(trajectory, Mapping):
+        named = [(str(label), each) for label, each in trajectory.items()]
+    elif isinstance(trajectory, Sequence) and not hasattr(trajectory, "q"):
+        named = [(None, each) for each in trajectory]
+    else:
+        named = [(None, trajectory)]
+    tracks = [track for label, each in named for track in _worlds(call, model, label, each)]
+    if not tracks:
+        raise ModelError(f"{call}: there is no trajectory to show. Give what rollout or simulate returned.")
+    return tracks
+
+
+def _worlds(call: str, model: MultibodyModel, label: str | None, trajectory: Any) -> list[Track]:
+    if not all(hasattr(trajectory, name) for name in ("q", "v", "time")):
+        raise ModelError(
+            f"{call}: a trajectory needs q, v and time, which what came, of type {type(trajectory).__name__}, has not "
+            "all. Give what rollout or simulate returned, a State, or a list or dict of these."
+        )
+    q, v, time = (np.asarray(x) for x in (trajectory.q, trajectory.v, trajectory.time))
+    effort = getattr(trajectory, "net_actuation", None)
+    u = None if effort is None else np.asarray(effort)
+    if q.ndim == 1:
+        q, v, time = q[None], v[None], time.reshape(1)
+        u = None
+    if q.ndim == 2:
+        q, v, u = q[None], v[None], None if u is None else u[None]
+    time = np.broadcast_to(time, q.shape[:-1]) if time.shape in (q.shape[:-1], q.shape[1:2]) else time
+    expected = (*q.shape[:2], model.num_positions), (*q.shape[:2], model.num_velocities), q.shape[:2]
+    if q.ndim != 3 or (q.shape, v.shape, time.shape) != expected:
+        raise ModelError(
+            f"{call}: the trajectory has q of shape {np.shape(trajectory.q)}, v {np.shape(trajectory.v)} and time "
+            f"{np.shape(trajectory.time)}; this model needs (T, {model.num_positions}), (T, {model.num_velocities}) "
+            "and (T,), or one more leading axis for several worlds. Is it a trajectory of another model?"
+        )
+    return [Track(label, time[w], q[w], v[w], None if u is None else u[w]) for w in range(len(q))]
+
+
+def one_each(call: str, what: str, given: Any, trajectory: Any, tracks: Sequence[Track]) -> list[Any]:
+    """What was given for each track: by label, one a trajectory, or the same for all."""
+    if isinstance(given, dict) and isinstance(trajectory, dict):
+        unknown = [label for label in given if str(label) not in {track.label for track in tracks}]
+        if unknown:
+            raise ModelError(f"{call}: {what} for '{unknown[0]}', but the trajectories are {list(trajectory)}.")
+        return [given.get(track.label) for track in tracks]
+    if isinstance(given, (list, tuple)):
+        if len(given) != len(tracks):
+            raise ModelError(f"{call}: {len(given)} {what} for {len(tracks)} trajectories. Give one each.")
+        return list(given)
+    return [given] * len(tracks)
+
+
+def frames_to_show(time: np.ndarray, frames_per_second: float) -> np.ndarray:
+    """Indices of about so many frames a second, first and last among them; all where there are fewer."""
+    if len(time) < 2 or not np.all(np.diff(time) > 0.0):
+        return np.arange(len(time))
+    count = int(np.floor((time[-1] - time[0]) * frames_per_second * (1.0 + 1e-6)))
+    if count >= len(time) - 1:
+        return np.arange(len(time))
+    wanted = time[0] + np.arange(count + 1) / frames_per_second
+    after = np.clip(np.searchsorted(time, wanted), 1, len(time) - 1)
+    nearest = np.where(wanted - time[after - 1] < time[after] - wanted, after - 1, after)
+    return np.unique(np.concatenate([[0], nearest, [len(time) - 1]]))
+
+
+def inputs_at(call: str, track: Track, inputs: Any, frames: np.ndarray) -> Inputs:
+    """What acts from each frame on, stacked: `inputs` as `rollout` takes them, or the efforts that were recorded.
+
+    The last frame has no step of its own and takes the inputs of the one before.
+    """
+    if inputs is None:
+        if track.u is None or not len(track.u):
+            return Inputs()
+        return Inputs(actuation=jnp.asarray(track.u[np.minimum(frames, len(track.u) - 1)]))
+    if callable(inputs):
+        given = jax.vmap(inputs)(track.at(frames))
+        return given if isinstance(given, Inputs) else Inputs(actuation=given)
+    inputs = inputs if isinstance(inputs, Inputs) else Inputs(actuation=jnp.asarray(inputs))
+    extra = {
+        np.ndim(leaf) - NATURAL_AXES.get(field.name, 1)
+        for field in dataclasses.fields(inputs)
+        for leaf in jax.tree.leaves(getattr(inputs, field.name))
+    }
+    if extra <= {0}:
+        return jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x), (len(frames), *np.shape(x))), inputs)
+    steps = {np.shape(leaf)[0] for leaf in jax.tree.leaves(inputs)}
+    if extra != {1} or not steps <= {track.num_frames, track.num_frames - 1}:
+        raise ModelError(
+            f"{call}: inputs must be held constant or have {track.num_frames - 1} steps, as the trajectory has; got "
+            f"arrays of shapes {sorted({np.shape(leaf) for leaf in jax.tree.leaves(inputs)})}."
+        )
+    chosen = np.minimum(frames, steps.pop() - 1)
+    return jax.tree.map(lambda x: jnp.asarray(x)[chosen], inputs)
+
+
+@eqx.filter_jit
+def of_states(function: Any, model: MultibodyModel, states: State, inputs: Inputs | None = None) -> Any:
+    """`function(model, state)`, or `(model, state, inputs)`, of every state: compiled once a function and shape."""
+    if inputs is None:
+        return jax.vmap(lambda state: function(model, state))(states)
+    return jax.vmap(lambda state, inputs: function(model, state, inputs))(states, inputs)
