@@ -18,6 +18,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.kinematics import calc_position_kinematics, difference_configuration, integrate_configuration
+from mbjax.manual_axes import varying_as_after
 from mbjax.model import ContactConstraint, CustomConstraint, LockConstraint, MultibodyModel, locked_velocities
 from mbjax.spatial import safe_norm
 
@@ -149,7 +150,7 @@ def search_assembly(problem: AssemblyProblem, tolerances: Tolerances) -> Search:
         best = jax.tree.map(lambda new, old: jnp.where(is_better, new, old), point, search.best)
         return Search(point, best, search.rounds + 1, is_solution(problem, tolerances, point), stuck)
 
-    return lax.while_loop(going_on, advance, start)
+    return lax.while_loop(going_on, advance, varying_as_after(advance, start))
 
 
 def is_solution(problem: AssemblyProblem, tolerances: Tolerances, point: Point) -> Bool[Array, ""]:

@@ -2,12 +2,12 @@
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
 from mbjax.kinematics import as_coordinates, calc_position_kinematics, for_worlds_of, integrate_configuration
 from mbjax.linear_algebra import matrix_vector
+from mbjax.manual_axes import scan
 from mbjax.model import MultibodyModel, zero_where_locked
 
 from .assembly_problem import rows_with_position
@@ -58,5 +58,5 @@ def calc_projection(
     start = q, zero_where_locked(model, v)
     after, _ = jax.eval_shape(advance, start, rounds[0])  # it has the worlds of all that it reads
     start = jax.tree.map(lambda x, like: jnp.broadcast_to(x, like.shape), start, after)
-    qv, _ = lax.scan(advance, start, rounds)
+    qv, _ = scan(advance, start, rounds)
     return qv

@@ -16,6 +16,7 @@ from mbjax.kinematics import (
     calc_velocity_kinematics,
     velocity_to_qdot,
 )
+from mbjax.manual_axes import varying_alike
 from mbjax.model import AbstractForceElement, MultibodyModel
 from mbjax.outside_jit import compiled_outside_jit
 
@@ -70,6 +71,7 @@ def calc_state(model: MultibodyModel, q: Positions, v: Velocities) -> MovingStat
     """Position kinematics and their rate along qdot = N(q) v."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    q, v = varying_alike((q, v))
     qdot = velocity_to_qdot(model, q, v)
     position, position_rate = jax.jvp(lambda q: calc_position_kinematics(model, q), (q,), (qdot,))
     velocity = calc_velocity_kinematics(model, position, q, v)

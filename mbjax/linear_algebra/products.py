@@ -6,6 +6,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.chunks import stored
+from mbjax.manual_axes import scan
 from mbjax.spatial.component_algebra import spread, sum_products
 
 from .sums import repeat, sum_over_axis, sum_over_first
@@ -51,7 +52,7 @@ def sum_of_outer(A: Float[Array, "k i *w"], B: Float[Array, "k j *w"]) -> Float[
         a, b = stored(index, rows)
         return total + a[:, None] * b[None], None  # in place: a result from apart would be copied
 
-    return lax.scan(step, nothing, (jnp.arange(A.shape[0]), A, B))[0]
+    return scan(step, nothing, (jnp.arange(A.shape[0]), A, B))[0]
 
 
 @sum_of_outer.defjvp

@@ -7,12 +7,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.kinematics import placed
 from mbjax.loops import as_one_kernel
+from mbjax.manual_axes import scan
 from mbjax.model import MultibodyModel
 from mbjax.outside_jit import is_traced
 from mbjax.worlds import keeps_found
@@ -96,20 +96,20 @@ take_steps = as_one_kernel(take_each_step)
 def scan_in_chunks(body: Any, carry: Any, xs: Any, length: int, every: int | None) -> tuple[Any, Any]:
     """`lax.scan`, recomputing in reverse mode from every `every`-th carry."""
     if every is None or every >= length:
-        return lax.scan(body, carry, xs, length=length)
+        return scan(body, carry, xs, length=length)
     chunks, rest = divmod(length, every)
 
     @jax.checkpoint
     def chunk(carry: Any, xs: Any) -> tuple[Any, Any]:
-        return lax.scan(body, carry, xs, length=every)
+        return scan(body, carry, xs, length=every)
 
     full = chunks * every
     head = jax.tree.map(lambda x: x[:full].reshape(chunks, every, *x.shape[1:]), xs)
-    carry, ys = lax.scan(chunk, carry, head, length=chunks)
+    carry, ys = scan(chunk, carry, head, length=chunks)
     ys = jax.tree.map(lambda y: y.reshape(full, *y.shape[2:]), ys)
     if rest == 0:
         return carry, ys
-    carry, tail = lax.scan(body, carry, jax.tree.map(lambda x: x[full:], xs), length=rest)
+    carry, tail = scan(body, carry, jax.tree.map(lambda x: x[full:], xs), length=rest)
     return carry, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, tail)
 
 

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
@@ -16,6 +15,7 @@ from mbjax.linear_algebra import (
     matrix_vector,
     solve_branches,
 )
+from mbjax.manual_axes import scan
 
 from .abstract_solver import AbstractConstraintSolver, KktMatrix
 from .elimination import Elimination, add_to_diagonal, constrained_motion, eliminate_velocities, free_motion
@@ -65,7 +65,7 @@ class Proximal(AbstractConstraintSolver):
             return multipliers + solve_branches(rows, factor.damped, matrix_vector(S, error)), None
 
         nothing = jnp.zeros(jnp.broadcast_shapes(asked.shape, S.shape[1:]), asked.dtype)
-        multipliers, _ = lax.scan(step, nothing, None, length=self.iterations)
+        multipliers, _ = scan(step, nothing, None, length=self.iterations)
         return constrained_motion(system, factor.velocities, free, multipliers), multipliers
 
     def kept(self, factor: ProximalFactor) -> Bool[Array, "nc *w"]:
