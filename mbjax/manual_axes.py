@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.core import ShapedArray
+from jax.sharding import NamedSharding, PartitionSpec
 
 
 def varying_alike(tree: Any) -> Any:
@@ -73,6 +74,17 @@ def varying_as(arguments: Sequence[ShapedArray], results: Sequence[ShapedArray])
         return [jnp.broadcast_to(any_of_all, x.shape).astype(x.dtype) for x in results]
 
     return list(jax.make_jaxpr(from_all)(*arguments).out_avals)
+
+
+def of_many_worlds(of_one: ShapedArray, worlds: int, like: Sequence[ShapedArray]) -> ShapedArray:
+    """Shape and type of as many as first axis; on a mesh with explicit axes, shared out like that of these arrays."""
+    shape = worlds, *of_one.shape
+    shared_out = (x.sharding for x in like if x.sharding.spec and x.sharding.spec[0] is not None)
+    first = next(shared_out, None)
+    if first is None:
+        return ShapedArray(shape, of_one.dtype)
+    spec = PartitionSpec(first.spec[0], *[None] * len(of_one.shape))
+    return ShapedArray(shape, of_one.dtype, sharding=NamedSharding(first.mesh, spec))
 
 
 def shape_like(shape: tuple[int, ...], x: jax.Array) -> jax.ShapeDtypeStruct:

@@ -14,6 +14,7 @@ ORDER = (
     "numpy_evaluation",
     "gpu_kernels",
     "one_kernel",
+    "several_devices",
     "by_device",
     "stages",
     "transposition",
