@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from mbjax.array_types import Positions, Velocities
 from mbjax.errors import ModelError
-from mbjax.execution import call_compiled
+from mbjax.execution import call_compiled, scan
 from mbjax.kinematics import difference_configuration, integrate_configuration, velocity_to_qdot
 from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
 from mbjax.spatial import safe_norm
@@ -131,7 +131,7 @@ def polish(problem: AssemblyProblem, search: Search) -> Point:
         return evaluate(problem, q, jnp.where(search.converged, step.multipliers, point.multipliers)), None
 
     start = evaluate(problem, search.best.q, search.best.multipliers)
-    return lax.scan(advance, start, None, length=POLISHING)[0]
+    return scan(advance, start, None, length=POLISHING)[0]
 
 
 def calc_status(search: Search, error: Array, G: Array, tolerance: float) -> Int[Array, ""]:

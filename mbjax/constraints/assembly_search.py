@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from mbjax.execution import scan, varying_as_after
 from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.spatial import safe_norm, safe_sqrt
 
@@ -65,7 +66,7 @@ def search_assembly(problem: AssemblyProblem, tolerances: Tolerances) -> Search:
 
     like = jax.eval_shape(lambda: search_from(problem, tolerances, problem.q_guess))
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
-    return lax.scan(search_again, nothing, jnp.asarray(sign_patterns(nv), problem.W.dtype))[0]
+    return scan(search_again, nothing, jnp.asarray(sign_patterns(nv), problem.W.dtype))[0]
 
 
 def sign_patterns(nv: int) -> Float[np.ndarray, "k nv"]:
@@ -112,7 +113,7 @@ def search_from(problem: AssemblyProblem, tolerances: Tolerances, q: Float[Array
         best = jax.tree.map(lambda new, old: jnp.where(is_better, new, old), point, search.best)
         return Search(point, best, search.rounds + 1, is_solution(problem, tolerances, point), stuck)
 
-    return lax.while_loop(going_on, advance, start)
+    return lax.while_loop(going_on, advance, varying_as_after(advance, start))
 
 
 def is_solution(problem: AssemblyProblem, tolerances: Tolerances, point: Point) -> Bool[Array, ""]:

@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
+from mbjax.execution import scan
 from mbjax.forces import MultibodyForces
 from mbjax.kinematics import for_worlds_of
 from mbjax.model import MultibodyModel, as_coordinates
@@ -136,7 +137,7 @@ def _constrained_inverse_dynamics(
         return tau - gain * e, None
 
     worlds = jnp.broadcast_shapes(rest.shape[1:], gain.shape[1:], augmented.G.shape[2:], augmented.inertia.worlds)
-    tau, _ = lax.scan(step, jnp.zeros((rest.shape[0], *worlds), rest.dtype), None, length=steps)
+    tau, _ = scan(step, jnp.zeros((rest.shape[0], *worlds), rest.dtype), None, length=steps)
     moved = eqx.tree_at(lambda t: t.tau, terms, terms.tau + tau)
     result = calc_constrained_dynamics(topology, solver, moved)
     return ConstrainedTorques(tau, result.multipliers, result.vdot)

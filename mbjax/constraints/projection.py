@@ -2,10 +2,10 @@
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
+from mbjax.execution import scan
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of, integrate_configuration
 from mbjax.linear_algebra import matrix_vector
 from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
@@ -58,5 +58,5 @@ def calc_projection(
     start = q, zero_where_locked(model, v)
     after, _ = jax.eval_shape(advance, start, rounds[0])  # it has the worlds of all that it reads
     start = jax.tree.map(lambda x, like: jnp.broadcast_to(x, like.shape), start, after)
-    qv, _ = lax.scan(advance, start, rounds)
+    qv, _ = scan(advance, start, rounds)
     return qv

@@ -42,6 +42,9 @@ from .sums import repeat as repeat
 from .sums import sum_over_axis as sum_over_axis
 from .sums import sum_over_first as sum_over_first
 from .manual_axes import keeping_axes as keeping_axes
+from .manual_axes import scan as scan
+from .manual_axes import varying_alike as varying_alike
+from .manual_axes import varying_as_after as varying_as_after
 from .known_numbers import call_now as call_now
 from .traces import forget_traces as forget_traces
 from .static_data import HashedOnce as HashedOnce

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.core import ShapedArray
+from jax.sharding import NamedSharding, PartitionSpec
 
 
 def varying_alike(tree: Any) -> Any:
@@ -19,11 +20,42 @@ def varying_alike(tree: Any) -> Any:
     axes = frozenset().union(*varying)
     if not axes:
         return tree
-    alike = [
-        lax.pcast(x, tuple(sorted(axes - own, key=str)), to="varying") if axes - own else x
-        for x, own in zip(arrays, varying, strict=True)
-    ]
+    alike = [as_varying(x, axes - own) for x, own in zip(arrays, varying, strict=True)]
     return jax.tree.unflatten(treedef, alike)
+
+
+def scan(body: Callable, start: Any, xs: Any, **options: Any) -> tuple[Any, Any]:
+    """`lax.scan` that may start from what is the same on all devices."""
+    if is_inside():
+        first = jax.tree.map(lambda x: as_varying(jnp.zeros(x.shape[1:], x.dtype), varying_axes(x)), xs)
+        start = varying_as_after(lambda carry: body(carry, first)[0], start)
+    return lax.scan(body, start, xs, **options)
+
+
+def varying_as_after(turn: Callable, start: Any) -> Any:
+    """What a loop starts from, said to differ between devices wherever `turn(start)`, a tree like it, does.
+
+    JAX asks a loop for a carry of one type. What it starts from may be the same everywhere where a turn reads more.
+    """
+    if not is_inside():
+        return start
+    arrays, treedef = jax.tree.flatten(start)
+    while True:
+        after = jax.make_jaxpr(turn)(jax.tree.unflatten(treedef, arrays)).out_avals
+        missing = [varying_axes(y) - varying_axes(x) for x, y in zip(arrays, after, strict=True)]
+        if not any(missing):
+            return jax.tree.unflatten(treedef, arrays)
+        arrays = [as_varying(x, axes) for x, axes in zip(arrays, missing, strict=True)]
+
+
+def is_inside() -> bool:
+    """Whether what is traced now is inside `jax.shard_map`."""
+    return bool(jax.sharding.get_abstract_mesh().manual_axes)
+
+
+def as_varying(x: jax.Array, axes: frozenset) -> jax.Array:
+    """The array, said to differ along these axes too."""
+    return lax.pcast(x, tuple(sorted(axes, key=str)), to="varying") if axes else x
 
 
 def varying_axes(x: jax.Array | ShapedArray) -> frozenset:
@@ -42,6 +74,17 @@ def varying_as(arguments: Sequence[ShapedArray], results: Sequence[ShapedArray])
         return [jnp.broadcast_to(any_of_all, x.shape).astype(x.dtype) for x in results]
 
     return list(jax.make_jaxpr(from_all)(*arguments).out_avals)
+
+
+def of_many_worlds(of_one: ShapedArray, worlds: int, like: Sequence[ShapedArray]) -> ShapedArray:
+    """Shape and type of as many as first axis; on a mesh with explicit axes, shared out like that of these arrays."""
+    shape = worlds, *of_one.shape
+    shared_out = (x.sharding for x in like if x.sharding.spec and x.sharding.spec[0] is not None)
+    first = next(shared_out, None)
+    if first is None:
+        return ShapedArray(shape, of_one.dtype)
+    spec = PartitionSpec(first.spec[0], *[None] * len(of_one.shape))
+    return ShapedArray(shape, of_one.dtype, sharding=NamedSharding(first.mesh, spec))
 
 
 def shape_like(shape: tuple[int, ...], x: jax.Array) -> jax.ShapeDtypeStruct:

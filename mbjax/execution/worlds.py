@@ -28,7 +28,8 @@ from .chunks import Searching, run, run_in_chunks, size_of_chunk
 from .compiled_calls import Flattened, compiled_whole, flatten, is_array, is_traced
 from .cpu_kernel import lower_as_one_kernel, lowered, without_sharding
 from .gpu_kernels import are_interpreted, are_on
-from .manual_axes import varying_alike, varying_as
+from .manual_axes import of_many_worlds, varying_alike, varying_as
+from .several_devices import is_shared_out, lower_in_shares
 
 NO_MESH = jax.sharding.AbstractMesh((), ())
 
@@ -212,10 +213,13 @@ def compiled(params: tuple) -> Callable:
     return jax.jit(lambda *args: for_worlds_p.bind(*args, **dict(params)))
 
 
-def abstract_results(*args: Any, out: Sequence, worlds: int | None, summed: Sequence[bool], **_: Any) -> list:
+def abstract_results(
+    *args: Any, out: Sequence, worlds: int | None, batched: Sequence[bool], summed: Sequence[bool], **_: Any
+) -> list:
     """Shapes and types of the results."""
     if worlds is not None:
-        out = [x if s else ShapedArray((worlds, *x.shape), x.dtype) for x, s in zip(out, summed, strict=True)]
+        of_worlds = list(itertools.compress(args, batched))
+        out = [x if s else of_many_worlds(x, worlds, of_worlds) for x, s in zip(out, summed, strict=True)]
     return varying_as(args, out)
 
 
@@ -461,6 +465,18 @@ def keeps_found(primitive: Primitive, *_: Any, **params: Any) -> bool:
 lower_chunks, lower_at_once = lowered(run_in_chunks), lowered(run)
 
 
+def by_shares(lower: Callable) -> Callable:
+    """The rule to lower it where there is one device; where there are several, each has its share of the worlds."""
+
+    def lower_shares(ctx: Any, *args: Any, **params: Any) -> Any:
+        if not params["worlds"] or not is_shared_out(ctx):
+            return lower(ctx, *args, **params)
+        share = functools.partial(for_worlds_p.bind, **params)
+        return lower_in_shares(ctx, share, *(params[k] for k in ("worlds", "batched", "summed", "out")), *args)
+
+    return lower_shares
+
+
 def lower_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
     """Many worlds in chunks, one as one kernel."""
     if are_interpreted():
@@ -488,6 +504,6 @@ for_worlds_p.def_abstract_eval(abstract_results)
 batching.primitive_batchers[for_worlds_p] = batch
 ad.primitive_jvps[for_worlds_p] = differentiate
 ad.primitive_transposes[for_worlds_p] = transpose
-mlir.register_lowering(for_worlds_p, lower_at_once)
-mlir.register_lowering(for_worlds_p, lower_on_cpu, platform="cpu", cacheable=False)
-mlir.register_lowering(for_worlds_p, lower_on_gpu, platform="cuda", cacheable=False)
+mlir.register_lowering(for_worlds_p, by_shares(lower_at_once), cacheable=False)
+mlir.register_lowering(for_worlds_p, by_shares(lower_on_cpu), platform="cpu", cacheable=False)
+mlir.register_lowering(for_worlds_p, by_shares(lower_on_gpu), platform="cuda", cacheable=False)

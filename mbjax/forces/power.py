@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
-from mbjax.execution import compiled_outside_jit
+from mbjax.execution import compiled_outside_jit, varying_alike
 from mbjax.kinematics import (
     PositionKinematics,
     VelocityKinematics,
@@ -69,6 +69,7 @@ def calc_state(model: MultibodyModel, q: Positions, v: Velocities) -> MovingStat
     """Position kinematics and their rate along qdot = N(q) v."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
+    q, v = varying_alike((q, v))
     qdot = velocity_to_qdot(model, q, v)
     position, position_rate = jax.jvp(lambda q: calc_position_kinematics(model, q), (q,), (qdot,))
     velocity = calc_velocity_kinematics(model, position, q, v)

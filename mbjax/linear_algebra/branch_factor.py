@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.execution import compiled_apart, sum_over_first
+from mbjax.execution import compiled_apart, scan, sum_over_first
 
 from .dense_factor import solve_dense
 from .small_factor import LARGEST, factor_small, solve_small_outward
@@ -148,7 +148,7 @@ def eliminate_nodes(
     smallest, least = (None if x is None else jnp.broadcast_to(x, (len(x), *worlds)) for x in (smallest, least))
     masks = as_masks(own_places(parents), worlds), as_masks(inboard, worlds)
     xs = jax.tree.map(lambda x: x[first:], (jnp.asarray(depth), (*masks, row, b, smallest, least)))
-    waiting, (L, one_over_D, Y) = lax.scan(step, nothing, xs, reverse=True)
+    waiting, (L, one_over_D, Y) = scan(step, nothing, xs, reverse=True)
     return BranchFactor(L, one_over_D), Y, waiting
 
 
@@ -171,7 +171,7 @@ def solve_inward(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]
     depth, _, inboard = paths(parents)
     nothing = jnp.zeros((factor.L.shape[1], *worlds), b.dtype)
     xs = jnp.asarray(depth), (as_masks(inboard, worlds), factor.L, b)
-    return lax.scan(step, nothing, xs, reverse=True)[1]
+    return scan(step, nothing, xs, reverse=True)[1]
 
 
 def solve_outward(parents: Parents, factor: BranchFactor, z: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
@@ -200,7 +200,7 @@ def substitute_nodes(
     depth, _, inboard = paths(parents)
     path = jnp.concatenate([trunk, jnp.zeros((factor.L.shape[1] - first, *worlds), z.dtype)])
     xs = jnp.asarray(depth)[first:], (as_masks(inboard, worlds)[first:], factor.L, z)
-    return lax.scan(step, path, xs)[1]
+    return scan(step, path, xs)[1]
 
 
 def solve_branches(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]) -> Float[Array, "n *w"]:

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import compiled_apart, sum_over_axis
+from mbjax.execution import compiled_apart, scan, sum_over_axis
 from mbjax.spatial.component_algebra import concatenate, sum_products
 
 from .small_factor import LARGEST, SmallFactor, eliminate_small, factor_small, solve_small_outward
@@ -54,5 +54,5 @@ def solve_dense(
 
     is_before = jnp.asarray(np.arange(size) < starts[:, None])[:, None, :, None]
     floors = floor.reshape(len(starts), LARGEST, *worlds)
-    _, (factors, lines) = lax.scan(inward, (A, b), (jnp.asarray(starts), is_before, floors), reverse=True)
-    return lax.scan(outward, jnp.zeros_like(b), (jnp.asarray(starts), factors, lines))[0][:n]
+    _, (factors, lines) = scan(inward, (A, b), (jnp.asarray(starts), is_before, floors), reverse=True)
+    return scan(outward, jnp.zeros_like(b), (jnp.asarray(starts), factors, lines))[0][:n]

@@ -7,8 +7,9 @@ diagonal down: entry j of column k belongs to row k + j.
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Float
+
+from mbjax.execution import scan
 
 from .products import matrix_vector, outer, sum_over_first, transposed_matrix_vector
 from .thresholds import smallest_pivots
@@ -49,7 +50,7 @@ def orthogonalize(G: Float[Array, "m n *w"]) -> tuple[Array, Array, Array]:
         q = jnp.where(length2 <= smallest, 0.0, q)
         return shift(rows - outer(column, q)), (q, one_over_length2, column)
 
-    return lax.scan(step, G, smallest)[1] if G.shape[0] else (G, smallest, jnp.zeros((0, 0, *G.shape[2:]), G.dtype))
+    return scan(step, G, smallest)[1] if G.shape[0] else (G, smallest, jnp.zeros((0, 0, *G.shape[2:]), G.dtype))
 
 
 def point_with_products(factor: OrthogonalRows, b: Float[Array, "m *w"]) -> Float[Array, "n *w"]:
@@ -76,7 +77,7 @@ def solve_lower(columns: Float[Array, "m m *w"], b: Float[Array, "m *w"]) -> Flo
         return shift(right - column * right[0]), right[0]
 
     worlds = jnp.broadcast_shapes(columns.shape[2:], b.shape[1:])
-    return lax.scan(step, jnp.broadcast_to(b, (b.shape[0], *worlds)), columns)[1]
+    return scan(step, jnp.broadcast_to(b, (b.shape[0], *worlds)), columns)[1]
 
 
 def solve_transposed_lower(columns: Float[Array, "m m *w"], b: Float[Array, "m *w"]) -> Float[Array, "m *w"]:
@@ -90,7 +91,7 @@ def solve_transposed_lower(columns: Float[Array, "m m *w"], b: Float[Array, "m *
         return jnp.concatenate([value[None], following[:-1]]), value
 
     worlds = jnp.broadcast_shapes(columns.shape[2:], b.shape[1:])
-    return lax.scan(step, jnp.zeros((b.shape[0], *worlds), b.dtype), (columns, b), reverse=True)[1]
+    return scan(step, jnp.zeros((b.shape[0], *worlds), b.dtype), (columns, b), reverse=True)[1]
 
 
 def shift(x: Float[Array, "n *rest"]) -> Float[Array, "n *rest"]:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import repeat, stored, sum_over_axis, sum_over_first
+from mbjax.execution import repeat, scan, stored, sum_over_axis, sum_over_first
 from mbjax.spatial.component_algebra import spread, sum_products
 
 MOST_COPIES = 32  # above, the program would grow with the matrix
@@ -49,7 +49,7 @@ def sum_of_outer(A: Float[Array, "k i *w"], B: Float[Array, "k j *w"]) -> Float[
         a, b = stored(index, rows)
         return total + a[:, None] * b[None], None  # in place: a result from apart would be copied
 
-    return lax.scan(step, nothing, (jnp.arange(A.shape[0]), A, B))[0]
+    return scan(step, nothing, (jnp.arange(A.shape[0]), A, B))[0]
 
 
 @sum_of_outer.defjvp

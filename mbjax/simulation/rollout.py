@@ -9,11 +9,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.execution import as_one_kernel, is_traced, keeps_found
+from mbjax.execution import as_one_kernel, is_traced, keeps_found, scan
 from mbjax.kinematics import placed
 from mbjax.model import MultibodyModel, summary_of
 from mbjax.number_rules import is_known, shown
@@ -103,20 +102,20 @@ take_steps = as_one_kernel(take_each_step)
 def scan_in_chunks(body: Any, carry: Any, xs: Any, length: int, every: int | None) -> tuple[Any, Any]:
     """`lax.scan`, recomputing in reverse mode from every `every`-th carry."""
     if every is None or every >= length:
-        return lax.scan(body, carry, xs, length=length)
+        return scan(body, carry, xs, length=length)
     chunks, rest = divmod(length, every)
 
     @jax.checkpoint
     def chunk(carry: Any, xs: Any) -> tuple[Any, Any]:
-        return lax.scan(body, carry, xs, length=every)
+        return scan(body, carry, xs, length=every)
 
     full = chunks * every
     head = jax.tree.map(lambda x: x[:full].reshape(chunks, every, *x.shape[1:]), xs)
-    carry, ys = lax.scan(chunk, carry, head, length=chunks)
+    carry, ys = scan(chunk, carry, head, length=chunks)
     ys = jax.tree.map(lambda y: y.reshape(full, *y.shape[2:]), ys)
     if rest == 0:
         return carry, ys
-    carry, tail = lax.scan(body, carry, jax.tree.map(lambda x: x[full:], xs), length=rest)
+    carry, tail = scan(body, carry, jax.tree.map(lambda x: x[full:], xs), length=rest)
     return carry, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, tail)
 
 

@@ -68,6 +68,43 @@ CASES = {
         by_state = jax.grad(squares, argnums=1)
         compare(jax.jit(by_state)(numbers, state), jax.jit(shared_out(by_state))(numbers, state))
     """,
+    "what is closed over": """
+        pendulum = mbjax.load(mbjax.reference_models.path("pendulum"), time_step=1e-2)
+        controls = jnp.asarray(np.random.default_rng(0).normal(size=(6, 4, pendulum.num_actuators)))
+        resting = mbjax.default_state(pendulum)
+
+        def ends(controls, checkpoint=None):
+            return jax.vmap(lambda u: mbjax.rollout(pendulum, resting, u, checkpoint=checkpoint).q[-1])(controls)
+
+        def cost(controls):
+            return jnp.sum(ends(controls, "sqrt") ** 2)
+
+        def both(controls):
+            return ends(controls), jax.grad(cost)(controls)
+
+        map_each = lambda f: jax.jit(jax.shard_map(f, mesh=devices, in_specs=each, out_specs=each))
+        compare(jax.jit(both)(controls), map_each(both)(controls))
+
+        # others whose loops start from what is the same on all devices: types tell
+        plant = mbjax.MultibodyPlant()
+        for name, parent in (("upper", "world"), ("lower", "upper")):
+            plant.add_rigid_body(name, mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.1, 0.2, 0.3))
+            plant.add_joint(mbjax.RevoluteJoint(name, parent, name, axis=[0, 1, 0]))
+        plant.add_coupler_constraint("upper", "lower", gear_ratio=2.0)
+        arm = plant.finalize()
+        cset, at_rest = mbjax.bound_constraints(arm), mbjax.default_state(arm)
+        functions = {
+            "assembly": lambda x: mbjax.assembly_q(arm, cset, at_rest.q, 1.0 + x**2).q,
+            "residual": lambda x: mbjax.implicit_time_derivatives_residual(
+                arm, at_rest, at_rest.q, at_rest.v, mbjax.Inputs(applied_generalized_force=x)
+            ),
+            "power": lambda x: mbjax.conservative_power(arm, at_rest.q, x),
+        }
+        for name, function in functions.items():
+            x = jnp.ones((6, 2))
+            found = jax.eval_shape(map_each(jax.vmap(function)), x)
+            assert found.shape == jax.eval_shape(jax.vmap(function), x).shape, name
+    """,
     "functions that are not batched as a whole": """
         def energies(numbers, state):
             return jax.vmap(lambda q: mbjax.potential_energy(eqx.combine(numbers, rest), q))(state.q)

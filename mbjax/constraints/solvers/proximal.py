@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
+from mbjax.execution import scan
 from mbjax.linear_algebra import (
     BranchFactor,
     chain,
@@ -71,7 +71,7 @@ class Proximal(AbstractConstraintSolver):
             return multipliers + solve_branches(rows, factor.damped, matrix_vector(S, error)), None
 
         nothing = jnp.zeros(jnp.broadcast_shapes(asked.shape, S.shape[1:]), asked.dtype)
-        multipliers, _ = lax.scan(step, nothing, None, length=self.iterations)
+        multipliers, _ = scan(step, nothing, None, length=self.iterations)
         return constrained_motion(system, factor.velocities, free, multipliers), multipliers
 
     def kept(self, factor: ProximalFactor) -> Bool[Array, "nc *w"]:
