@@ -20,12 +20,12 @@ from mbjax.model import (
     ReportEntry,
 )
 from mbjax.model.elements import rotation_quaternion
-from mbjax.model.kept_contact import entries_of_kept, keep_named_pairs
 from mbjax.model.parameters import leaf_of
 from mbjax.topology import TreeTopology
 
 from .collision_filters import RegisteredCollision, candidate_pairs
 from .contact_settings import require_that_settings_agree
+from .kept_contact import entries_of_kept, keep_named_pairs
 
 if TYPE_CHECKING:
     from .multibody_plant import MultibodyPlant

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from mbjax.errors import ModelError
 from mbjax.geometry.signed_distance.pair_table import supported_pairs
-from mbjax.plant.collision_filters import RegisteredCollision
+from mbjax.model import IGNORED, GeometryNames, ReportEntry, select_pairs
+from mbjax.model.geometry_selection import Pair
+from mbjax.model.lookup import scoped_name
 
-from .geometry_selection import GeometryNames, Pair, select_pairs
-from .load_report import IGNORED, ReportEntry
-from .lookup import scoped_name
+from .collision_filters import RegisteredCollision
 
 if TYPE_CHECKING:
-    from mbjax.plant import MultibodyPlant
+    from .multibody_plant import MultibodyPlant
 
 CALL = "keep_contact_only"
 
