@@ -73,7 +73,7 @@ def assembly_q(
     `weights` (nv,) say how dear a change of each velocity coordinate is: 1 (when None), or 0 for those free to change;
     a weight below a millionth of the largest counts as that. Rows that constrain velocities only, like contacts, are
     left out; locked joints stay. The norm of the error is at most `tolerance` (1e-12; 1e-6 in float32) when the
-    status is CONVERGED, and the least that was found otherwise. Redundant rows do no harm. Seed 002, CalcAssemblyQ.
+    status is CONVERGED, and the least that was found otherwise. Redundant rows do no harm. RBDL's CalcAssemblyQ.
 
     Derivatives with respect to the guess, the weights and all leaves are those of the nearest configuration, whatever
     the iterations: one linear system at the solution. They mean nothing where the status is not CONVERGED.
@@ -108,7 +108,7 @@ def assembly_qdot(
     """The v nearest to `v_guess` with G(q) v = 0: min (v - v_guess)ᵀ W (v - v_guess), one linear system.
 
     `weights` as for `assembly_q`; rows that constrain velocities only count too. Locked joints rest. Redundant rows
-    do no harm. Seed 002, CalcAssemblyQDot, with v in place of q̇.
+    do no harm. RBDL's CalcAssemblyQDot, with v in place of q̇.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v_guess = as_coordinates("v_guess", v_guess, model.num_velocities, model.dtype)
