@@ -15,8 +15,8 @@ from .peers import PEERS
 from .results import Results, Table, thread_counts, threads_title, titles, verdict
 
 HEAD = (
-    "Written by `python -m benchmarks`, and from its records again by `python -m benchmarks.report`; nothing is edited by "
-    "hand. What was tried on the way stands in [notes](notes/README.md)."
+    "Written by `python -m benchmarks`, and from its records again by `python -m benchmarks.report`; nothing is edited "
+    "by hand. What was tried on the way stands in [notes](notes/README.md)."
 )
 PREDICTIONS = pathlib.Path(__file__).with_name("PREDICTIONS.toml")
 
