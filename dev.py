@@ -3,6 +3,8 @@
 
 python3 dev.py simulate [FILE …]    the `mbjax simulate` command, with what it draws with
 python3 dev.py test [PYTEST …]      the tests, with the oracles they compare with
+python3 dev.py docs                 the documentation, strictly, from `.venv-docs` into `site/`
+python3 dev.py package              the wheel and the source distribution into `dist/`, tried outside of the checkout
 python3 dev.py run COMMAND …        anything else in that environment
 """
 
@@ -10,27 +12,41 @@ import hashlib
 import os
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 ENVIRONMENT = Path(os.environ.get("MBJAX_VENV", ROOT / ".venv"))
-BINARIES = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
-PYTHON = BINARIES / ("python.exe" if os.name == "nt" else "python")
+DOCS_ENVIRONMENT = Path(os.environ.get("MBJAX_DOCS_VENV", ROOT / ".venv-docs"))
 
 
-def install(extra: str) -> None:
-    """Creates the environment and installs mbjax with an extra, once for each state of pyproject.toml."""
-    stamp = ENVIRONMENT / f"installed-{extra}"
-    state = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+def binaries(environment: Path) -> Path:
+    """The folder of an environment's programs."""
+    return environment / ("Scripts" if os.name == "nt" else "bin")
+
+
+def install(extra: str, environment: Path = ENVIRONMENT, *, alone: bool = False) -> Path:
+    """Creates the environment and installs mbjax with an extra, once for each state of pyproject.toml.
+
+    `alone` leaves mbjax out: only what the extra names is installed. Returns the environment's Python.
+    """
+    python = binaries(environment) / ("python.exe" if os.name == "nt" else "python")
+    stamp = environment / f"installed-{extra}"
+    project = (ROOT / "pyproject.toml").read_text()
+    state = hashlib.sha256(project.encode()).hexdigest()
     if stamp.exists() and stamp.read_text() == state:
-        return
-    if not PYTHON.exists():
-        print(f"creating {ENVIRONMENT} …", flush=True)
-        venv.create(ENVIRONMENT, with_pip=True)
+        return python
+    if not python.exists():
+        print(f"creating {environment} …", flush=True)
+        venv.create(environment, with_pip=True)
     print(f"installing mbjax[{extra}] …", flush=True)
-    subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--editable", f"{ROOT}[{extra}]"], check=True)
+    wanted = ["--editable", f"{ROOT}[{extra}]"]
+    if alone:
+        wanted = tomllib.loads(project)["project"]["optional-dependencies"][extra]
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
     stamp.write_text(state)
+    return python
 
 
 def main() -> int:
@@ -39,21 +55,29 @@ def main() -> int:
         print("mbjax needs Python 3.11 or newer; this is " + sys.version.split()[0], file=sys.stderr)
         return 2
     task, arguments = (sys.argv[1] if len(sys.argv) > 1 else ""), sys.argv[2:]
+    environment = ENVIRONMENT
     if task == "simulate":
-        install("viz")
-        command = [PYTHON, "-m", "mbjax", "simulate", *arguments]
+        command = [install("viz"), "-m", "mbjax", "simulate", *arguments]
     elif task == "test":
-        install("test")
-        command = [PYTHON, "-m", "pytest", "-n", "auto", "--dist", "worksteal", *arguments]
+        command = [install("test"), "-m", "pytest", "-n", "auto", "--dist", "worksteal", *arguments]
+    elif task == "docs":
+        environment = DOCS_ENVIRONMENT
+        command = [install("docs", environment, alone=True), "-m", "mkdocs", "build", "--strict"]
+        command += ["--config-file", ROOT / "mkdocs.yml", *arguments]
+    elif task == "package":
+        command = [sys.executable, ROOT / ".ci" / "check_package.py"]
     elif task == "run" and arguments:
         install("test")
-        command = [BINARIES / arguments[0], *arguments[1:]]
+        command = [binaries(environment) / arguments[0], *arguments[1:]]
     else:
         print(__doc__, file=sys.stderr)
         return 2
     # As if the environment were activated: tools find its Python, and each other.
-    path = f"{BINARIES}{os.pathsep}{os.environ.get('PATH', '')}"
-    return subprocess.run(command, env={**os.environ, "VIRTUAL_ENV": str(ENVIRONMENT), "PATH": path}).returncode
+    path = f"{binaries(environment)}{os.pathsep}{os.environ.get('PATH', '')}"
+    quiet = {"NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"}  # the extra asks for mkdocs 1
+    return subprocess.run(
+        command, env={**quiet, **os.environ, "VIRTUAL_ENV": str(environment), "PATH": path}
+    ).returncode
 
 
 if __name__ == "__main__":

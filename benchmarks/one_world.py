@@ -1,7 +1,7 @@
 """What does one world take, f64: forward dynamics and its vjp in an on-device loop, and in one call from Python?
 
 `python -m benchmarks --only one_world` runs this twice: with XLA's defaults, and with the setting of
-docs/performance.md that makes a call compute in the thread that called.
+docs/usage/performance.md that makes a call compute in the thread that called.
 """
 
 import pathlib

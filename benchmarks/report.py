@@ -1,9 +1,12 @@
-"""Records → tables, `RESULTS.md` and the plot."""
+"""Records → tables, `RESULTS.md` and the plot.
+
+`python -m benchmarks.report` writes `RESULTS.md` anew from `results.json`.
+"""
 
 import dataclasses
+import json
 import math
 import pathlib
-import re
 import tomllib
 
 from .aims import aims_table
@@ -11,7 +14,10 @@ from .measure import Compilation, significant
 from .peers import PEERS
 from .results import Results, Table, thread_counts, threads_title, titles, verdict
 
-NOTES_START, NOTES_END = "<!-- notes: kept when this file is rewritten -->", "<!-- end of notes -->"
+HEAD = (
+    "Written by `python -m benchmarks`, and from its records again by `python -m benchmarks.report`; nothing is edited "
+    "by hand. What was tried on the way stands in [notes](notes/README.md)."
+)
 PREDICTIONS = pathlib.Path(__file__).with_name("PREDICTIONS.toml")
 
 QUESTION_TITLES = {"fd": "Forward dynamics", "vjp": "vjp of forward dynamics with respect to (q, v, tau)"}
@@ -250,20 +256,21 @@ def notes_of(results: Results) -> list[str]:
 
 
 def write_markdown(results: Results, file: pathlib.Path) -> None:
-    """Rewrites the file; what stands between the notes' markers stays."""
-    kept = "\n(nothing noted yet)\n"
-    if file.is_file():
-        found = re.search(re.escape(NOTES_START) + "(.*?)" + re.escape(NOTES_END), file.read_text(), re.DOTALL)
-        kept = found.group(1) if found else kept
+    """Writes the page of all tables."""
     facts = {**results.machine, **results.loads, "command": f"`{results.command}`"}
-    lines = ["# Results", "", "Written by `python -m benchmarks`; only the notes are edited by hand.", ""]
+    lines = ["# Results", "", HEAD, ""]
     lines += [f"- {key}: {value}" for key, value in facts.items()]
     lines += ["", "![forward dynamics](forward_dynamics.png)", "", "## How to read it", ""]
     lines += [f"- {note}" for note in notes_of(results)]
     for table in all_tables(results):
         lines += ["", *markdown_table(table)]
-    lines += ["", "## Notes", "", NOTES_START + kept + NOTES_END]
     file.write_text("\n".join(lines) + "\n")
+
+
+def read_results(file: pathlib.Path) -> Results:
+    """The records of a run, as `python -m benchmarks` wrote them."""
+    saved = json.loads(file.read_text())
+    return Results(**{**saved, "robots": tuple(saved["robots"])})
 
 
 def markdown_table(table: Table) -> list[str]:
@@ -323,3 +330,8 @@ def draw_bars(axis, results: Results, case: str, key: str, scale: float) -> None
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", alpha=0.25)
     axis.set_axisbelow(True)
+
+
+if __name__ == "__main__":
+    HERE = pathlib.Path(__file__).parent
+    write_markdown(read_results(HERE / "results.json"), HERE / "RESULTS.md")

@@ -1,6 +1,6 @@
 """Every member of the documents mbjax is built from has a place in docs/drake_map.csv, and every name there exists.
 
-`python -m tests.test_drake_map` writes docs/drake_map.md from it.
+`python -m tests.test_drake_map` writes docs/reference/drake_map.md from it.
 """
 
 import csv
@@ -13,7 +13,7 @@ import pytest
 import mbjax
 
 ROOT = pathlib.Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "drake_map.md"
+PAGE = ROOT / "docs" / "reference" / "drake_map.md"
 AREAS = ("contact", "constraints", "hydroelastic", "deformable", "geometry of contact")
 LATER_GROUPS = ("contact", "constraints", "deformable")
 LATER_ROWS = {
@@ -31,7 +31,7 @@ constraints: {counts}.
 
 The rule behind the names: Drake's in snake_case without `Calc`, `Eval`, `Get`, `Make`. The context gives way to `model`
 and the arrays that are used; what sets a parameter returns a new model, what sets state a new state. Names below stand
-in `mbjax`. This page is written from [drake_map.csv](drake_map.csv) by `python -m tests.test_drake_map`.
+in `mbjax`. This page is written from [drake_map.csv](../drake_map.csv) by `python -m tests.test_drake_map`.
 """
 
 

@@ -79,7 +79,7 @@ def assembly_q(
     `weights` (nv,) say how dear a change of each velocity coordinate is: 1 (when None), or 0 for those free to change,
     which then change as little as the others' nearness allows. A weight below 1e-7 (1e-3 in float32) of the largest
     counts as zero. Rows that constrain velocities only, like contacts, are left out; locked joints stay. Redundant
-    rows do no harm. Seed 002, CalcAssemblyQ.
+    rows do no harm. RBDL's CalcAssemblyQ.
 
     The search starts at the guess and then from four other places about as far from it as the first solution, and takes
     the nearest that was found; that there is none nearer still, nobody can say. `iterations` are those of the search
@@ -154,7 +154,7 @@ def assembly_qdot(
     """The v nearest to `v_guess` with G(q) v = 0: min (v - v_guess)ᵀ W (v - v_guess), one linear system.
 
     `weights` as for `assembly_q`: zeros are exact, and what they leave open changes least. Rows that constrain
-    velocities only count too. Locked joints rest. Redundant rows do no harm. Seed 002, CalcAssemblyQDot, with v in
+    velocities only count too. Locked joints rest. Redundant rows do no harm. RBDL's CalcAssemblyQDot, with v in
     place of q̇.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)

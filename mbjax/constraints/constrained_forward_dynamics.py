@@ -59,7 +59,7 @@ def constrained_forward_dynamics(
     `forces` are all applied forces, gravity among them if it acts, as in `forward_dynamics`; springs of compliant
     constraints are added here. Locked joints stay, inactive constraints have λ = 0. Differentiable with respect to
     the model, the constraints, q, v, tau and forces; which rows are redundant is held fixed.
-    The solver is `Direct()` if none is given. Seed 002, ForwardDynamicsConstraints….
+    The solver is `Direct()` if none is given. RBDL's ForwardDynamicsConstraints….
     """
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
@@ -93,7 +93,7 @@ def solve_constrained_system(
 ) -> ConstrainedAcceleration:
     """vdot and λ with H vdot - Gᵀ λ = c, G vdot = gamma, for matrices that are given; H positive definite.
 
-    `constrained_system_variables` gives them. A row of zeros has λ = 0. Seed 002, SolveConstrainedSystem….
+    `constrained_system_variables` gives them. A row of zeros has λ = 0. RBDL's SolveConstrainedSystem….
     """
     H, G, c, gamma = (jnp.asarray(x) for x in (H, G, c, gamma))
     nv, nc = c.shape[0], gamma.shape[0]

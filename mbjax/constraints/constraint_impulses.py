@@ -47,7 +47,7 @@ def constraint_impulses(
 
     `v_plus` is one number a row, or one for all; the constraints' own if none is given. Restitution with coefficient e
     is `v_plus = -e * constraints_velocity_error(model, cset, q, v_minus)`. No other force matters in no time.
-    Locked joints stay at rest. The solver is `Direct()` if none is given. Seed 002, ComputeConstraintImpulses….
+    Locked joints stay at rest. The solver is `Direct()` if none is given. RBDL's ComputeConstraintImpulses….
     """
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)

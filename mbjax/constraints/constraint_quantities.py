@@ -83,7 +83,7 @@ def constrained_system_variables(
     tau: GeneralizedForces,
     forces: MultibodyForces | None = None,
 ) -> ConstrainedSystem:
-    """The matrices of the constrained equation of motion (seed 002, CalcConstrainedSystemVariables).
+    """The matrices of the constrained equation of motion (RBDL's CalcConstrainedSystemVariables).
 
     `forces` are all forces that act besides tau and the constraints, as for `forward_dynamics`.
     """

@@ -1,7 +1,7 @@
 """Contact forces of the continuous plant: Hunt–Crossley along the normal, Stribeck friction across it.
 
-Seed 000, "Contact modeling": f_n = k x (1 + d ẋ)₊ with depth x, and f_t = -μ(|v_t| / v_s) f_n t, where μ rises to the
-static coefficient at the stiction tolerance v_s and falls to the dynamic one at 3 v_s.
+f_n = k x (1 + d ẋ)₊ with depth x, and f_t = -μ(|v_t| / v_s) f_n t, where μ rises to the static coefficient at the
+stiction tolerance v_s and falls to the dynamic one at 3 v_s: "Contact modeling" in Drake's MultibodyPlant.
 """
 
 import jax.numpy as jnp

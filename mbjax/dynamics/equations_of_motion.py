@@ -61,7 +61,7 @@ def inverse_dynamics(
     """tau = M(q) vdot + C(q, v) v - tau_applied - sum J^T F_applied.
 
     `forces` are all the forces that act, gravity and damping among them if they do. With `force_elements` those of
-    `force_elements_contribution` act too, and the kinematics are computed once. Seed 003, CalcInverseDynamics.
+    `force_elements_contribution` act too, and the kinematics are computed once. Drake's CalcInverseDynamics.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)

@@ -31,7 +31,7 @@ class ContactConstraint(AbstractConstraint):
     """Point P of a body does not move along the normals, which are directions in the world: nᵀ v_WP = 0.
 
     λ is the force on the body along each normal, in N; pulling is not excluded. There is no position error, for
-    the point may be anywhere when contact begins, and by default no stabilization (seed 002).
+    the point may be anywhere when contact begins, and by default no stabilization, as in RBDL.
     """
 
     body: Any = eqx.field(static=True)

@@ -24,7 +24,7 @@ def implicit_time_derivatives_residual(
     """[qdot - N(q) v, M vdot + C v - all forces]: zero where `time_derivatives` is (qdot, vdot). No system is solved,
     unless there are constraints: their forces are those of `time_derivatives`.
 
-    In place of a locked velocity's equation stands its acceleration. Seed 000, CalcImplicitTimeDerivativesResidual.
+    In place of a locked velocity's equation stands its acceleration. Drake's CalcImplicitTimeDerivativesResidual.
     """
     state = as_state(model, state)
     qdot = as_coordinates("qdot", qdot, model.num_positions, model.dtype)

@@ -1,4 +1,4 @@
-"""Identities of rigid-body dynamics (STYLE.md rule 10), on a tree of every joint type and on a floating robot tree."""
+"""Identities that rigid-body dynamics obey, on a tree of every joint type and on a floating robot tree."""
 
 import functools
 

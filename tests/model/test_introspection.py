@@ -12,7 +12,7 @@ SHAPES = (mbjax.Sphere(0.1), mbjax.Box((0.1, 0.2, 0.3)))
 
 
 def explicit_base(model) -> int:
-    """The body a declared six-dof joint puts on the world: it floats too (seed 004; Drake since 1.40 says no)."""
+    """The body a declared six-dof joint puts on the world: it floats too (Drake since 1.40 says no)."""
     return model.joint("middle::base").child_body
 
 
