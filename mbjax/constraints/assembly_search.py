@@ -64,8 +64,9 @@ def search_assembly(problem: AssemblyProblem, tolerances: Tolerances) -> Search:
         take = is_first | is_nearer(other, found)
         return jax.tree.map(lambda new, old: jnp.where(take, new, old), other, found), None
 
-    like = jax.eval_shape(lambda: search_from(problem, tolerances, problem.q_guess))
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
+    point = evaluate(problem, problem.q_guess, jnp.zeros(problem.cset.num_rows, problem.W.dtype))
+    no = jnp.zeros((), bool)
+    nothing = Search(point, point, jnp.zeros((), jnp.int32), no, no)
     return scan(search_again, nothing, jnp.asarray(sign_patterns(nv), problem.W.dtype))[0]
 
 
@@ -132,8 +133,8 @@ def improve(problem: AssemblyProblem, point: Point) -> tuple[Point, Bool[Array, 
     Also whether nothing helped; then the point is what it was.
     """
     newton, curvature = calc_newton_step(problem, point)
-    kinds = (jnp.asarray(x, point.q.dtype) for x in (METRICS, CUT_OFFS))
-    first_order = jax.vmap(calc_first_order_step, (None, None, 0, 0))(problem, point, *kinds)
+    kinds = zip(METRICS, CUT_OFFS, strict=True)
+    first_order = jax.tree.map(lambda *x: jnp.stack(x), *(calc_first_order_step(problem, point, *k) for k in kinds))
     price = jnp.max(jax.vmap(safe_norm)(first_order.multipliers))  # of an error: in any metric
     penalty = 2.0 * price + 1e-3 * jnp.max(problem.W)
     steps = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), newton, first_order)
@@ -171,9 +172,7 @@ def calc_newton_step(problem: AssemblyProblem, point: Point) -> tuple[Step, Floa
     return Step(d, point.multipliers + change), d @ K[: d.size, : d.size] @ d
 
 
-def calc_first_order_step(
-    problem: AssemblyProblem, point: Point, added: Float[Array, ""], cut_off: Float[Array, ""]
-) -> Step:
+def calc_first_order_step(problem: AssemblyProblem, point: Point, added: float, cut_off: float) -> Step:
     """The step with the constraints taken as linear: M d + gradient + Gᵀ λ = 0, G d = -error, least in dᵀ M d.
 
     M is W and `added` times the largest weight on all coordinates: with little weight on some, the nearest solution of

@@ -3,7 +3,6 @@
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 
@@ -33,7 +32,7 @@ def solve_by_pseudo_inverse(K: Float[Array, "n n"], b: Float[Array, " n"]) -> Fl
     )
 
 
-def pseudo_inverse(K: Float[Array, "m n"], cut_off: ArrayLike = 0.0) -> Float[Array, "n m"]:
+def pseudo_inverse(K: Float[Array, "m n"], cut_off: float = 0.0) -> Float[Array, "n m"]:
     """K⁺, with singular values left out that are zero to rounding, or below `cut_off` times the largest."""
     rounding = max(K.shape) * float(jnp.finfo(K.dtype).eps) * 100.0
-    return jnp.linalg.pinv(K, rtol=jnp.maximum(jnp.asarray(cut_off, K.dtype), rounding))
+    return jnp.linalg.pinv(K, rtol=max(cut_off, rounding))

@@ -27,7 +27,7 @@ def sledge() -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
-def start(model: mbjax.MultibodyModel, height: float = 0.099) -> mbjax.State:
+def start(model: mbjax.MultibodyModel, height: jax.typing.ArrayLike = 0.099) -> mbjax.State:
     state = mbjax.default_state(model)
     q = state.q.at[model.position_names(add_model_instance_prefix=False).index("ball_z")].set(height)
     return mbjax.State(q, state.v.at[model.velocity_names(add_model_instance_prefix=False).index("ball_vx")].set(0.3))
@@ -58,6 +58,7 @@ def test_outputs_and_contacts_by_name() -> None:
     model = sledge()
     _, outputs = run(model, start(model), jnp.array([1.5]))
     text, results = str(mbjax.describe(model, outputs)), outputs.contact_results
+    assert results is not None
     assert line_of(text, "motor") == "motor 1.5 N m"
     assert f"{outputs.constraint_forces[0]:.4g}" in line_of(text, "coupler_0" if "coupler_0" in text else "coupler")
     assert f"{outputs.reaction_forces[model.joint_names.index('rail'), 5]:.4g}" in line_of(text, "rail")
@@ -70,6 +71,7 @@ def test_outputs_and_contacts_by_name() -> None:
     for number in (*results.force[0], size, results.depth[0], results.slip_speed[0], *results.point[0]):
         assert f"{number:.4g}" in line.split()
     _, apart = run(model, start(model, 1.0), jnp.array([1.5]))
+    assert apart.contact_results is not None
     assert str(mbjax.describe(model, apart.contact_results)) == "0 of 1 places for contacts are taken"
     for record in (outputs, results):
         assert len(str(record).splitlines()) < 30
@@ -94,6 +96,7 @@ def test_trajectories_worlds_and_traced_numbers() -> None:
 
     def traced(state: mbjax.State) -> None:
         _, outputs = mbjax.step(model, state)
+        assert outputs.contact_results is not None
         moving = mbjax.rollout(model, state, None, 2)
         texts.extend([str(mbjax.describe(model, x)) for x in (state, outputs, outputs.contact_results, moving)])
         texts.extend([f"{x}{x!r}" for x in (state, outputs, outputs.contact_results, moving)])
