@@ -60,14 +60,14 @@ def spatial_accelerations_from_vdot(
 
 
 def calc_body_offsets(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "3 nb"]:
-    """p_MoBo_W: from the origin of each body's mobod to its own."""
+    """Offset p_MoBo_W from the origin of each body's mobod to the body's own."""
     return ca.matvec(take(position.R_WM, model.topology.body_mobods, 2), position.placement.p_MB)
 
 
 def calc_body_velocities(
     model: MultibodyModel, position: PositionKinematics, velocity: VelocityKinematics
 ) -> Float[Array, "6 nb"]:
-    """V_WB at Bo."""
+    """Spatial velocity V_WB of every body at its origin Bo, in W."""
     mobods = model.topology.body_mobods
     w = take(velocity.V_WM_T[:3], mobods, 1)
     return jnp.concatenate([w, take(velocity.v_WMo, mobods, 1) + ca.cross(w, calc_body_offsets(model, position))])
@@ -79,7 +79,7 @@ def calc_body_accelerations(
     velocity: VelocityKinematics,
     acceleration: AccelerationKinematics,
 ) -> Float[Array, "6 nb"]:
-    """A_WB at Bo: a_Bo = a_Mo + alpha x p + w x (w x p)."""
+    """Spatial acceleration A_WB of every body at Bo, in W: a_Bo = a_Mo + alpha x p + w x (w x p)."""
     mobods = model.topology.body_mobods
     w, alpha = take(velocity.V_WM_T[:3], mobods, 1), take(acceleration.A_WM_T[:3], mobods, 1)
     p = calc_body_offsets(model, position)
