@@ -1,4 +1,4 @@
-"""Numbers one gives a force element, checked when it is made."""
+"""Checks of the numbers given to a force element, made when the element is."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from mbjax.errors import ModelError
 
 
 def checked_numbers(element: str, what: str, value: Any, *, size: int | None = None, signed: bool = False) -> Array:
-    """One number, or `size` of them, finite and (unless `signed`) at least 0."""
+    """Converts to one number, or `size` of them; raises unless finite and (unless `signed`) at least 0."""
     try:
         numbers = np.asarray(value, float)
     except (TypeError, ValueError):
