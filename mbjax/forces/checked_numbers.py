@@ -1,4 +1,4 @@
-"""Checks of the numbers given to a force element, made when the element is."""
+"""Checks the numbers of a force element when it is made."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The rotation across a joint's frame and its axis, linear in the cosine and the sine of its angle.
+"""Rotation R_PM across a joint's inboard frame and axis, linear in the cosine and the sine of its angle.
 
 R_PM = R_PF (n nᵀ + c (1 - n nᵀ) + s [n]x), with factors of 1, c and s that follow from the model alone: a step of a
 recursion then multiplies matrices once, where R_WP R_PF R_FM would take two products.

@@ -22,7 +22,7 @@ from mbjax.execution import compiled_apart, sum_over_first
 from .dense_factor import solve_dense
 from .small_factor import LARGEST, factor_small, solve_small_outward
 
-SMALLEST_IN_BLOCKS = 24  # rows of a dense matrix: fewer gain less than a second block's program takes to compile
+SMALLEST_IN_BLOCKS = 24  # rows of a dense matrix: with fewer, less time is gained than compiling a second block takes
 
 Parents = tuple[int, ...]  # of nodes 1..n, depth first; 0 is no parent
 
@@ -42,7 +42,7 @@ class Paths(NamedTuple):
     """Depth of each node, and its ancestors by depth, which are those at depths less than its own."""
 
     depth: np.ndarray  # (n,)
-    ancestors: np.ndarray  # (n, depth), itself at its own depth and above
+    ancestors: np.ndarray  # (n, depth); the node itself at its own depth and beyond
     inboard: np.ndarray  # (n, depth) whether there is an ancestor
 
 

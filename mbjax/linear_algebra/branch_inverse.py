@@ -48,7 +48,7 @@ def invert_in_products(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Arr
 
 
 def product(A: Float[Array, "... i k"], B: Float[Array, "... k j"]) -> Float[Array, "... i j"]:
-    """A B at full precision on every device."""
+    """Product A B at full precision on every device."""
     return jnp.matmul(A, B, precision=lax.Precision.HIGHEST)
 
 

@@ -73,7 +73,7 @@ def invert_along_paths(parents: Parents, A: Float[Array, "n n w"]) -> Float[Arra
 
 
 def add_product(total: Array, x: Array, y: Array, factor: Array) -> Array:
-    """total + x y factor."""
+    """Adds a product: total + x y factor."""
     return total + x * y * factor
 
 

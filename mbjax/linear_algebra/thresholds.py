@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 INDEPENDENT = 16.0  # times size and eps: squared sine of the smallest angle to the span of other rows
-NONZERO = 256.0  # times eps: smallest row, beside the largest
+NONZERO = 256.0  # times eps: length of the smallest row, relative to the largest
 
 
 def smallest_pivots(squared_lengths: Float[Array, "n *w"]) -> Float[Array, "n *w"]:

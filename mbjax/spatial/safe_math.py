@@ -1,4 +1,4 @@
-"""Guarded square roots, norms, divisions and trigonometric ratios; no other module has guards.
+"""The only home of guarded square roots, norms, divisions and trigonometric ratios.
 
 Every guard is a double `where`: the argument is replaced before the singular operation and the
 result after it, so that forward and reverse derivatives are finite, row by row, in a batch that

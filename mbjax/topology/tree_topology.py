@@ -114,7 +114,7 @@ class TreeTopology(HashedOnce):
 
     @functools.cached_property
     def is_ancestor(self) -> np.ndarray:
-        """(nm, nm) whether mobod j is i or lies between i and the world (itself included)."""
+        """(nm, nm) mask [i, j]: whether mobod j is i or an ancestor of i, the world included."""
         mask = np.eye(self.num_mobods, dtype=bool)
         for i, parent in enumerate(self.mobod_parents):
             if parent >= 0:
@@ -123,7 +123,7 @@ class TreeTopology(HashedOnce):
 
     @functools.cached_property
     def within_tree(self) -> np.ndarray:
-        """(nm,) whether a mobod's parent belongs to its tree: neither the world nor a tree's own root."""
+        """(nm,) whether a mobod's parent belongs to its tree: false for the world and for the roots of trees."""
         return np.array(self.mobod_parents) > 0
 
     @functools.cached_property

@@ -31,7 +31,7 @@ class FixedWrenches(eqx.Module):
 
 
 class CompositeTerms(eqx.Module):
-    """Each term summed over the mobods that a direction moves, about T in W."""
+    """Sums of the terms of all mobods that a direction moves, about T in W."""
 
     mass: Float[Array, " nd"]
     moment: Float[Array, "3 nd"]

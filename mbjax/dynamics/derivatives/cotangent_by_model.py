@@ -13,8 +13,7 @@ is the same in F and in M. About T in W:
     by the advance             a · l
     by the inertia I of m      X · I Z of (X, Z) = (Λ, A), less that of (V x Λ, V)
 
-because a change of F carries the joint's directions along, and a change of the axis turns M, by the turn of F less its
-own.
+A change of F carries the joint's directions along, and a change of the axis turns M, by the turn of F less its own.
 The advance is how far the joint goes along its axis as q grows by one.
 """
 
@@ -58,7 +57,7 @@ class RowsOfModel(NamedTuple):
 def calc_model_change(
     model: MultibodyModel, dmodel: Any
 ) -> tuple[Float[Array, "nd k ..."], Float[Array, "3 ..."] | None]:
-    """Tangents along `dmodel` of each direction's joint and mobod, linear in it, and of gravity; None if it is fixed.
+    """Tangents along `dmodel` of each direction's joint and mobod, and of gravity (None if fixed), linear in `dmodel`.
 
     A row holds the motion of F in P, as a rotation and the velocity of Fo, in P; the axis, in P and in M; the inertia
     about Mo, in M: moments, m p_MoMcm, m; and the advance, where a joint slides.

@@ -165,7 +165,10 @@ def rates_of_direction(row: PathRow) -> tuple:
 
 
 def rates_within_joint(row: PathRow, B: wo.Vector, E: wo.Vector) -> tuple:
-    """B, E and dS/dt = V_p x S + [0; v^J x h] in a joint of several, by P = [0; s x w^J] and Q = [0; s x alpha^J]."""
+    """B, E and dS/dt of one of a joint's several directions.
+
+    With P = [0; s x w^J], Q = [0; s x alpha^J] and dS/dt = V_p x S + [0; v^J x h].
+    """
     (V, A, _), S = wo.take_apart(row.motion, 6, 6, 6), list(row.S)
     r, V_p, A_p, _ = point_and_parent(row)
     h, (w, v) = S[:3], relative_motion(V, V_p, r)
@@ -194,7 +197,7 @@ def gradient_of_direction(row: PathRow, sums: tuple, B: wo.Vector, E: wo.Vector,
 
 
 def hand_on(row: PathRow, sums: tuple) -> wo.Vector:
-    """P to hand inward; at a joint's first direction with Λ^J x* F, which those inboard of the joint read."""
+    """P to hand inward; a joint's first direction adds Λ^J x* F, which directions inboard of the joint read."""
     F, _, _, P = sums
     if row.is_first is None:
         return wo.add(P, wo.force_cross(wo.scale(list(row.S), row.weight[0]), F))

@@ -148,7 +148,7 @@ def move_placed_outward(
 
 
 def move_along(inboard: tuple[Passing, Lasting], S: wo.Vector, r: wo.Vector, own: OwnRows) -> tuple[Any, Any]:
-    """V, A and Λ up to this direction, and V_p where joints have several: dS/dt is then V_p x S + [0; v^J x h]."""
+    """V, A and Λ up to this direction, and where joints have several V_p: dS/dt is then V_p x S + [0; v^J x h]."""
     (passing, lasting), V_p = inboard, None
     if own.is_first is not None:
         V_p = computed_once(velocity_of_parent, lasting.motion, passing.V_p, own.is_first)

@@ -7,7 +7,7 @@ Composite terms are those of direction k where it is outboard of j's joint, else
                     + dS_k/dq_j · F_j
     dtau_k / dv_j = S_k · (I (B_j + dS_j/dt) + 𝓑 S_j)
 
-where 𝓑 X = [K x; 2 x x hf] with x the rotation of X, K, hf and Z are as in `composite_body/sums.py`, and b_j is the
+where 𝓑 X = [K b; 2 b x hf] with b the rotation of X, K, hf and Z are as in `composite_body/sums.py`, and b_j is the
 rotation of S_j. Indices k and j are directions; those that one velocity drives are summed in the end.
 """
 

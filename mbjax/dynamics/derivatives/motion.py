@@ -89,7 +89,7 @@ def of_same_joint(topology: TreeTopology) -> np.ndarray:
 def calc_forces_of_hinge_changes(
     topology: TreeTopology, position: PositionKinematics, motion: MotionDerivatives, F_T: Float[Array, "6 nd"]
 ) -> Float[Array, "nd nd"] | None:
-    """Part of dS_k/dq_j · F_j, F_j the force that j's joint transmits, from hinge maps that vary in F; else None.
+    """Part of dS_k/dq_j · F_j from hinge maps that vary in F, with F_j the force that j's joint transmits; else None.
 
     The other part, where k and j are of one joint, is h_k · (f_j x H_j).
     """

@@ -47,7 +47,7 @@ from .motion import calc_motion_derivatives
 
 
 class Change(NamedTuple):
-    """Tangents, None where an input is fixed. `F_applied_T` is about T, which moves: its tangent is of the numbers."""
+    """Tangents, None where an input is fixed. T moves: the tangent of `F_applied_T` is that of its numbers."""
 
     q: Float[Array, " nq"] | None
     displacement: Float[Array, "6 nm"] | None  # phi, which follows from q and shift

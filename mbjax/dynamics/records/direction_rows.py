@@ -49,7 +49,7 @@ class PlacedRows(NamedTuple):
     """Hinge maps and inertias, one row for each direction, that an outward pass has placed in W at Mo."""
 
     hinge: Float[Array, "nd 9 ..."]  # H_W, and p from the inboard direction's point to Mo
-    inertia: Float[Array, "nd 10 ..."]  # of the mobod, of the last direction of a joint: moments, m p_MoMcm, m
+    inertia: Float[Array, "nd 10 ..."]  # of the mobod, at the last direction of a joint: moments, m p_MoMcm, m
 
 
 def calc_direction_rows(
