@@ -1,4 +1,4 @@
-"""Forces ↔ accelerations of the free tree, its energies, momenta and centre of mass."""
+"""Inverse and forward dynamics of the unconstrained tree, its energies, momenta and centre of mass."""
 
 from .articulated_body.factor import ArticulatedFactor as ArticulatedFactor
 from .articulated_body.factor import factor_articulated_bodies as factor_articulated_bodies

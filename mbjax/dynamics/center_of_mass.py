@@ -1,4 +1,4 @@
-"""The centre of mass of the system, or of some model instances: position, velocity, Jacobian, bias."""
+"""The centre of mass of the system, or of some model instances: position, velocity, Jacobian, bias acceleration."""
 
 from collections.abc import Sequence
 
@@ -32,13 +32,13 @@ WORLD_FRAME = 0
 
 @of_one_model
 def total_mass(model: MultibodyModel, model_instances: Instances = None) -> Float[Array, ""]:
-    """Mass of all bodies, or of those of some instances, in kg."""
+    """Total mass of all bodies, or of some instances' bodies, in kg."""
     return jnp.sum(model.parameters.body_mass * jnp.asarray(selected_bodies(model, model_instances)[1:], model.dtype))
 
 
 @compiled_outside_jit
 def center_of_mass_position_in_world(model: MultibodyModel, q: Positions, model_instances: Instances = None) -> Vector3:
-    """p_WScm = sum m p_WBcm / sum m, in m."""
+    """Position of the centre of mass Scm in the world: p_WScm = sum m p_WBcm / sum m, in m."""
     mass, _, p_WBcm = calc_masses_and_centers(model, calc_position_kinematics(model, q))
     return weighted_mean(selected_masses(model, mass, model_instances), p_WBcm)
 
@@ -47,7 +47,7 @@ def center_of_mass_position_in_world(model: MultibodyModel, q: Positions, model_
 def center_of_mass_translational_velocity_in_world(
     model: MultibodyModel, q: Positions, v: Velocities, model_instances: Instances = None
 ) -> Vector3:
-    """v_WScm_W = J v, in m/s."""
+    """Velocity of the centre of mass in the world: v_WScm_W = J v, in m/s."""
     J = jacobian_center_of_mass_translational_velocity(model, q, model_instances)
     return J @ as_coordinates("v", v, model.num_velocities, model.dtype)
 
@@ -56,7 +56,7 @@ def center_of_mass_translational_velocity_in_world(
 def center_of_mass_translational_acceleration_in_world(
     model: MultibodyModel, q: Positions, v: Velocities, vdot: Accelerations, model_instances: Instances = None
 ) -> Vector3:
-    """a_WScm_W = J vdot + bias, in m/s²."""
+    """Acceleration of the centre of mass in the world: a_WScm_W = J vdot + bias, in m/s²."""
     J = jacobian_center_of_mass_translational_velocity(model, q, model_instances)
     bias = bias_center_of_mass_translational_acceleration(model, q, v, model_instances)
     return J @ as_coordinates("vdot", vdot, model.num_velocities, model.dtype) + bias
@@ -71,7 +71,7 @@ def jacobian_center_of_mass_translational_velocity(
     frame_A: FrameLike = WORLD_FRAME,
     frame_E: FrameLike = WORLD_FRAME,
 ) -> Float[Array, "3 n"]:
-    """J with v_AScm_E = J v (or J qdot): measured in frame A, expressed in E; both the world unless given."""
+    """J with v_AScm_E = J v (or J qdot), measured in frame A and expressed in E, both the world by default."""
     position = calc_position_kinematics(model, q)
     mass, p_BoBcm_W, p_WBcm = calc_masses_and_centers(model, position)
     mass = selected_masses(model, mass, model_instances)
@@ -99,9 +99,9 @@ def bias_center_of_mass_translational_acceleration(
     frame_A: FrameLike = WORLD_FRAME,
     frame_E: FrameLike = WORLD_FRAME,
 ) -> Vector3:
-    """a_AScm_E at vdot = 0, in m/s²: measured in frame A, expressed in E; both the world unless given.
+    """Acceleration a_AScm_E at vdot = 0, in m/s², measured in frame A, expressed in E, both the world by default.
 
-    a_AScm = a_WScm - a_WAp - 2 w_WA x v_AScm, with Ap the point of A where Scm is.
+    a_AScm = a_WScm - a_WAp - 2 w_WA x v_AScm, with Ap the point of A that coincides with Scm.
     """
     position = calc_position_kinematics(model, q)
     velocity = calc_velocity_kinematics(model, position, q, v)
@@ -122,14 +122,14 @@ def bias_center_of_mass_translational_acceleration(
 
 
 def weighted_mean(mass: Float[Array, " nb"], x: Float[Array, "3 nb"]) -> Vector3:
-    """sum m x / sum m; zero without mass."""
+    """Mass-weighted mean sum m x / sum m; zero where the total mass is zero."""
     return safe_divide(jnp.sum(mass * x, axis=-1), jnp.sum(mass))
 
 
 def selected_masses(
     model: MultibodyModel, mass: Float[Array, " nb"], model_instances: Instances
 ) -> Float[Array, " nb"]:
-    """The masses of the instances' bodies, zero for the others; instances without a body have no centre of mass."""
+    """Masses of the instances' bodies, zero for other bodies; raises where the instances hold no body."""
     selected = selected_bodies(model, model_instances)
     if model_instances is not None and not selected.any():
         raise ModelError(
@@ -139,7 +139,7 @@ def selected_masses(
 
 
 def selected_bodies(model: MultibodyModel, model_instances: Instances) -> np.ndarray:
-    """(nb,) which bodies belong to the instances; all but the world when None."""
+    """(nb,) mask of the bodies that belong to the instances; all but the world when None."""
     if isinstance(model_instances, str | int):
         raise ModelError(f"model_instances must be a list, got {model_instances!r}; write [{model_instances!r}].")
     owners = np.array(model.layout.body_instances)

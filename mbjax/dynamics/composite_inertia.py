@@ -1,4 +1,4 @@
-"""Spatial inertia of a set of bodies, as if they were welded together where they are."""
+"""Spatial inertia of a set of bodies, as if they were welded together in their current poses."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ from mbjax.spatial import component_algebra as ca
 def spatial_inertia(
     model: MultibodyModel, q: Positions, frame_F: FrameLike, bodies: Sequence[str | int]
 ) -> SpatialInertia:
-    """M_SFo_F of a set S of bodies about the origin of frame F, expressed in F. The world adds nothing."""
+    """Spatial inertia M_SFo_F of a set S of bodies about the origin Fo, expressed in F; the world adds none."""
     indices = [model.body_index(body) for body in bodies]
     if len(set(indices)) < len(indices):
         raise ModelError(f"spatial_inertia: a body is named twice in {list(bodies)!r}.")

@@ -1,4 +1,4 @@
-"""Derivatives of inverse and forward dynamics with respect to all of q, v and vdot or tau, in closed form."""
+"""Closed-form derivatives of inverse and forward dynamics with respect to q, v and vdot or tau."""
 
 from typing import Literal
 
@@ -42,7 +42,7 @@ WithRespectTo = Literal["v", "qdot"]
 
 
 class InverseDynamicsDerivatives(eqx.Module):
-    """tau and its derivatives; `dvdot` is the mass matrix."""
+    """tau of inverse dynamics and its derivatives; `dvdot` is the mass matrix."""
 
     tau: Float[Array, " nv"]
     dq: Float[Array, "nv n"]
@@ -51,7 +51,7 @@ class InverseDynamicsDerivatives(eqx.Module):
 
 
 class ForwardDynamicsDerivatives(eqx.Module):
-    """vdot and its derivatives; `dtau` is the inverse of the mass matrix, zero where joints are locked."""
+    """vdot of forward dynamics and its derivatives; `dtau` is the inverse mass matrix, zero where joints are locked."""
 
     vdot: Float[Array, " nv"]
     dq: Float[Array, "nv n"]
@@ -71,9 +71,9 @@ def inverse_dynamics_derivatives(
 ) -> InverseDynamicsDerivatives:
     """tau of `inverse_dynamics` and its derivatives with respect to q, v and vdot.
 
-    `forces` are held: torques and forces stay as they are in W, at the bodies' origins, which move with q. With
-    `force_elements` those of `force_elements_contribution` act too, and follow q and v. `dq` is with respect to the
-    dq of `integrate_configuration`, or with wrt="qdot" to the numbers of q, as `jax.jacfwd` has it.
+    `forces` are held: torques and forces keep their components in W and act at the bodies' origins, which move with
+    q. With `force_elements` the forces of `force_elements_contribution` act too, and vary with q and v. `dq` is with
+    respect to the tangent of `integrate_configuration`, or with wrt="qdot" to the numbers of q, as in `jax.jacfwd`.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
@@ -92,10 +92,10 @@ def forward_dynamics_derivatives(
     force_elements: bool = False,
     wrt: WithRespectTo = "v",
 ) -> ForwardDynamicsDerivatives:
-    """vdot of `forward_dynamics` and its derivatives with respect to q, v and tau: -M⁻¹ those of inverse dynamics.
+    """vdot of `forward_dynamics` and its derivatives with respect to q, v and tau.
 
-    `forces`, `force_elements` and `wrt` as in `inverse_dynamics_derivatives`. Locked joints have zero rows, and zero
-    columns in `dv` and `dtau`.
+    `dq` and `dv` are -M⁻¹ times those of inverse dynamics, `dtau` is M⁻¹. `forces`, `force_elements`, `wrt` are as in
+    `inverse_dynamics_derivatives`. Locked joints have zero rows, and zero columns in `dv` and `dtau`.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
@@ -105,7 +105,7 @@ def forward_dynamics_derivatives(
 
 
 def require_wrt(wrt: str) -> None:
-    """One of the two, or an error."""
+    """Raises unless `wrt` is 'v' or 'qdot'."""
     if wrt not in ("v", "qdot"):
         raise ModelError(f"wrt must be 'v' (the dq of integrate_configuration) or 'qdot' (q itself), got {wrt!r}.")
 
@@ -166,12 +166,12 @@ def _forward_dynamics_derivatives(
 def with_diagonal(
     topology: TreeTopology, products: Float[Array, "nd nd"], diagonal: Float[Array, " nv"]
 ) -> Float[Array, "nv nv"]:
-    """The mass matrix, from that of directions."""
+    """Mass matrix of velocities: products of directions summed per velocity, plus the diagonal."""
     return sum_directions(topology, sum_directions(topology, products, 0), 1) + diagonal_matrix(diagonal)
 
 
 def subtract_slopes(columns: TorqueColumns, explicit: ExplicitForces) -> TorqueColumns:
-    """Less what the forces that follow q and v change."""
+    """Subtracts from the columns the derivatives of explicit forces that depend on q and v."""
     dq, dv = columns.dq, columns.dv - diagonal_matrix(explicit.dv_diagonal)
     if explicit.dq is not None and explicit.dv is not None:
         dq, dv = dq - explicit.dq, dv - explicit.dv
@@ -181,7 +181,7 @@ def subtract_slopes(columns: TorqueColumns, explicit: ExplicitForces) -> TorqueC
 def convert_columns(
     model: MultibodyModel, q: Float[Array, " nq"], J: Float[Array, "nv nv"], wrt: str
 ) -> Float[Array, "nv n"]:
-    """J, or J N⁺(q) with respect to the numbers of q."""
+    """J unchanged for wrt="v"; J N⁺(q), with respect to the numbers of q, for wrt="qdot"."""
     if wrt == "v" or is_velocity_equal_to_qdot(model):
         return J
     nq = model.num_positions

@@ -1,4 +1,4 @@
-"""Energies and momenta of the whole system: also the tests' main witnesses."""
+"""Kinetic energy, potential energy and spatial momentum; their balances are the tests' main checks."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +23,7 @@ from .equations_of_motion import calc_reflected_inertia
 
 @compiled_outside_jit
 def kinetic_energy(model: MultibodyModel, q: Positions, v: Velocities) -> Float[Array, ""]:
-    """½ vᵀ M v in J, rotors included."""
+    """Kinetic energy ½ vᵀ M v in J, reflected rotor inertia included."""
     position = calc_position_kinematics(model, q)
     velocity = calc_velocity_kinematics(model, position, q, v)
     V_WMo = jnp.concatenate([velocity.V_WM_T[:3], velocity.v_WMo])
@@ -34,7 +34,7 @@ def kinetic_energy(model: MultibodyModel, q: Positions, v: Velocities) -> Float[
 
 @compiled_outside_jit
 def potential_energy(model: MultibodyModel, q: Positions) -> Float[Array, ""]:
-    """Energy of gravity (zero at the world's origin) and of the springs, in J."""
+    """Potential energy of gravity (zero at the world's origin) and of the springs, in J."""
     return calc_potential_energy(model, calc_position_kinematics(model, q), q)
 
 
@@ -42,7 +42,7 @@ def potential_energy(model: MultibodyModel, q: Positions) -> Float[Array, ""]:
 def spatial_momentum_in_world_about_point(
     model: MultibodyModel, q: Positions, v: Velocities, p_WoP_W: Vector3, model_instances: Instances = None
 ) -> SpatialVector:
-    """L_WSP_W about P: angular momentum in kg m²/s, then translational in kg m/s; of all bodies or some instances'."""
+    """Spatial momentum L_WSP_W about P, of all bodies or some instances': angular (kg m²/s), then linear (kg m/s)."""
     position = calc_position_kinematics(model, q)
     velocity = calc_velocity_kinematics(model, position, q, v)
     counted = None if model_instances is None else selected_bodies(model, model_instances)
@@ -58,7 +58,7 @@ def calc_momenta_in_mobods(
     velocity: VelocityKinematics,
     counted: np.ndarray | None = None,
 ) -> Float[Array, "6 nm"]:
-    """Spatial momentum of each mobod about its Mo, in W; `counted` (nb,) selects bodies, all when None."""
+    """Spatial momentum of each mobod about its Mo, in W; the mask `counted` (nb,) selects bodies, None all."""
     inertia, R_WM = calc_inertia_in_mobod(model, position.placement, counted), position.R_WM
     rotational, moment = ca.re_express_symmetric(R_WM, inertia.rotational), ca.matvec(R_WM, inertia.moment)
     w, v_Mo = velocity.V_WM_T[:3], velocity.v_WMo

@@ -1,4 +1,4 @@
-"""M(q) v̇ + C(q, v) v = tau + sum Jᵀ F: its terms, and the two ways through it."""
+"""The equations of motion M(q) v̇ + C(q, v) v = tau + sum Jᵀ F: their terms, inverse and forward dynamics."""
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ from .records.tree_motion import TreeMotion, calc_inertia_in_world, calc_tree_mo
 
 
 def mass_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
-    """M(q), reflected rotor inertias included: symmetric, positive definite."""
+    """Mass matrix M(q), symmetric and positive definite, with reflected rotor inertias on its diagonal."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     return for_worlds_of(_mass_matrix, model, q)
 
@@ -36,7 +36,7 @@ def _mass_matrix(model: MultibodyModel, q: Array) -> Float[Array, "nv nv"]:
 
 @compiled_outside_jit
 def mass_matrix_via_inverse_dynamics(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
-    """M(q) column by column, as the torques of unit accelerations; slower, and an independent check."""
+    """Mass matrix M(q) by inverse dynamics at unit accelerations, column by column: a slower, independent check."""
     position = calc_position_kinematics(model, q)
     inertia_W = calc_inertia_in_world(model, position)
     columns = jnp.eye(model.num_velocities, dtype=model.dtype)
@@ -45,7 +45,7 @@ def mass_matrix_via_inverse_dynamics(model: MultibodyModel, q: Positions) -> Flo
 
 
 def bias_term(model: MultibodyModel, q: Positions, v: Velocities) -> GeneralizedForces:
-    """C(q, v) v: Coriolis, centripetal and gyroscopic terms, without gravity."""
+    """Bias term C(q, v) v in N m or N: Coriolis, centripetal and gyroscopic forces, without gravity."""
     return inverse_dynamics(model, q, v, jnp.zeros(model.num_velocities, model.dtype))
 
 
@@ -58,10 +58,10 @@ def inverse_dynamics(
     *,
     force_elements: bool = False,
 ) -> GeneralizedForces:
-    """tau = M(q) vdot + C(q, v) v - tau_applied - sum J^T F_applied.
+    """Generalized forces tau = M(q) vdot + C(q, v) v - tau_applied - sum J^T F_applied, in N m or N.
 
-    `forces` are all the forces that act, gravity and damping among them if they do. With `force_elements` those of
-    `force_elements_contribution` act too, and the kinematics are computed once. Drake's CalcInverseDynamics.
+    `forces` are all the forces that act: gravity and damping act only if they are among them. With `force_elements`
+    the forces of `force_elements_contribution` act too, from the same kinematics. As Drake's `CalcInverseDynamics`.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
@@ -91,9 +91,10 @@ def forward_dynamics(
     *,
     force_elements: bool = False,
 ) -> Accelerations:
-    """vdot with M(q) vdot + C(q, v) v = tau + tau_applied + sum J^T F_applied: inverts `inverse_dynamics`.
+    """Accelerations vdot with M(q) vdot + C(q, v) v = tau + tau_applied + sum J^T F_applied.
 
-    `forces` and `force_elements` as there. Locked joints have no velocity, whatever v says, and no acceleration.
+    Inverts `inverse_dynamics`, with the same `forces` and `force_elements`. Locked joints have zero velocity, whatever
+    v says, and zero acceleration.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
@@ -129,7 +130,7 @@ def calc_acting_forces(
     forces: MultibodyForces | None,
     force_elements: bool,
 ) -> tuple[Float[Array, " nv"] | None, Float[Array, "6 nm"] | None]:
-    """Generalized forces, and the forces on mobods about T: those given, and where asked those of all elements."""
+    """Generalized forces, and forces on mobods about T: the given ones, and with `force_elements` all elements'."""
     tau, F_T = split_forces(model, position, forces)
     if not force_elements:
         return tau, F_T
@@ -143,7 +144,7 @@ def calc_acting_forces(
 def split_forces(
     model: MultibodyModel, position: PositionKinematics, forces: MultibodyForces | None
 ) -> tuple[Float[Array, " nv"] | None, Float[Array, "6 nm"] | None]:
-    """Generalized forces, and the forces on mobods about T."""
+    """Splits `forces` into generalized forces and forces on mobods about T; both None where `forces` is None."""
     if forces is None:
         return None, None
     if not isinstance(forces, MultibodyForces):
@@ -157,14 +158,14 @@ def split_forces(
 
 
 def calc_reflected_inertia(model: MultibodyModel) -> Float[Array, " nv"]:
-    """Rotor inertia times gear ratio squared, at the velocities the actuators drive."""
+    """Reflected inertia: rotor inertia times gear ratio squared, at the velocities that actuators drive; else zero."""
     parameters, ratios = model.parameters, actuator_ratios(model)
     reflected = parameters.rotor_inertia * parameters.gear_ratio**2
     return spread_over_velocities(model, reflected if ratios is None else reflected * ratios)
 
 
 def spread_over_velocities(model: MultibodyModel, x: Float[Array, " nu"]) -> Float[Array, " nv"]:
-    """Per-actuator efforts as forces along the velocities they drive, summed; zero elsewhere."""
+    """Sums per-actuator efforts into forces along the velocities that they drive; zero elsewhere."""
     ratios = actuator_ratios(model)
     x = x if ratios is None else x * ratios
     mask = np.zeros((model.num_actuators, model.num_velocities))

@@ -1,4 +1,4 @@
-"""Applied forces and force elements with their derivatives by q (its tangent) and v."""
+"""Applied forces and force elements, with their derivatives by v and by the tangent of q."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ from .composite_body.sums import (
 
 
 class ExplicitForces(NamedTuple):
-    """Wrenches fixed in the world, and generalized forces: their sum, what of their rate is diagonal, and the rest."""
+    """Wrenches fixed in the world; generalized forces `tau`, damping's derivative by v, and elements' by q and v."""
 
     wrenches: FixedWrenches | None
     tau: Float[Array, " nv"]
@@ -48,7 +48,7 @@ def calc_explicit_forces(
     forces: MultibodyForces | None,
     force_elements: bool,
 ) -> ExplicitForces:
-    """The forces given, which are held, and where asked those of all force elements."""
+    """The given forces, which are held, and with `force_elements` those of all force elements."""
     wrenches, tau, slope = None, jnp.zeros_like(v), jnp.zeros_like(v)
     dq = dv = None
     if forces is not None:
@@ -68,7 +68,7 @@ def calc_explicit_forces(
 def calc_wrenches_on_bodies(
     model: MultibodyModel, position: PositionKinematics, forces: MultibodyForces
 ) -> FixedWrenches:
-    """Those of `forces.body`, at the bodies' origins, summed per mobod."""
+    """Wrenches of `forces.body`, which act at the bodies' origins, summed per mobod."""
     F_T = calc_mobod_forces(model, position, forces.body)  # checks the shape, too
     p_TBo_W = take(position.p_TM_W, model.topology.body_mobods, 1) + calc_body_offsets(model, position)
     Z = calc_turning_of_wrenches(p_TBo_W, ca.transpose(jnp.asarray(forces.body, model.dtype)))
@@ -76,7 +76,7 @@ def calc_wrenches_on_bodies(
 
 
 def calc_fixed_weights(model: MultibodyModel, position: PositionKinematics) -> FixedWrenches:
-    """Gravity at the centres of mass: f = m g, and with s = m p_TMcm Z = s·g 1 - g sᵀ."""
+    """Weights as wrenches fixed in the world: f = m g, and Z = (s·g) 1 - g sᵀ with s = m p_TMcm."""
     moment_W, mass = calc_masses_with_gravity(model, position)
     s = moment_W + ca.scale(position.p_TM_W, mass)
     g = jnp.broadcast_to(gravity_at_each(model, s), s.shape)
@@ -85,7 +85,7 @@ def calc_fixed_weights(model: MultibodyModel, position: PositionKinematics) -> F
 
 
 def calc_element_torques(model: MultibodyModel, q: Array, v: Array) -> Float[Array, " nv"]:
-    """Generalized forces of the force elements one has added."""
+    """Generalized forces of the elements in `model.force_elements`, those on bodies included."""
     position = calc_position_kinematics(model, q)
     velocity = calc_velocity_kinematics(model, position, q, v)
     forces = calc_element_forces(model, position, velocity, q, v)
@@ -95,7 +95,7 @@ def calc_element_torques(model: MultibodyModel, q: Array, v: Array) -> Float[Arr
 
 
 def calc_element_torques_and_derivatives(model: MultibodyModel, q: Array, v: Array) -> tuple[Array, Array, Array]:
-    """Of one world, by forward mode: elements may be of any kind."""
+    """Element torques of one world and their derivatives by q and v, in forward mode as elements may be of any kind."""
 
     def moved(dq: Array, v: Array) -> Array:
         return calc_element_torques(model, integrate_configuration(model, q, dq), v)

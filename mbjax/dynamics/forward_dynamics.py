@@ -1,6 +1,6 @@
 """Forward dynamics: v̇ from tau, and its derivative rule dv̇ = M⁻¹ (dtau − dID).
 
-Two ways in:
+Two entry points:
     calc_forward_dynamics_from_state   model, q, v, tau           where nothing else reads the kinematics
     calc_forward_dynamics              terms already computed     where forces on bodies act
 Both solve by the articulated-body algorithm (`articulated_body_algorithm`):
@@ -42,9 +42,9 @@ from .records.tree_motion import TreeMotion
 class ForwardDynamicsTerms(eqx.Module):
     """The terms of (M + diag) vdot = tau - bias(q, v) + sum J^T F_applied.
 
-    `diagonal` holds the reflected inertias, and what an implicit step adds to them. Velocities that are `locked`
-    have no acceleration, and their rows are not asked for; `v` is zero there. Where `F_applied_T` are known to be the
-    weights of all bodies and nothing else, recursions find them on their way.
+    `diagonal` holds the reflected inertias, and what an implicit step adds to them. Velocities that are `locked` have
+    zero acceleration and no equation; `v` is zero there. `only_weights` says that `F_applied_T` are the weights of all
+    bodies and nothing else, so that recursions can compute them on their way.
     """
 
     motion: TreeMotion
@@ -79,10 +79,10 @@ def solve_mass_matrix(
     locked: Bool[Array, " nv"],
     b: Float[Array, " nv"],
 ) -> Float[Array, " nv"]:
-    """x with (M + diag) x = b, differentiable to any order in M and b by solving again with the factor.
+    """Solves (M + diag) x = b, differentiable to any order in M and b by solving again with the factor.
 
-    Where locked, x = 0 instead of the row's equation: with P the projection on the others, P (M + diag) P + (1 - P)
-    is the matrix, P b the right-hand side.
+    Locked rows read x = 0 instead: with P the projection on the free velocities, P (M + diag) P + (1 - P) is the
+    matrix and P b the right-hand side.
     """
 
     def matvec(x: Array) -> Array:
@@ -106,7 +106,7 @@ def solve_mass_matrix(
 
 
 def calc_forward_dynamics(terms: ForwardDynamicsTerms) -> Float[Array, " nv"]:
-    """The exact inverse of `calc_inverse_dynamics`, in O(n) where no joint mimics another."""
+    """Accelerations from `terms`: the exact inverse of `calc_inverse_dynamics`; O(n) where no joint mimics another."""
     topology = terms.motion.model.topology
     if topology.num_velocities == 0:
         return jnp.zeros_like(terms.tau)
@@ -127,10 +127,9 @@ def calc_forward_dynamics_from_state(
     diagonal: Float[Array, " nv"],
     weights: bool,
 ) -> Float[Array, " nv"]:
-    """Forward dynamics from model and state, where no forces act on bodies but, if asked for, their `weights`.
+    """Forward dynamics from model and state, where no forces act on bodies except, with `weights`, gravity.
 
-    It does without the records of kinematics, which are a quarter of what a program takes to trace: only derivatives
-    compute them.
+    It skips the kinematics records, which take a quarter of a program's tracing time; only derivatives compute them.
     """
     if model.topology.followers or model.topology.num_velocities == 0:
         return forward_dynamics_through_terms(model, q, v, tau, diagonal, weights)
@@ -146,7 +145,7 @@ def _calc_forward_dynamics_from_state_jvp(primals: tuple, tangents: tuple) -> tu
 def forward_dynamics_through_terms(
     model: MultibodyModel, q: Array, v: Array, tau: Array, diagonal: Array, weights: bool
 ) -> Float[Array, " nv"]:
-    """Computes the terms, then `calc_forward_dynamics`."""
+    """Forward dynamics from model and state: computes the terms, then calls `calc_forward_dynamics`."""
     motion, F_T = calc_motion_and_forces(model, q, v, None, weights)
     return calc_forward_dynamics(
         ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked_velocities(model), only_weights=True)
@@ -156,7 +155,7 @@ def forward_dynamics_through_terms(
 def calc_residual_change(
     terms: ForwardDynamicsTerms, change: Any, vdot: Float[Array, " nv"], placed: PlacedRows | None
 ) -> Array:
-    """How tau - required - diag vdot changes with the terms, along their tangent `change`."""
+    """Tangent of the residual tau - ID(vdot) - diag vdot along the tangent `change` of the terms, vdot held."""
 
     def rest(tau: Array, diagonal: Array) -> Array:
         return tau - diagonal * vdot
@@ -168,7 +167,7 @@ def calc_residual_change(
 
 
 def solve_by_sums_over_tree(terms: ForwardDynamicsTerms) -> tuple[MassMatrixFactor, Float[Array, " nv"]]:
-    """vdot, and the factor it was found with, from the sums of Newton and Euler over all mobods at once."""
+    """Factor and vdot from bias forces that are summed over all mobods at once, and one solve with the factor."""
     rhs = terms.tau - calc_inverse_dynamics(terms.motion, None, terms.F_applied_T)
     rhs = jnp.where(terms.locked, 0.0, rhs)
     inertia = terms.position, terms.inertia_W, terms.diagonal
@@ -178,7 +177,7 @@ def solve_by_sums_over_tree(terms: ForwardDynamicsTerms) -> tuple[MassMatrixFact
 
 
 def solve_terms_by_recursion(terms: ForwardDynamicsTerms) -> tuple[ArticulatedFactor, Float[Array, " nv"], PlacedRows]:
-    """Forward dynamics by recursion; also returns its factor and the placed inertias, which derivatives reuse."""
+    """Forward dynamics by recursion; also returns the factor and the placed inertias, which derivatives reuse."""
     motion, F = terms.motion, None
     if terms.F_applied_T is not None and not terms.only_weights:
         F = moved_to_mobods(motion.position, terms.F_applied_T, -1.0)
@@ -197,9 +196,9 @@ def articulated_body_algorithm(
     locked: Bool[Array, " nv"],
     weights: bool,
 ) -> tuple[ArticulatedFactor, Float[Array, " nv"], PlacedRows]:
-    """v̇, its factor and the placed inertias, from model and state: by recursion in kernels, by sums elsewhere.
+    """Factor, v̇ and placed inertias from model and state: by recursion in kernels, by sums elsewhere.
 
-    The applied forces are those on mobods, each at its own origin Mo.
+    `F_applied_W` are the forces on mobods, each at its own origin Mo.
     """
 
     def by_sums(
@@ -224,7 +223,7 @@ def articulated_body_recursion(
     locked: Bool[Array, " nv"],
     weights: bool,
 ) -> tuple[ArticulatedFactor, Float[Array, " nv"], PlacedRows]:
-    """The three passes: outward, inward and outward again. Applied forces are at each mobod's Mo."""
+    """Articulated-body algorithm in three passes: outward, inward, outward. Applied forces act at each mobod's Mo."""
     motion = calc_motion(model, q, v, None, weights, F_applied_W)
     tau, diagonal = jnp.where(locked, 0.0, tau), jnp.where(locked, jnp.inf, diagonal)
     vdot, pivots = calc_accelerations(model.topology, motion, diagonal[:, None], tau[:, None])
@@ -238,14 +237,14 @@ def vdot_with_rule(
     vdot: Float[Array, " nv"],
     placed: PlacedRows | None,
 ) -> Float[Array, " nv"]:
-    """vdot, which solves the equation of `terms`: its derivative is one more solve, whatever found it."""
+    """Returns vdot, the solution of `terms`; its derivative is one more solve, whatever found vdot."""
     return vdot
 
 
 @vdot_with_rule.def_jvp
 def _vdot_with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     terms, factor, vdot, placed = primals
-    vdot = vdot_with_rule(terms, factor, vdot, placed)  # its own derivative is needed for second ones
+    vdot = vdot_with_rule(terms, factor, vdot, placed)  # called with its own rule, which second derivatives need
 
     change = calc_residual_change(terms, tangents[0], vdot, placed)
     b = jnp.broadcast_to(change, jnp.broadcast_shapes(change.shape, vdot.shape))

@@ -22,7 +22,7 @@ from .records.tree_motion import TreeMotion
 def calc_inverse_dynamics_from_motion(
     motion: TreeMotion, vdot: Float[Array, " nv"], F_applied_T: Float[Array, "6 nm"] | None, only_weights: bool
 ) -> Float[Array, " nv"]:
-    """tau from the motion; `F_applied_T` are `only_weights` if they are the weights of all bodies and nothing else."""
+    """tau from the motion; `only_weights` says that `F_applied_T` are the weights of all bodies and nothing else."""
     topology = motion.model.topology
     if topology.followers or topology.num_velocities == 0:
         return newton_euler(motion, vdot, F_applied_T)
@@ -46,9 +46,9 @@ def calc_inverse_dynamics_from_state(
     vdot: Float[Array, " nv"],
     weights: bool,
 ) -> Float[Array, " nv"]:
-    """tau from model and state, where no forces act on bodies but, if asked for, their `weights`.
+    """tau from model and state, where no forces act on bodies except, with `weights`, gravity.
 
-    Only derivatives compute the records of kinematics.
+    Only derivatives compute the kinematics records.
     """
     if model.topology.followers or model.topology.num_velocities == 0:
         return inverse_dynamics_through_motion(model, q, v, vdot, weights)
@@ -64,7 +64,7 @@ def _calc_inverse_dynamics_from_state_jvp(primals: tuple, tangents: tuple) -> tu
 def inverse_dynamics_through_motion(
     model: MultibodyModel, q: Array, v: Array, vdot: Array, weights: bool
 ) -> Float[Array, " nv"]:
-    """Computes the motion, then `calc_inverse_dynamics_from_motion`."""
+    """tau from model and state: computes the motion, then calls `calc_inverse_dynamics_from_motion`."""
     motion, F_T = calc_motion_and_forces(model, q, v, None, weights)
     return calc_inverse_dynamics_from_motion(motion, vdot, F_T, True)
 
@@ -77,7 +77,7 @@ def recursive_newton_euler_algorithm(
     F_applied_W: Float[Array, "6 nm"] | None,
     weights: bool,
 ) -> Float[Array, " nv"]:
-    """tau from model and state: by recursion in kernels, by sums elsewhere. Applied forces are at each mobod's Mo."""
+    """tau from model and state: by recursion in kernels, by sums elsewhere. Applied forces act at each mobod's Mo."""
 
     def by_recursion(model: MultibodyModel, q: Array, v: Array, vdot: Array, F_W: Array | None) -> Array:
         return calc_torques(model.topology, calc_motion(model, q, v, vdot, weights, F_W))

@@ -1,6 +1,6 @@
-"""A factor of M(q) + diag: articulated bodies, or that of the matrix.
+"""Factors M(q) + diag and solves with the factor: by articulated bodies, or by LᵀDL of the matrix.
 
-The matrix is factored where joints mimic others, and couple branches.
+The matrix is factored only where joints mimic others, which couples branches of the tree.
 """
 
 import math
@@ -33,7 +33,7 @@ def factor_mass_matrix(
     locked: Bool[Array, " nv"],
     b: Float[Array, " nv"] | None = None,
 ) -> tuple[MassMatrixFactor, Float[Array, " nv"] | None]:
-    """The factor, and x with (M + diag) x = b; never differentiated. Locked velocities give way to nothing."""
+    """Factors M + diag, and solves (M + diag) x = b if b is given; never differentiated. Locked velocities are held."""
     if not topology.followers:
         return factor_articulated_bodies(topology, position, inertia_W, diagonal, locked, b)
     position, inertia_W, diagonal = lax.stop_gradient((position, inertia_W, diagonal))
@@ -46,7 +46,7 @@ def factor_mass_matrix(
 
 
 def solve_factored(topology: TreeTopology, factor: MassMatrixFactor, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
-    """x with (M + diag) x = b; where locked b is zero, and so is x."""
+    """Solves (M + diag) x = b with the factor; b must be zero where locked, and x is zero there."""
     if isinstance(factor, ArticulatedFactor) and factor.base is None:
         return in_kernels(partial(solve_with_pivots, topology), partial(solve_with_both, topology), *factor[:2], b)
     if isinstance(factor, ArticulatedFactor):
@@ -57,7 +57,7 @@ def solve_factored(topology: TreeTopology, factor: MassMatrixFactor, b: Float[Ar
 def solve_many_factored(
     topology: TreeTopology, factor: MassMatrixFactor, b: Float[Array, "k nv"]
 ) -> Float[Array, "k nv"]:
-    """Of many right-hand sides, each as a world of its own, or as many as there are worlds: a chunk at a time."""
+    """Solves (M + diag) x = b for k right-hand sides, each treated as further worlds, a chunk of them at a time."""
     k, n, *worlds = b.shape
     together = min(k, max(WORLDS_IN_CACHE // math.prod(worlds), 1))
     turns = -(-k // together)
@@ -77,21 +77,21 @@ def solve_many_factored(
 
 
 def solve_with_both(topology: TreeTopology, directions: Array, pivots: Array, b: Array) -> Float[Array, " nv"]:
-    """`solve_with_factor`, of the two parts that every factor has."""
+    """`solve_with_factor` from directions and pivots, for a factor without a base."""
     return solve_with_factor(topology, ArticulatedFactor(directions, pivots, None), b)
 
 
 def inverse_of_free(
     topology: TreeTopology, M: Float[Array, "nv nv"], locked: Bool[Array, " nv"]
 ) -> Float[Array, "nv nv"]:
-    """The inverse of M without rows and columns of locked joints, which are zero."""
+    """Inverse of M over the free velocities; rows and columns of locked joints are zero."""
     is_held = locked[:, None] | locked[None]
     M = jnp.where(is_held, diagonal_matrix(jnp.ones(M.shape[1:], M.dtype)), M)
     return jnp.where(is_held, 0.0, inverse_of_branches(velocity_parents(topology), M))
 
 
 def diagonal_matrix(x: Float[Array, "n *w"]) -> Float[Array, "n n *w"]:
-    """x on the diagonal."""
+    """Diagonal matrix with x on its diagonal."""
     n = x.shape[0]
     identity = jnp.eye(n, dtype=bool).reshape(n, n, *(1 for _ in x.shape[1:]))
     return jnp.where(identity, x[None], 0.0)

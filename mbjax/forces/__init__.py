@@ -1,4 +1,4 @@
-"""Motions → applied forces, one law a file."""
+"""Forces on joints and bodies from their positions and motions, one law a file."""
 
 from .door_hinge import DoorHinge as DoorHinge
 from .door_hinge import DoorHingeConfig as DoorHingeConfig

@@ -1,4 +1,4 @@
-"""Numbers one gives a force element, checked when it is made; traced ones pass."""
+"""Checks the numbers of a force element when it is made; traced ones pass."""
 
 from typing import Any
 
@@ -10,6 +10,6 @@ from mbjax.number_rules import checked_numbers as checked
 
 
 def checked_numbers(element: str, what: str, value: Any, *, size: int | None = None, signed: bool = False) -> Array:
-    """One number, or `size` of them, finite and (unless `signed`) at least 0."""
+    """Converts to one number, or `size` of them; raises unless finite and (unless `signed`) at least 0."""
     shape = () if size is None else (size,)
     return jnp.asarray(checked(element, what, value, FINITE if signed else NOT_NEGATIVE, shape), float)

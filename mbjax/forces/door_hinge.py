@@ -1,4 +1,4 @@
-"""The torques of a door's hinge: spring, catch and friction, smoothed by tanh curves."""
+"""Torques of a door's hinge: spring, catch and friction, smoothed by tanh curves."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from .joint_springs import resolved_joint, torque_on_joint
 
 
 class DoorHingeConfig(eqx.Module):
-    """Numbers of a `DoorHinge`; those given here are Drake's, of a dishwasher door. Torques in N m."""
+    """Parameters of a `DoorHinge`; the defaults are Drake's, of a dishwasher door. Torques in N m."""
 
     spring_zero_angle_rad: Any = -1.5  # rad, outward from the closed position
     spring_constant: Any = 1.5  # N m/rad
@@ -23,7 +23,7 @@ class DoorHingeConfig(eqx.Module):
     viscous_friction: Any = 1.0  # N m s/rad
     catch_width: Any = 0.02  # rad, from closed at q = 0; 0 for no catch
     catch_torque: Any = 15.0
-    motion_threshold: Any = 0.001  # rad/s at which friction is about half there; 0 for viscous friction only
+    motion_threshold: Any = 0.001  # rad/s at which friction reaches about half; 0 for viscous friction only
 
 
 class Curves(NamedTuple):
@@ -66,26 +66,28 @@ class DoorHinge(AbstractForceElement):
         return self.hinge_stored_energy(joint_positions(model, q, self.joint)[0])
 
     def hinge_torque(self, angle: Float[Array, ""], angular_rate: Float[Array, ""]) -> Float[Array, ""]:
-        """Spring, catch and friction together."""
+        """Torque of spring, catch and friction together, in N m."""
         return self.hinge_spring_torque(angle) + self.hinge_frictional_torque(angular_rate)
 
     def hinge_spring_torque(self, angle: Float[Array, ""]) -> Float[Array, ""]:
-        """Spring and catch: what depends on the angle."""
+        """Torque of spring and catch, which depends on the angle alone, in N m."""
         c = self.config
         half_width = 0.5 * c.catch_width
         catch = c.catch_torque * curves(half_width, angle - half_width).doublet
         return catch - c.spring_constant * (angle - c.spring_zero_angle_rad)
 
     def hinge_frictional_torque(self, angular_rate: Float[Array, ""]) -> Float[Array, ""]:
-        """Dynamic, static and viscous friction. Without a threshold viscous alone, which Drake 1.51 adds with a
-        sign that drives the door."""
+        """Torque of dynamic, static and viscous friction, in N m; of viscous friction alone without a threshold.
+
+        Drake 1.51 adds the latter with a sign that drives the door.
+        """
         c = self.config
         step, _, doublet = curves(c.motion_threshold, angular_rate)
         friction = c.dynamic_friction_torque * step + c.static_friction_torque * doublet
         return -(friction + c.viscous_friction * angular_rate)
 
     def hinge_stored_energy(self, angle: Float[Array, ""]) -> Float[Array, ""]:
-        """Energy of spring and catch in J, counted from the closed door: the work done against them from q = 0."""
+        """Energy of spring and catch in J: the work done against them from the closed door, q = 0."""
         c = self.config
         half_width, zero = 0.5 * c.catch_width, c.spring_zero_angle_rad
         lumps = curves(half_width, angle - half_width).singlet - curves(half_width, -half_width).singlet
@@ -93,7 +95,7 @@ class DoorHinge(AbstractForceElement):
 
 
 def curves(t: Float[Array, ""], x: Float[Array, ""]) -> Curves:
-    """Smooth stand-ins for sign(x) and its peaks, of width t; flat for t = 0."""
+    """Smooth approximations of sign(x) and its peaks, of width t; flat for t = 0."""
     step = jnp.tanh(safe_divide(x, t))
     singlet = 1.0 - step * step
     return Curves(step, singlet, 2.0 * step * singlet)

@@ -32,14 +32,14 @@ def force_elements_contribution(model: MultibodyModel, q: Positions, v: Velociti
 def calc_force_elements(
     model: MultibodyModel, position: PositionKinematics, velocity: VelocityKinematics, q: Positions, v: Velocities
 ) -> MultibodyForces:
-    """All of them, of one world, from its kinematics."""
+    """Forces of all force elements in one world, from its kinematics: `force_elements_contribution`."""
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     gravity = MultibodyForces(calc_joint_dissipation(model, v), calc_gravity_on_bodies(model, position))
     return gravity + calc_element_forces(model, position, velocity, q, v)
 
 
 def gravity_generalized_forces(model: MultibodyModel, q: Positions) -> GeneralizedForces:
-    """tau_g = sum J^T (m g): what gravity does to the joints, in N m or N."""
+    """Generalized forces of gravity, tau_g = sum J^T (m g), in N m or N."""
     return for_worlds_of(_gravity_generalized_forces, model, as_coordinates("q", q, model.num_positions, model.dtype))
 
 
@@ -56,7 +56,7 @@ def calc_element_forces(
     q: Positions,
     v: Velocities,
 ) -> MultibodyForces:
-    """The elements one has added, without gravity and joint dissipation."""
+    """Forces of the elements in `model.force_elements`, without gravity and joint dissipation."""
     total = MultibodyForces.zero(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype, model.num_world_axes)
     held = without_placement(model)
@@ -72,7 +72,7 @@ def calc_passive_forces_on_tree(
     q: Positions,
     v: Velocities,
 ) -> tuple[Float[Array, " nv"], Float[Array, "6 nm"]]:
-    """Generalized forces, and forces on mobods about T: everything but joint dissipation."""
+    """Generalized forces, and forces on mobods about T, of gravity and `model.force_elements`; no joint dissipation."""
     F_T = calc_gravity_on_mobods(model, position)
     if not model.force_elements:
         return jnp.zeros_like(v), F_T
@@ -81,7 +81,7 @@ def calc_passive_forces_on_tree(
 
 
 def calc_potential_energy(model: MultibodyModel, position: PositionKinematics, q: Positions) -> Float[Array, ""]:
-    """Gravity's and the springs' energy, in J."""
+    """Potential energy of gravity and of `model.force_elements`, in J."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     energy = calc_gravity_potential_energy(model, position)
     for element in model.force_elements:

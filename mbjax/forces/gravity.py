@@ -1,4 +1,4 @@
-"""Uniform gravity, felt by the bodies of the model instances where it is on."""
+"""Uniform gravity on the bodies of the model instances where it is enabled."""
 
 import dataclasses
 
@@ -26,8 +26,8 @@ from mbjax.spatial import component_algebra as ca
 def calc_gravity_on_mobods(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "6 nm"]:
     """Weight of each mobod about its tree's origin T, in W: f = m g, t = p_TMcm x f.
 
-    Its derivative is in closed form, dt = m dp_TMcm x g of bodies that move rigidly, besides what changes with masses
-    and gravity; of that of `position` only the displacement and the placement are asked for.
+    The derivative is in closed form: dt = m dp_TMcm x g where mobods move rigidly, plus what changes with masses and
+    gravity. The rule reads only the displacement and the placement of the tangent of `position`.
     """
     return calc_weights(model, position)
 
@@ -54,7 +54,7 @@ def _calc_gravity_on_mobods_jvp(primals: tuple, tangents: tuple) -> tuple[Array,
 
 
 def calc_weights(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "6 nm"]:
-    """`calc_gravity_on_mobods` without its rule."""
+    """`calc_gravity_on_mobods` without its derivative rule."""
     moment_W, mass = calc_masses_with_gravity(model, position)
     moment_T = moment_W + ca.scale(position.p_TM_W, mass)
     g = gravity_at_each(model, moment_T)
@@ -64,7 +64,7 @@ def calc_weights(model: MultibodyModel, position: PositionKinematics) -> Float[A
 def calc_masses_with_gravity(
     model: MultibodyModel, position: PositionKinematics
 ) -> tuple[Float[Array, "3 nm"], Float[Array, " nm"]]:
-    """Of each mobod, of its bodies that feel gravity: first moment about Mo, in W, and mass."""
+    """First moment about Mo, in W, and mass of the bodies that feel gravity, summed per mobod."""
     placement = placement_of(model)
     if placement is not None:
         inertia = placement.weight
@@ -75,7 +75,7 @@ def calc_masses_with_gravity(
 
 
 def gravity_at_each(model: MultibodyModel, like: Float[Array, "3 nm *w"]) -> Float[Array, "3 nm *w"]:
-    """g, once for each column."""
+    """Gravity g, repeated for each column of `like`."""
     return jnp.repeat(model.parameters.gravity[:, None], like.shape[1], axis=1)
 
 
@@ -88,7 +88,7 @@ def calc_gravity_on_bodies(model: MultibodyModel, position: PositionKinematics) 
 
 
 def calc_gravity_potential_energy(model: MultibodyModel, position: PositionKinematics) -> Float[Array, ""]:
-    """-m g · p_WBcm over the bodies, in J; zero at the world's origin."""
+    """Potential energy -sum m g · p_WBcm of gravity over the bodies, in J; zero at the world's origin."""
     mass, _, p_WBcm = calc_masses_and_centers(model, position)
     weight = mass * jnp.asarray(bodies_with_gravity(model), model.dtype) * model.parameters.gravity[:, None]
     return -jnp.sum(weight * p_WBcm)
@@ -97,7 +97,7 @@ def calc_gravity_potential_energy(model: MultibodyModel, position: PositionKinem
 def calc_masses_and_centers(
     model: MultibodyModel, position: PositionKinematics
 ) -> tuple[Float[Array, " nb"], Float[Array, "3 nb"], Float[Array, "3 nb"]]:
-    """Mass of each body (the world: none), p_BoBcm_W and p_WBcm."""
+    """Mass of each body (zero for the world), p_BoBcm_W and p_WBcm."""
     zero = jnp.zeros((1,), model.dtype)
     mass = jnp.concatenate([zero, model.parameters.body_mass])
     com = jnp.concatenate([jnp.zeros((3, 1), model.dtype), model.parameters.body_com.T], axis=-1)

@@ -13,7 +13,7 @@ from .multibody_forces import MultibodyForces, add_in_one_force
 
 
 class RevoluteSpring(AbstractForceElement):
-    """tau = stiffness (nominal_angle - q) on a revolute joint, in N m."""
+    """Spring in a revolute joint: tau = stiffness (nominal_angle - q), in N m."""
 
     nominal_angle: Float[Array, ""]
     stiffness: Float[Array, ""]
@@ -37,7 +37,7 @@ class RevoluteSpring(AbstractForceElement):
 
 
 class PrismaticSpring(AbstractForceElement):
-    """tau = stiffness (nominal_position - q) on a prismatic joint, in N."""
+    """Spring in a prismatic joint: tau = stiffness (nominal_position - q), in N."""
 
     nominal_position: Float[Array, ""]
     stiffness: Float[Array, ""]
@@ -61,7 +61,7 @@ class PrismaticSpring(AbstractForceElement):
 
 
 def resolved_joint(spring: Any, plant: Any, kind: str) -> int:
-    """The index of the spring's joint."""
+    """Index of the element's joint; raises unless the joint is of the given kind."""
     joint = plant.joint(spring.joint, type(spring).__name__)
     if joint.kind != kind:
         raise ModelError(f"{type(spring).__name__}: joint '{joint.name}' is {joint.kind}, it must be {kind}.")
@@ -69,15 +69,15 @@ def resolved_joint(spring: Any, plant: Any, kind: str) -> int:
 
 
 def spring_forces(model: Any, joint: int, nominal: Array, stiffness: Array, q: Array) -> MultibodyForces:
-    """Hooke's law in one joint."""
+    """Force of a spring in one joint, by Hooke's law."""
     return torque_on_joint(model, joint, stiffness * (nominal - joint_positions(model, q, joint)[0]))
 
 
 def torque_on_joint(model: Any, joint: int, tau: Array) -> MultibodyForces:
-    """The generalized force of a joint with one velocity, in N m or N, and none on the bodies."""
+    """Forces that are `tau` along the one velocity of a joint, in N m or N, and none on the bodies."""
     return add_in_one_force(model, MultibodyForces.zero(model), joint, 0, tau)
 
 
 def spring_energy(model: Any, joint: int, nominal: Array, stiffness: Array, q: Array) -> Array:
-    """Energy stored, in J."""
+    """Energy stored in a joint's spring, in J."""
     return 0.5 * stiffness * (nominal - joint_positions(model, q, joint)[0]) ** 2

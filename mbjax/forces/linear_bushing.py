@@ -25,7 +25,7 @@ GIMBAL_LOCK_COSINE = 0.008  # Drake's: a pitch with a smaller cosine counts as 9
 
 
 class BushingPose(NamedTuple):
-    """Frames A and C, the roll-pitch-yaw angles of C in A, and p_AoCo in W and in the halfway frame B."""
+    """Poses of frames A and C, the roll-pitch-yaw angles of C in A, and p_AoCo in W and in the halfway frame B."""
 
     A: FramePose
     C: FramePose
@@ -100,10 +100,10 @@ class LinearBushingRollPitchYaw(AbstractForceElement):
         return MultibodyForces(jnp.zeros_like(v), body)
 
     def potential_energy(self, model, position, q):
-        """½ k012 rpy² + ½ kxyz p_AoCo_B², in J; Drake offers none.
+        """Potential energy ½ k012 rpy² + ½ kxyz p_AoCo_B², in J; Drake offers none.
 
         It is the energy of the spring forces where kx = ky = kz. Elsewhere they are not quite conservative, and the
-        power they lose or gain counts as non-conservative.
+        power that they lose or gain counts as non-conservative.
         """
         del q
         pose = self.pose(model, position)
@@ -111,7 +111,7 @@ class LinearBushingRollPitchYaw(AbstractForceElement):
         return 0.5 * (angles + jnp.sum(self.force_stiffness_constants * pose.p_AoCo_B**2))
 
     def pose(self, model: MultibodyModel, position: PositionKinematics) -> BushingPose:
-        """Where the two frames are to each other."""
+        """Relative pose of the frames A and C."""
         A, C = calc_frame_pose(model, position, self.frame_A), calc_frame_pose(model, position, self.frame_C)
         R_AC = ca.matmul(A.R_WF.T, C.R_WF)
         q_AC = matrix_to_quaternion(R_AC)  # w >= 0, so the sum with the identity never vanishes
@@ -120,7 +120,7 @@ class LinearBushingRollPitchYaw(AbstractForceElement):
         return BushingPose(A, C, matrix_to_rpy(R_AC), R_WB, p_AoCo_W, ca.transposed_matvec(R_WB, p_AoCo_W))
 
     def torque_on_C(self, rpy: Vector3, w_AC_A: Vector3) -> Vector3:
-        """t_A = Nᵀ tau with d(rpy)/dt = N w_AC_A: t · w_AC = tau · d(rpy)/dt."""
+        """Torque t_A = Nᵀ tau on C, with d(rpy)/dt = N w_AC_A, so that t · w_AC = tau · d(rpy)/dt."""
         N = angular_velocity_to_rpy_rates_matrix(rpy)
         tau = -(self.torque_stiffness_constants * rpy + self.torque_damping_constants * ca.matvec(N, w_AC_A))
         undefined = (jnp.abs(jnp.cos(rpy[1])) < GIMBAL_LOCK_COSINE) & jnp.any(tau != 0.0)
@@ -128,7 +128,7 @@ class LinearBushingRollPitchYaw(AbstractForceElement):
 
 
 def offset_in_body(model: MultibodyModel, position: PositionKinematics, frame: int) -> tuple[int, Vector3]:
-    """A frame's body, and p_BoFo_W."""
+    """Body of a frame F, and the offset p_BoFo_W of F in it."""
     body = model.topology.frame_bodies[frame]
     placement, R_WM = position.placement, position.R_WM[..., model.topology.body_mobods[body]]
     return body, ca.matvec(R_WM, ca.matvec(placement.R_MB[..., body], placement.p_BF[:, frame]))

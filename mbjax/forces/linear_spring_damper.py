@@ -17,10 +17,10 @@ from .multibody_forces import MultibodyForces
 
 
 class LinearSpringDamper(AbstractForceElement):
-    """Pulls points P of body A and Q of body B together along the line between them.
+    """Spring and damper that pull points P of body A and Q of body B together along the line between them.
 
-    f = stiffness (length - free_length) + damping d(length)/dt, in N. Where the points coincide there is no line:
-    no force acts, and the derivative is that of a spring without free length and damper. Drake raises there.
+    The pull is f = stiffness (length - free_length) + damping d(length)/dt, in N. Where the points coincide there is no
+    line: no force acts, and the derivative is that of a spring without free length and damper. Drake raises there.
     """
 
     p_AP: Float[Array, "3"]
@@ -70,12 +70,12 @@ class LinearSpringDamper(AbstractForceElement):
         length, free = safe_norm(line), self.free_length
         at_coincidence = (
             ca.dot(line, line) + free * free
-        )  # the same number, with the second derivative of a free length 0
+        )  # equals the other branch there, with the second derivative of a free length 0
         return 0.5 * self.stiffness * jnp.where(length == 0.0, at_coincidence, (length - free) ** 2)
 
 
 class Attachment(NamedTuple):
-    """A point P of a body: from the body's origin, from its mobod's and from the world's, all in W."""
+    """Position of a body's point P from the body's origin, from its mobod's and from the world's, all in W."""
 
     mobod: int
     p_BoP_W: Array
@@ -84,7 +84,7 @@ class Attachment(NamedTuple):
 
 
 def attach(model: MultibodyModel, position: PositionKinematics, body: int, p_BP: Array) -> Attachment:
-    """Where a point given in a body's frame is."""
+    """Positions in W of a point that is given in a body's frame."""
     mobod, placement = model.topology.body_mobods[body], position.placement
     R_WM = position.R_WM[..., mobod]
     p_BoP_W = ca.matvec(R_WM, ca.matvec(placement.R_MB[..., body], p_BP))

@@ -18,12 +18,12 @@ from mbjax.topology import sum_directions, sum_moved_mobods
 
 
 def array_for_list(x: Any) -> Array:
-    """A list of numbers as an array: else each number would be a leaf of the tree."""
+    """Converts a list of numbers to an array, because each number of a list would be a leaf of the tree."""
     return jnp.asarray(x) if isinstance(x, (list, tuple)) else x
 
 
 class MultibodyForces(eqx.Module):
-    """`generalized` in N m or N per velocity; `body` F_Bo_W: torque and force on each body at its origin."""
+    """Forces: `generalized` in N m or N per velocity; `body` F_Bo_W, torque and force on each body at its origin."""
 
     generalized: Float[Array, " nv"] = eqx.field(converter=array_for_list)
     body: Float[Array, "nb 6"] = eqx.field(converter=array_for_list)
@@ -41,14 +41,14 @@ class MultibodyForces(eqx.Module):
 
 
 def force_in_world(model: MultibodyModel, forces: MultibodyForces, body: str | int) -> SpatialVector:
-    """F_Bo_W: what acts on one body, torque about its origin Bo and force, in W."""
+    """Spatial force F_Bo_W on one body: torque about its origin Bo (N m) and force (N), in W."""
     return forces.body[model.body_index(body)]
 
 
 def add_in_force_in_world(
     model: MultibodyModel, forces: MultibodyForces, body: str | int, F_Bo_W: SpatialVector
 ) -> MultibodyForces:
-    """One more torque (N m) and force (N) on a body at its origin Bo, expressed in W."""
+    """Adds a torque (N m) and force (N) on a body at its origin Bo, expressed in W."""
     added = forces.body.at[model.body_index(body)].add(as_coordinates("F_Bo_W", F_Bo_W, 6, model.dtype))
     return MultibodyForces(forces.generalized, added)
 
@@ -63,7 +63,7 @@ def add_in_force(
     F_Bp_E: SpatialVector,
     frame_E: FrameLike,
 ) -> MultibodyForces:
-    """One more torque and force on a body B at its point P, given from Bo; all expressed in a frame E."""
+    """Adds a torque (N m) and force (N) on a body B at its point P, given from Bo; all expressed in a frame E."""
     p_E, F_E = as_coordinates("p_BP_E", p_BP_E, 3, model.dtype), as_coordinates("F_Bp_E", F_Bp_E, 6, model.dtype)
     R_WE = calc_frame_pose(model, calc_position_kinematics(model, q), frame_E).R_WF
     p_BP_W = ca.matvec(R_WE, p_E)
@@ -74,7 +74,7 @@ def add_in_force(
 def add_in_one_force(
     model: MultibodyModel, forces: MultibodyForces, joint: str | int, joint_dof: int, joint_tau: ArrayLike
 ) -> MultibodyForces:
-    """One more torque or force along one of a joint's velocities, counted from 0."""
+    """Adds a torque (N m) or force (N) along one of a joint's velocities, counted from 0."""
     where = model.joint(joint)
     size = where.all_v.stop - where.all_v.start
     if not 0 <= joint_dof < size:
@@ -90,7 +90,7 @@ def add_in_one_force(
 
 @compiled_outside_jit
 def generalized_forces(model: MultibodyModel, q: Positions, forces: MultibodyForces) -> GeneralizedForces:
-    """tau + sum J^T F_Bo_W: all the forces as the generalized force that does the same work, in N m or N."""
+    """Generalized forces tau + sum J^T F_Bo_W that do the work of all `forces`, in N m or N."""
     position = calc_position_kinematics(model, q)
     F_T = calc_mobod_forces(model, position, forces.body)
     tau = as_coordinates("forces.generalized", forces.generalized, model.num_velocities, model.dtype)
@@ -100,7 +100,7 @@ def generalized_forces(model: MultibodyModel, q: Positions, forces: MultibodyFor
 def calc_mobod_forces(
     model: MultibodyModel, position: PositionKinematics, F_Bo_W: Float[Array, "nb 6"]
 ) -> Float[Array, "6 nm"]:
-    """Sum of the spatial forces on each mobod's bodies, about its tree's origin T."""
+    """Sums the spatial forces on each mobod's bodies, about its tree's origin T; raises for a wrong shape."""
     F_Bo_W = jnp.asarray(F_Bo_W, model.dtype)
     if F_Bo_W.shape[:2] != (model.num_bodies, 6) or F_Bo_W.ndim != 2 + model.num_world_axes:
         raise ValueError(

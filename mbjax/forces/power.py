@@ -1,4 +1,4 @@
-"""The power of force elements: what comes out of their potential energy, and what is lost or put in."""
+"""Power of force elements: the part that comes out of their potential energy, and the part that is lost or put in."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from .gravity import calc_gravity_potential_energy
 
 
 class ForceElementPower(NamedTuple):
-    """Power in W: minus the rate of the potential energy, and the rest of what the forces do."""
+    """Power in W: minus the rate of the potential energy, and the rest of the forces' power."""
 
     conservative: Float[Array, ""]
     non_conservative: Float[Array, ""]
@@ -30,7 +30,7 @@ class ForceElementPower(NamedTuple):
 
 @compiled_outside_jit
 def conservative_power(model: MultibodyModel, q: Positions, v: Velocities) -> Float[Array, ""]:
-    """-d/dt `potential_energy`, of gravity and all force elements, in W: positive while energy is released."""
+    """Power -d/dt `potential_energy` of gravity and all force elements, in W: positive while energy is released."""
     state = calc_state(model, q, v)
     gravity = energy_rate(state, lambda position, q: calc_gravity_potential_energy(model, position))
     return sum((calc_power(model, state, e).conservative for e in model.force_elements), start=-gravity)
@@ -40,7 +40,7 @@ def conservative_power(model: MultibodyModel, q: Positions, v: Velocities) -> Fl
 def non_conservative_power(model: MultibodyModel, q: Positions, v: Velocities) -> Float[Array, ""]:
     """Power of the force elements beyond the conservative one, in W: negative in dampers.
 
-    Force elements only, as in Drake: no actuation, no joint damping or friction.
+    As in Drake it counts force elements only: no actuation, no joint damping or friction.
     """
     state = calc_state(model, q, v)
     return sum(
@@ -50,12 +50,12 @@ def non_conservative_power(model: MultibodyModel, q: Positions, v: Velocities) -
 
 @compiled_outside_jit
 def force_element_power(model: MultibodyModel, q: Positions, v: Velocities, index: int) -> ForceElementPower:
-    """Both powers of `model.force_elements[index]`."""
+    """Conservative and non-conservative power of `model.force_elements[index]`, in W."""
     return calc_power(model, calc_state(model, q, v), model.force_elements[index])
 
 
 class MovingState(NamedTuple):
-    """q and v with the kinematics, and how fast what depends on q changes."""
+    """State q and v with its kinematics, and the rates of what depends on q alone."""
 
     q: Positions
     v: Velocities
@@ -66,7 +66,7 @@ class MovingState(NamedTuple):
 
 
 def calc_state(model: MultibodyModel, q: Positions, v: Velocities) -> MovingState:
-    """Position kinematics and their rate along qdot = N(q) v."""
+    """Computes the kinematics at (q, v), and the rate of position kinematics along qdot = N(q) v."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     q, v = varying_alike((q, v))
@@ -77,12 +77,12 @@ def calc_state(model: MultibodyModel, q: Positions, v: Velocities) -> MovingStat
 
 
 def energy_rate(state: MovingState, energy) -> Float[Array, ""]:
-    """d/dt energy(position, q)."""
+    """Rate d/dt of energy(position, q)."""
     return jax.jvp(energy, (state.position, state.q), (state.position_rate, state.qdot))[1]
 
 
 def calc_power(model: MultibodyModel, state: MovingState, element: AbstractForceElement) -> ForceElementPower:
-    """Total power v · tau + sum V_WBo · F_Bo, split by the rate of the potential energy."""
+    """Splits an element's power v · tau + sum V_WBo · F_Bo by the rate of its potential energy."""
     forces = element.forces(model, state.position, state.velocity, state.q, state.v)
     V_WB = calc_body_velocities(model, state.position, state.velocity)
     total = jnp.sum(state.v * forces.generalized) + jnp.sum(V_WB * forces.body.T)

@@ -1,4 +1,4 @@
-"""One file a joint, each answering the questions of `abstract_joint` in the same order."""
+"""Kinds of joints, one a file: each answers the questions of `abstract_joint.py` in the same order."""
 
 from .abstract_joint import AbstractJoint as AbstractJoint
 from .axis_joint import AxisJoint as AxisJoint

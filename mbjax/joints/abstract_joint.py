@@ -1,4 +1,4 @@
-"""The contract of a joint: what a new kind must answer, always in this order.
+"""The contract of a joint: questions that each kind answers, always in this order.
 
 A joint connects frame F, fixed to its parent body, with frame M, fixed to its child body. Every question
 is answered for k joints of one kind at once, with the joints on the last axis: `q` is (nq, k), `axis` (3, k) of length
@@ -24,7 +24,7 @@ from mbjax.number_rules import FINITE, INFINITY, as_numbers, is_known, known_num
 
 
 class AbstractJoint(abc.ABC):
-    """What one says of a joint when building a model; `MultibodyPlant.add_joint` takes it.
+    """A joint as given while a model is built; `MultibodyPlant.add_joint` takes it.
 
     `parent` and `child` are bodies or frames, as objects or names. `X_PF` and `X_BM` place F in the
     parent's and M in the child's frame (identity when left out). `damping` is in N m s/rad or N s/m per
@@ -81,7 +81,7 @@ class AbstractJoint(abc.ABC):
         self.source: str | None = None
 
     def set_default_positions(self, q: Any) -> None:
-        """Where the joint starts, in rad or m; before finalize."""
+        """Sets the default positions, in rad or m; only before finalize."""
         positions = self._numbers("default_positions", q, self.num_positions)
         if self.has_quaternion and not np.linalg.norm(positions[:4]) > 0.0:
             raise ModelError(f"joint '{self.name}': the default quaternion is zero; give (w, x, y, z).")
@@ -101,7 +101,7 @@ class AbstractJoint(abc.ABC):
         return numbers
 
     def _limits(self, what: str, value: Any, size: int) -> np.ndarray:
-        """(2, size): lower then upper; unbounded where nothing was given."""
+        """Limits as (2, size), lower then upper; infinite where nothing was given."""
         if not is_known(value):
             known_numbers(f"joint '{self.name}'", what, value, FINITE)
         try:
@@ -144,30 +144,30 @@ class AbstractJoint(abc.ABC):
 
     @staticmethod
     def hinge_map_rate(q: Float[Array, "nq k"], v: Float[Array, "nv k"]) -> Float[Array, "6 nv k"] | None:
-        """Constant hinge map, unless a kind says otherwise."""
+        """Rate dH/dt of the hinge map, or None: constant, unless a kind overrides it."""
         del q, v
         return None
 
     @staticmethod
     def velocity_to_qdot(q: Float[Array, "nq k"], v: Float[Array, "nv k"]) -> Float[Array, "nq k"]:
-        """N = 1, unless a kind says otherwise."""
+        """Position rates qdot = N(q) v, with N = 1 unless a kind overrides it."""
         del q
         return v
 
     @staticmethod
     def qdot_to_velocity(q: Float[Array, "nq k"], qdot: Float[Array, "nq k"]) -> Float[Array, "nv k"]:
-        """N = 1, unless a kind says otherwise."""
+        """Velocities v = N+(q) qdot, with N = 1 unless a kind overrides it."""
         del q
         return qdot
 
     @staticmethod
     def integrate(q: Float[Array, "nq k"], dv: Float[Array, "nv k"]) -> Float[Array, "nq k"]:
-        """q moved along dv = v dt; a straight line, unless a kind says otherwise."""
+        """Moves q along dv = v dt: on a straight line, unless a kind overrides it."""
         return q + dv
 
     @staticmethod
     def difference(q0: Float[Array, "nq k"], q1: Float[Array, "nq k"]) -> Float[Array, "nv k"]:
-        """The dv for which `integrate(q0, dv)` is q1."""
+        """Difference dv from q0 to q1: `integrate(q0, dv)` is q1."""
         return q1 - q0
 
 

@@ -1,4 +1,4 @@
-"""What joints with one axis have in common: a rotation about it and a translation along it, in proportion to q."""
+"""Common base of joints with one axis: a rotation about it and a translation along it, in proportion to q."""
 
 import abc
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ class AxisJoint(AbstractJoint):
     num_velocities = 1
     zero_positions = (0.0,)
     has_axis = True
-    turns: ClassVar[bool]  # by q about the axis
+    turns: ClassVar[bool]  # whether the joint rotates by q about the axis
 
     @staticmethod
     @abc.abstractmethod
     def advance(pitch: Float[Array, "*k"]) -> Float[Array, "*k"] | None:
-        """How far M moves along the axis as q grows by one; None: not at all."""
+        """Distance by which M moves along the axis as q grows by one; None where M does not translate."""
 
     @classmethod
     def pose(cls, q, axis, pitch):
@@ -48,9 +48,9 @@ class AxisJoint(AbstractJoint):
 
 
 def rotation_about(n: Float[Array, "3 *k"], angle: Float[Array, "*k"]) -> Float[Array, "3 3 *k"]:
-    """R = n nᵀ + cos(a) (1 - n nᵀ) + sin(a) [n]x about a unit axis n (Rodrigues).
+    """Rotation R = n nᵀ + cos(a) (1 - n nᵀ) + sin(a) [n]x about a unit axis n (Rodrigues).
 
-    Where many worlds share the axes, it is a product of constant matrices with each world's cosine and sine: a sum
+    Where many worlds share the axes, R is a product of constant matrices with each world's cosine and sine: a sum
     written out would compute these anew for each of the nine entries.
     """
     along = ca.outer(n, n)
@@ -63,7 +63,7 @@ def rotation_about(n: Float[Array, "3 *k"], angle: Float[Array, "*k"]) -> Float[
 
 
 def sum_of_parts(parts: Sequence[Float[Array, "3 3 k 1"]], factors: Sequence[Float[Array, "k w"]]) -> Array:
-    """(3, 3, k, w): the sum of constant matrices times a number of each world."""
+    """Sum of constant matrices times one number of each world, (3, 3, k, w), as one product of matrices."""
     constant = jnp.stack([jnp.transpose(x[..., 0], (2, 0, 1)).reshape(-1, 9) for x in parts], -1)
     product = jnp.matmul(constant, jnp.stack(factors, 1), precision=lax.Precision.HIGHEST)
     return jnp.moveaxis(product, 0, 1).reshape(3, 3, *factors[0].shape)

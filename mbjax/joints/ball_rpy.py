@@ -1,4 +1,4 @@
-"""Free rotation about a point, with roll-pitch-yaw angles as positions."""
+"""Ball joint: free rotation about a point, with roll-pitch-yaw angles as positions."""
 
 import jax
 import jax.numpy as jnp
@@ -70,7 +70,7 @@ def angular_velocity_from(rpy, rpy_rates):
 
 
 def rotated_rpy(rpy, rotation_vector):
-    """Roll-pitch-yaw of exp(rotation_vector) R_FM, of the branch nearest to `rpy`."""
+    """Roll-pitch-yaw angles of exp(rotation_vector) R_FM, on the branch nearest to `rpy`."""
     moved = matrix_to_rpy(small_matmul(quaternion_to_matrix(quaternion_exp(rotation_vector)), rpy_to_matrix(rpy)))
     turn = 2.0 * jnp.pi
     same_branch = moved + turn * jax.lax.stop_gradient(jnp.round((rpy - moved) / turn))

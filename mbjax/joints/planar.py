@@ -1,4 +1,4 @@
-"""Translation in the x-y plane of F and rotation about its z axis."""
+"""Planar joint: translation in the x-y plane of F and rotation about its z axis."""
 
 import jax.numpy as jnp
 

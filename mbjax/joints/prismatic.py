@@ -1,4 +1,4 @@
-"""Translation along one axis, the same in F and in M."""
+"""Prismatic joint: translation along one axis, the same in F and in M."""
 
 import jax.numpy as jnp
 

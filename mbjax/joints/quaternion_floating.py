@@ -1,4 +1,4 @@
-"""Free motion in space, with a quaternion and a translation as positions."""
+"""Floating joint: free motion in space, with a quaternion and a translation as positions."""
 
 import jax.numpy as jnp
 
@@ -60,21 +60,21 @@ class QuaternionFloatingJoint(AbstractJoint):
 
 
 def quaternion_rates(quaternion, w_FM_F):
-    """Rates of the four numbers at angular velocity w_FM_F."""
+    """Rates of the quaternion's four numbers at angular velocity w_FM_F."""
     return small_matvec(quaternion_rates_matrix(quaternion), w_FM_F)
 
 
 def angular_velocity(quaternion, rates):
-    """Angular velocity w_FM_F that gives the rates."""
+    """Angular velocity w_FM_F at which the quaternion changes with the given rates."""
     return small_matvec(quaternion_rates_to_angular_velocity_matrix(quaternion), rates)
 
 
 def rotated(quaternion, rotation_vector):
-    """exp(rotation_vector) q, of unit length: the rotation vector is expressed in F."""
+    """Quaternion turned by a rotation vector in F: exp(rotation_vector) q, of unit length."""
     return quaternion_multiply(quaternion_exp(rotation_vector), normalize_quaternion(quaternion))
 
 
 def rotation_between(quaternion0, quaternion1):
-    """Rotation vector in F that turns the first orientation into the second."""
+    """Rotation vector in F that turns the first quaternion's orientation into the second's."""
     q0, q1 = normalize_quaternion(quaternion0), normalize_quaternion(quaternion1)
     return quaternion_log(quaternion_multiply(q1, quaternion_conjugate(q0)))

@@ -1,4 +1,4 @@
-"""Rotation about one axis, the same in F and in M."""
+"""Revolute joint: rotation about one axis, the same in F and in M."""
 
 from .axis_joint import AxisJoint
 

@@ -1,4 +1,4 @@
-"""Free motion in space, with roll-pitch-yaw angles and a translation as positions."""
+"""Floating joint: free motion in space, with roll-pitch-yaw angles and a translation as positions."""
 
 import jax.numpy as jnp
 
@@ -7,7 +7,7 @@ from .ball_rpy import BallRpyJoint
 
 
 class RpyFloatingJoint(AbstractJoint):
-    """q: (roll, pitch, yaw, x, y, z), v: (w_FM_F, v_FMo_F); singular map N at pitch = +-90 degrees."""
+    """q: (roll, pitch, yaw, x, y, z) in rad and m, v: (w_FM_F, v_FMo_F); N(q) is singular at pitch = +-90 degrees."""
 
     kind = "rpy_floating"
     num_positions = 6

@@ -1,4 +1,4 @@
-"""Rotation about an axis with translation along it in proportion."""
+"""Screw joint: rotation about an axis with translation along it in proportion."""
 
 import jax.numpy as jnp
 

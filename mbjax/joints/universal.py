@@ -1,4 +1,4 @@
-"""Two rotations: about Fx, then about the y axis of the intermediate frame."""
+"""Universal joint: rotations about Fx, then about the y axis of the intermediate frame."""
 
 import jax.numpy as jnp
 

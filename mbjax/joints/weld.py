@@ -1,4 +1,4 @@
-"""No motion. Welded bodies are merged for the computation and keep their names and parameters."""
+"""Weld joint, without motion. Welded bodies are merged for the computation and keep their names and parameters."""
 
 import jax.numpy as jnp
 

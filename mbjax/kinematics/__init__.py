@@ -1,4 +1,4 @@
-"""q, v, v̇ → poses and motions of bodies, one record per level, and the Jacobians."""
+"""Kinematics: poses and motions of bodies from q, v and v̇, one record per level, and Jacobians."""
 
 from mbjax.model import as_coordinates as as_coordinates
 

@@ -1,4 +1,4 @@
-"""v̇ → accelerations of mobilized bodies."""
+"""Acceleration kinematics: from v̇ to the accelerations of mobilized bodies."""
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -14,7 +14,7 @@ from .velocity_kinematics import VelocityKinematics
 
 
 class AccelerationKinematics(eqx.Module):
-    """What depends on q, v and vdot."""
+    """Accelerations of mobods, which depend on q, v and vdot."""
 
     A_WM_T: Float[Array, "6 nm"]  # rate of V_WM_T, T held fixed in the world
     a_WMo: Float[Array, "3 nm"]  # acceleration of the point Mo itself
@@ -28,7 +28,7 @@ def calc_acceleration_kinematics(
     v: Velocities,
     vdot: Accelerations | None,
 ) -> AccelerationKinematics:
-    """A_WM = sum over the path of S vdot + dS/dt v; with vdot None the bias dS/dt v alone."""
+    """Computes A_WM = sum over the path of S vdot + dS/dt v; with vdot None only the bias dS/dt v."""
     topology = model.topology
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     driven = velocity.Sdot_T * over_directions(topology, v)

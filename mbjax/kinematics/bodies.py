@@ -18,14 +18,14 @@ from .velocity_kinematics import VelocityKinematics, calc_velocity_kinematics
 
 
 def body_poses_in_world(model: MultibodyModel, q: Positions) -> RigidTransform:
-    """X_WB of every body: rotation (nb, 3, 3) and translation (nb, 3) in m."""
+    """Poses X_WB of all bodies: rotation (nb, 3, 3) and translation (nb, 3) in m."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     return RigidTransform(*for_worlds_of(calc_poses_of_bodies, model, q))
 
 
 @compiled_outside_jit
 def body_spatial_velocities_in_world(model: MultibodyModel, q: Positions, v: Velocities) -> BodySpatialVectors:
-    """V_WB_W of every body at its origin Bo: angular (rad/s), then translational (m/s)."""
+    """Spatial velocities V_WB_W of all bodies at their origins Bo: angular (rad/s), then translational (m/s)."""
     position = calc_position_kinematics(model, q)
     velocity = calc_velocity_kinematics(model, position, q, v)
     return calc_body_velocities(model, position, velocity).T
@@ -34,7 +34,7 @@ def body_spatial_velocities_in_world(model: MultibodyModel, q: Positions, v: Vel
 def body_poses_and_velocities(
     model: MultibodyModel, q: Positions, v: Velocities
 ) -> tuple[RigidTransform, BodySpatialVectors]:
-    """X_WB and V_WB_W of every body together."""
+    """Poses X_WB and spatial velocities V_WB_W of all bodies, from one computation of the kinematics."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     R_WB, p_WB, V_WB_W = for_worlds_of(_body_poses_and_velocities, model, q, v)
@@ -52,7 +52,7 @@ def _body_poses_and_velocities(model: MultibodyModel, q: Array, v: Array) -> tup
 def spatial_accelerations_from_vdot(
     model: MultibodyModel, q: Positions, v: Velocities, vdot: Accelerations
 ) -> BodySpatialVectors:
-    """A_WB_W of every body at its origin Bo: angular (rad/s²), then translational (m/s²)."""
+    """Spatial accelerations A_WB_W of all bodies at their origins Bo: angular (rad/s²), then translational (m/s²)."""
     position = calc_position_kinematics(model, q)
     velocity = calc_velocity_kinematics(model, position, q, v)
     acceleration = calc_acceleration_kinematics(model, position, velocity, v, vdot)
@@ -60,14 +60,14 @@ def spatial_accelerations_from_vdot(
 
 
 def calc_body_offsets(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "3 nb"]:
-    """p_MoBo_W: from the origin of each body's mobod to its own."""
+    """Offset p_MoBo_W from the origin of each body's mobod to the body's own."""
     return ca.matvec(take(position.R_WM, model.topology.body_mobods, 2), position.placement.p_MB)
 
 
 def calc_body_velocities(
     model: MultibodyModel, position: PositionKinematics, velocity: VelocityKinematics
 ) -> Float[Array, "6 nb"]:
-    """V_WB at Bo."""
+    """Spatial velocity V_WB of every body at its origin Bo, in W."""
     mobods = model.topology.body_mobods
     w = take(velocity.V_WM_T[:3], mobods, 1)
     return jnp.concatenate([w, take(velocity.v_WMo, mobods, 1) + ca.cross(w, calc_body_offsets(model, position))])
@@ -79,7 +79,7 @@ def calc_body_accelerations(
     velocity: VelocityKinematics,
     acceleration: AccelerationKinematics,
 ) -> Float[Array, "6 nb"]:
-    """A_WB at Bo: a_Bo = a_Mo + alpha x p + w x (w x p)."""
+    """Spatial acceleration A_WB of every body at Bo, in W: a_Bo = a_Mo + alpha x p + w x (w x p)."""
     mobods = model.topology.body_mobods
     w, alpha = take(velocity.V_WM_T[:3], mobods, 1), take(acceleration.A_WM_T[:3], mobods, 1)
     p = calc_body_offsets(model, position)

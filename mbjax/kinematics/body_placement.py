@@ -1,6 +1,6 @@
-"""Where frames and welded bodies sit in their mobilized body, and its inertia: computed from the leaves.
+"""Fixed poses of frames and welded bodies in their mobilized body, and its inertia, computed from the model's leaves.
 
-The computation uses one frame per mobilized body: M, the joint's frame on it. For the world, M is W.
+Each mobilized body has one frame M for the computation, the joint's frame on it. For the world, M is W.
 """
 
 import itertools
@@ -41,19 +41,19 @@ class MobodInertia(eqx.Module):
 
 
 def bodies_with_gravity(model: MultibodyModel) -> np.ndarray:
-    """(nb,) which bodies feel gravity; the world does not."""
+    """(nb,) mask of the bodies that feel gravity; the world does not."""
     enabled = np.array(model.layout.gravity_enabled)[np.array(model.layout.body_instances, dtype=int)]
     enabled[0] = False
     return enabled
 
 
 def all_feel_gravity(model: MultibodyModel) -> bool:
-    """Whether all bodies do, but the world."""
+    """Whether all bodies but the world feel gravity."""
     return bool(bodies_with_gravity(model)[1:].all())
 
 
 def calc_body_placement(model: MultibodyModel) -> BodyPlacement:
-    """Chains the offset frames of every body, then the welds of every mobilized body."""
+    """Places frames in bodies along chains of offset frames, then bodies in mobods along chains of welds."""
     placement = placement_of(model)
     if placement is not None:
         return placement.bodies
@@ -73,35 +73,35 @@ def calc_body_placement(model: MultibodyModel) -> BodyPlacement:
 
 
 def compose(R_AB: Array, p_AB: Array, R_BC: Array, p_BC: Array) -> tuple[Array, Array]:
-    """X_AC = X_AB X_BC."""
+    """Composes poses: X_AC = X_AB X_BC."""
     return ca.matmul(R_AB, R_BC), p_AB + ca.matvec(R_AB, p_BC)
 
 
 def invert(R_AB: Array, p_AB: Array) -> tuple[Array, Array]:
-    """X_BA."""
+    """Inverts poses: X_BA of X_AB."""
     return jnp.swapaxes(R_AB, 0, 1), -ca.transposed_matvec(R_AB, p_AB)
 
 
 def by_level(levels: tuple[int, ...]) -> list[np.ndarray]:
-    """Element indices per level."""
+    """Indices of the elements at each level, level 0 first."""
     array = np.array(levels, dtype=int)
     return [np.flatnonzero(array == level) for level in range(array.max(initial=0) + 1)]
 
 
 def identity_poses(count: int, dtype: DTypeLike, worlds: int) -> tuple[Array, Array]:
-    """`count` poses that change nothing: constants, with which XLA folds what they are composed with."""
+    """`count` identity poses, as constants: XLA then folds what they are composed with."""
     ones = (1,) * worlds
     identity = np.eye(3).reshape(3, 3, 1, *ones)
     return jnp.asarray(np.repeat(identity, count, 2), dtype), jnp.zeros((3, count, *ones), dtype)
 
 
 def in_order(parts: list[Array], indices: list[np.ndarray], axis: int) -> Array:
-    """Concatenates parts whose columns belong at `indices`, in rising order of index."""
+    """Concatenates parts and sorts their columns by `indices`."""
     return take(ca.concatenate(parts, axis), np.argsort(np.concatenate(indices)), axis)
 
 
 def place_frames(model: MultibodyModel) -> tuple[Array, Array]:
-    """X_BF of every frame: the identity for a body's own, chained level by level for the others."""
+    """Pose X_BF of every frame in its body: the identity for a body's own frame, else chained level by level."""
     topology, parameters = model.topology, model.parameters
     levels = by_level(topology.frame_levels)
     slot = {frame: i for i, frame in enumerate(model.layout.offset_frames)}
@@ -119,7 +119,7 @@ def place_frames(model: MultibodyModel) -> tuple[Array, Array]:
 
 
 def place_bodies(model: MultibodyModel, R_BF: Array, p_BF: Array) -> tuple[Array, Array]:
-    """X_MB of every body: X_BM inverted for the mobod's inboard body, then weld by weld outward."""
+    """Pose X_MB of every body in its mobod: X_BM inverted for the mobod's inboard body, then weld by weld outward."""
     topology = model.topology
     levels = by_level(topology.body_weld_levels)
     outboard = np.maximum(np.array(topology.body_outboard_frames), 0)  # the world's own frame stands in for it
@@ -138,7 +138,7 @@ def place_bodies(model: MultibodyModel, R_BF: Array, p_BF: Array) -> tuple[Array
 
 
 def spread_axes(model: MultibodyModel) -> tuple[Array, Array]:
-    """Unit axes of joints and pitches from the order of joints to the order of mobods, zero where there is none."""
+    """Unit axes and pitches of joints, spread from the order of joints to that of mobods; zero where there is none."""
     layout, parameters, n = model.layout, model.parameters, model.topology.num_mobods
     axis_mask = np.zeros((len(layout.axis_joints), n))
     pitch_mask = np.zeros((len(layout.screw_joints), n))
@@ -153,9 +153,9 @@ def spread_axes(model: MultibodyModel) -> tuple[Array, Array]:
 def calc_inertia_in_mobod(
     model: MultibodyModel, placement: BodyPlacement, counted: np.ndarray | None = None
 ) -> MobodInertia:
-    """Inertia of each mobod about Mo, in M: the sum over the bodies welded together.
+    """Inertia of each mobod about Mo, in M: the sum over its welded bodies.
 
-    `counted` (nb,) selects bodies; all when None.
+    The mask `counted` (nb,) selects bodies; None counts all.
     """
     parameters, worlds = model.parameters, model.num_world_axes
     mass, com, unit_inertia = (

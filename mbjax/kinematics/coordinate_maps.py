@@ -1,4 +1,4 @@
-"""Between velocities and position rates, and moves along the configuration manifold, joint by joint."""
+"""Maps between velocities and position rates, and moves along the configuration manifold, joint by joint."""
 
 from collections.abc import Callable
 
@@ -23,38 +23,38 @@ def is_velocity_equal_to_qdot(model: MultibodyModel) -> bool:
 
 @compiled_outside_jit
 def velocity_to_qdot(model: MultibodyModel, q: Positions, v: Velocities) -> Positions:
-    """qdot = N(q) v."""
+    """Position rates qdot = N(q) v."""
     return _per_joint(model, "velocity_to_qdot", ("q", q), ("v", v), "q")
 
 
 @compiled_outside_jit
 def qdot_to_velocity(model: MultibodyModel, q: Positions, qdot: Positions) -> Velocities:
-    """v = N+(q) qdot, the left inverse of N."""
+    """Velocities v = N+(q) qdot, with N+ the left inverse of N."""
     return _per_joint(model, "qdot_to_velocity", ("q", q), ("q", qdot), "v")
 
 
 @compiled_outside_jit
 def integrate_configuration(model: MultibodyModel, q: Positions, dv: Velocities) -> Positions:
-    """q moved along dv = v dt; quaternions stay of unit length. `difference_configuration` undoes it."""
+    """Moves q along dv = v dt; quaternions stay of unit length. `difference_configuration` is the inverse."""
     return _per_joint(model, "integrate", ("q", q), ("v", dv), "q")
 
 
 @compiled_outside_jit
 def difference_configuration(model: MultibodyModel, q0: Positions, q1: Positions) -> Velocities:
-    """The dv with integrate_configuration(model, q0, dv) = q1."""
+    """Difference dv from q0 to q1: integrate_configuration(model, q0, dv) = q1."""
     return _per_joint(model, "difference", ("q", q0), ("q", q1), "v")
 
 
 @compiled_outside_jit
 def velocity_to_qdot_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nq nv"]:
-    """N(q)."""
+    """Matrix N(q) with qdot = N(q) v."""
     columns = jnp.eye(model.num_velocities, dtype=model.dtype)
     return jax.vmap(lambda v: velocity_to_qdot(model, q, v), out_axes=-1)(columns)
 
 
 @compiled_outside_jit
 def qdot_to_velocity_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nq"]:
-    """N+(q)."""
+    """Matrix N+(q) with v = N+(q) qdot."""
     columns = jnp.eye(model.num_positions, dtype=model.dtype)
     return jax.vmap(lambda qdot: qdot_to_velocity(model, q, qdot), out_axes=-1)(columns)
 

@@ -1,4 +1,4 @@
-"""How the directions of joints turn and move with the mobods that carry them."""
+"""Rates at which the directions of joints turn and move with the mobods that carry them."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -16,7 +16,7 @@ from .tree_poses import JointShift, PositionKinematics
 def velocities_of_origins(
     position: PositionKinematics, V_WM_T: Float[Array, "6 nm"]
 ) -> tuple[Float[Array, "3 nm"], Float[Array, "3 nm"]]:
-    """Angular velocity, and velocity of each Mo, from velocities about T."""
+    """Angular velocities of mobods, and velocities of their Mo, from spatial velocities about T."""
     w_WM, v = jnp.split(V_WM_T, 2)
     return w_WM, v + ca.cross(w_WM, position.p_TM_W)
 
@@ -24,7 +24,7 @@ def velocities_of_origins(
 def motions_within_tree(
     topology: TreeTopology, position: PositionKinematics, V_WM_T: Float[Array, "6 nm"]
 ) -> tuple[Float[Array, "3 nm"], Float[Array, "3 nm"]]:
-    """Angular velocity, and the rate of p_TM_W: T moves with its tree's root."""
+    """Angular velocities of mobods, and rates of p_TM_W, where T moves with its tree's root."""
     w_WM, v_WMo = velocities_of_origins(position, V_WM_T)
     return w_WM, v_WMo - take(v_WMo, topology.mobod_roots, 1)
 
@@ -36,7 +36,7 @@ def calc_hinge_rates(
     v: Float[Array, " nd"],
     w_WM: Float[Array, "3 nm"],
 ) -> Float[Array, "6 nd"]:
-    """dH_W/dt at velocities v of the directions and the angular velocities that follow, linear in these."""
+    """Rates dH_W/dt of hinge maps at the directions' v and the mobods' w_WM that follow, linear in the two."""
     owner = model.topology.velocity_mobods
     w_WF = take(w_WM, model.topology.parents[owner], 1)
     rate = ca.concatenate([ca.cross(w_WF, position.H_W[:3]), ca.cross(w_WF, position.H_W[3:])], 0)
@@ -52,7 +52,7 @@ def calc_hinge_changes(
     w_WM: Float[Array, "3 nm"],
     shift: JointShift | None,
 ) -> Float[Array, "6 nd"]:
-    """dH_W where joints move `along` and frames are shifted, and mobods are turned by w_WM, linear in all three."""
+    """Changes dH_W of hinge maps as joints move `along`, frames shift and mobods turn by w_WM, linear in all three."""
     dH = calc_hinge_rates(model, position, all_joint_positions(model, q), along, w_WM)
     if shift is None:
         return dH
@@ -67,7 +67,7 @@ def calc_direction_rates(
     hinge_rates: Float[Array, "6 nd"],
     v_WMo: Float[Array, "3 nm"],
 ) -> Float[Array, "6 nd"]:
-    """dS_T/dt from dH_W/dt and the velocities of the Mo that follow from the same v; T held fixed."""
+    """Rates dS_T/dt, T held fixed, from dH_W/dt and the velocities of Mo that follow from the same v."""
     owner = topology.velocity_mobods
     v_point, r = take(v_WMo, owner, 1), take(position.p_TM_W, owner, 1)
     rotation, translation = hinge_rates[:3], hinge_rates[3:]
@@ -78,7 +78,7 @@ def calc_direction_rates(
 def calc_hinge_map_rate(
     model: MultibodyModel, position: PositionKinematics, q: Float[Array, " njq"], v: Float[Array, " nd"]
 ) -> Float[Array, "6 nd"] | None:
-    """Rate of the hinge map in F, expressed in W; None where every joint's is constant, as of those that mimic."""
+    """Rates of hinge maps in F, expressed in W; None where every map is constant, as are those of joints that mimic."""
     H_F = calc_hinge_map_rate_in_F(model, q, v)
     if H_F is None:
         return None
@@ -89,7 +89,7 @@ def calc_hinge_map_rate(
 def calc_hinge_map_rate_in_F(
     model: MultibodyModel, q: Float[Array, " njq"], v: Float[Array, " nd"]
 ) -> Float[Array, "6 nd"] | None:
-    """The same, expressed in F."""
+    """Rates of hinge maps in F, expressed in F; None where every map is constant."""
     groups = joint_groups(model)
     asked = [ca.with_equal_columns(gather(q, g.q_indices), gather(v, g.v_indices)) for g in groups]
     rates = [JOINT_KINDS[g.kind].hinge_map_rate(*x) for g, x in zip(groups, asked, strict=True)]

@@ -20,7 +20,7 @@ FrameLike = str | int
 
 
 class FramePose(NamedTuple):
-    """Where a frame F is: its mobod, its rotation, and its origin from Mo, all in W."""
+    """Pose of a frame F in W: its mobod, its rotation, and its origin from Mo and from Wo."""
 
     mobod: int
     R_WF: Matrix3
@@ -29,7 +29,7 @@ class FramePose(NamedTuple):
 
 
 def calc_frame_pose(model: MultibodyModel, position: PositionKinematics, frame: FrameLike) -> FramePose:
-    """X_WF = X_WM X_MB X_BF."""
+    """Pose X_WF = X_WM X_MB X_BF of one frame."""
     index = model.frame_index(frame)
     body = model.topology.frame_bodies[index]
     mobod = model.topology.body_mobods[body]
@@ -64,21 +64,21 @@ def points_positions(
     p_BQi: Float[Array, "*k 3"],
     frame_A: FrameLike,
 ) -> Float[Array, "*k 3"]:
-    """p_AQi: points given in frame B, in frame A; one (3,) point or (k, 3)."""
+    """Positions p_AQi in frame A of points given in frame B: one point (3,) or several (k, 3), in m."""
     return relative_transform(model, q, frame_A, frame_B) @ jnp.asarray(p_BQi, dtype=model.dtype)
 
 
 def calc_offset(
     model: MultibodyModel, position: PositionKinematics, A: FramePose, mobod: int, p_MQ_W: Vector3
 ) -> Vector3:
-    """p_AoQ_W of a point Q fixed to a mobod; within one tree no large coordinates are subtracted."""
+    """Offset p_AoQ_W to a point Q fixed to a mobod; within one tree no large coordinates are subtracted."""
     same_tree = model.topology.mobod_roots[A.mobod] == model.topology.mobod_roots[mobod]
     start = position.p_TM_W if same_tree else position.p_WM
     return (start[:, mobod] - start[:, A.mobod]) + p_MQ_W - A.p_MF_W
 
 
 def calc_point_velocity(velocity: VelocityKinematics, mobod: int, p_MQ_W: Vector3) -> SpatialVector:
-    """V_WQ_W of the mobod at its point Q."""
+    """Spatial velocity V_WQ_W of a mobod at its point Q."""
     w = velocity.V_WM_T[:3, mobod]
     return jnp.concatenate([w, velocity.v_WMo[:, mobod] + ca.cross(w, p_MQ_W)])
 
@@ -86,7 +86,7 @@ def calc_point_velocity(velocity: VelocityKinematics, mobod: int, p_MQ_W: Vector
 def calc_point_acceleration(
     velocity: VelocityKinematics, acceleration: AccelerationKinematics, mobod: int, p_MQ_W: Vector3
 ) -> SpatialVector:
-    """A_WQ_W of the mobod at its point Q."""
+    """Spatial acceleration A_WQ_W of a mobod at its point Q."""
     w, alpha = velocity.V_WM_T[:3, mobod], acceleration.A_WM_T[:3, mobod]
     a = acceleration.a_WMo[:, mobod] + ca.cross(alpha, p_MQ_W) + ca.cross(w, ca.cross(w, p_MQ_W))
     return jnp.concatenate([alpha, a])
@@ -102,9 +102,9 @@ def calc_relative_motion(
     frame_A: FrameLike,
     frame_E: FrameLike,
 ) -> tuple[SpatialVector, SpatialVector]:
-    """V_ABp_E and A_ABp_E of point Bp of B measured in A; with vdot None the acceleration's bias.
+    """V_ABp_E and A_ABp_E of B at its point Bp, measured in A, expressed in E; vdot None gives the bias acceleration.
 
-    With Ap the point of A where Bp is:
+    With Ap the point of A that coincides with Bp:
         w_AB = w_WB - w_WA                    v_ABp = v_WBp - v_WAp
         alpha_AB = alpha_WB - alpha_WA - w_WA x w_AB
         a_ABp = a_WBp - a_WAp - 2 w_WA x v_ABp
@@ -128,6 +128,6 @@ def calc_relative_motion(
 
 
 def re_express(R_WE: Matrix3, V_W: Array) -> Array:
-    """Spatial vectors (6, ...) in W, expressed in E."""
+    """Re-expresses spatial vectors (6, ...) from W in E."""
     rotation = R_WE.T
     return jnp.concatenate([jnp.tensordot(rotation, V_W[:3], 1), jnp.tensordot(rotation, V_W[3:], 1)])

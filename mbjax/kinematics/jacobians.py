@@ -1,4 +1,4 @@
-"""Jacobians of frame and point velocities with respect to v or q̇, and the accelerations they leave out."""
+"""Jacobians of frame and point velocities with respect to v or q̇, and bias accelerations dJ/dt v."""
 
 from typing import Literal
 
@@ -31,7 +31,7 @@ def jacobian_spatial_velocity(
     frame_E: FrameLike,
     wrt: WithRespectTo = "v",
 ) -> Float[Array, "6 n"]:
-    """J with V_ABp_E = J v (or J qdot): frame B's velocity at its point Bp, measured in A, expressed in E."""
+    """J with V_ABp_E = J v (or J qdot), the velocity of frame B at its point Bp, measured in A, expressed in E."""
     position = calc_position_kinematics(model, q)
     A, B = calc_frame_pose(model, position, frame_A), calc_frame_pose(model, position, frame_B)
     p_MBp_W = B.p_MF_W + ca.matvec(B.R_WF, jnp.asarray(p_BoBp_B, dtype=model.dtype))
@@ -52,7 +52,7 @@ def jacobian_angular_velocity(
     frame_E: FrameLike,
     wrt: WithRespectTo = "v",
 ) -> Float[Array, "3 n"]:
-    """J with w_AB_E = J v (or J qdot)."""
+    """J with w_AB_E = J v (or J qdot), the angular velocity of frame B in A, expressed in E."""
     return jacobian_spatial_velocity(model, q, frame_B, jnp.zeros(3), frame_A, frame_E, wrt)[:3]
 
 
@@ -66,7 +66,7 @@ def jacobian_translational_velocity(
     frame_E: FrameLike,
     wrt: WithRespectTo = "v",
 ) -> Float[Array, "*k 3 n"]:
-    """J with v_ABi_E = J v (or J qdot), for one (3,) point of B or for (k, 3)."""
+    """J with v_ABi_E = J v (or J qdot), the velocity in A, expressed in E, of one point (3,) of B or of (k, 3)."""
     points = jnp.asarray(p_BoBi_B, dtype=model.dtype)
 
     def jacobian(p: Vector3) -> Array:
@@ -84,7 +84,7 @@ def jacobian_position_vector(
     frame_A: FrameLike,
     frame_E: FrameLike,
 ) -> Float[Array, "*k 3 nq"]:
-    """Partial derivative of p_AoBi, expressed in E, with respect to q (through q̇, as in Drake)."""
+    """Partial derivative with respect to q of p_AoBi, expressed in E; taken through q̇, as in Drake."""
     return jacobian_translational_velocity(model, q, frame_B, p_BoBi_B, frame_A, frame_E, "qdot")
 
 
@@ -98,7 +98,7 @@ def bias_spatial_acceleration(
     frame_A: FrameLike,
     frame_E: FrameLike,
 ) -> SpatialVector:
-    """A_ABp_E at vdot = 0, that is dJ/dt v for J of `jacobian_spatial_velocity`, rate taken in A."""
+    """Bias A_ABp_E at vdot = 0: dJ/dt v for J of `jacobian_spatial_velocity`, with the rate taken in A."""
     return calc_relative_motion(model, q, v, None, frame_B, p_BoBp_B, frame_A, frame_E)[1]
 
 
@@ -112,7 +112,7 @@ def bias_translational_acceleration(
     frame_A: FrameLike,
     frame_E: FrameLike,
 ) -> Float[Array, "*k 3"]:
-    """a_ABi_E at vdot = 0, for one (3,) point of B or for (k, 3)."""
+    """Bias a_ABi_E at vdot = 0, in m/s², of one point (3,) of B or of (k, 3)."""
     points = jnp.asarray(p_BoBi_B, dtype=model.dtype)
 
     def bias(p: Vector3) -> Array:
@@ -124,7 +124,7 @@ def bias_translational_acceleration(
 def calc_point_jacobian(
     model: MultibodyModel, position: PositionKinematics, mobod: int, p_MQ_W: Vector3
 ) -> Float[Array, "6 nv"]:
-    """J with V_WQ_W = J v for the mobod at its point Q; zero for the world."""
+    """J with V_WQ_W = J v, the velocity of a mobod at its point Q; zero for the world."""
     p_TQ_W = position.p_TM_W[:, mobod] + p_MQ_W
     w, v_T = position.S_T[:3], position.S_T[3:]
     J = jnp.concatenate([w, v_T + ca.cross(w, p_TQ_W[:, None])])
@@ -134,7 +134,7 @@ def calc_point_jacobian(
 def convert_columns(
     model: MultibodyModel, q: Positions, J: Float[Array, "k nv"], wrt: WithRespectTo
 ) -> Float[Array, "k n"]:
-    """J with respect to v, or J N+ with respect to qdot."""
+    """J unchanged for wrt="v", J N+(q) for wrt="qdot"; raises for anything else."""
     if wrt == "v":
         return J
     if wrt == "qdot":

@@ -11,7 +11,7 @@ from mbjax.spatial import component_algebra as ca
 
 
 class JointGroup(NamedTuple):
-    """The mobods of one kind of joint, and where their coordinates are among those of all joints: (size, k) indices."""
+    """Mobods of one kind of joint, and the (size, k) indices of their coordinates among those of all joints."""
 
     kind: str
     mobods: list[int]
@@ -20,7 +20,7 @@ class JointGroup(NamedTuple):
 
 
 def joint_groups(model: MultibodyModel) -> list[JointGroup]:
-    """One group per kind, so that each kind's formulas run once for all its joints."""
+    """One group per kind of joint, with indices of coordinates among those of all joints."""
     topology = model.topology
     groups = []
     for kind, mobods in topology.mobods_by_kind:
@@ -31,7 +31,7 @@ def joint_groups(model: MultibodyModel) -> list[JointGroup]:
 
 
 def groups_with_coordinates(model: MultibodyModel) -> list[JointGroup]:
-    """The groups without the joints that mimic others, and where their coordinates are in q and v."""
+    """Groups without the joints that mimic others, with indices of coordinates in q and v."""
     topology, groups = model.topology, joint_groups(model)
     if not topology.followers:
         return groups
@@ -46,18 +46,18 @@ def groups_with_coordinates(model: MultibodyModel) -> list[JointGroup]:
 
 
 def gather(x: Array, indices: list[list[int]]) -> Array:
-    """(size, k) coordinates of a group."""
+    """Gathers the (size, k) coordinates of a group."""
     return take(x, [i for row in indices for i in row], 0).reshape(len(indices), -1, *x.shape[1:])
 
 
 def in_mobod_order(parts: list[Array], groups: list[JointGroup], axis: int) -> Array:
-    """Joins what each group computed per mobod, in the order of mobods, without the world."""
+    """Joins per-mobod results of all groups in the order of mobods, without the world."""
     order = [m for group in groups for m in group.mobods]
     return take(ca.concatenate(parts, axis), sorted(range(len(order)), key=order.__getitem__), axis)
 
 
 def in_coordinate_order(parts: list[Array], indices: list[list[list[int]]]) -> Array:
-    """Joins (6, size, k) arrays of each group in the order of coordinates."""
+    """Joins (6, size, k) arrays of all groups in the order of coordinates."""
     order = [i for rows in indices for row in rows for i in row]
     flat = [part.reshape(part.shape[0], -1, *part.shape[3:]) for part in parts]
     return take(ca.concatenate(flat, 1), sorted(range(len(order)), key=order.__getitem__), 1)

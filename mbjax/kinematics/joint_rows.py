@@ -1,6 +1,6 @@
-"""Poses across joints and their frames as steps of recursions read them: what follows from the model, and few numbers.
+"""Poses across joints as rows that the steps of recursions read: constants of the model, and few numbers of each world.
 
-Twelve numbers of every joint and world would take longer to put together than a step takes for everything else.
+Putting together twelve numbers for every joint and world would take longer than all the rest of a step.
 """
 
 from collections.abc import Sequence
@@ -25,18 +25,18 @@ from .joint_turns import calc_joint_turns
 
 
 class JointRows(NamedTuple):
-    """Of each step. It crosses a joint, or one direction of it: the first translates, the last rotates."""
+    """Rows of steps that cross a joint each, or one of its directions: the first translates, the last rotates."""
 
-    turns: Float[Array, "n 27 ..."]  # `calc_joint_turns`, of the first; of others what leads from F to F
-    point: Float[Array, "n 3 ..."]  # p_PF of the first
+    turns: Float[Array, "n 27 ..."]  # `calc_joint_turns` of the first direction; the identity of F for others
+    point: Float[Array, "n 3 ..."]  # p_PF of the first direction; zero for others
     cosine: Float[Array, "n 1 ..."]
     sine: Float[Array, "n 1 ..."]
     slide: "Slide | None"  # None where no joint slides along its axis
-    other: Int[Array, " n"] | None  # which of `other_poses` adds to that; None where all joints have an axis
+    other: Int[Array, " n"] | None  # which row of `other_poses` is added; None where all joints have an axis
 
 
 class JointSteps(eqx.Module):
-    """Of each step, what follows from the model alone."""
+    """The constant part of each step's row, which follows from the model alone."""
 
     turns: Float[Array, "n 27"]
     point: Float[Array, "n 3"]
@@ -45,7 +45,7 @@ class JointSteps(eqx.Module):
 
 
 class Slide(NamedTuple):
-    """Along the axis in P."""
+    """Translation along the axis, which is given in P."""
 
     axis: Float[Array, "n 3 ..."]
     distance: Float[Array, "n 1 ..."]
@@ -58,13 +58,13 @@ Pose = tuple[wo.Matrix, wo.Vector]
 def calc_joint_steps(
     model: MultibodyModel, placement: BodyPlacement, mobods: np.ndarray, first: np.ndarray
 ) -> JointSteps:
-    """Of steps that cross the joints of these mobods, each alone or beginning with the first of one."""
+    """Constant rows of steps that cross the joints of these mobods; `first` says which steps begin a joint."""
     turns = calc_joint_turns(placement.R_PF, placement.axis)
     rows = jnp.swapaxes(take(ca.concatenate([turns, placement.p_PF], 0), mobods, 1), 0, 1)
     if not first.all():
         ones = (1,) * (rows.ndim - 2)
         still = np.zeros(33)
-        still[9:18] = np.eye(3).reshape(9)  # what belongs to the cosine, which is one
+        still[9:18] = np.eye(3).reshape(9)  # the identity as factor of the cosine, which is one
         rows = jnp.where(first.reshape(-1, 1, *ones), rows, jnp.asarray(still, rows.dtype).reshape(1, -1, *ones))
     return JointSteps(
         rows[:, :27], rows[:, 30:], rows[:, 27:30], calc_advances(placement, mobods, axis_kinds(model, mobods))
@@ -80,7 +80,7 @@ def calc_joint_rows(
     first: np.ndarray,
     last: np.ndarray,
 ) -> tuple[JointRows, OtherPoses | None]:
-    """The rows of steps that cross the joints of these mobods, each alone or between the first and the last of one."""
+    """Rows of steps that cross the joints of these mobods; `first` and `last` say which steps begin and end a joint."""
     topology, groups = model.topology, joint_groups(model)
     q, axis_joints = all_joint_positions(model, q), axis_kinds(model, mobods)
     has_axis = np.array([kind is not None for kind in axis_joints])
@@ -100,7 +100,7 @@ def calc_joint_rows(
 
 
 def q_indices(starts: Sequence[int], mobods: np.ndarray, size: int) -> list[int]:
-    """The position of each step; where a joint has several, any of them, so that the indices run."""
+    """Index in q of each step's position; for a joint with several any valid one, so that indices run consecutively."""
     before = np.flatnonzero(np.diff(mobods, prepend=-1))  # the first step of each joint
     places = np.arange(mobods.size) - np.repeat(before, np.diff(before, append=mobods.size))
     return np.minimum(np.array(starts)[mobods] + places, size - 1).tolist()
@@ -109,7 +109,7 @@ def q_indices(starts: Sequence[int], mobods: np.ndarray, size: int) -> list[int]
 def cosines_and_sines(
     q_own: Float[Array, "n ..."], turns: np.ndarray, elsewhere: np.ndarray
 ) -> tuple[Float[Array, "n 1 ..."], Float[Array, "n 1 ..."]]:
-    """One and zero of steps that do not turn about an axis; both zero of those whose rotation is `elsewhere`."""
+    """Cosine and sine of each step: 1 and 0 where it turns about no axis, 0 and 0 where its rotation is `elsewhere`."""
 
     def each(x: np.ndarray) -> Array:
         return jnp.asarray(x, q_own.dtype).reshape(-1, *(1 for _ in q_own.shape[1:]))
@@ -121,13 +121,13 @@ def cosines_and_sines(
     if q_own.ndim > 1:
         c, s = computed_once(cosine_and_sine, q_own)
         c, s = unless_still(c, s, mask)
-    else:  # a loop, for the reason that `one_by_one` gives
+    else:  # a loop: see `one_by_one`
         _, (c, s) = lax.scan(lambda _, x: (None, in_stages(*x)), None, (q_own, mask))
     return c[:, None], s[:, None]
 
 
 def in_stages(angle: Float[Array, ""], still: tuple[Array, Array] | None) -> tuple[Array, Array]:
-    """Cosine and sine of one step."""
+    """Cosine and sine of one step's angle, computed in stages."""
     r, quarter = computed_once(nearest_quarter, angle)
     cosine, sine = computed_once(of_quarter, r)
 
@@ -138,14 +138,14 @@ def in_stages(angle: Float[Array, ""], still: tuple[Array, Array] | None) -> tup
 
 
 def unless_still(cosine: Array, sine: Array, still: tuple[Array, Array] | None) -> tuple[Array, Array]:
-    """Of what turns, 1 in the first of `still`, as they are; else no sine, and a cosine that is the second."""
+    """Keeps cosine and sine where the first of `still` is 1; where it is 0 the sine is 0, the cosine the second."""
     return (cosine, sine) if still is None else (cosine * still[0] + still[1], sine * still[0])
 
 
 def calc_advances(
     placement: BodyPlacement, mobods: np.ndarray, kinds: Sequence[type[AxisJoint] | None]
 ) -> Float[Array, "n ..."] | None:
-    """How far the joint of each step goes along its axis as q grows by one; None where none does."""
+    """Advance of each step's joint along its axis per unit of q; None where no joint advances."""
     pitch, parts = take(placement.pitch, mobods, 0), []
     for kind in dict.fromkeys(kind for kind in kinds if kind is not None):
         advance = kind.advance(pitch)
@@ -156,7 +156,7 @@ def calc_advances(
 
 
 def axis_kinds(model: MultibodyModel, mobods: np.ndarray) -> list[type[AxisJoint] | None]:
-    """The kind of the joint of each step; None where it has no axis."""
+    """Kind of each step's joint; None where it has no axis."""
     kind_of = {m: JOINT_KINDS[g.kind] for g in joint_groups(model) for m in g.mobods}
     return [kind if issubclass(kind, AxisJoint) else None for kind in (kind_of[m] for m in mobods)]
 
@@ -164,7 +164,7 @@ def axis_kinds(model: MultibodyModel, mobods: np.ndarray) -> list[type[AxisJoint
 def other_poses(
     placement: BodyPlacement, q: Float[Array, " njq"], groups: Sequence[JointGroup], alone: bool
 ) -> Float[Array, "k 12 ..."]:
-    """None at all; then X_PM of each joint if steps cross it `alone`, else first p_FM in P of each, then their R_FM."""
+    """A row of zeros, then poses of joints without an axis: X_PM if `alone`, else p_FM in P of each, then R_FM."""
     rotations, translations = [], []
     for group in groups:
         axis, pitch = take(placement.axis, group.mobods, 1), take(placement.pitch, group.mobods, 0)
@@ -181,14 +181,14 @@ def other_poses(
 
 
 def other_numbers(number: dict[int, int], mobods: np.ndarray, first: np.ndarray, last: np.ndarray) -> Int[Array, " n"]:
-    """Which of `other_poses` belongs to each step; `number` counts the joints without an axis by their mobods."""
+    """Row of `other_poses` for each step; `number` counts the joints without an axis by their mobods."""
     k = np.array([number.get(m, -1) for m in mobods.tolist()])
-    after = np.where(first, 1, 1 + len(number))  # none at all, and what the first steps add
+    after = np.where(first, 1, 1 + len(number))  # after the row of zeros, and the rows of first steps
     return jnp.asarray(np.where((k >= 0) & (first | last), after + k, 0), jnp.int32)
 
 
 def pose_across(row: JointRows, others: OtherPoses | None) -> Any:
-    """R_PM and p_PM of one step."""
+    """Pose R_PM and p_PM across one step."""
     if others is None:
         return computed_where_read(pose_of_row, row, None)
     assert row.other is not None
@@ -197,7 +197,7 @@ def pose_across(row: JointRows, others: OtherPoses | None) -> Any:
 
 
 def pose_of_row(row: JointRows, other: Float[Array, "12 ..."] | None) -> tuple[wo.Matrix, wo.Vector]:
-    """What belongs to 1, c and s, and p_PF; with the slide along the axis, and the other pose."""
+    """R_PM as factors of 1, c and s, and p_PF; plus the slide along the axis, and the pose of a joint without one."""
     along, across, turned = wo.take_apart(row.turns, 9, 9, 9)
     R, p = wo.add(along, wo.scale(across, row.cosine[0]), wo.scale(turned, row.sine[0])), list(row.point)
     if row.slide is not None:

@@ -1,7 +1,7 @@
-"""How a change of the model moves what its joints connect, with q held.
+"""Motions of joint frames along a change of the model, with q held.
 
-Every frame of a joint stays rigid, so that all there is to know of a change of X_PF and X_FM are two motions; only the
-hinge map of a joint changes besides, with its axis and pitch.
+Every frame of a joint stays rigid, so that the changes of X_PF and X_FM are two motions. In addition, the hinge map of
+a joint changes with its axis and pitch.
 """
 
 import equinox as eqx
@@ -22,7 +22,7 @@ def calc_joint_shift(
     dplacement: BodyPlacement,
     q: Float[Array, " nq"],
 ) -> JointShift | None:
-    """The derivatives of `position.shift` along a change of the model and of the placement that follows from it.
+    """Tangent of `position.shift` along a change of the model and of the placement that follows from it.
 
     None where no frame and no joint changes.
     """
@@ -50,11 +50,11 @@ def calc_joint_shift(
 
 
 def turning(R: Float[Array, "3 3 n"], dR: Float[Array, "3 3 n"]) -> Float[Array, "3 n"]:
-    """w with dR = [w]x R."""
+    """Angular rate w of a rotation's tangent: dR = [w]x R."""
     columns = [ca.cross(R[:, k], dR[:, k]) for k in range(3)]
     return 0.5 * (columns[0] + columns[1] + columns[2])
 
 
 def shift_about_T(w: Float[Array, "3 n"], v: Float[Array, "3 n"], r: Float[Array, "3 n"]) -> Float[Array, "6 n"]:
-    """A motion from the velocity v of the point at r."""
+    """Spatial motion about T of a body that turns by w, and whose point at r from T moves by v."""
     return ca.concatenate([w, v + ca.cross(r, w)], 0)

@@ -1,4 +1,4 @@
-"""What follows from a model alone, once for all that reads it: in mobods, and as the rows of recursions."""
+"""Constants that follow from the model alone, computed once: poses and inertias in mobods, and rows of recursions."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -25,29 +25,29 @@ from .tree_poses import calc_hinge_maps
 
 
 class DirectionSteps(eqx.Module):
-    """Of each direction, directions first, what follows from the model alone. Not differentiated.
+    """Constant rows of recursions, one for each direction, directions first. Not differentiated.
 
-    Of a joint's first direction P is the parent's frame, of those that follow it is F.
+    For a joint's first direction P is the parent's frame, for those that follow it is F.
     """
 
     joint: JointSteps
     hinge_map: Float[Array, "nd 6"] | None  # in P; None where one changes with q
-    inertia: Float[Array, "nd 10"]  # of the mobod about Mo, in M: moments, m p_MoMcm, m; of a joint's last direction
-    weight: Float[Array, "nd 4"] | None  # of what feels gravity: m p_MoMcm, m; None where that is all
+    inertia: Float[Array, "nd 10"]  # of the mobod about Mo, in M: moments, m p_MoMcm, m; at a joint's last direction
+    weight: Float[Array, "nd 4"] | None  # of what feels gravity: m p_MoMcm, m; None where all bodies do
 
 
 class ModelPlacement(eqx.Module):
-    """Where things are in their mobods, the inertia of these about Mo in M, and the rows of steps over the tree."""
+    """Poses of bodies and frames in mobods, inertias of mobods about Mo in M, and rows of steps over the tree."""
 
     bodies: BodyPlacement
     inertia: MobodInertia
-    weight: MobodInertia  # the same of the bodies that feel gravity
-    mobods: JointSteps  # of all but the world
+    weight: MobodInertia  # inertia of the bodies that feel gravity
+    mobods: JointSteps  # all but the world
     directions: DirectionSteps | None  # None where joints mimic others: recursions are for trees without
 
 
 def calc_model_placement(model: MultibodyModel) -> ModelPlacement:
-    """`ModelPlacement` of the leaves of the model."""
+    """Computes the `ModelPlacement` from the leaves of the model."""
     bodies = calc_body_placement(model)
     inertia = calc_inertia_in_mobod(model, bodies)
     weight = inertia if all_feel_gravity(model) else calc_inertia_in_mobod(model, bodies, bodies_with_gravity(model))
@@ -61,7 +61,7 @@ def calc_model_placement(model: MultibodyModel) -> ModelPlacement:
 def calc_direction_steps(
     model: MultibodyModel, bodies: BodyPlacement, inertia: MobodInertia, weight: MobodInertia
 ) -> DirectionSteps:
-    """The rows of directions."""
+    """Computes the constant rows of all directions."""
     topology = model.topology
     first, last = ends_of_joints(topology)
 
@@ -84,17 +84,17 @@ def calc_direction_steps(
 def calc_hinge_maps_in_P(
     topology: TreeTopology, bodies: BodyPlacement, H_F: Float[Array, "6 nd"]
 ) -> Float[Array, "nd 6"]:
-    """From those in F, or of what else is given by its components in F: of a joint's first direction in the parent."""
+    """Re-expresses hinge maps, or their rates, from F in P: the parent's frame at a joint's first direction, else F."""
     R_PF = take(bodies.R_PF, topology.velocity_mobods, 2)
     H_P = ca.concatenate([ca.matvec(R_PF, x) for x in jnp.split(H_F, 2)], 0)
     return only_if(ends_of_joints(topology)[0], *(jnp.swapaxes(x, 0, 1) for x in (H_P, H_F)))
 
 
 def inertia_rows_of_mobods(inertia: MobodInertia) -> Float[Array, "10 nm"]:
-    """Moments, m p_MoMcm and m."""
+    """Inertias of mobods as ten rows: six moments, m p_MoMcm and m."""
     return ca.concatenate([ca.symmetric_components(inertia.rotational), inertia.moment, inertia.mass[None]], 0)
 
 
 def only_if(chosen: np.ndarray, x: Float[Array, "n ..."], else_: Array | float = 0.0) -> Float[Array, "n ..."]:
-    """The rows of x that are chosen, else others."""
+    """Rows of x where `chosen`, rows of `else_` elsewhere."""
     return x if chosen.all() else jnp.where(chosen.reshape(-1, *(1,) * (x.ndim - 1)), x, else_)

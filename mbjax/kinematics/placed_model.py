@@ -1,7 +1,7 @@
-"""What follows from a model alone is computed once, and by functions of many worlds where it is cheapest.
+"""Makes placed models: the placement, which follows from a model alone, is computed once, where it is cheapest.
 
-A `PlacedModel` is made here, for the time of one call. What reads its placement, like `calc_body_placement`, computes
-it where the model carries none.
+A `PlacedModel` lasts for one call. Functions that read its placement, like `calc_body_placement`, compute it where the
+model carries none.
 """
 
 import dataclasses
@@ -24,9 +24,9 @@ READ = (
 
 
 def for_worlds_of(function: Callable, model: MultibodyModel, *args: Any, **options: Any) -> Any:
-    """`for_worlds(function, model, *args, **options)`; the model that `function` gets has its placement.
+    """Calls `for_worlds(function, model, *args, **options)` with a model that carries its placement.
 
-    Where each world has a model of its own it is computed with the rest of a chunk of worlds, and not kept in memory.
+    Where each world has a model of its own, the placement is computed chunk by chunk of worlds, and not kept in memory.
     """
     require_one_model(model)
     if placement_of(model) is None and not is_batched(read_by_placement(model)):
@@ -35,10 +35,10 @@ def for_worlds_of(function: Callable, model: MultibodyModel, *args: Any, **optio
 
 
 def placed(model: MultibodyModel, *args: Any) -> MultibodyModel:
-    """The model with its `placement`, for functions of it and `args`; as it is where nothing is traced.
+    """Adds its placement to the model where it or `args` are traced; else returns the model unchanged.
 
-    Of a model that is closed over it is computed here and now, and is a constant of the program, in loops too; else
-    it belongs to the program, and the derivatives by the model pass through it.
+    For a model that is closed over, the placement is computed now and is a constant of the program, in loops too. For a
+    traced model it is part of the program, and derivatives by the model pass through it.
     """
     if placement_of(model) is not None or not is_traced(jax.tree.leaves((model, args))):
         return model
@@ -50,21 +50,21 @@ def placed(model: MultibodyModel, *args: Any) -> MultibodyModel:
 
 
 def calc_placement(model: MultibodyModel) -> ModelPlacement:
-    """`calc_model_placement`, also of many models; worlds that differ in other numbers only share it."""
+    """`calc_model_placement`, also of many models; worlds whose models differ only in other numbers share it."""
     return for_worlds(calc_model_placement, read_by_placement(model))
 
 
 def read_by_placement(model: MultibodyModel) -> MultibodyModel:
-    """The model with no other numbers than those its placement follows from."""
+    """The model with only those numbers that its placement depends on."""
     read = {name: getattr(model.parameters, name) for name in READ}
     empty, zero = no_tangent(model), np.zeros((), model.dtype)
     parameters = dataclasses.replace(empty.parameters, **read, time_step=zero, gravity=np.zeros(3, model.dtype))
-    return dataclasses.replace(empty, parameters=parameters)  # the last two say axes of worlds, and the type
+    return dataclasses.replace(empty, parameters=parameters)  # the last two have axes of worlds and a dtype
 
 
 @dataclasses.dataclass(frozen=True)
 class Placing:
-    """`function` of a model that has no placement yet."""
+    """Calls `function` with the model's placement added, computed inside the call."""
 
     function: Callable
 

@@ -1,4 +1,4 @@
-"""Poses at q, and how they change: along a change of q or of the model every mobod moves rigidly."""
+"""Poses at q and their derivative rule: along a change of q or of the model every mobod moves rigidly."""
 
 import dataclasses
 
@@ -22,14 +22,14 @@ from .tree_poses import JointShift, PositionKinematics, calc_tree_poses
 
 @compiled_outside_jit
 def calc_position_kinematics(model: MultibodyModel, q: Positions) -> PositionKinematics:
-    """X_WM = X_WP X_PF X_FM(q), outward (`tree_poses`)."""
+    """Computes X_WM = X_WP X_PF X_FM(q) outward, and all else that depends on q alone (`tree_poses.py`)."""
     q = as_coordinates("q", q, model.topology.num_positions, model.dtype, model.num_world_axes)
     return calc_poses(model, q)
 
 
 @eqx.filter_custom_jvp
 def calc_poses(model: MultibodyModel, q: Float[Array, " nq"]) -> PositionKinematics:
-    """`calc_tree_poses`; its derivatives are in closed form, and do not go back along the recursion."""
+    """`calc_tree_poses` with derivatives in closed form, which do not go back along the recursion."""
     parameters = model.parameters
     frames = (parameters.frame_quaternion, parameters.frame_translation)
     joints = (parameters.joint_axis, parameters.screw_pitch, parameters.mimic_multiplier, parameters.mimic_offset)
@@ -58,11 +58,11 @@ def calc_displaced(
     dq: Float[Array, " nq"] | None,
     shift: JointShift | None,
 ) -> PositionKinematics:
-    """How poses and directions change along dq and with what the model shifts, linear in both; not the placement.
+    """Tangents of poses and directions along dq and the model's `shift`, linear in both; without that of placement.
 
-    The mobods move by phi, the sum over the path of S_j dq_j, dq in the terms of velocities, and of both shifts. With
-    its rotation w dR = [w]x R, points move with their mobod, and S_T as in `calc_direction_rates`, but T moves with
-    its tree.
+    The mobods move by phi, the sum over the path of S_j dq_j, with dq in terms of velocities, and of both shifts. With
+    its rotation w, dR = [w]x R; points move with their mobod; S_T moves as in `calc_direction_rates`, except that T
+    moves with its tree.
     """
     topology = model.topology
     parents = topology.parents
@@ -93,5 +93,5 @@ def calc_displaced(
 
 
 def turned(w: Float[Array, "3 n"], R: Float[Array, "3 3 n"]) -> Float[Array, "3 3 n"]:
-    """[w]x R."""
+    """Tangent [w]x R of rotations that turn by w."""
     return jnp.stack([ca.cross(w, R[:, k]) for k in range(3)], 1)

@@ -1,7 +1,7 @@
-"""Poses of all bodies as the recursion of the books, one mobod a step: of one world, and on a CPU of many.
+"""Poses of all bodies by the usual recursion outward, one mobod per step, where nothing but poses is needed.
 
-What `tree_poses` does with sums over all mobods, where nothing but the poses is asked for. One kernel
-(`mbjax/execution/cpu_kernel.py`); the derivative is that of the records.
+Everything is one kernel (`mbjax/execution/cpu_kernel.py`). `tree_poses.py` computes the same poses by sums over all
+mobods; derivatives are taken of those.
 """
 
 import equinox as eqx
@@ -37,7 +37,7 @@ from .with_placement import placement_of
 def calc_poses_of_bodies(
     model: MultibodyModel, q: Float[Array, " nq"]
 ) -> tuple[Float[Array, "nb 3 3 ..."], Float[Array, "nb 3 ..."]]:
-    """R_WB and p_WB, bodies first."""
+    """Poses R_WB and p_WB of all bodies, bodies first: by recursion in kernels, by sums elsewhere."""
 
     def in_kernel(model: MultibodyModel, q: Array) -> tuple[Array, Array]:
         R_WB, p_WB = in_one_kernel(poses_outward, model, q)
@@ -54,7 +54,7 @@ def _calc_poses_of_bodies_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 def poses_by_sums(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array, Array]:
-    """The same from the records."""
+    """Poses R_WB and p_WB by sums over the tree, from the kinematics records."""
     R_WB, p_WB = calc_body_poses(model, calc_position_kinematics(model, q))
     return jnp.moveaxis(R_WB, 2, 0), jnp.swapaxes(p_WB, 0, 1)
 
@@ -62,7 +62,7 @@ def poses_by_sums(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array,
 def poses_outward(
     model: MultibodyModel, q: Float[Array, " nq"]
 ) -> tuple[Float[Array, "nb 9 ..."], Float[Array, "nb 3 ..."]]:
-    """X_WM = X_WP X_PM mobod by mobod, and X_WB = X_WM X_MB body by body; rotations row by row."""
+    """Recursion X_WM = X_WP X_PM mobod by mobod, then X_WB = X_WM X_MB body by body; rotations row by row."""
     topology, placement = model.topology, calc_body_placement(model)
     mobods, apart_from_M = np.arange(1, topology.num_mobods), bodies_apart_from_mobod(topology)
     alone, joints, others = np.ones(mobods.size, bool), None, None
@@ -91,7 +91,7 @@ def poses_outward(
 
 
 def bodies_apart_from_mobod(topology: TreeTopology) -> Int[np.ndarray, " n"]:
-    """Bodies whose own frame is not M by the way the model was built."""
+    """Bodies whose own frame may differ from M, as the model was built."""
     levels, frame_bodies = np.array(topology.frame_levels), np.array(topology.frame_bodies)
     outboard = np.array(topology.body_outboard_frames)
     is_own = (outboard >= 0) & (np.array(topology.body_weld_levels) == 0)
@@ -101,7 +101,7 @@ def bodies_apart_from_mobod(topology: TreeTopology) -> Int[np.ndarray, " n"]:
 
 
 def place_all(X_WM: Float[Array, "n 12 ..."], X_MB: Float[Array, "n 12 ..."]) -> Float[Array, "n 12 ..."]:
-    """X_WM X_MB of every row."""
+    """Composes X_WM X_MB row by row."""
 
     def place(_: None, row: tuple[Array, Array]) -> tuple[None, Array]:
         return None, wo.parts(*computed_once(compose, *row))
@@ -110,17 +110,17 @@ def place_all(X_WM: Float[Array, "n 12 ..."], X_MB: Float[Array, "n 12 ..."]) ->
 
 
 def rows_of_poses(R: Float[Array, "3 3 n ..."], p: Float[Array, "3 n ..."]) -> Float[Array, "n 12 ..."]:
-    """Rotation row by row, then translation."""
+    """Poses as rows of twelve numbers: the rotation row by row, then the translation."""
     return jnp.swapaxes(ca.concatenate([R.reshape(9, *R.shape[2:]), p], 0), 0, 1)
 
 
 def compose(X_AB: Float[Array, "12 ..."], X_BC: Float[Array, "12 ..."]) -> Pose:
-    """X_AC of rows of poses."""
+    """Composes two rows of twelve numbers: X_AC = X_AB X_BC."""
     R_BC, p_BC = wo.take_apart(X_BC, (3, 3), 3)
     return cross_joint(X_AB, (R_BC, p_BC))
 
 
 def cross_joint(X_WP: Float[Array, "12 ..."], X_PM: Pose) -> Pose:
-    """X_WM."""
+    """X_WM = X_WP X_PM, X_WP as a row of twelve numbers."""
     (R_WP, p_WP), (R_PM, p_PM) = wo.take_apart(X_WP, (3, 3), 3), X_PM
     return wo.matmul(R_WP, R_PM), wo.add(p_WP, wo.matvec(R_WP, p_PM))

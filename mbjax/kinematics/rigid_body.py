@@ -16,7 +16,7 @@ from .bodies import (
 
 
 def body_pose_in_world(model: MultibodyModel, q: Positions, body: str | int) -> RigidTransform:
-    """X_WB of one body."""
+    """Pose X_WB of one body in the world."""
     X_WB, index = body_poses_in_world(model, q), model.body_index(body)
     return RigidTransform(X_WB.rotation[index], X_WB.translation[index])
 
@@ -25,7 +25,7 @@ def body_pose_in_world(model: MultibodyModel, q: Positions, body: str | int) -> 
 def body_spatial_velocity_in_world(
     model: MultibodyModel, q: Positions, v: Velocities, body: str | int
 ) -> SpatialVector:
-    """V_WB_W of one body at its origin: angular (rad/s), then translational (m/s)."""
+    """Spatial velocity V_WB_W of one body at its origin Bo: angular (rad/s), then translational (m/s)."""
     return body_spatial_velocities_in_world(model, q, v)[model.body_index(body)]
 
 
@@ -33,7 +33,7 @@ def body_spatial_velocity_in_world(
 def body_spatial_acceleration_in_world(
     model: MultibodyModel, q: Positions, v: Velocities, vdot: Accelerations, body: str | int
 ) -> SpatialVector:
-    """A_WB_W of one body at its origin: angular (rad/s²), then translational (m/s²)."""
+    """Spatial acceleration A_WB_W of one body at its origin Bo: angular (rad/s²), then translational (m/s²)."""
     return spatial_accelerations_from_vdot(model, q, v, vdot)[model.body_index(body)]
 
 
@@ -41,7 +41,7 @@ def body_spatial_acceleration_in_world(
 def body_center_of_mass_translational_velocity_in_world(
     model: MultibodyModel, q: Positions, v: Velocities, body: str | int
 ) -> Vector3:
-    """v_WBcm_W of one body's centre of mass, in m/s."""
+    """Velocity v_WBcm_W of one body's centre of mass, in m/s."""
     V_WB = body_spatial_velocity_in_world(model, q, v, body)
     return V_WB[3:] + ca.cross(V_WB[:3], _p_BoBcm_W(model, q, body))
 
@@ -50,7 +50,7 @@ def body_center_of_mass_translational_velocity_in_world(
 def body_center_of_mass_translational_acceleration_in_world(
     model: MultibodyModel, q: Positions, v: Velocities, vdot: Accelerations, body: str | int
 ) -> Vector3:
-    """a_WBcm_W of one body's centre of mass, in m/s²."""
+    """Acceleration a_WBcm_W of one body's centre of mass, in m/s²."""
     w = body_spatial_velocity_in_world(model, q, v, body)[:3]
     A_WB = body_spatial_acceleration_in_world(model, q, v, vdot, body)
     p = _p_BoBcm_W(model, q, body)

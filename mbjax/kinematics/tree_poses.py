@@ -1,4 +1,4 @@
-"""q → poses of mobilized bodies and the directions their joints move in, outward along the tree."""
+"""Poses of mobilized bodies at q and the directions their joints move in, outward along the tree."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,22 +15,22 @@ from .joint_groups import gather, in_coordinate_order, in_mobod_order, joint_gro
 
 
 class JointShift(eqx.Module):
-    """Zero; their derivatives are how a change of the model moves what a joint connects: q and T held fixed."""
+    """Zeros, whose tangents say how a change of the model moves the frames of joints, with q and T held fixed."""
 
-    inboard: Float[Array, "6 nm"]  # its inboard frame F, the parent body held, about T
-    outboard: Float[Array, "6 nm"]  # its outboard frame M, F held, about T
-    hinge: Float[Array, "6 nd"]  # the hinge map in W at Mo, F held
+    inboard: Float[Array, "6 nm"]  # motion of the inboard frame F, parent body held, about T
+    outboard: Float[Array, "6 nm"]  # motion of the outboard frame M, F held, about T
+    hinge: Float[Array, "6 nd"]  # change of the hinge map in W at Mo, F held
 
 
 class PositionKinematics(eqx.Module):
-    """Everything that depends on q alone. Mobods (world first) or directions on the last axis.
+    """All kinematics that depend on q alone. Mobods (world first) or directions are on the last axis.
 
-    A joint that mimics another has its direction times its multiplier: along it the child moves as the leader's
+    The direction of a joint that mimics another is scaled by its multiplier: along it the child moves as the leader's
     coordinate does.
 
-    T is the origin of the tree a mobod belongs to, its root's Mo: spatial vectors "about T" are taken at
-    the point of the world where T is now, so they add up along paths without shifts, and numbers stay of
-    the robot's size however far from the world's origin it stands.
+    T is the origin of the tree a mobod belongs to, its root's Mo. Spatial vectors "about T" are taken at the point of
+    the world where T is now, so they add up along paths without shifts, and their numbers stay of the robot's size
+    however far from the world's origin it stands.
     """
 
     placement: BodyPlacement
@@ -40,13 +40,13 @@ class PositionKinematics(eqx.Module):
     p_PM_W: Float[Array, "3 nm"]  # from the parent's Mo to Mo
     p_TM_W: Float[Array, "3 nm"]
     H_W: Float[Array, "6 nd"]  # hinge map: V_FM_W = H v, at Mo
-    S_T: Float[Array, "6 nd"]  # the same about T
-    displacement: Float[Array, "6 nm"]  # zero; its derivative is how mobods move with q and the model, T held fixed
+    S_T: Float[Array, "6 nd"]  # hinge map about T
+    displacement: Float[Array, "6 nm"]  # zero; its tangent is how mobods move with q and the model, T held fixed
     shift: JointShift
 
 
 def calc_tree_poses(model: MultibodyModel, q: Float[Array, " nq"]) -> PositionKinematics:
-    """X_WM = X_WP X_PF X_FM(q), outward."""
+    """Computes X_WM = X_WP X_PF X_FM(q) outward, and the directions S of joints."""
     topology = model.topology
     placement = calc_body_placement(model)
     R_FM, p_FM, H_F = calc_joint_kinematics(model, placement, q)
@@ -74,7 +74,7 @@ def calc_tree_poses(model: MultibodyModel, q: Float[Array, " nq"]) -> PositionKi
 def calc_body_poses(
     model: MultibodyModel, position: PositionKinematics
 ) -> tuple[Float[Array, "3 3 nb"], Float[Array, "3 nb"]]:
-    """X_WB = X_WM X_MB."""
+    """Poses X_WB = X_WM X_MB of all bodies."""
     mobods, placement = model.topology.body_mobods, position.placement
     R_WM = take(position.R_WM, mobods, 2)
     return ca.matmul(R_WM, placement.R_MB), take(position.p_WM, mobods, 1) + ca.matvec(R_WM, placement.p_MB)
@@ -83,7 +83,7 @@ def calc_body_poses(
 def calc_joint_kinematics(
     model: MultibodyModel, placement: BodyPlacement, q: Float[Array, " nq"]
 ) -> tuple[Float[Array, "3 3 nm"], Float[Array, "3 nm"], Float[Array, "6 nd"]]:
-    """R_FM, p_FM of every mobod (identity for the world) and the hinge map in F, kind by kind."""
+    """R_FM and p_FM of every mobod (identity for the world), and hinge maps in F, computed kind by kind."""
     R_world, p_world = identity_poses(1, q.dtype, q.ndim - 1)
     q, groups = all_joint_positions(model, q), joint_groups(model)
     if not groups:
@@ -102,7 +102,7 @@ def calc_joint_kinematics(
 
 
 def calc_hinge_maps(model: MultibodyModel, placement: BodyPlacement, q: Float[Array, " njq"]) -> Float[Array, "6 nd"]:
-    """The hinge maps in F; of joints that mimic others times their multipliers."""
+    """Hinge maps in F; those of joints that mimic others are scaled by their multipliers."""
     groups, parts = joint_groups(model), []
     for group in groups:
         axis, pitch = take(placement.axis, group.mobods, 1), take(placement.pitch, group.mobods, 0)

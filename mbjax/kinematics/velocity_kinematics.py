@@ -1,4 +1,4 @@
-"""v → velocities of mobilized bodies."""
+"""Velocity kinematics: from v to the velocities of mobilized bodies."""
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -14,7 +14,7 @@ from .tree_poses import PositionKinematics
 
 
 class VelocityKinematics(eqx.Module):
-    """What depends on q and v. About T: at the point of the world where the tree's origin is now."""
+    """Velocities of mobods, which depend on q and v. About T: at the world's point where the tree's origin is now."""
 
     V_WM_T: Float[Array, "6 nm"]
     v_WMo: Float[Array, "3 nm"]  # velocity of the point Mo itself
@@ -25,7 +25,7 @@ class VelocityKinematics(eqx.Module):
 def calc_velocity_kinematics(
     model: MultibodyModel, position: PositionKinematics, q: Positions, v: Velocities
 ) -> VelocityKinematics:
-    """V_WM = sum over the path of S v, and the rates of the directions S."""
+    """Computes V_WM = sum over the path of S v, and the rates of the directions S."""
     topology, worlds = model.topology, model.num_world_axes
     q = as_coordinates("q", q, topology.num_positions, model.dtype, worlds)
     v = over_directions(topology, as_coordinates("v", v, topology.num_velocities, model.dtype, worlds))

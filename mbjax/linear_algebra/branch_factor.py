@@ -1,10 +1,10 @@
-"""A = Lᵀ D L of a symmetric matrix with the sparsity of a tree: no fill-in (Featherstone 2008, §8.5).
+"""Factors A = Lᵀ D L of a symmetric matrix with the sparsity of a tree, without fill-in (Featherstone 2008, §8.5).
 
 Node k of the tree couples with its ancestors only. Rows are kept by depth: entry j of row k belongs to the ancestor
 of node k at depth j. From the tips inward each node eliminates itself, so the work is nodes times depth squared; a
 chain is a dense matrix. One loop body serves every node, and rows, columns and right-hand sides may be followed by an
-axis of worlds. What is handed inward waits by depth too: nodes are numbered depth first, so no other node of that depth
-is met before the ancestor it is for.
+axis of worlds. Updates for ancestors wait by depth too: nodes are numbered depth first, so no other node of a depth is
+met before the ancestor that its updates are for.
 """
 
 import functools
@@ -22,13 +22,13 @@ from mbjax.execution import compiled_apart, scan, sum_over_first
 from .dense_factor import solve_dense
 from .small_factor import LARGEST, factor_small, solve_small_outward
 
-SMALLEST_IN_BLOCKS = 24  # rows of a dense matrix: fewer gain less than a second block's program takes to compile
+SMALLEST_IN_BLOCKS = 24  # rows of a dense matrix: with fewer, less time is gained than compiling a second block takes
 
 Parents = tuple[int, ...]  # of nodes 1..n, depth first; 0 is no parent
 
 
 class BranchFactor(NamedTuple):
-    """L by depth without the ones on its diagonal, and the inverse of D: zero where a node was left out."""
+    """L by depth, without the ones on its diagonal, and the inverse of D, zero where a node was left out."""
 
     L: Float[Array, "n depth *w"]
     one_over_D: Float[Array, "n *w"]
@@ -39,21 +39,21 @@ class BranchFactor(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The depth of each node, and its ancestors by depth: those at less than its own."""
+    """Depth of each node, and its ancestors by depth, which are those at depths less than its own."""
 
     depth: np.ndarray  # (n,)
-    ancestors: np.ndarray  # (n, depth), itself at its own depth and above
+    ancestors: np.ndarray  # (n, depth); the node itself at its own depth and beyond
     inboard: np.ndarray  # (n, depth) whether there is an ancestor
 
 
 def chain(size: int) -> Parents:
-    """The tree of a dense matrix."""
+    """Parents of a chain of nodes: the tree of a dense matrix."""
     return tuple(range(size))
 
 
 @functools.lru_cache(maxsize=256)
 def paths(parents: Parents) -> Paths:
-    """The paths of all nodes."""
+    """Depths and ancestors of all nodes."""
     lines: list[list[int]] = []
     for node, parent in enumerate(parents):
         lines.append([*(lines[parent - 1] if parent else []), node])
@@ -64,19 +64,19 @@ def paths(parents: Parents) -> Paths:
 
 
 def trunk_of(parents: Parents) -> int:
-    """How many of the first nodes are each the only child of the one before, so that all later ones are beyond them."""
+    """Length of the trunk: the first nodes that are each the only child of the one before, with all others beyond."""
     return next((k for k in range(len(parents)) if parents[k] != k or parents.count(k) > 1), len(parents))
 
 
 def own_places(parents: Parents, num_world_axes: int = 0) -> np.ndarray:
-    """Where the diagonal is among rows by depth."""
+    """Mask of the diagonal among rows by depth."""
     depth, ancestors, _ = paths(parents)
     own = np.arange(ancestors.shape[1]) == depth[:, None]
     return own.reshape(*own.shape, *(1,) * num_world_axes)
 
 
 def branch_rows(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Array, "n depth *w"]:
-    """Of each row what belongs to the ancestors, then to the node itself; the rest is arbitrary."""
+    """Rows of A by depth: the entries of a node's ancestors, then its own; those that follow are arbitrary."""
     ancestors = paths(parents).ancestors
     n, worlds = len(parents), A.shape[2:]
     places = (np.arange(n)[:, None] * n + ancestors).ravel()
@@ -90,10 +90,10 @@ def factor_branches(
     smallest: Float[Array, "n *w"] | None = None,
     least: Float[Array, "n *w"] | None = None,
 ) -> tuple[BranchFactor, Float[Array, "n r *w"]]:
-    """The factor of A, and L⁻ᵀ B on the way.
+    """Factors A, and computes L⁻ᵀ B on the way.
 
-    A node whose pivot is `smallest` or less is left out, as if its row and column were not there. Pivots known to be
-    `least` or more are, where rounding has made them less.
+    A node whose pivot is `smallest` or less is left out, as if its row and column were not there. Pivots are raised to
+    `least` where rounding has made them less.
     """
     return factor_branch_rows(parents, branch_rows(parents, A), B, smallest, least)
 
@@ -105,7 +105,7 @@ def factor_branch_rows(
     smallest: Float[Array, "n *w"] | None = None,
     least: Float[Array, "n *w"] | None = None,
 ) -> tuple[BranchFactor, Float[Array, "n r *w"]]:
-    """The same of a matrix given by its rows by depth."""
+    """`factor_branches` of a matrix that is given by its rows by depth."""
     B = jnp.zeros((len(parents), 0, *rows.shape[2:]), rows.dtype) if B is None else B
     factor, Y, _ = eliminate_nodes(parents, rows, B, smallest, least, 0)
     return factor, Y
@@ -119,7 +119,7 @@ def eliminate_nodes(
     least: Float[Array, "n *w"] | None,
     first: int,
 ) -> tuple[BranchFactor, Float[Array, "k r *w"], tuple[Array, Array]]:
-    """The factor of the nodes from `first` on, L⁻ᵀ B there, and what is left of the rows and of B of those before."""
+    """Eliminates the nodes from `first` on: their factor and L⁻ᵀ B, and the updates to rows and B of those before."""
     size, r = rows.shape[1], B.shape[1]
     worlds = jnp.broadcast_shapes(rows.shape[2:], B.shape[2:])
     nothing = jnp.zeros((size, size, *worlds), rows.dtype), jnp.zeros((size, r, *worlds), rows.dtype)
@@ -138,7 +138,7 @@ def eliminate_nodes(
     def step(waiting: tuple[Array, Array], x: tuple) -> tuple:
         depth, x = x
         collected = (lax.dynamic_index_in_dim(w, depth, keepdims=False) for w in waiting)
-        # what waits is changed in place: a result from apart would be copied
+        # `waiting` is changed in place, outside `apart`: what that returns would be copied
         row, inboard, (line, one_over_D, y) = apart(depth, worlds, eliminate, *collected, x)
         left, left_b = (jnp.where(inboard[:, None], w, 0.0) for w in waiting)
         return (left - line[:, None] * row[None], left_b - line[:, None] * y[None]), (line, one_over_D, y)
@@ -153,7 +153,7 @@ def eliminate_nodes(
 
 
 def solve_inward(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
-    """L⁻ᵀ b; entries left out keep their right-hand side."""
+    """Solves Lᵀ y = b, from the tips inward; entries left out keep their right-hand side."""
     if not parents:
         return b
 
@@ -175,14 +175,14 @@ def solve_inward(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]
 
 
 def solve_outward(parents: Parents, factor: BranchFactor, z: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
-    """L⁻¹ z."""
+    """Solves L x = z, from the roots outward."""
     return substitute_nodes(parents, factor, z, z[:0])
 
 
 def substitute_nodes(
     parents: Parents, factor: BranchFactor, z: Float[Array, "k *w"], trunk: Float[Array, "m *w"]
 ) -> Float[Array, "k *w"]:
-    """L⁻¹ z of the nodes after the first m, which are a trunk whose values are known."""
+    """Solves L x = z for the nodes after the first m, which are a `trunk` of known values."""
     first = len(trunk)
     if len(parents) == first:
         return z
@@ -204,7 +204,7 @@ def substitute_nodes(
 
 
 def solve_branches(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
-    """x with A x = b; zero where left out."""
+    """Solves A x = b with the factor; x is zero where a node was left out."""
     return solve_outward(parents, factor, factor.one_over_D * solve_inward(parents, factor, b))
 
 
@@ -214,9 +214,9 @@ def solve_branch_rows(
     b: Float[Array, "n *w"],
     least: Float[Array, "n *w"] | None = None,
 ) -> Float[Array, "n *w"]:
-    """x with A x = b for one b, of a matrix given by its rows by depth.
+    """Solves A x = b for one b, of a matrix that is given by its rows by depth.
 
-    What is left of the rows of a short trunk, when all beyond it are eliminated, is a dense matrix.
+    When all nodes beyond a short trunk are eliminated, the rows left for the trunk are a dense matrix.
     """
     trunk = trunk_of(parents)
     if rows.ndim > 2 and SMALLEST_IN_BLOCKS <= trunk == len(parents):
@@ -229,7 +229,7 @@ def solve_branch_rows(
 
 
 def apart(index: Array, worlds: tuple[int, ...], function: Callable, *args: Any) -> Any:
-    """`function(*args)` in a loop with this index, of several worlds apart from the loop."""
+    """Calls `function(*args)` in a loop with this index; for several worlds it is compiled apart from the loop."""
     return compiled_apart(index, function, *args) if worlds else function(*args)
 
 

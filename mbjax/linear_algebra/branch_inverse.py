@@ -1,7 +1,7 @@
-"""The inverse of a symmetric matrix with the sparsity of a tree, where all its columns are needed.
+"""Inverts a symmetric matrix with the sparsity of a tree, where all columns of the inverse are needed.
 
-Of many worlds on a CPU it is found along paths (`inverse_along_paths`). Else its triangular factor is inverted by
-blocks of 1, 2, 4, … rows, all blocks of a size in one product of matrices:
+For many worlds on a CPU the inverse is found along paths (`inverse_along_paths`). Else the triangular factor is
+inverted by blocks of 1, 2, 4, … rows, all blocks of a size in one product of matrices:
 
     [A 0; C B]⁻¹ = [A⁻¹ 0; -B⁻¹ C A⁻¹ B⁻¹]
 """
@@ -23,7 +23,7 @@ from .products import products_of_columns
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def inverse_of_branches(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Array, "n n *w"]:
-    """A⁻¹ = L⁻¹ D⁻¹ L⁻ᵀ; its derivative is -A⁻¹ dA A⁻¹."""
+    """Inverse A⁻¹ = L⁻¹ D⁻¹ L⁻ᵀ, with the derivative -A⁻¹ dA A⁻¹."""
     if not parents:
         return A
     in_products = functools.partial(invert_in_products, parents)
@@ -40,7 +40,7 @@ def _inverse_of_branches_jvp(parents: Parents, primals: tuple, tangents: tuple) 
 
 
 def invert_in_products(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Array, "n n *w"]:
-    """By products of matrices."""
+    """A⁻¹ by products of matrices."""
     factor, _ = factor_branches(parents, A)
     inverse = invert_triangular(parents, factor.L)
     scaled = inverse * jnp.moveaxis(factor.one_over_D, 0, -1)[..., None, :]
@@ -48,12 +48,12 @@ def invert_in_products(parents: Parents, A: Float[Array, "n n *w"]) -> Float[Arr
 
 
 def product(A: Float[Array, "... i k"], B: Float[Array, "... k j"]) -> Float[Array, "... i j"]:
-    """A B at full precision on every device."""
+    """Product A B at full precision on every device."""
     return jnp.matmul(A, B, precision=lax.Precision.HIGHEST)
 
 
 def invert_triangular(parents: Parents, L: Float[Array, "n depth *w"]) -> Float[Array, "*w n n"]:
-    """The inverse of L, which is given by depth; worlds first, as products of matrices have them."""
+    """Inverse of L, which is given by depth; worlds come first, as products of matrices need them."""
     n, worlds = len(parents), L.shape[2:]
     places, exists, sizes = blocks_below_diagonal(parents)
     flat = take(L.reshape(-1, *worlds), places, 0)
@@ -73,9 +73,9 @@ def invert_triangular(parents: Parents, L: Float[Array, "n depth *w"]) -> Float[
 
 @functools.lru_cache(maxsize=256)
 def blocks_below_diagonal(parents: Parents) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-    """Where the entries of every C stand among the rows by depth, whether there are such, and the sizes of C.
+    """Places among rows by depth of the entries of every block C, whether each entry exists, and the sizes of C.
 
-    Block after block, the smallest first; rows and columns are filled up to a power of two.
+    Blocks follow one another, the smallest first; rows and columns are filled up to a power of two.
     """
     _, ancestors, inboard = paths(parents)
     n, depth = ancestors.shape

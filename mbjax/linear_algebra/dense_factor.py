@@ -1,7 +1,7 @@
-"""A x = b of dense positive definite matrices, of many worlds: A = LᵀL, a block of rows at a time.
+"""Solves A x = b with dense positive definite matrices of many worlds by A = LᵀL, a block of rows at a time.
 
-Where one row after another is eliminated, all that is left of the matrix is read and written for each; here once a
-block. Within a block the rows are written out, as in `small_factor`.
+Eliminating row by row would read and write the rest of the matrix once a row; here it is once a block. Within a block
+the rows are written out, as in `small_factor`.
 """
 
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from .small_factor import LARGEST, SmallFactor, eliminate_small, factor_small, s
 def solve_dense(
     A: Float[Array, "n n w"], b: Float[Array, "n w"], least: Float[Array, "n w"] | None = None
 ) -> Float[Array, "n w"]:
-    """x, by the lower triangle of A; a pivot is no less than `least`."""
+    """Solves A x = b from the lower triangle of A; a pivot is no less than `least`."""
     n, worlds = A.shape[0], jnp.broadcast_shapes(A.shape[2:], b.shape[1:])
     starts = np.arange(0, n, LARGEST, dtype=np.int32)
     size = len(starts) * LARGEST

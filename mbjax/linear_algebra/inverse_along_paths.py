@@ -1,9 +1,9 @@
-"""The inverse of a symmetric matrix with the sparsity of a tree, entry by entry: of many worlds in one kernel on a CPU.
+"""Inverts a symmetric matrix with the sparsity of a tree, entry by entry, for many worlds in one kernel on a CPU.
 
-With A = Lᵀ D L (`branch_factor`) and N = L⁻¹, of which row k has entries at the ancestors of k and at k itself, like L:
+With A = Lᵀ D L (`branch_factor`) and N = L⁻¹, whose row k has entries at the ancestors of k and at k itself, like L:
 
     N_k = e_k - the sum of L_ki N_i over the ancestors i of k
-    (A⁻¹)_ab = the sum of N_ak N_bk / D_k over what a and b have in common of their paths
+    (A⁻¹)_ab = the sum of N_ak N_bk / D_k over the nodes k that the paths of a and b share
 """
 
 from collections.abc import Callable
@@ -20,11 +20,11 @@ from .entries import Index, entry, with_entry
 
 
 def invert_along_paths(parents: Parents, A: Float[Array, "n n w"]) -> Float[Array, "n n w"]:
-    """A⁻¹."""
+    """A⁻¹, entry by entry along paths."""
     n, inboard = A.shape[0], jnp.asarray(np.array(parents, np.int32) - 1)
 
     def along_path(k: Index, carry: Array, body: Callable[[Array, Index], Array]) -> Array:
-        """`body` for k and its ancestors, inward."""
+        """Runs `body` for k and its ancestors, inward."""
 
         def to_next(state: tuple[Array, Index]) -> tuple[Array, Index]:
             return body(*state), read_row(inboard, state[1])
@@ -32,7 +32,7 @@ def invert_along_paths(parents: Parents, A: Float[Array, "n n w"]) -> Float[Arra
         return lax.while_loop(lambda state: state[1] >= 0, to_next, (carry, k))[0]
 
     def beyond(k: Index, carry: Array, body: Callable[[Array, Index], Array]) -> Array:
-        """`body` for the ancestors of k, inward."""
+        """Runs `body` for the ancestors of k, inward."""
         return along_path(read_row(inboard, k), carry, body)
 
     def subtract(M: Array, i: Index, j: Index, factor: Array | Row, other: Row) -> Array:
@@ -73,12 +73,12 @@ def invert_along_paths(parents: Parents, A: Float[Array, "n n w"]) -> Float[Arra
 
 
 def add_product(total: Array, x: Array, y: Array, factor: Array) -> Array:
-    """total + x y times a factor."""
+    """Adds a product: total + x y factor."""
     return total + x * y * factor
 
 
 def last_in_common(parents: Parents) -> np.ndarray:
-    """(n, n) the outermost node that is on the paths of both; -1 for none."""
+    """(n, n) the outermost node that is on the paths of both nodes; -1 for none."""
     depth, ancestors, _ = paths(parents)
     on_path = np.arange(ancestors.shape[1]) <= depth[:, None]
     same = (ancestors[:, None] == ancestors[None]) & on_path[:, None] & on_path[None]

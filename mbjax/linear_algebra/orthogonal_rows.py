@@ -1,4 +1,4 @@
-"""G = C Q by Gram and Schmidt: rows of Q orthogonal, C lower triangular with ones on its diagonal.
+"""Factors G = C Q by Gram–Schmidt: rows of Q orthogonal, C lower triangular with ones on its diagonal.
 
 Rows that depend on earlier ones have a zero row in Q and a zero column in C. Columns of C are kept from their
 diagonal down: entry j of column k belongs to row k + j.
@@ -16,7 +16,7 @@ from .thresholds import smallest_pivots
 
 
 class OrthogonalRows(NamedTuple):
-    """G = C_1 C_2 Q, with the inverse squared lengths of the rows of Q, zero for dependent rows."""
+    """Factors of G = C_1 C_2 Q, and the inverse squared lengths of the rows of Q, zero for dependent rows."""
 
     Q: Float[Array, "m n *w"]
     one_over_length2: Float[Array, "m *w"]
@@ -27,19 +27,19 @@ class OrthogonalRows(NamedTuple):
         return self.one_over_length2 != 0.0
 
     def projection(self, x: Float[Array, "n *w"]) -> Float[Array, "n *w"]:
-        """The part of x in the span of the rows."""
+        """Projects x onto the span of the rows."""
         return transposed_matrix_vector(self.Q, self.one_over_length2 * matrix_vector(self.Q, x))
 
 
 def factor_rows(G: Float[Array, "m n *w"]) -> OrthogonalRows:
-    """Orthogonal rows of the same span; a second pass removes what rounding left of the first."""
+    """Orthogonalizes the rows of G in two passes; the second removes what rounding left over from the first."""
     Q, _, first = orthogonalize(G)
     Q, one_over_length2, second = orthogonalize(Q)
     return OrthogonalRows(Q, one_over_length2, (first, second))
 
 
 def orthogonalize(G: Float[Array, "m n *w"]) -> tuple[Array, Array, Array]:
-    """One pass of the modified method: each row is taken out of all that follow."""
+    """One pass of modified Gram–Schmidt: each row's direction is removed from all rows that follow."""
     smallest = smallest_pivots(sum_over_first(jnp.swapaxes(G * G, 0, 1)))
 
     def step(rows: Array, smallest: Array) -> tuple[Array, tuple[Array, Array, Array]]:
@@ -61,7 +61,7 @@ def point_with_products(factor: OrthogonalRows, b: Float[Array, "m *w"]) -> Floa
 
 
 def coefficients(factor: OrthogonalRows, f: Float[Array, "n *w"]) -> Float[Array, "m *w"]:
-    """c with Gᵀ c = f, if f lies in the span of the rows; zero for dependent rows."""
+    """Coefficients c with Gᵀ c = f, where f lies in the span of the rows; zero for dependent rows."""
     c = factor.one_over_length2 * matrix_vector(factor.Q, f)
     for columns in reversed(factor.columns):
         c = solve_transposed_lower(columns, c)
@@ -69,7 +69,7 @@ def coefficients(factor: OrthogonalRows, f: Float[Array, "n *w"]) -> Float[Array
 
 
 def solve_lower(columns: Float[Array, "m m *w"], b: Float[Array, "m *w"]) -> Float[Array, "m *w"]:
-    """u with C u = b."""
+    """Solves C u = b."""
     if b.shape[0] == 0:
         return b
 
@@ -81,7 +81,7 @@ def solve_lower(columns: Float[Array, "m m *w"], b: Float[Array, "m *w"]) -> Flo
 
 
 def solve_transposed_lower(columns: Float[Array, "m m *w"], b: Float[Array, "m *w"]) -> Float[Array, "m *w"]:
-    """u with Cᵀ u = b."""
+    """Solves Cᵀ u = b."""
     if b.shape[0] == 0:
         return b
 
@@ -95,5 +95,5 @@ def solve_transposed_lower(columns: Float[Array, "m m *w"], b: Float[Array, "m *
 
 
 def shift(x: Float[Array, "n *rest"]) -> Float[Array, "n *rest"]:
-    """One entry nearer to the front; zeros come in at the end."""
+    """Moves entries one place to the front; a zero comes in at the end."""
     return jnp.concatenate([x[1:], jnp.zeros_like(x[:1])])

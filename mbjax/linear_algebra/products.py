@@ -14,7 +14,7 @@ LARGEST_SUMMED = 16384  # numbers in a product of two matrices of one world
 
 
 def outer(a: Float[Array, "i *w"], b: Float[Array, "j *w"]) -> Float[Array, "i j *w"]:
-    """a bᵀ, of copies laid side by side: in a rolled loop twice as fast as broadcasting."""
+    """Outer product a bᵀ from copies laid side by side: in a rolled loop twice as fast as broadcasting."""
     i, j = a.shape[0], b.shape[0]
     if 0 < i <= MOST_COPIES and 0 < j <= MOST_COPIES:
         return spread(a, j, 1) * spread(b, i)
@@ -22,20 +22,20 @@ def outer(a: Float[Array, "i *w"], b: Float[Array, "j *w"]) -> Float[Array, "i j
 
 
 def matrix_vector(A: Float[Array, "i j *w"], x: Float[Array, "j *w"]) -> Float[Array, "i *w"]:
-    """A x."""
+    """Product A x."""
     return sum_over_axis(A * repeat(x, A.shape[0], 0), 1)
 
 
 def transposed_matrix_vector(A: Float[Array, "i j *w"], y: Float[Array, "i *w"]) -> Float[Array, "j *w"]:
-    """Aᵀ y."""
+    """Product Aᵀ y."""
     return sum_over_first(A * repeat(y, A.shape[1], 1))
 
 
 @jax.custom_jvp
 def sum_of_outer(A: Float[Array, "k i *w"], B: Float[Array, "k j *w"]) -> Float[Array, "i j *w"]:
-    """Aᵀ B, one row of each after the other: worlds stay last. Half the time of `products_of_columns` for 20 rows.
+    """Product Aᵀ B, summed row by row with worlds last: half the time of `products_of_columns` for 20 rows.
 
-    Its derivatives are batched products: in reverse mode the sums would be over short axes.
+    Derivatives use batched products, because in reverse mode the sums would be over short axes.
     """
     if 0 < A.shape[0] <= MOST_TERMS:
         return sum_products(jnp.unstack(A[:, :, None]), jnp.unstack(B[:, None]))
@@ -47,7 +47,7 @@ def sum_of_outer(A: Float[Array, "k i *w"], B: Float[Array, "k j *w"]) -> Float[
     def step(total: Array, x: tuple[Array, Array, Array]) -> tuple[Array, None]:
         index, *rows = x
         a, b = stored(index, rows)
-        return total + a[:, None] * b[None], None  # in place: a result from apart would be copied
+        return total + a[:, None] * b[None], None  # in place: what is compiled apart would be copied
 
     return scan(step, nothing, (jnp.arange(A.shape[0]), A, B))[0]
 
@@ -59,7 +59,7 @@ def _sum_of_outer_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
 
 def products_of_columns(A: Float[Array, "k i *w"], B: Float[Array, "k j *w"]) -> Float[Array, "i j *w"]:
-    """Aᵀ B; of several worlds by one batched product, which has them first. Of one, sums are no call of a library."""
+    """Product Aᵀ B: batched over several worlds, which then come first; for one, small sums without a library call."""
     if A.ndim == 2 and A.size * B.shape[1] <= LARGEST_SUMMED:
         return sum_over_first(A[:, :, None] * B[:, None])
     if A.ndim == 2:

@@ -1,4 +1,4 @@
-"""A = LᵀL of a small positive definite matrix, written out row by row: no loop, and each row one kernel."""
+"""Cholesky factor A = LᵀL of a small positive definite matrix, written out: no loop, and each row one kernel."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ LARGEST = 6  # rows: the velocities of a free joint
 
 
 class SmallFactor(NamedTuple):
-    """From the last row to the first: L⁻ᵀ b and what stands before the diagonal of L; and the diagonal."""
+    """Cholesky factor from the last row to the first: an entry of L⁻ᵀ b, then the row of L before its diagonal."""
 
     lines: tuple[Float[Array, "k *w"], ...]
     diagonal: tuple[Float[Array, "*w"], ...]
@@ -21,10 +21,10 @@ class SmallFactor(NamedTuple):
 def factor_small(
     A: Float[Array, "n n *w"], b: Float[Array, "n *w"], least: Float[Array, "n *w"] | None = None
 ) -> SmallFactor:
-    """The factor of A, with L⁻ᵀ b beside it.
+    """Factors A, and computes L⁻ᵀ b beside it.
 
     Where the diagonal is infinite row and column are left out, and x is zero. A pivot is no less than `least`, nor
-    than what is lost in rounding.
+    than eps times the diagonal entry, which rounding loses.
     """
     eps = float(jnp.finfo(A.dtype).eps)
     rows, lines, diagonal = concatenate([b[:, None], A], 1), [], []
@@ -40,7 +40,7 @@ def factor_small(
 
 
 def eliminate_small(factor: SmallFactor, b: Float[Array, "n ..."]) -> list[Float[Array, "..."]]:
-    """L⁻ᵀ b of a vector or of rows, from the last to the first."""
+    """Solves Lᵀ y = b for a vector b or rows of one; y runs from the last row to the first."""
     y: list[Array] = []
     for i, root in enumerate(factor.diagonal):
         k = len(b) - 1 - i
@@ -52,14 +52,14 @@ def eliminate_small(factor: SmallFactor, b: Float[Array, "n ..."]) -> list[Float
 
 
 def solve_small_inward(factor: SmallFactor, b: Float[Array, "n *w"]) -> SmallFactor:
-    """The same factor, with L⁻ᵀ b of another b."""
+    """Replaces L⁻ᵀ b in the factor by that of another b."""
     y = eliminate_small(factor, b)
     lines = (concatenate([y_k[None], line[1:]], 0) for y_k, line in zip(y, factor.lines, strict=True))
     return SmallFactor(tuple(lines), factor.diagonal)
 
 
 def solve_small_outward(factor: SmallFactor) -> Float[Array, "n *w"]:
-    """x with A x = b."""
+    """Solves A x = b, from the L⁻ᵀ b that the factor holds."""
     x: list[Array] = []
     for line, root in zip(reversed(factor.lines), reversed(factor.diagonal), strict=True):
         rest = line[0]

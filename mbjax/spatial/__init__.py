@@ -1,4 +1,4 @@
-"""3-D and 6-D algebra: rotations, poses, spatial vectors and inertias. Knows no bodies."""
+"""3-D and 6-D algebra: rotations, poses, spatial vectors and inertias. It knows no bodies."""
 
 from .inertia_kernels import point_mass_unit_inertia as point_mass_unit_inertia
 from .inertia_kernels import re_express_rotational_inertia as re_express_rotational_inertia

@@ -1,7 +1,7 @@
-"""Cosine and sine together, in operations that are vector instructions wherever they run.
+"""Cosine and sine together, in operations that compile to vector instructions wherever they run.
 
-Where it fuses them with other operations, XLA's CPU backend calls the C library
-for each number: 16 ns a pair in double precision, of many worlds, where this takes 2.4.
+Where XLA's CPU backend fuses its own cosine and sine with other operations, it calls the C library for each number:
+16 ns a pair in double precision, for many worlds, where these take 2.4.
 """
 
 import jax
@@ -41,28 +41,28 @@ COSINE = {
 
 @jax.custom_jvp
 def cosine_and_sine(angle: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
-    """To 1 ulp of 1 up to a million quarter turns (f32: thousands), beyond to what an ulp of the angle makes."""
+    """Cosine and sine to 1 ulp of 1 up to a million quarter turns (f32: thousands), beyond to an ulp of the angle."""
     r, quarter = nearest_quarter(angle)
     return turned(*of_quarter(r), quarter)
 
 
 def nearest_quarter(angle: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
-    """What the angle is beyond the nearest quarter turn, and which of four that is."""
+    """Remainder of the angle from the nearest quarter turn, and which of the four quarters that is."""
     turns = jnp.round(angle * (2.0 / np.pi))
     r = angle
     for part in QUARTER_TURN[angle.dtype.itemsize]:
         r = r - turns * part
-    return jnp.clip(r, -0.8, 0.8), turns - 4.0 * jnp.floor(0.25 * turns)  # the clip: of angles beyond all precision
+    return jnp.clip(r, -0.8, 0.8), turns - 4.0 * jnp.floor(0.25 * turns)  # clipped for angles beyond all precision
 
 
 def of_quarter(r: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
-    """Cosine and sine of up to half a quarter turn either way."""
+    """Cosine and sine of an angle r of at most half a quarter turn, pi / 4, either way."""
     size, z = r.dtype.itemsize, r * r
     return (1.0 - 0.5 * z) + z * z * polynomial(COSINE[size], z), r + r * z * polynomial(SINE[size], z)
 
 
 def turned(cosine: Array, sine: Array, quarter: Array) -> tuple[Array, Array]:
-    """The same 0, 1, 2 or 3 quarter turns on."""
+    """Cosine and sine of an angle turned on by 0, 1, 2 or 3 quarters."""
     is_odd, is_left = (quarter == 1.0) | (quarter == 3.0), (quarter == 1.0) | (quarter == 2.0)
     cosine, sine = jnp.where(is_odd, sine, cosine), jnp.where(is_odd, cosine, sine)
     return jnp.where(is_left, -cosine, cosine), jnp.where(quarter >= 2.0, -sine, sine)
@@ -76,7 +76,7 @@ def _cosine_and_sine_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 def polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
-    """By Horner's rule, the highest power first."""
+    """Polynomial by Horner's rule, coefficients from the highest power down."""
     value = jnp.full_like(x, coefficients[0])
     for c in coefficients[1:]:
         value = value * x + c

@@ -30,13 +30,13 @@ def rotational_inertia_from_matrix(matrix: Float[Array, "*batch 3 3"]) -> Float[
 def re_express_rotational_inertia(
     R_AE: Float[Array, "*batch 3 3"], inertia_E: Float[Array, "*batch 6"]
 ) -> Float[Array, "*batch 6"]:
-    """R I R^T: components in frame A of an inertia given in frame E."""
+    """Re-expresses a rotational inertia from frame E in frame A: R I R^T."""
     matrix = small_matmul(R_AE, rotational_inertia_matrix(inertia_E))
     return rotational_inertia_from_matrix(small_matmul(matrix, jnp.swapaxes(R_AE, -1, -2)))
 
 
 def point_mass_unit_inertia(p_PQ_E: Float[Array, "*batch 3"]) -> Float[Array, "*batch 6"]:
-    """|p|^2 1 - p p^T: unit inertia about P of a particle at Q."""
+    """Unit inertia |p|^2 1 - p p^T about P of a particle at Q."""
     x, y, z = p_PQ_E[..., 0], p_PQ_E[..., 1], p_PQ_E[..., 2]
     xx, yy, zz = x * x, y * y, z * z
     return jnp.stack([yy + zz, xx + zz, xx + yy, -x * y, -x * z, -y * z], axis=-1)
@@ -73,7 +73,7 @@ def spatial_inertia_times_vector(
     G6: Float[Array, "*batch 6"],
     A: Float[Array, "*batch 6"],
 ) -> Float[Array, "*batch 6"]:
-    """M_SP_E A without the matrix: [m G alpha + m c x a, m (a - c x alpha)]."""
+    """Product M_SP_E A without forming the matrix: [m G alpha + m c x a, m (a - c x alpha)]."""
     alpha, a = A[..., :3], A[..., 3:]
     rotational = small_matvec(rotational_inertia_matrix(G6), alpha) + cross3(com, a)
     translational = a - cross3(com, alpha)

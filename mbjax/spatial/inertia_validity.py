@@ -10,7 +10,7 @@ _MOMENT_NAMES = ("Ixx", "Iyy", "Izz")
 
 
 def concrete_array(value: ArrayLike, caller: str) -> np.ndarray:
-    """`value` as float64 NumPy numbers; refuses tracers with a way out."""
+    """`value` as a float64 NumPy array; raises for tracers, and says what to do instead."""
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
             f"{caller} looks at numbers and returns Python values, so it cannot run under "
@@ -26,11 +26,11 @@ def principal_moments(moments_products: np.ndarray) -> np.ndarray:
 
 
 def rotational_inertia_report(moments_products: np.ndarray, epsilon: float, scale: float, about: str) -> str | None:
-    """What makes six numbers no rotational inertia, with the numbers; None if nothing does.
+    """Says why six numbers cannot be a rotational inertia, with the numbers; None if they can.
 
-    Drake's tests (RotationalInertia::CouldBePhysicallyValid): no NaN, then diagonal and principal
-    moments nonnegative and within the triangle inequality, to 16 epsilon times the largest of
-    `scale` and the moments. `epsilon` is that of the dtype the numbers were stored in.
+    The tests are Drake's (RotationalInertia::CouldBePhysicallyValid): no NaN, then diagonal and
+    principal moments nonnegative and within the triangle inequality, to 16 epsilon times the
+    largest of `scale` and the moments. `epsilon` is that of the dtype the numbers were stored in.
     """
     if np.isnan(moments_products).any():
         return f"NaN among the moments and products of inertia {_numbers(moments_products)}"
@@ -45,7 +45,7 @@ def rotational_inertia_report(moments_products: np.ndarray, epsilon: float, scal
 
 
 def spatial_inertia_report(mass: np.ndarray, com: np.ndarray, unit_inertia: np.ndarray, epsilon: float) -> str | None:
-    """What makes a spatial inertia impossible, with the numbers; None if nothing does.
+    """Says why a spatial inertia is impossible, with the numbers; None if it is possible.
 
     Tolerances are relative to the largest moment about P, because that is where the stored
     numbers were rounded. Drake measures about the centre of mass; the two agree when P is there.

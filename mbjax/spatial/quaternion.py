@@ -80,12 +80,12 @@ def quaternion_multiply(q_AB: Float[Array, "... 4"], q_BC: Float[Array, "... 4"]
 
 
 def quaternion_conjugate(q_AB: Float[Array, "*batch 4"]) -> Float[Array, "*batch 4"]:
-    """(w, -x, -y, -z): the inverse rotation q_BA when q_AB has unit length."""
+    """Conjugate (w, -x, -y, -z), the inverse rotation q_BA when q_AB has unit length."""
     return jnp.concatenate([q_AB[..., :1], -q_AB[..., 1:]], axis=-1)
 
 
 def quaternion_rotate(q_AB: Float[Array, "... 4"], p_B: Float[Array, "... 3"]) -> Float[Array, "... 3"]:
-    """p_A = R_AB p_B, leading axes broadcast; q is normalised."""
+    """Rotates p_A = R_AB p_B; leading axes broadcast, and q is normalised."""
     q_AB, p_B = align_leading_axes(q_AB, p_B, 1, 1)
     w, u = q_AB[..., :1], q_AB[..., 1:]
     squared_norm = dot_along(q_AB, q_AB, -1)[..., None]
@@ -120,7 +120,7 @@ def quaternion_log(q: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3"]:
 
 
 def quaternion_rates_matrix(q_FM: Float[Array, "*batch 4"]) -> Float[Array, "*batch 4 3"]:
-    """Nq(q) in qdot = Nq(q) w_FM_F, angular velocity expressed in the outer frame F.
+    """Matrix Nq(q) in qdot = Nq(q) w_FM_F, with the angular velocity expressed in the outer frame F.
 
     q is used as it is: for |q| != 1 the columns scale with |q|, as in Drake's MapVelocityToQDot,
     which keeps |q| constant along the motion.

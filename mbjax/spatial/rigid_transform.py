@@ -28,28 +28,28 @@ class RigidTransform(eqx.Module):
 
     @classmethod
     def identity(cls, dtype: DTypeLike | None = None) -> "RigidTransform":
-        """Coincident frames."""
+        """Identity pose of coincident frames."""
         return cls(jnp.eye(3, dtype=dtype), jnp.zeros(3, dtype=dtype))
 
     @classmethod
     def from_translation(cls, p_AoBo_A: Float[Array, "*batch 3"]) -> "RigidTransform":
-        """Parallel frames, B's origin at p_AoBo_A."""
+        """Pose of parallel frames, with B's origin at p_AoBo_A in m."""
         eye = jnp.eye(3, dtype=p_AoBo_A.dtype)
         return cls(jnp.broadcast_to(eye, (*p_AoBo_A.shape, 3)), p_AoBo_A)
 
     @classmethod
     def from_rotation(cls, R_AB: Float[Array, "*batch 3 3"]) -> "RigidTransform":
-        """Frames with a shared origin."""
+        """Pose of frames with a shared origin, turned by R_AB."""
         return cls(R_AB, jnp.zeros(R_AB.shape[:-1], dtype=R_AB.dtype))
 
     @classmethod
     def from_rpy_xyz(cls, rpy: Float[Array, "*batch 3"], p_AoBo_A: Float[Array, "*batch 3"]) -> "RigidTransform":
-        """R_AB = Rz(yaw) Ry(pitch) Rx(roll), as an URDF `origin` element."""
+        """Pose with R_AB = Rz(yaw) Ry(pitch) Rx(roll), as a URDF `origin` element; angles in rad, lengths in m."""
         return cls(rpy_to_matrix(rpy), p_AoBo_A)
 
     @classmethod
     def from_matrix4(cls, X_AB: Float[Array, "*batch 4 4"]) -> "RigidTransform":
-        """Reads the upper three rows of a homogeneous matrix."""
+        """Pose of a homogeneous matrix, of which the upper three rows are read."""
         return cls(X_AB[..., :3, :3], X_AB[..., :3, 3])
 
     def as_matrix4(self) -> Float[Array, "*batch 4 4"]:
@@ -60,7 +60,7 @@ class RigidTransform(eqx.Module):
         return jnp.concatenate([upper, lower], axis=-2)
 
     def inverse(self) -> "RigidTransform":
-        """X_BA."""
+        """Inverse pose X_BA."""
         R_BA = jnp.swapaxes(self.rotation, -1, -2)
         return type(self)(R_BA, -small_matvec(R_BA, self.translation))
 
@@ -69,7 +69,7 @@ class RigidTransform(eqx.Module):
     @overload
     def __matmul__(self, other: Float[Array, "... 3"]) -> Float[Array, "... 3"]: ...
     def __matmul__(self, other: Any) -> Any:
-        """X_AB @ X_BC -> X_AC; X_AB @ p_BQ -> p_AQ, for points of shape (3,), (k, 3), ...
+        """Composes X_AB @ X_BC -> X_AC, or maps points X_AB @ p_BQ -> p_AQ of shape (3,), (k, 3), ...
 
         Leading axes of both sides broadcast: n poses map one point, or n points, to n points.
         """
@@ -85,7 +85,7 @@ class RigidTransform(eqx.Module):
         return rotated + self.translation.reshape((1,) * missing + self.translation.shape)
 
     def __getitem__(self, index: Any) -> "RigidTransform":
-        """Poses picked along the leading axes; the axes of one pose cannot be indexed."""
+        """Selects poses along the leading axes; the axes of one pose cannot be indexed."""
         num_leading = self.translation.ndim - 1
         entries = index if isinstance(index, tuple) else (index,)
         num_used = sum(entry is not None and entry is not Ellipsis for entry in entries)

@@ -26,7 +26,7 @@ def _matrix(entries: list[Array]) -> Float[Array, "*batch 3 3"]:
 
 
 def skew(p: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:
-    """[p]x, the matrix with [p]x a = p x a."""
+    """Skew matrix [p]x, with [p]x a = p x a."""
     x, y, z = p[..., 0], p[..., 1], p[..., 2]
     zero = jnp.zeros_like(x)
     return _matrix([zero, -z, y, z, zero, -x, -y, x, zero])
@@ -61,7 +61,7 @@ def z_rotation(angle: Float[Array, "*batch"]) -> Float[Array, "*batch 3 3"]:
 
 
 def axis_angle_to_matrix(axis: Float[Array, "... 3"], angle: Float[Array, "..."]) -> Float[Array, "... 3 3"]:
-    """R = 1 + sin(a) [n]x + (1 - cos a) [n]x^2 with n = axis/|axis| (Rodrigues).
+    """Rotation R = 1 + sin(a) [n]x + (1 - cos a) [n]x^2 about n = axis/|axis| (Rodrigues).
 
     Smooth in the angle everywhere. A zero axis has no direction and gives the identity; builders
     refuse it.
@@ -87,7 +87,7 @@ def rotation_log(R_AB: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3"]:
 
 
 def _rodrigues(r: Array, first: Array, second: Array) -> Float[Array, "... 3 3"]:
-    """1 + first [r]x + second [r]x^2."""
+    """Matrix 1 + first [r]x + second [r]x^2."""
     x, y, z = r[..., 0], r[..., 1], r[..., 2]
     ax, ay, az = first * x, first * y, first * z
     bx, by, bz = second * x, second * y, second * z
@@ -98,7 +98,7 @@ def _rodrigues(r: Array, first: Array, second: Array) -> Float[Array, "... 3 3"]
 
 
 def rpy_to_matrix(rpy: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:
-    """R_AB = Rz(yaw) Ry(pitch) Rx(roll), rpy = (roll, pitch, yaw): Drake's and URDF's order."""
+    """Rotation R_AB = Rz(yaw) Ry(pitch) Rx(roll) of rpy = (roll, pitch, yaw): Drake's and URDF's order."""
     c, s = jnp.cos(rpy), jnp.sin(rpy)
     c0, c1, c2 = c[..., 0], c[..., 1], c[..., 2]
     s0, s1, s2 = s[..., 0], s[..., 1], s[..., 2]
@@ -130,8 +130,8 @@ def matrix_to_rpy(R_AB: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3"]:
     A true singularity sits at pitch = +-pi/2, where only roll - yaw or roll + yaw is determined.
     The angles returned there are Drake's and reproduce R_AB, but derivatives of roll and yaw grow
     like 1/cos(pitch) on approach, and exactly there the undetermined combination gets derivative
-    zero. Use quaternions or `rotation_log` for anything differentiated. Mitiguy's quaternion form,
-    as in Drake's RollPitchYaw.
+    zero. Use quaternions or `rotation_log` for anything differentiated. The method is Mitiguy's
+    quaternion form, as in Drake's RollPitchYaw.
     """
     return _rpy(matrix_to_quaternion(R_AB), R_AB)
 
@@ -155,7 +155,7 @@ def _rpy(q: Float[Array, "*batch 4"], R: Float[Array, "*batch 3 3"]) -> Float[Ar
 
 
 def _wrap_to_pi(angle: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-    """The same direction in [-pi, pi] for an angle in [-2 pi, 2 pi]; derivative one."""
+    """Wraps an angle in [-2 pi, 2 pi] to [-pi, pi]; the derivative is one."""
     lowered = jnp.where(angle > jnp.pi, angle - 2.0 * jnp.pi, angle)
     return jnp.where(lowered < -jnp.pi, lowered + 2.0 * jnp.pi, lowered)
 
@@ -163,7 +163,7 @@ def _wrap_to_pi(angle: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
 def rpy_rates_to_angular_velocity_matrix(
     rpy: Float[Array, "*batch 3"],
 ) -> Float[Array, "*batch 3 3"]:
-    """E(rpy) in w_AB_A = E(rpy) d(rpy)/dt for R_AB = rpy_to_matrix(rpy). Roll does not enter."""
+    """Matrix E(rpy) in w_AB_A = E(rpy) d(rpy)/dt for R_AB = rpy_to_matrix(rpy). Roll does not enter."""
     pitch, yaw = rpy[..., 1], rpy[..., 2]
     cp, sp, cy, sy = jnp.cos(pitch), jnp.sin(pitch), jnp.cos(yaw), jnp.sin(yaw)
     zero, one = jnp.zeros_like(cp), jnp.ones_like(cp)

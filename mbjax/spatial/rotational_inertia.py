@@ -1,4 +1,4 @@
-"""RotationalInertia (kg m^2), and what it shares with UnitInertia (m^2)."""
+"""RotationalInertia (kg m^2), and the base class that it shares with UnitInertia (m^2)."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -24,7 +24,7 @@ InertiaT = TypeVar("InertiaT", bound="AbstractInertia")
 
 
 def as_float_arrays(*values: VectorLike) -> list[Array]:
-    """Arrays of one floating dtype: that of the JAX arrays among `values`.
+    """Converts `values` to arrays of one floating dtype, that of the JAX arrays among them.
 
     NumPy arrays, Python numbers and lists follow the JAX arrays. Without any of those, the dtype is
     what JAX makes of the NumPy arrays, or else its default float.
@@ -40,7 +40,7 @@ def as_float_arrays(*values: VectorLike) -> list[Array]:
 
 
 def moments_and_products(*entries: ArrayLike) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
-    """The two stored vectors from the six entries Ixx, Iyy, Izz, Ixy, Ixz, Iyz."""
+    """Vectors [Ixx, Iyy, Izz] and [Ixy, Ixz, Iyz] of six scalar entries."""
     if any(isinstance(entry, jax.Array) for entry in entries):
         six = jnp.stack(as_float_arrays(*entries))
     else:
@@ -64,14 +64,14 @@ class AbstractInertia(eqx.Module):
 
     @classmethod
     def from_moments_products(cls: type[InertiaT], moments_products: VectorLike) -> InertiaT:
-        """From [Ixx, Iyy, Izz, Ixy, Ixz, Iyz]."""
+        """Inertia of the six numbers [Ixx, Iyy, Izz, Ixy, Ixz, Iyz]."""
         (entries,) = as_float_arrays(moments_products)
         xx, yy, zz, xy, xz, yz = (entries[i] for i in range(6))
         return cls(xx, yy, zz, xy, xz, yz)  # pyright: ignore[reportCallIssue]
 
     @classmethod
     def from_matrix(cls: type[InertiaT], matrix: Float[ArrayLike, "3 3"]) -> InertiaT:
-        """From a symmetric matrix, of which the upper triangle is read."""
+        """Inertia of a symmetric matrix, of which the upper triangle is read."""
         return cls.from_moments_products(rotational_inertia_from_matrix(jnp.asarray(matrix)))
 
     @classmethod
@@ -83,16 +83,16 @@ class AbstractInertia(eqx.Module):
 
     @classmethod
     def zero(cls: type[InertiaT], dtype: DTypeLike | None = None) -> InertiaT:
-        """All six numbers zero."""
+        """Inertia whose six numbers are zero."""
         return cls.from_moments_products(jnp.zeros(6, dtype=dtype))
 
     @classmethod
     def nan(cls: type[InertiaT], dtype: DTypeLike | None = None) -> InertiaT:
-        """All six numbers NaN, to mark values not yet known."""
+        """Inertia whose six numbers are NaN, to mark values not yet known."""
         return cls.from_moments_products(jnp.full(6, jnp.nan, dtype=dtype))
 
     def moments_products(self) -> Float[Array, "6"]:
-        """[Ixx, Iyy, Izz, Ixy, Ixz, Iyz], the form that the inertia kernels take."""
+        """Six numbers [Ixx, Iyy, Izz, Ixy, Ixz, Iyz], the form that the inertia kernels take."""
         return jnp.concatenate([self.moments, self.products])
 
     def copy_to_full_matrix3(self) -> Float[Array, "3 3"]:
@@ -100,11 +100,11 @@ class AbstractInertia(eqx.Module):
         return rotational_inertia_matrix(self.moments_products())
 
     def trace(self) -> Float[Array, ""]:
-        """Ixx + Iyy + Izz, the same in every frame."""
+        """Trace Ixx + Iyy + Izz, equal in every frame."""
         return jnp.sum(self.moments)
 
     def re_express(self: InertiaT, R_AE: Float[Array, "3 3"]) -> InertiaT:
-        """The same inertia about the same point, expressed in frame A: R I R^T."""
+        """Re-expresses the inertia in frame A, about the same point: R I R^T."""
         six = re_express_rotational_inertia(R_AE, self.moments_products())
         return type(self).from_moments_products(six)
 
@@ -117,7 +117,7 @@ class AbstractInertia(eqx.Module):
         return jnp.all(self.moments_products() == 0.0)
 
     def astype(self: InertiaT, dtype: DTypeLike) -> InertiaT:
-        """The same values in another floating dtype."""
+        """Converts the six numbers to another floating dtype."""
         return type(self).from_moments_products(self.moments_products().astype(dtype))
 
     def calc_principal_moments(self) -> np.ndarray:
@@ -129,13 +129,13 @@ class AbstractInertia(eqx.Module):
         return principal_moments(concrete_array(self.moments_products(), "calc_principal_moments"))
 
     def physical_validity_report(self) -> str | None:
-        """Why no body can have this inertia about any point, or None. Concrete values only."""
+        """Says why no body can have this inertia about any point, or None if one can. Concrete values only."""
         six = concrete_array(self.moments_products(), "physical_validity_report")
         epsilon = float(jnp.finfo(self.moments.dtype).eps)
         return rotational_inertia_report(six, epsilon, 0.0, "the given point")
 
     def could_be_physically_valid(self) -> bool:
-        """Necessary conditions only, sufficient about a centre of mass. Concrete values only."""
+        """Whether the inertia meets necessary conditions, sufficient about a centre of mass. Concrete values only."""
         return self.physical_validity_report() is None
 
     def __add__(self: InertiaT, other: InertiaT) -> InertiaT:
@@ -145,13 +145,13 @@ class AbstractInertia(eqx.Module):
         return type(self).from_moments_products(self.moments_products() + other.moments_products())
 
     def __sub__(self: InertiaT, other: InertiaT) -> InertiaT:
-        """Takes a part out of a body; about the same point and in the same frame."""
+        """Inertia of a body without a part, about the same point and in the same frame."""
         if type(other) is not type(self):
             return NotImplemented
         return type(self).from_moments_products(self.moments_products() - other.moments_products())
 
     def __matmul__(self, w_E: Float[Array, "3"]) -> Float[Array, "3"]:
-        """I w."""
+        """Product I w with an angular velocity or acceleration."""
         return small_matvec(self.copy_to_full_matrix3(), w_E)
 
 
@@ -172,7 +172,7 @@ class RotationalInertia(AbstractInertia):
     def shift_from_center_of_mass(
         self, mass: Float[Array, ""] | float, p_ScmQ_E: Float[Array, "3"]
     ) -> "RotationalInertia":
-        """I_SQ_E of this central inertia I_SScm_E (parallel axis theorem)."""
+        """Shifts this central inertia I_SScm_E to a point Q: I_SQ_E (parallel axis theorem)."""
         return RotationalInertia.from_moments_products(
             self.moments_products() + mass * point_mass_unit_inertia(p_ScmQ_E)
         )
@@ -180,13 +180,13 @@ class RotationalInertia(AbstractInertia):
     def shift_to_center_of_mass(
         self, mass: Float[Array, ""] | float, p_QScm_E: Float[Array, "3"]
     ) -> "RotationalInertia":
-        """I_SScm_E of this inertia I_SQ_E (parallel axis theorem)."""
+        """Shifts this inertia I_SQ_E to the centre of mass: I_SScm_E (parallel axis theorem)."""
         return RotationalInertia.from_moments_products(
             self.moments_products() - mass * point_mass_unit_inertia(p_QScm_E)
         )
 
     def __mul__(self, factor: Any) -> "RotationalInertia":
-        """Scaled inertia, as of a body of the same shape with `factor` times the mass."""
+        """Scales the inertia, as for a body of the same shape with `factor` times the mass."""
         return RotationalInertia.from_moments_products(self.moments_products() * factor)
 
     __rmul__ = __mul__

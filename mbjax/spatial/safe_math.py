@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float
 
 # Below this square the power series is used. At x = 1 neither form cancels, so that second
 # derivatives keep full precision on both sides in float32 and float64 alike. x - sin(x) cancels
-# for longer.
+# up to larger x.
 _SERIES_LIMIT = 1.0
 _CUBIC_SERIES_LIMIT = 4.0
 # atan(t)/t has a series of radius 1; t^2 = 1/16 keeps it short.
@@ -31,7 +31,7 @@ def safe_sqrt(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """Square root; 0 with zero derivative where `x <= 0` (rounding may push a square below 0).
 
     Guards read the root, and the derivative divides by it: XLA copies cheap operations to wherever their result is
-    read, but neither roots nor divisions. With guards by x all that leads to x would be computed anew by each reader,
+    read, but neither roots nor divisions. If guards read x, all that leads to x would be computed anew by each reader,
     and in reverse mode all that leads to the cotangent.
     """
     return jnp.sqrt(jnp.where(x <= 0.0, 0.0, x))
@@ -52,7 +52,7 @@ def safe_norm(x: Float[Array, "..."], axis: int = -1, keepdims: bool = False) ->
 
 
 def safe_normalize(x: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
-    """x / |x| along `axis`; a zero vector gives a zero vector with zero derivative."""
+    """Unit vector x / |x| along `axis`; a zero vector gives a zero vector with zero derivative."""
     squared = repeat_along(dot_along(x, x, axis), x.shape[axis], axis)
     is_zero = squared == 0.0
     return jnp.where(is_zero, 0.0, x / jnp.sqrt(jnp.where(is_zero, 1.0, squared)))
@@ -61,7 +61,7 @@ def safe_normalize(x: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."
 def safe_direction(
     x: Float[Array, "..."], fallback: Float[Array, "..."], axis: int = 0
 ) -> tuple[Float[Array, "..."], Bool[Array, "..."]]:
-    """x / |x| along `axis`, and where `fallback` took its place: |x| is zero, or its square would underflow."""
+    """Unit vector x / |x| along `axis`, and where `fallback` replaces it: |x| is zero, or its square underflows."""
     limits = jnp.finfo(x.dtype)
     is_zero = dot_along(x, x, axis) <= float(limits.tiny) / float(limits.eps)
     none = jnp.expand_dims(is_zero, axis)
@@ -70,13 +70,13 @@ def safe_direction(
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def unit_vector(x: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
-    """n = x / |x|. Its derivative across n has no part along n that would have to cancel, however short x is."""
+    """Unit vector n = x / |x|; its derivative has no part along n that would have to cancel, however short x is."""
     return x / jnp.expand_dims(jnp.sqrt(dot_along(x, x, axis)), axis)
 
 
 @unit_vector.defjvp
 def _unit_vector_jvp(axis: int, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    """|x| dn = dx - n n·dx, with n² = 1: of each component i the sum over the others k of n_k (n_k dx_i - n_i dx_k)."""
+    """Computes |x| dn = dx - n n·dx: as n² = 1, component i is the sum over k != i of n_k (n_k dx_i - n_i dx_k)."""
     (x,), (dx,) = primals, tangents
     n, length = unit_vector(x, axis), jnp.expand_dims(jnp.sqrt(dot_along(x, x, axis)), axis)
     parts, moves = jnp.unstack(n, axis=axis), jnp.unstack(dx, axis=axis)
@@ -86,7 +86,7 @@ def _unit_vector_jvp(axis: int, primals: tuple, tangents: tuple) -> tuple[Array,
 
 
 def dot_along(a: Float[Array, "..."], b: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
-    """The scalar product over an axis; of few components written out, as XLA's sums over a short axis are slow."""
+    """Scalar product over an axis; few components are written out, as XLA's sums over a short axis are slow."""
     if a.shape[axis] > _LONGEST_WRITTEN_OUT or a.shape[axis] == 0:
         return jnp.sum(a * b, axis=axis)
     products = jnp.unstack(a * b, axis=axis)
@@ -94,7 +94,7 @@ def dot_along(a: Float[Array, "..."], b: Float[Array, "..."], axis: int) -> Floa
 
 
 def repeat_along(x: Float[Array, "..."], size: int, axis: int) -> Float[Array, "..."]:
-    """x repeated along a new axis; reverse mode sums over it, few components written out."""
+    """Repeats x along a new axis; reverse mode sums over it, with few components written out."""
     if size > _LONGEST_WRITTEN_OUT or size == 0:
         return jnp.repeat(jnp.expand_dims(x, axis), size, axis)
     return jnp.stack([x] * size, axis)
@@ -117,7 +117,7 @@ def safe_arctan2(y: Float[Array, "..."], x: Float[Array, "..."], radius: float =
 
 
 def normalize_quaternion(q: Float[Array, "*batch 4"]) -> Float[Array, "*batch 4"]:
-    """q / |q|. The zero quaternion gives the identity (1, 0, 0, 0) with zero derivative."""
+    """Unit quaternion q / |q|; the zero quaternion gives the identity (1, 0, 0, 0) with zero derivative."""
     squared = repeat_along(dot_along(q, q, -1), 4, -1)
     is_zero = squared == 0.0
     identity = (jnp.arange(4) == 0).astype(q.dtype)
@@ -169,9 +169,9 @@ def x_minus_sin_over_x3_of_square(s: Float[Array, "..."]) -> Float[Array, "..."]
 
 
 def angle_over_sine_of_square(sine_squared: Float[Array, "..."], cosine: Float[Array, "..."]) -> Float[Array, "..."]:
-    """a / (r sin a), where `sine_squared` = (r sin a)^2, `cosine` = r cos a >= 0, for any r > 0.
+    """Ratio a / (r sin a), where `sine_squared` = (r sin a)^2, `cosine` = r cos a >= 0, for any r > 0.
 
-    The inverse companion of `sin_over_x_of_square`: analytic at a = 0, and finite up to
+    It is the inverse companion of `sin_over_x_of_square`: analytic at a = 0, and finite up to
     a = pi/2 where `cosine` is 0. Where both arguments are 0 it returns 0 with zero derivative.
     """
     is_small = sine_squared < _ARCTAN_SERIES_LIMIT * cosine * cosine
@@ -195,19 +195,19 @@ def _split_square(
 
 
 def _alternating_series(s: Float[Array, "..."], offset: int, extra_terms: int = 0) -> Float[Array, "..."]:
-    """sum_k (-s)^k / (2k + offset)!, to rounding up to second derivatives for 0 <= s <= 1."""
+    """Series sum_k (-s)^k / (2k + offset)!, to rounding up to second derivatives for 0 <= s <= 1."""
     num_terms = extra_terms + (10 if jnp.finfo(s.dtype).bits > 32 else 6)
     return _horner(s, [(-1) ** k / math.factorial(2 * k + offset) for k in range(num_terms)])
 
 
 def _arctan_series(t_squared: Float[Array, "..."]) -> Float[Array, "..."]:
-    """atan(t)/t = sum_k (-t^2)^k / (2k + 1)  for t^2 <= 1/16."""
+    """Series atan(t)/t = sum_k (-t^2)^k / (2k + 1) for t^2 <= 1/16."""
     num_terms = 17 if jnp.finfo(t_squared.dtype).bits > 32 else 9
     return _horner(t_squared, [(-1) ** k / (2 * k + 1) for k in range(num_terms)])
 
 
 def _horner(x: Float[Array, "..."], coefficients: list[float]) -> Float[Array, "..."]:
-    """sum_k coefficients[k] x^k."""
+    """Polynomial sum_k coefficients[k] x^k by Horner's rule."""
     total = jnp.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = total * x + coefficient

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 
 def matrix_of_rows(rows: Sequence[Sequence[Array]]) -> Float[Array, "*batch i j"]:
-    """Matrix of its entries. Row by row: XLA's CPU backend makes one kernel of up to eight parts, of more one each."""
+    """Matrix of entries, stacked by rows: XLA's CPU backend makes one kernel of up to eight parts, of more one each."""
     return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
 
 

@@ -69,7 +69,7 @@ class SpatialInertia(eqx.Module):
         I_SScm_E: RotationalInertia,
         skip_validity_check: bool = False,
     ) -> "SpatialInertia":
-        """From the rotational inertia about the centre of mass, in kg m^2.
+        """Spatial inertia from the rotational inertia about the centre of mass, in kg m^2.
 
         With zero mass the unit inertia is that of a particle at the centre of mass.
         """
@@ -80,30 +80,30 @@ class SpatialInertia(eqx.Module):
 
     @staticmethod
     def zero(dtype: DTypeLike | None = None) -> "SpatialInertia":
-        """Zero mass, centre of mass and unit inertia."""
+        """Spatial inertia with zero mass, centre of mass and unit inertia."""
         zero = jnp.zeros(3, dtype=dtype)
         return SpatialInertia(zero[0], zero, UnitInertia.zero(dtype), True)
 
     @staticmethod
     def nan(dtype: DTypeLike | None = None) -> "SpatialInertia":
-        """All numbers NaN, to mark values not yet known (Drake's default constructor)."""
+        """Spatial inertia whose numbers are NaN, to mark values not yet known (Drake's default constructor)."""
         nan = jnp.full(3, jnp.nan, dtype=dtype)
         return SpatialInertia(nan[0], nan, UnitInertia.nan(dtype), True)
 
     def calc_com_moment(self) -> Float[Array, "3"]:
-        """mass * p_PScm_E, in kg m."""
+        """First moment mass * p_PScm_E, in kg m."""
         return self.mass * self.com
 
     def calc_rotational_inertia(self) -> RotationalInertia:
-        """I_SP_E = mass * G_SP_E, about P, in kg m^2."""
+        """Rotational inertia I_SP_E = mass * G_SP_E about P, in kg m^2."""
         return self.unit_inertia * self.mass
 
     def calc_central_rotational_inertia(self) -> RotationalInertia:
-        """I_SScm_E, about the centre of mass, in kg m^2."""
+        """Rotational inertia I_SScm_E about the centre of mass, in kg m^2."""
         return self.unit_inertia.shift_to_center_of_mass(self.com) * self.mass
 
     def copy_to_full_matrix6(self) -> Float[Array, "6 6"]:
-        """Spatial mass matrix, rotation first."""
+        """Spatial mass matrix (6, 6), rotation first."""
         return spatial_inertia_matrix(self.mass, self.com, self.unit_inertia.moments_products())
 
     def is_nan(self) -> Bool[Array, ""]:
@@ -115,7 +115,7 @@ class SpatialInertia(eqx.Module):
         return (self.mass == 0.0) & jnp.all(self.com == 0.0) & self.unit_inertia.is_zero()
 
     def physical_validity_report(self) -> str | None:
-        """What no body can have, in words with numbers, or None. Concrete values only.
+        """Says why no body can have these mass properties, or None if one can. Concrete values only.
 
         Checked: NaN, negative mass, and about the centre of mass negative moments and the triangle
         inequality, for diagonal and principal moments, to rounding (16 epsilon of the dtype).
@@ -133,19 +133,19 @@ class SpatialInertia(eqx.Module):
         return self.physical_validity_report() is None
 
     def re_express(self, R_AE: Float[Array, "3 3"]) -> "SpatialInertia":
-        """The same inertia about the same point P, expressed in frame A."""
+        """Re-expresses the inertia in frame A, about the same point P."""
         six = re_express_rotational_inertia(R_AE, self.unit_inertia.moments_products())
         com = small_matvec(R_AE, self.com)
         return SpatialInertia(self.mass, com, UnitInertia.from_moments_products(six), True)
 
     def shift(self, p_PQ_E: Float[Array, "3"]) -> "SpatialInertia":
-        """The same inertia about point Q instead of P (parallel axis theorem)."""
+        """Shifts the inertia from point P to point Q (parallel axis theorem)."""
         p_QScm_E = self.com - p_PQ_E
         six = shift_unit_inertia(self.unit_inertia.moments_products(), self.com, p_QScm_E)
         return SpatialInertia(self.mass, p_QScm_E, UnitInertia.from_moments_products(six), True)
 
     def __add__(self, other: "SpatialInertia") -> "SpatialInertia":
-        """Both bodies as one composite body; same point P and same frame E.
+        """Inertia of both bodies as one composite body, about the same point P and in the same frame E.
 
         When both masses are zero the centres and unit inertias are averaged, as in Drake. There
         the derivative of the first moment mass * com with respect to a mass is not exact: code
@@ -163,12 +163,12 @@ class SpatialInertia(eqx.Module):
         return SpatialInertia(total, com, UnitInertia.from_moments_products(six), True)
 
     def __mul__(self, A_E: Float[Array, "6"]) -> Float[Array, "6"]:
-        """M_SP_E times a spatial acceleration (a force) or a spatial velocity (a momentum)."""
+        """Product of M_SP_E with a spatial acceleration (a force) or a spatial velocity (a momentum)."""
         six = self.unit_inertia.moments_products()
         return spatial_inertia_times_vector(self.mass, self.com, six, A_E)
 
     def astype(self, dtype: DTypeLike) -> "SpatialInertia":
-        """The same values in another floating dtype (Drake's cast)."""
+        """Converts all numbers to another floating dtype (Drake's cast)."""
         unit_inertia = self.unit_inertia.astype(dtype)
         return SpatialInertia(self.mass.astype(dtype), self.com.astype(dtype), unit_inertia, True)
 
@@ -190,13 +190,13 @@ class SpatialInertia(eqx.Module):
 
     @staticmethod
     def solid_box_with_mass(mass: ArrayLike, lx: ArrayLike, ly: ArrayLike, lz: ArrayLike) -> "SpatialInertia":
-        """Box of edge lengths lx, ly, lz."""
+        """Box of edge lengths lx, ly, lz, about its centre."""
         m, x, y, z = as_float_arrays(mass, lx, ly, lz)
         return _centered(m, UnitInertia.solid_box(x, y, z))
 
     @staticmethod
     def solid_box_with_density(density: ArrayLike, lx: ArrayLike, ly: ArrayLike, lz: ArrayLike) -> "SpatialInertia":
-        """Box of edge lengths lx, ly, lz."""
+        """Box of edge lengths lx, ly, lz, about its centre."""
         rho, x, y, z = as_float_arrays(density, lx, ly, lz)
         return SpatialInertia.solid_box_with_mass(rho * x * y * z, x, y, z)
 
@@ -213,25 +213,25 @@ class SpatialInertia(eqx.Module):
 
     @staticmethod
     def solid_sphere_with_mass(mass: ArrayLike, radius: ArrayLike) -> "SpatialInertia":
-        """Ball."""
+        """Solid ball of the given radius, about its centre."""
         m, r = as_float_arrays(mass, radius)
         return _centered(m, UnitInertia.solid_sphere(r))
 
     @staticmethod
     def solid_sphere_with_density(density: ArrayLike, radius: ArrayLike) -> "SpatialInertia":
-        """Ball."""
+        """Solid ball of the given radius, about its centre."""
         rho, r = as_float_arrays(density, radius)
         return SpatialInertia.solid_sphere_with_mass(rho * r * r * r * (4.0 / 3.0 * jnp.pi), r)
 
     @staticmethod
     def hollow_sphere_with_mass(mass: ArrayLike, radius: ArrayLike) -> "SpatialInertia":
-        """Thin spherical shell."""
+        """Thin spherical shell of the given radius, about its centre."""
         m, r = as_float_arrays(mass, radius)
         return _centered(m, UnitInertia.hollow_sphere(r))
 
     @staticmethod
     def hollow_sphere_with_density(area_density: ArrayLike, radius: ArrayLike) -> "SpatialInertia":
-        """Thin spherical shell; density per area, in kg/m^2."""
+        """Thin spherical shell of the given radius, about its centre; density per area, in kg/m^2."""
         rho, r = as_float_arrays(area_density, radius)
         return SpatialInertia.hollow_sphere_with_mass(rho * r * r * (4.0 * jnp.pi), r)
 
@@ -332,5 +332,5 @@ class SpatialInertia(eqx.Module):
 
 
 def _centered(mass: Float[Array, ""], unit_inertia: UnitInertia) -> SpatialInertia:
-    """Body about its own centre of mass."""
+    """Spatial inertia of a body about its own centre of mass."""
     return SpatialInertia(mass, jnp.zeros_like(unit_inertia.moments), unit_inertia)

@@ -59,18 +59,18 @@ def shift_spatial_acceleration(A_WA_E: Vector6, p_AB_E: Vector3, w_WA_E: Vector3
 
 
 def shift_spatial_force(F_A_E: Vector6, p_AB_E: Vector3) -> Vector6:
-    """The same force about point B instead of A: t_B = t_A - p_AB x f."""
+    """Shifts a spatial force from point A to point B: t_B = t_A - p_AB x f."""
     t, f = F_A_E[..., :3], F_A_E[..., 3:]
     return _join(_add_to_part(t, -cross3(p_AB_E, f)), f)
 
 
 def shift_spatial_momentum(L_A_E: Vector6, p_AB_E: Vector3) -> Vector6:
-    """The same momentum about point B instead of A: h_B = h_A - p_AB x l."""
+    """Shifts a spatial momentum from point A to point B: h_B = h_A - p_AB x l."""
     return shift_spatial_force(L_A_E, p_AB_E)
 
 
 def compose_spatial_velocity(V_WP_E: Vector6, p_PB_E: Vector3, V_PB_E: Vector6) -> Vector6:
-    """V_WB_E of a frame B that moves in P with V_PB_E; p_PB_E runs from Po to Bo.
+    """Velocity V_WB_E of a frame B that moves in P with V_PB_E; p_PB_E runs from Po to Bo.
 
     V_WB = shift(V_WP, p_PB) + V_PB  (Drake's ComposeWithMovingFrameVelocity)
     """
@@ -80,7 +80,7 @@ def compose_spatial_velocity(V_WP_E: Vector6, p_PB_E: Vector3, V_PB_E: Vector6) 
 def compose_spatial_acceleration(
     A_WP_E: Vector6, p_PB_E: Vector3, w_WP_E: Vector3, V_PB_E: Vector6, A_PB_E: Vector6
 ) -> Vector6:
-    """A_WB_E of a frame B that moves in P with V_PB_E and A_PB_E, both measured in P.
+    """Acceleration A_WB_E of a frame B that moves in P with V_PB_E and A_PB_E, both measured in P.
 
     A_WB = shift(A_WP, p_PB, w_WP) + A_PB + [w_WP x w_PB, 2 w_WP x v_PB]
     (Drake's ComposeWithMovingFrameAcceleration)
@@ -92,5 +92,5 @@ def compose_spatial_acceleration(
 
 
 def re_express(R_AE: Float[Array, "... 3 3"], V_E: Vector6) -> Vector6:
-    """The same spatial vector, of any kind, in frame A: both parts multiplied by R_AE."""
+    """Re-expresses a spatial vector of any kind from E in A: both parts are multiplied by R_AE."""
     return _join(small_matvec(R_AE, V_E[..., :3]), small_matvec(R_AE, V_E[..., 3:]))

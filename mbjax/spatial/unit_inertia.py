@@ -1,4 +1,4 @@
-"""UnitInertia (m^2): rotational inertia per unit mass, with those of common solids."""
+"""UnitInertia (m^2): rotational inertia per unit mass, also of common solids."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from .safe_math import safe_divide, safe_normalize
 
 
 def inertia_from_second_moment(second_moment: Float[Array, "3 3"]) -> Float[Array, "6"]:
-    """trace(S) 1 - S as six numbers, from S = integral of p p^T dm."""
+    """Inertia trace(S) 1 - S as six numbers, from the second moment S = integral of p p^T dm."""
     xx, yy, zz = (second_moment[i, i] for i in range(3))
     xy, xz, yz = second_moment[0, 1], second_moment[0, 2], second_moment[1, 2]
     return jnp.stack([yy + zz, xx + zz, xx + yy, -xy, -xz, -yz])
@@ -51,17 +51,17 @@ class UnitInertia(AbstractInertia):
 
     @staticmethod
     def from_rotational_inertia(inertia: RotationalInertia, mass: ArrayLike) -> "UnitInertia":
-        """I / mass; zero for zero mass (Drake's SetFromRotationalInertia refuses that)."""
+        """Unit inertia I / mass; zero for zero mass (Drake's SetFromRotationalInertia refuses that)."""
         six, m = as_float_arrays(inertia.moments_products(), mass)
         return UnitInertia.from_moments_products(safe_divide(six, m))
 
     def shift_from_center_of_mass(self, p_ScmQ_E: Float[Array, "3"]) -> "UnitInertia":
-        """G_SQ_E of this central unit inertia G_SScm_E."""
+        """Shifts this central unit inertia G_SScm_E to a point Q: G_SQ_E."""
         six = self.moments_products() + point_mass_unit_inertia(p_ScmQ_E)
         return UnitInertia.from_moments_products(six)
 
     def shift_to_center_of_mass(self, p_QScm_E: Float[Array, "3"]) -> "UnitInertia":
-        """G_SScm_E of this unit inertia G_SQ_E."""
+        """Shifts this unit inertia G_SQ_E to the centre of mass: G_SScm_E."""
         six = self.moments_products() - point_mass_unit_inertia(p_QScm_E)
         return UnitInertia.from_moments_products(six)
 
@@ -106,7 +106,7 @@ class UnitInertia(AbstractInertia):
     def axially_symmetric(
         moment_parallel: ArrayLike, moment_perpendicular: ArrayLike, unit_vector: VectorLike
     ) -> "UnitInertia":
-        """G = J 1 + (K - J) n n^T: K about the axis n, J about any line across it."""
+        """Unit inertia G = J 1 + (K - J) n n^T: K about the axis n, J about any line across it."""
         K, J, axis = as_float_arrays(moment_parallel, moment_perpendicular, unit_vector)
         n = safe_normalize(axis)
         x, y, z = n[0], n[1], n[2]
@@ -117,7 +117,7 @@ class UnitInertia(AbstractInertia):
 
     @staticmethod
     def straight_line(moment_perpendicular: ArrayLike, unit_vector: VectorLike) -> "UnitInertia":
-        """Mass on a line through P: no inertia about the line, the given one across it."""
+        """Mass on a line through P, with no inertia about the line and the given one across it."""
         return UnitInertia.axially_symmetric(0.0, moment_perpendicular, unit_vector)
 
     @staticmethod
@@ -170,7 +170,7 @@ class UnitInertia(AbstractInertia):
 
 
 def _uniform_simplex(vertices: Float[Array, "n 3"]) -> UnitInertia:
-    """Unit mass spread evenly over the convex hull of n independent vertices.
+    """Unit inertia of mass spread evenly over the convex hull of n independent vertices.
 
     integral p p^T dm = (sum_i p_i p_i^T + s s^T) / (n (n + 1)) with s = sum_i p_i.
     """

@@ -1,7 +1,7 @@
-"""3-D algebra on vectors and matrices whose entries are arrays of their own: a vector is [x, y, z], a matrix its rows.
+"""3-D algebra on vectors and matrices whose entries are separate arrays: a vector is [x, y, z], a matrix its rows.
 
-For the steps of recursions: an entry is a number of one world, or of many worlds in a row. A
-symmetric matrix is its six entries xx, yy, zz, xy, xz, yz, as in `component_algebra`.
+Steps of recursions use it: an entry is a number of one world, or a row of numbers of many worlds. A symmetric matrix is
+given by its six entries xx, yy, zz, xy, xz, yz, as in `component_algebra`.
 """
 
 import functools
@@ -25,17 +25,17 @@ Matrix = list[Vector]
 
 
 def add(*vectors: Sequence[Array]) -> Vector:
-    """The sum."""
+    """Sum of vectors."""
     return [functools.reduce(operator.add, x) for x in zip(*vectors, strict=True)]
 
 
 def subtract(a: Sequence[Array], b: Sequence[Array]) -> Vector:
-    """a - b."""
+    """Difference a - b."""
     return [x - y for x, y in zip(a, b, strict=True)]
 
 
 def scale(a: Sequence[Array], factor: Array | float) -> Vector:
-    """A vector times a number."""
+    """Vector times a number."""
     return [x * factor for x in a]
 
 
@@ -45,23 +45,23 @@ def dot(a: Sequence[Array], b: Sequence[Array]) -> Array:
 
 
 def matvec(A: Matrix, x: Vector) -> Vector:
-    """A x."""
+    """Product A x."""
     return [dot(row, x) for row in A]
 
 
 def transpose(A: Matrix) -> Matrix:
-    """Aᵀ."""
+    """Transpose Aᵀ."""
     return [list(column) for column in zip(*A, strict=True)]
 
 
 def matmul(A: Matrix, B: Matrix) -> Matrix:
-    """A B."""
+    """Product A B."""
     columns = transpose(B)
     return [[dot(row, column) for column in columns] for row in A]
 
 
 def cross_columns(a: Vector, B: Matrix) -> Matrix:
-    """[a]x B."""
+    """Product [a]x B, column by column."""
     return transpose([cross(a, column) for column in transpose(B)])
 
 
@@ -78,21 +78,21 @@ def force_cross(V: Sequence[Array], F: Sequence[Array]) -> Vector:
 
 
 def times_inertia(inertia: tuple[Vector, Vector, Array], X: Vector) -> Vector:
-    """I X of a motion X about the point O of the inertia, which is its six moments about O, m p_Ocm and m."""
+    """Product I X with a motion X at the point O; the inertia is its six moments about O, m p_Ocm and m."""
     (J, c, m), (w, v) = inertia, (X[:3], X[3:])
     return [*add(matvec(symmetric(J), w), cross(c, v)), *add(scale(v, m), cross(w, c))]
 
 
 def symmetric(S: Vector) -> Matrix:
-    """The matrix of six entries."""
+    """Symmetric matrix of six entries."""
     return symmetric_rows(S)
 
 
 def symmetric_product(A: Matrix, B: Matrix) -> Vector:
-    """The six entries of A Bᵀ, which is known to be symmetric."""
+    """Six entries of A Bᵀ, where the product is known to be symmetric."""
     return [dot(A[i], B[j]) for i, j in SYMMETRIC_PAIRS]
 
 
 def symmetric_outer(a: Vector, b: Vector) -> Vector:
-    """The six entries of a bᵀ, likewise."""
+    """Six entries of a bᵀ, where the product is known to be symmetric."""
     return [a[i] * b[j] for i, j in SYMMETRIC_PAIRS]

@@ -1,4 +1,4 @@
-"""Integers and names: the tree, how it is found, and what walks it."""
+"""The tree as integers: how it is found, and sums and products along its paths."""
 
 from .directions import ends_of_joints as ends_of_joints
 from .directions import over_directions as over_directions

@@ -1,7 +1,7 @@
-"""The directions of joints. Velocities drive several where joints mimic others; else these are the same.
+"""Maps between velocities and the directions of joints: a velocity drives several directions where joints mimic others.
 
-The directions of joints that mimic are scaled by their multipliers (`calc_position_kinematics`), so that both ways are
-constant: a velocity in place of each of its directions, and the sum over them.
+Directions of joints that mimic are scaled by their multipliers (`calc_position_kinematics`), so that both maps are
+constant: a velocity is copied to each of its directions, and numbers of directions are summed per velocity.
 """
 
 import functools
@@ -16,12 +16,12 @@ from .tree_traversal import direction_parents
 
 
 def over_directions(topology: TreeTopology, x: Float[Array, "..."], axis: int = 0) -> Float[Array, "..."]:
-    """Numbers of velocities, along an axis, at each of their directions."""
+    """Copies numbers of velocities, along an axis, to each direction that they drive."""
     return take(x, topology.velocities_of_directions, axis) if topology.followers else x
 
 
 def sum_directions(topology: TreeTopology, x: Float[Array, "..."], axis: int = 0) -> Float[Array, "..."]:
-    """Numbers of directions, along an axis, summed per velocity."""
+    """Sums numbers of directions, along an axis, per velocity."""
     if not topology.followers:
         return x
     drives = topology.velocities_of_directions[:, None] == np.arange(topology.num_velocities)
@@ -29,7 +29,7 @@ def sum_directions(topology: TreeTopology, x: Float[Array, "..."], axis: int = 0
 
 
 def ends_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
-    """(nd,) whether a direction is the first, and the last, of its joint."""
+    """(nd,) masks of the directions that are the first, and the last, of their joint."""
     owner = topology.velocity_mobods
     starts, counts = np.array(topology.mobod_v_starts)[owner], np.array(topology.mobod_num_velocities)[owner]
     places = np.arange(owner.size) - starts
@@ -40,8 +40,8 @@ def ends_of_joints(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray]:
 def velocity_parents(topology: TreeTopology) -> tuple[int, ...]:
     """The tree of velocities along whose paths the nonzeros of the mass matrix lie, 1-based with 0 the world.
 
-    Joints that mimic couple branches: it is then the matrix's elimination tree from the last velocity inward, and
-    further pairs are taken as coupled until it is numbered depth first.
+    Joints that mimic couple branches. The result is then the matrix's elimination tree from the last velocity inward;
+    further pairs count as coupled until the tree is numbered depth first.
     """
     if not topology.followers:
         return direction_parents(topology)
@@ -56,7 +56,7 @@ def velocity_parents(topology: TreeTopology) -> tuple[int, ...]:
 
 
 def elimination_parents(coupled: np.ndarray) -> tuple[int, ...]:
-    """Per node, the nearest one before it that its row couples with when all after it are eliminated; 0 for none."""
+    """Elimination tree: per node the nearest one before it that it couples with, fill-in included; 0 for none."""
     filled, parents = coupled.copy(), [0] * len(coupled)
     for node in reversed(range(len(coupled))):
         before = np.flatnonzero(filled[node, :node])
@@ -68,7 +68,7 @@ def elimination_parents(coupled: np.ndarray) -> tuple[int, ...]:
 def first_off_path(parents: tuple[int, ...]) -> int | None:
     """The first node, from 0, whose parent is not on the path of the node before it."""
     for node in range(1, len(parents)):
-        on_path = node  # the one before, from 1
+        on_path = node  # the node before it, from 1
         while on_path not in (0, parents[node]):
             on_path = parents[on_path - 1]
         if on_path != parents[node]:

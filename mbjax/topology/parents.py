@@ -1,4 +1,4 @@
-"""The tree as scans meet it, one direction or one mobod at a time: the parent of each, from 1, with 0 the world."""
+"""Parents for scans over the tree by directions or by mobods: nodes are counted from 1, and 0 is the world."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from .tree_topology import TreeTopology
 
 
 def direction_parents(topology: TreeTopology) -> tuple[int, ...]:
-    """The tree seen one direction at a time, 1-based with 0 the world: the direction inboard of each.
+    """Per direction, the direction inboard of it, 1-based with 0 the world.
 
     Several directions of one joint follow one another at the same point.
     """
@@ -24,7 +24,7 @@ def direction_parents(topology: TreeTopology) -> tuple[int, ...]:
 
 
 def free_base(topology: TreeTopology) -> list[int]:
-    """The six directions of a body that moves freely, of several the one that carries most; none: []."""
+    """The six directions of a free body next to the world, of several the one that carries most; [] without one."""
     starts, counts = topology.mobod_v_starts, topology.mobod_num_velocities
     carried = topology.is_ancestor.sum(0)
     free = [k for k, parent in enumerate(topology.mobod_parents) if parent == 0 and counts[k] == 6]
@@ -33,7 +33,7 @@ def free_base(topology: TreeTopology) -> list[int]:
 
 
 def parents_beyond(topology: TreeTopology, base: Sequence[int]) -> tuple[int, ...]:
-    """`direction_parents` of the directions that are not those of a base; ON_BASE where it is one of those."""
+    """`direction_parents` of the directions beyond a base, counted among these; ON_BASE where the parent is in it."""
     parents = direction_parents(topology)
     number = np.cumsum([0, *(j not in base for j in range(len(parents)))])
     return tuple(
@@ -42,7 +42,7 @@ def parents_beyond(topology: TreeTopology, base: Sequence[int]) -> tuple[int, ..
 
 
 def mobod_parents(topology: TreeTopology) -> tuple[int, ...]:
-    """The tree of mobods, the world the first of its nodes, 1-based."""
+    """Parents of all mobods, 1-based, with the world itself the first node."""
     return tuple(parent + 1 for parent in topology.mobod_parents)
 
 

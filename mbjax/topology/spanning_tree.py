@@ -1,4 +1,4 @@
-"""Bodies and joints → depth-first tree of mobilized bodies. Finds cycles and second parents and names them."""
+"""Builds the depth-first tree of mobilized bodies from bodies and joints; errors name cycles and second parents."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ WORLD = 0
 
 @dataclasses.dataclass(frozen=True)
 class JointEdge:
-    """A joint as the graph sees it."""
+    """A joint as an edge of the graph of bodies."""
 
     joint: int
     name: str
@@ -60,7 +60,7 @@ def build_spanning_tree(body_names: Sequence[str], edges: Sequence[JointEdge]) -
 
 
 def inboard_edges(body_names: Sequence[str], edges: Sequence[JointEdge]) -> dict[int, JointEdge]:
-    """The joint that carries each body; a second one is an error."""
+    """Finds the joint that carries each body; raises where a body has a second one."""
     inboard: dict[int, JointEdge] = {}
     for edge in edges:
         first = inboard.get(edge.child_body)
@@ -76,7 +76,7 @@ def inboard_edges(body_names: Sequence[str], edges: Sequence[JointEdge]) -> dict
 
 
 def reject_cycles(body_names: Sequence[str], inboard: dict[int, JointEdge]) -> None:
-    """Every body must reach the world or a floating body by going inboard."""
+    """Raises where a body does not reach the world or a floating body by going inboard."""
     rooted: set[int] = {WORLD}
     for start in inboard:
         path: dict[int, None] = {}  # in order

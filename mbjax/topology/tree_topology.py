@@ -1,6 +1,6 @@
 """The integers of a finalized model: frozen, hashable, known when a program is traced.
 
-Bodies that welds hold together move as one *mobilized body* (mobod), which is what the algorithms count.
+Bodies that welds hold together move as one *mobilized body* (mobod), the unit that the algorithms count.
 Mobod 0 is the world with everything welded to it. The others are numbered depth first, so a parent comes
 before its children, a subtree is a run of consecutive mobods, and coordinates follow in the same order.
 
@@ -66,12 +66,12 @@ class TreeTopology(HashedOnce):
 
     @property
     def num_directions(self) -> int:
-        """Those of joints that mimic included: `num_velocities` where none does."""
+        """Number of directions of all joints, those that mimic included; `num_velocities` where none does."""
         return sum(self.mobod_num_velocities)
 
     @functools.cached_property
     def leaders(self) -> np.ndarray:
-        """(nm,) the mobod whose joint has the coordinates of each mobod's: itself, or where a chain of mimics ends."""
+        """(nm,) the mobod whose joint owns the coordinates of each mobod's joint: itself, or a chain of mimics' end."""
         leaders = np.arange(self.num_mobods)
         for mobod, followed in self.followers:
             leaders[mobod] = leaders[followed]
@@ -79,7 +79,7 @@ class TreeTopology(HashedOnce):
 
     @functools.cached_property
     def positions_of_joints(self) -> np.ndarray:
-        """Per position of all joints, the one in q that it is or follows."""
+        """Per position of all joints, the index of the one in q that it is or follows."""
         return self._among_own(self.mobod_num_positions, self.mobod_q_starts)
 
     @functools.cached_property
@@ -88,7 +88,7 @@ class TreeTopology(HashedOnce):
         return self._among_own(self.mobod_num_velocities, self.mobod_v_starts)
 
     def _among_own(self, counts: tuple[int, ...], starts: tuple[int, ...]) -> np.ndarray:
-        """Coordinates of all joints → places among those of the joints that have their own."""
+        """Per coordinate of all joints, its index among those of joints that have their own."""
         owners = np.repeat(np.arange(self.num_mobods), counts)
         is_own = self.leaders[owners] == owners
         places = np.cumsum(is_own) - 1
@@ -114,7 +114,7 @@ class TreeTopology(HashedOnce):
 
     @functools.cached_property
     def is_ancestor(self) -> np.ndarray:
-        """(nm, nm) whether mobod j is i or lies between i and the world (itself included)."""
+        """(nm, nm) mask [i, j]: whether mobod j is i or an ancestor of i, the world included."""
         mask = np.eye(self.num_mobods, dtype=bool)
         for i, parent in enumerate(self.mobod_parents):
             if parent >= 0:
@@ -123,7 +123,7 @@ class TreeTopology(HashedOnce):
 
     @functools.cached_property
     def within_tree(self) -> np.ndarray:
-        """(nm,) whether a mobod's parent belongs to its tree: neither the world nor a tree's own root."""
+        """(nm,) whether a mobod's parent belongs to its tree: false for the world and for the roots of trees."""
         return np.array(self.mobod_parents) > 0
 
     @functools.cached_property

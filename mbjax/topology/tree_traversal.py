@@ -1,9 +1,8 @@
 """Sums and products along the paths of the tree.
 
-- Sums along paths and over subtrees are linear: a product with a constant 0/1 matrix, one kernel whatever
-  the tree, and its own transpose in reverse mode; of one world and in large trees, on a CPU, a rolled loop (`roll`),
-  likewise.
-- Products of rotations along paths (`compose_outward`) are a recursion outward, rolled into one loop body; of many
+- Sums along paths and over subtrees are linear: products with a constant 0/1 matrix, one kernel whatever the tree, and
+  again such sums in reverse mode. For one world and in large trees, on a CPU, they are a rolled loop (`roll`).
+- Products of rotations along paths (`compose_outward`) are a recursion outward, rolled into one loop body; for many
   worlds on an accelerator, log2(depth) products of all mobods at once. The derivative of poses does not go through it.
 
 All other recursions are scans, outward or inward (`mbjax.execution`). Here arrays keep components first, then mobods
@@ -63,12 +62,12 @@ def sum_moved_mobods(topology: TreeTopology, x: Float[Array, "k nm"]) -> Float[A
 
 
 def is_rolled(topology: TreeTopology, x: Float[Array, "k n *w"]) -> bool:
-    """Whether sums are rolled loops over nodes: of one world, and in large trees. O(n), and no products of matrices."""
+    """Whether sums are rolled loops over nodes, O(n) without matrix products: for one world, and in large trees."""
     return x.ndim == 2 or len(topology.parents) > LARGEST_IN_PRODUCTS
 
 
 def roll(x: Float[Array, "k n *w"], *, parents: tuple[int, ...], inward: bool) -> Float[Array, "k n *w"]:
-    """Per node, the sum over itself and all outboard or all inboard of it."""
+    """Per node, the sum over itself and, with `inward`, all nodes outboard of it, else all inboard of it."""
 
     def step(neighbours: Array, own: Array) -> tuple[Array, Array]:
         total = neighbours + own
@@ -82,26 +81,26 @@ def roll(x: Float[Array, "k n *w"], *, parents: tuple[int, ...], inward: bool) -
 
 
 def batch_roll(args: tuple, dims: tuple, **params: Any) -> tuple[Array, int]:
-    """The rule of `vmap`: more rows."""
+    """Rule of `vmap` for `roll`: worlds become further rows."""
     x = jnp.moveaxis(args[0], dims[0], 0)
     worlds, k, *rest = x.shape
     return roll_p.bind(x.reshape(worlds * k, *rest), **params).reshape(x.shape), 0
 
 
 def transpose_roll(cotangent: Array, _: Any, *, parents: tuple[int, ...], inward: bool) -> list[Array]:
-    """The sums the other way; JAX would keep a stack of what the loop never reads."""
+    """Transpose of `roll`: sums the other way. JAX's own would keep a stack of values that the loop never reads."""
     return [roll_p.bind(cotangent, parents=parents, inward=not inward)]
 
 
 def sum_by_product(x: Float[Array, "k n *w"], *, parents: tuple[int, ...], inward: bool) -> Float[Array, "k n *w"]:
-    """The same as a product of matrices: one kernel where starting one takes long."""
+    """`roll` as a product of matrices: one kernel, for devices where starting a kernel takes long."""
     is_ancestor = ancestors(parents)
     return dot_with_mask(x, is_ancestor if inward else is_ancestor.T, 1)
 
 
 @functools.lru_cache(maxsize=256)
 def ancestors(parents: tuple[int, ...]) -> Bool[np.ndarray, "n n"]:
-    """Whether b is a or inboard of a, of nodes 1..n with these parents."""
+    """Mask [a, b] of nodes 1..n: whether b is a or inboard of a."""
     is_ancestor = np.eye(len(parents) + 1, dtype=bool)
     for node, parent in enumerate(parents, start=1):
         is_ancestor[node] |= is_ancestor[parent]
@@ -118,7 +117,7 @@ mlir.register_lowering(roll_p, mlir.lower_fun(roll, multiple_results=False), pla
 
 
 def compose_outward(topology: TreeTopology, R_PM: Float[Array, "3 3 nm *w"]) -> Float[Array, "3 3 nm *w"]:
-    """R_WM of every mobod from the rotations R_PM in their parents; the world's own is the identity."""
+    """Rotations R_WM of all mobods from R_PM in their parents; the world's own is the identity."""
     roll = partial(roll_rotations_outward, topology.mobod_parents[1:])
     if R_PM.ndim == 3:
         return roll(R_PM)
@@ -127,7 +126,7 @@ def compose_outward(topology: TreeTopology, R_PM: Float[Array, "3 3 nm *w"]) -> 
 
 @partial(jax.jit, static_argnums=0, inline=True)  # called outside `jit`, JAX would compile the loop anew at every call
 def roll_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm *w"]) -> Float[Array, "3 3 nm *w"]:
-    """Products along paths, mobod by mobod; `parents` are those of all mobods but the world."""
+    """Products of rotations along paths, mobod by mobod; `parents` are those of all mobods but the world."""
     worlds = R_PM.shape[3:]
     identity = jnp.eye(3, dtype=R_PM.dtype).reshape(3, 3, *(1 for _ in worlds))
     identity = jnp.broadcast_to(identity, (3, 3, *worlds))
@@ -142,7 +141,7 @@ def roll_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm 
 
 
 def jump_rotations_outward(parents: tuple[int, ...], R_PM: Float[Array, "3 3 nm w"]) -> Float[Array, "3 3 nm w"]:
-    """The same in log2(depth) products of all mobods: each with that of the mobod 1, 2, 4, … steps inboard."""
+    """R_WM in log2(depth) products of all mobods at once: each with that of the mobod 1, 2, 4, … steps inboard."""
     inboard, R = np.maximum(np.array(parents), 0), R_PM
     while inboard.any():
         R = matmul(take(R, inboard, 2), R)

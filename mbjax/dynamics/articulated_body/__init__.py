@@ -1,1 +1,1 @@
-"""Articulated bodies: forward dynamics and the factor of M in O(n)."""
+"""Articulated-body algorithm: forward dynamics, and a factor of M, in O(n)."""

@@ -1,10 +1,10 @@
 """Articulated-body factorisation: solves (M(q) + diag) x = b in O(n) without forming M.
 
-One rolled loop body serves every joint: the velocities of a joint follow one another at the same point, each
-a column of one degree of freedom (Featherstone 2008, ch. 7). The inward pass keeps, per velocity,
-`U / D` and `1 / D`, with U = I_A h and D = h · U + diag: a factor of M. The six velocities of a floating base may be
-solved for together, D then being a matrix. Never differentiated, see `forward_dynamics`. No joint may mimic another:
-see `mass_matrix_factor`.
+It follows Featherstone 2008, ch. 7. One rolled loop body serves every joint: the velocities of a joint follow one
+another at the same point, each a column of one degree of freedom. The inward pass keeps, per velocity, `U / D` and
+`1 / D`, with U = I_A h and D = h · U + diag: a factor of M. The six velocities of a floating base may be solved for
+together, D then being a matrix. Never differentiated: `forward_dynamics.py` has the rule. No joint may mimic another:
+`mass_matrix_factor.py` treats those.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from mbjax.topology import TreeTopology, free_base, parents_beyond
 
 
 class ArticulatedInertia(NamedTuple):
-    """[J H; Hᵀ M] about a point: torque and force that an angular and a linear acceleration take."""
+    """Articulated inertia [J H; Hᵀ M] about a point: maps angular and linear acceleration to torque and force."""
 
     J: Float[Array, "3 3 ..."]
     H: Float[Array, "3 3 ..."]
@@ -41,14 +41,14 @@ class ArticulatedInertia(NamedTuple):
 
 
 class BaseFactor(NamedTuple):
-    """That of the six velocities of a floating base, with everything outboard free to move."""
+    """Factor for the six velocities of a floating base, with everything outboard free to move."""
 
     h_W: Float[Array, "6 6 ..."]
     D: SmallFactor
 
 
 class ArticulatedFactor(NamedTuple):
-    """Factor of M(q) + diag; of the velocities beyond a floating base on the first axis."""
+    """Factor of M(q) + diag, one row a velocity; those of a base that is solved for together are in `base`."""
 
     directions: Float[Array, "k 9 ..."]  # h_W, and p_W from the inboard velocity's point
     pivots: Float[Array, "k 7 ..."]  # U / D and 1 / D
@@ -65,12 +65,12 @@ def factor_articulated_bodies(
     added: ArticulatedInertia | None = None,
     base_together: bool = False,
 ) -> tuple[ArticulatedFactor, Float[Array, " nv"] | None]:
-    """The factor, and x with (M + diag) x = b in the same pass inward.
+    """Factors M + diag, and solves (M + diag) x = b in the same inward pass where b is given.
 
-    In it each velocity feels the inertia of everything outboard, free to move. A locked one has infinite reflected
-    inertia: 1 / D and U / D are exactly zero, it gives way to nothing, and its b is zero. What is `added` to the
-    inertias of the mobods, about their Mo in W, need not be that of a rigid body. With `base_together` the velocities
-    of a floating base, if there is one, are solved for together: fewer turns of the loop, but more to compile.
+    Each velocity feels the articulated inertia of everything outboard. A locked one has infinite reflected inertia:
+    1 / D and U / D are exactly zero, it gives way to nothing, and its b must be zero. The inertia `added` to those of
+    the mobods, about their Mo in W, need not be that of a rigid body. With `base_together` the velocities of a floating
+    base, if there is one, are solved for together: fewer turns of the loop, but more to compile.
     """
     diagonal = jnp.where(locked, jnp.inf, diagonal)
     position, inertia_W, diagonal, b, added = lax.stop_gradient((position, inertia_W, diagonal, b, added))
@@ -118,7 +118,7 @@ def factor_base(
     diagonal: Float[Array, "6 ..."],
     b: Float[Array, "6 ..."],
 ) -> BaseFactor:
-    """The factor of D = hᵀ I_A h + diag, and of b less what the forces z of all that is outboard do to it."""
+    """Factors D = hᵀ I_A h + diag of a base, for the right-hand side b - hᵀ z with z the force of what is outboard."""
     (J, H, M), (w, v) = inertia, jnp.split(h_W, 2)
     U = concatenate([matmul(J, w) + matmul(H, v), matmul(transpose(H), w) + matmul(M, v)], 0)
     D = sum_products(jnp.unstack(h_W[:, :, None]), jnp.unstack(U[:, None]))
@@ -128,7 +128,7 @@ def factor_base(
 
 
 def shift_inertia(I_Q: ArticulatedInertia, p_PQ: Float[Array, "3 ..."]) -> ArticulatedInertia:
-    """The inertia about P from the one about Q: H' = H + [p]M, J' = J + [p]Hᵀ + H'[p]ᵀ."""
+    """Shifts an articulated inertia from Q to P: H' = H + [p]M, J' = J + [p]Hᵀ + H'[p]ᵀ."""
     J, H, M = I_Q
     p = p_PQ[:, None]
     H_P = H + cross(p, M)
@@ -136,12 +136,12 @@ def shift_inertia(I_Q: ArticulatedInertia, p_PQ: Float[Array, "3 ..."]) -> Artic
 
 
 def shift_force(t: Float[Array, "3 ..."], f: Float[Array, "3 ..."], p_PQ: Float[Array, "3 ..."]) -> Array:
-    """The spatial force about P from the one about Q."""
+    """Shifts a spatial force from Q to P: t' = t + p x f."""
     return jnp.concatenate([t + cross(p_PQ, f), f])
 
 
 def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
-    """x with (M + diag) x = b: forces inward, accelerations outward."""
+    """Solves (M + diag) x = b with the factor: forces inward, accelerations outward."""
 
     def step(outboard: Array, x: tuple[Array, Array, Array]) -> tuple[Array, Array]:
         b, (h, p), (U_over_D, one_over_D) = x[0], jnp.split(x[1], [6]), jnp.split(x[2], [6])
@@ -164,7 +164,7 @@ def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Floa
 def accelerate_all_outward(
     topology: TreeTopology, factor: ArticulatedFactor, kept: Float[Array, "k 8 ..."]
 ) -> Float[Array, " nv"]:
-    """Accelerations, by pivots and what each velocity's own would be with everything inboard at rest."""
+    """Outward pass: accelerations from pivots, and from each velocity's own with everything inboard at rest."""
 
     def step(A_parent: Array, x: tuple[Array, Array]) -> tuple[Array, Array]:
         (h, p), (U_over_D, own) = jnp.split(x[0], [6]), (x[1][:6], x[1][7])
@@ -185,22 +185,22 @@ def accelerate_all_outward(
 
 
 def base_of(topology: TreeTopology, factor: ArticulatedFactor) -> Sequence[int]:
-    """The velocities that this factor has together."""
+    """Velocities of the base that the factor solves for together; none if it has no base."""
     return () if factor.base is None else free_base(topology)
 
 
 def velocities_beyond(topology: TreeTopology, base: Sequence[int]) -> list[int]:
-    """Those that are not of the base."""
+    """Velocities that are not in the base."""
     return [j for j in range(topology.num_velocities) if j not in base]
 
 
 def add_mobod_inertia(inertia: ArticulatedInertia, rows: list[Float[Array, "9 ..."]]) -> ArticulatedInertia:
-    """The sum with one that is given row by row."""
+    """Adds to an articulated inertia that of a mobod, whose J, H and M are given row by row."""
     return ArticulatedInertia(*(a + b.reshape(3, 3, *b.shape[1:]) for a, b in zip(inertia, rows, strict=True)))
 
 
 def inertia_blocks(inertia_W: MobodInertia, added: ArticulatedInertia | None) -> list[Float[Array, "9 nm ..."]]:
-    """J, H and M of the mobods, row by row."""
+    """J, H and M of each mobod, plus what is `added`, each matrix row by row."""
     identity = jnp.eye(3, dtype=inertia_W.mass.dtype).reshape(3, 3, *(1 for _ in inertia_W.mass.shape))
     parts = [inertia_W.rotational, skew(inertia_W.moment), inertia_W.mass * identity]
     if added is not None:
@@ -214,7 +214,7 @@ def spread_over_directions(
     inertia: list[Float[Array, "9 nm ..."]],
     p_PM_W: Float[Array, "3 nm ..."],
 ) -> tuple[list[Float[Array, "9 k ..."]], Float[Array, "3 k ..."]]:
-    """Of each of these: the inertia of the mobod it carries (the last of its joint), and the step from inboard."""
+    """Mobod inertia at each joint's last velocity, and offset from the parent at its first; zero at the others."""
     owner = topology.velocity_mobods[velocities]
     starts, counts = np.array(topology.mobod_v_starts)[owner], np.array(topology.mobod_num_velocities)[owner]
     index = np.array(velocities, int)

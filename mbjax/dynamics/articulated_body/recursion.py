@@ -1,4 +1,4 @@
-"""The articulated-body algorithm as a recursion, one direction of motion a step (Featherstone 2008, table 7.1).
+"""The articulated-body algorithm as a recursion, one direction of motion per step (Featherstone 2008, table 7.1).
 
     outward   velocities, and the forces that all bodies take at v̇ = 0 (`newton_euler/recursion.py`)   book: 1st loop
     inward    articulated inertias and forces, pivots U / D and 1 / D (`articulate_inward`)            book: 2nd loop
@@ -8,13 +8,13 @@ It departs from the book in four ways:
 - The outward pass is that of inverse dynamics at v̇ = 0. It carries the accelerations that velocities alone cause, so
   the velocity-product term c_i of the book is inside the forces of bodies, p_i = I_i a_i + ..., and is added nowhere
   else. The accelerations of the last pass are therefore those that v̇ adds.
-- A joint of several degrees of freedom is several steps, one a direction, at the same point: D is a number, and no
+- A joint of several degrees of freedom takes several steps, one per direction, at the same point: D is a number, and no
   matrix is inverted.
 - Spatial quantities are in the world frame at the body's own origin Mo, not in body coordinates.
-- `diagonal` (reflected rotor inertia, and what an implicit step adds) is part of D; of a locked direction it is
+- `diagonal` (reflected rotor inertia, and what an implicit step adds) is part of D; for a locked direction it is
   infinite, which makes 1 / D and U / D exactly zero.
 
-`factor.py` has the same factor of M as sums over the whole tree, for programs that have no loops in their kernels.
+`factor.py` computes the same factor of M from the kinematics records, where the recursion does not run as a kernel.
 """
 
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ from .factor import inertia_blocks, spread_over_directions
 
 
 class Pivots(NamedTuple):
-    """Of each direction: U / D and 1 / D, and its acceleration with everything inboard at rest."""
+    """U / D and 1 / D of each direction, and its acceleration with everything inboard at rest."""
 
     factor: Float[Array, "nd 7 ..."]
     own: Float[Array, "nd 1 ..."]
@@ -57,7 +57,7 @@ ArticulatedSums = tuple[wo.Vector, wo.Matrix, wo.Vector, wo.Vector, wo.Vector]  
 def calc_accelerations(
     topology: TreeTopology, motion: MotionRows, diagonal: Float[Array, "nd 1 ..."], tau: Float[Array, "nd 1 ..."]
 ) -> tuple[Float[Array, " nd"], Pivots]:
-    """v̇ with (M + diag) v̇ + bias = tau. Of locked directions `diagonal` is infinite, and v̇ zero."""
+    """Solves (M + diag) v̇ + bias = tau; where locked, `diagonal` is infinite and v̇ zero. Also returns the pivots."""
     plan = walk_plan(direction_parents(topology))
 
     def inward(*rows: Any) -> Pivots:
@@ -76,8 +76,10 @@ def solve_with_inertias(
     diagonal: Float[Array, " nd"],
     b: Float[Array, " nd"],
 ) -> Float[Array, " nd"]:
-    """x with (M + diag) x = b, M that of mobods with any inertias: J, H and M of [J H; Hᵀ M] about Mo in W, J and M by
-    their six entries, of the last direction of a joint, zero of others. Where `diagonal` is infinite b is zero.
+    """Solves (M + diag) x = b for mobods with any inertias [J H; Hᵀ M] about Mo in W, not only rigid ones.
+
+    A row of `inertia` holds J, H and M, J and M by their six entries; it is zero except at the last direction of a
+    joint. Where `diagonal` is infinite b must be zero.
     """
     plan = walk_plan(direction_parents(topology))
     worlds = jnp.broadcast_shapes(*(x.shape[2:] for x in (hinge, inertia)), diagonal.shape[1:], b.shape[1:])
@@ -91,7 +93,7 @@ def solve_with_inertias(
 def articulated_rows(
     topology: TreeTopology, position: PositionKinematics, inertia_W: MobodInertia
 ) -> tuple[Float[Array, "nd 9 ..."], Float[Array, "nd 21 ..."]]:
-    """What `solve_with_inertias` reads of the records, of the mobods themselves."""
+    """Hinge and inertia rows for `solve_with_inertias`, of the rigid mobods, from the kinematics records."""
     J, H, M = inertia_blocks(inertia_W, None)
     J, M = (jnp.stack([x[3 * i + j] for i, j in wo.SYMMETRIC_PAIRS]) for x in (J, M))
     all_of_them = list(range(topology.num_velocities))
@@ -103,7 +105,7 @@ def articulated_rows(
 def solve_with_pivots(
     topology: TreeTopology, hinge: Float[Array, "nd 9 ..."], factor: Float[Array, "nd 7 ..."], b: Float[Array, " nd"]
 ) -> Float[Array, " nd"]:
-    """x with (M + diag) x = b by a factor found before; where locked b is zero, and so is x."""
+    """Solves (M + diag) x = b with a known factor; b must be zero where locked, and x is zero there."""
     plan = walk_plan(direction_parents(topology))
     worlds = jnp.broadcast_shapes(hinge.shape[2:], factor.shape[2:], b.shape[1:])
 
@@ -116,7 +118,7 @@ def solve_with_pivots(
 
 
 def calc_from_own(topology: TreeTopology, hinge: Float[Array, "nd 9 ..."], pivots: Pivots) -> Float[Array, " nd"]:
-    """The accelerations, outward, from what they would be with everything inboard at rest."""
+    """Outward pass: accelerations from what each would be with everything inboard at rest."""
     plan = walk_plan(direction_parents(topology))
 
     def outward(hinge: Array, pivots: Pivots) -> Array:
@@ -128,10 +130,10 @@ def calc_from_own(topology: TreeTopology, hinge: Float[Array, "nd 9 ..."], pivot
 
 
 def articulate_inward(outboard: ScannedRow, row: tuple[MotionRows, Array, Array]) -> tuple[wo.Parts, Pivots]:
-    """The inertia [J H; Hᵀ M] and the force F of all that is outboard, free to move.
+    """One step inward, from the articulated inertia [J H; Hᵀ M] and force F of everything outboard.
 
-    U = [J H; Hᵀ M] h,  D = h · U + diag,  v̇ = (tau - h · F) / D  with everything inboard at rest; what is handed on
-    is less U Uᵀ / D, with the force F + U v̇, and at the inboard point, p from here.
+    U = [J H; Hᵀ M] h,  D = h · U + diag,  v̇ = (tau - h · F) / D  with everything inboard at rest. Inward goes the
+    inertia less U Uᵀ / D, and the force F + U v̇, both shifted by p to the inboard point.
     """
     motion, diagonal, tau = row
     sums = computed_where_read(add_rigid_mobod, outboard, motion.inertia, motion.force)
@@ -139,7 +141,7 @@ def articulate_inward(outboard: ScannedRow, row: tuple[MotionRows, Array, Array]
 
 
 def articulate_inertias_inward(outboard: ScannedRow, row: tuple[Array, Array, Array, Array]) -> tuple[wo.Parts, Pivots]:
-    """The same where no mobod takes a force, and none need have the inertia of a rigid one."""
+    """`articulate_inward` where no force acts on mobods, and their inertias need not be rigid bodies'."""
     hinge, inertia, diagonal, b = row
     return give_way_inward(computed_where_read(add_inertia, outboard, inertia), hinge, diagonal, b)
 
@@ -147,7 +149,7 @@ def articulate_inertias_inward(outboard: ScannedRow, row: tuple[Array, Array, Ar
 def give_way_inward(
     sums: ArticulatedSums | Late, hinge: ScannedRow, diagonal: ScannedRow, tau: ScannedRow
 ) -> tuple[wo.Parts, Pivots]:
-    """What is handed on, and the pivot, from the sums J, H, M, t and f."""
+    """Inertia and force handed inward, and the pivot, from the sums J, H, M, t and f."""
     U_t, U_f = computed_once(times_direction, sums, hinge)
     one_over_D, left = computed_once(pivot, sums, U_t, U_f, hinge, diagonal, tau)
     divided = computed_where_read(divide, U_t, U_f, one_over_D, left)
@@ -159,7 +161,7 @@ def give_way_inward(
 
 
 def add_rigid_mobod(outboard: RowEntries, inertia: RowEntries, force: RowEntries) -> ArticulatedSums:
-    """What is outboard with the rigid mobod, whose H is the skew matrix of c = m p_MoMcm."""
+    """Adds the rigid mobod to the sums over what is outboard; its H is the skew matrix of c = m p_MoMcm."""
     (J, H, M, *F), (J_M, c, m) = wo.take_apart(outboard, 6, (3, 3), 6, 3, 3), wo.take_apart(inertia, 6, 3, 1)
     (x, y, z), ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz)) = c, H
     H = [[xx, xy - z, xz + y], [yx + z, yy, yz - x], [zx - y, zy + x, zz]]
@@ -168,14 +170,14 @@ def add_rigid_mobod(outboard: RowEntries, inertia: RowEntries, force: RowEntries
 
 
 def add_inertia(outboard: RowEntries, inertia: RowEntries) -> ArticulatedSums:
-    """What is outboard with the mobod's J, H and M."""
+    """Adds the mobod's J, H and M to the sums over what is outboard."""
     (J, H, M, t, f), own = wo.take_apart(outboard, 6, (3, 3), 6, 3, 3), wo.take_apart(inertia, 6, (3, 3), 6)
     H = [wo.add(x, y) for x, y in zip(H, own[1], strict=True)]
     return wo.add(J, own[0]), H, wo.add(M, own[2]), t, f
 
 
 def times_direction(sums: ArticulatedSums, hinge: RowEntries) -> tuple:
-    """U."""
+    """U = [J H; Hᵀ M] h, as torque and force."""
     (J, H, M, _, _), (w, v, _) = sums, wo.take_apart(hinge, 3, 3, 3)
     U_t = wo.add(wo.matvec(wo.symmetric(J), w), wo.matvec(H, v))
     return U_t, wo.add(wo.matvec(wo.transpose(H), w), wo.matvec(wo.symmetric(M), v))
@@ -184,21 +186,21 @@ def times_direction(sums: ArticulatedSums, hinge: RowEntries) -> tuple:
 def pivot(
     sums: ArticulatedSums, U_t: wo.Vector, U_f: wo.Vector, hinge: RowEntries, diagonal: Array, tau: Array
 ) -> tuple:
-    """1 / D, and what of tau is left."""
+    """1 / D with D = h · U + diag, and tau - h · F."""
     (_, _, _, t, f), (w, v, _) = sums, wo.take_apart(hinge, 3, 3, 3)
     D = wo.dot(w, U_t) + wo.dot(v, U_f) + diagonal[0]
     return 1.0 / D, tau[0] - (wo.dot(w, t) + wo.dot(v, f))
 
 
 def divide(U_t: wo.Vector, U_f: wo.Vector, one_over_D: Array, left: Array) -> tuple:
-    """U / D and v̇. One division instead of eight, which would take longer than the products."""
+    """U / D and v̇ by products with 1 / D: eight divisions would take longer."""
     return [x * one_over_D for x in U_t], [x * one_over_D for x in U_f], left * one_over_D
 
 
 def give_way(
     sums: ArticulatedSums, U_t: wo.Vector, U_f: wo.Vector, divided: tuple[wo.Vector, wo.Vector, Array]
 ) -> ArticulatedSums:
-    """What is handed on, at the same point."""
+    """Inertia less U Uᵀ / D, and force F + U v̇, still at the direction's own point."""
     (J, H, M, t, f), (by_t, by_f, vdot) = sums, divided
     J, M = wo.subtract(J, wo.symmetric_outer(U_t, by_t)), wo.subtract(M, wo.symmetric_outer(U_f, by_f))
     H = [[x - a * b for x, b in zip(row, by_f, strict=True)] for row, a in zip(H, U_t, strict=True)]
@@ -206,62 +208,62 @@ def give_way(
 
 
 def shift_coupling(H: wo.Matrix, M: wo.Vector, hinge: RowEntries) -> wo.Matrix:
-    """The same at the inboard point: H_P = H + [p]M."""
+    """Shifts H to the inboard point: H_P = H + [p]M."""
     return [wo.add(x, y) for x, y in zip(H, wo.cross_columns(list(hinge[6:]), wo.symmetric(M)), strict=True)]
 
 
 def shift_moments(
     J: wo.Vector, H: wo.Matrix, H_P: wo.Matrix, t: wo.Vector, f: wo.Vector, hinge: Array
 ) -> tuple[wo.Vector, wo.Vector]:
-    """J_P = J + [p]Hᵀ + H_P[p]ᵀ and t_P = t + p x f."""
+    """Shifts J and t to the inboard point: J_P = J + [p]Hᵀ + H_P[p]ᵀ and t_P = t + p x f."""
     p = list(hinge[6:])
     return wo.add(J, shifted_moments(H, H_P, p)), wo.add(t, wo.cross(p, f))
 
 
 def shifted_moments(H: wo.Matrix, H_P: wo.Matrix, p: wo.Vector) -> wo.Vector:
-    """[p]Hᵀ + H_P[p]ᵀ, which is symmetric: with H_P = H + [p]M the moments change by it."""
+    """Change [p]Hᵀ + H_P[p]ᵀ of J under a shift by p, symmetric because H_P = H + [p]M."""
     left, right = [wo.cross(p, row) for row in H], [wo.cross(p, row) for row in H_P]  # columns, rows
     return [left[j][i] + right[i][j] for i, j in wo.SYMMETRIC_PAIRS]
 
 
 def gather_forces(outboard: ScannedRow, row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-    """What of b is left beside the forces of all that is outboard, over D."""
+    """One step inward: the direction's own (b - h · F) / D, with F the force of everything outboard."""
     left, own = computed_once(left_of_b, outboard, *row)
     return wo.parts(computed_once(hand_on_force, outboard, left, *row[:2])), wo.parts(own)
 
 
 def left_of_b(outboard: RowEntries, hinge: RowEntries, factor: RowEntries, b: RowEntries) -> tuple:
-    """b - h · F, and over D."""
+    """b - h · F, and (b - h · F) / D."""
     left = b[0] - wo.dot(list(hinge[:6]), list(outboard))
     return left, left * factor[6]
 
 
 def hand_on_force(outboard: RowEntries, left: Array, hinge: RowEntries, factor: RowEntries) -> wo.Vector:
-    """F + U / D times what is left, at the inboard point."""
+    """Force F + (U / D) (b - h · F), shifted to the inboard point."""
     F = wo.add(list(outboard), wo.scale(list(factor[:6]), left))
     return [*wo.add(F[:3], wo.cross(list(hinge[6:]), F[3:])), *F[3:]]
 
 
 def accelerate_outward(A: ScannedRow, row: tuple[Array, Pivots]) -> tuple[Array, Array]:
-    """v̇ = own - U / D · A, with the acceleration A of all that is inboard, at this point."""
+    """One step outward: v̇ = own - U / D · A, with A the acceleration of what is inboard, at this direction's point."""
     alpha, a = computed_once(move_to_point, A, row[0])
     vdot = computed_once(give_way_to, alpha, a, row[1])
     return wo.parts(computed_where_kept(accelerate, alpha, a, vdot, row[0])), vdot
 
 
 def move_to_point(A: RowEntries, hinge: RowEntries) -> tuple:
-    """The acceleration at p."""
+    """Moves the inboard acceleration to the point at p: a + alpha x p."""
     (alpha, a), (_, _, p) = wo.take_apart(A, 3, 3), wo.take_apart(hinge, 3, 3, 3)
     return alpha, wo.add(a, wo.cross(alpha, p))
 
 
 def give_way_to(alpha: wo.Vector, a: wo.Vector, pivots: Pivots) -> Array:
-    """v̇."""
+    """v̇ = own - U / D · A."""
     by_t, by_f, _ = wo.take_apart(pivots.factor, 3, 3, 1)
     return pivots.own[0] - (wo.dot(by_t, alpha) + wo.dot(by_f, a))
 
 
 def accelerate(alpha: wo.Vector, a: wo.Vector, vdot: Array, hinge: RowEntries) -> wo.Vector:
-    """The acceleration with that of the direction."""
+    """A + h v̇: the acceleration outboard of the direction."""
     h, s, _ = wo.take_apart(hinge, 3, 3, 3)
     return [*wo.add(alpha, wo.scale(h, vdot)), *wo.add(a, wo.scale(s, vdot))]

@@ -1,1 +1,1 @@
-"""Composite bodies: the mass matrix."""
+"""Composite-body algorithm: the mass matrix, and the terms of derivatives that add up over subtrees."""

@@ -1,4 +1,4 @@
-"""M(q), by composite bodies (Featherstone 2008, ch. 6; Jain 2010, ch. 4)."""
+"""Mass matrix M(q) by composite bodies (Featherstone 2008, ch. 6; Jain 2010, ch. 4), as sums over the tree."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +17,7 @@ def calc_mass_matrix(
     inertia_T: MobodInertia,
     diagonal: Float[Array, " nv"],
 ) -> Float[Array, "nv nv"]:
-    """M_ij = S_i · (inertia of everything outboard of j) S_j where i is at or inboard of j; plus the diagonal.
+    """Mass matrix M_ij = S_i · (composite inertia outboard of j) S_j, i at or inboard of j, plus the diagonal.
 
     Inertias are about T (`calc_inertia_about_T`).
     """
@@ -49,7 +49,7 @@ def calc_mass_matrix_diagonal(
 def calc_composite_forces(
     topology: TreeTopology, position: PositionKinematics, inertia_T: MobodInertia
 ) -> Float[Array, "6 nd"]:
-    """What it takes to accelerate all that is outboard of a direction with its S_j, about T, the tree's origin."""
+    """Force I_j S_j that accelerates everything outboard of direction j by S_j, about T, the tree's origin."""
     rotational_T = ca.symmetric_components(inertia_T.rotational)
     rows = ca.concatenate([inertia_T.mass[None], inertia_T.moment, rotational_T], 0)
     composite = sum_over_subtree(topology, rows)

@@ -1,7 +1,7 @@
-"""The mass matrix by composite bodies as the recursion of the books, one direction a step: of many worlds on a CPU.
+"""The composite-body algorithm for the mass matrix, one direction per step (Featherstone 2008, table 6.2).
 
-Featherstone 2008, table 6.2, with motions and forces about T, the tree's origin, in W, so that they need no shifts:
-M_ij = S_i · I_j S_j, where I_j is the inertia of all that is outboard of j and i is at or inboard of j.
+It departs from the book in that motions and forces are about T, the tree's origin, in W, so that they need no shifts:
+M_ij = S_i · I_j S_j, where I_j is the inertia of all that is outboard of j, and i is at or inboard of j.
 """
 
 import equinox as eqx
@@ -43,7 +43,7 @@ from .mass_matrix import calc_mass_matrix
 def calc_mass_matrix_from_state(
     model: MultibodyModel, q: Float[Array, " nq"], diagonal: Float[Array, " nv"]
 ) -> Float[Array, "nv nv"]:
-    """M(q) and the diagonal, where nothing else reads the kinematics."""
+    """M(q) plus the diagonal from model and state, where nothing else reads the kinematics."""
     if model.topology.followers or model.topology.num_velocities == 0:
         return mass_matrix_by_sums(model, q, diagonal)
     return in_kernels(mass_matrix_by_recursion, mass_matrix_by_sums, model, q, diagonal)
@@ -57,14 +57,14 @@ def _calc_mass_matrix_from_state_jvp(primals: tuple, tangents: tuple) -> tuple[A
 
 
 def mass_matrix_by_sums(model: MultibodyModel, q: Array, diagonal: Array) -> Float[Array, "nv nv"]:
-    """The same from the records."""
+    """M(q) plus the diagonal by sums over the tree, from the kinematics records."""
     position = calc_position_kinematics(model, q)
     inertia_T = calc_inertia_about_T(model, position, calc_inertia_in_world(model, position))
     return calc_mass_matrix(model.topology, position, inertia_T, diagonal)
 
 
 def mass_matrix_by_recursion(model: MultibodyModel, q: Array, diagonal: Array) -> Float[Array, "nv nv"]:
-    """Poses outward, composite bodies inward, and a product for each two directions on one path."""
+    """M(q) plus the diagonal: poses outward, composite inertias inward, a product for each two directions on a path."""
     topology = model.topology
     S, inertia = in_one_kernel(place_outward, model, q)
 
@@ -79,7 +79,7 @@ def mass_matrix_by_recursion(model: MultibodyModel, q: Array, diagonal: Array) -
 
 
 def place_outward(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array, Array]:
-    """S of every direction and the inertia of its mobod, zero but for the last of a joint."""
+    """S of every direction, and the inertia of its mobod about T, zero except at the last direction of a joint."""
     topology, v = model.topology, jnp.zeros((model.num_velocities, *(1 for _ in q.shape[1:])), q.dtype)
     rows, others = calc_direction_rows(model, q, v, None, False, None)
     worlds = worlds_of(rows, q)
@@ -94,7 +94,7 @@ def place_outward(model: MultibodyModel, q: Float[Array, " nq"]) -> tuple[Array,
 def place_direction(
     X_TP: Array, given: tuple[DirectionRows, Array], others: OtherPoses | None
 ) -> tuple[Array, tuple[Array, Array]]:
-    """Axes are W's and the origin T in X_TP."""
+    """One step outward: pose, S and inertia of a direction; X_TP has the axes of W and the origin T."""
     row, within_tree = given
     R, r = computed_once(cross_joint, X_TP, pose_across(row.joint, others))
     r, h, s = computed_once(directions, X_TP, r, row.hinge_map, within_tree)
@@ -105,21 +105,21 @@ def place_direction(
 
 
 def directions(X_TP: Array, r: wo.Vector, hinge_map: Array, within_tree: Array) -> tuple:
-    """p_TM, which is zero at the root of a tree, and the hinge map in W."""
+    """p_TM, which is zero at the root of a tree, and the hinge map [h; s] in W."""
     R_WP, _ = wo.take_apart(X_TP, (3, 3), 3)
     h, s = (wo.matvec(R_WP, x) for x in wo.take_apart(hinge_map, 3, 3))
     return wo.scale(r, within_tree), h, s
 
 
 def add_inward(outboard: ScannedRow, row: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The composite body of a direction, and what it takes to accelerate it by S."""
+    """One step inward: the composite inertia of a direction, and the force that accelerates it by S."""
     S, inertia = row
     composite = computed_once(wo.total, outboard, inertia)
     return composite, wo.parts(computed_where_kept(force_of_composite, composite, S))
 
 
 def force_of_composite(inertia: Array, S: Array) -> wo.Vector:
-    """I S."""
+    """Force I S of a composite inertia I."""
     J, c, m = wo.take_apart(inertia, 6, 3, 1)
     return wo.times_inertia((J, c, m), list(S))
 
@@ -127,7 +127,7 @@ def force_of_composite(inertia: Array, S: Array) -> wo.Vector:
 def products_of_all(
     topology: TreeTopology, S: Float[Array, "nd 6 ..."], F: Float[Array, "nd 6 ..."], diagonal: Float[Array, " nd ..."]
 ) -> Float[Array, "nd nd ..."]:
-    """`products_of_pairs` at once, one kernel of a GPU; those of directions on different paths go unused."""
+    """`products_of_pairs` of all pairs at once, one kernel of a GPU; zero for directions on different paths."""
     numbers, ones = np.arange(topology.velocity_mobods.size), (1,) * (S.ndim - 2)
     is_upper = (numbers[:, None] <= numbers).reshape(numbers.size, numbers.size, *ones)
     on_path = is_upper & topology.moves[:, topology.velocity_mobods].reshape(is_upper.shape)
@@ -144,7 +144,7 @@ def products_of_all(
 def products_of_pairs(
     topology: TreeTopology, S: Float[Array, "nd 6 ..."], F: Float[Array, "nd 6 ..."], diagonal: Float[Array, " nd ..."]
 ) -> Float[Array, "nd nd ..."]:
-    """S_i · F_j and its mirror image for i at or inboard of j, and the diagonal."""
+    """Mass matrix from S_i · F_j for i at or inboard of j, mirrored, plus the diagonal; pair by pair along paths."""
     (M,) = products_along_paths(topology, lambda S, F: ([wo.dot(list(S), list(F))], None), S, F, 1)
     diagonal = jnp.broadcast_to(diagonal, M.shape[1:])
 

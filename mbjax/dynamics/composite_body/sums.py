@@ -1,13 +1,13 @@
-"""What the derivatives of Newton–Euler need of each body, linear in the body: it adds up over subtrees.
+"""Terms of each body that the derivatives of Newton–Euler need: linear in the body, so they add up over subtrees.
 
 With inertia I = (m, s, J) about T and velocity V = [w; v], the momentum is [ht; hf] = I V and the net force
-f = I A + V x* I V - F_applied. Where V changes by B besides moving along, f changes by
+f = I A + V x* I V - F_applied. Where V changes by B in addition to being carried along, f changes by
 
     B x* I V + V x* I B - I (V x B) = [K b; 2 b x hf],    b the rotation of B,
     K = [w]x (2 J - tr J) + 2 ((s·v) 1 - v sᵀ)             (Singh, Russell and Wensing 2022, eq. 30, multiplied out)
 
-A wrench [t; f] that stays as it is in the world, at a point p of the body, does not move along: where the body is
-turned by b, -F_applied changes by [Z b; b x f] besides, with Z = (p·f) 1 - f pᵀ - [t]x.
+A wrench [t; f] that is fixed in the world, at a point p of the body, is not carried along: where the body is turned by
+b, -F_applied changes by [Z b; b x f] in addition, with Z = (p·f) 1 - f pᵀ - [t]x.
 """
 
 import equinox as eqx
@@ -21,7 +21,7 @@ from mbjax.topology import TreeTopology, sum_moved_mobods
 
 
 class FixedWrenches(eqx.Module):
-    """Applied to mobods, fixed in the world: force about T, and Z."""
+    """Wrenches on mobods that are fixed in the world: force about T, and Z."""
 
     F_T: Float[Array, "6 nm"]
     Z: Float[Array, "3 3 nm"]
@@ -31,7 +31,7 @@ class FixedWrenches(eqx.Module):
 
 
 class CompositeTerms(eqx.Module):
-    """Per direction, the sum over the mobods it moves, about T in W."""
+    """Sums of the terms of all mobods that a direction moves, about T in W."""
 
     mass: Float[Array, " nd"]
     moment: Float[Array, "3 nd"]
@@ -43,33 +43,33 @@ class CompositeTerms(eqx.Module):
     f_fixed: Float[Array, "3 nd"] | None
 
     def inertia_times(self, X: Float[Array, "6 nd"]) -> Float[Array, "6 nd"]:
-        """I X."""
+        """Composite inertia times motions X."""
         return times_inertia_at_T(MobodInertia(self.mass, self.moment, self.rotational), X)
 
     def change_by(self, B: Float[Array, "6 nd"]) -> Float[Array, "6 nd"]:
-        """[K b; 2 b x hf]."""
+        """Change [K b; 2 b x hf] of the net force where velocities change by B."""
         b = B[:3]
         return ca.concatenate([ca.matvec(self.K, b), 2.0 * ca.cross(b, self.momentum)], 0)
 
     def change_by_transposed(self, S: Float[Array, "6 nd"]) -> Float[Array, "3 nd"]:
-        """x with x · b = S · [K b; 2 b x hf]."""
+        """Transpose of `change_by`: x with x · b = S · [K b; 2 b x hf]."""
         return ca.transposed_matvec(self.K, S[:3]) + 2.0 * ca.cross(self.momentum, S[3:])
 
     def change_of_wrenches(self, S: Float[Array, "6 nd"]) -> Float[Array, "6 nd"]:
-        """[Z b; b x f]."""
+        """Change [Z b; b x f] of the fixed wrenches, negated, where bodies turn by the rotation b of S."""
         assert self.Z is not None
         assert self.f_fixed is not None
         return ca.concatenate([ca.matvec(self.Z, S[:3]), ca.cross(S[:3], self.f_fixed)], 0)
 
     def change_of_wrenches_transposed(self, S: Float[Array, "6 nd"]) -> Float[Array, "3 nd"]:
-        """x with x · b = S · [Z b; b x f]."""
+        """Transpose of `change_of_wrenches`: x with x · b = S · [Z b; b x f]."""
         assert self.Z is not None
         assert self.f_fixed is not None
         return ca.transposed_matvec(self.Z, S[:3]) + ca.cross(self.f_fixed, S[3:])
 
 
 def times_inertia_at_T(inertia: MobodInertia, X: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
-    """[J x + s x y; m y + x x s] of X = [x; y]."""
+    """Inertia times a motion X = [x; y]: [J x + s x y; m y + x x s]."""
     entries, s, J = jnp.unstack(X), jnp.unstack(inertia.moment), jnp.unstack(inertia.rotational)
     x, y = entries[:3], entries[3:]
     turned = [wo.dot(jnp.unstack(row), x) for row in J]
@@ -83,7 +83,7 @@ def calc_composite_terms(
     A_WM_T: Float[Array, "6 nm"],
     wrenches: FixedWrenches | None,
 ) -> CompositeTerms:
-    """The terms of every mobod, summed over what each velocity moves."""
+    """Computes the terms of every mobod, and sums them over the mobods that each direction moves."""
     momentum, F = calc_momentum_and_force(inertia_T, V_WM_T, A_WM_T)
     J, s, K = inertia_T.rotational, inertia_T.moment, calc_turning_of_momentum(inertia_T, V_WM_T)
     parts = [inertia_T.mass[None], s, matrix_rows(J), F, matrix_rows(K), momentum[3:]]
@@ -98,13 +98,13 @@ def calc_composite_terms(
 def calc_momentum_and_force(
     inertia_T: MobodInertia, V_WM_T: Float[Array, "6 nm"], A_WM_T: Float[Array, "6 nm"]
 ) -> tuple[Float[Array, "6 nm"], Float[Array, "6 nm"]]:
-    """I V, and the force I A + V x* I V that the motion takes."""
+    """Momentum I V, and the force I A + V x* I V that the motion takes."""
     momentum = times_inertia_at_T(inertia_T, V_WM_T)
     return momentum, times_inertia_at_T(inertia_T, A_WM_T) + ca.force_cross(V_WM_T, momentum)
 
 
 def calc_turning_of_momentum(inertia_T: MobodInertia, V_WM_T: Float[Array, "6 nm"]) -> Float[Array, "3 3 nm"]:
-    """K."""
+    """K of each mobod: its torque changes by K b where the angular velocity changes by b."""
     w, v = V_WM_T[:3], V_WM_T[3:]
     J, s = inertia_T.rotational, inertia_T.moment
     K = ca.cross(w[:, None], 2.0 * J - times_identity(J[0, 0] + J[1, 1] + J[2, 2]))
@@ -112,22 +112,22 @@ def calc_turning_of_momentum(inertia_T: MobodInertia, V_WM_T: Float[Array, "6 nm
 
 
 def calc_turning_of_wrenches(p_TP_W: Float[Array, "3 n"], F_P_W: Float[Array, "6 n"]) -> Float[Array, "3 3 n"]:
-    """Z of torques and forces that act at points P."""
+    """Z of torques and forces F_P_W that act at points P."""
     t, f = F_P_W[:3], F_P_W[3:]
     return times_identity(ca.dot(p_TP_W, f)) - ca.outer(f, p_TP_W) - ca.skew(t)
 
 
 def times_identity(x: Float[Array, "*n"]) -> Float[Array, "3 3 *n"]:
-    """x 1."""
+    """x times the 3 x 3 identity."""
     zero = jnp.zeros_like(x)
     return jnp.stack([jnp.stack([x if i == j else zero for j in range(3)]) for i in range(3)])
 
 
 def matrix_rows(A: Float[Array, "3 3 *n"]) -> Float[Array, "9 *n"]:
-    """The entries row by row."""
+    """Entries of 3 x 3 matrices, row by row."""
     return A.reshape(9, *A.shape[2:])
 
 
 def symmetric_as_matrix(A: Float[Array, "9 *n"]) -> Float[Array, "3 3 *n"]:
-    """The inverse."""
+    """3 x 3 matrices of nine entries, row by row: inverts `matrix_rows`."""
     return A.reshape(3, 3, *A.shape[1:])

@@ -1,6 +1,7 @@
-"""The gradient of λ · inverse_dynamics by what the model moves, as steps of `recursive_torque_gradient`.
+"""The gradient of λ · inverse_dynamics by what the model moves, as steps of the recursion in `cotangent_inward.py`.
 
-With its letters, Y a moment, r the point Mo, a the joint's axis, which is the same in F and in M, about T in W
+Letters are those of `cotangent_inward.py`; Y counts as a pure moment, r is the point Mo, and a the joint's axis, which
+is the same in F and in M. About T in W:
 
     K      = P + V x* (V x* G - Y) - A x* G                   by a motion of m, the directions of its joint held
     σ_j    = λ_j F + v_j Y + v̇_j G - v_j (V_p + V_m) x* G     by the direction S_j
@@ -12,7 +13,7 @@ With its letters, Y a moment, r the point Mo, a the joint's axis, which is the s
     by the advance             a · l
     by the inertia I of m      X · I Z of (X, Z) = (Λ, A), less that of (V x Λ, V)
 
-since a change of F carries the joint's directions along, and one of the axis turns M, by the turn of F less its own.
+A change of F carries the joint's directions along, and a change of the axis turns M, by the turn of F less its own.
 The advance is how far the joint goes along its axis as q grows by one.
 """
 
@@ -45,7 +46,7 @@ from .cotangent_outward import PathRow, matrix, point_and_parent, relative_motio
 
 
 class RowsOfModel(NamedTuple):
-    """What the steps read of each direction besides, and of its joint."""
+    """Further rows, one for each direction, that the gradient by the model reads."""
 
     frames: tuple[Array, Array, Array] | None  # R_WP, R_WM, p_TF, of 9, 9 and 3 numbers
     rates: tuple[Float[Array, "nd 1 ..."], Float[Array, "nd 1 ..."]]  # v, v̇
@@ -56,10 +57,10 @@ class RowsOfModel(NamedTuple):
 def calc_model_change(
     model: MultibodyModel, dmodel: Any
 ) -> tuple[Float[Array, "nd k ..."], Float[Array, "3 ..."] | None]:
-    """What `dmodel` moves of each direction's joint and mobod, linear in it; and of gravity, None where nothing.
+    """Tangents along `dmodel` of each direction's joint and mobod, and of gravity (None if fixed), linear in `dmodel`.
 
-    A motion of F in P, in P, as a rotation and the velocity of Fo; the axis, in P and in M; the inertia about Mo, in M:
-    moments, m p_MoMcm, m; and the advance, where a joint slides.
+    A row holds the motion of F in P, as a rotation and the velocity of Fo, in P; the axis, in P and in M; the inertia
+    about Mo, in M: moments, m p_MoMcm, m; and the advance, where a joint slides.
     """
     owner = model.topology.velocity_mobods
     kinds = axis_kinds(model, owner)
@@ -82,7 +83,7 @@ def calc_model_change(
 def rows_of_model(
     model: MultibodyModel, q: Float[Array, " nq"], v: Float[Array, " nv"], vdot: Float[Array, " nv"]
 ) -> RowsOfModel:
-    """The rows, without the frames, which are known once the pass outward is over."""
+    """`RowsOfModel` of all directions, without the frames, which only the outward pass finds."""
     topology = model.topology
     owner = topology.velocity_mobods
     kinds = axis_kinds(model, owner)
@@ -98,7 +99,7 @@ CotangentSums = tuple[wo.Vector, wo.Vector, wo.Vector, wo.Vector]  # F, G, Y and
 
 
 def gradient_by_model(row: PathRow, given: RowsOfModel, sums: CotangentSums) -> Any:
-    """The gradient by the numbers of `calc_model_change`."""
+    """Gradient by the numbers of a direction's row of `calc_model_change`."""
     held = computed_once(by_held_motion, row, sums)
     sigma = computed_once(by_direction, row, given, sums)
     by_frame = computed_once(by_inboard_motion, row, given, held, sigma, sums[1])
@@ -108,7 +109,7 @@ def gradient_by_model(row: PathRow, given: RowsOfModel, sums: CotangentSums) -> 
 
 
 def by_held_motion(row: PathRow, sums: CotangentSums) -> wo.Vector:
-    """K."""
+    """K = P + V x* (V x* G - Y) - A x* G: the gradient by a motion of m, the directions of its joint held."""
     (_, G, Y, P), (V, A, _) = sums, wo.take_apart(row.motion, 6, 6, 6)
     within = wo.force_cross(V, G)
     within = [*wo.subtract(within[:3], Y), *within[3:]]
@@ -116,7 +117,7 @@ def by_held_motion(row: PathRow, sums: CotangentSums) -> wo.Vector:
 
 
 def by_direction(row: PathRow, given: RowsOfModel, sums: CotangentSums) -> wo.Vector:
-    """σ."""
+    """σ = λ F + v Y + v̇ G - v (V_p + V_m) x* G: the gradient by the direction S."""
     (F, G, Y, _), (v, vdot), (_, V_p, *_) = sums, given.rates, point_and_parent(row)
     carried = wo.force_cross(wo.add(V_p, list(row.motion[:6])), G)
     sigma = wo.add(wo.scale(F, row.weight[0]), wo.scale(G, vdot[0]), wo.scale(carried, -v[0]))
@@ -124,7 +125,7 @@ def by_direction(row: PathRow, given: RowsOfModel, sums: CotangentSums) -> wo.Ve
 
 
 def by_inboard_motion(row: PathRow, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector, G: wo.Vector) -> wo.Vector:
-    """What this direction adds to that by a motion of F, at Fo in P."""
+    """This direction's part of the gradient by a motion of F, at Fo in P."""
     assert given.frames is not None
     is_last, (R_WP, _, p_TF) = given.flags[0], given.frames
     if row.is_first is not None:
@@ -139,7 +140,7 @@ def by_inboard_motion(row: PathRow, given: RowsOfModel, held: wo.Vector, sigma: 
 def by_turned_mobod(
     row: PathRow, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector
 ) -> tuple[wo.Vector, wo.Vector | None]:
-    """y, and l where a joint slides."""
+    """y = (moment of K about Mo) x h, and where a joint slides l = σ_v + q (force of K + h x σ_v)."""
     y = wo.cross(wo.add(held[:3], wo.cross(held[3:], list(row.p_TM))), list(row.S[:3]))
     if given.slide is None:
         return y, None
@@ -150,7 +151,7 @@ def by_turned_mobod(
 def by_axis_and_advance(
     row: PathRow, given: RowsOfModel, across: wo.Vector, along: wo.Vector | None, sigma: wo.Vector
 ) -> tuple[wo.Vector, wo.Vector]:
-    """By the axis in P and that in M, and by the advance; of joints that have none anything."""
+    """Gradient by the axis in P and in M, and by the advance; arbitrary for joints without an axis."""
     assert given.frames is not None
     R_WP, R_WM, _ = given.frames
     turned = wo.add(sigma[:3], wo.cross(sigma[3:], list(row.p_TM)))
@@ -162,7 +163,7 @@ def by_axis_and_advance(
 
 
 def by_inertia(row: PathRow, given: RowsOfModel) -> wo.Vector:
-    """By six moments, c and m, of X · I Z = x · (J z + c x z') + x' · (m z' + z x c), motions taken at Mo in M."""
+    """Gradient by the six moments, c and m, from X · I Z = x · (J z + c x z') + x' · (m z' + z x c), at Mo in M."""
     assert given.frames is not None
     (V, A, weighted), (r, *_) = wo.take_apart(row.motion, 6, 6, 6), point_and_parent(row)
     back = wo.transpose(matrix(given.frames[1]))

@@ -1,8 +1,8 @@
-"""The gradient of λ · inverse_dynamics as a recursion, one direction a step: of one world, and on a CPU of many.
+"""The cotangent of inverse dynamics, the gradient of λ · tau, as a recursion with one direction per step.
 
-The transpose of `tangent.py`, whose letters these are, for trees of joints whose hinge maps are constant in F. Every
-body falls freely or has no weight. About T, the tree's origin, in W, with Λ = the sum of S_k λ_k over the path, m the
-mobod of j's joint and p its parent, and sums over what j moves of
+It is the transpose of `tangent.py`, with the same letters, for trees of joints whose hinge maps are constant in F.
+Gravity acts on every body or on none. About T, the tree's origin, in W, with Λ = the sum of S_k λ_k over the path, m
+the mobod of j's joint and p its parent, and sums over what j moves of
 
     F = I A + V x* I V,    G = I Λ,    Y = Kᵀ Λ_w + 2 hf x Λ_v,    P = -Λ x* F,  and  Λ^J x* F  of the joints beyond m
 
@@ -10,8 +10,9 @@ mobod of j's joint and p its parent, and sums over what j moves of
     gradient by v_j    (B_j + dS_j/dt) · G + S_j · Y
     gradient by v̇_j    S_j · G
 
-where B and Y are rotations, and X^J what m has of X beyond p: of one direction its S_j times a number. What it is by
-the model's frames and inertias stands in `cotangent_by_model.py`, the pass outward in `cotangent_outward.py`.
+where in B · Y only the rotation of B counts, and X^J is X of m less X of p: for a joint of one direction, S_j times a
+number. The gradient by the model's frames and inertias stands in `cotangent_by_model.py`, the outward pass in
+`cotangent_outward.py`.
 """
 
 from functools import partial
@@ -55,7 +56,7 @@ from .cotangent_outward import (
 
 
 class TorqueCotangent(NamedTuple):
-    """Of a number that is linear in the torques of inverse dynamics. q is in the terms of velocities."""
+    """Gradient of a number that is linear in the torques of inverse dynamics; that by q is in terms of velocities."""
 
     q: Float[Array, " nv"]
     v: Float[Array, " nv"]
@@ -65,7 +66,7 @@ class TorqueCotangent(NamedTuple):
 
 
 def has_torque_cotangent(model: MultibodyModel) -> bool:
-    """Whether this recursion is for the model's tree."""
+    """Whether the recursion applies: hinge maps constant in F, no mimicking joints, and gravity on all bodies."""
     kinds = (JOINT_KINDS[kind] for kind, _ in model.topology.mobods_by_kind)
     constant = all(kind.hinge_map_rate is AbstractJoint.hinge_map_rate for kind in kinds)
     simple = model.topology.num_velocities > 0 and not model.topology.followers
@@ -82,9 +83,9 @@ def calc_torque_cotangent(
     of_model: bool = False,
     placed: PlacedRows | None = None,
 ) -> TorqueCotangent:
-    """The gradient of `weight` · inverse_dynamics, with `gravity` or none; on demand by what the model moves too.
+    """Gradient of `weight` · inverse_dynamics, with or without `gravity`; with `of_model` by what the model moves too.
 
-    What is `placed` need not be found again, but by the model.
+    Rows that are already `placed` are reused, except with `of_model`, which needs frames that they do not hold.
     """
     plan = walk_plan(tuple(parent or ON_BASE for parent in direction_parents(model.topology)))
     own = calc_own_rows(model.topology, v, vdot, weight)
@@ -105,7 +106,7 @@ def calc_torque_cotangent(
 
 
 def gather_inward(outboard: ScannedRow, element: tuple, lasting: Lasting, p_TF: Any) -> tuple[Array, tuple]:
-    """The sums over what is outboard, and the gradient of this direction, by the state and by the model."""
+    """One step inward: sums over what is outboard, and this direction's gradient by the state and by the model."""
     own, given, ends = element
     row, given = looked_up(own, given, ends, lasting, p_TF)
     F, G, Y, hf_part = computed_once(of_mobod, row.motion, row.inertia)
@@ -121,7 +122,7 @@ def gather_inward(outboard: ScannedRow, element: tuple, lasting: Lasting, p_TF: 
 def looked_up(
     own: tuple, given: RowsOfModel | None, ends: tuple, lasting: Lasting, p_TF: Array | None
 ) -> tuple[PathRow, RowsOfModel | None]:
-    """All that is read of a direction, with what stands at others: at the last of m, and of p or the world."""
+    """Rows of a direction, with those looked up at other directions: at the last of m, and of p or the world."""
     (S, inertia, weight, is_first), (first, last, parent) = own, (read(x) for x in ends)
     at = partial(row_of, late=isinstance(ends[0], Row))
     of_parent = None if is_first is None and given is None else at(lasting.motion, parent)
@@ -134,7 +135,7 @@ def looked_up(
 
 
 def of_mobod(motion: RowEntries, inertia: RowEntries) -> tuple:
-    """F, G, and Y in two parts; of the last direction of a joint, else zero."""
+    """F, G, and Y in two parts, of the mobod; zero except at the last direction of a joint."""
     (V, A, weighted), (J, c, m) = wo.take_apart(motion, 6, 6, 6), wo.take_apart(inertia, 6, 3, 1)
     w, v, x = V[:3], V[3:], weighted[:3]
     momentum, by_A, G = (wo.times_inertia((J, c, m), X) for X in (V, A, weighted))
@@ -149,7 +150,7 @@ def of_mobod(motion: RowEntries, inertia: RowEntries) -> tuple:
 def add_mobod_sums(
     outboard: RowEntries, motion: RowEntries, F: wo.Vector, G: wo.Vector, Y: wo.Vector, hf: wo.Vector
 ) -> tuple:
-    """The sums F, G, Y and P with the mobod's own."""
+    """Adds the mobod's own terms to the sums F, G, Y and P."""
     F_sum, G_sum, Y_sum, P_sum = wo.take_apart(outboard, 6, 6, 3, 6)
     weighted = list(motion[12:])
     Y = wo.add(Y_sum, Y, wo.scale(wo.cross(hf, weighted[3:]), 2.0))
@@ -164,7 +165,10 @@ def rates_of_direction(row: PathRow) -> tuple:
 
 
 def rates_within_joint(row: PathRow, B: wo.Vector, E: wo.Vector) -> tuple:
-    """The same of one of several, with P = [0; s x w^J], Q = [0; s x alpha^J] and dS/dt = V_p x S + [0; v^J x h]."""
+    """B, E and dS/dt of one of a joint's several directions.
+
+    With P = [0; s x w^J], Q = [0; s x alpha^J] and dS/dt = V_p x S + [0; v^J x h].
+    """
     (V, A, _), S = wo.take_apart(row.motion, 6, 6, 6), list(row.S)
     r, V_p, A_p, _ = point_and_parent(row)
     h, (w, v) = S[:3], relative_motion(V, V_p, r)
@@ -181,7 +185,7 @@ def rates_within_joint(row: PathRow, B: wo.Vector, E: wo.Vector) -> tuple:
 
 
 def gradient_of_direction(row: PathRow, sums: tuple, B: wo.Vector, E: wo.Vector, dS: wo.Vector) -> wo.Vector:
-    """By q, v and v̇."""
+    """Gradient by q, v and v̇ of one direction."""
     (F, G, Y, P), S = sums, list(row.S)
     by_q = wo.dot(S, P) + wo.dot(E, G) + wo.dot(B[:3], Y)
     if row.is_first is not None:
@@ -193,7 +197,7 @@ def gradient_of_direction(row: PathRow, sums: tuple, B: wo.Vector, E: wo.Vector,
 
 
 def hand_on(row: PathRow, sums: tuple) -> wo.Vector:
-    """P, and from the first direction of a joint what its Λ^J adds for those inboard of it."""
+    """P to hand inward; a joint's first direction adds Λ^J x* F, which directions inboard of the joint read."""
     F, _, _, P = sums
     if row.is_first is None:
         return wo.add(P, wo.force_cross(wo.scale(list(row.S), row.weight[0]), F))

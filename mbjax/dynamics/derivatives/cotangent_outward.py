@@ -1,7 +1,7 @@
-"""V, A and Λ of every mobod, outward, with all else that the gradient of λ · inverse_dynamics reads of a direction.
+"""Outward pass of the cotangent of inverse dynamics: V, A and Λ of every mobod, and rows for the inward pass.
 
-Λ is the sum of S_k λ_k over the path, a motion like V and A; a direction counts as its joint's, and all are about T,
-the tree's origin, in W. Read by `recursive_torque_gradient`.
+Λ is the sum of S_k λ_k over the path, a motion like V and A. All are about T, the tree's origin, in W, and kept up to
+each direction: those of a mobod stand at the last direction of its joint. `cotangent_inward.py` reads them.
 """
 
 from typing import Any, NamedTuple
@@ -20,43 +20,43 @@ from ..records.direction_rows import DirectionRows, PlacedRows, calc_direction_r
 
 
 class Lasting(NamedTuple):
-    """What the pass inward reads, too, of a direction's path."""
+    """Values along a direction's path that the inward pass reads too."""
 
     p_TM: Float[Array, "n 3 ..."]
     motion: Float[Array, "n 18 ..."]  # V, A and Λ
-    R_WM: Float[Array, "n 9 ..."] | None  # by the model, instead of passing
+    R_WM: Float[Array, "n 9 ..."] | None  # for the gradient by the model; else in `Passing`
 
 
 class PathRows(NamedTuple):
-    """Of each direction, about T in W; its mobod m has the parent p. What lasts has the world's row first."""
+    """Rows for the inward pass, one for each direction, about T in W; `lasting` has the world's row first."""
 
     lasting: Lasting
     S: Float[Array, "nd 6 ..."]
-    inertia: Float[Array, "nd 10 ..."]  # of m, of the last direction of a joint: moments, m p_TMcm, m
-    p_TF: Float[Array, "nd 3 ..."] | None  # by the model
+    inertia: Float[Array, "nd 10 ..."]  # of the mobod m, at the last direction of a joint: moments, m p_TMcm, m
+    p_TF: Float[Array, "nd 3 ..."] | None  # for the gradient by the model
 
 
 class PathRow(NamedTuple):
-    """What the pass inward reads of a direction, about T in W; V, A and Λ are those of m, up to its last direction."""
+    """One direction as the inward pass reads it, about T in W; V, A and Λ are m's, up to its joint's last direction."""
 
     S: Float[Array, "6 ..."]
     motion: Float[Array, "18 ..."]
     inertia: Float[Array, "10 ..."]
     weight: Float[Array, "1 ..."]  # λ
     p_TM: Float[Array, "3 ..."]
-    of_parent: Float[Array, "18 ..."] | None  # V, A and Λ of p; of several directions, or by the model
-    is_first: Float[Array, "1 ..."] | None  # of several directions
+    of_parent: Float[Array, "18 ..."] | None  # V, A and Λ of p; where joints have several, or by the model
+    is_first: Float[Array, "1 ..."] | None  # where joints have several directions
 
 
 class Passing(NamedTuple):
-    """What only the directions read that come after."""
+    """Values that only the next directions outward read."""
 
     R_WM: Float[Array, "9 ..."] | None  # where mobods are not placed yet
-    V_p: Float[Array, "6 ..."] | None  # of several directions
+    V_p: Float[Array, "6 ..."] | None  # where joints have several directions
 
 
 class OwnRows(NamedTuple):
-    """What moves each direction, and what it is of its joint."""
+    """Rates and weight λ of each direction, and its place in its joint."""
 
     v: Float[Array, "nd 1 ..."]
     vdot: Float[Array, "nd 1 ..."]
@@ -75,7 +75,7 @@ def calc_weighted_motion(
     gravity: bool,
     of_model: bool,
 ) -> PathRows:
-    """The pass outward; with `gravity` the world accelerates up. Where mobods are is found, or `placed`."""
+    """The outward pass; with `gravity` the world accelerates by -g. Mobods are placed here unless they are `placed`."""
     topology, own = model.topology, calc_own_rows(model.topology, v, vdot, weight)
     if placed is None:
         step, (rows, others) = move_weighted_outward, calc_direction_rows(model, q, v, None, True, None)
@@ -93,7 +93,7 @@ def calc_weighted_motion(
 
 
 def calc_own_rows(topology: TreeTopology, v: Array, vdot: Array, weight: Array) -> OwnRows:
-    """The rows."""
+    """`OwnRows` of all directions."""
     (first, last), worlds = ends_of_joints(topology), tuple(1 for _ in v.shape[1:])
     flags = np.stack([topology.within_tree[topology.velocity_mobods], last], 1)
     flags, first_flags = (jnp.asarray(x, v.dtype).reshape(v.shape[0], -1, *worlds) for x in (flags, first))
@@ -101,7 +101,7 @@ def calc_own_rows(topology: TreeTopology, v: Array, vdot: Array, weight: Array) 
 
 
 def ends_of_mobods(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(nd,) the first direction of m, and the last of m and of p, 1-based with 0 the world."""
+    """(nd,) the first direction of m, from 0; the last of m and the last of p, from 1 with 0 the world."""
     starts, owner = np.array(topology.mobod_v_starts), np.asarray(topology.velocity_mobods)
     ends = starts + np.array(topology.mobod_num_velocities)
     parent = np.array(topology.mobod_parents)[owner]
@@ -110,7 +110,7 @@ def ends_of_mobods(topology: TreeTopology) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def point_and_parent(row: PathRow) -> list[wo.Vector]:
-    """p_TM, V_p, A_p and Λ_p."""
+    """p_TM of the mobod, and V_p, A_p and Λ_p of its parent."""
     assert row.of_parent is not None
     return [list(row.p_TM), *wo.take_apart(row.of_parent, 6, 6, 6)]
 
@@ -118,7 +118,7 @@ def point_and_parent(row: PathRow) -> list[wo.Vector]:
 def move_weighted_outward(
     inboard: tuple[Passing, Lasting], given: tuple[DirectionRows, OwnRows], others: OtherPoses | None
 ) -> tuple[tuple[Passing, Lasting], tuple]:
-    """Poses, V, A and Λ up to this direction."""
+    """One step outward: pose, V, A and Λ up to this direction, with its S and inertia."""
     (passing, lasting), (row, own) = inboard, given
     of_model = lasting.R_WM is not None
     R_P = lasting.R_WM if of_model else passing.R_WM
@@ -137,7 +137,7 @@ def move_weighted_outward(
 def move_placed_outward(
     inboard: tuple[Passing, Lasting], given: tuple[PlacedRows, OwnRows], others: None
 ) -> tuple[tuple[Passing, Lasting], tuple]:
-    """The same of what is placed."""
+    """`move_weighted_outward` where hinge map and inertia are already placed in W."""
     del others
     (_, lasting), (row, own) = inboard, given
     r, S = computed_once(direction_about_T, lasting.p_TM, row.hinge, own.flags)
@@ -148,7 +148,7 @@ def move_placed_outward(
 
 
 def move_along(inboard: tuple[Passing, Lasting], S: wo.Vector, r: wo.Vector, own: OwnRows) -> tuple[Any, Any]:
-    """V, A and Λ up to this direction, and V_p, where joints have several; dS/dt = V_p x S, and v^J x h of those."""
+    """V, A and Λ up to this direction, and where joints have several V_p: dS/dt is then V_p x S + [0; v^J x h]."""
     (passing, lasting), V_p = inboard, None
     if own.is_first is not None:
         V_p = computed_once(velocity_of_parent, lasting.motion, passing.V_p, own.is_first)
@@ -172,40 +172,40 @@ def screw_about_T(r: wo.Vector, h: wo.Vector, s: wo.Vector) -> wo.Vector:
 
 
 def direction_about_T(p_TP: Array, hinge: Array, flags: Array) -> tuple[wo.Vector, wo.Vector]:
-    """p_TM and S."""
+    """p_TM and S of a direction whose hinge map is placed in W."""
     h, s, p = wo.take_apart(hinge, 3, 3, 3)
     r = wo.add(list(p_TP), wo.scale(p, flags[0]))
     return r, screw_about_T(r, h, s)
 
 
 def velocity_of_parent(motion: Array, V_p: Array, is_first: Array) -> wo.Vector:
-    """V of p, which is that of the direction inboard of a joint's first one."""
+    """V_p: at a joint's first direction the V inboard of it, at the others the V_p handed on."""
     return [jnp.where(is_first[0] > 0.0, x, y) for x, y in zip(list(motion)[:6], V_p, strict=True)]
 
 
 def along_direction(
     motion: Array, V_p: wo.Vector | None, S: wo.Vector, v: Array, vdot: Array, weight: Array
 ) -> tuple[wo.Vector, wo.Vector, wo.Vector]:
-    """V, A and Λ with those of the direction."""
+    """Adds the direction's own motion to V, A and Λ."""
     V, A, weighted = wo.take_apart(motion, 6, 6, 6)
     driven = wo.add(wo.scale(S, vdot[0]), wo.motion_cross(V if V_p is None else V_p, wo.scale(S, v[0])))
     return wo.add(V, wo.scale(S, v[0])), wo.add(A, driven), wo.add(weighted, wo.scale(S, weight[0]))
 
 
 def relative_motion(V: wo.Vector, V_p: wo.Vector, r: wo.Vector) -> tuple[wo.Vector, wo.Vector]:
-    """w^J, and v^J at Mo."""
+    """Motion of m relative to its parent: w^J, and v^J at Mo."""
     V_J = wo.subtract(V, V_p)
     return V_J[:3], wo.add(V_J[3:], wo.cross(V_J[:3], r))
 
 
 def with_turned_joint(V: wo.Vector, A: wo.Vector, V_p: wo.Vector, r: wo.Vector, flags: Array) -> wo.Vector:
-    """A with v^J x w^J, once a joint."""
+    """Adds v^J x w^J to A, once for each joint, at its last direction."""
     w, v = relative_motion(V, V_p, r)
     return [*A[:3], *wo.add(A[3:], wo.scale(wo.cross(v, w), flags[1]))]
 
 
 def turned_inertia(R: wo.Matrix, inertia: Array) -> tuple:
-    """R J, and c about Mo in W."""
+    """R J, and the first moment c about Mo in W."""
     J, c, _ = wo.take_apart(inertia, 6, 3, 1)
     return wo.matmul(R, wo.symmetric(J)), wo.matvec(R, c)
 
@@ -213,18 +213,18 @@ def turned_inertia(R: wo.Matrix, inertia: Array) -> tuple:
 def inertia_about_T(
     R: wo.Matrix, RJ: wo.Matrix, c: wo.Vector, r: wo.Vector, inertia: Array
 ) -> tuple[wo.Vector, wo.Vector]:
-    """That about Mo in W, R J Rᵀ, shifted."""
+    """Moments and first moment about T in W: R J Rᵀ and c about Mo, shifted by r = p_TM."""
     return shifted_inertia(wo.symmetric_product(RJ, R), c, inertia[9], r)
 
 
 def placed_inertia_about_T(inertia: Array, r: wo.Vector) -> tuple[wo.Vector, wo.Vector]:
-    """The same from that about Mo in W."""
+    """Moments and first moment about T, from an inertia that is already in W about Mo."""
     J, c, m = wo.take_apart(inertia, 6, 3, 1)
     return shifted_inertia(J, c, m, r)
 
 
 def shifted_inertia(J: wo.Vector, c: wo.Vector, m: Array, r: wo.Vector) -> tuple[wo.Vector, wo.Vector]:
-    """J + (r·(2 c + m r)) 1 - (c rᵀ + r cᵀ + m r rᵀ) and c + m r."""
+    """Shifts an inertia by r: J + (r·(2 c + m r)) 1 - (c rᵀ + r cᵀ + m r rᵀ), and c + m r."""
     at_T = wo.add(c, wo.scale(r, m))
     trace = wo.dot(r, wo.add(c, at_T))
     outer = [c[i] * r[j] + r[i] * at_T[j] for i, j in wo.SYMMETRIC_PAIRS]
@@ -233,10 +233,10 @@ def shifted_inertia(J: wo.Vector, c: wo.Vector, m: Array, r: wo.Vector) -> tuple
 
 
 def inboard_origin(R_P: Array, X_PM: Pose, p_PF: Array, r: wo.Vector) -> wo.Vector:
-    """p_TF."""
+    """p_TF, from T to the origin of the joint's inboard frame."""
     return wo.subtract(r, wo.matvec(matrix(R_P), wo.subtract(X_PM[1], list(p_PF))))
 
 
 def matrix(entries: Any) -> wo.Matrix:
-    """Of nine entries."""
+    """3 x 3 matrix of nine entries, row by row."""
     return wo.take_apart(entries, (3, 3))[0]

@@ -1,4 +1,4 @@
-"""How hinge maps change with the position of their own joint, for the kinds of joint where they do."""
+"""Derivatives of hinge maps by the position of their own joint, for the kinds of joint where they vary."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from mbjax.spatial import component_algebra as ca
 
 
 class HingeMapDerivatives(NamedTuple):
-    """Of H in F, expressed in W. Sums are over the velocities k of the joint that j belongs to."""
+    """Derivatives of hinge maps H in F, expressed in W. Sums are over the velocities k of j's joint."""
 
     of_velocity: Float[Array, "6 nd"]  # sum_k dH_k/dq_j v_k
     of_acceleration: Float[Array, "6 nd"]  # sum_k dH_k/dq_j vdot_k
@@ -32,7 +32,7 @@ def calc_hinge_map_derivatives(
     v: Float[Array, " nd"],
     vdot: Float[Array, " nd"],
 ) -> HingeMapDerivatives | None:
-    """None where every joint's hinge map is constant in F, as of those that mimic."""
+    """Derivatives of all hinge maps; None where every map is constant in F, as are those of joints that mimic."""
     groups = joint_groups(model)
     asked = [[gather(q, g.q_indices), gather(v, g.v_indices), gather(vdot, g.v_indices)] for g in groups]
     parts = [of_group(g, *ca.with_equal_columns(*x)) for g, x in zip(groups, asked, strict=True)]
@@ -55,7 +55,7 @@ def calc_hinge_map_derivatives(
 def of_group(
     group: JointGroup, q: Float[Array, "nq k"], v: Float[Array, "nv k"], vdot: Float[Array, "nv k"]
 ) -> list[Float[Array, "6 nv k"]] | None:
-    """The entries of `HingeMapDerivatives` for the joints of one kind, in F; those by place one after the other."""
+    """Fields of `HingeMapDerivatives` for the joints of one kind, in F, `by_place` one by one; None where constant."""
     kind = JOINT_KINDS[group.kind]
     if kind.hinge_map_rate(q, v) is None:
         return None
@@ -79,6 +79,6 @@ def of_group(
 
 
 def unit_velocity(place: int, like: Float[Array, "nv *n"]) -> Float[Array, "nv *n"]:
-    """1 at one place, else 0."""
+    """Velocities that are 1 at one place, else 0."""
     unit = np.arange(like.shape[0]) == place
     return jnp.broadcast_to(jnp.asarray(unit.reshape(-1, *(1,) * (like.ndim - 1)), like.dtype), like.shape)

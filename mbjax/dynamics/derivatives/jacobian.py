@@ -1,14 +1,14 @@
-"""The derivatives of Newton–Euler, all columns at once (Singh, Russell and Wensing 2022, eqs. 36 to 43).
+"""The Jacobian of inverse dynamics by q and v, all columns at once (Singh, Russell and Wensing 2022, eqs. 36 to 43).
 
-With the composite terms of velocity k where it is outboard of j's joint, of j where not:
+Composite terms are those of direction k where it is outboard of j's joint, else those of j:
 
     dtau_k / dq_j = S_k · (I E_j + 𝓑 B_j + Z b_j)                     k outboard
     dtau_k / dq_j = S_k · (I E_j + 𝓑 B_j + Z b_j + S_j x* F_j)        k inboard or in the same joint, there also
                     + dS_k/dq_j · F_j
     dtau_k / dv_j = S_k · (I (B_j + dS_j/dt) + 𝓑 S_j)
 
-where 𝓑 and Z are as in `composite_body/sums.py` and b_j is the rotation of S_j. All of it is of directions; those that
-one velocity drives are summed in the end.
+where 𝓑 X = [K b; 2 b x hf] with b the rotation of X, K, hf and Z are as in `composite_body/sums.py`, and b_j is the
+rotation of S_j. Indices k and j are directions; those that one velocity drives are summed in the end.
 """
 
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def calc_all_columns(
     vdot: Float[Array, " nv"],
     wrenches: FixedWrenches | None,
 ) -> tuple[CompositeTerms, TorqueColumns, Float[Array, "nd nd"]]:
-    """The terms, the columns by q and v, and those by the vdot of directions: M without reflected inertia."""
+    """Composite terms, torque columns by q and v, and columns by the directions' vdot: M without reflected inertia."""
     topology, S = model.topology, position.S_T
     velocity = calc_velocity_kinematics(model, position, q, v)
     motion = calc_motion_derivatives(model, position, velocity, q, v, vdot)
@@ -74,7 +74,7 @@ def calc_torque_columns(
     motion: MotionDerivatives,
     terms: CompositeTerms,
 ) -> TorqueColumns:
-    """The equations of the module."""
+    """Torque columns by q and v, by the module's equations."""
     S = position.S_T
     by_v = motion.B + velocity.Sdot_T
     G_q = terms.inertia_times(motion.E) + terms.change_by(motion.B) + ca.force_cross(S, terms.F)
@@ -105,9 +105,9 @@ def calc_products(
     right: Pairs,
     within: Float[Array, "3 nd"] | None,
 ) -> tuple[Float[Array, "nd nd"], Float[Array, "nd nd"]]:
-    """S_k · G_j of each G where k is inboard of j or in its joint, left_k · right_j where outboard.
+    """Entries S_k · G_j where k is inboard of j or in its joint, left_k · right_j where k is outboard.
 
-    By q there is h_k · `within`_j besides where k and j are of one joint; None: no joint has several directions.
+    The matrix by q also has h_k · `within`_j where k and j are of one joint; None if no joint has several directions.
     """
     if S.ndim == 2 or topology.followers:
         return products_at_once(topology, S, G, left, right, within)
@@ -124,7 +124,7 @@ def _calc_products_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
 def products_at_once(
     topology: TreeTopology, S: Array, G: Pairs, left: Array, right: Pairs, within: Array | None
 ) -> tuple[Array, Array]:
-    """By products of matrices."""
+    """`calc_products` by products of whole matrices."""
     upper = products_of_columns(S, ca.concatenate(G, 1))
     lower = products_of_columns(left, ca.concatenate(right, 1))
     dq, dv = jnp.split(by_place(topology, upper, lower, 2), 2, 1)
@@ -138,7 +138,7 @@ def products_at_once(
 def products_pair_by_pair(
     topology: TreeTopology, S: Array, G: Pairs, left: Array, right: Pairs, within: Array | None
 ) -> tuple[Array, Array]:
-    """By walks along paths."""
+    """`calc_products` by walks along paths, one pair of directions at a time."""
     size = left.shape[0]
 
     def pair(inboard: Array, outboard: Array) -> tuple[wo.Vector, wo.Vector]:

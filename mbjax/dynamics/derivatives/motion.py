@@ -1,12 +1,12 @@
-"""How velocities and accelerations of bodies change with q, column by column.
+"""Derivatives of the bodies' velocities and accelerations by q and v, column by column.
 
-A change of the position that belongs to velocity j, along q̇ = N v, moves everything outboard rigidly by S_j. Of every
+A change of the position that belongs to velocity j, along q̇ = N v, moves everything outboard rigidly by S_j. For every
 mobod i that j moves (Singh, Russell and Wensing 2022, here with joints whose S depend on their own position):
 
     dV_i / dq_j = S_j x V_i + B_j                  dV_i / dv_j = S_j
     dA_i / dq_j = S_j x A_i + B_j x V_i + E_j      dA_i / dv_j = S_j x V_i + B_j + dS_j/dt
 
-about T held fixed in the world, as everywhere. B and E belong to the velocity, not to the mobod.
+about T held fixed in the world. B and E belong to the velocity, not to the mobod.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from .hinge_maps import HingeMapDerivatives, calc_hinge_map_derivatives
 
 
 class MotionDerivatives(NamedTuple):
-    """B and E of the module's equations, and the accelerations they belong to."""
+    """B and E of the module's equations, and the accelerations A_WM_T that they belong to."""
 
     B: Float[Array, "6 nd"]
     E: Float[Array, "6 nd"]
@@ -41,7 +41,7 @@ def calc_motion_derivatives(
     v: Float[Array, " nv"],
     vdot: Float[Array, " nv"],
 ) -> MotionDerivatives:
-    """B_j = V_m x S_j + P_j and E_j = A_m x S_j + V_m x B_j + Q_j + V_p x P_j + U_j.
+    """Computes B_j = V_m x S_j + P_j and E_j = A_m x S_j + V_m x B_j + Q_j + V_p x P_j + U_j.
 
     m is the mobod of j's joint, p its parent; P_j = sum_k dS_k/dq_j v_k and Q_j = sum_k dS_k/dq_j vdot_k over the
     velocities k of the same joint, U_j the derivative of that part of sum_k dS_k/dt v_k which is the joint's own.
@@ -77,7 +77,7 @@ def calc_motion_derivatives(
 
 
 def rates_about_T(r: Float[Array, "3 n"], X_Mo: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
-    """A motion at Mo, seen from T."""
+    """Shifts motions from Mo to T, with r = p_TMo."""
     return ca.concatenate([X_Mo[:3], X_Mo[3:] + ca.cross(r, X_Mo[:3])], 0)
 
 
@@ -89,7 +89,7 @@ def of_same_joint(topology: TreeTopology) -> np.ndarray:
 def calc_forces_of_hinge_changes(
     topology: TreeTopology, position: PositionKinematics, motion: MotionDerivatives, F_T: Float[Array, "6 nd"]
 ) -> Float[Array, "nd nd"] | None:
-    """Of dS_k/dq_j · F_j, with the force F_j that j's joint transmits, what a hinge map that is not constant adds.
+    """Part of dS_k/dq_j · F_j from hinge maps that vary in F, with F_j the force that j's joint transmits; else None.
 
     The other part, where k and j are of one joint, is h_k · (f_j x H_j).
     """

@@ -1,6 +1,7 @@
-"""Matrices of products for each two directions on one path: of many worlds on a CPU pair by pair.
+"""Matrices of products for each two directions on one path.
 
-Directions in different branches have none, and products of matrices would have to have the worlds first.
+For many worlds on a CPU they are computed pair by pair: directions in different branches have no product, and products
+of matrices would need the axis of worlds first.
 """
 
 from collections.abc import Callable
@@ -27,7 +28,7 @@ Pair = Callable[[Array, Array], tuple[wo.Vector, wo.Vector | None]]
 def calc_mirrored_products(
     topology: TreeTopology, S: Float[Array, "k nd"], F: Float[Array, "k nd"]
 ) -> Float[Array, "nd nd"]:
-    """S_i · F_j for i at or inboard of j, and the mirror image."""
+    """Symmetric matrix of S_i · F_j for i at or inboard of j, mirrored; zero between branches."""
     if S.ndim == 2 or topology.followers:
         return mirrored_products_at_once(topology, S, F)
 
@@ -48,7 +49,7 @@ def _calc_mirrored_products_jvp(primals: tuple, tangents: tuple) -> tuple[Array,
 
 
 def mirrored_products_at_once(topology: TreeTopology, S: Array, F: Array) -> Float[Array, "nd nd"]:
-    """By a product of matrices."""
+    """`calc_mirrored_products` by one product of matrices."""
     products = products_of_columns(S, F)
     return by_place(topology, products, ca.transpose(products))
 
@@ -58,7 +59,7 @@ def by_place(
 ) -> Float[Array, "nd n"]:
     """Entry kj of `upper` where k is inboard of j or in its joint, of `lower` where outboard, zero in other branches.
 
-    For matrices of `times` nd columns.
+    The matrices have `times` nd columns.
     """
     inboard = topology.moves[:, topology.velocity_mobods]
     outboard = inboard.T & ~inboard
@@ -71,7 +72,7 @@ def by_place(
 def products_along_paths(
     topology: TreeTopology, pair: Pair, X: Float[Array, "nd k w"], Y: Float[Array, "nd l w"], count: int
 ) -> list[Float[Array, "nd nd w"]]:
-    """`count` matrices with `pair(X_i, Y_j)` for i at or inboard of j: entries ij, and ji, where None the same."""
+    """`count` matrices of `pair(X_i, Y_j)` for i at or inboard of j: its entries ij, then ji (None: those of ij)."""
     inboard = jnp.asarray(np.array(direction_parents(topology), np.int32) - 1)
     directions, worlds = X.shape[0], jnp.broadcast_shapes(X.shape[2:], Y.shape[2:])
 
@@ -93,7 +94,7 @@ def products_along_paths(
 def products_within_joints(
     topology: TreeTopology, pair: Pair, X: Float[Array, "nd k w"], Y: Float[Array, "nd l w"], matrices: list[Array]
 ) -> list[Float[Array, "nd nd w"]]:
-    """With the entries ij of `pair(X_i, Y_j)` where i and j are of one joint that has several directions."""
+    """Sets entries ij to `pair(X_i, Y_j)` where i and j are of one joint that has several directions."""
     owner = topology.velocity_mobods
     has_several = np.array(topology.mobod_num_velocities)[owner] > 1
     first, second = (jnp.asarray(x, jnp.int32) for x in np.nonzero((owner[:, None] == owner) & has_several))

@@ -1,4 +1,4 @@
-"""How the torques of inverse dynamics change along tangents: in reverse mode on a CPU by a recursion."""
+"""Derivative rule of inverse dynamics: tangents of the torques, and in kernels a recursion for the cotangent."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,13 +26,13 @@ from .jacobian import TorqueColumns, calc_all_columns
 
 
 class Fixed(NamedTuple):
-    """Where the change begins."""
+    """Point at which the derivative is taken: model, q, v and vdot."""
 
     model: MultibodyModel
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
     vdot: Float[Array, " nv"]
-    placed: PlacedRows | None = None  # which the recursion need not find again, where they are known
+    placed: PlacedRows | None = None  # known rows, which the recursion reuses
 
 
 class Moved(eqx.Module):
@@ -64,7 +64,7 @@ def torque_derivative_rule(
 
 
 def calc_change_under_weights(fixed: Fixed, moved: Moved, gravity: bool) -> Float[Array, " nv"]:
-    """dtau where no forces act but weights, under `gravity`; for trees that have a torque gradient."""
+    """dtau where only weights act, or without `gravity` nothing; for trees that have a recursive cotangent."""
     like = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), moved)
 
     def change(fixed: Fixed, moved: Moved) -> Array:
@@ -91,13 +91,13 @@ def calc_change_under_weights(fixed: Fixed, moved: Moved, gravity: bool) -> Floa
 
 
 def shape_of_torques(like: Float[Array, " nv"], others: Any) -> tuple[int, ...]:
-    """That of an array like this one, of all worlds that the others have."""
+    """Shape of an array like `like`, with the axis of worlds that it and the others broadcast to."""
     worlds = (x.shape[x.ndim - like.ndim + 1 :] for x in jax.tree.leaves((like, others)))
     return (like.shape[0], *np.broadcast_shapes(*worlds))
 
 
 def push_many(gravity: bool, fixed: Fixed, moved: Moved) -> Float[Array, "k nv"]:
-    """dtau of many changes at once, from the whole matrices."""
+    """dtau along k tangents at once, from the whole Jacobians."""
     model, q, *_ = fixed
     columns, M = calc_whole_change(*fixed[:4], gravity)
     dq = None if moved.q is None else jax.vmap(lambda dq: qdot_to_velocity(model, q, dq))(moved.q)
@@ -107,7 +107,7 @@ def push_many(gravity: bool, fixed: Fixed, moved: Moved) -> Float[Array, "k nv"]
 
 
 def pull_many(gravity: bool, like: Moved, fixed: Fixed, weights: Float[Array, "k nv"]) -> Moved:
-    """The transpose."""
+    """Transpose of `push_many`: cotangents of k weights at once, from the whole Jacobians."""
     model, q, *_ = fixed
     columns, M = calc_whole_change(*fixed[:4], gravity)
     of_state = (
@@ -125,7 +125,7 @@ def pull_many(gravity: bool, like: Moved, fixed: Fixed, weights: Float[Array, "k
 def calc_whole_change(
     model: MultibodyModel, q: Float[Array, " nq"], v: Float[Array, " nv"], vdot: Float[Array, " nv"], gravity: bool
 ) -> tuple[TorqueColumns, Float[Array, "nv nv"]]:
-    """The derivatives of inverse dynamics by q, in the terms of velocities, by v and by vdot."""
+    """Jacobians of inverse dynamics by q, in terms of velocities, by v and by vdot."""
     position = calc_position_kinematics(model, q)
     wrenches = calc_fixed_weights(model, position) if gravity else None
     _, columns, M = calc_all_columns(model, position, q, v, vdot, wrenches)
@@ -133,7 +133,7 @@ def calc_whole_change(
 
 
 def pull_back_to_model(model: MultibodyModel, by: TorqueCotangent, like: Any) -> Any:
-    """The gradient by the leaves of the model that move, from that by what they move."""
+    """Gradient by the model's moving leaves, from the gradient by what they move (`calc_model_change`)."""
     still = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
     (moved, gravity), pull = jax.vjp(lambda dmodel: calc_model_change(model, dmodel), still)
     assert by.by_model is not None
@@ -142,5 +142,5 @@ def pull_back_to_model(model: MultibodyModel, by: TorqueCotangent, like: Any) ->
 
 
 def enough(topology: TreeTopology) -> int:
-    """How many changes, or solutions, are found faster from the whole matrix than one by one."""
+    """Number of tangents, or of solves, from which on the whole matrix is faster than one after another."""
     return max(4, topology.num_velocities // 8)

@@ -1,8 +1,8 @@
-"""How the torques of inverse dynamics change along one change of q, v, vdot, the applied forces and the model.
+"""The tangent of inverse dynamics along one change of q, v, vdot, the applied forces and the model.
 
-What `jacobian.py` finds column by column, for one change: linear in it and O(n), so in reverse mode the
-gradient. Where dq is in the terms of velocities and the model shifts the frames of joint j, F by f_j with its parent
-body held and M by m_j with F held, mobod i moves rigidly by phi_i = sum S_j dq_j + f_j + m_j over its path, and
+It is linear in the change and O(n), and in reverse mode gives the gradient; `jacobian.py` finds all columns instead.
+Where dq is in terms of velocities and the model shifts the frames of joint j, F by f_j with its parent body held and M
+by m_j with F held, mobod i moves rigidly by phi_i = sum S_j dq_j + f_j + m_j over its path, and
 
     dtau_k = dS_k · F_k + S_k · sum_i (phi_i x* F_i + I_i eps_i + [K_i b_i; 2 b_i x hf_i] + dF_i)
     b_i    = sum_j of the rotations of B_j dq_j + S_j dv_j
@@ -47,10 +47,10 @@ from .motion import calc_motion_derivatives
 
 
 class Change(NamedTuple):
-    """What changes; None is known not to. Forces are about T, which moves: theirs is the change of the numbers."""
+    """Tangents, None where an input is fixed. T moves: the tangent of `F_applied_T` is that of its numbers."""
 
     q: Float[Array, " nq"] | None
-    displacement: Float[Array, "6 nm"] | None  # phi, of the same q and shift
+    displacement: Float[Array, "6 nm"] | None  # phi, which follows from q and shift
     v: Float[Array, " nv"] | None
     vdot: Float[Array, " nv"] | None
     F_applied_T: Float[Array, "6 nm"] | None
@@ -114,7 +114,7 @@ def calc_torque_tangent(
 def calc_rates_of_shift(
     motion: TreeMotion, vdot: Float[Array, " nv"], A_WM_T: Float[Array, "6 nm"], shift: JointShift
 ) -> tuple[Float[Array, "3 nm"], Float[Array, "6 nm"]]:
-    """What a shift of joints adds to b and eps."""
+    """Terms that a shift of joints adds to b and eps."""
     topology, position, V = motion.model.topology, motion.position, motion.velocity.V_WM_T
     V_p, A_p = take(V, topology.parents, 1), take(A_WM_T, topology.parents, 1)
     b, eps = [], []
@@ -133,7 +133,7 @@ def calc_rates_of_shift(
 
 
 def products(terms: list[tuple[Array, Array | None]]) -> Float[Array, "k nd"] | None:
-    """The sum of directions times numbers, without those that are None."""
+    """Sum of directions times numbers, skipping numbers that are None; None where all are."""
     parts = [ca.scale(direction, x) for direction, x in terms if x is not None]
     return sum(parts[1:], parts[0]) if parts else None
 

@@ -1,1 +1,1 @@
-"""Newton and Euler: inverse dynamics, as sums over the tree and as a recursion."""
+"""Newton–Euler inverse dynamics, as sums over the tree and as a recursion."""

@@ -1,8 +1,8 @@
-"""Newton–Euler as the recursion of the books, one direction a step: of one world, and on a CPU of many.
+"""The recursive Newton–Euler algorithm, one direction of motion per step (Featherstone 2008, table 5.1).
 
-What `sums.py` does with sums over all mobods at once, which is faster where starting a kernel takes long. Here
-everything is one kernel. Featherstone 2008, table 5.1, in W at each mobod's own Mo, with the accelerations of points
-instead of spatial ones.
+It departs from the book in that quantities are in W at each mobod's own Mo, and accelerations are those of points
+instead of spatial ones. Everything is one kernel. `sums.py` computes the same torques by sums over all mobods at once,
+which is faster where starting a kernel takes long.
 """
 
 from functools import partial
@@ -35,10 +35,10 @@ Shapes = tuple[int | tuple[int, int], ...]
 
 
 class MotionRows(NamedTuple):
-    """Of each direction, in W: what the recursions inward read."""
+    """Rows that the inward recursions read, one for each direction, in W."""
 
     hinge: Float[Array, "nd 9 ..."]  # H_W at Mo, and p from the inboard direction's point to Mo
-    force: Float[Array, "nd 6 ..."]  # which the motion of the mobod takes beside what is applied, at Mo
+    force: Float[Array, "nd 6 ..."]  # that the mobod's motion takes less weights and applied forces, at Mo
     inertia: Float[Array, "nd 10 ..."]  # of the mobod about Mo: moments, m p_MoMcm, m
 
 
@@ -50,7 +50,7 @@ def calc_motion(
     weights: bool,
     F_applied_W: Float[Array, "6 nm"] | None,
 ) -> MotionRows:
-    """Poses, velocities and accelerations outward, and the forces they take beside weights and what is applied."""
+    """Outward pass: poses, velocities, accelerations, and the forces they take less weights and applied forces."""
 
     def outward(model: MultibodyModel, q: Array, v: Array, vdot: Array | None, F_applied_W: Array | None) -> MotionRows:
         rows, others = calc_direction_rows(model, q, v, vdot, weights, F_applied_W)
@@ -67,7 +67,7 @@ def move_all_outward(
     gravity: Float[Array, "3 ..."],
     worlds: tuple[int, ...],
 ) -> MotionRows:
-    """The loop. Without `rows.weight` all bodies fall freely: they feel -gravity as an acceleration of the world."""
+    """The outward loop. Without `rows.weight` gravity acts on all bodies, as an acceleration -gravity of the world."""
     dtype, zeros = rows.v.dtype, jnp.zeros((6, *worlds), rows.v.dtype)
     acceleration = jnp.broadcast_to(jnp.zeros_like(gravity) if rows.weight is not None else -gravity, (3, *worlds))
     identity = jnp.broadcast_to(np.eye(3, dtype=dtype).reshape(9, *(1 for _ in worlds)), (9, *worlds))
@@ -80,7 +80,7 @@ def move_all_outward(
 def move_outward(
     inboard: ScannedRow, row: DirectionRows, others: OtherPoses | None, gravity: Float[Array, "3 ..."] | None
 ) -> tuple[Array, MotionRows]:
-    """One direction, with all velocities and accelerations inboard of it (P) and up to it (M):
+    """One step outward, from velocities and accelerations inboard of a direction (P) to those up to it (M):
 
         R_WM = R_WP R_PM                  p = R_WP p_PM
         w    = w_P + h v                  alpha = alpha_P + h v̇ + (w_F x h + ḣ) v
@@ -111,7 +111,7 @@ def cross_direction(
     rate: Array | None,
     is_first: Array | None,
 ) -> tuple:
-    """R_WM, p, in W the hinge map and what it changes by in F, and w_F: of a joint's first direction the parent's."""
+    """R_WM and p; the hinge map and its rate in F, both expressed in W; w_F, at a joint's first direction that of P."""
     (R, w, _, _, *w_F), (R_PM, p_PM) = wo.take_apart(inboard, *carried), X_PM
     h, s = (wo.matvec(R, x) for x in wo.take_apart(hinge_map, 3, 3))
     driven = None if rate is None else [wo.matvec(R, x) for x in wo.take_apart(rate, 3, 3)]
@@ -132,7 +132,7 @@ def turn(
     vdot: Array | None,
     inertia: Array,
 ) -> tuple:
-    """w, alpha and what of the translation belongs to the joint alone; R J and c in W."""
+    """w and alpha; the joint's own translational acceleration s v̇ + ṡ v; R J, and c in W."""
     _, w, alpha, *_ = wo.take_apart(inboard, *carried)
     J_M, c_M, _ = wo.take_apart(inertia, 6, 3, 1)
     h_v = wo.scale(h, v[0])
@@ -160,7 +160,7 @@ def translate(
     v: Array,
     translation: wo.Vector | None,
 ) -> tuple:
-    """a of Mo, J in W and w x (w x c)."""
+    """Acceleration a of Mo, J in W and w x (w x c)."""
     _, w_P, alpha, a, *_ = wo.take_apart(inboard, *carried)
     a = wo.add(a, wo.cross(alpha, p), wo.cross(w_P, wo.cross(w_P, p)), wo.scale(wo.cross(w_F, s), 2.0 * v[0]))
     if translation is not None:
@@ -179,7 +179,7 @@ def net_force(
     row: DirectionRows,
     gravity: Array | None,
 ) -> wo.Vector:
-    """The force of the motion less weights and what is applied."""
+    """Torque and force that the mobod's motion takes, less weights and applied forces."""
     Jw, J_alpha = J_times
     f = wo.add(wo.scale(a, row.inertia[9]), wo.cross(alpha, c), turning)
     t = wo.add(J_alpha, wo.cross(w, Jw), wo.cross(c, a))
@@ -196,7 +196,7 @@ def net_force(
 
 
 def calc_torques(topology: TreeTopology, motion: MotionRows) -> Float[Array, " nd"]:
-    """tau = H · (sum of the forces of all that is outboard)."""
+    """Inward pass: tau = H · (sum of the forces of everything outboard)."""
     plan = walk_plan(direction_parents(topology))
 
     def step(outboard: ScannedRow, row: MotionRows) -> tuple[Array, Array]:
@@ -210,6 +210,6 @@ def calc_torques(topology: TreeTopology, motion: MotionRows) -> Float[Array, " n
 
 
 def gather_force(outboard: RowEntries, hinge: RowEntries, force: RowEntries) -> tuple:
-    """The force of all that is outboard, at the inboard direction's point, and its torque."""
+    """Force of everything outboard, shifted to the inboard direction's point, and this direction's torque."""
     (h, s, p), (t, f) = wo.take_apart(hinge, 3, 3, 3), wo.take_apart(wo.total(outboard, force), 3, 3)
     return wo.add(t, wo.cross(p, f)), f, wo.dot(h, t) + wo.dot(s, f)

@@ -1,4 +1,4 @@
-"""Newton–Euler over the tree: the one formula behind inverse dynamics, bias term and mass-matrix products."""
+"""Newton–Euler by sums over the tree: one formula for inverse dynamics, bias term and mass-matrix products."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -27,10 +27,10 @@ from ..records.tree_motion import TreeMotion, calc_tree_motion
 def calc_inverse_dynamics(
     motion: TreeMotion, vdot: Float[Array, " nv"] | None, F_applied_T: Float[Array, "6 nm"] | None
 ) -> Float[Array, " nv"]:
-    """tau = S · (sum over the mobods each velocity moves of M A + bias - F_applied); vdot None means zero.
+    """Torques tau = S · (sum of M A + bias - F_applied over the mobods each velocity moves); vdot None means zero.
 
-    Derivatives are in closed form (`derivatives/tangent.py`). Of the tangent of the kinematics in `motion` they read
-    the displacement, the shift and the placement only.
+    Derivatives are in closed form (`derivatives/tangent.py`). From the tangent of the position kinematics in `motion`
+    they read only the displacement, the shift and the placement.
     """
     return newton_euler(motion, vdot, F_applied_T)
 
@@ -51,7 +51,7 @@ def _calc_inverse_dynamics_jvp(primals: tuple, tangents: tuple) -> tuple[Array, 
 def newton_euler(
     motion: TreeMotion, vdot: Float[Array, " nv"] | None, F_applied_T: Float[Array, "6 nm"] | None
 ) -> Float[Array, " nv"]:
-    """`calc_inverse_dynamics` without its rule."""
+    """`calc_inverse_dynamics` without its derivative rule."""
     topology, position = motion.model.topology, motion.position
     driven = ca.scale(motion.velocity.Sdot_T, over_directions(topology, motion.v))
     if vdot is not None:
@@ -67,7 +67,7 @@ def calc_motion_and_forces(
     F_applied_W: Float[Array, "6 nm"] | None,
     weights: bool,
 ) -> tuple[TreeMotion, Float[Array, "6 nm"] | None]:
-    """From model and state alone, what `calc_inverse_dynamics` reads: forces given at each Mo, or `weights`."""
+    """Motion, and applied forces about T, from model and state: `F_applied_W` at each Mo, else gravity if `weights`."""
     position = calc_position_kinematics(model, q)
     motion = calc_tree_motion(model, position, q, v)
     if F_applied_W is not None:
@@ -76,7 +76,7 @@ def calc_motion_and_forces(
 
 
 def moved_to_mobods(position: PositionKinematics, F: Float[Array, "6 nm"], sign: float) -> Float[Array, "6 nm"]:
-    """Forces about the trees' origins T as forces at each Mo; the other way with a sign of 1."""
+    """Moves forces on mobods from the tree's origin T to each Mo with a sign of -1, from each Mo to T with 1."""
     return ca.concatenate([F[:3] + sign * ca.cross(position.p_TM_W, F[3:]), F[3:]], 0)
 
 
@@ -89,7 +89,7 @@ def calc_mass_matrix_product(
 
 
 def torques_of(topology: TreeTopology, position: PositionKinematics, F_T: Float[Array, "6 nm"]) -> Float[Array, " nv"]:
-    """S · sum over the mobods each velocity moves."""
+    """Torques S · (sum of F_T over the mobods that each velocity moves)."""
     return sum_directions(topology, ca.dot(position.S_T, sum_moved_mobods(topology, F_T)))
 
 
@@ -101,13 +101,14 @@ def calc_net_forces(
     velocity: VelocityKinematics | None,
     F_applied_T: Float[Array, "6 nm"] | None,
 ) -> Float[Array, "6 nm"]:
-    """The spatial force each mobod's motion takes beside F_applied_T, about T in W; without `velocity` at rest.
+    """Spatial force that each mobod's motion takes less `F_applied_T`, about T in W; at rest where `velocity` is None.
 
     `driven` are the accelerations of the directions, S vdot + dS/dt v. Per mobod about its origin Mo, with first moment
     s = m p_MoMcm:
         f = m a_Mo + alpha x s + w x (w x s)
         t = I alpha + w x I w + s x a_Mo                    (Featherstone 2008, eq. 2.72; Jain 2010, ch. 2)
-    Component by component: XLA's CPU backend vectorizes a kernel that ends in a stack, and none with stacks inside.
+    It is written component by component: XLA's CPU backend vectorizes a kernel that ends in a stack, but none with
+    stacks inside.
     """
     A_T, r = ca.unstack_many(sum_velocities_over_path(topology, driven)), jnp.unstack(position.p_TM_W)
     alpha, s, I_rows = A_T[:3], jnp.unstack(inertia_W.moment), [jnp.unstack(row) for row in inertia_W.rotational]

@@ -1,1 +1,1 @@
-"""What the algorithms of dynamics hand to one another: motion, inertias, and rows one a direction."""
+"""Records that the algorithms of dynamics share: motion, inertias, and rows, one for each direction."""

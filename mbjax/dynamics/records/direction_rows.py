@@ -1,8 +1,8 @@
 """The rows that recursions read, one for each direction of motion, directions first.
 
-The directions of a joint follow one another. The first crosses the joint's inboard frame and translates, the last
-rotates and has the inertia of the mobod; all are at the same point, Mo. Of the first P is the parent's frame, of those
-that follow it is F.
+The directions of a joint follow one another, all at the same point, Mo. The first crosses the joint's inboard frame and
+translates; the last rotates and has the inertia of the mobod. For the first, P is the parent's frame; for those that
+follow, P is F.
 """
 
 from typing import NamedTuple
@@ -32,7 +32,7 @@ from mbjax.topology import TreeTopology, ends_of_joints
 
 
 class DirectionRows(NamedTuple):
-    """None stands for zeros, or for a direction that is always its joint's only one."""
+    """Inputs of a recursion, one row for each direction. None means zeros; for `is_first`, that every direction is."""
 
     joint: JointRows
     hinge_map: Float[Array, "nd 6 ..."]  # in P
@@ -40,16 +40,16 @@ class DirectionRows(NamedTuple):
     v: Float[Array, "nd 1 ..."]
     vdot: Float[Array, "nd 1 ..."] | None
     inertia: Float[Array, "nd 10 ..."]  # of the mobod about Mo, in M: moments, m p_MoMcm, m
-    weight: Float[Array, "nd 4 ..."] | None  # of what feels gravity: m p_MoMcm, m; where not all bodies do
+    weight: Float[Array, "nd 4 ..."] | None  # of what feels gravity: m p_MoMcm, m; None where all bodies do
     F_applied_W: Float[Array, "nd 6 ..."] | None  # at Mo
     is_first: Float[Array, "nd 1 ..."] | None
 
 
 class PlacedRows(NamedTuple):
-    """Of each direction, in W at Mo, where a pass outward has found it."""
+    """Hinge maps and inertias, one row for each direction, that an outward pass has placed in W at Mo."""
 
     hinge: Float[Array, "nd 9 ..."]  # H_W, and p from the inboard direction's point to Mo
-    inertia: Float[Array, "nd 10 ..."]  # of the mobod, of the last direction of a joint: moments, m p_MoMcm, m
+    inertia: Float[Array, "nd 10 ..."]  # of the mobod, at the last direction of a joint: moments, m p_MoMcm, m
 
 
 def calc_direction_rows(
@@ -60,7 +60,7 @@ def calc_direction_rows(
     weights: bool,
     F_applied_W: Float[Array, "6 nm"] | None,
 ) -> tuple[DirectionRows, OtherPoses | None]:
-    """The rows of a tree in which no joint mimics another."""
+    """Direction rows of a tree in which no joint mimics another, and the poses of joints without an axis."""
     topology, placement = model.topology, placement_of(model) or calc_model_placement(model)
     (first, last), of_model = ends_of_joints(topology), placement.directions
     assert of_model is not None
@@ -89,17 +89,17 @@ def calc_direction_rows(
 
 
 def worlds_of(rows: DirectionRows | PlacedRows, *others: Array) -> tuple[int, ...]:
-    """The axis of worlds of all that is computed from the rows and from other numbers of each direction."""
+    """Broadcast shape of the axes of worlds, of the rows and of other arrays with one number a direction."""
     shapes = [x.shape[2:] for x in jax.tree.leaves(rows)] + [x.shape[1:] for x in others]
     return np.broadcast_shapes(*shapes)
 
 
 def calc_placed_inertia(topology: TreeTopology, inertia_W: MobodInertia) -> Float[Array, "nd 10 ..."]:
-    """`PlacedRows.inertia` from the records."""
+    """`PlacedRows.inertia` from the inertia records of mobods."""
     rows = directions_first(take(inertia_rows_of_mobods(inertia_W), topology.velocity_mobods, 1))
     return only_if(ends_of_joints(topology)[1], rows)
 
 
 def directions_first(x: Float[Array, "k n ..."]) -> Float[Array, "n k ..."]:
-    """With the axis of directions first."""
+    """Swaps the first two axes, so that directions come before components."""
     return jnp.swapaxes(x, 0, 1)

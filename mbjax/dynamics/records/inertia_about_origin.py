@@ -15,14 +15,14 @@ from .tree_motion import calc_inertia_in_world
 
 @eqx.filter_custom_jvp
 def calc_inertia_about_T(model: MultibodyModel, position: PositionKinematics, inertia_W: MobodInertia) -> MobodInertia:
-    """m, s = m p_TMcm and J about T, in W.
+    """Mass m, first moment s = m p_TMcm and rotational inertia J of each mobod about T, in W.
 
-    The derivative is in closed form: mobods move rigidly, turned by w and with what is at T moved by v,
+    The derivative is in closed form. Where a mobod moves rigidly, with angular velocity w and velocity v at T,
 
         ds = w x s + m v,    dJ = [w]x J - J [w]x + 2 (s·v) 1 - s vᵀ - v sᵀ
 
-    and their inertia changes where they are. Of the derivative of `position` only the displacement and the placement
-    are asked for, of that of `inertia_W` nothing.
+    and what the model changes with mobods held is added. The rule reads only the displacement and the placement of the
+    tangent of `position`, and nothing of the tangent of `inertia_W`.
     """
     return shift_inertia_to_T(position, inertia_W)
 
@@ -48,7 +48,7 @@ def _calc_inertia_about_T_jvp(primals: tuple, tangents: tuple) -> tuple[MobodIne
 def calc_inertia_change(
     model: MultibodyModel, dmodel: MultibodyModel, position: PositionKinematics, dplacement: BodyPlacement
 ) -> MobodInertia | None:
-    """How inertias about T change with the model and its placement, mobods held; None where nothing does."""
+    """Tangent of the inertias about T along that of model and placement, mobods held; None where the model is fixed."""
     if not jax.tree.leaves(dmodel):
         return None
 
@@ -61,7 +61,7 @@ def calc_inertia_change(
 
 
 def shift_inertia_to_T(position: PositionKinematics, inertia_W: MobodInertia) -> MobodInertia:
-    """`calc_inertia_about_T` without its rule, from inertias about Mo."""
+    """Shifts inertias from Mo to T: `calc_inertia_about_T` without its derivative rule."""
     r, s, m = position.p_TM_W, inertia_W.moment, inertia_W.mass
     shifted = ca.scale(ca.point_mass_inertia(r), m) + 2.0 * ca.symmetric_product_inertia(r, s)
     return MobodInertia(m, s + ca.scale(r, m), inertia_W.rotational + ca.symmetric_matrix(shifted))

@@ -1,4 +1,4 @@
-"""A state of the tree with all that Newton–Euler reads of it."""
+"""A state of the tree, with the kinematics and inertias that Newton–Euler reads."""
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -29,7 +29,7 @@ class TreeMotion(eqx.Module):
 def calc_tree_motion(
     model: MultibodyModel, position: PositionKinematics, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> TreeMotion:
-    """What Newton–Euler needs at (q, v)."""
+    """Velocity kinematics and inertias at (q, v), added to the position kinematics at q."""
     q = as_coordinates("q", q, model.num_positions, model.dtype, model.num_world_axes)
     v = as_coordinates("v", v, model.num_velocities, model.dtype, model.num_world_axes)
     velocity = calc_velocity_kinematics(model, position, q, v)
