@@ -18,6 +18,9 @@ class PlacedModel(MultibodyModel):
 
     placement: "ModelPlacement | None" = None  # never None; fields of the model have defaults, so this needs one
 
+    def require_one(self, call: str = "") -> None:
+        """Passes: the function that made this model has checked the one it was made of."""
+
 
 def placement_of(model: MultibodyModel) -> "ModelPlacement | None":
     """The placement that the model carries, or None: callers then compute it."""

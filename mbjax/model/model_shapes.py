@@ -11,8 +11,6 @@ from .model_layout import ModelLayout
 
 def require_shapes(model: Any, call: str = "") -> None:
     """Refuses a batch of models, and leaves of another length than the model's structure has."""
-    if model.placement is not None:  # inside of functions that have asked already
-        return
     place = f"{call}: " if call else ""
     for name, expected in expected_shapes(model.topology, model.layout):
         shape = getattr(getattr(model.parameters, name), "shape", expected)
