@@ -1,4 +1,4 @@
-"""`python -m mbjax` is the `mbjax` command."""
+"""Runs the `mbjax` command as `python -m mbjax`."""
 
 import sys
 

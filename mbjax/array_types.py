@@ -1,7 +1,7 @@
-"""Shaped array types used in more than two places. Imports nothing of ours.
+"""Shaped array types that several folders use. It imports nothing of mbjax.
 
 Axis names: nb bodies (world first), nm mobilized bodies (world first), nq positions,
-nv velocities, nu actuators. Records keep vectors as components first and bodies last, `(3, nm)`:
+nv velocities, nu actuators. Records keep vectors with components first and bodies last, `(3, nm)`:
 a product over the tree is then one plain matrix product, and a batch vectorises over the last axis.
 """
 

@@ -1,12 +1,12 @@
-"""The errors people meet: each names the element, what came, what was expected and the way out."""
+"""Errors and warnings of mbjax; a message names the element, the value given, what was expected and a remedy."""
 
 
 class ModelError(ValueError):
-    """A model cannot be built or used as asked."""
+    """A model cannot be built, or cannot be used as asked."""
 
 
 class ParseError(ModelError):
-    """A model file cannot be read: `ParseError(message, file=..., line=...)` starts with the place."""
+    """A model file cannot be read; the message of `ParseError(message, file=..., line=...)` starts with the place."""
 
     def __init__(self, message: str, *, file: str | None = None, line: int | None = None):
         self.file = file
@@ -16,8 +16,8 @@ class ParseError(ModelError):
 
 
 class UnsupportedError(ParseError):
-    """The file asks for physics that mbjax does not simulate; `on_unsupported="warn"` goes on without."""
+    """A file asks for physics that mbjax does not simulate; `on_unsupported="warn"` goes on without it."""
 
 
 class ModelWarning(UserWarning):
-    """Something in a model file or in a build was repaired, defaulted or left out; it is listed too."""
+    """Something in a model file or in a build was repaired, defaulted or left out; the report lists it, too."""

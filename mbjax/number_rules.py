@@ -1,4 +1,4 @@
-"""What numbers must satisfy, and the one check of those that people give; traced numbers pass."""
+"""Rules that numbers of a model must satisfy, and the one check of numbers that users give; traced ones pass it."""
 
 import dataclasses
 from collections.abc import Callable
@@ -16,9 +16,9 @@ INFINITY = float("inf")
 
 @dataclasses.dataclass(frozen=True)
 class NumberRule:
-    """`holds` of an array, number by number or, for directions, row by row; it works on NumPy's and JAX's arrays.
+    """A rule for numbers: `holds(array)` tests each number, or each row if `by_row`, of NumPy's or JAX's arrays.
 
-    `words` say it after "must be". `is_positive`: no number below 0, so that it may be replaced by its logarithm.
+    `words` follow "must be" in messages. `is_positive`: no number is below 0, so that its logarithm may stand for it.
     """
 
     words: str
@@ -28,7 +28,7 @@ class NumberRule:
 
 
 def is_finite(x: Any) -> Any:
-    """Neither infinite nor NaN, which compares as false."""
+    """Whether each number is neither infinite nor NaN; NaN compares as false."""
     return (x > -INFINITY) & (x < INFINITY)
 
 
@@ -41,11 +41,11 @@ LOWER_LIMIT = NumberRule("a number, or -inf for none", lambda x: x < INFINITY)
 UPPER_LIMIT = NumberRule("a number, or inf for none", lambda x: x > -INFINITY)
 DIRECTION = NumberRule(
     "finite and not all zero", lambda x: (is_finite(x)).all(-1) & (x != 0.0).any(-1), by_row=True
-)  # of a quaternion or an axis
+)  # a quaternion or an axis
 
 
 def is_known(*values: Any) -> bool:
-    """Whether all numbers are there: none is traced, in lists neither."""
+    """Whether no number is traced, those in lists included."""
     return not any(isinstance(x, Tracer) for x in jax.tree.leaves(values))
 
 
@@ -60,9 +60,10 @@ def checked_numbers(
     is_repeated: bool = False,
     hint: str = "",
 ) -> Any:
-    """The value as an array of `shape`, or one number if that is repeated; NumPy's in float64 unless it is traced.
+    """Checks a value against a rule; returns an array of `shape`, or one number where `is_repeated` allows that.
 
-    What came, what was expected and `hint` are in the message of the `ModelError`, which begins with `label`.
+    The array is NumPy's in float64, unless the value is traced. Raises `ModelError`; its message begins with `label`
+    and says what was expected, what was given, and `hint`.
     """
     shapes = (shape, ()) if is_repeated else (shape,)
     known = is_known(value)
@@ -76,7 +77,7 @@ def checked_numbers(
 
 
 def known_numbers(label: str, what: str, value: Any, rule: NumberRule, shape: tuple[int, ...] = (), **how: Any) -> Any:
-    """`checked_numbers` for a builder, whose elements are made before anything is traced."""
+    """Checks numbers as `checked_numbers` does, and refuses traced ones: builders run before anything is traced."""
     if not is_known(value):
         raise ModelError(
             f"{label}: {what} is traced, and a plant is built of known numbers. Build it with one, and set the traced "
@@ -86,7 +87,7 @@ def known_numbers(label: str, what: str, value: Any, rule: NumberRule, shape: tu
 
 
 def as_numbers(value: Any) -> np.ndarray | None:
-    """The array of floats; None where it is none: text, None, rows of unlike length."""
+    """The value as an array of floats; None for anything else: text, None, rows of unequal length."""
     try:
         numbers = np.asarray(value)
     except (TypeError, ValueError):
@@ -97,7 +98,7 @@ def as_numbers(value: Any) -> np.ndarray | None:
 
 
 def as_traced_numbers(value: Any) -> Any:
-    """The traced array, of numbers in a list too; None where it is none."""
+    """A traced value, or a list with traced numbers, as an array of reals; None for anything else."""
     try:
         numbers = jnp.asarray(value)
     except (TypeError, ValueError):
@@ -106,7 +107,7 @@ def as_traced_numbers(value: Any) -> Any:
 
 
 def counted(shape: tuple[int, ...], is_repeated: bool = False) -> str:
-    """How many numbers, in words."""
+    """The number of numbers of a shape, in words."""
     if shape == () or (is_repeated and shape == (1,)):
         return "one number"
     many = f"{shape[0]} number(s)" if len(shape) == 1 else f"numbers of shape {shape}"
@@ -114,7 +115,7 @@ def counted(shape: tuple[int, ...], is_repeated: bool = False) -> str:
 
 
 def shown(value: Any) -> str:
-    """What came, on one line and not too long."""
+    """A value as text on one line, at most 120 characters."""
     text = " ".join(
         (str(value.tolist()) if isinstance(value, np.ndarray | jax.Array) and is_known(value) else repr(value)).split()
     )
@@ -122,10 +123,10 @@ def shown(value: Any) -> str:
 
 
 def of(unit: str) -> str:
-    """` in kg`, where there is a unit."""
+    """The unit after " in ", such as " in kg"; empty without a unit."""
     return f" in {unit}" if unit else ""
 
 
 def spaced(hint: str) -> str:
-    """The hint as one more sentence."""
+    """The hint as a further sentence; empty without a hint."""
     return f" {hint}" if hint else ""

@@ -1,4 +1,4 @@
-"""Runs functions of arrays anywhere: how many worlds, on which device, in how many kernels. It knows no bodies."""
+"""Runs functions of arrays for many worlds, on any device, in few kernels; it knows no bodies."""
 
 from .worlds import for_worlds as for_worlds
 from .worlds import each_world as each_world

@@ -1,6 +1,7 @@
-"""One function in two or three ways: as kernels on a CPU and on a GPU, and as other devices run it.
+"""Any device: picks a function's implementation for a CPU's kernels, a GPU's kernels or any other device.
 
-Ways to the same numbers, chosen when a program is lowered for a device. None is differentiated.
+All implementations give the same numbers. The choice falls when a program is lowered for a device. None of them is
+differentiated.
 """
 
 import warnings
@@ -18,12 +19,15 @@ from .gpu_kernels import NotInKernelError, are_interpreted, are_on, traced_for_g
 
 
 def in_kernels(function: Callable, default: Callable, *args: Any) -> Any:
-    """`on_cpu(function, default, *args)`, and on a GPU too by kernels, where those are on (`gpu_kernels.py`)."""
+    """Runs `function(*args)` in a CPU's or a GPU's kernels where they are on, else the equal `default(*args)`.
+
+    Which GPUs have kernels says `gpu_kernels.py`. Arguments are trees of arrays. The result is not differentiated.
+    """
     return by_device(function, default, True, *args)
 
 
 def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
-    """`function(*args)` on a CPU where kernels are on, else `default(*args)`, which is the same. Not differentiated.
+    """Runs `function(*args)` on a CPU where kernels are on, else the equal `default(*args)`. Not differentiated.
 
     Arguments are trees of arrays. `default` is traced only where it is to run.
     """
@@ -31,7 +35,7 @@ def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
 
 
 def by_device(function: Callable, default: Callable, has_gpu_kernels: bool, *args: Any) -> Any:
-    """The primitive, of trees of arrays."""
+    """Binds the primitive `by_device_p` to trees of arrays."""
     leaves, treedef = jax.tree.flatten(args)
     jaxpr, out = traced_flat(function, treedef, leaves)
 
@@ -39,7 +43,7 @@ def by_device(function: Callable, default: Callable, has_gpu_kernels: bool, *arg
         def flat(*leaves: Any) -> list:
             found, nested = jax.tree.flatten(function(*jax.tree.unflatten(treedef, leaves)))
             assert nested == out, (nested, out)
-            # one way may find that worlds share what another has of each
+            # one implementation may find that worlds share what another has for each
             return [jnp.broadcast_to(x, like.shape) for x, like in zip(found, jaxpr.out_avals, strict=True)]
 
         return flat
@@ -52,7 +56,7 @@ def by_device(function: Callable, default: Callable, has_gpu_kernels: bool, *arg
 def batch(
     args: Sequence, dims: Sequence, *, jaxpr: ClosedJaxpr, default: Callable, on_gpu: Callable | None
 ) -> tuple[list, list]:
-    """The rule of `vmap`: every way under `vmap`."""
+    """Batching rule of `by_device_p`: each implementation under `vmap`."""
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     axes = tuple(dims)
 
@@ -68,7 +72,7 @@ def batch(
 def lower_on_cpu(
     ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr, default: Callable, on_gpu: Callable | None
 ) -> Any:
-    """Recursions written for kernels are several times slower than `default` where there are none."""
+    """Lowers for a CPU: kernels where they are on, else `default`, as recursions without kernels are slower."""
     if are_interpreted():
         return lower_on_gpu(ctx, *args, default=default, on_gpu=on_gpu)
     function = jaxpr_as_fun(jaxpr) if is_tested(ctx) else default
@@ -78,7 +82,7 @@ def lower_on_cpu(
 def lower_on_gpu(
     ctx: mlir.LoweringRuleContext, *args: Any, default: Callable, on_gpu: Callable | None, **_: Any
 ) -> Any:
-    """By kernels of a GPU if they are on and can be."""
+    """Lowers to GPU kernels where they are enabled and supported, else to `default`."""
     if on_gpu is not None and (are_on() or are_interpreted()) and is_alone(ctx):
         try:
             with warnings.catch_warnings():  # a version of JAX without it will be one that was not tested
@@ -90,7 +94,7 @@ def lower_on_gpu(
 
 
 def run_default(*args: Any, default: Callable, **_: Any) -> list:
-    """What other devices run, and a CPU without kernels."""
+    """Runs `default`, as devices without kernels do."""
     return default(*args)
 
 

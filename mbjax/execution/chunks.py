@@ -1,7 +1,7 @@
-"""How a function of many worlds is run: with the worlds last, and on a CPU chunk by chunk.
+"""Runs a function of many worlds: with the worlds on the last axis, and on a CPU chunk by chunk.
 
-A chunk would search for as long as the slowest of its worlds. It leaves its slow ones to a late turn instead, which
-goes on with those of several chunks together.
+Where the function iterates, a chunk would take as long as its slowest world. It leaves its slow worlds to a late turn
+instead, which goes on with those of several chunks together.
 """
 
 import math
@@ -19,11 +19,11 @@ from .compiled_calls import Flattened, compiled_whole
 from .transposition import worlds_first, worlds_last
 
 CHUNK = 96  # worlds, up to a third more where that fits the batch better
-SEARCHING_CHUNK = 128  # where they search, to start whose many kernels takes longer than what few worlds compute
+SEARCHING_CHUNK = 128  # worlds of functions that search: their many kernels take longer to start than to run
 SMALLEST_CHUNK = 32  # worlds, where each has several tangents or many numbers
-VECTOR = 8  # worlds: of chunks of other sizes some are computed one by one, without vector instructions
-ARRAY_BYTES = 5 << 21  # of an argument for all worlds of a chunk: trees of more than 1000 bodies have smaller chunks
-CHUNKS_A_LATE_TURN = 4  # each may leave a quarter of its worlds to it
+VECTOR = 8  # worlds; the rest of a chunk of another size is computed one by one, without vector instructions
+ARRAY_BYTES = 5 << 21  # bytes of one argument in a chunk: trees of more than 1000 bodies have smaller chunks
+CHUNKS_A_LATE_TURN = 4  # each chunk may leave a quarter of its worlds to the late turn
 
 
 def run(
@@ -36,7 +36,7 @@ def run(
     chunk: jax.Array | None = None,
     **_: Any,
 ) -> list:
-    """All worlds at once: last in the arrays that `function` sees, first in those outside. `chunk` counts chunks."""
+    """Runs all worlds at once: last axis for `function`, first axis outside. `chunk` is the index in a rolled loop."""
     if worlds is None:
         return function(*args)
     if worlds == 0:
@@ -56,7 +56,7 @@ def run(
 
 
 def size_of_chunk(worlds: int, arguments: Iterable[ShapedArray], several: int, searches: bool = False) -> int:
-    """How many of the worlds, by the numbers of one: what a function computes has about the size of its arguments."""
+    """Number of worlds in a chunk, from the size of one world's arguments: intermediates are about as large."""
     most = SEARCHING_CHUNK if searches else CHUNK
     floats = [x for x in arguments if jnp.issubdtype(x.dtype, jnp.floating)]
     width = max((x.dtype.itemsize for x in floats), default=4)
@@ -67,16 +67,16 @@ def size_of_chunk(worlds: int, arguments: Iterable[ShapedArray], several: int, s
         return worlds
 
     def cost(larger: int) -> int:
-        """As many worlds as all chunks have, of which those of the largest take a twelfth longer."""
+        """Worlds in all chunks, times their time: those of the largest chunks take a twelfth longer."""
         return -(-worlds // larger) * larger * (3 * size + larger)
 
     return min(range(size, size + size // 3 + 1, VECTOR), key=cost)
 
 
 def run_in_chunks(*args: Any, worlds: int, **params: Any) -> list:
-    """The same chunk by chunk, with the sums gathered up.
+    """Runs all worlds chunk by chunk, and adds up the results that are summed over worlds.
 
-    The last chunk begins within the one before, if it has to. It comes first, and is overwritten where it does.
+    The last chunk begins within the one before if it has to. It runs first, so that the overlap is overwritten.
     """
     batched, summed, num_linear = params["batched"], params["summed"], params["num_linear"]
     of_one = (ShapedArray(x.shape[b:], x.dtype) for x, b in zip(args, batched, strict=True))
@@ -87,10 +87,10 @@ def run_in_chunks(*args: Any, worlds: int, **params: Any) -> list:
     chunks = -(-worlds // size)
     if isinstance(function, Searching) and function.search:
         return run_with_late_turns(args, worlds, size, function, batched, params["out"])
-    again = chunks * size - worlds  # worlds of the last chunk that the one before has
+    again = chunks * size - worlds  # worlds of the last chunk that the chunk before has too
 
     def once(x: jax.Array) -> jax.Array:
-        """What sums are linear in: zeros where a world is met again, which leave the sums as they are."""
+        """Arguments that sums are linear in, with zeros for worlds met again, so that each world is counted once."""
         zeros = jnp.zeros((again, *x.shape[1:]), x.dtype)
         return jnp.concatenate([x[: -size + again], zeros, x[-size + again :]])
 
@@ -112,9 +112,9 @@ def run_in_chunks(*args: Any, worlds: int, **params: Any) -> list:
 
 
 def of_several_kernels(index: Int[Array, ""]) -> Int[Array, ""]:
-    """The index of a loop on a CPU, which so remains one around several kernels: none of them may sort.
+    """Returns the index of a CPU's loop by way of a sort, which keeps the loop from becoming a single kernel.
 
-    XLA of JAX 0.12 makes one kernel of any loop that it can, with all that is in it, for one core to compile.
+    XLA of JAX 0.12 makes one kernel of any loop that it can, for one core to compile. No kernel may sort.
     """
     if jax.__version_info__ < (0, 12):
         return index
@@ -122,37 +122,37 @@ def of_several_kernels(index: Int[Array, ""]) -> Int[Array, ""]:
 
 
 def rows_from(x: Float[Array, "n ..."], start: Array, count: int) -> Float[Array, "count ..."]:
-    """So many rows."""
+    """Reads `count` rows of x from `start`."""
     return lax.dynamic_slice_in_dim(x, start, count, allow_negative_indices=False)
 
 
 def with_rows(x: Float[Array, "n ..."], rows: Float[Array, "k ..."], start: Array) -> Float[Array, "n ..."]:
-    """With these in place of as many."""
+    """Writes rows into x from `start`."""
     return lax.dynamic_update_slice_in_dim(x, rows, start, 0, allow_negative_indices=False)
 
 
 class ResumedSearch(NamedTuple):
-    """What a turn is to search for, and until when."""
+    """Where a turn's search starts from, which worlds it is for, and when it ends."""
 
-    search: Any  # how far each world's search came in a turn before, as the function returned it
-    goes_on: Bool[Array, ""]  # whether it goes on from there, or starts anew
-    wanted: Bool[Array, " w"]  # worlds that are not searched for are at their end from the start
-    allowed: Int[Array, ""]  # how many may be unfinished when the turn ends
+    search: Any  # the state of each world's search after an earlier turn, as the function returned it
+    goes_on: Bool[Array, ""]  # whether to go on from `search` rather than start anew
+    wanted: Bool[Array, " w"]  # the other worlds count as finished from the start
+    allowed: Int[Array, ""]  # how many worlds may be unfinished when the turn ends
 
 
 @dataclass(frozen=True)
 class Searching:
-    """A function that searches, of the arrays among its arguments: the list of its results and of what it found."""
+    """A searching function from the arrays among its arguments to a list: its results, then what it found."""
 
     function: Flattened
     search_treedef: Any
-    search: tuple[ShapedArray, ...]  # what is known of one world's search, between its iterations
+    search: tuple[ShapedArray, ...]  # shapes of one world's search state between iterations
 
     def __call__(self, *leaves: Any) -> list:
         return jax.tree.leaves(compiled_whole(self.function)(*leaves)[:2])
 
     def turn(self, leaves: Sequence, search: Sequence, *begun: Array) -> tuple[list, list, Array]:
-        """The same after some iterations only; how far each world's search came, and whether it would go on."""
+        """Runs some iterations only; returns results, each world's search state, and whether it would go on."""
         begun = ResumedSearch(jax.tree.unflatten(self.search_treedef, search), *begun)
         results, found, came = compiled_whole(self.function)(*leaves, found=begun)
         return jax.tree.leaves((results, found)), jax.tree.leaves(came), came.is_unfinished()
@@ -161,9 +161,9 @@ class Searching:
 def run_with_late_turns(
     args: Sequence, worlds: int, size: int, function: Searching, batched: Sequence[bool], out: Sequence[ShapedArray]
 ) -> list:
-    """Chunk by chunk, each until few of its worlds are unfinished; these wait, and go on together in turns at the end.
+    """Runs each chunk until few of its worlds are unfinished; these go on together in late turns at the end.
 
-    All turns are one rolled loop. What waits is kept in the order of its coming, with how far its search came.
+    All turns are one rolled loop. Waiting worlds are kept in the order of their coming, with their search states.
     """
     chunks = -(-worlds // size)
     most_turns = chunks + -(-chunks // CHUNKS_A_LATE_TURN)
@@ -195,7 +195,7 @@ def run_with_late_turns(
         parts = [lax.dynamic_update_slice_in_dim(x, y, t * size, 0) for x, y in zip(parts, results, strict=True)]
 
         so_far = jnp.cumsum(is_unfinished & ~is_late)  # lane by lane
-        lane = jnp.minimum(jnp.sum(so_far <= ranks[:, None], axis=1), size - 1)  # of the first, the second...
+        lane = jnp.minimum(jnp.sum(so_far <= ranks[:, None], axis=1), size - 1)  # of unfinished worlds
         left = [x.at[..., lane].get(mode="promise_in_bounds") for x in (world, *search)]
         waiting = [lax.dynamic_update_slice_in_dim(x, y, num_waiting, -1) for x, y in zip(waiting, left, strict=True)]
         source = jnp.where(is_unfinished, chunks * size + num_waiting + so_far - 1, own)
@@ -211,14 +211,14 @@ def run_with_late_turns(
 
 
 def compiled_apart(index: jax.Array, function: Callable, *args: Any) -> Any:
-    """`function(*args)` in a rolled loop with this index, on a CPU as kernels that do not see the loop.
+    """Runs `function(*args)` in a rolled loop with this index, on a CPU as kernels that are not fused with the loop.
 
     XLA's CPU backend fuses arithmetic with what is read and written at the index. Such a kernel loads the index anew
-    for each number, and has no vector instructions. Branches are not fused with what surrounds them, and that the
-    index is never negative XLA does not know.
+    for each number, and has no vector instructions. A branch is not fused with what surrounds it. This one is always
+    taken, but XLA does not know that the index is never negative.
     """
 
-    once = jax.jit(function)  # traced once for all that follows
+    once = jax.jit(function)  # traced once for both branches
 
     def never(*args: Any) -> Any:
         return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(once, *args))
@@ -230,5 +230,5 @@ def compiled_apart(index: jax.Array, function: Callable, *args: Any) -> Any:
 
 
 def stored(index: jax.Array | None, arrays: list) -> list:
-    """The arrays, computed before anything else in a rolled loop reads them."""
+    """Computes the arrays before anything else in a rolled loop reads them."""
     return arrays if index is None else compiled_apart(index, lambda *arrays: list(arrays), *arrays)

@@ -1,7 +1,7 @@
-"""Columns of an array at constant indices, and what JAX is to transpose them into.
+"""Few kernels: takes columns of an array at constant indices, with a fast transpose.
 
-Slices where the indices run, which is fast; but the transpose of every slice would be a padded copy of all of x, and of
-a gather a scatter, which XLA's CPU backend runs number by number. Here it is a product with a 0/1 matrix.
+Runs of indices are slices, which is fast. By JAX the transpose of every slice would be a padded copy of all of x, and
+that of a gather a scatter, which XLA's CPU backend runs number by number. Here it is a product with a 0/1 matrix.
 """
 
 from typing import Any
@@ -19,13 +19,13 @@ from .known_numbers import has_rule
 from .manual_axes import keeping_axes
 from .mask_products import dot_with_mask
 
-MAX_SLICES = 8  # XLA's CPU backend makes one kernel of up to eight parts, of more one of each
+MAX_SLICES = 8  # XLA's CPU backend makes one kernel of up to eight parts, else a kernel a part
 
 take_p = Primitive("take")
 
 
 def take(x: Float[Array, "..."], indices: Any, axis: int) -> Float[Array, "..."]:
-    """Columns of x at constant indices. Axes are counted from the front: an axis of worlds may follow."""
+    """Columns of x at constant indices. The axis is counted from the front: an axis of worlds may follow."""
     assert axis >= 0, axis
     indices = np.asarray(indices, dtype=int)
     if indices.size == x.shape[axis] and np.array_equal(indices, np.arange(indices.size)):
@@ -36,13 +36,13 @@ def take(x: Float[Array, "..."], indices: Any, axis: int) -> Float[Array, "..."]
 
 
 def runs(indices: Any) -> list[np.ndarray]:
-    """The indices in parts that rise one by one."""
+    """Splits indices into runs that rise one by one."""
     indices = np.asarray(indices, dtype=int)
     return np.split(indices, np.flatnonzero(np.diff(indices) != 1) + 1)
 
 
 def take_runs(x: Float[Array, "..."], *, indices: tuple[int, ...], axis: int) -> Float[Array, "..."]:
-    """By slices, or a gather where they would be many."""
+    """Takes columns by slices, or by a gather where the slices would be many."""
     parts = runs(indices)
     if len(parts) > MAX_SLICES or not indices:
         return x.at[(slice(None),) * axis + (np.array(indices, int),)].get(mode="promise_in_bounds")
@@ -51,24 +51,24 @@ def take_runs(x: Float[Array, "..."], *, indices: tuple[int, ...], axis: int) ->
 
 
 def put_back(cotangent: Array, x: Any, *, indices: tuple[int, ...], axis: int) -> list[Array]:
-    """The transpose."""
+    """Transpose of `take`: a product with a 0/1 matrix."""
     chosen = np.array(indices)[:, None] == np.arange(x.aval.shape[axis])
     return [dot_with_mask(cotangent, chosen, axis)]
 
 
 def batch_take(args: tuple, dims: tuple, *, indices: tuple[int, ...], axis: int) -> tuple[Array, int]:
-    """The rule of `vmap`."""
+    """Batching rule of `take_p`."""
     return take_p.bind(jnp.moveaxis(args[0], dims[0], 0), indices=indices, axis=axis + 1), 0
 
 
 def shape_taken(x: ShapedArray, *, indices: tuple[int, ...], axis: int) -> ShapedArray:
-    """Its shape and type."""
+    """Shape and type of the columns taken."""
     return ShapedArray((*x.shape[:axis], len(indices), *x.shape[axis + 1 :]), x.dtype)
 
 
 @has_rule("take")
 def take_now(x: np.ndarray, *, indices: tuple[int, ...], axis: int) -> np.ndarray:
-    """The rule of NumPy."""
+    """NumPy's rule of `take`, for known numbers."""
     return np.take(x, indices, axis)
 
 

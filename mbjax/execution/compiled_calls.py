@@ -1,6 +1,6 @@
-"""Functions compiled as a whole, also where they are called outside `jax.jit`.
+"""Compiles a function as a whole where it is called outside `jax.jit`: one program a function, robot and shapes.
 
-Rolled loops would be compiled anew at every such call, and operations run one by one.
+Otherwise rolled loops would be compiled anew at every call, and operations would run one by one.
 """
 
 import dataclasses
@@ -23,20 +23,20 @@ R = TypeVar("R")
 
 
 def call_compiled(function: Callable, *args: Any) -> Any:
-    """`function(*args)` of one world, compiled as a whole once per function, shapes and static parts.
+    """Calls `function(*args)` of one world, compiled as a whole once per function, shapes and static parts.
 
-    For functions that are not run by `for_worlds` in one piece. In a function that is traced already, and under
-    `jax.disable_jit`, it is the plain call: what nobody reads of the results is then not computed.
+    It is for functions that are not run by `for_worlds` in one piece. While tracing, and under `jax.disable_jit`, it is
+    the plain call: results that nobody reads are then not computed.
     """
     leaves, flat = flatten(function, *jax.tree.flatten(args))
     return function(*args) if is_traced(leaves) else compiled_whole(flat)(*leaves)
 
 
 def compiled_outside_jit(function: Callable) -> Callable:
-    """A public function of one world that `call_compiled` runs, with one program for all numbers.
+    """Decorates a public function of one world to be compiled outside `jit`, with one program for all numbers.
 
-    Arrays are what the signature calls so, lists of numbers too, and floats wherever they stand; the rest is static.
-    Every argument can be given by its place.
+    Arguments that the signature annotates as arrays are arrays, lists of numbers too, as are floats anywhere; the rest
+    is static. Every argument can be given by its place.
     """
     signature = inspect.signature(function)
     assert all(p.kind is p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values()), function
@@ -52,11 +52,11 @@ def compiled_outside_jit(function: Callable) -> Callable:
         try:
             bound = signature.bind(*args, **keywords)
         except TypeError:
-            return function(*args, **keywords)  # says what is missing
-        bound.apply_defaults()  # `args` end at the first argument that is not there
+            return function(*args, **keywords)  # raises with the name of what is missing
+        bound.apply_defaults()  # else `args` would end at the first argument that is missing
         for name, given in bound.arguments.items():
             if name not in arrays:
-                bound.arguments[name] = given.tolist() if isinstance(given, np.ndarray) else given  # of indices
+                bound.arguments[name] = given.tolist() if isinstance(given, np.ndarray) else given  # indices
             else:
                 bound.arguments[name] = given if is_array(given) else as_numbers(given)
         leaves, flat = flatten(function, *jax.tree.flatten(bound.args))
@@ -66,7 +66,7 @@ def compiled_outside_jit(function: Callable) -> Callable:
 
 
 def of_one_model(function: Callable[P, R]) -> Callable[P, R]:
-    """A public function of a model and more: a batch of models is refused, which it would read a wrong row of."""
+    """Decorates a public function of a model to refuse a batch of models, of which it would read a wrong row."""
 
     @functools.wraps(function)
     def called(*args: P.args, **keywords: P.kwargs) -> R:
@@ -78,7 +78,7 @@ def of_one_model(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def require_one_model(model: Any, call: str = "") -> None:
-    """Refuses what is no model, and a batch of models: the model says so itself, which is defined further down."""
+    """Raises `ModelError` unless `model` is one model; its class, in a folder above, checks for a batch itself."""
     if not hasattr(model, "require_one"):
         place = f"{call}: " if call else ""
         raise ModelError(f"{place}the model must be a mbjax.MultibodyModel, {what_came(model)}")
@@ -86,7 +86,7 @@ def require_one_model(model: Any, call: str = "") -> None:
 
 
 def what_came(model: Any) -> str:
-    """What came in place of a model, and how to make one of it."""
+    """Describes what was given in place of a model, and how to make a model of it."""
     if hasattr(model, "finalize"):
         return f"got a {type(model).__name__}: pass what its finalize() returns."
     if isinstance(model, str):
@@ -95,7 +95,7 @@ def what_came(model: Any) -> str:
 
 
 def is_array(x: Any) -> bool:
-    """Whether x may have an axis of worlds: NumPy's arrays count."""
+    """Whether x is an array, which may have an axis of worlds; NumPy's arrays count."""
     return isinstance(x, (jax.Array, np.ndarray))
 
 
@@ -109,7 +109,7 @@ def as_numbers(x: Any) -> Any:
 
 
 def is_traced(leaves: Iterable) -> bool:
-    """Whether any is, or `jax.disable_jit` is on: nothing is then compiled here."""
+    """Whether any leaf is traced or `jax.disable_jit` is on; nothing is then compiled here."""
     return jax.config.jax_disable_jit or any(isinstance(x, Tracer) for x in leaves)  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -127,12 +127,12 @@ def says_array(annotation: Any) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Flattened:
-    """`function` of the arrays among its arguments, to the list of its results."""
+    """A function of the arrays among its arguments, to the list of its results."""
 
     function: Callable
     treedef: Any  # of all arguments
-    static: tuple  # leaf by leaf; None stands for an array
-    types: tuple[type, ...]  # of the former: 1 and True are equal
+    static: tuple  # the other leaves; None stands for an array
+    types: tuple[type, ...]  # types of `static`, as 1 and True are equal
 
     def results(self, *leaves: Any, **found: Any) -> Any:
         arrays = iter(leaves)
@@ -144,9 +144,9 @@ class Flattened:
 
 
 def flatten(function: Callable, leaves: list, treedef: Any) -> tuple[list, Flattened]:
-    """The arrays among the leaves, and the function of them.
+    """Splits the leaves of arguments into the arrays and a function of them.
 
-    Floats become arrays, Python's of the type that the first array of floats has: a new number needs no new program.
+    Floats become arrays, so that a new number needs no new program. Python's have the type of the first float array.
     """
     dtype = next((x.dtype for x in leaves if is_array(x) and jnp.issubdtype(x.dtype, jnp.floating)), float)
     leaves = [array_of_float(x, dtype) if is_float(x) else x for x in leaves]
@@ -156,11 +156,11 @@ def flatten(function: Callable, leaves: list, treedef: Any) -> tuple[list, Flatt
 
 
 def array_of_float(x: float | np.floating, dtype: Any) -> np.ndarray:
-    """A Python float in this type, NumPy's in its own."""
+    """An array of a Python float in this type, or of NumPy's in its own."""
     return np.asarray(x, jax.dtypes.canonicalize_dtype(getattr(x, "dtype", dtype)))
 
 
 @functools.lru_cache(maxsize=1024)
 def compiled_whole(flat: Flattened) -> Callable:
-    """The function of the arrays among its arguments, with its results as it nests them; traced once per shapes."""
+    """Compiles the function of the arrays among its arguments, results as it nests them; traced once per shapes."""
     return jax.jit(flat.results)

@@ -1,12 +1,12 @@
-"""Programs on a CPU as one kernel: those of one world, and recursions over the tree of one or many.
+"""Few kernels on a CPU: compiles programs of one world, and recursions over the tree, as a single kernel each.
 
-XLA's CPU backend starts a kernel for every few operations, and for one world to start them takes longer than what they
-compute. A call that carries a mark it compiles to a single kernel, with all its loops: so it marks small loops itself.
-It does not check what others mark. So only operations that its code generator takes are let in here, only versions of
-JAX that this was tested with, and every argument is read. Whatever else a program does, it is compiled as XLA would.
-MBJAX_ONE_KERNEL=0 in the environment turns it off.
+XLA's CPU backend starts a kernel for every few operations, which for one world takes longer than to run them. It
+compiles a call that carries a mark to a single kernel, with all its loops, and marks small loops itself. It does not
+check what others mark. So only operations that its code generator takes are let in here, only versions of JAX that
+this was tested with, and every argument is read. Other programs are compiled as XLA would.
+MBJAX_ONE_KERNEL=0 in the environment turns these kernels off.
 
-Within a kernel XLA still fuses: it copies a formula into each that reads it. `stages.computed_once` keeps it from that.
+Within a kernel XLA still copies a formula into each of its readers. `stages.computed_once` keeps it from that.
 """
 
 import contextvars
@@ -34,9 +34,9 @@ from .stage_marks import take_mark
 TESTED = (0, 10), (0, 11), (0, 12)  # versions of JAX
 ATTRIBUTE, MARK = "mhlo.frontend_attributes", {"xla_cpu_small_call": "true", "inlineable": "false"}
 APART = {"inlineable": "false"}
-LARGEST_REDUCED = 3072  # numbers: of 4096 and more, XLA makes a call of a library
-LARGEST_COST = 100_000  # of a stage: what costs twice as much, XLA shares out to threads
-AND_CONSTANT = "_and_constant"  # the end of the names of such stages
+LARGEST_REDUCED = 3072  # numbers; reductions of 4096 and more are calls of a library in XLA
+LARGEST_COST = 100_000  # of a stage; XLA shares out to threads what costs twice as much
+AND_CONSTANT = "_and_constant"  # ends the names of stages with a constant result
 
 # No products of matrices, sorting, scattering, linear algebra or callbacks: those are calls of libraries.
 OPERATIONS = """
@@ -49,23 +49,23 @@ OPERATIONS = """
 NAMES = {"func.call", "func.return", *(f"stablehlo.{name}" for name in OPERATIONS.split())}
 
 
-_in_kernel = contextvars.ContextVar("in_kernel", default=False)  # what is traced
-_within_kernel = contextvars.ContextVar("within_kernel", default=False)  # what is lowered
+_in_kernel = contextvars.ContextVar("in_kernel", default=False)  # while tracing
+_within_kernel = contextvars.ContextVar("within_kernel", default=False)  # while lowering
 
 
 def is_in_kernel() -> bool:
-    """Whether what is traced now is to be in one kernel, where products of matrices have no place."""
+    """Whether the code traced now is to be one kernel, which cannot hold products of matrices."""
     return _in_kernel.get()
 
 
 def has_matrix_products() -> bool:
-    """Whether what is traced now may call products of matrices: not in a kernel, which has no calls of libraries."""
+    """Whether the code traced now may use products of matrices; a kernel cannot, as they are calls of a library."""
     return not is_in_kernel()
 
 
 def in_one_kernel(function: Callable, *args: Any) -> Any:
-    """`function(*args)` of trees of arrays, on a CPU as one kernel where it can be. Not differentiated."""
-    if is_world_a_thread():  # where its scans are the kernels
+    """Runs `function(*args)` of trees of arrays, on a CPU as one kernel where it can be. Not differentiated."""
+    if is_world_a_thread():  # on a GPU its scans are the kernels
         return function(*args)
     leaves, treedef = jax.tree.flatten(args)
     token = _in_kernel.set(True)
@@ -77,7 +77,7 @@ def in_one_kernel(function: Callable, *args: Any) -> Any:
 
 
 def traced_flat(function: Callable, treedef: Any, leaves: Sequence) -> tuple[ClosedJaxpr, Any]:
-    """The function from the leaves of its arguments to those of its results, and how these are nested."""
+    """Traces the function from the leaves of its arguments to those of its results; also returns the results' tree."""
     jaxpr, out = jax.make_jaxpr(lambda *x: function(*jax.tree.unflatten(treedef, x)), return_shape=True)(*leaves)
     return jaxpr, jax.tree.structure(out)
 
@@ -87,11 +87,11 @@ in_one_kernel_p.multiple_results = True
 
 
 def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRuleContext, *args: Any) -> Any:
-    """Lowers `function(*args)`, within another kernel as part of that.
+    """Lowers `function(*args)` as one kernel, or within another kernel as part of it.
 
-    XLA ends the process if such a kernel has an argument that nothing reads. Those that JAX sees to be unread or
-    constant are left out. Lest XLA finds more, it may not see what the others are, and all are read for a result that
-    is dropped.
+    XLA ends the process if such a kernel has an argument that nothing reads. Arguments that JAX sees to be unread or
+    constant are left out. XLA might find more: so a barrier hides the others from it, and all of them are read for a
+    result that is dropped.
     """
     ctx = without_shardings(ctx)
     if _within_kernel.get() or not is_tested(ctx):
@@ -129,19 +129,19 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
 
 
 def with_functions_of_its_own(ctx: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:
-    """Whose functions are not those of the program around, which may be kernels themselves."""
+    """A context whose functions are not shared with the program around, which may be kernels themselves."""
     module_context = ctx.module_context.replace(lowering_cache={}, cached_primitive_lowerings={})
     return ctx.replace(module_context=module_context)
 
 
 def is_tested(ctx: mlir.LoweringRuleContext) -> bool:
-    """Whether it is on, and was tested: of numbers, and where `is_alone`."""
+    """Whether kernels are on and may be made here: arguments are numbers, and `is_alone`."""
     are_numbers = all(getattr(getattr(x, "dtype", None), "kind", "none") in "biuf" for x in ctx.avals_in)
     return os.environ.get("MBJAX_ONE_KERNEL") != "0" and are_numbers and is_alone(ctx)
 
 
 def is_alone(ctx: mlir.LoweringRuleContext) -> bool:
-    """Whether it was tested: for devices by themselves, in this process, by these versions."""
+    """Whether the program is for devices by themselves, in this process, by a version of JAX that was tested."""
     if ctx.module_context.lowering_parameters.for_export:
         return False
     return is_each_device_alone(ctx.module_context.axis_context) and is_tested_version()
@@ -149,7 +149,7 @@ def is_alone(ctx: mlir.LoweringRuleContext) -> bool:
 
 @functools.cache
 def is_tested_version() -> bool:
-    """Whether JAX is; it says so once if not."""
+    """Whether kernels were tested with this version of JAX; warns once if not."""
     if jax.__version_info__[:2] in TESTED:
         return True
     tested = ", ".join(f"{major}.{minor}" for major, minor in TESTED)
@@ -162,7 +162,7 @@ def is_tested_version() -> bool:
 
 
 def is_each_device_alone(axis_context: Any) -> bool:
-    """Whether XLA has nothing to share out: there is one device, or `shard_map` gave each its part, by all axes."""
+    """Whether XLA has nothing to share out: one device, or `shard_map` over all axes of the mesh."""
     mesh = getattr(axis_context, "mesh", None)
     if mesh is None:
         return getattr(axis_context, "num_devices", 0) == 1
@@ -170,7 +170,7 @@ def is_each_device_alone(axis_context: Any) -> bool:
 
 
 def constant(x: ir.Value, aval: Any) -> np.ndarray | None:
-    """The value of an argument that is constant, or has no numbers."""
+    """Value of an argument that is constant or has no numbers; None for other arguments."""
     if aval.size == 0:
         return np.zeros(aval.shape, aval.dtype)
     if isinstance(x.owner, ir.Block) or x.owner.name != "stablehlo.constant":
@@ -179,7 +179,7 @@ def constant(x: ir.Value, aval: Any) -> np.ndarray | None:
 
 
 def mark(functions: ir.SymbolTable, call: ir.Operation) -> bool:
-    """Marks a call, and of those in it only what is computed once, if all that it does can be in one kernel."""
+    """Marks a call as one kernel, and the stages in it as separate, if a kernel can hold all its operations."""
     assert call.name == "func.call", call
     operations = operations_in_all(functions, callee_of(call))
     if not all(map(can_be_in_a_kernel, operations)):
@@ -196,19 +196,19 @@ def mark(functions: ir.SymbolTable, call: ir.Operation) -> bool:
     is_long = {x: not x.endswith(AND_CONSTANT) and cost(functions, x) > LARGEST_COST for x in stages}
     of_long = {name: calls for name, calls in stages.items() if is_long[name]}
     types = {name: call_copy(functions, name, calls) for name, calls in of_long.items()}
-    for name in of_long:  # their own calls of others are those of copies by now
+    for name in of_long:  # by now they call copies themselves
         copy_with_constant(functions, name, types[name])
     call.attributes[ATTRIBUTE] = attribute(MARK)
     return True
 
 
 def callee_of(call: ir.Operation) -> str:
-    """The name of the function."""
+    """Name of the function that a call calls."""
     return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
 def operations_in_all(functions: ir.SymbolTable, name: str) -> list[ir.Operation]:
-    """The operations in a function and in those it calls, of each function once."""
+    """Operations in a function and in those it calls, each function once."""
     found, pending, seen = [], [name], {name}
     while pending:
         operations = operations_in(functions[pending.pop()].operation)
@@ -220,7 +220,7 @@ def operations_in_all(functions: ir.SymbolTable, name: str) -> list[ir.Operation
 
 
 def cost(functions: ir.SymbolTable, name: str) -> int:
-    """At least what XLA thinks that any part of a stage costs: most are the numbers that it reads and writes."""
+    """Upper bound on the cost that XLA estimates for any part of a stage; numbers read and written are most of it."""
     block = functions[name].operation.regions[0].blocks[0]
     stored = sum(map(size_read, block.arguments)) + sum(map(size, block.operations[-1].operands))
     operations = operations_in_all(functions, name)
@@ -229,7 +229,7 @@ def cost(functions: ir.SymbolTable, name: str) -> int:
 
 
 def size_read(x: ir.Value) -> int:
-    """The numbers that are read of it, which are few if only rows are."""
+    """Count of the numbers of x that are read: few where only rows are."""
     users = [use.owner.operation for use in x.uses]
     if all(user.name == "stablehlo.dynamic_slice" for user in users):
         return sum(size(user.results[0]) for user in users)
@@ -237,15 +237,15 @@ def size_read(x: ir.Value) -> int:
 
 
 def size(x: ir.Value) -> int:
-    """The numbers in it."""
+    """Count of the numbers in x."""
     return math.prod(ir.RankedTensorType(x.type).shape)
 
 
 def call_copy(functions: ir.SymbolTable, name: str, calls: list[ir.Operation]) -> list[ir.Type]:
-    """Calls a copy of a stage that has another result, a constant, lest XLA shares its calculation out to threads.
+    """Calls a copy of a stage with a constant as one more result, lest XLA shares its calculation out to threads.
 
-    XLA does so where the whole result of a function is one long calculation. A kernel has no threads, so that it could
-    not be linked. Returns the types of the copy's results.
+    XLA does so where the whole result of a function is one long calculation. A kernel has no threads, and could not be
+    linked. Returns the types of the copy's results.
     """
     of_stage = ir.FunctionType(ir.TypeAttr(functions[name].operation.attributes["function_type"]).value)
     types = [*of_stage.results, ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))]
@@ -260,7 +260,7 @@ def call_copy(functions: ir.SymbolTable, name: str, calls: list[ir.Operation]) -
 
 
 def copy_with_constant(functions: ir.SymbolTable, name: str, types: list[ir.Type]) -> None:
-    """The copy, if there is none yet."""
+    """Adds the copy of a stage that returns a constant too, if there is none yet."""
     if name + AND_CONSTANT in functions:
         return
     stage = functions[name].operation
@@ -279,19 +279,19 @@ def copy_with_constant(functions: ir.SymbolTable, name: str, types: list[ir.Type
 
 
 def attribute(values: dict[str, str]) -> ir.DictAttr:
-    """As XLA reads it."""
+    """Attribute of a call in the form that XLA reads."""
     return ir.DictAttr.get({name: ir.StringAttr.get(value) for name, value in values.items()})
 
 
 def can_be_in_a_kernel(operation: ir.Operation) -> bool:
-    """Whether XLA's generator of single kernels takes it."""
+    """Whether XLA's generator of single kernels takes an operation."""
     if operation.name == "stablehlo.reduce":
         return all(size(x) <= LARGEST_REDUCED for x in operation.operands)
     return operation.name in NAMES
 
 
 def operations_in(operation: ir.Operation) -> list[ir.Operation]:
-    """All operations in its regions, and in theirs."""
+    """All operations in an operation's regions, nested ones included."""
     found, pending = [], [operation]
     while pending:
         for region in pending.pop().regions:
@@ -302,17 +302,17 @@ def operations_in(operation: ir.Operation) -> list[ir.Operation]:
 
 
 def evaluate(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list:
-    """Outside `jax.jit`, operation by operation."""
+    """Runs the function outside `jax.jit`, operation by operation."""
     return jaxpr_as_fun(jaxpr)(*args)
 
 
 def shapes_of_results(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    """Shapes and types."""
+    """Shapes and types of the primitive's results."""
     return varying_as(args, jaxpr.out_avals)
 
 
 def batch(args: Sequence, dims: Sequence, *, jaxpr: ClosedJaxpr) -> tuple[list, list]:
-    """The rule of `vmap`."""
+    """Batching rule of `in_one_kernel_p`."""
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     several = jax.vmap(jaxpr_as_fun(jaxpr), in_axes=tuple(dims), axis_size=size)
     found = in_one_kernel_p.bind(*args, jaxpr=jax.make_jaxpr(several)(*args))
@@ -320,23 +320,23 @@ def batch(args: Sequence, dims: Sequence, *, jaxpr: ClosedJaxpr) -> tuple[list, 
 
 
 def lower_marked(ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr) -> Any:
-    """The kernel."""
+    """Lowers the primitive for a CPU, as one kernel."""
     return lower_as_one_kernel(jaxpr_as_fun(jaxpr), ctx, *args)
 
 
 def lowered(function: Callable) -> Callable:
-    """The rule to lower a function of arrays, to a list of arrays."""
+    """Makes a lowering rule of a function from arrays to a list of arrays."""
     lower = mlir.lower_fun(function, multiple_results=True)
     return lambda ctx, *args, **params: lower(without_shardings(ctx), *args, **params)
 
 
 def without_shardings(ctx: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:
-    """With arguments that are of no mesh, as all is that is made while lowering."""
+    """A context whose arguments belong to no mesh, as does all that is made while lowering."""
     return ctx.replace(avals_in=[without_sharding(x) for x in ctx.avals_in])
 
 
 def without_sharding(x: Any) -> ShapedArray:
-    """Shape and type."""
+    """Shape and type of x without its sharding."""
     return ShapedArray(x.shape, x.dtype, weak_type=x.weak_type)
 
 

@@ -1,11 +1,11 @@
-"""Recursions on a GPU as kernels of their own, in which every world is a thread (`gpu_scan.py`).
+"""Few kernels on a GPU: says where recursions are kernels of our own, with a thread a world (`gpu_scan.py`).
 
-XLA has no loops within its kernels there: each turn of a recursion is several of them, and all that they hand to one
-another goes through memory. What is traced for a kernel of ours are the same steps as on a CPU, of single numbers: a
-row is the list of its entries, read where it is met, and nothing is put together.
+XLA has no loops within its kernels on a GPU: each turn of a recursion is several kernels, and all that they hand to
+one another goes through memory. A kernel of ours is traced from the steps that a CPU runs, with single numbers: a row
+is the list of its entries, read where it is met, and nothing is put together.
 
-They are on where there are GPUs that can. MBJAX_GPU_KERNELS=0 in the environment turns them off; with 1 they are on in
-what is lowered for a GPU that is elsewhere, too; with "interpret" a CPU runs them by Pallas's interpreter.
+Our kernels are on where there are capable GPUs. MBJAX_GPU_KERNELS=0 in the environment turns them off; with 1 they are
+on in programs lowered for a GPU that is elsewhere, too; with "interpret" a CPU runs them by Pallas's interpreter.
 """
 
 import contextvars
@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Int
 
-LEAST_CAPABILITY = 8.0  # of a GPU that XLA compiles Triton's kernels for: Ampere
+LEAST_CAPABILITY = 8.0  # Ampere: XLA compiles Triton's kernels from there on
 SETTING = "MBJAX_GPU_KERNELS"
 
 _for_gpu = contextvars.ContextVar("for_gpu", default=False)
 
 
 class NotInKernelError(Exception):
-    """What is asked for is not among what these kernels do."""
+    """Raised while tracing where GPU kernels do not support what a function does."""
 
 
 class DeviceRows(NamedTuple):
@@ -34,7 +34,7 @@ class DeviceRows(NamedTuple):
 
 
 def are_on() -> bool:
-    """Whether a GPU is to run them."""
+    """Whether programs lowered for a GPU have these kernels."""
     match os.environ.get(SETTING):
         case "1":
             return True
@@ -46,14 +46,14 @@ def are_on() -> bool:
 
 @functools.cache
 def has_capable_gpus() -> bool:
-    """Whether JAX computes on GPUs by default, and all can."""
+    """Whether JAX computes on GPUs by default, and all of them are capable."""
     return jax.default_backend() == "gpu" and all(
         capability_of(device) >= LEAST_CAPABILITY for device in jax.local_devices()
     )
 
 
 def capability_of(device: Any) -> float:
-    """NVIDIA's number; 0 of others, which have names instead."""
+    """Compute capability of an NVIDIA GPU; 0 for others, which have names instead."""
     try:
         return float(getattr(device, "compute_capability", 0.0))
     except ValueError:
@@ -61,22 +61,22 @@ def capability_of(device: Any) -> float:
 
 
 def are_interpreted() -> bool:
-    """Whether a CPU is to run them, operation by operation: to test them."""
+    """Whether a CPU is to run the kernels operation by operation, to test them."""
     return os.environ.get(SETTING) == "interpret"
 
 
 def are_world_threads_expected() -> bool:
-    """Whether they will probably run what is traced: to choose between algorithms, all of which run everywhere."""
+    """Whether GPU kernels will probably run the code traced now; chooses between algorithms that all run anywhere."""
     return are_interpreted() or (are_on() and jax.default_backend() == "gpu")
 
 
 def is_world_a_thread() -> bool:
-    """Whether what is traced now is for them."""
+    """Whether the code traced now is for a GPU kernel with a thread a world."""
     return _for_gpu.get()
 
 
 def traced_for_gpu(function: Callable, *args: Any) -> Any:
-    """`function(*args)` by these kernels; raises `NotInKernelError` where it cannot be."""
+    """Traces `function(*args)` for GPU kernels; raises `NotInKernelError` where they cannot run it."""
     token = _for_gpu.set(True)
     try:
         return function(*args)

@@ -1,7 +1,8 @@
-"""Scans along the tree as one kernel of a GPU: every thread walks the whole tree, for a world of its own.
+"""Few kernels on a GPU: a scan along the tree is one kernel, in which every thread walks the tree for its world.
 
-Written with Pallas, for Triton. Rows of nodes, and what waits for their children, are in memory, where neighbouring
-threads read and write neighbouring numbers; a step itself is in registers. No thread reads what another wrote.
+It is written with Pallas, for Triton. Rows of nodes, and values that wait for children, are in memory, where
+neighbouring threads read and write neighbouring numbers; a step itself is in registers. No thread reads what another
+wrote.
 """
 
 import math
@@ -22,16 +23,17 @@ from .parts import Parts
 from .walk_plan import WORLD, WalkPlan, as_numbered, as_numbered_after_world, in_order_of_walk
 
 BLOCK = 32  # worlds: a warp, so that a few thousand reach all processors already
-MOST_NUMBERS = 2**31 - 1  # of an array: a thread counts them in 32 bits
+MOST_NUMBERS = 2**31 - 1  # in an array; a thread indexes with 32 bits
 
 
 def scan_on_gpu(
     plan: WalkPlan, step: Callable, xs: Any, start: tuple[Any, Any], tables: Sequence, inward: bool
 ) -> tuple[tuple[Any, Any], Any]:
-    """`scan_paths` from the world's values, or `scan_inward` from zero, with nothing that lasts.
+    """Runs `scan_paths` from the world's values, or `scan_inward` from zero with nothing lasting, as one kernel.
 
-    Returns what passes, by places, what lasts, of the world and all nodes, and what is kept. `step(values, row,
-    *tables)` gets the entries of rows, as `Parts`; of tables of rows `DeviceRows`, of others their entries.
+    Returns the passing values by place, the lasting values of the world and all nodes, and the outputs kept. Entries of
+    rows reach `step(values, row, *tables)` as `Parts`; tables of rows as `DeviceRows`, other tables as their entries.
+    Raises `NotInKernelError` where no array has worlds, there are no nodes, or an array is too large.
     """
     xs, tables = in_order_of_walk(plan, xs), list(tables)
     arrays, treedef = jax.tree.flatten((xs, None if inward else start, tables))
@@ -86,9 +88,9 @@ def walk(
     outputs: Any,
     there: Bool[Array, " w"] | None,
 ) -> None:
-    """All turns of the scan, for the worlds of a block that are `there`; the arguments are references to arrays.
+    """Walks all nodes, for the worlds of a block that are `there`; the arguments are references to arrays.
 
-    Inward nothing is there at the `start`.
+    `start` is None for a walk inward.
     """
     place, inboard, parent, has_children, is_last = numbers
     num_nodes = place.shape[0]
@@ -126,7 +128,7 @@ def walk(
 
 
 def load_entries(ref: Any, index: tuple, there: Bool[Array, " w"] | None) -> Any:
-    """The numbers at an index, one by one if they are several; of each world of the block, or of all of them."""
+    """Loads the entries at an index, a number each: one for each world of the block, or one that all worlds share."""
     if len(ref.shape) == len(index):
         return ref[index]
     if len(ref.shape) == len(index) + 1:
@@ -137,7 +139,7 @@ def load_entries(ref: Any, index: tuple, there: Bool[Array, " w"] | None) -> Any
 
 
 def write(ref: Any, index: tuple, value: Any, there: Bool[Array, " w"] | None) -> None:
-    """The inverse of `load_entries`."""
+    """Stores entries at an index: the inverse of `load_entries`."""
     if isinstance(value, list):
         for k, x in enumerate(value):
             write(ref, (*index, k), x, there)
@@ -147,22 +149,22 @@ def write(ref: Any, index: tuple, value: Any, there: Bool[Array, " w"] | None) -
 
 
 def lanes(index: tuple) -> tuple:
-    """Of an index all worlds of the block."""
+    """The index of all worlds of a block at an entry."""
     return (*(jnp.asarray(i, jnp.int32) for i in index), pl.ds(jnp.int32(0), BLOCK))
 
 
 def table_of(ref: Any, there: Bool[Array, " w"] | None) -> Any:
-    """What a step sees of it."""
+    """A table as a step sees it: `DeviceRows` of a table of rows, else its entries."""
     if len(ref.shape) < 3:
         return load_entries(ref, (), there)
     return DeviceRows(lambda index: load_entries(ref, (index,), there))
 
 
 def shapes_of_step(step: Callable, xs: Any, start: tuple[Any, Any], tables: Any) -> tuple:
-    """What a step hands on, and what it keeps."""
+    """Shapes of the values that a step hands on and of the output that it keeps."""
 
     def entries(x: Array, number: int) -> Any:
-        """Of an array with so many axes before its entries."""
+        """Zeros for an array's entries, which follow its first `number` axes."""
         if x.ndim == number:
             return jnp.zeros((), x.dtype)
         one = jnp.zeros((BLOCK,) if x.shape[-1] > 1 else (), x.dtype)
@@ -180,7 +182,7 @@ def shapes_of_step(step: Callable, xs: Any, start: tuple[Any, Any], tables: Any)
 
 
 def block_of(shape: tuple[int, ...], has_worlds: bool) -> pl.BlockSpec:
-    """What a block sees of an array: its own worlds."""
+    """The part of an array that a block of threads sees: its own worlds."""
     first = (0,) * (len(shape) - 1)
     if not has_worlds:
         return pl.BlockSpec(shape, lambda _: (0,) * len(shape))
@@ -188,5 +190,5 @@ def block_of(shape: tuple[int, ...], has_worlds: bool) -> pl.BlockSpec:
 
 
 def is_parts(x: Any) -> bool:
-    """Whether it is a list of entries, put together or not."""
+    """Whether x is a list of entries, `Parts` or plain."""
     return isinstance(x, list)

@@ -1,6 +1,7 @@
-"""Functions of known numbers, computed by NumPy while a program that calls them is traced.
+"""Computes functions of known numbers by NumPy, while the program that calls them is traced.
 
-Such a function runs once, and to compile it would take a hundred times as long. What has no rule here JAX computes.
+Such a function runs once, and to compile it would take a hundred times as long. JAX computes the operations that have
+no rule here.
 """
 
 import functools
@@ -24,28 +25,28 @@ CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "custom_jvp_call": "call_jaxpr"}
 
 
 def call_now(function: Callable, *args: Any) -> Any:
-    """`function(*args)` of arguments that are known, also where a function that calls this is being traced."""
+    """Computes `function(*args)` of known arguments now, also while a function that calls this is being traced."""
     leaves, flat = flatten(function, *jax.tree.flatten(args))
     leaves = [np.asarray(x, jax.dtypes.canonicalize_dtype(x.dtype)) for x in leaves]
     default_dtype = jax.dtypes.canonicalize_dtype(float)
     with jax.disable_jit(False):
         jaxpr, treedef = operations_of(flat, tuple((x.shape, x.dtype) for x in leaves), default_dtype)
-        # not in the program that is being traced; and users' numbers may be infinite, or no numbers
+        # outside of the program that is being traced; users' numbers may be infinite or NaN
         with jax.ensure_compile_time_eval(), np.errstate(all="ignore"):
             return jax.tree.unflatten(treedef, jax.device_put(evaluate(jaxpr, leaves)))
 
 
 @functools.lru_cache(maxsize=256)
 def operations_of(flat: Flattened, like: tuple[tuple[tuple[int, ...], np.dtype], ...], default_dtype: Any) -> tuple:
-    """The operations of a function of arrays, and how its results are nested."""
-    del default_dtype  # they depend on it
+    """Traces a function of arrays to its operations; also returns the tree of its results."""
+    del default_dtype  # the operations depend on it
     arguments = [jax.ShapeDtypeStruct(*x) for x in like]
     jaxpr, out = jax.make_jaxpr(compiled_whole(flat), return_shape=True)(*arguments)
     return jaxpr, jax.tree.structure(out)
 
 
 def evaluate(jaxpr: ClosedJaxpr, args: Sequence) -> list:
-    """Operation by operation."""
+    """Evaluates traced operations one by one."""
     values = dict(zip(jaxpr.jaxpr.constvars, map(np.asarray, jaxpr.consts), strict=True))
     values |= zip(jaxpr.jaxpr.invars, args, strict=True)
 
@@ -60,12 +61,12 @@ def evaluate(jaxpr: ClosedJaxpr, args: Sequence) -> list:
 
 
 def dtype_of(x: Any) -> np.dtype:
-    """The type of a variable's numbers."""
+    """Type of a variable's numbers."""
     return x.aval.dtype
 
 
 def results(primitive: Primitive, args: list, params: dict) -> list:
-    """Those of one operation."""
+    """Results of one operation: by NumPy where it has a rule, else by JAX."""
     name = primitive.name
     if name in CALLS:
         return evaluate(params[CALLS[name]], args)
@@ -82,7 +83,7 @@ RULES: dict[str, Callable] = {}
 
 
 def has_rule(name: str) -> Callable[[Callable], Callable]:
-    """Registers what NumPy computes for operations of this name, of arrays and the operation's parameters."""
+    """Registers NumPy's rule for operations of this name, a function of arrays and the operation's parameters."""
 
     def register(rule: Callable) -> Callable:
         RULES[name] = rule

@@ -1,8 +1,8 @@
-"""Linear functions whose transpose is written by hand, where it runs in kernels.
+"""Derivatives in few kernels: linear functions whose transpose is written by hand for where kernels run it.
 
-JAX transposes a linear function operation by operation. Where the transpose has a recursion of its own it is faster by
-that; but recursions are not differentiated, and are slower without kernels. So the plain function stays the one
-that is differentiated, and its transpose by JAX the one without kernels.
+JAX transposes a linear function operation by operation. A recursion of its own makes the transpose faster; but
+recursions are not differentiated, and are slower without kernels. So JAX differentiates the plain function, and
+without kernels the transpose is JAX's.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,9 +22,9 @@ from .manual_axes import varying_as
 
 @dataclass(frozen=True)
 class Ways:
-    """A function of arrays, to a list of arrays: as JAX differentiates it, and perhaps a faster one in kernels.
+    """A function from arrays to a list of arrays: the plain one that JAX differentiates, and perhaps a faster one.
 
-    `many` is the faster one of so many arguments at once, of those that it is linear in, or of more.
+    The faster one runs in kernels. `many` is the one for many linear arguments at once, stacked, from `size` on.
     """
 
     plain: Callable
@@ -35,7 +35,7 @@ class Ways:
         return self.plain(*args) if self.fast is None else in_kernels(self.fast, self.plain, *args)
 
     def several(self, in_axes: tuple, size: int, count: int) -> "Ways":
-        """Under `vmap`; the function is not linear in the first `count` arguments."""
+        """Both functions under `vmap`; they are not linear in the first `count` arguments."""
 
         def under_vmap(function: Callable) -> Callable:
             return jax.vmap(function, in_axes=in_axes, axis_size=size)
@@ -46,7 +46,7 @@ class Ways:
 
 
 class Many(NamedTuple):
-    """A function of many arguments at once, stacked on a first axis, and from how many on it is the faster one."""
+    """A function of many arguments, stacked on a first axis; it is the faster one from `size` of them on."""
 
     function: Callable
     size: int
@@ -60,12 +60,12 @@ def linear_map(
     shape: tuple[int, ...],
     many: tuple[Callable, Callable, int] | None = None,
 ) -> Any:
-    """`function(fixed, moved)`, an array that is linear in `moved`; the arguments are trees of arrays.
+    """Returns `function(fixed, moved)`, an array that is linear in `moved`; the arguments are trees of arrays.
 
-    It is of this shape, to which it is broadcast, and of the type of what moves: to trace it for these takes long.
+    The result is broadcast to `shape` and has the type of `moved`; both are given, as to trace for them takes long.
 
     `pull_back(fixed, cotangent)` is the cotangent of `moved`, in kernels; `function` can be differentiated. `many` has
-    the same two for arguments that are stacked on a first axis, and from how many of them on they are to be used.
+    a function and a pull back for arguments stacked on a first axis, and from how many arguments on to use them.
     """
     of_fixed, fixed_treedef = jax.tree.flatten(fixed)
     of_moved, moved_treedef = jax.tree.flatten(moved)
@@ -101,21 +101,21 @@ def linear_map(
 
 
 def fitting(cotangent: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Repeated for all worlds, or summed over them where what it belongs to is the same in all."""
+    """Broadcasts a cotangent to a shape; sums it over worlds where the shape has one for all worlds."""
     if cotangent.shape[-1:] > shape[-1:] == (1,):
         cotangent = jnp.sum(cotangent, axis=-1, keepdims=True)
     return jnp.broadcast_to(cotangent, shape)
 
 
-# The primitive: `forward` of `count` arrays that it is not linear in and of others; `backward` of the former and of
-# cotangents of its results, whose shapes and types are `out`.
+# The primitive `linear_map_p` runs `forward` on its arguments; it is linear in all but the first `count`. `backward`
+# takes those `count` and cotangents of the results, whose shapes and types are `out`.
 
 linear_map_p = Primitive("linear_map")
 linear_map_p.multiple_results = True
 
 
 def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
-    """Forward mode: the map of the tangents, unless other arguments move."""
+    """Forward-mode rule of `linear_map_p`: the map of the tangents, unless other arguments move."""
     count = params["count"]
     results = linear_map_p.bind(*primals, **params)
     if all(type(t) is ad.Zero for t in tangents[:count]):
@@ -127,7 +127,7 @@ def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple
 def transpose(
     cotangents: Sequence, *args: Any, forward: Ways, backward: Ways, count: int, out: tuple[ShapedArray, ...]
 ) -> list:
-    """Reverse mode: the two change places."""
+    """Reverse-mode rule of `linear_map_p`: `forward` and `backward` change places."""
     moved = tuple(ShapedArray(x.aval.shape, x.aval.dtype) for x in args[count:])
     cotangents = list(map(ad.instantiate_zeros, cotangents))
     del out
@@ -136,7 +136,7 @@ def transpose(
 
 
 def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
-    """The rule of `vmap`; all that it is linear in is then batched."""
+    """Batching rule of `linear_map_p`; all arguments that it is linear in are then batched."""
     count, size = params["count"], next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     moved = [
@@ -154,12 +154,12 @@ def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
 
 
 def evaluate(*args: Any, forward: Ways, **_: Any) -> list:
-    """The value."""
+    """Value of the map."""
     return forward(*args)
 
 
 def shapes_of_results(*args: Any, out: tuple[ShapedArray, ...], **_: Any) -> list[ShapedArray]:
-    """Shapes and types."""
+    """Shapes and types of the map's results."""
     return varying_as(args, out)
 
 

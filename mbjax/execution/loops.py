@@ -1,6 +1,6 @@
-"""Loops of one world, on a CPU a kernel with all their steps: XLA would start several at every step.
+"""Few kernels: a loop of one world on a CPU as a single kernel; XLA would start several kernels at every step.
 
-`as_one_kernel` marks a function; it is the function itself where it is differentiated or runs for many worlds.
+`as_one_kernel` marks a function. Where it is differentiated or runs for many worlds, it is the function itself.
 """
 
 import dataclasses
@@ -22,12 +22,12 @@ from .worlds import is_batched, of_moving
 
 
 def as_one_kernel(function: Callable) -> Callable:
-    """The function of one world, compiled for a CPU as a single kernel with all its loops, where that can be.
+    """Compiles a function of one world for a CPU as a single kernel with all its loops, where that can be.
 
-    XLA starts a kernel for every few operations, at every step of a loop; a step of one world takes about a microsecond
-    less without. Where the function calls libraries (products of matrices, factorizations, callbacks), is under `vmap`
-    or differentiated, or runs elsewhere, it is the function as it was. Arguments and results are trees of arrays, the
-    former of floats too; other leaves among the arguments are static.
+    XLA starts a kernel for every few operations, at every step of a loop; without that a step of one world takes about
+    a microsecond less. Nothing changes where the function calls libraries (products of matrices, factorizations,
+    callbacks), is under `vmap` or differentiated, or runs on another device. Arguments and results are trees of arrays;
+    arguments may be floats, too, and other leaves among them are static.
 
     ```
     @jax.jit
@@ -56,11 +56,11 @@ def as_one_kernel(function: Callable) -> Callable:
 
 
 def one_by_one(function: Callable, *args: Array) -> Array:
-    """`function(*args)`, which takes each number by itself; of one world on a CPU in a kernel's loop, a number a turn.
+    """Applies an elementwise function; for one world on a CPU by a loop within a kernel, a number a turn.
 
-    XLA computes what it counts fewer than a thousand operations in at once, where it is called, and counts a turn of
-    each loop; for other programs it wakes another thread, which takes longer than the dynamics of one world. So these
-    have loops instead of long vectors. Arguments without an axis are the same for all. Derivatives are not loops.
+    XLA runs a program of fewer than a thousand operations at once, where it is called; it counts a loop by one turn.
+    For other programs it wakes another thread, which takes longer than the dynamics of one world. So one world has
+    loops instead of long vectors. Arguments without an axis are the same for all numbers. Derivatives are not loops.
     """
     if any(x.ndim > 1 for x in args):
         return function(*args)
@@ -69,7 +69,7 @@ def one_by_one(function: Callable, *args: Array) -> Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def in_turns(function: Callable, *args: Array) -> Array:
-    """The same of one world."""
+    """Applies an elementwise function to the numbers of one world by a loop."""
 
     def loop(*args: Array) -> Array:
         each = [k for k, x in enumerate(args) if x.ndim]
@@ -89,7 +89,7 @@ def _in_turns_jvp(function: Callable, primals: tuple, tangents: tuple) -> tuple[
 
 
 def run(flat: Flattened, leaves: Sequence) -> Any:
-    """The function of these arrays, of which some are traced; what is known, it knows while it is traced."""
+    """Binds `loop_p` to the arrays that are traced; the known ones become constants of the function."""
     traced = [i for i, x in enumerate(leaves) if isinstance(x, Tracer)]
 
     def of_traced(*values: Any) -> Any:
@@ -98,31 +98,31 @@ def run(flat: Flattened, leaves: Sequence) -> Any:
 
     given = [leaves[i] for i in traced]
     closed, shapes = jax.make_jaxpr(of_traced, return_shape=True)(*given)
-    if closed.effects or is_batched(closed.consts):  # what it closes over is an argument, too
+    if closed.effects or is_batched(closed.consts):  # arrays that it closes over are arguments, too
         return flat.results(*leaves)
     found = loop_p.bind(*closed.consts, *given, jaxpr=closed.jaxpr, num_consts=len(closed.consts))
     return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
 
 def evaluate(*args: Any, jaxpr: Any, num_consts: int) -> list:
-    """The function as it was."""
+    """Runs the function as it was given."""
     return jaxpr_as_fun(ClosedJaxpr(jaxpr, args[:num_consts]))(*args[num_consts:])
 
 
 def shapes_of_results(*_: Any, jaxpr: Any, **__: Any) -> list[ShapedArray]:
-    """Shapes and types."""
+    """Shapes and types of the primitive's results."""
     return [x.aval for x in jaxpr.outvars]
 
 
 def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
-    """Along the tangents that there are, of the function as it was."""
+    """Forward-mode rule of `loop_p`: JAX's derivative of the function as it was given."""
     moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
     moved = of_some(moving, primals, params)
     return jax.jvp(moved, tuple(primals[i] for i in moving), tuple(tangents[i] for i in moving))
 
 
 def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
-    """Where the function is linear in arguments."""
+    """Reverse-mode rule of `loop_p`, where the function is linear in some arguments."""
     moving = [i for i, x in enumerate(args) if ad.is_undefined_primal(x)]
     pull = jax.linear_transpose(of_some(moving, args, params), *(args[i].aval for i in moving))
     found = dict(zip(moving, pull([ad.instantiate_zeros(ct) for ct in cotangents]), strict=True))
@@ -130,18 +130,18 @@ def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
 
 
 def of_some(moving: Sequence[int], held: Sequence, params: dict) -> Callable:
-    """The function of some of its arguments."""
+    """The function of the arguments `moving`, the others held."""
     return of_moving(functools.partial(evaluate, **params), moving, held, (True,) * len(params["jaxpr"].outvars))
 
 
 def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
-    """The rule of `vmap`."""
+    """Batching rule of `loop_p`: the function as it was given, under `vmap`."""
     found = jax.vmap(functools.partial(evaluate, **params), in_axes=tuple(dims))(*args)
     return found, [0] * len(found)
 
 
 def lower_on_cpu(ctx: mlir.LoweringRuleContext, *args: Any, **params: Any) -> Any:
-    """The kernel."""
+    """Lowers the loop for a CPU, as one kernel."""
     return lower_as_one_kernel(functools.partial(evaluate, **params), ctx, *args)
 
 

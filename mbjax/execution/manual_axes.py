@@ -1,4 +1,7 @@
-"""Inside `jax.shard_map`: JAX keeps account of what differs between devices, and asks every primitive for it."""
+"""Several devices: keeps JAX's account, inside `jax.shard_map`, of which arrays differ between devices.
+
+JAX asks every primitive, and the carry of every loop, along which axes of the mesh its results differ.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,9 +14,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 
 def varying_alike(tree: Any) -> Any:
-    """The arrays of a tree, all said to differ between devices along each axis that any of them does.
+    """Declares all arrays of a tree to differ between devices along each axis that any of them does.
 
-    Where one is the same on all devices its cotangent is then the sum over them: the transpose of saying so.
+    The transpose of this declaration is a sum over devices: so JAX sums the cotangent of an array that all share.
     """
     arrays, treedef = jax.tree.flatten(tree)
     varying = [varying_axes(x) for x in arrays]
@@ -25,7 +28,7 @@ def varying_alike(tree: Any) -> Any:
 
 
 def scan(body: Callable, start: Any, xs: Any, **options: Any) -> tuple[Any, Any]:
-    """`lax.scan` that may start from what is the same on all devices."""
+    """Runs `lax.scan` from a carry that may be the same on all devices at the start."""
     if is_inside():
         first = jax.tree.map(lambda x: as_varying(jnp.zeros(x.shape[1:], x.dtype), varying_axes(x)), xs)
         start = varying_as_after(lambda carry: body(carry, first)[0], start)
@@ -33,9 +36,9 @@ def scan(body: Callable, start: Any, xs: Any, **options: Any) -> tuple[Any, Any]
 
 
 def varying_as_after(turn: Callable, start: Any) -> Any:
-    """What a loop starts from, said to differ between devices wherever `turn(start)`, a tree like it, does.
+    """Declares a loop's first carry to differ between devices wherever `turn(start)`, a tree like it, does.
 
-    JAX asks a loop for a carry of one type. What it starts from may be the same everywhere where a turn reads more.
+    JAX wants a carry of one type. Its start may be the same on all devices while a turn reads arrays that differ.
     """
     if not is_inside():
         return start
@@ -49,23 +52,23 @@ def varying_as_after(turn: Callable, start: Any) -> Any:
 
 
 def is_inside() -> bool:
-    """Whether what is traced now is inside `jax.shard_map`."""
+    """Whether the code traced now is inside `jax.shard_map`."""
     return bool(jax.sharding.get_abstract_mesh().manual_axes)
 
 
 def as_varying(x: jax.Array, axes: frozenset) -> jax.Array:
-    """The array, said to differ along these axes too."""
+    """Declares an array to differ along these axes too."""
     return lax.pcast(x, tuple(sorted(axes, key=str)), to="varying") if axes else x
 
 
 def varying_axes(x: jax.Array | ShapedArray) -> frozenset:
-    """The axes of `shard_map` along which it, or what has this shape and type, differs."""
+    """Axes of `shard_map` along which an array, or one of this shape and type, differs."""
     kind = x if isinstance(x, ShapedArray) else jax.typeof(x)
     return kind.manual_axis_type.varying
 
 
 def varying_as(arguments: Sequence[ShapedArray], results: Sequence[ShapedArray]) -> list[ShapedArray]:
-    """The shapes and types of results that differ between devices where any argument does."""
+    """Shapes and types of results that differ between devices where any argument does."""
     if not any(varying_axes(x) for x in arguments):
         return list(results)
 
@@ -77,7 +80,7 @@ def varying_as(arguments: Sequence[ShapedArray], results: Sequence[ShapedArray])
 
 
 def of_many_worlds(of_one: ShapedArray, worlds: int, like: Sequence[ShapedArray]) -> ShapedArray:
-    """Shape and type of as many as first axis; on a mesh with explicit axes, shared out like that of these arrays."""
+    """Shape and type with a first axis of worlds; on a mesh with explicit axes, shared out as that of arrays `like`."""
     shape = worlds, *of_one.shape
     shared_out = (x.sharding for x in like if x.sharding.spec and x.sharding.spec[0] is not None)
     first = next(shared_out, None)
@@ -88,11 +91,11 @@ def of_many_worlds(of_one: ShapedArray, worlds: int, like: Sequence[ShapedArray]
 
 
 def shape_like(shape: tuple[int, ...], x: jax.Array) -> jax.ShapeDtypeStruct:
-    """A shape with the type of x, that differs between devices where x does."""
+    """A shape with the type of x, which differs between devices where x does."""
     kind = jax.typeof(x)
     return jax.ShapeDtypeStruct(shape, kind.dtype, manual_axis_type=kind.manual_axis_type)
 
 
 def keeping_axes(of_result: Callable) -> Callable:
-    """The rule of a primitive with one result, from the rule for shapes and types by themselves."""
+    """Makes the abstract evaluation rule of a primitive with one result from the rule for its shape and type alone."""
     return lambda *arguments, **params: varying_as(arguments, [of_result(*arguments, **params)])[0]

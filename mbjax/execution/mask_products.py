@@ -1,8 +1,8 @@
-"""Sums along paths and over subtrees: products with constant 0/1 matrices.
+"""Few kernels: sums along paths and over subtrees of the tree, as products with constant 0/1 matrices.
 
-One kernel whatever the tree, and its own transpose in reverse mode. Of a large tree the matrix is taken apart:
-velocities and mobods are numbered depth first, so that most of what a path holds is shared by all mobods of a
-block. What is left is O(n) for chains and balanced trees.
+A product is one kernel whatever the tree, and in reverse mode its transpose is another such product. The matrix of a
+large tree is taken apart: velocities and mobods are numbered depth first, so that all mobods of a block share most of
+their paths. The work left is O(n) for chains and balanced trees.
 """
 
 import functools
@@ -23,15 +23,15 @@ from .manual_axes import keeping_axes
 
 LARGEST_WHOLE = 128 * 128
 BLOCK = 32
-FEW = 8  # ones in a column: a joint's velocities
-LARGEST_SUMMED = 16384  # numbers, where a column has more
+FEW = 8  # ones in a column: as many as a joint's velocities
+LARGEST_SUMMED = 16384  # numbers, where a column has more ones than `FEW`
 
 
 dot_with_mask_p = Primitive("dot_with_mask")
 
 
 def dot_with_mask(x: Float[Array, "..."], mask: np.ndarray, axis: int) -> Float[Array, "..."]:
-    """x times a constant 0/1 matrix along an axis, counted from the front, at full precision on every device."""
+    """Product of x with a constant 0/1 matrix along an axis, counted from the front; full precision on any device."""
     assert axis >= 0, axis
     if mask.shape[0] == mask.shape[1] and np.array_equal(mask != 0, np.eye(mask.shape[0], dtype=bool)):
         return x
@@ -41,7 +41,7 @@ def dot_with_mask(x: Float[Array, "..."], mask: np.ndarray, axis: int) -> Float[
 def product_along_axis(
     x: Float[Array, "..."], *, mask: bytes, shape: tuple[int, int], axis: int
 ) -> Float[Array, "..."]:
-    """The product, from the bits of the matrix; of one world, which has no further axis, by sums if they are small."""
+    """Product with a matrix given by its bits; for one world, which has no further axis, by sums if they are small."""
     zeros_and_ones = unpacked(mask, shape)
     lead, tail = x.shape[:axis], x.shape[axis + 1 :]
     rows = x.reshape(math.prod(lead), x.shape[axis], math.prod(tail))
@@ -51,28 +51,28 @@ def product_along_axis(
 
 
 def transposed_product(cotangent: Array, _: Any, *, mask: bytes, shape: tuple[int, int], axis: int) -> list[Array]:
-    """The transpose: the product with the transposed matrix."""
+    """Transpose of `dot_with_mask`: the product with the transposed matrix."""
     return [dot_with_mask(cotangent, unpacked(mask, shape).T, axis)]
 
 
 def batch_product(args: tuple, dims: tuple, *, axis: int, **params: Any) -> tuple[Array, int]:
-    """The rule of `vmap`."""
+    """Batching rule of `dot_with_mask_p`."""
     return dot_with_mask_p.bind(jnp.moveaxis(args[0], dims[0], 0), axis=axis + 1, **params), 0
 
 
 def shape_of_product(x: ShapedArray, *, shape: tuple[int, int], axis: int, **_: Any) -> ShapedArray:
-    """Its shape and type."""
+    """Shape and type of the product."""
     return ShapedArray((*x.shape[:axis], shape[1], *x.shape[axis + 1 :]), x.dtype)
 
 
 def unpacked(bits: bytes, shape: tuple[int, int]) -> np.ndarray:
-    """The matrix."""
+    """The 0/1 matrix from its bits."""
     return np.unpackbits(np.frombuffer(bits, np.uint8), count=shape[0] * shape[1]).reshape(shape).astype(bool)
 
 
 @has_rule("dot_with_mask")
 def product_now(x: np.ndarray, *, mask: bytes, shape: tuple[int, int], axis: int) -> np.ndarray:
-    """The rule of NumPy."""
+    """NumPy's rule of `dot_with_mask`, for known numbers."""
     return np.moveaxis(np.moveaxis(x, axis, -1) @ unpacked(mask, shape).astype(x.dtype), -1, axis)
 
 
@@ -84,13 +84,13 @@ mlir.register_lowering(dot_with_mask_p, mlir.lower_fun(product_along_axis, multi
 
 
 def has_small_sums(x: Float[Array, "rows a 1"], mask: np.ndarray) -> bool:
-    """Whether the ones are few: products of matrices are calls of a library, which `cpu_kernel` cannot have."""
+    """Whether the ones are few enough to sum: a product of matrices is a library call, which no CPU kernel can have."""
     counts = mask.sum(axis=0)
     return x.shape[0] * (counts > FEW).sum() * counts.max(initial=0) <= LARGEST_SUMMED
 
 
 def sums_of_columns(x: Float[Array, "rows a"], mask: np.ndarray) -> Float[Array, "rows b"]:
-    """The product as sums of columns of x, those of one column apart."""
+    """The product as sums of columns of x; sums of a single column are gathered apart."""
     counts = mask.sum(axis=0)
     groups = [columns for columns in (np.flatnonzero(counts <= 1), np.flatnonzero(counts > 1)) if columns.size]
     sums = [sums_by_halves(x, mask[:, columns]) for columns in groups]
@@ -103,7 +103,7 @@ def sums_of_columns(x: Float[Array, "rows a"], mask: np.ndarray) -> Float[Array,
 
 
 def sums_by_halves(x: Float[Array, "rows a"], mask: np.ndarray) -> Float[Array, "rows b"]:
-    """All sums at once, half by half, with a column of zeros where one has fewer terms than others."""
+    """All sums at once, half by half; a column of zeros fills sums that have fewer terms than others."""
     counts = mask.sum(axis=0)
     most = 1 << int(counts.max() - 1).bit_length() if counts.any() else 1
     places = np.full((most, mask.shape[1]), mask.shape[0], np.int32)
@@ -119,7 +119,7 @@ def sums_by_halves(x: Float[Array, "rows a"], mask: np.ndarray) -> Float[Array, 
 
 
 def product(x: Float[Array, "rows a worlds"], mask: np.ndarray) -> Float[Array, "rows b worlds"]:
-    """A product of matrices, of a large one by its parts."""
+    """Product with a 0/1 matrix, which is taken apart if it is large."""
     if mask.size <= LARGEST_WHOLE:
         return whole_product(x, mask)
     if begins_in_order(mask):
@@ -130,7 +130,7 @@ def product(x: Float[Array, "rows a worlds"], mask: np.ndarray) -> Float[Array, 
 
 
 def whole_product(x: Float[Array, "rows a worlds"], mask: np.ndarray) -> Float[Array, "rows b worlds"]:
-    """The plain product."""
+    """Product with a 0/1 matrix as a single dense product."""
     if x.shape[2] == 1:
         y = jnp.matmul(x.reshape(x.shape[:2]), jnp.asarray(mask, x.dtype), precision=lax.Precision.HIGHEST)
         return y.reshape(*y.shape, 1)
@@ -139,16 +139,16 @@ def whole_product(x: Float[Array, "rows a worlds"], mask: np.ndarray) -> Float[A
 
 
 class MaskParts(NamedTuple):
-    """mask = blocks along the diagonal + shared times selects."""
+    """A mask in parts: blocks along the diagonal, plus `shared` times `selects`."""
 
     blocks: np.ndarray  # (blocks, most rows in one, BLOCK)
-    index: np.ndarray  # (a,) where each row is among the rows of all blocks
-    shared: np.ndarray  # (a, k) the different columns of what is outside of the blocks
-    selects: np.ndarray  # (k, b) which of them each column has
+    index: np.ndarray  # (a,) the place of each row among the rows of all blocks
+    shared: np.ndarray  # (a, k) the distinct columns of the mask outside of the blocks
+    selects: np.ndarray  # (k, b) which shared column each column has
 
 
 def product_of_paths(x: Float[Array, "rows a worlds"], mask: np.ndarray) -> Float[Array, "rows b worlds"]:
-    """The product with a large mask whose rows begin in order, from its parts."""
+    """Product with a large mask whose rows begin in order, from its parts."""
     parts = mask_parts(np.packbits(mask).tobytes(), mask.shape)
     num_blocks, height, width = parts.blocks.shape
     source = np.zeros(num_blocks * height, int)
@@ -161,7 +161,7 @@ def product_of_paths(x: Float[Array, "rows a worlds"], mask: np.ndarray) -> Floa
 
 
 def product_of_subtrees(x: Float[Array, "rows b worlds"], mask: np.ndarray) -> Float[Array, "rows a worlds"]:
-    """The product with the transpose of such a mask."""
+    """Product with the transpose of a large mask whose rows begin in order, from its parts."""
     parts = mask_parts(np.packbits(mask).tobytes(), mask.shape)
     num_blocks, height, width = parts.blocks.shape
     missing = num_blocks * width - x.shape[1]
@@ -173,7 +173,7 @@ def product_of_subtrees(x: Float[Array, "rows b worlds"], mask: np.ndarray) -> F
 
 
 def beginnings(mask: np.ndarray) -> np.ndarray:
-    """The first nonzero column of each row; of an empty row that of the row before."""
+    """First nonzero column of each row; for an empty row that of the row before."""
     return np.maximum.accumulate(np.where(mask.any(axis=1), np.argmax(mask, axis=1), 0))
 
 
@@ -184,7 +184,7 @@ def begins_in_order(mask: np.ndarray) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def mask_parts(bits: bytes, shape: tuple[int, int]) -> MaskParts:
-    """The parts of a mask with rows that begin in order: each belongs to the block of columns where it begins."""
+    """Takes apart a mask whose rows begin in order: a row belongs to the block of columns where it begins."""
     mask = unpacked(bits, shape)
     block_of = beginnings(mask) // BLOCK
     num_blocks = -(-shape[1] // BLOCK)

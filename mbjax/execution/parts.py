@@ -1,7 +1,7 @@
-"""Rows whose entries are arrays of their own, and how they are put together into one array.
+"""Few kernels: takes rows apart into entries, arrays of their own, and puts entries together into one array.
 
-A step of a recursion computes with entries: numbers of one world, or of many worlds in a row. Where it hands a row on,
-a scan over a tree writes each entry into its place, so that the row is never put together before.
+A step of a recursion computes with entries: numbers of one world, or vectors over many worlds. When it hands a row on,
+a scan over a tree writes each entry into its place, so that the row is never put together first.
 """
 
 from collections.abc import Sequence
@@ -16,24 +16,24 @@ from .stages import Entry, Late, Row, read
 
 
 class Parts(list):
-    """The entries of an array that is not put together yet: a scan over a tree writes each into its place."""
+    """Entries of an array that is not put together yet: a scan over a tree writes each into its place."""
 
 
 Vector = list[Array]
 Matrix = list[Vector]
 
-# What a step of a scan is given for each row, and hands on. It depends on where the step is traced: in a kernel of a
-# CPU a `Row`, which a stage reads when it needs it, in a kernel of a GPU `Parts`, elsewhere an array. A step gives it
+# A row as a step of a scan receives it and hands it on. Its type depends on where the step is traced: in a kernel of a
+# CPU a `Row`, which a stage reads when it needs it; in a kernel of a GPU `Parts`; elsewhere an array. A step gives it
 # to its stages (`computed_once`) and does not look inside.
 ScannedRow = Array | Row | Parts
-# What a stage sees of such a row: an array (k, ...) or its k entries. It may be indexed, sliced and taken apart.
+# A scanned row as a stage sees it: an array (k, ...) or its k entries. It may be indexed, sliced and taken apart.
 RowEntries = Array | list[Array]
-# What a stage returns to the step that called it: arrays, or numbers that the next stage reads. `read` gives arrays.
+# A result of a stage, for the step that called it: arrays, or numbers for the next stage. `read` gives arrays.
 StageResult = Array | Entry | Late | list[Array]
 
 
 def take_apart(x: Float[Array, "k *w"] | list[Array], *shapes: int | tuple[int, int]) -> list:
-    """The vectors and (rows, columns) matrices that follow one another in x; 1 stands for a number."""
+    """Takes x apart into the vectors and (rows, columns) matrices that follow one another in it; 1 is a number."""
     entries, start, parts = list(x) if isinstance(x, list) else list(jnp.unstack(x)), 0, []
     for shape in shapes:
         rows, columns = shape if isinstance(shape, tuple) else (1, shape)
@@ -48,7 +48,7 @@ def take_apart(x: Float[Array, "k *w"] | list[Array], *shapes: int | tuple[int, 
 
 
 def put_together(*parts: Array | Vector | Matrix) -> Any:
-    """The inverse of `take_apart`, an array (k, ...); in a kernel of a GPU the entries stay apart."""
+    """Stacks what `take_apart` took apart into an array (k, ...); in a kernel of a GPU the entries stay apart."""
     entries = [read(x) for x in entries_of(parts)]
     return Parts(entries) if is_world_a_thread() else jnp.stack(jnp.broadcast_arrays(*entries))
 
@@ -57,15 +57,15 @@ jax.tree_util.register_pytree_node(Parts, lambda x: (tuple(x), None), lambda _, 
 
 
 def parts(*arrays: Array | Vector | Matrix) -> Any:
-    """`Parts`, which stand for the array that `put_together` makes."""
+    """`Parts` that stand for the array that `put_together` makes."""
     return Parts(entries_of(arrays))
 
 
 def entries_of(parts: Sequence) -> list[Array]:
-    """All entries, in order."""
+    """All entries of nested lists, in order."""
     return [y for x in parts for y in (entries_of(x) if isinstance(x, list | tuple) else [x])]
 
 
 def total(a: Any, b: Any) -> Any:
-    """a + b of arrays that are not taken apart, or are the entries in a kernel of a GPU."""
+    """Sum a + b of two rows, each an array or, in a kernel of a GPU, a list of entries."""
     return [x + y for x, y in zip(a, b, strict=True)] if isinstance(a, list) else a + b

@@ -1,7 +1,7 @@
-"""Worlds of a program that `jit` shares out to several devices: each device runs its own, as if it were alone.
+"""Several devices: where `jit` shares a program out, each device runs its own worlds as if it were alone.
 
-XLA cannot share out a loop over chunks of worlds: it would have every device run all of them. So what runs over the
-worlds is a single call for XLA, with the rule that its worlds may be shared out; what a device runs then is made when
+XLA cannot share out a loop over chunks of worlds: it would have every device run all of them. So the code that runs
+over worlds is a single call for XLA, with the rule that its worlds may be shared out. A device's part is lowered when
 XLA has decided how. Sums over the worlds are summed over the devices.
 """
 
@@ -37,8 +37,8 @@ def lower_in_shares(
 ) -> Any:
     """Lowers `function(*args, worlds=worlds)`, whose arguments have the worlds first where they are `batched`.
 
-    Its results, each `out` in one world, have them first too, unless they are `summed` over them. Where the devices
-    cannot have equal shares each runs all worlds.
+    Its results, of shapes and types `out` for one world, have the worlds first too, unless they are `summed` over them.
+    Where the devices cannot have equal shares each runs all worlds.
     """
 
     def of_all(*args: jax.Array) -> list:  # only its shapes are read
@@ -63,13 +63,13 @@ def is_shared_out(ctx: mlir.LoweringRuleContext) -> bool:
 
 
 def num_devices(ctx: mlir.LoweringRuleContext) -> int:
-    """Among how many XLA is to share out the program; 1 inside `shard_map`."""
+    """Number of devices that XLA is to share out the program among; 1 inside `shard_map`."""
     context = ctx.module_context.axis_context
     return getattr(context, "num_devices", 1) if getattr(context, "mesh", None) is None else 1
 
 
 def devices(ctx: mlir.LoweringRuleContext) -> list:
-    """Those that the program could run on; none where they are elsewhere."""
+    """Devices that the program could run on; none where they are elsewhere."""
     try:
         return jax.devices(ctx.module_context.platforms[0])
     except RuntimeError:
@@ -77,7 +77,7 @@ def devices(ctx: mlir.LoweringRuleContext) -> list:
 
 
 def devices_by_factors(ctx: mlir.LoweringRuleContext) -> dict:
-    """What JAX needs to read how XLA shares out: an axis for each prime factor of the number of devices.
+    """A mesh by which JAX reads how XLA shares out: an axis for each prime factor of the number of devices.
 
     Each axis of the caller's mesh is some of these. Which devices they are does not matter here.
     """
@@ -87,7 +87,7 @@ def devices_by_factors(ctx: mlir.LoweringRuleContext) -> dict:
 
 
 def prime_factors(number: int) -> tuple[int, ...]:
-    """In rising order."""
+    """Prime factors in rising order."""
     for factor in range(2, math.isqrt(number) + 1):
         if number % factor == 0:
             return factor, *prime_factors(number // factor)
@@ -96,7 +96,7 @@ def prime_factors(number: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Shares:
-    """How a function of many worlds is shared out."""
+    """A function of many worlds, and how its worlds are shared out to devices."""
 
     function: Callable[..., list]
     worlds: int
@@ -104,7 +104,7 @@ class Shares:
     summed: tuple[bool, ...]
 
     def rule(self, arguments: Sequence[Any], results: Sequence[Any]) -> SdyShardingRule:
-        """For XLA: the worlds of these shapes may be shared out, all else is on each device."""
+        """Sharding rule for XLA: the worlds of these shapes may be shared out, other axes are whole on each device."""
         has_worlds = (*self.batched, *(not s for s in self.summed))
         own = []
 
@@ -118,7 +118,7 @@ class Shares:
         return SdyShardingRule(tuple(arrays[:split]), tuple(arrays[split:]), need_replication_factors=tuple(own))
 
     def axes_of_worlds(self, mesh: Mesh, arrays: Sequence[Any], has_worlds: Sequence[bool]) -> tuple[str, ...]:
-        """The axes of the mesh along which the worlds are shared out: those of the array with the smallest shares."""
+        """Axes of the mesh along which worlds are shared out: those of the array with the smallest shares."""
         found: tuple[str, ...] = ()
         for x, h in zip(arrays, has_worlds, strict=True):
             first = x.sharding.spec[0] if h and isinstance(x.sharding, NamedSharding) and len(x.sharding.spec) else None
@@ -128,7 +128,7 @@ class Shares:
         return () if self.worlds % size_of(mesh, found) else found
 
     def partition(self, mesh: Mesh, arguments: Sequence[Any], results: Sequence[Any]) -> tuple:
-        """What each device runs, and which parts of the arguments and results it has."""
+        """The function that each device runs, and the shardings of its arguments and results."""
         has_worlds = (*self.batched, *(not s for s in self.summed))
         axes = self.axes_of_worlds(mesh, (*arguments, *results), has_worlds)
         share = self.worlds // size_of(mesh, axes)
@@ -141,26 +141,26 @@ class Shares:
         return mesh, of_share, [self.sharding(mesh, axes, not s) for s in self.summed], of_arguments
 
     def of_results(self, mesh: Mesh, arguments: Sequence[Any], results: Sequence[Any]) -> list:
-        """How the results are shared out where the arguments are, for XLA's older partitioner."""
+        """Shardings of results from those of arguments, for XLA's older partitioner."""
         del results
         axes = self.axes_of_worlds(mesh, arguments, self.batched)
         return [self.sharding(mesh, axes, not s) for s in self.summed]
 
     def sharding(self, mesh: Mesh, axes: tuple[str, ...], has_worlds: bool) -> NamedSharding:
-        """Of an array: its worlds along these axes, or all of it on each device."""
+        """Sharding of an array: its worlds along these axes, or all of it on each device."""
         return NamedSharding(mesh, PartitionSpec(axes) if has_worlds and axes else EVERYWHERE)
 
 
 def size_of(mesh: Mesh, axes: Sequence[str]) -> int:
-    """The number of devices along these axes."""
+    """Number of devices along these axes."""
     return math.prod(mesh.shape[name] for name in axes)
 
 
 def lower_apart(ctx: mlir.LoweringRuleContext, *args: Any, function: Callable[..., list]) -> Any:
-    """A call that is not inlined at once.
+    """Lowers a device's function to a call that is not inlined at once.
 
-    XLA puts what a device runs into the program operation by operation, and drops what marks them; not what is in
-    functions that they call. It inlines the call later.
+    XLA puts a device's function into the program operation by operation, and drops the marks of these operations, but
+    not those inside functions that they call. It inlines the call later.
     """
     results = mlir.lower_fun(jax.jit(lambda *args: tuple(function(*args))), multiple_results=True)(ctx, *args)
     call = jax.tree.leaves(results)[0].owner

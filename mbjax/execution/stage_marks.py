@@ -1,6 +1,6 @@
-"""The mark of a stage, by which what makes one kernel of a program finds its stages.
+"""Few kernels: marks the stages of a program, by which `cpu_kernel.py` finds them in the lowered program.
 
-A stage is a function of the lowered program. Within its body stands an identity, and where that is lowered for a CPU
+A stage is a function of the lowered program. Its body holds an identity, `of_stage`; where that is lowered for a CPU,
 it sets an attribute on the function around it. Nothing else of it is left in the program.
 """
 
@@ -16,12 +16,12 @@ of_stage_p = Primitive("of_stage")
 
 
 def of_stage(x: Any) -> Any:
-    """x, a result of a stage: marks the function that is traced as one."""
+    """Returns x, a result of a stage, and marks the function traced around it as a stage."""
     return of_stage_p.bind(x)
 
 
 def take_mark(function: ir.Operation) -> bool:
-    """Whether a function is marked as a stage. The mark is taken off, so that it does not reach XLA."""
+    """Takes off a function's mark, so that it does not reach XLA; returns whether there was one."""
     if STAGE not in function.attributes:
         return False
     del function.attributes[STAGE]
@@ -29,7 +29,7 @@ def take_mark(function: ir.Operation) -> bool:
 
 
 def set_mark(ctx: mlir.LoweringRuleContext, x: ir.Value) -> list[ir.Value]:
-    """The rule to lower it."""
+    """Lowering rule of `of_stage_p` for a CPU: marks the function around."""
     if not ctx.module_context.lowering_parameters.for_export:
         function = ir.InsertionPoint.current.block.owner  # pyright: ignore[reportAttributeAccessIssue]
         function.attributes[STAGE] = ir.UnitAttr.get()

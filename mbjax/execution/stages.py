@@ -1,7 +1,7 @@
-"""Stages of a recursion's step in one kernel (`mbjax/execution/cpu_kernel.py`), and the rows that they read.
+"""Few kernels: a recursion's step within one kernel (`cpu_kernel.py`), cut into stages that are each stored once.
 
-Each stage is stored once, before anything reads it; XLA would copy its formulas into all that do. A stage carries a
-mark, `stage_marks.of_stage`, by which `cpu_kernel` knows it.
+XLA would copy a formula into every reader. A stage is stored before anything reads it. It carries a mark,
+`stage_marks.of_stage`, by which `cpu_kernel` knows it. Stages read rows of arrays when they need them.
 """
 
 import math
@@ -20,9 +20,9 @@ from .cpu_kernel import is_in_kernel
 from .gpu_kernels import DeviceRows, is_world_a_thread
 from .stage_marks import of_stage
 
-FEW_WORLDS = 96  # of up to 64, LLVM has no loop to copy a row
-SEVERAL = 3  # numbers: of fewer an array saves nothing
-TOGETHER = 3  # results of a loop: with six, steps took 1.2 to 1.5 times as long, without vectors
+FEW_WORLDS = 96  # LLVM copies rows of up to 64 worlds without a loop
+SEVERAL = 3  # numbers; for fewer an array saves nothing
+TOGETHER = 3  # results of a loop; with six, steps had no vectors and took 1.2 to 1.5 times as long
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["numbers"], meta_fields=["place"])
@@ -34,46 +34,46 @@ class Entry:
     place: int
 
     def read(self) -> Float[Array, ""]:
-        """The number."""
+        """The number itself, sliced from the stage's array."""
         return lax.squeeze(lax.slice_in_dim(self.numbers, self.place, self.place + 1), (0,))
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["numbers"], meta_fields=["treedef"])
 @dataclass(frozen=True)
 class SideBySide:
-    """All numbers of a stage in one array, and how they are nested."""
+    """All numbers of a stage in one array, and the tree they form."""
 
     numbers: Float[Array, " n"]
     treedef: Any
 
     def entries(self) -> Any:
-        """Each number by itself."""
+        """Splits the array into an `Entry` a number."""
         return jax.tree.unflatten(self.treedef, [Entry(self.numbers, k) for k in range(self.numbers.shape[0])])
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["args"], meta_fields=["function"])
 @dataclass(frozen=True)
 class Late:
-    """What `function(*args)` is, not computed yet."""
+    """A call `function(*args)` that is not computed yet."""
 
     function: Callable
     args: tuple
 
     def read(self) -> Any:
-        """The results."""
+        """Computes the call and returns its results."""
         return self.function(*read_all(self.args))
 
 
 class Row(NamedTuple):
-    """A row of an array that is not read yet: by the stage that needs it, as XLA would copy it for a call."""
+    """A row of an array, not read yet: the stage that needs it reads it, as XLA would copy it for a call."""
 
     array: jax.Array | DeviceRows
     index: jax.Array
-    is_there: jax.Array | None = None  # if it is not, there are zeros, or what is `instead`
+    is_there: jax.Array | None = None  # where False, the row is zeros or `instead`
     instead: jax.Array | None = None
 
     def read(self) -> Any:
-        """Its numbers; in a kernel of a GPU a list of them."""
+        """The row's numbers; in a kernel of a GPU a list of them."""
         if isinstance(self.array, DeviceRows):
             found = self.array.read(self.index)
             if self.is_there is None:
@@ -90,10 +90,10 @@ class Row(NamedTuple):
 
 
 def computed_once(function: Callable, *args: Any) -> Any:
-    """`function(*args)`, in one kernel stored before anything reads it: a step of a recursion, in stages.
+    """Computes `function(*args)` as a stage of a step: within a kernel it is stored before anything reads it.
 
-    Of `Row`s, `Entry`s and `Late`s among the arguments the function sees the numbers. Results may be `Entry`s: `read`
-    what is neither for another stage nor the result of a step.
+    The function sees the numbers of `Row`s, `Entry`s and `Late`s among the arguments. Results may be `Entry`s: `read`
+    those that are neither for another stage nor the result of a step.
     """
     if is_world_a_thread():
         return function(*read_all(args))
@@ -114,33 +114,33 @@ def computed_once(function: Callable, *args: Any) -> Any:
 
 
 def computed_where_kept(function: Callable, *args: Any) -> Any:
-    """`computed_once` of a step's last stage, whose results are only kept or handed on.
+    """Computes a step's last stage, whose results are only kept or handed on.
 
     Of many worlds each number is computed by the loop that writes it into its place, so that it is not stored twice.
-    Not to be used of what other steps handed on: the array that is written would be copied first.
+    Do not use it for values that other steps handed on: the array that is written would be copied first.
     """
     return function(*read_all(args)) if are_of_many_worlds(args) else computed_once(function, *args)
 
 
 def computed_where_read(function: Callable, *args: Any) -> Any:
-    """`computed_once` of what takes little, of many worlds less than to store it: in each stage that reads it."""
+    """Computes a cheap stage; of many worlds, where storing costs more than computing, in each stage that reads it."""
     return Late(function, args) if are_of_many_worlds(args) else computed_once(function, *args)
 
 
 def are_of_many_worlds(args: Any) -> bool:
-    """Whether some of the numbers are those of many worlds."""
+    """Whether some of the arguments have a last axis of many worlds."""
     shapes = (jnp.shape(x) for x in jax.tree.leaves(args))
     return any(shape and not are_few(shape[-1:]) for shape in shapes)
 
 
 def are_stored_side_by_side(results: list) -> bool:
-    """Whether they are several numbers of one world. Alone, each has an address of its own, to be looked up."""
+    """Whether results are several numbers of one world, which share an array so that they share an address."""
     are_numbers = all(x.ndim == 0 for x in results) and len({x.dtype for x in results}) == 1
     return is_in_kernel() and len(results) >= SEVERAL and are_numbers
 
 
 def side_by_side(numbers: list) -> Float[Array, " n"]:
-    """The numbers in one array, each written into its place: XLA's loop to put numbers together asks which is next."""
+    """Writes the numbers into one array, each at its place: XLA's own loop for this asks which comes next."""
     array = lax.optimization_barrier(jnp.broadcast_to(numbers[0], (len(numbers),)))  # else written one by one again
     for k, x in enumerate(numbers[1:], 1):
         array = lax.dynamic_update_slice(array, x[None], (np.int32(k),), allow_negative_indices=False)
@@ -148,37 +148,37 @@ def side_by_side(numbers: list) -> Float[Array, " n"]:
 
 
 def row_of(array: jax.Array | DeviceRows, index: jax.Array, late: bool) -> Any:
-    """A row, read where a stage needs it or now."""
+    """Row `index` of an array: a `Row` that a stage reads if `late`, else its numbers."""
     row = Row(array, index)
     return row if late else row.read()
 
 
 def read(x: Any) -> Any:
-    """Its numbers, now."""
+    """The numbers of a `Row`, an `Entry` or a `Late`; any other x as it is."""
     return x.read() if is_unread(x) else x
 
 
 def is_unread(x: Any) -> bool:
-    """Whether it is a `Row`, an `Entry` or `Late`."""
+    """Whether x is a `Row`, an `Entry` or a `Late`."""
     return isinstance(x, (Row, Entry, Late))
 
 
 def read_all(tree: Any) -> Any:
-    """With the numbers of each `Row`, `Entry` and `Late`."""
+    """Reads each `Row`, `Entry` and `Late` of a tree."""
     return jax.tree.map(read, tree, is_leaf=is_unread)
 
 
 def are_few(worlds: tuple[int, ...]) -> bool:
-    """Whether there is one world, or so few that LLVM writes a copy of their numbers out, one after the other."""
+    """Whether there is one world, or so few that LLVM copies their numbers one after the other, without a loop."""
     return math.prod(worlds) < FEW_WORLDS
 
 
 def computed_together(arrays: list) -> list:
-    """The arrays, those of many worlds by one loop: what they have in common is loaded and computed once.
+    """Computes the arrays, those of many worlds by one loop: what they have in common is loaded and computed once.
 
     XLA's CPU backend has one kind of loop with several results that it fuses arithmetic into: a reduction of several
-    arrays. These have two equal columns, of which the last is kept; LLVM sees that both are the same. XLA promises
-    no order: its CPU backend goes from the first to the last, and this runs nowhere else.
+    arrays. Each array is given two equal columns, of which the last is kept; LLVM sees that both are equal. XLA
+    promises no order: its CPU backend goes from the first to the last, and this runs nowhere else.
     """
     shapes = {x.shape for x in arrays}
     shape = next(iter(shapes))
@@ -190,5 +190,5 @@ def computed_together(arrays: list) -> list:
 
 
 def keep_last(_: Any, columns: Any) -> Any:
-    """The reduction."""
+    """The reduction of `computed_together`: keeps the later column."""
     return columns

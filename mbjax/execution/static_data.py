@@ -1,14 +1,14 @@
-"""What static data of models has in common."""
+"""Static data of models: frozen dataclasses that compute their hash once."""
 
 import dataclasses
 import functools
 
 
 class HashedOnce:
-    """Of dataclasses, whose hash is computed once: JAX asks for it at every call of a compiled function.
+    """Base of dataclasses whose hash is computed once: JAX asks for it at every call of a compiled function.
 
-    It is not pickled, as that of strings differs from process to process. Each says `__hash__ = HashedOnce.__hash__`,
-    or `dataclass` would write another.
+    The hash is not pickled, as that of strings differs from process to process. Each subclass says
+    `__hash__ = HashedOnce.__hash__`, or `dataclass` would write another.
     """
 
     @functools.cached_property

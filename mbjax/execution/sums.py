@@ -1,8 +1,7 @@
-"""The sum over an axis, and its transpose, the repetition along a new one; the largest along one.
+"""Few kernels: sums over an axis and repetition along a new one, each the other's transpose; the largest number.
 
 XLA's CPU backend takes ten times longer for its own reduction over a short axis than for sums by halves. JAX would
-transpose those, slice by slice, into as many kernels of padding, and a broadcast into just that reduction; here each of
-the two is the other's transpose.
+transpose a sum by halves, slice by slice, into as many kernels of padding, and a broadcast into XLA's reduction.
 """
 
 import functools
@@ -24,34 +23,34 @@ repeat_p = Primitive("repeat")
 
 
 def sum_over_first(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
-    """The sum over the first axis."""
+    """Sum over the first axis."""
     return sum_over_axis(x, 0)
 
 
 def largest_over_first(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
-    """The largest along the first axis, of numbers that are not negative: 0 if there are none."""
+    """Largest along the first axis, of numbers that are not negative; 0 if there are none."""
     return by_halves(jnp.maximum, x, 0) if x.shape[0] else jnp.zeros(x.shape[1:], x.dtype)
 
 
 def sum_over_axis(x: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
-    """The sum over an axis, which may be empty."""
+    """Sum over an axis, which may be empty."""
     if x.shape[axis] == 0:
         return jnp.zeros((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype)
     return sum_over_axis_p.bind(x, axis=axis)
 
 
 def repeat(x: Float[Array, "..."], size: int, axis: int) -> Float[Array, "..."]:
-    """x, `size` times along a new axis."""
+    """Repeats x `size` times along a new axis."""
     return repeat_p.bind(x, size=size, axis=axis)
 
 
 def sum_by_halves(x: Array, *, axis: int) -> Array:
-    """The sum, half by half."""
+    """Sum over an axis, half by half."""
     return by_halves(operator.add, x, axis)
 
 
 def by_halves(combine: Callable[[Array, Array], Array], x: Array, axis: int) -> Array:
-    """Half of what is left combined with the other half, until one is left; odd ones out come last."""
+    """Combines one half of an axis with the other until one entry is left; odd ones out come last."""
     odd = []
     while x.shape[axis] > 1:
         half, is_odd = divmod(x.shape[axis], 2)
@@ -62,18 +61,18 @@ def by_halves(combine: Callable[[Array, Array], Array], x: Array, axis: int) -> 
 
 
 def broadcast(x: Array, *, size: int, axis: int) -> Array:
-    """x along a new axis."""
+    """Broadcasts x along a new axis."""
     kept = [k for k in range(x.ndim + 1) if k != axis]
     return lax.broadcast_in_dim(x, (*x.shape[:axis], size, *x.shape[axis:]), kept)
 
 
 def shape_without(x: ShapedArray, *, axis: int) -> ShapedArray:
-    """Shape and type of a sum."""
+    """Shape and type of a sum over an axis."""
     return ShapedArray((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype)
 
 
 def shape_with(x: ShapedArray, *, size: int, axis: int) -> ShapedArray:
-    """Shape and type of what is repeated."""
+    """Shape and type of an array repeated along a new axis."""
     return ShapedArray((*x.shape[:axis], size, *x.shape[axis:]), x.dtype)
 
 
@@ -86,12 +85,12 @@ ad.deflinear2(repeat_p, lambda ct, x, *, size, axis: [sum_over_axis(ct, axis)])
 
 
 def batch_sum(args: tuple, dims: tuple, *, axis: int) -> tuple[Array, int]:
-    """The rule of `vmap`."""
+    """Batching rule of `sum_over_axis_p`."""
     return sum_over_axis(jnp.moveaxis(args[0], dims[0], 0), axis + 1), 0
 
 
 def batch_repeat(args: tuple, dims: tuple, *, size: int, axis: int) -> tuple[Array, int]:
-    """The rule of `vmap`."""
+    """Batching rule of `repeat_p`."""
     return repeat(jnp.moveaxis(args[0], dims[0], 0), size, axis + 1), 0
 
 

@@ -1,4 +1,4 @@
-"""Tangents in the rules of closed forms: trees of arrays in which None is known to be zero."""
+"""Tangents in derivative rules written by hand: trees of arrays, where None is known to be zero."""
 
 import functools
 from typing import Any
@@ -14,37 +14,37 @@ from .manual_axes import keeping_axes, varying_alike
 
 
 def add_tangents(*tangents: Any) -> Any:
-    """The sum of trees of the same structure."""
+    """Sum of trees of the same structure, with None for zero."""
     return functools.reduce(lambda a, b: jax.tree.map(_add, a, b, is_leaf=is_none), tangents)
 
 
 def fit_tangent(tangent: Any, like: Any) -> Any:
-    """The tangent with the worlds of what moves; what all worlds share and the tangent has for each does not move."""
+    """Gives a tangent the worlds of its primal; None where the tangent has worlds and all worlds share the primal."""
     return jax.tree.map(_fit, tangent, like, is_leaf=is_none)
 
 
 def no_tangent(like: Any) -> Any:
-    """None for every array."""
+    """Zero tangent: None for every array."""
     return jax.tree.map(lambda _: None, like)
 
 
 def varying_with(tangent: Any, like: Any) -> Any:
-    """The tangent, said to differ between devices where what moves does, as `moving_with` says."""
+    """Declares a tangent to differ between devices where `like` does, as it does after `moving_with`."""
     return jax.tree.map(lambda x, y: None if x is None else varying_alike((x, y))[0], tangent, like, is_leaf=is_none)
 
 
 def with_zeros(tangent: Any, like: Any) -> Any:
-    """The tangent with arrays of zeros for None, or None where nothing moves."""
+    """Replaces None in a tangent by arrays of zeros; returns None where nothing moves."""
     if not jax.tree.leaves(tangent):
         return None
     return jax.tree.map(lambda x, y: jnp.zeros_like(y) if x is None else x, tangent, like, is_leaf=is_none)
 
 
 def moving_with(tree: Any, *moved: Any) -> Any:
-    """The arrays as they are, of each world its own where any of `moved` is: constants' tangents follow those too.
+    """Returns the arrays of `tree`, batched by `vmap` wherever any of `moved` is; constants too.
 
-    For the results of a function with a rule. Where `vmap` comes first and derivatives later, JAX takes for granted
-    that what has its own tangent in each world is itself each world's own.
+    It is for the results of a function with a derivative rule. Where `vmap` comes first and derivatives later, JAX
+    takes for granted that an array whose tangent differs between worlds itself differs between them.
     """
     leaves = jax.tree.leaves(moved)
     return jax.tree.map(lambda x: moving_with_p.bind(*varying_alike([x, *leaves])), tree)

@@ -1,4 +1,4 @@
-"""What this process keeps of functions it has traced, besides JAX's own caches."""
+"""Forgets the functions that this process has traced and kept besides JAX's own caches."""
 
 from .compiled_calls import compiled_whole
 from .known_numbers import operations_of

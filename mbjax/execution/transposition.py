@@ -1,4 +1,7 @@
-"""Worlds last, and first again: transposed in blocks on a CPU, where XLA would read each number from its own line."""
+"""Many worlds: moves the axis of worlds last, and first again; in blocks on a CPU, which spares lines of the cache.
+
+XLA would read each number from a cache line of its own.
+"""
 
 import math
 from functools import partial
@@ -11,24 +14,24 @@ from jaxtyping import Array, Float, Int
 from .by_device import on_cpu
 from .cpu_kernel import in_one_kernel
 
-BLOCK = 8  # numbers: a line of a cache
-FEWEST = 64  # numbers of one world; of fewer a kernel of its own takes longer to compile than it saves
+BLOCK = 8  # numbers in a line of a cache
+FEWEST = 64  # numbers of one world; for fewer a kernel takes longer to compile than it saves
 
 
 def worlds_last(x: Float[Array, "w ..."]) -> Float[Array, "... w"]:
-    """(w, ...) to (..., w)."""
+    """Moves the axis of worlds last: (w, ...) to (..., w)."""
     shape = (*x.shape[1:], x.shape[0])
     return transposed(x.reshape(x.shape[0], math.prod(x.shape[1:])), 1).reshape(shape)
 
 
 def worlds_first(x: Float[Array, "... w"]) -> Float[Array, "w ..."]:
-    """(..., w) to (w, ...)."""
+    """Moves the axis of worlds first: (..., w) to (w, ...)."""
     shape = (x.shape[-1], *x.shape[:-1])
     return transposed(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), 0).reshape(shape)
 
 
 def transposed(x: Float[Array, "m n"], axis: int) -> Float[Array, "n m"]:
-    """The transpose, a few rows (0) or columns (1) at a time: each is one number of all worlds."""
+    """Transpose, a few rows (0) or columns (1) at a time; each of them is one number of all worlds."""
     if x.shape[axis] < FEWEST or x.shape[1 - axis] < BLOCK or not jnp.issubdtype(x.dtype, jnp.floating):
         return x.T
 
@@ -39,7 +42,7 @@ def transposed(x: Float[Array, "m n"], axis: int) -> Float[Array, "n m"]:
 
 
 def by_blocks(x: Float[Array, "m n"], axis: int) -> Float[Array, "n m"]:
-    """`BLOCK` rows (0) or columns (1) at a time."""
+    """Transpose, `BLOCK` rows (0) or columns (1) at a time."""
 
     def copy_block(y: Array, start: Array) -> tuple[Array, None]:
         block = lax.dynamic_slice_in_dim(x, start, BLOCK, axis, allow_negative_indices=False)
@@ -49,5 +52,5 @@ def by_blocks(x: Float[Array, "m n"], axis: int) -> Float[Array, "n m"]:
 
 
 def starts_of_blocks(size: int) -> Int[Array, " k"]:
-    """The last block overlaps the one before where `BLOCK` does not divide the size."""
+    """Starts of the blocks; the last overlaps the one before where `BLOCK` does not divide the size."""
     return jnp.asarray(np.minimum(np.arange(0, size, BLOCK), size - BLOCK), jnp.int32)

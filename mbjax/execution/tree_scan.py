@@ -1,6 +1,6 @@
-"""Recursions along the tree, rolled into one loop body each: outward from the world, and inward from the tips.
+"""Few kernels: recursions along the tree, outward from the world or inward from the tips, as one loop body each.
 
-Neither is ever differentiated. Arrays that are scanned have nodes first, then components, then worlds if there are
+No scan is ever differentiated. Arrays that are scanned have nodes first, then components, then worlds if there are
 several.
 """
 
@@ -23,17 +23,17 @@ from .walk_plan import BASE, WalkPlan, as_numbered, as_numbered_after_world, in_
 
 
 def call_step(index: Array, step: Callable, value: Any, x: Any, several_worlds: bool) -> Any:
-    """`step(value, x)`, of several worlds apart from the loop around it."""
+    """Calls `step(value, x)`; of several worlds it is compiled apart from the loop around it."""
     return compiled_apart(index, step, value, x) if several_worlds else step(value, x)
 
 
 def reading(step: Callable, tables: Sequence) -> Callable:
-    """The step with what it reads besides its row."""
+    """A step that is given the tables besides its row."""
     return (lambda value, x: step(value, x, *tables)) if tables else step
 
 
 def of_first(step: Callable) -> Callable:
-    """A step of values in two parts, of which there is only the first."""
+    """Makes a step of pairs from a step of their first parts; the second part is None."""
 
     def of_two(value: tuple, x: Any, *tables: Any) -> tuple[tuple, Any]:
         found, own = step(value[0], x, *tables)
@@ -43,21 +43,21 @@ def of_first(step: Callable) -> Callable:
 
 
 def on_gpu(*args: Any, **options: Any) -> tuple[Any, Any]:
-    """`scan_on_gpu`; Pallas is imported only where it is needed."""
+    """Calls `scan_on_gpu`; Pallas is imported only where it is needed."""
     from .gpu_scan import scan_on_gpu
 
     return scan_on_gpu(*args, **options)
 
 
 def read_row(rows: Any, index: Array) -> Any:
-    """The row of that index of each array."""
+    """Reads row `index` of each array."""
     return jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, index, 0, False, allow_negative_indices=False), rows)
 
 
 def write_row(rows: Any, index: Array, values: Any, combined: Callable[[Array, Array], Array] | None = None) -> Any:
-    """With the values in the rows of that index, or what they are `combined` with what was there.
+    """Writes values into row `index` of each array, or `combined(value, old)` of them and what was there.
 
-    Parts one by one: what nothing else reads is then computed where it is written, and never put together before.
+    `Parts` are written one by one: what nothing else reads is then computed where it is written, never put together.
     """
 
     def write(x: Array, at: Sequence, value: Array, shape: tuple[int, ...]) -> Array:
@@ -79,13 +79,13 @@ def write_row(rows: Any, index: Array, values: Any, combined: Callable[[Array, A
 
 
 def add_to(rows: Any, index: Array, values: Any, is_only: Array) -> Any:
-    """With the values added to the rows of that index, or in their place if they are the only ones."""
+    """Adds values to row `index` of each array, or writes them there if they are the first."""
 
     def total(value: Array, before: Array) -> Array:
         return jnp.where(is_only, value, value + before)
 
     def of_worlds(value: Array, before: Array) -> Array:
-        """The same by bits: LLVM would write the loop of a choice twice, which for each part is half a program."""
+        """`total` by bits: LLVM would write the loop of a `where` twice, which for each part is half a program."""
         bits = jnp.dtype(f"int{8 * before.dtype.itemsize}")
         are_kept = lax.bitcast_convert_type(before, bits) & jnp.where(is_only, np.zeros((), bits), ~np.zeros((), bits))
         return value + lax.bitcast_convert_type(are_kept, before.dtype)
@@ -95,14 +95,14 @@ def add_to(rows: Any, index: Array, values: Any, is_only: Array) -> Any:
 
 
 def as_arrays(values: Any) -> Any:
-    """With each `Parts` put together."""
+    """Stacks each `Parts` of a tree into an array."""
     return jax.tree.map(lambda x: put_together(*x) if is_parts(x) else x, values, is_leaf=is_parts)
 
 
 def traced_step(step: Callable, num_nodes: int, *args: Any) -> tuple[Callable, Any]:
-    """The step, which is traced here and not again, and zeros for what all its calls keep.
+    """Traces a step once for all its calls; also returns zeros in the shape of the outputs that they keep.
 
-    Inside `jax.shard_map` it is traced again: of what differs between devices nothing is known here.
+    Inside `jax.shard_map` the step is traced again, as it is not known here what differs between devices.
     """
 
     def read_step(*args: Any) -> Any:
@@ -125,12 +125,12 @@ def traced_step(step: Callable, num_nodes: int, *args: Any) -> tuple[Callable, A
 
 
 def rows_at(tree: Any, index: Array) -> Any:
-    """The row of that index of each array, which the stages of a step read."""
+    """A `Row` at `index` of each array, for the stages of a step to read."""
     return jax.tree.map(lambda x: Row(x, index), tree)
 
 
 def first_rows(tree: Any) -> Any:
-    """What the first row of each array is like."""
+    """Shape and type of one row of each array."""
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), tree)
 
 
@@ -146,11 +146,11 @@ def scan_inward(
     staged: bool = False,
     tables: Sequence = (),
 ) -> tuple[Any, Any]:
-    """From the tips to the world, adding up in each node what comes from outboard.
+    """Scans from the tips to the world, adding up in each node what its outboard nodes hand on.
 
-    `step(collected, x, *tables)` gets the sum of what the outboard nodes handed on, and returns what this one hands on,
-    with an output to keep. Returns the outputs stacked over nodes, and what was handed on to the base. A step that is
-    `staged` may get `Row`s; `tables` are arrays that all steps read.
+    `step(collected, x, *tables)` gets that sum, and returns what its own node hands on, with an output to keep.
+    Returns the outputs stacked over nodes, and what was handed on to the base. A step that is `staged` may get `Row`s;
+    `tables` are arrays that all steps read.
     """
     if is_world_a_thread():
         (places, _), kept = on_gpu(plan, of_first(step), xs, (zero, None), tables, inward=True)
@@ -197,10 +197,10 @@ def scan_outward(
     staged: bool = False,
     tables: Sequence = (),
 ) -> Any:
-    """From the world to the tips: `step(inboard_value, x, *tables)` returns its own value and an output to keep.
+    """Scans from the world to the tips: `step(inboard_value, x, *tables)` returns its node's value and an output.
 
-    `base` is the value of the base, where some are on one. A step that is `staged` may get `Row`s; `tables` are arrays
-    that all steps read.
+    Returns the outputs stacked over nodes. `base` is the value of a base, where some nodes are on one. A step that is
+    `staged` may get `Row`s; `tables` are arrays that all steps read.
     """
     return scan_paths(plan, of_first(step), xs, world, None, several_worlds, base, staged, tables)[1]
 
@@ -216,10 +216,10 @@ def scan_paths(
     staged: bool = False,
     tables: Sequence = (),
 ) -> tuple[Any, Any]:
-    """`scan_outward` of values in two parts, which are arrays or trees of them, of which the second is kept as well.
+    """Scans from the world to the tips with values in two parts, trees of arrays; the second part is kept as well.
 
-    `passing` and `lasting` are those of the world. Returns the second part of the world and all nodes, in this order,
-    and the outputs: what children read of their parents' outputs need not be written twice so.
+    `passing` and `lasting` are the world's parts. Returns the second part of the world and all nodes, in this order,
+    and the outputs. What children read of their parent's output is thus written only once.
     """
     if is_world_a_thread():
         if (plan.inboard == BASE).any():
@@ -253,7 +253,7 @@ def scan_paths(
         (values, kept), ((index, inboard, places), x) = carry, element
         if staged:
             value, own = traced(values, inboard, xs, index)
-            # together it is a tenth to a third faster, where of many worlds it is slower
+            # put together is a tenth to a third faster; of many worlds it is slower
             value = as_arrays(value)
         else:
             value, own = call_step(index, traced, tuple(map(read_row, values, inboard)), x, several_worlds)
@@ -267,5 +267,5 @@ def scan_paths(
 
 
 def is_parts(x: Any) -> bool:
-    """Whether it is a list of entries."""
+    """Whether x is a list of entries, `Parts`."""
     return isinstance(x, Parts)

@@ -1,4 +1,4 @@
-"""The order in which a scan meets the nodes of a tree, and where what a node has waits for its children."""
+"""Few kernels: the order in which one rolled loop meets the nodes of a tree, and where values wait for children."""
 
 import functools
 from typing import Any, NamedTuple
@@ -14,27 +14,27 @@ ON_BASE = -1  # the parent of nodes that are on a body which is not among the no
 class WalkPlan(NamedTuple):
     """How a scan meets the nodes 1..n of a tree in depth-first order.
 
-    What a node has for its children waits in one of `num_places` places until the last of them was met: in the first
-    what the world has, in the second what a base has that is not met. The nodes are met as numbered where few places
-    are enough, else with the largest subtree of each node last: then at most log2(n) wait at a time, whatever the tree.
+    A node's value for its children waits in one of `num_places` places until the last of them was met. The first place
+    is the world's, the second that of a base that is not met. The nodes are met as numbered where few places are
+    enough, else with the largest subtree of each node last: then at most log2(n) wait at a time, whatever the tree.
     """
 
     order: np.ndarray | None  # (n,) the node met at each step, from 0; None: as numbered
-    parent: np.ndarray  # (n,) by step: that of its parent, from 1; 0 the world
-    place: np.ndarray  # (n,) by step: where the node's own waits
-    inboard: np.ndarray  # (n,) by step: where its parent's waits
-    has_children: np.ndarray  # (n,) by step
+    parent: np.ndarray  # (n,) by step: the step of the node's parent, from 1; 0 the world
+    place: np.ndarray  # (n,) by step: the place of the node's own value
+    inboard: np.ndarray  # (n,) by step: the place of its parent's value
+    has_children: np.ndarray  # (n,) by step: whether the node has children
     is_last: np.ndarray  # (n,) by step: whether it is the last child of its parent
     num_places: int
 
 
 WORLD, BASE = 0, 1  # places
-FEW_PLACES = 3  # besides those two: another order of the nodes costs a copy of all rows
+FEW_PLACES = 3  # besides `WORLD` and `BASE`: another order of the nodes costs a copy of all rows
 
 
 @functools.lru_cache(maxsize=256)
 def walk_plan(parents: tuple[int, ...]) -> WalkPlan:
-    """The plan for nodes 1..n with these parents, each numbered after its parent."""
+    """Plans the walk of nodes 1..n with these parents, each numbered after its parent."""
     plan = plan_as_numbered(parents)
     if plan.num_places <= 2 + FEW_PLACES:
         return plan
@@ -45,7 +45,7 @@ def walk_plan(parents: tuple[int, ...]) -> WalkPlan:
 
 
 def plan_as_numbered(parents: tuple[int, ...]) -> WalkPlan:
-    """The plan for nodes that are numbered depth first."""
+    """Plans the walk of nodes that are numbered depth first, in that order."""
     last_child = {parent: node for node, parent in enumerate(parents, start=1)}
     places, free = {0: WORLD, ON_BASE: BASE}, []
     num_places = 2
@@ -71,7 +71,7 @@ def plan_as_numbered(parents: tuple[int, ...]) -> WalkPlan:
 
 
 def largest_subtree_last(parents: tuple[int, ...]) -> list[int]:
-    """The nodes depth first, the children of each by the size of their subtrees."""
+    """The nodes depth first, the children of each in order of the size of their subtrees."""
     n = len(parents)
     sizes = [1] * (n + 1)
     children: list[list[int]] = [[] for _ in range(n + 1)]
@@ -88,12 +88,12 @@ def largest_subtree_last(parents: tuple[int, ...]) -> list[int]:
 
 
 def in_order_of_walk(plan: WalkPlan, tree: Any) -> Any:
-    """Arrays over nodes, as the scan meets them."""
+    """Reorders arrays over nodes into the order of the walk."""
     return tree if plan.order is None else jax.tree.map(lambda x: take(x, plan.order, 0), tree)
 
 
 def as_numbered(plan: WalkPlan, tree: Any) -> Any:
-    """The inverse of `in_order_of_walk`."""
+    """Reorders arrays over nodes from the order of the walk to that of their numbers: undoes `in_order_of_walk`."""
     if plan.order is None:
         return tree
     step_of = np.argsort(plan.order)
@@ -101,7 +101,7 @@ def as_numbered(plan: WalkPlan, tree: Any) -> Any:
 
 
 def as_numbered_after_world(plan: WalkPlan, tree: Any) -> Any:
-    """The same of arrays that have the world's row first."""
+    """Reorders arrays from the order of the walk to that of numbers, the world's row staying first."""
     if plan.order is None:
         return tree
     row_of = np.append(0, np.argsort(plan.order) + 1)

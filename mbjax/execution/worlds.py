@@ -1,12 +1,12 @@
-"""Many worlds at once: how a function of one world is run under `jax.vmap`.
+"""Many worlds: `for_worlds` runs a function of one world for as many as `jax.vmap` asks for, with derivatives.
 
 `vmap` alone puts the batch first, and every intermediate array of all worlds then passes through memory.
-`for_worlds` puts the worlds last, so that each number of a vector is a contiguous run of worlds, and on a CPU
-takes them in chunks whose intermediate arrays stay in the cache. Its value is that of the plain function; its
-derivatives, of any order, are JAX's own derivatives of it, run in the same layout.
+`for_worlds` puts the worlds last, so that each number of a vector is a contiguous run of worlds. On a CPU it takes
+them in chunks whose intermediate arrays stay in the cache. Its value is that of the plain function. Its
+derivatives, of any order, are JAX's own derivatives of that function, run in the same layout.
 
 A function given to `for_worlds` has arrays with components first, then bodies, and works whether or not a last
-axis of worlds follows. Where one follows, arrays that all worlds share end in an axis of size one.
+axis of worlds follows. If it does, arrays that all worlds share end in an axis of size one.
 """
 
 import contextvars
@@ -35,16 +35,16 @@ NO_MESH = jax.sharding.AbstractMesh((), ())
 
 
 def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = False) -> Any:
-    """`function(*args)`, where arrays among the arguments may be batched by `vmap` and differentiated.
+    """Returns `function(*args)`; arrays among the arguments may be batched by `vmap` and differentiated.
 
-    Outside `jax.jit` it is compiled too, once per function, shapes and static parts of the arguments. A function with
-    results of many numbers a world runs in chunks `several` times smaller.
+    Outside `jax.jit` the call is compiled too, once per function, shapes and static parts of the arguments. Chunks are
+    `several` times smaller, for a function whose results have many numbers a world.
 
-    With `finds`, the function returns its results, what it found by iterating, numbers that no derivative passes
-    through, and its search: all the numbers that an iteration starts from, with `is_unfinished()`. What was found it
-    takes as the keyword `found`. Derivatives are those of `function(*args, found=found)`, which does not iterate again;
-    it is kept between the passes, beside the arguments. `found` may also be a `ResumedSearch`: the function then goes
-    on with that search. Without a search (None) every chunk of worlds waits for its slowest.
+    With `finds`, the function returns three things: its results; what it found by iterating, numbers that no derivative
+    passes through; and its search, all the numbers that an iteration starts from, with `is_unfinished()`. It takes
+    what was found as the keyword `found`. Derivatives are those of `function(*args, found=found)`, which does not
+    iterate again; `found` is kept between the passes, beside the arguments. `found` may also be a `ResumedSearch`: the
+    function then goes on with that search. If its search is None, every chunk of worlds waits for its slowest world.
     """
     leaves, flat = flatten(function, *jax.tree.flatten(args))
     if not finds and not is_traced(leaves):
@@ -79,7 +79,7 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
 
 @dataclass(frozen=True)
 class Traced:
-    """What runs `function` when it is compiled outside `jax.jit`: the same as inside."""
+    """A call of `for_worlds` that is compiled as a whole where it is made outside `jax.jit`."""
 
     function: Callable
     several: int
@@ -90,14 +90,14 @@ class Traced:
 
 @dataclass(frozen=True)
 class Given:
-    """A function that searches, of the arrays among its arguments and those it found: its other results."""
+    """A searching function's results from its arrays and what it found, without searching again."""
 
     function: Flattened
     found_treedef: Any
 
     @property
     def count(self) -> int:
-        """Of arrays found: the last results of the one function, the last arguments of the other."""
+        """Number of arrays found: the last results of the searching function, the last arguments of this one."""
         return self.found_treedef.num_leaves
 
     def __call__(self, *leaves: Any) -> list:
@@ -106,9 +106,9 @@ class Given:
 
 
 def as_in_chunk(arguments: Sequence[ShapedArray], worlds: Sequence[int], several: int) -> tuple[ShapedArray, ...]:
-    """What `run` will call a function with, of these arguments of one world: so it is not traced again.
+    """Shapes that `run` will call a function with, from those of one world, so that it is not traced again.
 
-    Under one `vmap`; where there are several, over different arguments, the batch is larger.
+    They are right under one `vmap`; under several, over different arguments, the batch is larger.
     """
     size = max(worlds)
     if jax.default_backend() == "cpu":
@@ -120,7 +120,7 @@ def as_in_chunk(arguments: Sequence[ShapedArray], worlds: Sequence[int], several
 def results_of(
     flat: Flattened, arguments: tuple, has_worlds: bool, default_dtype: Any
 ) -> tuple[tuple[ShapedArray, ...], Any]:
-    """Shapes and types of one world's results, and how they are nested."""
+    """Shapes and types of one world's results, and the tree they form."""
     del default_dtype  # the types depend on it
     with jax.sharding.use_abstract_mesh(NO_MESH):  # as where the function is lowered, which then finds it traced
         out, treedef = jax.tree.flatten(jax.eval_shape(compiled_whole(flat), *arguments))
@@ -128,7 +128,7 @@ def results_of(
 
 
 def each_world(function: Callable, num_world_axes: int, *args: Any) -> Any:
-    """`function` of one world applied to every one, for code inside `for_worlds` that knows of one only."""
+    """Applies a function of one world to every world, for code inside `for_worlds` that knows of one only."""
     if num_world_axes == 0:
         return function(*args)
     arrays, static = eqx.partition(args, is_array)
@@ -145,12 +145,12 @@ def each_world(function: Callable, num_world_axes: int, *args: Any) -> Any:
 
 
 def is_batched(tree: Any) -> bool:
-    """Whether `vmap` is known to run over any of the arrays: inside a `jit` or a loop under `vmap` it is not."""
+    """Whether `vmap` is known to run over any of the arrays; inside a `jit` or a loop under `vmap` it is not known."""
     return any(worlds_of_each(jax.tree.leaves(tree)))
 
 
 def worlds_of_each(leaves: Iterable) -> list[int]:
-    """Over how many worlds `vmap` is known to run each array; 0 where it is not."""
+    """Number of worlds that `vmap` is known to run each array over; 0 where it is not."""
     token = _worlds_seen.set(seen := [])
     found = []
     try:
@@ -172,9 +172,9 @@ ad.primitive_jvps[is_batched_p] = lambda x, dx: (is_batched_p.bind(x[0]), dx[0])
 
 
 def see_batched(args: Sequence, dims: Sequence) -> tuple:
-    """The rule of `vmap`, and of another around it."""
+    """Batching rule of `is_batched_p`: notes the size of the batch, then asks an outer `vmap`."""
     seen = _worlds_seen.get()
-    if seen is not None:  # else a traced function is batched that had asked
+    if seen is not None:  # else `vmap` batches a function that was traced, and had asked, before
         seen.append(args[0].shape[dims[0]])
         is_batched_p.bind(args[0])
     return args[0], dims[0]
@@ -183,25 +183,25 @@ def see_batched(args: Sequence, dims: Sequence) -> tuple:
 batching.primitive_batchers[is_batched_p] = see_batched
 mlir.register_lowering(is_batched_p, lambda _, x: [x])
 
-# The primitive. Its parameters:
-#   function    of the arrays, to a list of arrays
+# The primitive `for_worlds_p`. Its parameters:
+#   function    maps arrays to a list of arrays
 #   out         shape and type of each result, of one world
-#   worlds      how many, or None for a function not batched
+#   worlds      number of worlds, or None where the function is not batched
 #   batched     per argument, whether it has the worlds, as its first axis
-#   summed      per result, whether it is the sum over the worlds: the cotangent of what they share
-#   num_linear  how many arguments, the last ones, the function is linear in: tangents or cotangents
-#   moving      which arguments those tangents belong to; they have their own worlds where their tangents have
+#   summed      per result, whether it is the sum over the worlds: the cotangent of an argument that they share
+#   num_linear  how many of the last arguments the function is linear in: tangents or cotangents
+#   moving      which arguments those tangents belong to; each has its own worlds where its tangent has
 #   pull_back   the transpose: from the other arguments and cotangents of the results to cotangents of the linear ones
-#   several     how many tangents or cotangents are run at one point: as many numbers where the function has one
-#   unshared    per argument, whether each world needs its own if there are several: its cotangent is a result
-#   given       the function with what it found, its last results, as last arguments; None if it searches for nothing
+#   several     how many tangents or cotangents are run at one point: each number of the function becomes so many
+#   unshared    per argument, whether each of several worlds needs its own copy: its cotangent is a result
+#   given       the function that takes what it found, its last results, as last arguments; None if it does not search
 
 for_worlds_p = Primitive("for_worlds")
 for_worlds_p.multiple_results = True
 
 
 def evaluate(*args: Any, **params: Any) -> list:
-    """Outside `jit`: compiled all the same, unless `jax.disable_jit` is on."""
+    """Runs the primitive outside `jit`: compiled all the same, unless `jax.disable_jit` is on."""
     if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
         return run(*args, **params)
     return compiled(tuple(params.items()))(*args)
@@ -209,14 +209,14 @@ def evaluate(*args: Any, **params: Any) -> list:
 
 @functools.lru_cache(maxsize=1024)
 def compiled(params: tuple) -> Callable:
-    """The primitive with these parameters, by itself."""
+    """Compiles the primitive with these parameters as a program of its own."""
     return jax.jit(lambda *args: for_worlds_p.bind(*args, **dict(params)))
 
 
 def abstract_results(
     *args: Any, out: Sequence, worlds: int | None, batched: Sequence[bool], summed: Sequence[bool], **_: Any
 ) -> list:
-    """Shapes and types of the results."""
+    """Shapes and types of the primitive's results."""
     if worlds is not None:
         of_worlds = list(itertools.compress(args, batched))
         out = [x if s else of_many_worlds(x, worlds, of_worlds) for x, s in zip(out, summed, strict=True)]
@@ -224,7 +224,7 @@ def abstract_results(
 
 
 def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
-    """The rule of `vmap`: a first axis of worlds, or one more, merged with the one there is."""
+    """Batching rule of `for_worlds_p`: adds a first axis of worlds, or merges one more with the axis there is."""
     worlds, batched, summed, unshared = (params.pop(k) for k in ("worlds", "batched", "summed", "unshared"))
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
@@ -257,7 +257,7 @@ def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
 
 
 def batch_tangents(args: Sequence, new: Sequence[bool], size: int, **params: Any) -> tuple[list, list]:
-    """Several tangents, or cotangents, at one point, as in Jacobians: what depends on the point is computed once."""
+    """Runs several tangents or cotangents at one point, as Jacobians do: what depends on the point is computed once."""
     first_linear = len(args) - params["num_linear"]
     axes = tuple(0 if is_new else None for is_new in new)
     summed = tuple(not is_new for is_new in new[first_linear:])
@@ -274,7 +274,7 @@ def batch_tangents(args: Sequence, new: Sequence[bool], size: int, **params: Any
 
 @dataclass(frozen=True)
 class OfSeveral:
-    """`function` under `vmap`, with some of its results summed."""
+    """A function under `vmap`, with some of its results summed."""
 
     function: Callable
     in_axes: tuple
@@ -286,11 +286,11 @@ class OfSeveral:
 
 
 def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
-    """The forward rule: the tangent is linear in the tangents, and run over the worlds like the function itself."""
+    """Forward-mode rule of `for_worlds_p`: the tangent map is linear, and runs over the worlds as the function does."""
     out = for_worlds_p.bind(*primals, **params)
     moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
     first_linear = len(primals) - params["num_linear"]
-    if moving[0] >= first_linear:  # linear in all that moves: its own derivative
+    if moving[0] >= first_linear:  # linear in all that moves: the function is its own derivative
         args = [*primals[:first_linear], *map(ad.instantiate_zeros, tangents[first_linear:])]
         return out, for_worlds_p.bind(*args, **params)
 
@@ -339,7 +339,7 @@ class PushForward:
 
 @dataclass(frozen=True)
 class PullBack:
-    """Its transpose: cotangents of the arguments `moving`, from all arguments and those of the results `wanted`."""
+    """Transpose of `PushForward`: cotangents of the arguments `moving`, from all arguments and results' cotangents."""
 
     function: Callable
     moving: tuple[int, ...]
@@ -354,7 +354,7 @@ class PullBack:
 
 
 def of_moving(function: Callable, moving: Sequence[int], primals: Sequence, wanted: Sequence[bool]) -> Callable:
-    """`function` of some of its arguments, the others held: those of its results that are wanted."""
+    """The wanted results of `function` as a function of the arguments `moving`, the others held."""
 
     def moved(*values: Any) -> list:
         args = list(primals)
@@ -366,12 +366,12 @@ def of_moving(function: Callable, moving: Sequence[int], primals: Sequence, want
 
 
 def is_inexact(x: Any) -> bool:
-    """Whether x can move: a float."""
+    """Whether x is of floats, so that it can have a tangent."""
     return jnp.issubdtype(x.dtype, jnp.inexact)
 
 
 def fit(cotangent: jax.Array, like: jax.Array) -> jax.Array:
-    """The cotangent with the worlds of what it belongs to: repeated, or summed where that is the same in all."""
+    """Gives a cotangent the worlds of its primal: repeats it, or sums it where all worlds share the primal."""
     if cotangent.shape == like.shape:
         return cotangent
     if cotangent.shape[-1] == 1:
@@ -380,9 +380,9 @@ def fit(cotangent: jax.Array, like: jax.Array) -> jax.Array:
 
 
 def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
-    """The reverse rule: cotangents of the linear arguments; of what all worlds share, the sum over the worlds.
+    """Reverse-mode rule of `for_worlds_p`: cotangents of the linear arguments, summed over worlds that share one.
 
-    What has no cotangent is left out: nothing goes back through the results of a step that a cost does not read.
+    Results without a cotangent are left out: nothing goes back through results of a step that a cost does not read.
     """
     batched, first_linear = params["batched"], len(args) - params["num_linear"]
     has_worlds = params["worlds"] is not None
@@ -410,7 +410,7 @@ def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
 
 
 def of_results(function: Callable, pull_back: Callable, kept: tuple[bool, ...]) -> tuple[Callable, Callable, tuple]:
-    """A linear function and its transpose, of some of its results. All are kept where it is itself a transpose."""
+    """Restricts a linear function and its transpose to the results `kept`; a transpose itself keeps all results."""
     match function, pull_back:
         case PushForward(), PullBack():
             of_kept = iter(kept)
@@ -428,7 +428,7 @@ def of_results(function: Callable, pull_back: Callable, kept: tuple[bool, ...]) 
 
 @dataclass(frozen=True)
 class OfRead:
-    """`function` without the results that nothing reads."""
+    """A function without the results that nothing reads."""
 
     function: Callable
     is_read: tuple[bool, ...]
@@ -438,11 +438,11 @@ class OfRead:
 
 
 def without_unread(is_read: Sequence[bool], *of_equation: Any) -> tuple[list[bool], Any]:
-    """The rule by which JAX leaves out what a program does not read; XLA could not within a kernel.
+    """Rule by which JAX leaves out results that a program does not read; XLA could not within a kernel.
 
-    Linear functions keep all: their transposes take a cotangent for each. So do those that search.
+    Linear functions keep all results, as their transposes take a cotangent for each. Searching functions do, too.
     """
-    equation = of_equation[-1]  # alone up to JAX 0.11, then after which of its references are read later
+    equation = of_equation[-1]  # the only argument up to JAX 0.11; later versions put first which references are read
     params = equation.params
     if not any(is_read):
         return [False] * len(equation.invars), None
@@ -458,7 +458,7 @@ def without_unread(is_read: Sequence[bool], *of_equation: Any) -> tuple[list[boo
 
 
 def keeps_found(primitive: Primitive, *_: Any, **params: Any) -> bool:
-    """A policy of `jax.checkpoint`: what was found by iterating is kept, all else computed again."""
+    """Policy for `jax.checkpoint`: keeps what was found by iterating, and has all else computed again."""
     return primitive is for_worlds_p and params["given"] is not None
 
 
@@ -466,7 +466,7 @@ lower_chunks, lower_at_once = lowered(run_in_chunks), lowered(run)
 
 
 def by_shares(lower: Callable) -> Callable:
-    """The rule to lower it where there is one device; where there are several, each has its share of the worlds."""
+    """Lowers with the given rule on one device; on several, each device runs its share of the worlds."""
 
     def lower_shares(ctx: Any, *args: Any, **params: Any) -> Any:
         if not params["worlds"] or not is_shared_out(ctx):
@@ -478,7 +478,7 @@ def by_shares(lower: Callable) -> Callable:
 
 
 def lower_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
-    """Many worlds in chunks, one as one kernel."""
+    """Lowers for a CPU: many worlds in chunks, one world as one kernel."""
     if are_interpreted():
         return lower_on_gpu(ctx, *args, **params)
     if params["worlds"] is None:
@@ -487,14 +487,14 @@ def lower_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
 
 
 def lower_on_gpu(ctx: Any, *args: Any, **params: Any) -> Any:
-    """One world as the only one of many, where these are what kernels have threads for."""
+    """Lowers for a GPU: all worlds at once; one world as a batch of one, where the kernels are on."""
     if params["worlds"] is None and (are_on() or are_interpreted()):
         return lowered(functools.partial(run_only_world, params["function"]))(ctx, *args)
     return lower_at_once(ctx, *args, **params)
 
 
 def run_only_world(function: Callable, *args: jax.Array) -> list:
-    """The function of many worlds, of one."""
+    """Runs a function of many worlds on a single one."""
     return [y[..., 0] for y in function(*(x[..., None] for x in args))]
 
 

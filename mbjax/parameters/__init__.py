@@ -1,4 +1,4 @@
-"""Leaves of a model by what they mean, to be chosen for an optimizer, and as numbers that may take any value."""
+"""Chooses leaves of a model by meaning, for an optimizer, and maps them to unconstrained numbers and back."""
 
 from .leaf_groups import actuation as actuation
 from .leaf_groups import chosen as chosen

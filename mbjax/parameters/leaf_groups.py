@@ -1,4 +1,4 @@
-"""Which leaf of a model belongs to which group: filter specs, trees of truth values for `equinox.partition`."""
+"""Groups of a model's leaves by meaning, as filter specs: trees of truth values for `equinox.partition`."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ GROUP_OF_LEAF = {
 
 
 def group_of(path: Any) -> str:
-    """The group of a leaf, by its place in the model."""
+    """Group of a leaf, from its path in the model."""
     names = [key.name for key in path if hasattr(key, "name")]
     section, leaf = names[0], names[-1]
     if section == "constraints":
@@ -50,9 +50,9 @@ def group_of(path: Any) -> str:
 
 
 def chosen(model: MultibodyModel, *groups: str) -> MultibodyModel:
-    """A spec that is true for the leaves of these groups: `equinox.partition(model, spec)` takes them out.
+    """A spec that is true for the leaves of these groups; `equinox.partition(model, spec)` takes them out.
 
-    Groups are named like the functions of this module.
+    Groups are named like the functions of `mbjax.parameters`. Raises `ModelError` for other names.
     """
     for group in groups:
         if group not in ALL:
@@ -76,7 +76,7 @@ def mimics(model: MultibodyModel) -> MultibodyModel:
 
 
 def friction(model: MultibodyModel) -> MultibodyModel:
-    """A spec of damping and Coulomb friction of joints; that of surfaces is in `contact`."""
+    """A spec of damping and Coulomb friction of joints; friction of surfaces is in `contact`."""
     return chosen(model, "friction")
 
 
@@ -106,40 +106,40 @@ def force_elements(model: MultibodyModel) -> MultibodyModel:
 
 
 def constraints(model: MultibodyModel) -> MultibodyModel:
-    """A spec of the numbers of constraints, without the times in which errors fade and whether they are active."""
+    """A spec of the numbers of constraints, without their stabilization times and whether they are active."""
     return chosen(model, "constraints")
 
 
 def limits(model: MultibodyModel) -> MultibodyModel:
-    """A spec of the limits of positions, velocities and accelerations; those of efforts are in `actuation`."""
+    """A spec of the limits of positions, velocities and accelerations; effort limits are in `actuation`."""
     return chosen(model, "limits")
 
 
 def defaults(model: MultibodyModel) -> MultibodyModel:
-    """A spec of default positions and random distributions: where states start."""
+    """A spec of default positions and random distributions, from which initial states are made."""
     return chosen(model, "defaults")
 
 
 def options(model: MultibodyModel) -> MultibodyModel:
-    """A spec of what belongs to the method and not to the robot: time step, tolerances, times of stabilization."""
+    """A spec of the numerical method's numbers, not the robot's: time step, tolerances, times of stabilization."""
     return chosen(model, "options")
 
 
 def switches(model: MultibodyModel) -> MultibodyModel:
-    """A spec of what is on or off: locked velocities, active constraints. Derivatives by them are zero."""
+    """A spec of leaves that are on or off: locked velocities, active constraints. Derivatives by them are zero."""
     return chosen(model, "switches")
 
 
 def physical(model: MultibodyModel) -> MultibodyModel:
-    """A spec of all that describes the robot and its world; not limits, defaults, options and switches."""
+    """A spec of all leaves that describe the robot and its world; not limits, defaults, options and switches."""
     return chosen(model, *PHYSICAL)
 
 
 def union(*specs: MultibodyModel) -> MultibodyModel:
-    """A spec that is true where any of these is."""
+    """A spec that is true where any of the given specs is."""
     return jax.tree.map(lambda *chosen: any(chosen), *specs)
 
 
 def without(spec: MultibodyModel, *others: MultibodyModel) -> MultibodyModel:
-    """A spec that is true where this one is and none of the others."""
+    """A spec that is true where `spec` is true and none of the others is."""
     return jax.tree.map(lambda chosen, *more: chosen and not any(more), spec, *others)

@@ -1,4 +1,4 @@
-"""Leaves of a model as numbers that may take any value, and back: an optimizer's step never leaves what is possible."""
+"""Maps leaves of a model to unconstrained numbers and back, so that any optimizer step gives a valid model."""
 
 import jax
 import jax.numpy as jnp
@@ -27,21 +27,21 @@ from .leaf_groups import group_of
 COM, INERTIA = ".parameters.body_com", ".parameters.body_unit_inertia"
 STATIC, DYNAMIC = ".collision.static_friction", ".collision.dynamic_friction"
 LIMITS = tuple((f".parameters.{lower}", f".parameters.{upper}") for lower, upper in ORDERED_LIMITS)
-TOGETHER = ((COM, INERTIA), (STATIC, DYNAMIC), *LIMITS)  # the first alone could leave what is possible with the second
-ROUNDING = 64.0  # of the type's epsilon: a smaller moment counts as zero
+TOGETHER = ((COM, INERTIA), (STATIC, DYNAMIC), *LIMITS)  # the first alone could become invalid beside the second
+ROUNDING = 64.0  # times the type's epsilon; a smaller moment counts as zero
 
 Leaves = dict[str, Array]  # by place in the model
 
 
 @compiled_outside_jit
 def unconstrained(model: MultibodyModel, spec: MultibodyModel) -> MultibodyModel:
-    """The leaves that `spec` chooses as numbers that may take any value; None in place of the others.
+    """The leaves that `spec` chooses as numbers that may take any value; None in place of the other leaves.
 
     Numbers that must be positive become their logarithms, upper limits the logarithm of their distance to the lower
     ones, dynamic friction the logit of its ratio to the static one, and a unit inertia the six numbers of its
-    log-Cholesky factor about the centre of mass; others are what they were. What has no such number is held, with
-    zero in its place and zero derivatives: damping, friction or gains of zero, infinite limits, and the centre of mass
-    and inertia of a body that is a point, a rod, a sheet, or impossible.
+    log-Cholesky factor about the centre of mass; other leaves stay as they are. Values without such a number are held,
+    with zero in their place and zero derivatives: damping, friction or gains of zero, infinite limits, and the centre
+    of mass and inertia of a body that is a point, a rod, a sheet, or not physical.
     """
     chosen = chosen_places(model, spec)
     leaves, rules = leaves_of(model), rules_of(model)
@@ -52,10 +52,10 @@ def unconstrained(model: MultibodyModel, spec: MultibodyModel) -> MultibodyModel
 
 @compiled_outside_jit
 def constrained(model: MultibodyModel, numbers: MultibodyModel) -> MultibodyModel:
-    """The model with the leaves that `numbers`, made by `unconstrained`, stand for; the others, and those held, stay.
+    """The model with leaves from `numbers`, which `unconstrained` makes; leaves not chosen, or held, stay.
 
-    It is possible whatever the numbers are, and `constrained(model, unconstrained(model, spec))` is the model, to
-    rounding. `model` says what is held: give it the one that the numbers were made from.
+    The result is valid whatever the numbers are, and `constrained(model, unconstrained(model, spec))` is the model, to
+    rounding. `model` decides which values are held: give the model that the numbers were made from.
     """
     base, given, rules = leaves_of(model), leaves_of(numbers), rules_of(model)
     new = base | {place: decoded(rules[place], base[place], x) for place, x in given.items()}
@@ -65,12 +65,12 @@ def constrained(model: MultibodyModel, numbers: MultibodyModel) -> MultibodyMode
 
 
 def leaves_of(model: MultibodyModel) -> Leaves:
-    """The leaves that are there, by their place in the model."""
+    """Leaves of a tree that are not None, by their place in the model."""
     return {jax.tree_util.keystr(path): x for path, x in jax.tree_util.tree_leaves_with_path(model)}
 
 
 def rules_of(model: MultibodyModel) -> dict[str, NumberRule]:
-    """What each leaf must satisfy."""
+    """The rule that each leaf must satisfy, by its place in the model."""
     rules = {}
     for path, _ in jax.tree_util.tree_leaves_with_path(model):
         name, section = leaf_name(path), path[0].name
@@ -80,7 +80,11 @@ def rules_of(model: MultibodyModel) -> dict[str, NumberRule]:
 
 
 def chosen_places(model: MultibodyModel, spec: MultibodyModel) -> set[str]:
-    """Where the spec is true; refused if it is none of this model, or takes a leaf without the one it depends on."""
+    """Places where the spec is true.
+
+    Raises `ModelError` for a spec that is not of this model, that chooses switches, or that chooses a leaf of
+    `TOGETHER` without its second.
+    """
     if jax.tree.structure(spec) != jax.tree.structure(model):
         raise ModelError(
             "parameters.unconstrained: the spec must be a tree of truth values like the model, for example "
@@ -104,7 +108,7 @@ def chosen_places(model: MultibodyModel, spec: MultibodyModel) -> set[str]:
 
 
 def encoded(rule: NumberRule, x: Array) -> Array:
-    """Logarithms of numbers that must be positive, zero in place of those that have none; others that are finite."""
+    """Logarithms where a rule wants positive numbers, else the numbers; zero where there is no finite one."""
     if rule.is_positive:
         has_one = (x > 0.0) & is_finite(x)
         return jnp.where(has_one, jnp.log(jnp.where(has_one, x, 1.0)), 0.0)
@@ -112,14 +116,14 @@ def encoded(rule: NumberRule, x: Array) -> Array:
 
 
 def decoded(rule: NumberRule, base: Array, number: Array) -> Array:
-    """The inverse of `encoded`; what had no number is as in `base`."""
+    """Inverse of `encoded`; values without an encoding stay as in `base`."""
     if rule.is_positive:
         return jnp.where((base > 0.0) & is_finite(base), jnp.exp(number), base)
     return jnp.where(is_finite(base), number, base)
 
 
 def encoded_pairs(leaves: Leaves) -> Leaves:
-    """Upper limits by their distance from the lower ones, dynamic friction by its ratio to the static one."""
+    """Upper limits as the logarithm of their distance from lower ones; dynamic friction as the logit of its ratio."""
     numbers = {}
     for lower, upper in LIMITS:
         low, high = leaves[lower], leaves[upper]
@@ -130,13 +134,13 @@ def encoded_pairs(leaves: Leaves) -> Leaves:
 
 
 def decoded_pairs(base: Leaves, new: Leaves, given: Leaves) -> Leaves:
-    """The inverse of `encoded_pairs`, of what is given; lower limits and static friction are in `new`."""
+    """Inverse of `encoded_pairs` for the given leaves; lower limits and static friction are in `new`."""
     values = {}
     for lower, upper in LIMITS:
         if upper in given:
             low, high = base[lower], base[upper]
             apart, _ = are_apart(low, high)
-            both = is_finite(low) & is_finite(high)  # at the same place, if not apart
+            both = is_finite(low) & is_finite(high)  # equal, where not apart
             held = jnp.where(both, new[lower], jnp.where(is_free(low, high), given[upper], high))
             values[upper] = jnp.where(apart, new[lower] + jnp.exp(jnp.where(apart, given[upper], 0.0)), held)
     if DYNAMIC in given:
@@ -147,7 +151,7 @@ def decoded_pairs(base: Leaves, new: Leaves, given: Leaves) -> Leaves:
 
 
 def are_apart(low: Array, high: Array) -> tuple[Bool[Array, " n"], Float[Array, " n"]]:
-    """Whether both limits are finite and apart, and by how much; 1 where they are not."""
+    """Whether both limits are finite with low < high, and their distance; 1 where they are not."""
     apart = is_finite(low) & is_finite(high) & (high > low)
     return apart, jnp.where(apart, jnp.where(apart, high, 1.0) - jnp.where(apart, low, 0.0), 1.0)
 
@@ -158,19 +162,19 @@ def is_free(low: Array, high: Array) -> Bool[Array, " n"]:
 
 
 def is_between(static: Array, dynamic: Array) -> tuple[Bool[Array, " n"], Float[Array, " n"]]:
-    """Whether the dynamic friction is above zero and below the static one, and its ratio to it; ½ where not."""
+    """Whether dynamic friction is above zero and below static friction, and the ratio of the two; ½ where not."""
     between = (dynamic > 0.0) & (dynamic < static)
     return between, jnp.where(between, dynamic / jnp.where(between, static, 1.0), 0.5)
 
 
 def encoded_inertias(leaves: Leaves) -> Leaves:
-    """Log-Cholesky numbers of unit inertias, and centres of mass of the bodies that have them."""
+    """Log-Cholesky numbers of unit inertias, and centres of mass; zero for bodies without such numbers."""
     numbers, is_regular = regular_inertias(leaves)
     return {COM: jnp.where(is_regular, leaves[COM], 0.0), INERTIA: numbers}
 
 
 def decoded_inertias(base: Leaves, given: Leaves) -> Leaves:
-    """The inverse of `encoded_inertias`, about the given centres of mass or those of `base`."""
+    """Inverse of `encoded_inertias`, about the given centres of mass or those of `base`."""
     if INERTIA not in given:
         return {}
     _, is_regular = regular_inertias(base)
@@ -180,7 +184,7 @@ def decoded_inertias(base: Leaves, given: Leaves) -> Leaves:
 
 
 def regular_inertias(leaves: Leaves) -> tuple[Float[Array, "n 6"], Bool[Array, "n 1"]]:
-    """The log-Cholesky numbers of each body, and whether it has them: it extends in all directions."""
+    """Log-Cholesky numbers of each body, and whether it has them: it must extend in all directions."""
     com, six = leaves[COM], leaves[INERTIA]
     scale = jnp.max(jnp.abs(six), axis=-1, initial=0.0)
     numbers, is_regular = log_cholesky(central_second_moment(com, six), ROUNDING * jnp.finfo(six.dtype).eps * scale)

@@ -1,4 +1,4 @@
-"""Edge: robot files → calls of the plant. Reads URDF."""
+"""Reads robot files, URDF so far, and builds a plant or a model of them."""
 
 from .parser import Parser as Parser
 from .parser import load as load

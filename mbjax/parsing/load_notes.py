@@ -1,4 +1,4 @@
-"""What is said of a file while it is read: report entries, warnings gathered by topic, refusals."""
+"""Notes on a file while it is read: report entries, warnings gathered by topic, refusals."""
 
 from mbjax.errors import UnsupportedError
 from mbjax.model import IGNORED, ReportEntry
@@ -9,7 +9,7 @@ MAX_ITEMS_IN_WARNING = 6
 
 
 class LoadNotes:
-    """Gathers; nothing reaches the plant or the user before the whole file is read."""
+    """Gathers notes; nothing reaches the plant or the user before the whole file is read."""
 
     def __init__(self, file: str, on_unsupported: str):
         self.file = file
@@ -21,11 +21,11 @@ class LoadNotes:
         self.entries.append(ReportEntry(status, element, message, place))
 
     def warn(self, topic: str, item: str) -> None:
-        """One warning per topic and file, listing its items."""
+        """Adds an item to the warning on a topic; there is one warning per topic and file."""
         self._topics.setdefault(topic, []).append(item)
 
     def unsupported(self, element: XmlElement, what: str) -> None:
-        """Physics mbjax cannot do: an error, or a warning where the caller asked for one."""
+        """Refuses physics that mbjax cannot do, or notes a warning where the caller asked for one."""
         if self.on_unsupported == "error":
             stop = "" if what.endswith("?") else "."
             raise UnsupportedError(
@@ -37,7 +37,7 @@ class LoadNotes:
         self.warn("left out although it changes the motion", f"{element.label} (line {element.line}): {what}")
 
     def warnings(self) -> list[str]:
-        """One sentence per topic."""
+        """Texts of the warnings, one sentence per topic."""
         texts = []
         for topic, items in self._topics.items():
             more = len(items) - MAX_ITEMS_IN_WARNING

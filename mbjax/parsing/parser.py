@@ -1,4 +1,4 @@
-"""`Parser(plant).add_models(file)` and, for one file and one call, `load(file)`."""
+"""Public entries to parsing: `Parser(plant).add_models(file)` and `load(file)`, which also finalizes."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,16 @@ from .xml_source import read_xml
 
 
 class Parser:
-    """Adds the robots of files to a plant; every option holds for all files it reads.
+    """Adds the robots of files to a plant; the options hold for all files that it reads.
 
-    `package_map` says in which folder a package of `package://` names lies. `on_unsupported="warn"` goes on
+    `package_map` maps the names in `package://` paths to folders. `on_unsupported="warn"` goes on
     without physics that mbjax cannot do, instead of refusing the file; `inertia="error"` refuses mass
     properties no body can have, instead of keeping them with a warning. `base="fixed"` welds links without a
     parent joint to the world, `"floating"` gives them a floating joint, `"file"` adds nothing: then they
     float from `finalize` on. `mimic="couple"` keeps the mimic relations of joints by coupler constraints, named
-    `instance::joint mimics leader`, `"eliminate"` takes their coordinates away (`plant.add_mimic`), `"free"` lets those
-    joints move freely. `meshes="hull"` lets collision meshes touch with their convex hulls, which costs far more than
-    simple shapes; `"none"`: they touch nothing. What became of each part of a file is in `plant.report`.
+    `instance::joint mimics leader`, `"eliminate"` takes their coordinates away (`plant.add_mimic`), `"free"` drops the
+    relations. `meshes="hull"` lets collision meshes touch with their convex hulls, which costs far more than
+    simple shapes; with `"none"` they touch nothing. `plant.report` says what became of each part of a file.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Parser:
         return self._add_models(path_or_xml_text)
 
     def _add_models(self, path_or_xml_text: str | os.PathLike, dtype: Any = None) -> list[int]:
-        """One frame below `add_models` and `load`, so that warnings point at the line that called them."""
+        """Adds the models, one stack frame below `add_models` and `load`: warnings then point at the caller's line."""
         if self.plant.is_finalized:
             raise ModelError(
                 "Parser.add_models: the plant is finalized and takes no further elements. "
@@ -98,14 +98,14 @@ def load(
     meshes: Literal["hull", "none"] = "none",
     dtype: Any = None,
 ) -> MultibodyModel:
-    """A model from a URDF file, its text, or the name of a bundled model, such as "arm".
+    """Loads a model from a URDF file, its text, or the name of a bundled model, such as "arm".
 
     The options are those of `MultibodyPlant` and `Parser`.
-    `ground` adds what a file has not, the half-space z <= 0 of the world as collision geometry "ground": True for a
+    `ground` adds what a file lacks, the half-space z <= 0 of the world as collision geometry "ground": True for a
     friction of 1, a coefficient, a (static, dynamic) pair or `ProximityProperties`. `contact_pairs` says what may
     touch, as `keep_contact_only` does: `[("*foot*", "ground")]`. Either turns contact on. Without them and
-    `contact_model="point"` a robot's links pass through one another: within a robot there are hundreds of pairs. A
-    plant has contact from the start.
+    `contact_model="point"` a robot's links pass through one another, as there are hundreds of pairs within a robot. A
+    plant, by contrast, has contact from the start.
     """
     plant = MultibodyPlant(
         time_step,
@@ -131,7 +131,7 @@ def load(
 
 
 def _contact_model(contact_model: str | None, ground: Any, contact_pairs: Any) -> str:
-    """What `load` means: contact where something asks for it."""
+    """The contact model that the options of `load` ask for: contact where something needs it."""
     asking = [
         name for name, given in (("ground", ground is not False), ("contact_pairs", contact_pairs is not None)) if given
     ]

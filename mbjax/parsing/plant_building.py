@@ -1,4 +1,4 @@
-"""`RobotRecord` → calls of the plant, either all of them or none."""
+"""Adds a `RobotRecord` to a plant, by all of its calls or none."""
 
 import warnings
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ from mbjax.plant.number_checks import find_overflow
 from .load_notes import LoadNotes
 from .robot_records import WORLD, RobotRecord
 
-CALLER_OF_PARSER = 4  # add_robot, Parser._add_models, add_models or load, and then whoever called that
+CALLER_OF_PARSER = 4  # stack frames: add_robot, Parser._add_models, add_models or load, and its caller
 BASES = ("file", "fixed", "floating")
 
 
 def add_robot(plant: MultibodyPlant, robot: RobotRecord, notes: LoadNotes, base: str, dtype: Any) -> int:
-    """Adds the robot as a new model instance and returns that; on an error the plant is unchanged.
+    """Adds the robot as a new model instance and returns its index; on an error the plant is unchanged.
 
-    Refused are numbers that a model of that dtype could not compute with. Everything is tried on an empty plant first,
-    and warnings are given before the first change.
+    Numbers that a model of `dtype` could not compute with are a `ParseError`. Everything is tried on an empty plant
+    first, and warnings are given before the first change.
     """
     _check_base(robot, base)
     with warnings.catch_warnings():
@@ -64,7 +64,7 @@ def _check_base(robot: RobotRecord, base: str) -> None:
 
 
 def _free_instance_name(plant: MultibodyPlant, name: str) -> str:
-    """`name`, or `name_1`, `name_2`, … where it is taken, as Drake's auto-renaming does."""
+    """Returns `name`, or `name_1`, `name_2`, … where it is taken, as Drake's auto-renaming does."""
     candidate, count = name, 0
     while candidate in plant.instance_names:
         count += 1
@@ -121,7 +121,7 @@ def _add_elements(plant: MultibodyPlant, robot: RobotRecord, instance_name: str,
 
 @contextmanager
 def _placed(robot: RobotRecord, line: int) -> Iterator[None]:
-    """Errors of the builder, with the place in the file they come from."""
+    """Turns the builder's errors into a `ParseError` with file and line."""
     try:
         yield
     except ParseError:

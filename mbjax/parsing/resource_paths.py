@@ -1,4 +1,4 @@
-"""Where a mesh file lies: package://, model://, file://, relative and absolute names."""
+"""Finds mesh files by package://, model://, file://, relative and absolute names."""
 
 import os
 import re
@@ -12,7 +12,7 @@ OTHER_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class ResourceFinder:
-    """Resolves file names of one robot file; remembers what was tried for those it did not find."""
+    """Resolves file names of one robot file; `missing` holds the paths tried for files that were not found."""
 
     def __init__(self, folder: Path | None, package_map: Mapping[str, str | os.PathLike]):
         self.folder = folder
@@ -20,7 +20,7 @@ class ResourceFinder:
         self.missing: dict[str, list[str]] = {}
 
     def find(self, filename: str) -> str | None:
-        """The absolute path of an existing file, or None."""
+        """Absolute path of an existing file; None if there is none."""
         tried: list[str] = []
         for candidate in self._candidates(filename.strip()):
             path = os.path.abspath(candidate)
@@ -46,14 +46,14 @@ class ResourceFinder:
                 yield from self._beside(filename.replace("\\", "/"))
 
     def _beside(self, name: str) -> Iterator[Path]:
-        """Relative to the robot file; XML text has no folder, and the working directory is never guessed."""
+        """Path relative to the robot file; XML text has no folder, and the working directory is never guessed."""
         if self.folder is not None:
             yield self.folder / name
         elif os.path.isabs(name):
             yield Path(name)
 
     def _package_folders(self, name: str) -> Iterator[Path]:
-        """`package_map`, then the folders above the file, then the paths ROS and Gazebo use."""
+        """Folders a package may be in: `package_map`, then folders above the file, then the paths of ROS and Gazebo."""
         if name in self.package_map:
             yield self.package_map[name]
             return

@@ -1,4 +1,4 @@
-"""Names and tree of a robot file: duplicates, missing links, two parents, cycles, with both lines."""
+"""Checks names and tree of a robot file: duplicates, missing links, two parents, cycles; errors give both lines."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from .xml_values import did_you_mean
 
 
 def check_graph(robot: RobotRecord) -> None:
-    """Raises ParseError unless the joints join the links into trees."""
+    """Raises `ParseError` unless the joints join the links into trees."""
     _check_unique(robot.file, "link", robot.links)
     _check_unique(robot.file, "joint", robot.joints)
     _check_unique(robot.file, "frame", robot.frames)

@@ -1,4 +1,4 @@
-"""What a robot file says, checked and in plain values, before anything is added to a plant."""
+"""Records of a robot file's contents, checked and in plain values, before anything is added to a plant."""
 
 import dataclasses
 from typing import Any
@@ -12,7 +12,7 @@ WORLD = "world"
 
 @dataclasses.dataclass
 class CollisionRecord:
-    """A shape and what it is like to touch."""
+    """A collision shape, its contact properties and its place in the file."""
 
     place: str
     geometry: Geometry
@@ -21,7 +21,7 @@ class CollisionRecord:
 
 @dataclasses.dataclass
 class LinkRecord:
-    """`inertia` is None for a massless link; a link named `world` is the world body."""
+    """A link; `inertia` is None for a massless one, and a link named `world` is the world body."""
 
     name: str
     line: int
@@ -33,7 +33,7 @@ class LinkRecord:
 
 @dataclasses.dataclass
 class JointRecord:
-    """`options` are the keyword arguments of `joint_class`."""
+    """A joint; `options` are the keyword arguments of `joint_class`."""
 
     name: str
     line: int
@@ -47,7 +47,7 @@ class JointRecord:
 
 @dataclasses.dataclass
 class ActuatorRecord:
-    """`options` are the keyword arguments of `add_joint_actuator`."""
+    """An actuator; `options` are the keyword arguments of `add_joint_actuator`."""
 
     name: str
     line: int
@@ -58,7 +58,7 @@ class ActuatorRecord:
 
 @dataclasses.dataclass
 class MimicRecord:
-    """q(joint) = multiplier q(leader) + offset, kept by a coupler or by taking the joint's coordinate away."""
+    """The mimic relation q(joint) = multiplier q(leader) + offset, kept by a coupler or by eliminating q(joint)."""
 
     line: int
     joint: str
@@ -79,7 +79,7 @@ class FrameRecord:
 
 @dataclasses.dataclass
 class CollisionFilterRecord:
-    """Shapes of the links of one group do not touch those of the other; each group is its name and its links."""
+    """Two groups of links whose shapes do not touch each other; a group is its name and its links."""
 
     group_A: tuple[str, tuple[str, ...]]
     group_B: tuple[str, tuple[str, ...]]
@@ -87,7 +87,7 @@ class CollisionFilterRecord:
 
 @dataclasses.dataclass
 class RobotRecord:
-    """Elements in the order of the file."""
+    """The elements of a robot file, in the order of the file."""
 
     name: str
     file: str
@@ -100,6 +100,6 @@ class RobotRecord:
     collision_filters: list[CollisionFilterRecord] = dataclasses.field(default_factory=list)
 
     def root_links(self) -> list[LinkRecord]:
-        """Links that are no joint's child, the world aside."""
+        """Links that are no joint's child, except the world."""
         children = {joint.child for joint in self.joints}
         return [link for link in self.links if link.name not in children and link.name != WORLD]

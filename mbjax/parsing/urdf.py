@@ -1,4 +1,4 @@
-"""URDF → `RobotRecord`: reads, in the order of the file, everything the format has."""
+"""Reads a URDF into a `RobotRecord`: everything the format has, in the order of the file."""
 
 import os
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ def read_urdf(
     mimic: str,
     hulls: bool,
 ) -> RobotRecord:
-    """Everything the file says, checked; what is not used goes to `notes`."""
+    """Reads and checks everything in the file; parts that are not used go to `notes`."""
     root = document.root
     check_format(root)
     name = _robot_name(document, notes)
@@ -74,7 +74,7 @@ def read_urdf(
 
 
 def _robot_name(document: XmlDocument, notes: LoadNotes) -> str:
-    """The attribute; a file without it lends its own name."""
+    """Name of the robot from its attribute, or from the file's name where there is none."""
     name = document.root.attributes.get("name", "").strip()
     if name:
         return name
@@ -88,7 +88,7 @@ def _robot_name(document: XmlDocument, notes: LoadNotes) -> str:
 
 
 def check_format(root: XmlElement) -> None:
-    """Refuses what is not an expanded URDF, naming what it looks like."""
+    """Refuses a document that is not an expanded URDF, naming what it looks like."""
     if root.tag != "robot":
         what = OTHER_FORMATS.get(root.tag, "this is no format mbjax knows; it reads URDF so far")
         raise root.error(f"the outermost element is <{root.tag[:60]}>, where URDF has <robot>: {what}.")
@@ -103,7 +103,7 @@ def check_format(root: XmlElement) -> None:
 
 
 def _drop_ignored(root: XmlElement, notes: LoadNotes) -> None:
-    """Links and joints marked drake_ignore="true", as in Drake."""
+    """Drops links and joints marked drake_ignore="true", as Drake does."""
     kept = []
     for element in root.children:
         can_be_ignored = element.tag in ("link", "joint", "drake:joint")

@@ -1,4 +1,4 @@
-"""Numbers that no robot has: a robot file that holds one most likely has it wrong, so they are reported."""
+"""Reports implausible numbers: a robot file with a number that no robot has most likely has it wrong."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,18 +12,18 @@ from .urdf_leftovers import READ
 from .xml_tree import XmlElement
 from .xml_values import NUMBER, shortened
 
-TEXT = ""  # in place of an attribute: the text of the element
+TEXT = ""  # stands for an attribute: the text of the element
 WARNING = "numbers that no robot has are taken as they stand; check their units"
 
 
 class Bound(NamedTuple):
-    """What a number is, its unit, and between which magnitudes it is believed; zero always is."""
+    """A kind of number, its unit, and the range of plausible magnitudes; zero is always plausible."""
 
     what: str
     unit: str
     largest: float
     smallest: float = 0.0
-    is_limit: bool = False  # huge limits are how files say that there is none: reported, but not warned of
+    is_limit: bool = False  # files write huge limits for none: reported without a warning
 
 
 LENGTH = Bound("length", "m", 1e5)
@@ -48,7 +48,7 @@ PITCH = Bound("screw pitch", "m per turn", 1e5, 1e-9)
 POSE = {"xyz": LENGTH, "rpy": ANGLE, "quat_xyzw": DIRECTION}
 ACTUATOR = {"drake:rotor_inertia": {"value": ROTOR}, "drake:gear_ratio": {"value": GEAR}}
 PROXIMITY = (FRICTION, FRICTION, STIFFNESS, HUNT_CROSSLEY, TIME)
-# Every number that is read, by the element's tag; rgba is clipped by its reader, mechanicalReduction is not used.
+# Bounds of every number that is read, by the element's tag; its reader clips rgba, mechanicalReduction is not used.
 BOUNDS: dict[str, dict[str, Bound]] = {
     "mass": {"value": MASS},
     "inertia": dict.fromkeys(("ixx", "iyy", "izz", "ixy", "ixz", "iyz"), MOMENT),
@@ -73,7 +73,7 @@ BOUNDS: dict[str, dict[str, Bound]] = {
 
 
 def report_numbers_no_robot_has(robot: XmlElement, notes: LoadNotes) -> None:
-    """One report entry per attribute with such a number, and one warning for all; the numbers stay."""
+    """Adds a report entry per attribute with an implausible number, and one warning for all; the numbers stay."""
     for element in elements_read(robot, "robot"):
         for attribute, bound in BOUNDS.get(element.tag, {}).items():
             text = element.text if attribute == TEXT else element.attributes.get(attribute, "")
@@ -88,7 +88,7 @@ def report_numbers_no_robot_has(robot: XmlElement, notes: LoadNotes) -> None:
 
 
 def complaint(value: float, bound: Bound) -> str:
-    """What is wrong with a number; empty if nothing is, as with zero and the infinite."""
+    """Says why a number is implausible; empty if it is plausible, as zero and infinity are."""
     unit = f" {bound.unit}" if bound.unit else ""
     size = abs(value)
     if bound.largest < size < float("inf"):
@@ -99,7 +99,7 @@ def complaint(value: float, bound: Bound) -> str:
 
 
 def elements_read(element: XmlElement, kind: str) -> Iterator[XmlElement]:
-    """The element and all in it that readers look at; `kind` is its key in `READ`."""
+    """An element and all elements in it that readers look at; `kind` is its key in `READ`."""
     yield element
     without_meaning = [child for child, _ in ignored_parts(element)] if kind in ("joint", "drake:joint") else []
     for child in element.children:

@@ -1,4 +1,4 @@
-"""Drake's extensions of a URDF for contact: proximity properties of shapes, and collision filter groups."""
+"""Reads Drake's extensions of URDF for contact: proximity properties of shapes, and collision filter groups."""
 
 from collections.abc import Mapping, Set
 
@@ -21,7 +21,7 @@ PROXIMITY_TAGS = {
 
 
 def read_proximity_properties(collision: XmlElement, link_name: str) -> ProximityProperties:
-    """Those of one <collision>; one coefficient of friction alone stands for both, as in Drake."""
+    """Reads the contact properties of a <collision>; a single coefficient of friction stands for both, as in Drake."""
     properties = collision.only("drake:proximity_properties")
     found = {} if properties is None else read_values(properties)
     legacy = collision.only("drake_compliance")
@@ -37,7 +37,7 @@ def read_proximity_properties(collision: XmlElement, link_name: str) -> Proximit
 
 
 def read_values(properties: XmlElement) -> dict[str, float]:
-    """The numbers of <drake:proximity_properties>."""
+    """Reads the numbers of <drake:proximity_properties>."""
     found = {}
     for tag, name in PROXIMITY_TAGS.items():
         element = properties.only(tag)
@@ -47,7 +47,7 @@ def read_values(properties: XmlElement) -> dict[str, float]:
 
 
 def read_legacy_friction(compliance: XmlElement) -> dict[str, float]:
-    """Friction as older files write it: the text of <static_friction> and <dynamic_friction>."""
+    """Reads friction as older files write it: the text of <static_friction> and <dynamic_friction>."""
     found = {}
     for name in ("static_friction", "dynamic_friction"):
         element = compliance.only(name)
@@ -57,7 +57,7 @@ def read_legacy_friction(compliance: XmlElement) -> dict[str, float]:
 
 
 def read_collision_filters(root: XmlElement, robot: RobotRecord, notes: LoadNotes) -> list[CollisionFilterRecord]:
-    """One record for each group that a <drake:collision_filter_group> ignores."""
+    """Reads one record for each group that a <drake:collision_filter_group> ignores."""
     groups: dict[str, XmlElement] = {}
     for element in root.all("drake:collision_filter_group"):
         name = required_text(element, "name")
@@ -84,7 +84,7 @@ def read_collision_filters(root: XmlElement, robot: RobotRecord, notes: LoadNote
 
 
 def own_links(group: XmlElement, known: Set[str]) -> list[str]:
-    """The links a group names itself."""
+    """Links that a group names itself."""
     found = []
     for member in group.all("drake:member"):
         link = required_text(member, "link")
@@ -95,7 +95,7 @@ def own_links(group: XmlElement, known: Set[str]) -> list[str]:
 
 
 def links_of(name: str, groups: Mapping[str, XmlElement], own: Mapping[str, list[str]]) -> tuple[str, ...]:
-    """The links of a group and of the groups that are its members."""
+    """Links of a group and of the groups that are its members, nested ones included."""
     reached, waiting = {name}, [name]
     while waiting:
         for member in groups[waiting.pop()].all("drake:member_group"):
@@ -110,7 +110,7 @@ def links_of(name: str, groups: Mapping[str, XmlElement], own: Mapping[str, list
 
 
 def group_name(element: XmlElement, groups: Mapping[str, XmlElement]) -> str:
-    """The group an element names; refused where the file does not define it."""
+    """Name of the group that an element refers to; a `ParseError` where the file does not define it."""
     name = required_text(element, "name")
     if name not in groups:
         hint = did_you_mean(name, groups)

@@ -1,4 +1,4 @@
-"""<visual>, <collision> and <material> of a URDF link."""
+"""Reads <visual>, <collision> and <material> of a URDF link."""
 
 import dataclasses
 
@@ -29,9 +29,9 @@ SHAPE_TAGS = (
 
 @dataclasses.dataclass
 class GeometryReader:
-    """Reads the shapes of one file; `colors` are its named materials.
+    """Reads the shapes of one file; `colors` are the colors of its named materials.
 
-    With `hulls`, collision meshes that are found become the convex hulls of their vertices.
+    With `hulls`, collision meshes whose files are found become the convex hulls of their vertices.
     """
 
     finder: ResourceFinder
@@ -40,7 +40,7 @@ class GeometryReader:
     hulls: bool = False
 
     def read(self, element: XmlElement, link_name: str, taken_names: dict[str, int]) -> Geometry:
-        """One <visual> or <collision>."""
+        """Reads one <visual> or <collision>."""
         holder = element.only("geometry")
         if holder is None:
             raise element.error(f'{element.label} of link "{link_name}" has no <geometry>; add one.')
@@ -88,10 +88,9 @@ class GeometryReader:
             raise element.error(str(error)) from None
 
     def _convex(self, element: XmlElement, shape: Shape) -> Shape:
-        """The hull of a mesh that is there, with what was cut off in the notes; other shapes as they are.
+        """Convex hull of a mesh whose file was found, with what was cut off in the notes; other shapes as they are.
 
-        All hulls of a file have `MAX_VERTICES` vertices, the last one repeated: the pairs of all of them are one
-        program.
+        All hulls of a file have `MAX_VERTICES` vertices, the last one repeated: all their pairs are one program.
         """
         if not (self.hulls and isinstance(shape, Mesh) and shape.path is not None):
             return shape
@@ -129,7 +128,7 @@ class GeometryReader:
 
 
 def read_materials(robot: XmlElement, notes: LoadNotes) -> dict[str, Color | None]:
-    """Colors by name: those of the robot first, then those that visuals define, wherever they stand."""
+    """Colors by name: those of the robot first, then those that visuals define, wherever they stand in the file."""
     colors: dict[str, Color | None] = {}
     places: dict[str, str] = {}
     inline = [visual.only("material") for link in robot.all("link") for visual in link.all("visual")]
@@ -154,7 +153,7 @@ def read_materials(robot: XmlElement, notes: LoadNotes) -> dict[str, Color | Non
 
 
 def read_color(material: XmlElement, notes: LoadNotes) -> Color | None:
-    """The material's own color; numbers outside 0 to 1 are clipped and reported."""
+    """Color that a material itself gives; numbers outside 0 to 1 are clipped and reported."""
     element = material.only("color")
     if element is None:
         return None
@@ -166,7 +165,7 @@ def read_color(material: XmlElement, notes: LoadNotes) -> Color | None:
 
 
 def warn_of_missing_files(finder: ResourceFinder, notes: LoadNotes) -> None:
-    """One warning for all meshes that were not found, and an entry each."""
+    """Adds one warning for all meshes that were not found, and a report entry for each."""
     hint = 'give package_map={"package": "folder"} if you want to see them; dynamics needs no mesh'
     for filename, tried in finder.missing.items():
         where = ", ".join(tried) if tried else "nowhere to look"
@@ -180,7 +179,7 @@ def warn_of_missing_files(finder: ResourceFinder, notes: LoadNotes) -> None:
 
 
 def _free_name(name: str, taken: dict[str, int]) -> str:
-    """`name`, or `name_1`, …; `taken` holds the last number tried for each name."""
+    """Returns `name`, or `name_1`, … where it is taken; `taken` holds the last number tried for each name."""
     candidate = name
     while candidate in taken:
         taken[name] += 1

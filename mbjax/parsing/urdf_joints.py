@@ -1,4 +1,4 @@
-"""<joint> and <drake:joint> of a URDF."""
+"""Reads <joint> and <drake:joint> of a URDF."""
 
 import math
 from typing import Any
@@ -34,7 +34,7 @@ AXIS_TYPES = (*LIMITED_TYPES, "planar")
 
 
 def read_joint(element: XmlElement, notes: LoadNotes) -> JointRecord:
-    """One joint; frame F stands at <origin> in the parent link."""
+    """Reads a joint; its frame F stands at <origin> in the parent link."""
     name = required_text(element, "name")
     type_name, joint_class = _joint_type(element, name)
     options: dict[str, Any] = {"X_PF": origin_pose(element)}
@@ -71,7 +71,7 @@ def read_joint(element: XmlElement, notes: LoadNotes) -> JointRecord:
 def read_mimic(
     element: XmlElement, by_name: dict[str, JointRecord], notes: LoadNotes, choice: str
 ) -> MimicRecord | None:
-    """The relation to another joint, None where there is none to keep; `choice` is the option `mimic` of the parser."""
+    """Reads a joint's mimic relation; None where there is none to keep. `choice` is the parser's option `mimic`."""
     mimic = element.only("mimic")
     if mimic is None:
         return None
@@ -107,7 +107,7 @@ def read_mimic(
 
 
 def ignored_parts(element: XmlElement) -> list[tuple[XmlElement, str]]:
-    """Known children that have no meaning for this type of joint, with the reason."""
+    """Children of a joint that have no meaning for its type, with the reason."""
     type_name = element.attributes.get("type", "").strip()
     meanings = (("axis", AXIS_TYPES), ("limit", LIMITED_TYPES), ("dynamics", DAMPED_TYPES))
     return [
@@ -159,7 +159,7 @@ def _axis(element: XmlElement, notes: LoadNotes) -> np.ndarray:
 
 
 def _plane_frames(X_PJ: RigidTransform, normal: np.ndarray) -> dict[str, RigidTransform]:
-    """F and M with z along the normal of the plane, turned from J the shortest way, as in Drake."""
+    """Frames F and M with z along the plane's normal, turned from J by the shortest rotation, as in Drake."""
     zero = np.zeros(3)
     R_JF = _shortest_rotation_from_z(normal)
     return {
@@ -177,7 +177,7 @@ def _shortest_rotation_from_z(direction: np.ndarray) -> np.ndarray:
 
 
 def _read_limits(element: XmlElement, type_name: str, options: dict[str, Any], notes: LoadNotes) -> float:
-    """Position, velocity and acceleration limits into `options`; returns the effort limit."""
+    """Reads position, velocity and acceleration limits into `options`; returns the effort limit."""
     limit = element.only("limit")
     if limit is None:
         if type_name in ("revolute", "prismatic"):
@@ -204,7 +204,7 @@ def _read_limits(element: XmlElement, type_name: str, options: dict[str, Any], n
 
 
 def _read_dynamics(element: XmlElement, num_velocities: int, options: dict[str, Any]) -> None:
-    """Damping and friction: one number for all velocities, or one each."""
+    """Reads damping and friction into `options`: one number for all velocities, or one each."""
     dynamics = element.only("dynamics")
     if dynamics is None:
         return

@@ -1,4 +1,4 @@
-"""Whatever of a URDF no reader uses: listed once each by name, or refused where it is physics."""
+"""Lists the parts of a URDF that no reader uses, once per kind; refuses those that are physics."""
 
 from mbjax.model import IGNORED
 
@@ -21,7 +21,7 @@ SHAPES = {
     "mesh": ({"filename", "scale"}, set()),
 }
 JOINT_PARTS = {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"}
-# What the readers read: attributes and children of each element.
+# Attributes and children of each element that readers use.
 READ: dict[str, tuple[set[str], set[str]]] = {
     "robot": ({"name", "version"}, {"link", "joint", "drake:joint", "material", "transmission", "frame", FILTER}),
     "link": ({"name", "drake_ignore"}, {"inertial", "visual", "collision"}),
@@ -72,7 +72,7 @@ READ: dict[str, tuple[set[str], set[str]]] = {
     "drake:controller_gains": ({"p", "d"}, set()),
     **SHAPES,
 }
-# Children that would change the motion: refused unless the caller asks for a warning.
+# Children that would change the motion; refused unless the caller asks for a warning.
 PHYSICS = {
     "loop_joint": "loop joints are not supported; close the loop with a constraint",
     "drake:linear_bushing_rpy": "bushings are not supported yet",
@@ -103,7 +103,7 @@ MAX_LINES_LISTED = 12
 
 
 def list_leftovers(robot: XmlElement, notes: LoadNotes) -> None:
-    """One report entry per kind of leftover, with count and lines; refuses physics we cannot do."""
+    """Adds one report entry per kind of unused part, with count and lines; refuses physics that mbjax cannot do."""
     found: dict[tuple[str, str], list[XmlElement]] = {}
     _collect(robot, "robot", notes, found)
     for (what, reason), elements in found.items():

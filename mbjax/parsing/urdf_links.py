@@ -1,4 +1,4 @@
-"""<link> of a URDF: mass properties and shapes."""
+"""Reads <link> of a URDF: mass properties and shapes."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ PRODUCTS = ("ixy", "ixz", "iyz")
 
 
 def read_link(element: XmlElement, geometry: GeometryReader, notes: LoadNotes, inertia: str) -> LinkRecord:
-    """One link; `inertia` says what to do with mass properties no body can have: "warn" or "error"."""
+    """Reads a link; `inertia` says what to do with mass properties no body can have: "warn" or "error"."""
     link = LinkRecord(required_text(element, "name"), element.line, element.place)
     inertial = element.only("inertial")
     if link.name == WORLD:
@@ -41,7 +41,7 @@ def read_link(element: XmlElement, geometry: GeometryReader, notes: LoadNotes, i
 
 
 def _read_inertia(inertial: XmlElement, link_name: str, notes: LoadNotes, on_invalid: str) -> SpatialInertia | None:
-    """M_BBo_B from mass and central inertia in the axes of <origin>; None for a massless link."""
+    """Spatial inertia M_BBo_B from mass and central inertia in the axes of <origin>; None for a massless link."""
     mass_element, inertia_element = inertial.only("mass"), inertial.only("inertia")
     mass = 0.0 if mass_element is None else required_number(mass_element, "value", lowest=0.0)
     X_BBcm = origin_pose(inertial)
@@ -88,7 +88,7 @@ def _inertia_matrix(element: XmlElement) -> np.ndarray:
 def _refuse_or_note(
     inertial: XmlElement, link_name: str, notes: LoadNotes, on_invalid: str, problem: str, status: str | None
 ) -> None:
-    """The builder itself reports inertias it keeps, so those need no entry here (status None)."""
+    """Refuses mass properties that are not physical, or notes them; with `status` None the builder reports them."""
     if on_invalid == "error":
         raise inertial.error(
             f"link '{link_name}': the mass properties are not physical: {problem}. Correct <inertial>, or "

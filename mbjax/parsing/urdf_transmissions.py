@@ -1,4 +1,4 @@
-"""<transmission> of a URDF: actuators on joints, in its old and its new form."""
+"""Reads <transmission> of a URDF, in its old and its new form: actuators on joints."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ SIMPLE = "SimpleTransmission"
 
 
 def read_transmission(element: XmlElement, joints: dict[str, JointRecord], notes: LoadNotes) -> ActuatorRecord | None:
-    """The actuator of a simple transmission; None where it drives nothing, as in Drake."""
+    """Reads the actuator of a simple transmission; None where it drives nothing, as in Drake."""
     type_name = _type(element)
     if SIMPLE not in type_name:
         _skip(
@@ -100,7 +100,7 @@ def _options(element: XmlElement, actuator: XmlElement, joint_element: XmlElemen
 
 
 def _note_reduction(reduction: XmlElement, actuator: XmlElement, matters: bool, notes: LoadNotes) -> None:
-    """Not used, as in Drake: actuation is the effort at the joint."""
+    """Notes that a mechanicalReduction is not used, as in Drake: actuation is the effort at the joint."""
     if text_number(reduction, default=1.0) == 1.0:
         return
     notes.add(

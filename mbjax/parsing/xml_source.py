@@ -1,4 +1,4 @@
-"""Reads XML from a path or from text, safely: no DTD, no entities, nothing fetched, bounded in size."""
+"""Reads XML from a path or from text, safely: no DTD, no entities, nothing fetched, bounded size."""
 
 import codecs
 import dataclasses
@@ -46,7 +46,7 @@ ENCODING_DECLARATION = re.compile(rb"^<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([^\
 
 @dataclasses.dataclass(frozen=True)
 class XmlDocument:
-    """The root element, the name to call the source by in messages, and the folder it lies in."""
+    """A document: its root element, the source's name in messages, and the source's folder."""
 
     root: XmlElement
     file: str
@@ -54,7 +54,7 @@ class XmlDocument:
 
 
 def read_xml(path_or_text: str | os.PathLike) -> XmlDocument:
-    """Text when, stripped, it starts with '<'; a path otherwise, or a bundled model's name if there is no such file."""
+    """Reads text that, stripped, starts with '<', else the file of that path or the bundled model of that name."""
     if not isinstance(path_or_text, str | os.PathLike):
         raise ModelError(
             f"expected the path of a robot file (str or Path) or its XML text (str), got {type(path_or_text).__name__}."
@@ -112,7 +112,7 @@ def _file_bytes(path: Path) -> bytes:
 
 
 def _no_such_file(path: Path) -> str:
-    """What could have been meant; a bare name could be that of a bundled model."""
+    """Message for a missing file, with a guess at what was meant; a bare name could be that of a bundled model."""
     if path.parent != Path() or path.suffix:
         return f"there is no such file. {_near_files(path)}"
     close = difflib.get_close_matches(path.name, REFERENCE_MODELS, n=1, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""XML elements that know their file and line, and the handler that collects them."""
+"""XML elements with their file and line, and the SAX handler that builds their tree."""
 
 import dataclasses
 from xml.sax.handler import ContentHandler
@@ -12,7 +12,7 @@ MAX_ATTRIBUTE_LENGTH = 100_000
 
 @dataclasses.dataclass(eq=False)
 class XmlElement:
-    """One element: its tag as written, prefix included, its attributes, children and text."""
+    """An XML element: its tag as written, prefix included, its attributes, children and text."""
 
     tag: str
     attributes: dict[str, str]
@@ -31,11 +31,11 @@ class XmlElement:
         return f"<{self.tag[:60]}>" if name is None else f'<{self.tag[:60]} name="{name[:100]}">'
 
     def all(self, *tags: str) -> list["XmlElement"]:
-        """The children with one of these tags, in the order of the file."""
+        """Children with one of these tags, in the order of the file."""
         return [child for child in self.children if child.tag in tags]
 
     def only(self, *tags: str) -> "XmlElement | None":
-        """The one child with one of these tags; None without it, an error when there are several."""
+        """The only child with one of these tags; None without one, a `ParseError` for several."""
         found = self.all(*tags)
         if len(found) > 1:
             lines = ", ".join(str(child.line) for child in found)
@@ -50,7 +50,7 @@ class XmlElement:
 
 
 class TreeBuilder(ContentHandler):
-    """Collects the elements; refuses what no robot file needs: depth, number, attribute size."""
+    """Builds the tree of elements; refuses depths, counts and attribute sizes that no robot file needs."""
 
     def __init__(self, file: str, lines_before: int):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Numbers and poses from attributes; errors name element, attribute, line, value and what was expected."""
+"""Reads numbers and poses from attributes; errors name element, attribute, line, value and what was expected."""
 
 import itertools
 import math
@@ -23,13 +23,13 @@ MAX_NAMES_COMPARED = 2000
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A sentence on names like one that was not found; bounded, whatever the file holds."""
+    """A sentence that suggests names like one that was not found; its length is bounded, whatever the file holds."""
     names = [other[:100] for other in itertools.islice(known, MAX_NAMES_COMPARED)]
     return near_matches(name[:100], names)
 
 
 def required_text(element: XmlElement, attribute: str) -> str:
-    """The attribute, stripped; an error when it is missing, empty or absurdly long."""
+    """Text of an attribute, stripped; a `ParseError` when it is missing, empty or absurdly long."""
     value = element.attributes.get(attribute)
     if value is None:
         raise element.error(f"{element.label} has no attribute '{attribute}'; write {attribute}=\"…\".")
@@ -73,8 +73,8 @@ def numbers(
 ) -> np.ndarray | None:
     """`count` numbers (or one of several counts), separated by blanks; `default` without the attribute.
 
-    Too few are refused, and too many, unless there are notes for the `surplus`: then the first ones are read and the
-    rest is reported. These are given for shapes, which a plant of Drake reads only where it has geometry at all.
+    Too few numbers are a `ParseError`, and so are too many, unless `surplus` gives notes: then the first ones are read
+    and the rest is reported. Shapes have notes, as a plant of Drake reads shapes only where it has geometry at all.
     """
     text = element.attributes.get(attribute)
     if text is None:
@@ -99,7 +99,7 @@ def _without_surplus(element: XmlElement, attribute: str, words: list[str], coun
 
 
 def text_number(element: XmlElement, default: float | None = None) -> float:
-    """The one finite number that is the element's text; `default` where it has none."""
+    """The one finite number that is the element's text; `default` where the text is empty."""
     if not element.text and default is not None:
         return default
     return _number(element, "text", element.text, element.text, "a number", allow_infinite=False)
@@ -114,7 +114,7 @@ def number(
     allow_infinite: bool = False,
     surplus: LoadNotes | None = None,
 ) -> float:
-    """One number, at least `lowest`; `default` without the attribute."""
+    """Number of an attribute, at least `lowest`; `default` without the attribute."""
     values = numbers(element, attribute, 1, allow_infinite=allow_infinite, surplus=surplus)
     if values is None:
         return default
@@ -127,7 +127,7 @@ def number(
 def required_number(
     element: XmlElement, attribute: str, *, lowest: float = -math.inf, surplus: LoadNotes | None = None
 ) -> float:
-    """One number that must be there."""
+    """Number of an attribute that must be present."""
     required_text(element, attribute)
     return number(element, attribute, math.nan, lowest=lowest, surplus=surplus)
 
@@ -135,7 +135,7 @@ def required_number(
 def required_numbers(
     element: XmlElement, attribute: str, count: int, *, surplus: LoadNotes | None = None
 ) -> np.ndarray:
-    """`count` numbers that must be there."""
+    """`count` numbers of an attribute that must be present."""
     required_text(element, attribute)
     values = numbers(element, attribute, count, surplus=surplus)
     assert values is not None
@@ -143,13 +143,13 @@ def required_numbers(
 
 
 def origin_pose(parent: XmlElement, surplus: LoadNotes | None = None) -> RigidTransform:
-    """The pose of the child <origin>; identity without one."""
+    """Pose of the child <origin>; identity without one."""
     origin = parent.only("origin")
     return RigidTransform(np.eye(3), np.zeros(3)) if origin is None else pose(origin, surplus)
 
 
 def pose(element: XmlElement, surplus: LoadNotes | None = None) -> RigidTransform:
-    """From attributes xyz, and rpy or quat_xyzw (URDF 1.2)."""
+    """Pose from the attributes xyz and rpy or quat_xyzw (URDF 1.2)."""
     translation = numbers(element, "xyz", 3, np.zeros(3), surplus=surplus)
     quaternion = numbers(element, "quat_xyzw", 4, surplus=surplus)
     if quaternion is None:
@@ -162,12 +162,12 @@ def pose(element: XmlElement, surplus: LoadNotes | None = None) -> RigidTransfor
         raise _bad_value(
             element, "quat_xyzw", element.attributes["quat_xyzw"], "a quaternion other than zero expected."
         )
-    quaternion = quaternion / largest  # or squares might overflow
+    quaternion = quaternion / largest  # else squares might overflow
     return RigidTransform(rotation_from_quaternion(*(quaternion / np.linalg.norm(quaternion))), translation)
 
 
 def rotation_from_rpy(rpy: np.ndarray) -> np.ndarray:
-    """Rz(yaw) Ry(pitch) Rx(roll), in double precision whatever JAX's default is."""
+    """Rotation matrix Rz(yaw) Ry(pitch) Rx(roll), in double precision whatever JAX's default is."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
     return np.array(
         [
@@ -179,7 +179,7 @@ def rotation_from_rpy(rpy: np.ndarray) -> np.ndarray:
 
 
 def rotation_from_quaternion(x: float, y: float, z: float, w: float) -> np.ndarray:
-    """The matrix of a unit quaternion."""
+    """Rotation matrix of a unit quaternion."""
     return np.array(
         [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
