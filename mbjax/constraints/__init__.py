@@ -1,4 +1,4 @@
-"""Constraints: rows G vdot = gamma of every kind, and what is solved with them."""
+"""Constraints: rows G vdot = gamma of every kind, and the dynamics, impacts and assembly solved with them."""
 
 from .bound_constraint_set import BoundConstraintSet as BoundConstraintSet
 from .bound_constraint_set import bound_constraints as bound_constraints

@@ -31,11 +31,11 @@ from .constraint_kinematics import BoundConstraintSet
 from .velocity_projection import project_velocity, pseudo_inverse, solve_by_pseudo_inverse
 
 POLISHING = 2  # Newton steps from the tolerance of the search to rounding
-OUT_OF_REACH = 0.05  # cosine between the error and what G can change, below which the error is called singular
+OUT_OF_REACH = 0.05  # cosine between the error and the range of G, below which the search is called singular
 
 
 class AssemblyStatus(enum.IntEnum):
-    """How the search for a configuration ended; each has a sentence for people."""
+    """How the search for a configuration ended; `message` says it in a sentence."""
 
     CONVERGED = 0
     ITERATION_LIMIT = 1
@@ -57,7 +57,7 @@ class AssemblyStatus(enum.IntEnum):
 
 
 class AssemblyResult(eqx.Module):
-    """q, the constraints' position errors there (rows of the set), an `AssemblyStatus` as a number, and rounds used."""
+    """Result of `assembly_q`: q, the position errors there by row of the set, an `AssemblyStatus`, and rounds used."""
 
     q: Float[Array, " nq"]
     error: Float[Array, " nc"]
@@ -76,19 +76,19 @@ def assembly_q(
 ) -> AssemblyResult:
     """The q nearest to `q_guess` that satisfies the constraints on positions: min δᵀ W δ with q = q_guess ⊕ δ.
 
-    `weights` (nv,) say how dear a change of each velocity coordinate is: 1 (when None), or 0 for those free to change,
-    which then change as little as the others' nearness allows. A weight below 1e-7 (1e-3 in float32) of the largest
-    counts as zero. Rows that constrain velocities only, like contacts, are left out; locked joints stay. Redundant
-    rows do no harm. RBDL's CalcAssemblyQ.
+    `weights` (nv,) are the cost of changing each velocity coordinate: 1 (when None), or 0 for coordinates that are free
+    to change, which then change as little as the others' nearness allows. A weight below 1e-7 (1e-3 in float32) of the
+    largest counts as zero. Rows that constrain velocities only, like contacts, are left out; locked joints stay.
+    Redundant rows do no harm. RBDL's CalcAssemblyQ.
 
-    The search starts at the guess and then from four other places about as far from it as the first solution, and takes
-    the nearest that was found; that there is none nearer still, nobody can say. `iterations` are those of the search
-    that found it, at most `max_iterations` each. The norm of the error is at most `tolerance` (1e-12; 1e-6 in
-    float32) when the status is CONVERGED, and the least that was found otherwise.
+    The search starts at the guess, and then at four other points about as far from it as the first solution. It returns
+    the nearest solution found; a nearer one may exist. `iterations` are those of the search that found it, at most
+    `max_iterations` each. The norm of the error is at most `tolerance` (1e-12; 1e-6 in float32) when the status is
+    CONVERGED, and the least that was found otherwise.
 
-    Derivatives with respect to the guess, the weights and all leaves are those of the nearest configuration, whatever
-    the iterations: linear systems at the solution. They mean nothing where the status is not CONVERGED, nor with
-    respect to a weight of zero where other weights of zero could do the same.
+    Derivatives with respect to the guess, the weights and all leaves are those of the nearest configuration. They are
+    linear systems at the solution and do not depend on the iterations. They mean nothing where the status is not
+    CONVERGED, nor with respect to a weight of zero where other coordinates of weight zero could make the same change.
     """
     q_guess = as_coordinates("q_guess", q_guess, model.num_positions, model.dtype)
     is_double = model.dtype == jnp.float64
@@ -100,7 +100,7 @@ def assembly_q(
 def _assembly_q(
     model: MultibodyModel, cset: BoundConstraintSet, q_guess: Array, weights: Array, tolerances: Tolerances
 ) -> AssemblyResult:
-    """Weights of zero count e and e/2, both as good as nothing: of the two, what is linear in e is taken away."""
+    """Solves with small weights e and e/2 in place of zeros, then extrapolates: the part linear in e cancels."""
     counts = least_weight(model) * jnp.array([1.0, 0.5], model.dtype)
 
     def problem_with(count: Array) -> AssemblyProblem:
@@ -116,14 +116,14 @@ def _assembly_q(
     one, other = jax.vmap(solve_with)(counts)
     q = integrate_configuration(model, other, difference_configuration(model, one, other))
     error, G = calc_position_rows(model, cset, q)
-    left = jnp.where(search.converged, pseudo_inverse(G) @ error, 0.0)  # quadratic in e, and as nothing to derivatives
+    left = jnp.where(search.converged, pseudo_inverse(G) @ error, 0.0)  # quadratic in e, without effect on derivatives
     q = integrate_configuration(model, q, -lax.stop_gradient(left))
     error, G = calc_position_rows(model, cset, q)
     return AssemblyResult(q, error, calc_status(search, error, G, tolerances.error), search.rounds)
 
 
 def polish(problem: AssemblyProblem, search: Search) -> Point:
-    """The point that was found, after a few more Newton steps if it is a solution."""
+    """The search's best point, refined by a few more Newton steps if it is a solution."""
 
     def advance(point: Point, _: Any) -> tuple[Point, None]:
         step = calc_newton_step(problem, point)[0]
@@ -135,7 +135,7 @@ def polish(problem: AssemblyProblem, search: Search) -> Point:
 
 
 def calc_status(search: Search, error: Array, G: Array, tolerance: float) -> Int[Array, ""]:
-    """How the search ended, as a number: a search is stuck where no step lowers the error."""
+    """The `AssemblyStatus` of a search as a number; a search is stuck where no step lowers the error."""
     slope, size = lax.stop_gradient((safe_norm(error @ G), safe_norm(error) * safe_norm(G.reshape(-1))))
     is_satisfied = safe_norm(lax.stop_gradient(error)) <= tolerance
     is_singular = ~is_satisfied & (search.stuck | (slope <= OUT_OF_REACH * size))
@@ -153,9 +153,9 @@ def assembly_qdot(
 ) -> Velocities:
     """The v nearest to `v_guess` with G(q) v = 0: min (v - v_guess)ᵀ W (v - v_guess), one linear system.
 
-    `weights` as for `assembly_q`: zeros are exact, and what they leave open changes least. Rows that constrain
-    velocities only count too. Locked joints rest. Redundant rows do no harm. RBDL's CalcAssemblyQDot, with v in
-    place of q̇.
+    `weights` are as for `assembly_q`, but zeros are exact: among the v that they leave equally near, the change is
+    least. Rows that constrain velocities only count too. Locked joints rest. Redundant rows do no harm. RBDL's
+    CalcAssemblyQDot, with v in place of q̇.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v_guess = as_coordinates("v_guess", v_guess, model.num_velocities, model.dtype)
@@ -172,7 +172,7 @@ def _assembly_qdot(
 
 @eqx.filter_custom_jvp
 def q_with_rule(problem: AssemblyProblem, q: Array, multipliers: Array) -> tuple[Array, Array]:
-    """(q, λ) as they are, with the derivatives of what solves the problem: K (d, dλ) = -∂r."""
+    """Returns (q, λ) unchanged, with the derivatives of the problem's solution: K (d, dλ) = -∂r."""
     del problem
     return q, multipliers
 
@@ -193,13 +193,13 @@ def least_weight(model: MultibodyModel) -> float:
 
 
 def counted_weights(weights: Float[Array, " nv"], count: Float[Array, ""]) -> Float[Array, " nv"]:
-    """The weights, with `count` times the largest in place of zeros; the derivative is that of the weights."""
+    """The weights with zeros replaced by `count` times the largest; derivatives are those of the weights."""
     largest = lax.stop_gradient(jnp.max(weights))
     return jnp.where(weights == 0.0, count * largest + weights, weights)
 
 
 def checked_weights(model: MultibodyModel, weights: ArrayLike | None) -> Float[Array, " nv"]:
-    """Weights of the velocity coordinates; what counts as zero is zero."""
+    """Checked weights of the velocity coordinates; weights small enough to count as zero become zero."""
     if weights is None:
         return jnp.ones(model.num_velocities, model.dtype)
     array = jnp.asarray(weights, model.dtype)

@@ -1,4 +1,4 @@
-"""Whether a state satisfies the constraints, said by name where it does not."""
+"""Checks whether a state satisfies the constraints, and names those that it violates."""
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +21,9 @@ def check_constraints(
     v: Velocities | None = None,
     tolerance: float = 1e-6,
 ) -> None:
-    """Raises where a constraint's error in q, or its rate with v, is above `tolerance` (m or rad, and per s).
+    """Raises `ModelError` if a constraint's position error, or its rate with v, exceeds `tolerance` (m, rad; per s).
 
-    For the start of a simulation, outside of compiled functions. Constraints that are switched off are not asked.
+    It is meant for the start of a simulation, outside of compiled functions. Inactive constraints are not checked.
     """
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((model, cset, q, v))):
         raise ModelError("check_constraints: call it outside of jit, grad and vmap, with plain numbers.")

@@ -1,4 +1,4 @@
-"""The configuration nearest to a guess that satisfies the constraints: the conditions it meets.
+"""The assembly problem: conditions for the configuration nearest to a guess that satisfies the constraints.
 
     minimize 1/2 δᵀ W δ   subject to   error(q) = 0,      q = q_guess ⊕ δ
 
@@ -29,7 +29,7 @@ from .constraint_kinematics import BoundConstraintSet, calc_constraint_terms
 
 
 class AssemblyProblem(NamedTuple):
-    """What is asked: nearest to `q_guess` in the metric W (nv, nv), with the rows of `cset` that have a position."""
+    """The assembly problem: nearest to `q_guess` in the metric W (nv, nv), under the rows of `cset` with positions."""
 
     model: MultibodyModel
     cset: BoundConstraintSet
@@ -38,7 +38,7 @@ class AssemblyProblem(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A configuration with multipliers, and what the conditions read there."""
+    """A configuration with multipliers, and the objective, gradient, error and Jacobian there."""
 
     q: Float[Array, " nq"]
     multipliers: Float[Array, " nc"]
@@ -49,14 +49,14 @@ class Point(NamedTuple):
 
     @property
     def residual(self) -> Float[Array, " nv+nc"]:
-        """r(q, λ)."""
+        """Residual r(q, λ) of the conditions."""
         return jnp.concatenate([self.gradient + self.multipliers @ self.G, self.error])
 
 
 def calc_position_rows(
     model: MultibodyModel, cset: BoundConstraintSet, q: Float[Array, " nq"]
 ) -> tuple[Float[Array, " nc"], Float[Array, "nc nv"]]:
-    """error and G of the active rows that constrain positions; zeros elsewhere, and in columns of locked velocities."""
+    """Error and G of active rows that constrain positions; zero in other rows and in columns of locked velocities."""
     position = calc_position_kinematics(model, q)
     terms = calc_constraint_terms(model, cset, position, None, q, None)
     counted = terms.active * jnp.asarray(rows_with_position(cset), terms.active.dtype)
@@ -65,7 +65,7 @@ def calc_position_rows(
 
 
 def rows_with_position(cset: BoundConstraintSet) -> Bool[np.ndarray, " nc"]:
-    """Which rows constrain positions, not velocities alone."""
+    """Mask of the rows that constrain positions, not velocities alone."""
     flags = [
         not (
             isinstance(c, ContactConstraint)
@@ -78,7 +78,7 @@ def rows_with_position(cset: BoundConstraintSet) -> Bool[np.ndarray, " nc"]:
 
 
 def evaluate(problem: AssemblyProblem, q: Array, multipliers: Array) -> Point:
-    """1/2 δᵀ W δ and its derivative along each velocity that is not locked, errors and G."""
+    """Evaluates 1/2 δᵀ W δ, its derivative along each velocity that is not locked, the errors and G."""
     model = problem.model
 
     def objective(d: Array) -> Array:

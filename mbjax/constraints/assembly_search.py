@@ -1,8 +1,8 @@
 """The search for the configuration nearest to a guess that satisfies the constraints.
 
-Newton's method on the conditions of `assembly_problem`; where it does not help, first-order steps in several metrics
-and lengths, of which the best is taken. The same from other starts about the guess, as the nearest solution need not be
-the one that lies down the slope. Everything here is for one world.
+Newton's method solves the conditions of `assembly_problem`. Where it does not help, the best of several first-order
+steps, in several metrics and lengths, is taken. The search repeats from other starts about the guess, as descent from
+the guess need not lead to the nearest solution. Everything here is for one world.
 """
 
 from typing import NamedTuple
@@ -20,16 +20,16 @@ from mbjax.spatial import safe_norm, safe_sqrt
 from .assembly_problem import AssemblyProblem, Point, calc_jacobian, evaluate
 from .velocity_projection import pseudo_inverse
 
-STEP_LENGTHS = (1.0, 0.3, 0.1, 0.01)  # of a step; the best one is taken
-METRICS = (0.0, 1.0, 1.0)  # what first-order steps add to the weights, relative to the largest
-CUT_OFFS = (0.0, 0.0, 0.1)  # singular values of G in that metric that they leave out, relative to the largest
-LESS_ERROR = 0.999  # to what the error must fall for a step that is farther from the guess than it is worth
-OTHER_STARTS = 4  # beside the guess
-NEARER = 1e-6  # by which share an objective must be less for another solution to be the nearer one
+STEP_LENGTHS = (1.0, 0.3, 0.1, 0.01)  # lengths tried for each step; the best one is taken
+METRICS = (0.0, 1.0, 1.0)  # added to the weights for each first-order step, relative to the largest weight
+CUT_OFFS = (0.0, 0.0, 0.1)  # relative size below which each first-order step drops singular values of G
+LESS_ERROR = 0.999  # factor by which a step must lower the error to be taken although the merit rises
+OTHER_STARTS = 4  # starts besides the guess
+NEARER = 1e-6  # relative decrease of the objective that makes another solution the nearer one
 
 
 class Tolerances(NamedTuple):
-    """When a search ends: norm of the error, entries of the gradient relative to W, and rounds."""
+    """Limits that end a search: norm of the error, entries of the gradient relative to W, and number of rounds."""
 
     error: float
     gradient: float
@@ -37,7 +37,7 @@ class Tolerances(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Where the search is, where the error was least (or small enough), and whether the search has ended."""
+    """State of the search: the current point, the point of least (or small enough) error, and how it ended."""
 
     point: Point
     best: Point
@@ -54,7 +54,7 @@ class Step(NamedTuple):
 
 
 def search_assembly(problem: AssemblyProblem, tolerances: Tolerances) -> Search:
-    """The nearest of the solutions found from the guess and from other starts; the least error where there is none."""
+    """The nearest solution found from the guess and other starts; the point of least error if there is none."""
     problem = lax.stop_gradient(problem)
     nv = problem.W.shape[0]
 
@@ -71,15 +71,15 @@ def search_assembly(problem: AssemblyProblem, tolerances: Tolerances) -> Search:
 
 
 def sign_patterns(nv: int) -> Float[np.ndarray, "k nv"]:
-    """Where the starts lie: at the guess, opposite to the first solution, and signs drawn once and for all."""
+    """Directions from the guess to each start: zero for the guess itself, then signs from a fixed random seed."""
     drawn = np.random.default_rng(0).choice([-1.0, 1.0], (OTHER_STARTS, nv))
     return np.concatenate([np.zeros((1, nv)), drawn])
 
 
 def calc_start(problem: AssemblyProblem, found: Search, signs: Float[Array, " nv"]) -> Float[Array, " nq"]:
-    """A configuration about as far from the guess as the best that was found, coordinate by coordinate.
+    """A start about as far from the guess, in each coordinate, as the best point found so far.
 
-    A nearer solution is within that distance. Where no solution was found, the distance is at least half a radian.
+    A nearer solution must be within that distance. Where no solution was found, it is at least half a radian.
     """
     q = jnp.where(jnp.all(signs == 0.0), problem.q_guess, found.best.q)
     change = difference_configuration(problem.model, problem.q_guess, q)
@@ -89,7 +89,7 @@ def calc_start(problem: AssemblyProblem, found: Search, signs: Float[Array, " nv
 
 
 def is_nearer(other: Search, found: Search) -> Bool[Array, ""]:
-    """Whether it is a solution where the other is none, or a nearer one; without solutions, the one of less error."""
+    """Whether `other` beats `found`: a solution beats none, then the nearer solution wins, or else the lesser error."""
     nearer = other.best.objective < (1.0 - NEARER) * found.best.objective
     less_error = safe_norm(other.best.error) < (1.0 - NEARER) * safe_norm(found.best.error)
     both_alike = jnp.where(found.converged, nearer, less_error)
@@ -97,7 +97,7 @@ def is_nearer(other: Search, found: Search) -> Bool[Array, ""]:
 
 
 def search_from(problem: AssemblyProblem, tolerances: Tolerances, q: Float[Array, " nq"]) -> Search:
-    """One search, with the rounds it took."""
+    """Runs one search from q."""
     model = problem.model
     q = integrate_configuration(model, q, jnp.zeros(model.num_velocities, model.dtype))
     point = evaluate(problem, q, jnp.zeros(problem.cset.num_rows, model.dtype))
@@ -110,7 +110,7 @@ def search_from(problem: AssemblyProblem, tolerances: Tolerances, q: Float[Array
     def advance(search: Search) -> Search:
         point, stuck = improve(problem, search.point)
         reach = jnp.maximum(safe_norm(search.best.error), tolerances.error)
-        is_better = safe_norm(point.error) <= reach  # a solution always is, NaN never
+        is_better = safe_norm(point.error) <= reach  # always true for a solution, never for NaN
         best = jax.tree.map(lambda new, old: jnp.where(is_better, new, old), point, search.best)
         return Search(point, best, search.rounds + 1, is_solution(problem, tolerances, point), stuck)
 
@@ -118,7 +118,7 @@ def search_from(problem: AssemblyProblem, tolerances: Tolerances, q: Float[Array
 
 
 def is_solution(problem: AssemblyProblem, tolerances: Tolerances, point: Point) -> Bool[Array, ""]:
-    """Whether the conditions hold: the slope is compared with the weight, but for what rounding does."""
+    """Whether the conditions hold: the slope is small relative to the weights, up to rounding."""
     weights = jnp.diagonal(problem.W)
     slope = jnp.abs(point.residual[: weights.size])
     allowed = tolerances.gradient * jnp.maximum(weights, 1e-4 * jnp.max(weights))
@@ -127,15 +127,15 @@ def is_solution(problem: AssemblyProblem, tolerances: Tolerances, point: Point) 
 
 
 def improve(problem: AssemblyProblem, point: Point) -> tuple[Point, Bool[Array, ""]]:
-    """One round: the Newton step if it halves r and does not lead to a maximum, else what lowers the merit most, or,
-    where nothing does, the error.
+    """Takes one step, and says whether the search is stuck; then the point is unchanged.
 
-    Also whether nothing helped; then the point is what it was.
+    It takes the Newton step if that halves r and does not lead to a maximum. Otherwise it takes the step that lowers
+    the merit most or, if none lowers it, the error.
     """
     newton, curvature = calc_newton_step(problem, point)
     kinds = zip(METRICS, CUT_OFFS, strict=True)
     first_order = jax.tree.map(lambda *x: jnp.stack(x), *(calc_first_order_step(problem, point, *k) for k in kinds))
-    price = jnp.max(jax.vmap(safe_norm)(first_order.multipliers))  # of an error: in any metric
+    price = jnp.max(jax.vmap(safe_norm)(first_order.multipliers))  # price of an error, the highest in any metric
     penalty = 2.0 * price + 1e-3 * jnp.max(problem.W)
     steps = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), newton, first_order)
 
@@ -166,18 +166,18 @@ def improve(problem: AssemblyProblem, point: Point) -> tuple[Point, Bool[Array, 
 
 
 def calc_newton_step(problem: AssemblyProblem, point: Point) -> tuple[Step, Float[Array, ""]]:
-    """d and new λ with K (d, Δλ) = -r, of least norm where rows are redundant, and dᵀ H d of the Lagrangian's H."""
+    """Newton step d and λ from K (d, Δλ) = -r, of least norm if rows are redundant; and dᵀ H d, H the Lagrangian's."""
     K = calc_jacobian(problem, point.q, point.multipliers)
     d, change = jnp.split(-pseudo_inverse(K) @ point.residual, [problem.W.shape[0]])
     return Step(d, point.multipliers + change), d @ K[: d.size, : d.size] @ d
 
 
 def calc_first_order_step(problem: AssemblyProblem, point: Point, added: float, cut_off: float) -> Step:
-    """The step with the constraints taken as linear: M d + gradient + Gᵀ λ = 0, G d = -error, least in dᵀ M d.
+    """First-order step under linearized constraints: M d + gradient + Gᵀ λ = 0, G d = -error, least in dᵀ M d.
 
-    M is W and `added` times the largest weight on all coordinates: with little weight on some, the nearest solution of
-    the linear problem may be far off. Near singular points it is too, unless small singular values are cut off: those
-    steps lead to where the error is least if it can't be zero.
+    M is W plus `added` times the largest weight on all coordinates, as with little weight on some the nearest solution
+    of the linear problem may be far off. It is far off near singular points too, unless small singular values are cut
+    off. Steps with a cut-off lead to the least error where it cannot be zero.
     """
     weights = jnp.diagonal(problem.W)
     scale = 1.0 / safe_sqrt(weights + added * jnp.max(weights))

@@ -1,6 +1,6 @@
-"""Rows that measure the pose X_PS along axes (rotation, translation) given in P: contacts, loops, balls and welds.
+"""Rows of contacts, loops, balls and welds: they measure the pose X_PS along axes (rotation, translation) given in P.
 
-A row is  a_t · p_PS_P + a_r · rho  with rho a vector that tells how far R_PS is from the identity:
+A row is  a_t · p_PS_P + a_r · rho.  The vector rho measures how far R_PS is from the identity:
 
     aligned    rho = f_P x f_S, f the direction perpendicular to the two axes that rotate; any angle about f
     vector     rho = phi, the rotation vector of R_PS
@@ -29,7 +29,7 @@ from .relative_motion import FramePair, RelativeMotion
 
 
 class AxisKind(NamedTuple):
-    """A kind of constraint along axes: its frames P and S, its axes, and which of them rotate, how."""
+    """A kind of constraint along axes: its frames P and S, its axes, which of them rotate, and how they measure it."""
 
     frames: Callable[[Any], FramePair]
     axes: Callable[[Any], Float[Array, "6 k"]]
@@ -39,9 +39,10 @@ class AxisKind(NamedTuple):
 
 
 class RowsInP(eqx.Module):
-    """rate = torque_P · w_PS + force_P · v_PS: (torque, force) at So is what λ = 1 does to the body of S.
+    """Rows with rate = torque_P · w_PS + force_P · v_PS, expressed in P.
 
-    `bias` is the second rate at vdot = 0; None without velocities.
+    (torque, force) at So is the spatial force of λ = 1 on the body of S. `bias` is the second rate at vdot = 0, or None
+    without velocities.
     """
 
     error: Float[Array, " r"]
@@ -57,12 +58,12 @@ def calc_axis_rows(
     p_PS_P: Float[Array, "3 n"],
     motion: RelativeMotion | None,
 ) -> RowsInP:
-    """The rows of one constraint after the other."""
+    """Axis rows of the constraints, one constraint after another."""
     parts = [kind.axes(constraint) for kind, constraint in zip(kinds, constraints, strict=True)]
     axes, counts = ca.concatenate(parts, 1), [part.shape[1] for part in parts]
     starts = np.cumsum([0, *counts])
     owners = np.repeat(np.arange(len(parts)), counts)
-    groups: dict[bool, list[int]] = {}  # rows that rotate, by whether they align
+    groups: dict[bool, list[int]] = {}  # rotational rows, by whether they are aligned
     measured = np.ones(len(owners), bool)
     for i, (kind, constraint) in enumerate(zip(kinds, constraints, strict=True)):
         rows = [int(starts[i]) + row for row in kind.rotational_rows(constraint)]
@@ -86,7 +87,7 @@ def calc_axis_rows(
 
 
 class Turn(NamedTuple):
-    """a_r · rho of some rows, with the torque and the second rate."""
+    """The rotational part a_r · rho of some rows, with their torque and second rate."""
 
     error: Float[Array, " r"]
     torque_P: Float[Array, "3 r"]
@@ -94,7 +95,7 @@ class Turn(NamedTuple):
 
 
 def add_rotation(rows: RowsInP, members: Sequence[int], turn: Turn) -> RowsInP:
-    """The rows with what rotation adds to some of them."""
+    """The rows, with the rotational part added to the rows `members`."""
 
     def spread_out(x: Array, axis: int) -> Array:
         size = rows.error.shape[0]
@@ -111,7 +112,7 @@ def add_rotation(rows: RowsInP, members: Sequence[int], turn: Turn) -> RowsInP:
 def measure_alignment(
     axes: Float[Array, "3 r"], pairs: np.ndarray, R_PS: Float[Array, "3 3 n"], motion: RelativeMotion | None
 ) -> Turn:
-    """a · (f x d) with d = R_PS f, two rows a pair. It is b · d with b = a x f, and d turns with S."""
+    """Aligned rows a · (f x d) with d = R_PS f, two rows a pair. They equal b · d with b = a x f; d turns with S."""
     f = safe_normalize(ca.cross(axes[:, ::2], axes[:, 1::2]), axis=0)
     d = ca.matvec(R_PS, f)
     b, d_row = ca.cross(axes, take(f, pairs, 1)), take(d, pairs, 1)
@@ -125,7 +126,7 @@ def measure_alignment(
 def measure_rotation_vector(
     axes: Float[Array, "3 r"], pairs: np.ndarray, R_PS: Float[Array, "3 3 n"], motion: RelativeMotion | None
 ) -> Turn:
-    """a · phi with R_PS = exp([phi]x), from dphi/dt = J(phi) w."""
+    """Rows a · phi of the rotation vector, R_PS = exp([phi]x), with rates from dphi/dt = J(phi) w."""
     phi = ca.over_columns(lambda R: rotation_log(R.reshape(3, 3)), R_PS.reshape(9, *R_PS.shape[2:]))
     phi_row, bias = take(phi, pairs, 1), None
     if motion is not None:
@@ -136,12 +137,12 @@ def measure_rotation_vector(
 
 
 def rotation_vector_rate(phi: Float[Array, "3 *n"], w: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
-    """J w = w - phi x w / 2 + c phi x (phi x w), c = (1 - (a/2) cot(a/2)) / a² with a = |phi|; J(phi)ᵀ = J(-phi).
+    """Rate J(phi) w of the rotation vector of R for dR/dt = [w]x R, with J(phi)ᵀ = J(-phi).
 
-    The rate of the rotation vector of R for dR/dt = [w]x R (inverse left Jacobian of SO(3); Chirikjian 2012,
-    eq. 10.86).
+    J w = w - phi x w / 2 + c phi x (phi x w), c = (1 - (a/2) cot(a/2)) / a² with a = |phi|: the inverse left Jacobian
+    of SO(3) (Chirikjian 2012, eq. 10.86).
     """
-    h2 = 0.25 * ca.dot(phi, phi)  # of half the angle h; c = (sin h - h cos h) / (4 h² sin h)
+    h2 = 0.25 * ca.dot(phi, phi)  # h² of the half angle h; c = (sin h - h cos h) / (4 h² sin h)
     c = 0.25 * (one_minus_cos_over_x2_of_square(h2) - x_minus_sin_over_x3_of_square(h2)) / sin_over_x_of_square(h2)
     turned = ca.cross(phi, w)
     return w - 0.5 * turned + ca.scale(ca.cross(phi, turned), c)

@@ -1,4 +1,4 @@
-"""Constraints bound to a model: references resolved, rows numbered."""
+"""Constraints bound to a model, with references resolved and rows numbered."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from mbjax.topology import TreeTopology
 
 
 class BoundConstraintSet(eqx.Module):
-    """What `ConstraintSet.bind(model)` returns. Rows are those of the constraints, one after the other.
+    """Constraints bound to a model, as `ConstraintSet.bind(model)` returns them, with their rows in order.
 
     A pytree: its numbers may be batched, differentiated and replaced; new values never recompile.
     """
 
     constraints: tuple[AbstractConstraint, ...]
-    topology: TreeTopology = eqx.field(static=True)  # of the model it is bound to
+    topology: TreeTopology = eqx.field(static=True)  # topology of the model that the set is bound to
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -37,25 +37,25 @@ class BoundConstraintSet(eqx.Module):
 
     @property
     def active(self) -> tuple[jax.Array, ...]:
-        """Per constraint 1, or 0: λ = 0 and its rows do not hold."""
+        """Switch of each constraint: 1, or 0 where λ = 0 and its rows do not hold."""
         return tuple(c.active for c in self.constraints)
 
     def constraint(self, name: str) -> AbstractConstraint:
-        """A constraint by name."""
+        """The constraint with this name."""
         return self.constraints[self._index(name)]
 
     def rows_of(self, name: str) -> slice:
-        """The rows of a constraint."""
+        """The rows of the constraint with this name, as a slice."""
         index = self._index(name)
         start = sum(c.num_rows for c in self.constraints[:index])
         return slice(start, start + self.constraints[index].num_rows)
 
     def with_active(self, active: Mapping[str, Any]) -> "BoundConstraintSet":
-        """Constraints switched on (True, 1.0) or off by name; the others stay as they are."""
+        """The set with constraints switched on (True, 1.0) or off by name; the others stay as they are."""
         return self._with(active, lambda c, value: eqx.tree_at(lambda c: c.active, c, cast(value, c.active.dtype)))
 
     def with_v_plus(self, v_plus: Mapping[str, Any]) -> "BoundConstraintSet":
-        """Rates right after an impact by name, in m/s or rad/s: one for all rows of a constraint, or one each."""
+        """The set with other rates after an impact by name, in m/s or rad/s: one per constraint, or one per row."""
 
         def changed(constraint: AbstractConstraint, value: Any) -> AbstractConstraint:
             value = cast(value, constraint.v_plus.dtype)
@@ -68,7 +68,7 @@ class BoundConstraintSet(eqx.Module):
         return self._with(v_plus, changed)
 
     def with_stabilization_time(self, stabilization_time: Mapping[str, Any]) -> "BoundConstraintSet":
-        """Other times T of -2/T error_rate - 1/T² error by name, in s; None for no stabilization."""
+        """The set with other times T of -2/T error_rate - 1/T² error by name, in s; None for no stabilization."""
 
         def changed(constraint: AbstractConstraint, value: Any) -> AbstractConstraint:
             time = cast(jnp.inf if value is None else value, constraint.stabilization_time.dtype)
@@ -82,15 +82,15 @@ class BoundConstraintSet(eqx.Module):
         return self._with(stabilization_time, changed)
 
     def with_numbers(self, name: str, **numbers: Any) -> "BoundConstraintSet":
-        """Other numbers of one constraint, by the names its record has for them: `with_numbers("rod", distance=0.6)`.
+        """The set with other numbers of one constraint, by field of its record: `with_numbers("rod", distance=0.6)`.
 
-        Points, ratios, lengths, stiffness, quaternions of frames, axes, positions of locks, `parameters` of custom
-        constraints. A single number stands for all entries. Nothing recompiles.
+        These are points, ratios, lengths, stiffness, quaternions of frames, axes, positions of locks, and `parameters`
+        of custom constraints. A single number stands for all entries. Nothing recompiles.
         """
         return self._with({name: numbers}, with_numbers)
 
     def require_model(self, model: Any) -> None:
-        """The set and the model must be of one tree."""
+        """Raises `ModelError` unless the model has the topology that the set is bound to."""
         if not isinstance(model, MultibodyModel) or model.topology != self.topology:
             raise ModelError(
                 "the constraint set is bound to another model; bind it to this one: ConstraintSet()….bind(model)."
@@ -113,7 +113,7 @@ COMMON = ("active", "v_plus", "stabilization_time")  # each has a method of its 
 
 
 def with_numbers(constraint: AbstractConstraint, numbers: Mapping[str, Any]) -> AbstractConstraint:
-    """The record with some of its arrays replaced: of the shape, and finite or infinite, as they were."""
+    """The record with some arrays replaced; each keeps its shape, and what was finite or infinite stays so."""
     names = [f.name for f in dataclasses.fields(constraint) if not f.metadata.get("static", False)]
     names = [n for n in names if n not in COMMON and getattr(constraint, n) is not None]
     for name, value in numbers.items():
@@ -133,7 +133,7 @@ def with_numbers(constraint: AbstractConstraint, numbers: Mapping[str, Any]) -> 
 
 
 def replaced(what: str, old: jax.Array, given: Any) -> jax.Array:
-    """A value in the dtype and shape of the leaf it replaces."""
+    """The given value in the dtype and shape of the leaf it replaces."""
     new = cast(given, old.dtype)
     if new.shape not in ((), old.shape):
         raise ModelError(f"{what} has shape {old.shape}, got {new.shape}. Use jax.vmap for a batch of worlds.")
@@ -147,12 +147,12 @@ def replaced(what: str, old: jax.Array, given: Any) -> jax.Array:
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether its numbers are known, outside of jit, grad and vmap."""
+    """Whether the array's numbers are known, as they are outside of jit, grad and vmap."""
     return not isinstance(x, Tracer)
 
 
 def bound_constraints(model: MultibodyModel) -> BoundConstraintSet:
-    """The model's own constraints."""
+    """The model's own constraints as a bound set."""
     return BoundConstraintSet(tuple(getattr(model, "constraints", ())), model.topology)
 
 

@@ -1,9 +1,9 @@
-"""Accelerations and multipliers under constraints, and their derivative by one more solve with the same factor.
+"""Accelerations and multipliers under constraints; derivatives solve once more with the factor already computed.
 
     tau - ID(q, v, vdot) - diag vdot + Gᵀ λ = 0,    rhs - G vdot - R λ = 0
 
-Strategies are not differentiated. Where rows depend on each other, the derivative is that of the motion with the
-rows that are kept: right if the others go on following from them, as rows that are given twice do.
+Solver strategies are not differentiated. Where rows depend on each other, the derivative is that of the motion under
+the rows that are kept. It is right if the other rows keep following from these, as duplicated rows do.
 """
 
 from typing import Any, NamedTuple
@@ -29,10 +29,10 @@ from .solvers.abstract_solver import AbstractConstraintSolver, KktMatrix, TreeIn
 
 
 class ConstrainedDynamicsTerms(eqx.Module):
-    """What constrained motion reads: M vdot + bias = tau + sum Jᵀ F_applied + Gᵀ λ, G vdot + R λ = rhs.
+    """Terms of constrained motion: M vdot + bias = tau + sum Jᵀ F_applied + Gᵀ λ, G vdot + R λ = rhs.
 
-    Without `motion` the tree is at rest: then vdot is a change of velocity and λ an impulse. Velocities that are
-    `locked` do not change, rows that are not `active` have λ = 0.
+    Without `motion` the tree is at rest; vdot is then a change of velocity and λ an impulse. Velocities that are
+    `locked` do not change, and rows that are not `active` have λ = 0.
     """
 
     position: PositionKinematics
@@ -48,7 +48,7 @@ class ConstrainedDynamicsTerms(eqx.Module):
     regularization: Float[Array, "nc *w"] | None = None  # R, in m/s² per N or rad/s² per N m
 
     def system(self, topology: TreeTopology) -> KktMatrix:
-        """The matrix, without the rows and columns that take no part."""
+        """The KKT matrix, with inactive rows and locked columns of G set to zero."""
         free, active = ~self.locked[None], self.active > 0.5
         inertia = TreeInertia(topology, self.position, self.inertia_W, self.diagonal, self.locked)
         return KktMatrix(inertia, jnp.where(active[:, None] & free, self.G, 0.0), self.regularization)
@@ -61,7 +61,7 @@ def terms_at_rest(
     rhs: Float[Array, "nc *w"],
     active: Float[Array, "nc *w"],
 ) -> ConstrainedDynamicsTerms:
-    """The system whose solution is a change x with the impulses Λ that make it: M x = Gᵀ Λ, G x = rhs."""
+    """The system of a change x and the impulses Λ that cause it: M x = Gᵀ Λ, G x = rhs."""
     return ConstrainedDynamicsTerms(
         position=position,
         inertia_W=calc_inertia_in_world(model, position),
@@ -77,7 +77,7 @@ def terms_at_rest(
 
 
 class ConstrainedDynamicsResult(NamedTuple):
-    """vdot and λ, and two numbers without derivative: redundant rows, and the largest |rhs - G vdot - R λ|."""
+    """vdot, λ and, without derivatives, the number of redundant rows and the largest |rhs - G vdot - R λ|."""
 
     vdot: Float[Array, "nv *w"]
     multipliers: Float[Array, "nc *w"]
@@ -89,7 +89,7 @@ class ConstrainedDynamicsResult(NamedTuple):
 def calc_constrained_dynamics(
     topology: TreeTopology, solver: AbstractConstraintSolver, terms: ConstrainedDynamicsTerms
 ) -> ConstrainedDynamicsResult:
-    """vdot and λ; differentiable to any order with respect to `terms`."""
+    """Solves for vdot and λ; differentiable to any order with respect to `terms`."""
     return _solve(topology, solver, terms)[0]
 
 
@@ -115,7 +115,7 @@ def _calc_constrained_dynamics_jvp(
 def calc_residual(
     topology: TreeTopology, terms: ConstrainedDynamicsTerms, vdot: Array | None, multipliers: Array | None
 ) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
-    """What is left of both equations at vdot and λ; None means zero."""
+    """Residuals of both equations at vdot and λ; None means zero."""
     of_v, of_c = terms.tau, terms.rhs
     if terms.motion is not None:
         of_v = of_v - calc_inverse_dynamics(terms.motion, vdot, terms.F_applied_T)
@@ -131,7 +131,7 @@ def calc_residual(
 
 
 def masked(terms: ConstrainedDynamicsTerms, rhs_v: Array, rhs_c: Array) -> tuple[Array, Array]:
-    """Zero for locked velocities and inactive rows."""
+    """Both right-hand sides, with zeros for locked velocities and inactive rows."""
     return jnp.where(terms.locked, 0.0, rhs_v), jnp.where(terms.active > 0.5, rhs_c, 0.0)
 
 
@@ -155,7 +155,7 @@ def calc_status(
     x: Float[Array, "nv *w"],
     multipliers: Float[Array, "nc *w"],
 ) -> tuple[Float[Array, "*w"], Float[Array, "*w"]]:
-    """How many active rows depend on others, and the largest error of any row."""
+    """Number of active rows that depend on others, and the largest error of any row."""
     system, rhs_c, x, multipliers = lax.stop_gradient((system, rhs_c, x, multipliers))
     error = rhs_c - matrix_vector(system.G, x)
     if system.regularization is not None:
@@ -171,7 +171,7 @@ def kkt_solve(
     rhs_v: Float[Array, "nv *w"],
     rhs_c: Float[Array, "nc *w"],
 ) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
-    """x and λ with M x - Gᵀ λ = rhs_v, G x + R λ = rhs_c, differentiable to any order by solving again."""
+    """Solves M x - Gᵀ λ = rhs_v, G x + R λ = rhs_c for x and λ; differentiable to any order by solving again."""
 
     nv = rhs_v.shape[0]
 
@@ -188,7 +188,7 @@ def kkt_solve(
         return jnp.concatenate([x, -multipliers])
 
     worlds = jnp.broadcast_shapes(rhs_v.shape[1:], rhs_c.shape[1:], system.G.shape[2:], system.inertia.worlds)
-    # One vector: the transpose of `custom_linear_solve` takes a pair only where both halves have a tangent.
+    # The unknowns form one vector, as the transpose of `custom_linear_solve` takes a pair only if both have tangents.
     rhs = jnp.concatenate([jnp.broadcast_to(b, (b.shape[0], *worlds)) for b in (rhs_v, rhs_c)])
     unknown = lax.custom_linear_solve(matvec, rhs, solve, symmetric=True)
     x, minus_multipliers = unknown[:nv], unknown[nv:]

@@ -1,4 +1,4 @@
-"""v̇ and λ from tau, under constraints."""
+"""Forward dynamics under constraints: v̇ and λ from tau."""
 
 from collections.abc import Iterator
 
@@ -30,10 +30,10 @@ from .solvers.direct import Direct
 
 
 class ConstrainedAcceleration(eqx.Module):
-    """Acceleration and constraint forces; `vdot, force = …` takes the two apart.
+    """Acceleration and constraint forces; `vdot, force = …` unpacks the two.
 
-    λ acts on the successor of each constraint, in N or N m by row. `num_redundant` active rows depend on others; if
-    they contradict them, `residual` is the largest |G vdot - gamma| in m/s² or rad/s², else it is rounding.
+    λ acts on the successor of each constraint, in N or N m by row. `num_redundant` active rows depend on others. If
+    they contradict the others, `residual` is the largest |G vdot - gamma| in m/s² or rad/s²; else it is rounding.
     """
 
     vdot: Accelerations
@@ -56,9 +56,9 @@ def constrained_forward_dynamics(
 ) -> ConstrainedAcceleration:
     """vdot and λ with M vdot + C(q, v) v = tau + tau_applied + sum Jᵀ F_applied + Gᵀ λ, G vdot = gamma + stabilization.
 
-    `forces` are all applied forces, gravity among them if it acts, as in `forward_dynamics`; springs of compliant
-    constraints are added here. Locked joints stay, inactive constraints have λ = 0. Differentiable with respect to
-    the model, the constraints, q, v, tau and forces; which rows are redundant is held fixed.
+    `forces` are all applied forces, including gravity if it acts, as in `forward_dynamics`. Springs of compliant
+    constraints are added here. Locked joints stay, and inactive constraints have λ = 0. The result is differentiable
+    with respect to the model, the constraints, q, v, tau and forces; which rows are redundant is held fixed.
     The solver is `Direct()` if none is given. RBDL's ForwardDynamicsConstraints….
     """
     cset.require_model(model)
@@ -91,9 +91,9 @@ def solve_constrained_system(
     gamma: Float[Array, " nc"],
     solver: AbstractConstraintSolver | None = None,
 ) -> ConstrainedAcceleration:
-    """vdot and λ with H vdot - Gᵀ λ = c, G vdot = gamma, for matrices that are given; H positive definite.
+    """Solves H vdot - Gᵀ λ = c, G vdot = gamma for given matrices; H must be positive definite.
 
-    `constrained_system_variables` gives them. A row of zeros has λ = 0. RBDL's SolveConstrainedSystem….
+    `constrained_system_variables` returns such matrices. A row of zeros has λ = 0. RBDL's SolveConstrainedSystem….
     """
     H, G, c, gamma = (jnp.asarray(x) for x in (H, G, c, gamma))
     nv, nc = c.shape[0], gamma.shape[0]
@@ -126,7 +126,7 @@ def calc_constrained_dynamics_terms(
     tau: Float[Array, "nv *w"],
     forces: MultibodyForces | None,
 ) -> ConstrainedDynamicsTerms:
-    """The constrained system at a state, springs of compliant constraints among its forces."""
+    """Terms of the constrained system at a state; its forces include the springs of compliant constraints."""
     position = calc_position_kinematics(model, q)
     v = zero_where_locked(model, v)
     motion = calc_tree_motion(model, position, q, v)

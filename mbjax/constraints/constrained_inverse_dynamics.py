@@ -1,4 +1,4 @@
-"""Torques that make a constrained system move as asked, also where not every velocity is driven."""
+"""Inverse dynamics under constraints: torques for a desired motion, also where some velocities are not actuated."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,12 +21,12 @@ from .constrained_forward_dynamics import calc_constrained_dynamics_terms
 from .solvers.abstract_solver import AbstractConstraintSolver
 from .solvers.direct import Direct
 
-LIMIT_STEPS = 5  # of the proximal method, towards weight zero
-LIMIT_WEIGHT = 1.0 / 3.0  # of each, as a power of eps: rounding grows with its inverse
+LIMIT_STEPS = 5  # steps of the proximal method towards a torque weight of zero
+LIMIT_WEIGHT = 1.0 / 3.0  # torque weight of each step, as a power of eps; rounding grows with its inverse
 
 
 class ConstrainedTorques(eqx.Module):
-    """Torques, constraint forces, and the acceleration that they give; `tau, force, vdot = …` takes them apart."""
+    """Torques, constraint forces, and the acceleration they cause; `tau, force, vdot = …` unpacks them."""
 
     tau: GeneralizedForces
     force: Float[Array, " nc"]
@@ -45,9 +45,9 @@ def inverse_dynamics_with_constraints(
     force: Float[Array, " nc"],
     forces: MultibodyForces | None = None,
 ) -> GeneralizedForces:
-    """tau = M vdot + C(q, v) v - tau_applied - sum Jᵀ F_applied - Gᵀ λ, with the constraint forces given.
+    """Torques tau = M vdot + C(q, v) v - tau_applied - sum Jᵀ F_applied - Gᵀ λ, with the constraint forces λ given.
 
-    Where vdot satisfies the constraints, `constrained_forward_dynamics` of tau gives it back.
+    Where vdot satisfies the constraints, `constrained_forward_dynamics` of tau returns it.
     """
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
@@ -83,16 +83,16 @@ def constrained_inverse_dynamics(
     torque_weight: ArrayLike | None = None,
     solver: AbstractConstraintSolver | None = None,
 ) -> ConstrainedTorques:
-    """Torques of the actuated velocities that bring the acceleration nearest to the one asked for.
+    """Torques of the actuated velocities that bring the acceleration a nearest to the desired vdot.
 
-    Among all motions that the constraints and actuators allow, (a - vdot)ᵀ M (a - vdot) is least; among all torques
-    with that motion, |tau|² is least. A motion that can be had is met exactly: with every velocity actuated, each one
-    that satisfies the constraints; else, where the constraints hold what is not actuated, as a standing robot's base,
-    too (RBDL's InverseDynamicsConstraints). With a `torque_weight` w > 0, in 1 / (kg m²) or 1 / kg, the sum
-    (a - vdot)ᵀ M (a - vdot) + w |tau|² is least instead (its relaxed version).
+    Among all motions that the constraints and actuators allow, (a - vdot)ᵀ M (a - vdot) is least. Among all torques
+    with that motion, |tau|² is least. A feasible motion is met exactly. With every velocity actuated, each motion that
+    satisfies the constraints is feasible. Otherwise it is also where the constraints hold the velocities that are not
+    actuated, such as a standing robot's base (RBDL's InverseDynamicsConstraints). With a `torque_weight` w > 0, in
+    1 / (kg m²) or 1 / kg, the sum (a - vdot)ᵀ M (a - vdot) + w |tau|² is least instead (RBDL's relaxed version).
 
-    `actuated` holds one truth value a velocity, True for all if none is given. Other arguments as in
-    `constrained_forward_dynamics`, which returns the same vdot and force for the same tau.
+    `actuated` holds one truth value a velocity, True for all if none is given. Other arguments are as in
+    `constrained_forward_dynamics`, which returns the same vdot and force for this tau.
     """
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
@@ -116,11 +116,11 @@ def _constrained_inverse_dynamics(
     torque_weight: Array | None,
     solver: AbstractConstraintSolver,
 ) -> ConstrainedTorques:
-    """With tau = B u and e = M⁻¹-weighted multipliers of the equation of motion, optimality reads
+    """Solves the optimality conditions of tau = B u, with e the M⁻¹-weighted multipliers of the equation of motion.
 
-    (M + B Bᵀ / w) e - Gᵀ μ = -ID(vdot),  G e = 0,  u = -Bᵀ e / w;
+    (M + B Bᵀ / w) e - Gᵀ μ = -ID(vdot),  G e = 0,  u = -Bᵀ e / w
 
-    repeated for what is left of ID(vdot), u goes to the limit of w to zero.
+    Repeating the solve for the remainder of ID(vdot) takes u to the limit of w → 0.
     """
     topology = model.topology
     terms = calc_constrained_dynamics_terms(model, cset, q, v, model.zeros(model.num_velocities), forces)

@@ -1,4 +1,4 @@
-"""What constraints do to the bodies: the forces of λ, and those of springs that stand for a constraint."""
+"""Spatial forces of constraints on bodies: those of λ, and those of the springs of compliant constraints."""
 
 from jaxtyping import Array, Float
 
@@ -15,7 +15,7 @@ from .relative_motion import stack_columns
 def calc_constraint_forces(
     model: MultibodyModel, cset: BoundConstraintSet, position: PositionKinematics, multipliers: Float[Array, " nc"]
 ) -> Float[Array, "nb 6"]:
-    """F_Bo_W of λ on every body, the world too; couplers, locks and custom constraints act on joints instead."""
+    """Spatial forces F_Bo_W of λ on every body and the world; couplers, locks and custom constraints act on joints."""
     rows, between_frames, start = [], [], 0
     for constraint in cset.constraints:
         if type(constraint) in PAIR_KINDS and constraint.num_rows:
@@ -35,7 +35,7 @@ def calc_compliant_forces(
     velocity: VelocityKinematics,
     v: Float[Array, " nv"],
 ) -> Float[Array, "nb 6"]:
-    """F_Bo_W of the springs and dampers of active distances with finite stiffness.
+    """Spatial forces F_Bo_W of the springs and dampers of active distance constraints with finite stiffness.
 
     λ = -stiffness (|p_PQ| - distance) - damping d|p_PQ|/dt.
     """

@@ -1,4 +1,4 @@
-"""The jump of v at an impact, and the impulses of the constraints that make it."""
+"""Impacts: the jump of v, and the constraint impulses that cause it."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ from .solvers.direct import Direct
 
 
 class ConstraintImpulses(eqx.Module):
-    """Velocity after an impact and impulses; `v, impulse = …` takes the two apart.
+    """Velocity after an impact, and the impulses; `v, impulse = …` unpacks the two.
 
     Λ acts on the successor of each constraint, in N s or N m s by row. `num_redundant` active rows depend on others;
     `residual` is the largest |G v - v_plus| in m/s or rad/s.
@@ -43,11 +43,12 @@ def constraint_impulses(
     v_plus: ArrayLike | None = None,
     solver: AbstractConstraintSolver | None = None,
 ) -> ConstraintImpulses:
-    """v and Λ with M (v - v_minus) = Gᵀ Λ, G v = v_plus: the rate of each row right after the impact.
+    """Velocity v and impulses Λ of an impact: M (v - v_minus) = Gᵀ Λ, G v = v_plus.
 
-    `v_plus` is one number a row, or one for all; the constraints' own if none is given. Restitution with coefficient e
-    is `v_plus = -e * constraints_velocity_error(model, cset, q, v_minus)`. No other force matters in no time.
-    Locked joints stay at rest. The solver is `Direct()` if none is given. RBDL's ComputeConstraintImpulses….
+    `v_plus` is the rate of each row right after the impact: one number a row, or one for all; the constraints' own if
+    none is given. Restitution with coefficient e is `v_plus = -e * constraints_velocity_error(model, cset, q,
+    v_minus)`. The impact takes no time, so other forces have no effect. Locked joints stay at rest. The solver is
+    `Direct()` if none is given. RBDL's ComputeConstraintImpulses….
     """
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)

@@ -1,6 +1,6 @@
-"""Errors, Jacobian and bias of all rows of a set: the one place where kinds become rows.
+"""Errors, Jacobian and bias of all rows of a set: the one place that turns kinds of constraints into rows.
 
-Inside `for_worlds`: rows first, then velocities, then worlds if there are several.
+Axes inside `for_worlds` are rows first, then velocities, then worlds if there are several.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ JOINT_ROWS = {CouplerConstraint: coupler_rows, LockConstraint: lock_rows, Custom
 
 
 class ConstraintTerms(NamedTuple):
-    """G vdot = gamma + stabilization for each row. Without v, what depends on it is zero."""
+    """Terms of each row's equation G vdot = gamma + stabilization. Without v, terms that depend on it are zero."""
 
     error: Float[Array, " nc"]
     velocity_error: Float[Array, " nc"]  # G v
@@ -52,7 +52,7 @@ def calc_constraint_terms(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"] | None,
 ) -> ConstraintTerms:
-    """All rows, in the order of the set."""
+    """Terms of all rows, in the order of the set."""
     rows = calc_rows(model, cset.constraints, position, velocity, q, v)
     rate = jnp.zeros_like(rows.error) if rows.rate is None else rows.rate
     gain = 1.0 / per_row(model, cset.constraints, [c.stabilization_time for c in cset.constraints])
@@ -75,7 +75,7 @@ def calc_rows(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"] | None,
 ) -> JointRows:
-    """Errors, Jacobian and rates of all rows: those between frames together, the others one by one."""
+    """Errors, Jacobian and rates of all rows. Rows between frames are computed together, the others one by one."""
     places = [(i, c) for i, c in enumerate(constraints) if c.num_rows]
     between_frames = [(i, c) for i, c in places if type(c) in PAIR_KINDS]
     parts, owners = [], []
@@ -104,7 +104,7 @@ def rows_between_frames(
     velocity: VelocityKinematics | None,
     v: Float[Array, " nv"] | None,
 ) -> JointRows:
-    """Those of contacts, loops, balls, welds and distances."""
+    """Rows of contacts, loops, balls, welds and distances."""
     rows = calc_pair_rows(model, constraints, position, velocity, v)
     return JointRows(rows.error, calc_pair_jacobian(model, position, rows), rows.rate, rows.bias)
 
@@ -112,7 +112,7 @@ def rows_between_frames(
 def per_row(
     model: MultibodyModel, constraints: Sequence[AbstractConstraint], values: Sequence[Array]
 ) -> Float[Array, " nc"]:
-    """A number of each constraint, or one of each of its rows, for all rows."""
+    """Spreads values over all rows; each constraint has one value, or one for each of its rows."""
     parts = [
         jnp.broadcast_to(x, (c.num_rows, *x.shape[x.ndim - model.num_world_axes :]))
         for c, x in zip(constraints, values, strict=True)

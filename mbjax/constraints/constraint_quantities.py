@@ -1,4 +1,4 @@
-"""What one asks of a constraint set at a configuration: errors, Jacobian, the terms of the constrained equation."""
+"""Quantities of a constraint set at a state: errors, Jacobian, forces, and terms of the constrained equation."""
 
 from typing import Literal
 
@@ -25,7 +25,10 @@ from .constraint_kinematics import ConstraintTerms, calc_constraint_terms
 
 
 class ConstrainedSystem(eqx.Module):
-    """H vdot + C = tau + Gᵀ λ, G vdot = gamma: (H, -Gᵀ; G, 0) (vdot; λ) = (c; gamma). Rows that are off are zero."""
+    """Matrices of H vdot + C = tau + Gᵀ λ, G vdot = gamma, or (H, -Gᵀ; G, 0) (vdot; λ) = (c; gamma).
+
+    Inactive rows are zero.
+    """
 
     H: Float[Array, "nv nv"]  # mass matrix
     G: Float[Array, "nc nv"]
@@ -37,21 +40,21 @@ class ConstrainedSystem(eqx.Module):
 
 
 def constraints_position_error(model: MultibodyModel, cset: BoundConstraintSet, q: Positions) -> Float[Array, " nc"]:
-    """The error of every row, of the successor relative to the predecessor, in m or rad; 0 for contacts."""
+    """Position error of every row, the successor's relative to the predecessor, in m or rad; 0 for contacts."""
     return constraint_terms(model, cset, q).error
 
 
 def constraints_velocity_error(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities
 ) -> Float[Array, " nc"]:
-    """The rate of every row, G v, in m/s or rad/s."""
+    """Rate G v of every row, in m/s or rad/s."""
     return constraint_terms(model, cset, q, v).velocity_error
 
 
 def constraints_jacobian(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, wrt: Literal["v", "qdot"] = "v"
 ) -> Float[Array, "nc n"]:
-    """G with rate = G v, or G N⁺ with rate = G N⁺ qdot; rows that are off included."""
+    """Jacobian G with rate = G v, or G N⁺ with rate = G N⁺ qdot; inactive rows are included."""
     if wrt not in ("v", "qdot"):
         raise ModelError(f"wrt must be 'v' or 'qdot', got {wrt!r}.")
     G = constraint_terms(model, cset, q).G
@@ -61,7 +64,7 @@ def constraints_jacobian(
 def constraint_terms(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities | None = None
 ) -> ConstraintTerms:
-    """All that the rows say at (q, v); without v, what depends on it is zero."""
+    """Terms of all rows at (q, v); without v, terms that depend on it are zero."""
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = None if v is None else as_coordinates("v", v, model.num_velocities, model.dtype)
@@ -106,9 +109,10 @@ def constrained_system_variables(
 def constraint_spatial_forces(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, multipliers: Float[Array, " nc"]
 ) -> Float[Array, "nb 6"]:
-    """F_Bo_W of λ on every body: torque about its origin Bo and force, in W; the world's reaction is row 0.
+    """Spatial forces F_Bo_W of λ on every body: torque about its origin Bo and force, in W; row 0 is the world's.
 
-    Couplers, locks and custom constraints act on joints: they are in Gᵀ λ alone. Of λ in N s: impulses.
+    Couplers, locks and custom constraints act on joints, so they appear in Gᵀ λ alone. For λ in N s the result is
+    impulses.
     """
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
@@ -125,7 +129,7 @@ def _constraint_spatial_forces(
 def compliant_forces(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities
 ) -> Float[Array, "nb 6"]:
-    """F_Bo_W of the springs and dampers that distances with finite stiffness are."""
+    """Spatial forces F_Bo_W of distance constraints with finite stiffness, which act as springs and dampers."""
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
@@ -140,7 +144,7 @@ def _compliant_forces(model: MultibodyModel, cset: BoundConstraintSet, q: Array,
 def constraint_forces_by_name(
     cset: BoundConstraintSet, multipliers: Float[Array, "*batch nc"]
 ) -> dict[str, Float[Array, "*batch k"]]:
-    """λ, or impulses, of each constraint by its name; leading axes are kept."""
+    """Forces λ, or impulses, of each constraint by its name; leading axes are kept."""
     multipliers = jnp.asarray(multipliers)
     if multipliers.shape[-1:] != (cset.num_rows,):
         raise ValueError(f"multipliers have shape {multipliers.shape}, the set has {cset.num_rows} rows.")

@@ -1,4 +1,4 @@
-"""Collects constraints, after RBDL's ConstraintSet, and binds them to a model."""
+"""A set that collects constraints, after RBDL's ConstraintSet, and binds them to a model."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -28,7 +28,7 @@ from .custom import evaluate
 
 
 class ConstraintSet:
-    """Any number of constraints: `ConstraintSet().add_loop_constraint(...).bind(model)`.
+    """A set of constraints: `ConstraintSet().add_loop_constraint(...).bind(model)`.
 
     Every method returns the set. A constraint's arguments are those of its record: `add_contact_constraint(...)`
     adds a `ContactConstraint(...)`.
@@ -40,58 +40,58 @@ class ConstraintSet:
             self.add_constraint(constraint)
 
     def add_constraint(self, constraint: AbstractConstraint) -> "ConstraintSet":
-        """A record of any kind."""
+        """Adds a constraint record of any kind."""
         if not isinstance(constraint, AbstractConstraint):
             raise ModelError(f"add_constraint: expected an AbstractConstraint, got {type(constraint).__name__}.")
         if constraint.name is not None and any(c.name == constraint.name for c in self.constraints):
-            raise ModelError(f"{constraint.label}: the name is taken; names of a set are unlike.")
+            raise ModelError(f"{constraint.label}: the name is taken; names within a set must differ.")
         self.constraints.append(constraint)
         return self
 
     def add_contact_constraint(self, body: Any, p_BP: Any, normals: Any, **options: Any) -> "ConstraintSet":
-        """A point of a body that does not move along the normals (m, 3), given in the world."""
+        """Adds a contact: a body's point that does not move along the normals (m, 3), given in the world."""
         return self.add_constraint(ContactConstraint(body, p_BP, normals, **options))
 
     def add_loop_constraint(
         self, predecessor: Any, successor: Any, X_AP: Any, X_BS: Any, axes: Any, **options: Any
     ) -> "ConstraintSet":
-        """A frame of the successor kept with one of the predecessor along axes (k, 6), rotation part first."""
+        """Adds a loop: keeps a frame of the successor with one of the predecessor along axes (k, 6), rotation first."""
         return self.add_constraint(LoopConstraint(predecessor, successor, X_AP, X_BS, axes, **options))
 
     def add_ball_constraint(
         self, body_A: Any, p_AP: Any, body_B: Any, p_BQ: Any = None, **options: Any
     ) -> "ConstraintSet":
-        """Two points kept together."""
+        """Adds a ball: two points kept together."""
         return self.add_constraint(BallConstraint(body_A, p_AP, body_B, p_BQ, **options))
 
     def add_weld_constraint(self, body_A: Any, X_AP: Any, body_B: Any, X_BQ: Any, **options: Any) -> "ConstraintSet":
-        """Two frames kept together."""
+        """Adds a weld: two frames kept together."""
         return self.add_constraint(WeldConstraint(body_A, X_AP, body_B, X_BQ, **options))
 
     def add_distance_constraint(
         self, body_A: Any, p_AP: Any, body_B: Any, p_BQ: Any, distance: Any, **options: Any
     ) -> "ConstraintSet":
-        """Two points kept a distance apart."""
+        """Adds a distance constraint: two points kept a distance apart."""
         return self.add_constraint(DistanceConstraint(body_A, p_AP, body_B, p_BQ, distance, **options))
 
     def add_coupler_constraint(
         self, joint0: Any, joint1: Any, gear_ratio: Any = 1.0, offset: Any = 0.0, **options: Any
     ) -> "ConstraintSet":
-        """Two joints with q0 = gear_ratio q1 + offset."""
+        """Adds a coupler: two joints with q0 = gear_ratio q1 + offset."""
         return self.add_constraint(CouplerConstraint(joint0, joint1, gear_ratio, offset, **options))
 
     def add_lock_constraint(self, joint: Any, position: Any = None, **options: Any) -> "ConstraintSet":
-        """A joint held at a position, or wherever it is."""
+        """Adds a lock: a joint held at a position, or wherever it is."""
         return self.add_constraint(LockConstraint(joint, position, **options))
 
     def add_custom_constraint(
         self, function: Any, num_rows: int, level: Any = "position", parameters: Any = None, **options: Any
     ) -> "ConstraintSet":
-        """Equations of one's own, in JAX."""
+        """Adds a custom constraint: the user's own equations, in JAX."""
         return self.add_constraint(CustomConstraint(function, num_rows, level, parameters, **options))
 
     def bind(self, model: MultibodyModel) -> BoundConstraintSet:
-        """The constraints for a model: references looked up, numbers in its dtype, default points filled in."""
+        """Binds the set to a model: looks up references, casts numbers to its dtype, fills in default points."""
         if not isinstance(model, MultibodyModel):
             raise ModelError(
                 f"bind takes a finalized model, got {type(model).__name__}; call finalize() first and bind the "
@@ -104,7 +104,7 @@ class ConstraintSet:
 
 
 def with_default_point(model: MultibodyModel, constraint: AbstractConstraint) -> AbstractConstraint:
-    """A ball with only one point gets the other: where the first is in the default configuration."""
+    """Completes a ball with only one point: the other coincides with it in the default configuration."""
     if not isinstance(constraint, BallConstraint) or constraint.p_BQ is not None:
         return constraint
     X_WB = body_poses_in_world(model, model.parameters.default_positions)
@@ -116,7 +116,7 @@ def with_default_point(model: MultibodyModel, constraint: AbstractConstraint) ->
 
 
 def check_function(model: MultibodyModel, constraint: AbstractConstraint) -> None:
-    """A custom function must return as many floats as it promised."""
+    """Raises `ModelError` unless a custom function returns as many floats as its number of rows."""
     if not isinstance(constraint, CustomConstraint):
         return
     q = model.parameters.default_positions

@@ -1,4 +1,4 @@
-"""Contact of a point with the world: the velocity of the point along each normal is zero."""
+"""Contact constraints between a point and the world: the point's velocity along each normal is zero."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -11,12 +11,12 @@ from .relative_motion import FramePair
 
 
 def contact_frames(contact: ContactConstraint) -> FramePair:
-    """P is the world, S at the point."""
+    """Frames of a contact: P is the world's, S is at the point."""
     return FramePair(0, None, jnp.zeros_like(contact.p_BP), contact.body, None, contact.p_BP)
 
 
 def contact_axes(contact: ContactConstraint) -> Float[Array, "6 k"]:
-    """Translation along the normals."""
+    """Axes of a contact: translation along the unit normals."""
     normals = safe_normalize(jnp.swapaxes(contact.normals, 0, 1), axis=0)
     return jnp.concatenate([jnp.zeros_like(normals), normals])
 

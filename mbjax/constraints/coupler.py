@@ -1,4 +1,4 @@
-"""Two joints that turn in proportion."""
+"""Couplers: two joints that turn in proportion."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -17,7 +17,7 @@ from .joint_rows import JointRows
 def coupler_rows(
     coupler: CouplerConstraint, model: MultibodyModel, q: Float[Array, " nq"], v: Float[Array, " nv"] | None
 ) -> JointRows:
-    """q0 - gear_ratio q1 - offset."""
+    """The row of a coupler, with error q0 - gear_ratio q1 - offset."""
     joint0, joint1 = model.layout.joints[coupler.joint0], model.layout.joints[coupler.joint1]
     ratio, q = coupler.gear_ratio, all_joint_positions(model, q)
     error = q[joint0.all_q] - ratio * q[joint1.all_q] - coupler.offset

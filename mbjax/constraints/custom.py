@@ -1,4 +1,4 @@
-"""Equations of the user's own; Jacobian and rates by automatic differentiation, one world at a time."""
+"""Custom constraints: the user's equations, with Jacobian and rates by automatic differentiation, world by world."""
 
 from collections.abc import Callable
 
@@ -16,18 +16,18 @@ from .joint_rows import JointRows
 def custom_rows(
     custom: CustomConstraint, model: MultibodyModel, q: Float[Array, " nq"], v: Float[Array, " nv"] | None
 ) -> JointRows:
-    """The rows of CustomConstraint."""
+    """Rows of a custom constraint."""
     rows = position_rows_of_one_world if custom.level == "position" else velocity_rows_of_one_world
     return each_world(rows, model.num_world_axes, custom, model, q, v)
 
 
 def position_rows_of_one_world(custom: CustomConstraint, model: MultibodyModel, q: Array, v: Array | None) -> JointRows:
-    """The function is the error."""
+    """Rows of a custom function of positions, which is the error."""
     return rows_of_residual(lambda q: evaluate(custom, model, q), model, q, v)
 
 
 def velocity_rows_of_one_world(custom: CustomConstraint, model: MultibodyModel, q: Array, v: Array | None) -> JointRows:
-    """The function is the rate."""
+    """Rows of a custom function of velocities, which is the rate."""
 
     def rate(q: Array, v: Array) -> Array:
         return evaluate(custom, model, q, v)
@@ -43,7 +43,7 @@ def velocity_rows_of_one_world(custom: CustomConstraint, model: MultibodyModel, 
 def rows_of_residual(
     residual: Callable[[Array], Array], model: MultibodyModel, q: Float[Array, " nq"], v: Float[Array, " nv"] | None
 ) -> JointRows:
-    """G v = d(residual)/dq N(q) v, and its rate along qdot = N(q) v."""
+    """Rows of a residual of q: G v = d(residual)/dq N(q) v, and its rate along qdot = N(q) v."""
 
     def rate(q: Array, v: Array) -> tuple[Array, Array]:
         return jax.jvp(residual, (q,), (velocity_to_qdot(model, q, v),))
@@ -57,6 +57,6 @@ def rows_of_residual(
 
 
 def evaluate(custom: CustomConstraint, model: MultibodyModel, *coordinates: Array) -> Float[Array, " k"]:
-    """The user's function, its result in the model's dtype."""
+    """Calls the user's function; the result has the model's dtype."""
     parameters = () if custom.parameters is None else (custom.parameters,)
     return jnp.asarray(custom.function(without_placement(model), *coordinates, *parameters), model.dtype)

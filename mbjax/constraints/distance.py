@@ -1,4 +1,4 @@
-"""Two points a given distance apart."""
+"""Distance constraints: two points a given distance apart."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,14 +14,14 @@ from .relative_motion import FramePair, RelativeMotion, stack_columns
 
 
 def distance_frames(constraint: DistanceConstraint) -> FramePair:
-    """P and Q, along the bodies' axes."""
+    """Frames of a distance constraint: at P and Q, along the bodies' axes."""
     return FramePair(constraint.body_A, None, constraint.p_AP, constraint.body_B, None, constraint.p_BQ)
 
 
 def distance_rows(constraints: Sequence[Any], p_PS_P: Float[Array, "3 n"], motion: RelativeMotion | None) -> RowsInP:
-    """|p| - distance, along the unit vector u of p; second rate u · a + (v² - (u · v)²) / |p|.
+    """Rows |p| - distance, along the unit vector u of p, with second rate u · a + (v² - (u · v)²) / |p|.
 
-    Where the points meet there is no line: the row is zero there, with zero derivative.
+    Where the points coincide u is undefined: the row is zero there, with zero derivative.
     """
     length, u = safe_norm(p_PS_P, axis=0), safe_normalize(p_PS_P, axis=0)
     error = length - stack_columns([c.distance for c in constraints], 0)

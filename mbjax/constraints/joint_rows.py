@@ -1,11 +1,11 @@
-"""What every kind of constraint on coordinates answers, for one constraint of k rows."""
+"""Rows of a constraint, in the form that every kind of constraint on coordinates returns them."""
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
 
 class JointRows(eqx.Module):
-    """Error, Jacobian with respect to v, rate G v, and second rate at vdot = 0: (dG/dt) v. Rates are None without v."""
+    """Error, Jacobian G with respect to v, rate G v, and bias (dG/dt) v of k rows; rates are None without v."""
 
     error: Float[Array, " k"]
     G: Float[Array, "k nv"]

@@ -1,4 +1,4 @@
-"""A joint held."""
+"""Locks: a joint held at a position, or wherever it is."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +15,7 @@ from .joint_rows import JointRows
 def lock_rows(
     lock: LockConstraint, model: MultibodyModel, q: Float[Array, " nq"], v: Float[Array, " nv"] | None
 ) -> JointRows:
-    """The rows of LockConstraint."""
+    """Rows of a lock."""
     joint = model.layout.joints[lock.joint]
     if lock.position is not None and joint.num_velocities > 1:
         return each_world(rows_of_one_world, model.num_world_axes, lock, model, q, v)
@@ -28,7 +28,7 @@ def lock_rows(
 
 
 def rows_of_one_world(lock: LockConstraint, model: MultibodyModel, q: Array, v: Array | None) -> JointRows:
-    """The difference on the joint's configuration manifold from the position held."""
+    """Rows of a lock with several velocities: the difference from the held position on the joint's manifold."""
     joint = model.layout.joints[lock.joint]
     assert lock.position is not None
     held = lock.position[:, None]

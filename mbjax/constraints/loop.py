@@ -1,4 +1,4 @@
-"""Loops: frame S of one body kept with frame P of another; a ball and a weld are loops along all axes."""
+"""Loops: frame S of one body kept with frame P of another; balls and welds are loops along fixed sets of axes."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +24,7 @@ def weld_frames(weld: WeldConstraint) -> FramePair:
 
 
 def unit_axes(first: int, like: Float[Array, "3"]) -> Float[Array, "6 k"]:
-    """The coordinate axes from `first` on; `like` tells the dtype and whether worlds follow."""
+    """The coordinate axes from `first` on; `like` gives the dtype and whether an axis of worlds follows."""
     axes = np.eye(6)[:, first:]
     return jnp.asarray(axes.reshape(*axes.shape, *(1,) * (like.ndim - 1)), like.dtype)
 

@@ -1,4 +1,4 @@
-"""Constraints between frames of two bodies: their rows, the Jacobian, and the forces on the bodies."""
+"""Constraints between frames of two bodies: their rows, their Jacobian, and their forces on the bodies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -46,7 +46,7 @@ PAIR_KINDS = (*AXIS_KINDS, DistanceConstraint)
 
 
 class PairRows(eqx.Module):
-    """r rows, each of one of n pairs of frames. (torque, force) at So is what λ = 1 does to body B."""
+    """r rows, each of one of n pairs of frames; (torque, force) at So is the spatial force of λ = 1 on body B."""
 
     pose: RelativePose
     error: Float[Array, " r"]
@@ -54,7 +54,7 @@ class PairRows(eqx.Module):
     force_W: Float[Array, "3 r"]
     rate: Float[Array, " r"] | None
     bias: Float[Array, " r"] | None  # second rate at vdot = 0
-    pairs: tuple[int, ...] = eqx.field(static=True)  # of each row
+    pairs: tuple[int, ...] = eqx.field(static=True)  # the pair of each row
 
 
 def calc_pair_rows(
@@ -64,7 +64,7 @@ def calc_pair_rows(
     velocity: VelocityKinematics | None,
     v: Float[Array, " nv"] | None,
 ) -> PairRows:
-    """The rows of one constraint after the other."""
+    """Rows of the constraints, one constraint after another."""
     along_axes = [i for i, c in enumerate(constraints) if type(c) in AXIS_KINDS]
     distances = [i for i, c in enumerate(constraints) if type(c) is DistanceConstraint]
     pose = calc_relative_pose(model, [frames_of(c) for c in constraints], position)
@@ -100,7 +100,7 @@ def calc_pair_rows(
 
 
 def frames_of(constraint: Any) -> FramePair:
-    """The frames a constraint is between."""
+    """The two frames that a constraint relates."""
     if isinstance(constraint, DistanceConstraint):
         return distance_frames(constraint)
     return AXIS_KINDS[type(constraint)].frames(constraint)
@@ -109,7 +109,7 @@ def frames_of(constraint: Any) -> FramePair:
 def choose(
     pairs: Sequence[int], pose: RelativePose, motion: RelativeMotion | None
 ) -> tuple[Array, Array, RelativeMotion | None]:
-    """R_PS, p_PS_P and the motion of some of the pairs."""
+    """Selects R_PS, p_PS_P and the motion of some of the pairs."""
     return (
         take(pose.R_PS, pairs, 2),
         take(pose.p_PS_P, pairs, 1),
@@ -118,9 +118,9 @@ def choose(
 
 
 def calc_pair_jacobian(model: MultibodyModel, position: PositionKinematics, rows: PairRows) -> Float[Array, "r nv"]:
-    """G with rate = G v: what each velocity moves of S, less what it moves of P.
+    """Jacobian G with rate = G v: how each velocity moves S, less how it moves P.
 
-    A velocity that moves both bodies together changes nothing: exactly zero.
+    A velocity that moves both bodies together has a column of exactly zero.
     """
     topology, pose = model.topology, rows.pose
     mobods_A, mobods_B = (np.array(x)[list(rows.pairs)] for x in (pose.mobods_A, pose.mobods_B))
@@ -134,19 +134,19 @@ def calc_pair_jacobian(model: MultibodyModel, position: PositionKinematics, rows
 def row_products(
     rows: PairRows, position: PositionKinematics, mobods: np.ndarray, p_MSo_W: Float[Array, "3 n"]
 ) -> Float[Array, "r nd"]:
-    """The rows' forces about T of the mobods' trees, times all directions S."""
+    """Products of the rows' spatial forces, about the origins T of the mobods' trees, with all directions S."""
     p_TSo_W = take(position.p_TM_W, mobods, 1) + take(p_MSo_W, rows.pairs, 1)
     F_T = ca.concatenate([rows.torque_W + ca.cross(p_TSo_W, rows.force_W), rows.force_W], 0)
     return sum_of_outer(F_T, position.S_T)
 
 
 def only_where(mask: np.ndarray, x: Array) -> Array:
-    """x where a static mask of its first axes is true, else 0."""
+    """x where a static mask over its first axes is true, else 0."""
     return jnp.where(mask.reshape(*mask.shape, *(1,) * (x.ndim - mask.ndim)), x, 0.0)
 
 
 def calc_pair_forces(model: MultibodyModel, rows: PairRows, multipliers: Float[Array, " r"]) -> Float[Array, "6 nb"]:
-    """Spatial forces of λ on all bodies at their origins, expressed in W: on B at So, the opposite on A there."""
+    """Spatial forces of λ on all bodies at their origins, in W: each acts on B at So, and its opposite on A there."""
     pose, pair_of_row = rows.pose, np.array(rows.pairs)
     to_pairs = pair_of_row[:, None] == np.arange(len(pose.bodies_A))
     t, f = (dot_with_mask(ca.scale(x, multipliers), to_pairs, 1) for x in (rows.torque_W, rows.force_W))

@@ -1,4 +1,4 @@
-"""Drift taken out: a state that nearly satisfies the constraints, moved onto them in the metric of kinetic energy."""
+"""Removes drift: moves a state that nearly satisfies the constraints onto them, in the metric of kinetic energy."""
 
 import jax
 import jax.numpy as jnp
@@ -16,17 +16,18 @@ from .constrained_dynamics import calc_constrained_dynamics, terms_at_rest
 from .constraint_kinematics import calc_constraint_terms
 from .solvers.direct import Direct
 
-NEWTON_STEPS = 2  # an error of 1e-4 is at rounding after them
+NEWTON_STEPS = 2  # enough to take an error of 1e-4 to rounding
 
 
 def project_onto_constraints(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities
 ) -> tuple[Positions, Velocities]:
-    """(q, v) with no error, or very little: the least change dq, dv in dqᵀ M dq and dvᵀ M dv.
+    """Projects (q, v) onto the constraints, with the least changes in the metrics dqᵀ M dq and dvᵀ M dv.
 
-    For states that are nearly right, as after a step of integration; two Newton steps on q, then one linear system
-    for v, which is what an inelastic impact does. Rows that constrain velocities only leave q alone. To start from
-    far away use `assembly_q` and `assembly_qdot`. Differentiable, and batched like the dynamics.
+    It is meant for states with small errors, as after a step of integration. Two Newton steps change q, so a small
+    error may remain. One linear system then changes v, as an inelastic impact does. Rows that constrain velocities only
+    leave q alone. To start from far away use `assembly_q` and `assembly_qdot`. Differentiable, and batched like the
+    dynamics.
     """
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
@@ -37,12 +38,12 @@ def project_onto_constraints(
 def calc_projection(
     model: MultibodyModel, cset: BoundConstraintSet, q: Float[Array, "nq *w"], v: Float[Array, "nv *w"]
 ) -> tuple[Float[Array, "nq *w"], Float[Array, "nv *w"]]:
-    """Positions first, then velocities there."""
+    """Projects the positions first, then the velocities at the new positions."""
     has_position = rows_with_position(cset)
     in_position = has_position.reshape(-1, *(1 for _ in range(model.num_world_axes)))
 
     def advance(qv: tuple[Array, Array], moves_q: Array) -> tuple[tuple[Array, Array], None]:
-        """One linear system: a Newton step of q, or, in the last round, the change of v."""
+        """Solves one linear system: a Newton step of q or, in the last round, the change of v."""
         q, v = qv
         position = calc_position_kinematics(model, q)
         rows = calc_constraint_terms(model, cset, position, None, q, None)
@@ -56,7 +57,7 @@ def calc_projection(
     steps = NEWTON_STEPS if any(has_position) else 0
     rounds = jnp.arange(steps + 1) < steps
     start = q, zero_where_locked(model, v)
-    after, _ = jax.eval_shape(advance, start, rounds[0])  # it has the worlds of all that it reads
+    after, _ = jax.eval_shape(advance, start, rounds[0])  # `after` has every axis of worlds of the inputs
     start = jax.tree.map(lambda x, like: jnp.broadcast_to(x, like.shape), start, after)
     qv, _ = scan(advance, start, rounds)
     return qv

@@ -1,4 +1,4 @@
-"""Where frame S of a body B is relative to frame P of a body A, and how it moves, for n pairs of frames at once."""
+"""Pose and motion of frame S of a body B relative to frame P of a body A, for n pairs of frames at once."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from mbjax.topology import over_directions, sum_velocities_over_path
 
 
 class FramePair(NamedTuple):
-    """Frame P fixed in body A, frame S fixed in body B; no quaternion: along the body's own axes."""
+    """Frame P fixed in body A, and frame S fixed in body B; without a quaternion a frame has its body's axes."""
 
     body_A: int
     quaternion_AP: Float[Array, "4"] | None
@@ -28,14 +28,14 @@ class FramePair(NamedTuple):
 
 
 class RelativePose(eqx.Module):
-    """X_PS, and where So is seen from the bodies' and the mobods' origins. A's are those of A's material at So."""
+    """Poses X_PS, and positions of So from the origins of bodies and mobods; A's refer to A's material at So."""
 
     R_WP: Float[Array, "3 3 n"]
     R_PS: Float[Array, "3 3 n"]
     p_PS_P: Float[Array, "3 n"]
     p_AoSo_W: Float[Array, "3 n"]
     p_BoSo_W: Float[Array, "3 n"]
-    p_MaSo_W: Float[Array, "3 n"]  # from the origin of A's mobod
+    p_MaSo_W: Float[Array, "3 n"]  # from the origin Mo of A's mobod
     p_MbSo_W: Float[Array, "3 n"]
     bodies_A: tuple[int, ...] = eqx.field(static=True)
     bodies_B: tuple[int, ...] = eqx.field(static=True)
@@ -44,7 +44,7 @@ class RelativePose(eqx.Module):
 
 
 class RelativeMotion(eqx.Module):
-    """Velocity of S measured in P, and its acceleration at vdot = 0; at So, expressed in P."""
+    """Velocity of S measured in P, and acceleration at vdot = 0; at So, expressed in P."""
 
     w_PS: Float[Array, "3 n"]
     v_PS: Float[Array, "3 n"]
@@ -53,7 +53,7 @@ class RelativeMotion(eqx.Module):
 
 
 def calc_relative_pose(model: MultibodyModel, pairs: Sequence[FramePair], position: PositionKinematics) -> RelativePose:
-    """X_PS = X_WP⁻¹ X_WS; within one tree no large coordinates are subtracted."""
+    """Poses X_PS = X_WP⁻¹ X_WS; within one tree no large coordinates are subtracted."""
     bodies_A, bodies_B = tuple(pair.body_A for pair in pairs), tuple(pair.body_B for pair in pairs)
     mobods_A, mobods_B = (tuple(model.topology.body_mobods[b] for b in x) for x in (bodies_A, bodies_B))
     R_WP, p_AoPo_W, p_MaPo_W = place(model, position, bodies_A, [(x.quaternion_AP, x.p_AP) for x in pairs])
@@ -84,7 +84,7 @@ def place(
     bodies: Sequence[int],
     frames: Sequence[tuple[Array | None, Array]],
 ) -> tuple[Float[Array, "3 3 n"], Float[Array, "3 n"], Float[Array, "3 n"]]:
-    """R_WF, p_BoFo_W and p_MoFo_W of a frame F in each body."""
+    """R_WF, p_BoFo_W and p_MoFo_W of one frame F in each body."""
     R_WM = take(position.R_WM, [model.topology.body_mobods[b] for b in bodies], 2)
     R_WB = ca.matmul(R_WM, take(position.placement.R_MB, bodies, 2))
     p_BoFo_W = ca.matvec(R_WB, stack_columns([p for _, p in frames]))
@@ -103,7 +103,7 @@ def calc_relative_motion(
     velocity: VelocityKinematics,
     v: Float[Array, " nv"],
 ) -> RelativeMotion:
-    """Of S in P, with the rates taken in P:
+    """Velocity and acceleration of S in P, with time derivatives taken in P:
 
     w_PS = w_WS - w_WP                    v_PS = v_WS - v_WP
     alpha_PS = alpha_WS - alpha_WP - w_WP x w_PS
@@ -126,7 +126,7 @@ def point_motion(
     mobods: Sequence[int],
     p_MQ_W: Float[Array, "3 n"],
 ) -> tuple[Array, Array, Array, Array]:
-    """w, v_WQ, alpha and a_WQ of a point Q of each mobod."""
+    """Angular velocity w, v_WQ, alpha and a_WQ at a point Q of each mobod, in W."""
     V_T, A_T, v_WMo = take(velocity.V_WM_T, mobods, 1), take(A_WM_T, mobods, 1), take(velocity.v_WMo, mobods, 1)
     w, alpha = V_T[:3], A_T[:3]
     a_WMo = A_T[3:] + ca.cross(alpha, take(position.p_TM_W, mobods, 1)) + ca.cross(w, v_WMo)
@@ -135,5 +135,5 @@ def point_motion(
 
 
 def stack_columns(columns: Sequence[Array], axis: int = 1) -> Array:
-    """Arrays of `axis` component axes side by side; an axis of worlds after those may be shared or not."""
+    """Stacks arrays with `axis` component axes along a new axis; axes of worlds after it may be shared or not."""
     return ca.concatenate([jnp.expand_dims(x, axis) for x in columns], axis)

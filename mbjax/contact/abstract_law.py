@@ -1,7 +1,7 @@
-"""What a law of contact answers, for m points at once, everything in W.
+"""The interface of a contact law, for m points at once, expressed in W.
 
-Friction is the same in all tangential directions, so that two numbers say all of a law: the impulse along the normal
-and the impulse per slip speed, by the speed along the normal and that of slip.
+Friction is isotropic, so two functions of the normal speed and the slip speed describe a law: the impulse along the
+normal, and the friction impulse per slip speed.
 """
 
 import abc
@@ -17,7 +17,7 @@ from mbjax.spatial import safe_divide, safe_sqrt
 
 
 class LawAtSpeed(NamedTuple):
-    """What a law says at a speed along the normal and of slip, where points are active."""
+    """A law's impulses and their derivatives at one normal speed and slip speed, for active points."""
 
     normal: Float[Array, " m"]  # γ_n, N s
     per_slip: Float[Array, " m"]  # f, kg
@@ -27,9 +27,9 @@ class LawAtSpeed(NamedTuple):
 
 
 class AbstractContactLaw(eqx.Module):
-    """Impulses over a step as minus the gradient of a convex function of the velocity at its end.
+    """A contact law: impulses over a step are minus the gradient of a convex function of the velocity at its end.
 
-    γ = γ_n n - f v_t of the velocity v = v_n n + v_t. Not active: no impulse.
+    γ = γ_n n - f v_t at the velocity v = v_n n + v_t. Inactive points have no impulse.
     """
 
     normal_W: eqx.AbstractVar[Float[Array, "3 m"]]
@@ -37,20 +37,20 @@ class AbstractContactLaw(eqx.Module):
 
     @abc.abstractmethod
     def at(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> LawAtSpeed:
-        """By the speed along the normal and |v_t|². Searches evaluate it most: no divisions but by the slip."""
+        """The law at a normal speed and |v_t|². Searches evaluate it most often, so it divides by the slip only."""
 
     @abc.abstractmethod
     def sticking_magnitudes(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
-        """γ_n, -dγ_n / dv_n and f of points that press and do not slip, at a speed near v_n; zero where far apart."""
+        """γ_n, -dγ_n / dv_n and f of pressed points that do not slip, at a speed near v_n; zero where far apart."""
 
     def impulse(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
-        """On B at C, in N s."""
+        """Impulses on B at C in N s, zero at inactive points."""
         v_n, v_t = self.split(v_AcBc_W)
         law = self.at(v_n, ca.dot(v_t, v_t))
         return jnp.where(self.active, ca.scale(self.normal_W, law.normal) - ca.scale(v_t, law.per_slip), 0.0)
 
     def stiffness(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "6 m"]:
-        """-dγ / dv: the entries of a symmetric, positive semidefinite matrix.
+        """Stiffness -dγ / dv in kg, as the entries of a symmetric, positive semidefinite matrix.
 
         f 1 + (slope - f) n nᵀ + extra t tᵀ + mixed (t nᵀ + n tᵀ) with t = v_t / |v_t|.
         """
@@ -64,7 +64,7 @@ class AbstractContactLaw(eqx.Module):
         return with_diagonal([by_n[i] * ns[k] + by_t[i] * ts[k] for i, k in ca.SYMMETRIC_PAIRS], per_slip)
 
     def sticking_law(self, v_AcBc_W: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
-        """Impulse and stiffness of the linear law of points that stick: where a search may begin."""
+        """Impulse and stiffness of the linear law of sticking points, from which a search may start."""
         v_n, v_t = self.split(v_AcBc_W)
         impulse, slope, per_slip = (jnp.where(self.active, x, 0.0) for x in self.sticking_magnitudes(v_n))
         n = jnp.unstack(self.normal_W)
@@ -74,9 +74,9 @@ class AbstractContactLaw(eqx.Module):
     def power_along(
         self, v_AcBc_W: Float[Array, "3 m"], d: Float[Array, "3 m"]
     ) -> Callable[[Array], Float[Array, "2 m"]]:
-        """s → γ(v + s d) · d and its derivative by s, minus the stiffness along d.
+        """s → γ(v + s d) · d and its derivative with respect to s, which is minus the stiffness along d.
 
-        v_t is taken apart along d_t and across, so that its length is that of two sides.
+        v_t is split into parts along and across d_t, so that its length needs two components only.
         """
         (v_n, v_t), (d_n, d_t) = self.split(v_AcBc_W), self.split(d)
         length = safe_sqrt(ca.dot(d_t, d_t))
@@ -89,24 +89,24 @@ class AbstractContactLaw(eqx.Module):
             x = along + s * length
             v, squared = v_n + s * d_n, across_squared + x * x
             normal, f, extra, mixed, slope = self.at(v, squared)
-            d_s = length * x * one_over(safe_sqrt(squared))  # of |v_t| by s
+            d_s = length * x * one_over(safe_sqrt(squared))  # d|v_t| / ds
             rate = f * length * length + extra * d_s * d_s + 2.0 * mixed * d_s * d_n + slope * d_n * d_n
             return jnp.where(self.active, jnp.stack([normal * d_n - f * x * length, -rate]), 0.0)
 
         return power
 
     def split(self, v_AcBc_W: Float[Array, "3 m"]) -> tuple[Float[Array, " m"], Float[Array, "3 m"]]:
-        """v_n and v_t; taken apart twice, as what rounding leaves along n would tilt a slow slip."""
+        """v_n and v_t. The normal part is removed twice, as its rounding error would tilt a slow slip."""
         v_n = ca.dot(self.normal_W, v_AcBc_W)
         v_t = v_AcBc_W - ca.scale(self.normal_W, v_n)
         return v_n, v_t - ca.scale(self.normal_W, ca.dot(self.normal_W, v_t))
 
 
 def one_over(x: Float[Array, " m"]) -> Float[Array, " m"]:
-    """1 / x, zero where x is. Multiplied with it in many places, as XLA computes a quotient once and a product anew."""
+    """1 / x, zero where x is zero. Many products share it, as XLA computes a quotient once but repeats products."""
     return safe_divide(jnp.ones_like(x), x)
 
 
 def with_diagonal(entries: list[Array], x: Float[Array, " m"]) -> Float[Array, "6 m"]:
-    """The entries of symmetric matrices with x added on the diagonal."""
+    """Entries of symmetric matrices, with x added on the diagonal."""
     return jnp.stack([y + x if i == k else y for y, (i, k) in zip(entries, ca.SYMMETRIC_PAIRS, strict=True)])

@@ -12,9 +12,10 @@ from mbjax.spatial import component_algebra as ca
 
 
 class BoxRows(eqx.Module):
-    """impulse = start - stiffness dv within bounds, dv that of the row's velocity; N s and kg, or N m s and kg m².
+    """Rows with impulse = start - stiffness dv within bounds, dv the row's change of velocity.
 
-    With `gains` a row moves by gain times its velocity, as an actuator does that drives a joint that mimics.
+    Impulses and stiffnesses are in N s and kg, or N m s and kg m². With `gains` a row moves by gain times its velocity,
+    as an actuator does whose joint mimics another.
     """
 
     start: Float[Array, " k"]
@@ -25,32 +26,32 @@ class BoxRows(eqx.Module):
     gains: Float[Array, " k"] | None = None  # None: 1
 
     def motion(self, dv: Float[Array, " nv"]) -> Float[Array, " k"]:
-        """dv of each row."""
+        """Change of each row's velocity, from the change dv of all velocities."""
         return self.times_gains(take(dv, list(self.velocities), 0))
 
     def times_gains(self, x: Float[Array, " k"]) -> Float[Array, " k"]:
-        """Between rows and their velocities, either way."""
+        """x times the gains, which map velocities to rows and impulses of rows back."""
         return x if self.gains is None else self.gains * x
 
     def impulse(self, motion: Float[Array, " k"]) -> Float[Array, " k"]:
-        """At a bound itself the derivative is that of the inside; where both bounds are one there is no inside."""
+        """Impulses of the rows. Exactly at a bound the derivative is the inside's; equal bounds leave no inside."""
         free = self.start - self.stiffness * motion
         inside = jnp.where(self.lower < self.upper, free, 0.5 * (self.lower + self.upper))
         return jnp.where(free > self.upper, self.upper, jnp.where(free < self.lower, self.lower, inside))
 
     def slope(self, motion: Float[Array, " k"]) -> Float[Array, " k"]:
-        """-d impulse / d motion."""
+        """Stiffness of the rows, -d impulse / d motion; zero at a bound."""
         free = self.start - self.stiffness * motion
         is_inside = (free <= self.upper) & (free >= self.lower) & (self.lower < self.upper)
         return jnp.where(is_inside, self.stiffness, 0.0)
 
     def generalized(self, x: Float[Array, " k"], num_velocities: int) -> Float[Array, " nv"]:
-        """Impulses of the rows added up at their velocities."""
+        """Generalized impulses: the rows' impulses added up at their velocities."""
         return dot_with_mask(self.times_gains(x), np.array(self.velocities)[:, None] == np.arange(num_velocities), 0)
 
 
 def join_rows(groups: Sequence[BoxRows | None]) -> BoxRows | None:
-    """All rows; None where there are none."""
+    """The rows of all groups as one; None if there are none."""
     groups = [group for group in groups if group is not None and group.velocities]
     if not groups:
         return None

@@ -1,4 +1,4 @@
-"""What the stiffness G of the contacts adds to the matrix of the step's equation: Σ Jᵀ G J over the points."""
+"""The contact part Σ Jᵀ G J of the discrete step's Hessian, from the stiffness G of the points."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from .moved_bodies import MovedBodies, over_slots, summed_kinds
 
 
 def contact_hessian_of_jacobian(contacts: ContactJacobian) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv nv"]]:
-    """The matrix, by G, of points that differ from world to world."""
+    """G → Σ Jᵀ G J from a Jacobian, for points that differ from world to world."""
 
     def hessian(G: Array) -> Array:
         g = [jnp.unstack(row[:, :, None]) for row in jnp.unstack(ca.symmetric_matrix(G))]
@@ -27,12 +27,12 @@ def contact_hessian_of_jacobian(contacts: ContactJacobian) -> Callable[[Float[Ar
 
 
 def contact_hessian_of_pairs(moved: MovedBodies) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv nv"]]:
-    """Its lower triangle, by G, where bodies that move touch each other and no joint mimics another.
+    """G → the lower triangle of Σ Jᵀ G J, where moving bodies touch each other and no joint mimics another.
 
-    Entry (j, i) is S_i · C S_j, with C the inertia of the points' stiffness, as in `contact_hessian_in_tree`, summed
-    over the paths that both velocities are on, and negative if one goes forth and the other back. It is one for all
-    velocities that are on the same paths, a group. No number is added here to be subtracted there: what moves two
-    bodies together feels nothing of a stiff contact between them, not even its rounding.
+    Entry (j, i) is S_i · C S_j. C is the inertia of the points' stiffness, as in `contact_hessian_in_tree`, summed over
+    the paths that both velocities are on, and negated if one goes forth and the other back. Velocities that are on the
+    same paths form a group and share one C. Nothing cancels by subtraction: a velocity that moves two bodies together
+    sees no trace of a stiff contact between them, not even its rounding.
     """
     groups, group_of = np.unique(signs_of_paths(moved), axis=0, return_inverse=True)
     kinds = [blocks_within_trees(moved, groups), blocks_across_trees(moved, groups)]
@@ -48,7 +48,7 @@ def contact_hessian_of_pairs(moved: MovedBodies) -> Callable[[Float[Array, "6 m"
                     where.append((block, j))
         count += len(where)
         entries.append(np.array(where, int).reshape(-1, 2).T)
-    places = np.where(places < 0, count, places).ravel()  # the last is zero
+    places = np.where(places < 0, count, places).ravel()  # the last column is zero
 
     def hessian(G: Array) -> Array:
         F = [
@@ -64,7 +64,7 @@ def contact_hessian_of_pairs(moved: MovedBodies) -> Callable[[Float[Array, "6 m"
 
 
 class Blocks(NamedTuple):
-    """Matrices C by G, for pairs of groups of velocities; and C S for S of the second one."""
+    """Matrices C(G) for pairs of groups of velocities, and their products C S with directions S of the second group."""
 
     groups: list[tuple[int, int]]
     calc: Callable[[Float[Array, "6 m"]], Float[Array, "k blocks"]]
@@ -72,16 +72,16 @@ class Blocks(NamedTuple):
 
 
 def signs_of_paths(moved: MovedBodies) -> Int[np.ndarray, "nv paths"]:
-    """1 of a velocity that goes forth, -1 of one that goes back."""
+    """Sign of each velocity on each path: 1 forth, -1 back, 0 off the path."""
     return moved.paths.forth.astype(int) - moved.paths.back
 
 
 def blocks_within_trees(moved: MovedBodies, groups: Int[np.ndarray, "ng paths"]) -> Blocks:
-    """Of velocities on the same path."""
+    """Blocks of velocities that are on the same path."""
     signs = groups[:, summed_kinds(moved.paths.of_sides)]
     pairs = [(a, b) for a in range(len(groups)) for b in range(len(groups)) if np.any(signs[a] * signs[b])]
     once = [(a, b) for a, b in pairs if a <= b]
-    together = np.array([signs[a] * signs[b] for a, b in once]).T  # in one column of one sign
+    together = np.array([signs[a] * signs[b] for a, b in once]).T  # the entries of a column have one sign
     place = [once.index((min(pair), max(pair))) for pair in pairs]
 
     def calc(G: Array) -> Array:
@@ -94,13 +94,13 @@ def blocks_within_trees(moved: MovedBodies, groups: Int[np.ndarray, "ng paths"])
 
 
 def blocks_across_trees(moved: MovedBodies, groups: Int[np.ndarray, "ng paths"]) -> Blocks:
-    """Of velocities in two trees, that of the higher numbers second: of points with two sides, -[p]G[q]ᵀ and so on."""
+    """Blocks between two trees, the later tree second: -[p]G[q]ᵀ and its neighbors, from points with two sides."""
     paths, roots = moved.paths, moved.topology.mobod_roots[moved.mobods]
     points = paths.points[paths.num_points :]
     sides = np.stack([points, np.arange(paths.num_points, len(paths.points))])
     low, high = np.where(roots[sides[0]] < roots[sides[1]], sides, sides[::-1])
     of_low, of_high = paths.of_sides[low], paths.of_sides[high]
-    kinds = of_low * groups.shape[1] + of_high  # of points: the same two paths
+    kinds = of_low * groups.shape[1] + of_high  # points of one kind have the same two paths
     on_low, on_high = (groups[:, path] != 0 for path in np.divmod(summed_kinds(kinds), groups.shape[1]))
     pairs = [(a, b) for a in range(len(groups)) for b in range(len(groups)) if np.any(on_low[a] & on_high[b])]
     masks = np.array([on_low[a] & on_high[b] for a, b in pairs]).T
@@ -114,10 +114,10 @@ def blocks_across_trees(moved: MovedBodies, groups: Int[np.ndarray, "ng paths"])
 
 
 def contact_hessian_in_tree(moved: MovedBodies, parents: Parents) -> Callable[[Array], Float[Array, "nv depth"]]:
-    """Its branch rows, by G (6, m), where the one body of each point is moved by the velocities on its path.
+    """G (6, m) → the branch rows of Σ Jᵀ G J, where a single body moves at each point.
 
-    There G adds to the inertia of all that is outboard of a velocity, and the entries are those of composite bodies,
-    as in `calc_mass_matrix`: S_i · I S_j about T, with I = [[p]G[p]ᵀ [p]G; ([p]G)ᵀ G] of stiffness at the point p.
+    G then adds to the inertia of all bodies outboard of a velocity. The entries are those of composite bodies, as in
+    `calc_mass_matrix`: S_i · I S_j about T, with I = [[p]G[p]ᵀ [p]G; ([p]G)ᵀ G] of the stiffness at point p.
     """
     topology, S_T = moved.topology, moved.S_T
     ancestors, trunk = paths(parents).ancestors, trunk_of(parents)
@@ -137,14 +137,14 @@ def contact_hessian_in_tree(moved: MovedBodies, parents: Parents) -> Callable[[A
 
 
 def sums_of_columns(x: Float[Array, "k n"], masks: Bool[np.ndarray, "n blocks"]) -> Float[Array, "k blocks"]:
-    """Where each block has one, that column is taken: what free bodies do to each other."""
+    """Sums over the columns of each block. Takes the column where every block has one, as between free bodies."""
     if masks.size and np.all(masks.sum(axis=0) == 1):
         return take(x, np.argmax(masks, axis=0), 1)
     return dot_with_mask(x, masks, 1)
 
 
 def inertia_of_points(p: Float[Array, "3 m"], G: Float[Array, "6 m"]) -> Float[Array, "21 m"]:
-    """[p]G[p]ᵀ, [p]G and G: six, nine and six entries."""
+    """Inertia of stiffness G at p about the origin: [p]G[p]ᵀ, [p]G and G, with six, nine and six entries."""
     H = [ca.cross_components(jnp.unstack(p), column) for column in ca.symmetric_rows(jnp.unstack(G))]  # H[j][i]
     J = [ca.cross_components(jnp.unstack(p), [H[j][i] for j in range(3)]) for i in range(3)]
     of_H = [H[j][i] for i in range(3) for j in range(3)]
@@ -152,7 +152,7 @@ def inertia_of_points(p: Float[Array, "3 m"], G: Float[Array, "6 m"]) -> Float[A
 
 
 def times_composite(inertia: Float[Array, "21 n"], S: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
-    """[J H; Hᵀ G] S."""
+    """Products [J H; Hᵀ G] S."""
     x, (w, v) = ca.unstack_many(inertia), (jnp.unstack(S[:3]), jnp.unstack(S[3:]))
     J, H, G = ca.symmetric_rows(x[:6]), (x[6:9], x[9:12], x[12:15]), ca.symmetric_rows(x[15:])
     t = [ca.sum_products(J[i], w) + ca.sum_products(H[i], v) for i in range(3)]
@@ -163,7 +163,7 @@ def times_composite(inertia: Float[Array, "21 n"], S: Float[Array, "6 n"]) -> Fl
 def inertia_between_points(
     p: Float[Array, "3 m"], q: Float[Array, "3 m"], G: Float[Array, "6 m"]
 ) -> Float[Array, "33 m"]:
-    """[p]G[q]ᵀ, [p]G, G[q]ᵀ and G: nine, nine, nine and six entries."""
+    """Coupling of p and q by stiffness G: [p]G[q]ᵀ, [p]G, G[q]ᵀ and G, with nine, nine, nine and six entries."""
     G_rows = ca.symmetric_rows(jnp.unstack(G))
     pG, qG = ([ca.cross_components(jnp.unstack(x), row) for row in G_rows] for x in (p, q))  # [j][i]: entry (i, j)
     pGq = [ca.cross_components(jnp.unstack(p), [qG[i][k] for i in range(3)]) for k in range(3)]
@@ -172,7 +172,7 @@ def inertia_between_points(
 
 
 def times_inertia_between(inertia: Float[Array, "33 n"], S: Float[Array, "6 n"]) -> Float[Array, "6 n"]:
-    """[[p]G[q]ᵀ [p]G; G[q]ᵀ G] S."""
+    """Products [[p]G[q]ᵀ [p]G; G[q]ᵀ G] S."""
     x, (w, v) = ca.unstack_many(inertia), (jnp.unstack(S[:3]), jnp.unstack(S[3:]))
     G = ca.symmetric_rows(x[27:])
     t = [ca.sum_products(x[3 * i : 3 * i + 3], w) + ca.sum_products(x[9 + 3 * i : 12 + 3 * i], v) for i in range(3)]

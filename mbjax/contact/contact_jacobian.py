@@ -1,4 +1,4 @@
-"""What each velocity moves at a point of contact, where that differs from world to world, and the bodies' forces."""
+"""The contact Jacobian, for contact points whose bodies differ from world to world, and contact forces on bodies."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,35 +17,35 @@ from .moved_bodies import MovedBodies
 
 
 class ContactJacobian(eqx.Module):
-    """J with v_AcBc_W = J v, of m points."""
+    """The Jacobian J of m points, with v_AcBc_W = J v."""
 
     J: Float[Array, "3 m nv"]
 
     def velocities(self, v: Float[Array, " nv"]) -> Float[Array, "3 m"]:
-        """v_AcBc_W."""
+        """Relative velocities v_AcBc_W = J v of the points."""
         y = matrix_vector(self.rows, v)
         return y.reshape(*self.J.shape[:2], *y.shape[1:])
 
     def generalized(self, f_Bc_W: Float[Array, "3 m"]) -> Float[Array, " nv"]:
-        """The generalized force of forces on B at C."""
+        """Generalized forces Jᵀ f of forces f on B at C."""
         f = f_Bc_W.reshape(3 * f_Bc_W.shape[1], *f_Bc_W.shape[2:])
         return transposed_matrix_vector(self.rows, f)
 
     def response(self, diagonal: Float[Array, " nv"]) -> Float[Array, "6 m"]:
-        """J diag⁻¹ Jᵀ of each point, 1/kg, the entries of a symmetric matrix."""
+        """The response J diag⁻¹ Jᵀ of each point, in 1/kg, as the entries of a symmetric matrix."""
         scaled = self.J / diagonal[None, None]
         return sum_over_axis(jnp.stack([scaled[i] * self.J[k] for i, k in ca.SYMMETRIC_PAIRS]), 2)
 
     @property
     def rows(self) -> Float[Array, "3*m nv"]:
-        """One row a component and point."""
+        """J as a matrix with one row for each component and point."""
         return self.J.reshape(3 * self.J.shape[1], *self.J.shape[2:])
 
 
 def calc_contact_jacobian(moved: MovedBodies, slots: Int[Array, "k *w"] | None = None) -> ContactJacobian:
-    """Of all points, or of those of each world that `slots` says."""
+    """The Jacobian of all points, or of those that `slots` selects in each world."""
     paths, m = moved.paths, moved.paths.num_points
-    second = np.arange(m)  # the side of each point that goes back
+    second = np.arange(m)  # the side of each point whose path goes back
     second[paths.points[m:]] = np.arange(m, len(paths.points))
     J = None
     for sides, masks, sign in ((np.arange(m), paths.forth, 1.0), (second, paths.back, -1.0)):
@@ -63,13 +63,13 @@ def calc_contact_jacobian(moved: MovedBodies, slots: Int[Array, "k *w"] | None =
 
 
 def velocities_at(S_T: Float[Array, "6 nd"], p_TC_W: Float[Array, "3 m"]) -> Float[Array, "3 m nd"]:
-    """v + w x p of all directions at all points."""
+    """Velocities v + w x p that unit rates of all directions give all points."""
     w, v, p = S_T[:3, None], S_T[3:, None], p_TC_W[:, :, None]
     return v + ca.cross(w, p)
 
 
 def choose_slots(x: Float[Array, "..."], slots: Int[Array, "k *w"], axis: int) -> Float[Array, "..."]:
-    """Of each world, what belongs to these of its points, which are along an axis."""
+    """Selects each world's own slots along an axis of points."""
     index = jnp.expand_dims(slots, [k for k in range(x.ndim - slots.ndim + 1) if k != axis])
     return jnp.take_along_axis(x, index, axis)
 
@@ -77,7 +77,7 @@ def choose_slots(x: Float[Array, "..."], slots: Int[Array, "k *w"], axis: int) -
 def calc_contact_forces_on_bodies(
     model: MultibodyModel, position: PositionKinematics, points: ContactPoints, f_Bc_W: Float[Array, "3 m"]
 ) -> Float[Array, "6 nb"]:
-    """Spatial forces of all contacts on all bodies at their origins, expressed in W; on A the opposite of that on B."""
+    """Spatial forces of all contacts on all bodies, about the bodies' origins, in W; A receives the opposite of B's."""
     contact = model.layout.contact
     total = None
     for side, p_MC_W, sign in ((0, points.p_MaC_W, -1.0), (1, points.p_MbC_W, 1.0)):

@@ -1,4 +1,4 @@
-"""Stiffness, dissipation and friction of pairs of geometries, from those of the two, as in Drake."""
+"""Stiffness, dissipation and friction of pairs, combined from those of the two geometries, as in Drake."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ EARTH_GRAVITY = 9.81  # m/s²
 
 
 class PairParameters(eqx.Module):
-    """Of n pairs. `weight_A` says how near C is to A's surface: 1 where B alone gives way."""
+    """Contact parameters of n pairs. `weight_A` places C between the surfaces: on A's at 1, where B alone yields."""
 
     compliance: Float[Array, " n"]  # m/N, zero where both are rigid
     hunt_crossley_dissipation: Float[Array, " n"]  # s/m
@@ -25,15 +25,17 @@ class PairParameters(eqx.Module):
 
 
 def calc_pair_parameters(model: MultibodyModel) -> PairParameters:
-    """Two springs in series, each with its damper; friction is the harmonic mean (Drake, CalcContactFrictionFrom...).
+    """Parameters of every pair: two springs in series, each with its damper, and the harmonic mean of the frictions.
 
     1 / k = 1 / k_A + 1 / k_B        d = (k_B d_A + k_A d_B) / (k_A + k_B)
     τ = τ_A + τ_B                    μ = 2 μ_A μ_B / (μ_A + μ_B)
+
+    The friction is that of Drake's CalcContactFrictionFromSurfaceProperties.
     """
     collision, pairs = model.collision, model.layout.contact.pairs
     A, B = [a for a, _ in pairs], [b for _, b in pairs]
     k, d = calc_stiffness_and_dissipation(model)
-    c_A, c_B = 1.0 / take(k, A, 0), 1.0 / take(k, B, 0)  # compliances: a rigid geometry has none
+    c_A, c_B = 1.0 / take(k, A, 0), 1.0 / take(k, B, 0)  # a rigid geometry has zero compliance
     weight_A = safe_divide(c_B, c_A + c_B, at_zero=0.5)
     d_A, d_B = take(d, A, 0), take(d, B, 0)
     mu_s, mu_d = (combine_friction(take(mu, A, 0), take(mu, B, 0)) for mu in frictions(model))
@@ -49,17 +51,17 @@ def calc_pair_parameters(model: MultibodyModel) -> PairParameters:
 
 
 def frictions(model: MultibodyModel) -> tuple[Array, Array]:
-    """Static and dynamic coefficients of the geometries."""
+    """Static and dynamic friction coefficients of the geometries."""
     return model.collision.static_friction, model.collision.dynamic_friction
 
 
 def combine_friction(mu_A: Float[Array, " n"], mu_B: Float[Array, " n"]) -> Float[Array, " n"]:
-    """The harmonic mean, zero where either is."""
+    """The harmonic mean of two friction coefficients; zero where either is zero."""
     return safe_divide(2.0 * mu_A * mu_B, mu_A + mu_B)
 
 
 def calc_stiffness_and_dissipation(model: MultibodyModel) -> tuple[Float[Array, " ng"], Float[Array, " ng"]]:
-    """Those of every geometry: its own, or the default."""
+    """Stiffness and dissipation of every geometry: its own, or the default."""
     geometries = model.layout.contact.geometries
     k_default, d_default = calc_default_stiffness_and_dissipation(model)
 
@@ -74,21 +76,21 @@ def calc_stiffness_and_dissipation(model: MultibodyModel) -> tuple[Float[Array, 
 
 @of_one_model
 def contact_penalty_method_time_scale(model: MultibodyModel) -> Float[Array, ""]:
-    """Seconds in which default stiffness and dissipation stop a body: the step of a continuous plant resolves it."""
+    """Time in s in which default stiffness and dissipation stop a body; steps of a continuous plant must resolve it."""
     return safe_sqrt(model.collision.penetration_allowance / calc_gravity_or_earths(model))
 
 
 def calc_gravity_or_earths(model: MultibodyModel) -> Float[Array, ""]:
-    """|g|, that of the earth where the model has none."""
+    """Magnitude of gravity in m/s²; the earth's where the model has no gravity."""
     gravity = safe_norm(model.parameters.gravity, axis=0)
     return jnp.where(gravity == 0.0, EARTH_GRAVITY, gravity)
 
 
 def calc_default_stiffness_and_dissipation(model: MultibodyModel) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """What lets the heaviest body sink by the penetration allowance under its weight, critically damped.
+    """Default stiffness and dissipation: the heaviest body sinks by the penetration allowance, critically damped.
 
-    The two geometries of a pair are in series, so each is twice as stiff: k = 2 m g / δ. The rest is that of one
-    body on a spring: ω² = g / δ and d = 1 / (ω δ).
+    The two geometries of a pair are in series, so each is twice as stiff: k = 2 m g / δ. The dissipation is that of
+    one body on a spring: ω² = g / δ and d = 1 / (ω δ).
     """
     allowance = model.collision.penetration_allowance
     mass = jnp.max(model.parameters.body_mass, axis=0)

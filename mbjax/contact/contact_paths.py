@@ -1,4 +1,4 @@
-"""Which velocities move a point of contact: constant sets, by the bodies that touch."""
+"""Which velocities move a contact point: constant sets of directions, found from the two bodies that touch."""
 
 import functools
 from typing import NamedTuple
@@ -10,18 +10,19 @@ from mbjax.topology import TreeTopology
 
 
 class ContactPaths(NamedTuple):
-    """Sets of directions that move B's material at a point, `forth`, and A's, `back`; every set once.
+    """The distinct paths of contact points: `forth` are directions that move B's material there, `back` A's.
 
-    Of two bodies of one tree a direction that moves both is in neither set, so that what it does is exactly nothing.
-    They have one path, as their velocities are about one origin T; bodies of two trees have one each. A point has
-    one side for each of its paths: first stand those of all m points, then the second ones of some.
+    A direction that moves both bodies is in neither set, so its effect on the point is exactly zero. Two bodies of
+    one tree share one path, as their velocities are about one origin T; bodies of two trees have one path each. A
+    point has one side for each of its paths. The first sides of all m points come first, then the second sides of the
+    points that have two.
     """
 
     forth: Bool[np.ndarray, "nd paths"]
     back: Bool[np.ndarray, "nd paths"]
     of_sides: Int[np.ndarray, " s"]  # the path of each side
     points: Int[np.ndarray, " s"]  # the point of each side
-    is_A: Bool[np.ndarray, " s"]  # whether it is seen from A
+    is_A: Bool[np.ndarray, " s"]  # whether the side belongs to body A
     num_points: int
 
     @property
@@ -32,7 +33,7 @@ class ContactPaths(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def find_contact_paths(topology: TreeTopology, mobods_A: tuple[int, ...], mobods_B: tuple[int, ...]) -> ContactPaths:
-    """Those of points between these mobods, the paths that only go forth first and those that only go back last."""
+    """Paths of points between these mobods. Paths with `forth` alone come first, those with `back` alone last."""
     A, B = np.array(mobods_A, int), np.array(mobods_B, int)
     roots, moves = topology.mobod_roots, topology.moves
     across = (A > 0) & (B > 0) & (roots[A] != roots[B])

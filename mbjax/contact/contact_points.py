@@ -1,4 +1,4 @@
-"""Where bodies touch: the points of all pairs of collision geometries that may, with their depths and normals."""
+"""Contact points of all pairs of collision geometries that may touch, with their depths and normals."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -25,27 +25,27 @@ from .near_pairs import find_near_pairs
 
 
 class ContactPoints(eqx.Module):
-    """m possible points C of contact; geometry A and its body are those that come first in the pair.
+    """m possible contact points C; geometry A and its body come first in the pair.
 
-    C lies between the points Ca and Cb of the two surfaces, nearer to that of the stiffer one.
+    C lies between the points Ca and Cb of the two surfaces, nearer to the stiffer surface.
     """
 
-    distance: Float[Array, " m"]  # negative where they overlap
+    distance: Float[Array, " m"]  # negative where the geometries overlap
     normal_W: Float[Array, "3 m"]  # nhat_AB_W: unit, out of A into B
-    p_MaC_W: Float[Array, "3 m"]  # from the origin of A's mobod
+    p_MaC_W: Float[Array, "3 m"]  # from the origin Mo of A's mobod
     p_MbC_W: Float[Array, "3 m"]
     exists: Bool[Array, " m"]  # a slot may hold no point
-    active: Bool[Array, " m"]  # may have a force: they overlap, or the plant looks further
-    degenerate: Bool[Array, " m"]  # the normal is not unique, one was chosen
+    active: Bool[Array, " m"]  # may have a force: the geometries overlap, or the plant predicts or smooths contact
+    degenerate: Bool[Array, " m"]  # the normal is not unique and one was chosen
     parameters: PairParameters
-    num_pairs_left_out: Int[Array, ""]  # not looked at, though spheres around their shapes overlap
-    pairs: tuple[int, ...] = eqx.field(static=True)  # of each point, as in `model.layout.contact.pairs`
+    num_pairs_left_out: Int[Array, ""]  # not looked at, although their bounding spheres overlap
+    pairs: tuple[int, ...] = eqx.field(static=True)  # pair of each point, indexes `model.layout.contact.pairs`
     mobods_A: tuple[int, ...] = eqx.field(static=True)
     mobods_B: tuple[int, ...] = eqx.field(static=True)
 
 
 class GeometryPoses(eqx.Module):
-    """X_WG of all collision geometries, with their origins seen from their mobods' and their trees' origins."""
+    """Poses X_WG of all collision geometries, with positions from the world's, mobods' and trees' origins."""
 
     R_WG: Float[Array, "3 3 ng"]
     p_MG_W: Float[Array, "3 ng"]
@@ -54,7 +54,7 @@ class GeometryPoses(eqx.Module):
 
 
 def calc_geometry_poses(model: MultibodyModel, position: PositionKinematics) -> GeometryPoses:
-    """X_WG = X_WM X_MB X_BG."""
+    """Poses X_WG = X_WM X_MB X_BG of all collision geometries."""
     bodies = [geometry.body for geometry in model.layout.contact.geometries]
     mobods = [model.topology.body_mobods[body] for body in bodies]
     R_BG = ca.over_columns(quaternion_to_matrix, jnp.swapaxes(model.collision.quaternion, 0, 1))
@@ -67,7 +67,7 @@ def calc_geometry_poses(model: MultibodyModel, position: PositionKinematics) -> 
 
 
 def calc_contact_points(model: MultibodyModel, position: PositionKinematics) -> ContactPoints:
-    """The points of every pair, whether they touch or not; pairs of one kind of shapes are found together."""
+    """Contact points of every pair, touching or not; pairs with the same kinds of shapes are computed together."""
     poses = calc_geometry_poses(model, position)
     parameters = calc_pair_parameters(model)
     groups = [calc_points_of_kind(model, poses, parameters, pairs) for pairs in pairs_by_kind(model)]
@@ -75,7 +75,7 @@ def calc_contact_points(model: MultibodyModel, position: PositionKinematics) -> 
 
 
 def join(groups: Sequence[ContactPoints]) -> ContactPoints:
-    """The points of one group after those of the other."""
+    """Concatenates the points of all groups."""
     if len(groups) == 1:
         return groups[0]
     vectors, indices = ("normal_W", "p_MaC_W", "p_MbC_W"), ("pairs", "mobods_A", "mobods_B")
@@ -92,9 +92,9 @@ def join(groups: Sequence[ContactPoints]) -> ContactPoints:
 
 
 def pairs_by_kind(model: MultibodyModel) -> list[list[int]]:
-    """Indices of the pairs, those between the same two kinds of shapes together: each group is a program of its own.
+    """Indices of the pairs, grouped by the two kinds of shapes; each group compiles to a program of its own.
 
-    Hulls of up to 32 vertices are one kind, those of up to 64 another, and so on.
+    Hulls of up to 32 vertices are one kind, hulls of up to 64 another, and so on.
     """
     contact = model.layout.contact
     groups: dict[tuple[str, str, int], list[int]] = {}
@@ -108,7 +108,7 @@ def pairs_by_kind(model: MultibodyModel) -> list[list[int]]:
 def calc_points_of_kind(
     model: MultibodyModel, poses: GeometryPoses, parameters: PairParameters, pairs: Sequence[int]
 ) -> ContactPoints:
-    """The points of pairs between one kind of shape and another."""
+    """Contact points of pairs between one kind of shape and another."""
     contact, topology = model.layout.contact, model.topology
     chosen = [contact.pairs[i] for i in pairs]
     A, B = [a for a, _ in chosen], [b for _, b in chosen]
@@ -145,7 +145,7 @@ def calc_points_of_kind(
 def calc_relative_poses(
     model: MultibodyModel, poses: GeometryPoses, A: Sequence[int], B: Sequence[int]
 ) -> tuple[Float[Array, "3 3 n"], Float[Array, "3 n"], Float[Array, "3 3 n"], Float[Array, "3 n"]]:
-    """R_WA, p_AB_W, R_AB and p_AB of the geometries of pairs. Within a tree no large coordinates are subtracted."""
+    """R_WA, p_AB_W, R_AB and p_AB of pairs of geometries. Within a tree no large coordinates are subtracted."""
     R_WA, R_WB = take(poses.R_WG, A, 2), take(poses.R_WG, B, 2)
     geometries, topology = model.layout.contact.geometries, model.topology
     roots_A, roots_B = (
@@ -158,12 +158,12 @@ def calc_relative_poses(
 
 
 def in_slots(x: Float[Array, "..."], k: int, axis: int) -> Float[Array, "..."]:
-    """What belongs to n pairs, for each of their k n points: slot by slot."""
+    """Repeats values of n pairs k times along an axis: one value for each of the k n points."""
     return jnp.concatenate([x] * k, axis)
 
 
 def flat(x: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
-    """(k, n) points on an axis, one slot after the other."""
+    """Flattens axes (k, n) of points into one, slot after slot."""
     return x.reshape(*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :])
 
 
@@ -175,7 +175,7 @@ def calc_near_witnesses(
     p_AB: Float[Array, "3 n"],
     reach: Float[Array, ""] | None,
 ) -> tuple[Witnesses, Int[Array, ""]]:
-    """Those of the pairs that the plant looks at, and how many others may be in reach."""
+    """Witnesses of the pairs that the plant looks at, and how many other pairs may be within reach."""
     contact = model.layout.contact
     kinds = contact.geometries[A[0]].kind, contact.geometries[B[0]].kind
     sizes = shape_sizes(model, A), shape_sizes(model, B)
@@ -198,9 +198,9 @@ def calc_witnesses(
     p_AB: Float[Array, "3 n"],
     nearest: bool = False,
 ) -> Witnesses:
-    """What the pair's function finds, in A; it may know the two kinds in the other order only.
+    """Witnesses of pairs, expressed in A; swaps A and B where the pair's function takes the kinds in the other order.
 
-    With `nearest` points that have no part in the distance may be missing.
+    With `nearest`, points that do not affect the distance may be missing.
     """
     pair, swapped = pair_function(kind_A, kind_B)
     function = pair.nearest if nearest and pair.nearest is not None else pair.function
@@ -211,8 +211,9 @@ def calc_witnesses(
 
 
 def shape_sizes(model: MultibodyModel, geometries: Sequence[int]) -> Array:
-    """(s, n) lengths of shapes of one kind, or the (3, m, n) vertices of convex ones: the last one again where some
-    have fewer than others.
+    """Lengths (s, n) of shapes of one kind, or vertices (3, m, n) of convex shapes.
+
+    Shapes with fewer vertices than others repeat their last one.
     """
     records = [model.layout.contact.geometries[g] for g in geometries]
     if records[0].num_vertices:

@@ -1,4 +1,4 @@
-"""What happened at the contacts, as a port."""
+"""Contact results, as the plant's output port reports them: forces, points and speeds of every slot."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ from .contact_points import ContactPoints
 
 
 class ContactForces(eqx.Module):
-    """Points, the forces on B there, the velocities of B relative to A, and Jᵀ f; components first."""
+    """Contact points, forces on B at C, velocities of B's material relative to A's, and Jᵀ f; components first."""
 
     points: ContactPoints
     f_Bc_W: Float[Array, "3 m"]
@@ -28,16 +28,16 @@ class ContactForces(eqx.Module):
 
 
 class ContactResults(eqx.Module):
-    """Slot by slot, m of them; a slot without contact has zero force. Drake's PointPairContactInfo.
+    """Results of m contact slots; a slot without contact has zero force. Drake's PointPairContactInfo.
 
     Slot i belongs to the pair `pair_indices[i]` of the model's pairs of geometries; body A is that of the first one.
     `force` f_Bc_W acts on B at `point` p_WC; the opposite acts on A. `normal` nhat_BA_W points out of B into A.
     `depth` is negative where the surfaces are apart. Speeds are those of B's material relative to A's:
-    `separation_speed` along -normal, `slip_speed` across. `converged` says of the whole step that its equation was
-    solved, `num_left_out` how many points were more than the plant's `max_contacts` and have no force though they
-    touch; with prediction, or a smoothing length, also those that would at the end of the step. `num_pairs_left_out`
-    is how many pairs were more than the plant's `max_pairs` and were not looked at though spheres around their shapes
-    overlap, or are within the smoothing length.
+    `separation_speed` along -normal, `slip_speed` across. `converged` says whether the equation of the whole step was
+    solved. `num_left_out` counts the touching points beyond the plant's `max_contacts`, which have no force; with
+    prediction, or a smoothing length, it also counts points that would touch at the end of the step.
+    `num_pairs_left_out` counts the pairs beyond the plant's `max_pairs` that were not looked at, although bounding
+    spheres of their shapes overlap or are within the smoothing length.
     """
 
     is_active: Bool[Array, "*batch m"]
@@ -60,14 +60,14 @@ class ContactResults(eqx.Module):
         return summary_of("ContactResults, by name: mbjax.describe(model, outputs.contact_results)", fields)
 
     def names(self, model: MultibodyModel) -> tuple[tuple[str, str, str, str], ...]:
-        """Body A, geometry A, body B, geometry B of each slot."""
+        """Names of body A, geometry A, body B and geometry B of each slot."""
         contact = model.layout.contact
         sides = [[contact.geometries[g] for g in contact.pairs[i]] for i in self.pair_indices]
         return tuple((model.body_names[A.body], A.name, model.body_names[B.body], B.name) for A, B in sides)
 
 
 def calc_contact_results(position: PositionKinematics, contacts: ContactForces) -> ContactResults:
-    """Of one world."""
+    """Contact results of one world, from its points, forces and relative velocities."""
     points = contacts.points
     separation = ca.dot(points.normal_W, contacts.v_AcBc_W)
     slip = contacts.v_AcBc_W - ca.scale(points.normal_W, separation)

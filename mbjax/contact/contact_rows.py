@@ -1,4 +1,4 @@
-"""The contacts of a discrete step: what moves them, and their law."""
+"""The contacts of a discrete step as rows of its equation: their Jacobian, velocities and contact law."""
 
 import functools
 import operator
@@ -25,15 +25,15 @@ from .hunt_crossley_law import HuntCrossleyLaw
 from .moved_bodies import MovedBodies, find_moved_bodies
 from .sap_law import FRICTION_REGULARIZATION, SapLaw
 
-NEAR_RIGID_PERIOD = 0.1  # β: of a rigid row in steps, as in Drake
-NEAR_RIGID = (NEAR_RIGID_PERIOD / (2.0 * np.pi)) ** 2  # its R, beside 1 / (the inertia it moves)
-RESOLVED = 16.0  # times eps: the same of the stiffest row beside which that inertia is not lost to rounding
+NEAR_RIGID_PERIOD = 0.1  # β: period of a rigid row, in steps, as in Drake
+NEAR_RIGID = (NEAR_RIGID_PERIOD / (2.0 * np.pi)) ** 2  # R of a rigid row, relative to 1 / (the inertia it moves)
+RESOLVED = 16.0  # times eps: the least relative R, so that the inertia is not lost to rounding beside the row
 
 
 class ContactRows(eqx.Module):
-    """m points, the velocities v_AcBc_W = J v there at the step's start, and the impulses by those at its end.
+    """m contact points with velocities v_AcBc_W = J v at the step's start, and impulses from those at its end.
 
-    Where a world works on fewer points than there may be, `slots` says which.
+    Where a world works on fewer points than there may be, `slots` selects them.
     """
 
     v_AcBc_W: Float[Array, "3 m"]
@@ -42,15 +42,15 @@ class ContactRows(eqx.Module):
     slots: Int[Array, " m"] | None = None
 
     def motion(self, dv: Float[Array, " nv"]) -> Float[Array, "3 m"]:
-        """J dv."""
+        """Change J dv of the points' relative velocities."""
         return self.moved.velocities(dv)
 
     def impulse(self, motion: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
-        """On B at C, when the velocities have changed by `motion`."""
+        """Impulses on B at C once the velocities have changed by `motion`."""
         return self.law.impulse(self.v_AcBc_W + motion)
 
     def stiffness(self, motion: Float[Array, "3 m"]) -> Float[Array, "6 m"]:
-        """-d impulse / d motion, the entries of a symmetric matrix."""
+        """Stiffness -d impulse / d motion, as the entries of a symmetric matrix."""
         return self.law.stiffness(self.v_AcBc_W + motion)
 
     def sticking_law(self, motion: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
@@ -64,16 +64,16 @@ class ContactRows(eqx.Module):
         return self.law.power_along(self.v_AcBc_W + motion, d)
 
     def generalized(self, gamma: Float[Array, "3 m"]) -> Float[Array, " nv"]:
-        """Jᵀ gamma."""
+        """Generalized impulses Jᵀ gamma."""
         return self.moved.generalized(gamma)
 
 
 def count_left_out(
     model: MultibodyModel, points: ContactPoints, slots: Int[Array, " k"], v_AcBc_W: Float[Array, "3 m"]
 ) -> Int[Array, ""]:
-    """How many points are not among `slots` and touch now, or at the end of the step that ends with these velocities.
+    """Counts points outside `slots` that touch now, or at the end of a step that ends with these velocities.
 
-    Surfaces nearer than the smoothing length touch.
+    At the step's end, surfaces nearer than the smoothing length count as touching.
     """
     length = model.zeros() if model.collision.smoothing_length is None else model.collision.smoothing_length
     distance_after = points.distance + model.time_step * ca.dot(points.normal_W, v_AcBc_W)
@@ -83,7 +83,7 @@ def count_left_out(
 
 
 def in_all_slots(rows: ContactRows, x: Float[Array, "3 k"], num_points: int) -> Float[Array, "3 m"]:
-    """Vectors of the points worked on, at the places of all points; zero elsewhere."""
+    """Scatters vectors of the points worked on to the slots of all points; zero elsewhere."""
     if rows.slots is None:
         return x
     worlds = jnp.broadcast_shapes(x.shape[2:], rows.slots.shape[1:])
@@ -92,7 +92,7 @@ def in_all_slots(rows: ContactRows, x: Float[Array, "3 k"], num_points: int) -> 
 
 
 class LawInputs(NamedTuple):
-    """What a law needs to know of m points, as in `ContactPoints`."""
+    """The fields of `ContactPoints` that a contact law reads, for m points."""
 
     distance: Float[Array, " m"]
     normal_W: Float[Array, "3 m"]
@@ -106,7 +106,7 @@ def calc_contact_law(
     v_AcBc_W: Float[Array, "3 m"],
     w: Float[Array, " m"],
 ) -> AbstractContactLaw:
-    """The model's approximation at these points, which give way by w."""
+    """The contact law of the model's approximation at these points, whose response is w in 1/kg."""
     pair, dt, approximation = points.parameters, model.time_step, model.layout.contact.approximation
     R_t, compliance = FRICTION_REGULARIZATION * w, finite_compliance(model, pair.compliance, w)
     if approximation == "sap":
@@ -114,7 +114,7 @@ def calc_contact_law(
         near_rigid = jnp.maximum(softening, RESOLVED * float(jnp.finfo(model.dtype).eps)) * w
         settling = dt + pair.relaxation_time
         R_n = jnp.maximum(near_rigid, compliance / (dt * settling))
-        v_hat = -points.distance / jnp.where(points.distance < 0.0, settling, dt)  # apart: free until they touch
+        v_hat = -points.distance / jnp.where(points.distance < 0.0, settling, dt)  # while apart, free until they touch
         return SapLaw(
             normal_W=points.normal_W,
             friction=pair.dynamic_friction,
@@ -145,7 +145,7 @@ def calc_contact_law(
 def finite_compliance(
     model: MultibodyModel, compliance: Float[Array, " m"], w: Float[Array, " m"]
 ) -> Float[Array, " m"]:
-    """In m/N. Two rigid surfaces give way as other rigid rows do: c = dt² R."""
+    """Compliance in m/N. Two rigid surfaces have that of other near-rigid rows: c = dt² R."""
     return jnp.where(compliance == 0.0, model.time_step**2 * NEAR_RIGID * w, compliance)
 
 
@@ -157,9 +157,9 @@ def calc_contact_rows(
     diagonal: Float[Array, " nv"],
     locked: Bool[Array, " nv"],
 ) -> ContactRows:
-    """Of the deepest points, as many as the model works on; `diagonal` of M and of what dissipation adds to it.
+    """Rows of the deepest points, as many as the model works on. `diagonal` is that of M with implicit dissipation.
 
-    Where joints mimic others, a velocity moves a body along several directions, whose products matter: a Jacobian sums
+    Where joints mimic others, a velocity moves a body along several directions, whose products matter. A Jacobian sums
     them.
     """
     moved, slots = find_moved_bodies(model.topology, position, points, locked), find_deepest(model, points)
@@ -175,7 +175,7 @@ def calc_contact_rows(
 
 
 def find_deepest(model: MultibodyModel, points: ContactPoints) -> Int[Array, " k"] | None:
-    """The deepest points of each world, `max_contacts` of them; None for all."""
+    """Indices of each world's `max_contacts` deepest points; None for all points."""
     count = model.layout.contact.max_contacts
     if count is None or count >= len(points.pairs):
         return None
@@ -183,9 +183,9 @@ def find_deepest(model: MultibodyModel, points: ContactPoints) -> Int[Array, " k
 
 
 def size_of_response(W: Float[Array, "6 m"]) -> Float[Array, " m"]:
-    """|W| / 3: how a point gives way, M taken as diagonal (Castro et al. 2022, sec. V).
+    """Size |W| / 3 of a point's response in 1/kg, with M taken as diagonal (Castro et al. 2022, sec. V).
 
-    1 where nothing moves, the bodies being locked: between surfaces that give way the impulse does not depend on it.
+    It is 1 where locked bodies leave no motion: between compliant surfaces the impulse does not depend on it.
     """
     pairs, entries = ca.SYMMETRIC_PAIRS, jnp.unstack(W)
     squares = [W_ik * W_ik if i == k else 2.0 * W_ik * W_ik for (i, k), W_ik in zip(pairs, entries, strict=True)]

@@ -22,7 +22,7 @@ def calc_continuous_contact_forces(
     stiction_tolerance: Float[Array, ""],
     smoothing_length: Float[Array, ""] | None,
 ) -> Float[Array, "3 m"]:
-    """f_Bc_W."""
+    """Contact forces f_Bc_W on B at each point, in N, expressed in W."""
     pair, n = points.parameters, points.normal_W
     v_n = ca.dot(n, v_AcBc_W)
     v_t = v_AcBc_W - ca.scale(n, v_n)

@@ -29,12 +29,12 @@ class CoupledRows(eqx.Module):
     stiffness: Float[Array, " nc"]
 
     def impulse(self, motion: Float[Array, " nc"]) -> Float[Array, " nc"]:
-        """Of motion = G dv."""
+        """Impulses of the rows after the change `motion` = G dv of their velocities."""
         return self.start - self.stiffness * motion
 
 
 class ConvexProblem(eqx.Module):
-    """What the step's acceleration is found from; a kind of rows that is not there is None."""
+    """The convex problem whose minimum is the step's acceleration; kinds of rows that are absent are None."""
 
     terms: ForwardDynamicsTerms
     v: Float[Array, " nv"]  # at the start of the step
@@ -45,7 +45,7 @@ class ConvexProblem(eqx.Module):
 
 
 class OfRows(eqx.Module):
-    """A number or vector for each row, of the kinds there are: how far its velocity changes, or its impulse."""
+    """One number or vector for each row, by kind of row: the change of its velocity, its impulse, or its stiffness."""
 
     box: Float[Array, " k"] | None
     coupled: Float[Array, " nc"] | None
@@ -53,7 +53,7 @@ class OfRows(eqx.Module):
 
 
 def calc_row_motion(problem: ConvexProblem, vdot: Float[Array, " nv"]) -> OfRows:
-    """G dv: what the step adds to the velocity of each row. Linear in vdot."""
+    """G dv, the change of each row's velocity over the step; linear in vdot."""
     dv = problem.time_step * vdot
     box, coupled, contacts = problem.box, problem.coupled, problem.contacts
     return OfRows(
@@ -64,7 +64,7 @@ def calc_row_motion(problem: ConvexProblem, vdot: Float[Array, " nv"]) -> OfRows
 
 
 def calc_impulses(problem: ConvexProblem, motion: OfRows) -> OfRows:
-    """γ of each kind of rows, over the step."""
+    """Impulses γ of all rows over the step."""
     box, coupled, contacts = problem.box, problem.coupled, problem.contacts
     return OfRows(
         None if box is None or motion.box is None else box.impulse(motion.box),
@@ -93,7 +93,7 @@ def calc_sticking(problem: ConvexProblem, motion: OfRows) -> tuple[OfRows, OfRow
 
 
 def calc_row_forces(problem: ConvexProblem, impulses: OfRows) -> Float[Array, " nv"]:
-    """Gᵀ γ / dt, the generalized force of all rows."""
+    """Generalized forces Gᵀ γ / dt of all rows."""
     total = jnp.zeros((), problem.v.dtype)
     if problem.box is not None and impulses.box is not None:
         total = total + problem.box.generalized(impulses.box, problem.v.shape[0])
@@ -105,7 +105,7 @@ def calc_row_forces(problem: ConvexProblem, impulses: OfRows) -> Float[Array, " 
 
 
 def row_power_along(problem: ConvexProblem, motion: OfRows, d: OfRows) -> Callable[[Array], Float[Array, "2"]]:
-    """s → x · Gᵀ γ(motion + s d) / dt and its derivative, where d is the motion dt G x of the rows."""
+    """s → x · Gᵀ γ(motion + s d) / dt and its derivative, where d = dt G x is the motion of the rows along x."""
     box, coupled, contacts = problem.box, problem.coupled, problem.contacts
     of_contacts = None
     if contacts is not None and motion.contacts is not None and d.contacts is not None:
@@ -128,7 +128,7 @@ def row_power_along(problem: ConvexProblem, motion: OfRows, d: OfRows) -> Callab
 
 
 def calc_residual(topology: TreeTopology, problem: ConvexProblem, vdot: Float[Array, " nv"]) -> Float[Array, " nv"]:
-    """What vdot takes less what acts; a locked velocity has the equation vdot = 0."""
+    """Residual of the step's equation at vdot: forces required less forces applied; locked velocities have vdot."""
     terms = problem.terms
     free = jnp.where(terms.locked, 0.0, vdot)
     required = calc_inverse_dynamics(terms.motion, free, terms.F_applied_T) + terms.diagonal * free

@@ -1,4 +1,4 @@
-"""Newton's method with line search for the discrete step: from a problem to its solution."""
+"""Newton's method with line search for the discrete step's convex problem."""
 
 from typing import Any, NamedTuple
 
@@ -28,11 +28,11 @@ from .line_search import find_minimum
 from .newton_matrix import newton_matrix
 
 MAX_ITERATIONS = 50
-ROUNDING = {4: 1e-5, 8: 1e-11}  # largest residual of a solution beside the largest force, by bytes of a float
+ROUNDING = {4: 1e-5, 8: 1e-11}  # largest residual of a solution relative to the largest force, by bytes of a float
 
 
 class ConvexSolution(NamedTuple):
-    """vdot, and per world whether it was found within the iterations allowed."""
+    """The solution vdot, and whether each world found it within the iterations allowed."""
 
     vdot: Float[Array, " nv"]
     num_iterations: Int[Array, ""]
@@ -40,7 +40,7 @@ class ConvexSolution(NamedTuple):
 
 
 class ConvexSearch(NamedTuple):
-    """vdot, (M + diag) vdot, motion and stiffness of the rows, the residual there, and which worlds are done."""
+    """State of the search: vdot, (M + diag) vdot, the rows' motion and stiffness, the residual, and finished worlds."""
 
     vdot: Float[Array, " nv"]
     inertial: Float[Array, " nv"]
@@ -49,30 +49,31 @@ class ConvexSearch(NamedTuple):
     residual: Float[Array, " nv"]
     num_iterations: Int[Array, ""]
     still: Bool[Array, ""]  # the last step was lost in rounding
-    converged: Bool[Array, ""]  # or not a number: that ends the search of its world too
+    converged: Bool[Array, ""]  # or the residual is not a number, which ends the world's search too
 
     def is_unfinished(self) -> Bool[Array, ""]:
-        """Whether another iteration is worth while."""
+        """Which worlds need another iteration and may have one."""
         return ~self.converged & (self.num_iterations < MAX_ITERATIONS)
 
     def solution(self) -> ConvexSolution:
-        """What was found; where that is not a number it can be seen."""
+        """The solution found; vdot is NaN where the residual is not finite, so that failure shows."""
         is_finite = jnp.isfinite(sum_over_first(self.residual))
         vdot = jnp.where(is_finite, self.vdot, jnp.nan)
         return ConvexSolution(vdot, self.num_iterations, self.converged & is_finite)
 
 
 def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None = None) -> ConvexSearch:
-    """Newton's iterations, of all worlds until the last one has ended; those that have stay as they are.
+    """Runs Newton's iterations on all worlds until the last one has ended; finished worlds stay as they are.
 
-    One that has `begun` goes on from where it was, and may leave some worlds to a later turn. A world's result is the
-    same, to the last bit, however its iterations are divided among turns, and whatever becomes of other worlds.
+    A search that has `begun` resumes where it was, and may leave some worlds to a later turn. A world's result is
+    bitwise independent of how its iterations are divided among turns, and of the other worlds.
 
-    The first goes where all contacts would stick, all the way: from there fewer iterations are left than from where
-    nothing has changed. One short step is no sign of the end, as it may have crossed from slip to stick; two are.
+    The first iteration takes a full step towards the state in which all contacts stick, as fewer iterations remain
+    from there than from vdot = 0. One short step does not end the search, as it may have crossed from slip to stick;
+    two short steps do.
 
-    Forces are compared over the square root of the inertia they move, as in Drake: all are then in N / √kg, and
-    those of a light body are not lost beside those of a heavy one.
+    Forces are divided by the square root of the inertia they move, as in Drake. All are then in N / √kg, and those of
+    a light body are not lost beside those of a heavy one.
     """
     terms = problem.terms
     applied = terms.tau - calc_inverse_dynamics(terms.motion, None, terms.F_applied_T)
@@ -134,12 +135,12 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
 
 
 def moved(x: Any, t: Float[Array, "*w"], direction: Any) -> Any:
-    """x + t direction."""
+    """The pytree x + t direction."""
     return jax.tree.map(lambda x, d: x + t * d, x, direction)
 
 
 def shape_of_worlds(problem: ConvexProblem) -> tuple[int, ...]:
-    """(number of worlds,), or () of one: what any number of the problem may be shared over."""
+    """Shape (number of worlds,) of a batch, or () of one world; leaves of the problem may be shared by all worlds."""
     if problem.time_step.ndim == 0:
         return ()
     return (max(leaf.shape[-1] for leaf in jax.tree.leaves(problem)),)

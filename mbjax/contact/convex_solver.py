@@ -1,8 +1,8 @@
 """The solution of the discrete step's problem, with its derivative.
 
-The derivative is that of the equation at the solution, one more solve with the same matrix: it depends neither on the
-number of iterations nor on the start. Which rows stick, slide, or are at a bound is found by the solution; within each
-of these the derivatives are exact.
+The derivative follows from the equation at the solution by one more solve with its Newton matrix. It depends neither
+on the number of iterations nor on the start. The solution determines which rows stick, slide, or are at a bound;
+within each of these modes the derivatives are exact.
 """
 
 import equinox as eqx
@@ -24,8 +24,8 @@ def calc_convex_solution(
 ) -> tuple[ConvexSolution, ConvexSearch | None]:
     """The acceleration of the step, with its derivatives; the other results have none.
 
-    Searched for, from the start or from what has `begun`, unless `found` is a solution. The second result is the
-    search, which may be unfinished where one has begun.
+    If `found` is a solution, no search runs. Otherwise the search starts afresh, or resumes from `found`. The second
+    result is the search, or None if none ran; a resumed search may be unfinished.
     """
     if isinstance(found, ConvexSolution):
         searched, found = None, lax.stop_gradient(found)
@@ -41,14 +41,14 @@ def calc_convex_solution(
 def solution_with_rule(
     topology: TreeTopology, problem: ConvexProblem, vdot: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
-    """vdot, a solution, which the derivative rule knows to be one."""
+    """Returns the solution vdot unchanged; the derivative rule differentiates the equation that it solves."""
     return vdot
 
 
 @solution_with_rule.def_jvp
 def _solution_with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     topology, problem, vdot = primals
-    vdot = solution_with_rule(topology, problem, vdot)  # its own derivative is needed for second ones
+    vdot = solution_with_rule(topology, problem, vdot)  # needed for second derivatives
     _, moved = eqx.filter_jvp(lambda p: calc_residual(topology, p, vdot), (problem,), (tangents[1],))
 
     def product(x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Which pairs of collision geometries names mean, of a finished model."""
+"""Finds the pairs of collision geometries of a finalized model that pairs of names refer to."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,9 +10,9 @@ Pair = tuple[int, int]
 
 
 def find_distance_pairs(model: MultibodyModel, call: str, pairs: Sequence[tuple[str, str]] | None) -> tuple[Pair, ...]:
-    """Places of the geometries that pairs of names mean, each pair once, or with None of those that contact considers.
+    """Index pairs of the geometries that pairs of names refer to, each pair once; None gives those contact considers.
 
-    `call` begins the messages.
+    Error messages begin with `call`.
     """
     layout = model.layout
     if pairs is None:
@@ -40,5 +40,5 @@ def find_distance_pairs(model: MultibodyModel, call: str, pairs: Sequence[tuple[
 
 
 def names_of_pairs(model: MultibodyModel, pairs: Iterable[Pair]) -> tuple[tuple[str, str], ...]:
-    """`body::geometry` of the two geometries of each pair of places."""
+    """Scoped names `body::geometry` of the two geometries of each index pair."""
     return tuple((model.collision_geometry_name(a), model.collision_geometry_name(b)) for a, b in pairs)

@@ -1,4 +1,4 @@
-"""The spring between two surfaces, from the distance where they touch on, or smoothed around it."""
+"""The spring between two surfaces: it acts from first touch on, or is smoothed around that distance."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,19 +8,22 @@ from mbjax.spatial import safe_divide, safe_sqrt
 
 
 class ElasticForce(eqx.Module):
-    """k (-φ)₊ of the signed distance φ. With a length δ k ((φ² + δ²)^½ - φ) / 2: k δ² / (4 φ) from afar."""
+    """Elastic force k (-φ)₊ of the signed distance φ, or smoothed over a length δ.
+
+    The smoothed force is k ((φ² + δ²)^½ - φ) / 2, which is k δ² / (4 φ) far away.
+    """
 
     stiffness: Float[Array, " m"]
     smoothing_length: Float[Array, ""] | None
 
     def at(self, distance: Float[Array, " m"]) -> Float[Array, " m"]:
-        """In N."""
+        """The elastic force at a signed distance, in N."""
         if self.smoothing_length is None:
             return jnp.where(distance < 0.0, -self.stiffness * distance, 0.0)
         return 0.5 * self.stiffness * (self.softened(distance, self.smoothing_length) - distance)
 
     def slope(self, distance: Float[Array, " m"]) -> Float[Array, " m"]:
-        """-d force / d distance."""
+        """Stiffness of the elastic force, -d force / d distance, in N/m."""
         if self.smoothing_length is None:
             return jnp.where(distance < 0.0, self.stiffness, 0.0)
         return 0.5 * self.stiffness * (1.0 - safe_divide(distance, self.softened(distance, self.smoothing_length)))

@@ -19,7 +19,7 @@ from .elastic_force import ElasticForce
 
 
 class HuntCrossleyLaw(AbstractContactLaw):
-    """Below the slip speed `soft_speed` friction grows in proportion to it. Not active: no force."""
+    """The Hunt–Crossley law. Friction is proportional to slip below `soft_speed`. Inactive points have no force."""
 
     normal_W: Float[Array, "3 m"]
     friction: Float[Array, " m"]
@@ -52,7 +52,7 @@ class HuntCrossleyLaw(AbstractContactLaw):
         return law.normal + law.slope * (approaching - v_n), law.slope, law.per_slip
 
     def factors(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
-        """The elastic force at the step's end, the factor of dissipation, and how the force falls with distance."""
+        """The elastic force at the step's end, the factor of dissipation, and the force's decrease with distance."""
         distance = self.distance + self.time_step * v_n
         damping = 1.0 - self.dissipation * v_n
         return self.elastic.at(distance), jnp.where(damping > 0.0, damping, 0.0), self.elastic.slope(distance)

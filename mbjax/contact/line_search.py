@@ -1,4 +1,4 @@
-"""Where the slope of a convex function along a line crosses zero."""
+"""Line search: finds where the slope of a convex function along a line crosses zero."""
 
 from collections.abc import Callable
 
@@ -17,11 +17,12 @@ def find_minimum(
     lost: Float[Array, "*w"],
     wanted: Bool[Array, "*w"],
 ) -> Float[Array, "*w"]:
-    """t in (0, 1] where a rising slope, `start` < 0 at 0, is a hundredth of it or `rounding`; or 1 if it stays below.
+    """Finds t in (0, 1] where |slope| is at most a hundredth of |start|, or `rounding`; t = 1 if the slope stays < 0.
 
-    `slope` gives its derivative too. Newton's method, held within the bracket, for the worlds `wanted`, until the
-    bracket times `step` is no more than is `lost` in rounding: the slope of a stiff row may jump over zero. It is not
-    for the last digits: the direction is Newton's too, and near the solution t = 1 is better than any search.
+    The slope rises from `start` < 0 at t = 0; `slope` returns it with its derivative. Newton's method, safeguarded by a
+    bracket, runs for the worlds `wanted`. It ends when the bracket times `step` is no more than what is `lost` in
+    rounding, as the slope of a stiff row may jump over zero. More digits do not pay: the direction is Newton's too, and
+    near the solution t = 1 is better than any search.
     """
     one = jnp.ones_like(start)
     small = jnp.maximum(1e-2 * jnp.abs(start), rounding)

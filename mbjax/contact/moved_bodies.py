@@ -1,7 +1,7 @@
-"""What velocities do at points of contact, and forces there to the velocities, by paths instead of a Jacobian.
+"""Products with the contact Jacobian and its transpose, by paths of directions instead of a matrix.
 
-A Jacobian of (3, m, nv) numbers a world does not stay in a cache. The directions of the velocities say the same in
-fewer numbers: a body is moved by the sum of those on its path, and the force on it acts on all of them.
+A Jacobian of (3, m, nv) numbers a world does not stay in a cache. The directions hold the same information in fewer
+numbers: a body's velocity is the sum over the directions on its path, and a force on it acts on all of them.
 """
 
 import functools
@@ -20,13 +20,13 @@ from mbjax.topology import TreeTopology, over_directions, sum_directions
 from .contact_paths import ContactPaths, find_contact_paths
 from .contact_points import ContactPoints
 
-MOST_RUNS = 8  # of slots that are added up apart; the program would grow with them
+MOST_RUNS = 8  # runs of slots that are added up separately; the program grows with their number
 
 
 class MovedBodies(eqx.Module):
     """The sides of m points, as in `ContactPaths`, and the directions of the velocities that move them."""
 
-    p_MC_W: Float[Array, "3 s"]  # from the origin of the side's mobod
+    p_MC_W: Float[Array, "3 s"]  # from the origin Mo of the side's mobod
     p_TC_W: Float[Array, "3 s"]
     S_T: Float[Array, "6 nd"]  # zero where locked
     mobods_A: tuple[int, ...] = eqx.field(static=True)
@@ -39,27 +39,27 @@ class MovedBodies(eqx.Module):
 
     @property
     def mobods(self) -> np.ndarray:
-        """(s,) the moving mobod of each side."""
+        """The moving mobod of each side, (s,)."""
         paths = self.paths
         return np.where(paths.is_A, np.array(self.mobods_A)[paths.points], np.array(self.mobods_B)[paths.points])
 
     def velocities(self, v: Float[Array, " nv"]) -> Float[Array, "3 m"]:
-        """v_AcBc_W."""
+        """Relative velocities v_AcBc_W = J v of the points."""
         V_T = self.along_paths(ca.scale(self.S_T, over_directions(self.topology, v)))
         return self.sum_sides(V_T[3:] + ca.cross(V_T[:3], self.p_TC_W))
 
     def generalized(self, f_Bc_W: Float[Array, "3 m"]) -> Float[Array, " nv"]:
-        """The generalized force of forces on B at C."""
+        """Generalized forces Jᵀ f of forces f on B at C."""
         f = take(f_Bc_W, self.paths.points, 1)
         F_T = over_slots(ca.concatenate([ca.cross(self.p_TC_W, f), f], 0), self.paths.of_sides)
         of_directions = sum_over_first(self.S_T * self.against_paths(F_T, summed_kinds(self.paths.of_sides)))
         return sum_directions(self.topology, of_directions)
 
     def response(self, diagonal: Float[Array, " nv"]) -> Float[Array, "6 m"]:
-        """J diag⁻¹ Jᵀ of each point, 1/kg, the entries of a symmetric matrix; where no joint mimics another.
+        """The response J diag⁻¹ Jᵀ of each point in 1/kg, as symmetric entries; for models without mimic joints.
 
-        The velocity of C by a direction (w, v) is v - [p]w, so that the sum of their squares is
-        vvᵀ - [p]wvᵀ - ([p]wvᵀ)ᵀ + [p]wwᵀ[p]ᵀ of the sums of products.
+        A direction (w, v) gives C the velocity v - [p]w, so the sum of its squares over directions is
+        vvᵀ - [p]wvᵀ - ([p]wvᵀ)ᵀ + [p]wwᵀ[p]ᵀ, with sums of products in place of wwᵀ, wvᵀ and vvᵀ.
         """
         p, S = jnp.unstack(self.p_TC_W), self.S_T / safe_sqrt(diagonal)
         products = jnp.concatenate([S[: 6 - k] * S[k:] for k in range(6)])  # diagonal by diagonal of the matrix
@@ -73,7 +73,7 @@ class MovedBodies(eqx.Module):
         return self.sum_sides(jnp.stack(of_sides))
 
     def along_paths(self, x: Float[Array, "k nd"]) -> Float[Array, "k s"]:
-        """Of each side the sum over the directions of its path, of those that go back with the opposite sign."""
+        """For each side, the sum of x over the directions of its path; directions that go back count negative."""
         paths = self.paths
         goes_forth, goes_back = paths.forth.any(0), paths.back.any(0)
         both, first = int((goes_forth & goes_back).sum()), int((~goes_back).sum())
@@ -85,14 +85,14 @@ class MovedBodies(eqx.Module):
         return take(ca.concatenate(sums, 1), paths.of_sides, 1)
 
     def against_paths(self, x: Float[Array, "k n"], paths: np.ndarray) -> Float[Array, "k nd"]:
-        """Of each direction the sum over these paths that it is on; the transpose."""
+        """For each direction, the sum of x over those of `paths` that it is on: the transpose of `along_paths`."""
         forth, back = self.paths.forth[:, paths], self.paths.back[:, paths]
         goes_forth, goes_back = np.flatnonzero(forth.any(0)), np.flatnonzero(back.any(0))
         masks = np.concatenate([forth[:, goes_forth], back[:, goes_back]], axis=1)
         return dot_with_mask(ca.concatenate([take(x, goes_forth, 1), -take(x, goes_back, 1)], 1), masks.T, 1)
 
     def sum_sides(self, x: Float[Array, "k s"]) -> Float[Array, "k m"]:
-        """Of each point the sum over its one or two sides."""
+        """For each point, the sum of x over its one or two sides."""
         m, points = self.paths.num_points, self.paths.points
         if len(points) == m:
             return x
@@ -103,9 +103,9 @@ class MovedBodies(eqx.Module):
 
 
 def over_slots(x: Float[Array, "k s"], kinds: np.ndarray) -> Float[Array, "k n"]:
-    """Sums over columns that follow each other in slots of the same kinds.
+    """Sums columns over consecutive slots that repeat the same kinds.
 
-    A product with a mask over all columns would take as many times longer.
+    A product with a mask over all columns would take longer by the number of slots.
     """
     sums = []
     for start, n, slots in runs_of_slots(tuple(kinds.tolist())):
@@ -115,22 +115,23 @@ def over_slots(x: Float[Array, "k s"], kinds: np.ndarray) -> Float[Array, "k n"]
 
 
 def summed_kinds(kinds: np.ndarray) -> np.ndarray:
-    """The kind of each sum."""
+    """The kind of each column that `over_slots` returns."""
     runs = runs_of_slots(tuple(kinds.tolist()))
     return np.concatenate([kinds[start : start + n] for start, n, _ in runs]) if runs else kinds
 
 
 def runs_of_slots(kinds: tuple[int, ...]) -> list[tuple[int, int, int]]:
-    """Those of `find_slots`, or none that repeat where they are many."""
+    """The runs of `find_slots`; one run without repetition if there are more than MOST_RUNS."""
     runs = find_slots(kinds)
     return runs if len(runs) <= MOST_RUNS else [(0, len(kinds), 1)]
 
 
 @functools.lru_cache(maxsize=256)
 def find_slots(kinds: tuple[int, ...]) -> list[tuple[int, int, int]]:
-    """Runs of columns: where each starts, how many kinds, all different, it has, and how often it repeats them.
+    """Runs of columns: start, number of kinds (all different), and how often the run repeats them.
 
-    Those with the fewest sums, and of these the fewest runs; found from the last column back.
+    Among all divisions into runs it finds the one with the fewest sums, then the fewest runs, from the last column
+    back.
     """
     best: dict[int, list[tuple[int, int, int]]] = {len(kinds): []}
     for start in reversed(range(len(kinds))):
@@ -153,7 +154,7 @@ def find_moved_bodies(
     points: ContactPoints,
     locked: Bool[Array, " nv"] | None = None,
 ) -> MovedBodies:
-    """Of all points."""
+    """The paths and directions that move all contact points; locked velocities have zero directions."""
     paths = find_contact_paths(topology, points.mobods_A, points.mobods_B)
     m, second = paths.num_points, paths.points[paths.num_points :]
     is_A = paths.is_A[:m].reshape(-1, *(1,) * (points.distance.ndim - 1))

@@ -1,4 +1,4 @@
-"""The broad phase: of the pairs of one kind of shapes a world looks closely at the nearest only, a fixed number."""
+"""The broad phase: each world looks closely at a fixed number of its nearest pairs of each kind of shapes."""
 
 from typing import Any
 
@@ -11,21 +11,21 @@ from mbjax.geometry.signed_distance.witnesses import Witnesses
 
 
 class NearPairs(eqx.Module):
-    """Which k of n pairs these are, and the place of each pair among them; one that is not among them has k or more."""
+    """The k nearest of n pairs, and every pair's rank by nearness; a rank of k or more means not looked at."""
 
     pair: Int[Array, "k *w"]
     place: Int[Array, "n *w"]
 
     def is_near(self) -> Array:
-        """(n, w) whether the pair is looked at."""
+        """Whether each pair is looked at, (n, w)."""
         return self.place < self.pair.shape[0]
 
     def choose(self, x: Any, axis: int) -> Any:
-        """What belongs to the near pairs, of arrays with all n on an axis before that of worlds."""
+        """Selects the near pairs from arrays that have all n pairs on `axis`, ahead of the axis of worlds."""
         return jax.tree.map(lambda x: columns(x, self.pair, axis), x)
 
     def put_back(self, witnesses: Witnesses, gap: Float[Array, "n *w"]) -> Witnesses:
-        """Those of all n pairs. The others have no points; their gap stands for their distance."""
+        """Witnesses of all n pairs. Pairs not looked at have no points, and their gap stands in for the distance."""
         place, is_near = jnp.minimum(self.place, self.pair.shape[0] - 1), self.is_near()
 
         def put(x: Array, axis: int, other: Array | float | bool) -> Array:
@@ -42,12 +42,12 @@ class NearPairs(eqx.Module):
 
 
 def find_near_pairs(gap: Float[Array, "n *w"], count: int) -> NearPairs:
-    """The pairs with the smallest gaps, of equal ones the first. What is no number comes before all, to be seen."""
+    """The `count` pairs with the smallest gaps; ties go to the first. NaN counts as nearest, so that it shows."""
     order = jnp.argsort(jnp.where(jnp.isnan(gap), -jnp.inf, gap), axis=0).astype(jnp.int32)
     return NearPairs(order[:count], jnp.argsort(order, axis=0).astype(jnp.int32))
 
 
 def columns(x: Array, index: Int[Array, "k *w"], axis: int) -> Array:
-    """Of each world, the columns of x at its own indices."""
+    """Selects from x, in each world, the columns at that world's own indices."""
     index = jnp.expand_dims(index, [k for k in range(x.ndim - index.ndim + 1) if k != axis])
     return jnp.take_along_axis(x, index, axis, mode="promise_in_bounds")

@@ -1,7 +1,7 @@
-"""The matrix of the step's equation, H = M + diag + Gᵀ S G with S = -dγ/d(G v): its factor.
+"""Solves with the Newton matrix of the discrete step, H = M + diag + Gᵀ S G with S = -dγ/d(G v).
 
-Rows that act on single velocities, and contacts with what does not move, keep the tree's sparsity: such a contact adds
-to the inertia of one body. Other rows, and joints that mimic, fill H.
+Rows on single velocities keep the tree's sparsity, and so do contacts with bodies that do not move, as such a contact
+adds to the inertia of one body. Other rows, and joints that mimic, fill H.
 """
 
 from collections.abc import Callable
@@ -48,13 +48,13 @@ from .contact_jacobian import ContactJacobian
 from .convex_problem import ConvexProblem, OfRows
 from .moved_bodies import MovedBodies, over_slots, summed_kinds
 
-DEEPEST = 10  # velocities along a path: above, articulated bodies are at least as fast (measured at 8, 11 and 24)
+DEEPEST = 10  # velocities along a path; beyond it articulated bodies are at least as fast (measured at 8, 11 and 24)
 
 Product = Callable[[Float[Array, " nv"]], Float[Array, " nv"]]
 
 
 class NewtonMatrix(NamedTuple):
-    """x → (M + diag) x; by the stiffness of the rows, the solver b → H⁻¹ b, and H⁻¹ b at once."""
+    """Product (M + diag) x; from the rows' stiffness, a reusable solver b → H⁻¹ b, and H⁻¹ b in one pass."""
 
     inertia_product: Product
     solver: Callable[[OfRows], Product]
@@ -62,7 +62,7 @@ class NewtonMatrix(NamedTuple):
 
 
 def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
-    """In the form that the problem's rows allow."""
+    """The Newton matrix, in the cheapest form that the problem's rows allow."""
     if topology.followers or problem.coupled is not None or not contacts_keep_the_tree(problem):
         return matrix_of_branches(topology, problem, chain(topology.num_velocities))
     parents = velocity_parents(topology)
@@ -72,7 +72,7 @@ def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatri
 
 
 def contacts_keep_the_tree(problem: ConvexProblem) -> bool:
-    """Whether one body alone moves at each point."""
+    """Whether the contacts keep the tree's sparsity: a single body moves at each point."""
     if problem.contacts is None:
         return True
     moved = problem.contacts.moved
@@ -80,7 +80,7 @@ def contacts_keep_the_tree(problem: ConvexProblem) -> bool:
 
 
 def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
-    """By articulated bodies."""
+    """The Newton matrix by articulated bodies, without forming H."""
     terms = problem.terms
 
     def inertia_product(x: Array) -> Array:
@@ -132,14 +132,14 @@ def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> Newton
 
 
 def inertia_of_mobods(moved: MovedBodies, added: Float[Array, "21 k"]) -> ArticulatedInertia:
-    """What stiffness at points, times a velocity change an impulse, adds to the mobods' inertias about their Mo."""
+    """What the points' stiffness (impulse per velocity change) adds to the mobods' inertias about their origins Mo."""
     rows = dot_with_mask(added, summed_kinds(moved.mobods)[:, None] == np.arange(len(moved.topology.parents)), 1)
     H = rows[6:15].reshape(3, 3, *rows.shape[1:])
     return ArticulatedInertia(ca.symmetric_matrix(rows[:6]), H, ca.symmetric_matrix(rows[15:]))
 
 
 def inertia_of_directions(moved: MovedBodies, added: Float[Array, "21 k"]) -> Float[Array, "nd 21"]:
-    """The same of the last direction of each joint, as rows."""
+    """What the points' stiffness adds to the mobods' inertias, as rows at the last direction of each joint."""
     topology = moved.topology
     is_last = ends_of_joints(topology)[1]
     mobods = np.where(is_last, topology.velocity_mobods, -1)
@@ -147,10 +147,10 @@ def inertia_of_directions(moved: MovedBodies, added: Float[Array, "21 k"]) -> Fl
 
 
 def matrix_of_branches(topology: TreeTopology, problem: ConvexProblem, parents: Parents) -> NewtonMatrix:
-    """By the factor of the matrix itself, whose entries lie along the paths of a tree; a chain is a dense one.
+    """The Newton matrix by factoring H itself, with entries along the paths of a tree; a chain makes it dense.
 
-    What rows add is positive semidefinite, so no pivot is less than that of M alone, however stiff the rows: rounding
-    would make it negative where a light body is squeezed by a heavy one.
+    The rows add a positive semidefinite matrix, so no pivot is less than that of M alone, however stiff the rows. The
+    factorization enforces that bound, as rounding would make a pivot negative where a heavy body squeezes a light one.
     """
     terms = problem.terms
     free = ~terms.locked
@@ -183,7 +183,7 @@ def matrix_of_branches(topology: TreeTopology, problem: ConvexProblem, parents: 
 def contact_rows_by_stiffness(
     problem: ConvexProblem, parents: Parents
 ) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv depth"]]:
-    """What contacts add, by their stiffness."""
+    """Stiffness of the contacts → the branch rows that they add to H."""
     if problem.contacts is None:
         return lambda G: jnp.zeros((), G.dtype)
     moved = problem.contacts.moved
@@ -197,7 +197,7 @@ def contact_rows_by_stiffness(
 
 
 def calc_box_diagonal(problem: ConvexProblem, stiffness: OfRows) -> Float[Array, " nv"]:
-    """The diagonal that rows of single velocities add."""
+    """The diagonal that box rows, each on a single velocity, add to H."""
     if problem.box is None or stiffness.box is None:
         return jnp.zeros_like(problem.v)
     return problem.box.generalized(problem.box.times_gains(stiffness.box), problem.v.shape[0])

@@ -15,7 +15,7 @@ FRICTION_REGULARIZATION = 1e-3  # σ: R_t in units of w, as in Drake
 
 
 class SapLaw(AbstractContactLaw):
-    """R = diag(R_t, R_t, R_n), v̂ = v_hat along the normal. Not active: no force."""
+    """SAP's law of contact: R = diag(R_t, R_t, R_n), v̂ = v_hat along the normal. Inactive points have no force."""
 
     normal_W: Float[Array, "3 m"]
     friction: Float[Array, " m"]

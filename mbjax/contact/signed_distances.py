@@ -1,4 +1,4 @@
-"""How far apart shapes of a model are, also of pairs that contact does not consider."""
+"""Signed distances between collision geometries of a model, also for pairs that contact ignores."""
 
 import dataclasses
 import warnings
@@ -30,12 +30,12 @@ from .distance_pairs import find_distance_pairs, names_of_pairs
 
 
 class SignedDistances(eqx.Module):
-    """Of n pairs of collision geometries A and B. Drake's SignedDistancePair, with both points in the world.
+    """Signed distances of n pairs of collision geometries A and B: Drake's SignedDistancePair, both points in world.
 
-    `distance` is negative where they overlap. `point_A` p_WCa on A and `point_B` p_WCb on B are the nearest points, or
-    where they overlap those that have to part; `normal` nhat_BA_W is the unit vector out of B into A, and
-    `point_A - point_B = distance * normal`. `is_degenerate` says that the normal is not unique and one was chosen.
-    `pairs` are the names `("body::geometry", "body::geometry")` of A and B.
+    `distance` is negative where A and B overlap. `point_A` p_WCa on A and `point_B` p_WCb on B are the nearest points.
+    Where A and B overlap they are the witness points of the penetration. `normal` nhat_BA_W is the unit vector out of
+    B into A, and `point_A - point_B = distance * normal`. `is_degenerate` says that the normal is not unique and one
+    was chosen. `pairs` are the names `("body::geometry", "body::geometry")` of A and B.
     """
 
     distance: Float[Array, "*batch n"]
@@ -51,15 +51,15 @@ def signed_distances(
 ) -> SignedDistances:
     """Signed distances of pairs of collision geometries in m, with the nearest points and normals, in the world.
 
-    `pairs` are pairs of names: of a body, for all its shapes, of a collision geometry (`"sole"`, `"foot::sole"`), or a
-    pattern of such names, `[("*finger*", "table")]`. They may be any, also those that filters keep from touching and of
-    models without contact. None: what contact considers, or would if it were on; a `ModelWarning` counts pairs of it
-    without a signed distance, as those with meshes are. Raises `ModelError` for a name that means nothing, and for
-    a pair that is named and has no signed distance.
+    `pairs` are pairs of names. A name is that of a body (all its shapes), of a collision geometry (`"sole"`,
+    `"foot::sole"`), or a pattern of such names, `[("*finger*", "table")]`. Pairs that collision filters exclude are
+    allowed, and so are models without contact. None selects the pairs that contact considers, or would if it were on;
+    a `ModelWarning` counts those without a signed distance, such as pairs with meshes. Raises `ModelError` for a name
+    that matches nothing, and for a named pair without a signed distance.
 
-    Which features of two shapes are nearest is held in derivatives, the features move: d distance = normal . d(p_WCa -
-    p_WCb), Ca and Cb taken as fixed to their bodies. Derivatives are by q, the poses and sizes of shapes, and what else
-    places bodies.
+    Derivatives hold fixed which features of two shapes are nearest, while the features move: d distance = normal .
+    d(p_WCa - p_WCb), with Ca and Cb fixed to their bodies. Derivatives are with respect to q, the poses and sizes of
+    shapes, and everything else that places bodies.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     found = find_distance_pairs(model, "signed_distances", pairs)
@@ -80,7 +80,7 @@ def signed_distances(
 
 @dataclasses.dataclass(frozen=True)
 class DistancesOf:
-    """The distances of some pairs, given by the places of their geometries, as a function of the model and q."""
+    """Signed distances of given pairs as a function of the model and q; `pairs` holds indices of geometries."""
 
     pairs: tuple[tuple[int, int], ...]
 
@@ -108,7 +108,7 @@ class DistancesOf:
 def calc_distances_of_kind(
     model: MultibodyModel, poses: GeometryPoses, pairs: Sequence[int]
 ) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
-    """Of pairs between two kinds of shapes: distance and whether the normal is a choice; p_WCa, p_WCb and nhat_BA_W."""
+    """Distance and degeneracy, then p_WCa, p_WCb and nhat_BA_W, for pairs between one kind of shape and another."""
     contact = model.layout.contact
     A, B = ([contact.pairs[i][side] for i in pairs] for side in (0, 1))
     kind_A, kind_B = (contact.geometries[g].kind for g in (A[0], B[0]))
@@ -122,7 +122,7 @@ def calc_distances_of_kind(
 
 
 def nearest(witnesses: Witnesses) -> tuple[Float[Array, "n *w"], Float[Array, "3 n *w"], Float[Array, "3 n *w"]]:
-    """Distance, normal and point of the witness with the smallest distance; derivatives hold which one that is."""
+    """Distance, normal and point of the witness with the smallest distance; derivatives hold that choice fixed."""
     if witnesses.distance.shape[0] == 1:
         return witnesses.distance[0], witnesses.normal[:, 0], witnesses.point[:, 0]
     held = lax.stop_gradient(witnesses.distance)
@@ -132,7 +132,7 @@ def nearest(witnesses: Witnesses) -> tuple[Float[Array, "n *w"], Float[Array, "3
 
 
 def seeing_only(model: MultibodyModel, pairs: Sequence[tuple[int, int]]) -> MultibodyModel:
-    """The model with these pairs as all that may touch, and the numbers of their geometries alone; for this file."""
+    """The model reduced to these pairs and their geometries, for distance computations only."""
     contact, collision = model.layout.contact, model.collision
     used = sorted({g for pair in pairs for g in pair})
     place = {g: k for k, g in enumerate(used)}
@@ -163,6 +163,6 @@ def seeing_only(model: MultibodyModel, pairs: Sequence[tuple[int, int]]) -> Mult
 
 
 def moved(record: CollisionGeometryRecord, sizes: int, vertices: int) -> CollisionGeometryRecord:
-    """The record of a geometry whose numbers come after so many others."""
+    """The geometry's record with its start indices shifted past `sizes` sizes and `vertices` vertices."""
     starts = {"size_start": record.size_start + sizes, "vertex_start": record.vertex_start + vertices}
     return dataclasses.replace(record, **starts)

@@ -1,4 +1,4 @@
-"""Accelerations → trajectories."""
+"""Simulation: states, inputs and outputs, accelerations of the whole plant, steps and trajectories."""
 
 from .diagnose import Diagnosis as Diagnosis
 from .diagnose import diagnose as diagnose

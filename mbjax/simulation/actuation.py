@@ -20,7 +20,7 @@ from .ports import Inputs
 
 
 class ActuatorLaw(NamedTuple):
-    """u = u_0 - k dv per actuator, for a velocity change dv over the step: what an implicit step solves with."""
+    """Efforts u = u_0 - k dv of the actuators, linear in the velocity change dv over an implicit step."""
 
     u_0: Float[Array, " nu"]
     k: Float[Array, " nu"]
@@ -33,9 +33,10 @@ def calc_actuator_law(
     v: Float[Array, " nv"],
     dt: Float[Array, ""] | None,
 ) -> ActuatorLaw:
-    """Kp (qd - q) + Kd (vd - v) + u_ff, at the end of the step: q + dt (v + dv) and v + dv.
+    """Law Kp (qd - q) + Kd (vd - v) + u_ff of each actuator, at the end of the step: q + dt (v + dv) and v + dv.
 
-    With dt None the law is taken now, with k = 0. Without a desired state, and on locked joints, u_ff is all.
+    With dt None the law is evaluated at the present state, with k = 0. Actuators without a desired state, and those of
+    locked joints, give u_ff alone.
     """
     u_ff = calc_feedforward(model, inputs)
     k = jnp.zeros_like(u_ff)
@@ -55,7 +56,7 @@ def calc_actuator_law(
 
 
 def calc_feedforward(model: MultibodyModel, inputs: Inputs) -> Float[Array, " nu"]:
-    """Actuation of the whole plant and of the model instances, summed."""
+    """Feed-forward actuation of the whole plant plus that of the model instances."""
     u = model.zeros(model.num_actuators) if inputs.actuation is None else inputs.actuation
     if not inputs.instance_actuation:
         return u
@@ -63,19 +64,19 @@ def calc_feedforward(model: MultibodyModel, inputs: Inputs) -> Float[Array, " nu
 
 
 def is_actuated(inputs: Inputs) -> bool:
-    """Whether any actuator is told anything."""
+    """Whether the inputs give any actuation or desired state."""
     return inputs.actuation is not None or bool(inputs.instance_actuation) or is_tracking(inputs)
 
 
 def is_tracking(inputs: Inputs) -> bool:
-    """Whether any actuator has a desired state."""
+    """Whether the inputs give any desired state."""
     return inputs.desired_state is not None or bool(inputs.instance_desired_state)
 
 
 def gather_desired_state(
     model: MultibodyModel, inputs: Inputs
 ) -> tuple[Float[Array, " nu"], Float[Array, " nu"], Bool[np.ndarray, " nu"]]:
-    """Desired positions and velocities of the actuated joints, and which have been given."""
+    """Desired positions and velocities of the actuated joints, and a mask of those that are given."""
     nu, whole = model.num_actuators, inputs.desired_state
     if whole is not None:
         return whole[:nu], whole[nu:], np.ones(nu, bool)
@@ -87,7 +88,7 @@ def gather_desired_state(
 
 
 def spread_over_actuators(model: MultibodyModel, values: dict) -> Float[Array, " nu"]:
-    """Numbers of the actuators of some instances, in the order of all actuators; zero for the others."""
+    """Spreads values of some instances' actuators over all actuators; zero for the others."""
     parts = [model.zeros(1), *values.values()]
     where = np.zeros(model.num_actuators, int)
     start = 1
@@ -99,18 +100,18 @@ def spread_over_actuators(model: MultibodyModel, values: dict) -> Float[Array, "
 
 
 def saturate(u: Float[Array, " nu"], limit: Float[Array, " nu"]) -> Float[Array, " nu"]:
-    """u held within +-limit; at the limit itself the derivative is that of the inside."""
+    """u clipped to +-limit; exactly at the limit the derivative is that of the inside."""
     return jnp.where(u > limit, limit, jnp.where(u < -limit, -limit, u))
 
 
 def actuated(model: MultibodyModel, x: Float[Array, " nv"]) -> Float[Array, " nu"]:
-    """The entries of the velocities that actuators drive."""
+    """Selects the entries of x at the velocities that actuators drive."""
     return take(x, list(model.layout.velocities_of_actuators), 0)
 
 
 @of_one_model
 def actuation_matrix(model: MultibodyModel) -> Float[Array, "nv nu"]:
-    """B with tau = B u: a one where an actuator drives a velocity; the multiplier where its joint mimics another."""
+    """Matrix B with tau = B u: 1 where an actuator drives a velocity, or the multiplier where its joint mimics."""
     ratios = actuator_ratios(model)
     B = np.zeros((model.num_velocities, model.num_actuators))
     B[list(model.layout.velocities_of_actuators), np.arange(model.num_actuators)] = 1.0

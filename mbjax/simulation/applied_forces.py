@@ -1,4 +1,4 @@
-"""The force inputs: applied generalized forces, and spatial forces at points of bodies."""
+"""Applied forces from the inputs: generalized forces, and spatial forces at points of bodies."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +14,7 @@ from .ports import AppliedSpatialForces, Inputs
 
 
 def calc_input_forces(model: MultibodyModel, position: PositionKinematics, inputs: Inputs) -> MultibodyForces | None:
-    """The applied generalized and spatial forces, these moved to the bodies' origins; None without any."""
+    """Applied generalized forces, and applied spatial forces moved to the bodies' origins; None without any."""
     tau, applied = inputs.applied_generalized_force, inputs.applied_spatial_forces
     if tau is None and applied is None:
         return None
@@ -28,7 +28,7 @@ def calc_input_forces(model: MultibodyModel, position: PositionKinematics, input
 def calc_applied_on_bodies(
     model: MultibodyModel, position: PositionKinematics, applied: AppliedSpatialForces
 ) -> Float[Array, "nb 6"]:
-    """F_Bo_W: t_Bo = t_Bq + p_BoBq x f, summed per body."""
+    """Applied spatial forces F_Bo_W summed per body, with t_Bo = t_Bq + p_BoBq x f."""
     bodies = np.array([model.body_index(body) for body in applied.bodies], int)
     F = jnp.asarray(applied.F_Bq_W, model.dtype).T
     R_MB = take(position.placement.R_MB, bodies, 2)

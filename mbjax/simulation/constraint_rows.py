@@ -1,13 +1,13 @@
 """The rows a plant's constraints add to its equation of motion: G vdot + R λ = rhs.
 
-In the continuous plant rigid rows have R = 0 and are stabilized at the rate of their record; springs are forces. In
+In the continuous plant rigid rows have R = 0 and are stabilized with the time in their record; springs are forces. In
 the discrete plant every row is a stiff spring and damper at the end of the step, as in Drake's convex formulation
-(Castro et al. 2022, arXiv 2110.10107, sec. V): with error e, stiffness k and dissipation time τ
+(Castro et al. 2022, arXiv 2110.10107, sec. V). With error e, stiffness k and dissipation time τ
 
     λ = -k (e⁺ + τ ė⁺),  e⁺ = e + dt ė⁺     so that     ė⁺ + dt R λ = -e / (dt + τ),  R = 1 / (dt (dt + τ) k)
 
-with ė⁺ = G (v + dt vdot). Rigid rows, and springs that are too stiff for the step, get the R of a period of β dt, and
-τ = dt.
+with ė⁺ = G (v + dt vdot). Rigid rows, and springs that are too stiff for the step, are near-rigid: their R is that of a
+period of β dt, and τ = dt.
 """
 
 import equinox as eqx
@@ -35,30 +35,30 @@ from mbjax.spatial import safe_sqrt
 
 
 class ConstraintRows(eqx.Module):
-    """(M + diag) vdot = tau - bias + Gᵀ (λ + given) and G vdot + R λ = rhs, λ = 0 where not active."""
+    """Rows of (M + diag) vdot = tau - bias + Gᵀ (λ + given), G vdot + R λ = rhs; λ = 0 where inactive."""
 
     G: Float[Array, "nc nv"]
     R: Float[Array, " nc"] | None  # None: zero
     rhs: Float[Array, " nc"]
     active: Float[Array, " nc"]
-    given: Float[Array, " nc"]  # forces of springs, known beforehand
+    given: Float[Array, " nc"]  # forces of springs, which the state determines
 
 
 def constraint_rows(model: MultibodyModel) -> BoundConstraintSet:
-    """The model's constraints with a row for each spring too."""
+    """The model's constraints, with one row for each spring."""
     rows = (with_static(c, is_rigid=True, v_plus=model.zeros(1)) if is_spring(c) else c for c in model.constraints)
     return BoundConstraintSet(tuple(rows), model.topology)
 
 
 def is_spring(constraint: object) -> bool:
-    """Whether a constraint is a spring, in the continuous plant a force."""
+    """Whether a constraint is a spring, which acts as a force in the continuous plant."""
     return isinstance(constraint, DistanceConstraint) and not constraint.is_rigid
 
 
 def calc_rows_now(
     model: MultibodyModel, terms: ForwardDynamicsTerms, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> ConstraintRows:
-    """The rows of the continuous plant: rigid ones at acceleration level, springs as forces."""
+    """Constraint rows of the continuous plant: rigid rows at acceleration level, springs as forces."""
     of_rows = calc_terms_of_rows(model, terms, q, v)
     stiffness, damping, spring = spring_constants(model)
     given = -of_rows.active * (stiffness * of_rows.error + damping * of_rows.velocity_error)
@@ -78,7 +78,7 @@ def calc_rows_of_step(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
 ) -> ConstraintRows:
-    """The rows of the discrete plant; `diagonal` of M and of what dissipation adds to it scales the rigid ones."""
+    """Constraint rows of the discrete plant; `diagonal` of M with implicit dissipation scales the rigid rows."""
     of_rows, dt = calc_terms_of_rows(model, terms, q, v), model.time_step
     stiffness, damping, spring = spring_constants(model)
     near_rigid = NEAR_RIGID * estimate_responses(model, of_rows.G, diagonal)
@@ -96,7 +96,7 @@ def calc_rows_of_step(
 def calc_terms_of_rows(
     model: MultibodyModel, terms: ForwardDynamicsTerms, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> ConstraintTerms:
-    """Errors, Jacobian and bias of all rows; locked velocities move none."""
+    """Errors, Jacobian and bias of all rows; columns of locked velocities are zero."""
     of_rows = calc_constraint_terms(model, constraint_rows(model), terms.position, terms.velocity, q, v)
     return of_rows._replace(G=jnp.where(terms.locked, 0.0, of_rows.G))
 
@@ -104,7 +104,7 @@ def calc_terms_of_rows(
 def spring_constants(
     model: MultibodyModel,
 ) -> tuple[Float[Array, " nc"], Float[Array, " nc"], Bool[np.ndarray, "nc ..."]]:
-    """Stiffness and damping of each row, 0 for a rigid one; and whether a row is a spring."""
+    """Stiffness and damping of each row, 0 for a rigid row; and a mask of the rows of springs."""
     constraints = constraint_rows(model).constraints
     springs = [is_spring(c) for c in model.constraints]
     nothing = jnp.zeros_like(model.parameters.time_step)
@@ -121,7 +121,7 @@ def spring_constants(
 def solve_with_rows(
     model: MultibodyModel, terms: ForwardDynamicsTerms, rows: ConstraintRows
 ) -> tuple[Float[Array, " nv"], Float[Array, " nc"]]:
-    """vdot and all λ, those of springs among them."""
+    """Solves for vdot and all λ, including the forces of springs."""
     constrained = ConstrainedDynamicsTerms(
         position=terms.position,
         inertia_W=terms.inertia_W,
@@ -142,9 +142,9 @@ def solve_with_rows(
 def estimate_responses(
     model: MultibodyModel, G: Float[Array, "nc nv"], diagonal: Float[Array, " nv"]
 ) -> Float[Array, " nc"]:
-    """Per row |W| / n for the n rows of its constraint, W = G diag⁻¹ Gᵀ: how it gives way, M taken as diagonal.
+    """Response |W| / n of each row in 1/kg or 1/(kg m²), over the n rows of its constraint; W = G diag⁻¹ Gᵀ.
 
-    Castro et al. 2022, sec. V; the norm is Frobenius's.
+    M is taken as diagonal (Castro et al. 2022, sec. V); the norm is Frobenius's.
     """
     sizes = [c.num_rows for c in constraint_rows(model).constraints]
     owner = np.repeat(np.arange(len(sizes)), sizes)

@@ -1,4 +1,4 @@
-"""`print(mbjax.describe(model, state))`: numbers by name, with units, as tables."""
+"""Tables of a record's numbers, by name and with units: `print(mbjax.describe(model, state))`."""
 
 import io
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from .ports import Outputs
 from .rollout import Trajectory
 from .state import State
 
-WIDTH = 1000  # numbers are never cut: a table is as wide as it needs to be
+WIDTH = 1000  # wide enough that no number is cut; a table is only as wide as it needs to be
 Block = Table | str
 
 
@@ -45,11 +45,11 @@ class Description:
 
 
 def describe(model: MultibodyModel, numbers: State | Outputs | ContactResults | Trajectory) -> Description:
-    """The numbers of a state, of outputs, of contacts or of a trajectory, by the names that the model has for them.
+    """Describes the numbers of a state, outputs, contacts or a trajectory in SI units, by the model's names for them.
 
-    In SI units. Of several worlds it shows the least and the most. Where numbers are not known, inside jit, grad and
-    vmap, it says so and shows names alone. Contacts are those that have a force; see `ContactResults` for frames and
-    signs. Gradients with respect to a state, which are states too, are shown in the same way, without their units.
+    For several worlds it shows the least and the most. Inside jit, grad and vmap, where numbers are not known, it says
+    so and shows names alone. Contacts are those with a force; see `ContactResults` for frames and signs. Gradients with
+    respect to a state are states too, so they are shown alike, with the units of the state.
     """
     blocks: list[Block]
     if isinstance(numbers, State):
@@ -69,7 +69,7 @@ def describe(model: MultibodyModel, numbers: State | Outputs | ContactResults | 
 
 
 def describe_state(model: MultibodyModel, state: State, vdot: Array | None = None) -> list[Block]:
-    """A line for each coordinate: positions left, velocities right, joint by joint."""
+    """Tabulates a state, one line for each coordinate: positions left, velocities right, joint by joint."""
     headings = ["position", "", "", "velocity", "", ""] + ([] if vdot is None else ["acceleration", ""])
     table = new_table(headings, right=(1, 4, 6))
     q = named_cells("state.q", state.q, position_names(model), position_units(model))
@@ -86,7 +86,7 @@ def describe_state(model: MultibodyModel, state: State, vdot: Array | None = Non
 
 
 def describe_outputs(model: MultibodyModel, outputs: Outputs) -> list[Block]:
-    """The state with accelerations, efforts, reaction and constraint forces, and contacts, each if there are any."""
+    """Tabulates the state with accelerations, and efforts, reaction forces, constraint forces and contacts if any."""
     blocks = describe_state(model, outputs.state, outputs.generalized_acceleration)
     actuators = sorted(model.layout.actuators, key=lambda a: a.index)
     if actuators:
@@ -118,7 +118,7 @@ def describe_outputs(model: MultibodyModel, outputs: Outputs) -> list[Block]:
 
 
 def describe_contacts(model: MultibodyModel, results: ContactResults) -> list[Block]:
-    """A line for each slot with a force, in any world."""
+    """Tabulates contacts, one line for each slot that has a force in any world."""
     names = results.names(model)
     pairs = [f"{A}/{shape_A} – {B}/{shape_B}" for A, shape_A, B, shape_B in names]
     headings = ["contact (A – B)", "force on B (N)", "|f|", "depth (m)", "slip (m/s)", "point (m)"]
@@ -151,7 +151,7 @@ def describe_contacts(model: MultibodyModel, results: ContactResults) -> list[Bl
 
 
 def describe_trajectory(model: MultibodyModel, trajectory: Trajectory) -> list[Block]:
-    """Each coordinate at the start and at the end, and between which numbers it was."""
+    """Tabulates each coordinate of a trajectory: its start, its end and its range."""
     table = new_table(["coordinate", "start", "end", "least … most", ""], right=(1, 2, 3))
     names = position_names(model) + velocity_names(model)
     units = [*position_units(model), *velocity_units(model, "s")]
@@ -167,7 +167,7 @@ def describe_trajectory(model: MultibodyModel, trajectory: Trajectory) -> list[B
 
 
 def new_table(headings: Iterable[str], right: Iterable[int]) -> Table:
-    """A table without lines but the one under its head."""
+    """An empty table, ruled only under its head."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     right = set(right)
     for i, heading in enumerate(headings):
@@ -177,7 +177,7 @@ def new_table(headings: Iterable[str], right: Iterable[int]) -> Table:
 
 
 def filled(table: Table, rows: Iterable[Iterable[str]]) -> Table:
-    """The table with rows."""
+    """Adds rows to the table and returns it."""
     for row in rows:
         table.add_row(*row)
     return table
@@ -191,19 +191,19 @@ def named_cells(what: str, values: Any, names: Iterable[str], units: Iterable[st
 
 
 def check_size(what: str, texts: list[str], names: Iterable[str]) -> None:
-    """The numbers must be the model's."""
+    """Raises `ModelError` unless there are as many numbers as the model has names."""
     number = len(tuple(names))
     if len(texts) != number:
         raise ModelError(f"describe: {what} has {len(texts)} number(s), the model needs {number}: is it of this model?")
 
 
 def cells(values: Any) -> list[str]:
-    """A text for each entry along the last axis; of several worlds, the least and the most."""
+    """A text for each entry along the last axis; its range if there are several worlds."""
     return [cell(values[..., i]) for i in range(values.shape[-1])]
 
 
 def cell(value: Any) -> str:
-    """A number, the range of several, or that it is not known."""
+    """Text of one number, of the range of several, or "traced" if they are not known."""
     if isinstance(value, Tracer):
         return "traced"
     numbers = np.asarray(value)
@@ -211,28 +211,28 @@ def cell(value: Any) -> str:
 
 
 def vector_text(vectors: np.ndarray) -> str:
-    """`0.1 0.2 3`, each number a range if there are several vectors."""
+    """Text of a vector, like `0.1  0.2  3`; each number is a range if there are several vectors."""
     return "  ".join(cell(vectors[..., i]) for i in range(vectors.shape[-1]))
 
 
 def is_traced(record: Any) -> bool:
-    """Whether any of its numbers is not known."""
+    """Whether any number of the record is traced."""
     return any(isinstance(x, Tracer) for x in jax.tree.leaves(record))
 
 
 def worlds_text(array: Any, axes: int) -> str:
-    """How many worlds there are, if several, where one world's array has that many axes."""
+    """Text of the number of worlds if there are several; `axes` is the number of axes of one world's array."""
     number = int(np.prod(array.shape[: len(array.shape) - axes]))
     return f"; {number} worlds, least … most" if len(array.shape) > axes else ""
 
 
 def is_angular(joint: JointInfo) -> tuple[bool, ...]:
-    """Which of its velocities are in rad/s; the others are in m/s."""
+    """Flags of the joint's velocities in rad/s; the others are in m/s."""
     return JOINT_KINDS[joint.kind].angular_velocities
 
 
 def velocity_units(model: MultibodyModel, per: str) -> list[str]:
-    """Units of v, or of vdot."""
+    """Units of v (`per` is "s") or of vdot ("s²")."""
     return [f"rad/{per}" if angular else f"m/{per}" for j in moving_joints(model) for angular in is_angular(j)]
 
 
@@ -247,20 +247,20 @@ def position_units(model: MultibodyModel) -> list[str]:
 
 
 def has_several_instances(model: MultibodyModel) -> bool:
-    """Whether names need the instance before them."""
+    """Whether moving joints belong to several model instances, so that names need the instance as a prefix."""
     return len({joint.model_instance for joint in moving_joints(model)}) > 1
 
 
 def position_names(model: MultibodyModel) -> tuple[str, ...]:
-    """Names of q, as short as they may be."""
+    """Names of q, with the instance only where the model has several."""
     return model.position_names(add_model_instance_prefix=has_several_instances(model))
 
 
 def velocity_names(model: MultibodyModel) -> tuple[str, ...]:
-    """Names of v, as short as they may be."""
+    """Names of v, with the instance only where the model has several."""
     return model.velocity_names(add_model_instance_prefix=has_several_instances(model))
 
 
 def moving_joints(model: MultibodyModel) -> list[JointInfo]:
-    """Joints with coordinates, in the order these have."""
+    """Joints that have coordinates, in the order of their velocities."""
     return sorted((j for j in model.layout.joints if j.num_velocities), key=lambda j: j.v_start)

@@ -1,4 +1,4 @@
-"""What is wrong with a model, a state or the inputs, in words: bad numbers, and what they spoil first in a step."""
+"""Diagnoses a model, a state or inputs in words: bad numbers, and the first quantity of a step that they spoil."""
 
 import dataclasses
 import warnings
@@ -26,7 +26,7 @@ from .step import step
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """What `diagnose` found, a sentence each; false if that is nothing. Printed, one sentence a line."""
+    """Findings of `diagnose`, one sentence each; false if there are none. It prints one sentence per line."""
 
     findings: tuple[str, ...]
 
@@ -38,7 +38,7 @@ class Diagnosis:
 
 
 class Stage(NamedTuple):
-    """A quantity of a step, row by row, and whose the rows are."""
+    """A quantity of a step with one row per owner, and the owners' names."""
 
     what: str
     values: Any
@@ -46,10 +46,11 @@ class Stage(NamedTuple):
 
 
 def diagnose(model: MultibodyModel, state: State | None = None, inputs: Any = None) -> Diagnosis:
-    """Which numbers of a model are bad, and with a state or inputs what becomes non-finite first in a step from there.
+    """Finds bad numbers of a model and, given a state or inputs, the first quantity of a step that is not finite.
 
-    It needs known numbers of one world; of many, find the bad ones by `jax.vmap(mbjax.model_status)` first. Without
-    `state` but with `inputs` the default state is taken. It compiles several functions: for a look, not for a loop.
+    It needs known numbers of one world. For many worlds, find the bad ones by `jax.vmap(mbjax.model_status)` first.
+    Given `inputs` without `state`, it uses the default state. It compiles several functions, so do not call it in a
+    loop.
     """
     require_one_model(model, "diagnose")
     if not is_known(model, state, inputs):
@@ -66,7 +67,7 @@ def diagnose(model: MultibodyModel, state: State | None = None, inputs: Any = No
 
 
 def bad_coordinates(model: MultibodyModel, state: State) -> Iterator[str]:
-    """Numbers of the state that are not finite, and quaternions of zeros."""
+    """Sentences about numbers of the state that are not finite, and about zero quaternions."""
     for what, values, names in (("q", state.q, model.position_names()), ("v", state.v, model.velocity_names())):
         for k in np.flatnonzero(~np.isfinite(np.asarray(values))):
             yield f"state.{what} of '{names[k]}' is {values[k]}; must be finite."
@@ -77,7 +78,7 @@ def bad_coordinates(model: MultibodyModel, state: State) -> Iterator[str]:
 
 
 def checked_inputs(model: MultibodyModel, inputs: Any) -> tuple[Inputs, list[str]]:
-    """The inputs of one world, and what is to be said of them."""
+    """Checked inputs of one world, and sentences about their errors, warnings and non-finite numbers."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ModelWarning)
         try:
@@ -92,7 +93,7 @@ def checked_inputs(model: MultibodyModel, inputs: Any) -> tuple[Inputs, list[str
 
 
 def stages(model: MultibodyModel, state: State, inputs: Inputs) -> Iterator[Stage]:
-    """The quantities of a step, each from those before it."""
+    """The quantities of a step, in the order in which each follows from those before it."""
     q, v = state.q, state.v
     bodies, velocities = model.body_names, model.velocity_names()
     poses = body_poses_in_world(model, q)
@@ -115,7 +116,7 @@ def stages(model: MultibodyModel, state: State, inputs: Inputs) -> Iterator[Stag
 
 
 def mass_matrix_stages(M: np.ndarray, velocities: Sequence[str]) -> Iterator[Stage]:
-    """Its entries, and where they are finite whether they are those of a positive definite matrix."""
+    """Stages of the mass matrix: its entries and, if they are finite, whether it is positive definite."""
     yield Stage("mass matrix in the row of velocity", M, velocities)
     if M.size and np.isfinite(M).all():
         values, vectors = np.linalg.eigh(M.astype(float))
@@ -125,7 +126,7 @@ def mass_matrix_stages(M: np.ndarray, velocities: Sequence[str]) -> Iterator[Sta
 
 
 def first_bad(stage: Stage) -> Iterator[str]:
-    """The first row that is not finite, in words."""
+    """A sentence about the stage's first row that is not finite, if any."""
     rows = np.asarray(stage.values)
     bad = np.flatnonzero(~np.isfinite(rows.reshape(rows.shape[0], -1)).all(-1)) if rows.size else []
     if len(bad):
@@ -138,5 +139,5 @@ def first_bad(stage: Stage) -> Iterator[str]:
 
 
 def first_place(values: Any) -> str:
-    """The index of the first number that is not finite."""
+    """Index of the first number that is not finite, as text."""
     return str([int(k) for k in np.argwhere(~np.isfinite(np.asarray(values)))[0]])

@@ -41,13 +41,13 @@ from .time_derivatives import Acceleration, calc_explicit_terms, replace_tau
 def calc_discrete_acceleration(
     model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | ResumedSearch | None = None
 ) -> tuple[Acceleration, ConvexSolution | None, ConvexSearch | None]:
-    """vdot with which the next step's velocity is v + dt vdot, and the forces that led there.
+    """Acceleration vdot of the discrete step, whose new velocity is v + dt vdot, and the forces that cause it.
 
     (M + dt C) vdot = tau(q, v) - C v + Gᵀ γ(v + dt vdot) / dt
 
-    Dissipation C acts on the new velocity, and so do all rows: actuators that track, within their effort limits,
-    joint limits and friction, constraints and contacts. See `mbjax.contact.convex_problem`. The second result is
-    what was searched for, if anything; given as `found` it is not searched for again. The third is the search.
+    Dissipation C acts on the new velocity, and so do all rows: tracking actuators within their effort limits, joint
+    limits and friction, constraints and contacts. See `mbjax.contact.convex_problem`. The second result is the
+    solution if a search was needed; passed as `found`, it spares the search. The third result is the search.
     """
     problem, points, u = calc_step_problem(model, state, inputs)
     if problem.box is None and problem.coupled is None and problem.contacts is None:
@@ -76,7 +76,7 @@ def calc_discrete_acceleration(
 def calc_step_problem(
     model: MultibodyModel, state: State, inputs: Inputs
 ) -> tuple[ConvexProblem, ContactPoints | None, Float[Array, " nu"]]:
-    """The step's equation, its possible points of contact, and the efforts of actuators that do not track."""
+    """The step's convex problem, its possible contact points, and the efforts of actuators that do not track."""
     terms = calc_explicit_terms(model, state, inputs)
     law = calc_actuator_law(model, inputs, state.q, state.v, model.time_step)
     dissipation = calc_dissipation_coefficient(model, terms.v, calc_friction_without_rows(model))
@@ -94,7 +94,7 @@ def calc_step_problem(
 def calc_other_rows(
     model: MultibodyModel, state: State, terms: ForwardDynamicsTerms
 ) -> tuple[BoxRows | None, CoupledRows | None, ContactRows | None, ContactPoints | None]:
-    """Rows of joint limits and friction, constraints, contacts, or None. How each gives way follows diag(M)."""
+    """Rows of joint limits and friction, constraints and contacts, or None; diag(M) estimates their responses."""
     has_contacts, layout = bool(model.layout.contact.pairs), model.layout
     if not (has_contacts or model.constraints or layout.limited_joints or layout.frictional_directions):
         return None, None, None, None
@@ -115,9 +115,9 @@ def calc_other_rows(
 
 
 def calc_tracking_rows(model: MultibodyModel, law: ActuatorLaw) -> BoxRows:
-    """u = u_0 - k (v⁺ - v) within the effort limits, over the step; one row an actuator."""
+    """Impulse rows of u = u_0 - k (v⁺ - v) within the effort limits over the step; one row per actuator."""
     dt, limit = model.time_step, model.parameters.effort_limit
-    is_limited = jnp.isfinite(limit)  # an infinite one must not meet a zero, of a derivative
+    is_limited = jnp.isfinite(limit)  # keeps inf * 0 out of derivatives
     bound = jnp.where(is_limited, dt * jnp.where(is_limited, limit, 0.0), jnp.inf)
     return BoxRows(
         dt * law.u_0, dt * law.k, -bound, bound, model.layout.velocities_of_actuators, actuator_ratios(model)

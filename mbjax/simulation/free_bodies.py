@@ -1,7 +1,7 @@
-"""Where a free body is and how it moves: in its joint's frames, in the world, in any anchored frame.
+"""Poses and velocities of free bodies: in their joints' frames, in the world, or in any anchored frame.
 
-A free body hangs on a six-dof joint, from frame F on its parent to frame M on itself. For a body without a
-declared joint F is the world and M the body's own frame, so that X_FM is X_WB.
+A free body has a six-dof joint, from frame F on its parent to frame M on itself. For a body without a declared joint F
+is the world and M is the body's own frame, so that X_FM is X_WB.
 """
 
 from typing import Any
@@ -37,19 +37,19 @@ VELOCITY_PARTS = ("wx", "wy", "wz", "vx", "vy", "vz")
 
 @compiled_outside_jit
 def free_body_pose(model: MultibodyModel, q: Float[Array, " nq"], body: str | int) -> RigidTransform:
-    """X_FM of a free body's joint; X_WB for a body without a declared joint."""
+    """Pose X_FM of a free body's joint; X_WB for a body without a declared joint."""
     joint = free_joint(model, body, "free_body_pose")
     return pose_of_positions(joint, as_coordinates("q", q, model.num_positions, model.dtype)[joint.q])
 
 
 def free_body_spatial_velocity(model: MultibodyModel, v: Float[Array, " nv"], body: str | int) -> Float[Array, "6"]:
-    """V_FM_F of a free body's joint, rotation first; V_WB_W for a body without a declared joint."""
+    """Spatial velocity V_FM_F of a free body's joint, rotation first; V_WB_W for a body without a declared joint."""
     joint = free_joint(model, body, "free_body_spatial_velocity")
     return as_coordinates("v", v, model.num_velocities, model.dtype)[joint.v]
 
 
 def set_free_body_pose(model: MultibodyModel, state: State, body: str | int, X_FM: PoseLike) -> State:
-    """The state with another X_FM of a free body's joint; X_WB for a body without a declared joint."""
+    """Sets the pose X_FM of a free body's joint in a new state; X_WB for a body without a declared joint."""
     X_FM = checked(model, "set_free_body_pose", state, body, "X_FM", X_FM)
     return _set_free_body_pose(model, state, body, X_FM)
 
@@ -66,7 +66,7 @@ def _set_free_body_pose(model: MultibodyModel, state: State, body: str | int, X_
 def set_free_body_spatial_velocity(
     model: MultibodyModel, state: State, body: str | int, V_FM_F: Float[Array, "6"]
 ) -> State:
-    """The state with another V_FM_F of a free body's joint; V_WB_W for a body without a declared joint."""
+    """Sets the velocity V_FM_F of a free body's joint in a new state; V_WB_W for a body without a declared joint."""
     require_state(state, "set_free_body_spatial_velocity")
     joint = free_joint(model, body, "set_free_body_spatial_velocity")
     require_finite("set_free_body_spatial_velocity", "number", V_FM_F, list(range(6)), lambda: VELOCITY_PARTS)
@@ -75,7 +75,7 @@ def set_free_body_spatial_velocity(
 
 
 def set_free_body_pose_in_world_frame(model: MultibodyModel, state: State, body: str | int, X_WB: PoseLike) -> State:
-    """The state in which a free body's own frame is at X_WB, whatever its joint's frames."""
+    """Sets a free body's own frame to X_WB in a new state, whatever its joint's frames."""
     X_WB = checked(model, "set_free_body_pose_in_world_frame", state, body, "X_WB", X_WB)
     return _set_free_body_pose_in_anchored_frame(model, state, WORLD, body, X_WB)
 
@@ -83,9 +83,9 @@ def set_free_body_pose_in_world_frame(model: MultibodyModel, state: State, body:
 def set_free_body_pose_in_anchored_frame(
     model: MultibodyModel, state: State, frame_A: str | int, body: str | int, X_AB: PoseLike
 ) -> State:
-    """The state in which a free body's own frame is at X_AB in a frame fixed to the world.
+    """Sets a free body's own frame to X_AB in a new state, with A a frame fixed to the world.
 
-    A body that floats on a moving one is placed for the state as it is: set its parent's positions first.
+    A body that floats on a moving parent is placed relative to the given state: set the parent's positions first.
     """
     X_AB = checked(model, "set_free_body_pose_in_anchored_frame", state, body, "X_AB", X_AB)
     return _set_free_body_pose_in_anchored_frame(model, state, frame_A, body, X_AB)
@@ -108,7 +108,7 @@ def _set_free_body_pose_in_anchored_frame(
 def set_free_body_spatial_velocity_in_world_frame(
     model: MultibodyModel, state: State, body: str | int, V_WB_W: Float[Array, "6"]
 ) -> State:
-    """The state in which a free body's origin Bo moves with V_WB_W, whatever its joint's frames."""
+    """Sets the spatial velocity V_WB_W of a free body at its origin Bo in a new state, whatever its joint's frames."""
     return set_free_body_spatial_velocity_in_anchored_frame(model, state, WORLD, body, V_WB_W)
 
 
@@ -116,10 +116,10 @@ def set_free_body_spatial_velocity_in_world_frame(
 def set_free_body_spatial_velocity_in_anchored_frame(
     model: MultibodyModel, state: State, frame_A: str | int, body: str | int, V_AB_A: Float[Array, "6"]
 ) -> State:
-    """The state in which a free body's origin Bo moves with V_AB_A in a frame fixed to the world.
+    """Sets the spatial velocity V_AB_A of a free body at its origin Bo in a new state, with A fixed to the world.
 
-    A body that floats on a moving one gets V_FM = V_WM - V_WF for the state as it is: set its pose and its
-    parent's positions and velocities first.
+    A body that floats on a moving parent gets V_FM = V_WM - V_WF from the given state: set its pose and its parent's
+    positions and velocities first.
     """
     call = "set_free_body_spatial_velocity_in_anchored_frame"
     joint, A = free_joint(model, body, call), anchored_frame(model, frame_A, call)
@@ -130,20 +130,20 @@ def set_free_body_spatial_velocity_in_anchored_frame(
     R_WB = calc_frame_pose(model, position, model.body_frame_index(body)).R_WF
     V_WM_W = shift_spatial_velocity(V_WB_W, R_WB @ frame_pose_in_body(position, joint.child_frame).translation)
     parent = model.topology.mobod_parents[joint.mobod]
-    V_WF_W = calc_point_velocity(velocity, parent, position.p_PM_W[:, joint.mobod])  # of F's point at Mo
+    V_WF_W = calc_point_velocity(velocity, parent, position.p_PM_W[:, joint.mobod])  # velocity of F's point at Mo
     V_FM_F = re_express(position.R_WF[..., joint.mobod], V_WM_W - V_WF_W)
     return set_free_body_spatial_velocity(model, state, body, V_FM_F)
 
 
 def checked(model: MultibodyModel, call: str, state: State, body: str | int, what: str, X: Any) -> RigidTransform:
-    """The pose, if model, state and it are what they must be."""
+    """The pose, after checks of the model, the state and the pose."""
     require_one_model(model, call)
     require_state(state, call)
     return checked_pose(f"{call}('{model.body(body).name}')", what, X)
 
 
 def anchored_frame(model: MultibodyModel, frame: str | int, call: str) -> int:
-    """Index of a frame, which must be fixed to the world."""
+    """Index of a frame; raises `ModelError` unless it is fixed to the world."""
     info = model.frame(frame)
     if not model.is_anchored(info.body):
         raise ModelError(
@@ -154,11 +154,11 @@ def anchored_frame(model: MultibodyModel, frame: str | int, call: str) -> int:
 
 
 def frame_pose_in_world(model: MultibodyModel, position: PositionKinematics, frame: int) -> RigidTransform:
-    """X_WF."""
+    """Pose X_WF of a frame in the world."""
     pose = calc_frame_pose(model, position, frame)
     return RigidTransform(pose.R_WF, pose.p_WF)
 
 
 def frame_pose_in_body(position: PositionKinematics, frame: int) -> RigidTransform:
-    """X_BF of a frame in its body, which no coordinate changes."""
+    """Pose X_BF of a frame in its body, which is independent of q."""
     return RigidTransform(position.placement.R_BF[..., frame], position.placement.p_BF[:, frame])

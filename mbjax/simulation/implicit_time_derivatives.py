@@ -21,10 +21,10 @@ from .time_derivatives import calc_terms_now
 def implicit_time_derivatives_residual(
     model: MultibodyModel, state: State, qdot: Positions, vdot: Accelerations, inputs: Any = None
 ) -> Float[Array, " nq+nv"]:
-    """[qdot - N(q) v, M vdot + C v - all forces]: zero where `time_derivatives` is (qdot, vdot). No system is solved,
-    unless there are constraints: their forces are those of `time_derivatives`.
+    """Residual [qdot - N(q) v, M vdot + C v - all forces]: zero where `time_derivatives` is (qdot, vdot).
 
-    In place of a locked velocity's equation stands its acceleration. Drake's CalcImplicitTimeDerivativesResidual.
+    No system is solved unless there are constraints, whose forces are those of `time_derivatives`. The entry of a
+    locked velocity is its acceleration. Drake's CalcImplicitTimeDerivativesResidual.
     """
     state = as_state(model, state)
     qdot = as_coordinates("qdot", qdot, model.num_positions, model.dtype)

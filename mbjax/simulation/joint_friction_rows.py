@@ -1,4 +1,4 @@
-"""Dry friction of joints in a discrete step: it holds as other rigid rows do, up to its bound."""
+"""Dry friction of joints in a discrete step: near-rigid rows whose forces have bounds."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,17 +13,17 @@ from mbjax.spatial import safe_divide
 def calc_joint_friction_rows(
     model: MultibodyModel, v: Float[Array, " nv"], diagonal: Float[Array, " nv"]
 ) -> BoxRows | None:
-    """A row for each direction of a joint with friction f: γ = -v⁺ / R within ±dt f, of its own velocity v⁺.
+    """Friction rows, one for each direction of a joint with friction f: γ = -v⁺ / R within ±dt f.
 
-    -γ is the gradient of Huber's function of v⁺. A joint that sticks creeps: under a torque τ at v⁺ = R dt τ, which is
-    2.5e-4 of the speed that τ would give the joint in a step if it were free.
+    v⁺ is the direction's own velocity, and -γ is the gradient of Huber's function of v⁺. A joint that sticks creeps:
+    under a torque τ at v⁺ = R dt τ, which is 2.5e-4 of the speed that τ would give the free joint in a step.
     """
     where, topology = list(model.layout.frictional_directions), model.topology
     if not where:
         return None
     velocities, gains = tuple(topology.velocities_of_directions[where].tolist()), None
     inertia = take(diagonal, velocities, 0)
-    if topology.followers:  # as the joint feels it that mimics
+    if topology.followers:  # the inertia at the mimic joint itself
         gains = take(direction_ratios(model), where, 0)
         inertia = safe_divide(inertia, gains * gains)
     stiffness = inertia / NEAR_RIGID
@@ -33,7 +33,7 @@ def calc_joint_friction_rows(
 
 
 def calc_friction_without_rows(model: MultibodyModel) -> Float[Array, " nd"]:
-    """f of the directions that have no row: a leaf that was changed directly still acts, and has a gradient."""
+    """Friction f of directions without a row: a leaf that was changed directly still acts, and has a gradient."""
     has_row = np.isin(np.arange(model.topology.num_directions), model.layout.frictional_directions)
     has_row = has_row.reshape(-1, *(1,) * model.num_world_axes)
     return jnp.where(has_row, 0.0, model.parameters.joint_friction)

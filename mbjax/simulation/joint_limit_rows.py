@@ -7,15 +7,15 @@ from mbjax.contact import NEAR_RIGID, BoxRows, join_rows
 from mbjax.execution import take
 from mbjax.model import MultibodyModel
 
-STIFFNESS = 1e12  # N/m or N m/rad: of a limit that the step could resolve, as in Drake
+STIFFNESS = 1e12  # stiffness of a limit that the step could resolve, in N/m or N m/rad, as in Drake
 
 
 def calc_joint_limit_rows(
     model: MultibodyModel, q: Float[Array, " nq"], v: Float[Array, " nv"], diagonal: Float[Array, " nv"]
 ) -> BoxRows | None:
-    """A row for each limit, all lower ones first: pushes inward only, with the dissipation time of one step.
+    """Limit rows, all lower limits first; each pushes inward only, with the dissipation time of one step.
 
-    Limits of joints that mimic are those they mean for their leader. With the gap g = q - q_l at the start,
+    Limits of joints that mimic are converted to limits of their leader. With the gap g = q - q_l at the start,
     γ = max(0, -(g / 2 dt + v⁺) / R): Castro et al. 2022, sec. V. An infinite limit has no stiffness.
     """
     joints, dt = model.layout.limited_joints, model.time_step

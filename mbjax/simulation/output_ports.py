@@ -1,4 +1,4 @@
-"""What the output ports report: live from a state and inputs, or sampled in a step."""
+"""Computes the output ports: live from a state and inputs, or sampled in a step."""
 
 from typing import Any
 
@@ -33,9 +33,9 @@ from .time_derivatives import Acceleration, calc_acceleration_now, calc_explicit
 
 
 def outputs(model: MultibodyModel, state: State, inputs: Any = None) -> Outputs:
-    """All output ports, live: computed from this state and these inputs.
+    """All output ports, computed live from the given state and inputs.
 
-    Those of a discrete model that depend on forces are what `step` would sample from here.
+    In a discrete model, ports that depend on forces equal those that `step` would sample from this state.
     """
     return call_compiled(_outputs, model, as_state(model, state), as_inputs(model, inputs))
 
@@ -52,7 +52,7 @@ def _outputs(model: MultibodyModel, state: State, inputs: Inputs) -> Outputs:
 def calc_outputs(
     model: MultibodyModel, reported: State, state: State, inputs: Inputs, acceleration: Acceleration
 ) -> Outputs:
-    """The kinematic ports of the state `reported`, the dynamic ones of `state`, its inputs and acceleration."""
+    """Output ports: kinematic ports of the state `reported`; dynamic ports of `state`, its inputs and acceleration."""
     terms, vdot = calc_explicit_terms(model, state, inputs), acceleration.vdot
     motion = calc_acceleration_kinematics(model, terms.position, terms.velocity, terms.v, vdot)
     A_WB_W = calc_body_accelerations(model, terms.position, terms.velocity, motion)
@@ -82,7 +82,7 @@ def calc_outputs(
 def report_contacts(
     model: MultibodyModel, position: PositionKinematics, contacts: ContactForces | None
 ) -> tuple[ContactResults | None, Float[Array, "nb 6"] | None]:
-    """The port, and the spatial forces of the contacts on the bodies; None in a model without contact."""
+    """The contact port, and the contacts' spatial forces on the bodies; None in a model without contact."""
     if contacts is None:
         return None, None
     F_Bo_W = calc_contact_forces_on_bodies(model, position, contacts.points, contacts.f_Bc_W)

@@ -1,4 +1,4 @@
-"""Input and output ports as pytrees: what drives a model from outside, and what it reports."""
+"""Input and output ports as pytrees: the inputs that drive a model, and the outputs that it reports."""
 
 import dataclasses
 import math
@@ -28,7 +28,7 @@ PerInstance = dict[str, Array] | dict[int, Array]
 class AppliedSpatialForces(eqx.Module):
     """Spatial forces F_Bq_W (k, 6), torque first, at points p_BoBq_B (k, 3) of k bodies, given by name or index.
 
-    A body may stand in the list any number of times. Without points the forces act at the bodies' origins.
+    A body may be listed any number of times. Without points the forces act at the bodies' origins.
     """
 
     p_BoBq_B: Float[Array, "*batch k 3"]
@@ -45,20 +45,20 @@ class AppliedSpatialForces(eqx.Module):
 
 
 def checked_keys(what: str, values: Any) -> PerInstance | None:
-    """A dict whose keys can be sorted, as JAX does."""
+    """The dict, after a check that its keys can be sorted, as JAX does."""
     if values is not None and (not isinstance(values, dict) or len({type(key) for key in values}) > 1):
         raise ModelError(f"Inputs: {what} must be a dict with all instances by name or all by index, got {values!r}.")
     return values
 
 
 class Inputs(eqx.Module):
-    """What acts from outside; every field may be left out.
+    """Inputs that act on a model from outside; every field is optional.
 
-    `actuation` (nu,) in N m or N, and `instance_actuation` {instance: (nu of it,)}, which are summed.
-    `desired_state` (2 nu,): positions, then velocities, of all actuated joints, tracked with the model's gains; or
-    `instance_desired_state` {instance: (2 nu of it,)}, where the controllers of the other instances are off. Where no
-    actuator it is for has gains it is an error, where some have none a warning; of traced gains nothing is known.
-    `applied_generalized_force` (nv,). `applied_spatial_forces` at points of bodies.
+    `actuation` (nu,) in N m or N and `instance_actuation` {instance: (nu of it,)} are summed.
+    `desired_state` (2 nu,) holds positions, then velocities, of all actuated joints, tracked with the model's gains. In
+    its place, `instance_desired_state` {instance: (2 nu of it,)} turns the controllers of other instances off. It is an
+    error if no actuator that a desired state is for has gains, and a warning if some have none. Traced gains are not
+    checked. `applied_generalized_force` is (nv,), and `applied_spatial_forces` act at points of bodies.
     Instances are all given by name, or all by index.
     """
 
@@ -87,16 +87,15 @@ class Inputs(eqx.Module):
 
 
 class Outputs(eqx.Module):
-    """What a model reports; per-body arrays have the world first, reaction forces the order of `joint_names`.
+    """Outputs that a model reports; per-body arrays have the world first, reaction forces the order of `joint_names`.
 
-    `state`, `body_poses` X_WB, `body_spatial_velocities` V_WB_W belong to the state after a step.
-    `generalized_acceleration` vdot, `body_spatial_accelerations` A_WB_W, `net_actuation` (after effort limits) and
-    `reaction_forces` F_CJc_Jc, on the child body of each joint at its frame Jc and expressed there, are those of the
-    step, sampled at its start, like `constraint_forces` λ, in N or N m, in the order of the model's constraints, and
-    the spatial forces F_Bo_W they exert on the bodies; couplers and locks act on joints alone. So are
-    `generalized_contact_forces` Jᵀ f and the contacts one by one.
-    `contact_results` is None in a model that has no pairs of collision geometries. From `outputs` all of them are live:
-    of the given state and inputs.
+    `state`, `body_poses` X_WB and `body_spatial_velocities` V_WB_W belong to the state after a step. All other ports
+    are those of the step, sampled at its start. They are `generalized_acceleration` vdot, `body_spatial_accelerations`
+    A_WB_W, `net_actuation` (after effort limits), and `reaction_forces` F_CJc_Jc on the child body of each joint, at
+    its frame Jc and expressed there. `constraint_forces` λ are in N or N m, in the order of the model's constraints;
+    `constraint_spatial_forces` F_Bo_W are their forces on the bodies, without couplers and locks, which act on joints
+    alone. `generalized_contact_forces` are Jᵀ f, and `contact_results` holds the contacts one by one; it is None in a
+    model without pairs of collision geometries. From `outputs` all ports are live: those of the given state and inputs.
     """
 
     state: State
@@ -119,7 +118,7 @@ class Outputs(eqx.Module):
         return summary_of(title, fields) + ("" if contacts is None else f"\n{contacts}")
 
     def constraint_force(self, model: MultibodyModel, constraint: str | int) -> Float[Array, "*batch k"]:
-        """λ of one of the model's constraints, a number for each of its rows."""
+        """Force λ of one of the model's constraints, a number for each of its rows."""
         cset = constraint_rows(model)
         return self.constraint_forces[..., cset.rows_of(cset.names[model.constraint_index(constraint)])]
 
@@ -131,13 +130,13 @@ class Outputs(eqx.Module):
     def instance_generalized_acceleration(
         self, model: MultibodyModel, instance: str | int
     ) -> Float[Array, "*batch nv_instance"]:
-        """vdot of one model instance."""
+        """Acceleration vdot of one model instance."""
         return self.generalized_acceleration[..., model.model_instance(instance).v]
 
     def instance_generalized_contact_forces(
         self, model: MultibodyModel, instance: str | int
     ) -> Float[Array, "*batch nv_instance"]:
-        """Jᵀ f of the contacts on one model instance."""
+        """Generalized contact forces Jᵀ f on one model instance."""
         return self.generalized_contact_forces[..., model.model_instance(instance).v]
 
     def instance_net_actuation(self, model: MultibodyModel, instance: str | int) -> Float[Array, "*batch nu_instance"]:
@@ -146,7 +145,7 @@ class Outputs(eqx.Module):
 
 
 def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
-    """`Inputs` of one world with sizes checked, instances by index; a bare array means actuation, None nothing."""
+    """Converts to checked `Inputs` of one world, with instances by index; an array is actuation, None no inputs."""
     if inputs is None:
         return Inputs()
     require_one_model(model)
@@ -197,7 +196,7 @@ def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
 
 
 def require_numbers(inputs: Any) -> None:
-    """Refuses as inputs what is neither `Inputs` nor an array of actuation."""
+    """Raises `ModelError` for inputs that are neither `Inputs` nor an array of actuation."""
     if callable(inputs):
         raise ModelError("inputs: a function of the state is for rollout and simulate; here call it: inputs(state).")
     if isinstance(inputs, str | dict | eqx.Module):
@@ -208,9 +207,9 @@ def require_numbers(inputs: Any) -> None:
 
 
 def require_controllers(model: MultibodyModel, inputs: Inputs) -> None:
-    """Refuses a desired state that no actuator follows, and warns of the actuators among several that do not.
+    """Raises `ModelError` for a desired state that no actuator follows, and warns if only some actuators follow it.
 
-    An actuator follows with gains that are not zero. Gains that are traced may be anything: nothing is said of them.
+    An actuator follows if its gains are not zero. Traced gains are not checked.
     """
     kp, kd = model.parameters.proportional_gain, model.parameters.derivative_gain
     if (inputs.desired_state is None and not inputs.instance_desired_state) or not is_known(kp, kd):

@@ -8,9 +8,10 @@ from jaxtyping import PyTree
 
 
 class ProjectedSolver(diffrax.AbstractWrappedSolver):
-    """Any solver, and `project` applied to (q, v) after each step.
+    """Wraps a solver, and applies `project` to (q, v) after each step.
 
-    Slopes that a solver keeps from its last step belong to the point before the projection: each step starts anew.
+    Slopes that the solver keeps from its last step belong to the point before the projection, so each step starts
+    afresh.
     """
 
     solver: diffrax.AbstractSolver
@@ -30,7 +31,7 @@ class ProjectedSolver(diffrax.AbstractWrappedSolver):
 
     @property
     def scan_kind(self) -> Any:
-        """Of the wrapped solver: adjoints of diffrax set it there."""
+        """The wrapped solver's `scan_kind`, where diffrax's adjoints set it."""
         return self.solver.scan_kind  # pyright: ignore[reportAttributeAccessIssue]
 
     def order(self, terms: PyTree) -> int | None:

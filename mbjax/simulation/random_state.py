@@ -1,4 +1,4 @@
-"""Random states: from the distributions set on a model, or from the range of its limits."""
+"""Random states, drawn from the distributions set on a model, or within its limits."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ from mbjax.spatial import normalize_quaternion
 
 from .state import State, default_state
 
-POSITION_RANGE = {True: jnp.pi, False: 1.0}  # of random positions without limits: rad, m
+POSITION_RANGE = {True: jnp.pi, False: 1.0}  # half-range of positions without limits: angles in rad, others in m
 
 
 @compiled_outside_jit
 def random_state(model: MultibodyModel, key: PRNGKeyArray) -> State:
-    """A draw from the model's random distributions; coordinates without one take their default, as in Drake.
+    """Draws a state from the model's distributions; coordinates without one take their default, as in Drake.
 
-    A model on which none is set draws all of it: `random_state_within_limits`.
+    Without any distribution set, it draws every coordinate by `random_state_within_limits`.
     """
     require_key("random_state", key)
     if not model.random_distributions:
@@ -35,9 +35,9 @@ def random_state(model: MultibodyModel, key: PRNGKeyArray) -> State:
 
 @compiled_outside_jit
 def random_state_within_limits(model: MultibodyModel, key: PRNGKeyArray) -> State:
-    """Positions uniform within their limits, orientations uniform, velocities standard normal.
+    """Draws a state: positions uniform within limits, orientations uniform, velocities standard normal.
 
-    Without limits angles run over a turn and displacements over +-1 m about the default.
+    Without limits, angles range over a turn and displacements over +-1 m about the default.
     """
     require_key("random_state_within_limits", key)
     key_q, key_rotation, key_v = jax.random.split(key, 3)
@@ -57,7 +57,7 @@ def random_state_within_limits(model: MultibodyModel, key: PRNGKeyArray) -> Stat
 
 
 def require_key(call: str, key: Any) -> None:
-    """Refuses a seed in place of a key."""
+    """Raises `ModelError` for a seed in place of a key."""
     dtype = getattr(key, "dtype", None)
     if dtype is None or (jnp.ndim(key) == 0 and not jnp.issubdtype(dtype, jax.dtypes.prng_key)):
         raise ModelError(f"{call}: the key must be one of JAX, like jax.random.key(0), got a number.")

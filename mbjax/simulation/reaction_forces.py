@@ -1,4 +1,4 @@
-"""What each joint does to its child body: Newton–Euler body by body, summed over what the joint carries."""
+"""Reaction forces of joints on their child bodies: Newton–Euler for each body, summed over the bodies carried."""
 
 from typing import NamedTuple
 
@@ -20,10 +20,10 @@ def calc_reaction_forces(
     A_WB_W: Float[Array, "6 nb"],
     F_applied_Bo_W: Float[Array, "nb 6"],
 ) -> Float[Array, "joints 6"]:
-    """F_CJc_Jc of every joint: on its child body C at its frame Jc, expressed in Jc; torque (N m), then force (N).
+    """Force F_CJc_Jc of every joint on its child body C at its frame Jc, in Jc; torque (N m), then force (N).
 
-    The sum over the bodies the joint carries of what their motion takes, less what is applied to them. Along a motion
-    the joint allows it is the generalized force there, actuation and dissipation included.
+    It sums, over the bodies that the joint carries, the force their motion requires less the force applied to them.
+    Along a motion that the joint allows it is the joint's generalized force, including actuation and dissipation.
     """
     joints, groups = model.layout.joints, find_carried_groups(model)
     if not joints:
@@ -35,7 +35,7 @@ def calc_reaction_forces(
     children, frames = np.array([j.child_body for j in joints]), [j.child_frame for j in joints]
     R_WC = take(calc_body_poses(model, position)[0], children, 2)
     R_WJc = ca.matmul(R_WC, take(position.placement.R_BF, frames, 2))
-    p_GJc = take(p_GBo, children, 1) + ca.matvec(R_WC, take(position.placement.p_BF, frames, 1))  # G of the child
+    p_GJc = take(p_GBo, children, 1) + ca.matvec(R_WC, take(position.placement.p_BF, frames, 1))  # the child's G
 
     p_JcG = take(p_WG, groups.member, 1) - take(p_WG, children[groups.joint], 1) - take(p_GJc, groups.joint, 1)
     F_Jc = jnp.concatenate([F_G[:3] + ca.cross(p_JcG, F_G[3:]), F_G[3:]])
@@ -46,10 +46,10 @@ def calc_reaction_forces(
 def calc_forces_of_motion(
     model: MultibodyModel, position: PositionKinematics, V_WB_W: Float[Array, "6 nb"], A_WB_W: Float[Array, "6 nb"]
 ) -> Float[Array, "6 nb"]:
-    """The spatial force each body's motion takes, about Bo in W, by the formula of `calc_inverse_dynamics`."""
+    """Spatial force that each body's motion requires, about Bo in W, by the formula of `calc_inverse_dynamics`."""
     mass, p_BoBcm_W, _ = calc_masses_and_centers(model, position)
     G_BBo_B = model.parameters.body_unit_inertia.T
-    G_BBo_B = jnp.concatenate([jnp.zeros((6, 1), G_BBo_B.dtype), G_BBo_B], axis=-1)  # the world has none
+    G_BBo_B = jnp.concatenate([jnp.zeros((6, 1), G_BBo_B.dtype), G_BBo_B], axis=-1)  # the world has no inertia
     inertia = mass * ca.re_express_symmetric(calc_body_poses(model, position)[0], ca.symmetric_matrix(G_BBo_B))
     s, w, alpha, a_Bo = mass * p_BoBcm_W, V_WB_W[:3], A_WB_W[:3], A_WB_W[3:]
     f = mass * a_Bo + ca.cross(alpha, s) + ca.cross(w, ca.cross(w, s))
@@ -60,9 +60,9 @@ def calc_forces_of_motion(
 def place_groups(
     model: MultibodyModel, position: PositionKinematics
 ) -> tuple[Float[Array, "3 nb"], Float[Array, "3 nb"]]:
-    """Per body p_WG and p_GBo_W, with G the origin of its tree; of a body fixed to the world, its own origin.
+    """Positions p_WG and p_GBo_W per body: G is the origin of its tree, or its own origin if fixed to the world.
 
-    Moments about a point nearby keep their digits far from the world's origin.
+    Moments about a nearby point keep their digits far from the world's origin.
     """
     mobods = np.array(model.topology.body_mobods)
     is_anchored = mobods == 0
@@ -72,7 +72,7 @@ def place_groups(
 
 
 class CarriedGroups(NamedTuple):
-    """The bodies each joint carries, in groups with one point G: a row per joint and group."""
+    """The bodies that each joint carries, in groups that share one point G; one row per joint and group."""
 
     joint: Int[np.ndarray, " rows"]
     member: Int[np.ndarray, " rows"]  # a body of the group
@@ -80,7 +80,7 @@ class CarriedGroups(NamedTuple):
 
 
 def find_carried_groups(model: MultibodyModel) -> CarriedGroups:
-    """One group for a joint within a tree; several for a weld to the world: the bodies it fixes, the trees on them."""
+    """Groups carried by each joint: one within a tree; for a weld to the world, each body it fixes and tree on them."""
     bodies, rows = model.layout.bodies, {}
     for body in bodies[1:]:
         root = int(model.topology.mobod_roots[body.mobod_index])

@@ -1,4 +1,4 @@
-"""Many steps: a scan whose carry is the state and nothing else, checkpointed for reverse mode."""
+"""Rollouts of many steps: a scan that carries the state alone, checkpointed for reverse mode."""
 
 import dataclasses
 import functools
@@ -23,7 +23,7 @@ from .step import advance, require_discrete
 
 
 class Trajectory(eqx.Module):
-    """States at T + 1 times, the initial one included, and what was sampled in the T steps between them."""
+    """States at T + 1 times, including the initial one, and quantities sampled in the T steps between them."""
 
     q: Float[Array, "*batch steps+1 nq"]
     v: Float[Array, "*batch steps+1 nv"]
@@ -38,7 +38,7 @@ class Trajectory(eqx.Module):
 
     @property
     def final_state(self) -> State:
-        """The last state, of each world."""
+        """The last state of each world."""
         return State(self.q[..., -1, :], self.v[..., -1, :], self.time[..., -1])
 
 
@@ -50,13 +50,13 @@ def rollout(
     *,
     checkpoint: int | str | None = None,
 ) -> Trajectory:
-    """Steps from `state` under `inputs`.
+    """Rolls out many steps from `state` under `inputs`.
 
     Without `num_steps` every array in `inputs` (an `Inputs` or a bare actuation array) has a leading axis of
     steps. With `num_steps` the inputs are held constant, or are a function `inputs(state)` called at each step.
 
-    Reverse mode keeps the states and what the solver found, and recomputes the rest of each step; `checkpoint=k`
-    keeps every k-th state only and `"sqrt"` chooses k: the gradient's memory grows with the square root of the steps.
+    Reverse mode keeps the states and the solver's solutions, and recomputes the rest of each step. `checkpoint=k` keeps
+    every k-th state only. `"sqrt"` chooses k so that the gradient's memory grows with the square root of the steps.
     """
     require_discrete(model)
     state = as_state(model, state)
@@ -69,14 +69,14 @@ def rollout(
         return take_steps(model, state, held, per_step, steps, every)
     if is_traced(jax.tree.leaves((model, state))):
         return take_steps(model, state, inputs, per_step, steps, every)
-    # what it reads may change from call to call: compiled only where the caller says so
+    # A function may read values that change between calls, so it is compiled only where the caller says so.
     return take_each_step(model, state, inputs, per_step, steps, every)
 
 
 def take_each_step(
     model: MultibodyModel, state: State, held: Any, per_step: Any, steps: int, every: int | None
 ) -> Trajectory:
-    """The trajectory under inputs `per_step`, or where those are None under `held` ones or a function of the state."""
+    """Steps under the inputs `per_step` or, if None, under `held`: constant inputs or a function of the state."""
     model = placed(model, state, held, per_step)
 
     @functools.partial(jax.checkpoint, policy=keeps_found)
@@ -100,7 +100,7 @@ take_steps = as_one_kernel(take_each_step)
 
 
 def scan_in_chunks(body: Any, carry: Any, xs: Any, length: int, every: int | None) -> tuple[Any, Any]:
-    """`lax.scan`, recomputing in reverse mode from every `every`-th carry."""
+    """Scans like `lax.scan`, but reverse mode keeps every `every`-th carry and recomputes the rest."""
     if every is None or every >= length:
         return scan(body, carry, xs, length=length)
     chunks, rest = divmod(length, every)
@@ -120,7 +120,7 @@ def scan_in_chunks(body: Any, carry: Any, xs: Any, length: int, every: int | Non
 
 
 def split_inputs(inputs: Any, num_steps: int | None) -> tuple[Any, int]:
-    """The inputs to scan over (None where they are constant) and the number of steps."""
+    """The inputs to scan over, or None where they are not per step, and the number of steps."""
     if num_steps is not None:
         return None, checked_steps(num_steps)
     if inputs is None or callable(inputs):
@@ -138,7 +138,7 @@ def split_inputs(inputs: Any, num_steps: int | None) -> tuple[Any, int]:
 
 
 def checked_steps(num_steps: Any) -> int:
-    """A whole number of steps, at least 0, that the program is made for."""
+    """The number of steps, checked to be a known whole number of at least 0."""
     try:
         steps = -1 if isinstance(num_steps, bool) else operator.index(num_steps)
     except TypeError:
@@ -150,7 +150,7 @@ def checked_steps(num_steps: Any) -> int:
 
 
 def checkpoint_interval(checkpoint: int | str | None, steps: int) -> int | None:
-    """Steps between kept states; None keeps them all."""
+    """Number of steps between kept states; None keeps all states."""
     if checkpoint is None:
         return None
     if checkpoint == "sqrt":

@@ -1,4 +1,4 @@
-"""Matrices of zeros and ones that pick parts of x = [q, v] and of u, and the inverse of the actuation matrix."""
+"""Selector matrices that pick parts of x = [q, v] and of u, and the pseudoinverse of the actuation matrix."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from .actuation import actuation_matrix
 
 
 def state_selector_matrix(model: MultibodyModel, joints: Sequence[str | int]) -> Float[Array, "nxs nx"]:
-    """S with x_s = S x: positions of the joints in the order given, then their velocities."""
+    """Selector S with x_s = S x: positions of the joints in the order given, then their velocities."""
     infos = [model.joint(joint) for joint in joints]
     for info in infos:
         require_own_coordinates(model, info, "state_selector_matrix")
@@ -32,7 +32,7 @@ def actuator_selector_matrix(
     *,
     joints: Sequence[str | int] | None = None,
 ) -> Float[Array, "nu nus"]:
-    """S with u = S u_s: u_s holds the actuators in the order given, or those of the joints given."""
+    """Selector S with u = S u_s, where u_s holds the actuators in the order given, or those of the joints given."""
     if (actuators is None) == (joints is None):
         raise ModelError("actuator_selector_matrix: give either actuators or joints=.")
     if joints is not None:
@@ -42,7 +42,7 @@ def actuator_selector_matrix(
 
 
 def actuation_matrix_pseudoinverse(model: MultibodyModel) -> Float[Array, "nu nv"]:
-    """B+, the Moore-Penrose inverse of `actuation_matrix`: actuators of one joint share its force evenly."""
+    """Moore-Penrose inverse B+ of `actuation_matrix`: actuators of one joint share its force evenly."""
     B = actuation_matrix(model)
     squares = jnp.sum(B * B, axis=1, keepdims=True)
     return safe_divide(B, squares).T
@@ -60,5 +60,5 @@ def actuator_of_joint(model: MultibodyModel, joint: str | int) -> int:
 
 
 def selected_rows(model: MultibodyModel, rows: list[int], size: int) -> Float[Array, "k size"]:
-    """Rows of the identity."""
+    """Selected rows of the identity matrix."""
     return jnp.asarray(np.eye(size)[rows], model.dtype)

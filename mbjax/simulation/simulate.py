@@ -1,4 +1,4 @@
-"""The continuous plant integrated by diffrax."""
+"""Simulates the continuous plant by diffrax."""
 
 from typing import Any
 
@@ -35,20 +35,20 @@ def simulate(
     adjoint: diffrax.AbstractAdjoint | None = None,
     progress_meter: diffrax.AbstractProgressMeter | None = None,
 ) -> Trajectory:
-    """States at the times `save_at` (rising, in s; the first is where the simulation starts).
+    """Simulates the continuous plant; returns states at the times `save_at` (rising, in s; the first is the start).
 
-    `inputs` are held constant, or are a function `inputs(state)`. `solver` is any of diffrax's (Dormand–Prince 5
-    when None), `stepsize_controller` PID with rtol = atol = 1e-8 (1e-5 in float32) when None. Errors of the model's
-    constraints are held small by their stabilization; with `project` each step, and each state returned, is moved
-    onto the constraints by `project_onto_constraints`. Reverse mode is differentiated step by step, as it ran;
-    forward mode needs `adjoint=diffrax.ForwardMode()`. Both are exact with `project` too.
+    `inputs` are held constant, or are a function `inputs(state)`. `solver` is any of diffrax's (Dormand–Prince 5 when
+    None). `stepsize_controller` is PID with rtol = atol = 1e-8 (1e-5 in float32) when None. Stabilization keeps the
+    errors of the model's constraints small. With `project`, `project_onto_constraints` moves each step, and each state
+    returned, onto the constraints. Reverse mode differentiates the steps as they ran. Forward mode needs
+    `adjoint=diffrax.ForwardMode()`. Both are exact with `project` too.
     """
     state = as_state(model, state)
     times = jnp.asarray(save_at, model.dtype)
     if times.ndim != 1 or times.shape[0] < 1:
         raise ModelError(f"simulate: save_at must be a list of times, got shape {times.shape}.")
     tolerance = 1e-8 if model.dtype == jnp.float64 else 1e-5
-    run = integrate if callable(inputs) else compiled_integrate  # as in `rollout`
+    run = integrate if callable(inputs) else compiled_integrate  # a function may read values that change between calls
     return run(
         model,
         state,
@@ -77,7 +77,7 @@ def integrate(
     adjoint: diffrax.AbstractAdjoint,
     progress_meter: diffrax.AbstractProgressMeter,
 ) -> Trajectory:
-    """The trajectory under held inputs, or a function of the state."""
+    """Integrates the trajectory under constant inputs, or a function of the state."""
 
     def inputs_at(state: State) -> Any:
         return inputs(state) if callable(inputs) else inputs
@@ -117,11 +117,11 @@ def integrate(
     return Trajectory(q, v, times, vdot, u, multipliers)
 
 
-compiled_integrate = eqx.filter_jit(integrate)  # which says in words what stopped an integration
+compiled_integrate = eqx.filter_jit(integrate)  # filter_jit reports in words what stopped an integration
 
 
 def normalize_quaternions(model: MultibodyModel, q: Float[Array, " nq"]) -> Float[Array, " nq"]:
-    """q with its quaternions of unit length: integration lets them drift by its tolerance."""
+    """q with its quaternions normalized, as integration lets their lengths drift by its tolerance."""
     for mobod, kind in enumerate(model.topology.mobod_kinds):
         if mobod and JOINT_KINDS[kind].has_quaternion:
             start = model.mobilizer(mobod).q_start

@@ -1,4 +1,4 @@
-"""The state of a model: positions, velocities and time, and nothing else."""
+"""The state of a model: positions, velocities and time alone."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ from mbjax.model import MultibodyModel, as_array, as_coordinates, summary_of, ze
 
 
 class State(eqx.Module):
-    """q (nq,), v (nv,) and time in s; without a time it is zero, for each world of a batch.
+    """A state: q (nq,), v (nv,) and time in s, which is zero by default, for each world of a batch.
 
     A time given as a number, or in another dtype than q, becomes an array of q's dtype, so that a compiled function of
-    states needs no second program for it. `dataclasses.replace(state, time=1.0)` does the same; `eqx.tree_at` puts in
-    what it is given, as it is.
+    states needs no second program for it. `dataclasses.replace(state, time=1.0)` converts it too; `eqx.tree_at` inserts
+    the given value unchanged.
     """
 
     q: Float[Array, "*batch nq"]
@@ -35,7 +35,7 @@ class State(eqx.Module):
 
 
 def time_like(q: Any, time: Any) -> Any:
-    """A time in the dtype of q, zero where none is given; both as they are unless they are numbers."""
+    """The time in the dtype of q, or zero if None; unchanged where q or the time is not numeric."""
     is_array = isinstance(q, jax.Array | np.ndarray)
     if not is_array or not jnp.issubdtype(q.dtype, jnp.floating):
         return time
@@ -51,7 +51,7 @@ def time_like(q: Any, time: Any) -> Any:
 
 @of_one_model
 def default_state(model: MultibodyModel) -> State:
-    """The default positions, at rest, at time zero."""
+    """The model's default positions, at rest, at time zero."""
     return State(
         model.parameters.default_positions,
         jnp.zeros(model.num_velocities, model.dtype),
@@ -60,7 +60,7 @@ def default_state(model: MultibodyModel) -> State:
 
 
 def as_state(model: MultibodyModel, state: State) -> State:
-    """The state in the model's dtype, sizes checked, locked joints at rest: a program's carry must not change type."""
+    """The state with checked sizes, in the model's dtype as a scan's carry must be, and with locked joints at rest."""
     require_one_model(model)
     require_state(state)
     return State(
@@ -71,7 +71,7 @@ def as_state(model: MultibodyModel, state: State) -> State:
 
 
 def as_time(time: Any, dtype: Any) -> Array:
-    """The time in s, of one world."""
+    """The time of one world, in s, as a scalar array."""
     array = as_array("state.time", time, 1, dtype)
     if array.shape != ():
         raise ModelError(f"state.time has shape {array.shape}, one world has (). Use jax.vmap for a batch.")
@@ -79,7 +79,7 @@ def as_time(time: Any, dtype: Any) -> Array:
 
 
 def require_state(state: Any, call: str = "") -> None:
-    """Refuses what is no `State`, and says how to make one of it."""
+    """Raises `ModelError` for anything but a `State`, and says how to obtain one."""
     if isinstance(state, State):
         return
     hint = "make one by mbjax.State(q, v, time) or mbjax.default_state(model)"

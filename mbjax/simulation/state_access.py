@@ -1,4 +1,4 @@
-"""Positions and velocities of a state, whole or of one model instance: read, and set in a new state."""
+"""Reads positions and velocities of a state, or sets them in a new state; whole or of one model instance."""
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -19,7 +19,7 @@ from .state import State, require_state
 
 
 def positions(model: MultibodyModel, state: State, model_instance: str | int | None = None) -> Float[Array, " nq"]:
-    """q of the state, or the part of one instance."""
+    """Positions q of the state, or of one model instance."""
     require_state(state, "positions")
     if model_instance is not None:
         return positions_from_array(model, model_instance, state.q)
@@ -27,7 +27,7 @@ def positions(model: MultibodyModel, state: State, model_instance: str | int | N
 
 
 def velocities(model: MultibodyModel, state: State, model_instance: str | int | None = None) -> Float[Array, " nv"]:
-    """v of the state, or the part of one instance."""
+    """Velocities v of the state, or of one model instance."""
     require_state(state, "velocities")
     if model_instance is not None:
         return velocities_from_array(model, model_instance, state.v)
@@ -37,14 +37,14 @@ def velocities(model: MultibodyModel, state: State, model_instance: str | int | 
 def positions_and_velocities(
     model: MultibodyModel, state: State, model_instance: str | int | None = None
 ) -> Float[Array, " nx"]:
-    """x = [q, v] of the state, or of one instance."""
+    """Positions and velocities x = [q, v] of the state, or of one model instance."""
     return jnp.concatenate([positions(model, state, model_instance), velocities(model, state, model_instance)])
 
 
 def set_positions(
     model: MultibodyModel, state: State, q: Float[ArrayLike, " nq"], model_instance: str | int | None = None
 ) -> State:
-    """The state with other positions, of the whole model or of one instance."""
+    """Sets positions of the whole model, or of one instance, in a new state."""
     require_state(state, "set_positions")
     require_positions(model, "set_positions", q, model_instance)
     if model_instance is not None:
@@ -55,7 +55,7 @@ def set_positions(
 def set_velocities(
     model: MultibodyModel, state: State, v: Float[ArrayLike, " nv"], model_instance: str | int | None = None
 ) -> State:
-    """The state with other velocities, of the whole model or of one instance."""
+    """Sets velocities of the whole model, or of one instance, in a new state."""
     require_state(state, "set_velocities")
     require_velocities(model, "set_velocities", v, model_instance)
     if model_instance is not None:
@@ -66,7 +66,7 @@ def set_velocities(
 def set_positions_and_velocities(
     model: MultibodyModel, state: State, x: Float[ArrayLike, " nx"], model_instance: str | int | None = None
 ) -> State:
-    """The state with other x = [q, v], of the whole model or of one instance."""
+    """Sets x = [q, v] of the whole model, or of one instance, in a new state."""
     of = model if model_instance is None else model.model_instance(model_instance)
     x = as_coordinates("x = [q, v]", x, of.num_positions + of.num_velocities, model.dtype)
     state = set_positions(model, state, x[: of.num_positions], model_instance)

@@ -1,4 +1,4 @@
-"""The discrete plant: one semi-implicit step."""
+"""One semi-implicit step of the discrete plant."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ from .time_derivatives import Acceleration
 
 
 def step(model: MultibodyModel, state: State, inputs: Any = None) -> tuple[State, Outputs]:
-    """Advances by the model's `time_step`: x[n+1] and the output ports after the step.
+    """Advances the state by the model's `time_step`; returns x[n+1] and the output ports after the step.
 
-    v+ = v + dt vdot,  q+ = q (+) dt v+, with damping, friction and PD control taken at v+ and q+. Ports that depend
-    on forces are sampled in the step, the others are those of x[n+1]. In a compiled function, ports that nobody
-    reads are not computed.
+    v+ = v + dt vdot,  q+ = q (+) dt v+, with damping, friction and PD control taken at v+ and q+. Ports that depend on
+    forces are sampled in the step, and the others are those of x[n+1]. A compiled function computes only the ports that
+    it reads.
     """
     require_discrete(model)
     return call_compiled(_step, model, as_state(model, state), as_inputs(model, inputs))
@@ -33,7 +33,7 @@ def _step(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, O
 
 
 def advance(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, Acceleration]:
-    """The next state, and the acceleration that led there."""
+    """The next state, and the acceleration that leads to it."""
     return for_worlds_of(_advance, without_unread_geometry(model), state, inputs, finds=True)
 
 
@@ -47,7 +47,7 @@ def _advance(
 
 
 def require_discrete(model: MultibodyModel) -> None:
-    """A continuous model has no step to take."""
+    """Raises `ModelError` for a continuous model, which has no step to take."""
     require_one_model(model)
     if not model.is_discrete:
         raise ModelError(

@@ -1,4 +1,4 @@
-"""The continuous plant: ẋ = f(x, u)."""
+"""Time derivatives of the continuous plant: ẋ = f(x, u)."""
 
 import dataclasses
 from typing import Any
@@ -34,7 +34,7 @@ from .state import State, as_state
 
 
 class Acceleration(eqx.Module):
-    """vdot, the net actuation, the forces λ of the constraints row by row, and what the contacts do."""
+    """Acceleration vdot, net actuation u, constraint forces λ by row, and contact forces."""
 
     vdot: Float[Array, " nv"]
     u: Float[Array, " nu"]
@@ -45,7 +45,7 @@ class Acceleration(eqx.Module):
 def time_derivatives(
     model: MultibodyModel, state: State, inputs: Any = None
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """(qdot, vdot) of the continuous plant, all its forces taken now."""
+    """Derivatives (qdot, vdot) of the continuous plant, with all forces taken at the given state."""
     state, inputs = as_state(model, state), as_inputs(model, inputs)
     return for_worlds_of(_time_derivatives, without_unread_geometry(model), state, inputs)
 
@@ -55,7 +55,7 @@ def _time_derivatives(model: MultibodyModel, state: State, inputs: Inputs) -> tu
 
 
 def calc_acceleration_now(model: MultibodyModel, state: State, inputs: Inputs) -> Acceleration:
-    """The motion of the continuous plant, everything explicit."""
+    """Acceleration of the continuous plant, with all forces explicit."""
     if feels_weights_alone(model, inputs):
         tau, u = add_joint_forces(model, state, inputs, applied_or_zero(inputs, state.v))
         diagonal = calc_reflected_inertia(model)
@@ -69,13 +69,13 @@ def calc_acceleration_now(model: MultibodyModel, state: State, inputs: Inputs) -
 
 
 def feels_weights_alone(model: MultibodyModel, inputs: Inputs) -> bool:
-    """Whether no other forces act on bodies, and no constraint."""
+    """Whether gravity is the only force on bodies, and there are no constraints."""
     others = model.constraints, model.layout.contact.pairs, model.force_elements
     return inputs.applied_spatial_forces is None and not any(others)
 
 
 def applied_or_zero(inputs: Inputs, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-    """The applied generalized force."""
+    """The applied generalized force, or zero if the inputs give none."""
     tau = inputs.applied_generalized_force
     return jnp.zeros_like(v) if tau is None else tau
 
@@ -83,13 +83,13 @@ def applied_or_zero(inputs: Inputs, v: Float[Array, " nv"]) -> Float[Array, " nv
 def add_joint_forces(
     model: MultibodyModel, state: State, inputs: Inputs, tau: Float[Array, " nv"]
 ) -> tuple[Float[Array, " nv"], Float[Array, " nu"]]:
-    """With those of actuators and dissipation; and the net actuation."""
+    """Adds the forces of actuators and dissipation to tau; also returns the net actuation."""
     u = saturate(calc_actuator_law(model, inputs, state.q, state.v, None).u_0, model.parameters.effort_limit)
     return tau + spread_over_velocities(model, u) + calc_joint_dissipation(model, state.v), u
 
 
 def calc_contacts_now(model: MultibodyModel, terms: ForwardDynamicsTerms) -> tuple[ContactForces, Float[Array, " nv"]]:
-    """The contacts of the continuous plant, and their generalized force."""
+    """Contact forces of the continuous plant, and their generalized forces."""
     points = calc_contact_points(model, terms.position)
     moved = find_moved_bodies(model.topology, terms.position, points)
     v_AcBc_W = moved.velocities(terms.v)
@@ -103,9 +103,7 @@ def calc_contacts_now(model: MultibodyModel, terms: ForwardDynamicsTerms) -> tup
 def calc_terms_now(
     model: MultibodyModel, state: State, inputs: Inputs
 ) -> tuple[ForwardDynamicsTerms, Float[Array, " nu"], ContactForces | None]:
-    """The equation of motion of the continuous plant with all its forces but the constraints', the net actuation, and
-    what the contacts do.
-    """
+    """Equation of motion with all forces but the constraints', the net actuation, and the contact forces."""
     terms = calc_explicit_terms(model, state, inputs)
     (tau, u), contacts = add_joint_forces(model, state, inputs, terms.tau), None
     if model.layout.contact.pairs:
@@ -115,7 +113,7 @@ def calc_terms_now(
 
 
 def calc_explicit_terms(model: MultibodyModel, state: State, inputs: Inputs) -> ForwardDynamicsTerms:
-    """The equation of motion with gravity, force elements and applied forces; no actuation or dissipation."""
+    """Equation of motion with gravity, force elements and applied forces, without actuation or dissipation."""
     position = calc_position_kinematics(model, state.q)
     motion = calc_tree_motion(model, position, state.q, state.v)
     tau, F_T = calc_passive_forces_on_tree(model, position, motion.velocity, state.q, state.v)
@@ -137,5 +135,5 @@ def calc_explicit_terms(model: MultibodyModel, state: State, inputs: Inputs) -> 
 def replace_tau(
     terms: ForwardDynamicsTerms, tau: Float[Array, " nv"], diagonal: Float[Array, " nv"]
 ) -> ForwardDynamicsTerms:
-    """The same equation with other generalized forces and another diagonal."""
+    """The equation of motion with `tau` and `diagonal` replaced."""
     return dataclasses.replace(terms, tau=tau, diagonal=diagonal)

@@ -1,4 +1,4 @@
-"""Strategies for the system of constrained motion, one a file."""
+"""Strategies that solve the linear system of constrained motion, one strategy per file."""
 
 from .abstract_solver import AbstractConstraintSolver as AbstractConstraintSolver
 from .abstract_solver import AbstractInertia as AbstractInertia

@@ -1,10 +1,10 @@
-"""The system that constrained motion solves, and the questions a strategy answers about it.
+"""The linear system of constrained motion, and the interface of a strategy that solves it.
 
     [ M   Gᵀ ] [  x ]   [ rhs_v ]
     [ G  -R  ] [ -λ ] = [ rhs_c ]
 
-Arrays have rows first, then columns, then worlds if there are several. Strategies are handed numbers, never
-differentiated: derivatives solve the same system again, see `kkt_solve`.
+Arrays have rows first, then columns, then worlds if there are several. Strategies are not differentiated: derivatives
+solve the system again, see `kkt_solve`.
 """
 
 import abc
@@ -24,18 +24,18 @@ from mbjax.topology import TreeTopology, velocity_parents
 
 
 class ArticulatedInverse(eqx.Module):
-    """M⁻¹ of a tree, by articulated bodies where no joint mimics another."""
+    """Products with M⁻¹ of a tree, by articulated bodies where no joint mimics another."""
 
     topology: TreeTopology = eqx.field(static=True)
     factor: MassMatrixFactor
 
     def times(self, b: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
-        """M⁻¹ b."""
+        """Product M⁻¹ b."""
         return solve_factored(self.topology, self.factor, b)
 
 
 class AbstractInertia(eqx.Module):
-    """M, symmetric and positive definite, in the ways the strategies ask for it."""
+    """The symmetric, positive definite matrix M, in the forms that strategies use."""
 
     @property
     @abc.abstractmethod
@@ -45,23 +45,23 @@ class AbstractInertia(eqx.Module):
     @property
     @abc.abstractmethod
     def worlds(self) -> tuple[int, ...]:
-        """Shape of the axes after rows and columns."""
+        """Shape of the axes of worlds, which come after rows and columns."""
 
     @abc.abstractmethod
     def matrix(self) -> Float[Array, "nv nv *w"]:
-        """M."""
+        """The matrix M itself."""
 
     @abc.abstractmethod
     def times(self, x: Float[Array, "nv *w"]) -> Float[Array, "nv *w"]:
-        """M x, differentiable."""
+        """Product M x, differentiable."""
 
     @abc.abstractmethod
     def articulated_inverse(self) -> ArticulatedInverse:
-        """M⁻¹ without M, of a tree only."""
+        """M⁻¹ without forming M; for the inertia of a tree only."""
 
 
 class TreeInertia(AbstractInertia):
-    """M(q) + diag of a model. Locked velocities have the identity's rows and columns."""
+    """The matrix M(q) + diag of a model. Locked velocities have the identity's rows and columns."""
 
     topology: TreeTopology = eqx.field(static=True)
     position: PositionKinematics
@@ -98,7 +98,7 @@ class TreeInertia(AbstractInertia):
 
 
 class DenseInertia(AbstractInertia):
-    """A matrix that is given."""
+    """An inertia given as a dense matrix."""
 
     M: Float[Array, "nv nv *w"]
 
@@ -121,7 +121,7 @@ class DenseInertia(AbstractInertia):
 
 
 class KktMatrix(eqx.Module):
-    """M, G and R ≥ 0, the compliance of the rows. Inactive rows of G are zero, and so are locked columns."""
+    """The blocks M, G and R ≥ 0, the compliance of the rows. Inactive rows and locked columns of G are zero."""
 
     inertia: AbstractInertia
     G: Float[Array, "nc nv *w"]
@@ -129,22 +129,22 @@ class KktMatrix(eqx.Module):
 
 
 class AbstractConstraintSolver(eqx.Module):
-    """How a system is solved: factorized once by `init`, then solved for any right-hand sides.
+    """A strategy for the system: `init` factorizes it once, then `solve` takes any right-hand sides.
 
-    Every strategy is finite for any G. A row that depends on others, or is zero, is left out and has λ = 0, except
-    where a strategy says otherwise.
+    Results are finite for any G. A row that depends on others, or is zero, is left out and has λ = 0, unless a strategy
+    says otherwise.
     """
 
     @abc.abstractmethod
     def init(self, system: KktMatrix) -> Any:
-        """What `solve` needs, computed once."""
+        """Computes once the factor that `solve` needs."""
 
     @abc.abstractmethod
     def solve(
         self, system: KktMatrix, factor: Any, rhs_v: Float[Array, "nv *w"], rhs_c: Float[Array, "nc *w"]
     ) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
-        """x and λ."""
+        """Solves for x and λ."""
 
     @abc.abstractmethod
     def kept(self, factor: Any) -> Bool[Array, "nc *w"]:
-        """Which rows are independent of the others."""
+        """Mask of the rows that are independent and kept."""

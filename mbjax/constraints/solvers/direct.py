@@ -1,4 +1,4 @@
-"""The whole system in one pass: velocities from the tips inward, then the rows."""
+"""The direct strategy: factors the whole system in one pass, velocities from the tips inward, then the rows."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class DirectFactor(NamedTuple):
 
 
 class Direct(AbstractConstraintSolver):
-    """Lᵀ D L of the whole symmetric indefinite matrix, without fill-in along the tree: the default.
+    """Factors the whole symmetric indefinite matrix as Lᵀ D L, without fill-in along the tree: the default strategy.
 
     Positive pivots belong to velocities, negative ones to rows. Rows that later ones imply are left out.
     """

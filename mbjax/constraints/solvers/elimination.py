@@ -1,6 +1,6 @@
-"""The velocities eliminated: what remains is the system of the multipliers.
+"""Eliminates the velocities, which leaves a system for the multipliers.
 
-With M = Lᵀ D L and Y = L⁻ᵀ Gᵀ, which has no nonzeros that Gᵀ has not (Featherstone 2008, §8.5),
+With M = Lᵀ D L and Y = L⁻ᵀ Gᵀ, whose nonzeros follow the tree's sparsity in Gᵀ (Featherstone 2008, §8.5),
     S λ = rhs_c - G M⁻¹ rhs_v,    S = G M⁻¹ Gᵀ + R = Yᵀ D⁻¹ Y + R.
 """
 
@@ -23,7 +23,7 @@ from .abstract_solver import KktMatrix
 
 
 class Elimination(NamedTuple):
-    """Factor of M, D⁻¹ Y, and S."""
+    """The factor of M, the matrix D⁻¹ Y, and S."""
 
     inertia: BranchFactor
     Y_over_D: Float[Array, "nv nc *w"]
@@ -31,7 +31,7 @@ class Elimination(NamedTuple):
 
 
 def eliminate_velocities(system: KktMatrix) -> Elimination:
-    """One pass over the tree for M and all rows of G."""
+    """Eliminates the velocities in one pass over the tree for M and all rows of G."""
     inertia, Y = factor_branches(system.inertia.parents, system.inertia.matrix(), jnp.swapaxes(system.G, 0, 1))
     Y_over_D = Y * inertia.one_over_D[:, None]
     return Elimination(inertia, Y_over_D, add_to_diagonal(sum_of_outer(Y, Y_over_D), system.regularization))
@@ -40,7 +40,7 @@ def eliminate_velocities(system: KktMatrix) -> Elimination:
 def free_motion(
     system: KktMatrix, elimination: Elimination, rhs_v: Float[Array, "nv *w"]
 ) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
-    """D⁻¹ L⁻ᵀ rhs_v, and G M⁻¹ rhs_v: what the rows see of it."""
+    """The half-solved motion D⁻¹ L⁻ᵀ rhs_v without multipliers, and its rates G M⁻¹ rhs_v along the rows."""
     y = solve_inward(system.inertia.parents, elimination.inertia, rhs_v)
     return elimination.inertia.one_over_D * y, transposed_matrix_vector(elimination.Y_over_D, y)
 
@@ -48,13 +48,13 @@ def free_motion(
 def constrained_motion(
     system: KktMatrix, elimination: Elimination, free: Float[Array, "nv *w"], multipliers: Float[Array, "nc *w"]
 ) -> Float[Array, "nv *w"]:
-    """x = M⁻¹ (rhs_v + Gᵀ λ)."""
+    """The motion x = M⁻¹ (rhs_v + Gᵀ λ) under the multipliers."""
     z = free + matrix_vector(elimination.Y_over_D, multipliers)
     return solve_outward(system.inertia.parents, elimination.inertia, z)
 
 
 def add_to_diagonal(S: Float[Array, "n n *w"], x: Float[Array, "n *w"] | None) -> Float[Array, "n n *w"]:
-    """S + diag(x)."""
+    """The matrix S + diag(x); x None means zero."""
     if x is None:
         return S
     n = S.shape[0]

@@ -1,4 +1,4 @@
-"""The multipliers by articulated bodies: M is never formed."""
+"""Kokkevis's strategy: multipliers by articulated bodies, without forming M."""
 
 from typing import NamedTuple
 
@@ -20,12 +20,12 @@ from .elimination import add_to_diagonal
 
 class KokkevisFactor(NamedTuple):
     inertia: ArticulatedInverse
-    X: Float[Array, "nv nc *w"]  # M⁻¹ Gᵀ: how the tree answers to a unit of each multiplier
+    X: Float[Array, "nv nc *w"]  # M⁻¹ Gᵀ, the tree's response to a unit of each multiplier
     rows: BranchFactor
 
 
 class Kokkevis(AbstractConstraintSolver):
-    """Responses of the tree to unit forces by the articulated-body algorithm (Kokkevis and Metaxas 2004).
+    """Solves with the tree's responses to unit forces, by articulated bodies (Kokkevis and Metaxas 2004).
 
     The work grows with velocities times rows, so it suits long robots with few rows. All kinds of constraints and
     applied forces are allowed, where RBDL takes contacts only.

@@ -1,4 +1,4 @@
-"""First the motion, in the space that the rows leave free, then the multipliers."""
+"""The null-space strategy: first the motion in the space that the rows leave free, then the multipliers."""
 
 from typing import NamedTuple
 
@@ -30,11 +30,11 @@ class NullSpaceFactor(NamedTuple):
 
 
 class NullSpace(AbstractConstraintSolver):
-    """RBDL's null-space method, with the projection P on the null space of G in place of a basis of it.
+    """RBDL's null-space method, with the projection P onto the null space of G in place of a basis.
 
     x = x_y + P z:  G x_y = rhs_c,  (P M P + s (1 - P)) z = P (rhs_v - M x_y),  Gᵀ λ = M x - rhs_v
-    (Benzi, Golub and Liesen 2005, §6). Its size does not depend on the rank of G, so worlds may differ in it. Rows
-    that earlier ones imply are left out.
+    (Benzi, Golub and Liesen 2005, §6). The size of P does not depend on the rank of G, so worlds may differ in rank.
+    Rows that earlier ones imply are left out.
     """
 
     def init(self, system: KktMatrix) -> NullSpaceFactor:

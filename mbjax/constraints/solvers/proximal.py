@@ -1,4 +1,4 @@
-"""Rows that depend on or contradict each other: the least-squares motion and the smallest multipliers."""
+"""The proximal strategy, for dependent or contradicting rows: least-squares motion and smallest multipliers."""
 
 from typing import NamedTuple
 
@@ -34,12 +34,12 @@ class ProximalFactor(NamedTuple):
 
 
 class Proximal(AbstractConstraintSolver):
-    """λ = S⁺ (rhs_c - G M⁻¹ rhs_v) by a fixed number of proximal steps (after Carpentier et al. 2021).
+    """Finds λ = S⁺ (rhs_c - G M⁻¹ rhs_v) by a fixed number of proximal steps (after Carpentier et al. 2021).
 
-    Each adds (S + mu)⁻¹ S (S + mu)⁻¹ (c - S λ), which never leaves the range of S: contradicting rows are met as
-    well as the sum of their squared accelerations allows, and of all multipliers with that motion the smallest
-    are taken. `mu` is relative to the largest diagonal entry of S, by default sqrt(eps). What belongs to an eigenvalue
-    s of S converges by the factor 1 - s²/(s + mu)² a step.
+    Each step adds (S + mu)⁻¹ S (S + mu)⁻¹ (c - S λ), with c the right-hand side, which never leaves the range of S.
+    Contradicting rows are met in the least-squares sense of their accelerations, and of all multipliers with that
+    motion the smallest are taken. `mu` is relative to the largest diagonal entry of S, by default sqrt(eps). The error
+    along an eigenvector with eigenvalue s of S shrinks by the factor 1 - s²/(s + mu)² a step.
     """
 
     mu: float | None = None

@@ -1,4 +1,4 @@
-"""First the multipliers, then the motion, with complete solutions of M."""
+"""The range-space strategy: first the multipliers, then the motion, by solves with M for every row."""
 
 from typing import NamedTuple
 
