@@ -55,10 +55,12 @@ from .tangents import moving_with as moving_with
 from .tangents import no_tangent as no_tangent
 from .tangents import varying_with as varying_with
 from .tangents import with_zeros as with_zeros
+from .parts import Matrix as Matrix
 from .parts import Parts as Parts
 from .parts import RowEntries as RowEntries
 from .parts import ScannedRow as ScannedRow
 from .parts import StageResult as StageResult
+from .parts import Vector as Vector
 from .parts import parts as parts
 from .parts import put_together as put_together
 from .parts import take_apart as take_apart

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import batching, mlir
 
-from .cpu_kernel import evaluate, is_alone, is_tested, lowered, shapes_of_results, traced_flat
+from .cpu_kernel import evaluate_kernel, is_alone, is_tested, lowered, shapes_of_kernel_results, traced_flat
 from .gpu_kernels import NotInKernelError, are_interpreted, are_on, traced_for_gpu
 
 
@@ -53,7 +53,7 @@ def by_device(function: Callable, default: Callable, has_gpu_kernels: bool, *arg
     return jax.tree.unflatten(out, found)
 
 
-def batch(
+def batch_ways(
     args: Sequence, dims: Sequence, *, jaxpr: ClosedJaxpr, default: Callable, on_gpu: Callable | None
 ) -> tuple[list, list]:
     """Batching rule of `by_device_p`: each implementation under `vmap`."""
@@ -69,17 +69,17 @@ def batch(
     return found, [0] * len(found)
 
 
-def lower_on_cpu(
+def lower_way_on_cpu(
     ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr, default: Callable, on_gpu: Callable | None
 ) -> Any:
     """Lowers for a CPU: kernels where they are on, else `default`, as recursions without kernels are slower."""
     if are_interpreted():
-        return lower_on_gpu(ctx, *args, default=default, on_gpu=on_gpu)
+        return lower_way_on_gpu(ctx, *args, default=default, on_gpu=on_gpu)
     function = jaxpr_as_fun(jaxpr) if is_tested(ctx) else default
     return lowered(lambda *args: function(*args))(ctx, *args)
 
 
-def lower_on_gpu(
+def lower_way_on_gpu(
     ctx: mlir.LoweringRuleContext, *args: Any, default: Callable, on_gpu: Callable | None, **_: Any
 ) -> Any:
     """Lowers to GPU kernels where they are enabled and supported, else to `default`."""
@@ -100,9 +100,9 @@ def run_default(*args: Any, default: Callable, **_: Any) -> list:
 
 by_device_p = Primitive("by_device")
 by_device_p.multiple_results = True
-by_device_p.def_impl(evaluate)
-by_device_p.def_abstract_eval(shapes_of_results)
-batching.primitive_batchers[by_device_p] = batch
+by_device_p.def_impl(evaluate_kernel)
+by_device_p.def_abstract_eval(shapes_of_kernel_results)
+batching.primitive_batchers[by_device_p] = batch_ways
 mlir.register_lowering(by_device_p, lowered(run_default), cacheable=False)
-mlir.register_lowering(by_device_p, lower_on_cpu, platform="cpu", cacheable=False)
-mlir.register_lowering(by_device_p, lower_on_gpu, platform="cuda", cacheable=False)
+mlir.register_lowering(by_device_p, lower_way_on_cpu, platform="cpu", cacheable=False)
+mlir.register_lowering(by_device_p, lower_way_on_gpu, platform="cuda", cacheable=False)

@@ -26,7 +26,7 @@ ARRAY_BYTES = 5 << 21  # bytes of one argument in a chunk: trees of more than 10
 CHUNKS_A_LATE_TURN = 4  # each chunk may leave a quarter of its worlds to the late turn
 
 
-def run(
+def run_at_once(
     *args: Any,
     function: Callable,
     worlds: int | None,
@@ -83,7 +83,7 @@ def run_in_chunks(*args: Any, worlds: int, **params: Any) -> list:
     function = params["function"]
     size = size_of_chunk(worlds, of_one, params["several"], isinstance(function, Searching))
     if size == worlds:
-        return run(*args, worlds=worlds, **params)
+        return run_at_once(*args, worlds=worlds, **params)
     chunks = -(-worlds // size)
     if isinstance(function, Searching) and function.search:
         return run_with_late_turns(args, worlds, size, function, batched, params["out"])
@@ -102,7 +102,7 @@ def run_in_chunks(*args: Any, worlds: int, **params: Any) -> list:
         start = jnp.minimum(chunk * size, worlds - size)
         starts = [chunk * size if i in counted else start for i in range(len(given))]
         inputs = [rows_from(x, at, size) if b else x for x, at, b in zip(given, starts, batched, strict=True)]
-        new = run(*inputs, worlds=size, chunk=chunk, **params)
+        new = run_at_once(*inputs, worlds=size, chunk=chunk, **params)
         return [x + y if s else with_rows(x, y, start) for x, y, s in zip(found, new, summed, strict=True)], None
 
     empty = [

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool
 
 from .gpu_kernels import DeviceRows, NotInKernelError, are_interpreted
 from .manual_axes import shape_like
-from .parts import Parts
+from .parts import Parts, is_parts
 from .walk_plan import WORLD, WalkPlan, as_numbered, as_numbered_after_world, in_order_of_walk
 
 BLOCK = 32  # worlds: a warp, so that a few thousand reach all processors already
@@ -187,8 +187,3 @@ def block_of(shape: tuple[int, ...], has_worlds: bool) -> pl.BlockSpec:
     if not has_worlds:
         return pl.BlockSpec(shape, lambda _: (0,) * len(shape))
     return pl.BlockSpec((*shape[:-1], BLOCK), lambda block: (*first, block))
-
-
-def is_parts(x: Any) -> bool:
-    """Whether x is a list of entries, `Parts` or plain."""
-    return isinstance(x, list)

@@ -33,7 +33,7 @@ def call_now(function: Callable, *args: Any) -> Any:
         jaxpr, treedef = operations_of(flat, tuple((x.shape, x.dtype) for x in leaves), default_dtype)
         # outside of the program that is being traced; users' numbers may be infinite or NaN
         with jax.ensure_compile_time_eval(), np.errstate(all="ignore"):
-            return jax.tree.unflatten(treedef, jax.device_put(evaluate(jaxpr, leaves)))
+            return jax.tree.unflatten(treedef, jax.device_put(evaluate_now(jaxpr, leaves)))
 
 
 @functools.lru_cache(maxsize=256)
@@ -45,7 +45,7 @@ def operations_of(flat: Flattened, like: tuple[tuple[tuple[int, ...], np.dtype],
     return jaxpr, jax.tree.structure(out)
 
 
-def evaluate(jaxpr: ClosedJaxpr, args: Sequence) -> list:
+def evaluate_now(jaxpr: ClosedJaxpr, args: Sequence) -> list:
     """Evaluates traced operations one by one."""
     values = dict(zip(jaxpr.jaxpr.constvars, map(np.asarray, jaxpr.consts), strict=True))
     values |= zip(jaxpr.jaxpr.invars, args, strict=True)
@@ -69,7 +69,7 @@ def results(primitive: Primitive, args: list, params: dict) -> list:
     """Results of one operation: by NumPy where it has a rule, else by JAX."""
     name = primitive.name
     if name in CALLS:
-        return evaluate(params[CALLS[name]], args)
+        return evaluate_now(params[CALLS[name]], args)
     if name in ELEMENTWISE:
         return [ELEMENTWISE[name](*args)]
     if name in RULES:

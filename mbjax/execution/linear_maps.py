@@ -114,7 +114,7 @@ linear_map_p = Primitive("linear_map")
 linear_map_p.multiple_results = True
 
 
-def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
+def differentiate_linear_map(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
     """Forward-mode rule of `linear_map_p`: the map of the tangents, unless other arguments move."""
     count = params["count"]
     results = linear_map_p.bind(*primals, **params)
@@ -124,7 +124,7 @@ def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple
     return results, jax.jvp(params["forward"].plain, tuple(primals), tangents)[1]
 
 
-def transpose(
+def transpose_linear_map(
     cotangents: Sequence, *args: Any, forward: Ways, backward: Ways, count: int, out: tuple[ShapedArray, ...]
 ) -> list:
     """Reverse-mode rule of `linear_map_p`: `forward` and `backward` change places."""
@@ -135,7 +135,7 @@ def transpose(
     return [None] * count + linear_map_p.bind(*args[:count], *cotangents, **params)
 
 
-def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
+def batch_linear_map(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
     """Batching rule of `linear_map_p`; all arguments that it is linear in are then batched."""
     count, size = params["count"], next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
@@ -153,19 +153,19 @@ def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
     return found, [0] * len(found)
 
 
-def evaluate(*args: Any, forward: Ways, **_: Any) -> list:
+def evaluate_linear_map(*args: Any, forward: Ways, **_: Any) -> list:
     """Value of the map."""
     return forward(*args)
 
 
-def shapes_of_results(*args: Any, out: tuple[ShapedArray, ...], **_: Any) -> list[ShapedArray]:
+def shapes_of_linear_map(*args: Any, out: tuple[ShapedArray, ...], **_: Any) -> list[ShapedArray]:
     """Shapes and types of the map's results."""
     return varying_as(args, out)
 
 
-linear_map_p.def_impl(evaluate)
-linear_map_p.def_abstract_eval(shapes_of_results)
-ad.primitive_jvps[linear_map_p] = differentiate
-ad.primitive_transposes[linear_map_p] = transpose
-batching.primitive_batchers[linear_map_p] = batch
-mlir.register_lowering(linear_map_p, mlir.lower_fun(evaluate, multiple_results=True), cacheable=False)
+linear_map_p.def_impl(evaluate_linear_map)
+linear_map_p.def_abstract_eval(shapes_of_linear_map)
+ad.primitive_jvps[linear_map_p] = differentiate_linear_map
+ad.primitive_transposes[linear_map_p] = transpose_linear_map
+batching.primitive_batchers[linear_map_p] = batch_linear_map
+mlir.register_lowering(linear_map_p, mlir.lower_fun(evaluate_linear_map, multiple_results=True), cacheable=False)

@@ -46,7 +46,7 @@ def as_one_kernel(function: Callable) -> Callable:
             return plain(args, keywords)
         if not is_traced(leaves):
             return compiled_whole(dataclasses.replace(flat, function=marked))(*leaves)
-        return run(flat, leaves)
+        return run_loop(flat, leaves)
 
     @functools.wraps(function)
     def called(*args: Any, **keywords: Any) -> Any:
@@ -88,7 +88,7 @@ def _in_turns_jvp(function: Callable, primals: tuple, tangents: tuple) -> tuple[
     return in_turns(function, *primals), jax.jvp(function, primals, tangents)[1]
 
 
-def run(flat: Flattened, leaves: Sequence) -> Any:
+def run_loop(flat: Flattened, leaves: Sequence) -> Any:
     """Binds `loop_p` to the arrays that are traced; the known ones become constants of the function."""
     traced = [i for i, x in enumerate(leaves) if isinstance(x, Tracer)]
 
@@ -104,24 +104,24 @@ def run(flat: Flattened, leaves: Sequence) -> Any:
     return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
 
-def evaluate(*args: Any, jaxpr: Any, num_consts: int) -> list:
+def evaluate_loop(*args: Any, jaxpr: Any, num_consts: int) -> list:
     """Runs the function as it was given."""
     return jaxpr_as_fun(ClosedJaxpr(jaxpr, args[:num_consts]))(*args[num_consts:])
 
 
-def shapes_of_results(*_: Any, jaxpr: Any, **__: Any) -> list[ShapedArray]:
+def shapes_of_loop(*_: Any, jaxpr: Any, **__: Any) -> list[ShapedArray]:
     """Shapes and types of the primitive's results."""
     return [x.aval for x in jaxpr.outvars]
 
 
-def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
+def differentiate_loop(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
     """Forward-mode rule of `loop_p`: JAX's derivative of the function as it was given."""
     moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
     moved = of_some(moving, primals, params)
     return jax.jvp(moved, tuple(primals[i] for i in moving), tuple(tangents[i] for i in moving))
 
 
-def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
+def transpose_loop(cotangents: Sequence, *args: Any, **params: Any) -> list:
     """Reverse-mode rule of `loop_p`, where the function is linear in some arguments."""
     moving = [i for i, x in enumerate(args) if ad.is_undefined_primal(x)]
     pull = jax.linear_transpose(of_some(moving, args, params), *(args[i].aval for i in moving))
@@ -131,26 +131,26 @@ def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
 
 def of_some(moving: Sequence[int], held: Sequence, params: dict) -> Callable:
     """The function of the arguments `moving`, the others held."""
-    return of_moving(functools.partial(evaluate, **params), moving, held, (True,) * len(params["jaxpr"].outvars))
+    return of_moving(functools.partial(evaluate_loop, **params), moving, held, (True,) * len(params["jaxpr"].outvars))
 
 
-def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
+def batch_loop(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
     """Batching rule of `loop_p`: the function as it was given, under `vmap`."""
-    found = jax.vmap(functools.partial(evaluate, **params), in_axes=tuple(dims))(*args)
+    found = jax.vmap(functools.partial(evaluate_loop, **params), in_axes=tuple(dims))(*args)
     return found, [0] * len(found)
 
 
-def lower_on_cpu(ctx: mlir.LoweringRuleContext, *args: Any, **params: Any) -> Any:
+def lower_loop_on_cpu(ctx: mlir.LoweringRuleContext, *args: Any, **params: Any) -> Any:
     """Lowers the loop for a CPU, as one kernel."""
-    return lower_as_one_kernel(functools.partial(evaluate, **params), ctx, *args)
+    return lower_as_one_kernel(functools.partial(evaluate_loop, **params), ctx, *args)
 
 
 loop_p = Primitive("loop")
 loop_p.multiple_results = True
-loop_p.def_impl(lambda *args, **params: jax.jit(functools.partial(evaluate, **params))(*args))
-loop_p.def_abstract_eval(shapes_of_results)
-ad.primitive_jvps[loop_p] = differentiate
-ad.primitive_transposes[loop_p] = transpose
-batching.primitive_batchers[loop_p] = batch
-mlir.register_lowering(loop_p, lowered(evaluate))
-mlir.register_lowering(loop_p, lower_on_cpu, platform="cpu", cacheable=False)
+loop_p.def_impl(lambda *args, **params: jax.jit(functools.partial(evaluate_loop, **params))(*args))
+loop_p.def_abstract_eval(shapes_of_loop)
+ad.primitive_jvps[loop_p] = differentiate_loop
+ad.primitive_transposes[loop_p] = transpose_loop
+batching.primitive_batchers[loop_p] = batch_loop
+mlir.register_lowering(loop_p, lowered(evaluate_loop))
+mlir.register_lowering(loop_p, lower_loop_on_cpu, platform="cpu", cacheable=False)

@@ -46,8 +46,8 @@ def product_along_axis(
     lead, tail = x.shape[:axis], x.shape[axis + 1 :]
     rows = x.reshape(math.prod(lead), x.shape[axis], math.prod(tail))
     if not tail and has_small_sums(rows, zeros_and_ones):
-        return sums_of_columns(rows[..., 0], zeros_and_ones).reshape(*lead, shape[1])
-    return product(rows, zeros_and_ones).reshape(*lead, shape[1], *tail)
+        return masked_sums(rows[..., 0], zeros_and_ones).reshape(*lead, shape[1])
+    return mask_product(rows, zeros_and_ones).reshape(*lead, shape[1], *tail)
 
 
 def transposed_product(cotangent: Array, _: Any, *, mask: bytes, shape: tuple[int, int], axis: int) -> list[Array]:
@@ -89,7 +89,7 @@ def has_small_sums(x: Float[Array, "rows a 1"], mask: np.ndarray) -> bool:
     return x.shape[0] * (counts > FEW).sum() * counts.max(initial=0) <= LARGEST_SUMMED
 
 
-def sums_of_columns(x: Float[Array, "rows a"], mask: np.ndarray) -> Float[Array, "rows b"]:
+def masked_sums(x: Float[Array, "rows a"], mask: np.ndarray) -> Float[Array, "rows b"]:
     """The product as sums of columns of x; sums of a single column are gathered apart."""
     counts = mask.sum(axis=0)
     groups = [columns for columns in (np.flatnonzero(counts <= 1), np.flatnonzero(counts > 1)) if columns.size]
@@ -118,7 +118,7 @@ def sums_by_halves(x: Float[Array, "rows a"], mask: np.ndarray) -> Float[Array, 
     return terms[:, 0]
 
 
-def product(x: Float[Array, "rows a worlds"], mask: np.ndarray) -> Float[Array, "rows b worlds"]:
+def mask_product(x: Float[Array, "rows a worlds"], mask: np.ndarray) -> Float[Array, "rows b worlds"]:
     """Product with a 0/1 matrix, which is taken apart if it is large."""
     if mask.size <= LARGEST_WHOLE:
         return whole_product(x, mask)

@@ -32,6 +32,11 @@ RowEntries = Array | list[Array]
 StageResult = Array | Entry | Late | list[Array]
 
 
+def is_parts(x: Any) -> bool:
+    """Whether a row is `Parts`, not put together yet."""
+    return isinstance(x, Parts)
+
+
 def take_apart(x: Float[Array, "k *w"] | list[Array], *shapes: int | tuple[int, int]) -> list:
     """Takes x apart into the vectors and (rows, columns) matrices that follow one another in it; 1 is a number."""
     entries, start, parts = list(x) if isinstance(x, list) else list(jnp.unstack(x)), 0, []

@@ -17,7 +17,7 @@ from jaxtyping import Array
 from .chunks import compiled_apart
 from .gpu_kernels import NotInKernelError, is_world_a_thread
 from .manual_axes import varying_alike, varying_axes
-from .parts import Parts, put_together
+from .parts import is_parts, put_together
 from .stages import Row, are_few, read_all
 from .walk_plan import BASE, WalkPlan, as_numbered, as_numbered_after_world, in_order_of_walk
 
@@ -264,8 +264,3 @@ def scan_paths(
         elements = jax.tree.map(jnp.asarray, scalars), None if staged else xs
         (values, kept), _ = lax.scan(body, (values, kept), elements)
     return as_numbered_after_world(plan, values[1]), as_numbered(plan, kept)
-
-
-def is_parts(x: Any) -> bool:
-    """Whether x is a list of entries, `Parts`."""
-    return isinstance(x, Parts)

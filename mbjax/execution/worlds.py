@@ -24,7 +24,7 @@ from jax.core import ShapedArray, Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 
-from .chunks import Searching, run, run_in_chunks, size_of_chunk
+from .chunks import Searching, run_at_once, run_in_chunks, size_of_chunk
 from .compiled_calls import Flattened, compiled_whole, flatten, is_array, is_traced
 from .cpu_kernel import lower_as_one_kernel, lowered, without_sharding
 from .gpu_kernels import are_interpreted, are_on
@@ -106,7 +106,7 @@ class Given:
 
 
 def as_in_chunk(arguments: Sequence[ShapedArray], worlds: Sequence[int], several: int) -> tuple[ShapedArray, ...]:
-    """Shapes that `run` will call a function with, from those of one world, so that it is not traced again.
+    """Shapes that `run_at_once` will call a function with, from those of one world, so that it is not traced again.
 
     They are right under one `vmap`; under several, over different arguments, the batch is larger.
     """
@@ -200,10 +200,10 @@ for_worlds_p = Primitive("for_worlds")
 for_worlds_p.multiple_results = True
 
 
-def evaluate(*args: Any, **params: Any) -> list:
+def evaluate_worlds(*args: Any, **params: Any) -> list:
     """Runs the primitive outside `jit`: compiled all the same, unless `jax.disable_jit` is on."""
     if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
-        return run(*args, **params)
+        return run_at_once(*args, **params)
     return compiled(tuple(params.items()))(*args)
 
 
@@ -223,7 +223,7 @@ def abstract_results(
     return varying_as(args, out)
 
 
-def batch(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
+def batch_worlds(args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
     """Batching rule of `for_worlds_p`: adds a first axis of worlds, or merges one more with the axis there is."""
     worlds, batched, summed, unshared = (params.pop(k) for k in ("worlds", "batched", "summed", "unshared"))
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
@@ -285,7 +285,7 @@ class OfSeveral:
         return [jnp.sum(y, axis=0) if s else y for y, s in zip(results, self.summed, strict=True)]
 
 
-def differentiate(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
+def differentiate_worlds(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
     """Forward-mode rule of `for_worlds_p`: the tangent map is linear, and runs over the worlds as the function does."""
     out = for_worlds_p.bind(*primals, **params)
     moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
@@ -379,7 +379,7 @@ def fit(cotangent: jax.Array, like: jax.Array) -> jax.Array:
     return jnp.sum(cotangent, axis=-1, keepdims=True)
 
 
-def transpose(cotangents: Sequence, *args: Any, **params: Any) -> list:
+def transpose_worlds(cotangents: Sequence, *args: Any, **params: Any) -> list:
     """Reverse-mode rule of `for_worlds_p`: cotangents of the linear arguments, summed over worlds that share one.
 
     Results without a cotangent are left out: nothing goes back through results of a step that a cost does not read.
@@ -462,7 +462,7 @@ def keeps_found(primitive: Primitive, *_: Any, **params: Any) -> bool:
     return primitive is for_worlds_p and params["given"] is not None
 
 
-lower_chunks, lower_at_once = lowered(run_in_chunks), lowered(run)
+lower_chunks, lower_at_once = lowered(run_in_chunks), lowered(run_at_once)
 
 
 def by_shares(lower: Callable) -> Callable:
@@ -477,16 +477,16 @@ def by_shares(lower: Callable) -> Callable:
     return lower_shares
 
 
-def lower_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
+def lower_worlds_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
     """Lowers for a CPU: many worlds in chunks, one world as one kernel."""
     if are_interpreted():
-        return lower_on_gpu(ctx, *args, **params)
+        return lower_worlds_on_gpu(ctx, *args, **params)
     if params["worlds"] is None:
         return lower_as_one_kernel(params["function"], ctx, *args)
     return lower_chunks(ctx, *args, **params)
 
 
-def lower_on_gpu(ctx: Any, *args: Any, **params: Any) -> Any:
+def lower_worlds_on_gpu(ctx: Any, *args: Any, **params: Any) -> Any:
     """Lowers for a GPU: all worlds at once; one world as a batch of one, where the kernels are on."""
     if params["worlds"] is None and (are_on() or are_interpreted()):
         return lowered(functools.partial(run_only_world, params["function"]))(ctx, *args)
@@ -499,11 +499,11 @@ def run_only_world(function: Callable, *args: jax.Array) -> list:
 
 
 partial_eval.dce_rules[for_worlds_p] = without_unread
-for_worlds_p.def_impl(evaluate)
+for_worlds_p.def_impl(evaluate_worlds)
 for_worlds_p.def_abstract_eval(abstract_results)
-batching.primitive_batchers[for_worlds_p] = batch
-ad.primitive_jvps[for_worlds_p] = differentiate
-ad.primitive_transposes[for_worlds_p] = transpose
+batching.primitive_batchers[for_worlds_p] = batch_worlds
+ad.primitive_jvps[for_worlds_p] = differentiate_worlds
+ad.primitive_transposes[for_worlds_p] = transpose_worlds
 mlir.register_lowering(for_worlds_p, by_shares(lower_at_once), cacheable=False)
-mlir.register_lowering(for_worlds_p, by_shares(lower_on_cpu), platform="cpu", cacheable=False)
-mlir.register_lowering(for_worlds_p, by_shares(lower_on_gpu), platform="cuda", cacheable=False)
+mlir.register_lowering(for_worlds_p, by_shares(lower_worlds_on_cpu), platform="cpu", cacheable=False)
+mlir.register_lowering(for_worlds_p, by_shares(lower_worlds_on_gpu), platform="cuda", cacheable=False)

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 from jaxtyping import Array
 
+from mbjax.execution import Matrix as Matrix
 from mbjax.execution import Parts as Parts
+from mbjax.execution import Vector as Vector
 from mbjax.execution import parts as parts
 from mbjax.execution import put_together as put_together
 from mbjax.execution import take_apart as take_apart
@@ -19,9 +21,6 @@ from mbjax.execution import total as total
 from .component_algebra import SYMMETRIC_PAIRS as SYMMETRIC_PAIRS
 from .component_algebra import cross_components as cross
 from .component_algebra import sum_products, symmetric_rows
-
-Vector = list[Array]
-Matrix = list[Vector]
 
 
 def add(*vectors: Sequence[Array]) -> Vector:
