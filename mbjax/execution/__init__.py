@@ -3,7 +3,7 @@
 from .worlds import for_worlds as for_worlds
 from .worlds import each_world as each_world
 from .worlds import is_batched as is_batched
-from .worlds import keeps_found as keeps_found
+from .worlds_primitive import keeps_found as keeps_found
 from .compiled_calls import call_compiled as call_compiled
 from .compiled_calls import compiled_outside_jit as compiled_outside_jit
 from .compiled_calls import is_traced as is_traced

@@ -18,7 +18,8 @@ from jaxtyping import Array
 from .by_device import on_cpu
 from .compiled_calls import Flattened, compiled_whole, flatten, is_traced
 from .cpu_kernel import in_one_kernel, lower_as_one_kernel, lowered
-from .worlds import is_batched, of_moving
+from .worlds import is_batched
+from .worlds_primitive import of_moving
 
 
 def as_one_kernel(function: Callable) -> Callable:

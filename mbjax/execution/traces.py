@@ -2,7 +2,8 @@
 
 from .compiled_calls import compiled_whole
 from .known_numbers import operations_of
-from .worlds import compiled, results_of
+from .worlds import results_of
+from .worlds_primitive import compiled
 
 
 def forget_traces() -> None:
