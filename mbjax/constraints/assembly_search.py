@@ -13,7 +13,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.execution import scan, varying_as_after
+from mbjax.execution import scan
+from mbjax.execution.derivative_rules import varying_as_after
 from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.spatial import safe_norm, safe_sqrt
 

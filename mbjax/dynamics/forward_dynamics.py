@@ -19,7 +19,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.execution import add_tangents, fit_tangent, in_kernels, linear_map
+from mbjax.execution import in_kernels
+from mbjax.execution.derivative_rules import add_tangents, fit_tangent, linear_map
 from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
 from mbjax.model import MultibodyModel, locked_velocities
 from mbjax.topology import TreeTopology

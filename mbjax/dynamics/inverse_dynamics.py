@@ -9,7 +9,8 @@ Derivatives are in closed form: derivatives/rule.py.
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from mbjax.execution import fit_tangent, in_kernels
+from mbjax.execution import in_kernels
+from mbjax.execution.derivative_rules import fit_tangent
 from mbjax.model import MultibodyModel
 
 from .derivatives.rule import torque_derivative_rule

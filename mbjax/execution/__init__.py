@@ -1,4 +1,11 @@
-"""Runs functions of arrays for many worlds, on any device, in few kernels; it knows no bodies."""
+"""Runs functions of arrays anywhere: how many worlds, on which device, in how many kernels. It knows no bodies.
+
+Other folders import three modules and nothing deeper:
+
+- `mbjax.execution` runs functions: for many worlds, compiled as a whole, in kernels where there are any.
+- `mbjax.execution.recursions` has what recursions over the tree are written in.
+- `mbjax.execution.derivative_rules` has what derivative rules written by hand need.
+"""
 
 from .worlds import for_worlds as for_worlds
 from .worlds import each_world as each_world
@@ -11,59 +18,22 @@ from .compiled_calls import of_one_model as of_one_model
 from .compiled_calls import require_one_model as require_one_model
 from .by_device import in_kernels as in_kernels
 from .by_device import on_cpu as on_cpu
-from .cpu_kernel import in_one_kernel as in_one_kernel
 from .cpu_kernel import has_matrix_products as has_matrix_products
 from .gpu_kernels import are_world_threads_expected as are_world_threads_expected
 from .gpu_kernels import is_world_a_thread as is_world_a_thread
 from .loops import as_one_kernel as as_one_kernel
 from .loops import one_by_one as one_by_one
-from .linear_maps import linear_map as linear_map
-from .linear_maps import fitting as fitting
 from .chunks import ResumedSearch as ResumedSearch
 from .chunks import compiled_apart as compiled_apart
 from .chunks import stored as stored
 from .chunks import CHUNK as WORLDS_IN_CACHE
-from .stages import Row as Row
-from .stages import Late as Late
-from .stages import computed_once as computed_once
-from .stages import computed_where_kept as computed_where_kept
-from .stages import computed_where_read as computed_where_read
-from .stages import read as read
-from .stages import read_all as read_all
-from .stages import row_of as row_of
 from .columns import take as take
 from .mask_products import dot_with_mask as dot_with_mask
-from .tree_scan import read_row as read_row
-from .tree_scan import scan_inward as scan_inward
-from .tree_scan import scan_outward as scan_outward
-from .tree_scan import scan_paths as scan_paths
 from .sums import largest_over_first as largest_over_first
 from .sums import repeat as repeat
 from .sums import sum_over_axis as sum_over_axis
 from .sums import sum_over_first as sum_over_first
-from .manual_axes import keeping_axes as keeping_axes
 from .manual_axes import scan as scan
-from .manual_axes import varying_alike as varying_alike
-from .manual_axes import varying_as_after as varying_as_after
 from .known_numbers import call_now as call_now
 from .traces import forget_traces as forget_traces
 from .static_data import HashedOnce as HashedOnce
-from .tangents import add_tangents as add_tangents
-from .tangents import fit_tangent as fit_tangent
-from .tangents import is_none as is_none
-from .tangents import moving_with as moving_with
-from .tangents import no_tangent as no_tangent
-from .tangents import varying_with as varying_with
-from .tangents import with_zeros as with_zeros
-from .parts import Matrix as Matrix
-from .parts import Parts as Parts
-from .parts import RowEntries as RowEntries
-from .parts import ScannedRow as ScannedRow
-from .parts import StageResult as StageResult
-from .parts import Vector as Vector
-from .parts import parts as parts
-from .parts import put_together as put_together
-from .parts import take_apart as take_apart
-from .parts import total as total
-from .walk_plan import ON_BASE as ON_BASE
-from .walk_plan import walk_plan as walk_plan

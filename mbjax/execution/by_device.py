@@ -21,7 +21,7 @@ from .gpu_kernels import NotInKernelError, are_interpreted, are_on, traced_for_g
 def in_kernels(function: Callable, default: Callable, *args: Any) -> Any:
     """Runs `function(*args)` in a CPU's or a GPU's kernels where they are on, else the equal `default(*args)`.
 
-    Which GPUs have kernels says `gpu_kernels.py`. Arguments are trees of arrays. The result is not differentiated.
+    `gpu_kernels.py` says where a GPU's are on. Arguments are trees of arrays. The result is not differentiated.
     """
     return by_device(function, default, True, *args)
 

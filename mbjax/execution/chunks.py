@@ -19,7 +19,7 @@ from .compiled_calls import Flattened, compiled_whole
 from .transposition import worlds_first, worlds_last
 
 CHUNK = 96  # worlds, up to a third more where that fits the batch better
-SEARCHING_CHUNK = 128  # worlds of functions that search: their many kernels take longer to start than to run
+SEARCHING_CHUNK = 128  # worlds of functions that search: for fewer, their many kernels start longer than they run
 SMALLEST_CHUNK = 32  # worlds, where each has several tangents or many numbers
 VECTOR = 8  # worlds; the rest of a chunk of another size is computed one by one, without vector instructions
 ARRAY_BYTES = 5 << 21  # bytes of one argument in a chunk: trees of more than 1000 bodies have smaller chunks
@@ -132,7 +132,7 @@ def with_rows(x: Float[Array, "n ..."], rows: Float[Array, "k ..."], start: Arra
 
 
 class ResumedSearch(NamedTuple):
-    """Where a turn's search starts from, which worlds it is for, and when it ends."""
+    """State that a turn's search starts from, the worlds it is for, and when it ends."""
 
     search: Any  # the state of each world's search after an earlier turn, as the function returned it
     goes_on: Bool[Array, ""]  # whether to go on from `search` rather than start anew
@@ -195,7 +195,7 @@ def run_with_late_turns(
         parts = [lax.dynamic_update_slice_in_dim(x, y, t * size, 0) for x, y in zip(parts, results, strict=True)]
 
         so_far = jnp.cumsum(is_unfinished & ~is_late)  # lane by lane
-        lane = jnp.minimum(jnp.sum(so_far <= ranks[:, None], axis=1), size - 1)  # of unfinished worlds
+        lane = jnp.minimum(jnp.sum(so_far <= ranks[:, None], axis=1), size - 1)  # lanes of unfinished worlds, in order
         left = [x.at[..., lane].get(mode="promise_in_bounds") for x in (world, *search)]
         waiting = [lax.dynamic_update_slice_in_dim(x, y, num_waiting, -1) for x, y in zip(waiting, left, strict=True)]
         source = jnp.where(is_unfinished, chunks * size + num_waiting + so_far - 1, own)

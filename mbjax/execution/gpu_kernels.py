@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Int
 
-LEAST_CAPABILITY = 8.0  # Ampere: XLA compiles Triton's kernels from there on
+LEAST_CAPABILITY = 8.0  # Ampere's, the least that XLA compiles Triton's kernels for
 SETTING = "MBJAX_GPU_KERNELS"
 
 _for_gpu = contextvars.ContextVar("for_gpu", default=False)

@@ -62,7 +62,7 @@ def linear_map(
 ) -> Any:
     """Returns `function(fixed, moved)`, an array that is linear in `moved`; the arguments are trees of arrays.
 
-    The result is broadcast to `shape` and has the type of `moved`; both are given, as to trace for them takes long.
+    The result is broadcast to `shape`, which is given as to trace for it takes long, and has the type of `moved`.
 
     `pull_back(fixed, cotangent)` is the cotangent of `moved`, in kernels; `function` can be differentiated. `many` has
     a function and a pull back for arguments stacked on a first axis, and from how many arguments on to use them.

@@ -134,7 +134,7 @@ def are_of_many_worlds(args: Any) -> bool:
 
 
 def are_stored_side_by_side(results: list) -> bool:
-    """Whether results are several numbers of one world, which share an array so that they share an address."""
+    """Whether results are several numbers of one world; side by side in an array they share one address."""
     are_numbers = all(x.ndim == 0 for x in results) and len({x.dtype for x in results}) == 1
     return is_in_kernel() and len(results) >= SEVERAL and are_numbers
 

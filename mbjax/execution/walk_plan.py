@@ -12,7 +12,7 @@ ON_BASE = -1  # the parent of nodes that are on a body which is not among the no
 
 
 class WalkPlan(NamedTuple):
-    """How a scan meets the nodes 1..n of a tree in depth-first order.
+    """Order in which a scan meets the nodes 1..n of a tree, depth first, and the places of their values.
 
     A node's value for its children waits in one of `num_places` places until the last of them was met. The first place
     is the world's, the second that of a base that is not met. The nodes are met as numbered where few places are

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.execution import add_tangents, fit_tangent
+from mbjax.execution.derivative_rules import add_tangents, fit_tangent
 from mbjax.kinematics import (
     BodyPlacement,
     PositionKinematics,

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
-from mbjax.execution import compiled_outside_jit, varying_alike
+from mbjax.execution import compiled_outside_jit
+from mbjax.execution.derivative_rules import varying_alike
 from mbjax.kinematics import (
     PositionKinematics,
     VelocityKinematics,

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import computed_once, has_matrix_products
+from mbjax.execution import has_matrix_products
+from mbjax.execution.recursions import computed_once
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial.cosine_and_sine import cosine_and_sine
 

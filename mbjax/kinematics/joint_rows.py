@@ -12,7 +12,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from mbjax.execution import Row, computed_once, computed_where_read, read, read_all, row_of, take
+from mbjax.execution import take
+from mbjax.execution.recursions import Row, computed_once, computed_where_read, read, read_all, row_of
 from mbjax.joints import JOINT_KINDS, AxisJoint
 from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca

@@ -12,7 +12,8 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from mbjax.execution import call_now, for_worlds, is_batched, is_traced, no_tangent, require_one_model
+from mbjax.execution import call_now, for_worlds, is_batched, is_traced, require_one_model
+from mbjax.execution.derivative_rules import no_tangent
 from mbjax.model import MultibodyModel
 
 from .model_placement import ModelPlacement, calc_model_placement

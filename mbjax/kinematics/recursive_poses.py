@@ -10,17 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mbjax.execution import (
-    ScannedRow,
-    computed_once,
-    fit_tangent,
-    in_kernels,
-    in_one_kernel,
-    scan_outward,
-    scan_paths,
-    take,
-    walk_plan,
-)
+from mbjax.execution import in_kernels, take
+from mbjax.execution.derivative_rules import fit_tangent
+from mbjax.execution.recursions import ScannedRow, computed_once, in_one_kernel, scan_outward, scan_paths, walk_plan
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo

@@ -14,7 +14,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import in_one_kernel, on_cpu, take
+from mbjax.execution import on_cpu, take
+from mbjax.execution.recursions import in_one_kernel
 
 from .branch_factor import Parents, factor_branches, paths
 from .inverse_along_paths import invert_along_paths

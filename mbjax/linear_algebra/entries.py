@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from mbjax.execution import Row
+from mbjax.execution.recursions import Row
 
 Index = Int[Array, ""]
 

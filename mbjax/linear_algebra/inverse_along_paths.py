@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import Row, computed_once, read_row
+from mbjax.execution.recursions import Row, computed_once, read_row
 
 from .branch_factor import Parents, paths
 from .entries import Index, entry, with_entry

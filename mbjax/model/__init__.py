@@ -1,4 +1,4 @@
-"""BUILD → FINALIZE: the mutable plant, and the frozen model the functions take."""
+"""The frozen model that mbjax's functions take: structure, numbers, constraints, queries and setters."""
 
 from .abstract_force_element import AbstractForceElement as AbstractForceElement
 from .collision_parameters import CollisionParameters as CollisionParameters

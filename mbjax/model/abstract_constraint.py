@@ -1,4 +1,4 @@
-"""The contract of a constraint record: what a plant, a model or a `ConstraintSet` holds of one constraint."""
+"""Contract of a constraint record, which a plant, a model or a `ConstraintSet` holds for one constraint."""
 
 import abc
 import dataclasses
@@ -18,7 +18,7 @@ C = TypeVar("C", bound="AbstractConstraint")
 
 
 class AbstractConstraint(eqx.Module):
-    """One constraint of `num_rows` scalar equations. Every number is a leaf; what it connects is static.
+    """One constraint of `num_rows` scalar equations. Its numbers are leaves; the elements it connects are static.
 
     Each row has an error, of the successor relative to the predecessor, and a force λ, in N or N m where the
     row measures m or rad, that acts on the successor. `resolve(lookup)` returns the record with its bodies and
@@ -26,7 +26,7 @@ class AbstractConstraint(eqx.Module):
     """
 
     name: str | None = eqx.field(static=True)
-    active: Float[Array, ""]  # 1; or 0: λ = 0 and the rows do not hold
+    active: Float[Array, ""]  # 1 where active; 0: λ = 0 and the rows do not hold
     v_plus: Float[Array, " nc"]  # rate of the rows right after an impact
     stabilization_time: Float[Array, ""]  # T of -2/T error_rate - 1/T² error, in s; inf: none
 
@@ -39,13 +39,13 @@ class AbstractConstraint(eqx.Module):
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """The constraint's name in messages."""
         kind = type(self).__name__
         return kind if self.name is None else f"{kind} '{self.name}'"
 
     @property
     def row_names(self) -> tuple[str, ...]:
-        """The constraint's name, with [0], [1], … where it has several rows."""
+        """Names of the rows: the constraint's name, with [0], [1], … where it has several rows."""
         name = str(self.name)
         return (name,) if self.num_rows == 1 else tuple(f"{name}[{i}]" for i in range(self.num_rows))
 
@@ -61,13 +61,13 @@ def with_static(constraint: C, **changes: Any) -> C:
 def resolve_constraints(
     constraints: Iterable[AbstractConstraint], lookup: Any, dtype: Any
 ) -> tuple[AbstractConstraint, ...]:
-    """Names given to those without, references turned into indices, numbers cast; unlike names are required."""
+    """Names unnamed constraints, turns references into indices and casts numbers; names must differ."""
     named = with_names(constraints)
     return tuple(jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), c.resolve(lookup)) for c in named)
 
 
 def with_names(constraints: Iterable[AbstractConstraint]) -> tuple[AbstractConstraint, ...]:
-    """Constraints without a name are called by their kind and place: `loop_2` is the third, a loop."""
+    """Names unnamed constraints by kind and place: `loop_2` is the third constraint, a loop. Names must differ."""
     constraints = tuple(constraints)
     taken = {c.name for c in constraints if c.name is not None}
     named: list[AbstractConstraint] = []
@@ -79,7 +79,7 @@ def with_names(constraints: Iterable[AbstractConstraint]) -> tuple[AbstractConst
                 name = f"_{name}"
             taken.add(name)
         if any(other.name == name for other in named):
-            raise ModelError(f"two constraints are named '{name}'; names of a set are unlike.")
+            raise ModelError(f"two constraints are named '{name}'; names within a set must differ.")
         named.append(with_static(constraint, name=name))
     return tuple(named)
 
@@ -104,7 +104,7 @@ def find_joint(lookup: Any, joint: Any, label: str) -> int:
 
 
 def find_element(index_of: Any, element_of: Any, what: str, key: Any, label: str) -> int:
-    """Index of an element given by name, index or itself."""
+    """Index of an element given by name, index or the element itself."""
     name = getattr(key, "name", None)
     try:
         index = index_of(key if name is None else key.index)
@@ -119,5 +119,5 @@ def find_element(index_of: Any, element_of: Any, what: str, key: Any, label: str
 
 
 def unknown_constraint(name: str, known: Iterable[str]) -> ModelError:
-    """The error for a name that no constraint has."""
+    """Error for a name that no constraint has."""
     return ModelError(f"there is no constraint named '{name}'. {near_matches(name, known)}")

@@ -1,4 +1,4 @@
-"""The contract of a force element: what a law that turns motion into force must answer."""
+"""Contract of a force element, a law that turns motion into force."""
 
 import abc
 from typing import Any
@@ -7,12 +7,12 @@ import equinox as eqx
 
 
 class AbstractForceElement(eqx.Module):
-    """Subclass in pure JAX: numbers are leaves, names are static and resolved at finalize.
+    """Base of force elements; subclass it in pure JAX. Numbers are leaves; names are static and resolved at finalize.
 
     `resolve(plant)` returns the element with its names turned into indices.
-    `forces(model, position, velocity, q, v)` returns `MultibodyForces`. Also where a joint mimics another,
-    `mbjax.joint_positions` and `joint_velocities` read its coordinates, and `add_in_one_force` acts on it.
-    `potential_energy(model, position, q)` returns J, zero for laws without one.
+    `forces(model, position, velocity, q, v)` returns `MultibodyForces`. `mbjax.joint_positions` and
+    `joint_velocities` read a joint's coordinates, and `add_in_one_force` acts on it, also where it mimics another.
+    `potential_energy(model, position, q)` returns the energy in J, zero for laws without one.
     """
 
     @abc.abstractmethod

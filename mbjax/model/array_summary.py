@@ -1,4 +1,4 @@
-"""`print(state)` and its like: what a record of arrays holds, in a few lines, batched and traced values included."""
+"""Text of `print(state)` and other records: their arrays in a few lines, batched and traced values included."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 from jax.core import Tracer
 
-MOST = 8  # numbers of an array that are shown one by one
+MOST = 8  # numbers of an array that are shown one by one, at most
 
 
 def summary_of(title: str, fields: Mapping[str, Any]) -> str:
-    """The title, and a line for each field."""
+    """The title, then a line for each field."""
     width = max(map(len, fields), default=0)
     return "\n".join([title, *(f"  {name:<{width}}  {array_text(value)}" for name, value in fields.items())])
 
 
 def array_text(value: Any) -> str:
-    """`(3,) [0.1 -2 0]`; a range where there are many numbers, the shape alone where they are not known."""
+    """Text like `(3,) [0.1 -2 0]`; a range for many numbers, the shape alone for numbers that are not known."""
     if value is None:
         return "none"
     if isinstance(value, Tracer):
@@ -32,7 +32,7 @@ def array_text(value: Any) -> str:
 
 
 def range_text(numbers: np.ndarray) -> str:
-    """`0.1 … 2`, of what is a number, and how many are none; one number where all are alike."""
+    """Range like `0.1 … 2`, or one number if all are equal, and the count of NaNs; for booleans the count of True."""
     if numbers.dtype == bool:
         return f"{int(numbers.sum())} of {numbers.size}"
     known = numbers[~np.isnan(numbers)] if np.issubdtype(numbers.dtype, np.inexact) else numbers
@@ -45,5 +45,5 @@ def range_text(numbers: np.ndarray) -> str:
 
 
 def number_text(x: Any) -> str:
-    """Four digits."""
+    """A number with four significant digits; integers and booleans in full."""
     return str(x) if np.asarray(x).dtype == bool else f"{x:.4g}" if np.asarray(x).dtype.kind == "f" else str(x)

@@ -1,11 +1,11 @@
-"""The numbers of contact: float leaves, every one differentiable and vmappable, none derived from another."""
+"""Numbers of contact: float leaves, all differentiable and vmappable, none derived from another."""
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
 
 class GeometryParameters(eqx.Module):
-    """Where collision geometries are and how large, in the order of their records, which say whose sizes are where."""
+    """Poses and sizes of collision geometries, in the order of their records, which hold the places of sizes."""
 
     quaternion: Float[Array, "no 4"]  # of R_BG, normalised where it is used
     translation: Float[Array, "no 3"]  # p_BoGo_B
@@ -14,7 +14,7 @@ class GeometryParameters(eqx.Module):
 
 
 class CollisionParameters(eqx.Module):
-    """Of the geometries of `model.layout.contact`, in their order; their records say whose sizes are where.
+    """Numbers of the geometries of `model.layout.contact`, in their order; their records hold the places of sizes.
 
     `others` are geometries that can touch no other one: `signed_distances` reads them, a step does not.
     """
@@ -28,11 +28,11 @@ class CollisionParameters(eqx.Module):
     dynamic_friction: Float[Array, " ng"]
     relaxation_time: Float[Array, " ng"]  # s, of the sap approximation
     stiffness: Float[Array, " k"]  # N/m, of the geometries that were given one
-    hunt_crossley_dissipation: Float[Array, " l"]  # s/m, of those that were given one
+    hunt_crossley_dissipation: Float[Array, " l"]  # s/m, of the geometries that were given one
 
-    penetration_allowance: Float[Array, ""]  # m, what default stiffness and dissipation follow from
-    stiction_tolerance: Float[Array, ""]  # m/s, slip speed at which friction is all there
-    sap_near_rigid_threshold: Float[Array, ""]  # the stiffer are treated as rigid
-    smoothing_length: Float[Array, ""] | None  # m, of depth; None: force begins where surfaces touch
+    penetration_allowance: Float[Array, ""]  # m; default stiffness and dissipation follow from it
+    stiction_tolerance: Float[Array, ""]  # m/s, slip speed at which friction reaches its full amount
+    sap_near_rigid_threshold: Float[Array, ""]  # stiffer contacts are treated as rigid
+    smoothing_length: Float[Array, ""] | None  # m, depth over which force rises; None: it begins at touch
 
     others: GeometryParameters | None = None  # None: there are none

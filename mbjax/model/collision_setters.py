@@ -1,4 +1,4 @@
-"""Numbers of contact, read and replaced by name of the geometry. A setter returns a new model; nothing recompiles."""
+"""Reads and sets numbers of contact by a geometry's name. A setter returns a new model; nothing recompiles."""
 
 import dataclasses
 from typing import Literal
@@ -22,7 +22,7 @@ from .poses import PoseLike
 
 @of_one_model
 def friction(model: MultibodyModel, geometry: str | int) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """The static and the dynamic coefficient of friction of a collision geometry."""
+    """Static and dynamic coefficients of friction of a collision geometry."""
     g = model.collision_geometry_index(geometry)
     return model.collision.static_friction[g], model.collision.dynamic_friction[g]
 
@@ -30,7 +30,7 @@ def friction(model: MultibodyModel, geometry: str | int) -> tuple[Float[Array, "
 def set_friction(
     model: MultibodyModel, geometry: str | int, static_friction: ArrayLike, dynamic_friction: ArrayLike | None = None
 ) -> MultibodyModel:
-    """Other coefficients of friction; without a dynamic one it equals the static one."""
+    """Sets the coefficients of friction of a collision geometry; the dynamic one defaults to the static one."""
     dynamic_friction = static_friction if dynamic_friction is None else dynamic_friction
     return set_proximity_properties(model, geometry, static_friction=static_friction, dynamic_friction=dynamic_friction)
 
@@ -46,7 +46,7 @@ def set_proximity_properties(
     hunt_crossley_dissipation: ArrayLike | None = None,
     relaxation_time: ArrayLike | None = None,
 ) -> MultibodyModel:
-    """Other friction, stiffness (N/m), dissipation (s/m) or relaxation time (s); what is None stays.
+    """Sets a geometry's friction, stiffness (N/m), dissipation (s/m) or relaxation time (s); None leaves one as it is.
 
     A stiffness or dissipation can be set where one was given at registration; elsewhere it follows from the
     penetration allowance.
@@ -80,14 +80,14 @@ def set_proximity_properties(
 
 @of_one_model
 def collision_geometry_pose(model: MultibodyModel, geometry: str | int) -> RigidTransform:
-    """X_BG of a collision geometry in its body."""
+    """Pose X_BG of a collision geometry in its body."""
     place = _place(model, geometry)
     numbers = place.numbers(model)
     return RigidTransform(quaternion_to_matrix(numbers.quaternion[place.row]), numbers.translation[place.row])
 
 
 def set_collision_geometry_pose(model: MultibodyModel, geometry: str | int, X_BG: PoseLike) -> MultibodyModel:
-    """Another place in its body."""
+    """Sets the pose X_BG of a collision geometry in its body."""
     place = _place(model, geometry)
     call = f"set_collision_geometry_pose('{geometry}')"
     X_BG = checked_pose(call, "X_BG", X_BG)
@@ -98,13 +98,13 @@ def set_collision_geometry_pose(model: MultibodyModel, geometry: str | int, X_BG
 
 @of_one_model
 def collision_geometry_size(model: MultibodyModel, geometry: str | int) -> Float[Array, " s"]:
-    """The lengths of its shape in m, in the order of the shape's fields; of a Box along x, y, z."""
+    """Lengths of a collision geometry's shape in m, in the order of the shape's fields; for a Box along x, y, z."""
     place = _place(model, geometry)
     return place.numbers(model).size[place.record.sizes]
 
 
 def set_collision_geometry_size(model: MultibodyModel, geometry: str | int, size: ArrayLike) -> MultibodyModel:
-    """Other lengths of its shape in m, in the order of the shape's fields."""
+    """Sets the lengths of a collision geometry's shape in m, in the order of the shape's fields."""
     place = _place(model, geometry)
     call, record = f"set_collision_geometry_size('{geometry}')", place.record
     if record.num_sizes == 0:
@@ -114,13 +114,13 @@ def set_collision_geometry_size(model: MultibodyModel, geometry: str | int, size
 
 @of_one_model
 def collision_geometry_vertices(model: MultibodyModel, geometry: str | int) -> Float[Array, "n 3"]:
-    """The vertices of a Convex in its frame, in m."""
+    """Vertices of a Convex in its frame, in m."""
     place = _convex(model, "collision_geometry_vertices", geometry)
     return place.numbers(model).vertices[place.record.vertices]
 
 
 def set_collision_geometry_vertices(model: MultibodyModel, geometry: str | int, vertices: ArrayLike) -> MultibodyModel:
-    """Other places of the vertices of a Convex, as many as before."""
+    """Sets the vertices of a Convex in its frame, in m, as many as before."""
     call = "set_collision_geometry_vertices"
     place = _convex(model, call, geometry)
     rows = place.record.vertices
@@ -128,26 +128,26 @@ def set_collision_geometry_vertices(model: MultibodyModel, geometry: str | int, 
 
 
 def set_penetration_allowance(model: MultibodyModel, penetration_allowance: ArrayLike) -> MultibodyModel:
-    """How far, in m, the heaviest body sinks under its weight where no stiffness is given."""
+    """Sets how far, in m, the heaviest body sinks under its weight where no stiffness is given."""
     return set_rows(
         model, "set_penetration_allowance", "penetration_allowance", ..., penetration_allowance, of="collision"
     )
 
 
 def set_stiction_tolerance(model: MultibodyModel, stiction_tolerance: ArrayLike) -> MultibodyModel:
-    """Slip speed in m/s below which friction is less than its full amount."""
+    """Sets the slip speed in m/s below which friction is less than its full amount."""
     return set_rows(model, "set_stiction_tolerance", "stiction_tolerance", ..., stiction_tolerance, of="collision")
 
 
 def set_sap_near_rigid_threshold(model: MultibodyModel, near_rigid_threshold: ArrayLike) -> MultibodyModel:
-    """Contacts too stiff for the time step are softened in proportion to this; 0: not at all."""
+    """Sets the factor by which contacts too stiff for the time step are softened; 0: not at all."""
     return set_rows(
         model, "set_sap_near_rigid_threshold", "sap_near_rigid_threshold", ..., near_rigid_threshold, of="collision"
     )
 
 
 def set_contact_smoothing_length(model: MultibodyModel, contact_smoothing_length: ArrayLike) -> MultibodyModel:
-    """Depth in m over which contact force rises from nothing, of a plant that was built with one."""
+    """Sets the depth in m over which contact force rises from zero; the plant must have been built with one."""
     if model.collision.smoothing_length is None:
         raise ModelError(
             "set_contact_smoothing_length: the plant was built without one, which is another program. "
@@ -160,7 +160,7 @@ def set_contact_smoothing_length(model: MultibodyModel, contact_smoothing_length
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
-    """Where the numbers of a collision geometry are: of those that may touch, or of the others."""
+    """Row of a collision geometry's numbers: among the geometries that may touch, or among the others."""
 
     record: CollisionGeometryRecord
     row: int

@@ -1,4 +1,4 @@
-"""The kinds of constraints, as records; their mathematics is in `mbjax/constraints`.
+"""Records of constraints, one class a kind; their mathematics is in `mbjax/constraints`.
 
 A body is given by name, index or element; poses as `RigidTransform`, 4x4 matrix or translation.
 """
@@ -28,9 +28,9 @@ STABILIZATION_TIME = 0.1  # s, RBDL's
 
 
 class ContactConstraint(AbstractConstraint):
-    """Point P of a body does not move along the normals, which are directions in the world: nᵀ v_WP = 0.
+    """Keeps point P of a body from moving along the normals, directions in the world: nᵀ v_WP = 0.
 
-    λ is the force on the body along each normal, in N; pulling is not excluded. There is no position error, for
+    λ is the force on the body along each normal, in N; pulling is not excluded. There is no position error, since
     the point may be anywhere when contact begins, and by default no stabilization, as in RBDL.
     """
 
@@ -55,13 +55,13 @@ class ContactConstraint(AbstractConstraint):
 
 
 class LoopConstraint(AbstractConstraint):
-    """Frame S of the successor body B stays with frame P of the predecessor A, along 1 to 6 axes given in P.
+    """Keeps frame S of the successor body B with frame P of the predecessor A, along 1 to 6 axes given in P.
 
     An axis (k, 6) has a rotation part, then a translation part. A translation a measures a · p_PS_P, in m. Where
-    exactly two axes have a rotation part, and those nothing else, the third direction f of S stays aligned with
-    P's: axis a measures a · (f_P x f_S), whatever the angle about f, and f_S = -f_P is a zero too. Otherwise a · φ
-    with φ the rotation vector of R_PS, in rad, at most π. λ acts on B at So, and its opposite on A at that point.
-    Which axes rotate is decided here, not by later values of the leaf.
+    exactly two axes have a rotation part, and no translation part, the third direction f of S stays aligned with
+    P's: axis a measures a · (f_P x f_S), whatever the angle about f, and f_S = -f_P is a zero too. Other rotations
+    measure a · φ with φ the rotation vector of R_PS, in rad, at most π. λ acts on B at So, and its opposite on A at
+    that point. The axes given at construction decide which rows rotate; later values of the leaf do not.
     """
 
     predecessor: Any = eqx.field(static=True)
@@ -107,7 +107,7 @@ class LoopConstraint(AbstractConstraint):
 
 
 class BallConstraint(AbstractConstraint):
-    """Point Q of body B stays at point P of body A: p_PQ_A = 0, three rows in m.
+    """Keeps point Q of body B at point P of body A: p_PQ_A = 0, three rows in m.
 
     Without `p_BQ`, Q is where P is in the model's default configuration.
     """
@@ -145,7 +145,7 @@ class BallConstraint(AbstractConstraint):
 
 
 class WeldConstraint(AbstractConstraint):
-    """Frame Q of body B stays at frame P of body A: the rotation vector of R_PQ (rad), then p_PQ_P (m), are 0."""
+    """Keeps frame Q of body B at frame P of body A: the rotation vector of R_PQ (rad), then p_PQ_P (m), are 0."""
 
     body_A: Any = eqx.field(static=True)
     body_B: Any = eqx.field(static=True)
@@ -182,9 +182,9 @@ class WeldConstraint(AbstractConstraint):
 
 
 class DistanceConstraint(AbstractConstraint):
-    """Points P of body A and Q of body B stay `distance` apart: |p_PQ| - distance = 0, one row in m.
+    """Keeps points P of body A and Q of body B `distance` apart: |p_PQ| - distance = 0, one row in m.
 
-    With a finite `stiffness` (N/m) it is no row but a spring and damper (N s/m) along the line.
+    With a finite `stiffness` (N/m) it has no row but is a spring and damper (N s/m) along the line.
     """
 
     body_A: Any = eqx.field(static=True)
@@ -238,7 +238,7 @@ class DistanceConstraint(AbstractConstraint):
 
 
 class CouplerConstraint(AbstractConstraint):
-    """q0 = gear_ratio q1 + offset for two joints with one degree of freedom; λ in N m or N acts along q0."""
+    """Couples two joints with one degree of freedom: q0 = gear_ratio q1 + offset; λ in N m or N acts along q0."""
 
     joint0: Any = eqx.field(static=True)
     joint1: Any = eqx.field(static=True)
@@ -270,7 +270,7 @@ class CouplerConstraint(AbstractConstraint):
     def resolve(self, lookup):
         joint0, joint1 = (find_joint(lookup, joint, self.label) for joint in (self.joint0, self.joint1))
         for joint in (lookup.joint(joint0), lookup.joint(joint1)):
-            size = JOINT_KINDS[joint.kind].num_velocities  # of one that mimics too
+            size = JOINT_KINDS[joint.kind].num_velocities  # also for a joint that mimics
             if size != 1:
                 raise ModelError(
                     f"{self.label}: joint '{joint.name}' ({joint.kind}) has {size} degrees of freedom; a coupler takes "
@@ -282,10 +282,10 @@ class CouplerConstraint(AbstractConstraint):
 
 
 class LockConstraint(AbstractConstraint):
-    """A joint is held, one row per velocity: at `position` if one is given, else wherever it is, at v = 0.
+    """Holds a joint, one row per velocity: at `position` if one is given, else wherever it is, at v = 0.
 
-    Off the position the rows are `difference_configuration` from it. Unlike `lock_joint`, which takes the joint
-    out of the dynamics, this has a force λ, along the joint's velocities.
+    The rows' error is `difference_configuration` from `position`. Unlike `lock_joint`, which takes the joint
+    out of the dynamics, the constraint has a force λ, along the joint's velocities.
     """
 
     joint: Any = eqx.field(static=True)
@@ -331,11 +331,11 @@ class LockConstraint(AbstractConstraint):
 
 
 class CustomConstraint(AbstractConstraint):
-    """`num_rows` equations of one's own, written in JAX; Jacobian and rates are derived from them.
+    """Adds `num_rows` equations of one's own, written in JAX; Jacobian and rates are derived from them.
 
     At level "position", `function(model, q)` is the error, of shape (num_rows,). At level "velocity",
     `function(model, q, v)` is its rate, linear in v, and there is no position error. `parameters`, float arrays
-    in any pytree, are passed as a last argument where given: they are leaves, what the function closes over is not.
+    in any pytree, are passed as a last argument where given. They are leaves; arrays the function closes over are not.
     """
 
     function: Callable = eqx.field(static=True)
@@ -376,14 +376,14 @@ class CustomConstraint(AbstractConstraint):
 def set_common(
     constraint: Any, label: str, v_plus: Any, shape: tuple[int, ...], stabilization_time: Any, active: Any
 ) -> None:
-    """What every constraint has, for its constructor."""
+    """Sets the fields that every constraint has, in its constructor."""
     constraint.v_plus = finite_numbers(label, "v_plus", v_plus, *shape)
     constraint.stabilization_time = stabilization(label, stabilization_time)
     constraint.active = switch(label, active)
 
 
 def label_of(kind: str, name: Any) -> str:
-    """What messages call a constraint; its name must be a non-empty string, or None to be given one."""
+    """A constraint's name in messages; `name` must be a non-empty string, or None to be given one."""
     if name is not None and (not isinstance(name, str) or not name):
         raise ModelError(f"{kind}: the name must be a non-empty string, got {name!r}.")
     return kind if name is None else f"{kind} '{name}'"

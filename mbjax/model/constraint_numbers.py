@@ -1,4 +1,4 @@
-"""Numbers one gives a constraint, checked when it is made."""
+"""Checks the numbers given to a constraint when it is made; errors are `ModelError`."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from .poses import as_rigid_transform
 
 
 def finite_numbers(label: str, what: str, value: Any, *shape: int) -> Any:
-    """An array of that shape; a scalar is repeated."""
+    """An array of finite numbers of that shape; a scalar is repeated."""
     numbers = as_numbers(value)
     if numbers.shape not in ((), shape) or not np.all(np.isfinite(numbers)):
         wanted = "a finite number" if shape == () else f"finite numbers of shape {shape}"
@@ -37,7 +37,7 @@ def pose(label: str, what: str, X: Any) -> tuple[Any, Any]:
 
 
 def independent_rows(label: str, what: str, value: Any, size: int, most: int) -> Any:
-    """(k, size) directions with 1 <= k <= most, none zero and none a combination of the others; one may be flat."""
+    """Linearly independent directions (k, size), 1 <= k <= most, none zero; a single one may have shape (size,)."""
     numbers = as_numbers(value)
     rows = numbers[None] if numbers.ndim == 1 else numbers
     if rows.ndim != 2 or rows.shape[1] != size or not 1 <= rows.shape[0] <= most or not np.all(np.isfinite(rows)):
@@ -52,7 +52,7 @@ def independent_rows(label: str, what: str, value: Any, size: int, most: int) ->
 
 
 def switch(label: str, active: Any) -> Any:
-    """1 or 0."""
+    """A truth value as 1 or 0."""
     numbers = as_numbers(active)
     if numbers.shape != () or numbers not in (0.0, 1.0):
         raise ModelError(f"{label}: active must be True or False, got {active!r}.")
@@ -70,6 +70,6 @@ def stabilization(label: str, time: Any) -> Any:
 
 
 def as_numbers(value: Any) -> Any:
-    """The array of floats, or one NaN where it is none, or traced."""
+    """A value as an array of floats; a single NaN where it is not numbers, or is traced."""
     numbers = numbers_or_none(value) if is_known(value) else None
     return np.full((), np.nan) if numbers is None else numbers

@@ -1,4 +1,4 @@
-"""What one asks of the constraints of a plant while it is built, and of a finished model alike."""
+"""Queries of constraints, for a plant while it is built and for a finished model alike."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -11,13 +11,13 @@ Kind = TypeVar("Kind", bound=AbstractConstraint)
 
 
 class ConstraintQueries:
-    """A constraint is given by its name, which is its identity, or by its place in `constraint_names`."""
+    """Queries of constraints by name, which is their identity, or by place in `constraint_names`."""
 
     constraints: Sequence[AbstractConstraint]
 
     @property
     def constraint_names(self) -> tuple[str, ...]:
-        """In the order of their rows: what Drake calls identifiers."""
+        """Names of constraints in the order of their rows; Drake calls them identifiers."""
         return tuple(str(c.name) for c in self.constraints)
 
     @property
@@ -41,7 +41,7 @@ class ConstraintQueries:
         return len(self.weld_constraint_specs())
 
     def constraint(self, constraint: str | int) -> AbstractConstraint:
-        """The record of one constraint: what it connects, and its numbers."""
+        """Record of one constraint: the elements it connects, and its numbers."""
         return self.constraints[self.constraint_index(constraint)]
 
     def constraint_index(self, constraint: str | int) -> int:
@@ -54,19 +54,19 @@ class ConstraintQueries:
         return names.index(constraint)
 
     def coupler_constraint_specs(self) -> dict[str, CouplerConstraint]:
-        """The records of all couplers by name."""
+        """Records of all coupler constraints by name."""
         return self._of_kind(CouplerConstraint)
 
     def distance_constraint_specs(self) -> dict[str, DistanceConstraint]:
-        """The records of all distance constraints by name."""
+        """Records of all distance constraints by name."""
         return self._of_kind(DistanceConstraint)
 
     def ball_constraint_specs(self) -> dict[str, BallConstraint]:
-        """The records of all ball constraints by name."""
+        """Records of all ball constraints by name."""
         return self._of_kind(BallConstraint)
 
     def weld_constraint_specs(self) -> dict[str, WeldConstraint]:
-        """The records of all weld constraints by name."""
+        """Records of all weld constraints by name."""
         return self._of_kind(WeldConstraint)
 
     def _of_kind(self, kind: type[Kind]) -> dict[str, Kind]:

@@ -1,4 +1,4 @@
-"""Constraints switched on and off: a number each, so that nothing recompiles and worlds of a batch may differ."""
+"""Switches constraints on and off by a number each: nothing recompiles, and worlds of a batch may differ."""
 
 import equinox as eqx
 from jax.typing import ArrayLike
@@ -12,12 +12,12 @@ from .multibody_model import MultibodyModel
 
 @of_one_model
 def constraint_active_status(model: MultibodyModel, constraint: str | int) -> Bool[Array, ""]:
-    """Whether a constraint of the model acts."""
+    """Whether a constraint of the model is active."""
     return model.constraint(constraint).active > 0.5
 
 
 def set_constraint_active_status(model: MultibodyModel, constraint: str | int, status: ArrayLike) -> MultibodyModel:
-    """The model with a constraint switched on or off. Motion jumps with it: derivatives with respect to it are zero."""
+    """Switches a constraint on or off. Motion jumps with it: derivatives with respect to `status` are zero."""
     index = model.constraint_index(constraint)
     label = f"set_constraint_active_status('{model.constraints[index].name}')"
     status = truth_value(model, label, "status", status)

@@ -1,4 +1,4 @@
-"""What is static in contact: the geometries that may touch, and which with which."""
+"""Static data of contact: the geometries that may touch, and their pairs."""
 
 import dataclasses
 
@@ -11,11 +11,10 @@ from mbjax.execution import HashedOnce
 
 @dataclasses.dataclass(frozen=True)
 class CollisionGeometryRecord:
-    """Where the numbers of a collision geometry are in `model.collision`; `kind` is the class of its shape.
+    """Places of a collision geometry's numbers in `model.collision`; `kind` is the class of its shape.
 
-    Those of a geometry that can touch no other one are in `model.collision.others`.
-
-    -1 as `stiffness_index` or `dissipation_index`: the default that follows from the penetration allowance.
+    Numbers of a geometry that can touch no other one are in `model.collision.others`. A `stiffness_index` or
+    `dissipation_index` of -1 means the default that follows from the penetration allowance.
     """
 
     name: str
@@ -39,13 +38,13 @@ class CollisionGeometryRecord:
 
 @dataclasses.dataclass(frozen=True)
 class ContactLayout(HashedOnce):
-    """Geometries that are in some pair, in the order they were registered, and the pairs that may touch.
+    """The geometries that are in some pair, in the order they were registered, and the pairs that may touch.
 
-    `max_contacts` bounds how many points a world works on at a time, `max_pairs` how many pairs of each two kinds of
-    shapes it looks at closely; None: all there may be. With `prediction` points that would touch within the step take
-    part in it. `others` are geometries in no pair. `distance_pairs` are those whose distances are asked for where none
-    are named, `pairs`, or with contact off what they would be; `without_distance` counts, by two kinds of shapes, those
-    that are missing there for want of a signed distance.
+    `max_contacts` bounds how many points a world works on at a time. `max_pairs` bounds how many pairs of each two
+    kinds of shapes it takes from the broad phase to the narrow phase. None stands for all there may be. With
+    `prediction`, points that would touch within the step take part in it. `others` are geometries in no pair.
+    `distance_pairs` are the pairs of `signed_distances` where the caller names none: `pairs`, or with contact off what
+    they would be. `without_distance` counts, by two kinds of shapes, the pairs missing there for want of a distance.
     """
 
     geometries: tuple[CollisionGeometryRecord, ...]
@@ -61,13 +60,16 @@ class ContactLayout(HashedOnce):
 
     @property
     def all_geometries(self) -> tuple[CollisionGeometryRecord, ...]:
-        """Those that may touch, then the others."""
+        """Geometries that may touch, then the others."""
         return self.geometries + self.others
 
     __hash__ = HashedOnce.__hash__
 
     def refuse_rigid_pairs(self, stiffness: Float[np.ndarray, " k"]) -> None:
-        """Of a continuous plant: its forces would have no limit. `stiffness` is of geometries that have their own."""
+        """Refuses pairs of two rigid geometries, for a continuous plant, whose forces would have no limit.
+
+        `stiffness` has the numbers of geometries with a stiffness of their own.
+        """
         for a, b in self.pairs:
             A, B = self.geometries[a], self.geometries[b]
             if all(g.stiffness_index >= 0 and np.isinf(stiffness[g.stiffness_index]) for g in (A, B)):

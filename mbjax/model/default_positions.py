@@ -1,4 +1,4 @@
-"""Where a model starts in `default_state`: whole, per model instance, per joint, per free body."""
+"""Reads and sets the default positions, from which `default_state` starts: whole, by instance, joint or free body."""
 
 import equinox as eqx
 from jax.typing import ArrayLike
@@ -19,7 +19,7 @@ from .poses import PoseLike
 
 @of_one_model
 def default_positions(model: MultibodyModel, model_instance: InstanceLike | None = None) -> Float[Array, " nq"]:
-    """q of `default_state`, or the part of one instance."""
+    """Default positions q of `default_state`, of the whole model or of one model instance."""
     q = model.parameters.default_positions
     return q if model_instance is None else positions_from_array(model, model_instance, q)
 
@@ -27,7 +27,7 @@ def default_positions(model: MultibodyModel, model_instance: InstanceLike | None
 def set_default_positions(
     model: MultibodyModel, q: Float[ArrayLike, " nq"], model_instance: InstanceLike | None = None
 ) -> MultibodyModel:
-    """Another q of `default_state`, or another part of one instance."""
+    """Sets the default positions q of `default_state`, of the whole model or of one model instance."""
     require_one_model(model, "set_default_positions")
     require_positions(model, "set_default_positions", q, model_instance)
     if model_instance is None:
@@ -38,7 +38,7 @@ def set_default_positions(
 
 
 def set_joint_default_positions(model: MultibodyModel, joint: str | int, q: ArrayLike) -> MultibodyModel:
-    """Where one joint starts in `default_state`."""
+    """Sets the default positions of one joint in `default_state`, in rad or m."""
     info = model.joint(joint)
     call = f"set_joint_default_positions('{info.name}')"
     require_own_coordinates(model, info, call)
@@ -48,13 +48,13 @@ def set_joint_default_positions(model: MultibodyModel, joint: str | int, q: Arra
 
 @of_one_model
 def default_free_body_pose(model: MultibodyModel, body: str | int) -> RigidTransform:
-    """X_FM of a free body in `default_state`: its pose in the world, unless its joint has frames of its own."""
+    """Pose X_FM of a free body in `default_state`: its pose in the world, unless its joint has frames of its own."""
     joint = free_joint(model, body, "default_free_body_pose")
     return pose_of_positions(joint, model.parameters.default_positions[joint.q])
 
 
 def set_default_free_body_pose(model: MultibodyModel, body: str | int, X_FM: PoseLike) -> MultibodyModel:
-    """Where a free body starts: frame M of its joint in frame F, for a body without a declared joint X_WB."""
+    """Sets the default pose X_FM of a free body: its joint's frame M in F; X_WB for a body without a declared joint."""
     call = f"set_default_free_body_pose('{model.body(body).name}')"
     joint = free_joint(model, body, "set_default_free_body_pose")
     X_FM = checked_pose(call, "X_FM", X_FM)
@@ -62,5 +62,5 @@ def set_default_free_body_pose(model: MultibodyModel, body: str | int, X_FM: Pos
 
 
 def with_default_positions(model: MultibodyModel, q: Float[Array, " nq"]) -> MultibodyModel:
-    """The model with that leaf."""
+    """The model with its default positions replaced."""
     return eqx.tree_at(lambda m: m.parameters.default_positions, model, q)

@@ -1,4 +1,4 @@
-"""Counts, names and indices of elements: asked of a plant while it is built and of a finished model alike."""
+"""Counts, names and indices of elements, for a plant while it is built and for a finished model alike."""
 
 import abc
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from .lookup import Named, checked_index, find_index, find_model_instance, match
 
 
 class ElementQueries(abc.ABC):
-    """Elements are given by name (`"arm"` or `"instance::arm"`) or index, model instances likewise."""
+    """Queries of elements by name (`"arm"` or `"instance::arm"`) or index; model instances likewise."""
 
     @abc.abstractmethod
     def _elements(self, what: str) -> Sequence[Named]:
@@ -38,15 +38,15 @@ class ElementQueries(abc.ABC):
 
     @property
     def num_bodies(self) -> int:
-        """The world included."""
+        """Number of bodies, the world included."""
         return len(self._elements("body"))
 
     def num_bodies_with_name(self, name: str) -> int:
-        """How many bodies of all model instances are called so."""
+        """Number of bodies of this name in all model instances."""
         return len(matching_indices(name, self._elements("body"), self._instance_names()))
 
     def has_body_named(self, name: str, model_instance: str | int | None = None) -> bool:
-        """Raises where several instances have such a body and none is given."""
+        """Whether a body has this name; raises where several instances have one and no instance is given."""
         return self._has("body", name, model_instance)
 
     def body_index(self, body: str | int, model_instance: str | int | None = None) -> int:
@@ -54,18 +54,18 @@ class ElementQueries(abc.ABC):
         return self._find("body", body, model_instance)
 
     def body_indices(self, model_instance: str | int | None = None) -> tuple[int, ...]:
-        """Of one model instance, or of all."""
+        """Indices of the bodies of one model instance, or of the whole model."""
         return self._indices("body", model_instance)
 
     # Frames
 
     @property
     def num_frames(self) -> int:
-        """Every body's own frame included."""
+        """Number of frames, every body's own frame included."""
         return len(self._elements("frame"))
 
     def has_frame_named(self, name: str, model_instance: str | int | None = None) -> bool:
-        """Raises where several instances have such a frame and none is given."""
+        """Whether a frame has this name; raises where several instances have one and no instance is given."""
         return self._has("frame", name, model_instance)
 
     def frame_index(self, frame: str | int, model_instance: str | int | None = None) -> int:
@@ -73,21 +73,21 @@ class ElementQueries(abc.ABC):
         return self._find("frame", frame, model_instance)
 
     def frame_indices(self, model_instance: str | int | None = None) -> tuple[int, ...]:
-        """Of one model instance, or of all."""
+        """Indices of the frames of one model instance, or of the whole model."""
         return self._indices("frame", model_instance)
 
     # Joints
 
     @property
     def num_joints(self) -> int:
-        """Welds included; floating joints of free bodies are added by finalize."""
+        """Number of joints, welds included; finalize adds the floating joints of free bodies."""
         return len(self._elements("joint"))
 
     def has_joint(self, index: int) -> bool:
         return 0 <= index < self.num_joints
 
     def has_joint_named(self, name: str, model_instance: str | int | None = None) -> bool:
-        """Raises where several instances have such a joint and none is given."""
+        """Whether a joint has this name; raises where several instances have one and no instance is given."""
         return self._has("joint", name, model_instance)
 
     def joint_index(self, joint: str | int, model_instance: str | int | None = None) -> int:
@@ -95,7 +95,7 @@ class ElementQueries(abc.ABC):
         return self._find("joint", joint, model_instance)
 
     def joint_indices(self, model_instance: str | int | None = None) -> tuple[int, ...]:
-        """Of one model instance, or of all."""
+        """Indices of the joints of one model instance, or of the whole model."""
         return self._indices("joint", model_instance)
 
     # Actuators
@@ -106,14 +106,14 @@ class ElementQueries(abc.ABC):
 
     @property
     def num_actuated_dofs(self) -> int:
-        """The size of u; same as `num_actuators`, for each drives one velocity."""
+        """Size of u, equal to `num_actuators`, as each actuator drives one velocity."""
         return self.num_actuators
 
     def has_joint_actuator(self, index: int) -> bool:
         return 0 <= index < self.num_actuators
 
     def has_joint_actuator_named(self, name: str, model_instance: str | int | None = None) -> bool:
-        """Raises where several instances have such an actuator and none is given."""
+        """Whether an actuator has this name; raises where several instances have one and no instance is given."""
         return self._has("actuator", name, model_instance)
 
     def joint_actuator_index(self, actuator: str | int, model_instance: str | int | None = None) -> int:
@@ -121,14 +121,14 @@ class ElementQueries(abc.ABC):
         return self._find("actuator", actuator, model_instance)
 
     def joint_actuator_indices(self, model_instance: str | int | None = None) -> tuple[int, ...]:
-        """Of one model instance, or of all."""
+        """Indices of the actuators of one model instance, or of the whole model."""
         return self._indices("actuator", model_instance)
 
     # Model instances
 
     @property
     def num_model_instances(self) -> int:
-        """The world's and the default one included."""
+        """Number of model instances, the world's and the default one included."""
         return len(self._instance_names())
 
     def has_model_instance_named(self, name: str) -> bool:

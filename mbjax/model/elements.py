@@ -1,4 +1,4 @@
-"""What a plant is built of, before `finalize`: bodies, frames, actuators, and names to find them by."""
+"""Elements of a plant before `finalize`: bodies, frames and actuators."""
 
 import dataclasses
 from typing import Any
@@ -37,7 +37,7 @@ class Frame:
 
 @dataclasses.dataclass(eq=False)
 class JointActuator:
-    """Drives a one-dof joint: force or torque u in N or N m, at most `effort_limit` in magnitude.
+    """An actuator that drives a one-dof joint with u in N or N m, at most `effort_limit` in magnitude.
 
     The reflected inertia `rotor_inertia * gear_ratio**2` (kg m² or kg) is added to the mass matrix.
     With `kp` or `kd` the actuator tracks a desired state: u = kp (q_d - q) + kd (v_d - v) + u_feedforward.
@@ -56,7 +56,7 @@ class JointActuator:
 
 
 def rotation_quaternion(R: np.ndarray) -> np.ndarray:
-    """(w, x, y, z) with w >= 0 of a rotation matrix, from its largest component."""
+    """Quaternion (w, x, y, z) with w >= 0 of a rotation matrix, computed from its largest component."""
     K = np.array(
         [
             [1 + R[0, 0] + R[1, 1] + R[2, 2], R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],

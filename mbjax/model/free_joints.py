@@ -1,4 +1,4 @@
-"""The six-dof joint of a free body: found by body, and its positions to and from a pose."""
+"""Finds the six-dof joint of a free body, and converts its positions to and from a pose."""
 
 import jax.numpy as jnp
 from jax.typing import DTypeLike
@@ -20,7 +20,7 @@ from .poses import PoseLike, as_traced_pose
 
 
 def free_joint(model: MultibodyModel, body: str | int, call: str) -> JointInfo:
-    """The floating joint that carries a body, on the world or on another body; an error if another joint does."""
+    """The floating joint that carries a body, on the world or on another body; else raises `ModelError`."""
     info = model.body(body)
     joint = info.inboard_joint
     if joint is not None and JOINT_KINDS[joint.kind].is_floating:
@@ -37,13 +37,13 @@ def free_joint(model: MultibodyModel, body: str | int, call: str) -> JointInfo:
 
 
 def pose_of_positions(joint: JointInfo, q: Float[Array, " n"]) -> RigidTransform:
-    """X_FM of a floating joint at its own positions: a quaternion or roll-pitch-yaw, then a translation."""
+    """Pose X_FM of a floating joint from its positions: a quaternion or roll-pitch-yaw, then a translation."""
     to_matrix = quaternion_to_matrix if JOINT_KINDS[joint.kind].has_quaternion else rpy_to_matrix
     return RigidTransform(to_matrix(q[:-3]), q[-3:])
 
 
 def positions_of_pose(joint: JointInfo, X_FM: PoseLike, dtype: DTypeLike, call: str) -> Float[Array, " n"]:
-    """The inverse of `pose_of_positions`; of a quaternion's two signs Drake's."""
+    """Positions of a floating joint from its pose X_FM; of a quaternion's two signs Drake's."""
     from_matrix = matrix_to_quaternion if JOINT_KINDS[joint.kind].has_quaternion else matrix_to_rpy
     X_FM = as_traced_pose(f"{call}: the pose", X_FM, dtype)
     return jnp.concatenate([from_matrix(X_FM.rotation), X_FM.translation])

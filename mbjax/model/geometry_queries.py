@@ -1,4 +1,4 @@
-"""What one asks of a finished model about its shapes: those of each body, and which of them may touch."""
+"""Queries of a finished model's shapes: those of each body, and which of them may touch."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from .model_layout import ModelLayout
 
 
 class GeometryQueries(ElementQueries):
-    """A collision geometry is given by name (`"sole"`, `"foot::sole"` or `"robot::foot::sole"`) or index."""
+    """Queries of collision geometries by name (`"sole"`, `"foot::sole"` or `"robot::foot::sole"`) or index."""
 
     layout: ModelLayout
     collision: CollisionParameters
@@ -25,15 +25,15 @@ class GeometryQueries(ElementQueries):
 
     @property
     def num_collision_geometries(self) -> int:
-        """Those that can touch no other one included."""
+        """Number of collision geometries, those that can touch no other one included."""
         return sum(map(len, self.layout.collision))
 
     def visual_geometries_for_body(self, body: str | int) -> tuple[Geometry, ...]:
-        """Shapes to look at, in the order they were registered."""
+        """Visual shapes of a body, in the order they were registered."""
         return self.layout.visual[self.body_index(body)]
 
     def collision_geometries_for_body(self, body: str | int) -> tuple[Geometry, ...]:
-        """Shapes to touch with, as registered; `model.collision` has their numbers."""
+        """Collision shapes of a body, as registered; `model.collision` has their numbers."""
         return self.layout.collision[self.body_index(body)]
 
     def collect_registered_geometries(self, bodies: Iterable[str | int]) -> tuple[Geometry, ...]:
@@ -44,17 +44,17 @@ class GeometryQueries(ElementQueries):
 
     @property
     def contact_model(self) -> str:
-        """`"point"`, or `"none"`: geometries pass through each other."""
+        """Contact model: `"point"`, or `"none"`, with which geometries pass through each other."""
         return self.layout.contact.contact_model
 
     @property
     def discrete_contact_approximation(self) -> str:
-        """`"sap"`, `"similar"` or `"lagged"`."""
+        """Approximation of contact in a discrete step: `"sap"`, `"similar"` or `"lagged"`."""
         return self.layout.contact.approximation
 
     @property
     def collision_geometry_names(self) -> tuple[str, ...]:
-        """`body::geometry` of those that may touch another one, in the order of the arrays of `model.collision`."""
+        """Names `body::geometry` of geometries that may touch, in the order of the arrays of `model.collision`."""
         return tuple(map(self.collision_geometry_name, range(len(self.layout.contact.geometries))))
 
     @property
@@ -91,7 +91,7 @@ class GeometryQueries(ElementQueries):
         return found[0]
 
     def collision_geometry_name(self, place: int) -> str:
-        """`body::geometry`, of the geometry at a place; with the body's instance where several bodies are named so."""
+        """Name `body::geometry` of the geometry at a place; with the instance where several bodies share that name."""
         record = self.layout.contact.all_geometries[place]
         body = self.layout.bodies[record.body]
         is_unique = self.layout.body_names.count(body.name) == 1

@@ -1,4 +1,4 @@
-"""Which collision geometries a name means: one geometry, all those of a body, or what a pattern of names matches."""
+"""Selects collision geometries by name: one geometry, all those of a body, or all that match a pattern."""
 
 import dataclasses
 import fnmatch
@@ -15,7 +15,7 @@ Pair = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True)
 class GeometryNames:
-    """What a collision geometry and its body are called."""
+    """Names of a collision geometry and of its body."""
 
     body: str
     scoped_body: str  # instance::body
@@ -23,7 +23,7 @@ class GeometryNames:
 
     @property
     def scoped(self) -> str:
-        """`instance::body::geometry`, which no other geometry is called."""
+        """Unique name `instance::body::geometry`."""
         return f"{self.scoped_body}::{self.geometry}"
 
     @property
@@ -38,9 +38,9 @@ class GeometryNames:
 def select_pairs(
     call: str, pairs: Sequence[tuple[str, str]], names: Sequence[GeometryNames], bodies: Iterable[str]
 ) -> list[list[Pair]]:
-    """Of each pair of names, the pairs of different geometries (indices of `names`) that it means, each once.
+    """For each pair of names, the pairs of different geometries (indices of `names`) that it means, each once.
 
-    `bodies` are the names of all bodies, those without geometry too; `call` begins the messages.
+    `bodies` are the names of all bodies, those without geometry too; `call` begins error messages.
     """
     found = []
     for pair in pairs:
@@ -59,7 +59,7 @@ def select_pairs(
 
 
 def checked_pairs(call: str, pairs: Any) -> tuple[tuple[str, str], ...]:
-    """The pairs of names, as tuples; refuses what is no list of pairs of strings."""
+    """Pairs of names as tuples; raises `ModelError` for anything but a list of pairs of strings."""
     given = [] if isinstance(pairs, str) or not isinstance(pairs, Iterable) else list(pairs)
     if not given or not all(is_pair_of_names(pair) for pair in given):
         raise ModelError(
@@ -70,12 +70,12 @@ def checked_pairs(call: str, pairs: Any) -> tuple[tuple[str, str], ...]:
 
 
 def is_pair_of_names(pair: Any) -> bool:
-    """Whether it is two strings."""
+    """Whether x is a sequence of two strings."""
     return isinstance(pair, Sequence) and not isinstance(pair, str) and [type(x) for x in pair] == [str, str]
 
 
 def select_geometries(call: str, key: str, names: Sequence[GeometryNames], bodies: Iterable[str]) -> list[int]:
-    """The geometries that `key` means: of that name, on the body of that name, or matched by the pattern."""
+    """Geometries that `key` means: of that name, on the body of that name, or matched by the pattern."""
     found = matched(key, names) if is_pattern(key) else named(call, key, names)
     if found:
         return found
@@ -92,7 +92,7 @@ def select_geometries(call: str, key: str, names: Sequence[GeometryNames], bodie
 
 
 def is_pattern(key: str) -> bool:
-    """Whether it stands for many names."""
+    """Whether a key is a pattern, with * or ?."""
     return "*" in key or "?" in key
 
 
@@ -102,12 +102,12 @@ def fits(pattern: str, name: str) -> bool:
 
 
 def matched(pattern: str, names: Sequence[GeometryNames]) -> list[int]:
-    """All geometries that a pattern matches, by their own name or their body's."""
+    """Geometries that a pattern matches, by their own name or their body's."""
     return [i for i, n in enumerate(names) if any(fits(pattern, name) for name in (*n.of_body, *n.of_geometry))]
 
 
 def named(call: str, key: str, names: Sequence[GeometryNames]) -> list[int]:
-    """The geometries of the one body of that name, or the one geometry; raises where both, or several, are meant."""
+    """Geometries of the body of that name, or the geometry of that name; raises where both, or several, are meant."""
     by_body = [i for i, n in enumerate(names) if key in n.of_body]
     by_name = [i for i, n in enumerate(names) if key in n.of_geometry]
     one_body = len({names[i].scoped_body for i in by_body}) <= 1

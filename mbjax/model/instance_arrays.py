@@ -1,4 +1,4 @@
-"""The part of q, v or u that belongs to one model instance: read from, and replaced in, the whole array."""
+"""Reads and replaces the part of q, v or u that belongs to one model instance, in the whole array."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ InstanceLike = str | int
 def positions_from_array(
     model: MultibodyModel, model_instance: InstanceLike, q: Float[Array, " nq"]
 ) -> Float[Array, " nqi"]:
-    """The positions of one instance, in the order they have in q."""
+    """Positions of one model instance, in the order they have in q."""
     return as_coordinates("q", q, model.num_positions, model.dtype)[model.model_instance(model_instance).q]
 
 
 def set_positions_in_array(
     model: MultibodyModel, model_instance: InstanceLike, q: Float[Array, " nq"], q_instance: Float[ArrayLike, " nqi"]
 ) -> Float[Array, " nq"]:
-    """q with the positions of one instance replaced."""
+    """Returns q with the positions of one model instance replaced."""
     instance = model.model_instance(model_instance)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     what = f"q_instance of '{instance.name}'"
@@ -35,14 +35,14 @@ def set_positions_in_array(
 def velocities_from_array(
     model: MultibodyModel, model_instance: InstanceLike, v: Float[Array, " nv"]
 ) -> Float[Array, " nvi"]:
-    """The velocities of one instance, in the order they have in v; also for generalized forces and accelerations."""
+    """Velocities of one model instance, in the order of v; also for generalized forces and accelerations."""
     return as_coordinates("v", v, model.num_velocities, model.dtype)[model.model_instance(model_instance).v]
 
 
 def set_velocities_in_array(
     model: MultibodyModel, model_instance: InstanceLike, v: Float[Array, " nv"], v_instance: Float[ArrayLike, " nvi"]
 ) -> Float[Array, " nv"]:
-    """v with the velocities of one instance replaced; also for generalized forces and accelerations."""
+    """Returns v with the velocities of one instance replaced; also for generalized forces and accelerations."""
     instance = model.model_instance(model_instance)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     what = f"v_instance of '{instance.name}'"
@@ -52,14 +52,14 @@ def set_velocities_in_array(
 def actuation_from_array(
     model: MultibodyModel, model_instance: InstanceLike, u: Float[Array, " nu"]
 ) -> Float[Array, " nui"]:
-    """The actuation of one instance, in the order of its actuators' indices."""
+    """Actuation of one model instance, in the order of its actuators' indices."""
     return as_coordinates("u", u, model.num_actuators, model.dtype)[model.model_instance(model_instance).u]
 
 
 def set_actuation_in_array(
     model: MultibodyModel, model_instance: InstanceLike, u: Float[Array, " nu"], u_instance: Float[ArrayLike, " nui"]
 ) -> Float[Array, " nu"]:
-    """u with the actuation of one instance replaced."""
+    """Returns u with the actuation of one model instance replaced."""
     instance = model.model_instance(model_instance)
     u = as_coordinates("u", u, model.num_actuators, model.dtype)
     what = f"u_instance of '{instance.name}'"
@@ -67,9 +67,9 @@ def set_actuation_in_array(
 
 
 def as_coordinates(what: str, x: ArrayLike, size: int, dtype: DTypeLike, num_world_axes: int = 0) -> Array:
-    """Coordinates in the model's dtype; a wrong size is an error when the program is traced.
+    """Coordinates in the model's dtype; raises `ModelError` for a wrong size while the program is traced.
 
-    They are of one world, or inside `for_worlds` of several, on a last axis.
+    They are those of one world or, inside `for_worlds`, of several on a last axis.
     """
     if isinstance(x, jax.Array) and x.dtype == dtype and not x.weak_type:
         array = x
@@ -82,12 +82,12 @@ def as_coordinates(what: str, x: ArrayLike, size: int, dtype: DTypeLike, num_wor
 
 
 def as_array(what: str, x: Any, size: int, dtype: DTypeLike) -> Array:
-    """The numbers in the model's dtype, if they are numbers."""
+    """Numbers as an array in the model's dtype; raises `ModelError` for anything else."""
     try:
         kind = None if isinstance(x, str) else jnp.result_type(x) if hasattr(x, "dtype") else None
         if isinstance(x, str) or (kind is not None and jnp.issubdtype(kind, jnp.complexfloating)):
             raise TypeError
         return jnp.asarray(x, dtype=dtype)
     except (TypeError, ValueError):
-        hint = " Of a state, pass state.q or state.v." if hasattr(x, "q") and hasattr(x, "v") else ""
+        hint = " From a state, pass state.q or state.v." if hasattr(x, "q") and hasattr(x, "v") else ""
         raise ModelError(f"{what} must be an array of {size} numbers, got {shown(x)}.{hint}") from None

@@ -1,4 +1,4 @@
-"""Positions and velocities that people set: finite, and quaternions with a direction, where the numbers are known."""
+"""Checks positions and velocities that users set, where they are known: finite, and no quaternion of zeros."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -32,7 +32,7 @@ def require_velocities(model: MultibodyModel, call: str, v: Any, model_instance:
 
 
 def require_finite(call: str, what: str, x: Any, places: list[int], names: Callable[[], tuple[str, ...]]) -> None:
-    """Names the first number that is not; arrays of another shape are refused elsewhere."""
+    """Raises `ModelError` with the name of the first number that is not finite; other shapes are refused elsewhere."""
     numbers = as_numbers(x) if is_known(x) else None
     if numbers is None or numbers.shape != (len(places),) or np.isfinite(numbers).all():
         return
@@ -41,7 +41,7 @@ def require_finite(call: str, what: str, x: Any, places: list[int], names: Calla
 
 
 def require_directions(model: MultibodyModel, call: str, q: Any, joints: Iterable[tuple[JointInfo, int]]) -> None:
-    """Refuses quaternions of zeros, of joints whose positions start at a place in q."""
+    """Refuses quaternions of zeros; each joint comes with the place in q where its positions start."""
     numbers = as_numbers(q) if is_known(q) else None
     if numbers is None or numbers.ndim != 1:
         return

@@ -1,4 +1,4 @@
-"""What the numbers of a model are called, measured in, and must satisfy: one line per leaf, for all who check them."""
+"""Names, units and rules of a model's numbers: one line per leaf, shared by all checks."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ from mbjax.number_rules import (
 
 @dataclasses.dataclass(frozen=True)
 class LeafRule:
-    """The name of a number in words, its unit, what it must satisfy, and what one may do instead."""
+    """A number's name in words, its unit, the rule it must satisfy, and a hint for messages."""
 
     what: str
     unit: str
@@ -71,7 +71,7 @@ COLLISION_RULES = {
     "smoothing_length": LeafRule("contact_smoothing_length", "m", NOT_NEGATIVE),
 }
 
-# Of force elements, constraints and distributions, those of users too: by the names of their fields.
+# Rules for force elements, constraints and distributions, users' own too, by the names of their fields.
 ELEMENT_RULES = {
     "stiffness": LARGEST,
     "damping": NOT_NEGATIVE,
@@ -96,7 +96,7 @@ ELEMENT_RULES = {
     "axes": DIRECTION,
 }
 
-# (lower, upper) limits that must keep their order.
+# Pairs (lower, upper) of limits that must keep their order.
 ORDERED_LIMITS = tuple(
     (f"{what}_lower_limits", f"{what}_upper_limits") for what in ("position", "velocity", "acceleration")
 )

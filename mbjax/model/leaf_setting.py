@@ -1,4 +1,4 @@
-"""Numbers put into a model's leaves: checked where they are known, in the leaf's type, and nothing recompiles."""
+"""Sets numbers in a model's leaves: checked where they are known, cast to the leaf's type; nothing recompiles."""
 
 from typing import Any, Literal
 
@@ -29,9 +29,10 @@ def set_rows(
     is_repeated: bool = False,
     hint: str = "",
 ) -> MultibodyModel:
-    """The model with other numbers in some rows of a leaf: of `parameters`, `collision` or `collision.others`.
+    """The model with numbers replaced in some rows of a leaf of `parameters`, `collision` or `collision.others`.
 
-    They have the rows' shape or, if they are to be repeated, may be one number.
+    `value` has the rows' shape, or may be one number with `is_repeated`. Raises `ModelError` for numbers that break
+    the leaf's rule.
     """
     require_one_model(model, call)
     array = getattr(section(model, of), name)
@@ -60,13 +61,13 @@ def require_in_order(call: str, what: str, lower: Any, upper: Any) -> None:
 
 
 def checked_pose(call: str, what: str, X: PoseLike) -> RigidTransform:
-    """A pose in any form that the builder takes; of a traced one the shapes are checked."""
+    """Checks a pose in any form that the builder takes; only the shapes of a traced one."""
     label = f"{call}: {what}"
     return as_rigid_transform(label, X) if is_known(X) else as_traced_pose(label, X)
 
 
 def truth_value(model: MultibodyModel, call: str, what: str, value: Any) -> Array:
-    """One truth value, as an array: True, False, 1, 0 or a traced number."""
+    """Checks one truth value and returns it as an array: True, False, 1, 0 or a traced number."""
     require_one_model(model, call)
     known = is_known(value)
     numbers = as_numbers(value) if known else jnp.asarray(value)

@@ -1,8 +1,8 @@
-"""What became of the contents of a file: used, recorded, left out, repaired. Nothing is silently ignored."""
+"""Report on the contents of a robot file: used, recorded, left out, repaired. Nothing is silently ignored."""
 
 import dataclasses
 
-# What one entry says of a part of the file.
+# Status of a part of the file.
 USED = "used"
 RECORDED = "recorded"  # kept and shown, without effect on the motion yet
 IGNORED = "ignored"  # not part of the physics mbjax simulates
@@ -12,7 +12,7 @@ REPAIRED = "repaired"  # changed to something usable; the entry says what
 
 @dataclasses.dataclass(frozen=True)
 class ReportEntry:
-    """One thing found at `file:line`: what happened to it (`status`), which element, and why."""
+    """Entry on one part of a file: its `status`, the element, the reason, and its place as `file:line`."""
 
     status: str
     element: str
@@ -26,7 +26,7 @@ class ReportEntry:
 
 @dataclasses.dataclass
 class LoadReport:
-    """The entries in the order they were met."""
+    """Entries of a report, in the order they were added."""
 
     entries: list[ReportEntry] = dataclasses.field(default_factory=list)
 
@@ -34,7 +34,7 @@ class LoadReport:
         self._known = set(self.entries)
 
     def add(self, status: str, element: str, message: str, place: str = "") -> None:
-        """Appends an entry; one that says the same of the same element is not repeated."""
+        """Appends an entry, unless an equal one is there."""
         entry = ReportEntry(status, element, message, place)
         if entry not in self._known:
             self._known.add(entry)

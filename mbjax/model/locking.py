@@ -1,4 +1,4 @@
-"""Joints held still: a number per velocity, so that locking never recompiles and may differ between worlds."""
+"""Locks and unlocks joints by a number per velocity: locking never recompiles and may differ between worlds."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def lock_joint(model: MultibodyModel, joint: str | int, locked: ArrayLike = True
     """Holds a joint where it is: its velocities and accelerations are zero, and its controller is off.
 
     `locked` may be a traced truth value: one program serves locked and unlocked worlds. Motion jumps with it, so
-    derivatives with respect to it are zero. A weld is locked already.
+    derivatives with respect to `locked` are zero. A weld is locked already.
     """
     info = model.joint(joint)
     require_own_coordinates(model, info, f"lock_joint('{info.name}')")
@@ -41,7 +41,7 @@ def unlock_joint(model: MultibodyModel, joint: str | int) -> MultibodyModel:
 
 @of_one_model
 def is_joint_locked(model: MultibodyModel, joint: str | int) -> Bool[Array, ""]:
-    """Whether a joint is held still; a weld always is, and one that mimics where its leader is."""
+    """Whether a joint is locked; a weld always is, and a joint that mimics is if its leader is."""
     info = model.joint(joint)
     mover = info if info.mimics is None else model.mobilizer(int(model.topology.leaders[info.mobod]))
     return jnp.all(locked_velocities(model)[mover.v])
@@ -59,18 +59,18 @@ def unlock_body(model: MultibodyModel, body: str | int) -> MultibodyModel:
 
 @of_one_model
 def is_body_locked(model: MultibodyModel, body: str | int) -> Bool[Array, ""]:
-    """Whether a body is held still in its inboard body; the world always is."""
+    """Whether a body is held still relative to its inboard body; the world always is."""
     joint = model.body(body).inboard_joint
     return jnp.ones((), bool) if joint is None else is_joint_locked(model, joint.index)
 
 
 def locked_velocities(model: MultibodyModel) -> Bool[Array, " nv"]:
-    """Which velocities are held at zero."""
+    """Mask of the velocities that are held at zero."""
     return model.parameters.velocity_locked > 0.5
 
 
 def zero_where_locked(model: MultibodyModel, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-    """v with the velocities of locked joints taken as zero."""
+    """v with the velocities of locked joints replaced by zero."""
     return jnp.where(locked_velocities(model), 0.0, v)
 
 

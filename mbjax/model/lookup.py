@@ -1,4 +1,4 @@
-"""Finds elements by name or index; when there is none, or more than one, says what there is."""
+"""Finds elements by name or index; errors list what exists where there is none, or more than one."""
 
 import difflib
 import operator
@@ -11,7 +11,7 @@ from mbjax.errors import ModelError
 
 
 class Named(Protocol):
-    """What an element needs to be found by."""
+    """An element that can be found by its name and model instance."""
 
     @property
     def name(self) -> str: ...
@@ -33,7 +33,7 @@ def near_matches(name: str, known: Iterable[str]) -> str:
 def matching_indices(
     key: str, elements: Sequence[Named], instance_names: Sequence[str], model_instance: int | None = None
 ) -> list[int]:
-    """Places of the elements called `key`: their name, or `instance::name`; of one instance, or of all."""
+    """Places of the elements called `key`, by name or `instance::name`, in one instance or in all."""
     return [
         i
         for i, element in enumerate(elements)
@@ -50,7 +50,7 @@ def find_index(
     model_instance: int | None = None,
     call: str = "",
 ) -> int:
-    """The one element of that name or index, of one model instance or of all."""
+    """Index of the only element of that name or index, in one model instance or in all; else raises `ModelError`."""
     call = f"{call}: " if call else ""
     place = "" if model_instance is None else f" in model instance '{instance_names[model_instance]}'"
     if not isinstance(key, str):
@@ -82,7 +82,7 @@ def find_model_instance(key: Any, instance_names: Sequence[str], call: str = "")
 
 
 def checked_index(what: str, key: Any, size: int, call: str = "") -> int:
-    """`key` as an int within 0 … size - 1."""
+    """Returns `key` as an int within 0 … size - 1; else raises `ModelError`."""
     try:
         index = None if isinstance(key, bool) else operator.index(key)
     except TypeError:
@@ -100,5 +100,5 @@ def checked_index(what: str, key: Any, size: int, call: str = "") -> int:
 
 
 def scoped_name(element: Named, instance_names: Sequence[str]) -> str:
-    """`instance::name`, unique among elements of a kind."""
+    """Name `instance::name`, unique among elements of a kind."""
     return f"{instance_names[element.model_instance]}::{element.name}"

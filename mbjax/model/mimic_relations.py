@@ -2,7 +2,7 @@
 
 A joint that mimics is in the tree like any other, with limits, damping and actuators of its own, but has no place in q
 and v. With q_all = E q + c and v_all = E v, forces of all joints act along v as Eᵀ tau_all. Where no joint mimics, each
-function here returns what it is given.
+map here returns its argument.
 """
 
 from collections.abc import Sequence
@@ -35,14 +35,14 @@ def calc_relations(model: "MultibodyModel") -> dict[int, tuple[Array, Array]]:
 
 
 def stack_shared(rows: Sequence[Array]) -> Float[Array, "n *w"]:
-    """Numbers one after the other, of which some may be shared by all worlds."""
+    """Stacks numbers, some of which all worlds may share."""
     return jnp.stack(jnp.broadcast_arrays(*rows))
 
 
 def direction_ratios(model: "MultibodyModel") -> Float[Array, " nd"]:
-    """The rate of each joint's coordinate per rate of the one that drives it: its multiplier, else 1.
+    """Rate of each joint's coordinate per rate of the coordinate that drives it: its multiplier, else 1.
 
-    Of models with mimics.
+    The model must have mimics.
     """
     ratios = [1.0 + model.zeros()] * model.topology.num_directions
     for mobod, (multiplier, _) in calc_relations(model).items():
@@ -51,7 +51,7 @@ def direction_ratios(model: "MultibodyModel") -> Float[Array, " nd"]:
 
 
 def all_joint_positions(model: "MultibodyModel", q: Float[Array, " nq"]) -> Float[Array, "..."]:
-    """E q + c: the positions of all joints."""
+    """Positions of all joints, E q + c."""
     topology = model.topology
     if not topology.followers:
         return q
@@ -64,22 +64,22 @@ def all_joint_positions(model: "MultibodyModel", q: Float[Array, " nq"]) -> Floa
 
 
 def all_joint_velocities(model: "MultibodyModel", v: Float[Array, " nv"]) -> Float[Array, " nd"]:
-    """E v: the velocities of all joints."""
+    """Velocities of all joints, E v."""
     return direction_ratios(model) * over_directions(model.topology, v) if model.topology.followers else v
 
 
 def sum_joint_forces(model: "MultibodyModel", tau: Float[Array, " nd"]) -> Float[Array, " nv"]:
-    """Eᵀ tau: forces in all joints, as forces along v."""
+    """Forces in all joints as forces along v: Eᵀ tau."""
     return sum_directions(model.topology, direction_ratios(model) * tau) if model.topology.followers else tau
 
 
 def sum_joint_coefficients(model: "MultibodyModel", c: Float[Array, " nd"]) -> Float[Array, " nv"]:
-    """The diagonal of Eᵀ diag(c) E: dampers and inertias in all joints, as those along v."""
+    """Diagonal of Eᵀ diag(c) E: coefficients of dampers or inertias in all joints as coefficients along v."""
     return sum_joint_forces(model, direction_ratios(model) * c) if model.topology.followers else c
 
 
 def actuator_ratios(model: "MultibodyModel") -> Float[Array, " nu"] | None:
-    """The rate of each actuator's joint per rate of the velocity it drives; None, for ones, where no joint mimics."""
+    """Rate of each actuator's joint per rate of the velocity it drives; None, for ones, where no joint mimics."""
     if not model.topology.followers:
         return None
     joints = [model.layout.joints[actuator.joint] for actuator in model.layout.actuators]
@@ -89,7 +89,7 @@ def actuator_ratios(model: "MultibodyModel") -> Float[Array, " nu"] | None:
 def tightest_limits(
     model: "MultibodyModel", lower: Float[Array, "..."], upper: Float[Array, "..."], *, of_positions: bool
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """Limits of all joints' positions (or rates of any order), as those of q (or v): mimics tighten their leader's."""
+    """Limits of q (or of v, vdot) from those of all joints' positions (or rates): mimics tighten their leader's."""
     topology = model.topology
     if not topology.followers:
         return lower, upper
@@ -111,12 +111,12 @@ def tightest_limits(
 
 
 def implied_limits(multiplier: Array, offset: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """The x for which lower <= multiplier x + offset <= upper; all of them where the multiplier is zero."""
+    """Limits of x for lower <= multiplier x + offset <= upper; infinite where the multiplier is zero."""
     is_still, is_turned = multiplier == 0.0, multiplier < 0.0
     divisor = jnp.where(is_still, 1.0, multiplier)
 
     def bound(limit: Array, infinite: float) -> Array:
-        is_finite = jnp.isfinite(limit)  # an infinite one must not meet a zero, of a derivative
+        is_finite = jnp.isfinite(limit)  # an infinite limit must not meet a zero in derivatives
         x = (jnp.where(is_finite, limit, 0.0) - offset) / divisor
         return jnp.where(is_finite & ~is_still, x, infinite)
 

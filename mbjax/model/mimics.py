@@ -1,4 +1,4 @@
-"""Joints that mimic others, on a finished model: their own coordinates, other numbers, and what they cannot do."""
+"""Queries and setters for joints that mimic others, on a finished model."""
 
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
@@ -28,7 +28,7 @@ def joint_velocities(model: MultibodyModel, v: Float[Array, " nv"], joint: str |
 
 
 def set_mimic(model: MultibodyModel, joint: str | int, multiplier: ArrayLike, offset: ArrayLike) -> MultibodyModel:
-    """Other numbers for a joint that mimics: q = multiplier q_leader + offset, in rad or m."""
+    """Sets the numbers of a joint that mimics: q = multiplier q_leader + offset, in rad or m."""
     info = model.joint(joint)
     if info.mimics is None:
         raise ModelError(
@@ -41,7 +41,7 @@ def set_mimic(model: MultibodyModel, joint: str | int, multiplier: ArrayLike, of
 
 
 def require_own_coordinates(model: MultibodyModel, joint: JointInfo, call: str) -> None:
-    """Refuses a joint that mimics, and names the one that has the coordinate."""
+    """Refuses a joint that mimics another, and names the joint that has the coordinate."""
     if joint.mimics is not None:
         leader = model.mobilizer(int(model.topology.leaders[joint.mobod]))
         raise ModelError(

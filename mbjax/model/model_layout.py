@@ -1,4 +1,4 @@
-"""What is static in a model besides its tree: one record per element, with its name, owner and place."""
+"""Static data of a model besides its tree: one record per element, with its name, owner and place."""
 
 import dataclasses
 import functools
@@ -16,11 +16,11 @@ from .load_report import ReportEntry
 
 @dataclasses.dataclass(frozen=True)
 class JointInfo:
-    """Where a joint is: `q` and `v` are its slices of positions and velocities; `mobod` is -1 for a weld.
+    """A joint's place in the model: `q` and `v` are its slices of positions and velocities; `mobod` is -1 for a weld.
 
-    A joint that mimics another has no coordinates of its own: `q` and `v` are empty, and start where those of the joint
-    do that it follows in the end. `all_q` and `all_v` are places in arrays of all joints' numbers, those that mimic
-    included: limits, damping and friction.
+    A joint that mimics another has no coordinates of its own: `q` and `v` are empty, and start where those of its
+    leader at the end of the chain do. `all_q` and `all_v` are slices of arrays with a number for every joint, those
+    that mimic included: limits, damping and friction.
     """
 
     name: str
@@ -40,8 +40,8 @@ class JointInfo:
     all_q_start: int
     all_v_start: int
     source: str | None = None
-    has_position_limits: bool = False  # finite ones, when the model was built or set
-    has_friction: bool = False  # likewise, other than zero
+    has_position_limits: bool = False  # finite ones, when the model was built or when they were set
+    has_friction: bool = False  # other than zero, when the model was built or when it was set
     mimics: int | None = None  # the joint it follows
 
     @property
@@ -62,18 +62,18 @@ class JointInfo:
 
     @property
     def position_suffixes(self) -> tuple[str, ...]:
-        """What names of positions end in, like `qw`."""
+        """Suffixes of position names, like `qw`."""
         return JOINT_KINDS[self.kind].position_suffixes
 
     @property
     def velocity_suffixes(self) -> tuple[str, ...]:
-        """What names of velocities end in, like `wx`."""
+        """Suffixes of velocity names, like `wx`."""
         return JOINT_KINDS[self.kind].velocity_suffixes
 
 
 @dataclasses.dataclass(frozen=True)
 class BodyInfo:
-    """Where a body is in the model; its mass and inertia are parameters, `mbjax.mass(model, body)` and so on.
+    """A body's place in the model; its mass and inertia are parameters, `mbjax.mass(model, body)` and so on.
 
     `inboard_joint` carries the body, None for the world. Welded bodies share one `mobod_index`.
     """
@@ -89,31 +89,31 @@ class BodyInfo:
 
     @property
     def is_floating(self) -> bool:
-        """Whether a six-dof joint connects it to the world itself."""
+        """Whether a six-dof joint connects the body to the world itself."""
         joint = self.inboard_joint
         return joint is not None and JOINT_KINDS[joint.kind].is_floating and joint.parent_body == 0
 
     @property
     def has_quaternion_dofs(self) -> bool:
-        """Whether its inboard joint's positions start with a quaternion."""
+        """Whether the positions of the body's inboard joint start with a quaternion."""
         return self.inboard_joint is not None and JOINT_KINDS[self.inboard_joint.kind].has_quaternion
 
     @property
     def floating_positions_start(self) -> int:
-        """First of its positions in q; of a floating body."""
+        """Index in q of a floating body's first position."""
         return self._floating_joint().q_start
 
     @property
     def floating_velocities_start_in_v(self) -> int:
-        """First of its velocities in v; of a floating body."""
+        """Index in v of a floating body's first velocity."""
         return self._floating_joint().v_start
 
     def floating_position_suffix(self, k: int) -> str:
-        """`qw`, `x`, …: what names its k-th position; of a floating body."""
+        """Suffix that names a floating body's k-th position: `qw`, `x`, …"""
         return self._floating_joint().position_suffixes[k]
 
     def floating_velocity_suffix(self, k: int) -> str:
-        """`wx`, `vx`, …: what names its k-th velocity; of a floating body."""
+        """Suffix that names a floating body's k-th velocity: `wx`, `vx`, …"""
         return self._floating_joint().velocity_suffixes[k]
 
     def _floating_joint(self) -> JointInfo:
@@ -126,7 +126,7 @@ class BodyInfo:
 
 @dataclasses.dataclass(frozen=True)
 class FrameInfo:
-    """Where a frame is: on which body, and fixed in which other frame (None: it is the body's own)."""
+    """A frame's place in the model: its body, and the frame it is fixed in (None: it is the body's own)."""
 
     name: str
     index: int
@@ -142,7 +142,7 @@ class FrameInfo:
 
 @dataclasses.dataclass(frozen=True)
 class ActuatorInfo:
-    """Where an actuator is: its joint and the velocity it drives; `index` is its place in u."""
+    """An actuator's place in the model: its joint and the velocity it drives; `index` is its place in u."""
 
     name: str
     model_instance: int
@@ -154,7 +154,7 @@ class ActuatorInfo:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ModelInstanceInfo:
-    """The elements of a model instance, by index, and its coordinates: `q[instance.q]`, and so for `v` and `u`.
+    """The elements of a model instance, by index, and its places in the coordinates: `q[instance.q]`, also `v` and `u`.
 
     Coordinates come in the order they have in the whole model, actuators in that of their indices, as in Drake.
     """
@@ -191,13 +191,13 @@ class ModelInstanceInfo:
 
     @property
     def num_actuated_dofs(self) -> int:
-        """Same as `num_actuators`: each drives one velocity."""
+        """Number of actuated velocities, equal to `num_actuators`, as each actuator drives one."""
         return len(self.actuators)
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelLayout(HashedOnce):
-    """Names, owners and places: all that is static besides the tree."""
+    """Names, owners and places of a model's elements: all that is static besides the tree."""
 
     instance_names: tuple[str, ...]
     gravity_enabled: tuple[bool, ...]
@@ -226,7 +226,7 @@ class ModelLayout(HashedOnce):
 
     @functools.cached_property
     def body_frames(self) -> tuple[int, ...]:
-        """Each body's own frame."""
+        """Index of each body's own frame."""
         return tuple(body.body_frame for body in self.bodies)
 
     @functools.cached_property
@@ -235,17 +235,17 @@ class ModelLayout(HashedOnce):
 
     @functools.cached_property
     def limited_joints(self) -> tuple[JointInfo, ...]:
-        """Joints of one degree of freedom that have limits, or whose followers have: the discrete step keeps them."""
+        """Joints with one degree of freedom whose limits, or whose followers' limits, the discrete step keeps."""
         limited = {j.q_start for j in self.joints if j.has_position_limits and JOINT_KINDS[j.kind].num_positions == 1}
         return tuple(j for j in self.joints if j.num_positions == j.num_velocities == 1 and j.q_start in limited)
 
     @functools.cached_property
     def frictional_directions(self) -> tuple[int, ...]:
-        """Of the joints with friction, which the discrete step holds within its bounds; of those that mimic, too."""
+        """Directions of joints with friction, mimics included; the discrete step keeps friction within its bounds."""
         joints = sorted((j for j in self.joints if j.has_friction), key=lambda j: j.all_v_start)
         return tuple(k for j in joints for k in range(j.all_v.start, j.all_v.stop))
 
     @functools.cached_property
     def velocities_of_actuators(self) -> tuple[int, ...]:
-        """The velocity each actuator drives."""
+        """Index of the velocity that each actuator drives."""
         return tuple(a.velocity for a in self.actuators)

@@ -1,4 +1,4 @@
-"""What one asks of a finished model besides names: its records, its tree, its forces, its limits."""
+"""Queries of a finished model besides names: its records, its tree, its forces, its limits."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,7 +19,7 @@ from .topology_graphviz import topology_graphviz_string
 
 
 class ModelQueries(GeometryQueries, ConstraintQueries):
-    """One record per element, by name or index: `model.joint("elbow").q`, `model.body("tool").is_floating`."""
+    """Queries of a model's records, by name or index: `model.joint("elbow").q`, `model.body("tool").is_floating`."""
 
     topology: TreeTopology
     layout: ModelLayout
@@ -37,23 +37,23 @@ class ModelQueries(GeometryQueries, ConstraintQueries):
         return self.layout.instance_names
 
     def body(self, body: str | int, model_instance: str | int | None = None) -> BodyInfo:
-        """A body by name (`"body"` or `"instance::body"`) or index."""
+        """Record of a body by name (`"body"` or `"instance::body"`) or index."""
         return self.layout.bodies[self._find("body", body, model_instance)]
 
     def frame(self, frame: str | int, model_instance: str | int | None = None) -> FrameInfo:
-        """A frame by name or index."""
+        """Record of a frame by name or index."""
         return self.layout.frames[self._find("frame", frame, model_instance)]
 
     def joint(self, joint: str | int, model_instance: str | int | None = None) -> JointInfo:
-        """A joint by name (`"joint"` or `"instance::joint"`) or index; `.q` and `.v` are its slices."""
+        """Record of a joint by name (`"joint"` or `"instance::joint"`) or index; `.q` and `.v` are its slices."""
         return self.layout.joints[self._find("joint", joint, model_instance)]
 
     def actuator(self, actuator: str | int, model_instance: str | int | None = None) -> ActuatorInfo:
-        """An actuator by name or index."""
+        """Record of an actuator by name or index."""
         return self.layout.actuators[self._find("actuator", actuator, model_instance)]
 
     def model_instance(self, model_instance: str | int) -> ModelInstanceInfo:
-        """A model instance by name or index: its elements, counts and places in q, v and u."""
+        """Record of a model instance by name or index: its elements, counts and places in q, v and u."""
         index, layout = self.model_instance_index(model_instance), self.layout
         moving = sorted((j for j in layout.joints if j.model_instance == index and j.mobod > 0), key=lambda j: j.mobod)
         return ModelInstanceInfo(
@@ -81,7 +81,7 @@ class ModelQueries(GeometryQueries, ConstraintQueries):
         return self.body(body).body_frame
 
     def actuated_joint_indices(self, model_instance: str | int | None = None) -> tuple[int, ...]:
-        """Joints that have an actuator, of one model instance or of all, in increasing order."""
+        """Indices of joints with an actuator, of one model instance or of the whole model, in increasing order."""
         actuators = (self.layout.actuators[i] for i in self.joint_actuator_indices(model_instance))
         return tuple(sorted({actuator.joint for actuator in actuators}))
 
@@ -89,16 +89,16 @@ class ModelQueries(GeometryQueries, ConstraintQueries):
 
     @property
     def num_mobilizers(self) -> int:
-        """Joints that move, floating ones included; welds are merged away."""
+        """Number of joints that move, floating ones included; welds are merged away."""
         return self.topology.num_mobods - 1
 
     @property
     def tree_height(self) -> int:
-        """Mobilized bodies on the longest path from the world, the world included."""
+        """Number of mobilized bodies on the longest path from the world, the world included."""
         return self.topology.height
 
     def mobilizer(self, mobod: int) -> JointInfo:
-        """The joint that moves a mobilized body, 1 … num_mobilizers; the world (0) has none."""
+        """Record of the joint that moves a mobilized body, 1 … num_mobilizers; the world (0) has none."""
         if checked_index("mobilized body", mobod, self.topology.num_mobods) == 0:
             raise ModelError("mobilized body 0 is the world and has no mobilizer.")
         return self.layout.joints[self.topology.mobod_joints[mobod]]
@@ -128,12 +128,12 @@ class ModelQueries(GeometryQueries, ConstraintQueries):
         return tuple(b.index for b in self.layout.bodies if b.is_floating)
 
     def has_unique_free_base_body(self, model_instance: str | int) -> bool:
-        """Whether just one body of the instance hangs on the world, and floats."""
+        """Whether exactly one body of the instance hangs on the world, and floats."""
         bases = self._base_bodies(model_instance)
         return len(bases) == 1 and bases[0].is_floating
 
     def unique_free_base_body(self, model_instance: str | int) -> BodyInfo:
-        """The one body of the instance that hangs on the world, if it floats."""
+        """The only body of the instance that hangs on the world; raises `ModelError` unless it is unique and floats."""
         bases, name = (
             self._base_bodies(model_instance),
             self.model_instance_name(self.model_instance_index(model_instance)),
@@ -151,7 +151,7 @@ class ModelQueries(GeometryQueries, ConstraintQueries):
         return [b for b in bodies if b.inboard_joint is not None and b.inboard_joint.parent_body == 0]
 
     def topology_graphviz_string(self) -> str:
-        """The bodies by model instance and the joints between them, for Graphviz's `dot`, as Drake draws them."""
+        """Text for Graphviz's `dot`: bodies by model instance and the joints between them, as Drake draws them."""
         edges = [(j.name, j.kind, j.parent_body, j.child_body) for j in self.layout.joints]
         return topology_graphviz_string(self.layout.instance_names, self.layout.bodies, edges)
 
@@ -159,17 +159,17 @@ class ModelQueries(GeometryQueries, ConstraintQueries):
 
     @property
     def effort_lower_limits(self) -> Float[Array, " nu"]:
-        """In N m or N, by actuator."""
+        """Lower limits of actuators' efforts, in N m or N."""
         return -self.parameters.effort_limit
 
     @property
     def effort_upper_limits(self) -> Float[Array, " nu"]:
-        """In N m or N, by actuator."""
+        """Upper limits of actuators' efforts, in N m or N."""
         return self.parameters.effort_limit
 
     @property
     def gravity_vector(self) -> Float[Array, "3"]:
-        """The acceleration of gravity in the world, in m/s²."""
+        """Acceleration of gravity in the world, in m/s²."""
         return self.parameters.gravity
 
     # Forces
@@ -180,7 +180,7 @@ class ModelQueries(GeometryQueries, ConstraintQueries):
 
     @property
     def num_force_elements(self) -> int:
-        """Without gravity and joint damping, which are parameters here (Drake counts gravity)."""
+        """Number of force elements; gravity, which Drake counts, and joint damping are parameters here."""
         return len(self.force_elements)
 
     def force_element(self, index: int) -> AbstractForceElement:

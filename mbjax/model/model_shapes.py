@@ -1,4 +1,4 @@
-"""Whether the numbers of a model fit its structure: functions take one model, and a batch of them needs `jax.vmap`."""
+"""Checks that the numbers of a model fit its structure: functions take one model; a batch needs `jax.vmap`."""
 
 import functools
 from typing import Any
@@ -10,7 +10,7 @@ from .model_layout import ModelLayout
 
 
 def require_shapes(model: Any, call: str = "") -> None:
-    """Refuses a batch of models, and leaves of another length than the model's structure has."""
+    """Raises `ModelError` for a batch of models, and for leaves whose shape the model's structure does not have."""
     place = f"{call}: " if call else ""
     for name, expected in expected_shapes(model.topology, model.layout):
         shape = getattr(getattr(model.parameters, name), "shape", expected)
@@ -30,7 +30,7 @@ def require_shapes(model: Any, call: str = "") -> None:
 
 
 def has_worlds_last(model: Any) -> bool:
-    """Whether every leaf ends in one more axis: functions of many worlds hold models so, people do not."""
+    """Whether every leaf ends in one more axis, as in functions of many worlds, but not in users' code."""
     shapes = (
         (getattr(model.parameters, name).shape, known) for name, known in expected_shapes(model.topology, model.layout)
     )
@@ -39,7 +39,7 @@ def has_worlds_last(model: Any) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def expected_shapes(topology: TreeTopology, layout: ModelLayout) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """The shapes of `MultibodyParameters` that a structure asks for."""
+    """Shapes of `MultibodyParameters` that a structure asks for."""
     nb, nu, frames = topology.num_bodies - 1, len(layout.actuators), len(layout.offset_frames)
     njq, nd, nq, nv = (
         sum(topology.mobod_num_positions), topology.num_directions, topology.num_positions, topology.num_velocities,

@@ -1,4 +1,4 @@
-"""Whether the numbers of a model make sense, counted rule by rule, also where they are traced or differ by world."""
+"""Counts the numbers of a model that break a rule, also where they are traced or differ between worlds."""
 
 import dataclasses
 
@@ -13,10 +13,10 @@ from .number_findings import find_numbers
 
 
 class ModelStatus(eqx.Module):
-    """How many rows of a model's leaves break each rule: all zero where `is_valid`. Under `vmap` one for each world.
+    """Counts of rows of a model's leaves that break each rule, all zero where `is_valid`; under `vmap` for each world.
 
-    `not_finite`: NaN, or infinite where no limit or stiffness may be. `negative_masses`. `impossible_inertias`: about
-    the centre of mass no body can have them. `zero_directions`: quaternions and axes of zeros. `wrong_signs`: damping,
+    `not_finite`: NaN, or infinite where the leaf may not be. `negative_masses`. `impossible_inertias`: not physical
+    about the centre of mass. `zero_directions`: quaternions and axes of zeros. `wrong_signs`: damping,
     friction, effort limits, gains, rotor inertias, sizes, stiffness and others below what they must be.
     `crossed_limits`: lower above upper, or dynamic above static friction. `time_step`: not positive in a discrete
     model, not zero in a continuous one.
@@ -41,8 +41,8 @@ class ModelStatus(eqx.Module):
 def model_status(model: MultibodyModel) -> ModelStatus:
     """Counts the numbers of one model that break a rule, for `jit` and `vmap`; `diagnose` says which, in words.
 
-    Setters check numbers that are known. Those that are traced, or changed otherwise, pass: ask here, where a
-    sampler or an optimizer made them.
+    Setters check numbers that are known. Numbers that are traced, or changed otherwise, pass unchecked: call this where
+    a sampler or an optimizer made them.
     """
     counts = {field.name: jnp.zeros((), jnp.int32) for field in dataclasses.fields(ModelStatus)}
     for finding in find_numbers(model):

@@ -1,4 +1,4 @@
-"""`print(model)`: the joints and bodies of a model as a table, and what its files left unused."""
+"""Text of `print(model)`: joints and bodies as a table, and the parts of its files that need attention."""
 
 import io
 from collections import Counter
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .model_layout import JointInfo
     from .multibody_model import MultibodyModel
 
-WIDTH = 118  # of text; a table is wider where it must be
+WIDTH = 118  # columns of text; a table is wider where it must be
 MAX_BASES_NAMED = 6
 UNKNOWN = "–"
 ARMATURE = (
@@ -24,7 +24,7 @@ ARMATURE = (
 
 
 def model_table(model: "MultibodyModel", *, width: int | None = None, color: bool = False) -> str:
-    """One row per moving joint: coordinates, limits, damping, actuator, and the bodies it carries.
+    """Table with a row per moving joint: coordinates, limits, damping, actuator, and the bodies it carries.
 
     Without a width the table is as wide as it must be.
     """
@@ -39,7 +39,7 @@ def model_table(model: "MultibodyModel", *, width: int | None = None, color: boo
 
 
 def print_model(console: Console, model: "MultibodyModel", weld: str = "base='fixed'") -> None:
-    """What floats, the table, and the counts; `weld` is what one passes to weld what floats."""
+    """Prints free bases, the table and the counts; `weld` is the option that welds free bases."""
     bases = free_base_text(model, weld)
     if bases:
         console.print(bases, highlight=False, markup=False, soft_wrap=True)
@@ -52,7 +52,7 @@ def print_model(console: Console, model: "MultibodyModel", weld: str = "base='fi
 
 
 def free_base_text(model: "MultibodyModel", weld: str) -> str:
-    """Which bodies float because their file attaches them to nothing; empty if none does."""
+    """Says which bodies float because their file attaches them to nothing; empty if none does."""
     joints = [(body, body.inboard_joint) for body in model.layout.bodies if body.source and body.is_floating]
     free = [body.name for body, joint in joints if joint is not None and joint.source is None]
     if not free:
@@ -65,7 +65,7 @@ def free_base_text(model: "MultibodyModel", weld: str) -> str:
 
 
 def joint_table(model: "MultibodyModel") -> WholeTable:
-    """The table itself; of damping, friction, armature and gears those columns that say anything."""
+    """The table of joints; columns of damping, friction, armature and gears only where one has a number."""
     joints = sorted((j for j in model.layout.joints if j.mobod > 0), key=lambda j: j.mobod)
 
     def column(heading: str, cell: Any, is_text: bool = False) -> Column:
@@ -94,7 +94,7 @@ def joint_table(model: "MultibodyModel") -> WholeTable:
 
 
 def kind_text(model: "MultibodyModel", joint: "JointInfo") -> str:
-    """The kind, and whether the joint is locked or what it mimics."""
+    """Kind of a joint, and whether it is locked or what it mimics."""
     locked = concrete(model.parameters.velocity_locked)
     if locked is not None and locked[joint.v].any():
         return f"{joint.kind}, locked"
@@ -102,31 +102,31 @@ def kind_text(model: "MultibodyModel", joint: "JointInfo") -> str:
 
 
 def carried_bodies(model: "MultibodyModel", joint: "JointInfo") -> list[int]:
-    """The bodies that move with the joint, welded to each other."""
+    """Indices of the bodies that move with the joint, welded to each other."""
     return [b for b, mobod in enumerate(model.topology.body_mobods) if mobod == joint.mobod]
 
 
 def carried_text(model: "MultibodyModel", joint: "JointInfo") -> str:
-    """The body the joint holds, and how many are welded to it."""
+    """Name of the body that the joint holds, and how many bodies are welded to it."""
     others = len(carried_bodies(model, joint)) - 1
     name = model.body_names[model.topology.frame_bodies[joint.child_frame]]
     return f"{name} +{others}" if others else name
 
 
 def mass_text(model: "MultibodyModel", joint: "JointInfo") -> str:
-    """Of all bodies it carries, in kg."""
+    """Mass of all bodies that the joint carries, in kg."""
     mass = concrete(model.parameters.body_mass)
     return UNKNOWN if mass is None else f"{sum(mass[b - 1] for b in carried_bodies(model, joint)):.4g}"
 
 
 def limits_of(model: "MultibodyModel", joint: "JointInfo") -> str:
-    """Of its positions."""
+    """Limits of the joint's positions."""
     lower, upper = concrete(model.parameters.position_lower_limits), concrete(model.parameters.position_upper_limits)
     return UNKNOWN if lower is None or upper is None else limit_text(lower[joint.all_q], upper[joint.all_q])
 
 
 def numbers_text(leaf: Any, joint: "JointInfo") -> str:
-    """The different numbers of its velocities; nothing where all are zero."""
+    """Distinct numbers of a leaf over the joint's velocities; empty where all are zero."""
     numbers = concrete(leaf)
     return UNKNOWN if numbers is None else " ".join(unique_numbers(numbers[joint.all_v]))
 
@@ -137,7 +137,7 @@ def actuators_of(model: "MultibodyModel", joint: "JointInfo") -> list[int]:
 
 
 def armature_text(model: "MultibodyModel", joint: "JointInfo") -> str:
-    """The rotors' reflected inertia, if any."""
+    """Reflected inertia of the joint's rotors; empty if it is zero."""
     drive, parameters = actuators_of(model, joint), model.parameters
     rotor, gear = concrete(parameters.rotor_inertia), concrete(parameters.gear_ratio)
     if not drive or rotor is None or gear is None:
@@ -147,7 +147,7 @@ def armature_text(model: "MultibodyModel", joint: "JointInfo") -> str:
 
 
 def gear_text(model: "MultibodyModel", joint: "JointInfo") -> str:
-    """Gear ratios other than 1, of every actuator in turn."""
+    """Gear ratios of the joint's actuators; empty where all are 1."""
     drive, gear = actuators_of(model, joint), concrete(model.parameters.gear_ratio)
     if not drive or gear is None:
         return UNKNOWN if drive else ""
@@ -155,7 +155,7 @@ def gear_text(model: "MultibodyModel", joint: "JointInfo") -> str:
 
 
 def effort_of(model: "MultibodyModel", joint: "JointInfo") -> str:
-    """Limits of its actuators; nothing where nothing drives it."""
+    """Effort limits of the joint's actuators; empty where it has none."""
     drive, effort = actuators_of(model, joint), concrete(model.parameters.effort_limit)
     if not drive or effort is None:
         return UNKNOWN if drive else ""
@@ -163,7 +163,7 @@ def effort_of(model: "MultibodyModel", joint: "JointInfo") -> str:
 
 
 def mimic_text(model: "MultibodyModel", joint: "JointInfo") -> str:
-    """What a joint's position is: `1.5 slide + 0.02`."""
+    """Mimic relation of a joint, as in `1.5 slide + 0.02`."""
     assert joint.mimics is not None
     row = [mobod for mobod, _ in model.topology.followers].index(joint.mobod)
     leader = key_of(model, model.layout.joints[joint.mimics])
@@ -177,12 +177,12 @@ def mimic_text(model: "MultibodyModel", joint: "JointInfo") -> str:
 
 
 def key_of(model: "MultibodyModel", joint: "JointInfo") -> str:
-    """What finds the joint: its name, with its instance's where others have that name too."""
+    """Name that finds the joint: prefixed by its instance where other joints share it."""
     return joint.name if model.joint_names.count(joint.name) == 1 else joint.scoped_name
 
 
 def effort_text(limit: float) -> str:
-    """`±80`, or that there is no limit."""
+    """Effort limit as `±80`, or "no limit"."""
     return f"±{limit:.4g}" if np.isfinite(limit) else "no limit"
 
 
@@ -194,7 +194,7 @@ def concrete(leaf: Any) -> np.ndarray | None:
 
 
 def limit_text(lower: np.ndarray, upper: np.ndarray) -> str:
-    """Limits of one coordinate; a dot-dot where a joint has several."""
+    """Limits of one coordinate as `lower … upper`; "yes" for several, empty for none."""
     if not (np.isfinite(lower).any() or np.isfinite(upper).any()):
         return ""
     if lower.size == 1:
@@ -203,17 +203,17 @@ def limit_text(lower: np.ndarray, upper: np.ndarray) -> str:
 
 
 def unique_numbers(values: np.ndarray) -> list[str]:
-    """The different values, in order; none where all are zero."""
+    """Distinct values as text, in order; none where all are zero."""
     return list(dict.fromkeys(f"{v:.3g}" for v in values)) if np.any(values) else []
 
 
 def range_text(where: slice) -> str:
-    """`3` or `0-6`."""
+    """Indices of a slice as `3` or `0-6`."""
     return f"{where.start}" if where.stop - where.start == 1 else f"{where.start}-{where.stop - 1}"
 
 
 def title(model: "MultibodyModel") -> str:
-    """Names of the instances that hold bodies."""
+    """Names of the instances that hold bodies, as the table's title."""
     used = sorted(set(model.layout.body_instances[1:]))
     names = [model.layout.instance_names[i] for i in used]
     return ", ".join(names) if names else "empty model"
@@ -236,12 +236,12 @@ def summary(model: "MultibodyModel") -> str:
 
 
 def count_text(count: int, what: str) -> str:
-    """How many there are, if any."""
+    """A count with its noun, followed by "; "; empty for zero."""
     return f"{count} {what}{'s' if count > 1 else ''}; " if count else ""
 
 
 def contact_text(model: "MultibodyModel") -> str:
-    """How many pairs of shapes may touch, and how that is computed; nothing without collision shapes."""
+    """Number of pairs of shapes that may touch, and the approximation used; empty without collision shapes."""
     contact = model.layout.contact
     if not model.num_collision_geometries:
         return ""
@@ -252,7 +252,7 @@ def contact_text(model: "MultibodyModel") -> str:
 
 
 def gravity_text(model: "MultibodyModel") -> str:
-    """What is unusual about gravity: off, not along -z, or off for some instances."""
+    """Unusual gravity: not along -z, or off for some instances; else empty."""
     gravity = concrete(model.gravity_vector)
     if gravity is None:
         return ""
@@ -262,12 +262,12 @@ def gravity_text(model: "MultibodyModel") -> str:
 
 
 def short_place(entry: "ReportEntry") -> str:
-    """`file.urdf:12: `, without the folders."""
+    """Place of an entry as `file.urdf:12: `, without the folders."""
     return f"{entry.place.replace(chr(92), '/').rsplit('/', 1)[-1]}: " if entry.place else ""
 
 
 def report_lines(model: "MultibodyModel", limit: int = 6) -> list[str]:
-    """What was not simply used, most important first; `model.report()` has it all."""
+    """The report's entries that need attention, in the report's order; `model.report()` returns all entries."""
     entries = [e for e in model.layout.report if e.status != "used"]
     if not entries:
         return []

@@ -35,7 +35,7 @@ class MultibodyModel(CoordinateNames, eqx.Module):
     collision: CollisionParameters
     force_elements: tuple[AbstractForceElement, ...] = ()
     constraints: tuple[AbstractConstraint, ...] = ()
-    random_distributions: tuple[Any, ...] = ()  # CoordinateDistribution; what random_state draws from
+    random_distributions: tuple[Any, ...] = ()  # CoordinateDistribution; random_state draws from them
 
     @property
     def num_positions(self) -> int:
@@ -55,11 +55,11 @@ class MultibodyModel(CoordinateNames, eqx.Module):
 
     @property
     def num_world_axes(self) -> int:
-        """0; inside `for_worlds` 1: every array then ends in an axis of worlds."""
+        """Number of axes of worlds at the end of every array: 1 inside `for_worlds`, else 0."""
         return jnp.ndim(self.parameters.time_step)
 
     def zeros(self, *shape: int) -> jax.Array:
-        """Zeros in the model's dtype, the same in all worlds."""
+        """Zeros in the model's dtype, shared by all worlds."""
         return jnp.zeros((*shape, *(1,) * self.num_world_axes), self.dtype)
 
     @property
@@ -72,7 +72,7 @@ class MultibodyModel(CoordinateNames, eqx.Module):
 
     @property
     def body_names(self) -> tuple[str, ...]:
-        """In declaration order, the world first: the order of every per-body array."""
+        """Names of bodies in declaration order, the world first: the order of every per-body array."""
         return self.layout.body_names
 
     @property
@@ -87,7 +87,7 @@ class MultibodyModel(CoordinateNames, eqx.Module):
     def actuator_names(self) -> tuple[str, ...]:
         return tuple(a.name for a in self.layout.actuators)
 
-    # Limits that are not set are ±inf. Joints that mimic tighten those of the joint they follow.
+    # Limits that are not set are ±inf. A joint that mimics tightens the limits of the joint it follows.
 
     def _limits(self, what: str) -> tuple[Array, Array]:
         lower, upper = (getattr(self.parameters, f"{what}_{side}_limits") for side in ("lower", "upper"))
@@ -122,7 +122,7 @@ class MultibodyModel(CoordinateNames, eqx.Module):
         require_shapes(self, call)
 
     def report(self) -> tuple[ReportEntry, ...]:
-        """What became of the contents of the files this model was read from."""
+        """Report on the contents of the files this model was read from, as entries."""
         return self.layout.report
 
     def __str__(self) -> str:
@@ -132,9 +132,9 @@ class MultibodyModel(CoordinateNames, eqx.Module):
 
 
 def without_unread_geometry(model: MultibodyModel) -> MultibodyModel:
-    """The model as a step reads it: geometries that can touch nothing are left out.
+    """The model without the geometries that can touch nothing, which a step does not read.
 
-    Where it has force elements or constraints, which may be functions of users, it stays as it is.
+    A model with force elements or constraints, which may be functions of users, stays as it is.
     """
     if model.collision.others is None or model.force_elements or model.constraints:
         return model
@@ -142,7 +142,7 @@ def without_unread_geometry(model: MultibodyModel) -> MultibodyModel:
 
 
 def astype(model: MultibodyModel, dtype: Any) -> MultibodyModel:
-    """The same model with leaves of another float type."""
+    """Casts the leaves of a model to another float type."""
     if not jnp.issubdtype(jnp.dtype(dtype), jnp.floating):
         raise ModelError(f"astype: dtype must be a float type, like jnp.float32, got {jnp.dtype(dtype)}.")
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=dtype), model)

@@ -1,4 +1,4 @@
-"""Which numbers of a model break their rules: as masks over its leaves, for a count or for a sentence."""
+"""Finds the numbers of a model that break their rules, as masks over its leaves, for a count or for a sentence."""
 
 import collections
 import dataclasses
@@ -17,17 +17,17 @@ from mbjax.spatial import central_second_moment
 from .leaf_rules import COLLISION_RULES, ELEMENT_RULES, ORDERED_LIMITS, PARAMETER_RULES, LeafRule
 from .multibody_model import MultibodyModel
 
-ROUNDING = 16.0  # of the type's epsilon, beyond the border of physical inertias
+ROUNDING = 16.0  # times the type's epsilon; allowed beyond the border of physical inertias
 TIME_STEP_OF_CONTINUOUS = NumberRule("0, as the model is continuous", lambda x: x == 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """Rows of a leaf, of which some are bad: `counted_as` is a field of `ModelStatus`, `words` end the sentence."""
+    """Outcome of a check of a leaf, row by row: `counted_as` is a field of `ModelStatus`, `words` end the sentence."""
 
     counted_as: str
-    section: str  # of the model: parameters, collision, its others, or a name in words
-    name: str  # of the leaf
+    section: str  # part of the model: "parameters", "collision", "others", or a name in words
+    name: str  # name of the leaf
     leaf: LeafRule
     values: Array
     is_bad: Bool[Array, "..."]
@@ -35,14 +35,14 @@ class Finding:
 
 
 def find_numbers(model: MultibodyModel) -> Iterator[Finding]:
-    """All checks of a model's numbers; those that hold find nothing."""
+    """Makes all checks of a model's numbers; a check that holds has no bad row."""
     for section, held, rules in (
         ("parameters", model.parameters, PARAMETER_RULES),
         ("collision", model.collision, COLLISION_RULES),
         ("others", model.collision.others, COLLISION_RULES),
     ):
         for name, leaf in rules.items():
-            values = getattr(held, name, None)  # of geometries that touch nothing there are only some
+            values = getattr(held, name, None)  # geometries that touch nothing have some of them only
             if values is None:
                 continue
             if name == "time_step" and not model.is_discrete:
@@ -55,7 +55,7 @@ def find_numbers(model: MultibodyModel) -> Iterator[Finding]:
 
 
 def find_in_leaf(section: str, name: str, leaf: LeafRule, values: Array) -> Iterator[Finding]:
-    """Numbers that are not finite where they must be, and others that break the leaf's rule."""
+    """Finds numbers that are not finite where they must be, and others that break the leaf's rule."""
     rule = leaf.rule
     if rule.by_row:
         finite = is_finite(values).all(-1)
@@ -70,7 +70,7 @@ def find_in_leaf(section: str, name: str, leaf: LeafRule, values: Array) -> Iter
 
 
 def find_in_elements(model: MultibodyModel) -> Iterator[Finding]:
-    """Numbers of force elements, constraints and distributions, by the names of their fields."""
+    """Checks numbers of force elements, constraints and distributions, by the names of their fields."""
     named = {
         "force element": [(f"{type(e).__name__} {i}", e) for i, e in enumerate(model.force_elements)],
         "constraint": [(str(c.name), c) for c in model.constraints],
@@ -85,7 +85,7 @@ def find_in_elements(model: MultibodyModel) -> Iterator[Finding]:
 
 
 def find_crossed(model: MultibodyModel) -> Iterator[Finding]:
-    """Lower limits above upper ones, dynamic friction above the static one."""
+    """Finds lower limits above upper ones, and dynamic friction above static friction."""
     ordered = [("parameters", lower, upper, "limits") for lower, upper in ORDERED_LIMITS]
     ordered += [("collision", "dynamic_friction", "static_friction", "dynamic and static friction")]
     for section, lower, upper, what in ordered:
@@ -97,7 +97,7 @@ def find_crossed(model: MultibodyModel) -> Iterator[Finding]:
 
 
 def find_inertias(model: MultibodyModel) -> Finding:
-    """Central inertias that no body can have: negative, or beyond the triangle inequality, by more than rounding."""
+    """Finds central inertias that are negative or break the triangle inequality, by more than rounding."""
     parameters = model.parameters
     com, six = parameters.body_com, parameters.body_unit_inertia
     finite = is_finite(com).all(-1) & is_finite(six).all(-1)
@@ -111,7 +111,7 @@ def find_inertias(model: MultibodyModel) -> Finding:
 
 
 def find_default_quaternions(model: MultibodyModel) -> Iterator[Finding]:
-    """Quaternions of zeros among the default positions."""
+    """Finds zero quaternions among the default positions."""
     joints = [j for j in model.layout.joints if JOINT_KINDS[j.kind].has_quaternion]
     leaf = LeafRule("default quaternion", "", DIRECTION)
     for joint in joints:
@@ -123,13 +123,13 @@ def find_default_quaternions(model: MultibodyModel) -> Iterator[Finding]:
 
 
 def leaf_name(path: Any) -> str:
-    """The name of the field that holds a leaf."""
+    """Name of the field that holds a leaf."""
     names = [key.name for key in path if hasattr(key, "name")]
     return names[-1] if names else ""
 
 
 def sentences(model: MultibodyModel, finding: Finding) -> list[str]:
-    """`mass of 'forearm' is -1 kg; must be finite and >= 0.` for each bad row; of known numbers."""
+    """A sentence for each bad row, as `mass of 'forearm' is -1 kg; must be finite and >= 0.`; numbers must be known."""
     is_bad, values = np.asarray(finding.is_bad), np.asarray(finding.values)
     rows = is_bad.any(axis=tuple(range(1, is_bad.ndim)))
     if not rows.any():
@@ -147,12 +147,12 @@ def sentences(model: MultibodyModel, finding: Finding) -> list[str]:
 
 
 def as_text(values: Float[np.ndarray, "..."]) -> str:
-    """Numbers, shortly."""
+    """Numbers as short text."""
     return f"{float(values):g}" if values.ndim == 0 else "[" + ", ".join(f"{x:g}" for x in values.ravel()) + "]"
 
 
 def row_names(model: MultibodyModel, section: str, name: str) -> list[str]:
-    """Whose the rows of a leaf are, quoted."""
+    """Quoted names of the elements that the rows of a leaf belong to."""
     layout = model.layout
     if section in ("collision", "others"):
         return geometry_names(model, section, name)
@@ -179,20 +179,20 @@ def row_names(model: MultibodyModel, section: str, name: str) -> list[str]:
 
 
 def unlike_names(elements: Sequence[Any]) -> list[str]:
-    """Names of elements, with that of the model instance where several have the same."""
+    """Names of elements, prefixed by the model instance where several share a name."""
     count = collections.Counter(element.name for element in elements)
     return [element.name if count[element.name] == 1 else element.scoped_name for element in elements]
 
 
 def by_place(model: MultibodyModel, places: str) -> list[str]:
-    """The joint that each number of an array of all joints belongs to."""
+    """Name of the joint for each number of an array of all joints' numbers."""
     moving = sorted((j for j in model.layout.joints if j.mobod > 0), key=lambda j: getattr(j, places).start)
     names = unlike_names(model.layout.joints)
     return [names[j.index] for j in moving for _ in range(getattr(j, places).stop - getattr(j, places).start)]
 
 
 def geometry_names(model: MultibodyModel, section: str, name: str) -> list[str]:
-    """The geometry that each row of a leaf of `collision`, or of its `others`, belongs to."""
+    """Name of the geometry for each row of a leaf of `collision`, or of its `others`."""
     contact = model.layout.contact
     records = contact.geometries if section == "collision" else contact.others
     if name in ("stiffness", "hunt_crossley_dissipation"):

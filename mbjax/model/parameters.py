@@ -1,4 +1,4 @@
-"""The numbers of a model: float leaves, every one differentiable and vmappable, none derived from another."""
+"""Numbers of a model: float leaves, all differentiable and vmappable, none derived from another."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from jaxtyping import Array, Float
 
 
 class MultibodyParameters(eqx.Module):
-    """Arrays in declaration order: bodies without the world, frames without the bodies' own.
+    """Numbers of bodies, frames, joints and actuators, in declaration order: no world, no bodies' own frames.
 
-    Coordinates (`nq`, `nv`) are in depth-first order. Those that joints have by themselves (`njq`, `nd`) count also the
-    joints that mimic others and have no coordinates. SI units; angles in rad.
+    Coordinates (`nq`, `nv`) are in depth-first order. Arrays over all joints (`njq`, `nd`) have numbers for joints that
+    mimic others, too, which have no coordinates. SI units; angles in rad.
     """
 
     body_mass: Float[Array, " nb-1"]
@@ -24,7 +24,7 @@ class MultibodyParameters(eqx.Module):
 
     joint_axis: Float[Array, "axes 3"]  # of revolute, prismatic and screw joints; normalised where used
     screw_pitch: Float[Array, " screws"]  # m per turn
-    mimic_multiplier: Float[Array, " mimics"] | None  # of `topology.followers`: q = multiplier q_leader + offset
+    mimic_multiplier: Float[Array, " mimics"] | None  # by `topology.followers`: q = multiplier q_leader + offset
     mimic_offset: Float[Array, " mimics"] | None  # None: no joint mimics another
     joint_damping: Float[Array, " nd"]
     joint_friction: Float[Array, " nd"]  # Coulomb torque or force
@@ -46,10 +46,10 @@ class MultibodyParameters(eqx.Module):
 
     gravity: Float[Array, "3"]  # in the world, m/s²
     default_positions: Float[Array, " nq"]
-    time_step: Float[Array, ""]  # s; of a discrete plant
+    time_step: Float[Array, ""]  # s; 0 for a continuous plant
 
 
 def leaf_of(numbers: np.ndarray, dtype: Any) -> Float[Array, "..."]:
-    """The array as a leaf; NumPy converts it, since JAX would compile a program for every shape."""
-    with np.errstate(over="ignore"):  # a limit beyond the dtype is none
+    """A NumPy array as a leaf; NumPy converts it, since JAX would compile a program for every shape."""
+    with np.errstate(over="ignore"):  # a limit beyond the dtype becomes infinite: none
         return jnp.asarray(numbers.astype(dtype), dtype=dtype)

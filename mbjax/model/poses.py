@@ -1,4 +1,4 @@
-"""Poses as users give them: a RigidTransform, a pair (R, p), a 4x4 matrix, or a translation alone."""
+"""Reads poses that users give: a RigidTransform, a pair (R, p), a 4x4 matrix, or a translation alone."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +42,7 @@ def as_traced_pose(what: str, X: Any, dtype: DTypeLike | None = None) -> RigidTr
 
 
 def split_pose(what: str, X: Any, as_array: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """Rotation (3, 3) and translation (3,) of a pose in any of its forms."""
+    """Rotation (3, 3) and translation (3,) of a pose in any accepted form."""
     try:
         if isinstance(X, RigidTransform):
             rotation, translation = as_array(X.rotation), as_array(X.translation)
@@ -61,7 +61,7 @@ def split_pose(what: str, X: Any, as_array: Callable[[Any], Any]) -> tuple[Any, 
 
 
 def describe(X: Any) -> str:
-    """What came in place of a pose: its type, and shapes where it has any."""
+    """Describes a value given in place of a pose: its type, and shapes where it has any."""
     if isinstance(X, RigidTransform):
         return f"a RigidTransform of a rotation {np.shape(X.rotation)} and a translation {np.shape(X.translation)}"
     if isinstance(X, tuple | list) and len(X) == 2:

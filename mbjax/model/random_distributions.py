@@ -1,4 +1,4 @@
-"""Distributions of random states: what they are, and which coordinates of a model they are set on."""
+"""Distributions of random states, and setters that put them on coordinates of a model."""
 
 import abc
 import dataclasses
@@ -23,9 +23,9 @@ from .multibody_model import MultibodyModel
 
 
 class AbstractDistribution(eqx.Module):
-    """Subclass in pure JAX to draw coordinates of your own: float leaves, and samples that are functions of them.
+    """Contract of a distribution; subclass it in pure JAX, with float leaves and samples that are functions of them.
 
-    `sample(key, size)` returns `size` numbers; a derivative of a random state is then one of the sample.
+    `sample(key, size)` returns `size` numbers. A random state's derivatives pass through the sample to the leaves.
     """
 
     @abc.abstractmethod
@@ -33,7 +33,7 @@ class AbstractDistribution(eqx.Module):
 
 
 class UniformDistribution(AbstractDistribution):
-    """Independent and uniform within [lower, upper): one number, or one per coordinate, in rad, m or their rates."""
+    """Independent uniform numbers in [lower, upper); bounds are numbers, or one per coordinate, in rad, m or rates."""
 
     lower: Float[Array, "*size"]
     upper: Float[Array, "*size"]
@@ -47,7 +47,7 @@ class UniformDistribution(AbstractDistribution):
 
 
 class GaussianDistribution(AbstractDistribution):
-    """Independent and normal: one mean and standard deviation, or one per coordinate, in rad, m or their rates."""
+    """Independent normal numbers; mean and deviation are one number, or one per coordinate, in rad, m or rates."""
 
     mean: Float[Array, "*size"]
     standard_deviation: Float[Array, "*size"]
@@ -64,17 +64,17 @@ class GaussianDistribution(AbstractDistribution):
 
 
 class UniformRotation(AbstractDistribution):
-    """Every orientation equally likely: four normal numbers, a quaternion's direction."""
+    """Uniform distribution of orientations: four normal numbers give a quaternion's direction."""
 
     def sample(self, key: PRNGKeyArray, size: int) -> Float[Array, " size"]:
         return jax.random.normal(key, (size,))
 
 
 class CoordinateDistribution(eqx.Module):
-    """A distribution of `size` coordinates from `start` on, of positions ("q") or velocities ("v").
+    """A distribution on `size` coordinates from `start` on, of positions ("q") or velocities ("v").
 
-    Of an orientation (`is_rotation`) it draws a quaternion (w, x, y, z) of any length; three coordinates get the
-    roll-pitch-yaw angles of it.
+    For an orientation (`is_rotation`) it draws a quaternion (w, x, y, z) of any length; three coordinates get the
+    quaternion's roll-pitch-yaw angles.
     """
 
     distribution: AbstractDistribution
@@ -88,7 +88,7 @@ class CoordinateDistribution(eqx.Module):
         return slice(self.start, self.start + self.size)
 
     def sample(self, key: PRNGKeyArray) -> Float[Array, " size"]:
-        """Random coordinates; those of other distributions of the model are independent."""
+        """Random coordinates; those of the model's other distributions are independent of them."""
         key = jax.random.fold_in(jax.random.fold_in(key, "qv".index(self.space)), self.start)
         if not self.is_rotation:
             return self.distribution.sample(key, self.size)
@@ -100,9 +100,9 @@ class CoordinateDistribution(eqx.Module):
 def set_joint_random_position_distribution(
     model: MultibodyModel, joint: str | int, distribution: AbstractDistribution | None
 ) -> MultibodyModel:
-    """How `random_state` draws a joint's positions; None takes the distribution away.
+    """Sets how `random_state` draws a joint's positions; None takes the distribution away.
 
-    A joint with a quaternion takes the distributions of its rotation and translation by body instead.
+    A joint with a quaternion is refused: set its rotation's and translation's distributions by body instead.
     """
     info = model.joint(joint)
     call = f"set_joint_random_position_distribution('{info.name}')"
@@ -121,7 +121,7 @@ def set_joint_random_position_distribution(
 def set_joint_random_velocity_distribution(
     model: MultibodyModel, joint: str | int, distribution: AbstractDistribution | None
 ) -> MultibodyModel:
-    """How `random_state` draws a joint's velocities; None takes the distribution away."""
+    """Sets how `random_state` draws a joint's velocities; None takes the distribution away."""
     info = model.joint(joint)
     call = f"set_joint_random_velocity_distribution('{info.name}')"
     require_own_coordinates(model, info, call)
@@ -132,7 +132,7 @@ def set_joint_random_velocity_distribution(
 def set_free_body_random_translation_distribution(
     model: MultibodyModel, body: str | int, distribution: AbstractDistribution | None
 ) -> MultibodyModel:
-    """How `random_state` draws p_FM_F (x, y, z) of a free body's joint; None takes the distribution away."""
+    """Sets how `random_state` draws p_FM_F (x, y, z) of a free body's joint; None takes the distribution away."""
     call = "set_free_body_random_translation_distribution"
     q = free_joint(model, body, call).q
     return with_distribution(model, f"{call}({body!r})", distribution, "q", slice(q.stop - 3, q.stop))
@@ -142,9 +142,9 @@ def set_free_body_random_translation_distribution(
 def set_free_body_random_rotation_distribution(
     model: MultibodyModel, body: str | int, distribution: AbstractDistribution | None
 ) -> MultibodyModel:
-    """How `random_state` draws R_FM of a free body's joint: as a quaternion (w, x, y, z), made of unit length.
+    """Sets how `random_state` draws R_FM of a free body's joint: as a quaternion (w, x, y, z), then normalised.
 
-    Roll-pitch-yaw joints get the angles of it. None takes the distribution away.
+    Roll-pitch-yaw joints get the quaternion's angles. None takes the distribution away.
     """
     call = "set_free_body_random_rotation_distribution"
     q = free_joint(model, body, call).q
@@ -165,7 +165,7 @@ def with_distribution(
     where: slice,
     is_rotation: bool = False,
 ) -> MultibodyModel:
-    """The model with this distribution in place of those within the same coordinates."""
+    """The model with a distribution that replaces those within the same coordinates."""
     size = where.stop - where.start
     kept = tuple(
         d
@@ -181,7 +181,7 @@ def with_distribution(
 
 
 def check_distribution(call: str, distribution: AbstractDistribution, size: int, is_rotation: bool) -> None:
-    """A distribution of as many numbers as there are."""
+    """Refuses a distribution that does not draw as many numbers as there are coordinates."""
     if not isinstance(distribution, AbstractDistribution):
         raise ModelError(f"{call}: expected a distribution, such as mbjax.UniformDistribution, got {distribution!r}.")
     if size == 0:
@@ -200,7 +200,7 @@ def check_distribution(call: str, distribution: AbstractDistribution, size: int,
 
 
 def as_floats(name: str, value: Any) -> Array:
-    """The numbers as floats; traced ones too."""
+    """Numbers as an array of floats, traced ones too."""
     numbers = as_numbers(value) if is_known(value) else as_traced_numbers(value)
     if numbers is None:
         raise ModelError(f"{name}: needs one number, or one per coordinate, got {shown(value)}.")

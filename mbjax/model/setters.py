@@ -1,4 +1,4 @@
-"""Numbers of a model, read and replaced by name. A setter returns a new model; nothing recompiles."""
+"""Reads and sets numbers of a model by an element's name. A setter returns a new model; nothing recompiles."""
 
 import dataclasses
 import warnings
@@ -31,13 +31,13 @@ def mass(model: MultibodyModel, body: str | int) -> Float[Array, ""]:
 
 
 def set_mass(model: MultibodyModel, body: str | int, mass: ArrayLike) -> MultibodyModel:
-    """Another mass; the unit inertia stays, so moments of inertia scale with the mass."""
+    """Sets a body's mass, in kg; the unit inertia stays, so moments of inertia scale with the mass."""
     call = f"set_mass('{model.body(body).name}')"
     return set_rows(model, call, "body_mass", _body_row(model, body), mass)
 
 
 def set_masses(model: MultibodyModel, masses: ArrayLike) -> MultibodyModel:
-    """Masses of all bodies but the world, in declaration order, or one for all; unit inertias stay."""
+    """Sets the masses of all bodies but the world, in kg, in declaration order, or one for all; unit inertias stay."""
     hint = (
         "The world has no mass; the others are "
         + ", ".join(model.body_names[1:9])
@@ -49,12 +49,12 @@ def set_masses(model: MultibodyModel, masses: ArrayLike) -> MultibodyModel:
 
 @of_one_model
 def center_of_mass_in_body_frame(model: MultibodyModel, body: str | int) -> Float[Array, "3"]:
-    """p_BoBcm_B in m."""
+    """Centre of mass p_BoBcm_B of a body, in m."""
     return model.parameters.body_com[_body_row(model, body)]
 
 
 def set_center_of_mass_in_body_frame(model: MultibodyModel, body: str | int, p_BoBcm_B: ArrayLike) -> MultibodyModel:
-    """Another centre of mass; the inertia about the body's origin stays as it is."""
+    """Sets a body's centre of mass, in m; the inertia about the body's origin stays as it is."""
     call = f"set_center_of_mass_in_body_frame('{model.body(body).name}')"
     return set_rows(model, call, "body_com", _body_row(model, body), p_BoBcm_B)
 
@@ -63,7 +63,7 @@ def set_center_of_mass_in_body_frame(model: MultibodyModel, body: str | int, p_B
 def set_center_of_mass_in_body_frame_and_preserve_central_inertia(
     model: MultibodyModel, body: str | int, p_BoBcm_B: ArrayLike
 ) -> MultibodyModel:
-    """Another centre of mass; the inertia about it stays, the one about the origin follows."""
+    """Sets a body's centre of mass, in m; the inertia about it stays, so the one about the body's origin changes."""
     old = spatial_inertia_in_body_frame(model, body)
     central = old.unit_inertia.shift_to_center_of_mass(old.com)
     call = f"set_center_of_mass_in_body_frame_and_preserve_central_inertia('{model.body(body).name}')"
@@ -75,7 +75,7 @@ def set_center_of_mass_in_body_frame_and_preserve_central_inertia(
 
 @of_one_model
 def spatial_inertia_in_body_frame(model: MultibodyModel, body: str | int) -> SpatialInertia:
-    """M_BBo_B: mass, centre of mass and unit inertia about the body's origin."""
+    """Spatial inertia M_BBo_B: mass, centre of mass and unit inertia about the body's origin."""
     row, parameters = _body_row(model, body), model.parameters
     G = UnitInertia.from_moments_products(parameters.body_unit_inertia[row])
     return SpatialInertia(parameters.body_mass[row], parameters.body_com[row], G, skip_validity_check=True)
@@ -84,7 +84,7 @@ def spatial_inertia_in_body_frame(model: MultibodyModel, body: str | int) -> Spa
 def set_spatial_inertia_in_body_frame(
     model: MultibodyModel, body: str | int, M_BBo_B: SpatialInertia
 ) -> MultibodyModel:
-    """Another mass, centre of mass and unit inertia; one that no body can have is kept, with a warning."""
+    """Sets a body's mass, centre of mass and unit inertia; one that no body can have is kept, with a warning."""
     row, call = _body_row(model, body), f"set_spatial_inertia_in_body_frame('{model.body(body).name}')"
     if not isinstance(M_BBo_B, SpatialInertia):
         raise ModelError(f"{call}: expected a mbjax.SpatialInertia, got {type(M_BBo_B).__name__}.")
@@ -99,13 +99,13 @@ def set_spatial_inertia_in_body_frame(
 
 @of_one_model
 def frame_pose(model: MultibodyModel, frame: str | int) -> RigidTransform:
-    """X_PF of an offset frame in the frame it is fixed to."""
+    """Pose X_PF of an offset frame in the frame it is fixed to."""
     row, parameters = _frame_row(model, frame), model.parameters
     return RigidTransform(quaternion_to_matrix(parameters.frame_quaternion[row]), parameters.frame_translation[row])
 
 
 def set_frame_pose(model: MultibodyModel, frame: str | int, X_PF: PoseLike) -> MultibodyModel:
-    """Another place for an offset frame: a joint's frames are named `{joint}_parent` and `{joint}_child`."""
+    """Sets the pose X_PF of an offset frame; a joint's frames are named `{joint}_parent` and `{joint}_child`."""
     row, call = _frame_row(model, frame), f"set_frame_pose('{model.frame(frame).name}')"
     X_PF = checked_pose(call, "X_PF", X_PF)
     model = set_rows(
@@ -115,7 +115,7 @@ def set_frame_pose(model: MultibodyModel, frame: str | int, X_PF: PoseLike) -> M
 
 
 def set_joint_axis(model: MultibodyModel, joint: str | int, axis: ArrayLike) -> MultibodyModel:
-    """Another axis, in F and M; its length does not matter."""
+    """Sets a joint's axis, in F and M; its length does not matter."""
     info = model.joint(joint)
     if info.index not in model.layout.axis_joints:
         raise ModelError(f"set_joint_axis: joint '{info.name}' ({info.kind}) has no axis.")
@@ -124,16 +124,16 @@ def set_joint_axis(model: MultibodyModel, joint: str | int, axis: ArrayLike) -> 
 
 
 def set_joint_damping(model: MultibodyModel, joint: str | int, damping: ArrayLike) -> MultibodyModel:
-    """Viscous damping per velocity, in N m s/rad or N s/m."""
+    """Sets a joint's viscous damping, per velocity, in N m s/rad or N s/m."""
     info = model.joint(joint)
     call = f"set_joint_damping('{info.name}')"
     return set_rows(model, call, "joint_damping", info.all_v, damping, is_repeated=True)
 
 
 def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayLike) -> MultibodyModel:
-    """Coulomb friction per velocity, in N m or N.
+    """Sets a joint's Coulomb friction, per velocity, in N m or N.
 
-    A joint that had none gets its rows in the step with this: another program, once.
+    A joint without friction before gets rows in the discrete step: the next step compiles once more.
     """
     info = model.joint(joint)
     call = f"set_joint_friction('{info.name}')"
@@ -142,9 +142,9 @@ def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayL
 
 
 def set_position_limits(model: MultibodyModel, joint: str | int, lower: ArrayLike, upper: ArrayLike) -> MultibodyModel:
-    """Other limits of a joint's positions, in rad or m; infinite ones do not act.
+    """Sets the limits of a joint's positions, in rad or m; infinite ones do not act.
 
-    A joint that had none gets its rows in the step with this: another program, once.
+    A joint without limits before gets rows in the discrete step: the next step compiles once more.
     """
     info = model.joint(joint)
     call = f"set_position_limits('{info.name}')"
@@ -158,14 +158,14 @@ def set_position_limits(model: MultibodyModel, joint: str | int, lower: ArrayLik
 def controller_gains(
     model: MultibodyModel, actuator: str | int | None = None
 ) -> tuple[Float[Array, "*nu"], Float[Array, "*nu"]]:
-    """(Kp, Kd) of one actuator, or of all: N m/rad and N m s/rad, or N/m and N s/m; zero without controller."""
+    """PD gains (Kp, Kd) of one or all actuators: N m/rad and N m s/rad, or N/m and N s/m; zero without controller."""
     row = slice(None) if actuator is None else model.actuator(actuator).index
     return model.parameters.proportional_gain[row], model.parameters.derivative_gain[row]
 
 
 @of_one_model
 def has_controller(model: MultibodyModel, actuator: str | int | None = None) -> Bool[Array, "*nu"]:
-    """Whether one actuator, or each, has a PD controller: gains that are not zero."""
+    """Whether one actuator, or each of all, has a PD controller: a gain that is not zero."""
     kp, kd = controller_gains(model, actuator)
     return (kp != 0.0) | (kd != 0.0)
 
@@ -173,7 +173,7 @@ def has_controller(model: MultibodyModel, actuator: str | int | None = None) -> 
 def set_controller_gains(
     model: MultibodyModel, kp: ArrayLike, kd: ArrayLike, actuator: str | int | None = None
 ) -> MultibodyModel:
-    """PD gains of one actuator, or of all; they act when `Inputs` hold a desired state for them."""
+    """Sets the PD gains of one actuator, or of all; they act when `Inputs` hold a desired state for them."""
     info = None if actuator is None else model.actuator(actuator)
     row, of = (slice(None), "") if info is None else (info.index, f"('{info.name}')")
     for name, value in (("proportional_gain", kp), ("derivative_gain", kd)):
@@ -182,37 +182,37 @@ def set_controller_gains(
 
 
 def set_effort_limit(model: MultibodyModel, actuator: str | int, effort_limit: ArrayLike) -> MultibodyModel:
-    """Largest effort of an actuator, in N m or N; inf for none."""
+    """Sets the largest effort of an actuator, in N m or N; inf for none."""
     info = model.actuator(actuator)
     return set_rows(model, f"set_effort_limit('{info.name}')", "effort_limit", info.index, effort_limit)
 
 
 def set_rotor_inertia(model: MultibodyModel, actuator: str | int, rotor_inertia: ArrayLike) -> MultibodyModel:
-    """Inertia of an actuator's rotor, in kg m² or kg, before the gear."""
+    """Sets the inertia of an actuator's rotor, in kg m² or kg, before the gear."""
     info = model.actuator(actuator)
     return set_rows(model, f"set_rotor_inertia('{info.name}')", "rotor_inertia", info.index, rotor_inertia)
 
 
 def set_gear_ratio(model: MultibodyModel, actuator: str | int, gear_ratio: ArrayLike) -> MultibodyModel:
-    """Rotor turns per joint turn."""
+    """Sets an actuator's gear ratio: rotor turns per joint turn."""
     info = model.actuator(actuator)
     return set_rows(model, f"set_gear_ratio('{info.name}')", "gear_ratio", info.index, gear_ratio)
 
 
 def set_gravity(model: MultibodyModel, gravity: ArrayLike) -> MultibodyModel:
-    """The acceleration of gravity in the world, in m/s²."""
+    """Sets the acceleration of gravity in the world, in m/s²."""
     return set_rows(model, "set_gravity", "gravity", slice(None), gravity)
 
 
 def set_time_step(model: MultibodyModel, time_step: ArrayLike) -> MultibodyModel:
-    """Another step of a discrete model, in s."""
+    """Sets the time step of a discrete model, in s."""
     if not model.is_discrete:
         raise ModelError("set_time_step: the model is continuous; build or load it with a time_step > 0.")
     return set_rows(model, "set_time_step", "time_step", ..., time_step)
 
 
 def _with_joint(model: MultibodyModel, info: JointInfo) -> MultibodyModel:
-    """The model with another record of one joint, wherever it is held."""
+    """The model with the record of one joint replaced, in its bodies' records too."""
     layout, old = model.layout, model.layout.joints[info.index]
     if old == info:
         return model

@@ -1,4 +1,4 @@
-"""Bodies and joints as a Graphviz graph."""
+"""Writes bodies and joints as a Graphviz graph."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,10 @@ from .lookup import Named
 def topology_graphviz_string(
     instance_names: Sequence[str], bodies: Sequence[Named], joints: Iterable[tuple[str, str, int, int]]
 ) -> str:
-    """A cluster per model instance, an edge from child to parent per joint: (name, kind, parent, child body)."""
+    """Graph with a cluster per model instance and an edge from child to parent per joint.
+
+    A joint is given as (name, kind, parent body, child body).
+    """
     lines = ["digraph MultibodyPlant {", 'label="";', "rankdir=BT;", "labelloc=t;"]
     for instance, name in enumerate(instance_names):
         owned = [(i, body.name) for i, body in enumerate(bodies) if body.model_instance == instance]
@@ -22,6 +25,6 @@ def topology_graphviz_string(
 
 
 def quoted(text: str) -> str:
-    """A Graphviz string."""
+    """Text as a Graphviz string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

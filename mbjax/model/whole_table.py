@@ -1,4 +1,4 @@
-"""Tables that never cut a cell, however narrow they are printed."""
+"""Prints tables that never cut a cell, however narrow they are."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ GAP = 2  # blanks between columns
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """One cell a row; columns of text may be wrapped between words, the others stay on one line.
+    """A column with one cell a row; columns of text may be wrapped between words, others stay on one line.
 
-    With `once` a cell like the one above it is left blank.
+    With `once` a cell equal to the one above it is left blank.
     """
 
     heading: str
@@ -27,18 +27,18 @@ class Column:
 
     @property
     def shown(self) -> list[str]:
-        """The cells of a table."""
+        """Cells as the table shows them."""
         before = [None, *self.cells]
         return ["" if self.once and cell == above else cell for cell, above in zip(self.cells, before, strict=False)]
 
     @property
     def width(self) -> int:
-        """Of the longest line."""
+        """Width of the longest line."""
         return max(cell_len(line) for cell in (self.heading, *self.cells) for line in cell.split("\n"))
 
     @property
     def least_width(self) -> int:
-        """Of the longest word, where words may be wrapped."""
+        """Width of the longest word where words may be wrapped, else of the longest line."""
         if not self.is_text:
             return self.width
         return max(cell_len(word) for cell in (self.heading, *self.cells) for word in cell.split() or [""])
@@ -46,14 +46,14 @@ class Column:
 
 @dataclasses.dataclass(frozen=True)
 class WholeTable:
-    """Side by side where there is room, with columns of text wrapped if need be; else one paragraph a row."""
+    """A table with columns side by side where there is room, text wrapped if need be; else a paragraph a row."""
 
     title: str
     columns: Sequence[Column]
 
     @property
     def width(self) -> int:
-        """What it takes with nothing wrapped."""
+        """Width of the table with nothing wrapped."""
         return self._total(column.width for column in self.columns)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
@@ -67,7 +67,7 @@ class WholeTable:
         return sum(widths) + GAP * (len(self.columns) - 1)
 
     def _fitted(self, room: int) -> list[int] | None:
-        """Widths of the columns, the widest of text made narrower; None where words would be cut."""
+        """Widths of columns that fit the room, the widest text made narrower; None where words would be cut."""
         widths = [column.width for column in self.columns]
         while self._total(widths) > room:
             wide = [i for i, column in enumerate(self.columns) if widths[i] > column.least_width]

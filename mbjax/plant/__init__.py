@@ -1,3 +1,3 @@
-"""Building a system: MultibodyPlant, the elements it holds, and `finalize`, which makes a model of it."""
+"""Builds systems: `MultibodyPlant` collects the elements, and its `finalize` makes a model of them."""
 
 from .multibody_plant import MultibodyPlant as MultibodyPlant

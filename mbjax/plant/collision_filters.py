@@ -1,4 +1,4 @@
-"""Which collision geometries may touch: all, less those that Drake's filters exclude."""
+"""Finds the collision geometries that may touch: all pairs but those that Drake's filters exclude."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from mbjax.model import Body
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RegisteredCollision:
-    """A shape on a body, and what it is like to touch; `source` is its place in the file it comes from."""
+    """A shape on a body, with its contact properties; `source` is its place in the file it comes from."""
 
     body: Body
     geometry: Geometry
@@ -27,7 +27,7 @@ class RegisteredCollision:
 
 @dataclasses.dataclass(frozen=True)
 class CollisionExclusion:
-    """No geometry of A touches one of B; a group holds bodies, for all their geometries, and single geometries."""
+    """No geometry of group A touches one of B; a group holds bodies, for all their geometries, and geometries."""
 
     group_A: tuple[Body | Geometry, ...]
     group_B: tuple[Body | Geometry, ...]
@@ -40,10 +40,10 @@ def candidate_pairs(
     exclusions: Iterable[CollisionExclusion],
     filter_adjacent: bool,
 ) -> list[tuple[int, int]]:
-    """Indices of geometries that may touch, as in Drake.
+    """Pairs of geometries, by index, that may touch, as in Drake.
 
-    Never: geometries of one body, of bodies welded together, or both on bodies welded to the world. With
-    `filter_adjacent` neither those of a joint's two bodies, save where its parent is the world or where it is a
+    Geometries of one body, of bodies welded together, or both on bodies welded to the world never touch. With
+    `filter_adjacent` neither do those of a joint's two bodies, save where its parent is the world or where it is a
     quaternion_floating joint.
     """
     bodies = np.array([collision.body.index for collision in collisions], int)
@@ -58,12 +58,12 @@ def candidate_pairs(
 
 
 def adjacent_bodies(joints: Iterable[AbstractJoint]) -> set[tuple[int, int]]:
-    """Pairs of bodies, by index, that filters between adjacent bodies mean."""
+    """Pairs of adjacent bodies, by index, that the filters between adjacent bodies exclude."""
     pairs = ((j, j.parent.body.index, j.child.body.index) for j in joints)
     return {(A, B) for j, A, B in pairs if A != 0 and not isinstance(j, QuaternionFloatingJoint)}
 
 
 def members(collisions: Sequence[RegisteredCollision], group: Iterable[Body | Geometry]) -> Bool[np.ndarray, " n"]:
-    """Which geometries a group means; a Geometry is meant wherever that object is registered."""
+    """Mask of the geometries in a group; a Geometry counts wherever that object is registered."""
     wanted = {id(element) for element in group}
     return np.array([id(c.body) in wanted or id(c.geometry) in wanted for c in collisions], bool)

@@ -1,4 +1,4 @@
-"""The builder's methods for constraints: what closes loops and couples joints of a plant."""
+"""Methods of the plant for constraints, which close loops and couple joints."""
 
 import abc
 import dataclasses
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class PlantConstraints(ConstraintQueries):
-    """Each method returns the constraint's name, by which it is removed, switched and asked for.
+    """Methods that add constraints; each returns the constraint's name, by which it is removed, switched and queried.
 
     The constraints act in continuous plants and in discrete ones, whatever the solver.
     """
@@ -36,7 +36,7 @@ class PlantConstraints(ConstraintQueries):
     constraints: list[AbstractConstraint]
 
     def add_constraint(self, constraint: AbstractConstraint) -> str:
-        """A constraint of any kind: loops, contacts, locks and functions of one's own among them."""
+        """Adds a constraint of any kind: loops, contacts, locks and functions of one's own among them."""
         self._require_building("add_constraint")
         if not isinstance(constraint, AbstractConstraint):
             raise ModelError(f"add_constraint: expected a constraint, got {type(constraint).__name__}.")
@@ -45,7 +45,7 @@ class PlantConstraints(ConstraintQueries):
     def add_coupler_constraint(
         self, joint0: Any, joint1: Any, gear_ratio: float, offset: float = 0.0, *, name: str | None = None
     ) -> str:
-        """q0 = gear_ratio q1 + offset for two joints of one degree of freedom."""
+        """Adds the constraint q0 = gear_ratio q1 + offset between two joints with one degree of freedom."""
         self._require_building("add_coupler_constraint")
         return self._keep(self._checked(CouplerConstraint(joint0, joint1, gear_ratio, offset, name=name)))
 
@@ -61,7 +61,7 @@ class PlantConstraints(ConstraintQueries):
         *,
         name: str | None = None,
     ) -> str:
-        """Points P of body A and Q of body B stay `distance` (m) apart; a spring with a finite stiffness (N/m)."""
+        """Keeps points P of body A and Q of body B `distance` (m) apart; by a spring with a finite stiffness (N/m)."""
         self._require_building("add_distance_constraint")
         record = DistanceConstraint(body_A, p_AP, body_B, p_BQ, distance, stiffness, damping, name=name)
         return self._keep(self._checked(record))
@@ -69,27 +69,27 @@ class PlantConstraints(ConstraintQueries):
     def add_ball_constraint(
         self, body_A: Any, p_AP: Any, body_B: Any, p_BQ: Any = None, *, name: str | None = None
     ) -> str:
-        """Point Q of body B stays at point P of body A; without `p_BQ`, Q is where P is by default at finalize."""
+        """Keeps point Q of body B at point P of body A; without `p_BQ`, Q is where P is by default at finalize."""
         self._require_building("add_ball_constraint")
         return self._keep(self._checked(BallConstraint(body_A, p_AP, body_B, p_BQ, name=name)))
 
     def add_weld_constraint(self, body_A: Any, X_AP: Any, body_B: Any, X_BQ: Any, *, name: str | None = None) -> str:
-        """Frame Q of body B stays at frame P of body A."""
+        """Keeps frame Q of body B at frame P of body A."""
         self._require_building("add_weld_constraint")
         return self._keep(self._checked(WeldConstraint(body_A, X_AP, body_B, X_BQ, name=name)))
 
     def remove_constraint(self, constraint: str | int) -> None:
-        """Takes a constraint out again."""
+        """Removes a constraint, given by name or place."""
         self._require_building("remove_constraint")
         del self.constraints[self.constraint_index(constraint)]
 
     def _checked(self, record: AbstractConstraint) -> AbstractConstraint:
-        """The record as it is, if the plant has what it connects."""
+        """Returns the record; raises `ModelError` unless the plant has the elements it connects."""
         record.resolve(self)
         return record
 
     def _keep(self, record: AbstractConstraint) -> str:
-        """Gives a record without name one of its kind, and keeps it."""
+        """Keeps a record, naming an unnamed one after its kind; returns its name."""
         taken = self.constraint_names
         if record.name is None:
             kind = type(record).__name__.removesuffix("Constraint").lower()
@@ -114,7 +114,7 @@ def with_constraints(plant: "MultibodyPlant", model: MultibodyModel, nodes: list
 
 
 def place_ball(model: MultibodyModel, X_WB: dict[int, np.ndarray], record: AbstractConstraint) -> AbstractConstraint:
-    """A ball constraint with Q where P is in the default configuration: p_BQ = X_BW X_WA p_AP."""
+    """Completes a ball constraint with Q where P is in the default configuration: p_BQ = X_BW X_WA p_AP."""
     if not isinstance(record, BallConstraint) or record.p_BQ is not None:
         return record
     found = record.resolve(model)

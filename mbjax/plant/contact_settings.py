@@ -1,4 +1,4 @@
-"""How a plant computes contact: what is chosen before finalize."""
+"""Settings of a plant's contact, chosen before finalize."""
 
 import dataclasses
 import math
@@ -13,10 +13,10 @@ CONTACT_MODELS = ("point", "none")
 
 @dataclasses.dataclass(frozen=True)
 class ContactSettings:
-    """Drake's settings, with Drake's numbers; the approximation is that of the discrete step.
+    """Drake's settings of contact, with Drake's numbers; the approximation is that of the discrete step.
 
     `max_contacts` bounds how many points a world works on at a time, `max_pairs` how many pairs of each two kinds of
-    shapes it looks at closely; None: all there may be. Ours alone, and off:
+    shapes the broad phase leaves; None: all there may be. Two settings are not Drake's and are off by default:
     `contact_prediction` counts points that would touch within the step, `contact_smoothing_length` lets surfaces that
     are apart push each other a little.
     """
@@ -51,7 +51,7 @@ class ContactSettings:
 
 
 def require_that_settings_agree(settings: ContactSettings, is_discrete: bool) -> None:
-    """Refuses what the plant's kind of step would ignore."""
+    """Refuses settings that the plant's kind of step would ignore."""
     if settings.contact_prediction and not is_discrete:
         raise ModelError(
             "contact_prediction=True needs a discrete plant (time_step > 0): a continuous one has no step to look into."
@@ -64,13 +64,13 @@ def require_that_settings_agree(settings: ContactSettings, is_discrete: bool) ->
 
 
 def require_choice(option: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Refuses what is not one of the choices."""
+    """Raises `ModelError` for a value that is not among the choices."""
     if value not in choices:
         raise ModelError(f"{option}={value!r}: choose one of {', '.join(repr(c) for c in choices)}.")
 
 
 def checked_number(what: str, value: Any, unit: str, lowest: str) -> float:
-    """A finite number above 0, or from 0 on where `lowest` is ">= 0"."""
+    """Returns a finite number above 0, or from 0 on where `lowest` is ">= 0"; else raises `ModelError`."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -81,7 +81,7 @@ def checked_number(what: str, value: Any, unit: str, lowest: str) -> float:
 
 
 def checked_count(what: str, value: Any) -> int:
-    """A whole number > 0."""
+    """Returns a whole number > 0; else raises `ModelError`."""
     try:
         count = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:

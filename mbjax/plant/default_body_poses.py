@@ -1,4 +1,4 @@
-"""Where the bodies of a plant are in its default configuration: what constraints made to fit it need at finalize."""
+"""Poses of a plant's bodies in its default configuration, which ball constraints are completed from at finalize."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def default_body_poses(plant: "MultibodyPlant", nodes: list[TreeNode]) -> dict[int, np.ndarray]:
-    """X_WB (4, 4) of each body by index: X_WP X_PF X_FM(q_default) X_MB, outward."""
+    """Poses X_WB (4, 4) of bodies by index: X_WP X_PF X_FM(q_default) X_MB, outward."""
     X_WB, of_mimics = {0: np.eye(4)}, default_positions_of(plant.mimics)
     for node in nodes:
         assert node.edge is not None
@@ -29,7 +29,7 @@ def default_body_poses(plant: "MultibodyPlant", nodes: list[TreeNode]) -> dict[i
 
 
 def pose_in_body(frame: Frame) -> np.ndarray:
-    """X_BF of a frame on body B."""
+    """Pose X_BF (4, 4) of a frame on body B, through the frames it is fixed in."""
     X_BF = np.eye(4)
     while frame.parent is not None:
         assert frame.X_PF is not None
@@ -39,7 +39,7 @@ def pose_in_body(frame: Frame) -> np.ndarray:
 
 
 def joint_pose(joint: AbstractJoint, positions: np.ndarray) -> np.ndarray:
-    """X_FM at its positions."""
+    """Pose X_FM (4, 4) of a joint at the given positions."""
     axis = np.zeros(3) if joint.axis is None else joint.axis
     pitch = 0.0 if joint.screw_pitch is None else joint.screw_pitch
     q = jnp.asarray(positions, float)[:, None]

@@ -1,4 +1,4 @@
-"""FINALIZE: all validation and all graph work. `MultibodyPlant` → `MultibodyModel`."""
+"""Makes a `MultibodyModel` of a `MultibodyPlant`: all validation and all graph work."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ DEFAULT_FRICTION_VELOCITY = 1e-2  # rad/s or m/s
 
 
 def finalize(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
-    """Floating joints added, tree numbered, welded bodies merged, parameters gathered in arrays.
+    """Makes the model: adds floating joints, numbers the tree, merges welded bodies, gathers numbers in arrays.
 
     An error leaves the plant as it was, to be mended and finalized again.
     """
@@ -54,7 +54,7 @@ def finalize(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
 
 
 def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
-    """The model; appends floating joints to the plant on the way."""
+    """Builds the model; appends floating joints to the plant on the way."""
     edges = [
         JointEdge(j.index, j.name, j.parent.body.index, j.child.body.index, isinstance(j, WeldJoint), j.source or "")
         for j in plant.joints
@@ -85,7 +85,7 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
 
 
 def limits_not_enforced(plant: "MultibodyPlant") -> list[ReportEntry]:
-    """One entry on velocity and acceleration limits, if any joint has some: kept, but enforced by nothing."""
+    """One report entry on velocity and acceleration limits, if any joint has some: nothing enforces them."""
     count = {
         what: sum(bool(np.isfinite(getattr(joint, f"{what}_limits")).any()) for joint in plant.joints)
         for what in ("velocity", "acceleration")
@@ -102,7 +102,7 @@ def limits_not_enforced(plant: "MultibodyPlant") -> list[ReportEntry]:
 
 
 def add_floating_joints(plant: "MultibodyPlant", nodes: list[TreeNode]) -> list[TreeNode]:
-    """A six-dof joint named after the body for each body without an inboard joint, as in Drake."""
+    """Adds a six-dof joint, named after the body, for each body without an inboard joint, as in Drake."""
     result = []
     taken = {(j.model_instance, j.name) for j in plant.joints}
     for node in nodes:
@@ -133,7 +133,7 @@ def add_floating_joints(plant: "MultibodyPlant", nodes: list[TreeNode]) -> list[
 
 
 def build_topology(plant: "MultibodyPlant", nodes: list[TreeNode]) -> TreeTopology:
-    """Numbers the mobods, coordinates, welds and frames."""
+    """Builds the tree: numbers of mobods, coordinates, welds and frames."""
     nb = len(plant.bodies)
     mobods: list[tuple] = [(-1, "world", -1, 0, 0, 0, 0, -1, -1)]
     body_mobods, weld_levels = [0] * nb, [0] * nb
@@ -175,7 +175,7 @@ def build_topology(plant: "MultibodyPlant", nodes: list[TreeNode]) -> TreeTopolo
 def build_layout(
     plant: "MultibodyPlant", topology: TreeTopology, contact: ContactLayout, left_out: tuple[ReportEntry, ...]
 ) -> ModelLayout:
-    """Names and the places of things in the arrays; `left_out` ends the report."""
+    """Builds the layout: names of elements and their places in arrays; `left_out` ends the report."""
     mobod_of_joint = {joint: mobod for mobod, joint in enumerate(topology.mobod_joints) if mobod}
     names, leader_of = plant.instance_names, {m.follower: m.leader.index for m in plant.mimics}
     joints = []
@@ -261,7 +261,7 @@ def build_layout(
 
 
 def gather_parameters(plant: "MultibodyPlant", topology: TreeTopology, dtype: Any) -> MultibodyParameters:
-    """The leaves, in declaration order of bodies, frames and actuators and in depth-first order of joints."""
+    """Gathers the leaves: bodies, frames and actuators in declaration order, moving joints in depth-first order."""
 
     def array(values: Any, *shape: int) -> Any:
         return leaf_of(np.asarray(values, dtype=float).reshape(shape), dtype)
@@ -310,7 +310,7 @@ def gather_parameters(plant: "MultibodyPlant", topology: TreeTopology, dtype: An
 
 
 def unit_inertia_numbers(inertia: Any) -> np.ndarray:
-    """xx, yy, zz, xy, xz, yz of G_BBo_B; zero for a massless body."""
+    """Moments and products xx, yy, zz, xy, xz, yz of G_BBo_B, in m²; zero for a massless body."""
     if inertia is None:
         return np.zeros(6)
     G = inertia.unit_inertia
@@ -318,7 +318,7 @@ def unit_inertia_numbers(inertia: Any) -> np.ndarray:
 
 
 def transform(frame: Frame) -> RigidTransform:
-    """X_PF of an offset frame."""
+    """Pose X_PF of an offset frame."""
     assert frame.X_PF is not None
     return frame.X_PF
 

@@ -1,4 +1,4 @@
-"""The part of finalize that is contact: which geometries may touch, and their numbers."""
+"""The part of finalize for contact: pairs of geometries that may touch, and their numbers."""
 
 import warnings
 from collections import Counter
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 MAX_NAMES_LISTED = 6
 KINDS_WITH_NUMBERS = {kind for pair in supported_pairs() for kind in pair}
-CALLER_OF_FINALIZE = 6  # this, finalize_contact, build_model, finalize, plant.finalize, and whoever called that
+CALLER_OF_FINALIZE = 6  # stack frames: this, finalize_contact, build_model, finalize, plant.finalize, its caller
 RegisteredPair = tuple[RegisteredCollision, RegisteredCollision]
 
 
 def finalize_contact(
     plant: "MultibodyPlant", topology: TreeTopology, dtype: Any
 ) -> tuple[ContactLayout, CollisionParameters, tuple[ReportEntry, ...]]:
-    """Pairs, records, leaves, and what of the files takes no part."""
+    """Contact's layout and leaves, and report entries on pairs that take no part."""
     settings = plant.contact_settings
     require_that_settings_agree(settings, plant.time_step > 0.0)
     candidates = candidate_pairs(
@@ -83,7 +83,7 @@ def finalize_contact(
 def split_by_support(
     collisions: Sequence[RegisteredCollision], pairs: Iterable[tuple[int, int]]
 ) -> tuple[list[tuple[int, int]], list[RegisteredPair]]:
-    """The pairs that have a signed distance, and those that have none."""
+    """Splits pairs into those that have a signed distance and those that have none."""
     supported = supported_pairs()
     having: list[tuple[int, int]] = []
     lacking: list[RegisteredPair] = []
@@ -97,12 +97,12 @@ def split_by_support(
 
 
 def kind(collision: RegisteredCollision) -> str:
-    """The class name of its shape."""
+    """Class name of a collision geometry's shape."""
     return type(collision.geometry.shape).__name__
 
 
 def refuse_pairs_made_in_code(pairs: Iterable[RegisteredPair]) -> None:
-    """Raises for the first pair without a signed distance of which no file is the source."""
+    """Raises `ModelError` for the first unsupported pair of geometries that both come from code, not from a file."""
     for A, B in pairs:
         if A.source is None and B.source is None:
             raise ModelError(
@@ -113,7 +113,7 @@ def refuse_pairs_made_in_code(pairs: Iterable[RegisteredPair]) -> None:
 
 
 def warn_of_pairs_between_instances(pairs: Iterable[RegisteredPair]) -> None:
-    """One warning if something of a file passes through another file's robot, or through what the code put there."""
+    """Warns once of shapes from files that pass through other instances, for want of a signed distance."""
     found = [(A, B) for A, B in pairs if A.body.model_instance != B.body.model_instance]
     if found:
         names = [f"'{A.name}' ({kind(A)}) and '{B.name}' ({kind(B)})" for A, B in found]
@@ -126,7 +126,7 @@ def warn_of_pairs_between_instances(pairs: Iterable[RegisteredPair]) -> None:
 
 
 def entries_of_left_out(pairs: Sequence[RegisteredPair]) -> Iterable[ReportEntry]:
-    """One entry for each two kinds of shapes without a signed distance."""
+    """One report entry for each two kinds of shapes without a signed distance."""
     for (kind_A, kind_B), members in by_kinds(pairs).items():
         names = dict.fromkeys(f"'{c.name}'" for pair in members for c in pair)
         number = "1 pair passes" if len(members) == 1 else f"{len(members)} pairs pass"
@@ -140,7 +140,7 @@ def entries_of_left_out(pairs: Sequence[RegisteredPair]) -> Iterable[ReportEntry
 
 
 def by_kinds(pairs: Iterable[RegisteredPair]) -> dict[tuple[str, str], list[RegisteredPair]]:
-    """The pairs of each two kinds of shapes, whichever comes first."""
+    """Groups pairs by the kinds of their two shapes, whichever comes first."""
     groups: dict[tuple[str, str], list[RegisteredPair]] = {}
     for A, B in pairs:
         first, second = sorted((kind(A), kind(B)))
@@ -149,7 +149,7 @@ def by_kinds(pairs: Iterable[RegisteredPair]) -> dict[tuple[str, str], list[Regi
 
 
 def shortened(names: Sequence[str]) -> str:
-    """The first names, and how many more."""
+    """The first names, and how many more there are."""
     more = len(names) - MAX_NAMES_LISTED
     return "; ".join(names[:MAX_NAMES_LISTED]) + (f"; and {more} more" if more > 0 else "")
 
@@ -157,7 +157,7 @@ def shortened(names: Sequence[str]) -> str:
 def make_records(
     collisions: Iterable[RegisteredCollision], may_touch: bool = True
 ) -> Iterable[CollisionGeometryRecord]:
-    """Where the numbers of each geometry are in the arrays; what can touch nothing has no stiffness or dissipation."""
+    """Records of geometries' places in the arrays; those that can touch nothing have no stiffness or dissipation."""
     count: Counter[str] = Counter()
 
     def take(what: str, number: int) -> int:
@@ -189,7 +189,7 @@ def gather_collision_parameters(
     others: Sequence[RegisteredCollision],
     dtype: Any,
 ) -> CollisionParameters:
-    """The leaves, in the order of the geometries; `others` can touch nothing."""
+    """Gathers the leaves of contact, in the order of the geometries; `others` can touch nothing."""
 
     def array(values: Iterable[Any], *shape: int) -> Any:
         return leaf_of(np.asarray(list(values), dtype=float).reshape(shape), dtype)
@@ -219,7 +219,7 @@ def gather_collision_parameters(
 
 
 def gather_geometry_parameters(collisions: Sequence[RegisteredCollision], dtype: Any) -> GeometryParameters:
-    """Poses, lengths and vertices, in the order of the geometries."""
+    """Gathers poses, lengths and vertices, in the order of the geometries."""
     n, geometries = len(collisions), [c.geometry for c in collisions]
     vertices = (v for g in geometries if isinstance(g.shape, Convex) for v in g.shape.vertices)
     return GeometryParameters(
@@ -231,5 +231,5 @@ def gather_geometry_parameters(collisions: Sequence[RegisteredCollision], dtype:
 
 
 def as_leaf(values: Iterable[Any], dtype: Any, *shape: int) -> Any:
-    """Numbers in double precision, then in the model's type."""
+    """A leaf of numbers: gathered in double precision, then cast to the model's type."""
     return leaf_of(np.asarray(list(values), dtype=float).reshape(shape), dtype)

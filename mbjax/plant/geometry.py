@@ -1,4 +1,4 @@
-"""The builder's methods for shapes and contact: what is seen, what touches, and how."""
+"""Methods of the plant for shapes and contact: visual and collision geometry, filters, settings."""
 
 import abc
 import dataclasses
@@ -20,11 +20,11 @@ Group = tuple[str, Iterable[Body | str | int | Geometry]]
 
 
 class PlantGeometry(PlantQueries):
-    """Shapes are given as a `Geometry`, or as Drake gives them: pose, shape, name."""
+    """Methods for shapes and contact; a shape is given as a `Geometry`, or as in Drake by pose, shape and name."""
 
     collisions: list[RegisteredCollision]
     collision_exclusions: list[CollisionExclusion]
-    contact_kept: tuple[tuple[str, str], ...]  # pairs of names; none: all pairs that the filters let
+    contact_kept: tuple[tuple[str, str], ...]  # pairs of names; empty: all pairs that the filters allow
     contact_settings: ContactSettings
 
     @overload
@@ -42,7 +42,7 @@ class PlantGeometry(PlantQueries):
         name: str | None = None,
         diffuse_color: Any = None,
     ) -> Geometry:
-        """A shape to look at, fixed to a body."""
+        """Registers a shape to look at, fixed to a body."""
         self._require_building("register_visual_geometry")
         on = self.body(body, "register_visual_geometry")
         made = as_geometry("register_visual_geometry", geometry, shape, name, diffuse_color)
@@ -73,7 +73,7 @@ class PlantGeometry(PlantQueries):
         *,
         source: str | None = None,
     ) -> Geometry:
-        """A shape to touch with, fixed to a body.
+        """Registers a shape to touch with, fixed to a body.
 
         `properties` are `ProximityProperties`, or just the friction: one coefficient or a (static, dynamic) pair.
         """
@@ -96,7 +96,7 @@ class PlantGeometry(PlantQueries):
         return made
 
     def exclude_collision_geometries_with_collision_filter_group_pair(self, group_A: Group, group_B: Group) -> None:
-        """No geometry of a group touches one of the other; the same name twice: none within the first group.
+        """Excludes contact between two groups of geometries; with one name for both, within the first group.
 
         A group is its name and its members: bodies, for all geometries they have at finalize, and `Geometry`s.
         """
@@ -108,72 +108,72 @@ class PlantGeometry(PlantQueries):
         self.collision_exclusions.append(CollisionExclusion(*groups))
 
     def exclude_collisions_between(self, body_A: Body | str | int, body_B: Body | str | int) -> None:
-        """No geometry of one body touches one of the other."""
+        """Excludes contact between the geometries of two bodies."""
         self._require_building("exclude_collisions_between")
         A, B = (self.body(body, "exclude_collisions_between") for body in (body_A, body_B))
         self.collision_exclusions.append(CollisionExclusion((A,), (B,)))
 
     def keep_contact_only(self, between: Sequence[tuple[str, str]]) -> None:
-        """Only the pairs of shapes that are named may touch, of those that the filters let: only the feet the ground.
+        """Restricts contact to named pairs of shapes, among those that the filters allow: only the feet on the ground.
 
-        `between` lists pairs of names, `[("*foot*", "ground")]`: of a body, for all its shapes, of a collision geometry
-        (`"sole"`, `"foot::sole"`, `"robot::foot::sole"`), or a pattern of such names with * and ?. Names are looked up
-        at finalize, which refuses a name that means nothing and a pair that cannot touch. Called again, it adds pairs.
+        `between` lists pairs of names, `[("*foot*", "ground")]`. A name is that of a body, for all its shapes, that of
+        a collision geometry (`"sole"`, `"foot::sole"`, `"robot::foot::sole"`), or a pattern with * and ?. Names are
+        looked up at finalize, which refuses a name without match and a pair that cannot touch. Calls add pairs.
         """
         self._require_building("keep_contact_only")
         self.contact_kept += checked_pairs("keep_contact_only", between)
 
     @property
     def adjacent_bodies_collision_filters(self) -> bool:
-        """Whether the geometries of two bodies with a joint between them pass through each other."""
+        """Whether geometries of two bodies with a joint between them pass through each other."""
         return self.contact_settings.adjacent_bodies_collision_filters
 
     def set_adjacent_bodies_collision_filters(self, value: bool) -> None:
-        """Whether the geometries of two bodies with a joint between them pass through each other."""
+        """Sets whether geometries of two bodies with a joint between them pass through each other."""
         self._set_contact(adjacent_bodies_collision_filters=value)
 
     def set_contact_model(self, contact_model: str) -> None:
-        """`"point"`, or `"none"`: geometries pass through each other."""
+        """Sets the contact model: `"point"`, or `"none"`, with which geometries pass through each other."""
         self._set_contact(contact_model=contact_model)
 
     def set_discrete_contact_approximation(self, approximation: str) -> None:
-        """`"sap"`, `"similar"` or `"lagged"`: how the discrete step takes dissipation and friction."""
+        """Sets how the discrete step treats dissipation and friction: `"sap"`, `"similar"` or `"lagged"`."""
         self._set_contact(discrete_contact_approximation=approximation)
 
     def set_penetration_allowance(self, penetration_allowance: float) -> None:
-        """How far, in m, the heaviest body sinks under its weight where no stiffness is given."""
+        """Sets how far, in m, the heaviest body sinks under its weight where no stiffness is given."""
         self._set_contact(penetration_allowance=penetration_allowance)
 
     def set_stiction_tolerance(self, v_stiction: float) -> None:
-        """Slip speed in m/s below which friction is less than its full amount."""
+        """Sets the slip speed in m/s below which friction is less than its full amount."""
         self._set_contact(stiction_tolerance=v_stiction)
 
     def set_sap_near_rigid_threshold(self, near_rigid_threshold: float) -> None:
-        """Contacts too stiff for the time step are softened in proportion to this; 0: not at all."""
+        """Sets the factor by which contacts too stiff for the time step are softened; 0: not at all."""
         self._set_contact(sap_near_rigid_threshold=near_rigid_threshold)
 
     def set_max_contacts(self, max_contacts: int | None) -> None:
-        """How many points of contact a world works on at a time; None: all there may be."""
+        """Bounds how many points of contact a world works on at a time; None: all there may be."""
         self._set_contact(max_contacts=max_contacts)
 
     def set_max_pairs(self, max_pairs: int | None) -> None:
-        """How many pairs of each two kinds of shapes a world looks at closely, the nearest; None: all.
+        """Bounds how many pairs of each two kinds of shapes the broad phase leaves in a world, the nearest; None: all.
 
-        Near are those whose bounding spheres are; `contact_results.num_pairs_left_out` counts others that overlap.
+        Nearness is that of bounding spheres; `contact_results.num_pairs_left_out` counts other pairs that overlap.
         """
         self._set_contact(max_pairs=max_pairs)
 
     def set_contact_prediction(self, contact_prediction: bool) -> None:
-        """Whether points that are apart take part in a discrete step that would bring them to touch.
+        """Sets whether points that are apart take part in a discrete step that would bring them to touch.
 
-        The step is then continuous in the state also where contact begins, and its derivative knows of it.
+        The step is then continuous in the state where contact begins, too, and its derivative includes the contact.
         """
         self._set_contact(contact_prediction=contact_prediction)
 
     def set_contact_smoothing_length(self, contact_smoothing_length: float) -> None:
-        """Depth in m over which the force of Hunt–Crossley's law rises from nothing, before surfaces touch as well.
+        """Sets the depth in m over which the force of Hunt–Crossley's law rises from zero; it begins before touch.
 
-        Gradients then feel a contact from a distance, the force falling with its square; 0: not at all.
+        Gradients then feel a contact from a distance; the force falls with the distance's square. 0: no smoothing.
         """
         self._set_contact(contact_smoothing_length=contact_smoothing_length)
 
@@ -197,7 +197,7 @@ class PlantGeometry(PlantQueries):
 
 
 def as_geometry(call: str, geometry: Any, shape: Shape | None, name: str | None, rgba: Any) -> Geometry:
-    """The geometry itself, or one of a pose X_BG, a shape and a name."""
+    """Returns the geometry itself, or makes one from a pose X_BG, a shape and a name."""
     if isinstance(geometry, Geometry):
         if shape is not None or name is not None or rgba is not None:
             raise ModelError(f"{call}: the Geometry '{geometry.name}' has a shape, a name and a color of its own.")
@@ -212,6 +212,6 @@ def as_geometry(call: str, geometry: Any, shape: Shape | None, name: str | None,
 
 
 def require_free_name(call: str, body: Body, name: str, others: Sequence[Geometry]) -> None:
-    """Names of a body's visual geometries, and of its collision geometries, differ."""
+    """Raises `ModelError` if another of a body's visual, or collision, geometries has the name."""
     if any(other.name == name for other in others):
         raise ModelError(f"{call}: body '{body.name}' has a geometry named '{name}' already; choose another name.")

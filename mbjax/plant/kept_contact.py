@@ -1,4 +1,4 @@
-"""`keep_contact_only`: of the pairs that might touch those that the plant names, and what is reported of the others."""
+"""Applies `keep_contact_only` at finalize: keeps the pairs that are named and reports the others."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -18,9 +18,9 @@ CALL = "keep_contact_only"
 
 
 def keep_named_pairs(plant: "MultibodyPlant", candidates: Sequence[Pair]) -> Sequence[Pair]:
-    """The candidates that some pair of names means; all of them where none were named.
+    """The candidate pairs that some pair of names means; all candidates where no names were given.
 
-    Raises where a name means nothing, or a pair of names no candidate with a signed distance.
+    Raises `ModelError` for a name without match, and for a pair of names without a candidate with a signed distance.
     """
     if not plant.contact_kept:
         return candidates
@@ -37,7 +37,7 @@ def keep_named_pairs(plant: "MultibodyPlant", candidates: Sequence[Pair]) -> Seq
 
 
 def require_contact(what: str, collisions: Sequence[RegisteredCollision], touching: Iterable[Pair]) -> None:
-    """Raises where none of the pairs a name means may touch, or none has a signed distance."""
+    """Raises `ModelError` where none of the pairs that names mean may touch, or none has a signed distance."""
     kinds = {tuple(type(collisions[i].geometry.shape).__name__ for i in pair) for pair in touching}
     if not kinds:
         raise ModelError(
@@ -53,7 +53,7 @@ def require_contact(what: str, collisions: Sequence[RegisteredCollision], touchi
 
 
 def entries_of_kept(plant: "MultibodyPlant", candidates: Sequence[Pair], kept: Sequence[Pair]) -> list[ReportEntry]:
-    """What was left out because it was not named: one entry, where anything was."""
+    """One report entry on the pairs left out because they were not named; none where all were kept."""
     if len(kept) == len(candidates):
         return []
     touching = {i for pair in kept for i in pair}

@@ -1,4 +1,4 @@
-"""Joints that move nothing: the mass matrix would be singular, so finalize refuses them and names the body."""
+"""Refuses joints that move nothing at finalize, as the mass matrix would be singular; names the body."""
 
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,12 @@ REMEDY = "Give it mass and inertia, weld it, or give the joint's actuator a roto
 
 
 def reject_joints_that_move_nothing(plant: "MultibodyPlant", topology: TreeTopology) -> None:
-    """Outermost bodies without the inertia their joint needs, and massless bodies between two joints on one line."""
+    """Refuses outermost bodies without the inertia their joint needs, and massless bodies between equal joints.
+
+    Equal joints are two hinges on one line, or two slides along one axis.
+    """
     exempt = {a.joint.index for a in plant.actuators if a.rotor_inertia * a.gear_ratio**2 > 0.0}
-    exempt |= {m.follower.index for m in plant.mimics}  # they have no row in the mass matrix
+    exempt |= {m.follower.index for m in plant.mimics}  # joints that mimic have no row in the mass matrix
     children: dict[int, list[int]] = {}
     for mobod, parent in enumerate(topology.mobod_parents):
         children.setdefault(parent, []).append(mobod)
@@ -38,14 +41,14 @@ def reject_joints_that_move_nothing(plant: "MultibodyPlant", topology: TreeTopol
 
 
 def followers_carry_mass(plant: "MultibodyPlant", topology: TreeTopology, leader: int) -> bool:
-    """Whether a body moves with a joint that mimics that of the mobod, and has mass."""
+    """Whether a body with mass moves with a joint that mimics the joint of mobod `leader`."""
     following = [m for m, _ in topology.followers if topology.leaders[m] == leader]
     moved = np.any(topology.is_ancestor[:, following], axis=1)
     return any(mass_of(plant.bodies[b]) > 0.0 for b, mobod in enumerate(topology.body_mobods) if moved[mobod])
 
 
 def reject_light_tip(joint: AbstractJoint, members: list[Body]) -> None:
-    """A tip needs mass to be translated, and inertia to be turned."""
+    """Refuses a tip that can translate but has no mass, or can turn but has no inertia."""
     massless = not any(map(mass_of, members)) and not all(joint.angular_velocities)
     inertialess = any(joint.angular_velocities) and all(largest_moment_of(body) == 0.0 for body in members)
     if massless or inertialess:
@@ -59,7 +62,7 @@ def reject_light_tip(joint: AbstractJoint, members: list[Body]) -> None:
 def reject_repeated_direction(
     inboard: AbstractJoint, outboard: AbstractJoint, members: list[Body], X_MB: dict[int, np.ndarray]
 ) -> None:
-    """Two joints on a massless body must not allow the same motion: hinges on one line, slides along one axis."""
+    """Refuses two joints on a massless body that allow the same motion: hinges on one line, slides along one axis."""
     if inboard.kind != outboard.kind or inboard.kind not in ("revolute", "prismatic"):
         return
     line_in, line_out = (
@@ -81,7 +84,7 @@ def axis_line(X: np.ndarray, joint: AbstractJoint) -> tuple[np.ndarray, np.ndarr
 
 
 def placements(plant: "MultibodyPlant", topology: TreeTopology) -> dict[int, np.ndarray]:
-    """X_MB (4, 4) of every body in its mobilized body's frame M, weld by weld."""
+    """Poses X_MB (4, 4) of all bodies in their mobods' frames M, weld by weld."""
     X_MB: dict[int, np.ndarray] = {0: np.eye(4)}
     for body in sorted(range(1, topology.num_bodies), key=lambda b: topology.body_weld_levels[b]):
         outboard = plant.frames[topology.body_outboard_frames[body]]
@@ -94,7 +97,7 @@ def placements(plant: "MultibodyPlant", topology: TreeTopology) -> dict[int, np.
 
 
 def pose_in_body(frame: Frame) -> np.ndarray:
-    """X_BF (4, 4), through the frames it is fixed in."""
+    """Pose X_BF (4, 4) of a frame on body B, through the frames it is fixed in."""
     X = np.eye(4)
     while frame.parent is not None:
         step = np.eye(4)
@@ -105,17 +108,17 @@ def pose_in_body(frame: Frame) -> np.ndarray:
 
 
 def mass_of(body: Body) -> float:
-    """kg; none where nothing was given."""
+    """Mass of a body in kg; zero without an inertia."""
     return 0.0 if body.inertia is None else float(body.inertia.mass)
 
 
 def largest_moment_of(body: Body) -> float:
-    """Largest entry of the rotational inertia about the body's origin, in kg m²."""
+    """Largest entry of a body's rotational inertia about its origin, in kg m²."""
     if body.inertia is None:
         return 0.0
     return mass_of(body) * float(np.abs(np.asarray(body.inertia.unit_inertia.moments_products())).max())
 
 
 def place_of(members: list[Body]) -> str:
-    """`file:line: ` of the first body, where it is known."""
+    """Place of the first body as `file:line: `; empty where it is not known."""
     return "" if members[0].source is None else f"{members[0].source}: "

@@ -1,4 +1,4 @@
-"""Joints told to mimic others while a plant is built: what is kept of them, and their order for finalize."""
+"""Mimic relations of a plant: how they are declared, ordered, and checked at finalize."""
 
 import abc
 import dataclasses
@@ -16,7 +16,7 @@ from .queries import PlantQueries
 
 @dataclasses.dataclass(frozen=True)
 class Mimic:
-    """q of the follower = multiplier q of the leader + offset."""
+    """A mimic relation: q of the follower = multiplier q of the leader + offset."""
 
     follower: AbstractJoint
     leader: AbstractJoint
@@ -25,7 +25,7 @@ class Mimic:
 
 
 class PlantMimics(PlantQueries):
-    """The builder's method for joints without a coordinate of their own."""
+    """Method of the plant for joints that mimic others and have no coordinate of their own."""
 
     mimics: list[Mimic]
 
@@ -36,11 +36,11 @@ class PlantMimics(PlantQueries):
         multiplier: float = 1.0,
         offset: float = 0.0,
     ) -> None:
-        """q of the follower is multiplier q of the leader + offset, exactly: it has no place in q and v.
+        """Makes q of the follower exactly multiplier q of the leader + offset: it has no place in q and v.
 
         Both joints have one degree of freedom, and a leader may mimic another joint in turn. Forces and inertias of the
         follower act on its leader through the multiplier, its position limits tighten the leader's, and its default
-        position follows from the leader's. A coupler constraint instead keeps both coordinates, and has a force.
+        position follows from the leader's. A coupler constraint, by contrast, keeps both coordinates, and has a force.
         """
         self._require_building("add_mimic")
         follower, leader = (self.joint(joint, "add_mimic") for joint in (follower, leader))
@@ -69,7 +69,7 @@ class PlantMimics(PlantQueries):
 
 
 def leaders_first(mimics: Sequence[Mimic]) -> list[Mimic]:
-    """The relations in an order in which a leader that mimics comes before its followers."""
+    """Orders relations so that a leader that itself mimics comes before its followers."""
     leader_of = {m.follower: m.leader for m in mimics}
 
     def depth(joint: AbstractJoint) -> int:
@@ -79,7 +79,7 @@ def leaders_first(mimics: Sequence[Mimic]) -> list[Mimic]:
 
 
 def default_positions_of(mimics: Sequence[Mimic]) -> dict[AbstractJoint, np.ndarray]:
-    """Where joints that mimic start: where their leaders' defaults put them; one of their own must agree."""
+    """Default positions of joints that mimic, from their leaders' defaults; a default of their own must agree."""
     defaults: dict[AbstractJoint, Any] = {}
     for mimic in leaders_first(mimics):
         follower, leader = mimic.follower, mimic.leader
@@ -95,7 +95,7 @@ def default_positions_of(mimics: Sequence[Mimic]) -> dict[AbstractJoint, np.ndar
 
 
 def reject_contradicting_limits(mimics: Sequence[Mimic]) -> None:
-    """Position limits of joints that mimic must leave the joint they follow in the end a position."""
+    """Raises `ModelError` if limits of joints that mimic leave the leader at the end of their chain no position."""
     relations: dict[AbstractJoint, tuple[AbstractJoint, float, float]] = {}
     ranges: dict[AbstractJoint, tuple[float, float]] = {}
     for mimic in leaders_first(mimics):

@@ -1,4 +1,4 @@
-"""BUILD: the mutable plant one adds bodies, frames, joints and actuators to, and then finalizes."""
+"""The mutable plant, to which one adds bodies, frames, joints and actuators before `finalize`."""
 
 import warnings
 from typing import Any
@@ -41,7 +41,7 @@ MODEL_ATTRIBUTES = (
 
 
 def article(noun: str) -> str:
-    """`a body`, `an actuator`."""
+    """A noun with its article: `a body`, `an actuator`."""
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
@@ -50,7 +50,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
 
     `time_step` in s: a positive one makes a discrete plant for `step` and `rollout`, zero a continuous one
     for `time_derivatives` and `simulate`. Bodies without an inboard joint float, as in Drake. World is body 0
-    of instance 0; instance 1 takes whatever names no instance.
+    of instance 0; instance 1 takes elements that are added without an instance.
 
     `contact_model="none"` lets all geometries pass through each other; the other settings are explained at the
     methods that change them.
@@ -114,7 +114,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         return self._finalized is not None
 
     def __getattr__(self, name: str) -> Any:
-        """What only a model has: functions were given the plant."""
+        """Explains, for an attribute that only a model has, that functions take the model and not the plant."""
         if name in MODEL_ATTRIBUTES:
             raise AttributeError(
                 f"a MultibodyPlant has no '{name}': functions take the model that plant.finalize() returns."
@@ -122,7 +122,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def add_model_instance(self, name: str) -> int:
-        """A new group of elements with names of its own; returns its index."""
+        """Adds a model instance, a group of elements with names of its own; returns its index."""
         self._require_building("add_model_instance")
         self._require_free_instance_name(f"add_model_instance('{name}')", name)
         self.instance_names.append(name)
@@ -138,7 +138,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         on_invalid_inertia: str = "error",
         source: str | None = None,
     ) -> Body:
-        """A rigid body with spatial inertia M_BBo_B; without one it is massless.
+        """Adds a rigid body with spatial inertia M_BBo_B; without one it is massless.
 
         A non-physical inertia is refused; with `on_invalid_inertia="warn"` it is kept, reported and warned of
         (NaN and negative mass are always refused).
@@ -165,7 +165,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         *,
         source: str | None = None,
     ) -> Frame:
-        """A frame fixed at X_PF in a body or in another frame."""
+        """Adds a frame fixed at X_PF in a body or in another frame."""
         self._require_building("add_frame")
         P = self.frame(parent, f"add_frame('{name}')")
         instance = (
@@ -181,7 +181,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         return frame
 
     def add_joint(self, joint: AbstractJoint, *, source: str | None = None) -> AbstractJoint:
-        """Connects two bodies; frames F and M are made at X_PF and X_BM where the joint gives them."""
+        """Adds a joint between two bodies; its frames F and M are made at X_PF and X_BM where the joint gives them."""
         self._require_building("add_joint")
         if not isinstance(joint, AbstractJoint):
             raise ModelError(f"add_joint: expected a joint, like mbjax.RevoluteJoint(...), got {shown(joint)}.")
@@ -199,7 +199,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         self._require_free_name("joint", joint.name, child.model_instance)
         instance = child.model_instance
         poses = (("parent", joint.X_PF), ("child", joint.X_BM))
-        for side, X in poses:  # all that can be refused, before anything is added
+        for side, X in poses:  # refuse all that can be refused before anything is added
             if X is not None:
                 as_rigid_transform(f"{call}: pose of the {side}'s frame", X)
                 self._require_free_name("frame", f"{joint.name}_{side}", instance)
@@ -216,7 +216,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
     def weld_frames(
         self, frame_on_parent: Any, frame_on_child: Any, X_FM: Any = None, *, name: str | None = None
     ) -> AbstractJoint:
-        """Fixes the second body at X_FM in the first frame."""
+        """Welds the body of the second frame to the first frame: M stays at X_FM in F."""
         self._require_building("weld_frames")
         F, M = self.frame(frame_on_parent, "weld_frames"), self.frame(frame_on_child, "weld_frames")
         name = f"{F.name}_welds_to_{M.name}" if name is None else name
@@ -234,7 +234,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         kd: float | None = None,
         source: str | None = None,
     ) -> JointActuator:
-        """An actuator on a one-dof joint; with `kp` or `kd` it tracks `Inputs.desired_state`."""
+        """Adds an actuator on a one-dof joint; with `kp` or `kd` it tracks `Inputs.desired_state`."""
         self._require_building("add_joint_actuator")
         call = f"add_joint_actuator('{name}')"
         joint = self.joint(joint, call)
@@ -260,7 +260,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         return actuator
 
     def add_force_element(self, element: AbstractForceElement) -> AbstractForceElement:
-        """A law that turns motion into force; its frames and joints are looked up by name at finalize."""
+        """Adds a law that turns motion into force; its frames and joints are looked up by name at finalize."""
         self._require_building("add_force_element")
         if not isinstance(element, AbstractForceElement):
             raise ModelError(f"add_force_element: expected an AbstractForceElement, got {type(element).__name__}.")
@@ -268,7 +268,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         return element
 
     def set_gravity(self, gravity: Any) -> None:
-        """The uniform acceleration of gravity in the world frame, in m/s²."""
+        """Sets the uniform acceleration of gravity in the world frame, in m/s²."""
         self._require_building("set_gravity")
         vector = as_numbers(gravity) if is_known(gravity) else None
         if vector is None or vector.shape != (3,) or not np.all(np.isfinite(vector)):
@@ -276,7 +276,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         self.gravity = vector
 
     def set_gravity_enabled(self, model_instance: int | str, enabled: bool) -> None:
-        """Whether the bodies of one instance feel gravity."""
+        """Sets whether the bodies of one model instance feel gravity."""
         self._require_building("set_gravity_enabled")
         if not isinstance(enabled, bool | np.bool_):
             raise ModelError(
@@ -287,18 +287,18 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         )
 
     def set_default_free_body_pose(self, body: Body | str, X_WB: Any) -> None:
-        """Where a floating body starts, in the world."""
+        """Sets the default pose X_WB of a floating body in the world."""
         self._require_building("set_default_free_body_pose")
         body = self.body(body, "set_default_free_body_pose")
         self.default_free_poses[body.index] = as_rigid_transform(f"default pose of '{body.name}'", X_WB)
 
     def set_joint_default_positions(self, joint: AbstractJoint | str | int, q: Any) -> None:
-        """Where a joint starts, in rad or m; for a whole model instance set it on the model."""
+        """Sets the default positions of a joint, in rad or m; for a whole model instance set them on the model."""
         self._require_building("set_joint_default_positions")
         self.joint(joint, "set_joint_default_positions").set_default_positions(q)
 
     def remove_joint(self, joint: AbstractJoint | str | int) -> None:
-        """Takes a joint out again; its actuator goes first. As in Drake force elements and constraints come later.
+        """Removes a joint; remove its actuator first and, as in Drake, add force elements and constraints later.
 
         Joints are renumbered without gaps (Drake leaves one); names and objects stay valid. The child floats
         unless it gets another joint.
@@ -307,21 +307,21 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         remove_joint(self, self.joint(joint, "remove_joint"))
 
     def remove_joint_actuator(self, actuator: JointActuator | str | int) -> None:
-        """Takes an actuator out again; those after it move up by one in u (Drake leaves a gap in the indices)."""
+        """Removes an actuator; later ones move up by one in u (Drake leaves a gap in the indices)."""
         self._require_building("remove_joint_actuator")
         remove_joint_actuator(self, self.actuator(actuator, "remove_joint_actuator"))
 
     def rename_model_instance(self, model_instance: int | str, name: str) -> None:
-        """Another name for a model instance; its elements' scoped names and coordinate names follow."""
+        """Renames a model instance; its elements' scoped names and coordinate names follow."""
         self._require_building("rename_model_instance")
         instance = find_model_instance(model_instance, self.instance_names, "rename_model_instance")
         self._require_free_instance_name(f"rename_model_instance('{name}')", name)
         self.instance_names[instance] = name
 
     def finalize(self, dtype: Any = None) -> MultibodyModel:
-        """Validates, builds the tree, and freezes; the plant refuses further elements.
+        """Validates the plant, builds the tree and returns the frozen model; the plant refuses further elements.
 
-        `dtype` of the leaves: JAX's default float when None.
+        `dtype` is that of the model's leaves: JAX's default float when None.
         """
         self._require_building("finalize")
         of_leaves = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)

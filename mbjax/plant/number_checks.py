@@ -1,4 +1,4 @@
-"""Numbers that cannot be computed with in a model's dtype, because their squares and products overflow."""
+"""Finds numbers that a model's dtype cannot compute with, because their squares and products overflow."""
 
 import math
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Overflow(NamedTuple):
-    """What is wrong, and the `file:line` it comes from, where that is known."""
+    """A message on a number that overflows, and the `file:line` it comes from, where that is known."""
 
     message: str
     source: str | None
 
 
 def find_overflow(plant: "MultibodyPlant", dtype: Any) -> Overflow | None:
-    """The first number whose square overflows in that dtype, or mass that vanishes in it; limits may be any."""
+    """Finds the first number whose square overflows in a dtype, or mass that vanishes in it; limits are exempt."""
     largest = largest_computed_with(dtype)
     reach = 0.0
     for what, value, unit, source in numbers_of(plant):
@@ -42,13 +42,13 @@ def find_overflow(plant: "MultibodyPlant", dtype: Any) -> Overflow | None:
 
 
 def largest_computed_with(dtype: Any) -> float:
-    """Numbers below it have squares and products that are finite; of float16 those of few have, so it is let be."""
+    """Bound below which squares and products are finite; the largest number for float16, which has few such."""
     most = float(jnp.finfo(dtype).max)
     return math.sqrt(most) if most > 1e30 else most
 
 
 def beyond(dtype: Any, largest: float) -> str:
-    """Why a number is refused, and the way out."""
+    """Says why a number is refused, and the remedy."""
     name = np.dtype(dtype).name
     other = "" if name == "float64" else ', or compute in double precision (dtype="float64", with jax_enable_x64)'
     return (
@@ -58,7 +58,7 @@ def beyond(dtype: Any, largest: float) -> str:
 
 
 def numbers_of(plant: "MultibodyPlant") -> Iterator[tuple[str, Any, str, str | None]]:
-    """What, value, unit and source of every number that enters products."""
+    """Description, value, unit and source of every number that enters products."""
     for body in plant.bodies:
         if body.inertia is not None:
             mass, G = float(body.inertia.mass), body.inertia.unit_inertia
@@ -92,7 +92,7 @@ def numbers_of(plant: "MultibodyPlant") -> Iterator[tuple[str, Any, str, str | N
 
 
 def numbers_of_contact(plant: "MultibodyPlant") -> Iterator[tuple[str, Any, str, str | None]]:
-    """Places, lengths and properties of the collision geometries."""
+    """Description, value, unit and source of the numbers of collision geometries."""
     for collision in plant.collisions:
         geometry, properties = collision.geometry, collision.properties
         stiffness = properties.point_stiffness

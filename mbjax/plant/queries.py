@@ -1,4 +1,4 @@
-"""What one asks of a plant while building it: elements by name, counts, what is welded to what."""
+"""Queries of a plant while it is built: elements by name, counts, bodies welded together."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from mbjax.model.topology_graphviz import topology_graphviz_string
 
 
 class PlantQueries(ElementQueries):
-    """Elements are given as the objects themselves, by name (`"arm"` or `"instance::arm"`) or by index."""
+    """Queries of a plant's elements, given as objects, by name (`"arm"` or `"instance::arm"`) or by index."""
 
     time_step: float
     gravity: np.ndarray
@@ -38,13 +38,13 @@ class PlantQueries(ElementQueries):
         return self.time_step > 0.0
 
     def body(self, body: Body | str | int, call: str = "", *, model_instance: str | int | None = None) -> Body:
-        """A body; `call` is what an error starts with."""
+        """Finds a body; `call` begins error messages."""
         return self._element("body", body, self.bodies, Body, call, model_instance)
 
     def frame(
         self, frame: Frame | Body | str | int, call: str = "", *, model_instance: str | int | None = None
     ) -> Frame:
-        """A frame; a body stands for its own frame."""
+        """Finds a frame; a body stands for its own frame."""
         if isinstance(frame, Body):
             return self._body_frame[self.body(frame, call, model_instance=model_instance).index]
         return self._element("frame", frame, self.frames, Frame, call, model_instance)
@@ -52,22 +52,22 @@ class PlantQueries(ElementQueries):
     def joint(
         self, joint: AbstractJoint | str | int, call: str = "", *, model_instance: str | int | None = None
     ) -> AbstractJoint:
-        """A joint; floating joints of free bodies are added by finalize."""
+        """Finds a joint; floating joints of free bodies exist after finalize only."""
         return self._element("joint", joint, self.joints, AbstractJoint, call, model_instance)
 
     def actuator(
         self, actuator: JointActuator | str | int, call: str = "", *, model_instance: str | int | None = None
     ) -> JointActuator:
-        """A joint actuator."""
+        """Finds a joint actuator."""
         return self._element("actuator", actuator, self.actuators, JointActuator, call, model_instance)
 
     def force_element(self, index: int) -> AbstractForceElement:
-        """A force element by the order it was added in."""
+        """The force element with this index, in the order they were added."""
         return self.force_elements[checked_index("force element", index, len(self.force_elements))]
 
     @property
     def num_force_elements(self) -> int:
-        """Without gravity and joint damping, which are parameters here (Drake counts gravity)."""
+        """Number of force elements; gravity, which Drake counts, and joint damping are parameters here."""
         return len(self.force_elements)
 
     @property
@@ -91,7 +91,7 @@ class PlantQueries(ElementQueries):
         return tuple(sorted(welded))
 
     def topology_graphviz_string(self) -> str:
-        """The bodies by model instance and the joints between them, for Graphviz's `dot`, as Drake draws them."""
+        """Text for Graphviz's `dot`: bodies by model instance and the joints between them, as Drake draws them."""
         edges = [(j.name, j.kind, j.parent.body.index, j.child.body.index) for j in self.joints]
         return topology_graphviz_string(self.instance_names, self.bodies, edges)
 

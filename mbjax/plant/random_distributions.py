@@ -1,4 +1,4 @@
-"""Random distributions declared on a plant: kept, and set on the model by `finalize`."""
+"""Random distributions declared on a plant, which `finalize` sets on the model."""
 
 import abc
 from collections.abc import Callable
@@ -20,32 +20,32 @@ from .queries import PlantQueries
 
 
 class PlantRandomDistributions(PlantQueries):
-    """The setters of `mbjax` of the same names, for a plant that is not finalized yet."""
+    """Methods of the plant for random distributions, named like the setters of `mbjax` for a finished model."""
 
     random_distributions: list[tuple[Callable[..., MultibodyModel], AbstractJoint | Body, tuple[Any, ...]]]
 
     def set_joint_random_position_distribution(
         self, joint: AbstractJoint | str | int, distribution: AbstractDistribution
     ) -> None:
-        """How `random_state` draws a joint's positions."""
+        """Sets how `random_state` draws a joint's positions."""
         self._declare_joint(set_joint_random_position_distribution, joint, distribution)
 
     def set_joint_random_velocity_distribution(
         self, joint: AbstractJoint | str | int, distribution: AbstractDistribution
     ) -> None:
-        """How `random_state` draws a joint's velocities."""
+        """Sets how `random_state` draws a joint's velocities."""
         self._declare_joint(set_joint_random_velocity_distribution, joint, distribution)
 
     def set_free_body_random_translation_distribution(
         self, body: Body | str | int, distribution: AbstractDistribution
     ) -> None:
-        """How `random_state` draws where a free body is: p_FM_F (x, y, z) of its joint."""
+        """Sets how `random_state` draws a free body's position: p_FM_F (x, y, z) of its joint."""
         self._declare_body(set_free_body_random_translation_distribution, body, distribution)
 
     def set_free_body_random_rotation_distribution(
         self, body: Body | str | int, distribution: AbstractDistribution
     ) -> None:
-        """How `random_state` draws the orientation of a free body: a quaternion (w, x, y, z) of any length."""
+        """Sets how `random_state` draws a free body's orientation: a quaternion (w, x, y, z) of any length."""
         self._declare_body(set_free_body_random_rotation_distribution, body, distribution)
 
     def set_free_body_random_rotation_distribution_to_uniform(self, body: Body | str | int) -> None:
@@ -65,7 +65,7 @@ class PlantRandomDistributions(PlantQueries):
 
 
 def with_declared_distributions(plant: PlantRandomDistributions, model: MultibodyModel) -> MultibodyModel:
-    """The model with the distributions declared on its plant; that of a joint removed since went with it."""
+    """The model with the distributions declared on its plant, except those of elements removed since."""
     for setter, element, arguments in plant.random_distributions:
         if element.index >= 0:
             model = setter(model, element.index, *arguments)

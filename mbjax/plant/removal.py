@@ -1,4 +1,4 @@
-"""Taking joints and actuators out of a plant again, before finalize. The rest is renumbered without gaps."""
+"""Removes joints and actuators from a plant before finalize, and renumbers the others without gaps."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def remove_joint(plant: "MultibodyPlant", joint: AbstractJoint) -> None:
-    """Takes out a joint and the frames it made for itself, unless something else uses them."""
+    """Removes a joint, and the frames it made for itself unless something else uses them."""
     call = f"remove_joint('{joint.name}')"
     drives = [f"'{a.name}'" for a in plant.actuators if a.joint is joint]
     if drives:
@@ -42,12 +42,12 @@ def remove_joint(plant: "MultibodyPlant", joint: AbstractJoint) -> None:
 
 
 def remove_joint_actuator(plant: "MultibodyPlant", actuator: JointActuator) -> None:
-    """Takes out an actuator; those after it move up in u."""
+    """Removes an actuator; later ones move up in u."""
     take_out(plant, "actuator", plant.actuators, actuator)
 
 
 def release_frame(plant: "MultibodyPlant", frame: Frame) -> Frame:
-    """Takes out a frame that nothing is fixed to any more; returns the frame it was fixed in."""
+    """Removes a frame if nothing is fixed to it any more; returns the frame it was fixed in."""
     parent = frame.parent
     assert parent is not None  # frames that joints make are fixed in another
     used = any(f.parent is frame for f in plant.frames) or any(frame in (j.parent, j.child) for j in plant.joints)
@@ -57,7 +57,7 @@ def release_frame(plant: "MultibodyPlant", frame: Frame) -> Frame:
 
 
 def take_out(plant: "MultibodyPlant", what: str, elements: list, element: Any) -> None:
-    """Removes an element, frees its name and numbers the others anew."""
+    """Removes an element, frees its name and renumbers the others."""
     elements.remove(element)
     plant.names.discard((what, element.model_instance, element.name))
     element.index = -1

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mbjax.execution import ON_BASE
+from mbjax.execution.recursions import ON_BASE
 
 from .tree_topology import TreeTopology
 

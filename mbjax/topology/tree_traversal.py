@@ -22,7 +22,9 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Bool, Float
 
-from mbjax.execution import dot_with_mask, keeping_axes, scan_inward, scan_outward, take, walk_plan
+from mbjax.execution import dot_with_mask, take
+from mbjax.execution.derivative_rules import keeping_axes
+from mbjax.execution.recursions import scan_inward, scan_outward, walk_plan
 from mbjax.spatial.component_algebra import matmul
 
 from .parents import direction_parents, last_velocities, mobod_parents

@@ -19,7 +19,7 @@ from mbjax.dynamics.mass_matrix_factor import solve_with_both
 from mbjax.dynamics.newton_euler.recursion import calc_motion, calc_torques
 from mbjax.dynamics.newton_euler.sums import moved_to_mobods, newton_euler
 from mbjax.dynamics.records.direction_rows import PlacedRows, calc_placed_inertia
-from mbjax.execution import walk_plan
+from mbjax.execution.recursions import walk_plan
 from mbjax.forces import calc_gravity_on_mobods
 from mbjax.kinematics import calc_position_kinematics, placed, placement_of
 from mbjax.kinematics.recursive_poses import poses_by_sums, poses_outward

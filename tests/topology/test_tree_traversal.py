@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.execution import scan_inward, scan_outward, walk_plan
+from mbjax.execution.recursions import scan_inward, scan_outward, walk_plan
 from mbjax.execution.walk_plan import FEW_PLACES
 from mbjax.spatial import written_out as wo
 from mbjax.topology import sum_moved_mobods, sum_over_path, sum_over_subtree, sum_velocities_over_path

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.execution import (
+from mbjax.execution.recursions import (
     Late,
     RowEntries,
     ScannedRow,

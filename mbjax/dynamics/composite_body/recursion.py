@@ -10,14 +10,13 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import (
+from mbjax.execution import in_kernels, is_world_a_thread
+from mbjax.execution.derivative_rules import fit_tangent
+from mbjax.execution.recursions import (
     ScannedRow,
     computed_once,
     computed_where_kept,
-    fit_tangent,
-    in_kernels,
     in_one_kernel,
-    is_world_a_thread,
     read,
     read_row,
     scan_inward,

@@ -25,7 +25,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import computed_once, take, with_zeros
+from mbjax.execution import take
+from mbjax.execution.derivative_rules import with_zeros
+from mbjax.execution.recursions import computed_once
 from mbjax.kinematics import (
     axis_kinds,
     calc_advances,

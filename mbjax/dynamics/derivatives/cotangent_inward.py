@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.execution import (
+from mbjax.execution.recursions import (
     ON_BASE,
     Row,
     RowEntries,

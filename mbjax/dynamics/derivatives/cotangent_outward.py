@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import computed_once, computed_where_kept, read, scan_paths, walk_plan
+from mbjax.execution.recursions import computed_once, computed_where_kept, read, scan_paths, walk_plan
 from mbjax.kinematics import OtherPoses, Pose, pose_across
 from mbjax.model import MultibodyModel
 from mbjax.spatial import written_out as wo

@@ -19,7 +19,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.execution import fit_tangent, in_one_kernel, on_cpu
+from mbjax.execution import on_cpu
+from mbjax.execution.derivative_rules import fit_tangent
+from mbjax.execution.recursions import in_one_kernel
 from mbjax.kinematics import PositionKinematics, VelocityKinematics, calc_velocity_kinematics
 from mbjax.linear_algebra import products_of_columns
 from mbjax.model import MultibodyModel

@@ -13,7 +13,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import Row, computed_once, fit_tangent, in_one_kernel, on_cpu, read_all, read_row
+from mbjax.execution import on_cpu
+from mbjax.execution.derivative_rules import fit_tangent
+from mbjax.execution.recursions import Row, computed_once, in_one_kernel, read_all, read_row
 from mbjax.linear_algebra import products_of_columns, with_entry
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo

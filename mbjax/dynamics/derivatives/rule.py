@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import fitting, linear_map
+from mbjax.execution.derivative_rules import fitting, linear_map
 from mbjax.kinematics import calc_position_kinematics, qdot_to_velocity
 from mbjax.linear_algebra import products_of_columns
 from mbjax.model import MultibodyModel

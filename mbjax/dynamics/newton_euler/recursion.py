@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import (
+from mbjax.execution.recursions import (
     RowEntries,
     ScannedRow,
     computed_once,

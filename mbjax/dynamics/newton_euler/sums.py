@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.execution import fit_tangent, with_zeros
+from mbjax.execution.derivative_rules import fit_tangent, with_zeros
 from mbjax.forces import calc_gravity_on_mobods
 from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics, calc_position_kinematics
 from mbjax.model import MultibodyModel

@@ -5,7 +5,7 @@ import dataclasses
 import equinox as eqx
 import jax
 
-from mbjax.execution import add_tangents, fit_tangent, is_none, no_tangent, with_zeros
+from mbjax.execution.derivative_rules import add_tangents, fit_tangent, is_none, no_tangent, with_zeros
 from mbjax.kinematics import BodyPlacement, MobodInertia, PositionKinematics, motions_within_tree
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
