@@ -1,4 +1,4 @@
-"""`mbjax bench FILE`: what compiling and running the functions of a robot cost on this machine."""
+"""`mbjax bench FILE`: measures the cost of compiling and running a robot's functions on this machine."""
 
 import argparse
 import contextlib
@@ -27,7 +27,7 @@ OUTPUT_SUFFIXES = (".csv", ".json")
 
 
 def bench_model(options: argparse.Namespace, console: Console) -> bool:
-    """Measures, prints the table, writes the output; whether every measurement succeeded."""
+    """Measures, prints the table and writes the output; returns whether every measurement succeeded."""
     with jax.enable_x64(options.dtype == "float64"), without_compilation_cache():
         model = load(
             options.file, time_step=options.time_step, base=options.base, package_map=options.package_map,
@@ -48,7 +48,7 @@ def bench_model(options: argparse.Namespace, console: Console) -> bool:
         try:
             for row in measure_with_progress(model, options, console):
                 rows.append(row)
-        finally:  # what was measured is shown when the rest is stopped, too
+        finally:  # results are shown even if the rest is interrupted
             facts["load after"] = load_average()
             if rows:
                 report(rows, facts, options, console)
@@ -57,7 +57,7 @@ def bench_model(options: argparse.Namespace, console: Console) -> bool:
 
 @contextlib.contextmanager
 def without_compilation_cache() -> Iterator[None]:
-    """A program found in JAX's persistent cache is not compiled, so its compile time would be none."""
+    """Turns JAX's persistent cache off, as a program found there is not compiled and has no compile time."""
     before = jax.config.jax_enable_compilation_cache  # type: ignore[attr-defined]
     jax.config.update("jax_enable_compilation_cache", False)
     try:
@@ -69,7 +69,7 @@ def without_compilation_cache() -> Iterator[None]:
 def measure_with_progress(
     model: MultibodyModel, options: argparse.Namespace, console: Console
 ) -> Iterator[dict[str, Any]]:
-    """One row per function and batch size."""
+    """Measures with a progress bar; yields one row per function and batch size."""
     columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[at]}"))
     effort = Effort(seconds=options.seconds)
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
@@ -82,7 +82,7 @@ def measure_with_progress(
 
 
 def measure_question(model: MultibodyModel, name: str, batch: int, effort: Effort) -> dict[str, Any]:
-    """Times per evaluation and memory per world, or the error if the device refuses: most often too many worlds."""
+    """Times per evaluation and memory per world, or the device's error, most often because of too many worlds."""
     try:
         worlds = random_worlds(model, None if batch == 1 else batch)
         function, args = QUESTIONS[name].program(model, worlds)
@@ -98,7 +98,7 @@ def measure_question(model: MultibodyModel, name: str, batch: int, effort: Effor
 
 
 def report(rows: list[dict[str, Any]], facts: dict[str, str], options: argparse.Namespace, console: Console) -> None:
-    """The table, what it was measured on, and the file."""
+    """Prints the table and the facts about the machine, and writes the output file."""
     console.print(result_table(rows, facts))
     console.print("worlds 1: one jitted call from Python; compile and run apart; the model closed over", style="dim")
     for key in ("device", "mbjax", "versions", "XLA_FLAGS of the run", "load before", "load after"):
@@ -112,7 +112,7 @@ def report(rows: list[dict[str, Any]], facts: dict[str, str], options: argparse.
 
 
 def result_table(rows: list[dict[str, Any]], facts: dict[str, str]) -> WholeTable:
-    """Compile and run time, throughput and memory of each function and batch size."""
+    """Table of compile time, run time, throughput and memory of each function and batch size."""
     title = f"{facts['model']}: {facts['positions']} positions, {facts['velocities']} velocities, {facts['dtype']}"
     numbers = [("failed", "", "", "") if "error" in row else cells(row) for row in rows]
     headings = (
@@ -130,7 +130,7 @@ def result_table(rows: list[dict[str, Any]], facts: dict[str, str]) -> WholeTabl
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """The columns after the name and the number of worlds."""
+    """Texts of the columns after the function's name and the number of worlds."""
     phases = " + ".join(f"{row[key]:.2f}" for key in ("trace_s", "lower_s", "compile_s"))
     median, lower, upper = (significant(row[key] * 1e6) for key in ("median", "lower_quartile", "upper_quartile"))
     temp = row["temp_bytes_per_world"]
@@ -143,7 +143,7 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def write_output(rows: list[dict[str, Any]], facts: dict[str, str], file: Path) -> None:
-    """JSON: the facts and the rows; CSV: a line per row, with the facts in every line. Times are in seconds."""
+    """Writes JSON with the facts and the rows, or CSV with the facts in every row; times are in seconds."""
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".json":
         file.write_text(json.dumps({"facts": facts, "rows": rows}, indent=1) + "\n")
@@ -156,7 +156,7 @@ def write_output(rows: list[dict[str, Any]], facts: dict[str, str], file: Path) 
 
 
 def batch_sizes(text: str) -> list[int]:
-    """`1,64,4096`."""
+    """Parses numbers of worlds such as `1,64,4096`."""
     sizes = []
     for part in text.split(","):
         if not (part.strip().isdecimal() and int(part) > 0):
@@ -168,7 +168,7 @@ def batch_sizes(text: str) -> list[int]:
 
 
 def function_names(text: str) -> list[str]:
-    """`forward_dynamics,step`."""
+    """Parses names of functions such as `forward_dynamics,step`."""
     names = [part.strip() for part in text.split(",")]
     for name in names:
         if name not in QUESTIONS:
@@ -179,7 +179,7 @@ def function_names(text: str) -> list[str]:
 
 
 def output_file(text: str) -> Path:
-    """A file whose name says the format."""
+    """Parses the output file, whose suffix gives the format."""
     file = Path(text)
     if file.suffix not in OUTPUT_SUFFIXES or file.is_dir():
         raise argparse.ArgumentTypeError(f"'{text}' must be a file that ends in {' or '.join(OUTPUT_SUFFIXES)}")

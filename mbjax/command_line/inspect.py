@@ -1,4 +1,4 @@
-"""`mbjax inspect FILE`: the model as a table, and its whole load report."""
+"""`mbjax inspect FILE`: prints the model as a table, and its load report."""
 
 import argparse
 
@@ -9,7 +9,7 @@ from mbjax.parsing import load
 
 
 def inspect_model(options: argparse.Namespace, console: Console) -> None:
-    """Prints the table, the counts and every entry of the report."""
+    """Prints the model's table and counts, and every entry of the load report that was not simply used."""
     model = load(
         options.file, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
         mimic=options.mimic,

@@ -1,4 +1,4 @@
-"""What a measurement was taken on: device, processor, versions, load."""
+"""Describes the machine of a measurement: device, processor, versions, load."""
 
 import datetime
 import importlib.metadata
@@ -11,7 +11,7 @@ import jax
 
 
 def describe_machine(packages: Sequence[str]) -> dict[str, str]:
-    """Everything but the device: this does not start JAX's backend, which may claim the memory of a GPU."""
+    """Describes everything but the device, without starting JAX's backend, which may claim the memory of a GPU."""
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": processor_name(),
@@ -30,7 +30,7 @@ def device_name() -> str:
 
 
 def processor_name() -> str:
-    """Its model name where the system tells it."""
+    """Model name of the processor, where the system gives it."""
     cpuinfo = pathlib.Path("/proc/cpuinfo")
     if cpuinfo.is_file():
         for line in cpuinfo.read_text().splitlines():
@@ -40,7 +40,7 @@ def processor_name() -> str:
 
 
 def version_of(package: str) -> str:
-    """Of an installed package, or "missing"."""
+    """Version of an installed package, or "missing"."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -48,5 +48,5 @@ def version_of(package: str) -> str:
 
 
 def load_average() -> str:
-    """Load over 1, 5 and 15 minutes."""
+    """Load averages over 1, 5 and 15 minutes."""
     return " ".join(f"{load:.2f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else "unknown"

@@ -1,4 +1,4 @@
-"""Arguments, exit codes, and errors as one clear line."""
+"""Entry point of the `mbjax` command: parses arguments, sets exit codes, and prints errors as one clear line."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ from mbjax.reference_models import REFERENCE_MODELS
 from .bench import batch_sizes, bench_model, function_names, output_file
 from .questions import DEFAULT_QUESTIONS, QUESTIONS
 
-UNBOUNDED = 10_000  # columns: lines in a file or a pipe are not wrapped
+UNBOUNDED = 10_000  # columns; wide enough that lines in a file or a pipe are not wrapped
 EXIT_OK, EXIT_NOT_MEASURED, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_EXTRA = 0, 1, 2, 3, 4, 5
 
 EPILOG = f"""\
@@ -34,7 +34,7 @@ functions:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command's arguments."""
+    """The parser of the command's arguments."""
     parser = argparse.ArgumentParser(
         prog="mbjax",
         description="Differentiable rigid-body dynamics in JAX.",
@@ -104,7 +104,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def add_loading_options(parser: argparse.ArgumentParser) -> None:
-    """How the file is read; the same for every command."""
+    """Adds the options of how a file is read, which all commands share."""
     parser.add_argument(
         "--base", choices=("file", "fixed", "floating"), default="file",
         help="what holds the root: as the file says (free if nothing), welded to the world, or free",
@@ -123,7 +123,7 @@ def add_loading_options(parser: argparse.ArgumentParser) -> None:
 
 
 def positive(text: str) -> float:
-    """A number above zero."""
+    """Parses a finite number above zero."""
     value = float(text)
     if not 0.0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"must be a finite number above 0, got {text}")
@@ -141,10 +141,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FileNotFoundError as error:
         print_error(errors, str(error))
         return EXIT_USAGE
-    jax.config.update("jax_enable_x64", True)  # an application may: finite differences need double precision
+    jax.config.update("jax_enable_x64", True)  # finite differences need it; only an application may set it
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ModelWarning)  # the load report says the same, in order
+            warnings.simplefilter("ignore", ModelWarning)  # the load report lists these warnings, in order
             return run(options, console)
     except UnsupportedError as error:
         print_error(errors, str(error))
@@ -161,12 +161,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def output_width() -> int | None:
-    """Columns of the output: those of the terminal or of the variable COLUMNS (None: rich finds out), else no limit."""
+    """Width of the output in columns; None lets rich use the terminal's or COLUMNS, and other outputs have no limit."""
     return None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else UNBOUNDED
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """The command itself."""
+    """Runs the chosen command; returns its exit code."""
     from .inspect import inspect_model
     from .simulate import simulate_model
 
@@ -180,7 +180,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def find_model_file(name: str) -> Path:
-    """A file, or a bundled model by name."""
+    """The path of a file, or of a bundled model by name."""
     from difflib import get_close_matches
 
     from mbjax.reference_models import path
@@ -200,7 +200,7 @@ def find_model_file(name: str) -> Path:
 
 
 def parse_packages(pairs: Sequence[str]) -> dict[str, str]:
-    """`NAME=DIR` options."""
+    """Parses `NAME=DIR` options to a dict of folders by package name."""
     packages = {}
     for pair in pairs:
         name, separator, folder = pair.partition("=")
@@ -211,7 +211,7 @@ def parse_packages(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def print_error(console: Console, message: str) -> None:
-    """One line that starts with the program's name."""
+    """Prints an error as one line that starts with the program's name."""
     console.print(f"mbjax: error: {message}", style="red", markup=False, soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""Timing that can be trusted: compile apart from run, warm-up, blocking, medians with quartiles, static numbers."""
+"""Reliable timing: compile and run apart, warm-up, blocking, medians with quartiles, static numbers of programs."""
 
 import dataclasses
 import math
@@ -30,9 +30,9 @@ QUICK = Effort(seconds=0.02, min_repeats=3, max_repeats=5, block_seconds=1e-4)
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """Seconds of one call over `repeats` blocks of calls.
+    """Statistics of the seconds that one call takes, over `repeats` blocks of calls.
 
-    `cpu` is the median of this machine's processor time, of all threads: other programs stretch it less.
+    `cpu` is the median processor time of all threads of this process, which other programs stretch less.
     """
 
     median: float
@@ -56,7 +56,7 @@ TIMES = ("median", "minimum", "lower_quartile", "upper_quartile", "cpu")
 
 
 def time_calls(call: Callable[[], Any], effort: Effort) -> Timing:
-    """`call` must return only when its work is done. Short calls are timed in blocks."""
+    """Times `call`, which must return only when its work is done; short calls are timed in blocks."""
     call()
     start = time.perf_counter()
     call()
@@ -77,10 +77,10 @@ def time_calls(call: Callable[[], Any], effort: Effort) -> Timing:
 
 @dataclasses.dataclass(frozen=True)
 class Compilation:
-    """Seconds of each phase, the processor time of all three, and what the compiled program is.
+    """Seconds of each compile phase, processor time of all three, and static numbers of the compiled program.
 
-    The program's numbers do not depend on the load. Flops and bytes are XLA's own count: the body of a loop may
-    be counted once, whatever its trips. `temp_bytes` is what it needs besides arguments and results.
+    The static numbers do not depend on the machine's load. Flops and bytes are XLA's own count, which may count the
+    body of a loop once, whatever its trip count. `temp_bytes` is the memory needed besides arguments and results.
     """
 
     trace_s: float
@@ -100,7 +100,7 @@ class Compilation:
 
 
 def compile_apart(function: Callable, args: tuple) -> tuple[Any, Compilation]:
-    """The compiled program of `function`, and how it came about, as in a new process.
+    """Compiles `function` as in a new process; returns the program and its `Compilation`.
 
     The persistent cache must be off.
     """
@@ -131,21 +131,21 @@ def compile_apart(function: Callable, args: tuple) -> tuple[Any, Compilation]:
 
 
 def forget_programs() -> None:
-    """What this process has traced and compiled before."""
+    """Forgets all that this process has traced and compiled."""
     jax.clear_caches()
     forget_traces()
 
 
 def count_instructions(hlo: str, opcode: str) -> int:
-    """Instructions of one kind, those inside loop bodies included."""
+    """Number of instructions with an opcode, including those inside loop bodies."""
     return len(re.findall(rf" {re.escape(opcode)}\(", hlo))
 
 
 def measure(function: Callable, args: tuple, effort: Effort, *, through_jit: bool = False) -> dict[str, Any]:
-    """Compile and run time of `function(*args)`: the fields of `Timing` and `Compilation`, and `compile_total_s`.
+    """Measures `function(*args)`; returns the fields of `Timing` and `Compilation`, and `compile_total_s`.
 
-    `through_jit` times the call a user makes, which compiles once more: the compiled program, called by itself,
-    is dispatched more slowly. It matters for calls of a few microseconds only.
+    `through_jit` times the jitted call that a user makes, which compiles once more. A compiled program called directly
+    is dispatched more slowly, which matters for calls of a few microseconds only.
     """
     compiled, compilation = compile_apart(function, args)
     call = jax.jit(function) if through_jit else compiled
@@ -154,24 +154,24 @@ def measure(function: Callable, args: tuple, effort: Effort, *, through_jit: boo
 
 
 def per_evaluation(record: dict[str, Any], evaluations: int) -> dict[str, Any]:
-    """A record of `measure` with the times of a call divided among what the call evaluates."""
+    """A record of `measure` with its times divided by the number of evaluations in a call."""
     return {**record, **{name: record[name] / evaluations for name in TIMES}}
 
 
 def warm_up_jax() -> None:
-    """Starts the backend and the compiler, whose first use costs time that belongs to no function."""
+    """Starts the backend and the compiler, so that the cost of their first use is not charged to a function."""
     jax.block_until_ready(jax.jit(lambda x: jnp.sin(x) @ x)(jnp.ones(3)))
 
 
 def empty_call_seconds(effort: Effort) -> float:
-    """One jitted call that does nothing: the floor of a call from Python."""
+    """Seconds of a jitted call with negligible work, the least that a call from Python costs."""
     x = jnp.ones(3)
     nothing = jax.jit(lambda x: x + 1.0)
     return time_calls(lambda: jax.block_until_ready(nothing(x)), effort).median
 
 
 def significant(x: float, digits: int = 3) -> str:
-    """Three significant digits, without an exponent."""
+    """Text of a number with `digits` significant digits, without an exponent."""
     if x == 0 or not math.isfinite(x):
         return str(x)
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(x))))
@@ -179,7 +179,7 @@ def significant(x: float, digits: int = 3) -> str:
 
 
 def with_prefix(x: float, unit: str) -> str:
-    """Three significant digits, the prefix that suits, and the unit: "1.23 kB"."""
+    """Text of a number with three significant digits, a fitting prefix and the unit: "1.23 kB"."""
     for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(x) >= factor:
             return f"{significant(x / factor)} {prefix}{unit}"

@@ -1,4 +1,4 @@
-"""What is measured: functions of a model and one world, or of a model and all worlds."""
+"""The functions that `mbjax bench` measures: of a model and one world, or of a model and all worlds."""
 
 import dataclasses
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from mbjax.simulation import Inputs, State
 
 
 class World(NamedTuple):
-    """A state, an acceleration, generalized forces and actuation; with several worlds, these first."""
+    """A state, an acceleration, generalized forces and actuation; with several worlds, their axis comes first."""
 
     q: Float[Array, "*worlds nq"]
     v: Float[Array, "*worlds nv"]
@@ -24,7 +24,7 @@ class World(NamedTuple):
 
 
 def random_worlds(model: MultibodyModel, num_worlds: int | None, seed: int = 0) -> World:
-    """Different states within limits and normally distributed forces; one world without an axis if None."""
+    """Draws random states within limits and normal forces for each world; None gives one world without an axis."""
 
     def draw(key: Array) -> World:
         of_state, of_vdot, of_tau, of_u = jax.random.split(key, 4)
@@ -38,13 +38,13 @@ def random_worlds(model: MultibodyModel, num_worlds: int | None, seed: int = 0) 
 
 
 def forward_dynamics(model: MultibodyModel, world: World) -> Float[Array, " nv"]:
-    """vdot under tau, gravity and the model's own force elements and damping."""
+    """Acceleration vdot under tau, gravity, and the model's own force elements and damping."""
     state = State(world.q, world.v, jnp.zeros((), model.dtype))
     return mbjax.time_derivatives(model, state, Inputs(applied_generalized_force=world.tau))[1]
 
 
 def inverse_dynamics(model: MultibodyModel, world: World) -> Float[Array, " nv"]:
-    """tau that produces vdot under gravity and the model's own force elements and damping."""
+    """Generalized forces tau that produce vdot under gravity, and the model's own force elements and damping."""
     return mbjax.inverse_dynamics(model, world.q, world.v, world.vdot, force_elements=True)
 
 
@@ -57,12 +57,12 @@ def body_poses(model: MultibodyModel, world: World) -> Any:
 
 
 def step(model: MultibodyModel, world: World) -> State:
-    """One discrete step under actuation u; of the outputs nothing is computed."""
+    """The state after one discrete step under actuation u; no output ports are computed."""
     return mbjax.step(model, State(world.q, world.v, jnp.zeros((), model.dtype)), world.u)[0]
 
 
 def gradient(model: MultibodyModel, world: World) -> tuple[Array, Array, Array]:
-    """The pullback of ones through forward dynamics: cotangents of q, v and tau."""
+    """Pullback of a cotangent of ones through forward dynamics: cotangents of q, v and tau."""
 
     def of(q: Array, v: Array, tau: Array) -> Array:
         return forward_dynamics(model, world._replace(q=q, v=v, tau=tau))
@@ -72,12 +72,12 @@ def gradient(model: MultibodyModel, world: World) -> tuple[Array, Array, Array]:
 
 
 def jacobian(model: MultibodyModel, world: World) -> tuple[Array, Array]:
-    """The whole Jacobian of forward dynamics with respect to (q, v), by forward mode."""
+    """Full Jacobian of forward dynamics with respect to (q, v), by forward mode."""
     return jax.jacfwd(lambda q, v: forward_dynamics(model, world._replace(q=q, v=v)), (0, 1))(world.q, world.v)
 
 
 def model_gradient(model: MultibodyModel, worlds: World) -> MultibodyModel:
-    """The gradient of the sum of every vdot of every world with respect to every leaf of the model they share."""
+    """Gradient of the sum of vdot over all entries and worlds with respect to every leaf of the shared model."""
 
     def total(model: MultibodyModel) -> Float[Array, ""]:
         if worlds.q.ndim == 1:
@@ -89,14 +89,14 @@ def model_gradient(model: MultibodyModel, worlds: World) -> MultibodyModel:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """`function(model, world)`; of all worlds at once, and with the model as an argument, if it is about the model."""
+    """A function to measure: `function(model, world)`, or of the model and all worlds if `is_of_model`."""
 
     function: Callable[[MultibodyModel, World], Any]
     about: str
     is_of_model: bool = False
 
     def program(self, model: MultibodyModel, worlds: World) -> tuple[Callable, tuple]:
-        """The function to compile, and its arguments. A model it is not about is closed over."""
+        """The function to compile and its arguments; the model is closed over unless `is_of_model`."""
         if self.is_of_model:
             return self.function, (model, worlds)
         one = lambda world: self.function(model, world)  # noqa: E731

@@ -1,4 +1,4 @@
-"""`mbjax simulate [FILE]`: from a robot's file to a differentiated rollout and pictures of it."""
+"""`mbjax simulate [FILE]`: simulates a robot, differentiates the rollout, and draws pictures of it."""
 
 import argparse
 from typing import NamedTuple
@@ -20,12 +20,12 @@ from mbjax.simulation import Inputs, Trajectory, default_state, rollout
 from mbjax.visualization import animate, write_plots
 
 STEPS_PER_CALL = 100
-SWING = 0.3  # of the targets: part of a joint's range, at most this many rad or m
+SWING = 0.3  # largest amplitude of the targets, in rad or m
 SWING_PERIOD = 2.0  # s
 
 
 class GradientRow(NamedTuple):
-    """One number of a gradient beside its finite difference."""
+    """One entry of a gradient, with its finite difference."""
 
     group: str
     name: str
@@ -34,7 +34,7 @@ class GradientRow(NamedTuple):
 
 
 def simulate_model(options: argparse.Namespace, console: Console) -> None:
-    """Loads, prints, simulates, differentiates, draws."""
+    """Loads a model, prints and simulates it, differentiates the rollout, and draws pictures."""
     model, num_added = load_with_actuators(options)
     print_model(console, model, weld="--base fixed")
     if num_added:
@@ -54,8 +54,8 @@ def simulate_model(options: argparse.Namespace, console: Console) -> None:
 
 
 def load_with_actuators(options: argparse.Namespace) -> tuple[MultibodyModel, int]:
-    """The model of the file; one without actuators gets one on every one-dof joint, and how many that were."""
-    plant = MultibodyPlant(options.time_step, contact_model="none")  # as `load`: a file has no ground
+    """Loads the file's model, and adds an actuator to every one-dof joint if it has none; returns the number added."""
+    plant = MultibodyPlant(options.time_step, contact_model="none")  # as in `load`, since a file has no ground
     parser = Parser(
         plant, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
         mimic=options.mimic,
@@ -79,7 +79,7 @@ def tune_controller(model: MultibodyModel, bandwidth: float) -> MultibodyModel:
 
 
 def make_targets(model: MultibodyModel, num_steps: int) -> Float[Array, "steps two_nu"]:
-    """Desired positions and velocities: a slow swing about the default, in phase from joint to joint, in limits."""
+    """Desired positions and velocities: a slow swing about the default pose within limits, phase-shifted by joint."""
     indices = jnp.array([model.layout.joints[a.joint].all_q_start for a in model.layout.actuators], int)
     parameters = model.parameters
     center = all_joint_positions(model, parameters.default_positions)[indices]
@@ -97,7 +97,7 @@ def make_targets(model: MultibodyModel, num_steps: int) -> Float[Array, "steps t
 
 
 def run_with_progress(model: MultibodyModel, targets: Float[Array, "steps two_nu"], console: Console) -> Trajectory:
-    """The rollout in equal pieces, with a bar."""
+    """Runs the rollout in equal pieces, with a progress bar."""
     columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.fields[at]}"), TimeElapsedColumn())
     advance = jax.jit(lambda state, targets: rollout(model, state, Inputs(desired_state=targets)))
     steps, pieces = targets.shape[0], []
@@ -114,7 +114,7 @@ def run_with_progress(model: MultibodyModel, targets: Float[Array, "steps two_nu
 
 
 def join(pieces: list[Trajectory]) -> Trajectory:
-    """Trajectories that follow one another, as one."""
+    """Joins trajectories that follow one another."""
 
     def with_start(name: str) -> Array:
         first = getattr(pieces[0], name)[:1]
@@ -134,9 +134,9 @@ def join(pieces: list[Trajectory]) -> Trajectory:
 
 
 def differentiate(model: MultibodyModel, targets: Float[Array, "steps two_nu"]) -> tuple[float, list[GradientRow]]:
-    """The tracking cost of a rollout, its gradient by reverse mode, and central differences beside it.
+    """The tracking cost of a rollout, and its gradient by reverse mode and by central differences.
 
-    With respect to a constant feed-forward effort of every actuator, and to every body's mass.
+    The gradient is with respect to a constant feed-forward effort of every actuator, and to every body's mass.
     """
     nu = model.num_actuators
     state = default_state(model)
@@ -173,12 +173,12 @@ def differentiate(model: MultibodyModel, targets: Float[Array, "steps two_nu"]) 
 
 
 def sign_of(count: int) -> Float[Array, " two_count"]:
-    """Ones, then minus ones."""
+    """Signs of the shifts: `count` ones, then `count` minus ones."""
     return jnp.concatenate([jnp.ones(count), -jnp.ones(count)])
 
 
 def gradient_table(cost: float, rows: list[GradientRow], window: int) -> WholeTable:
-    """Autodiff beside finite differences, by name."""
+    """Table of autodiff gradients and finite differences, by name."""
     scale = {group: max(abs(r.autodiff) for r in rows if r.group == group) for group in {r.group for r in rows}}
     errors = [
         abs(row.autodiff - row.finite_difference) / max(abs(row.autodiff), 1e-9 * scale[row.group], 1e-300)
@@ -195,7 +195,7 @@ def gradient_table(cost: float, rows: list[GradientRow], window: int) -> WholeTa
 
 
 def draw(model: MultibodyModel, trajectory: Trajectory, rows: list[GradientRow], options: argparse.Namespace) -> list:
-    """animation.html and plots.png."""
+    """Writes animation.html and plots.png; returns their paths."""
     title, animation = options.file.stem, options.output / "animation.html"
     animate(model, trajectory, title=title, path=animation)
     kinetic = jax.jit(jax.vmap(lambda q, v: kinetic_energy(model, q, v)))(trajectory.q, trajectory.v)

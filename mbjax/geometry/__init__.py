@@ -1,4 +1,4 @@
-"""What can be seen and touched."""
+"""Geometry: shapes that are seen or collide, their contact properties, and signed distances between them."""
 
 from .proximity_properties import ProximityProperties as ProximityProperties
 from .proximity_properties import as_proximity_properties as as_proximity_properties

@@ -1,4 +1,4 @@
-"""Mesh files to few vertices of their convex hulls; needs `pip install mbjax[mesh]`."""
+"""Reduces mesh files to a few vertices of their convex hulls; needs `pip install mbjax[mesh]`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 MAX_VERTICES = 32
-FLATNESS = 1e-9  # of the mesh's size: a hull thinner than that is flat
+FLATNESS = 1e-9  # thickness, relative to the mesh's size, below which a hull counts as flat
 
 
 class MeshHull(NamedTuple):
-    """Vertices (m, 3), how many others the hull had, and by how many metres at most these lie beyond its planes."""
+    """Kept vertices (m, 3), the number left out, and how far in m these reach at most beyond the kept ones' hull."""
 
     vertices: np.ndarray
     num_left_out: int
@@ -22,10 +22,11 @@ class MeshHull(NamedTuple):
 
 
 def read_mesh_hull(path: str | os.PathLike[str], scale: float | Sequence[float], max_vertices: int) -> MeshHull:
-    """The hull of all surfaces in a file, scaled; ValueError where the file cannot be read or spans no volume.
+    """Reads the scaled hull of all surfaces in a file; `ValueError` if it cannot be read or spans no volume.
 
-    Of a hull with more vertices those are kept that reach farthest out: four that span a volume, then again and again
-    the one farthest beyond the planes of the hull of those kept. The result lies within the hull.
+    A hull with more than `max_vertices` keeps the vertices that reach farthest out. It starts with four that span a
+    volume, then repeatedly adds the vertex farthest beyond the planes of the hull of those kept. The result lies within
+    the whole hull.
     """
     if max_vertices < 4:
         raise ValueError(f"max_vertices is {max_vertices}, but a hull has at least four.")
@@ -47,7 +48,7 @@ def read_mesh_hull(path: str | os.PathLike[str], scale: float | Sequence[float],
 
 
 def describe_cut(hull: MeshHull) -> str:
-    """What was left out, in words."""
+    """Describes in words what a reduced hull left out."""
     return (
         f"{len(hull.vertices)} of the hull's {len(hull.vertices) + hull.num_left_out} vertices are kept, "
         f"the others reach up to {1e3 * hull.cut:.3g} mm beyond them"
@@ -55,7 +56,7 @@ def describe_cut(hull: MeshHull) -> str:
 
 
 def read_points(path: str | os.PathLike[str]) -> np.ndarray:
-    """(m, 3) vertices of all surfaces in a file, placed as the file says."""
+    """Vertices (m, 3) of all surfaces in a file, in the poses that the file gives."""
     try:
         import trimesh
     except ImportError:
@@ -63,13 +64,13 @@ def read_points(path: str | os.PathLike[str]) -> np.ndarray:
     logging.getLogger("trimesh").setLevel(logging.ERROR)
     try:
         surface: Any = trimesh.load(os.fspath(path), force="mesh", skip_materials=True)
-    except Exception as error:  # whatever a reader of foreign files raises means that this one cannot be read
+    except Exception as error:  # readers raise errors of any type; each means that the file cannot be read
         raise ValueError(f"mesh '{path}' cannot be read: {type(error).__name__}: {error}") from None
     return np.asarray(getattr(surface, "vertices", ()), float).reshape(-1, 3)
 
 
 def hull_of(points: np.ndarray, path: str | os.PathLike[str]) -> Any:
-    """The `scipy.spatial.ConvexHull`."""
+    """The `scipy.spatial.ConvexHull` of points; `ValueError` if they lie in a plane."""
     from scipy.spatial import ConvexHull, QhullError
 
     try:
@@ -79,7 +80,7 @@ def hull_of(points: np.ndarray, path: str | os.PathLike[str]) -> Any:
 
 
 def spanning_four(points: np.ndarray) -> list[int]:
-    """Indices of points far from a point, from a line and from a plane of those before."""
+    """Indices of four points that span a volume: each is far from the point, line or plane of those before it."""
     first = int(np.argmin(points[:, 0]))
     arms = points - points[first]
     second = int(np.argmax(np.linalg.norm(arms, axis=1)))
@@ -90,7 +91,7 @@ def spanning_four(points: np.ndarray) -> list[int]:
 
 
 def distances_outside(points: np.ndarray, kept: Sequence[int], path: str | os.PathLike[str]) -> np.ndarray:
-    """By how much points lie beyond the planes of the hull of some of them."""
+    """Distances in m by which points lie beyond the planes of the hull of the points kept."""
     planes = hull_of(points[list(kept)], path).equations
     outside = (points @ planes[:, :3].T + planes[:, 3]).max(axis=1)
     outside[list(kept)] = -np.inf

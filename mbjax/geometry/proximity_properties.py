@@ -1,4 +1,4 @@
-"""What a collision geometry is like to touch."""
+"""Contact properties of a collision geometry: friction, stiffness and dissipation."""
 
 import math
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ DEFAULT_RELAXATION_TIME = 0.1  # s, as in Drake
 
 @dataclass(frozen=True)
 class ProximityProperties:
-    """Coefficients of friction, and what decides the normal force where the defaults are not meant.
+    """Friction of a collision geometry and, where the defaults do not fit, the parameters of its normal force.
 
-    Without `dynamic_friction` it equals the static one, and without both they are 1, as in a robot file that names
-    none. `point_stiffness` is in N/m (inf: rigid) and `hunt_crossley_dissipation` in s/m; None leaves them to the
-    plant's penetration allowance. `relaxation_time` in s is the dissipation of the SAP approximation.
+    `dynamic_friction` defaults to the static friction. Both default to 1, as in a robot file without friction.
+    `point_stiffness` is in N/m (inf: rigid) and `hunt_crossley_dissipation` in s/m; None derives them from the plant's
+    penetration allowance. `relaxation_time` in s is the dissipation of the SAP approximation.
     """
 
     static_friction: float = DEFAULT_FRICTION
@@ -48,13 +48,13 @@ class ProximityProperties:
 
     @property
     def friction(self) -> tuple[float, float]:
-        """The static and the dynamic coefficient."""
-        assert self.dynamic_friction is not None  # given one when this was made
+        """The static and the dynamic coefficient of friction."""
+        assert self.dynamic_friction is not None  # set in __post_init__
         return self.static_friction, self.dynamic_friction
 
 
 def as_proximity_properties(properties: Any) -> ProximityProperties:
-    """The properties themselves, or those with a friction: one coefficient, or a static and a dynamic one."""
+    """The properties as given, or made from one coefficient of friction or a (static, dynamic) pair."""
     match properties:
         case ProximityProperties():
             return properties
@@ -68,7 +68,7 @@ def as_proximity_properties(properties: Any) -> ProximityProperties:
 
 
 def as_float(value: Any) -> float:
-    """NaN where it is no number."""
+    """The value as a float; NaN if it is not a number."""
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -1,6 +1,6 @@
-"""Shapes and their poses in a body, as plain hashable values: what a robot file says.
+"""Shapes and their poses in a body, as plain hashable values, as a robot file gives them.
 
-Lengths in metres. Every shape is centred at the origin of its geometry frame G; axes of revolution
+Lengths are in metres. Every shape is centred at the origin of its geometry frame G; axes of revolution
 are Gz.
 """
 
@@ -34,7 +34,7 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Box:
-    """`size` holds the full lengths along Gx, Gy, Gz."""
+    """A box; `size` holds the full lengths along Gx, Gy, Gz."""
 
     size: Vector3
 
@@ -45,7 +45,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Cylinder:
-    """`length` is the full length along Gz."""
+    """A cylinder; `length` is the full length along Gz."""
 
     radius: float
     length: float
@@ -57,7 +57,7 @@ class Cylinder:
 
 @dataclass(frozen=True)
 class Capsule:
-    """`length` is that of the cylindrical part along Gz; the two caps add `2 radius`."""
+    """A capsule; `length` is that of the cylindrical part along Gz, and the two caps add `2 radius`."""
 
     radius: float
     length: float
@@ -69,7 +69,7 @@ class Capsule:
 
 @dataclass(frozen=True)
 class Ellipsoid:
-    """`a`, `b`, `c` are the semi-axes along Gx, Gy, Gz."""
+    """An ellipsoid; `a`, `b`, `c` are the semi-axes along Gx, Gy, Gz."""
 
     a: float
     b: float
@@ -82,12 +82,12 @@ class Ellipsoid:
 
 @dataclass(frozen=True)
 class HalfSpace:
-    """All points with z <= 0 in the geometry frame; the outward normal is Gz."""
+    """A half-space: all points with z <= 0 in the geometry frame; the outward normal is Gz."""
 
 
 @dataclass(frozen=True)
 class Mesh:
-    """`filename` as the robot file wrote it; `path` is that file on disk, None where not found."""
+    """A mesh; `filename` is as the robot file gives it, and `path` is that file on disk, or None if not found."""
 
     filename: str
     path: str | None = None
@@ -129,10 +129,10 @@ class Convex:
         scale: float | Sequence[float] = 1.0,
         max_vertices: int = MAX_VERTICES,
     ) -> Convex:
-        """The convex hull of a mesh file, times one factor or three; needs `pip install mbjax[mesh]`.
+        """The convex hull of a mesh file, scaled by one factor or three; needs `pip install mbjax[mesh]`.
 
-        A hull of more vertices keeps those that reach farthest out and warns by how much it was cut. Every pair of
-        shapes costs in proportion to its vertices.
+        A hull with more than `max_vertices` keeps those that reach farthest out, and warns by how much it was cut. The
+        cost of a pair of shapes is proportional to their vertices.
         """
         try:
             hull = read_mesh_hull(path, scale, max_vertices)
@@ -147,7 +147,7 @@ Shape = Sphere | Box | Cylinder | Capsule | Ellipsoid | HalfSpace | Mesh | Conve
 
 
 def shape_lengths(shape: Shape) -> tuple[float, ...]:
-    """The lengths that describe a shape in the order of its fields; none for a half-space, a mesh or vertices."""
+    """The lengths of a shape, in the order of its fields; none for a half-space, a mesh or a convex hull."""
     match shape:
         case Box(size):
             return size
@@ -159,7 +159,7 @@ def shape_lengths(shape: Shape) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Geometry:
-    """A named shape fixed to a body B: pose X_BG as `rotation` R_BG, `translation` p_BoGo_B in m.
+    """A named shape fixed to a body B, with pose X_BG: `rotation` R_BG, `translation` p_BoGo_B in m.
 
     `rgba` has four values in [0, 1]; None where the robot file gives no color.
     """

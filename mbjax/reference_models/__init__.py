@@ -1,4 +1,4 @@
-"""Robots that come with the package, as URDF files."""
+"""Reference models: robots that come with the package, as URDF files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REFERENCE_MODELS = ("pendulum", "acrobot", "cart_pole", "four_bar", "arm", "quad
 
 
 def path(name: str) -> Path:
-    """The file of a reference model; an unknown name raises `KeyError` with the nearest ones."""
+    """The file of a reference model; an unknown name raises `KeyError` that lists the nearest names."""
     if name not in REFERENCE_MODELS:
         near = difflib.get_close_matches(name, REFERENCE_MODELS, n=3, cutoff=0.5)
         guess = f"Did you mean {' or '.join(repr(match) for match in near)}? " if near else ""

@@ -1,4 +1,4 @@
-"""Files to look at: a self-contained 3-D animation for any browser, and plots."""
+"""Visualization: self-contained 3-D animations for any browser, and plots."""
 
 from mbjax.visualization.animate import animate as animate
 from mbjax.visualization.animation import Animation as Animation

@@ -1,4 +1,4 @@
-"""A model's trajectory to a page that plays it: bodies, ground, forces of contact, what was applied."""
+"""Turns a model's trajectory into a page that plays it: bodies, ground, contact forces and applied forces."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ def animate(
     height: int = 520,
     path: str | os.PathLike[str] | None = None,
 ) -> Animation:
-    """An `Animation` of what `rollout` or `simulate` returned: a notebook shows it, `.save(path)` writes one HTML file.
+    """Makes an `Animation` of what `rollout` or `simulate` returned; `.save(path)` writes it as one HTML file.
 
     `trajectory` is a `Trajectory` or a `State`, or several: a list, a dict by label, or a leading axis of worlds. The
-    first is opaque and the others are laid over it, translucent; all start at their own times.
+    first is opaque, and the others are translucent over it; each starts at its own time.
 
-    Contacts are arrows, in N, of the force on the body that moves, found anew from the states that are shown with the
-    actuation that was recorded. Give the `inputs` of the rollout where other forces acted, as `rollout` takes them
-    (with several trajectories a list or dict of inputs, one each): the applied spatial forces are drawn too. Or give
-    `outputs`, `Outputs` along the trajectory, whose contacts are drawn as they are. `contact_forces=False` leaves them
-    out. Of more than four worlds only the first has forces.
+    Contact forces are arrows, in N, on the body that moves. They are recomputed from the states shown and the recorded
+    actuation. Where other forces acted, give the `inputs` as `rollout` takes them (with several trajectories a list or
+    dict, one each); their applied spatial forces are drawn too. Or give `outputs`, `Outputs` along the trajectory,
+    whose contacts are drawn unchanged. `contact_forces=False` leaves contacts out. With more than four worlds only the
+    first has forces.
 
-    `ground="auto"` draws the model's half-spaces, and where it has none a faint grid below everything; `True` a floor
-    at z = 0, a number one at that height in m, `False` nothing. `collision_shapes` adds a button that shows what
-    touches; None: where the model has contact. Frames beyond `frames_per_second` are left out, and more where a page
-    of many worlds would grow beyond 5 MB. With `path` the page is also saved.
+    `ground="auto"` draws the model's half-spaces, or a faint grid below everything if it has none. `True` draws a floor
+    at z = 0, a number draws one at that height in m, and `False` draws nothing. `collision_shapes` adds a button that
+    shows collision shapes; None adds it if the model has contact. Frames beyond `frames_per_second` are left out, and
+    more where a page of many worlds would exceed 5 MB. With `path` the page is also saved.
     """
     call = "animate"
     tracks = as_tracks(call, model, trajectory)
@@ -148,7 +148,7 @@ def _title(model: MultibodyModel) -> str:
 
 
 def body_parents(model: MultibodyModel) -> list[int]:
-    """The body each body hangs on; -1 for the world."""
+    """Index of each body's parent body; -1 for a body without one, such as the world."""
     parents = [-1] * model.num_bodies
     for joint in model.layout.joints:
         parent, child = (model.topology.frame_bodies[f] for f in (joint.parent_frame, joint.child_frame))

@@ -1,4 +1,4 @@
-"""Recorded motion to one HTML file that plays in a browser without a server or a network."""
+"""Writes recorded motion as one HTML file that plays in a browser without a server or a network."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ VIEWER_SCRIPTS = ("three.min.js", "shapes.js", "arrows.js", "scene.js", "player.
 
 @dataclasses.dataclass(frozen=True)
 class Animation:
-    """A page that plays motion in any browser, without a network; a notebook shows it in place.
+    """An animated page that plays in any browser without a network; a notebook shows it in place.
 
-    `html` is the whole page, `num_frames` how many frames its first trajectory has, `height` how tall a notebook
-    shows it, in pixels.
+    `html` is the whole page, `num_frames` the number of frames of its first trajectory, and `height` the height in
+    pixels at which a notebook shows it.
     """
 
     html: str = dataclasses.field(repr=False)
@@ -57,7 +57,7 @@ def write_animation(
     title: str,
     parents: Sequence[int] | None = None,
 ) -> Path:
-    """Write the motion of nb bodies (world first) as a page of less than 5 MB; returns its path.
+    """Writes the motion of nb bodies (world first) as a page of less than 5 MB; returns its path.
 
     X_WB_rotation (T, nb, 3, 3), X_WB_translation (T, nb, 3) in m, times (T,) in s, increasing. With
     a leading axis W the worlds are laid over one another: the first opaque, the others translucent.
@@ -123,7 +123,7 @@ def require_finite(
     times: np.ndarray,
     world: int,
 ) -> None:
-    """Raises for the first pose of a world that is not a number; rotation (T, nb, 3, 3), translation (T, nb, 3)."""
+    """Raises `ValueError` for the first non-finite pose of a world; rotation (T, nb, 3, 3), translation (T, nb, 3)."""
     is_finite = np.isfinite(translation).all(-1) & np.isfinite(rotation).all((-2, -1))
     if not is_finite.all():
         frame, body = np.argwhere(~is_finite)[0]
@@ -135,13 +135,13 @@ def require_finite(
 
 
 def page(record: dict[str, Any], packed: PackedArrays) -> str:
-    """The whole page of a record. The viewer and the arrays are deflated, and inflated by the browser itself."""
+    """The HTML page of a record; the viewer and the arrays are deflated, and the browser inflates them."""
     viewer = resources.files("mbjax.visualization") / "viewer"
 
     def read(name: str) -> str:
         return (viewer / name).read_text(encoding="utf-8")
 
-    # "<" written as an escape: no name in the record can end the script element.
+    # "<" is escaped, so that no name in the record can end the script element.
     data = json.dumps(record, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     parts = {
         "title": html.escape(record["title"]),

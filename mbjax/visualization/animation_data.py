@@ -1,4 +1,4 @@
-"""Geometries and recorded poses to the JSON record that the viewer page reads."""
+"""Converts geometries and recorded poses to the JSON record that the viewer page reads."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from .force_arrows import Arrows, arrow_record
 from .mesh_embedding import embed_hull, embed_meshes
 from .packed_arrays import PackedArrays, steps_of
 
-# A pose takes 20 bytes, and about half of that in the page: four 16-bit quaternion values, three 32-bit lengths. Longer
-# recordings are thinned to this many bytes; the viewer interpolates between the frames that are left.
+# A pose takes 20 bytes (four 16-bit quaternion values, three 32-bit lengths), and about half of that in the page.
+# Recordings beyond this budget are thinned to it; the viewer interpolates between the remaining frames.
 POSE_BUDGET_BYTES = 1_900_000
 BYTES_PER_POSE = 20
 QUATERNION_STEPS = 32767
@@ -42,7 +42,7 @@ ARROW_KINDS = {  # how the page draws and explains each kind of arrow
 
 @dataclasses.dataclass(frozen=True)
 class RecordedMotion:
-    """One world over T frames: times (T,) in s, R_WB (T, nb, 3, 3), p_WBo (T, nb, 3) in m, world first.
+    """Motion of one world over T frames: times (T,) in s, R_WB (T, nb, 3, 3), p_WBo (T, nb, 3) in m, world first.
 
     `mass_center` p_WScm (T, 3) and the `arrows` of each kind of `ARROW_KINDS` may be missing.
     """
@@ -66,9 +66,9 @@ def animation_record(
     touching: Sequence[Sequence[Geometry]] | None = None,
     ground: bool | float | str = "auto",
 ) -> tuple[dict[str, Any], PackedArrays]:
-    """Everything the page shows; the numbers of its arrays are packed apart.
+    """The record of everything that the page shows, and its arrays, packed separately.
 
-    `touching` are shapes that are drawn on request; `ground` is as in `animate`.
+    `touching` are collision shapes that are drawn on request; `ground` is as in `animate`.
     """
     packed = PackedArrays()
     meshes, bodies = _bodies(geometries, touching or [()] * len(body_names), body_names, parents, packed)
@@ -89,7 +89,7 @@ def animation_record(
 
 
 def frames_that_fit(num_worlds: int, num_frames: int, num_bodies: int) -> np.ndarray:
-    """Indices of the frames that fit the budget, evenly spread, first and last among them."""
+    """Indices of evenly spread frames that fit the budget, including the first and the last."""
     affordable = POSE_BUDGET_BYTES // (BYTES_PER_POSE * num_worlds * num_bodies)
     count = min(num_frames, max(2, affordable))
     return np.unique(np.round(np.linspace(0, num_frames - 1, count)).astype(int))
@@ -117,7 +117,7 @@ def _arrows(motion: RecordedMotion, kind: str, packed: PackedArrays) -> dict[str
 
 
 def quaternions_xyzw(rotation: np.ndarray) -> np.ndarray:
-    """Unit quaternions (T, nb, 4) of matrices (T, nb, 3, 3), of the signs that change least from frame to frame."""
+    """Unit quaternions (T, nb, 4) of matrices (T, nb, 3, 3), with signs that keep them continuous over frames."""
     from scipy.spatial.transform import Rotation
 
     shape = rotation.shape[:-2]

@@ -1,4 +1,4 @@
-"""Which shapes of a model are drawn on which body, with the sizes and poses that its leaves have now."""
+"""The shapes drawn on each body of a model, with the sizes and poses that the model's leaves hold."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mbjax.model import CollisionGeometryRecord, MultibodyModel
 
 @dataclasses.dataclass(frozen=True)
 class DrawnShapes:
-    """Of each body, world first: what is seen, and what touches and is seen only when asked for."""
+    """Shapes of each body, world first: those always seen, and collision shapes seen on request."""
 
     seen: list[list[Geometry]]
     touching: list[list[Geometry]]
 
 
 def drawn_shapes(model: MultibodyModel, collision_shapes: bool) -> DrawnShapes:
-    """Visual shapes, on bodies without any the collision ones, and half-spaces; the others if wanted."""
+    """Collects visual shapes, half-spaces, collision shapes of bodies without visual ones, and the others if wanted."""
     seen: list[list[Geometry]] = []
     touching: list[list[Geometry]] = []
     for body, visual in enumerate(model.layout.visual):
@@ -31,7 +31,7 @@ def drawn_shapes(model: MultibodyModel, collision_shapes: bool) -> DrawnShapes:
 
 
 def current_collision_geometries(model: MultibodyModel, body: int) -> list[Geometry]:
-    """The collision shapes of a body; those that may touch another with the numbers of `model.collision`."""
+    """Collision shapes of a body; those that may touch another have the numbers of `model.collision`."""
     records = {g.name: (i, g) for i, g in enumerate(model.layout.contact.geometries) if g.body == body}
     return [
         _with_numbers(model, geometry, *records[geometry.name]) if geometry.name in records else geometry

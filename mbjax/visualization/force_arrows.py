@@ -1,4 +1,4 @@
-"""Forces to draw as arrows: those of contacts, found from the states, and those that were applied."""
+"""Arrows for contact forces, recomputed from the states, and for applied forces and torques."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POINT_STEPS = 2**21
 
 @dataclasses.dataclass(frozen=True)
 class Arrows:
-    """Vectors (F, m, 3) at points (F, m, 3) of the world, in F frames and m slots; a vector of zero is not drawn."""
+    """Arrows: vectors (F, m, 3) at world points (F, m, 3), over F frames and m slots; zero vectors are not drawn."""
 
     points: np.ndarray
     vectors: np.ndarray
@@ -31,7 +31,7 @@ class Arrows:
 
 
 def contact_results_of(model: MultibodyModel, track: Track, inputs: Any, frames: np.ndarray) -> ContactResults | None:
-    """What the contacts do at these frames, stacked, under these inputs; None in a model without contact."""
+    """Contact results at these frames under these inputs, stacked; None in a model without contact."""
     if not model.layout.contact.pairs:
         return None
     acting = inputs_at("contact forces", track, inputs, frames)
@@ -39,7 +39,7 @@ def contact_results_of(model: MultibodyModel, track: Track, inputs: Any, frames:
 
 
 def given_contact_results(call: str, given: Any, track: Track, frames: np.ndarray) -> ContactResults | None:
-    """Those at these frames from `Outputs`, or `ContactResults`, along the whole trajectory."""
+    """Selects the contact results at these frames from given `Outputs` or `ContactResults` of the whole trajectory."""
     results = given.contact_results if isinstance(given, Outputs) else given
     if results is None:
         return None
@@ -57,7 +57,7 @@ def given_contact_results(call: str, given: Any, track: Track, frames: np.ndarra
 
 
 def contact_arrows(model: MultibodyModel, results: ContactResults) -> Arrows:
-    """The force on body B of each contact; on body A where B is fixed to the world."""
+    """Arrows of each contact's force on body B, or on body A where B is fixed to the world."""
     points = np.asarray(results.point, dtype=np.float64)
     force = np.array(results.force, dtype=np.float64)
     names = []
@@ -71,7 +71,7 @@ def contact_arrows(model: MultibodyModel, results: ContactResults) -> Arrows:
 
 
 def applied_arrows(model: MultibodyModel, track: Track, inputs: Any, frames: np.ndarray) -> tuple[Arrows, Arrows]:
-    """Forces and torques of `applied_spatial_forces`, at their points."""
+    """Arrows of the forces and of the torques of `applied_spatial_forces`, at their points."""
     acting = inputs_at("applied forces", track, inputs, frames)
     applied = acting.applied_spatial_forces
     if applied is None:
@@ -86,7 +86,7 @@ def applied_arrows(model: MultibodyModel, track: Track, inputs: Any, frames: np.
 
 
 def arrow_record(arrows: Arrows, packed: PackedArrays) -> dict[str, Any]:
-    """The arrows that are there, slot by slot, with the frames where they are."""
+    """The record of all nonzero arrows, ordered by slot, with their frames."""
     sizes = np.linalg.norm(arrows.vectors, axis=-1)
     slots, frames = np.nonzero(np.isfinite(sizes.T) & (sizes.T > 0.0))
     points, vectors = arrows.points[frames, slots], arrows.vectors[frames, slots]
@@ -111,7 +111,7 @@ def _contact_results(model: MultibodyModel, state: State, inputs: Inputs) -> Con
 
 
 def _applied_points(model: MultibodyModel, state: State, inputs: Inputs) -> Any:
-    """p_WBq (k, 3)."""
+    """Points p_WBq (k, 3) where spatial forces are applied."""
     applied = inputs.applied_spatial_forces
     assert applied is not None
     bodies = np.array([model.body_index(body) for body in applied.bodies], int)
@@ -121,6 +121,6 @@ def _applied_points(model: MultibodyModel, state: State, inputs: Inputs) -> Any:
 
 
 def _owner(model: MultibodyModel, results: ContactResults, slot: int) -> int:
-    """The index of body B."""
+    """Index of body B of a contact slot."""
     contact = model.layout.contact
     return contact.geometries[contact.pairs[results.pair_indices[slot]][1]].body

@@ -1,4 +1,4 @@
-"""Mesh files to small vertex and face arrays that fit into a page."""
+"""Reduces mesh files to small vertex and face arrays that fit into a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mbjax.geometry import Convex, Mesh
 
 from .packed_arrays import PackedArrays
 
-# 4 to 6 bytes a face as the page stores them: 60 000 faces are 0.35 MB in base64.
+# The page stores 4 to 6 bytes per face, so 60 000 faces are 0.35 MB in base64.
 TOTAL_FACES = 60_000
 FEWEST_FACES_PER_MESH = 200
 CLUSTERING_ROUNDS = 12
@@ -22,9 +22,9 @@ VERTEX_STEPS = 2**14 - 1
 
 
 def embed_meshes(meshes: Sequence[Mesh], packed: PackedArrays) -> tuple[dict[Mesh, dict[str, Any]], dict[Mesh, str]]:
-    """Simplified copies of the meshes that can be read, and the reason for each that cannot.
+    """Embeds simplified copies of the meshes that can be read, and gives the reason for each that cannot.
 
-    Files are shared out a total of `TOTAL_FACES` in proportion to their own face counts.
+    Files share a total of `TOTAL_FACES` in proportion to their own face counts.
     """
     loaded: dict[Mesh, Any] = {}
     skipped: dict[Mesh, str] = {}
@@ -44,14 +44,14 @@ def embed_meshes(meshes: Sequence[Mesh], packed: PackedArrays) -> tuple[dict[Mes
 
 
 class Surface(NamedTuple):
-    """Triangles between vertices."""
+    """A surface of triangles between vertices."""
 
     vertices: np.ndarray  # (m, 3)
-    faces: np.ndarray  # (k, 3), seen from outside counterclockwise
+    faces: np.ndarray  # (k, 3), counterclockwise as seen from outside
 
 
 def embed_hull(shape: Convex, packed: PackedArrays) -> dict[str, Any]:
-    """The surface of a convex hull."""
+    """Embeds the surface of a convex hull."""
     from scipy.spatial import ConvexHull
 
     hull = ConvexHull(np.array(shape.vertices))
@@ -63,7 +63,7 @@ def embed_hull(shape: Convex, packed: PackedArrays) -> dict[str, Any]:
 
 
 def _load(mesh: Mesh) -> Any:
-    """A `trimesh.Trimesh`, or a sentence that says why there is none."""
+    """A `trimesh.Trimesh`, or a phrase that says why the mesh cannot be read."""
     if mesh.path is None:
         return "file not found"
     if not Path(mesh.path).is_file():
@@ -75,7 +75,7 @@ def _load(mesh: Mesh) -> Any:
     logging.getLogger("trimesh").setLevel(logging.ERROR)
     try:
         surface: Any = trimesh.load(mesh.path, force="mesh", skip_materials=True)
-    except Exception as error:  # whatever a reader of foreign files raises means "not drawn"
+    except Exception as error:  # readers raise errors of any type; each means that the mesh is not drawn
         return f"{type(error).__name__}: {error}"
     if not len(getattr(surface, "faces", ())):
         return "no triangles in the file"
@@ -92,7 +92,7 @@ def _simplify(surface: Any, target: int) -> Any:
 
 
 def _cluster_vertices(surface: Any, target: int) -> Any:
-    """Merge vertices that share a cell of a grid, made coarser until `target` faces are left."""
+    """Merges vertices that share a cell of a grid, and coarsens the grid until at most `target` faces are left."""
     cell = float(np.max(surface.extents)) / np.sqrt(target)
     clustered = surface
     for _ in range(CLUSTERING_ROUNDS):
@@ -115,9 +115,9 @@ def _cluster_once(surface: Any, cell: float) -> Any:
 
 
 def _encode(surface: Any, packed: PackedArrays) -> dict[str, Any]:
-    """Vertices in steps within the mesh's own box; faces as how far back in the list of vertices their corners are.
+    """Encodes vertices as integer steps within the mesh's box, and face corners as distances back in the vertex list.
 
-    Faces follow their neighbours and vertices the faces that use them first, so that both kinds of numbers are small.
+    Faces follow their neighbours, and vertices are ordered by first use, so that both kinds of numbers are small.
     """
     faces = _by_neighbours(np.asarray(surface.faces))
     used, first, places = np.unique(faces.reshape(-1), return_index=True, return_inverse=True)
@@ -139,7 +139,7 @@ def _encode(surface: Any, packed: PackedArrays) -> dict[str, Any]:
 
 
 def _by_neighbours(faces: np.ndarray) -> np.ndarray:
-    """The faces, each followed by one that shares an edge with it where there is one left."""
+    """Orders the faces so that each is followed, where possible, by one that shares an edge with it."""
     edges = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1)
     owner = np.tile(np.arange(len(faces)), 3)
     order = np.lexsort((edges[:, 1], edges[:, 0]))

@@ -1,4 +1,4 @@
-"""Arrays of numbers as one short text that a page's browser unpacks by itself."""
+"""Packs arrays of numbers into one short text that the browser unpacks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ TYPES = {"u1": "Uint8", "u2": "Uint16", "u4": "Uint32", "i2": "Int16", "i4": "In
 
 
 class PackedArrays:
-    """Collects arrays; `text()` is all of them, deflated and in base64.
+    """Collects arrays; `text()` returns all of them, deflated and in base64.
 
-    An array is stored column by column, each column as its differences where asked for, and all first bytes of the
-    numbers before all second ones: numbers that change little then hold many equal bytes.
+    An array is stored column by column, on request as differences. Within a column all first bytes of the numbers come
+    before all second bytes, so that numbers that change little yield runs of equal bytes.
     """
 
     def __init__(self) -> None:
@@ -23,10 +23,10 @@ class PackedArrays:
         self._length = 0
 
     def add(self, values: np.ndarray, dtype: str, *, differences: int = 0) -> dict[str, Any]:
-        """Where the array, of any shape, is found: `viewer/unpack.js` reads this.
+        """Adds an array of any shape; returns the reference to it that `viewer/unpack.js` reads.
 
-        `dtype` is little-endian without its "<", such as "i4". `differences` are taken that many times along the
-        first axis, of integers, which may overflow: sums overflow back.
+        `dtype` is little-endian without its "<", such as "i4". Differences along the first axis are taken `differences`
+        times. They are for integers and may overflow, as the sums that undo them overflow back.
         """
         array = np.ascontiguousarray(values).astype(f"<{dtype}")
         columns = int(np.prod(array.shape[1:], dtype=int))
@@ -51,5 +51,5 @@ def deflated(data: bytes) -> str:
 
 
 def steps_of(values: np.ndarray, step: float) -> np.ndarray:
-    """Whole numbers of steps that are nearest to the values."""
+    """Values rounded to whole numbers of steps."""
     return np.round(np.asarray(values, dtype=np.float64) / step).astype(np.int64)

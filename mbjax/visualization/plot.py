@@ -1,4 +1,4 @@
-"""Curves of a trajectory, chosen by name."""
+"""Plots curves of a trajectory, chosen by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEADINGS = {
     "contact_forces": "Contact forces",
 }
 STYLES = ("solid", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
-Values = dict[str, list[tuple[np.ndarray, np.ndarray]]]  # of a group: times (T,) and columns (T, n) of each track
+Values = dict[str, list[tuple[np.ndarray, np.ndarray]]]  # by group: times (T,) and columns (T, n) of each track
 
 
 def plot(
@@ -42,16 +42,16 @@ def plot(
     title: str | None = None,
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
-    """A matplotlib figure of what `names` mean, a panel for each group and unit; needs `pip install mbjax[viz]`.
+    """A matplotlib figure of the named curves, with panels for each group and unit; needs `pip install mbjax[viz]`.
 
     A name is that of a joint, a coordinate (`arm_elbow_q`, `elbow_q`), an actuator, a collision geometry or its body,
     an energy (`kinetic`, `potential`, `total`), or a group: `positions` in rad, m or 1 (quaternions), `velocities` in
     rad/s or m/s, `efforts` in N m or N, `energies` in J, `contact_forces` in N, each the size of the force between two
-    geometries. `*` stands for any letters, and `velocities:*knee*` asks one group only. None: all that there is;
-    contacts that never carry a force are then left out.
+    geometries. `*` stands for any letters, and `velocities:*knee*` selects from one group only. None plots everything,
+    except contacts that never carry a force.
 
-    `trajectory`, `inputs` and `outputs` are as in `animate`: of several trajectories the first is solid, the others
-    dashed. With `path` the figure is also saved, in the format its suffix says.
+    `trajectory`, `inputs` and `outputs` are as in `animate`. With several trajectories the first is solid and the
+    others are dashed. With `path` the figure is also saved, in the format of its suffix.
     """
     call = "plot"
     tracks = as_tracks(call, model, trajectory)
@@ -109,7 +109,7 @@ def _draw(figure: Figure, series: Sequence[Series], values: Values, tracks: Sequ
         labels = panels.without_common_prefix([each.name for each in part])
         columns = [each.column for each in part]
         of_tracks = list(enumerate(values[part[0].group]))
-        for world, (times, of_track) in reversed(of_tracks):  # the labels last, where the curves have left room
+        for world, (times, of_track) in reversed(of_tracks):  # labels last, with all curves drawn
             panels.draw_lines(panel, times, of_track[:, columns], labels, style=STYLES[world], is_labelled=world == 0)
         panel.set_ylabel(part[0].unit if part[0].unit != "1" else "quaternion", fontsize=9, color=panels.SOFT)
         if part[0].group != previous:
@@ -126,7 +126,7 @@ def _panel_parts(series: list[Series]) -> list[list[Series]]:
 
 
 def _explain(figure: Figure, panel: Any, tracks: Sequence[Track]) -> None:
-    """Which dashes are which trajectory's, above the first panel."""
+    """Adds a legend of the trajectories' line styles above the first panel."""
     from matplotlib.lines import Line2D
 
     labels = [track.label or f"trajectory {k}" for k, track in enumerate(tracks)]

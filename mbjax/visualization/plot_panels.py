@@ -1,4 +1,4 @@
-"""The panels of `write_plots`, drawn on given axes; matplotlib's settings stay untouched."""
+"""Panels of plots, drawn on given axes without changes to matplotlib's settings."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MAX_TICKS = 5
 
 
 def without_common_prefix(names: Sequence[str]) -> list[str]:
-    """Names less the words that all of them start with: 'arm_elbow_q' -> 'elbow_q'.
+    """Names without the leading words that all of them share: 'arm_elbow_q' -> 'elbow_q'.
 
-    What is left starts with a letter and is longer than two: 'joint_1' is not cut to '1'.
+    The rest must start with a letter and have more than two characters: 'joint_1' is not cut to '1'.
     """
     shortened = list(names)
     while len(shortened) > 1 and len({name.partition("_")[0] for name in shortened}) == 1:
@@ -48,7 +48,7 @@ def draw_lines(
     style: Any = "solid",
     is_labelled: bool = True,
 ) -> None:
-    """One line a column of `values` (T, n), labelled at its right end instead of in a legend."""
+    """Draws one line for each column of `values` (T, n), labelled at its right end instead of in a legend."""
     _style(axes)
     for index, label in enumerate(labels):
         axes.plot(
@@ -74,7 +74,7 @@ def draw_lines(
 
 
 def draw_gradient_values(axes: Axes, rows: Sequence[tuple[str, str, float, float]], heading: str) -> None:
-    """A row a parameter: dot for automatic differentiation, ring for finite differences."""
+    """Draws one row per parameter: a dot for automatic differentiation, a ring for finite differences."""
     _style(axes, grid_axis="both")
     places = np.arange(len(rows))
     autodiff = np.array([row[2] for row in rows], dtype=float)
@@ -100,9 +100,9 @@ def draw_gradient_values(axes: Axes, rows: Sequence[tuple[str, str, float, float
 
 
 def draw_gradient_errors(axes: Axes, rows: Sequence[tuple[str, str, float, float]]) -> None:
-    """|autodiff - difference| over the larger of the two, on a log axis that ends at 1e-16.
+    """Draws |autodiff - difference| over the larger of the two, on a log axis that starts at 1e-16.
 
-    Rows that are zero in both stand at the end of the axis; rows that are not numbers get a cross.
+    Rows that are zero in both are at the start of the axis; rows that are not numbers get a cross.
     """
     _style(axes, grid_axis="both")
     places = np.arange(len(rows))
@@ -121,7 +121,7 @@ def draw_gradient_errors(axes: Axes, rows: Sequence[tuple[str, str, float, float
 
 
 def draw_gradient_legend(axes: Axes, values_axes: Axes) -> None:
-    """The markers of `values_axes` explained in a line above `axes`."""
+    """Draws a legend of the markers of `values_axes` in a line above `axes`."""
     handles, labels = values_axes.get_legend_handles_labels()
     axes.legend(
         handles,
@@ -139,7 +139,7 @@ def draw_gradient_legend(axes: Axes, values_axes: Axes) -> None:
 
 
 def relative_error(autodiff: float, difference: float) -> float:
-    """|a - d| / max(|a|, |d|), at least 1e-16 to have a logarithm; NaN where not finite."""
+    """Relative error |a - d| / max(|a|, |d|), at least 1e-16 so that it has a logarithm; NaN where not finite."""
     if not (math.isfinite(autodiff) and math.isfinite(difference)):
         return math.nan
     scale = max(abs(autodiff), abs(difference))
@@ -147,7 +147,7 @@ def relative_error(autodiff: float, difference: float) -> float:
 
 
 def _set_gradient_scale(axes: Axes, values: np.ndarray) -> None:
-    """Symmetric log where the values span more than two decades, linear otherwise."""
+    """Sets a symmetric log scale where the largest value exceeds 100 times the median, and a linear scale otherwise."""
     sizes = np.abs(values[np.isfinite(values) & (values != 0.0)])
     if len(sizes) and sizes.max() / np.median(sizes) > 100.0:
         linear_until = 10.0 ** math.floor(math.log10(max(sizes.min(), sizes.max() * 1e-6)))
@@ -167,7 +167,7 @@ def _last_finite(values: np.ndarray) -> float:
 
 
 def _spread(heights: np.ndarray) -> np.ndarray:
-    """The nearest heights in [0, 1], in least squares, that keep order and a label's distance."""
+    """Heights in [0, 1] nearest in least squares to the given ones that keep their order and a label's spacing."""
     from scipy.optimize import isotonic_regression  # slow to import
 
     heights = np.nan_to_num(heights, nan=0.0)

@@ -1,4 +1,4 @@
-"""A page of plots of one simulation: coordinates, actuation, energy, gradients."""
+"""Writes a page of plots of one simulation: coordinates, actuation, energy, gradients."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def write_plots(
     energy: Mapping[str, np.ndarray] | None,
     title: str,
 ) -> Path:
-    """Write one figure, in the format that the suffix of `path` names; returns its path.
+    """Writes one figure, in the format that the suffix of `path` names; returns its path.
 
     times (T,) in s; q (T, nq), v (T, nv) in rad, m and their rates; actuation (T or T-1, nu) in N m
     or N; energy: name -> (T,) in J. `gradient_table` has a row (group, name, autodiff, finite
-    difference) a parameter; of a group longer than 40 the largest in magnitude are shown, and
-    counted in its title.
+    difference) for each parameter. A group of more than 40 rows shows the largest in magnitude, and
+    its title gives both counts.
     """
     times = np.asarray(times, dtype=float)
     columns = [
@@ -76,7 +76,7 @@ def write_plots(
 
 
 def new_figure(width: float, height: float, call: str) -> Figure:
-    """An empty white figure that lays out its panels by itself; sizes in inches."""
+    """An empty white figure with automatic layout; sizes are in inches."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -100,7 +100,7 @@ def _checked(
 
 
 def _gradient_groups(table: Sequence[GradientRow]) -> list[tuple[str, list[GradientRow], int]]:
-    """(group, rows to show, rows in all), in order of appearance."""
+    """Groups of gradient rows, in order of appearance: (group, rows to show, number of all rows)."""
     by_group: dict[str, list[GradientRow]] = {}
     for row in table:
         by_group.setdefault(row[0], []).append(row)
@@ -115,7 +115,7 @@ def _gradient_groups(table: Sequence[GradientRow]) -> list[tuple[str, list[Gradi
 
 
 def _magnitude(row: GradientRow) -> float:
-    """Not-a-number counts as infinite, so that such a row is never left out."""
+    """The row's larger magnitude; NaN counts as infinite, so that such a row is never left out."""
     size = max(abs(float(row[2])), abs(float(row[3])))
     return size if math.isfinite(size) else math.inf
 

@@ -1,4 +1,4 @@
-"""Everything of a trajectory that can be plotted, by name and unit; what costs something is computed when asked for."""
+"""The curves of a trajectory that can be plotted, by name and unit; costly ones are computed on request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENERGIES = ("kinetic", "potential", "total")
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """One curve: `column` is its place in the array of its group; any of the `keys` names it."""
+    """One curve: `column` is its column in the array of its group, and any of the `keys` names it."""
 
     group: str
     name: str
@@ -33,7 +33,7 @@ class Series:
     keys: tuple[str, ...]
 
     def matches(self, pattern: str) -> bool:
-        """Whether a name or pattern means it: `positions`, `elbow`, `*knee*`, `velocities:*knee*`."""
+        """Whether a name or pattern matches the curve: `positions`, `elbow`, `*knee*`, `velocities:*knee*`."""
         group, colon, rest = pattern.partition(":")
         if colon and group in GROUPS and not rest.startswith(":"):
             return group == self.group and any(fnmatch.fnmatchcase(key, rest) for key in self.keys)
@@ -41,12 +41,12 @@ class Series:
 
 
 def all_series(model: MultibodyModel) -> list[Series]:
-    """What a trajectory of the model has, group by group in the order of `GROUPS`."""
+    """All curves of a trajectory of the model, group by group in the order of `GROUPS`."""
     return [*_coordinates(model), *_efforts(model), *_energies(), *_contact_forces(model)]
 
 
 def chosen_series(call: str, model: MultibodyModel, names: str | Sequence[str] | None) -> list[Series]:
-    """Those that the names and patterns mean, each once, in the model's order; None: all of them."""
+    """The curves that the names and patterns match, each once, in the model's order; None selects all."""
     known = all_series(model)
     if names is None:
         return known
@@ -68,7 +68,7 @@ def chosen_series(call: str, model: MultibodyModel, names: str | Sequence[str] |
 def values_of(
     call: str, model: MultibodyModel, track: Track, group: str, inputs: Any, outputs: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Times (T,) and an array (T, n), a column for each series of the group."""
+    """Times (T,) and an array (T, n) with a column for each series of the group."""
     if group == "positions":
         return track.time, track.q
     if group == "velocities":
@@ -100,14 +100,14 @@ def _coordinates(model: MultibodyModel) -> list[Series]:
 
 
 def position_unit(joint: JointInfo, suffix: str) -> str:
-    """Of a position, by what Drake calls it: `q…` are angles or a quaternion, the others lengths."""
+    """Unit of a position, from Drake's suffix for it: `q…` are angles or a quaternion, the others lengths."""
     if not suffix.startswith("q"):
         return "m"
     return "1" if JOINT_KINDS[joint.kind].has_quaternion else "rad"
 
 
 def velocity_unit(joint: JointInfo, suffix: str) -> str:
-    """Of a velocity: `w…` are angular ones."""
+    """Unit of a velocity, from Drake's suffix for it: `w…` are angular."""
     return "rad/s" if suffix.startswith("w") else "m/s"
 
 
@@ -126,7 +126,7 @@ def _energies() -> list[Series]:
 
 
 def _contact_forces(model: MultibodyModel) -> list[Series]:
-    """The size of the whole force between two geometries."""
+    """Series of contact forces: the size of the total force between two geometries."""
     found = []
     for column, (name_A, name_B) in enumerate(model.collision_pairs):
         name = f"{name_A} on {name_B}"
@@ -139,7 +139,7 @@ def _contact_forces(model: MultibodyModel) -> list[Series]:
 def _contact_force_sizes(
     call: str, model: MultibodyModel, track: Track, inputs: Any, outputs: Any, frames: np.ndarray
 ) -> np.ndarray:
-    """(T, pairs) in N."""
+    """Sizes (T, pairs) in N of the total contact force of each pair."""
     if outputs is not None:
         results = given_contact_results(call, outputs, track, frames)
     else:

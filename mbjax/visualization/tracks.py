@@ -1,4 +1,4 @@
-"""What is drawn over time: trajectories in any of the forms people have them, as NumPy arrays of one world each."""
+"""Converts trajectories in any accepted form to tracks: NumPy arrays of one world each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.simulation import Inputs, State
 
-NATURAL_AXES = {"applied_spatial_forces": 2}  # of the other inputs, of one world at one time: 1
+NATURAL_AXES = {"applied_spatial_forces": 2}  # number of axes in one world at one time; 1 for other inputs
 
 
 @dataclasses.dataclass(frozen=True)
 class Track:
-    """One world over T times: `q` (T, nq), `v` (T, nv), `time` (T,) in s; `u` (T or T-1, nu) if it is known."""
+    """One world over T times: `q` (T, nq), `v` (T, nv), `time` (T,) in s, and `u` (T or T-1, nu) if known."""
 
     label: str | None
     time: np.ndarray
@@ -33,15 +33,15 @@ class Track:
         return len(self.time)
 
     def at(self, frames: np.ndarray) -> State:
-        """The states at these frames, stacked."""
+        """States at these frames, stacked."""
         return State(jnp.asarray(self.q[frames]), jnp.asarray(self.v[frames]), jnp.asarray(self.time[frames]))
 
 
 def as_tracks(call: str, model: MultibodyModel, trajectory: Any) -> list[Track]:
-    """The worlds to draw, in order, each checked.
+    """Converts a trajectory to the tracks to draw, in order, each checked.
 
-    `trajectory` has q, v and time, like a `Trajectory` or a `State`: of one time, of many, or with a leading axis of
-    worlds. Or it is several of these: a list, or a dict by label.
+    `trajectory` has q, v and time, like a `Trajectory` or a `State`: for one time, for many, or with a leading axis of
+    worlds. It may also be a list of these, or a dict by label.
     """
     if isinstance(trajectory, Mapping):
         named = [(str(label), each) for label, each in trajectory.items()]
@@ -81,7 +81,7 @@ def _worlds(call: str, model: MultibodyModel, label: str | None, trajectory: Any
 
 
 def one_each(call: str, what: str, given: Any, trajectory: Any, tracks: Sequence[Track]) -> list[Any]:
-    """What was given for each track: by label, one a trajectory, or the same for all."""
+    """The value given for each track: by label, one per trajectory, or one for all."""
     if isinstance(given, dict) and isinstance(trajectory, dict):
         unknown = [label for label in given if str(label) not in {track.label for track in tracks}]
         if unknown:
@@ -95,7 +95,7 @@ def one_each(call: str, what: str, given: Any, trajectory: Any, tracks: Sequence
 
 
 def frames_to_show(time: np.ndarray, frames_per_second: float) -> np.ndarray:
-    """Indices of about so many frames a second, first and last among them; all where there are fewer."""
+    """Indices of about `frames_per_second` frames a second, first and last included; all if there are fewer."""
     if len(time) < 2 or not np.all(np.diff(time) > 0.0):
         return np.arange(len(time))
     count = int(np.floor((time[-1] - time[0]) * frames_per_second * (1.0 + 1e-6)))
@@ -108,7 +108,7 @@ def frames_to_show(time: np.ndarray, frames_per_second: float) -> np.ndarray:
 
 
 def inputs_at(call: str, track: Track, inputs: Any, frames: np.ndarray) -> Inputs:
-    """What acts from each frame on, stacked: `inputs` as `rollout` takes them, or the efforts that were recorded.
+    """Inputs that act from each frame on, stacked: given as `rollout` takes them, or the recorded efforts.
 
     The last frame has no step of its own and takes the inputs of the one before.
     """
@@ -139,7 +139,7 @@ def inputs_at(call: str, track: Track, inputs: Any, frames: np.ndarray) -> Input
 
 @eqx.filter_jit
 def of_states(function: Any, model: MultibodyModel, states: State, inputs: Inputs | None = None) -> Any:
-    """`function(model, state)`, or `(model, state, inputs)`, of every state: compiled once a function and shape."""
+    """Maps `function(model, state)` or `(model, state, inputs)` over states; compiles once per function and shape."""
     if inputs is None:
         return jax.vmap(lambda state: function(model, state))(states)
     return jax.vmap(lambda state, inputs: function(model, state, inputs))(states, inputs)

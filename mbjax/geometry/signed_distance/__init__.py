@@ -1,4 +1,4 @@
-"""Signed distances of pairs of shapes, with the points and normals that witness them."""
+"""Signed distances of pairs of shapes, with their witness points and normals."""
 
 from .bounding_spheres import gap_between as gap_between
 from .pair_table import PAIRS as PAIRS

@@ -1,4 +1,4 @@
-"""How far apart two shapes are at least, by spheres around them."""
+"""Lower bounds on the distance of two shapes, from their bounding spheres."""
 
 from collections.abc import Callable
 
@@ -13,10 +13,10 @@ from mbjax.spatial import safe_sqrt
 def gap_between(
     kind_A: str, kind_B: str, size_A: Array, size_B: Array, R_AB: Float[Array, "3 3 n *w"], p_AB: Float[Array, "3 n *w"]
 ) -> Float[Array, "n *w"]:
-    """Of each pair of shapes, at most their signed distance where they are apart; without gradient.
+    """Gap between the bounding spheres of each pair, a lower bound on the distance of shapes apart; without gradient.
 
-    Sizes as in `PairFunction`. Shapes overlap only where it is negative. A half-space is no sphere: of it the distance
-    of the other's sphere.
+    Sizes are as in `PairFunction`. Shapes overlap only where the gap is negative. For a half-space, the gap is that
+    between its plane and the other shape's sphere.
     """
     size_A, size_B, R_AB, p_AB = lax.stop_gradient((size_A, size_B, R_AB, p_AB))
     if kind_A == "HalfSpace":
@@ -30,7 +30,7 @@ def gap_between(
 
 
 def bounding_sphere(kind: str, size: Array) -> tuple[Float[Array, "3 n *w"], Float[Array, "n *w"]]:
-    """Its centre, in the shape's frame, and its radius."""
+    """Centre, in the shape's frame, and radius of a bounding sphere."""
     if kind == "Convex":
         centre = 0.5 * (jnp.max(size, axis=1) + jnp.min(size, axis=1))
         return centre, jnp.max(length(size - centre[:, None]), axis=0)
@@ -38,7 +38,7 @@ def bounding_sphere(kind: str, size: Array) -> tuple[Float[Array, "3 n *w"], Flo
 
 
 def length(x: Float[Array, "3 *n"]) -> Float[Array, "*n"]:
-    """|x|."""
+    """Length |x|."""
     return safe_sqrt(ca.dot(x, x))
 
 

@@ -1,8 +1,8 @@
-"""Separation of two boxes along the fifteen axes that matter: three faces of each, nine products of edges.
+"""Separation of two boxes along fifteen axes: the three face normals of each, and nine products of edges.
 
-Boxes have half lengths and stand in the frame of A: B's axes are the columns of R_AB, its centre is p_AB. The
-separation along an axis is a lower bound of their signed distance, and where they overlap the largest of the
-fifteen is that distance (Gottschalk, Lin and Manocha 1996; the faces of the Minkowski difference).
+Boxes are given by half lengths in the frame of A: B's axes are the columns of R_AB, and its centre is p_AB. The
+separation along an axis is a lower bound on the signed distance. Where the boxes overlap, the largest of the fifteen is
+that distance (Gottschalk, Lin and Manocha 1996); the axes are the face normals of the Minkowski difference.
 """
 
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from mbjax.spatial import safe_divide, safe_sqrt
 def face_separations(
     half_A: Float[Array, "3 *n"], half_B: Float[Array, "3 *n"], R_AB: Float[Array, "3 3 *n"], p_AB: Float[Array, "3 *n"]
 ) -> Float[Array, "6 *n"]:
-    """Along the three axes of A, then those of B."""
+    """Separations along the three axes of A, then the three of B."""
     overlap = jnp.abs(R_AB)
     along_A = jnp.abs(p_AB) - half_A - ca.matvec(overlap, half_B)
     along_B = jnp.abs(ca.transposed_matvec(R_AB, p_AB)) - half_B - ca.transposed_matvec(overlap, half_A)
@@ -29,9 +29,9 @@ def edge_separations(
     p_AB: Float[Array, "3 *n"],
     rounding: Float[Array, "*n"],
 ) -> Float[Array, "3 3 *n"]:
-    """Along A's axis i times B's axis j, less what rounding may add where the two are nearly parallel.
+    """Separations along A's axis i crossed with B's axis j, less what rounding may add if they are nearly parallel.
 
-    With |a_i x b_j|² = 1 - R_ij²; `rounding` bounds the error of a length.
+    The normalization uses |a_i x b_j|² = 1 - R_ij²; `rounding` bounds the error of a length.
     """
     overlap = jnp.abs(R_AB)
     after, last = jnp.roll(R_AB, -1, 0), jnp.roll(R_AB, -2, 0)

@@ -1,14 +1,14 @@
-"""Signed distance of two boxes, and the corners where they touch.
+"""Signed distance of two boxes, with up to four contact points.
 
-Faces, edges and corners in contact are chosen by the values alone; distance, normal and points then follow from
+The faces, edges and corners in contact are chosen without derivatives. Distance, normal and points then follow from
 these features, which turn and move with their boxes in the derivative.
 
-- Overlapping: the least depth over the fifteen axes. Where it is that of two edges, but a face is within 8 degrees of
-  being normal to it, the contact is measured along the normal of that face, at most 1 % deeper: a box across an edge
-  of another keeps both ends of the line they share when it is tilted.
-- Apart: exact. Either a corner is nearest, to a face, an edge or a corner, or two edges are; a corner over a face
-  counts as face contact.
-- A face gives up to four corners of the overlap, some of which may be apart; other contacts give one point.
+- Overlapping boxes: the distance is the least depth over the fifteen axes. If the axis is that of two edges but a face
+  normal is within 8 degrees of it, the contact is measured along that normal, at most 1 % deeper. So a box across an
+  edge of another keeps both ends of their shared line when it is tilted.
+- Boxes apart: the distance is exact. The nearest features are a corner with a face, an edge or a corner, or two edges;
+  a corner over a face counts as face contact.
+- A face contact gives up to four corners of the overlap, some of which may be apart; other contacts give one point.
 """
 
 from typing import NamedTuple
@@ -30,7 +30,7 @@ CORNERS = [[x, y, z] for x in (1.0, -1.0) for y in (1.0, -1.0) for z in (1.0, -1
 
 
 class PointContact(NamedTuple):
-    """One point on A, the normal from B to A, and the distance."""
+    """A contact at one point on A, with the normal from B to A and the distance."""
 
     distance: Float[Array, "*n"]
     normal: Float[Array, "3 *n"]
@@ -40,7 +40,7 @@ class PointContact(NamedTuple):
 def box_box(
     size_A: Float[Array, "3 *n"], size_B: Float[Array, "3 *n"], R_AB: Float[Array, "3 3 *n"], p_AB: Float[Array, "3 *n"]
 ) -> Witnesses:
-    """Up to four points; `size` holds full lengths."""
+    """Witnesses of two boxes, up to four points; sizes are full lengths."""
     n = jnp.broadcast_shapes(size_A.shape[1:], size_B.shape[1:], R_AB.shape[2:], p_AB.shape[1:])
     half_A, half_B, p_AB = (jnp.broadcast_to(x, (3, *n)) for x in (0.5 * size_A, 0.5 * size_B, p_AB))
     R_AB = jnp.broadcast_to(R_AB, (3, 3, *n))
@@ -78,7 +78,7 @@ def box_box(
 def largest_of_faces(
     scores: Float[Array, "6 *n"], tolerance: Float[Array, "*n"]
 ) -> tuple[Int[Array, "*n"], Float[Array, "*n"]]:
-    """The face of the largest score, one of A unless one of B clearly wins."""
+    """The face with the largest score, and the score; a face of A unless one of B wins by more than `tolerance`."""
     face_A, score_A = index_of_largest(scores[:3])
     face_B, score_B = index_of_largest(scores[3:])
     is_of_B = score_B > score_A + tolerance
@@ -86,7 +86,7 @@ def largest_of_faces(
 
 
 def normals_along(normal: Float[Array, "3 *n"], R_AB: Float[Array, "3 3 *n"]) -> Float[Array, "6 *n"]:
-    """|cosine| between a direction and the normals of the faces, of A and of B."""
+    """|cosine| between a direction and the face normals of A, then of B."""
     normal = lax.stop_gradient(normal)
     return jnp.abs(jnp.concatenate([normal, ca.transposed_matvec(R_AB, normal)]))
 
@@ -99,7 +99,7 @@ def lying_contact(
     p_AB: Float[Array, "3 *n"],
     tolerance: Float[Array, "*n"],
 ) -> FaceContact:
-    """A face of one box and what lies on it, in A: points on A, normals from B to A."""
+    """Contact of the other box with a face of one box, in A: points on A, normal from B to A."""
     of_B = face >= 3
     p_BA = -ca.transposed_matvec(R_AB, p_AB)
     contact = face_contact(
@@ -126,9 +126,10 @@ def edge_contact(
     p_AB: Float[Array, "3 *n"],
     tolerance: Float[Array, "*n"],
 ) -> tuple[PointContact, Bool[Array, "*n"]]:
-    """The nearest points of the lines of two edges, and whether they lie on the edges.
+    """Contact at the nearest points of two edges' lines, and whether these points lie on the edges.
 
-    A's edge is made z, B's has direction d; the normal is (-dy, dx, 0) / |.|, on the side of B.
+    Axes are permuted so that A's edge is along z. B's edge has direction d. The normal is (-dy, dx, 0) / |.|, on the
+    side of B.
     """
     axis_A, axis_B = edge // 3, edge % 3
     half_A, half_B, p = rolled_to_last(axis_A, half_A), rolled_to_last(axis_B, half_B), rolled_to_last(axis_A, p_AB)
@@ -156,7 +157,7 @@ def edge_contact(
 def corner_contact(
     half_A: Float[Array, "3 *n"], half_B: Float[Array, "3 *n"], R_AB: Float[Array, "3 3 *n"], p_AB: Float[Array, "3 *n"]
 ) -> PointContact:
-    """The corner of one box that is nearest to the other, for boxes apart."""
+    """Contact at the corner of one box that is nearest to the other box, for boxes apart."""
     p_BA = -ca.transposed_matvec(R_AB, p_AB)
     R_BA = ca.transpose(R_AB)
     frozen_A, frozen_B, from_A, from_B, p_A, p_B = lax.stop_gradient((half_A, half_B, R_AB, R_BA, p_AB, p_BA))
@@ -188,7 +189,7 @@ def corner_contact(
 def squared_distances(
     half: Float[Array, "3 *n"], half_other: Float[Array, "3 *n"], R: Float[Array, "3 3 *n"], p: Float[Array, "3 *n"]
 ) -> Float[Array, "8 *n"]:
-    """From a box to the corners of another one."""
+    """Squared distances from a box to the eight corners of another box."""
     x, y, z = jnp.unstack(R * half_other[None], axis=1)
     corners = (p + sx * x + sy * y + sz * z for sx, sy, sz in CORNERS)
     outside = (jnp.maximum(jnp.abs(corner) - half, 0.0) for corner in corners)
@@ -203,7 +204,7 @@ def has_rival(
     p_AB: Float[Array, "3 *n"],
     tolerance: Float[Array, "*n"],
 ) -> Bool[Array, "*n"]:
-    """Whether another direction separates as much as the face chosen: the normal is then a choice."""
+    """Whether another direction separates as much as the chosen face, so that the normal is not unique."""
     axes_of_A = jnp.broadcast_to(identity_like(R_AB), R_AB.shape)
     normal = chosen(face, jnp.concatenate([axes_of_A, R_AB], axis=1), axis=1)
     centres = jnp.concatenate([p_AB, ca.transposed_matvec(R_AB, p_AB)])
@@ -212,5 +213,5 @@ def has_rival(
 
 
 def identity_like(R: Float[Array, "3 3 *n"]) -> Float[Array, "3 3 *n"]:
-    """The identity, to be broadcast."""
+    """The identity matrix, shaped to broadcast with R."""
     return jnp.eye(3, dtype=R.dtype).reshape(3, 3, *(1,) * (R.ndim - 2))

@@ -1,8 +1,8 @@
-"""Box against capsule: the capsule's axis is a segment c(t) = p + t d, |t| <= h, and the box is convex.
+"""Signed distance of a box and a capsule, whose axis is the segment c(t) = p + t d, |t| <= h.
 
-While the axis is outside, the nearest point of it minimises the convex |c - clamp(c)|², whose slope is piecewise linear
-in t: its root is found exactly from its values where c crosses the planes of the faces. Where the axis runs through the
-box, the depth is that of the best of six separating directions: three faces, and the axis crossed with three edges.
+While the axis is outside, its nearest point minimises the convex |c - clamp(c)|², whose slope is piecewise linear in t.
+The slope's root follows exactly from its values where c crosses the planes of the faces. Where the axis runs through
+the box, the depth is the least of six separating directions: three faces, and the axis crossed with three edges.
 """
 
 from typing import NamedTuple
@@ -18,13 +18,13 @@ from .choices import clamp, flags_of_largest, rounding, sign_of
 from .point_distance import distance_from_box
 from .witnesses import PairFunction, Witnesses, make_witnesses
 
-FACE_COSINE = 0.99  # of the angle from a face's normal within which an axis inside is pushed out of that face
-FLAT_SINE = 0.1  # of the angle between axis and face below which a capsule has three points
-APART = 0.1  # of the radius: a point nearer than that to the nearest point is not counted twice
+FACE_COSINE = 0.99  # cosine of the angle to a face's normal within which an axis inside is pushed out of that face
+FLAT_SINE = 0.1  # sine of the angle between axis and face below which a capsule has three points
+APART = 0.1  # distance, relative to the radius, within which an end duplicates the nearest point
 
 
 class Axis(NamedTuple):
-    """The capsule's axis beside a box of half lengths H."""
+    """The capsule's axis, in the frame of a box with half lengths H."""
 
     H: Float[Array, "3 n *w"]
     p: Float[Array, "3 n *w"]
@@ -32,11 +32,11 @@ class Axis(NamedTuple):
     half_length: Float[Array, "n *w"]
 
     def points(self, t: Float[Array, "k n *w"]) -> Float[Array, "3 k n *w"]:
-        """c(t) of several t."""
+        """Points c(t) at several t."""
         return self.p[:, None] + self.d[:, None] * t
 
     def crossings(self, sides: Float[Array, "3 n *w"]) -> Float[Array, "3 n *w"]:
-        """t where c crosses the planes of the faces on these sides; the end next to it where it does not."""
+        """Parameters t where c crosses the face planes on these sides; the nearer end where c does not cross."""
         distance = sides * self.H - self.p
         crosses = (jnp.abs(self.d) > no_turn(self.d)) & (jnp.abs(distance) <= jnp.abs(self.d) * self.half_length)
         return jnp.where(
@@ -44,21 +44,21 @@ class Axis(NamedTuple):
         )
 
     def slopes(self, t: Float[Array, "k n *w"]) -> Float[Array, "k n *w"]:
-        """d · (c - clamp(c)), half the slope of the squared distance."""
+        """Half the slope of the squared distance, d · (c - clamp(c)), at several t."""
         c = self.points(t)
         return ca.dot(self.d[:, None], c - clamp(c, self.H[:, None]))
 
 
 def no_turn(like: Array) -> float:
-    """The sine of an angle too small to matter."""
+    """Sine of the largest angle that counts as zero."""
     return float(jnp.finfo(like.dtype).eps)
 
 
 class Overlap(NamedTuple):
-    """How to push the axis out of the box."""
+    """The shortest way to push the axis out of the box."""
 
     distance: Float[Array, "n *w"]
-    normal: Float[Array, "3 n *w"]  # out of the box
+    normal: Float[Array, "3 n *w"]  # points out of the box
     place: Float[Array, "n *w"]  # t of the deepest point
     degenerate: Bool[Array, "n *w"]
 
@@ -69,7 +69,7 @@ def box_capsule(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """The nearest point of the axis, and of a capsule lying on a face both ends of where it lies there."""
+    """Witnesses at the axis's nearest point and, for a capsule lying on a face, at both ends of the part over it."""
     radius, half_length = size_B[0], 0.5 * size_B[1]
     half_size, p, d = ca.with_equal_columns(0.5 * size_A, p_AB, jnp.unstack(R_AB, axis=1)[2])
     axis = Axis(half_size, p, d, half_length)
@@ -108,10 +108,10 @@ def box_capsule(
 
 
 def calc_nearest_place(axis: Axis) -> Float[Array, "n *w"]:
-    """t where the squared distance from the box is least; the middle where it is so along a part.
+    """Parameter t of least squared distance from the box; the middle if a whole part of the axis is nearest.
 
-    Found without derivatives, then computed from the faces that c is beyond there. In the middle of a part it is a
-    fixed point of the capsule.
+    It is found without derivatives, then recomputed with them from the faces that c is beyond. The middle of a part is
+    held as a fixed point of the capsule.
     """
     held = Axis(*lax.stop_gradient(axis))
     h = held.half_length
@@ -139,7 +139,7 @@ def calc_nearest_place(axis: Axis) -> Float[Array, "n *w"]:
 def part_over_face(
     axis: Axis, contact: Float[Array, "3 n *w"], face: Bool[Array, "3 n *w"]
 ) -> tuple[Float[Array, "n *w"], Float[Array, "n *w"]]:
-    """From where to where the axis stays between the planes beside a face that the contact is between."""
+    """Range of t in which the axis stays over a face: between its side planes, if the contact is between them."""
     bounds = ~face & (jnp.abs(contact) <= axis.H + rounding(axis.H))
     ahead, h = sign_of(axis.d), axis.half_length
     lower = jnp.where(bounds, axis.crossings(-ahead), -h)
@@ -148,13 +148,13 @@ def part_over_face(
 
 
 def calc_overlap(axis: Axis) -> Overlap:
-    """The least deep of three faces and three edge directions, in this order where several are."""
+    """The overlap of least depth over three faces and three edge directions; ties go to the first in this order."""
     up = sign_of(axis.p)
     face_offset = up * axis.p
     face_distance = face_offset - jnp.abs(axis.d) * axis.half_length - axis.H
     face_place = -up * sign_of(axis.d) * axis.half_length
 
-    # Of each edge direction i the plane (i + 1, i + 2), where the axis is a line and the edge a corner.
+    # For each edge direction i, seen in the plane (i + 1, i + 2), the axis is a line and the edge a corner.
     d, p, H = (jnp.stack([jnp.roll(x, -1, 0), jnp.roll(x, -2, 0)]) for x in (axis.d, axis.p, axis.H))
     squared = ca.dot(d, d)
     along_edge = squared <= no_turn(squared) ** 2

@@ -1,4 +1,4 @@
-"""Two boxes face to face: the corners of the overlap of a face of one with the face of the other that looks at it."""
+"""Face contact of two boxes: corners of the overlap of a face of one box with the opposing face of the other."""
 
 from typing import NamedTuple
 
@@ -11,15 +11,15 @@ from mbjax.spatial import safe_divide, safe_sqrt
 
 from .choices import chosen, index_of_largest, rolled_back, rolled_to_last, sign_of
 
-SLOPE = 10.0  # metres across that one metre of depth is worth where four corners are kept
-DISTINCT = 1e-4  # corners nearer than this part of the boxes' size count as one
+SLOPE = 10.0  # horizontal metres that one metre of depth is worth in the choice of four corners
+DISTINCT = 1e-4  # distance, relative to the boxes' size, below which two corners count as one
 
 
 class FaceContact(NamedTuple):
-    """Corners kept, the first one the deepest: distance, and the point on the face that is met, in its frame."""
+    """Corners kept, deepest first, with distances and points in the frame of the reference box."""
 
     distance: Float[Array, "4 *n"]
-    normal: Float[Array, "3 *n"]  # outward of the reference face
+    normal: Float[Array, "3 *n"]  # outward normal of the reference face
     point: Float[Array, "3 4 *n"]  # on the other box
     valid: Bool[Array, "4 *n"]
 
@@ -32,10 +32,10 @@ def face_contact(
     p: Float[Array, "3 *n"],
     tolerance: Float[Array, "*n"],
 ) -> FaceContact:
-    """Contact of a box's face across `axis`, on the side of the other box, in the frame of this reference box.
+    """Contact at a reference box's face normal to `axis`, on the side of the other box, in the reference box's frame.
 
-    The other box has axes R and centre p. Everything is turned so that the face is z = const with the other
-    box above; the face of the other that looks down most is clipped by the edges of the reference face.
+    The other box has axes R and centre p. Axes are permuted so that the reference face is z = const with the other box
+    above. The other box's most downward face is then clipped by the edges of the reference face.
     """
     half, R, p = (rolled_to_last(axis, x) for x in (half, R, p))
     side = sign_of(lax.stop_gradient(p[2]))
@@ -67,7 +67,7 @@ def clipped_edges(
     centre: Float[Array, "3 *n"],
     tolerance: Float[Array, "*n"],
 ) -> tuple[Float[Array, "3 8 *n"], Bool[Array, "8 *n"]]:
-    """Both ends of the four edges of the upper face, as far as they lie above the lower one (Liang and Barsky 1984)."""
+    """Both ends of the upper face's four edges, clipped to lie above the lower face (Liang and Barsky 1984)."""
     x_half, y_half = ca.scale(x_axis, half_other[0]), ca.scale(y_axis, half_other[1])
     start = jnp.stack([centre - y_half, centre + y_half, centre - x_half, centre + x_half], axis=1)
     along = jnp.stack([x_half, x_half, y_half, y_half], axis=1)
@@ -93,7 +93,7 @@ def covered_corners(
     centre: Float[Array, "3 *n"],
     tolerance: Float[Array, "*n"],
 ) -> tuple[Float[Array, "3 4 *n"], Bool[Array, "4 *n"]]:
-    """Points of the upper face above the corners of the lower one."""
+    """Points of the upper face above the corners of the lower face."""
     x = jnp.stack([half[0], half[0], -half[0], -half[0]])
     y = jnp.stack([half[1], -half[1], half[1], -half[1]])
     area = x_axis[0] * y_axis[1] - x_axis[1] * y_axis[0]
@@ -107,9 +107,9 @@ def covered_corners(
 def spread_corners(
     points: Float[Array, "3 m *n"], possible: Bool[Array, "m *n"], tolerance: Float[Array, "*n"]
 ) -> tuple[list[Int[Array, "*n"]], Bool[Array, "4 *n"]]:
-    """Which four to keep: the deepest, the farthest from it, the farthest from their line, from the triangle.
+    """Chooses four points: the deepest, the farthest from it, from their line, and from the triangle of the three.
 
-    A metre of depth counts as much as `SLOPE` metres across, so that the lower edge of a tilted face stays.
+    A metre of depth counts as much as `SLOPE` horizontal metres, so that a tilted face keeps its lower edge.
     """
     x, y, z = jnp.unstack(points)
     distinct = tolerance * (DISTINCT / relative_tolerance(points.dtype))
@@ -120,7 +120,7 @@ def spread_corners(
         return index, score > -jnp.inf
 
     lowest = jnp.min(jnp.where(possible, z, jnp.inf), axis=0)
-    is_lowest = possible & (z <= lowest + tolerance)  # of a level edge an end, not a point between
+    is_lowest = possible & (z <= lowest + tolerance)  # picks an end of a level edge, not a point between
     a, score_a = index_of_largest(jnp.where(is_lowest, length(x, y), -jnp.inf))
     xa, ya = chosen(a, x), chosen(a, y)
     b, has_b = largest(length(x - xa, y - ya))
@@ -135,16 +135,16 @@ def spread_corners(
 
 
 def left_of(x: Array, y: Array, xa: Array, ya: Array, xb: Array, yb: Array) -> Float[Array, "m *n"]:
-    """Distance of points to the left of the line from a to b."""
+    """Signed distance of points from the line through a and b, positive on the left."""
     dx, dy = xb - xa, yb - ya
     return safe_divide((dx * (y - ya) - dy * (x - xa)), length(dx, dy))
 
 
 def length(x: Array, y: Array) -> Array:
-    """Of a vector in the plane."""
+    """Length of a vector in the plane."""
     return safe_sqrt(x * x + y * y)
 
 
 def relative_tolerance(dtype: jnp.dtype) -> float:
-    """What rounding may do to lengths of a pair, relative to the pair's size."""
+    """Rounding error of lengths of a pair, relative to the pair's size."""
     return 64.0 * float(jnp.finfo(dtype).eps)

@@ -1,4 +1,4 @@
-"""Capsule against capsule: the nearest points of two segments, and the ends of where they run side by side."""
+"""Signed distance of two capsules: nearest points of their axes, and the ends of the part where these run together."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -10,9 +10,9 @@ from .choices import clamp
 from .point_distance import along_x
 from .witnesses import PairFunction, Witnesses, make_witnesses
 
-PARALLEL_SINE = 0.1  # of the angle below which two axes have three points
-SAME_SINE = 1e-4  # below it the nearest points move to the middle of where the axes run side by side
-APART = 0.1  # of the radii: a point nearer than that to the nearest points is not counted twice
+PARALLEL_SINE = 0.1  # sine of the angle below which two axes have three points
+SAME_SINE = 1e-4  # sine below which the nearest points move to the middle of the part where the axes run together
+APART = 0.1  # distance, relative to the radii, within which an end duplicates the nearest points
 
 
 def capsule_capsule(
@@ -21,9 +21,9 @@ def capsule_capsule(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """The nearest points of the axes; of nearly parallel ones also the ends of where they run side by side.
+    """Witnesses at the axes' nearest points and, if nearly parallel, at the ends of the part where they run together.
 
-    Where the axes meet the normal is across both, and along Ax if they are parallel.
+    Where the axes meet, the normal is perpendicular to both, or along Ax if they are parallel.
     """
     (radius_A, length_A), (radius_B, length_B) = jnp.unstack(size_A), jnp.unstack(size_B)
     half_A, half_B = 0.5 * length_A, 0.5 * length_B
@@ -62,7 +62,7 @@ def capsule_capsule(
 
 
 def smooth_inverse(x: Float[Array, "*n"], limit: float) -> Float[Array, "*n"]:
-    """1/x from `limit` on, below it the line with the same value and slope."""
+    """1/x for x >= `limit`, and below it the tangent line at `limit`."""
     is_regular = x >= limit
     return jnp.where(is_regular, 1.0 / jnp.where(is_regular, x, 1.0), (2.0 - x / limit) / limit)
 

@@ -1,9 +1,9 @@
-"""Choices that derivatives hold: signs, clamps, the largest of a few, and what is taken where.
+"""Choices that derivatives hold fixed: signs, clamps, the largest of a few numbers, and selections by index.
 
-At a limit the derivative is that of the inside; the sign of zero is plus. Nothing is gathered: one of a few
-candidates is taken by comparison. The reductions of `index_of_largest` and `chosen` are meant: XLA's CPU backend
-computes what leads to them once, where chains of comparisons would be fused into every one of their uses and computed
-again in each (26 instead of 2 µs for two boxes, measured). For two or three numbers `flags_of_largest` is cheaper.
+At a limit the derivative is that of the inside; the sign of zero is plus. Selections compare indices instead of
+gathering. `index_of_largest` and `chosen` are reductions on purpose: XLA's CPU backend computes their operands once,
+while it would fuse chains of comparisons into each of their uses and recompute them there (26 instead of 2 µs for two
+boxes, measured). For two or three numbers `flags_of_largest` is cheaper.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 
 def sign_of(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """1 or -1, without derivative."""
+    """Sign of x, 1 or -1, without derivative; zero counts as positive."""
     return jnp.where(x < 0.0, jnp.ones_like(x) * -1.0, jnp.ones_like(x))
 
 
 def clamp(x: Float[Array, "*n"], limit: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """x within ±limit."""
+    """x clamped to ±limit."""
     return jnp.where(x > limit, limit, jnp.where(x < -limit, -limit, x))
 
 
@@ -29,12 +29,12 @@ def positive_part(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
 
 
 def rounding(*lengths: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """What lengths of this size are accurate to: a difference below it decides nothing."""
+    """Rounding error of lengths of this size; smaller differences are not significant."""
     return 16.0 * float(jnp.finfo(lengths[0].dtype).eps) * sum(lengths[1:], lengths[0])
 
 
 def flags_of_largest(numbers: Sequence[Float[Array, "*n"]]) -> list[Bool[Array, "*n"]]:
-    """Which of the numbers is the largest, the first of equals."""
+    """Flags that mark the largest of the numbers, the first of equals."""
     flags, taken = [], jnp.zeros(jnp.broadcast_shapes(*(x.shape for x in numbers)), bool)
     for i, x in enumerate(numbers):
         largest = ~taken
@@ -51,10 +51,10 @@ def index_of_largest(scores: Float[Array, "m *n"]) -> tuple[Int[Array, "*n"], Fl
 
 
 def index_of_farthest(scores: Float[Array, "m *n"]) -> Int[Array, "*n"]:
-    """Index of the largest of many scores, the first of equals: one kernel with vector instructions, computed once.
+    """Index of the largest of many scores, the first of equals, in one vectorized kernel that is computed once.
 
-    Pairs of neighbours are compared, and pairs of these. XLA would compute all of it anew in every kernel that reads
-    the index, were it not for a division; it does not know that it is one by 1.
+    It compares pairs of neighbours, then pairs of winners. A division by 1, which XLA cannot simplify away, keeps it
+    from recomputing the index in every kernel that reads it.
     """
     index = jnp.arange(scores.shape[0], dtype=scores.dtype).reshape(-1, *(1,) * (scores.ndim - 1))
     best, odd = (scores, jnp.broadcast_to(index, scores.shape)), []
@@ -70,24 +70,24 @@ def index_of_farthest(scores: Float[Array, "m *n"]) -> Int[Array, "*n"]:
 
 
 def larger(a: Sequence[Array], b: Sequence[Array]) -> tuple[Array, Array]:
-    """Score and index, of a where both are equal."""
+    """Score and index of the larger of a and b; a's where both are equal."""
     is_a = a[0] >= b[0]
     return jnp.where(is_a, a[0], b[0]), jnp.where(is_a, a[1], b[1])
 
 
 def gathered(index: Int[Array, "*n"], candidates: Float[Array, "3 m *n"]) -> Float[Array, "3 *n"]:
-    """The candidate of that index, by a gather: for what has no derivative."""
+    """The candidate at the index, by a gather; for use without derivatives."""
     return jnp.take_along_axis(candidates, index[None, None], 1, mode="promise_in_bounds")[:, 0]
 
 
 def chosen(index: Int[Array, "*n"], candidates: Float[Array, "m *kn"], axis: int = 0) -> Float[Array, "*kn"]:
-    """The candidate of that index along `axis`; the axes between it and those of `index` are kept."""
+    """The candidate at the index along `axis`; axes between it and those of `index` are kept."""
     place = lax.broadcasted_iota(jnp.int32, candidates.shape, axis)
     return jnp.sum(jnp.where(place == index, candidates, 0), axis=axis, dtype=candidates.dtype)
 
 
 def rolled_to_last(index: Int[Array, "*n"], x: Float[Array, "3 *kn"], axis: int = 0) -> Float[Array, "3 *kn"]:
-    """Components in cyclic order, so that the one of that index comes last."""
+    """Components in cyclic order, so that the one at the index comes last."""
     return chosen(index, jnp.stack([jnp.roll(x, -k - 1, axis) for k in range(3)]))
 
 
@@ -97,9 +97,9 @@ def rolled_back(index: Int[Array, "*n"], x: Float[Array, "3 *kn"]) -> Float[Arra
 
 
 def dot(a: Float[Array, "3 *n"], b: Float[Array, "3 *n"]) -> Float[Array, "*n"]:
-    """Scalar product over the components as a reduction, which is computed once for all its uses.
+    """Scalar product over the components as a reduction, which XLA computes once for all its uses.
 
-    Long chains of products that are written out are computed again in each (1400 instead of 120 µs a search of two
-    hulls, measured).
+    XLA recomputes long chains of written-out products in each use (1400 instead of 120 µs a search of two hulls,
+    measured).
     """
     return jnp.sum(a * b, axis=0)

@@ -1,12 +1,12 @@
-"""Two features of convex shapes that face each other: where, along which direction, and how that moves.
+"""Contact of two facing features of convex shapes: its point, direction and distance, with derivatives.
 
-With w(n) = b(n) - a(n) from a point of A's feature to one of B's, the direction n of contact is across all tangents of
-both features, and w has no part along what is left:
+Let w(n) = b(n) - a(n) lead from a point of A's feature to one of B's. The direction n of contact is perpendicular to
+all tangents of both features, and w has no component along the remaining directions:
 
-    n . t = 0 for each tangent t,        e . w(n) = 0 for each direction e across n and the tangents.
+    n . t = 0 for each tangent t,        e . w(n) = 0 for each direction e perpendicular to n and the tangents.
 
-The first are met exactly by projection, the second by Newton's method, whose step, taken at the solution with a
-matrix that is held, has the derivative of the implicit function.
+Projection solves the first equations exactly, and Newton's method solves the second. A Newton step at the solution,
+with its matrix held fixed, has the derivative of the implicit function.
 """
 
 from typing import NamedTuple
@@ -23,11 +23,11 @@ from mbjax.spatial import safe_divide, safe_normalize, safe_sqrt
 from .choices import dot, sign_of
 from .convex_shapes import ConvexShape, tangents_of
 
-STEPS_WITH_DERIVATIVES = 2  # the second makes second derivatives right
+STEPS_WITH_DERIVATIVES = 2  # the second step makes second derivatives right
 
 
 class Features(NamedTuple):
-    """Which features: those near the farthest points, and how many tangents they have."""
+    """A feature of A and one of B: identified near the farthest points, with their numbers of tangents."""
 
     near_A: Int[Array, "3 *n"]
     near_B: Int[Array, "3 *n"]
@@ -36,7 +36,7 @@ class Features(NamedTuple):
 
 
 class ConvexPair(NamedTuple):
-    """Two shapes, their cores, and X_AB with an axis for features or directions before that of the pairs."""
+    """Two shapes with their cores, and X_AB with an axis for features or directions ahead of that of the pairs."""
 
     A: ConvexShape
     B: ConvexShape
@@ -46,20 +46,20 @@ class ConvexPair(NamedTuple):
     p: Float[Array, "3 1 *n"]
 
     def in_B(self, direction: Float[Array, "3 h *n"]) -> Float[Array, "3 h *n"]:
-        """The opposite of a direction, in B."""
+        """The opposite direction, expressed in B."""
         return -ca.transposed_matvec(self.R, direction)
 
     def near(
         self, direction: Float[Array, "3 *n"], towards: Float[Array, "3 *n"]
     ) -> tuple[Int[Array, "3 *n"], Int[Array, "3 *n"]]:
-        """Of A and B, the features near their farthest points, those towards a point first."""
+        """Features of A and of B near their farthest points, those towards a point first."""
         near_A = self.A.near(self.core_A, direction, towards)
         towards_B = ca.transposed_matvec(self.R, towards[:, None] - self.p)[:, 0]
         near_B = self.B.near(self.core_B, self.in_B(direction[:, None])[:, 0], towards_B)
         return jnp.broadcast_to(near_A, direction.shape), jnp.broadcast_to(near_B, direction.shape)
 
     def numbers_of_tangents(self, like: Float[Array, "*n"]) -> tuple[Int[Array, "h *n"], Int[Array, "h *n"]]:
-        """Of all combinations of two features that can be in contact, most tangents first."""
+        """Numbers of tangents of A and B for all combinations that can be in contact, most tangents first."""
         most = range(self.A.most_tangents + 1), range(self.B.most_tangents + 1)
         numbers = sorted(((a, b) for a in most[0] for b in most[1] if a + b <= 2), key=lambda ab: -sum(ab))
         column = np.array(numbers, np.int32).T.reshape(2, -1, *(1,) * like.ndim)
@@ -68,7 +68,7 @@ class ConvexPair(NamedTuple):
 
 
 class Facing(NamedTuple):
-    """Two features seen along n: w from A's point to B's, A's point, and their tangents, in A."""
+    """Two features seen along n: the gap w from A's point to B's, A's point, and their tangents, in A."""
 
     gap: Float[Array, "3 h *n"]
     point: Float[Array, "3 h *n"]
@@ -76,14 +76,14 @@ class Facing(NamedTuple):
 
 
 def farthest_points(pair: ConvexPair, direction: Float[Array, "3 h *n"]) -> tuple[Array, Array]:
-    """Of A along the direction, of B against it, both in A."""
+    """Farthest point of A along a direction, and of B against it, both in A."""
     along = jax.vmap(lambda n: pair.A.support(pair.core_A, n), 1, 1)
     against = jax.vmap(lambda n: pair.B.support(pair.core_B, n), 1, 1)
     return along(direction), pair.p + ca.matvec(pair.R, against(pair.in_B(direction)))
 
 
 def facing(pair: ConvexPair, direction: Float[Array, "3 h *n"], features: Features) -> Facing:
-    """The two features, along a direction."""
+    """The two features as seen along a direction."""
     a, (a_1, a_2) = pair.A.feature(pair.core_A, features.near_A, features.tangents_A, direction)
     b, tangents_B = pair.B.feature(pair.core_B, features.near_B, features.tangents_B, pair.in_B(direction))
     b_1, b_2 = (ca.matvec(pair.R, t) for t in tangents_B)
@@ -97,7 +97,7 @@ def facing(pair: ConvexPair, direction: Float[Array, "3 h *n"], features: Featur
 
 
 class Slope(NamedTuple):
-    """A direction across the tangents, the directions it can turn in, the slope of s there and its matrix."""
+    """A direction perpendicular to the tangents, the directions it can turn in, and gradient and Hessian of s there."""
 
     direction: Float[Array, "3 h *n"]
     turns: tuple[Float[Array, "3 h *n"], Float[Array, "3 h *n"]]
@@ -106,7 +106,7 @@ class Slope(NamedTuple):
 
 
 def calc_slope(pair: ConvexPair, direction: Float[Array, "3 h *n"], features: Features) -> Slope:
-    """Of s(n) = n . w(n) for these features; its matrix has no derivative."""
+    """Gradient and Hessian of s(n) = n . w(n) for these features; the Hessian has no derivative."""
     first, second = facing(pair, direction, features).tangents
     count = features.tangents_A + features.tangents_B
     along = safe_normalize(first, 0)
@@ -132,9 +132,9 @@ def calc_slope(pair: ConvexPair, direction: Float[Array, "3 h *n"], features: Fe
 def climb(
     pair: ConvexPair, direction: Float[Array, "3 h *n"], features: Features, reach: Float[Array, "*n"]
 ) -> Float[Array, "3 h *n"]:
-    """A step of Newton's method towards a larger s, turning by at most `reach`; zero where features cannot touch.
+    """A Newton step towards a larger s, turning by at most `reach`; the zero vector where features cannot touch.
 
-    With |H| = (H² + |det H| 1)^½ = (H² + |det H| 1) / trace of it, the step is uphill whatever the curvature.
+    The step uses |H| = (H² + |det H| 1) / (tr(H² + |det H| 1))^½ in place of H, so it is uphill whatever the curvature.
     """
     shape = jnp.broadcast_shapes(direction.shape, (3, *features.tangents_A.shape))
     n, (e_x, e_y), (g_x, g_y), (xx, xy, yy) = calc_slope(pair, jnp.broadcast_to(direction, shape), features)
@@ -149,7 +149,7 @@ def climb(
 
 
 def solve_symmetric(matrix: tuple[Array, Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
-    """H⁻¹ g of two unknowns."""
+    """Solution H⁻¹ g of a symmetric 2x2 system."""
     xx, xy, yy = matrix
     determinant = xx * yy - xy * xy
     return safe_divide(yy * right[0] - xy * right[1], determinant), safe_divide(
@@ -160,7 +160,7 @@ def solve_symmetric(matrix: tuple[Array, Array, Array], right: tuple[Array, Arra
 def touch(
     pair: ConvexPair, direction: Float[Array, "3 1 *n"], features: Features
 ) -> tuple[Float[Array, "3 1 *n"], Float[Array, "1 *n"], Float[Array, "3 1 *n"]]:
-    """Direction, distance of the cores, and the point on A's, with derivatives, near a direction found without."""
+    """Direction, core distance and point on A's core, with derivatives, refined from a direction without them."""
     n = lax.stop_gradient(direction)
     for _ in range(STEPS_WITH_DERIVATIVES):
         n, (e_x, e_y), gradient, matrix = calc_slope(pair, n, features)
@@ -172,7 +172,7 @@ def touch(
 def crossing(
     pair: ConvexPair, n: Float[Array, "3 h *n"], features: Features
 ) -> tuple[Float[Array, "h *n"], Float[Array, "3 h *n"]]:
-    """Of two features seen along n, how far apart they are and where they meet: the point on A's, which may go on."""
+    """Distance of two features along n, and the point of A's feature where they meet, which may lie beyond its ends."""
     gap, point, (first, second) = facing(pair, n, features)
     distance = dot(n, gap)
     beside = gap - ca.scale(n, distance)

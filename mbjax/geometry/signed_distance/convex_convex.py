@@ -1,9 +1,9 @@
-"""Signed distance of any two convex shapes, and the points where they touch.
+"""Signed distance of any two convex shapes, with their contact points.
 
-The direction of largest separation and the features that touch along it are found without gradient (`convex_search`);
-where they touch follows from these features with derivatives (`convex_contact`): which vertices, edges, faces, rims or
-smooth surfaces are in contact is held, and they turn and move with their bodies. Flat pieces that lie on one another
-have up to four points more (`flat_contact`).
+`convex_search` finds the direction of largest separation, and the features that touch along it, without gradient.
+`convex_contact` then computes with derivatives where these features touch. Derivatives hold fixed which vertices,
+edges, faces, rims or smooth surfaces are in contact, while these turn and move with their bodies. Flat pieces that lie
+on one another give up to four more points (`flat_contact`).
 """
 
 import jax.numpy as jnp
@@ -20,19 +20,19 @@ from .flat_contact import Disc, Piece, flat_contact, make_piece
 from .nearest_corners import ROUNDING
 from .witnesses import Witnesses
 
-NEAR = 0.01  # of the shapes' size: a point of a flat contact that near to the deepest is not counted twice
-AS_DEEP = 0.01  # of the depth, by which points of a flat contact may be less deep than the deepest to stand for it
+NEAR = 0.01  # distance, relative to the shapes' size, within which a flat contact's point duplicates the deepest
+AS_DEEP = 0.01  # relative depth that a flat contact's point may lack and still replace the deepest point
 
 
 def num_points(kind_A: str, kind_B: str) -> int:
-    """How many `convex_convex` gives."""
+    """Number of points that `convex_convex` gives for two kinds of shapes."""
     return (1, 3, 5)[min(CONVEX_SHAPES[kind].most_tangents for kind in (kind_A, kind_B))]
 
 
 def convex_convex(
     kind_A: str, kind_B: str, size_A: Array, size_B: Array, R_AB: Array, p_AB: Array, flat: bool = True
 ) -> Witnesses:
-    """Of two kinds of shapes; sizes as in `PairFunction`. With `flat` False the deepest point alone."""
+    """Witnesses of two convex shapes; sizes are as in `PairFunction`. `flat=False` gives the deepest point alone."""
     n = jnp.broadcast_shapes(
         R_AB.shape[2:],
         p_AB.shape[1:],
@@ -61,7 +61,7 @@ def convex_convex(
 def piece_of(
     shape: ConvexShape, core: Array, direction: Float[Array, "3 *n"]
 ) -> tuple[Float[Array, "3 4 *n"], Int[Array, "*n"], Disc | None]:
-    """What a shape shows along a direction: points, dimension, and the disc of a cylinder's end."""
+    """The piece that a shape shows along a direction: points, dimension, and the disc of a cylinder's end."""
     points, dimension = shape.facing(core, direction)
     if shape is not CONVEX_SHAPES["Cylinder"]:
         return points, dimension, None
@@ -76,7 +76,7 @@ def moved(
     dimension: Int[Array, "*n"],
     disc: Disc | None,
 ) -> tuple[Float[Array, "3 4 *n"], Int[Array, "*n"], Disc | None]:
-    """From B to A."""
+    """The piece of surface transformed from B to A."""
     points = p_AB[:, None] + ca.matvec(R_AB[:, :, None], points)
     if disc is not None:
         disc = Disc(p_AB + ca.matvec(R_AB, disc.centre), ca.matvec(R_AB, disc.axis), disc.radius)
@@ -90,7 +90,7 @@ def with_flat_contact(
     point: Float[Array, "3 1 *n"],
     count: int,
 ) -> tuple[Float[Array, "k *n"], Float[Array, "3 k *n"], Bool[Array, "k *n"]]:
-    """The deepest point and those of the flat contact, which take its place where they are as deep."""
+    """Adds the flat contact's points to the deepest point, or replaces it by their first if that is as deep."""
     held = lax.stop_gradient((pieces, point, distance))
     (held_A, held_B), deepest, depth = held
     size = jnp.max(safe_norm(held_A.points - deepest, 0) + safe_norm(held_B.points - deepest, 0), axis=0)

@@ -1,18 +1,19 @@
-"""The direction of largest separation of two convex shapes and the features that touch there, without gradient.
+"""Search for the direction of largest separation of two convex shapes and their touching features, without gradient.
 
 The signed distance is the largest over unit directions n of
 
-    s(n) = n . (b(n) - a(n)),      a, b: the farthest points of A along n and of B along -n.
+    s(n) = n . (b(n) - a(n)),      with a, b the farthest points of A along n and of B along -n.
 
-From the best of some directions, rounds of Newton's method climb: in each step every two features near the farthest
-points are tried as if they went on without end, and the direction where s is largest is kept. s itself judges, so
-a step never separates less, and what is found is exact once the features are right. On an edge or a face several
-vertices are as far: those nearest to where the features cross are tried, else a climb could end where they cross
-beside the edge. A round begins with the direction
-between the nearest points (`nearest_on_simplex`), which s, concave where the shapes are apart, leads to from anywhere;
-shapes that overlap are first moved apart along the best direction known, so that what is found separates at least as
-well. Their s has several maxima: unless the overlap is shallow they climb from three directions, one after the other,
-while pairs that are done wait.
+Rounds of Newton's method climb from the best of several starting directions. Each step tries all combinations of
+features near the farthest points, as if the features had no ends, and keeps the direction with the largest s. Steps are
+judged by s itself, so a step never separates less, and the result is exact once the features are right. On an edge or a
+face several vertices are equally far. The search tries those nearest to the point where the features cross, as a climb
+could otherwise end where they cross beside the edge.
+
+A round begins with the direction between the nearest points (`nearest_on_simplex`). Where the shapes are apart s is
+concave, so this direction is reached from any start. Overlapping shapes are first moved apart along the best direction
+known, so that the direction found separates at least as well. Their s has several maxima. Unless the overlap is
+shallow, they climb from three directions, one after another, while finished pairs wait.
 """
 
 import math
@@ -30,14 +31,14 @@ from .choices import chosen, dot, index_of_largest, rounding
 from .convex_contact import ConvexPair, Features, climb, crossing, farthest_points
 from .nearest_on_simplex import gap_along, nearest_direction
 
-ROUNDS = 5  # at most, from each start
-CERTAIN = 1e-4  # of the shapes' size: by which the nearest points known may be farther apart than what was found
+ROUNDS = 5  # largest number of rounds from each start
+CERTAIN = 1e-4  # gap, relative to the shapes' size, between nearest points and separation that ends a climb
 NUM_STARTS = 3
-SHALLOW = 0.005  # of the shapes' size: an overlap that is looked at from one start only
-APART = 0.8  # cosine of the angle between two starts
-CLIMBS = 2  # in each round
-LARGEST_TURN = 0.5  # rad
-CLEARANCE = 0.02  # of the shapes' size, by which shapes that overlap are moved apart
+SHALLOW = 0.005  # overlap, relative to the shapes' size, below which one start suffices
+APART = 0.8  # largest cosine of the angle between two starts
+CLIMBS = 2  # Newton steps in each round
+LARGEST_TURN = 0.5  # largest turn of a step, in rad
+CLEARANCE = 0.02  # gap, relative to the shapes' size, to which overlapping shapes are moved apart
 DIAGONALS = (
     (0, 1, 1),
     (0, 1, -1),
@@ -50,11 +51,11 @@ DIAGONALS = (
     (1, -1, 1),
     (-1, 1, 1),
 )
-DISTINCT = 0.99  # cosine of directions that differ
+DISTINCT = 0.99  # cosine below which two directions count as different
 
 
 class Found(NamedTuple):
-    """A direction from A to B, how far it separates, and the features that touch along it."""
+    """A direction from A to B, the separation along it, and the features that touch along it."""
 
     direction: Float[Array, "3 *n"]
     separation: Float[Array, "*n"]
@@ -62,7 +63,7 @@ class Found(NamedTuple):
 
 
 class Search(NamedTuple):
-    """The best found, what the present climb has found, the gaps at its last simplex, its rounds, and climbs before."""
+    """State of a search: best result, this climb's result, gaps of its simplex, its rounds, and completed climbs."""
 
     best: Found
     found: Found
@@ -73,14 +74,14 @@ class Search(NamedTuple):
 
 
 def separation(pair: ConvexPair, direction: Float[Array, "3 *hn"]) -> Float[Array, "*hn"]:
-    """s(n); no separation where the direction is zero."""
+    """Separation s(n); -inf where the direction is zero."""
     a, b = farthest_points(pair, direction)
     is_direction = dot(direction, direction) > 0.5
     return jnp.where(is_direction, dot(direction, b - a), -jnp.inf)
 
 
 def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Features, Bool[Array, "*n"]]:
-    """Direction and features, and whether another direction separates as much."""
+    """The separating direction and its features, and whether another direction separates as much."""
     directions, size = starting_directions(pair)
     separations = separation(pair, directions)
     starts = distinct_starts(directions, separations)
@@ -103,7 +104,7 @@ def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Feature
         reached = separation(pair, directions)
         highest = jnp.max(reached, axis=0)
         is_highest = (reached >= highest - tolerance).astype(reached.dtype)
-        index = index_of_largest(is_highest)[0]  # the first: that with the most tangents
+        index = index_of_largest(is_highest)[0]  # the first has the most tangents
         features = Features(*near, *(chosen(index, count) for count in num_tangents))
         new = Found(chosen(index, directions, axis=1), highest, features)
         is_better = highest >= found.separation - tolerance
@@ -149,7 +150,7 @@ def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Feature
 
 
 def distinct_starts(directions: Float[Array, "3 m *n"], separations: Float[Array, "m *n"]) -> Float[Array, "3 k *n"]:
-    """The directions of largest separation, each at an angle from those before."""
+    """The directions of largest separation, each well away from those before it."""
     starts = []
     for _ in range(NUM_STARTS):
         starts.append(chosen(index_of_largest(separations)[0], directions, axis=1))
@@ -158,12 +159,12 @@ def distinct_starts(directions: Float[Array, "3 m *n"], separations: Float[Array
 
 
 def keep_better(is_better: Bool[Array, "*n"], new: Any, old: Any) -> Any:
-    """The new one where it is better."""
+    """The new pytree where it is better, else the old one."""
     return jax.tree.map(lambda x, y: jnp.where(is_better, x, y), new, old)
 
 
 def starting_directions(pair: ConvexPair) -> tuple[Float[Array, "3 m *n"], Float[Array, "*n"]]:
-    """The axes of both shapes and their products, both ways, and the line of centres; and how large all is."""
+    """Starting directions, and the pair's size: line of centres, axes of both shapes, their products and diagonals."""
     p = pair.p[:, 0]
     zero, one = jnp.zeros_like(p[0]), jnp.ones_like(p[0])
     identity = [jnp.stack([one if i == k else zero for i in range(3)]) for k in range(3)]

@@ -1,9 +1,9 @@
-"""What the general method asks of a convex shape: its farthest point along a direction, and the features there.
+"""Convex shapes for the general method: their farthest points along a direction, and the features there.
 
-A shape is a core, given by its support points, with a margin around it. A feature is a piece of the core's surface
-continued without end: a corner, an edge or a face of a polyhedron; a rim, a line of the side or an end of a
-cylinder. It is a point, which may depend on the direction, and up to two straight tangents. Directions and points
-are in the shape's frame, components first.
+A shape is a core, given by its support points, with a margin around it. A feature is a piece of the core's surface,
+extended without end: a corner, an edge or a face of a polyhedron; a rim, a line of the side or an end of a cylinder.
+It consists of a point, which may depend on the direction, and up to two straight tangents. Directions and points are
+in the shape's frame, components first.
 """
 
 from collections.abc import Callable
@@ -21,26 +21,26 @@ from .lowest_vertices import low_and_wide
 from .nearest_corners import ROUNDING, heights, nearest_corners
 
 CORNERS = [[x, y, z] for x in (1.0, -1.0) for y in (1.0, -1.0) for z in (1.0, -1.0)]
-TURN = 2**20  # units of a direction in integers
-NUDGE = 1e-3  # rad, from the axis towards that side
-FLAT_SINE = 0.1  # of the angle below which the end or the side of a cylinder is across a direction
+TURN = 2**20  # integer units of a unit vector's component
+NUDGE = 1e-3  # turn, in rad, of an axial direction towards the chosen side
+FLAT_SINE = 0.1  # sine of the angle within which a cylinder's end or side is perpendicular to a direction
 
 
 class Feature(NamedTuple):
-    """The points `point` + s `tangents[0]` + t `tangents[1]`; a tangent that the feature does not have is zero."""
+    """A feature: the points `point` + s `tangents[0]` + t `tangents[1]`; missing tangents are zero."""
 
     point: Float[Array, "3 *n"]
     tangents: tuple[Float[Array, "3 *n"], Float[Array, "3 *n"]]
 
 
 class ConvexShape(NamedTuple):
-    """A core, its margin, its features, and the core's farthest point along a direction.
+    """A convex shape: its core and margin, its features, and the core's farthest point along a direction.
 
-    `near(core, direction, towards)` are three numbers that say which features there are at the farthest point, those
-    towards a point first if there are several as far, and
-    `feature(core, near, num_tangents, direction)` is the one with that many tangents, at most `most_tangents`.
-    `facing(core, direction)` are four points around what is nearly across the direction, in order, and whether that is
-    a point (0), the line from the first to the third (1) or a face (2).
+    `near(core, direction, towards)` returns three numbers that identify the features at the farthest point; of several
+    equally far, those towards a point come first.
+    `feature(core, near, num_tangents, direction)` returns the one with that many tangents, at most `most_tangents`.
+    `facing(core, direction)` returns four points, in order, around the piece that is nearly perpendicular to the
+    direction, and its dimension: a point (0), the line from the first to the third (1) or a face (2).
     """
 
     most_tangents: int
@@ -53,12 +53,12 @@ class ConvexShape(NamedTuple):
 
 
 def farthest_vertex(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
-    """The first of the farthest."""
+    """The farthest vertex along a direction, the first of equals."""
     return gathered(index_of_farthest(heights(vertices, direction)), vertices)
 
 
 def farthest_corner(vertices: Float[Array, "3 8 *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
-    """Of a box, whose first vertex has positive coordinates."""
+    """The farthest corner of a box, whose first vertex has positive coordinates."""
     return vertices[:, 0] * sign_of(direction)
 
 
@@ -68,7 +68,7 @@ def feature_of_polyhedron(
     num_tangents: Int[Array, "h *n"],
     direction: Float[Array, "3 h *n"],
 ) -> Feature:
-    """A vertex, an edge or a face."""
+    """A vertex, an edge or a face of a polyhedron."""
     del direction
     first, second, third = (chosen(index, vertices, axis=1) for index in near)
     along, aside = (second - first)[:, None], (third - first)[:, None]
@@ -78,7 +78,7 @@ def feature_of_polyhedron(
 def facing_of_polyhedron(
     vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]
 ) -> tuple[Float[Array, "3 4 *n"], Int[Array, "*n"]]:
-    """Four of the vertices, the first instead of those that there are not."""
+    """Four vertices of the piece that faces a direction, with the first in place of missing ones; and its dimension."""
     held, down = lax.stop_gradient((vertices, direction))
     masks, valid = low_and_wide(*(heights(held, axis) for axis in (*tangents_of(down), -down)))
     first, *others = (jnp.sum(jnp.where(mask, vertices, 0.0), axis=1) for mask in masks)
@@ -88,7 +88,7 @@ def facing_of_polyhedron(
 
 
 def farthest_of_cylinder(size: Float[Array, "2 *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
-    """On a rim; on the axis of an end where the direction is along it."""
+    """The farthest point of a cylinder: on a rim, or on the axis where the direction is along it."""
     radial = safe_normalize(direction[:2], 0)
     return jnp.stack([size[0] * radial[0], size[0] * radial[1], size[1] * sign_of(direction[2])])
 
@@ -96,7 +96,7 @@ def farthest_of_cylinder(size: Float[Array, "2 *n"], direction: Float[Array, "3 
 def nearest_end(
     size: Float[Array, "2 *n"], direction: Float[Array, "3 *n"], towards: Float[Array, "3 *n"]
 ) -> Int[Array, "3 *n"]:
-    """Whether it is the lower one, and the side of its rim towards a point: x and y in units of 1 / TURN."""
+    """Identifies the farthest end (1: the lower one), and its rim's side towards a point in units of 1 / TURN."""
     is_level = jnp.abs(direction[2]) <= ROUNDING * float(jnp.finfo(direction.dtype).eps)
     side = jnp.round(TURN * safe_normalize(towards[:2], 0))
     is_lower = (jnp.where(is_level, towards[2], direction[2]) < 0.0).astype(side.dtype)
@@ -109,9 +109,10 @@ def feature_of_cylinder(
     num_tangents: Int[Array, "h *n"],
     direction: Float[Array, "3 h *n"],
 ) -> Feature:
-    """A rim, which the point follows; the line of the side that faces the direction; an end.
+    """A feature of a cylinder: a rim, the line of the side that faces the direction, or an end.
 
-    Along the axis the whole rim is as far: the point is that on the side which `near` says.
+    The point of a rim follows the direction. Where that is axial the whole rim is equally far, and `near` gives the
+    side.
     """
     is_line, is_end = num_tangents == 1, num_tangents == 2
     is_along = dot(direction[:2], direction[:2]) <= (ROUNDING * float(jnp.finfo(size.dtype).eps)) ** 2
@@ -128,7 +129,7 @@ def feature_of_cylinder(
 def facing_of_cylinder(
     size: Float[Array, "2 *n"], direction: Float[Array, "3 *n"]
 ) -> tuple[Float[Array, "3 4 *n"], Int[Array, "*n"]]:
-    """Four points of the rim, or the ends of the line of the side."""
+    """Four points of the facing rim, or the ends of the facing line of the side; and the dimension."""
     radius, half_length = jnp.broadcast_arrays(*size, direction[0])[:2]
     held = lax.stop_gradient(direction)
     is_end, is_line = safe_norm(held[:2], 0) < FLAT_SINE, jnp.abs(held[2]) < FLAT_SINE
@@ -141,19 +142,19 @@ def facing_of_cylinder(
 
 
 def farthest_of_ellipsoid(size: Float[Array, "3 *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "3 *n"]:
-    """S² n / |S n| with the semi-axes S."""
+    """The farthest point S² n / |S n| of an ellipsoid with semi-axes S."""
     return expanded(size, direction) * safe_normalize(expanded(size, direction) * direction, 0)
 
 
 def expanded(size: Float[Array, "3 *n"], direction: Float[Array, "3 *hn"]) -> Float[Array, "3 *hn"]:
-    """Sizes with the axes of a direction."""
+    """Sizes with the axes of a direction, to broadcast with it."""
     return size if size.ndim == direction.ndim else size[:, None]
 
 
 def whole_surface(
     size: Float[Array, "3 *n"], direction: Float[Array, "3 *n"], towards: Float[Array, "3 *n"]
 ) -> Int[Array, "3 *n"]:
-    """The only feature."""
+    """Identifies the only feature of a smooth shape, its whole surface."""
     del towards
     return jnp.zeros_like(size + direction, jnp.int32)
 
@@ -161,13 +162,13 @@ def whole_surface(
 def no_facing(
     size: Float[Array, "3 *n"], direction: Float[Array, "3 *n"]
 ) -> tuple[Float[Array, "3 4 *n"], Int[Array, "*n"]]:
-    """A single point."""
+    """The piece that a smooth shape shows along a direction: a single point."""
     point = farthest_of_ellipsoid(size, direction)
     return jnp.stack([point] * 4, axis=1), jnp.zeros_like(point[0], jnp.int32)
 
 
 def tangents_of(n: Float[Array, "3 *n"]) -> tuple[Float[Array, "3 *n"], Float[Array, "3 *n"]]:
-    """Two unit vectors normal to n and to each other."""
+    """Two unit vectors perpendicular to n and to each other."""
     smallest = jnp.argmin(jnp.abs(n), axis=0)
     axis = jnp.stack([(smallest == k).astype(n.dtype) for k in range(3)])
     first = safe_normalize(ca.cross(n, axis), 0)
@@ -180,30 +181,30 @@ def feature_of_ellipsoid(
     num_tangents: Int[Array, "h *n"],
     direction: Float[Array, "3 h *n"],
 ) -> Feature:
-    """The farthest point itself."""
+    """The feature of an ellipsoid: its farthest point."""
     del near, num_tangents
     point = farthest_of_ellipsoid(size, direction)
     return Feature(point, (jnp.zeros_like(point), jnp.zeros_like(point)))
 
 
 def box_vertices(size: Float[Array, "3 *n"]) -> Float[Array, "3 8 *n"]:
-    """The corners; `size` holds full lengths."""
+    """Corners of a box; `size` holds full lengths."""
     return jnp.stack([jnp.stack([s * x for s, x in zip(signs, 0.5 * size, strict=True)]) for signs in CORNERS], axis=1)
 
 
 def segment_ends(size: Float[Array, "2 *n"]) -> Float[Array, "3 2 *n"]:
-    """Of a capsule's axis."""
+    """Ends of a capsule's axis."""
     half, zero = 0.5 * size[1], jnp.zeros_like(size[1])
     return jnp.stack([jnp.stack([zero, zero, half]), jnp.stack([zero, zero, -half])], axis=1)
 
 
 def centre_point(size: Float[Array, "1 *n"]) -> Float[Array, "3 1 *n"]:
-    """Of a sphere."""
+    """Centre of a sphere, as its only vertex."""
     return jnp.zeros_like(jnp.stack([size, size, size]))
 
 
 def polyhedron(most_tangents: int, core: Callable[[Array], Array], margin: Callable[[Array], Array]) -> ConvexShape:
-    """The hull of the vertices `core`, with a margin."""
+    """A convex shape that is the hull of the vertices `core`, with a margin."""
     return ConvexShape(
         most_tangents, core, margin, farthest_vertex, nearest_corners, feature_of_polyhedron, facing_of_polyhedron
     )

@@ -1,4 +1,4 @@
-"""Points of a cylinder: the nearest to a point, the lowest on a plane."""
+"""The lowest points of a cylinder above a plane."""
 
 import math
 
@@ -10,18 +10,18 @@ from mbjax.spatial import safe_sqrt
 
 from .choices import sign_of
 
-UPRIGHT_ANGLE = 1e-3  # rad: below it the lowest point of the rim moves to the middle of the end
-STANDING_ANGLE = 0.05  # rad: from it on the points on which it stands are in the middle of the end
+UPRIGHT_ANGLE = 1e-3  # tilt, in rad, below which the rim's lowest point moves to the middle of the end
+STANDING_ANGLE = 0.05  # tilt, in rad, from which the three points of the end are in its middle
 
 
 def lowest_points_of_cylinder(
     size: Float[Array, "2 n *w"], R_AB: Float[Array, "3 3 n *w"]
 ) -> list[Float[Array, "3 n *w"]]:
-    """The lowest point of either rim along Az, and three points of the lower end, from the centre in A.
+    """The lowest point of each rim along Az, and three points of the lower end, from the centre in A.
 
-    The rim's lowest point jumps when an upright cylinder tilts; the points of a standing one would be bumps of a
-    wheel. So the former comes from the middle of the end at tilts below `UPRIGHT_ANGLE`, and the latter go there
-    up to `STANDING_ANGLE`, all smoothly and on the surface.
+    A rim's lowest point would jump when an upright cylinder tilts, so at tilts below `UPRIGHT_ANGLE` it comes from the
+    middle of the end. The three points of a standing cylinder would be bumps on a rolling one, so they move to the
+    middle of the end up to `STANDING_ANGLE`. All points move smoothly and on the surface.
     """
     radius, length = jnp.unstack(size)
     Bx, By, Bz = jnp.unstack(R_AB, axis=1)
@@ -38,12 +38,12 @@ def lowest_points_of_cylinder(
 
 
 def smooth_inverse_sqrt(x: Float[Array, "*n"], limit: float) -> Float[Array, "*n"]:
-    """1/√x from `limit` on, below it the line with the same value and slope."""
+    """1/√x for x >= `limit`, and below it the tangent line at `limit`."""
     is_regular = x >= limit
     line = (1.5 - 0.5 * x / limit) / math.sqrt(limit)
     return jnp.where(is_regular, 1.0 / safe_sqrt(jnp.where(is_regular, x, 1.0)), line)
 
 
 def smooth_step_down(x: Float[Array, "*n"], limit: float) -> Float[Array, "*n"]:
-    """From 1 at zero to 0 at `limit` and beyond, with continuous slope."""
+    """A step from 1 at x = 0 to 0 at `limit` and beyond, with continuous slope."""
     return jnp.where(x < limit, (1.0 - x / limit) ** 2, 0.0)

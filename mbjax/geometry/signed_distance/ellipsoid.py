@@ -1,6 +1,6 @@
 """Signed distance of a point from an ellipsoid.
 
-The nearest point x has p - x = s D⁻² x, with the semi-axes D, for one number s; so x = D² p / (D² + s), and |D⁻¹ x| = 1
+With semi-axes D, the nearest point x has p - x = s D⁻² x for one number s. So x = D² p / (D² + s), and |D⁻¹ x| = 1
 determines s >= -min D² (Eberly, Distance from a point to an ellipse, an ellipsoid, or a hyperellipsoid, 2013).
 """
 
@@ -17,14 +17,14 @@ from .choices import flags_of_largest, sign_of
 from .point_distance import PointDistance, along_x
 
 NUM_ITERATIONS = 10
-NUM_STEPS_WITH_DERIVATIVES = 2  # the second makes second derivatives right
-MIDDLE = 64.0  # roundings of the shortest semi-axis
+NUM_STEPS_WITH_DERIVATIVES = 2  # the second step makes second derivatives right
+MIDDLE = 64.0  # half-thickness of the middle plane, in roundings of the shortest semi-axis
 
 
 def distance_from_ellipsoid(semi_axes: Float[Array, "3 *n"], p: Float[Array, "3 *n"]) -> PointDistance:
-    """From the ellipsoid of these semi-axes.
+    """Signed distance of a point from an ellipsoid with these semi-axes.
 
-    Inside, on the middle plane of the shortest axis where both sides are as near, p counts as on the positive side.
+    On the middle plane of the shortest axis, where both sides are equally near, p counts as on the positive side.
     """
     semi_axes, p = jnp.broadcast_arrays(semi_axes, p)
     normal, _, degenerate = normal_and_multiplier(semi_axes, p)
@@ -33,13 +33,13 @@ def distance_from_ellipsoid(semi_axes: Float[Array, "3 *n"], p: Float[Array, "3 
 
 @jax.custom_jvp
 def distance_along_normal(semi_axes: Float[Array, "3 *n"], p: Float[Array, "3 *n"]) -> Float[Array, "*n"]:
-    """s |D⁻² x|."""
+    """Signed distance s |D⁻² x| along the normal at the nearest point."""
     return normal_and_multiplier(semi_axes, p)[1]
 
 
 @distance_along_normal.defjvp
 def differentiate_distance(primals: tuple, tangents: tuple) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
-    """normal · (dp - dx), where the surface moves by dx = x dD / D; turning normals change nothing to first order."""
+    """Tangent normal · (dp - dx), with dx = x dD / D on the surface; the normal's turn adds nothing to first order."""
     semi_axes, p = primals
     semi_axes_dot, p_dot = tangents
     distance = distance_along_normal(semi_axes, p)
@@ -51,9 +51,9 @@ def differentiate_distance(primals: tuple, tangents: tuple) -> tuple[Float[Array
 def normal_and_multiplier(
     semi_axes: Float[Array, "3 *n"], p: Float[Array, "3 *n"]
 ) -> tuple[Float[Array, "3 *n"], Float[Array, "*n"], Bool[Array, "*n"]]:
-    """The normal at the nearest point, the distance along it, and whether the other side is as near.
+    """The normal at the nearest point, the distance along it, and whether the other side is equally near.
 
-    s is found without derivatives; the last steps of Newton's method, from there, have those of the implicit function.
+    s is found without derivatives. The last Newton steps, from there, have the derivatives of the implicit function.
     """
     frozen_axes, frozen_p = lax.stop_gradient((semi_axes, p))
     is_shortest = jnp.stack(flags_of_largest([-a for a in jnp.unstack(frozen_axes)]))
@@ -79,7 +79,7 @@ def normal_and_multiplier(
 def find_multiplier(
     semi_axes: Float[Array, "3 *n"], gaps: Float[Array, "3 *n"], shortest: Float[Array, "*n"], p: Float[Array, "3 *n"]
 ) -> Float[Array, "*n"]:
-    """s + min D², by Newton's method from below, where it is monotonic: no term of |D⁻¹ x|² exceeds one there."""
+    """s + min D², by Newton's method from below, which is monotonic as no term of |D⁻¹ x|² exceeds one at the start."""
     numerators = jnp.abs(semi_axes * p)
     floor = float(jnp.finfo(p.dtype).eps) * shortest * shortest
     start = jnp.maximum(jnp.max(numerators - gaps, axis=0), floor)
@@ -91,7 +91,7 @@ def find_multiplier(
 
 
 def multiplier_step(numerators: Float[Array, "3 *n"], denominators: Float[Array, "3 *n"]) -> Float[Array, "*n"]:
-    """Newton's step for 1 / |D⁻¹ x| = 1, nearly linear in s, with D⁻¹ x = numerators / denominators."""
+    """Newton step for 1 / |D⁻¹ x| = 1, which is nearly linear in s, with D⁻¹ x = numerators / denominators."""
     ratios = numerators / denominators
     squared = ca.dot(ratios, ratios)
     return squared * (safe_sqrt(squared) - 1.0) / ca.dot(ratios, ratios / denominators)

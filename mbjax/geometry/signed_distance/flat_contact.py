@@ -1,7 +1,7 @@
-"""Where two convex shapes lie on one another: corners of the overlap of what faces each other, seen along the normal.
+"""Flat contact of two convex shapes: corners of the overlap of their facing pieces of surface, along the normal.
 
-Each shape shows a piece of its surface: up to four vertices of a polyhedron, the end or a line of the side of a
-cylinder. The edges of either piece are clipped by the other (Cyrus and Beck 1978), and four of their ends are kept.
+Each shape shows a piece of its surface: up to four vertices of a polyhedron, or the end or a line of the side of a
+cylinder. The edges of each piece are clipped by the other (Cyrus and Beck 1978), and four of their ends are kept.
 """
 
 from typing import NamedTuple
@@ -17,20 +17,20 @@ from .box_faces import relative_tolerance, spread_corners
 from .choices import chosen, sign_of
 from .convex_shapes import tangents_of
 
-PARALLEL_SINE = 0.1  # of the angle between two lines below which they lie along one another
+PARALLEL_SINE = 0.1  # sine of the angle between two lines below which they lie along one another
 
 
 class Piece(NamedTuple):
-    """Four points around a piece of surface, in A; the first and the third are the ends of a line."""
+    """A piece of surface given by four points around it, in A; the first and the third are the ends of a line."""
 
     points: Float[Array, "3 4 *n"]
     dimension: Int[Array, "*n"]  # 0: a point, 1: a line, 2: a face
-    normal: Float[Array, "3 *n"]  # of its plane, of any length
+    normal: Float[Array, "3 *n"]  # normal of its plane, of any length
     disc: "Disc | None"
 
 
 class Disc(NamedTuple):
-    """The round end of a cylinder, which its four points are on the rim of."""
+    """The round end of a cylinder; the piece's four points are on its rim."""
 
     centre: Float[Array, "3 *n"]
     axis: Float[Array, "3 *n"]
@@ -38,7 +38,7 @@ class Disc(NamedTuple):
 
 
 class FlatContact(NamedTuple):
-    """Four points of A with their distances from B along the normal, the deepest one first."""
+    """Four points of A with their distances from B along the normal, deepest first."""
 
     distance: Float[Array, "4 *n"]
     point: Float[Array, "3 4 *n"]
@@ -48,7 +48,7 @@ class FlatContact(NamedTuple):
 def make_piece(
     points: Float[Array, "3 4 *n"], dimension: Int[Array, "*n"], disc: Disc | None, n: Float[Array, "3 *n"]
 ) -> Piece:
-    """With the normal of the face, or the part of the direction of contact that is normal to the line."""
+    """Makes a piece, with the normal of its face, or n projected perpendicular to its line."""
     first, second, third, fourth = jnp.unstack(points, axis=1)
     along = safe_normalize(third - first, 0)
     of_face = safe_normalize(ca.cross(third - first, fourth - second), 0)
@@ -57,7 +57,7 @@ def make_piece(
 
 
 def flat_contact(A: Piece, B: Piece, n: Float[Array, "3 *n"], size: Float[Array, "*n"]) -> FlatContact:
-    """Of two pieces, along a direction n from A to B."""
+    """Flat contact of two pieces, along a direction n from A to B."""
     tolerance = relative_tolerance(n.dtype) * size
     of_A, is_on_B = clipped_edges(A, B, n, tolerance)
     of_B, is_on_A = clipped_edges(B, A, n, tolerance)
@@ -78,7 +78,7 @@ def flat_contact(A: Piece, B: Piece, n: Float[Array, "3 *n"], size: Float[Array,
 
 
 def height(piece: Piece, n: Float[Array, "3 *n"], points: Float[Array, "3 m *n"]) -> Float[Array, "m *n"]:
-    """Of points above the plane of a piece, along n."""
+    """Height of points above the plane of a piece, along n."""
     above = points - piece.points[:, :1]
     return safe_divide(ca.dot(piece.normal[:, None], above), ca.dot(piece.normal, n))
 
@@ -86,7 +86,7 @@ def height(piece: Piece, n: Float[Array, "3 *n"], points: Float[Array, "3 m *n"]
 def clipped_edges(
     piece: Piece, other: Piece, n: Float[Array, "3 *n"], tolerance: Float[Array, "*n"]
 ) -> tuple[Float[Array, "3 8 *n"], Bool[Array, "8 *n"]]:
-    """Both ends of the four edges of a piece, as far as they are beside the other one, and which there are."""
+    """Both ends of a piece's four edges, clipped to the other piece along n, and which edges remain."""
     start = piece.points
     along = jnp.roll(start, -1, axis=1) - start
     first, last = jnp.zeros_like(start[0]), jnp.ones_like(start[0])
@@ -111,7 +111,7 @@ def clipped_edges(
 
 
 def borders(piece: Piece, n: Float[Array, "3 *n"]) -> list[tuple[Float[Array, "3 *n"], Float[Array, "3 *n"]]]:
-    """A point on each border of a piece and its direction inwards, both seen along n; zero where there is none."""
+    """A point on each border of a piece and the inward direction there, seen along n; zero where there is no border."""
     points = jnp.unstack(piece.points, axis=1)
     along = safe_normalize(points[2] - points[0], 0)
     ends = [along, jnp.zeros_like(along), -along, jnp.zeros_like(along)]
@@ -128,7 +128,7 @@ def borders(piece: Piece, n: Float[Array, "3 *n"]) -> list[tuple[Float[Array, "3
 def crossings_of_disc(
     disc: Disc, start: Float[Array, "3 m *n"], along: Float[Array, "3 m *n"], tolerance: Float[Array, "*n"]
 ) -> tuple[Float[Array, "m *n"], Float[Array, "m *n"], Bool[Array, "m *n"]]:
-    """Where lines enter the cylinder over a disc and leave it, and whether they miss it."""
+    """Parameters where lines enter and leave the cylinder over a disc, and whether they miss it."""
     axis = disc.axis[:, None]
     from_centre = start - disc.centre[:, None]
     from_axis, across = (x - axis * ca.spread(ca.dot(axis, x), 3) for x in (from_centre, along))
@@ -144,7 +144,7 @@ def crossings_of_disc(
 
 
 def lies_on(piece: Piece, other: Piece) -> Bool[Array, "*n"]:
-    """Whether the edges of a piece can lie on the other one: a face, or a line along a line."""
+    """Whether the edges of a piece can lie on the other piece: on a face, or as a line along a line."""
     lines = (safe_normalize(x.points[:, 2] - x.points[:, 0], 0) for x in lax.stop_gradient((piece, other)))
     across = ca.cross(*lines)
     are_parallel = ca.dot(across, across) < PARALLEL_SINE**2

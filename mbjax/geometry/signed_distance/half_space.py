@@ -1,4 +1,4 @@
-"""A half-space against everything: points of the other shape and their heights along its normal Az."""
+"""Signed distances from a half-space: points of the other shape and their heights along the normal Az."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def half_space_sphere(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """The lowest point."""
+    """Witness at the lowest point of the sphere."""
     del size_A, R_AB
     return above([p_AB], size_B[0])
 
@@ -31,7 +31,7 @@ def half_space_capsule(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """The lowest points of both caps."""
+    """Witnesses at the lowest points of the capsule's caps."""
     del size_A
     radius, length = jnp.unstack(size_B)
     half_axis = ca.scale(jnp.unstack(R_AB, axis=1)[2], 0.5 * length)
@@ -44,9 +44,9 @@ def half_space_box(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """The four corners of the face whose centre is lowest.
+    """Witnesses at the four corners of the box's face whose centre is lowest.
 
-    Where the face changes, the corners that leave are as high as those that come.
+    Where the face changes, the corners that leave are as high as those that join.
     """
     del size_A
     u, v, w = (ca.scale(axis, 0.5 * x) for axis, x in zip(jnp.unstack(R_AB, axis=1), jnp.unstack(size_B), strict=True))
@@ -63,7 +63,7 @@ def half_space_cylinder(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """The lowest point of each rim, and three points of the lower end on which the cylinder stands."""
+    """Witnesses at the lowest point of each rim, and at three points of the end on which the cylinder stands."""
     del size_A
     return above([p_AB + x for x in lowest_points_of_cylinder(size_B, R_AB)])
 
@@ -74,7 +74,7 @@ def half_space_ellipsoid(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """The lowest point, D² n / |D n| for the semi-axes D and the direction n downwards."""
+    """Witness at the ellipsoid's lowest point, D² n / |D n| for the semi-axes D and the downward direction n."""
     del size_A
     stretched = -size_B * jnp.unstack(R_AB)[2]
     x_B = ca.scale(size_B * stretched, 1.0 / safe_sqrt(ca.dot(stretched, stretched)))
@@ -87,7 +87,7 @@ def half_space_convex(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """The lowest vertex, and up to three more that are low and far apart."""
+    """Witnesses at the lowest vertex, and at up to three more that are low and far apart."""
     del size_A
     vertices = p_AB[:, None] + ca.matvec(R_AB[:, :, None], size_B)
     points, valid = lowest_vertices(vertices)
@@ -99,7 +99,7 @@ def above(
     radius: Float[Array, "n *w"] | float = 0.0,
     valid: Sequence[Bool[Array, "n *w"]] | None = None,
 ) -> Witnesses:
-    """The points of the plane z = 0 under balls about the `centers`."""
+    """Witnesses at the points of the plane z = 0 below balls about the `centers`."""
     coordinates = [jnp.unstack(center) for center in centers]
     zero = jnp.zeros_like(coordinates[0][2])
     normal = jnp.stack([zero, zero, zero - 1.0])

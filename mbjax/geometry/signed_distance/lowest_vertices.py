@@ -1,4 +1,4 @@
-"""Where a polyhedron rests on a plane."""
+"""Low vertices of a polyhedron, on which it rests on a plane."""
 
 import jax.numpy as jnp
 from jax import lax
@@ -6,14 +6,14 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.spatial import safe_sqrt
 
-SLOPE = 10.0  # a vertex is passed over where it is higher than a tenth of what it adds to the width
-NARROW = 1e-6  # of the farthest vertex: points closer together count as one
+SLOPE = 10.0  # a vertex is passed over if it is higher than a tenth of the width that it adds
+NARROW = 1e-6  # distance, relative to the farthest vertex, below which two points count as one
 
 
 def lowest_vertices(
     vertices: Float[Array, "3 m n *w"],
 ) -> tuple[list[Float[Array, "3 n *w"]], list[Bool[Array, "n *w"]]]:
-    """Four low vertices that span a wide area, and which of them there are; heights are along z."""
+    """Four low vertices that span a wide area, and flags of those that exist; heights are along z."""
     masks, valid = low_and_wide(*jnp.unstack(lax.stop_gradient(vertices)))
     return [jnp.sum(jnp.where(mask, vertices, 0.0), axis=1) for mask in masks], valid
 
@@ -21,9 +21,10 @@ def lowest_vertices(
 def low_and_wide(
     x: Float[Array, "m n *w"], y: Float[Array, "m n *w"], z: Float[Array, "m n *w"]
 ) -> tuple[list[Bool[Array, "m n *w"]], list[Bool[Array, "n *w"]]]:
-    """Which vertices these are: the lowest, the one farthest from it, and the farthest to either side of their line.
+    """Masks of the lowest vertex, the farthest from it, and the farthest on each side of their line; and validity.
 
-    Of those that are equally low within rounding, as on a face, the first, so that a small turn changes nothing.
+    Of vertices that are equally low within rounding, as on a face, the first is taken, so that a small turn does not
+    change the choice.
     """
     extent = jnp.max(jnp.abs(x) + jnp.abs(y) + jnp.abs(z), axis=0)
     rounding = 64.0 * float(jnp.finfo(z.dtype).eps) * extent
@@ -41,11 +42,11 @@ def low_and_wide(
 
 
 def first_of_largest(x: Float[Array, "m n *w"], rounding: Float[Array, "n *w"]) -> Bool[Array, "m n *w"]:
-    """Where the largest along the first axis is, the first of those that are equal within rounding."""
+    """Mask of the largest entry along the first axis, the first of those that are equal within rounding."""
     return first_of(x >= jnp.max(x, axis=0) - rounding)
 
 
 def first_of(x: Bool[Array, "m n *w"]) -> Bool[Array, "m n *w"]:
-    """The first that is true along the first axis."""
+    """Mask of the first true entry along the first axis."""
     places = jnp.arange(x.shape[0]).reshape(-1, *(1,) * (x.ndim - 1))
     return places == jnp.min(jnp.where(x, places, x.shape[0]), axis=0)

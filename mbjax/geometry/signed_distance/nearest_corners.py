@@ -1,4 +1,4 @@
-"""Which vertices of a polyhedron are near its farthest point along a direction."""
+"""The vertices of a polyhedron near its farthest point along a direction."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,22 +9,22 @@ from mbjax.spatial import safe_divide, safe_normalize, safe_sqrt
 
 from .choices import chosen, dot, index_of_farthest, index_of_largest
 
-ROUNDING = 64.0  # in machine epsilons: of directions, and of lengths beside a shape's size
-NARROW = 1e-6  # of the farthest vertex: vertices closer together count as one
+ROUNDING = 64.0  # rounding of directions, and of lengths relative to a shape's size, in machine epsilons
+NARROW = 1e-6  # distance, relative to the farthest vertex, below which two vertices count as one
 
 
 def heights(vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"]) -> Float[Array, "m *n"]:
-    """Of vertices along a direction."""
+    """Heights of vertices along a direction."""
     return ca.dot(vertices, direction[:, None])
 
 
 def nearest_corners(
     vertices: Float[Array, "3 m *n"], direction: Float[Array, "3 *n"], towards: Float[Array, "3 *n"]
 ) -> Int[Array, "3 *n"]:
-    """The farthest vertex, the end of its edge that slopes least, and a third vertex of the face that slopes least.
+    """The farthest vertex, the other end of its flattest edge, and a third vertex of the flattest face there.
 
-    A plane that is turned about a vertex, and then about an edge, until it meets another vertex (gift wrapping). Of
-    vertices that are equally far, the one nearest to `towards`, and of edges that are level, the one towards it.
+    A plane turns about the vertex, and then about the edge, until it meets another vertex (gift wrapping). Of vertices
+    that are equally far it takes the one nearest to `towards`, and of level edges the one towards it.
     """
     up = heights(vertices, direction)
     rounding = ROUNDING * float(jnp.finfo(up.dtype).eps) * jnp.max(sum(jnp.abs(vertices)), axis=0)
@@ -54,7 +54,7 @@ def nearest_corners(
 def nearest_edge_first(
     vertices: Float[Array, "3 m *n"], near: Int[Array, "3 *n"], point: Float[Array, "3 *n"]
 ) -> Int[Array, "3 *n"]:
-    """Three vertices in an order where the edge from the first to the second is nearest to a point."""
+    """Orders three vertices so that the edge from the first to the second is the one nearest to a point."""
     first, second, third = (chosen(index, vertices, axis=1) for index in near)
     start = jnp.stack([first, first, second], axis=1)
     along = jnp.stack([second - first, third - first, third - second], axis=1)

@@ -1,4 +1,4 @@
-"""Gilbert, Johnson and Keerthi's (1988) algorithm: the direction between the nearest points of two shapes apart."""
+"""The direction between the nearest points of two shapes apart, after Gilbert, Johnson and Keerthi (1988)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,13 +20,13 @@ FACES = ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3))
 
 
 def gap_along(pair: ConvexPair, direction: Float[Array, "3 h *n"]) -> Float[Array, "3 h *n"]:
-    """From A's farthest point along a direction to B's farthest point against it."""
+    """Vector from A's farthest point along a direction to B's farthest point against it."""
     a, b = farthest_points(pair, direction)
     return b - a
 
 
 class Nearest(NamedTuple):
-    """Four points, which of them matters least to the nearest point of their hull to the origin, and that point."""
+    """Four points, the one that matters least, and the point of their hull that is nearest to the origin."""
 
     corners: Float[Array, "3 4 *n"]
     spare: Int[Array, "*n"]
@@ -36,9 +36,9 @@ class Nearest(NamedTuple):
 def nearest_direction(
     pair: ConvexPair, gaps: Float[Array, "3 4 *n"], shift: Float[Array, "3 *n"]
 ) -> tuple[Float[Array, "3 *n"], Float[Array, "*n"], Float[Array, "3 4 *n"]]:
-    """Direction between the nearest points of A and of B shifted, from four gaps known, and the four it ends with.
+    """Direction and distance between the nearest points of A and shifted B, from four known gaps; and the last four.
 
-    The number is how far these points are apart, at least the distance of the shapes.
+    The distance is that between the points found, which is at least the distance of the shapes.
     """
 
     def improve(_: int, found: Nearest) -> Nearest:
@@ -51,7 +51,7 @@ def nearest_direction(
 
 
 def nearest_point(corners: Float[Array, "3 4 *n"]) -> Nearest:
-    """On the edges and faces of a tetrahedron that does not contain the origin."""
+    """The point nearest to the origin on the edges and faces of a tetrahedron that does not contain it."""
     p, q = (corners_of(corners, EDGES, k) for k in range(2))
     on_edges = jnp.clip(-safe_divide(dot(p, q - p), dot(q - p, q - p)), 0.0, 1.0)
     of_edges = p + on_edges * (q - p)
@@ -83,7 +83,7 @@ def corners_of(corners: Float[Array, "3 4 *n"], parts: Parts, k: int) -> Float[A
 
 
 def weights_of(parts: Parts, weights: list[Float[Array, "m *n"]]) -> Float[Array, "4 m *n"]:
-    """Those of the parts' corners as weights of all four."""
+    """Spreads weights of the parts' corners over all four corners."""
     total = jnp.zeros((4, *weights[0].shape), weights[0].dtype)
     for k, weight in enumerate(weights):
         is_corner = np.array([[part[k] == i for part in parts] for i in range(4)])

@@ -1,4 +1,4 @@
-"""Which pairs of kinds of shapes have a signed distance, and by which function."""
+"""The table of pairs of kinds of shapes that have a signed distance, with their functions."""
 
 from .box_capsule import BOX_CAPSULE_PAIRS
 from .capsule import CAPSULE_PAIRS
@@ -17,14 +17,14 @@ PAIRS: dict[tuple[str, str], PairFunction] = {
 
 
 def supported_pairs() -> frozenset[tuple[str, str]]:
-    """Pairs of kinds, in both orders."""
+    """Pairs of kinds of shapes that have a signed distance, in both orders."""
     return frozenset(PAIRS) | frozenset((kind_B, kind_A) for kind_A, kind_B in PAIRS)
 
 
 def pair_function(kind_A: str, kind_B: str) -> tuple[PairFunction, bool]:
-    """The function of two kinds, and whether it is that of (B, A): it then wants B first and answers in B's frame."""
+    """The pair function of two kinds, and whether it is that of (B, A), which takes B first and works in B's frame."""
     if (kind_A, kind_B) in PAIRS:
         return PAIRS[kind_A, kind_B], False
     if (kind_B, kind_A) in PAIRS:
         return PAIRS[kind_B, kind_A], True
-    raise KeyError(f"No signed distance of {kind_A} and {kind_B}; supported_pairs() lists those there are.")
+    raise KeyError(f"No signed distance of {kind_A} and {kind_B}; supported_pairs() lists the pairs that have one.")

@@ -1,8 +1,8 @@
 """Signed distance of a point from a shape, in the frame of the shape.
 
-Each function answers with the distance, the unit normal out of the shape at its nearest point, and where that
-normal is not unique; the nearest point is p - distance * normal. The distance's derivative is normal · dp everywhere,
-also where a normal had to be chosen.
+Each function returns the distance, the unit normal out of the shape at its nearest point, and whether that normal is
+not unique. The nearest point is p - distance * normal. The distance's derivative is normal · dp everywhere, also where
+a normal had to be chosen.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from .choices import clamp, flags_of_largest, positive_part, rounding, sign_of
 
 
 class PointDistance(NamedTuple):
-    """Of one point from one shape."""
+    """Signed distance of one point from one shape, with the normal."""
 
     distance: Float[Array, "*n"]
     normal: Float[Array, "3 *n"]
@@ -25,20 +25,20 @@ class PointDistance(NamedTuple):
 
 
 def distance_from_point(p: Float[Array, "3 *n"]) -> PointDistance:
-    """From the origin; at the origin the normal is x."""
+    """Distance from the origin; at the origin the normal is x."""
     x, y, z = jnp.unstack(p)
     normal, degenerate = safe_direction(p, along_x(x))
     return PointDistance(ca.dot(normal, jnp.stack([x, y, z])), normal, degenerate)
 
 
 def distance_from_segment(half_length: Float[Array, "*n"], p: Float[Array, "3 *n"]) -> PointDistance:
-    """From the part of the z axis within ±`half_length`; on it the normal is x."""
+    """Distance from the part of the z axis within ±`half_length`; on it the normal is x."""
     x, y, z = jnp.unstack(p)
     return distance_from_point(jnp.stack([*jnp.broadcast_arrays(x, y, z - clamp(z, half_length))]))
 
 
 def distance_from_box(half_size: Float[Array, "3 *n"], p: Float[Array, "3 *n"]) -> PointDistance:
-    """From a box; inside the nearest face counts, x before y before z and plus before minus where several are."""
+    """Distance from a box; inside, from the nearest face, with ties in the order x, y, z and plus before minus."""
     half_size, p = jnp.broadcast_arrays(half_size, p)
     coordinates, signs = jnp.unstack(p), [sign_of(x) for x in jnp.unstack(p)]
     excess = [s * x - h for s, x, h in zip(signs, coordinates, jnp.unstack(half_size), strict=True)]
@@ -52,7 +52,7 @@ def distance_from_box(half_size: Float[Array, "3 *n"], p: Float[Array, "3 *n"]) 
 
     runner_up = jnp.max(jnp.stack([jnp.where(flag, -jnp.inf, e) for flag, e in zip(nearest, excess, strict=True)]), 0)
     depth_of_center = -jnp.where(nearest[0], half_size[0], jnp.where(nearest[1], half_size[1], half_size[2]))
-    other = jnp.maximum(runner_up, 2.0 * depth_of_center - face_distance)  # the opposite face
+    other = jnp.maximum(runner_up, 2.0 * depth_of_center - face_distance)  # distance from the opposite face
     tolerance = rounding(*jnp.unstack(half_size))
     return PointDistance(
         jnp.where(at_face, face_distance, ca.dot(edge_normal, beyond)),
@@ -62,7 +62,7 @@ def distance_from_box(half_size: Float[Array, "3 *n"], p: Float[Array, "3 *n"]) 
 
 
 def distance_from_cylinder(size: Float[Array, "2 *n"], p: Float[Array, "3 *n"]) -> PointDistance:
-    """From a cylinder; the side before an end, the upper end before the lower, x on the axis where several are."""
+    """Distance from a cylinder; ties go to the side before an end, the upper end before the lower, x on the axis."""
     radius, length = jnp.unstack(size)
     x, y, z = jnp.broadcast_arrays(*jnp.unstack(p), radius)[:3]
     outward, on_axis = safe_direction(jnp.stack([x, y]), along_x(x)[:2])
@@ -85,6 +85,6 @@ def distance_from_cylinder(size: Float[Array, "2 *n"], p: Float[Array, "3 *n"]) 
 
 
 def along_x(like: Float[Array, "*n"]) -> Float[Array, "3 *n"]:
-    """The unit vector x."""
+    """The unit vector along x, with the shape of `like`."""
     zero = jnp.zeros_like(like)
     return jnp.stack([zero + 1.0, zero, zero])

@@ -1,4 +1,4 @@
-"""The pairs of polyhedra, and of convex shapes in general, and how many points each gives."""
+"""Pair functions of two boxes and of general convex shapes, with their numbers of points."""
 
 import functools
 

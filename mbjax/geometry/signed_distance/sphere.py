@@ -1,4 +1,4 @@
-"""A sphere against everything but a half-space: the other shape A's distance from the sphere's centre."""
+"""Signed distances of a sphere B from other shapes A but half-spaces, by the distance of its centre from A."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -22,7 +22,7 @@ def sphere_sphere(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """Along the line of centres; along Ax where they coincide."""
+    """Witness of two spheres: along the line of centres, or along Ax where these coincide."""
     del R_AB
     return ball_witnesses(distance_from_point(p_AB), p_AB, size_B[0], core_radius=size_A[0])
 
@@ -33,7 +33,7 @@ def capsule_sphere(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """From the nearest point of the capsule's axis."""
+    """Witness of a capsule and a sphere, from the nearest point of the capsule's axis."""
     del R_AB
     radius, length = jnp.unstack(size_A)
     return ball_witnesses(distance_from_segment(0.5 * length, p_AB), p_AB, size_B[0], core_radius=radius)
@@ -45,7 +45,7 @@ def box_sphere(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """From the nearest point of the box; by the nearest face where the centre is inside."""
+    """Witness of a box and a sphere, from the box's nearest point, or its nearest face if the centre is inside."""
     del R_AB
     return ball_witnesses(distance_from_box(0.5 * size_A, p_AB), p_AB, size_B[0])
 
@@ -56,7 +56,7 @@ def cylinder_sphere(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """From the nearest point of side, ends or rims."""
+    """Witness of a cylinder and a sphere, from the nearest point of the side, an end or a rim."""
     del R_AB
     return ball_witnesses(distance_from_cylinder(size_A, p_AB), p_AB, size_B[0])
 
@@ -67,7 +67,7 @@ def ellipsoid_sphere(
     R_AB: Float[Array, "3 3 n *w"],
     p_AB: Float[Array, "3 n *w"],
 ) -> Witnesses:
-    """From the nearest point of the ellipsoid."""
+    """Witness of an ellipsoid and a sphere, from the ellipsoid's nearest point."""
     del R_AB
     return ball_witnesses(distance_from_ellipsoid(size_A, p_AB), p_AB, size_B[0])
 
@@ -78,7 +78,7 @@ def ball_witnesses(
     radius: Float[Array, "n *w"],
     core_radius: Float[Array, "n *w"] | float = 0.0,
 ) -> Witnesses:
-    """Of a ball B about `center` and a shape A that is all within `core_radius` of a core."""
+    """Witness of a ball B about `center` and a shape A that consists of all points within `core_radius` of a core."""
     point = center - ca.scale(core.normal, core.distance - core_radius)
     return make_witnesses([core.distance - core_radius - radius], [-core.normal], [point], degenerate=core.degenerate)
 

@@ -1,4 +1,4 @@
-"""What a pair function of two shapes answers, and what it is called with."""
+"""The interface of pair functions: their arguments, and the witness points and normals that they return."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from mbjax.spatial import component_algebra as ca
 class Witnesses(NamedTuple):
     """k candidate points of each of n pairs of shapes A and B, in the frame of A; w are worlds, if any."""
 
-    distance: Float[Array, "k n *w"]  # signed, in m; negative where they overlap
+    distance: Float[Array, "k n *w"]  # signed, in m; negative where the shapes overlap
     normal: Float[Array, "3 k n *w"]  # nhat_BA: unit, out of B towards A
     point: Float[Array, "3 k n *w"]  # Ca on the surface of A, in m; Cb = Ca - distance * normal
     valid: Bool[Array, "k n *w"]  # False: no point here; its other numbers are finite
@@ -20,10 +20,10 @@ class Witnesses(NamedTuple):
 
 
 class PairFunction(NamedTuple):
-    """`function(size_A, size_B, R_AB, p_AB) -> Witnesses` of pairs of two kinds, and how many points it gives.
+    """A `function(size_A, size_B, R_AB, p_AB) -> Witnesses` for pairs of two kinds, and its number of points.
 
     Sizes are (s, n *w) in the order of the shape's numbers; a Convex has its vertices (3, m, n *w) instead. `nearest`
-    is the same of the nearest points only, where that is less work; None: the smallest distance of all points.
+    is a cheaper function that gives the nearest points only; None takes the smallest distance of all points instead.
     """
 
     function: Callable[..., Witnesses]
@@ -38,7 +38,7 @@ def make_witnesses(
     valid: Sequence[Bool[Array, "n *w"] | bool] | None = None,
     degenerate: Bool[Array, "n *w"] | bool = False,
 ) -> Witnesses:
-    """Witnesses from one entry a point, with arrays that may differ by broadcasting."""
+    """Makes witnesses from one entry per point; arrays are broadcast to a common shape."""
     k = len(distances)
     shape = jnp.broadcast_shapes(*(d.shape for d in distances), *(x.shape[1:] for x in (*normals, *points)))
 
