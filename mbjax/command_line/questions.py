@@ -37,18 +37,18 @@ def random_worlds(model: MultibodyModel, num_worlds: int | None, seed: int = 0) 
     return jax.jit(draw)(key) if num_worlds is None else jax.jit(jax.vmap(draw))(jax.random.split(key, num_worlds))
 
 
-def forward_dynamics(model: MultibodyModel, world: World) -> Float[Array, " nv"]:
+def ask_forward_dynamics(model: MultibodyModel, world: World) -> Float[Array, " nv"]:
     """Acceleration vdot under tau, gravity, and the model's own force elements and damping."""
     state = State(world.q, world.v, jnp.zeros((), model.dtype))
     return mbjax.time_derivatives(model, state, Inputs(applied_generalized_force=world.tau))[1]
 
 
-def inverse_dynamics(model: MultibodyModel, world: World) -> Float[Array, " nv"]:
+def ask_inverse_dynamics(model: MultibodyModel, world: World) -> Float[Array, " nv"]:
     """Generalized forces tau that produce vdot under gravity, and the model's own force elements and damping."""
     return mbjax.inverse_dynamics(model, world.q, world.v, world.vdot, force_elements=True)
 
 
-def mass_matrix(model: MultibodyModel, world: World) -> Float[Array, "nv nv"]:
+def ask_mass_matrix(model: MultibodyModel, world: World) -> Float[Array, "nv nv"]:
     return mbjax.mass_matrix(model, world.q)
 
 
@@ -56,7 +56,7 @@ def body_poses(model: MultibodyModel, world: World) -> Any:
     return mbjax.body_poses_in_world(model, world.q)
 
 
-def step(model: MultibodyModel, world: World) -> State:
+def ask_step(model: MultibodyModel, world: World) -> State:
     """The state after one discrete step under actuation u; no output ports are computed."""
     return mbjax.step(model, State(world.q, world.v, jnp.zeros((), model.dtype)), world.u)[0]
 
@@ -65,7 +65,7 @@ def gradient(model: MultibodyModel, world: World) -> tuple[Array, Array, Array]:
     """Pullback of a cotangent of ones through forward dynamics: cotangents of q, v and tau."""
 
     def of(q: Array, v: Array, tau: Array) -> Array:
-        return forward_dynamics(model, world._replace(q=q, v=v, tau=tau))
+        return ask_forward_dynamics(model, world._replace(q=q, v=v, tau=tau))
 
     vdot, pull = jax.vjp(of, world.q, world.v, world.tau)
     return pull(jnp.ones_like(vdot))
@@ -73,7 +73,7 @@ def gradient(model: MultibodyModel, world: World) -> tuple[Array, Array, Array]:
 
 def jacobian(model: MultibodyModel, world: World) -> tuple[Array, Array]:
     """Full Jacobian of forward dynamics with respect to (q, v), by forward mode."""
-    return jax.jacfwd(lambda q, v: forward_dynamics(model, world._replace(q=q, v=v)), (0, 1))(world.q, world.v)
+    return jax.jacfwd(lambda q, v: ask_forward_dynamics(model, world._replace(q=q, v=v)), (0, 1))(world.q, world.v)
 
 
 def model_gradient(model: MultibodyModel, worlds: World) -> MultibodyModel:
@@ -81,8 +81,8 @@ def model_gradient(model: MultibodyModel, worlds: World) -> MultibodyModel:
 
     def total(model: MultibodyModel) -> Float[Array, ""]:
         if worlds.q.ndim == 1:
-            return jnp.sum(forward_dynamics(model, worlds))
-        return jnp.sum(jax.vmap(forward_dynamics, (None, 0))(model, worlds))
+            return jnp.sum(ask_forward_dynamics(model, worlds))
+        return jnp.sum(jax.vmap(ask_forward_dynamics, (None, 0))(model, worlds))
 
     return jax.grad(total)(model)
 
@@ -104,11 +104,11 @@ class Question:
 
 
 QUESTIONS = {
-    "forward_dynamics": Question(forward_dynamics, "vdot from q, v, tau"),
-    "inverse_dynamics": Question(inverse_dynamics, "tau from q, v, vdot"),
-    "mass_matrix": Question(mass_matrix, "M from q"),
+    "forward_dynamics": Question(ask_forward_dynamics, "vdot from q, v, tau"),
+    "inverse_dynamics": Question(ask_inverse_dynamics, "tau from q, v, vdot"),
+    "mass_matrix": Question(ask_mass_matrix, "M from q"),
     "body_poses": Question(body_poses, "every X_WB from q"),
-    "step": Question(step, "the next state from q, v, u"),
+    "step": Question(ask_step, "the next state from q, v, u"),
     "gradient": Question(gradient, "vjp of forward dynamics by q, v, tau"),
     "jacobian": Question(jacobian, "forward dynamics by q and v, whole"),
     "model_gradient": Question(model_gradient, "the sum of vdot by every leaf of the model", is_of_model=True),

@@ -44,7 +44,7 @@ def simulate_model(options: argparse.Namespace, console: Console) -> None:
     trajectory = run_with_progress(model, targets, console)
     window = min(targets.shape[0], max(1, round(options.gradient_duration / options.time_step)))
     with console.status(f"differentiating a rollout of {window} steps (compiling once) …"):
-        cost, rows = differentiate(model, targets[:window])
+        cost, rows = differentiate_rollout(model, targets[:window])
     console.print(gradient_table(cost, rows, window))
     options.output.mkdir(parents=True, exist_ok=True)
     with console.status("drawing …"):
@@ -110,10 +110,10 @@ def run_with_progress(model: MultibodyModel, targets: Float[Array, "steps two_nu
             state = piece.final_state
             pieces.append(piece)
             progress.update(task, completed=min(steps, start + STEPS_PER_CALL), at=f"{float(state.time):.2f} s")
-    return join(pieces)
+    return join_words(pieces)
 
 
-def join(pieces: list[Trajectory]) -> Trajectory:
+def join_words(pieces: list[Trajectory]) -> Trajectory:
     """Joins trajectories that follow one another."""
 
     def with_start(name: str) -> Array:
@@ -133,7 +133,9 @@ def join(pieces: list[Trajectory]) -> Trajectory:
     )
 
 
-def differentiate(model: MultibodyModel, targets: Float[Array, "steps two_nu"]) -> tuple[float, list[GradientRow]]:
+def differentiate_rollout(
+    model: MultibodyModel, targets: Float[Array, "steps two_nu"]
+) -> tuple[float, list[GradientRow]]:
     """The tracking cost of a rollout, and its gradient by reverse mode and by central differences.
 
     The gradient is with respect to a constant feed-forward effort of every actuator, and to every body's mass.

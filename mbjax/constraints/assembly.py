@@ -26,7 +26,7 @@ from .assembly_problem import (
     calc_position_rows,
     evaluate,
 )
-from .assembly_search import Search, Tolerances, calc_newton_step, search_assembly
+from .assembly_search import AssemblySearch, Tolerances, calc_newton_step, search_assembly
 from .constraint_kinematics import BoundConstraintSet
 from .velocity_projection import project_velocity, pseudo_inverse, solve_by_pseudo_inverse
 
@@ -119,10 +119,10 @@ def _assembly_q(
     left = jnp.where(search.converged, pseudo_inverse(G) @ error, 0.0)  # quadratic in e, without effect on derivatives
     q = integrate_configuration(model, q, -lax.stop_gradient(left))
     error, G = calc_position_rows(model, cset, q)
-    return AssemblyResult(q, error, calc_status(search, error, G, tolerances.error), search.rounds)
+    return AssemblyResult(q, error, calc_assembly_status(search, error, G, tolerances.error), search.rounds)
 
 
-def polish(problem: AssemblyProblem, search: Search) -> Point:
+def polish(problem: AssemblyProblem, search: AssemblySearch) -> Point:
     """The search's best point, refined by a few more Newton steps if it is a solution."""
 
     def advance(point: Point, _: Any) -> tuple[Point, None]:
@@ -134,7 +134,7 @@ def polish(problem: AssemblyProblem, search: Search) -> Point:
     return scan(advance, start, None, length=POLISHING)[0]
 
 
-def calc_status(search: Search, error: Array, G: Array, tolerance: float) -> Int[Array, ""]:
+def calc_assembly_status(search: AssemblySearch, error: Array, G: Array, tolerance: float) -> Int[Array, ""]:
     """The `AssemblyStatus` of a search as a number; a search is stuck where no step lowers the error."""
     slope, size = lax.stop_gradient((safe_norm(error @ G), safe_norm(error) * safe_norm(G.reshape(-1))))
     is_satisfied = safe_norm(lax.stop_gradient(error)) <= tolerance

@@ -37,7 +37,7 @@ class Tolerances(NamedTuple):
     rounds: int
 
 
-class Search(NamedTuple):
+class AssemblySearch(NamedTuple):
     """State of the search: the current point, the point of least (or small enough) error, and how it ended."""
 
     point: Point
@@ -54,12 +54,12 @@ class Step(NamedTuple):
     multipliers: Float[Array, " nc"]
 
 
-def search_assembly(problem: AssemblyProblem, tolerances: Tolerances) -> Search:
+def search_assembly(problem: AssemblyProblem, tolerances: Tolerances) -> AssemblySearch:
     """The nearest solution found from the guess and other starts; the point of least error if there is none."""
     problem = lax.stop_gradient(problem)
     nv = problem.W.shape[0]
 
-    def search_again(found: Search, signs: Array) -> tuple[Search, None]:
+    def search_again(found: AssemblySearch, signs: Array) -> tuple[AssemblySearch, None]:
         is_first = jnp.all(signs == 0.0)
         other = search_from(problem, tolerances, calc_start(problem, found, signs))
         take = is_first | is_nearer(other, found)
@@ -67,7 +67,7 @@ def search_assembly(problem: AssemblyProblem, tolerances: Tolerances) -> Search:
 
     point = evaluate(problem, problem.q_guess, jnp.zeros(problem.cset.num_rows, problem.W.dtype))
     no = jnp.zeros((), bool)
-    nothing = Search(point, point, jnp.zeros((), jnp.int32), no, no)
+    nothing = AssemblySearch(point, point, jnp.zeros((), jnp.int32), no, no)
     return scan(search_again, nothing, jnp.asarray(sign_patterns(nv), problem.W.dtype))[0]
 
 
@@ -77,7 +77,7 @@ def sign_patterns(nv: int) -> Float[np.ndarray, "k nv"]:
     return np.concatenate([np.zeros((1, nv)), drawn])
 
 
-def calc_start(problem: AssemblyProblem, found: Search, signs: Float[Array, " nv"]) -> Float[Array, " nq"]:
+def calc_start(problem: AssemblyProblem, found: AssemblySearch, signs: Float[Array, " nv"]) -> Float[Array, " nq"]:
     """A start about as far from the guess, in each coordinate, as the best point found so far.
 
     A nearer solution must be within that distance. Where no solution was found, it is at least half a radian.
@@ -89,7 +89,7 @@ def calc_start(problem: AssemblyProblem, found: Search, signs: Float[Array, " nv
     return integrate_configuration(problem.model, problem.q_guess, signs * size)
 
 
-def is_nearer(other: Search, found: Search) -> Bool[Array, ""]:
+def is_nearer(other: AssemblySearch, found: AssemblySearch) -> Bool[Array, ""]:
     """Whether `other` beats `found`: a solution beats none, then the nearer solution wins, or else the lesser error."""
     nearer = other.best.objective < (1.0 - NEARER) * found.best.objective
     less_error = safe_norm(other.best.error) < (1.0 - NEARER) * safe_norm(found.best.error)
@@ -97,23 +97,23 @@ def is_nearer(other: Search, found: Search) -> Bool[Array, ""]:
     return jnp.where(other.converged == found.converged, both_alike, other.converged)
 
 
-def search_from(problem: AssemblyProblem, tolerances: Tolerances, q: Float[Array, " nq"]) -> Search:
+def search_from(problem: AssemblyProblem, tolerances: Tolerances, q: Float[Array, " nq"]) -> AssemblySearch:
     """Runs one search from q."""
     model = problem.model
     q = integrate_configuration(model, q, jnp.zeros(model.num_velocities, model.dtype))
     point = evaluate(problem, q, jnp.zeros(problem.cset.num_rows, model.dtype))
     no = jnp.zeros((), bool)
-    start = Search(point, point, jnp.zeros((), jnp.int32), is_solution(problem, tolerances, point), no)
+    start = AssemblySearch(point, point, jnp.zeros((), jnp.int32), is_solution(problem, tolerances, point), no)
 
-    def going_on(search: Search) -> Array:
+    def going_on(search: AssemblySearch) -> Array:
         return ~search.converged & ~search.stuck & (search.rounds < tolerances.rounds)
 
-    def advance(search: Search) -> Search:
+    def advance(search: AssemblySearch) -> AssemblySearch:
         point, stuck = improve(problem, search.point)
         reach = jnp.maximum(safe_norm(search.best.error), tolerances.error)
         is_better = safe_norm(point.error) <= reach  # always true for a solution, never for NaN
         best = jax.tree.map(lambda new, old: jnp.where(is_better, new, old), point, search.best)
-        return Search(point, best, search.rounds + 1, is_solution(problem, tolerances, point), stuck)
+        return AssemblySearch(point, best, search.rounds + 1, is_solution(problem, tolerances, point), stuck)
 
     return lax.while_loop(going_on, advance, varying_as_after(advance, start))
 

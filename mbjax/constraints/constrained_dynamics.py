@@ -102,7 +102,7 @@ def _calc_constrained_dynamics_jvp(
     result, factor = _solve(topology, solver, terms)
 
     def residual(terms: ConstrainedDynamicsTerms) -> tuple[Array, Array]:
-        return calc_residual(topology, terms, result.vdot, result.multipliers)
+        return calc_constraint_residual(topology, terms, result.vdot, result.multipliers)
 
     _, tangents = eqx.filter_jvp(residual, (terms,), (terms_tangent,))  # None where a residual does not move
     zeros = jnp.zeros_like(result.vdot), jnp.zeros_like(result.multipliers)
@@ -112,7 +112,7 @@ def _calc_constrained_dynamics_jvp(
     return result, ConstrainedDynamicsResult(dvdot, dmultipliers, nothing, nothing)
 
 
-def calc_residual(
+def calc_constraint_residual(
     topology: TreeTopology, terms: ConstrainedDynamicsTerms, vdot: Array | None, multipliers: Array | None
 ) -> tuple[Float[Array, "nv *w"], Float[Array, "nc *w"]]:
     """Residuals of both equations at vdot and λ; None means zero."""
@@ -140,13 +140,13 @@ def _solve(
 ) -> tuple[ConstrainedDynamicsResult, Any]:
     system = terms.system(topology)
     factor = solver.init(lax.stop_gradient(system))
-    rhs_v, rhs_c = masked(terms, *calc_residual(topology, terms, None, None))
+    rhs_v, rhs_c = masked(terms, *calc_constraint_residual(topology, terms, None, None))
     vdot, multipliers = kkt_solve(solver, system, factor, rhs_v, rhs_c)
-    num_redundant, residual = calc_status(solver, system, factor, terms.active, rhs_c, vdot, multipliers)
+    num_redundant, residual = calc_solution_status(solver, system, factor, terms.active, rhs_c, vdot, multipliers)
     return ConstrainedDynamicsResult(vdot, multipliers, num_redundant, residual), factor
 
 
-def calc_status(
+def calc_solution_status(
     solver: AbstractConstraintSolver,
     system: KktMatrix,
     factor: Any,

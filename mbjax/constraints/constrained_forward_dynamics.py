@@ -20,7 +20,7 @@ from .constrained_dynamics import (
     ConstrainedDynamicsResult,
     ConstrainedDynamicsTerms,
     calc_constrained_dynamics,
-    calc_status,
+    calc_solution_status,
     kkt_solve,
 )
 from .constraint_forces import calc_compliant_forces
@@ -114,7 +114,7 @@ def _solve_constrained_system(
     system = KktMatrix(DenseInertia(H), G)
     factor = solver.init(lax.stop_gradient(system))
     vdot, multipliers = kkt_solve(solver, system, factor, c, gamma)
-    status = calc_status(solver, system, factor, jnp.ones_like(gamma), gamma, vdot, multipliers)
+    status = calc_solution_status(solver, system, factor, jnp.ones_like(gamma), gamma, vdot, multipliers)
     return ConstrainedDynamicsResult(vdot, multipliers, *status)
 
 

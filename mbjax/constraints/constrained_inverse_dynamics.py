@@ -16,7 +16,7 @@ from mbjax.kinematics import for_worlds_of
 from mbjax.model import MultibodyModel, as_coordinates
 
 from .bound_constraint_set import BoundConstraintSet
-from .constrained_dynamics import calc_constrained_dynamics, calc_residual, kkt_solve, masked
+from .constrained_dynamics import calc_constrained_dynamics, calc_constraint_residual, kkt_solve, masked
 from .constrained_forward_dynamics import calc_constrained_dynamics_terms
 from .solvers.abstract_solver import AbstractConstraintSolver
 from .solvers.direct import Direct
@@ -68,7 +68,7 @@ def _inverse_dynamics_with_constraints(
 ) -> Float[Array, "nv *w"]:
     terms = calc_constrained_dynamics_terms(model, cset, q, v, model.zeros(model.num_velocities), forces)
     _, acting = masked(terms, terms.tau, force)
-    return -calc_residual(model.topology, terms, vdot, acting)[0]
+    return -calc_constraint_residual(model.topology, terms, vdot, acting)[0]
 
 
 def constrained_inverse_dynamics(
@@ -130,7 +130,7 @@ def _constrained_inverse_dynamics(
     gain = driven / torque_weight
     augmented = eqx.tree_at(lambda t: t.diagonal, terms, terms.diagonal + gain).system(topology)
     factor = solver.init(lax.stop_gradient(augmented))
-    rest, none = masked(terms, calc_residual(topology, terms, vdot, None)[0], jnp.zeros_like(terms.rhs))
+    rest, none = masked(terms, calc_constraint_residual(topology, terms, vdot, None)[0], jnp.zeros_like(terms.rhs))
 
     def step(tau: Array, _: Any) -> tuple[Array, None]:
         e, _ = kkt_solve(solver, augmented, factor, rest + tau, none)

@@ -32,7 +32,7 @@ from .relative_motion import (
     FramePair,
     RelativeMotion,
     RelativePose,
-    calc_relative_motion,
+    calc_pair_motion,
     calc_relative_pose,
 )
 
@@ -71,7 +71,7 @@ def calc_pair_rows(
     motion = None
     if velocity is not None:
         assert v is not None
-        motion = calc_relative_motion(model, pose, position, velocity, v)
+        motion = calc_pair_motion(model, pose, position, velocity, v)
     parts: list[RowsInP] = []
     owners: list[int] = []
     if along_axes:

@@ -96,7 +96,7 @@ def place(
     return ca.matmul(R_WB, ca.over_columns(quaternion_to_matrix, quaternions)), p_BoFo_W, p_MoFo_W
 
 
-def calc_relative_motion(
+def calc_pair_motion(
     model: MultibodyModel,
     pose: RelativePose,
     position: PositionKinematics,

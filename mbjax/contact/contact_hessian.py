@@ -86,7 +86,7 @@ def blocks_within_trees(moved: MovedBodies, groups: Int[np.ndarray, "ng paths"])
 
     def calc(G: Array) -> Array:
         of_sides = inertia_of_points(moved.p_TC_W, take(G, moved.paths.points, 1))
-        sums = sums_of_columns(over_slots(of_sides, moved.paths.of_sides), together != 0)
+        sums = sums_of_pairs(over_slots(of_sides, moved.paths.of_sides), together != 0)
         is_negative = np.any(together < 0, axis=0).reshape(-1, *(1,) * (sums.ndim - 2))
         return take(jnp.where(is_negative, -sums, sums) if is_negative.any() else sums, place, 1)
 
@@ -108,7 +108,7 @@ def blocks_across_trees(moved: MovedBodies, groups: Int[np.ndarray, "ng paths"])
     def calc(G: Array) -> Array:
         p, q = take(moved.p_TC_W, low, 1), take(moved.p_TC_W, high, 1)
         sums = over_slots(inertia_between_points(p, q, take(G, points, 1)), kinds)
-        return -sums_of_columns(sums, masks)
+        return -sums_of_pairs(sums, masks)
 
     return Blocks(pairs, calc, times_inertia_between)
 
@@ -136,7 +136,7 @@ def contact_hessian_in_tree(moved: MovedBodies, parents: Parents) -> Callable[[A
     return rows
 
 
-def sums_of_columns(x: Float[Array, "k n"], masks: Bool[np.ndarray, "n blocks"]) -> Float[Array, "k blocks"]:
+def sums_of_pairs(x: Float[Array, "k n"], masks: Bool[np.ndarray, "n blocks"]) -> Float[Array, "k blocks"]:
     """Sums over the columns of each block. Takes the column where every block has one, as between free bodies."""
     if masks.size and np.all(masks.sum(axis=0) == 1):
         return take(x, np.argmax(masks, axis=0), 1)

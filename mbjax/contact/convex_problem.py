@@ -127,7 +127,9 @@ def row_power_along(problem: ConvexProblem, motion: OfRows, d: OfRows) -> Callab
     return power
 
 
-def calc_residual(topology: TreeTopology, problem: ConvexProblem, vdot: Float[Array, " nv"]) -> Float[Array, " nv"]:
+def calc_problem_residual(
+    topology: TreeTopology, problem: ConvexProblem, vdot: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
     """Residual of the step's equation at vdot: forces required less forces applied; locked velocities have vdot."""
     terms = problem.terms
     free = jnp.where(terms.locked, 0.0, vdot)

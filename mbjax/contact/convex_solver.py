@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from mbjax.execution import ResumedSearch
 from mbjax.topology import TreeTopology
 
-from .convex_problem import ConvexProblem, calc_residual, calc_row_motion, calc_stiffness
+from .convex_problem import ConvexProblem, calc_problem_residual, calc_row_motion, calc_stiffness
 from .convex_search import ConvexSearch, ConvexSolution, search, shape_of_worlds
 from .newton_matrix import newton_matrix
 
@@ -49,10 +49,10 @@ def solution_with_rule(
 def _solution_with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     topology, problem, vdot = primals
     vdot = solution_with_rule(topology, problem, vdot)  # needed for second derivatives
-    _, moved = eqx.filter_jvp(lambda p: calc_residual(topology, p, vdot), (problem,), (tangents[1],))
+    _, moved = eqx.filter_jvp(lambda p: calc_problem_residual(topology, p, vdot), (problem,), (tangents[1],))
 
     def product(x: Array) -> Array:
-        return jax.jvp(lambda a: calc_residual(topology, problem, a), (vdot,), (x,))[1]
+        return jax.jvp(lambda a: calc_problem_residual(topology, problem, a), (vdot,), (x,))[1]
 
     fixed = lax.stop_gradient(problem)
     motion = calc_row_motion(fixed, lax.stop_gradient(vdot))

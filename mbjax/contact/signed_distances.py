@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 from mbjax.array_types import Positions
 from mbjax.errors import ModelWarning
 from mbjax.execution import take
-from mbjax.geometry.signed_distance.choices import chosen, index_of_largest
+from mbjax.geometry.signed_distance.choices import chosen_columns, index_of_largest
 from mbjax.geometry.signed_distance.witnesses import Witnesses
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of
 from mbjax.model import CollisionGeometryRecord, GeometryParameters, MultibodyModel, as_coordinates
@@ -127,8 +127,8 @@ def nearest(witnesses: Witnesses) -> tuple[Float[Array, "n *w"], Float[Array, "3
         return witnesses.distance[0], witnesses.normal[:, 0], witnesses.point[:, 0]
     held = lax.stop_gradient(witnesses.distance)
     index, _ = index_of_largest(jnp.where(witnesses.valid, -held, -jnp.inf))
-    distance = chosen(index, witnesses.distance)
-    return distance, chosen(index, witnesses.normal, axis=1), chosen(index, witnesses.point, axis=1)
+    distance = chosen_columns(index, witnesses.distance)
+    return distance, chosen_columns(index, witnesses.normal, axis=1), chosen_columns(index, witnesses.point, axis=1)
 
 
 def seeing_only(model: MultibodyModel, pairs: Sequence[tuple[int, int]]) -> MultibodyModel:

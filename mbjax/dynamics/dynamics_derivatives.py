@@ -125,9 +125,9 @@ def _inverse_dynamics_derivatives(
     terms, columns, M = calc_all_columns(model, position, q, v, vdot, explicit.wrenches)
     columns = subtract_slopes(columns, explicit)
     diagonal, S = calc_reflected_inertia(model), position.S_T
-    M = with_diagonal(topology, M, diagonal)
+    M = plus_diagonal(topology, M, diagonal)
     tau = sum_directions(topology, ca.dot(S, terms.F)) + diagonal * vdot - explicit.tau
-    return InverseDynamicsDerivatives(tau, convert_columns(model, q, columns.dq, wrt), columns.dv, M)
+    return InverseDynamicsDerivatives(tau, convert_dq_columns(model, q, columns.dq, wrt), columns.dv, M)
 
 
 def _forward_dynamics_derivatives(
@@ -149,7 +149,7 @@ def _forward_dynamics_derivatives(
     A_bias_T = sum_velocities_over_path(topology, ca.scale(velocity.Sdot_T, over_directions(topology, v)))
     terms = calc_composite_terms(topology, inertia_T, velocity.V_WM_T, A_bias_T, explicit.wrenches)
     products = calc_mirrored_products(topology, S, terms.inertia_times(S))
-    M = with_diagonal(topology, products, calc_reflected_inertia(model))
+    M = plus_diagonal(topology, products, calc_reflected_inertia(model))
     inverse = inverse_of_free(topology, M, locked)
     vdot = matrix_vector(inverse, tau + explicit.tau - sum_directions(topology, ca.dot(S, terms.F)))
 
@@ -158,12 +158,12 @@ def _forward_dynamics_derivatives(
     F_driven_T = times_inertia_at_T(inertia_T, A_driven_T)
     terms = eqx.tree_at(lambda t: t.F, terms, terms.F + sum_moved_mobods(topology, F_driven_T))
     columns = subtract_slopes(calc_torque_columns(topology, position, velocity, motion, terms), explicit)
-    dq = -products_of_columns(inverse, convert_columns(model, q, columns.dq, wrt))
+    dq = -products_of_columns(inverse, convert_dq_columns(model, q, columns.dq, wrt))
     dv = jnp.where(locked[None], 0.0, -products_of_columns(inverse, columns.dv))
     return ForwardDynamicsDerivatives(vdot, dq, dv, inverse)
 
 
-def with_diagonal(
+def plus_diagonal(
     topology: TreeTopology, products: Float[Array, "nd nd"], diagonal: Float[Array, " nv"]
 ) -> Float[Array, "nv nv"]:
     """Mass matrix of velocities: products of directions summed per velocity, plus the diagonal."""
@@ -178,7 +178,7 @@ def subtract_slopes(columns: TorqueColumns, explicit: ExplicitForces) -> TorqueC
     return TorqueColumns(dq, dv)
 
 
-def convert_columns(
+def convert_dq_columns(
     model: MultibodyModel, q: Float[Array, " nq"], J: Float[Array, "nv nv"], wrt: str
 ) -> Float[Array, "nv n"]:
     """J unchanged for wrt="v"; J N⁺(q), with respect to the numbers of q, for wrt="qdot"."""

@@ -25,7 +25,7 @@ from .composite_body.sums import (
     FixedWrenches,
     calc_turning_of_wrenches,
     matrix_rows,
-    symmetric_as_matrix,
+    rows_as_matrix,
     times_identity,
 )
 
@@ -72,7 +72,7 @@ def calc_wrenches_on_bodies(
     F_T = calc_mobod_forces(model, position, forces.body)  # checks the shape, too
     p_TBo_W = take(position.p_TM_W, model.topology.body_mobods, 1) + calc_body_offsets(model, position)
     Z = calc_turning_of_wrenches(p_TBo_W, ca.transpose(jnp.asarray(forces.body, model.dtype)))
-    return FixedWrenches(F_T, symmetric_as_matrix(dot_with_mask(matrix_rows(Z), model.topology.body_membership, 1)))
+    return FixedWrenches(F_T, rows_as_matrix(dot_with_mask(matrix_rows(Z), model.topology.body_membership, 1)))
 
 
 def calc_fixed_weights(model: MultibodyModel, position: PositionKinematics) -> FixedWrenches:

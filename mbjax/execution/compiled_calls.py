@@ -58,7 +58,7 @@ def compiled_outside_jit(function: Callable) -> Callable:
             if name not in arrays:
                 bound.arguments[name] = given.tolist() if isinstance(given, np.ndarray) else given  # indices
             else:
-                bound.arguments[name] = given if is_array(given) else as_numbers(given)
+                bound.arguments[name] = given if is_array(given) else as_array_numbers(given)
         leaves, flat = flatten(function, *jax.tree.flatten(bound.args))
         return compiled_whole(flat)(*leaves)
 
@@ -99,7 +99,7 @@ def is_array(x: Any) -> bool:
     return isinstance(x, (jax.Array, np.ndarray))
 
 
-def as_numbers(x: Any) -> Any:
+def as_array_numbers(x: Any) -> Any:
     """x as an array where it is made of numbers; x itself where it is not, such as a pair of unlike arrays."""
     try:
         array = np.asarray(x)

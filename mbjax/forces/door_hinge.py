@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from mbjax.model import AbstractForceElement, joint_positions, joint_velocities
 from mbjax.spatial import safe_divide
 
-from .checked_numbers import checked_numbers
+from .checked_numbers import checked_element_numbers
 from .joint_springs import resolved_joint, torque_on_joint
 
 
@@ -48,7 +48,9 @@ class DoorHinge(AbstractForceElement):
         self.joint = joint
         given = DoorHingeConfig() if config is None else config
         numbers = {
-            name: checked_numbers("DoorHinge", name, value, signed=name in ("spring_zero_angle_rad", "catch_torque"))
+            name: checked_element_numbers(
+                "DoorHinge", name, value, signed=name in ("spring_zero_angle_rad", "catch_torque")
+            )
             for name, value in vars(given).items()
         }
         self.config = DoorHingeConfig(**numbers)

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.model import AbstractForceElement, joint_positions
 
-from .checked_numbers import checked_numbers
+from .checked_numbers import checked_element_numbers
 from .multibody_forces import MultibodyForces, add_in_one_force
 
 
@@ -21,8 +21,8 @@ class RevoluteSpring(AbstractForceElement):
 
     def __init__(self, joint, nominal_angle, stiffness):
         self.joint = joint
-        self.nominal_angle = checked_numbers("RevoluteSpring", "nominal_angle", nominal_angle, signed=True)
-        self.stiffness = checked_numbers("RevoluteSpring", "stiffness", stiffness)
+        self.nominal_angle = checked_element_numbers("RevoluteSpring", "nominal_angle", nominal_angle, signed=True)
+        self.stiffness = checked_element_numbers("RevoluteSpring", "stiffness", stiffness)
 
     def resolve(self, plant):
         return RevoluteSpring(resolved_joint(self, plant, "revolute"), self.nominal_angle, self.stiffness)
@@ -45,8 +45,10 @@ class PrismaticSpring(AbstractForceElement):
 
     def __init__(self, joint, nominal_position, stiffness):
         self.joint = joint
-        self.nominal_position = checked_numbers("PrismaticSpring", "nominal_position", nominal_position, signed=True)
-        self.stiffness = checked_numbers("PrismaticSpring", "stiffness", stiffness)
+        self.nominal_position = checked_element_numbers(
+            "PrismaticSpring", "nominal_position", nominal_position, signed=True
+        )
+        self.stiffness = checked_element_numbers("PrismaticSpring", "stiffness", stiffness)
 
     def resolve(self, plant):
         return PrismaticSpring(resolved_joint(self, plant, "prismatic"), self.nominal_position, self.stiffness)

@@ -18,7 +18,7 @@ from mbjax.spatial import (
 )
 from mbjax.spatial import component_algebra as ca
 
-from .checked_numbers import checked_numbers
+from .checked_numbers import checked_element_numbers
 from .multibody_forces import MultibodyForces
 
 GIMBAL_LOCK_COSINE = 0.008  # Drake's: a pitch with a smaller cosine counts as 90°
@@ -61,7 +61,7 @@ class LinearBushingRollPitchYaw(AbstractForceElement):
         force_damping_constants,
     ):
         def checked(what: str, value: Any) -> Array:
-            return checked_numbers("LinearBushingRollPitchYaw", what, value, size=3)
+            return checked_element_numbers("LinearBushingRollPitchYaw", what, value, size=3)
 
         self.frame_A, self.frame_C = frame_A, frame_C
         self.torque_stiffness_constants = checked("torque_stiffness_constants", torque_stiffness_constants)

@@ -12,7 +12,7 @@ from mbjax.model import AbstractForceElement, MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_norm, safe_normalize
 
-from .checked_numbers import checked_numbers
+from .checked_numbers import checked_element_numbers
 from .multibody_forces import MultibodyForces
 
 
@@ -34,11 +34,11 @@ class LinearSpringDamper(AbstractForceElement):
     def __init__(self, body_A, p_AP, body_B, p_BQ, free_length, stiffness, damping: Any = 0.0):
         name = "LinearSpringDamper"
         self.body_A, self.body_B = body_A, body_B
-        self.p_AP = checked_numbers(name, "p_AP", p_AP, size=3, signed=True)
-        self.p_BQ = checked_numbers(name, "p_BQ", p_BQ, size=3, signed=True)
-        self.free_length = checked_numbers(name, "free_length", free_length)
-        self.stiffness = checked_numbers(name, "stiffness", stiffness)
-        self.damping = checked_numbers(name, "damping", damping)
+        self.p_AP = checked_element_numbers(name, "p_AP", p_AP, size=3, signed=True)
+        self.p_BQ = checked_element_numbers(name, "p_BQ", p_BQ, size=3, signed=True)
+        self.free_length = checked_element_numbers(name, "free_length", free_length)
+        self.stiffness = checked_element_numbers(name, "stiffness", stiffness)
+        self.damping = checked_element_numbers(name, "damping", damping)
 
     def resolve(self, plant):
         A, B = (plant.body(body, "LinearSpringDamper").index for body in (self.body_A, self.body_B))

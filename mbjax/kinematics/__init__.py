@@ -28,7 +28,7 @@ from .frames import points_positions as points_positions
 from .frames import relative_rotation_matrix as relative_rotation_matrix
 from .frames import relative_transform as relative_transform
 from .joint_groups import joint_groups as joint_groups
-from .joint_rows import JointRows as JointRows
+from .joint_rows import JointStepRows as JointStepRows
 from .joint_rows import OtherPoses as OtherPoses
 from .joint_rows import Pose as Pose
 from .joint_rows import axis_kinds as axis_kinds

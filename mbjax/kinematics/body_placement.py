@@ -62,7 +62,7 @@ def calc_body_placement(model: MultibodyModel) -> BodyPlacement:
     R_MB, p_MB = place_bodies(model, R_BF, p_BF)
     frame_bodies = np.array(topology.frame_bodies)
     inboard = np.maximum(np.array(topology.mobod_inboard_frames), 0)
-    R_MF, p_MF = compose(
+    R_MF, p_MF = compose_components(
         take(R_MB, frame_bodies[inboard], 2),
         take(p_MB, frame_bodies[inboard], 1),
         take(R_BF, inboard, 2),
@@ -72,7 +72,7 @@ def calc_body_placement(model: MultibodyModel) -> BodyPlacement:
     return BodyPlacement(R_BF, p_BF, R_MB, p_MB, R_MF, p_MF, axis, pitch)
 
 
-def compose(R_AB: Array, p_AB: Array, R_BC: Array, p_BC: Array) -> tuple[Array, Array]:
+def compose_components(R_AB: Array, p_AB: Array, R_BC: Array, p_BC: Array) -> tuple[Array, Array]:
     """Composes poses: X_AC = X_AB X_BC."""
     return ca.matmul(R_AB, R_BC), p_AB + ca.matvec(R_AB, p_BC)
 
@@ -112,7 +112,7 @@ def place_frames(model: MultibodyModel) -> tuple[Array, Array]:
         R_PF = ca.over_columns(quaternion_to_matrix, jnp.swapaxes(take(parameters.frame_quaternion, rows, 0), 0, 1))
         p_PF = jnp.swapaxes(take(parameters.frame_translation, rows, 0), 0, 1)
         parents = np.searchsorted(previous, [topology.frame_parents[f] for f in frames])
-        R, p = compose(take(R_parts[-1], parents, 2), take(p_parts[-1], parents, 1), R_PF, p_PF)
+        R, p = compose_components(take(R_parts[-1], parents, 2), take(p_parts[-1], parents, 1), R_PF, p_PF)
         R_parts.append(R)
         p_parts.append(p)
     return in_order(R_parts, levels, 2), in_order(p_parts, levels, 1)
@@ -130,8 +130,8 @@ def place_bodies(model: MultibodyModel, R_BF: Array, p_BF: Array) -> tuple[Array
         F, M = inboard[bodies], outboard[bodies]
         parents = np.searchsorted(previous, [topology.frame_bodies[f] for f in F])
         X_MP = take(R_parts[-1], parents, 2), take(p_parts[-1], parents, 1)
-        X_MF = compose(*X_MP, take(R_BF, F, 2), take(p_BF, F, 1))
-        R, p = compose(*X_MF, *invert(take(R_BF, M, 2), take(p_BF, M, 1)))
+        X_MF = compose_components(*X_MP, take(R_BF, F, 2), take(p_BF, F, 1))
+        R, p = compose_components(*X_MF, *invert(take(R_BF, M, 2), take(p_BF, M, 1)))
         R_parts.append(R)
         p_parts.append(p)
     return in_order(R_parts, levels, 2), in_order(p_parts, levels, 1)

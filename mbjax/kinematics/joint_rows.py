@@ -25,7 +25,7 @@ from .joint_groups import JointGroup, gather, joint_groups
 from .joint_turns import calc_joint_turns
 
 
-class JointRows(NamedTuple):
+class JointStepRows(NamedTuple):
     """Rows of steps that cross a joint each, or one of its directions: the first translates, the last rotates."""
 
     turns: Float[Array, "n 27 ..."]  # `calc_joint_turns` of the first direction; the identity of F for others
@@ -80,7 +80,7 @@ def calc_joint_rows(
     mobods: np.ndarray,
     first: np.ndarray,
     last: np.ndarray,
-) -> tuple[JointRows, OtherPoses | None]:
+) -> tuple[JointStepRows, OtherPoses | None]:
     """Rows of steps that cross the joints of these mobods; `first` and `last` say which steps begin and end a joint."""
     topology, groups = model.topology, joint_groups(model)
     q, axis_joints = all_joint_positions(model, q), axis_kinds(model, mobods)
@@ -91,7 +91,7 @@ def calc_joint_rows(
 
     cosine, sine = cosines_and_sines(q_own, turns, ~has_axis & last)
     slide = None if steps.advance is None else Slide(steps.axis, (steps.advance * q_own)[:, None])
-    rows = JointRows(steps.turns, steps.point, cosine, sine, slide, None)
+    rows = JointStepRows(steps.turns, steps.point, cosine, sine, slide, None)
     others = [g for g in groups if not issubclass(JOINT_KINDS[g.kind], AxisJoint)]
     if not others:
         return rows, None
@@ -188,7 +188,7 @@ def other_numbers(number: dict[int, int], mobods: np.ndarray, first: np.ndarray,
     return jnp.asarray(np.where((k >= 0) & (first | last), after + k, 0), jnp.int32)
 
 
-def pose_across(row: JointRows, others: OtherPoses | None) -> Any:
+def pose_across(row: JointStepRows, others: OtherPoses | None) -> Any:
     """Pose R_PM and p_PM across one step."""
     if others is None:
         return computed_where_read(pose_of_row, row, None)
@@ -197,7 +197,7 @@ def pose_across(row: JointRows, others: OtherPoses | None) -> Any:
     return computed_where_read(pose_of_row, row._replace(other=None), other)
 
 
-def pose_of_row(row: JointRows, other: Float[Array, "12 ..."] | None) -> tuple[wo.Matrix, wo.Vector]:
+def pose_of_row(row: JointStepRows, other: Float[Array, "12 ..."] | None) -> tuple[wo.Matrix, wo.Vector]:
     """R_PM as factors of 1, c and s, and p_PF; plus the slide along the axis, and the pose of a joint without one."""
     along, across, turned = wo.take_apart(row.turns, 9, 9, 9)
     R, p = wo.add(along, wo.scale(across, row.cosine[0]), wo.scale(turned, row.sine[0])), list(row.point)

@@ -81,9 +81,9 @@ def calc_displaced(
         w_WF = w_WF + shift.inboard[:3]
     return PositionKinematics(
         placement=no_tangent(position.placement),
-        R_WM=turned(w, position.R_WM),
+        R_WM=turned_vectors(w, position.R_WM),
         p_WM=dp_WM,
-        R_WF=turned(w_WF, position.R_WF),
+        R_WF=turned_vectors(w_WF, position.R_WF),
         p_PM_W=dp_WM - dp_WP,
         p_TM_W=dp_TM,
         H_W=dH,
@@ -93,6 +93,6 @@ def calc_displaced(
     )
 
 
-def turned(w: Float[Array, "3 n"], R: Float[Array, "3 3 n"]) -> Float[Array, "3 3 n"]:
+def turned_vectors(w: Float[Array, "3 n"], R: Float[Array, "3 3 n"]) -> Float[Array, "3 3 n"]:
     """Tangent [w]x R of rotations that turn by w."""
     return jnp.stack([ca.cross(w, R[:, k]) for k in range(3)], 1)

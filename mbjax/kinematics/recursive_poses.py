@@ -19,7 +19,7 @@ from mbjax.spatial import written_out as wo
 from mbjax.topology import TreeTopology
 
 from .body_placement import calc_body_placement
-from .joint_rows import JointRows, OtherPoses, Pose, calc_joint_rows, calc_joint_steps, pose_across
+from .joint_rows import JointStepRows, OtherPoses, Pose, calc_joint_rows, calc_joint_steps, pose_across
 from .position_kinematics import calc_position_kinematics
 from .tree_poses import calc_body_poses
 from .with_placement import placement_of
@@ -66,7 +66,7 @@ def poses_outward(
     worlds = np.broadcast_shapes(q.shape[1:], *(x.shape[2:] for x in jax.tree.leaves((joints, others, X_MB))))
     identity = jnp.broadcast_to(np.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
 
-    def to_mobod(inboard: tuple[None, ScannedRow], row: JointRows, others: OtherPoses | None) -> tuple[tuple, None]:
+    def to_mobod(inboard: tuple[None, ScannedRow], row: JointStepRows, others: OtherPoses | None) -> tuple[tuple, None]:
         X_WM = computed_once(cross_joint, inboard[1], pose_across(row, others))
         return (None, wo.parts(*X_WM)), None
 
@@ -96,7 +96,7 @@ def place_all(X_WM: Float[Array, "n 12 ..."], X_MB: Float[Array, "n 12 ..."]) ->
     """Composes X_WM X_MB row by row."""
 
     def place(_: None, row: tuple[Array, Array]) -> tuple[None, Array]:
-        return None, wo.parts(*computed_once(compose, *row))
+        return None, wo.parts(*computed_once(compose_rows, *row))
 
     return scan_outward(walk_plan((0,) * X_MB.shape[0]), place, (X_WM, X_MB), None, staged=True)
 
@@ -106,7 +106,7 @@ def rows_of_poses(R: Float[Array, "3 3 n ..."], p: Float[Array, "3 n ..."]) -> F
     return jnp.swapaxes(ca.concatenate([R.reshape(9, *R.shape[2:]), p], 0), 0, 1)
 
 
-def compose(X_AB: Float[Array, "12 ..."], X_BC: Float[Array, "12 ..."]) -> Pose:
+def compose_rows(X_AB: Float[Array, "12 ..."], X_BC: Float[Array, "12 ..."]) -> Pose:
     """Composes two rows of twelve numbers: X_AC = X_AB X_BC."""
     R_BC, p_BC = wo.take_apart(X_BC, (3, 3), 3)
     return cross_joint(X_AB, (R_BC, p_BC))

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.execution import scan
 
-from .products import matrix_vector, outer, sum_over_first, transposed_matrix_vector
+from .products import matrix_vector, outer_rows, sum_over_first, transposed_matrix_vector
 from .thresholds import smallest_pivots
 
 
@@ -48,7 +48,7 @@ def orthogonalize(G: Float[Array, "m n *w"]) -> tuple[Array, Array, Array]:
         one_over_length2 = jnp.where(length2 <= smallest, 0.0, 1.0 / length2)
         column = matrix_vector(rows, q) * one_over_length2
         q = jnp.where(length2 <= smallest, 0.0, q)
-        return shift(rows - outer(column, q)), (q, one_over_length2, column)
+        return shift(rows - outer_rows(column, q)), (q, one_over_length2, column)
 
     return scan(step, G, smallest)[1] if G.shape[0] else (G, smallest, jnp.zeros((0, 0, *G.shape[2:]), G.dtype))
 

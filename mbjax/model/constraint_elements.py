@@ -15,11 +15,11 @@ from mbjax.joints import JOINT_KINDS
 
 from .abstract_constraint import AbstractConstraint, find_bodies, find_joint, with_static
 from .constraint_numbers import (
-    as_numbers,
+    as_constraint_numbers,
+    constraint_pose,
     finite_numbers,
     independent_rows,
     point,
-    pose,
     stabilization,
     switch,
 )
@@ -89,8 +89,8 @@ class LoopConstraint(AbstractConstraint):
     ):
         self.name, label = name, label_of("LoopConstraint", name)
         self.predecessor, self.successor = predecessor, successor
-        self.quaternion_AP, self.p_AP = pose(label, "X_AP", X_AP)
-        self.quaternion_BS, self.p_BS = pose(label, "X_BS", X_BS)
+        self.quaternion_AP, self.p_AP = constraint_pose(label, "X_AP", X_AP)
+        self.quaternion_BS, self.p_BS = constraint_pose(label, "X_BS", X_BS)
         self.axes = independent_rows(label, "axes", axes, 6, 6)
         rotates, translates = (np.any(part != 0.0, axis=1) for part in (self.axes[:, :3], self.axes[:, 3:]))
         self.rotational_rows = tuple(np.flatnonzero(rotates).tolist())
@@ -168,8 +168,8 @@ class WeldConstraint(AbstractConstraint):
     ):
         self.name, label = name, label_of("WeldConstraint", name)
         self.body_A, self.body_B = body_A, body_B
-        self.quaternion_AP, self.p_AP = pose(label, "X_AP", X_AP)
-        self.quaternion_BQ, self.p_BQ = pose(label, "X_BQ", X_BQ)
+        self.quaternion_AP, self.p_AP = constraint_pose(label, "X_AP", X_AP)
+        self.quaternion_BQ, self.p_BQ = constraint_pose(label, "X_BQ", X_BQ)
         set_common(self, label, v_plus, (6,), stabilization_time, active)
 
     @property
@@ -215,8 +215,10 @@ class DistanceConstraint(AbstractConstraint):
         self.body_A, self.body_B = body_A, body_B
         self.p_AP, self.p_BQ = point(label, "p_AP", p_AP), point(label, "p_BQ", p_BQ)
         self.distance = finite_numbers(label, "distance", distance)
-        self.is_rigid = bool(np.all(as_numbers(stiffness) == np.inf))
-        self.stiffness = as_numbers(stiffness) if self.is_rigid else finite_numbers(label, "stiffness", stiffness)
+        self.is_rigid = bool(np.all(as_constraint_numbers(stiffness) == np.inf))
+        self.stiffness = (
+            as_constraint_numbers(stiffness) if self.is_rigid else finite_numbers(label, "stiffness", stiffness)
+        )
         self.damping = finite_numbers(label, "damping", damping)
         if not self.distance > 0.0:
             raise ModelError(

@@ -15,7 +15,7 @@ from .poses import as_rigid_transform
 
 def finite_numbers(label: str, what: str, value: Any, *shape: int) -> Any:
     """An array of finite numbers of that shape; a scalar is repeated."""
-    numbers = as_numbers(value)
+    numbers = as_constraint_numbers(value)
     if numbers.shape not in ((), shape) or not np.all(np.isfinite(numbers)):
         wanted = "a finite number" if shape == () else f"finite numbers of shape {shape}"
         raise ModelError(f"{label}: {what} must be {wanted}, got {value!r}.")
@@ -24,13 +24,13 @@ def finite_numbers(label: str, what: str, value: Any, *shape: int) -> Any:
 
 def point(label: str, what: str, value: Any) -> Any:
     """Three finite numbers, in m."""
-    numbers = as_numbers(value)
+    numbers = as_constraint_numbers(value)
     if numbers.shape != (3,) or not np.all(np.isfinite(numbers)):
         raise ModelError(f"{label}: {what} must be 3 finite numbers, got {value!r}.")
     return numbers
 
 
-def pose(label: str, what: str, X: Any) -> tuple[Any, Any]:
+def constraint_pose(label: str, what: str, X: Any) -> tuple[Any, Any]:
     """Quaternion (w, x, y, z) and translation of a pose; the identity for None."""
     transform: RigidTransform = as_rigid_transform(f"{label}: {what}", X)
     return rotation_quaternion(np.asarray(transform.rotation)), np.asarray(transform.translation)
@@ -38,7 +38,7 @@ def pose(label: str, what: str, X: Any) -> tuple[Any, Any]:
 
 def independent_rows(label: str, what: str, value: Any, size: int, most: int) -> Any:
     """Linearly independent directions (k, size), 1 <= k <= most, none zero; a single one may have shape (size,)."""
-    numbers = as_numbers(value)
+    numbers = as_constraint_numbers(value)
     rows = numbers[None] if numbers.ndim == 1 else numbers
     if rows.ndim != 2 or rows.shape[1] != size or not 1 <= rows.shape[0] <= most or not np.all(np.isfinite(rows)):
         raise ModelError(f"{label}: {what} must be 1 to {most} rows of {size} finite numbers, got {value!r}.")
@@ -53,7 +53,7 @@ def independent_rows(label: str, what: str, value: Any, size: int, most: int) ->
 
 def switch(label: str, active: Any) -> Any:
     """A truth value as 1 or 0."""
-    numbers = as_numbers(active)
+    numbers = as_constraint_numbers(active)
     if numbers.shape != () or numbers not in (0.0, 1.0):
         raise ModelError(f"{label}: active must be True or False, got {active!r}.")
     return numbers
@@ -61,7 +61,7 @@ def switch(label: str, active: Any) -> Any:
 
 def stabilization(label: str, time: Any) -> Any:
     """A time constant > 0 in s; inf, for no stabilization, where None is given."""
-    numbers = np.asarray(np.inf) if time is None else as_numbers(time)
+    numbers = np.asarray(np.inf) if time is None else as_constraint_numbers(time)
     if numbers.shape != () or not numbers > 0.0:
         raise ModelError(
             f"{label}: stabilization_time must be a number of seconds > 0, or None for none, got {time!r}."
@@ -69,7 +69,7 @@ def stabilization(label: str, time: Any) -> Any:
     return numbers
 
 
-def as_numbers(value: Any) -> Any:
+def as_constraint_numbers(value: Any) -> Any:
     """A value as an array of floats; a single NaN where it is not numbers, or is traced."""
     numbers = numbers_or_none(value) if is_known(value) else None
     return np.full((), np.nan) if numbers is None else numbers

@@ -160,11 +160,11 @@ def row_names(model: MultibodyModel, section: str, name: str) -> list[str]:
         return []
     joints = layout.joints
     if name.startswith("body_"):
-        names = unlike_names(layout.bodies)[1:]
+        names = unique_names(layout.bodies)[1:]
     elif name.startswith("frame_"):
-        names = [unlike_names(layout.frames)[i] for i in layout.offset_frames]
+        names = [unique_names(layout.frames)[i] for i in layout.offset_frames]
     elif name in ("joint_axis", "screw_pitch"):
-        names = [unlike_names(joints)[i] for i in (layout.axis_joints if name == "joint_axis" else layout.screw_joints)]
+        names = [unique_names(joints)[i] for i in (layout.axis_joints if name == "joint_axis" else layout.screw_joints)]
     elif name.startswith("mimic_"):
         names = [model.mobilizer(mobod).name for mobod, _ in model.topology.followers]
     elif name.startswith("position_") or name == "default_positions":
@@ -174,11 +174,11 @@ def row_names(model: MultibodyModel, section: str, name: str) -> list[str]:
     elif name == "gravity":
         names = ["x", "y", "z"]
     else:
-        names = unlike_names(layout.actuators)
+        names = unique_names(layout.actuators)
     return [f"'{name}'" for name in names]
 
 
-def unlike_names(elements: Sequence[Any]) -> list[str]:
+def unique_names(elements: Sequence[Any]) -> list[str]:
     """Names of elements, prefixed by the model instance where several share a name."""
     count = collections.Counter(element.name for element in elements)
     return [element.name if count[element.name] == 1 else element.scoped_name for element in elements]
@@ -187,7 +187,7 @@ def unlike_names(elements: Sequence[Any]) -> list[str]:
 def by_place(model: MultibodyModel, places: str) -> list[str]:
     """Name of the joint for each number of an array of all joints' numbers."""
     moving = sorted((j for j in model.layout.joints if j.mobod > 0), key=lambda j: getattr(j, places).start)
-    names = unlike_names(model.layout.joints)
+    names = unique_names(model.layout.joints)
     return [names[j.index] for j in moving for _ in range(getattr(j, places).stop - getattr(j, places).start)]
 
 

@@ -54,18 +54,18 @@ def split_pose(what: str, X: Any, as_array: Callable[[Any], Any]) -> tuple[Any, 
             if array.shape == (4, 4):
                 rotation, translation = array[:3, :3], array[:3, 3]
     except (TypeError, ValueError):
-        raise ModelError(f"{what} must be {ACCEPTED}; got {describe(X)}.") from None
+        raise ModelError(f"{what} must be {ACCEPTED}; got {describe_pose(X)}.") from None
     if rotation.shape != (3, 3) or translation.shape != (3,):
-        raise ModelError(f"{what} must be {ACCEPTED}; got {describe(X)}.")
+        raise ModelError(f"{what} must be {ACCEPTED}; got {describe_pose(X)}.")
     return rotation, translation
 
 
-def describe(X: Any) -> str:
+def describe_pose(X: Any) -> str:
     """Describes a value given in place of a pose: its type, and shapes where it has any."""
     if isinstance(X, RigidTransform):
         return f"a RigidTransform of a rotation {np.shape(X.rotation)} and a translation {np.shape(X.translation)}"
     if isinstance(X, tuple | list) and len(X) == 2:
-        return f"a {type(X).__name__} of {describe(X[0])} and {describe(X[1])}"
+        return f"a {type(X).__name__} of {describe_pose(X[0])} and {describe_pose(X[1])}"
     try:
         shape = np.shape(X)
     except (TypeError, ValueError):

@@ -118,7 +118,7 @@ def warn_of_pairs_between_instances(pairs: Iterable[RegisteredPair]) -> None:
     if found:
         names = [f"'{A.name}' ({kind(A)}) and '{B.name}' ({kind(B)})" for A, B in found]
         warnings.warn(
-            f"no signed distance of some shapes: they pass through each other: {shortened(names)}. "
+            f"no signed distance of some shapes: they pass through each other: {shortened_names(names)}. "
             "model.report() lists all.",
             ModelWarning,
             stacklevel=CALLER_OF_FINALIZE,
@@ -148,7 +148,7 @@ def by_kinds(pairs: Iterable[RegisteredPair]) -> dict[tuple[str, str], list[Regi
     return groups
 
 
-def shortened(names: Sequence[str]) -> str:
+def shortened_names(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
     more = len(names) - MAX_NAMES_LISTED
     return "; ".join(names[:MAX_NAMES_LISTED]) + (f"; and {more} more" if more > 0 else "")

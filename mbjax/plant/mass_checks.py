@@ -6,8 +6,10 @@ import numpy as np
 
 from mbjax.errors import ModelError
 from mbjax.joints import AbstractJoint
-from mbjax.model import Body, Frame
+from mbjax.model import Body
 from mbjax.topology import TreeTopology
+
+from .default_body_poses import pose_in_body
 
 if TYPE_CHECKING:
     from .multibody_plant import MultibodyPlant
@@ -94,17 +96,6 @@ def placements(plant: "MultibodyPlant", topology: TreeTopology) -> dict[int, np.
             X = X_MB[inboard.body.index] @ pose_in_body(inboard) @ X
         X_MB[body] = X
     return X_MB
-
-
-def pose_in_body(frame: Frame) -> np.ndarray:
-    """Pose X_BF (4, 4) of a frame on body B, through the frames it is fixed in."""
-    X = np.eye(4)
-    while frame.parent is not None:
-        step = np.eye(4)
-        assert frame.X_PF is not None
-        step[:3, :3], step[:3, 3] = frame.X_PF.rotation, frame.X_PF.translation
-        X, frame = step @ X, frame.parent
-    return X
 
 
 def mass_of(body: Body) -> float:

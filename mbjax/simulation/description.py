@@ -123,7 +123,7 @@ def describe_contacts(model: MultibodyModel, results: ContactResults) -> list[Bl
     pairs = [f"{A}/{shape_A} – {B}/{shape_B}" for A, shape_A, B, shape_B in names]
     headings = ["contact (A – B)", "force on B (N)", "|f|", "depth (m)", "slip (m/s)", "point (m)"]
     table = new_table(headings, right=range(1, 6))
-    if is_traced(results):
+    if holds_tracers(results):
         filled(table, ((pair, *["traced"] * 5) for pair in pairs))
         return [f"{len(pairs)} places for contacts, traced", table]
     force, point, depth, slip = (
@@ -215,7 +215,7 @@ def vector_text(vectors: np.ndarray) -> str:
     return "  ".join(cell(vectors[..., i]) for i in range(vectors.shape[-1]))
 
 
-def is_traced(record: Any) -> bool:
+def holds_tracers(record: Any) -> bool:
     """Whether any number of the record is traced."""
     return any(isinstance(x, Tracer) for x in jax.tree.leaves(record))
 

@@ -15,7 +15,7 @@ from mbjax.model import MultibodyModel
 from mbjax.simulation import State
 from mbjax.spatial import RigidTransform
 
-from .animation import Animation, page, require_finite
+from .animation import Animation, page, require_finite_trajectory
 from .animation_data import RecordedMotion, animation_record, frames_that_fit
 from .drawn_shapes import drawn_shapes
 from .force_arrows import (
@@ -114,7 +114,7 @@ def _motion(
     states = track.at(frames)
     X_WB, p_WScm = of_states(_poses_and_mass_center, model, states)
     rotation, translation = (np.asarray(x, dtype=np.float64) for x in (X_WB.rotation, X_WB.translation))
-    require_finite(call, model.body_names, rotation, translation, times, world)
+    require_finite_trajectory(call, model.body_names, rotation, translation, times, world)
     center = np.asarray(p_WScm, dtype=np.float64) if total_mass(model) > 0.0 else None
     arrows: dict[str, Arrows] = {}
     if contact_forces:

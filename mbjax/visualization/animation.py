@@ -112,10 +112,10 @@ def _check(
             "The axis W may be left out."
         )
     for world in range(len(translation)):
-        require_finite("write_animation", body_names, rotation[world], translation[world], times, world)
+        require_finite_trajectory("write_animation", body_names, rotation[world], translation[world], times, world)
 
 
-def require_finite(
+def require_finite_trajectory(
     call: str,
     body_names: Sequence[str],
     rotation: np.ndarray,

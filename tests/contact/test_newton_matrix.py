@@ -14,7 +14,7 @@ from mbjax.contact import calc_contact_points, find_moved_bodies
 from mbjax.contact.contact_hessian import contact_hessian_of_pairs
 from mbjax.contact.contact_jacobian import calc_contact_jacobian
 from mbjax.contact.contact_paths import ContactPaths, find_contact_paths
-from mbjax.contact.convex_problem import calc_residual, calc_row_motion, calc_stiffness
+from mbjax.contact.convex_problem import calc_problem_residual, calc_row_motion, calc_stiffness
 from mbjax.contact.moved_bodies import find_slots
 from mbjax.contact.newton_matrix import articulated_matrix, matrix_of_branches, newton_matrix
 from mbjax.contact.sap_law import SapLaw
@@ -42,7 +42,7 @@ def test_every_form_of_the_matrix_is_the_derivative_of_the_residual() -> None:
     @jax.jit
     def products(x: jax.Array) -> Any:
         problem, *_ = calc_step_problem(model, state, as_inputs(model, None))
-        H = jax.jacfwd(lambda a: calc_residual(topology, problem, a))(x)
+        H = jax.jacfwd(lambda a: calc_problem_residual(topology, problem, a))(x)
         stiffness = calc_stiffness(problem, calc_row_motion(problem, jnp.where(problem.terms.locked, 0.0, x)))
         jacobian = calc_contact_jacobian(problem.contacts.moved)
         whole = dataclasses.replace(problem, contacts=dataclasses.replace(problem.contacts, moved=jacobian))
@@ -127,7 +127,7 @@ def compare_with_jacobian(model: mbjax.MultibodyModel) -> ContactPaths:
         dense = calc_contact_jacobian(moved)
         f, diagonal = jnp.linspace(-1.0, 1.0, 3 * dense.J.shape[1]).reshape(3, -1), jnp.linspace(0.5, 2.0, n)
         did = [(form.velocities(dv), form.generalized(f), form.response(diagonal)) for form in (moved, dense)]
-        H = jax.jacfwd(lambda a: calc_residual(topology, problem, a))(x)
+        H = jax.jacfwd(lambda a: calc_problem_residual(topology, problem, a))(x)
         stiffness = calc_stiffness(problem, calc_row_motion(problem, x))
         forms = [
             dataclasses.replace(problem, contacts=dataclasses.replace(problem.contacts, moved=form))
@@ -169,7 +169,7 @@ def test_contacts_of_fingers_that_mimic() -> None:
         moved, jacobian = find_moved_bodies(topology, problem.terms.position, points), problem.contacts.moved
         f = jnp.linspace(-1.0, 1.0, 3 * len(points.pairs)).reshape(3, -1)
         did = [(form.velocities(x), form.generalized(f)) for form in (moved, jacobian)]
-        H = jax.jacfwd(lambda a: calc_residual(topology, problem, a))(x)
+        H = jax.jacfwd(lambda a: calc_problem_residual(topology, problem, a))(x)
         stiffness = calc_stiffness(problem, calc_row_motion(problem, x))
         return did, H, newton_matrix(topology, problem).solve(stiffness, x), stiffness.contacts
 

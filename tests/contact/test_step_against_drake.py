@@ -15,7 +15,7 @@ from jax.numpy.linalg import norm
 from pydrake.systems.analysis import Simulator
 
 import mbjax
-from mbjax.contact.convex_problem import calc_impulses, calc_residual, calc_row_forces, calc_row_motion
+from mbjax.contact.convex_problem import calc_impulses, calc_problem_residual, calc_row_forces, calc_row_motion
 from mbjax.simulation import normalize_quaternions
 from mbjax.simulation.discrete_acceleration import calc_step_problem
 from mbjax.simulation.ports import as_inputs
@@ -53,7 +53,7 @@ def momentum_residual(model, q, v, v_after, inputs):
     vdot = (v_after - v) / DT
     A = mbjax.mass_matrix(model, q) + DT * jnp.diag(model.parameters.joint_damping)
     D = jnp.diag(A) ** -0.5
-    residual = DT * D * calc_residual(model.topology, problem, vdot)
+    residual = DT * D * calc_problem_residual(model.topology, problem, vdot)
     forces = calc_row_forces(problem, calc_impulses(problem, calc_row_motion(problem, vdot)))
     size = jnp.maximum(norm(D * (A @ v_after)), norm(DT * D * forces))
     return norm(residual) / jnp.maximum(size, 1e-12)

@@ -91,8 +91,8 @@ def calc_composite_terms(
         parts = [*parts[:3], F - wrenches.F_T, *parts[4:], matrix_rows(wrenches.Z), wrenches.F_T[3:]]
     total = sum_moved_mobods(topology, ca.concatenate(parts, 0))
     mass, s, J, F, K, hf = total[0], total[1:4], total[4:13], total[13:19], total[19:28], total[28:31]
-    fixed = (None, None) if wrenches is None else (symmetric_as_matrix(total[31:40]), total[40:43])
-    return CompositeTerms(mass, s, symmetric_as_matrix(J), F, symmetric_as_matrix(K), hf, *fixed)
+    fixed = (None, None) if wrenches is None else (rows_as_matrix(total[31:40]), total[40:43])
+    return CompositeTerms(mass, s, rows_as_matrix(J), F, rows_as_matrix(K), hf, *fixed)
 
 
 def calc_momentum_and_force(
@@ -128,6 +128,6 @@ def matrix_rows(A: Float[Array, "3 3 *n"]) -> Float[Array, "9 *n"]:
     return A.reshape(9, *A.shape[2:])
 
 
-def symmetric_as_matrix(A: Float[Array, "9 *n"]) -> Float[Array, "3 3 *n"]:
+def rows_as_matrix(A: Float[Array, "9 *n"]) -> Float[Array, "3 3 *n"]:
     """3 x 3 matrices of nine entries, row by row: inverts `matrix_rows`."""
     return A.reshape(3, 3, *A.shape[1:])

@@ -39,7 +39,7 @@ from .motion import (
     calc_motion_derivatives,
     of_same_joint,
 )
-from .path_products import by_place, calc_mirrored_products, products_along_paths, products_within_joints
+from .path_products import by_place_on_path, calc_mirrored_products, products_along_paths, products_within_joints
 
 Pairs = Sequence[Float[Array, "k nd"]]  # by q and by v
 
@@ -129,7 +129,7 @@ def products_at_once(
     """`calc_products` by products of whole matrices."""
     upper = products_of_columns(S, ca.concatenate(G, 1))
     lower = products_of_columns(left, ca.concatenate(right, 1))
-    dq, dv = jnp.split(by_place(topology, upper, lower, 2), 2, 1)
+    dq, dv = jnp.split(by_place_on_path(topology, upper, lower, 2), 2, 1)
     if within is not None:
         same = of_same_joint(topology)
         same = same.reshape(*same.shape, *(1 for _ in S.shape[2:]))

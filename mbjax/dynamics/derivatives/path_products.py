@@ -23,7 +23,7 @@ from mbjax.topology import TreeTopology, direction_parents
 
 from ..records.direction_rows import directions_first
 
-Pair = Callable[[Array, Array], tuple[wo.Vector, wo.Vector | None]]
+ColumnPair = Callable[[Array, Array], tuple[wo.Vector, wo.Vector | None]]
 
 
 @eqx.filter_custom_jvp
@@ -53,10 +53,10 @@ def _calc_mirrored_products_jvp(primals: tuple, tangents: tuple) -> tuple[Array,
 def mirrored_products_at_once(topology: TreeTopology, S: Array, F: Array) -> Float[Array, "nd nd"]:
     """`calc_mirrored_products` by one product of matrices."""
     products = products_of_columns(S, F)
-    return by_place(topology, products, ca.transpose(products))
+    return by_place_on_path(topology, products, ca.transpose(products))
 
 
-def by_place(
+def by_place_on_path(
     topology: TreeTopology, upper: Float[Array, "nd n"], lower: Float[Array, "nd n"], times: int = 1
 ) -> Float[Array, "nd n"]:
     """Entry kj of `upper` where k is inboard of j or in its joint, of `lower` where outboard, zero in other branches.
@@ -72,7 +72,7 @@ def by_place(
 
 
 def products_along_paths(
-    topology: TreeTopology, pair: Pair, X: Float[Array, "nd k w"], Y: Float[Array, "nd l w"], count: int
+    topology: TreeTopology, pair: ColumnPair, X: Float[Array, "nd k w"], Y: Float[Array, "nd l w"], count: int
 ) -> list[Float[Array, "nd nd w"]]:
     """`count` matrices of `pair(X_i, Y_j)` for i at or inboard of j: its entries ij, then ji (None: those of ij)."""
     inboard = jnp.asarray(np.array(direction_parents(topology), np.int32) - 1)
@@ -94,7 +94,11 @@ def products_along_paths(
 
 
 def products_within_joints(
-    topology: TreeTopology, pair: Pair, X: Float[Array, "nd k w"], Y: Float[Array, "nd l w"], matrices: list[Array]
+    topology: TreeTopology,
+    pair: ColumnPair,
+    X: Float[Array, "nd k w"],
+    Y: Float[Array, "nd l w"],
+    matrices: list[Array],
 ) -> list[Float[Array, "nd nd w"]]:
     """Sets entries ij to `pair(X_i, Y_j)` where i and j are of one joint that has several directions."""
     owner = topology.velocity_mobods

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from mbjax.execution import take
 from mbjax.kinematics import (
-    JointRows,
+    JointStepRows,
     MobodInertia,
     OtherPoses,
     calc_hinge_map_rate_in_F,
@@ -34,7 +34,7 @@ from mbjax.topology import TreeTopology, ends_of_joints
 class DirectionRows(NamedTuple):
     """Inputs of a recursion, one row for each direction. None means zeros; for `is_first`, that every direction is."""
 
-    joint: JointRows
+    joint: JointStepRows
     hinge_map: Float[Array, "nd 6 ..."]  # in P
     hinge_map_rate: Float[Array, "nd 6 ..."] | None  # in P, times v
     v: Float[Array, "nd 1 ..."]

@@ -26,25 +26,25 @@ def gap_between(
     if kind_B == "HalfSpace":
         return ca.transposed_matvec(R_AB, centre_A - p_AB)[2] - radius_A
     centre_B, radius_B = bounding_sphere(kind_B, size_B)
-    return length(p_AB + ca.matvec(R_AB, centre_B) - centre_A) - radius_A - radius_B
+    return length_from(p_AB + ca.matvec(R_AB, centre_B) - centre_A) - radius_A - radius_B
 
 
 def bounding_sphere(kind: str, size: Array) -> tuple[Float[Array, "3 n *w"], Float[Array, "n *w"]]:
     """Centre, in the shape's frame, and radius of a bounding sphere."""
     if kind == "Convex":
         centre = 0.5 * (jnp.max(size, axis=1) + jnp.min(size, axis=1))
-        return centre, jnp.max(length(size - centre[:, None]), axis=0)
+        return centre, jnp.max(length_from(size - centre[:, None]), axis=0)
     return jnp.zeros((3, *size.shape[1:]), size.dtype), RADII[kind](size)
 
 
-def length(x: Float[Array, "3 *n"]) -> Float[Array, "*n"]:
+def length_from(x: Float[Array, "3 *n"]) -> Float[Array, "*n"]:
     """Length |x|."""
     return safe_sqrt(ca.dot(x, x))
 
 
 RADII: dict[str, Callable[[Float[Array, "s n *w"]], Float[Array, "n *w"]]] = {
     "Sphere": lambda size: size[0],
-    "Box": lambda size: 0.5 * length(size),
+    "Box": lambda size: 0.5 * length_from(size),
     "Capsule": lambda size: size[0] + 0.5 * size[1],
     "Cylinder": lambda size: safe_sqrt(size[0] * size[0] + 0.25 * size[1] * size[1]),
     "Ellipsoid": lambda size: jnp.max(size, axis=0),

@@ -22,7 +22,7 @@ from mbjax.spatial import safe_divide, safe_norm, safe_normalize
 
 from .box_axes import edge_separations, face_separations
 from .box_faces import FaceContact, face_contact, relative_tolerance
-from .choices import chosen, index_of_largest, rolled_back, rolled_to_last, sign_of
+from .choices import chosen_columns, index_of_largest, rolled_back, rolled_to_last, sign_of
 from .witnesses import Witnesses
 
 ALIGNED = 0.99  # cosine of the angle, 8 degrees, within which an edge across a face counts as lying on it
@@ -169,7 +169,7 @@ def corner_contact(
     )
     index = index_of_largest(-distances)[0]
     signs = jnp.asarray(CORNERS * 2, p_AB.dtype).T.reshape(3, 16, *(1,) * index.ndim)
-    corner = chosen(index, signs, axis=1)
+    corner = chosen_columns(index, signs, axis=1)
 
     of_A = index >= 8
     point = jnp.where(of_A, p_BA, p_AB) + ca.matvec(
@@ -206,10 +206,10 @@ def has_rival(
 ) -> Bool[Array, "*n"]:
     """Whether another direction separates as much as the chosen face, so that the normal is not unique."""
     axes_of_A = jnp.broadcast_to(identity_like(R_AB), R_AB.shape)
-    normal = chosen(face, jnp.concatenate([axes_of_A, R_AB], axis=1), axis=1)
+    normal = chosen_columns(face, jnp.concatenate([axes_of_A, R_AB], axis=1), axis=1)
     centres = jnp.concatenate([p_AB, ca.transposed_matvec(R_AB, p_AB)])
     is_rival = (normals_along(normal, R_AB) < ALIGNED) & (faces >= s_face - tolerance)
-    return jnp.any(is_rival, axis=0) | (jnp.abs(chosen(face, centres)) <= tolerance)
+    return jnp.any(is_rival, axis=0) | (jnp.abs(chosen_columns(face, centres)) <= tolerance)
 
 
 def identity_like(R: Float[Array, "3 3 *n"]) -> Float[Array, "3 3 *n"]:

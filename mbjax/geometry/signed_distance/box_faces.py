@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_sqrt
 
-from .choices import chosen, index_of_largest, rolled_back, rolled_to_last, sign_of
+from .choices import chosen_columns, index_of_largest, rolled_back, rolled_to_last, sign_of
 
 SLOPE = 10.0  # horizontal metres that one metre of depth is worth in the choice of four corners
 DISTINCT = 1e-4  # distance, relative to the boxes' size, below which two corners count as one
@@ -52,7 +52,7 @@ def face_contact(
     possible = jnp.concatenate([is_clipped, is_corner])
 
     kept, valid = spread_corners(*lax.stop_gradient((points, possible, tolerance)))
-    points = jnp.stack([chosen(index, points, axis=1) for index in kept], axis=1)
+    points = jnp.stack([chosen_columns(index, points, axis=1) for index in kept], axis=1)
     distance = points[2] - half[2]
     back = [rolled_back(axis, x) for x in jnp.unstack(points * upward[:, None], axis=1)]
     normal = rolled_back(axis, jnp.stack([jnp.zeros_like(side), jnp.zeros_like(side), side]))
@@ -122,13 +122,13 @@ def spread_corners(
     lowest = jnp.min(jnp.where(possible, z, jnp.inf), axis=0)
     is_lowest = possible & (z <= lowest + tolerance)  # picks an end of a level edge, not a point between
     a, score_a = index_of_largest(jnp.where(is_lowest, length(x, y), -jnp.inf))
-    xa, ya = chosen(a, x), chosen(a, y)
+    xa, ya = chosen_columns(a, x), chosen_columns(a, y)
     b, has_b = largest(length(x - xa, y - ya))
-    xb, yb = chosen(b, x), chosen(b, y)
+    xb, yb = chosen_columns(b, x), chosen_columns(b, y)
     turned = left_of(x, y, xa, ya, xb, yb)
     c, has_c = largest(jnp.abs(turned))
-    xc, yc = chosen(c, x), chosen(c, y)
-    turn = sign_of(chosen(c, turned))
+    xc, yc = chosen_columns(c, x), chosen_columns(c, y)
+    turn = sign_of(chosen_columns(c, turned))
     outward = (left_of(x, y, *line) for line in ((xa, ya, xb, yb), (xb, yb, xc, yc), (xc, yc, xa, ya)))
     d, has_d = largest(jnp.max(jnp.stack([-turn * side for side in outward]), axis=0))
     return [a, b, c, d], jnp.stack([score_a > -jnp.inf, has_b, has_c, has_c & has_d])

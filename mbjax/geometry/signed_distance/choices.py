@@ -1,9 +1,9 @@
 """Choices that derivatives hold fixed: signs, clamps, the largest of a few numbers, and selections by index.
 
 At a limit the derivative is that of the inside; the sign of zero is plus. Selections compare indices instead of
-gathering. `index_of_largest` and `chosen` are reductions on purpose: XLA's CPU backend computes their operands once,
-while it would fuse chains of comparisons into each of their uses and recompute them there (26 instead of 2 µs for two
-boxes, measured). For two or three numbers `flags_of_largest` is cheaper.
+gathering. `index_of_largest` and `chosen_columns` are reductions on purpose: XLA's CPU backend computes their operands
+once, while it would fuse chains of comparisons into each of their uses and recompute them there (26 instead of 2 µs for
+two boxes, measured). For two or three numbers `flags_of_largest` is cheaper.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def gathered(index: Int[Array, "*n"], candidates: Float[Array, "3 m *n"]) -> Flo
     return jnp.take_along_axis(candidates, index[None, None], 1, mode="promise_in_bounds")[:, 0]
 
 
-def chosen(index: Int[Array, "*n"], candidates: Float[Array, "m *kn"], axis: int = 0) -> Float[Array, "*kn"]:
+def chosen_columns(index: Int[Array, "*n"], candidates: Float[Array, "m *kn"], axis: int = 0) -> Float[Array, "*kn"]:
     """The candidate at the index along `axis`; axes between it and those of `index` are kept."""
     place = lax.broadcasted_iota(jnp.int32, candidates.shape, axis)
     return jnp.sum(jnp.where(place == index, candidates, 0), axis=axis, dtype=candidates.dtype)
@@ -88,15 +88,15 @@ def chosen(index: Int[Array, "*n"], candidates: Float[Array, "m *kn"], axis: int
 
 def rolled_to_last(index: Int[Array, "*n"], x: Float[Array, "3 *kn"], axis: int = 0) -> Float[Array, "3 *kn"]:
     """Components in cyclic order, so that the one at the index comes last."""
-    return chosen(index, jnp.stack([jnp.roll(x, -k - 1, axis) for k in range(3)]))
+    return chosen_columns(index, jnp.stack([jnp.roll(x, -k - 1, axis) for k in range(3)]))
 
 
 def rolled_back(index: Int[Array, "*n"], x: Float[Array, "3 *kn"]) -> Float[Array, "3 *kn"]:
     """The inverse of `rolled_to_last`."""
-    return chosen(index, jnp.stack([jnp.roll(x, k + 1, 0) for k in range(3)]))
+    return chosen_columns(index, jnp.stack([jnp.roll(x, k + 1, 0) for k in range(3)]))
 
 
-def dot(a: Float[Array, "3 *n"], b: Float[Array, "3 *n"]) -> Float[Array, "*n"]:
+def dot_columns(a: Float[Array, "3 *n"], b: Float[Array, "3 *n"]) -> Float[Array, "*n"]:
     """Scalar product over the components as a reduction, which XLA computes once for all its uses.
 
     XLA recomputes long chains of written-out products in each use (1400 instead of 120 µs a search of two hulls,

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_normalize, safe_sqrt
 
-from .choices import dot, sign_of
+from .choices import dot_columns, sign_of
 from .convex_shapes import ConvexShape, tangents_of
 
 STEPS_WITH_DERIVATIVES = 2  # the second step makes second derivatives right
@@ -111,8 +111,8 @@ def calc_slope(pair: ConvexPair, direction: Float[Array, "3 h *n"], features: Fe
     count = features.tangents_A + features.tangents_B
     along = safe_normalize(first, 0)
     across = safe_normalize(ca.cross(first, second), 0)
-    across = ca.scale(across, lax.stop_gradient(sign_of(dot(across, direction))))
-    projected = safe_normalize(direction - ca.scale(along, dot(along, direction)), 0)
+    across = ca.scale(across, lax.stop_gradient(sign_of(dot_columns(across, direction))))
+    projected = safe_normalize(direction - ca.scale(along, dot_columns(along, direction)), 0)
     n = jnp.where(count == 0, direction, jnp.where(count == 1, projected, across))
     e_x, e_y = tangents_of(lax.stop_gradient(n))
     e_x = jnp.where(count == 1, ca.cross(n, along), e_x)
@@ -121,11 +121,15 @@ def calc_slope(pair: ConvexPair, direction: Float[Array, "3 h *n"], features: Fe
     frozen = lax.stop_gradient((n, e_x, e_y))
     held = pair._replace(**{k: lax.stop_gradient(getattr(pair, k)) for k in ("core_A", "core_B", "R", "p")})
     changes = [jax.jvp(lambda n: facing(held, n, features).gap, (frozen[0],), (e,))[1] for e in frozen[1:]]
-    s = lax.stop_gradient(dot(n, gap))
-    xx, xy, yy = dot(frozen[1], changes[0]) - s, dot(frozen[1], changes[1]), dot(frozen[2], changes[1]) - s
+    s = lax.stop_gradient(dot_columns(n, gap))
+    xx, xy, yy = (
+        dot_columns(frozen[1], changes[0]) - s,
+        dot_columns(frozen[1], changes[1]),
+        dot_columns(frozen[2], changes[1]) - s,
+    )
     is_free = count == 0
-    beside = gap - ca.scale(n, dot(n, gap))
-    gradient = jnp.where(count < 2, dot(e_x, beside), 0.0), jnp.where(is_free, dot(e_y, beside), 0.0)
+    beside = gap - ca.scale(n, dot_columns(n, gap))
+    gradient = jnp.where(count < 2, dot_columns(e_x, beside), 0.0), jnp.where(is_free, dot_columns(e_y, beside), 0.0)
     return Slope(n, (e_x, e_y), gradient, (xx, jnp.where(is_free, xy, 0.0), jnp.where(is_free, yy, xx)))
 
 
@@ -174,16 +178,16 @@ def crossing(
 ) -> tuple[Float[Array, "h *n"], Float[Array, "3 h *n"]]:
     """Distance of two features along n, and the point of A's feature where they meet, which may lie beyond its ends."""
     gap, point, (first, second) = facing(pair, n, features)
-    distance = dot(n, gap)
+    distance = dot_columns(n, gap)
     beside = gap - ca.scale(n, distance)
     across = ca.cross(first, second)
-    area = dot(across, across)
+    area = dot_columns(across, across)
     count = features.tangents_A + features.tangents_B
     of_first = jnp.where(
         count == 1,
-        safe_divide(dot(beside, first), dot(first, first)),
-        safe_divide(dot(ca.cross(beside, second), across), area),
+        safe_divide(dot_columns(beside, first), dot_columns(first, first)),
+        safe_divide(dot_columns(ca.cross(beside, second), across), area),
     )
-    of_second = safe_divide(dot(ca.cross(first, beside), across), area)
+    of_second = safe_divide(dot_columns(ca.cross(first, beside), across), area)
     point = point + ca.scale(first, jnp.where(features.tangents_A > 0, of_first, 0.0))
     return distance, point + ca.scale(second, jnp.where(features.tangents_A > 1, of_second, 0.0))

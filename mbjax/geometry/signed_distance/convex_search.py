@@ -27,7 +27,7 @@ from jaxtyping import Array, Bool, Float, Int
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_norm, safe_normalize
 
-from .choices import chosen, dot, index_of_largest, rounding
+from .choices import chosen_columns, dot_columns, index_of_largest, rounding
 from .convex_contact import ConvexPair, Features, climb, crossing, farthest_points
 from .nearest_on_simplex import gap_along, nearest_direction
 
@@ -62,7 +62,7 @@ class Found(NamedTuple):
     features: Features
 
 
-class Search(NamedTuple):
+class ConvexShapeSearch(NamedTuple):
     """State of a search: best result, this climb's result, gaps of its simplex, its rounds, and completed climbs."""
 
     best: Found
@@ -76,8 +76,8 @@ class Search(NamedTuple):
 def separation(pair: ConvexPair, direction: Float[Array, "3 *hn"]) -> Float[Array, "*hn"]:
     """Separation s(n); -inf where the direction is zero."""
     a, b = farthest_points(pair, direction)
-    is_direction = dot(direction, direction) > 0.5
-    return jnp.where(is_direction, dot(direction, b - a), -jnp.inf)
+    is_direction = dot_columns(direction, direction) > 0.5
+    return jnp.where(is_direction, dot_columns(direction, b - a), -jnp.inf)
 
 
 def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Features, Bool[Array, "*n"]]:
@@ -94,7 +94,7 @@ def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Feature
 
     def start_at(n: Array) -> tuple[Found, Array]:
         gap = gap_along(pair, n[:, None])
-        return Found(n, dot(n, gap[:, 0]), corners_at(n)), jnp.concatenate([gap] * 4, axis=1)
+        return Found(n, dot_columns(n, gap[:, 0]), corners_at(n)), jnp.concatenate([gap] * 4, axis=1)
 
     def climb_further(_: int, carry: tuple[Found, Array]) -> tuple[Found, Array]:
         found, reach = carry
@@ -105,14 +105,14 @@ def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Feature
         highest = jnp.max(reached, axis=0)
         is_highest = (reached >= highest - tolerance).astype(reached.dtype)
         index = index_of_largest(is_highest)[0]  # the first has the most tangents
-        features = Features(*near, *(chosen(index, count) for count in num_tangents))
-        new = Found(chosen(index, directions, axis=1), highest, features)
+        features = Features(*near, *(chosen_columns(index, count) for count in num_tangents))
+        new = Found(chosen_columns(index, directions, axis=1), highest, features)
         is_better = highest >= found.separation - tolerance
         return keep_better(is_better, new, found), jnp.where(
             is_better, jnp.minimum(2.0 * reach, LARGEST_TURN), 0.25 * reach
         )
 
-    def improve(search: Search) -> Search:
+    def improve(search: ConvexShapeSearch) -> ConvexShapeSearch:
         old, gaps = search.found, search.gaps
         clearance = CLEARANCE * size
         shift = old.direction * jnp.where(old.separation > clearance, 0.0, clearance - old.separation)
@@ -122,7 +122,7 @@ def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Feature
         found, _ = lax.fori_loop(0, CLIMBS, climb_further, (found, jnp.full_like(size, LARGEST_TURN)))
 
         best = keep_better(found.separation >= search.best.separation - tolerance, found, search.best)
-        is_highest = most - found.separation - dot(shift, found.direction) < CERTAIN * size
+        is_highest = most - found.separation - dot_columns(shift, found.direction) < CERTAIN * size
         stays = ~(found.separation > old.separation + tolerance)
         num_rounds = search.num_rounds + 1
         ended = (stays & is_highest) | (num_rounds == ROUNDS)
@@ -131,19 +131,21 @@ def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Feature
         restarts = ended & ~is_done & ~search.is_done
         found, gaps = lax.cond(
             jnp.any(restarts),
-            lambda: keep_better(restarts, start_at(chosen(num_climbs, starts, axis=1)), (found, gaps)),
+            lambda: keep_better(restarts, start_at(chosen_columns(num_climbs, starts, axis=1)), (found, gaps)),
             lambda: (found, gaps),
         )
         num_rounds = jnp.where(ended, 0, num_rounds)
-        return keep_better(search.is_done, search, Search(best, found, gaps, num_rounds, num_climbs, is_done))
+        return keep_better(
+            search.is_done, search, ConvexShapeSearch(best, found, gaps, num_rounds, num_climbs, is_done)
+        )
 
-    def unfinished(search: Search) -> Array:
+    def unfinished(search: ConvexShapeSearch) -> Array:
         return jnp.any(~search.is_done)
 
     start, gaps = start_at(starts[:, 0])
     zero = jnp.zeros(size.shape, jnp.int32)
-    found = lax.while_loop(unfinished, improve, Search(start, start, gaps, zero, zero, zero > 0)).best
-    is_other = dot(directions, found.direction[:, None]) < DISTINCT
+    found = lax.while_loop(unfinished, improve, ConvexShapeSearch(start, start, gaps, zero, zero, zero > 0)).best
+    is_other = dot_columns(directions, found.direction[:, None]) < DISTINCT
     rival = jnp.max(jnp.where(is_other, separations, -jnp.inf), axis=0)
     is_rivalled = rival > found.separation - float(jnp.finfo(size.dtype).eps) ** 0.5 * size
     return found.direction, found.features, is_rivalled
@@ -153,8 +155,8 @@ def distinct_starts(directions: Float[Array, "3 m *n"], separations: Float[Array
     """The directions of largest separation, each well away from those before it."""
     starts = []
     for _ in range(NUM_STARTS):
-        starts.append(chosen(index_of_largest(separations)[0], directions, axis=1))
-        separations = jnp.where(dot(directions, starts[-1][:, None]) > APART, -jnp.inf, separations)
+        starts.append(chosen_columns(index_of_largest(separations)[0], directions, axis=1))
+        separations = jnp.where(dot_columns(directions, starts[-1][:, None]) > APART, -jnp.inf, separations)
     return jnp.stack(starts, axis=1)
 
 

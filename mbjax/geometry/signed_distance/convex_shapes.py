@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_norm, safe_normalize
 
-from .choices import chosen, dot, gathered, index_of_farthest, sign_of
+from .choices import chosen_columns, dot_columns, gathered, index_of_farthest, sign_of
 from .lowest_vertices import low_and_wide
 from .nearest_corners import ROUNDING, heights, nearest_corners
 
@@ -70,7 +70,7 @@ def feature_of_polyhedron(
 ) -> Feature:
     """A vertex, an edge or a face of a polyhedron."""
     del direction
-    first, second, third = (chosen(index, vertices, axis=1) for index in near)
+    first, second, third = (chosen_columns(index, vertices, axis=1) for index in near)
     along, aside = (second - first)[:, None], (third - first)[:, None]
     return Feature(first[:, None], (jnp.where(num_tangents > 0, along, 0.0), jnp.where(num_tangents > 1, aside, 0.0)))
 
@@ -115,7 +115,7 @@ def feature_of_cylinder(
     side.
     """
     is_line, is_end = num_tangents == 1, num_tangents == 2
-    is_along = dot(direction[:2], direction[:2]) <= (ROUNDING * float(jnp.finfo(size.dtype).eps)) ** 2
+    is_along = dot_columns(direction[:2], direction[:2]) <= (ROUNDING * float(jnp.finfo(size.dtype).eps)) ** 2
     side = near[1:, None].astype(size.dtype) / TURN
     nudged = direction[:2] + jnp.where(is_along, NUDGE * side, 0.0)
     radial = safe_normalize(nudged, 0) * jnp.where(is_end, 0.0, 1.0)

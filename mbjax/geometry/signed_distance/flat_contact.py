@@ -14,7 +14,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_normalize, safe_sqrt
 
 from .box_faces import relative_tolerance, spread_corners
-from .choices import chosen, sign_of
+from .choices import chosen_columns, sign_of
 from .convex_shapes import tangents_of
 
 PARALLEL_SINE = 0.1  # sine of the angle between two lines below which they lie along one another
@@ -71,8 +71,8 @@ def flat_contact(A: Piece, B: Piece, n: Float[Array, "3 *n"], size: Float[Array,
     across = [jnp.sum(frozen * t[:, None], axis=0) for t in tangents_of(held)]
     kept, valid = spread_corners(jnp.stack([*across, frozen_distance]), possible, tolerance)
     return FlatContact(
-        jnp.stack([chosen(index, distance) for index in kept]),
-        jnp.stack([chosen(index, points, axis=1) for index in kept], axis=1),
+        jnp.stack([chosen_columns(index, distance) for index in kept]),
+        jnp.stack([chosen_columns(index, points, axis=1) for index in kept], axis=1),
         valid,
     )
 

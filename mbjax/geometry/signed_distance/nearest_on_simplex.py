@@ -10,12 +10,12 @@ from jaxtyping import Array, Float, Int
 
 from mbjax.spatial import safe_divide, safe_norm, safe_normalize
 
-from .choices import chosen, dot, index_of_largest
+from .choices import chosen_columns, dot_columns, index_of_largest
 from .convex_contact import ConvexPair, farthest_points
 
 ITERATIONS = 4
 EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
-Parts = Sequence[tuple[int, ...]]
+SimplexParts = Sequence[tuple[int, ...]]
 FACES = ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3))
 
 
@@ -53,18 +53,20 @@ def nearest_direction(
 def nearest_point(corners: Float[Array, "3 4 *n"]) -> Nearest:
     """The point nearest to the origin on the edges and faces of a tetrahedron that does not contain it."""
     p, q = (corners_of(corners, EDGES, k) for k in range(2))
-    on_edges = jnp.clip(-safe_divide(dot(p, q - p), dot(q - p, q - p)), 0.0, 1.0)
+    on_edges = jnp.clip(-safe_divide(dot_columns(p, q - p), dot_columns(q - p, q - p)), 0.0, 1.0)
     of_edges = p + on_edges * (q - p)
 
     a, b, c = (corners_of(corners, FACES, k) for k in range(3))
     b, c = b - a, c - a
-    bb, bc, cc, ab, ac = dot(b, b), dot(b, c), dot(c, c), dot(a, b), dot(a, c)
+    bb, bc, cc, ab, ac = dot_columns(b, b), dot_columns(b, c), dot_columns(c, c), dot_columns(a, b), dot_columns(a, c)
     area = bb * cc - bc * bc
     u, v = safe_divide(bc * ac - cc * ab, area), safe_divide(bc * ab - bb * ac, area)
     of_faces = a + u * b + v * c
     is_inside = (area > 0.0) & (u > 0.0) & (v > 0.0) & (u + v < 1.0)
 
-    squared = jnp.concatenate([dot(of_edges, of_edges), jnp.where(is_inside, dot(of_faces, of_faces), jnp.inf)])
+    squared = jnp.concatenate(
+        [dot_columns(of_edges, of_edges), jnp.where(is_inside, dot_columns(of_faces, of_faces), jnp.inf)]
+    )
     index, _ = index_of_largest(-squared)
     weights = jnp.concatenate(
         [
@@ -73,16 +75,16 @@ def nearest_point(corners: Float[Array, "3 4 *n"]) -> Nearest:
         ],
         axis=1,
     )
-    spare, _ = index_of_largest(-chosen(index, weights, axis=1))
-    return Nearest(corners, spare, chosen(index, jnp.concatenate([of_edges, of_faces], axis=1), axis=1))
+    spare, _ = index_of_largest(-chosen_columns(index, weights, axis=1))
+    return Nearest(corners, spare, chosen_columns(index, jnp.concatenate([of_edges, of_faces], axis=1), axis=1))
 
 
-def corners_of(corners: Float[Array, "3 4 *n"], parts: Parts, k: int) -> Float[Array, "3 m *n"]:
+def corners_of(corners: Float[Array, "3 4 *n"], parts: SimplexParts, k: int) -> Float[Array, "3 m *n"]:
     """The k-th corner of each part."""
     return jnp.stack([corners[:, part[k]] for part in parts], axis=1)
 
 
-def weights_of(parts: Parts, weights: list[Float[Array, "m *n"]]) -> Float[Array, "4 m *n"]:
+def weights_of(parts: SimplexParts, weights: list[Float[Array, "m *n"]]) -> Float[Array, "4 m *n"]:
     """Spreads weights of the parts' corners over all four corners."""
     total = jnp.zeros((4, *weights[0].shape), weights[0].dtype)
     for k, weight in enumerate(weights):
