@@ -16,7 +16,7 @@ from mbjax.execution import forget_traces
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
-    """How long to repeat one measurement."""
+    """Effort of one measurement: how long, and how often at least and at most, it is repeated."""
 
     seconds: float = 0.6
     min_repeats: int = 5

@@ -35,7 +35,7 @@ OUT_OF_REACH = 0.05  # cosine between the error and the range of G, below which 
 
 
 class AssemblyStatus(enum.IntEnum):
-    """How the search for a configuration ended; `message` says it in a sentence."""
+    """Outcome of the search for a configuration; `message` says it in a sentence."""
 
     CONVERGED = 0
     ITERATION_LIMIT = 1
@@ -46,13 +46,13 @@ class AssemblyStatus(enum.IntEnum):
     def message(self) -> str:
         return {
             AssemblyStatus.CONVERGED: "the constraints are satisfied, as near to the guess as possible.",
-            AssemblyStatus.ITERATION_LIMIT: "max_iterations came first, while the search still made progress: allow "
-            "more, start from a better guess, or see whether the constraints are within reach at all.",
-            AssemblyStatus.SINGULAR: "no motion makes the error smaller from here: the constraints contradict each "
-            "other or are out of reach, or the guess lies where they cannot tell which way to go; start elsewhere.",
-            AssemblyStatus.STUCK: "the constraints are satisfied, but no step that was tried comes nearer to the guess "
-            "and yet this is not the nearest to the last digit: q may be used, derivatives may not. More iterations "
-            "change nothing; a better guess, or weights that are less unlike, may.",
+            AssemblyStatus.ITERATION_LIMIT: "the search reached max_iterations while it still made progress: allow "
+            "more, start from a better guess, or check whether the constraints can be satisfied at all.",
+            AssemblyStatus.SINGULAR: "no motion lowers the error from here: the constraints contradict each other or "
+            "are out of reach, or the guess is a singular point, where no direction lowers the error; start elsewhere.",
+            AssemblyStatus.STUCK: "the constraints are satisfied, but q is not the nearest configuration to the last "
+            "digit, and no step that was tried comes nearer: use q, but not its derivatives. More iterations change "
+            "nothing; a better guess, or weights of more similar size, may help.",
         }[self]
 
 

@@ -43,7 +43,7 @@ class Point(NamedTuple):
     q: Float[Array, " nq"]
     multipliers: Float[Array, " nc"]
     objective: Float[Array, ""]
-    gradient: Float[Array, " nv"]  # of the objective
+    gradient: Float[Array, " nv"]  # gradient of the objective
     error: Float[Array, " nc"]
     G: Float[Array, "nc nv"]
 

@@ -5,7 +5,7 @@ from jaxtyping import Array, Float
 
 
 class JointRows(eqx.Module):
-    """Error, Jacobian G with respect to v, rate G v, and bias (dG/dt) v of k rows; rates are None without v."""
+    """Error, Jacobian G by v, rate G v, and second rate at vdot = 0, (dG/dt) v, of k rows; rates are None without v."""
 
     error: Float[Array, " k"]
     G: Float[Array, "k nv"]

@@ -1,4 +1,4 @@
-"""Which velocities move a contact point: constant sets of directions, found from the two bodies that touch."""
+"""Paths of contact points: the constant sets of directions that move a point, found from the two bodies that touch."""
 
 import functools
 from typing import NamedTuple

@@ -130,7 +130,7 @@ def row_power_along(problem: ConvexProblem, motion: OfRows, d: OfRows) -> Callab
 def calc_problem_residual(
     topology: TreeTopology, problem: ConvexProblem, vdot: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
-    """Residual of the step's equation at vdot: forces required less forces applied; locked velocities have vdot."""
+    """Residual at vdot: forces required less forces that act; a locked velocity has the equation vdot = 0."""
     terms = problem.terms
     free = jnp.where(terms.locked, 0.0, vdot)
     required = calc_inverse_dynamics(terms.motion, free, terms.F_applied_T) + terms.diagonal * free

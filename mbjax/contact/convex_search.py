@@ -52,7 +52,7 @@ class ConvexSearch(NamedTuple):
     converged: Bool[Array, ""]  # or the residual is not a number, which ends the world's search too
 
     def is_unfinished(self) -> Bool[Array, ""]:
-        """Which worlds need another iteration and may have one."""
+        """Mask of the worlds that need another iteration and may have one."""
         return ~self.converged & (self.num_iterations < MAX_ITERATIONS)
 
     def solution(self) -> ConvexSolution:

@@ -132,14 +132,14 @@ def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> Newton
 
 
 def inertia_of_mobods(moved: MovedBodies, added: Float[Array, "21 k"]) -> ArticulatedInertia:
-    """What the points' stiffness (impulse per velocity change) adds to the mobods' inertias about their origins Mo."""
+    """Inertias that the points' stiffness (impulse per velocity change) adds to the mobods, about their origins Mo."""
     rows = dot_with_mask(added, summed_kinds(moved.mobods)[:, None] == np.arange(len(moved.topology.parents)), 1)
     H = rows[6:15].reshape(3, 3, *rows.shape[1:])
     return ArticulatedInertia(ca.symmetric_matrix(rows[:6]), H, ca.symmetric_matrix(rows[15:]))
 
 
 def inertia_of_directions(moved: MovedBodies, added: Float[Array, "21 k"]) -> Float[Array, "nd 21"]:
-    """What the points' stiffness adds to the mobods' inertias, as rows at the last direction of each joint."""
+    """Inertias that the points' stiffness adds to the mobods, as rows at the last direction of each joint."""
     topology = moved.topology
     is_last = ends_of_joints(topology)[1]
     mobods = np.where(is_last, topology.velocity_mobods, -1)

@@ -58,8 +58,8 @@ def as_tracks(call: str, model: MultibodyModel, trajectory: Any) -> list[Track]:
 def _worlds(call: str, model: MultibodyModel, label: str | None, trajectory: Any) -> list[Track]:
     if not all(hasattr(trajectory, name) for name in ("q", "v", "time")):
         raise ModelError(
-            f"{call}: a trajectory needs q, v and time, which what came, of type {type(trajectory).__name__}, has not "
-            "all. Give what rollout or simulate returned, a State, or a list or dict of these."
+            f"{call}: a trajectory needs q, v and time, and a value of type {type(trajectory).__name__} lacks some of "
+            "them. Give what rollout or simulate returned, a State, or a list or dict of these."
         )
     q, v, time = (np.asarray(x) for x in (trajectory.q, trajectory.v, trajectory.time))
     effort = getattr(trajectory, "net_actuation", None)

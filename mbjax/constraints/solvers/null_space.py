@@ -26,7 +26,7 @@ from .abstract_solver import AbstractConstraintSolver, KktMatrix
 class NullSpaceFactor(NamedTuple):
     M: Float[Array, "nv nv *w"]
     rows: OrthogonalRows
-    free: BranchFactor  # of P M P + s (1 - P)
+    free: BranchFactor  # factor of P M P + s (1 - P)
 
 
 class NullSpace(AbstractConstraintSolver):

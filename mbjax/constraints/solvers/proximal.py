@@ -29,8 +29,8 @@ from .elimination import (
 
 class ProximalFactor(NamedTuple):
     velocities: Elimination
-    damped: BranchFactor  # of S + mu
-    rows: BranchFactor  # of S, for its rank
+    damped: BranchFactor  # factor of S + mu
+    rows: BranchFactor  # factor of S, which gives its rank
 
 
 class Proximal(AbstractConstraintSolver):
