@@ -13,7 +13,7 @@ from mbjax import ConstraintSet, ModelError
 from mbjax.model import with_names
 from tests.gradients.checks import check_gradients, compiled
 from tests.models import relative_error
-from tests.test_worlds import WORLDS
+from tests.execution.test_worlds import WORLDS
 
 from .mechanisms import compiled_terms, constraint_terms, four_bar, quadruped, spring_leg, zoo
 

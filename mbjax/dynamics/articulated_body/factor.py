@@ -19,13 +19,13 @@ from mbjax.execution import sum_over_axis, take
 from mbjax.execution.recursions import scan_inward, scan_outward, walk_plan
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import SmallFactor, factor_small, solve_small_inward, solve_small_outward
-from mbjax.spatial import skew
 from mbjax.spatial.component_algebra import (
     concatenate,
     cross,
     dot,
     matmul,
     matvec,
+    skew,
     sum_products,
     transpose,
     transposed_matvec,
