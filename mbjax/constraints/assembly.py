@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.core import Tracer
 from jax.typing import ArrayLike
@@ -114,10 +115,10 @@ def _assembly_q(
         return q_with_rule(problem, point.q, point.multipliers)[0]
 
     one, other = jax.vmap(solve_with)(counts)
-    q = integrate_configuration(model, other, difference_configuration(model, one, other))
+    q = integrate_configuration(model, other, zero_where_locked(model, difference_configuration(model, one, other)))
     error, G = calc_position_rows(model, cset, q)
     left = jnp.where(search.converged, pseudo_inverse(G) @ error, 0.0)  # quadratic in e, without effect on derivatives
-    q = integrate_configuration(model, q, -lax.stop_gradient(left))
+    q = integrate_configuration(model, q, -lax.stop_gradient(zero_where_locked(model, left)))
     error, G = calc_position_rows(model, cset, q)
     return AssemblyResult(q, error, calc_assembly_status(search, error, G, tolerances.error), search.rounds)
 
@@ -207,7 +208,12 @@ def checked_weights(model: MultibodyModel, weights: ArrayLike | None) -> Float[A
         raise ModelError(
             f"assembly: weights must have shape ({model.num_velocities},), one for each velocity, got {array.shape}."
         )
-    if not isinstance(array, Tracer) and not bool(jnp.all(jnp.isfinite(array) & (array >= 0.0)) & jnp.any(array)):
+    if not isinstance(array, Tracer) and not are_weights(np.asarray(array)):
         raise ModelError(f"assembly: weights must be finite, at least zero, and not all zero, got {weights!r}.")
     is_small = jnp.abs(array) < lax.stop_gradient(least_weight(model) * jnp.max(array))
     return jnp.where(is_small, array - lax.stop_gradient(array), array)
+
+
+def are_weights(values: np.ndarray) -> bool:
+    """Whether they are finite, none negative, and not all zero. In NumPy: JAX would trace it inside jit."""
+    return bool(np.all(np.isfinite(values) & (values >= 0.0)) and np.any(values))

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 from mbjax.execution import scan
 from mbjax.execution.derivative_rules import varying_as_after
 from mbjax.kinematics import difference_configuration, integrate_configuration
+from mbjax.model import zero_where_locked
 from mbjax.spatial import safe_norm, safe_sqrt
 
 from .assembly_problem import AssemblyProblem, Point, calc_jacobian, evaluate
@@ -86,7 +87,7 @@ def calc_start(problem: AssemblyProblem, found: AssemblySearch, signs: Float[Arr
     change = difference_configuration(problem.model, problem.q_guess, q)
     spread = safe_norm(change) / np.sqrt(change.size)
     size = jnp.where(found.converged, spread, jnp.maximum(spread, 0.5))
-    return integrate_configuration(problem.model, problem.q_guess, signs * size)
+    return integrate_configuration(problem.model, problem.q_guess, zero_where_locked(problem.model, signs * size))
 
 
 def is_nearer(other: AssemblySearch, found: AssemblySearch) -> Bool[Array, ""]:

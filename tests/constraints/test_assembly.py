@@ -215,10 +215,11 @@ def test_what_weights_of_zero_leave_open_changes_least() -> None:
 def nearest_velocity(v_guess: np.ndarray, G: np.ndarray, free: np.ndarray) -> np.ndarray:
     """With weights of 1, or 0 where `free`: two problems of least squares, one after the other."""
     column, row = G[:, free], G @ v_guess
-    rest = np.eye(len(row)) - column @ np.linalg.pinv(column)  # what the free ones cannot do
+    inverse = np.linalg.pinv(column, rcond=1e-10)
+    rest = np.round(np.eye(len(row)) - column @ inverse, 13)  # what the free ones cannot do: zero where that is all
     x = np.zeros(v_guess.size)
-    x[~free] = -np.linalg.pinv(rest @ G[:, ~free], rcond=1e-10) @ (rest @ row)
-    x[free] = -np.linalg.pinv(column) @ (row + G[:, ~free] @ x[~free])
+    x[~free] = -np.linalg.pinv(np.round(rest @ G[:, ~free], 12), rcond=1e-10) @ (rest @ row)
+    x[free] = -inverse @ (row + G[:, ~free] @ x[~free])
     return v_guess + x
 
 

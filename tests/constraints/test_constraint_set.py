@@ -11,9 +11,9 @@ import pytest
 import mbjax
 from mbjax import ConstraintSet, ModelError
 from mbjax.model import with_names
+from tests.execution.test_worlds import WORLDS
 from tests.gradients.checks import check_gradients, compiled
 from tests.models import relative_error
-from tests.execution.test_worlds import WORLDS
 
 from .mechanisms import compiled_terms, constraint_terms, four_bar, quadruped, spring_leg, zoo
 
