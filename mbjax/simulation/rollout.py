@@ -145,7 +145,7 @@ def checked_steps(num_steps: Any) -> int:
         steps = -1
     if steps < 0:
         traced = "" if is_known(num_steps) else " It decides the program: with jax.jit name it in static_argnums."
-        raise ModelError(f"rollout: num_steps must be a whole number, at least 0, got {shown(num_steps)}.{traced}")
+        raise ModelError(f"rollout: num_steps must be at least 0 and a whole number, got {shown(num_steps)}.{traced}")
     return steps
 
 

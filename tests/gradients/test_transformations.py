@@ -113,7 +113,8 @@ def functions_of_a_model() -> dict:
     for name, value in vars(mbjax).items():
         if inspect.isfunction(value) and not name.startswith("_"):
             parameters = list(inspect.signature(value).parameters)
-            if parameters and parameters[0] == "model" and name != "check_constraints":  # takes plain numbers only
+            of_known_numbers = name in ("check_constraints", "diagnose")
+            if parameters and parameters[0] == "model" and not of_known_numbers:
                 found[name] = value
     return found
 

@@ -86,6 +86,7 @@ ELSEWHERE = {
         set_default_free_body_pose set_free_body_random_rotation_distribution actuation_from_array
         set_free_body_random_rotation_distribution_to_uniform set_free_body_random_translation_distribution
         set_actuation_in_array actuator_selector_matrix force_in_world add_in_force_in_world""",
+    "of every leaf, in test_model_status": "model_status",
 }
 TRIMMED = """
     constraint_terms inverse_dynamics_derivatives jacobian_position_vector bias_translational_acceleration

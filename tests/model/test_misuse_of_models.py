@@ -111,11 +111,11 @@ MISUSES = {
     ),
     "fraction of a step": (
         lambda m, q: mbjax.rollout(m, mbjax.default_state(m), None, 2.5),
-        "whole number, at least 0",
+        "at least 0 and a whole number",
     ),
     "traced number of steps": (
         lambda m, q: jax.jit(lambda n: mbjax.rollout(m, mbjax.default_state(m), None, n))(3),
-        "num_steps must be a whole number.*static_argnums",
+        "num_steps must be at least 0 and a whole number.*static_argnums",
     ),
     "leaves of integers": (lambda m, q: mbjax.astype(m, int), "dtype must be a float type, like jnp.float32, got int"),
 }
