@@ -113,7 +113,7 @@ def functions_of_a_model() -> dict:
     for name, value in vars(mbjax).items():
         if inspect.isfunction(value) and not name.startswith("_"):
             parameters = list(inspect.signature(value).parameters)
-            of_known_numbers = name in ("check_constraints", "diagnose")
+            of_known_numbers = name in ("check_constraints", "describe", "diagnose", "show")
             if parameters and parameters[0] == "model" and not of_known_numbers:
                 found[name] = value
     return found

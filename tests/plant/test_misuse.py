@@ -118,7 +118,7 @@ MISUSES = {
     "text as gravity": (lambda p: p.set_gravity("down"), "three finite numbers"),
     "text as switch": (lambda p: p.set_gravity_enabled(1, "no"), "enabled must be True or False, got 'no'"),
     "text as time step": (lambda p: mbjax.MultibodyPlant("fast"), "time_step must be a finite number of seconds"),
-    "text as pose": (lambda p: p.add_frame("f", "upper", "here"), "RigidTransform, a pair .* a 4x4 matrix, or a translation"),
+    "text as pose": (lambda p: p.add_frame("f", "upper", "here"), "a pair .* a 4x4 matrix, or a translation"),
     "number as inertia": (lambda p: p.add_rigid_body("b", 1.0), "the inertia must be a mbjax.SpatialInertia.*got 1.0"),
     "name as joint": (lambda p: p.add_joint("elbow"), "expected a joint.*got 'elbow'"),
     "leaves of integers": (lambda p: p.finalize(dtype=int), "dtype must be a float type"),
