@@ -191,6 +191,7 @@ from .model import set_spatial_inertia_in_body_frame as set_spatial_inertia_in_b
 from .model import frame_pose as frame_pose
 from .model import set_frame_pose as set_frame_pose
 from .model import set_joint_axis as set_joint_axis
+from .model import set_joint_armature as set_joint_armature
 from .model import set_joint_damping as set_joint_damping
 from .model import set_joint_friction as set_joint_friction
 from .model import controller_gains as controller_gains
@@ -230,11 +231,14 @@ from .simulation import describe as describe
 from .simulation import Trajectory as Trajectory
 from .simulation import actuation_matrix as actuation_matrix
 from .simulation import default_state as default_state
+from .simulation import keyframe_state as keyframe_state
 from .simulation import implicit_time_derivatives_residual as implicit_time_derivatives_residual
+from .simulation import mujoco_state as mujoco_state
 from .simulation import outputs as outputs
 from .simulation import random_state as random_state
 from .simulation import rollout as rollout
 from .simulation import simulate as simulate
+from .simulation import state_from_mujoco as state_from_mujoco
 from .simulation import step as step
 from .simulation import time_derivatives as time_derivatives
 from .model import set_masses as set_masses

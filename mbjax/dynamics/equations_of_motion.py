@@ -15,7 +15,14 @@ from mbjax.forces import (
     calc_passive_forces_on_tree,
 )
 from mbjax.kinematics import PositionKinematics, calc_position_kinematics, for_worlds_of
-from mbjax.model import MultibodyModel, actuator_ratios, as_coordinates, locked_velocities, zero_where_locked
+from mbjax.model import (
+    MultibodyModel,
+    actuator_ratios,
+    as_coordinates,
+    locked_velocities,
+    sum_joint_coefficients,
+    zero_where_locked,
+)
 
 from .composite_body.recursion import calc_mass_matrix_from_state
 from .forward_dynamics import ForwardDynamicsTerms, calc_forward_dynamics, calc_forward_dynamics_from_state
@@ -158,10 +165,11 @@ def split_forces(
 
 
 def calc_reflected_inertia(model: MultibodyModel) -> Float[Array, " nv"]:
-    """Reflected inertia: rotor inertia times gear ratio squared, at the velocities that actuators drive; else zero."""
+    """The diagonal added to M: armatures, and rotor inertia times gear ratio squared where actuators drive."""
     parameters, ratios = model.parameters, actuator_ratios(model)
     reflected = parameters.rotor_inertia * parameters.gear_ratio**2
-    return spread_over_velocities(model, reflected if ratios is None else reflected * ratios)
+    of_rotors = spread_over_velocities(model, reflected if ratios is None else reflected * ratios)
+    return of_rotors + sum_joint_coefficients(model, parameters.joint_armature)
 
 
 def spread_over_velocities(model: MultibodyModel, x: Float[Array, " nu"]) -> Float[Array, " nv"]:

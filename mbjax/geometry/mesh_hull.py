@@ -33,7 +33,11 @@ def read_mesh_hull(path: str | os.PathLike[str], scale: float | Sequence[float],
     factors = np.broadcast_to(np.asarray(scale, float), 3)
     if not np.all(np.isfinite(factors) & (factors != 0.0)):
         raise ValueError(f"scale is {scale}; give one or three finite factors other than zero.")
-    points = read_points(path) * factors
+    return hull_of_points(read_points(path) * factors, path, max_vertices)
+
+
+def hull_of_points(points: np.ndarray, path: str | os.PathLike[str], max_vertices: int) -> MeshHull:
+    """The hull of points (m, 3) in m, that `path` is the source of; ValueError where they span no volume."""
     if len(points) < 4 or not np.all(np.isfinite(points)):
         raise ValueError(f"mesh '{path}' has {len(points)} points, or some that are not finite; a hull needs four.")
     hull = points[hull_of(points, path).vertices]

@@ -28,7 +28,8 @@ class AbstractJoint(abc.ABC):
 
     `parent` and `child` are bodies or frames, as objects or names. `X_PF` and `X_BM` place F in the
     parent's and M in the child's frame (identity when left out). `damping` is in N m s/rad or N s/m per
-    velocity, `friction` the Coulomb torque or force. Limits are (lower, upper), in rad or m by coordinate.
+    velocity, `friction` the Coulomb torque or force, `armature` an inertia in kg m² or kg that the mass matrix
+    gets on its diagonal, as of rotors. Limits are (lower, upper), in rad or m by coordinate.
     """
 
     kind: ClassVar[str]
@@ -59,6 +60,7 @@ class AbstractJoint(abc.ABC):
         default_positions: Any = None,
         axis: Any = None,
         screw_pitch: float | None = None,
+        armature: float | Sequence[float] = 0.0,
     ):
         if not isinstance(name, str) or not name:
             raise ModelError(f"{type(self).__name__}: the name must be a non-empty string, got {name!r}.")
@@ -70,6 +72,7 @@ class AbstractJoint(abc.ABC):
         nq, nv = self.num_positions, self.num_velocities
         self.damping = self._numbers("damping", damping, nv, lowest=0.0)
         self.friction = self._numbers("friction", friction, nv, lowest=0.0)
+        self.armature = self._numbers("armature", armature, nv, lowest=0.0)
         self.position_limits = self._limits("position_limits", position_limits, nq)
         self.velocity_limits = self._limits("velocity_limits", velocity_limits, nv)
         self.acceleration_limits = self._limits("acceleration_limits", acceleration_limits, nv)

@@ -88,6 +88,9 @@ from .setters import set_spatial_inertia_in_body_frame as set_spatial_inertia_in
 from .setters import frame_pose as frame_pose
 from .setters import set_frame_pose as set_frame_pose
 from .setters import set_joint_axis as set_joint_axis
+from .keyframes import Keyframe as Keyframe
+from .keyframes import find_keyframe as find_keyframe
+from .setters import set_joint_armature as set_joint_armature
 from .setters import set_joint_damping as set_joint_damping
 from .setters import set_joint_friction as set_joint_friction
 from .setters import controller_gains as controller_gains

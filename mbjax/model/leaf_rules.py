@@ -37,6 +37,7 @@ PARAMETER_RULES = {
     "mimic_offset": LeafRule("offset", "", FINITE),
     "joint_damping": LeafRule("damping", "", NOT_NEGATIVE),
     "joint_friction": LeafRule("friction", "", NOT_NEGATIVE),
+    "joint_armature": LeafRule("armature", "", NOT_NEGATIVE),
     "friction_velocity": LeafRule("friction velocity", "rad/s or m/s", POSITIVE),
     "velocity_locked": LeafRule("locked velocity", "", FINITE),
     "position_lower_limits": LeafRule("lower position limit", "", LOWER_LIMIT),

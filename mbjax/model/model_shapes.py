@@ -54,6 +54,7 @@ def expected_shapes(topology: TreeTopology, layout: ModelLayout) -> tuple[tuple[
         "screw_pitch": (len(layout.screw_joints),),
         "joint_damping": (nd,),
         "joint_friction": (nd,),
+        "joint_armature": (nd,),
         "friction_velocity": (),
         "velocity_locked": (nv,),
         "effort_limit": (nu,),

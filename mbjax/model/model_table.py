@@ -19,7 +19,8 @@ WIDTH = 118  # columns of text; a table is wider where it must be
 MAX_BASES_NAMED = 6
 UNKNOWN = "–"
 ARMATURE = (
-    "armature: inertia of the rotors as the joint feels it, rotor inertia × gear ratio², kg m² or kg; it is part of M"
+    "armature: inertia of the rotors as the joint feels it, with rotor inertia × gear ratio², kg m² or kg; it is part "
+    "of M"
 )
 
 
@@ -137,13 +138,14 @@ def actuators_of(model: "MultibodyModel", joint: "JointInfo") -> list[int]:
 
 
 def armature_text(model: "MultibodyModel", joint: "JointInfo") -> str:
-    """Reflected inertia of the joint's rotors; empty if it is zero."""
+    """The joint's armature plus the reflected inertia of its rotors; empty if it is zero."""
     drive, parameters = actuators_of(model, joint), model.parameters
+    own = concrete(parameters.joint_armature)
     rotor, gear = concrete(parameters.rotor_inertia), concrete(parameters.gear_ratio)
-    if not drive or rotor is None or gear is None:
-        return UNKNOWN if drive else ""
-    reflected = float(np.sum(rotor[drive] * gear[drive] ** 2))
-    return f"{reflected:.4g}" if reflected else ""
+    if own is None or (drive and (rotor is None or gear is None)):
+        return UNKNOWN
+    reflected = float(np.sum(rotor[drive] * gear[drive] ** 2)) if drive else 0.0  # type: ignore[index]
+    return " ".join(dict.fromkeys(f"{a:.4g}" for a in own[joint.all_v] + reflected if a))
 
 
 def gear_text(model: "MultibodyModel", joint: "JointInfo") -> str:

@@ -15,6 +15,7 @@ from .abstract_constraint import AbstractConstraint
 from .abstract_force_element import AbstractForceElement
 from .collision_parameters import CollisionParameters
 from .coordinate_names import CoordinateNames
+from .keyframes import Keyframe
 from .load_report import ReportEntry
 from .mimic_relations import tightest_limits
 from .model_layout import ModelLayout
@@ -36,6 +37,7 @@ class MultibodyModel(CoordinateNames, eqx.Module):
     force_elements: tuple[AbstractForceElement, ...] = ()
     constraints: tuple[AbstractConstraint, ...] = ()
     random_distributions: tuple[Any, ...] = ()  # CoordinateDistribution; random_state draws from them
+    keyframes: tuple[Keyframe, ...] = ()  # named states
 
     @property
     def num_positions(self) -> int:
@@ -86,6 +88,11 @@ class MultibodyModel(CoordinateNames, eqx.Module):
     @property
     def actuator_names(self) -> tuple[str, ...]:
         return tuple(a.name for a in self.layout.actuators)
+
+    @property
+    def keyframe_names(self) -> tuple[str, ...]:
+        """Names of the states that `keyframe_state` returns."""
+        return tuple(keyframe.name for keyframe in self.keyframes)
 
     # Limits that are not set are ±inf. A joint that mimics tightens the limits of the joint it follows.
 

@@ -28,6 +28,7 @@ class MultibodyParameters(eqx.Module):
     mimic_offset: Float[Array, " mimics"] | None  # None: no joint mimics another
     joint_damping: Float[Array, " nd"]
     joint_friction: Float[Array, " nd"]  # Coulomb torque or force
+    joint_armature: Float[Array, " nd"]  # added to the diagonal of the mass matrix, in kg m² or kg
     friction_velocity: Float[Array, ""]  # speed at which the smooth law has reached 71 % of it
     velocity_locked: Float[Array, " nv"]  # 1 where a joint is locked, else 0; its derivative is zero
 

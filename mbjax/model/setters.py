@@ -141,6 +141,13 @@ def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayL
     return _with_joint(model, dataclasses.replace(info, has_friction=True))
 
 
+def set_joint_armature(model: MultibodyModel, joint: str | int, armature: ArrayLike) -> MultibodyModel:
+    """Inertia on the diagonal of the mass matrix per velocity, in kg m² or kg; rotors of actuators add to it."""
+    info = model.joint(joint)
+    call = f"set_joint_armature('{info.name}')"
+    return set_rows(model, call, "joint_armature", info.all_v, armature, is_repeated=True)
+
+
 def set_position_limits(model: MultibodyModel, joint: str | int, lower: ArrayLike, upper: ArrayLike) -> MultibodyModel:
     """Sets the limits of a joint's positions, in rad or m; infinite ones do not act.
 

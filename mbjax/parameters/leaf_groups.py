@@ -13,7 +13,14 @@ GROUPS = {
         "frames": ("frame_quaternion", "frame_translation", "joint_axis", "screw_pitch"),
         "mimics": ("mimic_multiplier", "mimic_offset"),
         "friction": ("joint_damping", "joint_friction"),
-        "actuation": ("effort_limit", "rotor_inertia", "gear_ratio", "proportional_gain", "derivative_gain"),
+        "actuation": (
+            "joint_armature",
+            "effort_limit",
+            "rotor_inertia",
+            "gear_ratio",
+            "proportional_gain",
+            "derivative_gain",
+        ),
         "gravity": ("gravity",),
         "limits": tuple(
             f"{what}_{side}_limits" for what in ("position", "velocity", "acceleration") for side in ("lower", "upper")
@@ -44,7 +51,7 @@ def group_of(path: Any) -> str:
     section, leaf = names[0], names[-1]
     if section == "constraints":
         return {"active": "switches", "stabilization_time": "options"}.get(leaf, "constraints")
-    if section == "random_distributions":
+    if section in ("random_distributions", "keyframes"):
         return "defaults"
     return section if section == "force_elements" else GROUP_OF_LEAF[section, leaf]
 
@@ -81,7 +88,7 @@ def friction(model: MultibodyModel) -> MultibodyModel:
 
 
 def actuation(model: MultibodyModel) -> MultibodyModel:
-    """A spec of effort limits, rotor inertias, gear ratios and controllers' gains."""
+    """A spec of effort limits, armatures, rotor inertias, gear ratios and controllers' gains."""
     return chosen(model, "actuation")
 
 
@@ -116,7 +123,7 @@ def limits(model: MultibodyModel) -> MultibodyModel:
 
 
 def defaults(model: MultibodyModel) -> MultibodyModel:
-    """A spec of default positions and random distributions, from which initial states are made."""
+    """A spec of default positions, keyframes and random distributions, from which initial states are made."""
     return chosen(model, "defaults")
 
 

@@ -14,6 +14,7 @@ from mbjax.model import MultibodyModel
 from mbjax.plant import MultibodyPlant
 
 from .load_notes import LoadNotes
+from .mjcf import read_mjcf
 from .plant_building import BASES, add_robot
 from .urdf import read_urdf
 from .xml_source import read_xml
@@ -59,7 +60,7 @@ class Parser:
         self.meshes = meshes
 
     def add_models(self, path_or_xml_text: str | os.PathLike) -> list[int]:
-        """Adds the robot of a URDF file, or of its text, and returns the indices of its model instances.
+        """Adds the robot of a URDF or MJCF file, or of its text, and returns the indices of its model instances.
 
         The name of a bundled model, such as "arm", stands for its file where there is no file of that name.
         The instance carries the robot's name, or `name_1`, … where that is taken. An error leaves the plant
@@ -77,7 +78,10 @@ class Parser:
         document = read_xml(path_or_xml_text)
         notes = LoadNotes(document.file, self.on_unsupported)
         hulls = self.meshes == "hull"
-        robot = read_urdf(document, notes, self.package_map, self.inertia, self.mimic, hulls)
+        if document.root.tag == "mujoco":
+            robot = read_mjcf(document, notes, self.package_map, self.mimic, hulls)
+        else:
+            robot = read_urdf(document, notes, self.package_map, self.inertia, self.mimic, hulls)
         dtype = jax.dtypes.canonicalize_dtype(float) if dtype is None else jnp.dtype(dtype)
         return [add_robot(self.plant, robot, notes, self.base, dtype)]
 
@@ -98,7 +102,7 @@ def load(
     meshes: Literal["hull", "none"] = "none",
     dtype: Any = None,
 ) -> MultibodyModel:
-    """Loads a model from a URDF file, its text, or the name of a bundled model, such as "arm".
+    """Loads a model from a URDF or MJCF file, its text, or the name of a bundled model, such as "arm".
 
     The options are those of `MultibodyPlant` and `Parser`.
     `ground` adds what a file lacks, the half-space z <= 0 of the world as collision geometry "ground": True for a

@@ -109,6 +109,8 @@ def _add_elements(plant: MultibodyPlant, robot: RobotRecord, instance_name: str,
     for pair in robot.collision_filters:
         groups = [(name, [bodies[link] for link in links]) for name, links in (pair.group_A, pair.group_B)]
         plant.exclude_collision_geometries_with_collision_filter_group_pair(*groups)
+    _add_filtered_pairs(plant, robot, instance, bodies)
+    _add_laws(plant, robot, instance_name, bodies, joints)
     for link in robot.root_links():
         with _placed(robot, link.line):
             if base == "fixed":
@@ -117,6 +119,55 @@ def _add_elements(plant: MultibodyPlant, robot: RobotRecord, instance_name: str,
                 floating = QuaternionFloatingJoint(link.name, plant.world_body, bodies[link.name])
                 plant.add_joint(floating, source=link.place)
     return instance
+
+
+def _add_filtered_pairs(plant: MultibodyPlant, robot: RobotRecord, instance: int, bodies: dict[str, Any]) -> None:
+    """Geometries of the file that must not touch, one group for each of them."""
+    if robot.lists_contacts:
+        plant.instances_that_list_contacts.add(instance)
+    if not robot.filtered_pairs:
+        return
+    shapes = {f"{link.name}::{shape.geometry.name}": shape.geometry for link in robot.links for shape in link.collision}
+    others: dict[str, list[Any]] = {}
+    for one, other in robot.filtered_pairs:
+        others.setdefault(one, []).append(shapes[other])
+    for name, group in others.items():
+        plant.exclude_collision_geometries_with_collision_filter_group_pair(
+            (name, [shapes[name]]), (f"not with {name}", group)
+        )
+
+
+def _add_laws(
+    plant: MultibodyPlant, robot: RobotRecord, instance_name: str, bodies: dict[str, Any], joints: dict[str, Any]
+) -> None:
+    """Gravity, force elements, constraints, default positions and keyframes."""
+    if robot.gravity is not None:
+        plant.set_gravity(robot.gravity)
+    for name, positions in robot.default_positions.items():
+        joints[name].set_default_positions(positions)
+    for record in robot.force_elements:
+        with _placed(robot, record.line):
+            options = record.options | {"joint": joints[record.options["joint"]]}
+            plant.add_force_element(record.element_class(**options))
+    for record in robot.constraints:
+        with _placed(robot, record.line):
+            options = {key: _resolved(key, value, bodies, joints) for key, value in record.options.items()}
+            name = f"{instance_name}::{record.name}" if record.name in plant.constraint_names else record.name
+            getattr(plant, f"add_{record.kind}_constraint")(**options, name=name)
+    for keyframe in robot.keyframes:
+        with _placed(robot, keyframe.line):
+            taken = {known.name for known in plant.keyframes}
+            name = f"{instance_name}::{keyframe.name}" if keyframe.name in taken else keyframe.name
+            positions = {joints[joint]: q for joint, q in keyframe.positions.items()}
+            velocities = {joints[joint]: v for joint, v in keyframe.velocities.items()}
+            plant.add_keyframe(name, positions, velocities, time=keyframe.time)
+
+
+def _resolved(key: str, value: Any, bodies: dict[str, Any], joints: dict[str, Any]) -> Any:
+    """The body or joint that an argument names; other arguments as they are."""
+    if key.startswith("body"):
+        return bodies[value]
+    return joints[value] if key.startswith("joint") else value
 
 
 @contextmanager

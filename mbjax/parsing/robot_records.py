@@ -5,6 +5,7 @@ from typing import Any
 
 from mbjax.geometry import Geometry, ProximityProperties
 from mbjax.joints import AbstractJoint
+from mbjax.model import AbstractForceElement
 from mbjax.spatial import RigidTransform, SpatialInertia
 
 WORLD = "world"
@@ -86,6 +87,40 @@ class CollisionFilterRecord:
 
 
 @dataclasses.dataclass
+class ConstraintRecord:
+    """`kind` is "distance", "ball", "weld" or "coupler"; `options` are the plant method's, with names."""
+
+    name: str
+    line: int
+    place: str
+    kind: str
+    options: dict[str, Any]
+
+
+@dataclasses.dataclass
+class ForceElementRecord:
+    """`options` are the keyword arguments of `element_class`, with joints and links by name."""
+
+    name: str
+    line: int
+    place: str
+    element_class: type[AbstractForceElement]
+    options: dict[str, Any]
+
+
+@dataclasses.dataclass
+class KeyframeRecord:
+    """A named state: positions and velocities by joint."""
+
+    name: str
+    line: int
+    place: str
+    positions: dict[str, tuple[float, ...]]
+    velocities: dict[str, tuple[float, ...]]
+    time: float = 0.0
+
+
+@dataclasses.dataclass
 class RobotRecord:
     """The elements of a robot file, in the order of the file."""
 
@@ -98,6 +133,13 @@ class RobotRecord:
     frames: list[FrameRecord] = dataclasses.field(default_factory=list)
     mimics: list[MimicRecord] = dataclasses.field(default_factory=list)
     collision_filters: list[CollisionFilterRecord] = dataclasses.field(default_factory=list)
+    constraints: list[ConstraintRecord] = dataclasses.field(default_factory=list)
+    force_elements: list[ForceElementRecord] = dataclasses.field(default_factory=list)
+    gravity: tuple[float, float, float] | None = None
+    default_positions: dict[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
+    keyframes: list[KeyframeRecord] = dataclasses.field(default_factory=list)
+    filtered_pairs: list[tuple[str, str]] = dataclasses.field(default_factory=list)  # "link::geometry"
+    lists_contacts: bool = False  # adjacent links may touch unless the file filters them
 
     def root_links(self) -> list[LinkRecord]:
         """Links that are no joint's child, except the world."""

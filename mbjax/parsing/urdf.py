@@ -26,8 +26,7 @@ MAX_LINKS = 20_000
 OTHER_FORMATS = {
     "sdf": "this is SDF; mbjax reads URDF so far",
     "gazebo": "this is an old SDF; mbjax reads URDF so far",
-    "mujoco": "this is MJCF (MuJoCo); mbjax reads URDF so far",
-    "mujocoinclude": "this is a part of an MJCF (MuJoCo) file; mbjax reads URDF so far",
+    "mujocoinclude": "this is a part of an MJCF (MuJoCo) file; load the file that includes it",
     "COLLADA": "this is a COLLADA mesh or scene, not a robot",
     "package": "this is a ROS package manifest, not a robot; give the .urdf file",
     "html": "this is a web page, not a robot; was the download redirected?",

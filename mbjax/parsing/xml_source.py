@@ -46,11 +46,12 @@ ENCODING_DECLARATION = re.compile(rb"^<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([^\
 
 @dataclasses.dataclass(frozen=True)
 class XmlDocument:
-    """A document: its root element, the source's name in messages, and the source's folder."""
+    """A document: its root element, the source's name in messages, its folder, or the text itself."""
 
     root: XmlElement
     file: str
     folder: Path | None
+    text: str = ""
 
 
 def read_xml(path_or_text: str | os.PathLike) -> XmlDocument:
@@ -60,7 +61,7 @@ def read_xml(path_or_text: str | os.PathLike) -> XmlDocument:
             f"expected the path of a robot file (str or Path) or its XML text (str), got {type(path_or_text).__name__}."
         )
     if isinstance(path_or_text, str) and path_or_text.lstrip("\ufeff \t\r\n").startswith("<"):
-        return XmlDocument(_parse(_text_bytes(path_or_text), TEXT_NAME), TEXT_NAME, None)
+        return XmlDocument(_parse(_text_bytes(path_or_text), TEXT_NAME), TEXT_NAME, None, path_or_text.lstrip("\ufeff"))
     if isinstance(path_or_text, str) and not path_or_text.strip():
         raise ParseError("the text is empty; give the path of a robot file or its XML text.")
     path = Path(path_or_text).expanduser()

@@ -1,5 +1,6 @@
 """Makes a `MultibodyModel` of a `MultibodyPlant`: all validation and all graph work."""
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -29,6 +30,7 @@ from mbjax.topology import JointEdge, TreeNode, TreeTopology, build_spanning_tre
 
 from .constraints import with_constraints
 from .finalize_contact import finalize_contact
+from .keyframes import declared_keyframes
 from .mass_checks import reject_joints_that_move_nothing
 from .mimics import default_positions_of, leaders_first, reject_contradicting_limits
 from .number_checks import find_overflow
@@ -81,7 +83,8 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
         collision=collision,
         force_elements=elements,
     )
-    return with_declared_distributions(plant, with_constraints(plant, model, nodes))
+    model = with_declared_distributions(plant, with_constraints(plant, model, nodes))
+    return dataclasses.replace(model, keyframes=declared_keyframes(plant, model)) if plant.keyframes else model
 
 
 def limits_not_enforced(plant: "MultibodyPlant") -> list[ReportEntry]:
@@ -288,6 +291,7 @@ def gather_parameters(plant: "MultibodyPlant", topology: TreeTopology, dtype: An
         mimic_offset=array([m.offset for m in mimics], -1) if mimics else None,
         joint_damping=coordinates(lambda j: j.damping, nd),
         joint_friction=coordinates(lambda j: j.friction, nd),
+        joint_armature=coordinates(lambda j: j.armature, nd),
         friction_velocity=array(DEFAULT_FRICTION_VELOCITY),
         velocity_locked=array(np.zeros(topology.num_velocities), -1),
         position_lower_limits=coordinates(lambda j: j.position_limits[0], njq),

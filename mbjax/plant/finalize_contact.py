@@ -45,7 +45,7 @@ def finalize_contact(
     candidates = candidate_pairs(
         plant.collisions,
         topology.body_mobods,
-        plant.joints,
+        [joint for joint in plant.joints if joint.model_instance not in plant.instances_that_list_contacts],
         plant.collision_exclusions,
         settings.adjacent_bodies_collision_filters,
     )

@@ -24,6 +24,7 @@ def reject_joints_that_move_nothing(plant: "MultibodyPlant", topology: TreeTopol
     Equal joints are two hinges on one line, or two slides along one axis.
     """
     exempt = {a.joint.index for a in plant.actuators if a.rotor_inertia * a.gear_ratio**2 > 0.0}
+    exempt |= {j.index for j in plant.joints if np.all(j.armature > 0.0) and j.num_velocities}
     exempt |= {m.follower.index for m in plant.mimics}  # joints that mimic have no row in the mass matrix
     children: dict[int, list[int]] = {}
     for mobod, parent in enumerate(topology.mobod_parents):

@@ -29,6 +29,7 @@ from .constraints import PlantConstraints
 from .contact_settings import ContactSettings
 from .finalize import finalize
 from .geometry import PlantGeometry
+from .keyframes import DeclaredKeyframe, PlantKeyframes
 from .mimics import Mimic, PlantMimics
 from .random_distributions import PlantRandomDistributions
 from .removal import remove_joint, remove_joint_actuator
@@ -45,7 +46,7 @@ def article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
-class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, PlantMimics):
+class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, PlantMimics, PlantKeyframes):
     """Collects the elements of a model; `finalize()` turns them into a frozen `MultibodyModel`.
 
     `time_step` in s: a positive one makes a discrete plant for `step` and `rollout`, zero a continuous one
@@ -102,6 +103,8 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         )
         self.default_free_poses: dict[int, Any] = {}
         self.random_distributions = []
+        self.keyframes: list[DeclaredKeyframe] = []
+        self.instances_that_list_contacts: set[int] = set()
         self.report = LoadReport()
         self._finalized: MultibodyModel | None = None
         self._body_frame: dict[int, Frame] = {}

@@ -72,7 +72,7 @@ def numbers_of(plant: "MultibodyPlant") -> Iterator[tuple[str, Any, str, str | N
         if frame.X_PF is not None:
             yield f"translation of frame '{frame.name}'", frame.X_PF.translation, " m", frame.source
     for joint in plant.joints:
-        for name in ("damping", "friction", "screw_pitch", "default_positions"):
+        for name in ("damping", "friction", "armature", "screw_pitch", "default_positions"):
             value = getattr(joint, name)
             yield f"{name} of joint '{joint.name}'", 0.0 if value is None else value, "", joint.source
     for actuator in plant.actuators:

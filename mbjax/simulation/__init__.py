@@ -4,6 +4,8 @@ from .diagnose import Diagnosis as Diagnosis
 from .diagnose import diagnose as diagnose
 from .actuation import actuation_matrix as actuation_matrix
 from .implicit_time_derivatives import implicit_time_derivatives_residual as implicit_time_derivatives_residual
+from .mujoco_order import mujoco_state as mujoco_state
+from .mujoco_order import state_from_mujoco as state_from_mujoco
 from .output_ports import outputs as outputs
 from .ports import AppliedSpatialForces as AppliedSpatialForces
 from .ports import Inputs as Inputs
@@ -14,6 +16,7 @@ from .simulate import normalize_quaternions as normalize_quaternions
 from .simulate import simulate as simulate
 from .state import State as State
 from .state import default_state as default_state
+from .state import keyframe_state as keyframe_state
 from .step import step as step
 from .time_derivatives import time_derivatives as time_derivatives
 from .description import Description as Description

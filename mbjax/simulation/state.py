@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import of_one_model, require_one_model
-from mbjax.model import MultibodyModel, as_array, as_coordinates, summary_of, zero_where_locked
+from mbjax.model import MultibodyModel, as_array, as_coordinates, find_keyframe, summary_of, zero_where_locked
 
 
 class State(eqx.Module):
@@ -57,6 +57,13 @@ def default_state(model: MultibodyModel) -> State:
         jnp.zeros(model.num_velocities, model.dtype),
         jnp.zeros((), model.dtype),
     )
+
+
+@of_one_model
+def keyframe_state(model: MultibodyModel, name: str) -> State:
+    """The named state of a file's keyframe or of `plant.add_keyframe`; `model.keyframe_names` has the names."""
+    keyframe = find_keyframe(model, name)
+    return State(keyframe.q, keyframe.v, keyframe.time)
 
 
 def as_state(model: MultibodyModel, state: State) -> State:

@@ -35,7 +35,7 @@ def make_model() -> mbjax.MultibodyModel:
         return X
 
     limits = {"position_limits": (-0.1, 0.1), "velocity_limits": (-0.2, 0.2), "acceleration_limits": (-0.3, 0.3)}
-    common = {"damping": 0.4, "friction": 0.5, "default_positions": 0.2, **limits}
+    common = {"damping": 0.4, "friction": 0.5, "armature": 0.6, "default_positions": 0.2, **limits}
     joints = (
         (mbjax.RevoluteJoint, {"axis": rng.normal(size=3)}),
         (mbjax.ScrewJoint, {"axis": rng.normal(size=3), "screw_pitch": 0.3}),

@@ -134,7 +134,18 @@ def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dic
     cset.add_distance_constraint("b0", [0.0, 0.0, -0.5], "b2", [0.0, 0.0, 0.0], 3.0, stiffness=50.0, damping=1.0)
     cset = cset.bind(model)
     common = dict.fromkeys(
-        ("damping", "friction", "kp", "kd", "effort_limit", "rotor_inertia", "gear_ratio", "stiction_tolerance"), one
+        (
+            "damping",
+            "friction",
+            "armature",
+            "kp",
+            "kd",
+            "effort_limit",
+            "rotor_inertia",
+            "gear_ratio",
+            "stiction_tolerance",
+        ),
+        one,
     )
     return common | {
         "model": model, "q": q, "v": v, "vdot": v, "tau": v, "dv": v, "q0": q, "q1": q, "qdot": q,
@@ -154,6 +165,7 @@ def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dic
         "cset": cset, "multipliers": jnp.ones(cset.num_rows, T),
         "force": jnp.ones(cset.num_rows, T), "q_guess": q, "v_guess": v, "v_minus": v, "constraint": 0, "status": True,
         "actuators": ["m1", "m0"], "V_FM_F": v[:6], "V_WB_W": v[:6], "V_AB_A": v[:6],
+        "qpos": q, "qvel": v,
         **dict.fromkeys(("X_FM", "X_WB", "X_AB"), mbjax.frame_pose(model, "j1_parent")),
     }  # fmt: skip
 
@@ -177,7 +189,7 @@ def test_g53_single_precision_stays_single_with_x64_on(request: pytest.FixtureRe
         unknown = set(wanted) - known
         if name == "set_joint_default_positions":
             unknown = set()
-        if name in ("set_contact_smoothing_length", "set_mimic"):
+        if name in ("set_contact_smoothing_length", "set_mimic", "keyframe_state"):
             continue  # of a plant that was built with one: tests/contact, tests/model
         assert not unknown, f"{name}: say in arguments_of what to pass for {sorted(unknown)}"
 

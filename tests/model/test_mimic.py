@@ -191,3 +191,24 @@ def test_the_mass_matrix_is_factored_along_its_own_tree() -> None:
     q, tau = jnp.linspace(0.1, 0.5, 5), jnp.linspace(1.0, -1.0, 5)
     vdot = jax.jit(mbjax.forward_dynamics)(model, q, 0.0 * q, tau)
     np.testing.assert_allclose(jax.jit(mbjax.mass_matrix)(model, q) @ vdot, tau, atol=1e-13)
+
+
+def test_mujoco_and_keyframes_have_the_coordinates_of_followers_too() -> None:
+    """In MuJoCo a joint that mimics has a place in qpos; coming back it is left out."""
+    model, free = make_model("mimic"), make_model("free")
+    state = mbjax.random_state(model, jax.random.key(0))
+    every_q = jnp.concatenate([mbjax.joint_positions(model, state.q, name) for name in free.joint_names])
+    qpos, qvel = mbjax.mujoco_state(model, state)
+    assert (qpos.size, qvel.size) == (free.num_positions, free.num_velocities)
+    np.testing.assert_allclose(np.sort(qpos), np.sort(every_q), atol=1e-14)
+    back = mbjax.state_from_mujoco(model, qpos, qvel)
+    np.testing.assert_allclose(back.q, state.q, atol=1e-14)
+    np.testing.assert_allclose(back.v, state.v, atol=1e-14)
+    plant = mbjax.MultibodyPlant()
+    for name in ("a", "b"):
+        plant.add_rigid_body(name, mbjax.SpatialInertia.solid_cube_with_mass(1.0, 0.2))
+        plant.add_joint(mbjax.RevoluteJoint(name, "world", name))
+    plant.add_mimic("b", "a", 2.0)
+    plant.add_keyframe("there", {"a": 0.3, "b": 0.6}, {"a": 1.0}, time=2.0)
+    there = mbjax.keyframe_state(plant.finalize(), "there")
+    assert (there.q.tolist(), there.v.tolist(), float(there.time)) == ([0.3], [1.0], 2.0)

@@ -65,8 +65,8 @@ ELSEWHERE = {
         positions_from_array velocities_from_array set_positions_in_array set_velocities_in_array default_positions
         set_default_positions set_joint_default_positions lock_joint unlock_joint set_position_limits set_mimic
         velocity_to_qdot_matrix qdot_to_velocity_matrix default_state random_state random_state_within_limits
-        state_selector_matrix actuation_matrix_pseudoinverse set_joint_random_position_distribution
-        set_joint_random_velocity_distribution""",
+        state_selector_matrix actuation_matrix_pseudoinverse set_joint_random_position_distribution keyframe_state
+        set_joint_random_velocity_distribution mujoco_state state_from_mujoco""",
     "parts of, or changes in, q and v as they are": """
         positions velocities positions_and_velocities set_positions set_velocities set_positions_and_velocities
         set_free_body_pose set_free_body_pose_in_world_frame set_free_body_pose_in_anchored_frame
@@ -77,7 +77,8 @@ ELSEWHERE = {
         astype lock_body unlock_body mass set_mass set_masses center_of_mass_in_body_frame total_mass frame_pose
         set_center_of_mass_in_body_frame set_center_of_mass_in_body_frame_and_preserve_central_inertia
         spatial_inertia_in_body_frame set_spatial_inertia_in_body_frame set_frame_pose set_gravity set_time_step
-        set_joint_axis set_joint_damping set_joint_friction set_rotor_inertia set_gear_ratio set_effort_limit
+        set_joint_axis set_joint_armature
+        set_joint_damping set_joint_friction set_rotor_inertia set_gear_ratio set_effort_limit
         controller_gains has_controller set_controller_gains constraint_active_status set_constraint_active_status
         bound_constraints friction set_friction set_proximity_properties set_penetration_allowance
         collision_geometry_pose collision_geometry_size collision_geometry_vertices set_collision_geometry_pose

@@ -60,7 +60,7 @@ def arm_with_a_drive(**options) -> mbjax.MultibodyModel:
     """One hinge with one actuator."""
     plant = mbjax.MultibodyPlant()
     plant.add_rigid_body("arm", inertia())
-    damping = {name: options.pop(name) for name in ("damping", "friction") if name in options}
+    damping = {name: options.pop(name) for name in ("damping", "friction", "armature") if name in options}
     plant.add_joint(hinge("shoulder", "world", "arm", **damping))
     plant.add_joint_actuator("motor", "shoulder", 40.0, **options)
     return plant.finalize()
@@ -71,6 +71,8 @@ def arm_with_a_drive(**options) -> mbjax.MultibodyModel:
     [
         ({"rotor_inertia": 6e-5, "gear_ratio": 100.0}, "armature", "0.6"),
         ({"rotor_inertia": 0.25}, "armature", "0.25"),
+        ({"armature": 0.5}, "armature", "0.5"),
+        ({"armature": 0.5, "rotor_inertia": 0.25}, "armature", "0.75"),
         ({"gear_ratio": -3.0}, "gear ratio", "-3"),
         ({"damping": 0.75}, "damping", "0.75"),
         ({"friction": 1.5}, "friction", "1.5"),

@@ -55,6 +55,7 @@ REFUSED = {
                        (("elbow_parent", "up"), "RigidTransform")],
     "set_joint_axis": [(("elbow", [0, 0, 0]), "'elbow'.*axis must be finite and not all zero"),
                        (("elbow", [0, NAN, 1]), "axis must be finite"), (("elbow", 1.0), r"3 number\(s\)")],
+    "set_joint_armature": [(("elbow", -0.1), r"'elbow'\): armature must be a finite number >= 0, got -0.1")],
     "set_joint_damping": [(("elbow", -0.1), r"'elbow'\): damping must be a finite number >= 0, got -0.1"),
                           (("elbow", INF), "finite"), (("elbow", [1, 2]), "one number")],
     "set_joint_friction": [(("elbow", -0.1), "'elbow'.*friction must be a finite number >= 0"),

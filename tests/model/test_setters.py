@@ -15,12 +15,19 @@ from tests.models import ALL_KINDS, random_tree, relative_error
 
 
 def arm(
-    upper=None, X_PF=(0.0, 0.1, 0.4), axis=(0.2, 0.9, -0.3), gravity=(0, 0, -9.81), rotor=0.02, gear=5.0, damping=0.0
+    upper=None,
+    X_PF=(0.0, 0.1, 0.4),
+    axis=(0.2, 0.9, -0.3),
+    gravity=(0, 0, -9.81),
+    rotor=0.02,
+    gear=5.0,
+    damping=0.0,
+    armature=0.0,
 ):
     plant = mbjax.MultibodyPlant()
     plant.add_rigid_body("upper", inertia() if upper is None else upper)
     plant.add_rigid_body("lower", inertia())
-    plant.add_joint(hinge("shoulder", "world", "upper", damping=damping))
+    plant.add_joint(hinge("shoulder", "world", "upper", damping=damping, armature=armature))
     plant.add_joint(hinge("elbow", "upper", "lower", X_PF=X_PF, axis=axis))
     plant.add_joint_actuator("motor", "elbow", rotor_inertia=rotor, gear_ratio=gear)
     plant.set_gravity(gravity)
@@ -56,6 +63,7 @@ SETTERS = {
     "gravity": (lambda m: mbjax.set_gravity(m, (1.0, 2.0, 3.0)), lambda: arm(gravity=(1.0, 2.0, 3.0))),
     "rotor inertia": (lambda m: mbjax.set_rotor_inertia(m, "motor", 0.3), lambda: arm(rotor=0.3)),
     "gear ratio": (lambda m: mbjax.set_gear_ratio(m, "motor", 9.0), lambda: arm(gear=9.0)),
+    "armature": (lambda m: mbjax.set_joint_armature(m, "shoulder", 0.3), lambda: arm(armature=0.3)),
     "damping": (lambda m: mbjax.set_joint_damping(m, "shoulder", 0.8), lambda: arm(damping=0.8)),
 }  # fmt: skip
 

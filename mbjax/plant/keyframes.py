@@ -1,0 +1,89 @@
+"""Keyframes declared on a plant: kept, and set on the model by `finalize`."""
+
+import abc
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mbjax.errors import ModelError
+from mbjax.joints import AbstractJoint
+from mbjax.model import Keyframe, MultibodyModel
+from mbjax.model.parameters import leaf_of
+from mbjax.number_rules import FINITE, known_numbers
+
+from .queries import PlantQueries
+
+if TYPE_CHECKING:
+    from .multibody_plant import MultibodyPlant
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DeclaredKeyframe:
+    """Numbers by joint; the others are at their defaults, at rest."""
+
+    name: str
+    positions: dict[AbstractJoint, np.ndarray]
+    velocities: dict[AbstractJoint, np.ndarray]
+    time: float
+
+
+class PlantKeyframes(PlantQueries):
+    """Named states."""
+
+    keyframes: list[DeclaredKeyframe]
+
+    def add_keyframe(
+        self,
+        name: str,
+        positions: Mapping[AbstractJoint | str | int, Any],
+        velocities: Mapping[AbstractJoint | str | int, Any] | None = None,
+        *,
+        time: float = 0.0,
+    ) -> None:
+        """A named state, for `keyframe_state(model, name)`.
+
+        Positions (rad or m) and velocities are given by joint; joints that are left out are at their defaults and at
+        rest. A body that floats has no joint before finalize: declare one to name it here.
+        """
+        call = f"add_keyframe('{name}')"
+        self._require_building("add_keyframe")
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"add_keyframe: the name must be a non-empty string, got {name!r}.")
+        if any(keyframe.name == name for keyframe in self.keyframes):
+            raise ModelError(f"{call}: the plant has a keyframe of that name already; choose another.")
+        found = {}
+        for what, given in (("positions", positions), ("velocities", velocities or {})):
+            joints = {self.joint(key, call): value for key, value in given.items()}
+            found[what] = {joint: numbers(call, what, joint, value) for joint, value in joints.items()}
+        when = float(known_numbers(call, "time", time, FINITE))
+        self.keyframes.append(DeclaredKeyframe(name, found["positions"], found["velocities"], when))
+
+    @abc.abstractmethod
+    def _require_building(self, call: str) -> None: ...
+
+
+def numbers(call: str, what: str, joint: AbstractJoint, value: Any) -> np.ndarray:
+    """As many finite numbers as the joint has positions or velocities."""
+    size = joint.num_positions if what == "positions" else joint.num_velocities
+    shape = () if size == 1 and np.shape(value) == () else (size,)
+    return np.atleast_1d(known_numbers(call, f"{what} of joint '{joint.name}'", value, FINITE, shape)).astype(float)
+
+
+def declared_keyframes(plant: "MultibodyPlant", model: MultibodyModel) -> tuple[Keyframe, ...]:
+    """The keyframes as states of the whole model."""
+    result = []
+    defaults = np.asarray(model.parameters.default_positions, float)
+    for keyframe in plant.keyframes:
+        q, v = defaults.copy(), np.zeros(model.num_velocities)
+        for array, given, part in ((q, keyframe.positions, "q"), (v, keyframe.velocities, "v")):
+            for joint, value in given.items():
+                info = model.layout.joints[joint.index]
+                if info.mimics is None:  # those that mimic follow
+                    array[getattr(info, part)] = value
+        dtype = model.dtype
+        result.append(
+            Keyframe(keyframe.name, leaf_of(q, dtype), leaf_of(v, dtype), leaf_of(np.asarray(keyframe.time), dtype))
+        )
+    return tuple(result)
