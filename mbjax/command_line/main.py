@@ -17,13 +17,14 @@ from .bench import batch_sizes, bench_model, function_names, output_file
 from .questions import DEFAULT_QUESTIONS, QUESTIONS
 
 UNBOUNDED = 10_000  # columns; wide enough that lines in a file or a pipe are not wrapped
-EXIT_OK, EXIT_NOT_MEASURED, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_EXTRA = 0, 1, 2, 3, 4, 5
+EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_EXTRA = 0, 1, 2, 3, 4, 5
 
 EPILOG = f"""\
-FILE is a URDF, or the name of a bundled model: {", ".join(REFERENCE_MODELS)}.
+FILE is a URDF or SDFormat file, or the name of a bundled model: {", ".join(REFERENCE_MODELS)}.
 
-exit codes: 0 done; 1 a measurement failed; 2 wrong arguments or no such file; 3 the file cannot be read as a model;
-4 it asks for physics mbjax does not simulate (try --on-unsupported warn); 5 an optional package is missing.
+exit codes: 0 done; 1 a measurement failed, or check found errors; 2 wrong arguments or no such file;
+3 the file cannot be read as a model; 4 it asks for physics mbjax does not simulate (try --on-unsupported warn);
+5 an optional package is missing.
 """
 
 BENCH_EPILOG = f"""\
@@ -47,7 +48,7 @@ def make_parser() -> argparse.ArgumentParser:
         "inspect", help="print a model as a table, with everything its file left unused",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    inspect.add_argument("file", metavar="FILE", help="a URDF file or a bundled model's name")
+    inspect.add_argument("file", metavar="FILE", help="a URDF or SDFormat file or a bundled model's name")
     add_loading_options(inspect)
 
     simulate = commands.add_parser(
@@ -55,7 +56,11 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     simulate.add_argument(
-        "file", metavar="FILE", nargs="?", default="arm", help="a URDF file or a bundled model's name (default: arm)"
+        "file",
+        metavar="FILE",
+        nargs="?",
+        default="arm",
+        help="a URDF or SDFormat file or a bundled model's name (default: arm)",
     )
     simulate.add_argument(
         "--duration", type=positive, default=4.0, metavar="S", help="seconds to simulate (default: 4)"
@@ -76,11 +81,24 @@ def make_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add_loading_options(simulate)
 
+    check = commands.add_parser(
+        "check", help="say what is wrong with robot files, with file and line",
+        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    check.add_argument("file", metavar="FILE", nargs="+", help="robot files or bundled models' names")
+    check.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
+    check.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
+    check.add_argument(
+        "--collisions", action="store_true", help="also look for shapes that overlap where the model starts (compiles)"
+    )
+    check.add_argument("--all", action="store_true", help="print what is merely not used as well")
+    add_loading_options(check)
+
     bench = commands.add_parser(
         "bench", help="measure compile time, run time and memory of a robot's functions on this machine",
         epilog=BENCH_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    bench.add_argument("file", metavar="FILE", help="a URDF file or a bundled model's name")
+    bench.add_argument("file", metavar="FILE", help="a URDF or SDFormat file or a bundled model's name")
     bench.add_argument(
         "--batch", type=batch_sizes, default=[1, 64, 4096], metavar="N,N,…",
         help="numbers of worlds evaluated together (default: 1,64,4096)",
@@ -136,7 +154,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     console, errors = Console(highlight=False, width=output_width()), Console(stderr=True, highlight=False)
     try:
-        options.file = find_model_file(options.file)
+        if options.command == "check":
+            options.file = [find_model_file(name) for name in options.file]
+        else:
+            options.file = find_model_file(options.file)
         options.package_map = parse_packages(options.package)
     except FileNotFoundError as error:
         print_error(errors, str(error))
@@ -167,13 +188,16 @@ def output_width() -> int | None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Runs the chosen command; returns its exit code."""
+    from .check import check_files
     from .inspect import inspect_model
     from .simulate import simulate_model
 
     if options.command == "inspect":
         inspect_model(options, console)
+    elif options.command == "check":
+        return EXIT_OK if check_files(options, console) else EXIT_FAILED
     elif options.command == "bench":
-        return EXIT_OK if bench_model(options, console) else EXIT_NOT_MEASURED
+        return EXIT_OK if bench_model(options, console) else EXIT_FAILED
     else:
         simulate_model(options, console)
     return EXIT_OK

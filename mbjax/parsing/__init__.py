@@ -1,4 +1,4 @@
-"""Reads robot files, URDF so far, and builds a plant or a model of them."""
+"""Reads robot files, URDF, SDFormat, MJCF and model directives, and builds a plant or a model of them."""
 
 from .parser import Parser as Parser
 from .parser import load as load

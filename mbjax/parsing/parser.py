@@ -13,11 +13,17 @@ from mbjax.geometry import Geometry, HalfSpace, ProximityProperties
 from mbjax.model import MultibodyModel
 from mbjax.plant import MultibodyPlant
 
+from .directives import DirectivesReader, find_directives
 from .load_notes import LoadNotes
 from .mjcf import read_mjcf
-from .plant_building import BASES, add_robot
+from .plant_building import ACTUATORS, BASES, add_robots
+from .robot_records import RobotRecord
+from .sdf import Options as SdfOptions
+from .sdf import read_sdf
 from .urdf import read_urdf
-from .xml_source import read_xml
+from .xml_source import XmlDocument, read_xml
+
+SDF_ROOTS = ("sdf", "gazebo")
 
 
 class Parser:
@@ -30,7 +36,9 @@ class Parser:
     float from `finalize` on. `mimic="couple"` keeps the mimic relations of joints by coupler constraints, named
     `instance::joint mimics leader`, `"eliminate"` takes their coordinates away (`plant.add_mimic`), `"free"` drops the
     relations. `meshes="hull"` lets collision meshes touch with their convex hulls, which costs far more than
-    simple shapes; with `"none"` they touch nothing. `plant.report` says what became of each part of a file.
+    simple shapes; with `"none"` they touch nothing. `actuators="joints"` gives each joint of one degree of freedom that
+    the file drives by no actuator one of its own name, with the joint's effort limit. `plant.report` says what became
+    of each part of a file.
     """
 
     def __init__(
@@ -43,6 +51,7 @@ class Parser:
         base: Literal["file", "fixed", "floating"] = "file",
         mimic: Literal["couple", "eliminate", "free"] = "couple",
         meshes: Literal["hull", "none"] = "none",
+        actuators: Literal["file", "joints"] = "file",
     ):
         if not isinstance(plant, MultibodyPlant):
             raise ModelError(f"Parser: expected a MultibodyPlant, got {type(plant).__name__}.")
@@ -51,6 +60,7 @@ class Parser:
         _require_choice("base", base, BASES)
         _require_choice("mimic", mimic, ("couple", "eliminate", "free"))
         _require_choice("meshes", meshes, ("hull", "none"))
+        _require_choice("actuators", actuators, ACTUATORS)
         self.plant = plant
         self.package_map = _checked_package_map({} if package_map is None else package_map)
         self.on_unsupported = on_unsupported
@@ -58,13 +68,14 @@ class Parser:
         self.base = base
         self.mimic = mimic
         self.meshes = meshes
+        self.actuators = actuators
 
     def add_models(self, path_or_xml_text: str | os.PathLike) -> list[int]:
-        """Adds the robot of a URDF or MJCF file, or of its text, and returns the indices of its model instances.
+        """Adds what a URDF, SDFormat, MJCF or directives file holds, or its text; returns the model instances.
 
         The name of a bundled model, such as "arm", stands for its file where there is no file of that name.
-        The instance carries the robot's name, or `name_1`, … where that is taken. An error leaves the plant
-        unchanged.
+        The instance carries the robot's name, or `name_1`, … where that is taken; each model of an SDFormat file has
+        one, those in others named `outer::inner`. An error leaves the plant unchanged.
         """
         return self._add_models(path_or_xml_text)
 
@@ -75,15 +86,26 @@ class Parser:
                 "Parser.add_models: the plant is finalized and takes no further elements. "
                 "Load the files before finalize()."
             )
-        document = read_xml(path_or_xml_text)
-        notes = LoadNotes(document.file, self.on_unsupported)
-        hulls = self.meshes == "hull"
-        if document.root.tag == "mujoco":
-            robot = read_mjcf(document, notes, self.package_map, self.mimic, hulls)
+        directives = find_directives(path_or_xml_text)
+        if directives is None:
+            document = read_xml(path_or_xml_text)
+            notes = LoadNotes(document.file, self.on_unsupported)
+            robots = self._read(document, notes)
         else:
-            robot = read_urdf(document, notes, self.package_map, self.inertia, self.mimic, hulls)
+            notes = LoadNotes(directives.file, self.on_unsupported)
+            reader = DirectivesReader(self.package_map, lambda path: self._read(read_xml(Path(path)), notes))
+            robots = reader.read(directives)
         dtype = jax.dtypes.canonicalize_dtype(float) if dtype is None else jnp.dtype(dtype)
-        return [add_robot(self.plant, robot, notes, self.base, dtype)]
+        return add_robots(self.plant, robots, notes, self.base, self.actuators, dtype)
+
+    def _read(self, document: XmlDocument, notes: LoadNotes) -> list[RobotRecord]:
+        """The robots of a file in the format that its outermost element tells."""
+        hulls = self.meshes == "hull"
+        if document.root.tag in SDF_ROOTS:
+            return read_sdf(document, notes, SdfOptions(self.package_map, self.inertia, self.mimic, hulls))
+        if document.root.tag == "mujoco":
+            return [read_mjcf(document, notes, self.package_map, self.mimic, hulls)]
+        return [read_urdf(document, notes, self.package_map, self.inertia, self.mimic, hulls)]
 
 
 def load(
@@ -100,9 +122,10 @@ def load(
     ground: bool | float | tuple[float, float] | ProximityProperties = False,
     contact_pairs: Sequence[tuple[str, str]] | None = None,
     meshes: Literal["hull", "none"] = "none",
+    actuators: Literal["file", "joints"] = "file",
     dtype: Any = None,
 ) -> MultibodyModel:
-    """Loads a model from a URDF or MJCF file, its text, or the name of a bundled model, such as "arm".
+    """Loads a model from a URDF, SDFormat, MJCF or directives file, its text, or a bundled model's name like "arm".
 
     The options are those of `MultibodyPlant` and `Parser`.
     `ground` adds what a file lacks, the half-space z <= 0 of the world as collision geometry "ground": True for a
@@ -124,6 +147,7 @@ def load(
         base=base,
         mimic=mimic,
         meshes=meshes,
+        actuators=actuators,
     )
     parser._add_models(path_or_xml_text, dtype)
     if ground is not False:

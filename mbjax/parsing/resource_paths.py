@@ -32,6 +32,16 @@ class ResourceFinder:
         self.missing[filename] = tried
         return None
 
+    def find_model(self, uri: str) -> tuple[str | None, list[str]]:
+        """The absolute path of a model's file or folder, or None; and where it was looked for."""
+        tried: list[str] = []
+        for candidate in self._candidates(uri.strip()):
+            path = os.path.abspath(candidate)
+            if os.path.exists(path):
+                return path, tried
+            tried.append(path)
+        return None, tried
+
     def _candidates(self, filename: str) -> Iterator[Path]:
         package = PACKAGE_URI.fullmatch(filename)
         if package is not None:

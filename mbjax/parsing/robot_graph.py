@@ -9,30 +9,28 @@ from .xml_values import did_you_mean
 
 
 def check_graph(robot: RobotRecord) -> None:
-    """Raises `ParseError` unless the joints join the links into trees."""
-    _check_unique(robot.file, "link", robot.links)
-    _check_unique(robot.file, "joint", robot.joints)
-    _check_unique(robot.file, "frame", robot.frames)
+    """Raises ParseError unless the joints join the links into trees."""
+    _check_unique("link", robot.links)
+    _check_unique("joint", robot.joints)
+    _check_unique("frame", robot.frames)
     links = {link.name: link for link in robot.links}
     for frame in robot.frames:
         if frame.name in links:
             raise _error(
-                robot,
-                frame.line,
+                frame,
                 f"frame '{frame.name}' has the name of a link (line {links[frame.name].line}); rename one.",
             )
         if frame.link not in links and frame.link != WORLD:
-            raise _no_link(robot, frame.line, f"frame '{frame.name}'", "is fixed to", frame.link)
+            raise _no_link(robot, frame, f"frame '{frame.name}'", "is fixed to", frame.link)
     parent_joints: dict[str, JointRecord] = {}
     for joint in robot.joints:
         for role, name in (("parent", joint.parent), ("child", joint.child)):
             if name not in links and name != WORLD:
-                raise _no_link(robot, joint.line, f"joint '{joint.name}'", f"has {role}", name)
+                raise _no_link(robot, joint, f"joint '{joint.name}'", f"has {role}", name)
         first = parent_joints.setdefault(joint.child, joint)
         if first is not joint:
             raise _error(
-                robot,
-                joint.line,
+                joint,
                 f"link '{joint.child}' has two parents: joint '{first.name}' (line {first.line}, from "
                 f"'{first.parent}') and joint '{joint.name}' (line {joint.line}, from '{joint.parent}'). "
                 "A link hangs on one joint; remove the other, and close a loop with a constraint.",
@@ -52,8 +50,7 @@ def _check_cycles(robot: RobotRecord, parent_joints: dict[str, JointRecord]) -> 
                 cycle = path[start:][::-1]
                 way = ", ".join(f"'{joint.name}' (line {joint.line})" for joint in cycle)
                 raise _error(
-                    robot,
-                    cycle[0].line,
+                    cycle[0],
                     f"link '{name}' is its own ancestor through the joints {way}. Joints make a tree; remove "
                     "one of these, and close the loop with a constraint.",
                 )
@@ -63,24 +60,22 @@ def _check_cycles(robot: RobotRecord, parent_joints: dict[str, JointRecord]) -> 
         attached |= on_path
 
 
-def _check_unique(
-    file: str, what: str, records: Sequence[LinkRecord] | Sequence[JointRecord] | Sequence[FrameRecord]
-) -> None:
+def _check_unique(what: str, records: Sequence[LinkRecord] | Sequence[JointRecord] | Sequence[FrameRecord]) -> None:
     lines: dict[str, int] = {}
     for record in records:
         if record.name in lines:
-            raise ParseError(
+            raise _error(
+                record,
                 f"two {what}s are named '{record.name}' (lines {lines[record.name]} and {record.line}); rename one.",
-                file=file,
-                line=record.line,
             )
         lines[record.name] = record.line
 
 
-def _no_link(robot: RobotRecord, line: int, who: str, role: str, name: str) -> ParseError:
+def _no_link(robot: RobotRecord, record: JointRecord | FrameRecord, who: str, role: str, name: str) -> ParseError:
     hint = did_you_mean(name, [link.name for link in robot.links])
-    return _error(robot, line, f"{who} {role} link '{name}', which does not exist. {hint}")
+    return _error(record, f"{who} {role} link '{name}', which does not exist. {hint}")
 
 
-def _error(robot: RobotRecord, line: int, message: str) -> ParseError:
-    return ParseError(message, file=robot.file, line=line)
+def _error(record: LinkRecord | JointRecord | FrameRecord, message: str) -> ParseError:
+    file, _, line = record.place.rpartition(":")
+    return ParseError(message, file=file, line=int(line))

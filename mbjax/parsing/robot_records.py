@@ -5,7 +5,6 @@ from typing import Any
 
 from mbjax.geometry import Geometry, ProximityProperties
 from mbjax.joints import AbstractJoint
-from mbjax.model import AbstractForceElement
 from mbjax.spatial import RigidTransform, SpatialInertia
 
 WORLD = "world"
@@ -67,15 +66,20 @@ class MimicRecord:
     multiplier: float
     offset: float
     is_coupled: bool
+    place: str
 
 
 @dataclasses.dataclass
 class FrameRecord:
+    """A frame fixed at `X_PF` in a link or in another frame, P; it belongs to the robot, or else to what has P."""
+
     name: str
     line: int
     place: str
     link: str
     X_PF: RigidTransform
+    belongs_to_robot: bool = True
+    owner: str = ""  # another robot of the file that has it
 
 
 @dataclasses.dataclass
@@ -88,7 +92,10 @@ class CollisionFilterRecord:
 
 @dataclasses.dataclass
 class ConstraintRecord:
-    """`kind` is "distance", "ball", "weld" or "coupler"; `options` are the plant method's, with names."""
+    """`options` are the arguments of the plant's method for this kind: "distance", "ball", "weld" or "coupler".
+
+    They hold names of links and joints where the method takes these.
+    """
 
     name: str
     line: int
@@ -99,12 +106,12 @@ class ConstraintRecord:
 
 @dataclasses.dataclass
 class ForceElementRecord:
-    """`options` are the keyword arguments of `element_class`, with joints and links by name."""
+    """`options` are the arguments of `element_class`, with names where it takes joints, links or frames."""
 
     name: str
     line: int
     place: str
-    element_class: type[AbstractForceElement]
+    element_class: type
     options: dict[str, Any]
 
 
@@ -122,7 +129,11 @@ class KeyframeRecord:
 
 @dataclasses.dataclass
 class RobotRecord:
-    """The elements of a robot file, in the order of the file."""
+    """One model instance, with its elements in the order of the file.
+
+    Where a file holds several, names of links, joints and frames mean the robot's own, or those of another robot as
+    `robot::name`.
+    """
 
     name: str
     file: str
@@ -140,6 +151,10 @@ class RobotRecord:
     keyframes: list[KeyframeRecord] = dataclasses.field(default_factory=list)
     filtered_pairs: list[tuple[str, str]] = dataclasses.field(default_factory=list)  # "link::geometry"
     lists_contacts: bool = False  # adjacent links may touch unless the file filters them
+    free_poses: dict[str, RigidTransform] = dataclasses.field(default_factory=dict)  # X_WB of links without joint
+    static_links: list[str] = dataclasses.field(default_factory=list)  # welded to the world
+    is_world: bool = False  # not an instance of its own: joints and frames between robots
+    build_rank: int = 0  # robots of a lower rank are built first
 
     def root_links(self) -> list[LinkRecord]:
         """Links that are no joint's child, except the world."""

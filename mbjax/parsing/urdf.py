@@ -7,13 +7,14 @@ from pathlib import Path
 from mbjax.errors import ParseError
 from mbjax.model import IGNORED, KEPT, REPAIRED, USED
 
+from .contact_shapes import warn_of_missing_files
 from .load_notes import LoadNotes
 from .resource_paths import ResourceFinder
 from .robot_graph import check_graph
 from .robot_records import WORLD, FrameRecord, RobotRecord
 from .urdf_bounds import report_numbers_no_robot_has
 from .urdf_contact import read_collision_filters
-from .urdf_geometry import GeometryReader, read_materials, warn_of_missing_files
+from .urdf_geometry import GeometryReader, read_materials
 from .urdf_joints import read_joint, read_mimic
 from .urdf_leftovers import list_leftovers
 from .urdf_links import read_link
@@ -24,8 +25,6 @@ from .xml_values import pose, required_text
 
 MAX_LINKS = 20_000
 OTHER_FORMATS = {
-    "sdf": "this is SDF; mbjax reads URDF so far",
-    "gazebo": "this is an old SDF; mbjax reads URDF so far",
     "mujocoinclude": "this is a part of an MJCF (MuJoCo) file; load the file that includes it",
     "COLLADA": "this is a COLLADA mesh or scene, not a robot",
     "package": "this is a ROS package manifest, not a robot; give the .urdf file",
@@ -89,7 +88,7 @@ def _robot_name(document: XmlDocument, notes: LoadNotes) -> str:
 def check_format(root: XmlElement) -> None:
     """Refuses a document that is not an expanded URDF, naming what it looks like."""
     if root.tag != "robot":
-        what = OTHER_FORMATS.get(root.tag, "this is no format mbjax knows; it reads URDF so far")
+        what = OTHER_FORMATS.get(root.tag, "this is no format mbjax knows; it reads URDF and SDFormat")
         raise root.error(f"the outermost element is <{root.tag[:60]}>, where URDF has <robot>: {what}.")
     stack = [root]
     while stack:

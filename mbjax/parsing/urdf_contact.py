@@ -74,7 +74,11 @@ def read_collision_filters(root: XmlElement, robot: RobotRecord, notes: LoadNote
         raise root.error(f"{root.label} has {len(groups)} collision filter groups; at most {MAX_GROUPS} are read.")
     known = {link.name for link in robot.links} - {WORLD}
     own = {name: own_links(element, known) for name, element in groups.items()}
-    links = {name: links_of(name, groups, own) for name in groups}
+    member_groups = {
+        name: [group_name(member, groups) for member in element.all("drake:member_group")]
+        for name, element in groups.items()
+    }
+    links = {name: links_of(element, name, member_groups, own) for name, element in groups.items()}
     records = []
     for name, element in groups.items():
         for ignored in element.all("drake:ignored_collision_filter_group"):
@@ -94,18 +98,19 @@ def own_links(group: XmlElement, known: Set[str]) -> list[str]:
     return found
 
 
-def links_of(name: str, groups: Mapping[str, XmlElement], own: Mapping[str, list[str]]) -> tuple[str, ...]:
-    """Links of a group and of the groups that are its members, nested ones included."""
+def links_of(
+    group: XmlElement, name: str, member_groups: Mapping[str, list[str]], own: Mapping[str, list[str]]
+) -> tuple[str, ...]:
+    """The links of a group and of the groups that are its members."""
     reached, waiting = {name}, [name]
     while waiting:
-        for member in groups[waiting.pop()].all("drake:member_group"):
-            other = group_name(member, groups)
+        for other in member_groups[waiting.pop()]:
             if other not in reached:
                 reached.add(other)
                 waiting.append(other)
-    found = dict.fromkeys(link for group in groups if group in reached for link in own[group])
+    found = dict.fromkeys(link for member in own if member in reached for link in own[member])
     if not found:
-        raise groups[name].error(f'{groups[name].label} has no members; add <drake:member link="…"/>.')
+        raise group.error(f"{group.label} has no members; add <drake:member> with the name of a link.")
     return tuple(found)
 
 

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 
 from mbjax.errors import ParseError
-from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Geometry, Mesh, Shape, Sphere
-from mbjax.geometry.mesh_hull import MAX_VERTICES, describe_cut, read_mesh_hull
-from mbjax.model import IGNORED, KEPT, REPAIRED, USED
+from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Shape, Sphere
+from mbjax.model import IGNORED, KEPT, REPAIRED
 
+from .contact_shapes import shape_for_contact, unique_name
 from .load_notes import LoadNotes
 from .resource_paths import ResourceFinder
 from .xml_tree import XmlElement
@@ -55,8 +55,8 @@ class GeometryReader:
         X_BG = origin_pose(element, self.notes)
         shape = self._shape(shape_element)
         return Geometry(
-            name=_free_name(element.attributes.get("name") or f"{link_name}_{element.tag}", taken_names),
-            shape=self._convex(shape_element, shape) if element.tag == "collision" else shape,
+            name=unique_name(element.attributes.get("name") or f"{link_name}_{element.tag}", taken_names),
+            shape=self._touching(shape_element, shape) if element.tag == "collision" else shape,
             rotation=tuple(np.asarray(X_BG.rotation).tolist()),
             translation=tuple(np.asarray(X_BG.translation).tolist()),
             rgba=self._color(element) if element.tag == "visual" else None,
@@ -87,25 +87,8 @@ class GeometryReader:
         except ValueError as error:
             raise element.error(str(error)) from None
 
-    def _convex(self, element: XmlElement, shape: Shape) -> Shape:
-        """Convex hull of a mesh whose file was found, with what was cut off in the notes; other shapes as they are.
-
-        All hulls of a file have `MAX_VERTICES` vertices, the last one repeated: all their pairs are one program.
-        """
-        if not (self.hulls and isinstance(shape, Mesh) and shape.path is not None):
-            return shape
-        try:
-            hull = read_mesh_hull(shape.path, shape.scale, MAX_VERTICES)
-        except ImportError as error:
-            raise element.error(f'{error}. With meshes="none" they touch nothing and are not read.') from None
-        except ValueError as error:
-            raise element.error(str(error)) from None
-        what = "the convex hull stands for the mesh in contact"
-        cut = f"; {describe_cut(hull)}" if hull.num_left_out else ""
-        self.notes.add(USED, f"mesh '{shape.filename}'", what + cut, element.place)
-        missing = MAX_VERTICES - len(hull.vertices)
-        vertices = np.concatenate([hull.vertices, np.tile(hull.vertices[-1:], (missing, 1))])
-        return Convex(tuple(map(tuple, vertices.tolist())))
+    def _touching(self, element: XmlElement, shape: Shape) -> Shape:
+        return shape_for_contact(element, shape, self.hulls, self.notes)
 
     def _color(self, visual: XmlElement) -> Color | None:
         material = visual.only("material")
@@ -162,27 +145,3 @@ def read_color(material: XmlElement, notes: LoadNotes) -> Color | None:
     if np.any(clipped != rgba):
         notes.add(REPAIRED, material.label, "rgba outside 0 to 1: clipped to that range", element.place)
     return tuple(clipped.tolist())
-
-
-def warn_of_missing_files(finder: ResourceFinder, notes: LoadNotes) -> None:
-    """Adds one warning for all meshes that were not found, and a report entry for each."""
-    hint = 'give package_map={"package": "folder"} if you want to see them; dynamics needs no mesh'
-    for filename, tried in finder.missing.items():
-        where = ", ".join(tried) if tried else "nowhere to look"
-        notes.add(
-            IGNORED,
-            f"mesh '{filename}'",
-            f"file not found (tried: {where}); {hint}",
-            notes.file,
-        )
-        notes.warn(f"mesh files not found ({hint})", f"'{filename}' (tried {where})")
-
-
-def _free_name(name: str, taken: dict[str, int]) -> str:
-    """Returns `name`, or `name_1`, … where it is taken; `taken` holds the last number tried for each name."""
-    candidate = name
-    while candidate in taken:
-        taken[name] += 1
-        candidate = f"{name}_{taken[name]}"
-    taken[candidate] = 0
-    return candidate

@@ -6,13 +6,22 @@ from typing import Any
 import numpy as np
 
 from mbjax import joints
-from mbjax.model import IGNORED, RECORDED, REPAIRED, USED
+from mbjax.model import REPAIRED, USED
 from mbjax.spatial import RigidTransform
 
 from .load_notes import LoadNotes
+from .mimic_records import mimic_record
 from .robot_records import WORLD, JointRecord, MimicRecord
 from .xml_tree import XmlElement
-from .xml_values import did_you_mean, number, numbers, origin_pose, required_number, required_text
+from .xml_values import (
+    did_you_mean,
+    number,
+    numbers,
+    origin_pose,
+    required_number,
+    required_text,
+    shortest_rotation_from_z,
+)
 
 STANDARD_TYPES: dict[str, type[joints.AbstractJoint]] = {
     "revolute": joints.RevoluteJoint,
@@ -76,34 +85,8 @@ def read_mimic(
     if mimic is None:
         return None
     name, leader = required_text(element, "name"), required_text(mimic, "joint")
-    if leader == name:
-        raise mimic.error(f"joint '{name}' mimics itself; name another joint.")
-    if by_name[name].joint_class is joints.WeldJoint:
-        message = "the mimic relation has no meaning on a fixed joint"
-        notes.add(IGNORED, f"joint '{name}'", message, mimic.place)
-        return None
-    if leader not in by_name:
-        notes.unsupported(
-            mimic,
-            f"joint '{name}' mimics joint '{leader}', which does not exist. "
-            + did_you_mean(leader, by_name).rstrip("."),
-        )
-        return None
-    for joint in (name, leader):
-        size = by_name[joint].joint_class.num_velocities
-        if size != 1:
-            notes.unsupported(
-                mimic, f"joint '{name}' mimics joint '{leader}', but '{joint}' has {size} degrees of freedom, not one"
-            )
-            return None
     multiplier, offset = number(mimic, "multiplier", 1.0), number(mimic, "offset", 0.0)
-    relation = f"the mimic relation q({name}) = {multiplier:g} q({leader}) + {offset:g}"
-    if choice == "free":
-        notes.add(RECORDED, f"joint '{name}'", f'{relation} is not kept, as asked by mimic="free"', mimic.place)
-        return None
-    how = "kept by a coupler constraint" if choice == "couple" else "exact: the joint has no coordinate of its own"
-    notes.add(USED, f"joint '{name}'", f"{relation} is {how}", mimic.place)
-    return MimicRecord(mimic.line, name, leader, multiplier, offset, choice == "couple")
+    return mimic_record(mimic, name, leader, (multiplier, offset), by_name, notes, choice)
 
 
 def ignored_parts(element: XmlElement) -> list[tuple[XmlElement, str]]:
@@ -161,19 +144,11 @@ def _axis(element: XmlElement, notes: LoadNotes) -> np.ndarray:
 def _plane_frames(X_PJ: RigidTransform, normal: np.ndarray) -> dict[str, RigidTransform]:
     """Frames F and M with z along the plane's normal, turned from J by the shortest rotation, as in Drake."""
     zero = np.zeros(3)
-    R_JF = _shortest_rotation_from_z(normal)
+    R_JF = shortest_rotation_from_z(normal)
     return {
         "X_PF": RigidTransform(np.asarray(X_PJ.rotation) @ R_JF, X_PJ.translation),
         "X_BM": RigidTransform(R_JF, zero),
     }
-
-
-def _shortest_rotation_from_z(direction: np.ndarray) -> np.ndarray:
-    x, y, z = direction
-    if z < -1.0 + 1e-12:
-        return np.diag([1.0, -1.0, -1.0])
-    skew = np.array([[0.0, 0.0, x], [0.0, 0.0, y], [-x, -y, 0.0]])
-    return np.eye(3) + skew + skew @ skew / (1.0 + z)
 
 
 def _read_limits(element: XmlElement, type_name: str, options: dict[str, Any], notes: LoadNotes) -> float:

@@ -1,7 +1,6 @@
 """Lists the parts of a URDF that no reader uses, once per kind; refuses those that are physics."""
 
-from mbjax.model import IGNORED
-
+from .leftovers import Leftovers, report_leftovers
 from .load_notes import LoadNotes
 from .urdf_contact import PROXIMITY_TAGS
 from .urdf_joints import ignored_parts
@@ -99,27 +98,16 @@ REASONS = {
     "drake:hydroelastic_margin": HYDROELASTIC,
 }
 DEFAULT_REASON = "nothing that mbjax reads in a URDF"
-MAX_LINES_LISTED = 12
 
 
 def list_leftovers(robot: XmlElement, notes: LoadNotes) -> None:
-    """Adds one report entry per kind of unused part, with count and lines; refuses physics that mbjax cannot do."""
-    found: dict[tuple[str, str], list[XmlElement]] = {}
+    """One report entry per kind of leftover, with count and lines; refuses physics we cannot do."""
+    found: Leftovers = {}
     _collect(robot, "robot", notes, found)
-    for (what, reason), elements in found.items():
-        count = len(elements)
-        lines = ", ".join(str(element.line) for element in elements[:MAX_LINES_LISTED])
-        more = ", …" if count > MAX_LINES_LISTED else ""
-        times = "once" if count == 1 else f"{count} times"
-        notes.add(
-            IGNORED,
-            what,
-            f"{reason}; found {times}, line{'' if count == 1 else 's'} {lines}{more}",
-            elements[0].place,
-        )
+    report_leftovers(found, notes)
 
 
-def _collect(element: XmlElement, kind: str, notes: LoadNotes, found: dict[tuple[str, str], list[XmlElement]]) -> None:
+def _collect(element: XmlElement, kind: str, notes: LoadNotes, found: Leftovers) -> None:
     attributes, children = READ[kind]
     for attribute in element.attributes:
         if attribute not in attributes and not attribute.startswith(("xmlns", "xml:")):

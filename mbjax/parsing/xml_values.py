@@ -81,13 +81,20 @@ def numbers(
         return default
     counts = (count,) if isinstance(count, int) else count
     words = text.split()
-    expected = " or ".join(str(c) for c in counts) + (" number" if counts == (1,) else " numbers")
     if surplus is not None and len(words) > max(counts):
         words = _without_surplus(element, attribute, words, max(counts), surplus)
+    return numbers_of(element, attribute, text, words, counts, allow_infinite)
+
+
+def numbers_of(
+    element: XmlElement, what: str, text: str, words: list[str], counts: tuple[int, ...], allow_infinite: bool
+) -> np.ndarray:
+    """The numbers that the words of a text are, refused unless there are as many as expected."""
+    expected = " or ".join(str(c) for c in counts) + (" number" if counts == (1,) else " numbers")
     if len(words) not in counts:
         comma = " Separate them by blanks, not by commas." if "," in text else ""
-        raise _bad_value(element, attribute, text, f"{expected} expected, got {len(words)}.{comma}")
-    return np.array([_number(element, attribute, text, word, expected, allow_infinite) for word in words])
+        raise bad_value(element, what, text, f"{expected} expected, got {len(words)}.{comma}")
+    return np.array([_number(element, what, text, word, expected, allow_infinite) for word in words])
 
 
 def _without_surplus(element: XmlElement, attribute: str, words: list[str], count: int, notes: LoadNotes) -> list[str]:
@@ -120,7 +127,7 @@ def number(
         return default
     value = float(values[0])
     if value < lowest:
-        raise _bad_value(element, attribute, element.attributes[attribute], f"at least {lowest:g} expected.")
+        raise bad_value(element, attribute, element.attributes[attribute], f"at least {lowest:g} expected.")
     return value
 
 
@@ -159,10 +166,8 @@ def pose(element: XmlElement, surplus: LoadNotes | None = None) -> RigidTransfor
         raise element.error(f"{element.label} has both 'rpy' and 'quat_xyzw'; keep one.")
     largest = float(np.abs(quaternion).max())
     if largest < 1e-8:
-        raise _bad_value(
-            element, "quat_xyzw", element.attributes["quat_xyzw"], "a quaternion other than zero expected."
-        )
-    quaternion = quaternion / largest  # else squares might overflow
+        raise bad_value(element, "quat_xyzw", element.attributes["quat_xyzw"], "a quaternion other than zero expected.")
+    quaternion = quaternion / largest  # or squares might overflow
     return RigidTransform(rotation_from_quaternion(*(quaternion / np.linalg.norm(quaternion))), translation)
 
 
@@ -189,6 +194,15 @@ def rotation_from_quaternion(x: float, y: float, z: float, w: float) -> np.ndarr
     )
 
 
+def shortest_rotation_from_z(direction: np.ndarray) -> np.ndarray:
+    """The matrix that turns z into a unit vector the shortest way."""
+    x, y, z = direction
+    if z < -1.0 + 1e-12:
+        return np.diag([1.0, -1.0, -1.0])
+    skew = np.array([[0.0, 0.0, x], [0.0, 0.0, y], [-x, -y, 0.0]])
+    return np.eye(3) + skew + skew @ skew / (1.0 + z)
+
+
 def shortened(text: str, length: int = 60) -> str:
     return text if len(text) <= length else f"{text[:length]}… ({len(text)} characters)"
 
@@ -196,12 +210,13 @@ def shortened(text: str, length: int = 60) -> str:
 def _number(element: XmlElement, attribute: str, text: str, word: str, expected: str, allow_infinite: bool) -> float:
     if len(word) > 400 or not NUMBER.fullmatch(word):
         hint = " This is a xacro expression: expand the file with xacro first." if "${" in text else ""
-        raise _bad_value(element, attribute, text, f"'{shortened(word)}' is not a number; {expected} expected.{hint}")
+        raise bad_value(element, attribute, text, f"'{shortened(word)}' is not a number; {expected} expected.{hint}")
     value = float(word)
     if math.isnan(value) or (math.isinf(value) and not allow_infinite):
-        raise _bad_value(element, attribute, text, f"{expected} expected, and finite.")
+        raise bad_value(element, attribute, text, f"{expected} expected, and finite.")
     return value
 
 
-def _bad_value(element: XmlElement, attribute: str, text: str, expected: str) -> ParseError:
+def bad_value(element: XmlElement, attribute: str, text: str, expected: str) -> ParseError:
+    """The error for a value that is not what it should be."""
     return element.error(f'{element.label}: {attribute}="{shortened(text)}": {expected}')

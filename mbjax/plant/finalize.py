@@ -118,7 +118,7 @@ def add_floating_joints(plant: "MultibodyPlant", nodes: list[TreeNode]) -> list[
             name = f"_{name}"
         taken.add((body.model_instance, name))
         joint = QuaternionFloatingJoint(name, plant.world_frame, plant.frame(body))
-        pose = plant.default_free_poses.get(body.index)
+        pose = plant.default_free_poses.get(body.index, plant.free_poses_of_files.get(body.index))
         if pose is not None:
             quaternion = rotation_quaternion(np.asarray(pose.rotation, dtype=float))
             joint.default_positions = np.concatenate([quaternion, np.asarray(pose.translation)])

@@ -102,6 +102,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
             contact_smoothing_length=contact_smoothing_length,
         )
         self.default_free_poses: dict[int, Any] = {}
+        self.free_poses_of_files: dict[int, Any] = {}  # where files put bodies, if these turn out to float
         self.random_distributions = []
         self.keyframes: list[DeclaredKeyframe] = []
         self.instances_that_list_contacts: set[int] = set()

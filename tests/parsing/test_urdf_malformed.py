@@ -96,7 +96,6 @@ CASES: dict[str, tuple[str, int | None, list[str]]] = {
     ),
     "only a declaration": ('<?xml version="1.0"?>\n', None, ["too early"]),
     # formats
-    "SDF": ('<sdf version="1.9">\n<model/></sdf>', 1, ["<sdf>", "this is SDF", "reads URDF so far"]),
     "part of an MJCF file": ("<mujocoinclude/>", 1, ["<mujocoinclude>", "MJCF", "load the file that includes it"]),
     "xacro": (robot('<xacro:macro name="x"/>'), 2, ["<xacro:macro>", "expand it first"]),
     "unknown format": ("<models/>", 1, ["<models>", "<robot>"]),

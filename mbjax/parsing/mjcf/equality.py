@@ -43,7 +43,9 @@ def eliminate(options: dict[str, Any], element: XmlElement, robot: RobotRecord, 
         notes.add(IGNORED, f"joint '{joint}'", message, element.place)
         return
     robot.mimics.append(
-        MimicRecord(element.line, joint, leader, options["gear_ratio"], options["offset"], is_coupled=False)
+        MimicRecord(
+            element.line, joint, leader, options["gear_ratio"], options["offset"], is_coupled=False, place=element.place
+        )
     )
     notes.add(USED, f"joint '{joint}'", f"mimics '{leader}' and has no coordinate of its own", element.place)
 
