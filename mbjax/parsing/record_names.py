@@ -71,10 +71,13 @@ def instance_names(robots: Sequence[RobotRecord], taken: Sequence[str]) -> list[
     renamed: dict[str, str] = {}
     names = []
     for robot in robots:
+        if robot.is_world:
+            names.append(robot.name)
+            continue
         outer, delimiter, local = robot.name.rpartition(DELIMITER)
         wanted = renamed.get(outer, outer) + delimiter + local
         candidate, count = wanted, 0
-        while candidate in known and not robot.is_world:
+        while candidate in known:
             count += 1
             candidate = f"{wanted}_{count}"
         renamed[robot.name] = candidate

@@ -92,8 +92,8 @@ def _file_bytes(path: Path) -> bytes:
     shown = str(path)
     try:
         if path.is_dir():
-            names = sorted(child.name for child in path.iterdir() if child.suffix.lower() in (".urdf", ".xml"))
-            inside = f" It holds {', '.join(names[:5])}." if names else " It holds no .urdf file."
+            names = sorted(child.name for child in path.iterdir() if child.suffix.lower() in (".urdf", ".sdf", ".xml"))
+            inside = f" It holds {', '.join(names[:5])}." if names else " It holds no .urdf or .sdf file."
             raise ParseError(f"this is a directory; give the path of a robot file.{inside}", file=shown)
         if not path.exists():
             raise ParseError(_no_such_file(path), file=shown)
@@ -129,7 +129,7 @@ def _near_files(path: Path) -> str:
     names = [child.name for child in folder.iterdir()]
     close = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
     if not close:
-        close = sorted(name for name in names if name.lower().endswith(".urdf"))[:3]
+        close = sorted(name for name in names if name.lower().endswith((".urdf", ".sdf")))[:3]
     if not close:
         return f"The folder '{folder}' holds no file of a similar name. {hint}"
     return "Did you mean " + " or ".join(f"'{folder / name}'" for name in close) + f"? {hint}"
@@ -140,10 +140,10 @@ def _parse(data: bytes, file: str) -> XmlElement:
     stripped = text.lstrip("\ufeff \t\r\n")
     lines_before = text.count("\n", 0, len(text) - len(stripped))
     if not stripped:
-        raise ParseError("it is empty; expected a robot in XML (URDF).", file=file)
+        raise ParseError("it is empty; expected a robot in XML (URDF or SDFormat).", file=file)
     if not stripped.startswith("<"):
         raise ParseError(
-            f"this is not XML: it starts with {stripped[:20]!r} instead of '<'. mbjax reads URDF.",
+            f"this is not XML: it starts with {stripped[:20]!r} instead of '<'. mbjax reads URDF and SDFormat.",
             file=file,
             line=lines_before + 1,
         )
@@ -176,7 +176,7 @@ def _decoded(data: bytes, file: str) -> str:
     if encoding is None and b"\0" in data[:4096]:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise ParseError(
-            "this is binary data (it has NUL bytes), not XML text. Give the URDF file, not a mesh or an archive.",
+            "this is binary data (it has NUL bytes), not XML text. Give the robot file, not a mesh or an archive.",
             file=file,
             line=line,
         )

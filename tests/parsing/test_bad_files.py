@@ -17,7 +17,7 @@ FILES: dict[str, tuple[bytes, list[str]]] = {
     "executable": (b"\x7fELF\x02\x01\x01" + bytes(50), ["binary"]),
     "gzip": (gzip.compress(b'<robot name="r"/>'), ["gzip", "unpack"]),
     "zip": (b"PK\x03\x04" + bytes(20), ["zip", "unpack"]),
-    "yaml": (b"directives:\n- add_model:\n", ["not XML", "directives"]),
+    "yaml": (b"scene:\n- add_model:\n", ["not XML", "scene"]),
     "latin-1 bytes": (
         '<robot name="r">\n<link name="é"/></robot>'.encode("latin-1"),
         [":2:", "0xe9", "UTF-8"],

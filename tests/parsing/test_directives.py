@@ -87,6 +87,13 @@ def test_text_is_recognised(folder):
     assert read(SCENE, folder).instance_names == read(folder / "scene.dmd.yaml", folder).instance_names
 
 
+def test_names_that_are_taken_are_changed_with_all_in_them(folder):
+    plant = read(folder / "scene.dmd.yaml", folder)
+    Parser(plant, package_map={"scene": folder}).add_models(folder / "scene.dmd.yaml")
+    assert plant.instance_names[7:] == ["left_1", "right_1", "inner_1", "inner_1::box", "inner_1::box::lid"]
+    assert plant.instance_names[plant.frame("left_1::mark").model_instance] == "left_1"
+
+
 # text: line, fragment
 REFUSED = {
     "unknown directive": ("directives:\n- add_moddel: {}\n", 2, "Did you mean 'add_model'"),

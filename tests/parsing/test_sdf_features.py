@@ -298,6 +298,15 @@ def test_what_is_not_used_is_listed():
         assert reported(plant, "ignored", text)
 
 
+def test_numbers_that_no_robot_has_are_reported():
+    text = model(link("<pose>1e7 0 0 0 0 0</pose><inertial><mass>1e9</mass></inertial>") + link("", "b"))
+    plant = MultibodyPlant()
+    with pytest.warns(ModelWarning, match="check their units"):
+        Parser(plant).add_models(text)
+    assert reported(plant, "kept", "<mass>: '1e9': a mass of 1e+09 kg is beyond")
+    assert reported(plant, "kept", "<pose>: '1e7 0 0 0 0 0': a length of 1e+07 m")
+
+
 def test_gravity_of_the_world():
     plant = read(sdf(f'<world name="w"><gravity>0 0 -1.6</gravity><model name="m">{link("")}</model></world>'))
     assert plant.gravity.tolist() == [0.0, 0.0, -1.6]

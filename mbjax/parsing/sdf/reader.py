@@ -13,6 +13,7 @@ from ..robot_graph import check_graph
 from ..robot_records import WORLD, FrameRecord, JointRecord, LinkRecord, RobotRecord
 from ..urdf import read_urdf
 from ..xml_source import XmlDocument
+from .bounds import report_numbers_no_robot_has
 from .contact import absolute, read_collision_filters
 from .custom import CustomReader
 from .geometry import GeometryReader
@@ -65,7 +66,9 @@ def read_sdf(document: XmlDocument, notes: LoadNotes, options: Options) -> list[
     _rank(world, robots)
     for finder in includes.finders.values():
         warn_of_missing_files(finder, notes)
-    list_leftovers([document.root, *includes.roots()], notes)
+    roots = [document.root, *includes.roots()]
+    report_numbers_no_robot_has(roots, notes)
+    list_leftovers(roots, notes)
     _summarize(list(robots.values()), notes)
     return list(robots.values())
 
