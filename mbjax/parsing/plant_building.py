@@ -210,8 +210,8 @@ def _add_constraint(elements: Elements, robot: RobotRecord, record: ConstraintRe
 def _add_named_states(elements: Elements, robot: RobotRecord, instance_name: str) -> None:
     """Default positions of joints, and keyframes."""
     plant = elements.plant
-    for name, positions in robot.default_positions.items():
-        elements.joint(robot, name).set_default_positions(positions)
+    for name, q in robot.default_positions.items():
+        elements.joint(robot, name).set_default_positions(q)
     for keyframe in robot.keyframes:
         with _placed(keyframe.place):
             taken = {known.name for known in plant.keyframes}
