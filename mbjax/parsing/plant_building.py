@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from mbjax.spatial import RigidTransform
 from .load_notes import LoadNotes
 from .record_names import Elements, instance_names
 from .robot_records import WORLD, ActuatorRecord, ConstraintRecord, FrameRecord, JointRecord, RobotRecord
+from .states_and_filters import add_filtered_pairs, add_states
 
 CALLER_OF_PARSER = 4  # add_robots, Parser._add_models, add_models or load, and then whoever called that
 BASES = ("file", "fixed", "floating")
@@ -114,7 +116,7 @@ def _add_elements(plant: MultibodyPlant, robots: Sequence[RobotRecord], names: S
         _add_frames(elements, robot, [frame for frame in robot.frames if frame.name != "__model__"])
         _add_joints(elements, robot, on_frames)
         _add_forces_and_constraints(elements, robot)
-        _add_named_states(elements, robot, name)
+        add_states(plant, robot, name, partial(elements.joint, robot))
         _weld_static_links(elements, robot)
         if robot.gravity is not None:
             plant.set_gravity(robot.gravity)
@@ -124,7 +126,7 @@ def _add_elements(plant: MultibodyPlant, robots: Sequence[RobotRecord], names: S
                 (name, [elements.body(robot, link) for link in links]) for name, links in (pair.group_A, pair.group_B)
             ]
             plant.exclude_collision_geometries_with_collision_filter_group_pair(*groups)
-        _add_filtered_pairs(elements, robot)
+        add_filtered_pairs(plant, robot, elements.instances[id(robot)])
     _add_bases(elements, robots, base)
     return [elements.instances[id(robot)] for robot in robots if not robot.is_world]
 
@@ -205,37 +207,6 @@ def _add_constraint(elements: Elements, robot: RobotRecord, record: ConstraintRe
         count += 1
         name = f"{record.name}_{count}"
     getattr(plant, f"add_{record.kind}_constraint")(**options, name=name)
-
-
-def _add_named_states(elements: Elements, robot: RobotRecord, instance_name: str) -> None:
-    """Default positions of joints, and keyframes."""
-    plant = elements.plant
-    for name, q in robot.default_positions.items():
-        elements.joint(robot, name).set_default_positions(q)
-    for keyframe in robot.keyframes:
-        with _placed(keyframe.place):
-            taken = {known.name for known in plant.keyframes}
-            name = f"{instance_name}::{keyframe.name}" if keyframe.name in taken else keyframe.name
-            positions: dict[Any, Any] = {elements.joint(robot, joint): q for joint, q in keyframe.positions.items()}
-            velocities: dict[Any, Any] = {elements.joint(robot, joint): v for joint, v in keyframe.velocities.items()}
-            plant.add_keyframe(name, positions, velocities, time=keyframe.time)
-
-
-def _add_filtered_pairs(elements: Elements, robot: RobotRecord) -> None:
-    """Geometries of the file that must not touch, one filter group for each of them."""
-    plant = elements.plant
-    if robot.lists_contacts:
-        plant.instances_that_list_contacts.add(elements.instances[id(robot)])
-    if not robot.filtered_pairs:
-        return
-    shapes = {f"{link.name}::{shape.geometry.name}": shape.geometry for link in robot.links for shape in link.collision}
-    others: dict[str, list[Any]] = {}
-    for one, other in robot.filtered_pairs:
-        others.setdefault(one, []).append(shapes[other])
-    for name, group in others.items():
-        plant.exclude_collision_geometries_with_collision_filter_group_pair(
-            (name, [shapes[name]]), (f"not with {name}", group)
-        )
 
 
 def _weld_static_links(elements: Elements, robot: RobotRecord) -> None:

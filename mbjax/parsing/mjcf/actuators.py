@@ -38,7 +38,16 @@ def read_actuators(compiled: Compiled, robot: RobotRecord, notes: LoadNotes) -> 
             continue
         law = read_law(compiled, index, element, notes)
         if law is not None:
+            add_damping(compiled, index, law, robot)
             robot.actuators.append(read_actuator(compiled, index, law, element, notes))
+
+
+def add_damping(compiled: Compiled, index: int, law: Law, robot: RobotRecord) -> None:
+    """The damping of an actuator acts whatever its control is: it is the joint's."""
+    damping = float(getattr(compiled.m, "actuator_damping", np.zeros(index + 1))[index])
+    if damping and not compiled.disabled("DAMPER"):
+        joint = next(j for j in robot.joints if j.name == compiled.names["joint"][law.joint])
+        joint.options["damping"] += float(times(times(law.gear, law.gear), damping))
 
 
 def read_law(compiled: Compiled, index: int, element: XmlElement, notes: LoadNotes) -> Law | None:
@@ -71,9 +80,6 @@ def read_law(compiled: Compiled, index: int, element: XmlElement, notes: LoadNot
     if problem is not None:
         notes.unsupported(element, f"actuator '{name}': {problem}")
         return None
-    damping = getattr(m, "actuator_damping", None)
-    if damping is not None:
-        bias[2] -= float(damping[index])
     return Law(joint, gear, float(gain[0]), bias)
 
 
@@ -95,7 +101,7 @@ def transmission(compiled: Compiled, index: int) -> tuple[int, float]:
 def read_actuator(compiled: Compiled, index: int, law: Law, element: XmlElement, notes: LoadNotes) -> ActuatorRecord:
     """Gains and limits at the joint, and in the notes what a control of MuJoCo is here."""
     m, name = compiled.m, compiled.names["actuator"][index]
-    kp, kd = -law.bias[1] * law.gear**2, -law.bias[2] * law.gear**2
+    kp, kd = (float(times(times(law.gear, law.gear), -bias)) for bias in law.bias[1:])
     options: dict[str, Any] = {"effort_limit": effort_limit(compiled, index, law, element, notes)}
     if kp or kd:
         options |= {"kp": float(kp), "kd": float(kd)}
@@ -109,8 +115,8 @@ def read_actuator(compiled: Compiled, index: int, law: Law, element: XmlElement,
 
 def meaning(law: Law, kp: float, kd: float) -> str:
     """What MuJoCo's ctrl is in our inputs."""
-    constant = f" {law.gear * law.bias[0]:+g}" if law.bias[0] else ""
-    feedforward = f"actuation {law.gear * law.gain:g} ctrl{constant}"
+    constant = f" {times(law.gear, law.bias[0]):+g}" if law.bias[0] else ""
+    feedforward = f"actuation {times(law.gear, law.gain):g} ctrl{constant}"
     if not kp and not kd:
         return feedforward
     gains = f"kp = {kp:g} and kd = {kd:g} at the joint"
@@ -127,10 +133,10 @@ def effort_limit(compiled: Compiled, index: int, law: Law, element: XmlElement, 
     m, name = compiled.m, compiled.names["actuator"][index]
     ranges = []
     if m.actuator_forcelimited[index]:
-        ranges.append(("forcerange", law.gear * np.array(m.actuator_forcerange[index], float)))
+        ranges.append(("forcerange", times(law.gear, m.actuator_forcerange[index])))
     has_limit = m.actuator_ctrllimited[index] and not compiled.disabled("CLAMPCTRL")
     if has_limit and not law.bias.any():
-        ranges.append(("ctrlrange", law.gear * law.gain * np.array(m.actuator_ctrlrange[index], float)))
+        ranges.append(("ctrlrange", times(times(law.gear, law.gain), m.actuator_ctrlrange[index])))
     if m.jnt_actfrclimited[law.joint]:
         ranges.append(("actuatorfrcrange", np.array(m.jnt_actfrcrange[law.joint], float)))
     limit = float("inf")
@@ -143,3 +149,9 @@ def effort_limit(compiled: Compiled, index: int, law: Law, element: XmlElement, 
         message = f"ctrlrange {m.actuator_ctrlrange[index].tolist()} bounds what is desired: yours to keep"
         notes.add(KEPT, f"actuator '{name}'", message, element.place)
     return limit
+
+
+def times(factor: Any, numbers: Any) -> Any:
+    """The product in double precision; the plant refuses one that is not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.multiply(np.float64(factor), np.asarray(numbers, float))

@@ -22,7 +22,10 @@ HOW_TO_INSTALL = "reading MJCF needs MuJoCo's own compiler: pip install mbjax[mj
 LINE = re.compile(r"line (\d+)")
 MISSING = re.compile(r"(?:Error opening file|resource not found via provider or OS filesystem:) '?([^'\n]*)'?")
 NO_MESH = "dynamics needs no mesh where <inertial> is given; a tetrahedron of 10 mm stands for it"
-OF_CONSTRAINTS = ("EQUALITY", "FRICTIONLOSS", "LIMIT", "CONTACT")
+OFF_WITH = {
+    **dict.fromkeys(("EQUALITY", "FRICTIONLOSS", "LIMIT", "CONTACT"), ("CONSTRAINT",)),
+    **dict.fromkeys(("SPRING", "DAMPER"), ("PASSIVE",)),  # of MuJoCo before 3.4
+}
 FINITE_FIELDS = (
     "body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia", "jnt_pos", "jnt_axis",
     "jnt_stiffness", "dof_damping", "dof_armature", "dof_frictionloss", "geom_pos", "geom_quat", "geom_size",
@@ -55,7 +58,7 @@ class Compiled:
 
     def disabled(self, flag: str) -> bool:
         """Whether <flag> switches something off, by itself or with all constraints."""
-        flags = (flag, "CONSTRAINT") if flag in OF_CONSTRAINTS else (flag,)
+        flags = (flag, *OFF_WITH.get(flag, ()))
         bits = (getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{name}", 0) for name in flags)
         return any(self.m.opt.disableflags & int(bit) for bit in bits)
 
@@ -169,13 +172,13 @@ def refuse_numbers_that_are_not_finite(compiled: Compiled) -> None:
         bad = np.flatnonzero([not np.all(np.isfinite(row)) for row in array])
         if not len(bad):
             continue
-        prefix, what = field.split("_", 1)
+        prefix, _, what = field.partition("_")
         kind, index = KIND_OF_FIELD.get(prefix, prefix), int(bad[0])
         if prefix == "dof":
             index = int(m.dof_jntid[index])
         element = compiled.element(kind, index) if kind in compiled.elements else compiled.source.root
         value = array[bad[0]].tolist()
-        raise element.error(f"{element.label}: its {what} is {value} once compiled; give finite numbers.")
+        raise element.error(f"{element.label}: its {what or field} is {value} once compiled; give finite numbers.")
     if not np.all(np.isfinite(np.asarray(m.opt.gravity))):
         raise compiled.source.root.error(f"<option gravity> is {m.opt.gravity.tolist()}; give finite numbers.")
 

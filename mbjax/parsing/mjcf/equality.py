@@ -44,7 +44,13 @@ def eliminate(options: dict[str, Any], element: XmlElement, robot: RobotRecord, 
         return
     robot.mimics.append(
         MimicRecord(
-            element.line, joint, leader, options["gear_ratio"], options["offset"], is_coupled=False, place=element.place
+            line=element.line,
+            joint=joint,
+            leader=leader,
+            multiplier=options["gear_ratio"],
+            offset=options["offset"],
+            is_coupled=False,
+            place=element.place,
         )
     )
     notes.add(USED, f"joint '{joint}'", f"mimics '{leader}' and has no coordinate of its own", element.place)
