@@ -31,8 +31,8 @@ def add_states(
     plant: MultibodyPlant, robot: RobotRecord, instance_name: str, joint_of: Callable[[str], AbstractJoint]
 ) -> None:
     """Default positions, and keyframes, named `instance::name` where the plant has one of that name."""
-    for name, positions in robot.default_positions.items():
-        joint_of(name).set_default_positions(positions)
+    for joint, q in robot.default_positions.items():
+        joint_of(joint).set_default_positions(q)
     for keyframe in robot.keyframes:
         taken = {known.name for known in plant.keyframes}
         name = f"{instance_name}::{keyframe.name}" if keyframe.name in taken else keyframe.name
