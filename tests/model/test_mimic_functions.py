@@ -72,7 +72,7 @@ ELSEWHERE = {
         set_free_body_pose set_free_body_pose_in_world_frame set_free_body_pose_in_anchored_frame
         set_free_body_spatial_velocity set_free_body_spatial_velocity_in_world_frame
         set_free_body_spatial_velocity_in_anchored_frame""",
-    "reads what the functions above return": "velocity_kinematics acceleration_kinematics",
+    "reads what the functions above return": "velocity_kinematics acceleration_kinematics signed_distances",
     "has to do with no joint's coordinates": """
         astype lock_body unlock_body mass set_mass set_masses center_of_mass_in_body_frame total_mass frame_pose
         set_center_of_mass_in_body_frame set_center_of_mass_in_body_frame_and_preserve_central_inertia

@@ -142,7 +142,7 @@ READ_NO_NUMBERS = {
     "actuator_selector_matrix", "state_selector_matrix", "positions", "positions_and_velocities", "set_positions",
     "set_positions_and_velocities", "set_velocities", "velocities", "bound_constraints",
 }  # fmt: skip
-BUILT_OTHERWISE = {"set_mimic", "set_contact_smoothing_length"}
+BUILT_OTHERWISE = {"keyframe_state", "set_mimic", "set_contact_smoothing_length"}
 OF_A_CONVEX = {"set_collision_geometry_vertices", "collision_geometry_vertices"}
 
 
