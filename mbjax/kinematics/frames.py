@@ -1,11 +1,12 @@
 """Poses and motions of any frame relative to any other."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Matrix3, Positions, SpatialVector, Vector3, Velocities
+from mbjax.errors import ModelError
 from mbjax.execution import compiled_outside_jit
 from mbjax.model import MultibodyModel
 from mbjax.spatial import RigidTransform
@@ -65,7 +66,7 @@ def points_positions(
     frame_A: FrameLike,
 ) -> Float[Array, "*k 3"]:
     """Positions p_AQi in frame A of points given in frame B: one point (3,) or several (k, 3), in m."""
-    return relative_transform(model, q, frame_A, frame_B) @ jnp.asarray(p_BQi, dtype=model.dtype)
+    return relative_transform(model, q, frame_A, frame_B) @ as_points("p_BQi", p_BQi, model.dtype)
 
 
 def calc_offset(
@@ -113,7 +114,7 @@ def calc_relative_motion(
     velocity = calc_velocity_kinematics(model, position, q, v)
     acceleration = calc_acceleration_kinematics(model, position, velocity, v, vdot)
     A, B = calc_frame_pose(model, position, frame_A), calc_frame_pose(model, position, frame_B)
-    p_MBp_W = B.p_MF_W + ca.matvec(B.R_WF, jnp.asarray(p_BoBp_B, dtype=model.dtype))
+    p_MBp_W = B.p_MF_W + ca.matvec(B.R_WF, as_points("p_BoBp_B", p_BoBp_B, model.dtype))
     p_MAp_W = A.p_MF_W + calc_offset(model, position, A, B.mobod, p_MBp_W)
     V_WBp = calc_point_velocity(velocity, B.mobod, p_MBp_W)
     V_WAp = calc_point_velocity(velocity, A.mobod, p_MAp_W)
@@ -131,3 +132,14 @@ def re_express(R_WE: Matrix3, V_W: Array) -> Array:
     """Re-expresses spatial vectors (6, ...) from W in E."""
     rotation = R_WE.T
     return jnp.concatenate([jnp.tensordot(rotation, V_W[:3], 1), jnp.tensordot(rotation, V_W[3:], 1)])
+
+
+def as_points(name: str, points: Any, dtype: Any) -> Float[Array, "... 3"]:
+    """Points as an array whose last axis has three coordinates, in m; anything else is a `ModelError`."""
+    try:
+        array = jnp.asarray(points, dtype=dtype)
+    except (TypeError, ValueError):
+        raise ModelError(f"{name} must be a point or points of 3 coordinates in m, got {points!r}.") from None
+    if array.shape[-1:] != (3,):
+        raise ModelError(f"{name} must be a point or points of 3 coordinates in m, got shape {array.shape}.")
+    return array

@@ -14,7 +14,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions
 
 from .coordinate_maps import qdot_to_velocity_matrix
-from .frames import FrameLike, calc_frame_pose, calc_offset, calc_relative_motion, re_express
+from .frames import FrameLike, as_points, calc_frame_pose, calc_offset, calc_relative_motion, re_express
 from .position_kinematics import calc_position_kinematics
 from .tree_poses import PositionKinematics
 
@@ -34,7 +34,7 @@ def jacobian_spatial_velocity(
     """J with V_ABp_E = J v (or J qdot), the velocity of frame B at its point Bp, measured in A, expressed in E."""
     position = calc_position_kinematics(model, q)
     A, B = calc_frame_pose(model, position, frame_A), calc_frame_pose(model, position, frame_B)
-    p_MBp_W = B.p_MF_W + ca.matvec(B.R_WF, jnp.asarray(p_BoBp_B, dtype=model.dtype))
+    p_MBp_W = B.p_MF_W + ca.matvec(B.R_WF, as_points("p_BoBp_B", p_BoBp_B, model.dtype))
     p_MAp_W = A.p_MF_W + calc_offset(model, position, A, B.mobod, p_MBp_W)
     J_W = calc_point_jacobian(model, position, B.mobod, p_MBp_W) - calc_point_jacobian(
         model, position, A.mobod, p_MAp_W
@@ -67,7 +67,7 @@ def jacobian_translational_velocity(
     wrt: WithRespectTo = "v",
 ) -> Float[Array, "*k 3 n"]:
     """J with v_ABi_E = J v (or J qdot), the velocity in A, expressed in E, of one point (3,) of B or of (k, 3)."""
-    points = jnp.asarray(p_BoBi_B, dtype=model.dtype)
+    points = as_points("p_BoBi_B", p_BoBi_B, model.dtype)
 
     def jacobian(p: Vector3) -> Array:
         return jacobian_spatial_velocity(model, q, frame_B, p, frame_A, frame_E, wrt)[3:]
@@ -113,7 +113,7 @@ def bias_translational_acceleration(
     frame_E: FrameLike,
 ) -> Float[Array, "*k 3"]:
     """Bias a_ABi_E at vdot = 0, in m/s², of one point (3,) of B or of (k, 3)."""
-    points = jnp.asarray(p_BoBi_B, dtype=model.dtype)
+    points = as_points("p_BoBi_B", p_BoBi_B, model.dtype)
 
     def bias(p: Vector3) -> Array:
         return bias_spatial_acceleration(model, q, v, frame_B, p, frame_A, frame_E)[3:]

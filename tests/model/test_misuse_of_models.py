@@ -57,6 +57,14 @@ MISUSES = {
         lambda m, q: jax.jit(mbjax.set_mass)(m, 1, 1.0),
         "index, got an array. It is traced.*static_arg",
     ),
+    "no point": (
+        lambda m, q: mbjax.jacobian_spatial_velocity(m, q, "b0", None, "world", "world"),
+        "p_BoBp_B must be a point or points of 3 coordinates in m, got None",
+    ),
+    "point of two coordinates": (
+        lambda m, q: mbjax.points_positions(m, q, "b0", jnp.ones(2), "world"),
+        r"p_BQi must be a point or points of 3 coordinates in m, got shape \(2,\)",
+    ),
     "names as a list": (lambda m, q: mbjax.mass(m, ["b0"]), r"by name or index, got \['b0'\]"),
     "short list as q": (lambda m, q: mbjax.mass_matrix(m, [0.0] * 5), r"q has shape \(5,\), the model needs \(9,\)"),
     "ragged list as q": (
