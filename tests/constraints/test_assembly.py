@@ -51,7 +51,9 @@ def guesses(mechanism: Mechanism, size: float, number: int = 4) -> jax.Array:
 
 
 @pytest.mark.parametrize("make", [four_bar, floating_rod], ids=["four-bar", "floating body"])
-@pytest.mark.parametrize("size", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(
+    "size", [pytest.param(0.0, marks=pytest.mark.whole_run("from near and from far")), 0.3, 1.0]
+)
 def test_assembles_from_near_and_far(make, size: float) -> None:
     """No error, quaternions of unit length; the change is along Gᵀ λ, as nearness demands."""
     mechanism = make()
@@ -186,7 +188,14 @@ def test_reaches_what_can_be_reached_whatever_the_weights() -> None:
     assert nearest.mean() > 0.8
 
 
-@pytest.mark.parametrize("weights", [(1.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 1.0)])
+@pytest.mark.parametrize(
+    "weights",
+    [
+        pytest.param((1.0, 1.0, 0.0), marks=pytest.mark.whole_run("the pattern with its zero first")),
+        pytest.param((1.0, 0.0, 0.0), marks=pytest.mark.whole_run("the pattern with its zero first")),
+        (0.0, 1.0, 1.0),
+    ],
+)
 def test_derivatives_with_weights_of_zero(weights) -> None:
     """By the goal, the guess and the weights that are not zero."""
     arm, weights = planar_arm(), np.array(weights)
@@ -198,6 +207,7 @@ def test_derivatives_with_weights_of_zero(weights) -> None:
     check_gradients(reach, jnp.zeros(8), scale=1.0)
 
 
+@pytest.mark.whole_run("goals in reach whatever the weights, and velocities with weights of zero")
 def test_what_weights_of_zero_leave_open_changes_least() -> None:
     """Four links, the first is dear: it rests, and the change of the others is in the range of their columns of Gᵀ."""
     arm = planar_arm(4)
