@@ -51,9 +51,7 @@ def guesses(mechanism: Mechanism, size: float, number: int = 4) -> jax.Array:
 
 
 @pytest.mark.parametrize("make", [four_bar, floating_rod], ids=["four-bar", "floating body"])
-@pytest.mark.parametrize(
-    "size", [pytest.param(0.0, marks=pytest.mark.whole_run("from near and from far")), 0.3, 1.0]
-)
+@pytest.mark.parametrize("size", [pytest.param(0.0, marks=pytest.mark.whole_run("from near and from far")), 0.3, 1.0])
 def test_assembles_from_near_and_far(make, size: float) -> None:
     """No error, quaternions of unit length; the change is along Gᵀ λ, as nearness demands."""
     mechanism = make()

@@ -102,7 +102,21 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+LEFT_TO_THE_WHOLE_RUN = {
+    "gradients": "values of the same functions, and gradients in test_shard_map.py",
+    "shares that are not equal, and an explicit mesh": "equal shares",
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.whole_run(LEFT_TO_THE_WHOLE_RUN[case]))
+        if case in LEFT_TO_THE_WHOLE_RUN
+        else case
+        for case in CASES
+    ],
+)
 def test_worlds_shared_out_by_jit(case: str) -> None:
     program = textwrap.dedent(SET_UP) + textwrap.dedent(CASES[case])
     flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
