@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool
 
 from .gpu_kernels import DeviceRows, NotInKernelError, are_interpreted
 from .manual_axes import shape_like
-from .parts import Parts, is_parts
+from .parts import Parts
 from .walk_plan import WORLD, WalkPlan, as_numbered, as_numbered_after_world, in_order_of_walk
 
 BLOCK = 32  # worlds: a warp, so that a few thousand reach all processors already
@@ -45,10 +45,10 @@ def scan_on_gpu(
     turns = [plan.place, plan.inboard, plan.parent, plan.has_children, plan.is_last]
     turns = [np.asarray(x, np.int32) for x in turns]
     value, own = shapes_of_step(step, xs, start, tables)
-    written, nested = jax.tree.flatten((*value, own), is_leaf=is_parts)
+    written, nested = jax.tree.flatten((*value, own), is_leaf=is_list)
     lengths = [plan.num_places, num_nodes + 1, num_nodes]
-    lengths = [n for n, x in zip(lengths, (*value, own), strict=True) for _ in jax.tree.leaves(x, is_leaf=is_parts)]
-    counts = [(n, *([len(x)] if is_parts(x) else [])) for n, x in zip(lengths, written, strict=True)]
+    lengths = [n for n, x in zip(lengths, (*value, own), strict=True) for _ in jax.tree.leaves(x, is_leaf=is_list)]
+    counts = [(n, *([len(x)] if is_list(x) else [])) for n, x in zip(lengths, written, strict=True)]
     results = [shape_like((*count, worlds), like) for count in counts]
     if max(math.prod(x.shape) for x in (*arrays, *results)) > MOST_NUMBERS:
         raise NotInKernelError
@@ -99,7 +99,7 @@ def walk(
         return jax.tree.map(lambda ref: load_entries(ref, index, there), refs)
 
     def put(refs: Any, index: Any, values: Any) -> None:
-        refs, values = jax.tree.leaves(refs), jax.tree.leaves(values, is_leaf=is_parts)
+        refs, values = jax.tree.leaves(refs), jax.tree.leaves(values, is_leaf=is_list)
         for ref, value in zip(refs, values, strict=True):
             write(ref, (index,), value, there)
 
@@ -187,3 +187,8 @@ def block_of(shape: tuple[int, ...], has_worlds: bool) -> pl.BlockSpec:
     if not has_worlds:
         return pl.BlockSpec(shape, lambda _: (0,) * len(shape))
     return pl.BlockSpec((*shape[:-1], BLOCK), lambda block: (*first, block))
+
+
+def is_list(x: Any) -> bool:
+    """Whether x is a list of entries, `Parts` or not."""
+    return isinstance(x, list)

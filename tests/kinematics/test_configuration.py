@@ -125,9 +125,9 @@ def test_accelerations_are_rates_of_velocities():
 
 def test_wrong_shapes_say_what_is_needed():
     model = MODEL().model
-    with pytest.raises(ValueError, match=rf"q has shape \(3,\), the model needs \({model.num_positions},\).*vmap"):
+    with pytest.raises(ValueError, match=rf"q has shape \(3,\), the model needs \({model.num_positions},\)"):
         mbjax.body_poses_in_world(model, jnp.zeros(3))
-    with pytest.raises(ValueError, match="v has shape"):
+    with pytest.raises(ValueError, match=r"v has shape.*vmap"):
         mbjax.velocity_to_qdot(model, jnp.zeros(model.num_positions), jnp.zeros((2, model.num_velocities)))
     q = mbjax.default_state(model).q
     with pytest.raises(mbjax.ModelError, match="wrt must be 'v' or 'qdot'"):

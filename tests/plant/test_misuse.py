@@ -137,6 +137,7 @@ def test_misuse_is_refused(misuse):
 
 
 AFTER_FINALIZE = {
+    "add_keyframe": lambda p: p.add_keyframe("home", {"elbow": 0.5}),
     "add_model_instance": lambda p: p.add_model_instance("x"),
     "add_rigid_body": lambda p: p.add_rigid_body("x"),
     "add_frame": lambda p: p.add_frame("x", "upper"),
