@@ -96,6 +96,7 @@ def report_of(text, reporter):
             browser,
             *HEADLESS,
             f"--user-data-dir={folder}/profile",
+            "--run-all-compositor-stages-before-draw",
             "--virtual-time-budget=30000",
             "--dump-dom",
             f"file://{page}",
