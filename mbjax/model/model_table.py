@@ -140,11 +140,14 @@ def actuators_of(model: "MultibodyModel", joint: "JointInfo") -> list[int]:
 def armature_text(model: "MultibodyModel", joint: "JointInfo") -> str:
     """The joint's armature plus the reflected inertia of its rotors; empty if it is zero."""
     drive, parameters = actuators_of(model, joint), model.parameters
-    own = concrete(parameters.joint_armature)
-    rotor, gear = concrete(parameters.rotor_inertia), concrete(parameters.gear_ratio)
-    if own is None or (drive and (rotor is None or gear is None)):
+    own, reflected = concrete(parameters.joint_armature), 0.0
+    if own is None:
         return UNKNOWN
-    reflected = float(np.sum(rotor[drive] * gear[drive] ** 2)) if drive else 0.0  # type: ignore[index]
+    if drive:
+        rotor, gear = concrete(parameters.rotor_inertia), concrete(parameters.gear_ratio)
+        if rotor is None or gear is None:
+            return UNKNOWN
+        reflected = float(np.sum(rotor[drive] * gear[drive] ** 2))
     return " ".join(dict.fromkeys(f"{a:.4g}" for a in own[joint.all_v] + reflected if a))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from mbjax.forces import PrismaticSpring, RevoluteSpring
 from mbjax.joints import BallRpyJoint, PrismaticJoint, QuaternionFloatingJoint, RevoluteJoint, WeldJoint
 from mbjax.model import IGNORED, USED
-from mbjax.spatial import SpatialInertia, UnitInertia
+from mbjax.spatial import RigidTransform, SpatialInertia, UnitInertia
 
 from ..load_notes import LoadNotes
 from ..robot_records import WORLD, ForceElementRecord, FrameRecord, JointRecord, LinkRecord, RobotRecord
@@ -149,7 +149,9 @@ def read_sites(compiled: Compiled, robot: RobotRecord, notes: LoadNotes) -> None
         taken.add(free)
         link = compiled.names["body"][m.site_bodyid[site]]
         X_BS = pose(m.site_quat[site], m.site_pos[site])
-        robot.frames.append(FrameRecord(free, element.line, element.place, link, X_BS))  # type: ignore[arg-type]
+        robot.frames.append(
+            FrameRecord(free, element.line, element.place, link, RigidTransform(X_BS[:3, :3], X_BS[:3, 3]))
+        )
 
 
 SIDES = ("parent", "child")

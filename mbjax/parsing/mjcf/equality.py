@@ -141,10 +141,10 @@ def couple_tendons(
     a = np.asarray(m.eq_data[index], float)
     lengths = [joints_of_tendon(compiled, tendon) for tendon in (first, second) if tendon >= 0]
     sums: dict[int, float] = {}
-    is_fixed = all(found is not None for found in lengths)
-    if is_fixed and not np.any(a[2:5] != 0.0):
-        for sign, found in zip((1.0, -float(a[1])), lengths, strict=False):
-            for joint, coefficient in found.items():  # type: ignore[union-attr]
+    fixed = [found for found in lengths if found is not None]
+    if len(fixed) == len(lengths) and not np.any(a[2:5] != 0.0):
+        for sign, found in zip((1.0, -float(a[1])), fixed, strict=False):
+            for joint, coefficient in found.items():
                 sums[joint] = sums.get(joint, 0.0) + sign * coefficient
     if len(sums) != 2 or any(c == 0.0 for c in sums.values()):
         notes.unsupported(element, f"equality '{name}': tendons that do not couple just two joints linearly")

@@ -128,7 +128,8 @@ def mesh_of(compiled: Compiled, geom: int) -> Mesh:
     folder = os.path.dirname(os.path.abspath(compiled.file))
     candidates = (os.path.join(folder, file), os.path.join(folder, compiled.spec.meshdir or "", file))
     path = next((os.path.normpath(c) for c in candidates if os.path.isfile(c)), None)
-    return Mesh(file, path, tuple(float(x) for x in m.mesh_scale[index]))  # type: ignore[arg-type]
+    x, y, z = (float(scale) for scale in m.mesh_scale[index])
+    return Mesh(file, path, (x, y, z))
 
 
 def mesh_file(m: Any, index: int) -> str:
