@@ -28,6 +28,7 @@ ORDER = (
     "constraints",
     "contact",
     "simulation",
+    "trajectory_optimization",
     "reference_models",
     "parsing",
     "visualization",

@@ -1,0 +1,32 @@
+"""Trajectory optimization: problems as functions and leaves, solvers with one contract, exact derivatives."""
+
+from .linearization import Linearization as Linearization
+from .linearization import linearize as linearize
+from .problem import Problem as Problem
+from .constraints import Constraint as Constraint
+from .constraints import at_least as at_least
+from .constraints import at_most as at_most
+from .constraints import equality as equality
+from .goals import Barrier as Barrier
+from .goals import CenterOfMass as CenterOfMass
+from .goals import CenterOfMassVelocity as CenterOfMassVelocity
+from .goals import Clearance as Clearance
+from .goals import Effort as Effort
+from .goals import FrameVelocity as FrameVelocity
+from .goals import JointGoal as JointGoal
+from .goals import Momentum as Momentum
+from .goals import PointGoal as PointGoal
+from .goals import PoseGoal as PoseGoal
+from .goals import StateGoal as StateGoal
+from .goals import VelocityGoal as VelocityGoal
+from .abstract_solver import AbstractSolver as AbstractSolver
+from .feasibility_ddp import FeasibilityDDP as FeasibilityDDP
+from .augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian
+from .direct_shooting import DirectShooting as DirectShooting
+from .solution import Outcome as Outcome
+from .solution import Report as Report
+from .solution import Solution as Solution
+from .states import difference_states as difference_states
+from .states import move_state as move_state
+from .solve import solve as solve
+from .receding_horizon import mpc_step as mpc_step

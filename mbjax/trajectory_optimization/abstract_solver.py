@@ -1,0 +1,45 @@
+"""The contract of solvers."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float, Int
+
+from .multipliers import Penalties
+from .problem import Problem
+from .solution import History
+
+
+class Found(eqx.Module):
+    """What a solver's search ends with."""
+
+    states: Any
+    efforts: Float[Array, "steps nu"]
+    gains: Float[Array, "steps nu ndx"]
+    costates: Float[Array, "steps_and_end ndx"]
+    effort_slopes: Float[Array, "steps nu"]  # derivative of the cost to go by each effort: zero but at limits
+    A: Float[Array, "steps ndx ndx"]
+    B: Float[Array, "steps ndx nu"]
+    penalties: Penalties | None
+    outcome: Int[Array, ""]
+    history: History
+
+
+class AbstractSolver(eqx.Module):
+    """A method that improves a trajectory."""
+
+    max_iterations: eqx.AbstractVar[int]
+
+    @abstractmethod
+    def search(
+        self,
+        problem: Problem,
+        states: Any,
+        efforts: Float[Array, "steps nu"],
+        penalties: Penalties | None,
+        history: History,
+        callback: Callable | None,
+    ) -> Found:
+        """Searches from a trajectory, which may have gaps, for one that minimizes cost and penalties."""

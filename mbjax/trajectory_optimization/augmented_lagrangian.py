@@ -1,0 +1,106 @@
+"""The method of multipliers: constraints become penalties of a solver without constraints.
+
+Each constraint l <= g <= u adds weight/2 |s - clip(s, l, u)|² with s = g + multiplier / weight. After each search the
+multipliers become weight (s - clip(s, l, u)), and the weight grows while violations fall too slowly (Bertsekas 1996).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .abstract_solver import AbstractSolver, Found
+from .feasibility_ddp import FeasibilityDDP, largest_violation
+from .multipliers import Penalties, no_penalties, updated, values_along
+from .problem import Problem
+from .solution import History, Outcome
+
+
+class AugmentedLagrangian(AbstractSolver):
+    """Constraints around another solver; ends when every constraint is within `tolerance` of its bounds."""
+
+    inner: AbstractSolver = FeasibilityDDP()
+    max_iterations: int = 500
+    max_rounds: int = 30
+    tolerance: float = 1e-6
+    first_weight: float = 10.0
+    largest_weight: float = 1e8
+    weight_factor: float = 10.0
+    wanted_fall: float = 0.25  # of the violation from round to round; else the weight grows
+
+    def search(
+        self,
+        problem: Problem,
+        states: Any,
+        efforts: Float[Array, "steps nu"],
+        penalties: Penalties | None,
+        history: History,
+        callback: Callable | None,
+    ) -> Found:
+        """Searches, updates multipliers, and searches again until the constraints are met."""
+        if penalties is None:
+            penalties = no_penalties(problem, states, efforts, self.first_weight)
+        if penalties is None:
+            return self.inner.search(problem, states, efforts, None, history, callback)
+
+        def look(states: Any, efforts: Array, penalties: Penalties, history: History) -> Found:
+            return self.inner.search(problem, states, efforts, penalties, history, callback)
+
+        shapes = jax.eval_shape(look, states, efforts, penalties, history)
+        nothing = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+        nothing = eqx.tree_at(
+            lambda f: (f.states, f.efforts, f.penalties, f.history), nothing, (states, efforts, penalties, history)
+        )
+        violation = jnp.asarray(jnp.inf, efforts.dtype)
+
+        def is_running(r: Round) -> Array:
+            return (r.outcome == Outcome.RUNNING) & (r.count < self.max_rounds)
+
+        def turn(r: Round) -> Round:
+            assert r.found.penalties is not None
+            found = look(r.found.states, r.found.efforts, r.found.penalties, r.found.history)
+            violation = largest_violation(problem, found.states, found.efforts)
+            met, ended = violation <= self.tolerance, found.outcome != Outcome.MAX_ITERATIONS
+            assert found.penalties is not None
+            values = values_along(problem, found.states, found.efforts)
+            weight = found.penalties.weight
+            slow = violation > self.wanted_fall * r.violation
+            grown = jnp.where(slow, weight * self.weight_factor, weight)
+            penalties = updated(problem, found.penalties, values, jnp.minimum(grown, self.largest_weight))
+            hopeless = slow & (grown > self.largest_weight) & ~met
+            spent = found.history.count >= found.history.cost.shape[0]
+            outcome = jnp.where(
+                met & ended,
+                jnp.where(found.outcome == Outcome.NOT_FINITE, Outcome.NOT_FINITE, Outcome.CONVERGED),
+                jnp.where(
+                    found.outcome == Outcome.NOT_FINITE,
+                    Outcome.NOT_FINITE,
+                    jnp.where(
+                        hopeless,
+                        Outcome.CONSTRAINTS_VIOLATED,
+                        jnp.where(spent, Outcome.MAX_ITERATIONS, Outcome.RUNNING),
+                    ),
+                ),
+            )
+            found = eqx.tree_at(lambda f: f.penalties, found, penalties)
+            return Round(found, violation, outcome, r.count + 1)
+
+        r = jax.lax.while_loop(
+            is_running, turn, Round(nothing, violation, jnp.asarray(Outcome.RUNNING), jnp.zeros((), jnp.int32))
+        )
+        met = r.violation <= self.tolerance
+        at_end = jnp.where(met, Outcome.MAX_ITERATIONS, Outcome.CONSTRAINTS_VIOLATED)
+        outcome = jnp.where(r.outcome == Outcome.RUNNING, at_end, r.outcome)
+        return eqx.tree_at(lambda f: f.outcome, r.found, outcome)
+
+
+class Round(NamedTuple):
+    """What rounds carry on."""
+
+    found: Found
+    violation: Float[Array, ""]
+    outcome: Array
+    count: Array

@@ -1,0 +1,47 @@
+"""Minimum of a convex quadratic function within a box, by projected Newton steps."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+MAX_TURNS = 30
+ARMIJO = 0.1  # a step is taken if it gives this part of the decrease that its slope promises
+
+
+def solve_in_box(
+    H: Float[Array, "n n"], g: Float[Array, " n"], low: Float[Array, " n"], high: Float[Array, " n"]
+) -> tuple[Float[Array, " n"], Bool[Array, " n"]]:
+    """Minimizes xᵀ H x / 2 + g·x within low <= x <= high; also returns which entries are free to move.
+
+    Entries at a limit whose gradient pushes outward are held, the others take Newton's step, projected to the box
+    (Bertsekas 1982; Tassa et al. 2014, "Control-limited differential dynamic programming"). NaN where H is indefinite.
+    """
+    one, scale = jnp.eye(len(g), dtype=g.dtype), jnp.finfo(g.dtype).eps ** 0.75
+
+    def is_free(x: Array, gradient: Array) -> Array:
+        return ~(((x <= low) & (gradient > 0.0)) | ((x >= high) & (gradient < 0.0)))
+
+    def value(x: Array) -> Array:
+        return x @ (0.5 * H @ x + g)
+
+    def turn(carry: tuple) -> tuple:
+        x, _, _, count = carry
+        gradient = H @ x + g
+        free = is_free(x, gradient)
+        factor = jnp.linalg.cholesky(jnp.where(free[:, None] & free, H, one))
+        move = jnp.where(free, -jax.scipy.linalg.cho_solve((factor, True), jnp.where(free, gradient, 0.0)), 0.0)
+        lengths = 0.5 ** jnp.arange(12, dtype=g.dtype)
+        tried = jax.vmap(lambda a: jnp.clip(x + a * move, low, high))(lengths)
+        gained = value(x) - jax.vmap(value)(tried)
+        promised = -(tried - x) @ gradient
+        good = gained >= ARMIJO * promised
+        x_new = jnp.where(jnp.any(good), tried[jnp.argmax(good)], x)
+        moved = jnp.max(jnp.abs(x_new - x)) > scale * (1.0 + jnp.max(jnp.abs(x)))
+        x_new = jnp.where(jnp.all(jnp.isfinite(move)), x_new, jnp.nan)
+        return x_new, free, moved & jnp.all(jnp.isfinite(x_new)), count + 1
+
+    start = jnp.clip(jnp.zeros_like(g), low, high)
+    x, *_ = jax.lax.while_loop(
+        lambda c: c[2] & (c[3] < MAX_TURNS), turn, (start, jnp.ones(len(g), bool), jnp.asarray(True), 0)
+    )
+    return x, is_free(x, H @ x + g)

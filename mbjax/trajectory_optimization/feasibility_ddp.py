@@ -1,0 +1,269 @@
+"""Differential dynamic programming by multiple shooting: trajectories may have gaps, which close on the way.
+
+Mastalli et al. 2020, "Crocoddyl: an efficient and versatile framework for multi-contact optimal control" (FDDP), with
+the limits on efforts of Tassa et al. 2014. Each iteration solves the linear-quadratic model by a Riccati recursion and
+rolls the dynamics out under its feedback; a step of length a leaves the part 1 - a of every gap.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .abstract_solver import AbstractSolver, Found
+from .expansion import Expansion, expand, total_cost
+from .multipliers import Penalties, values_along, violations_along
+from .problem import Problem
+from .riccati import Feedback, solve_riccati
+from .solution import History, Outcome, with_entry
+from .states import difference_states, move_state
+
+ACCEPTED = 0.1  # part of the expected decrease that a step must give
+ACCEPTED_INCREASE = 2.0  # times the expected increase that a step may cost while it closes gaps
+SMALLEST_SLOPE = 1e-12  # a model with less slope is taken as it is
+LENGTH_OF_TRUST = 0.5  # regularization falls after longer steps ...
+LENGTH_OF_DOUBT = 0.01  # ... and rises after shorter ones
+
+
+class FeasibilityDDP(AbstractSolver):
+    """Multiple-shooting DDP with gaps (FDDP) and box limits on efforts.
+
+    It ends when the model expects to lower the cost by less than `tolerance` times 1 + |cost|, with all gaps below
+    `gap_tolerance`. Constraints need `AugmentedLagrangian` around it, which `solve` adds by itself.
+    """
+
+    max_iterations: int = 200
+    tolerance: float = 1e-9
+    gap_tolerance: float = 1e-9
+    num_lengths: int = 10
+    smallest_regularization: float = 1e-9
+    largest_regularization: float = 1e9
+    regularization_factor: float = 10.0
+
+    def search(
+        self,
+        problem: Problem,
+        states: Any,
+        efforts: Float[Array, "steps nu"],
+        penalties: Penalties | None,
+        history: History,
+        callback: Callable | None,
+    ) -> Found:
+        """Searches from a trajectory, which may have gaps, for one that minimizes cost and penalties."""
+        efforts = clipped(problem, efforts)
+        before = jax.tree.map(lambda x: x[:-1], states)
+        first = jax.eval_shape(lambda: start_of_search(problem, states, efforts, before, penalties))
+        first = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), first)
+        dtype = efforts.dtype
+        s = Search(
+            Attempt(states, efforts, before, jnp.zeros((), dtype), jnp.zeros((), dtype), jnp.asarray(True)),
+            first[0],
+            first[1],
+            first[2],
+            first[3],
+            jnp.asarray(self.smallest_regularization, dtype),
+            jnp.asarray(Outcome.RUNNING),
+            history,
+        )
+        last = jnp.minimum(history.count + self.max_iterations, history.cost.shape[0])
+
+        def is_running(s: Search) -> Array:
+            return (s.outcome == Outcome.RUNNING) & (s.history.count < last)
+
+        def iterate(s: Search) -> Search:
+            return self.iterate(problem, s, penalties, s.history.count == history.count, callback)
+
+        s = jax.lax.while_loop(is_running, iterate, s)
+        outcome = jnp.where(s.outcome == Outcome.RUNNING, Outcome.MAX_ITERATIONS, s.outcome)
+        at, e, V_x = s.attempt, s.expansion, s.feedback.V_x
+        slopes = e.l_u + jnp.einsum("kij,ki->kj", e.B, V_x[1:])
+        return Found(at.states, at.efforts, s.feedback.K, V_x, slopes, e.A, e.B, penalties, outcome, s.history)
+
+    def iterate(
+        self, problem: Problem, s: "Search", penalties: Penalties | None, is_first: Array, callback: Callable | None
+    ) -> "Search":
+        """One iteration: a rollout along the last feedback, an expansion about it, and the next feedback.
+
+        The first iteration takes the guess as it is. So the program has each part once.
+        """
+        dtype, eps = s.attempt.efforts.dtype, jnp.finfo(s.attempt.efforts.dtype).eps
+        attempt = search_along(problem, s, penalties, is_first, self.num_lengths)
+        taken, a = attempt.accepted, attempt.length
+        e = jax.lax.cond(
+            taken,
+            lambda: expand(problem, attempt.states, attempt.efforts, attempt.reached, penalties),
+            lambda: s.expansion,
+        )
+        regularization = jnp.where(is_first, s.regularization, self.next_regularization(s.regularization, taken, a))
+        feedback = solve_riccati(e, jnp.minimum(regularization, self.largest_regularization), room_of(problem, attempt))
+        first, second = expected_change(e, feedback)
+        gap = largest_gap(e)
+        small = jnp.abs(first + 0.5 * second) <= jnp.maximum(self.tolerance, 20 * eps) * (1.0 + jnp.abs(e.cost))
+        done = feedback.is_convex & small & (gap <= jnp.maximum(self.gap_tolerance, 200 * eps))
+        is_finite = jnp.isfinite(e.cost) & jnp.isfinite(gap)
+        outcome = jnp.where(regularization > self.largest_regularization, Outcome.NO_DESCENT, Outcome.RUNNING)
+        outcome = jnp.where(done, Outcome.CONVERGED, jnp.where(is_finite, outcome, Outcome.NOT_FINITE))
+        entry = {
+            "cost": e.cost,
+            "gap": gap,
+            "expected": first + 0.5 * second,
+            "step_length": jnp.where(is_first, jnp.nan, jnp.where(taken, a, 0.0)),
+            "regularization": regularization,
+            "violation": largest_violation(problem, attempt.states, attempt.efforts),
+        }
+        if callback is not None:
+            jax.debug.callback(callback, s.history.count, entry)
+        return Search(
+            attempt, e, feedback, first, second, regularization.astype(dtype), outcome, with_entry(s.history, **entry)
+        )
+
+    def next_regularization(self, regularization: Array, taken: Array, a: Array) -> Float[Array, ""]:
+        """More of it after steps that failed or were short, less after long ones."""
+        factor = self.regularization_factor
+        lower = jnp.where(a > LENGTH_OF_TRUST, regularization / factor, regularization)
+        rises = ~taken | (a <= LENGTH_OF_DOUBT)
+        return jnp.maximum(jnp.where(rises, regularization * factor, lower), self.smallest_regularization)
+
+
+class Attempt(NamedTuple):
+    """A trajectory, what each of its steps reaches, and whether the line search took it."""
+
+    states: Any
+    efforts: Float[Array, "steps nu"]
+    reached: Any
+    cost: Float[Array, ""]
+    length: Float[Array, ""]
+    accepted: Array
+
+
+class Search(NamedTuple):
+    """What iterations carry on: the trajectory, its expansion and feedback, and the decrease that the model expects."""
+
+    attempt: Attempt
+    expansion: Expansion
+    feedback: Feedback
+    first: Float[Array, ""]
+    second: Float[Array, ""]
+    regularization: Float[Array, ""]
+    outcome: Array
+    history: History
+
+
+def start_of_search(problem: Problem, states: Any, efforts: Array, reached: Any, penalties: Penalties | None) -> tuple:
+    """Expansion, feedback and expected decrease about a trajectory."""
+    e = expand(problem, states, efforts, reached, penalties)
+    nothing = jnp.zeros((), efforts.dtype)
+    room = None if problem.low is None else limits_along(problem, efforts)
+    feedback = solve_riccati(e, nothing, room)
+    return e, feedback, nothing, nothing
+
+
+def clipped(problem: Problem, efforts: Float[Array, "steps nu"]) -> Float[Array, "steps nu"]:
+    """Efforts within their limits."""
+    return efforts if problem.low is None else jnp.clip(efforts, problem.low, problem.high)
+
+
+def room_of(problem: Problem, attempt: Attempt) -> tuple[Array, Array] | None:
+    """How far each effort may fall and rise; None without limits."""
+    if problem.low is None or problem.high is None:
+        return None
+    return problem.low - attempt.efforts, problem.high - attempt.efforts
+
+
+def gaps_of(e: Expansion) -> Float[Array, "steps_and_end ndx"]:
+    """Gaps at all states, that at the start first."""
+    return jnp.concatenate([e.gap_at_start[None], e.gaps])
+
+
+def largest_gap(e: Expansion) -> Float[Array, ""]:
+    """Largest entry of all gaps."""
+    return jnp.max(jnp.abs(gaps_of(e)))
+
+
+def largest_violation(problem: Problem, states: Any, efforts: Array) -> Float[Array, ""]:
+    """Largest distance of a constraint from its bounds; zero without constraints."""
+    distances = violations_along(problem, values_along(problem, states, efforts))
+    return (
+        jnp.max(jnp.stack([jnp.max(d, initial=0.0) for d in distances])) if distances else jnp.zeros((), efforts.dtype)
+    )
+
+
+def expected_change(e: Expansion, feedback: Feedback) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """First and second order of the model's decrease, a d1 + a² d2 / 2, with the part of the gaps."""
+    gaps = gaps_of(e)
+    pushed = jnp.einsum("kij,kj->ki", feedback.V_xx, gaps)
+    first = feedback.first_order - jnp.sum((feedback.V_x + pushed) * gaps)
+    return first, -feedback.second_order + jnp.sum(gaps * pushed)
+
+
+def search_along(
+    problem: Problem, s: Search, penalties: Penalties | None, is_first: Array, num_lengths: int
+) -> Attempt:
+    """Tries lengths 1, 1/2, 1/4, … until the cost falls by a part of what the model expects.
+
+    The first iteration only evaluates the guess, at length 0. Without a convex model nothing is tried.
+    """
+    e, gaps, gap = s.expansion, gaps_of(s.expansion), largest_gap(s.expansion)
+    pushed = jnp.einsum("kij,kj->ki", s.feedback.V_xx, gaps)
+
+    def turn(carry: tuple[Attempt, Array]) -> tuple[Attempt, Array]:
+        attempt, i = carry
+        a = attempt.length
+        states, efforts, reached = roll_out(problem, s, a, is_first)
+        cost = total_cost(problem, states, efforts, penalties)
+        moved = jax.vmap(lambda x, y: difference_states(problem.model, x, y))(states, s.attempt.states)
+        shift = -jnp.sum(pushed * moved)
+        slope, curvature = s.first + shift, s.second - 2.0 * shift
+        expected, decrease = a * (slope + 0.5 * a * curvature), e.cost - cost
+        descends = (jnp.abs(slope) < SMALLEST_SLOPE) | (decrease > ACCEPTED * expected)
+        closes = (gap > 0.0) & (decrease > ACCEPTED_INCREASE * expected)
+        accepted = is_first | (jnp.where(expected >= 0.0, descends, closes) & jnp.isfinite(cost))
+        return Attempt(states, efforts, reached, cost, jnp.where(accepted, a, 0.5 * a), accepted), i + 1
+
+    length = jnp.where(is_first, 0.0, 1.0).astype(s.first.dtype)
+    start = s.attempt._replace(length=length, accepted=jnp.asarray(False))
+    count = jnp.where(is_first | s.feedback.is_convex, 0, num_lengths)
+    attempt, _ = jax.lax.while_loop(lambda c: ~c[0].accepted & (c[1] < num_lengths), turn, (start, count))
+    kept = s.attempt._replace(length=jnp.zeros_like(length), accepted=jnp.asarray(False))
+    return jax.tree.map(lambda new, old: jnp.where(attempt.accepted, new, old), attempt, kept)
+
+
+def roll_out(
+    problem: Problem, s: Search, a: Float[Array, ""], is_guess: Array
+) -> tuple[Any, Float[Array, "steps nu"], Any]:
+    """States and efforts under the feedback, with the part 1 - a of every gap left open, and what each step reaches.
+
+    With `is_guess` the trajectory stays as it is, and only what its steps reach is new.
+    """
+    model, e, planned, feedback = problem.model, s.expansion, s.attempt, s.feedback
+    before, following = (jax.tree.map(lambda x, part=part: x[part], planned.states) for part in (np.s_[:-1], np.s_[1:]))
+    stages = jax.tree.map(lambda x: x[:-1], problem.stages)
+    low, high = (None, None) if problem.low is None else limits_along(problem, planned.efforts)
+
+    def one(x: Any, step: tuple) -> tuple:
+        planned, following, u, k, K, gap, stage, low, high = step
+        u = u - a * k - K @ difference_states(model, planned, x)
+        if low is not None:
+            u = jnp.clip(u, low, high)
+        reached = problem.next_state(x, u, stage)
+        after = move_state(model, reached, (a - 1.0) * gap)
+        after = jax.tree.map(lambda new, old: jnp.where(is_guess, old, new), after, following)
+        return after, (after, u, reached)
+
+    first = jax.tree.map(lambda x: x[0], planned.states)
+    start = move_state(model, first, a * e.gap_at_start)
+    start = jax.tree.map(lambda new, old: jnp.where(is_guess, old, new), start, first)
+    steps = before, following, planned.efforts, feedback.k, feedback.K, e.gaps, stages, low, high
+    _, (after, efforts, reached) = jax.lax.scan(one, start, steps)
+    states = jax.tree.map(lambda x, rest: jnp.concatenate([x[None], rest]), start, after)
+    return states, efforts, reached
+
+
+def limits_along(problem: Problem, efforts: Float[Array, "steps nu"]) -> tuple[Array, Array]:
+    """Limits of every step's efforts."""
+    assert problem.low is not None
+    assert problem.high is not None
+    return jnp.broadcast_to(problem.low, efforts.shape), jnp.broadcast_to(problem.high, efforts.shape)

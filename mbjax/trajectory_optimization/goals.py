@@ -1,0 +1,204 @@
+"""Residuals that costs and constraints are made of: joints, poses, momentum, effort, distances, contact forces.
+
+Each is an equinox module whose numbers are leaves, called with (model, state) or (model, state, effort), and returns an
+array: as a cost, half its squares; as a constraint, its values. Weights are roots of the factors in a cost: a residual
+`weight * r` costs weight² r·r / 2.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from mbjax.contact import signed_distances
+from mbjax.dynamics import (
+    center_of_mass_position_in_world,
+    center_of_mass_translational_velocity_in_world,
+    spatial_momentum_in_world_about_point,
+)
+from mbjax.kinematics import (
+    difference_configuration,
+    jacobian_spatial_velocity,
+    points_positions,
+    relative_transform,
+)
+from mbjax.model import MultibodyModel
+from mbjax.simulation import State
+from mbjax.spatial import RigidTransform, rotation_log
+
+FrameName = str | int
+
+
+class JointGoal(eqx.Module):
+    """Distance of the configuration from `q`, along the tangent of `difference_configuration`."""
+
+    q: Float[Array, " nq"]
+    weight: Float[Array, "..."]
+
+    def __init__(self, q: ArrayLike, weight: ArrayLike = 1.0):
+        self.q, self.weight = jnp.asarray(q, float), jnp.asarray(weight, float)
+
+    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, " nv"]:
+        return self.weight * difference_configuration(model, self.q.astype(state.q.dtype), state.q)
+
+
+class VelocityGoal(eqx.Module):
+    """Distance of the generalized velocities from `v`, at rest by default."""
+
+    v: Float[Array, "..."]
+    weight: Float[Array, "..."]
+
+    def __init__(self, v: ArrayLike = 0.0, weight: ArrayLike = 1.0):
+        self.v, self.weight = jnp.asarray(v, float), jnp.asarray(weight, float)
+
+    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, " nv"]:
+        return self.weight * (state.v - self.v)
+
+
+class StateGoal(eqx.Module):
+    """Distance of a state from another along its tangent (dq, dv), for a `State`."""
+
+    goal: State
+    weight: Float[Array, "..."]
+
+    def __init__(self, goal: State, weight: ArrayLike = 1.0):
+        self.goal, self.weight = goal, jnp.asarray(weight, float)
+
+    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, " two_nv"]:
+        dq = difference_configuration(model, self.goal.q, state.q)
+        return self.weight * jnp.concatenate([dq, state.v - self.goal.v])
+
+
+class Effort(eqx.Module):
+    """Efforts, less a reference if given; for running costs."""
+
+    weight: Float[Array, "..."]
+    reference: Float[Array, "..."]
+
+    def __init__(self, weight: ArrayLike = 1.0, reference: ArrayLike = 0.0):
+        self.weight, self.reference = jnp.asarray(weight, float), jnp.asarray(reference, float)
+
+    def __call__(self, model: Any, state: Any, effort: Array, *rest: Any) -> Float[Array, " nu"]:
+        return self.weight * (effort - self.reference)
+
+
+class PointGoal(eqx.Module):
+    """Distance of a point, fixed in `frame` at p_FP, from p_WP in the world."""
+
+    p_WP: Float[Array, "3"]
+    p_FP: Float[Array, "3"]
+    weight: Float[Array, "..."]
+    frame: FrameName = eqx.field(static=True)
+
+    def __init__(self, frame: FrameName, p_WP: ArrayLike, weight: ArrayLike = 1.0, p_FP: Any = (0.0, 0.0, 0.0)):
+        self.frame, self.weight = frame, jnp.asarray(weight, float)
+        self.p_WP, self.p_FP = jnp.asarray(p_WP, float), jnp.asarray(p_FP, float)
+
+    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, "3"]:
+        p_WP = points_positions(model, state.q, self.frame, self.p_FP, "world")
+        return self.weight * (p_WP - self.p_WP)
+
+
+class PoseGoal(eqx.Module):
+    """Difference of a frame's pose from X_WF: rotation vector in the world, then translation (6,)."""
+
+    X_WF: RigidTransform
+    weight: Float[Array, "..."]
+    frame: FrameName = eqx.field(static=True)
+
+    def __init__(self, frame: FrameName, X_WF: RigidTransform, weight: ArrayLike = 1.0):
+        self.frame, self.X_WF, self.weight = frame, X_WF, jnp.asarray(weight, float)
+
+    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, "6"]:
+        X_WF = relative_transform(model, state.q, "world", self.frame)
+        turn = rotation_log(X_WF.rotation @ self.X_WF.rotation.T)
+        return self.weight * jnp.concatenate([turn, X_WF.translation - self.X_WF.translation])
+
+
+class FrameVelocity(eqx.Module):
+    """Spatial velocity of a frame in the world, rotation first, less a reference."""
+
+    V_WF: Float[Array, "..."]
+    weight: Float[Array, "..."]
+    frame: FrameName = eqx.field(static=True)
+
+    def __init__(self, frame: FrameName, V_WF: ArrayLike = 0.0, weight: ArrayLike = 1.0):
+        self.frame, self.V_WF, self.weight = frame, jnp.asarray(V_WF, float), jnp.asarray(weight, float)
+
+    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, "6"]:
+        zero = jnp.zeros(3, state.q.dtype)
+        J = jacobian_spatial_velocity(model, state.q, self.frame, zero, "world", "world")
+        return self.weight * (J @ state.v - self.V_WF)
+
+
+class CenterOfMass(eqx.Module):
+    """Distance of the whole model's centre of mass from p_WCcm."""
+
+    p_WCcm: Float[Array, "3"]
+    weight: Float[Array, "..."]
+
+    def __init__(self, p_WCcm: ArrayLike, weight: ArrayLike = 1.0):
+        self.p_WCcm, self.weight = jnp.asarray(p_WCcm, float), jnp.asarray(weight, float)
+
+    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, "3"]:
+        return self.weight * (center_of_mass_position_in_world(model, state.q) - self.p_WCcm)
+
+
+class CenterOfMassVelocity(eqx.Module):
+    """Velocity of the whole model's centre of mass, less a reference."""
+
+    v_WCcm: Float[Array, "..."]
+    weight: Float[Array, "..."]
+
+    def __init__(self, v_WCcm: ArrayLike = 0.0, weight: ArrayLike = 1.0):
+        self.v_WCcm, self.weight = jnp.asarray(v_WCcm, float), jnp.asarray(weight, float)
+
+    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, "3"]:
+        return self.weight * (center_of_mass_translational_velocity_in_world(model, state.q, state.v) - self.v_WCcm)
+
+
+class Momentum(eqx.Module):
+    """Spatial momentum about the centre of mass, angular part first, less a reference."""
+
+    L_WCcm: Float[Array, "..."]
+    weight: Float[Array, "..."]
+
+    def __init__(self, L_WCcm: ArrayLike = 0.0, weight: ArrayLike = 1.0):
+        self.L_WCcm, self.weight = jnp.asarray(L_WCcm, float), jnp.asarray(weight, float)
+
+    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, "6"]:
+        p_WCcm = center_of_mass_position_in_world(model, state.q)
+        return self.weight * (spatial_momentum_in_world_about_point(model, state.q, state.v, p_WCcm) - self.L_WCcm)
+
+
+class Clearance(eqx.Module):
+    """Signed distances between pairs of collision geometries, in m: for a constraint that keeps them apart."""
+
+    pairs: tuple[tuple[str, str], ...] | None = eqx.field(static=True)
+
+    def __init__(self, pairs: Any = None):
+        self.pairs = None if pairs is None else tuple(tuple(pair) for pair in pairs)
+
+    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, " pairs"]:
+        if self.pairs is None:
+            return signed_distances(model, state.q).distance
+        return signed_distances(model, state.q, self.pairs).distance
+
+
+class Barrier(eqx.Module):
+    """Distances of another residual's values from bounds, zero within: as a cost, a quadratic wall."""
+
+    residual: Any
+    lower: Float[Array, "..."]
+    upper: Float[Array, "..."]
+    weight: Float[Array, "..."]
+
+    def __init__(self, residual: Any, lower: ArrayLike, upper: ArrayLike, weight: ArrayLike = 1.0):
+        self.residual, self.weight = residual, jnp.asarray(weight, float)
+        self.lower, self.upper = jnp.asarray(lower, float), jnp.asarray(upper, float)
+
+    def __call__(self, model: MultibodyModel, state: Any, *rest: Any) -> Float[Array, " size"]:
+        value = self.residual(model, state, *rest)
+        return self.weight * (jnp.minimum(value - self.lower, 0.0) + jnp.maximum(value - self.upper, 0.0))

@@ -1,0 +1,247 @@
+"""The problem that solvers take: a model, a start, costs, limits and constraints, all of them leaves or functions."""
+
+import functools
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.model import MultibodyModel
+from mbjax.number_rules import is_known
+from mbjax.simulation import State, step
+from mbjax.simulation.step import require_discrete
+
+from .constraints import Constraint
+
+Term = Callable[..., Any]
+
+
+class Problem(eqx.Module):
+    """Minimize the sum of running costs over `num_steps` steps plus the terminal cost, from the state `start`.
+
+    Costs are functions `cost(model, state, effort)` and `final(model, state)`, one or several. One that returns a
+    number is taken as it is, with its exact Hessian. One that returns an array of residuals r costs r·r/2, with the
+    Hessian JᵀJ of Gauss and Newton: prefer it where you can. Costs are sums over steps and are not multiplied by the
+    time step. `state.time` tells when; for other data of each step give `stages`, a pytree with a leading axis of
+    num_steps + 1, of which every function receives its step's entry as one more argument.
+
+    `efforts` are limits (low, high) of the efforts; by default the actuators' effort limits. The steps are those of the
+    discrete `model`, or of `dynamics(model, state, effort) -> state` with any pytree as its state. Functions with
+    leaves, such as equinox modules, are differentiated by them.
+    """
+
+    model: MultibodyModel | None
+    start: Any
+    running: tuple[Term, ...]
+    terminal: tuple[Term, ...]
+    low: Float[Array, "..."] | None
+    high: Float[Array, "..."] | None
+    constraints: tuple[Constraint, ...]
+    stages: Any
+    dynamics: Callable | None
+    num_steps: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        model: MultibodyModel | None,
+        start: Any,
+        num_steps: int,
+        running: Term | Sequence[Term] = (),
+        terminal: Term | Sequence[Term] = (),
+        efforts: tuple[Any, Any] | None = None,
+        constraints: Constraint | Sequence[Constraint] = (),
+        *,
+        stages: Any = None,
+        dynamics: Callable | None = None,
+    ):
+        if dynamics is None:
+            if model is None:
+                raise ModelError("Problem: give a discrete model, or dynamics(model, state, effort) -> state.")
+            require_discrete(model)
+        if isinstance(num_steps, bool) or not isinstance(num_steps, int | np.integer) or num_steps < 1:
+            raise ModelError(f"Problem: num_steps must be a whole number of at least 1, got {num_steps!r}.")
+        self.model, self.start, self.num_steps = model, start, int(num_steps)
+        self.running, self.terminal = terms_of("running", running), terms_of("terminal", terminal)
+        if not self.running and not self.terminal:
+            raise ModelError("Problem: give a running cost, a terminal cost, or both.")
+        self.constraints = (constraints,) if isinstance(constraints, Constraint) else tuple(constraints)
+        require_constraints(self.constraints)
+        self.stages, self.dynamics = stages, dynamics
+        require_stages(stages, self.num_steps)
+        self.low, self.high = effort_bounds(model if dynamics is None else None, efforts, self.num_steps)
+
+    def next_state(self, state: Any, effort: Array, stage: Any = None) -> Any:
+        """The state after one step."""
+        if self.dynamics is not None:
+            return self.dynamics(self.model, state, effort, *(() if stage is None else (stage,)))
+        assert self.model is not None
+        return step(self.model, state, effort)[0]
+
+    def stage(self, k: Any) -> Any:
+        """The data of step k; None if there are none."""
+        return jax.tree.map(lambda x: x[k], self.stages)
+
+
+def call_term(term: Term, model: Any, state: Any, effort: Any, stage: Any) -> Any:
+    """Calls a cost or constraint function with the arguments that there are."""
+    return term(model, state, *(() if effort is None else (effort,)), *(() if stage is None else (stage,)))
+
+
+def terms_of(what: str, terms: Term | Sequence[Term]) -> tuple[Term, ...]:
+    """The cost functions as a tuple, checked to be functions; plain ones keep arrays that they close over as leaves."""
+    terms = (terms,) if callable(terms) else tuple(terms)
+    for term in terms:
+        if not callable(term):
+            raise ModelError(f"Problem: each {what} cost must be a function, got {type(term).__name__}.")
+    return terms
+
+
+def require_constraints(constraints: tuple[Constraint, ...]) -> None:
+    """Raises for anything but constraints with different names."""
+    for constraint in constraints:
+        if not isinstance(constraint, Constraint):
+            raise ModelError(
+                f"Problem: each constraint must be a trajectory_optimization.Constraint, got {constraint!r}."
+            )
+    names = [constraint.name for constraint in constraints]
+    for name in names:
+        if names.count(name) > 1:
+            raise ModelError(f"Problem: two constraints are named '{name}'; names must differ, give one a name=.")
+
+
+def require_stages(stages: Any, num_steps: int) -> None:
+    """Raises unless all arrays of `stages` have a leading axis of num_steps + 1."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(stages):
+        if jnp.ndim(leaf) == 0 or jnp.shape(leaf)[0] != num_steps + 1:
+            raise ModelError(
+                f"Problem: stages{jax.tree_util.keystr(path)} has shape {jnp.shape(leaf)}; it needs a leading axis of "
+                f"num_steps + 1 = {num_steps + 1}."
+            )
+
+
+def effort_bounds(model: MultibodyModel | None, efforts: Any, num_steps: int) -> tuple[Any, Any]:
+    """Limits of the efforts, (nu,) or (num_steps, nu) each, or a pair of None where nothing limits them."""
+    if efforts is None:
+        if model is None:
+            return None, None
+        limit = model.parameters.effort_limit
+        if is_known(limit) and not np.any(np.isfinite(np.asarray(limit))):
+            return None, None
+        return -limit, limit
+    if not isinstance(efforts, tuple | list) or len(efforts) != 2:
+        raise ModelError(f"Problem: efforts must be a pair (low, high), got {efforts!r}.")
+    low, high = (jnp.asarray(bound, None if model is None else model.dtype) for bound in efforts)
+    if model is not None:
+        for name, bound in (("low", low), ("high", high)):
+            if bound.ndim and bound.shape not in ((model.num_actuators,), (num_steps, model.num_actuators)):
+                raise ModelError(
+                    f"Problem: efforts' {name} has shape {bound.shape}; the model has {model.num_actuators} actuators: "
+                    f"give a number, ({model.num_actuators},) or ({num_steps}, {model.num_actuators})."
+                )
+        low, high = (jnp.broadcast_to(b, (model.num_actuators,)) if b.ndim == 0 else b for b in (low, high))
+    if is_known(low) and is_known(high):
+        wrong = np.argwhere(~(np.asarray(low) <= np.asarray(high)))
+        if len(wrong):
+            where, lower, upper = tuple(int(i) for i in wrong[0]), np.asarray(low), np.asarray(high)
+            name = f"'{model.actuator_names[where[-1]]}'" if model is not None else str(where)
+            raise ModelError(
+                f"Problem: the effort of actuator {name} must be at least {lower[where]} and at most {upper[where]}: "
+                "no effort is both. Exchange low and high."
+            )
+    return low, high
+
+
+def with_start(problem: Problem, start: Any) -> Problem:
+    """The problem from another start: no new program."""
+    return eqx.tree_at(lambda p: p.start, problem, start)
+
+
+def as_leaves(problem: Problem) -> Problem:
+    """The problem with arrays that plain functions close over as leaves, so that it can be differentiated by them."""
+    x, effort = problem.start, jnp.zeros(num_efforts(problem), dtype_of(problem))
+    stage = problem.stage(0)
+
+    def closed(function: Callable, *args: Any) -> Any:
+        if isinstance(function, eqx.Module) or not closes_over_traced(function):
+            return function
+        args = (*args, *(() if stage is None else (stage,)))
+        return eqx.filter_closure_convert(function, *args)
+
+    running = tuple(closed(term, problem.model, x, effort) for term in problem.running)
+    terminal = tuple(closed(term, problem.model, x) for term in problem.terminal)
+    problem = eqx.tree_at(lambda p: (p.running, p.terminal), problem, (running, terminal))
+    if problem.dynamics is not None:
+        dynamics = closed(problem.dynamics, problem.model, x, effort)
+        problem = eqx.tree_at(lambda p: p.dynamics, problem, dynamics, is_leaf=lambda leaf: leaf is problem.dynamics)
+    return problem
+
+
+def closes_over_traced(function: Any) -> bool:
+    """Whether a plain function, or one that it calls and closes over, closes over values that are being traced."""
+    waiting, seen = [function], set()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, functools.partial):
+            waiting += [value.func, *value.args, *value.keywords.values()]
+        elif isinstance(value, types.MethodType):
+            waiting += [value.__func__, value.__self__]
+        elif isinstance(value, types.FunctionType):
+            waiting += [cell.cell_contents for cell in value.__closure__ or () if not is_empty(cell)]
+            waiting += list(value.__defaults__ or ())
+        elif is_traced_value(value):
+            return True
+    return False
+
+
+def is_empty(cell: types.CellType) -> bool:
+    """Whether a closure's variable has no value yet."""
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return True
+    return False
+
+
+def is_traced_value(value: Any) -> bool:
+    """Whether an array, or one in a pytree, is being traced."""
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value))
+
+
+def num_efforts(problem: Problem) -> int:
+    """Number of efforts: the model's actuators, or the size of the limits of other dynamics."""
+    if problem.dynamics is None:
+        assert problem.model is not None
+        return problem.model.num_actuators
+    if problem.low is not None and jnp.ndim(problem.low):
+        return jnp.shape(problem.low)[-1]
+    if problem.model is None:
+        raise ModelError("Problem: give efforts=(low, high) as arrays, so that the number of efforts is known.")
+    return problem.model.num_actuators
+
+
+def dtype_of(problem: Problem) -> Any:
+    """Floating-point type of the problem's states."""
+    return jnp.result_type(*(leaf for leaf in jax.tree.leaves(problem.start)))
+
+
+def times_of(problem: Problem, states: Any) -> Any:
+    """States (num_steps + 1) with the times at which they are, counted from the start."""
+
+    def timed(part: Any, first: Any) -> Any:
+        if not isinstance(part, State):
+            return part
+        assert problem.model is not None
+        time = first.time + problem.model.time_step * jnp.arange(problem.num_steps + 1, dtype=part.q.dtype)
+        return State(part.q, part.v, time.astype(part.q.dtype))
+
+    return jax.tree.map(timed, states, problem.start, is_leaf=lambda part: isinstance(part, State))

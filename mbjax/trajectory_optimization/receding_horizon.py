@@ -1,0 +1,50 @@
+"""Model predictive control: a few iterations from the last plan, moved on by one step."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .abstract_solver import AbstractSolver
+from .augmented_lagrangian import AugmentedLagrangian
+from .feasibility_ddp import FeasibilityDDP
+from .problem import Problem, as_leaves, with_start
+from .solution import Solution
+from .solve import compiled_solve, starting_trajectory
+
+
+def mpc_step(
+    problem: Problem, plan: Solution, state: Any, solver: AbstractSolver | None = None, *, iterations: int = 1
+) -> tuple[Float[Array, " nu"], Solution]:
+    """The effort to apply at `state`, and the plan that it comes from: `plan` moved on by a step and improved.
+
+    The number of iterations is fixed, whether they converge or not, so that each call takes the same time. The last
+    step of the old plan is repeated. With `stages`, give the problem those of the new horizon.
+    """
+    problem = as_leaves(with_start(problem, state))
+    if solver is None:
+        solver = FeasibilityDDP(max_iterations=iterations + 1)  # the first only evaluates the guess
+        if problem.constraints:
+            solver = AugmentedLagrangian(inner=solver, max_iterations=2 * iterations + 2, max_rounds=2)
+    states, efforts, warm = starting_trajectory(problem, moved_on(plan))
+    found = compiled_solve(problem, states, efforts, warm, solver, None)
+    return found.efforts[0], found
+
+
+def moved_on(plan: Solution) -> Solution:
+    """The plan one step later, with its last step repeated."""
+
+    def later(x: Array) -> Array:
+        return jnp.concatenate([x[1:], x[-1:]])
+
+    return Solution(
+        jax.tree.map(later, plan.states),
+        later(plan.efforts),
+        later(plan.gains),
+        later(plan.costates),
+        jax.tree.map(later, plan.multipliers),
+        plan.cost,
+        plan.report,
+        plan.weight,
+    )

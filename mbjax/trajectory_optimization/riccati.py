@@ -1,0 +1,78 @@
+"""Riccati recursions: the optimal feedback of a linear-quadratic problem, with box limits on efforts if given.
+
+From the last step backward, with V' the value function of the next step moved by its gap:
+    Q_x = l_x + Aᵀ V'_x,         Q_u = l_u + Bᵀ V'_x
+    Q_xx = l_xx + Aᵀ V'_xx A,    Q_ux = l_ux + Bᵀ V'_xx A,    Q_uu = l_uu + Bᵀ V'_xx B
+    du = -k - K dx minimizes Q:  k = Q_uu⁻¹ Q_u,  K = Q_uu⁻¹ Q_ux   (Tassa et al. 2014; Mastalli et al. 2020)
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .box_limits import solve_in_box
+from .expansion import Expansion
+
+
+class Feedback(NamedTuple):
+    """The feedback du = -k - K dx of all steps, the value function's derivatives, and the model's expected change."""
+
+    k: Float[Array, "steps nu"]
+    K: Float[Array, "steps nu ndx"]
+    V_x: Float[Array, "steps_and_end ndx"]
+    V_xx: Float[Array, "steps_and_end ndx ndx"]
+    first_order: Float[Array, ""]  # sum of Q_u · k
+    second_order: Float[Array, ""]  # sum of k · Q_uu k
+    is_convex: Array  # whether all Q_uu were positive definite
+
+
+def solve_riccati(
+    expansion: Expansion,
+    regularization: Float[Array, ""],
+    room: tuple[Float[Array, "steps nu"], Float[Array, "steps nu"]] | None,
+) -> Feedback:
+    """Solves the problem from its last step backward.
+
+    `regularization` is added to the diagonals of V_xx and Q_uu. `room` is how far efforts may fall and rise.
+    """
+    e, ndx, nu = expansion, expansion.A.shape[-1], expansion.B.shape[-1]
+    one_x, one_u = (regularization * jnp.eye(n, dtype=e.A.dtype) for n in (ndx, nu))
+
+    def backward(carry: tuple, step: tuple) -> tuple:
+        V_x, V_xx = carry
+        A, B, gap, l_x, l_u, l_xx, l_ux, l_uu, room = step
+        V_xx_next = V_xx + one_x
+        V_x_next = V_x + V_xx @ gap
+        VA, VB = V_xx_next @ A, V_xx_next @ B
+        Q_x, Q_u = l_x + V_x_next @ A, l_u + V_x_next @ B
+        Q_xx, Q_ux, Q_uu = l_xx + A.T @ VA, l_ux + B.T @ VA, l_uu + B.T @ VB
+        k, K, is_convex = feedback_of(Q_u, Q_ux, Q_uu + one_u, room)
+        KQ = K.T @ Q_uu
+        V_x = Q_x - K.T @ Q_u - k @ Q_ux + KQ @ k
+        V_xx = Q_xx - K.T @ Q_ux - Q_ux.T @ K + KQ @ K
+        V_xx = 0.5 * (V_xx + V_xx.T)
+        return (V_x, V_xx), (k, K, V_x, V_xx, Q_u @ k, k @ Q_uu @ k, is_convex)
+
+    steps = e.A, e.B, e.gaps, e.l_x[:-1], e.l_u, e.l_xx[:-1], e.l_ux, e.l_uu, room
+    _, (k, K, V_x, V_xx, first, second, is_convex) = jax.lax.scan(
+        backward, (e.l_x[-1], e.l_xx[-1]), steps, reverse=True
+    )
+    V_x, V_xx = jnp.concatenate([V_x, e.l_x[-1:]]), jnp.concatenate([V_xx, e.l_xx[-1:]])
+    return Feedback(k, K, V_x, V_xx, jnp.sum(first), jnp.sum(second), jnp.all(is_convex))
+
+
+def feedback_of(
+    Q_u: Float[Array, " nu"], Q_ux: Float[Array, "nu ndx"], Q_uu: Float[Array, "nu nu"], room: tuple | None
+) -> tuple[Array, Array, Array]:
+    """k and K of one step, and whether Q_uu is positive definite; limited efforts have no feedback."""
+    if room is None:
+        factor = jnp.linalg.cholesky(Q_uu)
+        both = jax.scipy.linalg.cho_solve((factor, True), jnp.concatenate([Q_u[:, None], Q_ux], axis=1))
+        return both[:, 0], both[:, 1:], jnp.all(jnp.isfinite(factor))
+    du, free = solve_in_box(Q_uu, Q_u, *room)
+    one = jnp.eye(len(Q_u), dtype=Q_u.dtype)
+    factor = jnp.linalg.cholesky(jnp.where(free[:, None] & free, Q_uu, one))
+    K = jax.scipy.linalg.cho_solve((factor, True), jnp.where(free[:, None], Q_ux, 0.0))
+    return -du, K, jnp.all(jnp.isfinite(factor)) & jnp.all(jnp.isfinite(du))

@@ -1,0 +1,151 @@
+"""`solve`: from a problem and a guess to a plan, compiled as a whole, differentiable at the optimum."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError, ModelWarning
+from mbjax.execution import is_traced
+
+from .abstract_solver import AbstractSolver, Found
+from .augmented_lagrangian import AugmentedLagrangian
+from .expansion import total_cost
+from .feasibility_ddp import FeasibilityDDP, clipped
+from .multipliers import Penalties, values_along, violations_along
+from .optimum_derivative import at_optimum
+from .problem import Problem, as_leaves, num_efforts, times_of
+from .rolled_out import rolled_out
+from .solution import Outcome, Report, Solution, empty_history
+
+
+def solve(
+    problem: Problem,
+    guess: Any = None,
+    solver: AbstractSolver | None = None,
+    *,
+    callback: Callable | None = None,
+) -> Solution:
+    """Solves the problem from a guess; `jit`, `vmap` and `grad` go through it.
+
+    The guess is None (no effort, all states at the start), efforts (num_steps, nu), a pair (states, efforts) whose
+    states need not follow from the efforts, or an earlier plan, whose multipliers are kept too. The default solver is
+    `FeasibilityDDP()`; constraints put `AugmentedLagrangian` around it. `callback(iteration, entry)` is called once an
+    iteration, with a dict of numbers.
+
+    Derivatives are those of the optimality conditions at the optimum (implicit function theorem), by the start, by all
+    leaves of the model and by those of costs, limits and constraints; limits and constraints keep their side. Where the
+    search did not converge, `report` says so, and outside of transformations a `ModelWarning`.
+    """
+    if not isinstance(problem, Problem):
+        raise ModelError(f"solve: the first argument must be a Problem, got {type(problem).__name__}.")
+    solver = FeasibilityDDP() if solver is None else solver
+    if not isinstance(solver, AbstractSolver):
+        raise ModelError(f"solve: the solver must be one like FeasibilityDDP(), got {solver!r}.")
+    if problem.constraints and not isinstance(solver, AugmentedLagrangian):
+        solver = AugmentedLagrangian(inner=solver)
+    problem = as_leaves(problem)
+    states, efforts, warm = starting_trajectory(problem, guess)
+    plan = compiled_solve(problem, states, efforts, warm, solver, callback)
+    if not is_traced(jax.tree.leaves((plan.report, plan.cost))) and not np.all(np.asarray(plan.report.converged)):
+        place = first_bad_place(problem, states, efforts) if plan.report.outcome == Outcome.NOT_FINITE else ""
+        warnings.warn(f"solve: {plan.report}{place}", ModelWarning, stacklevel=2)
+    return plan
+
+
+@eqx.filter_jit
+def compiled_solve(
+    problem: Problem,
+    states: Any,
+    efforts: Float[Array, "steps nu"],
+    warm: Penalties | None,
+    solver: AbstractSolver,
+    callback: Callable | None,
+) -> Solution:
+    """The search, whose results are then attached to the problem for derivatives."""
+    numbers, rest = eqx.partition((problem, states, efforts, warm), eqx.is_array)
+    fixed_problem, states, efforts, warm = eqx.combine(jax.lax.stop_gradient(numbers), rest)
+    history = empty_history(solver.max_iterations, efforts.dtype)
+    found = solver.search(fixed_problem, states, efforts, warm, history, callback)
+    states, efforts = at_optimum(problem, found)
+    multipliers = () if found.penalties is None else found.penalties.multipliers
+    names = tuple(constraint.name for constraint in problem.constraints)
+    weight = jnp.zeros((), efforts.dtype) if found.penalties is None else found.penalties.weight
+    return Solution(
+        states,
+        efforts,
+        found.gains,
+        found.costates,
+        dict(zip(names, multipliers, strict=False)),
+        total_cost(problem, states, efforts),
+        report_of(fixed_problem, found, names),
+        weight,
+    )
+
+
+def report_of(problem: Problem, found: Found, names: tuple[str, ...]) -> Report:
+    """The numbers at the end of a search."""
+    distances = violations_along(problem, values_along(problem, found.states, found.efforts))
+    dtype, worst = found.efforts.dtype, jnp.zeros((), jnp.int32)
+    violation, constraint, step = jnp.zeros((), dtype), worst, worst
+    if distances:
+        each = jnp.stack([jnp.max(d, initial=0.0) for d in distances])
+        steps = jnp.stack([jnp.argmax(jnp.max(d, axis=1, initial=0.0)) for d in distances])
+        constraint = jnp.argmax(each)
+        violation, step = each[constraint], steps[constraint]
+    last = jnp.maximum(found.history.count - 1, 0)
+    cost = total_cost(problem, found.states, found.efforts)
+    return Report(found.outcome, cost, found.history.gap[last], violation, constraint, step, found.history, names)
+
+
+def starting_trajectory(problem: Problem, guess: Any) -> tuple[Any, Float[Array, "steps nu"], Penalties | None]:
+    """States, efforts and, from an earlier plan, multipliers to start from."""
+    steps, nu = problem.num_steps, num_efforts(problem)
+    states, efforts, warm = None, guess, None
+    if isinstance(guess, Solution):
+        states, efforts = guess.states, guess.efforts
+    elif isinstance(guess, tuple | list) and len(guess) == 2:
+        states, efforts = guess
+    dtype = jnp.result_type(*jax.tree.leaves(problem.start))
+    efforts = jnp.zeros((steps, nu), dtype) if efforts is None else jnp.asarray(efforts, dtype)
+    if efforts.shape != (steps, nu):
+        raise ModelError(f"solve: the guess has efforts of shape {efforts.shape}; the problem needs ({steps}, {nu}).")
+    if guess is None:
+        states = jax.tree.map(lambda x: jnp.repeat(jnp.asarray(x)[None], steps + 1, axis=0), problem.start)
+    elif states is None:
+        states = rolled_out(problem, clipped(problem, efforts))
+    for path, leaf in jax.tree_util.tree_leaves_with_path(states):
+        if jnp.shape(leaf)[0] != steps + 1:
+            raise ModelError(
+                f"solve: the guess has states{jax.tree_util.keystr(path)} of shape {jnp.shape(leaf)}; the problem "
+                f"needs a leading axis of num_steps + 1 = {steps + 1}."
+            )
+    states = times_of(problem, states)
+    if isinstance(guess, Solution) and problem.constraints:
+        names = [constraint.name for constraint in problem.constraints]
+        if set(names) == set(guess.multipliers):
+            warm = Penalties(tuple(guess.multipliers[name] for name in names), guess.weight)
+    return states, efforts, warm
+
+
+def first_bad_place(problem: Problem, states: Any, efforts: Array) -> str:
+    """Names the first state, cost or constraint of a trajectory that is not finite."""
+    for k in range(problem.num_steps + 1):
+        x, stage = jax.tree.map(lambda a, k=k: a[k], states), problem.stage(k)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(x):
+            if not np.all(np.isfinite(np.asarray(leaf))):
+                return f"\n  state{jax.tree_util.keystr(path)} of step {k} is not finite: {np.asarray(leaf)}"
+        at_end = k == problem.num_steps
+        given = (x,) if at_end else (x, efforts[k])
+        given = given if stage is None else (*given, stage)
+        for i, term in enumerate(problem.terminal if at_end else problem.running):
+            value = np.asarray(term(problem.model, *given))
+            if not np.all(np.isfinite(value)):
+                kind, name = "terminal" if at_end else "running", getattr(term, "__name__", type(term).__name__)
+                return f"\n  {kind} cost {i} ({name}) of step {k} is not finite: {value}"
+    return ""

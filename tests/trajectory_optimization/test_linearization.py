@@ -1,0 +1,105 @@
+"""`linearize` against derivatives of the step itself, with limits, friction, damping, saturation, locks and contact."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax import trajectory_optimization as to
+from mbjax.trajectory_optimization.linearization import differentiate_model_step, differentiate_rates
+from tests.gradients.checks import OFFSETS, WEIGHTS
+
+ROBOT = """<robot name="mixed"><link name="base"/>{links}
+<joint name="a" type="revolute"><parent link="base"/><child link="l0"/><axis xyz="0 1 0"/>
+  <limit lower="-0.5" upper="0.5" effort="3" velocity="9"/><dynamics damping="0.3" friction="0.4"/></joint>
+<joint name="b" type="prismatic"><parent link="l0"/><child link="l1"/><origin xyz="0 0 -0.4"/><axis xyz="1 0 0"/>
+  <limit lower="-0.1" upper="0.1" effort="4" velocity="9"/><dynamics damping="1.0"/></joint>
+<joint name="c" type="continuous"><parent link="l1"/><child link="l2"/><origin xyz="0.1 0 -0.3"/><axis xyz="0 0.6 0.8"/>
+  <dynamics damping="0.1" friction="0.2"/></joint></robot>"""
+LINK = """<link name="l{i}"><inertial><origin xyz="0.1 0.02 -0.2"/><mass value="1.{i}"/>
+<inertia ixx="0.08" iyy="0.07" izz="0.03" ixy="0.001" ixz="0.002" iyz="0"/></inertial></link>"""
+
+
+def mixed(time_step: float) -> mbjax.MultibodyModel:
+    text = ROBOT.format(links="".join(LINK.format(i=i) for i in range(3)))
+    return mbjax.load(text, base="fixed", time_step=time_step, actuators="joints")
+
+
+STATES = mbjax.State(
+    jnp.array([[0.1, 0.02, 0.3], [0.51, -0.11, 2.0], [-0.6, 0.0, -1.0], [0.2, 0.05, 0.5]]),
+    jnp.array([[0.5, -0.3, 1.0], [0.4, -0.2, 0.0], [-0.1, 0.001, 1e-4], [0.0, 0.0, 0.0]]),
+    jnp.zeros(4),
+)
+EFFORTS = jnp.array([[1.0, 2.0, 0.1], [0.5, -9.0, 0.1], [5.0, 0.1, 0.2], [0.0, 0.0, 0.0]])
+
+
+def each_state(differentiate, model: mbjax.MultibodyModel, efforts: jax.Array) -> to.Linearization:
+    """A and B at all states, by differentiating the model."""
+    return jax.jit(jax.vmap(lambda x, u: differentiate(model, x, mbjax.Inputs(actuation=u))))(STATES, efforts)
+
+
+def test_a_step_with_limits_friction_damping_and_saturation():
+    model = mixed(0.01)
+    A, B = jax.jit(to.linearize)(model, STATES, EFFORTS)
+    expected = each_state(differentiate_model_step, model, EFFORTS)
+    for i in range(4):
+        scale = np.max(np.abs(expected.A[i]))
+        np.testing.assert_allclose(A[i], expected.A[i], atol=1e-10 * scale)
+        np.testing.assert_allclose(B[i], expected.B[i], atol=1e-10)
+    assert np.max(np.abs(A[1][3:, :3])) > 10.0  # a limit pushes back
+    assert np.all(B[1][:, 1] == 0.0)  # an effort beyond its limit does nothing
+
+
+def test_a_step_against_finite_differences():
+    model, h = mixed(0.01), 1e-6
+    state, effort = jax.tree.map(lambda x: x[0], STATES), EFFORTS[0]
+    A, B = (M[0] for M in jax.jit(to.linearize)(model, STATES, EFFORTS))
+    after = mbjax.step(model, state, effort)[0]
+
+    @jax.jit
+    def moved(z: jax.Array) -> jax.Array:
+        x = to.move_state(model, state, z[:6])
+        return to.difference_states(model, after, mbjax.step(model, x, effort + z[6:])[0])
+
+    columns = [sum(w * moved(o * h * e) for o, w in zip(OFFSETS, WEIGHTS, strict=True)) / h for e in jnp.eye(9)]
+    np.testing.assert_allclose(jnp.concatenate([A, B], axis=1), jnp.stack(columns, axis=1), atol=1e-7)
+
+
+def test_a_locked_joint_stays():
+    model = mbjax.lock_joint(mixed(0.01), "b")
+    A, B = jax.jit(to.linearize)(model, STATES, EFFORTS)
+    expected = each_state(differentiate_model_step, model, EFFORTS)
+    np.testing.assert_allclose(A[0, jnp.array([3, 5])], expected.A[0, jnp.array([3, 5])], atol=1e-10)
+    np.testing.assert_allclose(B[0], expected.B[0], atol=1e-10)
+    assert np.all(A[:, 4] == 0.0)
+    assert np.all(B[:, 4] == 0.0)
+
+
+def test_a_continuous_plant():
+    model = mixed(0.0)
+    A, B = jax.jit(to.linearize)(model, STATES, EFFORTS)
+    expected = each_state(differentiate_rates, model, EFFORTS)
+    np.testing.assert_allclose(A, expected.A, atol=1e-9)
+    np.testing.assert_allclose(B, expected.B, atol=1e-9)
+
+
+@pytest.mark.parametrize("time_step", [0.01, pytest.param(0.0, marks=pytest.mark.whole_run("the discrete one"))])
+def test_a_floating_base_is_linearized_along_its_manifold(time_step):
+    text = f'<robot name="body">{LINK.format(i=0)}</robot>'
+    model = mbjax.load(text, base="floating", time_step=time_step)
+    state = mbjax.random_state(model, jax.random.key(1))
+    state = mbjax.State(state.q, jnp.array([0.3, -2.0, 1.0, 0.5, 0.1, -0.4]))
+    A, _ = to.linearize(model, state, jnp.zeros(0))
+    if time_step:
+        expected = differentiate_model_step(model, state, mbjax.Inputs(actuation=jnp.zeros(0)))
+    else:
+        expected = differentiate_rates(model, state, mbjax.Inputs(actuation=jnp.zeros(0)))
+        np.testing.assert_allclose(A[:3, :3] @ state.v[:3], 0.0, atol=1e-12)  # w x w
+        np.testing.assert_allclose(A[0, 1], -state.v[2], atol=1e-12)
+    np.testing.assert_allclose(A, expected.A, atol=1e-9)
+
+
+def test_numbers_of_states_and_efforts():
+    with pytest.raises(mbjax.ModelError, match="4 states and 2 efforts"):
+        to.linearize(mixed(0.01), STATES, EFFORTS[:2])

@@ -1,0 +1,117 @@
+"""Derivatives of an optimum: forward = reverse = differences of problems that are solved again."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax import trajectory_optimization as to
+from tests.gradients.checks import OFFSETS, WEIGHTS
+
+from .problems import pendulum
+
+EXACT = to.FeasibilityDDP(tolerance=1e-18)
+
+
+def differentiate_again(J, make, h: float) -> float:
+    """Fourth-order difference of J over problems that are solved again."""
+    return float(sum(w * J(make(o * h)) for o, w in zip(OFFSETS, WEIGHTS, strict=True)) / h)
+
+
+LEAVES = {
+    "start": lambda p: p.start,
+    "weight": lambda p: p.running[0].weight,
+    "goal": lambda p: p.terminal[0].angle,
+    "length": lambda p: p.dynamics.length,
+    "low": lambda p: p.low,
+    "speed's bound": lambda p: p.constraints[0].upper,
+}
+
+
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("constrained", [False, True])
+def test_by_numbers_of_cost_dynamics_limits_and_constraints(limited, constrained):
+    problem = pendulum(limited=limited, constrained=constrained)
+    solver = to.AugmentedLagrangian(EXACT, tolerance=1e-11) if constrained else EXACT
+    plan = to.solve(problem, solver=solver)
+    assert plan.report.converged
+    if constrained:
+        assert jnp.sum(plan.multipliers["speed"] > 0.0) > 2
+
+    def J(problem: to.Problem) -> jax.Array:
+        found = to.solve(problem, plan, solver)
+        return found.efforts[12, 0] + found.states[20, 1] + found.cost
+
+    by = eqx.filter_grad(J)(problem)
+    for name, leaf in LEAVES.items():
+        if (name == "low" and not limited) or (name == "speed's bound" and not constrained):
+            continue
+        nothing = jax.tree.map(jnp.zeros_like, eqx.filter(problem, eqx.is_inexact_array))
+        direction = eqx.tree_at(leaf, nothing, jnp.ones_like(leaf(problem)))
+        _, forward = eqx.filter_jvp(J, (problem,), (direction,))
+        reverse = jnp.sum(leaf(by))
+        np.testing.assert_allclose(forward, reverse, rtol=1e-8, atol=1e-8, err_msg=name)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                "warnings.warn", lambda *a, **k: None
+            )  # near rounding a solve may end without its last digits
+            h = 2e-3 * max(1.0, float(jnp.max(jnp.abs(leaf(problem)))))
+            expected = differentiate_again(J, lambda d, leaf=leaf: eqx.tree_at(leaf, problem, leaf(problem) + d), h)
+        # A search ends with efforts right to 2e-7, which makes 1e-4 of differences over 2e-3.
+        np.testing.assert_allclose(reverse, expected, rtol=1e-5, atol=1e-4, err_msg=name)
+
+
+def test_numbers_that_a_plain_function_closes_over_are_differentiated():
+    base = pendulum()
+
+    def J(goal: jax.Array) -> jax.Array:
+        def final(model, x):
+            return jnp.stack([10.0 * (x[0] - goal), 3.0 * x[1]])
+
+        limits = base.low, base.high
+        problem = to.Problem(None, base.start, base.num_steps, base.running, final, limits, dynamics=base.dynamics)
+        return to.solve(problem, solver=EXACT).states[-1, 0]
+
+    by_leaf = eqx.filter_grad(lambda p: to.solve(p, solver=EXACT).states[-1, 0])(base).terminal[0].angle
+    np.testing.assert_allclose(jax.grad(J)(jnp.array(1.2)), by_leaf, rtol=1e-9)
+
+
+def test_a_batch_of_gradients():
+    problem = pendulum()
+
+    def J(goal: jax.Array) -> jax.Array:
+        return to.solve(eqx.tree_at(lambda p: p.terminal[0].angle, problem, goal), solver=EXACT).efforts[3, 0]
+
+    goals = jnp.array([0.5, 1.2])
+    together = jax.vmap(jax.grad(J))(goals)
+    for goal, by in zip(goals, together, strict=True):
+        np.testing.assert_allclose(jax.grad(J)(goal), by, rtol=1e-7)
+
+
+@pytest.mark.whole_run("the same derivatives with dynamics that compile in a second, above")
+def test_by_masses_and_time_step_of_a_model():
+    model = mbjax.load("arm", time_step=0.02)
+    start = mbjax.default_state(model)
+    goal = jnp.array([0.3, 0.5, -0.2, -0.8, 0.1, 0.4, 0.2])
+    problem = to.Problem(
+        model, start, 10, [to.Effort(0.1), to.VelocityGoal(weight=0.1)], [to.JointGoal(goal, 3.0), to.VelocityGoal()]
+    )
+    plan = to.solve(problem, solver=EXACT)
+
+    @eqx.filter_jit
+    def J(model: mbjax.MultibodyModel) -> jax.Array:
+        found = to.solve(eqx.tree_at(lambda p: p.model, problem, model), plan, EXACT)
+        return found.efforts[3, 1] + found.states.q[-1, 2]
+
+    by, mass = eqx.filter_grad(J)(model), mbjax.mass(model, "forearm")
+    for name, make, got in (
+        (
+            "mass",
+            lambda d: mbjax.set_mass(model, "forearm", mass + d),
+            mbjax.mass(by, "forearm"),
+        ),
+        ("time step", lambda d: mbjax.set_time_step(model, model.time_step + 0.01 * d), 0.01 * by.time_step),
+    ):
+        np.testing.assert_allclose(got, differentiate_again(J, make, 1e-3), rtol=1e-5, atol=1e-6, err_msg=name)

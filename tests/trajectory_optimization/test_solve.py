@@ -1,0 +1,298 @@
+"""Solvers: optimality conditions, limits, constraints, batches, warm starts, and problems that have no solution."""
+
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax import trajectory_optimization as to
+from mbjax.trajectory_optimization.expansion import total_cost
+from mbjax.trajectory_optimization.rolled_out import rolled_out
+
+from .problems import STEPS, Goal, Linear, Pendulum, linear_quadratic, pendulum
+
+EXACT = to.FeasibilityDDP(tolerance=1e-15)
+
+
+def cost_of_efforts(problem: to.Problem, efforts: jax.Array) -> jax.Array:
+    """The cost of a rollout, without the solver."""
+    return total_cost(problem, rolled_out(problem, efforts), efforts)
+
+
+@pytest.fixture(scope="module")
+def plan() -> to.Solution:
+    return to.solve(pendulum(), solver=EXACT)
+
+
+def test_a_linear_problem_takes_one_step():
+    problem = linear_quadratic()
+    found = to.solve(problem)
+    assert found.report.converged
+    assert found.report.iterations == 2
+    np.testing.assert_allclose(jax.grad(lambda u: cost_of_efforts(problem, u))(found.efforts), 0.0, atol=1e-7)
+
+
+def test_the_plan_is_stationary_and_follows_the_dynamics(plan):
+    problem = pendulum()
+    assert plan.report.converged
+    np.testing.assert_allclose(rolled_out(problem, plan.efforts), plan.states, atol=1e-12)
+    np.testing.assert_allclose(jax.grad(lambda u: cost_of_efforts(problem, u))(plan.efforts), 0.0, atol=1e-6)
+    np.testing.assert_allclose(plan.cost, cost_of_efforts(problem, plan.efforts))
+
+
+def test_costates_are_derivatives_of_the_cost_to_go(plan):
+    problem = pendulum()
+
+    def cost(start: jax.Array) -> jax.Array:
+        return cost_of_efforts(eqx.tree_at(lambda p: p.start, problem, start), plan.efforts)
+
+    by_start = jax.grad(cost)(problem.start)
+    np.testing.assert_allclose(plan.costates[0], by_start, rtol=1e-6)
+
+
+def test_gains_are_the_slope_of_the_optimal_effort():
+    problem = linear_quadratic()
+    found = to.solve(problem)
+    for direction in np.eye(4):
+        moved = to.solve(eqx.tree_at(lambda p: p.start, problem, problem.start + direction), found)
+        np.testing.assert_allclose((moved.efforts - found.efforts)[0], -found.gains[0] @ direction, atol=1e-7)
+
+
+def test_limits_hold_and_slopes_at_them_push_outward():
+    problem = pendulum(limited=True)
+    found = to.solve(problem, solver=EXACT)
+    gradient = jax.grad(lambda u: cost_of_efforts(problem, u))(found.efforts)
+    low, inside = found.efforts <= problem.low, (found.efforts > problem.low) & (found.efforts < problem.high)
+    assert found.report.converged
+    assert 0 < jnp.sum(low) < STEPS
+    assert jnp.all(jnp.where(low, gradient >= 0.0, True))
+    np.testing.assert_allclose(jnp.where(inside, gradient, 0.0), 0.0, atol=1e-6)
+
+
+def test_a_guess_with_gaps_ends_at_the_same_plan(plan):
+    states = jnp.linspace(0.0, 1.2, STEPS + 1)[:, None] * jnp.array([1.0, 0.0]) + 0.1
+    found = to.solve(pendulum(), (states, jnp.ones((STEPS, 1))), EXACT)
+    assert found.report.history.gap[0] > 0.01
+    np.testing.assert_allclose(found.cost, plan.cost, rtol=1e-9)
+    np.testing.assert_allclose(found.efforts, plan.efforts, atol=1e-5)
+
+
+def test_constraints_are_met_and_their_multipliers_close_the_conditions():
+    problem = pendulum(constrained=True)
+    found = to.solve(problem, solver=to.AugmentedLagrangian(EXACT, tolerance=1e-9))
+    assert found.report.converged
+    assert jnp.max(found.states[:, 1]) <= 1.5 + 1e-9
+    np.testing.assert_allclose(found.states[-1, 0], 1.0, atol=1e-9)
+    assert jnp.min(found.multipliers["speed"]) >= 0.0
+    assert jnp.sum(found.multipliers["speed"] > 0.0) > 2
+
+    def lagrangian(efforts: jax.Array) -> jax.Array:
+        states = rolled_out(problem, efforts)
+        speed = jnp.sum(found.multipliers["speed"][:, 0] * (states[:, 1] - 1.5))
+        return total_cost(problem, states, efforts) + speed + found.multipliers["goal"][-1, 0] * (states[-1, 0] - 1.0)
+
+    np.testing.assert_allclose(jax.grad(lagrangian)(found.efforts), 0.0, atol=1e-5)
+
+
+def test_direct_shooting_ends_at_the_same_plan(plan):
+    with jax.numpy_dtype_promotion("standard"):  # optax adds integers of two kinds
+        found = to.solve(pendulum(), solver=to.DirectShooting(tolerance=1e-7))
+    assert found.report.converged
+    np.testing.assert_allclose(found.cost, plan.cost, rtol=1e-9)
+
+
+def test_a_batch_of_problems_equals_one_after_the_other():
+    problem = pendulum(limited=True)
+    goals, starts = jnp.array([0.5, 1.0, 1.2]), jnp.array([[0.0, 0.0], [0.2, 0.1], [-0.3, 0.5]])
+
+    def solve(goal: jax.Array, start: jax.Array) -> to.Solution:
+        changed = eqx.tree_at(lambda p: (p.terminal[0].angle, p.start), problem, (goal, start))
+        return to.solve(changed)
+
+    together = jax.jit(jax.vmap(solve))(goals, starts)
+    assert jnp.all(together.report.converged)
+    assert "3 problems" in str(together.report)
+    assert "3: converged" in str(together.report)
+    for i in range(3):
+        np.testing.assert_allclose(solve(goals[i], starts[i]).efforts, together.efforts[i], atol=1e-6)
+
+
+def test_a_cost_function_that_returns_a_number_ends_where_its_residuals_do(plan):
+    problem = pendulum()
+    number = to.Problem(
+        None,
+        problem.start,
+        STEPS,
+        lambda model, x, u: 0.5 * 0.05 * jnp.sum(u**2),
+        lambda model, x: 0.5 * ((10.0 * (x[0] - 1.2)) ** 2 + (3.0 * x[1]) ** 2),
+        (problem.low, problem.high),
+        dynamics=problem.dynamics,
+    )
+    np.testing.assert_allclose(to.solve(number).cost, plan.cost, rtol=1e-8)
+
+
+def test_data_of_each_step_reaches_every_function():
+    targets = jnp.sin(jnp.linspace(0.0, 2.0, STEPS + 1))
+    problem = to.Problem(
+        None,
+        jnp.zeros(2),
+        STEPS,
+        lambda model, x, u, target: jnp.concatenate([10.0 * (x[:1] - target), 0.01 * u]),
+        lambda model, x, target: 10.0 * (x[0] - target)[None],
+        (jnp.array([-99.0]), jnp.array([99.0])),
+        to.at_most(lambda model, x, target: x[0] - target, 0.3, name="near"),
+        stages=targets,
+        dynamics=lambda model, x, u, target: Pendulum(jnp.array(1.0))(model, x, u),
+    )
+    found = to.solve(problem)
+    assert found.report.converged
+    np.testing.assert_allclose(found.states[5:, 0], targets[5:], atol=0.05)
+
+
+def test_chosen_steps_of_a_constraint():
+    problem = pendulum()
+    when = jnp.arange(STEPS + 1) == 20
+    problem = to.Problem(
+        None,
+        problem.start,
+        STEPS,
+        problem.running,
+        problem.terminal,
+        (problem.low, problem.high),
+        to.equality(lambda model, x: x[0], 0.9, when=when, name="via"),
+        dynamics=problem.dynamics,
+    )
+    found = to.solve(problem)
+    assert found.report.converged
+    np.testing.assert_allclose(found.states[20, 0], 0.9, atol=1e-6)
+    assert jnp.sum(found.multipliers["via"] != 0.0) == 1
+
+
+def test_receding_horizon_keeps_to_the_plan_and_rejects_a_push(plan):
+    problem = pendulum()
+    _, moved = to.mpc_step(problem, plan, plan.states[1])
+    assert moved.report.iterations == 2
+    np.testing.assert_allclose(moved.states[0], plan.states[1], atol=1e-12)
+
+    def near(model, x, *effort):
+        return jnp.concatenate([jnp.stack([3.0 * (x[0] - 1.2), 0.3 * x[1]]), *(0.02 * u for u in effort)])
+
+    limits = problem.low, problem.high
+    problem = to.Problem(None, problem.start, STEPS, near, near, limits, dynamics=problem.dynamics)
+    x, following = jnp.array([0.4, 1.0]), to.solve(problem)
+    for _ in range(40):
+        effort, following = to.mpc_step(problem, following, x)
+        x = problem.next_state(x, effort)
+    np.testing.assert_allclose(x, [1.2, 0.0], atol=0.05)
+
+
+def test_progress_reaches_the_callback():
+    seen = []
+    found = to.solve(pendulum(), callback=lambda k, entry: seen.append((int(k), float(entry["cost"]))))
+    jax.effects_barrier()
+    assert [k for k, _ in seen] == list(range(int(found.report.iterations)))
+    np.testing.assert_allclose([cost for _, cost in seen], found.report.history.cost[: len(seen)])
+
+
+class TestProblemsWithoutSolution:
+    def test_an_unreachable_goal_names_the_constraint_and_the_step(self):
+        base = pendulum(limited=True)
+        problem = to.Problem(
+            None,
+            base.start,
+            STEPS,
+            base.running,
+            base.terminal,
+            (base.low, base.high),
+            to.equality(lambda model, x: x[0], 30.0, at="end", name="far goal"),
+            dynamics=base.dynamics,
+        )
+        with pytest.warns(mbjax.ModelWarning, match=rf"'far goal' is .* off its bounds at step {STEPS}"):
+            found = to.solve(problem)
+        assert found.report.outcome == to.Outcome.CONSTRAINTS_VIOLATED
+        assert not found.report.converged
+
+    def test_a_cost_that_is_not_finite_names_itself_and_the_step(self):
+        def rooted(model, x, u):
+            return jnp.sqrt(x[:1] - 1e-3)
+
+        problem = to.Problem(
+            None,
+            jnp.zeros(2),
+            STEPS,
+            rooted,
+            Goal(jnp.array(1.0)),
+            (jnp.array([-1.0]), jnp.array([1.0])),
+            dynamics=Pendulum(jnp.array(1.0)),
+        )
+        with pytest.warns(mbjax.ModelWarning, match=r"running cost 0 \(rooted\) of step 0 is not finite"):
+            assert to.solve(problem).report.outcome == to.Outcome.NOT_FINITE
+
+    def test_one_bad_world_leaves_its_neighbours_alone(self):
+        problem = pendulum()
+        solve = jax.jit(jax.vmap(lambda start: to.solve(eqx.tree_at(lambda p: p.start, problem, start))))
+        found = solve(jnp.array([[0.0, 0.0], [jnp.nan, 0.0]]))
+        assert found.report.converged.tolist() == [True, False]
+        np.testing.assert_allclose(found.efforts[0], to.solve(problem).efforts, atol=1e-7)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (dict(efforts=(jnp.array([2.0]), jnp.array([1.0]))), "no effort is both"),
+            (dict(num_steps=0), "at least 1"),
+            (dict(running=(), terminal=()), "running cost, a terminal cost"),
+            (dict(stages=jnp.zeros(3)), "num_steps \\+ 1"),
+            (dict(running=3.0), "function|iterable"),
+            (dict(constraints=(1,)), "must be a trajectory_optimization.Constraint"),
+        ],
+    )
+    def test_wrong_arguments(self, change, message):
+        given = dict(
+            model=None,
+            start=jnp.zeros(2),
+            num_steps=3,
+            running=lambda m, x, u: u,
+            terminal=lambda m, x: x,
+            efforts=(jnp.array([-1.0]), jnp.array([1.0])),
+            dynamics=Linear(jnp.eye(2), jnp.ones((2, 1))),
+        )
+        with pytest.raises((mbjax.ModelError, TypeError), match=message):
+            to.Problem(**(given | change))
+
+    def test_names_of_constraints_differ(self):
+        with pytest.raises(mbjax.ModelError, match="two constraints are named"):
+            to.Problem(
+                None,
+                jnp.zeros(2),
+                3,
+                lambda m, x, u: u,
+                constraints=[to.at_most(lambda m, x: x) for _ in range(2)],
+                dynamics=Linear(jnp.eye(2), jnp.ones((2, 1))),
+            )
+
+    def test_bounds_of_a_constraint(self):
+        with pytest.raises(mbjax.ModelError, match="no value is both"):
+            to.Constraint(lambda m, x: x, 1.0, 0.0)
+
+    def test_shapes_of_a_guess(self):
+        with pytest.raises(mbjax.ModelError, match="efforts of shape"):
+            to.solve(pendulum(), jnp.zeros((3, 1)))
+        with pytest.raises(mbjax.ModelError, match="leading axis"):
+            to.solve(pendulum(), (jnp.zeros((3, 2)), jnp.zeros((STEPS, 1))))
+
+    def test_a_continuous_model(self):
+        model = mbjax.load("arm")
+        with pytest.raises(mbjax.ModelError, match="time_step"):
+            to.Problem(model, mbjax.default_state(model), 3, lambda m, x, u: u)
+
+
+def test_warnings_are_only_for_what_did_not_converge():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        to.solve(pendulum())
+    with pytest.warns(mbjax.ModelWarning, match="larger max_iterations"):
+        to.solve(pendulum(), solver=to.FeasibilityDDP(max_iterations=2))
