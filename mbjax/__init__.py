@@ -284,4 +284,6 @@ from .simulation import set_positions as set_positions
 from .simulation import set_positions_and_velocities as set_positions_and_velocities
 from .simulation import set_velocities as set_velocities
 from .simulation import velocities as velocities
+from .saving import load_model as load_model
+from .saving import save as save
 from .visualization import animate as show
