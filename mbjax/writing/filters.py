@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from mbjax.geometry.signed_distance.pair_table import supported_pairs
 from mbjax.joints import QuaternionFloatingJoint
-from mbjax.model import MultibodyModel
+from mbjax.model import JointInfo, MultibodyModel
 
 Shapes = tuple[str, str]  # names of two geometries
 
@@ -46,11 +46,14 @@ class TouchingPairs:
         return exclude, include, partly
 
 
-def touch_as_in_drake(model: MultibodyModel) -> Callable[[int, int], bool]:
-    """Drake's rule: all but the two bodies of a joint, save where it is floating or its parent is the world."""
+def touch_as_in_drake(model: MultibodyModel, joins_bodies: Callable[[JointInfo], bool]) -> Callable[[int, int], bool]:
+    """Drake's rule: all but the two bodies of a joint, save where it is floating or its parent is the world.
+
+    `joins_bodies` says whether a joint of the file is between the same two bodies as in the model.
+    """
     adjacent = {
         (joint.parent_body, joint.child_body)
         for joint in model.layout.joints
-        if joint.parent_body != 0 and joint.kind != QuaternionFloatingJoint.kind
+        if joint.parent_body != 0 and joint.kind != QuaternionFloatingJoint.kind and joins_bodies(joint)
     }
     return lambda A, B: (A, B) not in adjacent and (B, A) not in adjacent

@@ -119,7 +119,7 @@ class MjcfWriter:
         for mimic in self.robot.mimics:
             name = f"{mimic.joint} mimics {mimic.leader}"
             relations.append((name, mimic.joint, mimic.leader, mimic.multiplier, mimic.offset))
-            what = f'it mimics \'{mimic.leader}\' without a coordinate of its own: load with mimic="eliminate"'
+            what = f"it mimics '{mimic.leader}' without a coordinate of its own: load with mimic=\"eliminate\""
             self.notes.repaired(f"joint '{mimic.joint}'", what)
         ref = self.bodies.references
         for name, joint, leader, ratio, offset in relations:
@@ -171,7 +171,9 @@ class MjcfWriter:
         position, velocity = np.array(keyframe.positions[item.name]), np.array(keyframe.velocities[item.name])
         X = pose_of_floating(position)
         if joint is not None and not all(np.array_equal(joint.options[key], np.eye(4)) for key in ("X_PF", "X_BM")):
-            self.notes.ignored(f"keyframe '{keyframe.name}'", f"joint '{item.name}' has frames of its own: at its default")
+            self.notes.ignored(
+                f"keyframe '{keyframe.name}'", f"joint '{item.name}' has frames of its own: at its default"
+            )
             return [*np.zeros(3), 1.0, *np.zeros(3)], [0.0] * 6
         quaternion = position[:4] / np.linalg.norm(position[:4]) if len(position) == 7 else quaternion_of(X[:3, :3])
         return [*X[:3, 3], *quaternion], [*velocity[3:], *(X[:3, :3].T @ velocity[:3])]

@@ -49,7 +49,9 @@ class Bodies:
                 what = "its rotor inertia is written as armature of its joint"
                 notes.repaired(f"actuator '{actuator.name}'", what)
         frames = [*robot.frames, *world.frames]
-        self.used = {name for record in (*robot.constraints,) for name in record.options.values() if isinstance(name, str)}
+        self.used = {
+            name for record in (*robot.constraints,) for name in record.options.values() if isinstance(name, str)
+        }
         self.used |= {frame.link for frame in frames}
         self._taken = dict.fromkeys(self.links, 0)
 
@@ -128,7 +130,9 @@ class Bodies:
         if not self._has_mass(link):
             self._add_inertial(body, LinkRecord(name, 0, ""), moves=True)
         self._add_joints(body, turned)
-        self.notes.repaired(joint_label(joint), f"it holds the massless body '{name}', to which '{link.name}' is welded")
+        self.notes.repaired(
+            joint_label(joint), f"it holds the massless body '{name}', to which '{link.name}' is welded"
+        )
         return body
 
     def _add_joints(self, body: Element, chain: Chain) -> None:

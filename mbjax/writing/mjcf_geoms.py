@@ -5,7 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, ProximityProperties, Sphere
+from mbjax.geometry import (
+    Box,
+    Capsule,
+    Convex,
+    Cylinder,
+    Ellipsoid,
+    Geometry,
+    HalfSpace,
+    Mesh,
+    ProximityProperties,
+    Sphere,
+)
 from mbjax.parsing.contact_shapes import unique_name
 from mbjax.parsing.robot_records import LinkRecord
 

@@ -1,6 +1,7 @@
 """A model as the records that readers make of files, one for each model instance: one walk for all writers."""
 
 import dataclasses
+from collections.abc import Container
 from typing import Any
 
 import jax
@@ -223,7 +224,8 @@ class Walk:
         for keyframe in self.model.keyframes:
             q, v = (np.asarray(x, float) for x in self._of_all_joints(keyframe))
             keys = [
-                self.names.local(*(("body", j.child_body) if self._is_implied(j) else ("joint", j.index))) for j in moving
+                self.names.local(*(("body", j.child_body) if self._is_implied(j) else ("joint", j.index)))
+                for j in moving
             ]
             positions = {key: tuple(q[j.all_q].tolist()) for key, j in zip(keys, moving, strict=True)}
             velocities = {key: tuple(v[j.all_v].tolist()) for key, j in zip(keys, moving, strict=True)}
@@ -247,9 +249,18 @@ class Walk:
                 self.notes.unsupported(f"model instance '{name}'", "its bodies feel no gravity, which no file says")
 
 
-def drake_filters(records: ModelRecords, notes: WriteNotes) -> list[CollisionFilterRecord]:
-    """Collision filter groups that make Drake's rule the model's pairs; what links cannot say goes to `notes`."""
-    exclude, include, partly = records.touching.differences(touch_as_in_drake(records.model))
+def drake_filters(
+    records: ModelRecords, notes: WriteNotes, between: Container[str] = ()
+) -> list[CollisionFilterRecord]:
+    """Collision filter groups that make Drake's rule the model's pairs; what links cannot say goes to `notes`.
+
+    `between` names joints of the file that are not next to their child: a massless link stands there.
+    """
+
+    def joins_bodies(joint: JointInfo) -> bool:
+        return records.names.local("joint", joint.index) not in between
+
+    exclude, include, partly = records.touching.differences(touch_as_in_drake(records.model, joins_bodies))
     bodies, names = records.model.layout.bodies, records.names
     refuse = notes.unsupported if records.has_contact else notes.ignored
     for pairs, what in ((include, "touch, as the links of a joint do not in a file"), (partly, "touch in part")):

@@ -80,7 +80,7 @@ class SdfWriter:
             for joint in robot.joints
             if not scopes.common(scopes.find(robot, joint.parent), scopes.find(robot, joint.child))
         ]
-        of_world = records.world.links or records.world.frames
+        of_world = records.world.frames
         holder = self.root
         if len(top) > 1 or between or of_world or not is_gravity_of_earth(records.model):
             holder = add(self.root, "world", name="default")
@@ -178,7 +178,9 @@ class SdfWriter:
             weld = add(model, "joint", name=f"{parent_name}_weld", type="fixed")
             add(weld, "parent", WORLD)
             add(weld, "child", parent_name)
-            self.notes.repaired(joint_label(joint), f"it holds to the massless link '{parent_name}', welded to the world")
+            self.notes.repaired(
+                joint_label(joint), f"it holds to the massless link '{parent_name}', welded to the world"
+            )
         elif is_new:
             held_by = scopes.name_in(place, scopes.find(robot, joint.parent))
             add_pose(add(model, "frame", name=parent_name, attached_to=held_by), X_PF)
@@ -201,11 +203,13 @@ class SdfWriter:
             element = add(holder, "frame", name=frame.name, attached_to=WORLD)
             add_pose(element, as_matrix(frame.X_PF))
         for link in world.links:
-            model = add(holder, "model", name=SHAPES_OF_WORLD)
-            add(model, "static", True)
-            element = add(model, "link", name="link")
-            self.shapes.add_contents(element, LinkRecord("world", 0, "", None, link.visual, link.collision))
-            what = f"a static model '{SHAPES_OF_WORLD}', since a world of SDFormat has none of its own"
+            model = self.models[self.scopes.places[self.records.robots[0].name]]
+            element = add(model, "link", name=SHAPES_OF_WORLD)
+            self.shapes.add_contents(element, LinkRecord(WORLD, 0, "", None, link.visual, link.collision))
+            weld = add(model, "joint", name=f"world_welds_to_{SHAPES_OF_WORLD}", type="fixed")
+            add(weld, "parent", WORLD)
+            add(weld, "child", SHAPES_OF_WORLD)
+            what = f"on a link '{SHAPES_OF_WORLD}' that is welded to it, since a world of SDFormat has none of its own"
             self.notes.repaired("shapes of the world", what)
 
     def _add_filters(self) -> None:
@@ -214,7 +218,7 @@ class SdfWriter:
         for record in drake_filters(self.records, self.notes):
             ends = [self._link_end(links[0]) for _, links in (record.group_A, record.group_B)]
             place = self.scopes.common(*ends)
-            if not place or any(name == WORLD for _, name in ends):
+            if not place:
                 refuse = self.notes.unsupported if self.records.has_contact else self.notes.ignored
                 what = f"'{'::'.join((*ends[0][0], ends[0][1]))}' and '{'::'.join((*ends[1][0], ends[1][1]))}'"
                 refuse(f"shapes of {what}", "they do not touch, which SDFormat says of links within one model only")
@@ -229,11 +233,11 @@ class SdfWriter:
                 add(element, "drake:ignored_collision_filter_group", group_name(other))
 
     def _link_end(self, name: str) -> tuple[Place, str]:
-        """Place and name of a link given as `robot::link`, or as it is called in the only robot."""
-        return self.scopes.find(self.records.robots[0], name)
+        """Place and name of a link given as `robot::link`, or of that for the shapes of the world."""
+        first = self.records.robots[0]
+        return self.scopes.find(first, SHAPES_OF_WORLD if name == WORLD else name)
 
 
 def group_name(link: str) -> str:
     """A group's name; one with :: would belong to another model."""
     return f"links_like_{link.replace('::', '_')}"
-

@@ -73,7 +73,9 @@ class SdfJoints:
         """The one damping that all velocities of a joint have in the file."""
         damping = np.asarray(joint.options["damping"])
         if np.any(damping != damping[0]):
-            self.notes.unsupported(joint_label(joint), "its velocities have different damping; SDFormat has one for all")
+            self.notes.unsupported(
+                joint_label(joint), "its velocities have different damping; SDFormat has one for all"
+            )
         return float(damping[0])
 
     def _add_axis(self, element: Element, joint: JointRecord, robot: RobotRecord) -> None:
@@ -105,7 +107,9 @@ class SdfJoints:
     def _add_actuator(self, element: Element, joint: JointRecord, robot: RobotRecord) -> None:
         actuators = [actuator for actuator in robot.actuators if actuator.joint == joint.name]
         for other in actuators[1:]:
-            self.notes.unsupported(f"actuator '{other.name}'", f"'{actuators[0].name}' drives its joint, too; there is one")
+            self.notes.unsupported(
+                f"actuator '{other.name}'", f"'{actuators[0].name}' drives its joint, too; there is one"
+            )
         for actuator in actuators[:1]:
             self._add_numbers_of_actuator(element, joint, actuator, robot)
 
@@ -130,7 +134,7 @@ class SdfJoints:
         for mimic in robot.mimics:
             if mimic.joint == joint.name:
                 self._relate(element, joint, mimic.leader, mimic.multiplier, mimic.offset)
-                what = f'it mimics \'{mimic.leader}\' without a coordinate of its own: load with mimic="eliminate"'
+                what = f"it mimics '{mimic.leader}' without a coordinate of its own: load with mimic=\"eliminate\""
                 self.notes.repaired(joint_label(joint), what)
                 return
         for constraint in robot.constraints:

@@ -73,4 +73,3 @@ class Scopes:
         X_WP = self.pose(self.find(robot, joint.parent))
         X_FM = pose_of_floating(joint.options["default_positions"]) if joint.joint_class.is_floating else np.eye(4)
         return X_WP @ np.asarray(joint.options["X_PF"]) @ X_FM @ inverse_pose(np.asarray(joint.options["X_BM"]))
-

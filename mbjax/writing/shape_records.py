@@ -6,7 +6,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Geometry, HalfSpace, ProximityProperties, Shape, Sphere
+from mbjax.geometry import (
+    Box,
+    Capsule,
+    Convex,
+    Cylinder,
+    Ellipsoid,
+    Geometry,
+    HalfSpace,
+    ProximityProperties,
+    Shape,
+    Sphere,
+)
 from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.model import CollisionGeometryRecord, MultibodyModel
 from mbjax.parsing.robot_records import CollisionRecord

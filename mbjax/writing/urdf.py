@@ -22,7 +22,7 @@ from .mesh_files import NO_FOLDER, MeshFiles
 from .model_records import ModelRecords, drake_filters, records_of
 from .names import NameRules
 from .numbers import as_matrix, central_inertia, is_identity, pose_matrix, roll_pitch_yaw
-from .urdf_joints import add_joints, explicit_parents
+from .urdf_joints import add_joints, explicit_parents, joints_before_links
 from .written import WriteNotes, Written
 from .xml_text import Element, add, document_text, new
 
@@ -157,10 +157,11 @@ class UrdfWriter:
     def _add_filters(self) -> None:
         """One group a link that has some, which names those that it does not touch."""
         ignored: dict[str, list[str]] = {}
-        for record in drake_filters(self.records, self.notes):
+        refuse = self.notes.unsupported if self.records.has_contact else self.notes.ignored
+        for record in drake_filters(self.records, self.notes, joints_before_links(self.robot)):
             (_, (a,)), (_, (b,)) = record.group_A, record.group_B
             if WORLD in (a, b):
-                self.notes.ignored(f"shapes of '{a}' and '{b}'", "collision filter groups of a URDF hold no world")
+                refuse(f"shapes of '{a}' and '{b}'", "collision filter groups of a URDF do not hold the world")
                 continue
             ignored.setdefault(a, []).append(b)
             ignored.setdefault(b, [])
@@ -176,7 +177,9 @@ class UrdfWriter:
             notes.unsupported("gravity", f"{self.records.world.gravity} m/s² is not in a URDF; use mbjax.set_gravity")
         for link, X_WB in robot.free_poses.items():
             if not is_identity(as_matrix(X_WB)):
-                notes.ignored(f"link '{link}'", "its default pose is not in the file; set_default_free_body_pose sets it")
+                notes.ignored(
+                    f"link '{link}'", "its default pose is not in the file; set_default_free_body_pose sets it"
+                )
         for joint in robot.joints:
             list_default_positions(joint, notes)
         for record in robot.force_elements:
@@ -190,7 +193,9 @@ class UrdfWriter:
 
 def is_mimic(constraint: ConstraintRecord, robot: RobotRecord) -> bool:
     """Whether a constraint is the <mimic> of its first joint, the only one that joint has."""
-    own = [c for c in robot.constraints if c.kind == "coupler" and c.options["joint0"] == constraint.options.get("joint0")]
+    own = [
+        c for c in robot.constraints if c.kind == "coupler" and c.options["joint0"] == constraint.options.get("joint0")
+    ]
     return constraint.kind == "coupler" and own[0] is constraint
 
 

@@ -43,6 +43,15 @@ def explicit_parents(robot: RobotRecord) -> set[str]:
     return {joint.parent for joint in robot.joints}
 
 
+def joints_before_links(robot: RobotRecord) -> set[str]:
+    """Joints whose child link does not stand at the joint, so that a massless link stands between."""
+    return {
+        joint.name
+        for joint in robot.joints
+        if joint.joint_class is not WeldJoint and not is_identity(np.asarray(joint.options["X_BM"]))
+    }
+
+
 def add_joints(root: Element, robot: RobotRecord, notes: WriteNotes) -> None:
     """All joints, with the massless links that they need."""
     links = dict.fromkeys([WORLD, *(link.name for link in robot.links), *(frame.name for frame in robot.frames)], 0)
@@ -130,7 +139,9 @@ def add_mimic(element: Element, joint: JointRecord, robot: RobotRecord, notes: W
     for mimic in robot.mimics:
         if mimic.joint == joint.name:
             add(element, "mimic", joint=mimic.leader, multiplier=mimic.multiplier, offset=mimic.offset)
-            what = f'it mimics \'{mimic.leader}\' and has no coordinate of its own: load the file with mimic="eliminate"'
+            what = (
+                f"it mimics '{mimic.leader}' and has no coordinate of its own: load the file with mimic=\"eliminate\""
+            )
             notes.repaired(joint_label(joint), what)
             return
     for constraint in robot.constraints:

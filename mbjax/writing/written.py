@@ -52,7 +52,7 @@ class WriteNotes:
         """Refuses physics that the format cannot hold, or notes a warning where the caller asked for one."""
         if self.on_unsupported == "error":
             raise UnsupportedError(
-                f'{self.call}: {element}: {what}. Change the model, write another format, or write with '
+                f"{self.call}: {element}: {what}. Change the model, write another format, or write with "
                 'on_unsupported="warn" to go on without.'
             )
         self.add(IGNORED, element, f"{what}; the file is written without it")

@@ -89,16 +89,13 @@ def test_a_loaded_model_is_the_saved_one(name) -> None:
 
 
 def test_programs_and_gradients_are_the_same() -> None:
-    model = mbjax.set_mass(mbjax.load("acrobot"), 1, 1.25)
+    model = mbjax.set_mass(mbjax.load("pendulum"), 1, 1.25)
     loaded = saved_and_loaded(model)
     traced = []
 
     def cost(model):
         traced.append(1)
-        state = mbjax.default_state(model)
-        return jnp.sum(
-            mbjax.forward_dynamics(model, state.q + 0.1, state.v + 0.2, jnp.zeros(model.num_velocities)) ** 2
-        )
+        return jnp.sum(mbjax.mass_matrix(model, jnp.ones(model.num_positions)) ** 2)
 
     gradient = jax.jit(jax.grad(cost))
     for a, b in zip(jax.tree.leaves(gradient(model)), jax.tree.leaves(gradient(loaded)), strict=True):

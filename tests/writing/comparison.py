@@ -2,11 +2,11 @@
 
 import logging
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import mujoco
 import numpy as np
 from pydrake.multibody.parsing import Parser as DrakeParser
@@ -16,13 +16,16 @@ from pydrake.multibody.tree import BodyIndex
 import mbjax
 from mbjax.joints import JOINT_KINDS
 from mbjax.simulation.mujoco_order import FREE, ROTATED, moving_joints, num_qpos
+from mbjax.writing.numbers import roll_pitch_yaw
 from tests.models import relative_error
 from tests.parsing.mujoco_comparison import full_mass_matrix, random_qpos_qvel, relative
 from tests.writing.numpy_dynamics import Dynamics, dynamics, rotation
 
 EXACT = 1e-12
 BY_OTHERS = 1e-9
-LIMITS = tuple(f"{what}_{side}_limits" for what in ("position", "velocity", "acceleration") for side in ("lower", "upper"))
+LIMITS = tuple(
+    f"{what}_{side}_limits" for what in ("position", "velocity", "acceleration") for side in ("lower", "upper")
+)
 
 
 def load_quietly(text: str, **options: Any) -> mbjax.MultibodyModel:
@@ -50,7 +53,7 @@ def names_of(model: mbjax.MultibodyModel) -> tuple[list[str], list[str]]:
     moving = [joint for joint in model.layout.joints if joint.num_velocities]
     stems = [j.name if j.name.removesuffix("_joint") not in bodies else j.name.removesuffix("_joint") for j in moving]
     for joint, stem in zip(moving, stems, strict=True):
-        name = model.body_names[joint.child_body] if JOINT_KINDS[joint.kind].is_floating else stem
+        name = model.body_names[joint.child_body].split("@")[0] if JOINT_KINDS[joint.kind].is_floating else stem
         if stems.count(stem) > 1:
             name = f"{model.layout.instance_names[joint.model_instance]}_{name}"
         q_names[joint.q] = [f"{name}_{suffix}" for suffix in joint.position_suffixes]
@@ -69,7 +72,11 @@ def random_coordinates(model: mbjax.MultibodyModel, seed: int) -> tuple[np.ndarr
 
 
 def assert_close(got: Any, expected: Any, tolerance: float, what: str) -> None:
-    error = relative_error(got, expected) if np.size(expected) and np.abs(expected).max() > 1e-12 else relative(got, expected)
+    error = (
+        relative_error(got, expected)
+        if np.size(expected) and np.abs(expected).max() > 1e-12
+        else relative(got, expected)
+    )
     assert error < tolerance, f"{what}: relative error {error:.2e}"
 
 
@@ -110,10 +117,10 @@ def assert_same_poses(ours: Dynamics, theirs: Dynamics) -> None:
 
 def actuators_of(model: mbjax.MultibodyModel) -> list[tuple[Any, ...]]:
     """Joint, effort limit and gains of each, by joint."""
-    p = model.parameters
+    p, names = model.parameters, names_of(model)[1]
     return sorted(
         (
-            model.layout.joints[a.joint].name,
+            names[model.layout.joints[a.joint].v_start],
             *(float(x[a.index]) for x in (p.effort_limit, p.proportional_gain, p.derivative_gain)),
         )
         for a in model.layout.actuators
@@ -157,19 +164,21 @@ def names_in_drake(plant: DrakePlant, like: list[str]) -> tuple[list[str], list[
 
 def in_mujoco(model: mbjax.MultibodyModel, qpos: np.ndarray, qvel: np.ndarray) -> tuple[Dynamics, np.ndarray]:
     """Dynamics at a state of MuJoCo's, and T with v = T qvel."""
-    state = mbjax.state_from_mujoco(model, jnp.asarray(qpos), jnp.asarray(qvel))
-    T, at, at_q = np.zeros((model.num_velocities, len(qvel))), 0, 0
+    q, T, at, at_q = np.zeros(model.num_positions), np.zeros((model.num_velocities, len(qvel))), 0, 0
     for joint in moving_joints(model, "test"):
         n = JOINT_KINDS[joint.kind].num_velocities
-        block = np.eye(n)
+        values, block = qpos[at_q : at_q + num_qpos(joint)], np.eye(n)
         if joint.kind in ROTATED:
-            block = rotation(qpos[at_q : at_q + 4])
+            block = rotation(values)
+            values = roll_pitch_yaw(block)
         elif joint.kind in FREE:
             block = np.zeros((6, 6))
-            block[:3, 3:], block[3:, :3] = rotation(qpos[at_q + 3 : at_q + 7]), np.eye(3)
+            block[:3, 3:], block[3:, :3] = rotation(values[3:]), np.eye(3)
+            values = np.concatenate([values[3:], values[:3]])
+        q[joint.q] = values
         T[joint.v, at : at + n] = block
         at, at_q = at + n, at_q + num_qpos(joint)
-    return dynamics(model, np.asarray(state.q), np.asarray(state.v)), T
+    return dynamics(model, q, T @ qvel), T
 
 
 def assert_same_in_mujoco(model: mbjax.MultibodyModel, text: str, other: mbjax.MultibodyModel) -> None:
@@ -199,8 +208,15 @@ def assert_same_in_mujoco(model: mbjax.MultibodyModel, text: str, other: mbjax.M
 
 
 def limits_in_mujoco(model: mbjax.MultibodyModel) -> tuple[np.ndarray, np.ndarray]:
-    """Position limits of joints with one degree of freedom, in MuJoCo's order."""
-    joints = [joint for joint in moving_joints(model, "test") if JOINT_KINDS[joint.kind].num_positions == 1]
-    where = np.array([joint.all_q_start for joint in joints], int)
+    """Position limits of hinges and slides, in MuJoCo's order."""
+    joints = [joint for joint in moving_joints(model, "test") if joint.kind not in (*ROTATED, *FREE)]
+    where = np.array([k for joint in joints for k in range(joint.all_q.start, joint.all_q.stop)], int)
     p = jax.tree.map(np.asarray, model.parameters)
     return p.position_lower_limits[where], p.position_upper_limits[where]
+
+
+def touching_shapes(model: mbjax.MultibodyModel) -> Counter:
+    """How many pairs of shapes may touch, by bodies and kinds."""
+    contact = model.layout.contact
+    shapes = [(model.body_names[g.body], g.kind) for g in contact.all_geometries]
+    return Counter(tuple(sorted((shapes[a], shapes[b]))) for a, b in contact.distance_pairs)

@@ -57,7 +57,9 @@ def rotation(quaternion: np.ndarray) -> np.ndarray:
 def dynamics(model: mbjax.MultibodyModel, q: np.ndarray, v: np.ndarray) -> Dynamics:
     """All of it at one state."""
     p, layout, topology = jax.tree.map(np.asarray, model.parameters), model.layout, model.topology
-    all_q, all_v = np.asarray(all_joint_positions(model, jnp.asarray(q))), np.asarray(all_joint_velocities(model, v))
+    all_q, all_v = q, v
+    if topology.followers:
+        all_q, all_v = (np.asarray(f(model, x)) for f, x in ((all_joint_positions, q), (all_joint_velocities, v)))
     nd = topology.num_directions
     rows = {frame: row for row, frame in enumerate(layout.offset_frames)}
 
