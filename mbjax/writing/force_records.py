@@ -77,7 +77,7 @@ def force_element_records(
     """Each force element of a class that files have, with its model instance; others are unsupported."""
     layout = model.layout
     for index, element in enumerate(model.force_elements):
-        cls = type(element)
+        cls, options = type(element), dict[str, Any]()
         match element:
             case RevoluteSpring() | PrismaticSpring():
                 joint = layout.joints[element.joint]
@@ -93,7 +93,7 @@ def force_element_records(
             case LinearBushingRollPitchYaw():
                 frames = layout.frames[element.frame_A], layout.frames[element.frame_C]
                 instance = max(frame.model_instance for frame in frames)
-                options = {key: np.asarray(getattr(element, key), float) for key in BUSHING_NUMBERS}
+                options |= {key: np.asarray(getattr(element, key), float) for key in BUSHING_NUMBERS}
                 for end, frame in zip("AC", frames, strict=True):
                     kind, place = ("body", frame.body) if frame.is_body_frame else ("frame", frame.index)
                     options[f"frame_{end}"] = names.seen_from(instance, kind, place)
@@ -105,8 +105,11 @@ def force_element_records(
 
 def joint_spring_of(joint: JointRecord, robot: RobotRecord) -> tuple[float, float] | None:
     """Nominal position and stiffness of all springs in a joint together; None where it has none."""
-    springs = [
-        (r.options.get("nominal_angle", r.options.get("nominal_position")), r.options["stiffness"])
+    springs: list[tuple[float, float]] = [
+        (
+            r.options["nominal_angle" if r.element_class is RevoluteSpring else "nominal_position"],
+            r.options["stiffness"],
+        )
         for r in robot.force_elements
         if r.options.get("joint") == joint.name
     ]

@@ -33,12 +33,12 @@ def to_mjcf(
 ) -> Written:
     """The model with its numbers of now as the text of an MJCF file, which is also written to `path` if one is given.
 
-    MuJoCo has the same mass matrix, bias and actuation for it, and `load(text)` the same motion; contact, constraints
-    and limits are soft in MuJoCo, whose parameters for these the file leaves at their defaults. All digits of a number
-    are written. What MJCF does not hold and acts on the motion is refused, or with `on_unsupported="warn"` left out; the
-    text's `report` lists it, with all else that is not in the file. Default positions are references (`ref`). A mesh is
-    named by its file's path, from `path` if that is given. Convex hulls are written as .obj files into `mesh_folder`, or
-    else as vertices.
+    MuJoCo has the same mass matrix, bias and forces of springs and dampers for it, and `load(text)` the same motion;
+    contact, constraints and limits are soft in MuJoCo, whose parameters for these the file leaves at their defaults.
+    `mujoco_state(model, state)` is the state there. All digits of a number are written. What MJCF does not hold and
+    acts on the motion is refused, or with `on_unsupported="warn"` left out; the text's `report` lists it, with all else
+    that is not in the file. Default positions are references (`ref`). A mesh is named by its file's path, from `path`
+    if that is given. Convex hulls are written as .obj files into `mesh_folder`, or else as vertices.
     """
     notes = WriteNotes("to_mjcf", "MJCF", on_unsupported)
     records = records_of(model, notes, NameRules(is_flat=True, shared=()))

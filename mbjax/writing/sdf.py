@@ -45,8 +45,8 @@ def to_sdf(
 ) -> Written:
     """The model with its numbers of now as the text of an SDFormat file, which is also written to `path` if given.
 
-    Each model instance is a <model>; a <world> stands around them where there are several, or where gravity or shapes of
-    the world are written. `load(text)` has the same motion to rounding. All digits of a number are written. What the
+    Each model instance is a <model>; a <world> stands around them where there are several, or where gravity is not that
+    of the earth. `load(text)` has the same motion to rounding. All digits of a number are written. What the
     format, as Drake reads it, does not hold and acts on the motion is refused, or with `on_unsupported="warn"` left
     out; the text's `report` lists it, with all else that is not in the file. A mesh is named as the model names it, or
     with `path` by its path from there. Convex hulls are written as .obj files into `mesh_folder`.

@@ -6,7 +6,6 @@ import numpy as np
 
 from mbjax.joints import (
     BallRpyJoint,
-    PlanarJoint,
     PrismaticJoint,
     QuaternionFloatingJoint,
     RevoluteJoint,

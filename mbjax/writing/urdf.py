@@ -22,7 +22,7 @@ from .mesh_files import NO_FOLDER, MeshFiles
 from .model_records import ModelRecords, drake_filters, records_of
 from .names import NameRules
 from .numbers import as_matrix, central_inertia, is_identity, pose_matrix, roll_pitch_yaw
-from .urdf_joints import add_joints, explicit_parents, joints_before_links
+from .urdf_joints import add_joints, joints_before_links
 from .written import WriteNotes, Written
 from .xml_text import Element, add, document_text, new
 
@@ -63,7 +63,7 @@ class UrdfWriter:
 
     def text(self) -> str:
         robot, world = self.robot, self.records.world
-        if world.links or any(WORLD in (j.parent, *explicit_parents(robot)) for j in robot.joints) or world.frames:
+        if world.links or any(joint.parent == WORLD for joint in robot.joints) or world.frames:
             self._add_link((world.links or [LinkRecord(WORLD, 0, "")])[0])
         for link in robot.links:
             self._add_link(link)

@@ -38,11 +38,6 @@ FLOATING = (QuaternionFloatingJoint, RpyFloatingJoint)
 ONE_DOF = (RevoluteJoint, PrismaticJoint, ScrewJoint)
 
 
-def explicit_parents(robot: RobotRecord) -> set[str]:
-    """Links that are the parents of joints."""
-    return {joint.parent for joint in robot.joints}
-
-
 def joints_before_links(robot: RobotRecord) -> set[str]:
     """Joints whose child link does not stand at the joint, so that a massless link stands between."""
     return {

@@ -62,7 +62,9 @@ def test_forces_and_constraints_in_sdf() -> None:
     assert_same_leaves(model.force_elements, other.force_elements)
     assert_same_leaves(model.constraints, other.constraints)
     np.testing.assert_allclose(mbjax.frame_pose(other, "tool").translation, [0.0, 0.1, 0.3])
-    with pytest.raises(mbjax.UnsupportedError, match="to_urdf: RevoluteSpring.*URDF has no force elements.*on_unsuppo"):
+    with pytest.raises(
+        mbjax.UnsupportedError, match=r"to_urdf: RevoluteSpring.*URDF has no force elements.*on_unsuppo"
+    ):
         mbjax.to_urdf(model)
     with pytest.raises(mbjax.UnsupportedError, match="to_mjcf: distance constraint 'distance_0'"):
         mbjax.to_mjcf(model)
@@ -178,7 +180,7 @@ def test_meshes_and_hulls(tmp_path) -> None:
     mesh.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
     plant.register_visual_geometry("c", mbjax.Geometry("look", mbjax.Mesh("somewhere/look.obj", str(mesh))))
     model = plant.finalize()
-    with pytest.raises(mbjax.UnsupportedError, match="collision shape 'hull' of 'c'.*give mesh_folder="):
+    with pytest.raises(mbjax.UnsupportedError, match=r"collision shape 'hull' of 'c'.*give mesh_folder="):
         mbjax.to_sdf(model)
     for write, name in ((mbjax.to_sdf, "robots/r.sdf"), (mbjax.to_mjcf, "robots/r.xml")):
         (tmp_path / "robots").mkdir(exist_ok=True)
