@@ -16,7 +16,7 @@ from .numbers import as_matrix, central_inertia, inverse_pose, is_identity, numb
 from .written import WriteNotes
 from .xml_text import Element, add
 
-SMALLEST = 1e-13  # kg and kg m², more than the least that MuJoCo's compiler takes of a moving body
+SMALLEST = 2e-14  # kg and kg m², more than the least that MuJoCo's compiler takes of a moving body
 
 
 @dataclasses.dataclass
@@ -187,7 +187,7 @@ class Bodies:
             R = R * np.sign(np.linalg.det(R))
         else:
             moments, R = np.diag(central).copy(), np.eye(3)
-        rounding = 1e-10 * max(float(np.abs(moments).max()), 1e-300)
+        rounding = 1e-10 * max(float(np.abs(moments).max()), mass * float(com @ com))
         largest = int(np.argmax(moments))
         others = float(np.sum(np.delete(moments, largest)))
         if moments.min() < -rounding or moments[largest] > others + rounding:

@@ -27,6 +27,7 @@ from .xml_text import Element, add
 
 MESHES_OF_MUJOCO = (".stl", ".obj", ".msh")
 NOT_TOUCHING: dict[str, Any] = {"contype": 0, "conaffinity": 0}
+LARGEST_STL = 200_000  # triangles
 SEEN_ALONE, TOUCHING_ALONE = 1, 3  # groups: MuJoCo's viewer shows 0 to 2
 OF_SHAPES = ("point_stiffness", "hunt_crossley_dissipation", "relaxation_time")
 
@@ -117,8 +118,8 @@ class Geoms:
         if key in self._known_meshes:
             return self._known_meshes[key]
         path = self.meshes.path_of(mesh)
-        if path is None or Path(path).suffix.lower() not in MESHES_OF_MUJOCO:
-            why = "it has no file" if path is None else f"MuJoCo reads {', '.join(MESHES_OF_MUJOCO)} files"
+        if path is None or mesh.path is None or not is_read_by_mujoco(Path(mesh.path)):
+            why = "it has no file" if path is None else f"MuJoCo reads {', '.join(MESHES_OF_MUJOCO)}, if binary, alone"
             self.notes.ignored(label, f"{why}; the shape is not in the file")
             return None
         if touches:
@@ -143,6 +144,16 @@ class Geoms:
             self.notes.repaired(f"hull '{name}'", 'a mesh file; load it with meshes="hull"')
         self._known_meshes[hull.vertices] = name
         return name
+
+
+def is_read_by_mujoco(path: Path) -> bool:
+    """Whether MuJoCo has a reader for a mesh file: of STL files for binary ones with up to 200000 triangles."""
+    kind = path.suffix.lower()
+    if kind != ".stl":
+        return kind in MESHES_OF_MUJOCO
+    with path.open("rb") as file:
+        count = int.from_bytes(file.read(84)[80:84], "little")
+    return 0 < count <= LARGEST_STL and path.stat().st_size == 84 + 50 * count
 
 
 def is_same(one: Geometry, other: Geometry) -> bool:

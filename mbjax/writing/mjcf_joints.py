@@ -23,6 +23,7 @@ from .xml_text import Element, add
 
 X, Y, Z = np.eye(3)
 NO_LIMIT = 1e10  # MuJoCo's ranges have two ends
+SMALLEST_RANGE = 1e-15
 OF_SEVERAL: dict[type, tuple[tuple[str, str, np.ndarray], ...]] = {
     UniversalJoint: (("x", "hinge", X), ("y", "hinge", Y)),
     PlanarJoint: (("x", "slide", X), ("y", "slide", Y), ("z", "hinge", Z)),
@@ -112,13 +113,14 @@ class Chain:
 
 
 def range_attributes(part: Part) -> dict[str, Any]:
-    """Limits of a joint with one degree of freedom; MuJoCo wants both."""
+    """Limits of a joint with one degree of freedom; MuJoCo wants both, and the upper one above the lower one."""
     if len(part.joint.options["position_limits"][0]) > 1:
         return {}
     lower, upper = (float(np.max(x)) for x in part.joint.options["position_limits"])
     if not (np.isfinite(lower) or np.isfinite(upper)):
         return {}
-    return {"limited": "true", "range": (max(lower, -NO_LIMIT), min(upper, NO_LIMIT))}
+    lower, upper = (x if np.isfinite(x) else np.sign(x) * NO_LIMIT for x in (lower, upper))
+    return {"limited": "true", "range": (lower, max(upper, lower + SMALLEST_RANGE * max(1.0, abs(lower))))}
 
 
 def chain_of(joints: list[JointRecord], notes: WriteNotes) -> Chain:

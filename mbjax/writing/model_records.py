@@ -195,7 +195,7 @@ class Walk:
                 continue
             if self.names.is_made_by_readers(frame) and not self._is_named_by_a_bushing(frame):
                 continue
-            robot = by_instance.get(frame.model_instance, world) if frame.model_instance else world
+            robot = by_instance.get(frame.model_instance, world) if frame.body else world
             link = self.names.seen_from(frame.model_instance, "body", frame.body)
             X_BF = as_rigid_transform(self.frame_pose(frame.index))
             robot.frames.append(FrameRecord(self.names.local("frame", frame.index), 0, PLACE, link, X_BF))

@@ -82,7 +82,8 @@ class Names:
         """An element's name in the robot of an instance: its own, or `robot::name`."""
         name = self._names[kind, index]
         elements = {"body": self.layout.bodies, "joint": self.layout.joints, "frame": self.layout.frames}
-        owner = elements[kind][index].model_instance
-        if self.is_flat or owner == instance or owner == 0:
+        element = elements[kind][index]
+        owner, is_of_world = element.model_instance, kind == "frame" and element.body == 0
+        if self.is_flat or owner in (instance, 0) or is_of_world:
             return name
         return f"{self.of_instances[owner]}::{name}"

@@ -65,7 +65,7 @@ class SdfWriter:
 
     def __init__(self, records: ModelRecords, notes: WriteNotes, meshes: MeshFiles):
         self.records, self.notes = records, notes
-        self.scopes = Scopes(records.robots)
+        self.scopes = Scopes(records.robots, {frame.name for frame in records.world.frames})
         self.shapes = SdfShapes(meshes, records.has_contact, notes)
         self.joints = SdfJoints(refuse_armature(records.robots, notes), notes)
         self.root = new("sdf", version=VERSION, **{"xmlns:drake": "http://drake.mit.edu"})
@@ -126,7 +126,7 @@ class SdfWriter:
         for frame in robot.frames:
             end = self.scopes.find(robot, frame.link)
             place = self.scopes.places[robot.name]
-            if end[0][: len(place)] != place or end[1] == WORLD:
+            if end[0][: len(place)] != place:
                 self.notes.ignored(f"frame '{frame.name}'", "it is of a model that does not hold its link")
                 continue
             name = self.scopes.name_in(place, end)

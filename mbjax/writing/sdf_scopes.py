@@ -20,6 +20,7 @@ class Scopes:
     """The places of robots, and the poses of their links while all joints are at zero."""
 
     robots: list[RobotRecord]
+    frames_of_world: set[str] = dataclasses.field(default_factory=set)
 
     def __post_init__(self) -> None:
         known = {robot.name for robot in self.robots}
@@ -38,8 +39,8 @@ class Scopes:
 
     def find(self, robot: RobotRecord, name: str) -> tuple[Place, str]:
         """Place and own name of what a robot calls `name`; the world's place is empty."""
-        if name == WORLD:
-            return (), WORLD
+        if name == WORLD or name in self.frames_of_world:
+            return (), name
         owner, _, local = name.rpartition(DELIMITER)
         return self.places[owner or robot.name], local
 

@@ -41,6 +41,7 @@ class CollisionShapes:
 
     def __init__(self, model: MultibodyModel, notes: WriteNotes):
         self.layout = model.layout
+        self.default_time = float(np.asarray(DEFAULT_RELAXATION_TIME, model.dtype))
         self.numbers = jax.tree.map(lambda leaf: np.asarray(leaf, float), model.collision)
         contact = model.layout.contact
         self._touching = {(g.body, g.name): (i, g) for i, g in enumerate(contact.geometries)}
@@ -78,7 +79,7 @@ class CollisionShapes:
             float(numbers.dynamic_friction[i]),
             float(numbers.stiffness[stiffness]) if stiffness >= 0 else None,
             float(numbers.hunt_crossley_dissipation[dissipation]) if dissipation >= 0 else None,
-            None if time == DEFAULT_RELAXATION_TIME else time,
+            None if time == self.default_time else time,
         )
 
 

@@ -193,10 +193,11 @@ class UrdfWriter:
 
 def is_mimic(constraint: ConstraintRecord, robot: RobotRecord) -> bool:
     """Whether a constraint is the <mimic> of its first joint, the only one that joint has."""
-    own = [
-        c for c in robot.constraints if c.kind == "coupler" and c.options["joint0"] == constraint.options.get("joint0")
-    ]
-    return constraint.kind == "coupler" and own[0] is constraint
+    if constraint.kind != "coupler":
+        return False
+    joint = constraint.options["joint0"]
+    of_joint = [c for c in robot.constraints if c.kind == "coupler" and c.options["joint0"] == joint]
+    return of_joint[0] is constraint and not any(mimic.joint == joint for mimic in robot.mimics)
 
 
 def pose_attributes(X: np.ndarray) -> dict[str, Any]:

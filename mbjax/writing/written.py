@@ -6,7 +6,7 @@ from mbjax.errors import ModelError, ModelWarning, UnsupportedError
 from mbjax.model import IGNORED, REPAIRED, ReportEntry
 
 MAX_ITEMS_IN_WARNING = 6
-CALLER_OF_WRITER = 4  # warn, finish, to_urdf and the like, and then whoever called that
+CALLER_OF_WRITER = 3  # finish, to_urdf and the like, and then whoever called that
 
 
 class Written(str):
@@ -64,7 +64,7 @@ class WriteNotes:
             more = len(self._left_out) - MAX_ITEMS_IN_WARNING
             shown = "; ".join(self._left_out[:MAX_ITEMS_IN_WARNING]) + (f"; and {more} more" if more > 0 else "")
             message = f"{self.call}: left out although it changes the motion: {shown}. The text's report lists all."
-            warnings.warn(message, ModelWarning, stacklevel=CALLER_OF_WRITER - 1)
+            warnings.warn(message, ModelWarning, stacklevel=CALLER_OF_WRITER)
         entries = (
             ReportEntry(status, kind + ",".join(names), message)
             for (status, kind, message), names in self._entries.items()

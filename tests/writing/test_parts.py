@@ -13,7 +13,7 @@ import mbjax
 from mbjax.writing.numbers import number_text, roll_pitch_yaw
 from tests.models import random_tree
 from tests.parsing.test_mjcf_against_mujoco import EVERYTHING
-from tests.writing.comparison import assert_same_by_names, load_quietly, write_quietly
+from tests.writing.comparison import assert_same_by_names, assert_same_in_mujoco, load_quietly, write_quietly
 
 WRITERS = (mbjax.to_urdf, mbjax.to_sdf, mbjax.to_mjcf)
 INERTIA = mbjax.SpatialInertia.solid_cube_with_mass(1.0, 0.2)
@@ -261,3 +261,30 @@ def rotation_of(angles: np.ndarray) -> np.ndarray:
     Ry = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
     Rz = np.array([[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]])
     return Rz @ Ry @ Rx
+
+
+def test_odd_models() -> None:
+    """Massless bodies that branch, particles, joints held by their limits, names that XML escapes, two instances."""
+    plant = mbjax.MultibodyPlant()
+    robot = plant.add_model_instance('r & <x> "q"')
+    plant.add_rigid_body("massless")
+    plant.add_rigid_body("a b&c", INERTIA, robot)
+    plant.add_rigid_body("particle", mbjax.SpatialInertia.point_mass(1.0, np.array([0.0, 0.3, 0.1])))
+    plant.add_rigid_body("sled", INERTIA, robot)
+    offset = {"X_PF": np.array([0.1, 0.0, 0.0]), "X_BM": np.array([0.0, 0.1, 0.0])}
+    plant.add_joint(mbjax.RevoluteJoint("x", "world", "massless", axis=(1, 0, 0)))
+    plant.add_joint(mbjax.RevoluteJoint("y", "massless", "a b&c", axis=(0, 1, 0), position_limits=(0.5, 0.5), **offset))
+    plant.add_joint(mbjax.RevoluteJoint("z", "massless", "particle", position_limits=(-np.inf, 1.0)))
+    plant.add_joint(mbjax.PlanarJoint("plane", "world", "sled", **offset))
+    plant.add_frame("corner", "world", np.array([1.0, 2.0, 3.0]))
+    model = plant.finalize()
+    for write in (mbjax.to_urdf, mbjax.to_sdf):
+        assert_same_by_names(model, mbjax.load(write(model)))
+    text = mbjax.to_mjcf(model)
+    assert_same_in_mujoco(model, text, mbjax.load(text))
+    assert "corner" in mbjax.load(text).frame_names
+    empty = mbjax.MultibodyPlant()
+    empty.register_collision_geometry("world", mbjax.Geometry("ground", mbjax.HalfSpace()), 1.0)
+    assert mbjax.load(mbjax.to_sdf(empty.finalize())).num_positions == 0
+    for write in WRITERS:
+        assert write(mbjax.astype(mbjax.load("arm", contact_model="point"), jnp.float32))
