@@ -12,13 +12,20 @@ from typing import IO, Any
 import numpy as np
 
 from mbjax.errors import ModelError, ParseError
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, MultibodyParameters
+from mbjax.model.model_layout import ModelLayout
+from mbjax.model.model_shapes import expected_shapes
+from mbjax.topology import TreeTopology
 
 from .encoding import BadDocumentError, Decoder, encoded
 
 FORMAT = "mbjax model"
 SCHEMA_VERSION = 1
 DOCUMENT = "document"
+DAMAGE = (  # what NumPy, zip, JSON and a structure that is none raise
+    OSError, EOFError, LookupError, ValueError, TypeError, AttributeError, MemoryError, RecursionError,
+    NotImplementedError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 WAY_OUT = "Write it again with mbjax.save, or load the robot from its own file with mbjax.load."
 
 
@@ -52,8 +59,7 @@ def load_model(path: str | os.PathLike | IO[bytes], *, dtype: Any = None) -> Mul
         document, arrays = read_parts(path)
         require_schema(document)
         model = Decoder(arrays, dtype).value(document["model"])
-    if not isinstance(model, MultibodyModel):
-        raise ParseError(f"it holds a {type(model).__name__}, not a model. {WAY_OUT}", file=file)
+        require_model(model)
     return model
 
 
@@ -80,6 +86,21 @@ def require_schema(document: Any) -> None:
         )
 
 
+def require_model(model: Any) -> None:
+    """Refuses what is no model, and a model whose numbers do not fit its structure."""
+    if not isinstance(model, MultibodyModel):
+        raise BadDocumentError(f"it holds a {type(model).__name__}, not a model")
+    parts = {"topology": TreeTopology, "layout": ModelLayout, "parameters": MultibodyParameters}
+    for name, cls in parts.items():
+        if not isinstance(getattr(model, name), cls):
+            raise BadDocumentError(f"the model's {name} is a {type(getattr(model, name)).__name__}")
+    hash((model.topology, model.layout))
+    for name, shape in expected_shapes(model.topology, model.layout):
+        found = np.shape(getattr(model.parameters, name))
+        if found[len(found) - len(shape) :] != shape:  # a batch has axes before these
+            raise BadDocumentError(f"'{name}' has shape {found}, where the model's structure has {shape}")
+
+
 @contextlib.contextmanager
 def errors_of_file(file: str) -> Iterator[None]:
     """Whatever is wrong with a file as one error with its name and the way out."""
@@ -91,7 +112,7 @@ def errors_of_file(file: str) -> Iterator[None]:
         raise ParseError(f"cannot load the model: {error}. {WAY_OUT}", file=file) from None
     except FileNotFoundError:
         raise ParseError("there is no such file.", file=file) from None
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, RecursionError) as error:
+    except DAMAGE as error:
         said = " ".join(str(error).split())[:200]
         reason = "" if "pickle" in said else f" ({said})"
         raise ParseError(

@@ -207,6 +207,19 @@ def test_files_that_are_not_ours(tmp_path) -> None:
     refused("array 0 is of float64, not of float32")
     write(text[:-40])
     refused("damaged")
+    document = json.loads(text)
+    document["model"]["fields"]["topology"] = 3
+    write(json.dumps(document))
+    refused("topology is a int")
+    document = json.loads(text)
+    document["model"]["fields"]["topology"]["fields"]["mobod_num_positions"] = [0, "many"]
+    write(json.dumps(document))
+    refused("damaged")
+    document = json.loads(text)
+    masses = document["model"]["fields"]["parameters"]["fields"]["body_mass"]["array"]
+    changed: dict[str, Any] = {**parts, f"array_{masses}": np.ones(7)}
+    np.savez(path, **changed)
+    refused(r"'body_mass' has shape \(7,\), where the model's structure has")
     write(json.dumps({"format": "mbjax model", "schema_version": 1, "model": [1, 2]}))
     refused("it holds a tuple, not a model")
     mbjax.save(mbjax.load("pendulum"), path)
