@@ -8,19 +8,13 @@ from mbjax.geometry import ProximityProperties
 from mbjax.joints import WeldJoint
 from mbjax.model import MultibodyModel
 from mbjax.parsing.robot_records import JointRecord, RobotRecord
+from mbjax.parsing.urdf_contact import PROXIMITY_TAGS
 
 from .model_records import ModelRecords
 from .numbers import number_text, numbers_text
 from .written import WriteNotes
 
 EARTH = (0.0, 0.0, -9.81)
-DRAKE_TAGS = {
-    "drake:relaxation_time": "relaxation_time",
-    "drake:hunt_crossley_dissipation": "hunt_crossley_dissipation",
-    "drake:point_contact_stiffness": "point_stiffness",
-    "drake:mu_dynamic": "dynamic_friction",
-    "drake:mu_static": "static_friction",
-}
 
 
 def joint_label(joint: JointRecord) -> str:
@@ -110,7 +104,7 @@ def drake_properties(
     properties: ProximityProperties, element: str, has_contact: bool, notes: WriteNotes
 ) -> dict[str, float]:
     """The numbers of drake:proximity_properties by tag; a rigid surface has none there."""
-    found: dict[str, Any] = {tag: getattr(properties, name) for tag, name in DRAKE_TAGS.items()}
+    found: dict[str, Any] = {tag: getattr(properties, name) for tag, name in PROXIMITY_TAGS.items()}
     if properties.point_stiffness is not None and np.isinf(properties.point_stiffness):
         refuse = notes.unsupported if has_contact else notes.ignored
         refuse(element, "its point_stiffness is infinite, which drake:proximity_properties cannot say")

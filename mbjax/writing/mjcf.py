@@ -9,6 +9,7 @@ import numpy as np
 from mbjax.forces import PrismaticSpring, RevoluteSpring
 from mbjax.model import MultibodyModel
 from mbjax.parsing.contact_shapes import unique_name
+from mbjax.parsing.mjcf.poses import matrix
 from mbjax.parsing.robot_records import KeyframeRecord
 
 from .common_notes import list_time_step
@@ -19,7 +20,7 @@ from .mjcf_geoms import Geoms
 from .mjcf_joints import Part
 from .model_records import ModelRecords, records_of
 from .names import NameRules
-from .numbers import as_matrix, matrix_of_quaternion, pose_matrix, pose_of_floating, quaternion_of
+from .numbers import as_matrix, pose_matrix, pose_of_floating, quaternion_of
 from .written import WriteNotes, Written
 from .xml_text import Element, add, document_text, new
 
@@ -186,4 +187,4 @@ def part_state(part: Part, keyframe: KeyframeRecord) -> tuple[list[float], list[
         return [position[part.component]], [velocity[part.component]]
     R = pose_of_floating(np.array([*position, 0.0, 0.0, 0.0]))[:3, :3]
     quaternion = quaternion_of(R)
-    return list(quaternion), list(matrix_of_quaternion(quaternion).T @ np.array(velocity))
+    return list(quaternion), list(matrix(quaternion).T @ np.array(velocity))

@@ -13,11 +13,12 @@ from mbjax.joints import (
     ScrewJoint,
     UniversalJoint,
 )
+from mbjax.parsing.mjcf.poses import turn
 from mbjax.parsing.robot_records import JointRecord, RobotRecord
 
 from .common_notes import joint_label, list_limits_without_place
 from .force_records import joint_spring_of
-from .numbers import inverse_pose, numbers_text, pose_matrix, turn_about
+from .numbers import inverse_pose, numbers_text, pose_matrix
 from .written import WriteNotes
 from .xml_text import Element, add
 
@@ -46,7 +47,7 @@ class Part:
     def motion(self) -> np.ndarray:
         """Its transform at the reference."""
         if self.kind == "hinge":
-            return turn_about(self.axis, self.reference)
+            return turn(self.axis, self.reference)
         return pose_matrix(np.eye(3), self.reference * self.axis) if self.kind == "slide" else np.eye(4)
 
 

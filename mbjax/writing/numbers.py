@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mbjax.model.elements import rotation_quaternion
+from mbjax.parsing.mjcf.poses import pose as pose_of_quaternion
 from mbjax.parsing.xml_values import rotation_from_rpy
 from mbjax.spatial import RigidTransform, SpatialInertia
 
@@ -31,28 +32,11 @@ def roll_pitch_yaw(R: np.ndarray) -> np.ndarray:
     return np.array([roll, pitch, yaw])
 
 
-def matrix_of_quaternion(quaternion: Any) -> np.ndarray:
-    """R (3, 3) of a quaternion (w, x, y, z) of any length."""
-    w, x, y, z = np.asarray(quaternion, float) / np.linalg.norm(quaternion)
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
-
-
 def pose_matrix(rotation: Any, translation: Any) -> np.ndarray:
     """X (4, 4) of a rotation matrix and a translation."""
     X = np.eye(4)
     X[:3, :3], X[:3, 3] = rotation, translation
     return X
-
-
-def pose_of_quaternion(quaternion: Any, translation: Any) -> np.ndarray:
-    """X (4, 4) of a quaternion (w, x, y, z) and a translation."""
-    return pose_matrix(matrix_of_quaternion(quaternion), translation)
 
 
 def inverse_pose(X: np.ndarray) -> np.ndarray:
@@ -78,12 +62,6 @@ def pose_of_floating(q: np.ndarray) -> np.ndarray:
     if len(q) == 7:
         return pose_of_quaternion(q[:4], q[4:])
     return pose_matrix(rotation_from_rpy(np.asarray(q[:3])), q[3:])
-
-
-def turn_about(axis: np.ndarray, angle: float) -> np.ndarray:
-    """X (4, 4) of a rotation about a unit axis through the origin."""
-    half = 0.5 * angle
-    return pose_of_quaternion([np.cos(half), *(np.sin(half) * np.asarray(axis))], np.zeros(3))
 
 
 def quaternion_of(R: np.ndarray) -> np.ndarray:

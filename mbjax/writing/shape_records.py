@@ -20,9 +20,9 @@ from mbjax.geometry import (
 )
 from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.model import CollisionGeometryRecord, MultibodyModel
+from mbjax.parsing.mjcf.poses import matrix
 from mbjax.parsing.robot_records import CollisionRecord
 
-from .numbers import matrix_of_quaternion
 from .written import WriteNotes
 
 PLACE = "model:0"  # what stands for the place in a file
@@ -64,7 +64,7 @@ class CollisionShapes:
         return CollisionRecord(PLACE, geometry, ProximityProperties())
 
     def _current(self, geometry: Geometry, i: int, found: CollisionGeometryRecord, numbers: Any) -> Geometry:
-        rotation: Any = tuple(map(tuple, matrix_of_quaternion(numbers.quaternion[i]).tolist()))
+        rotation: Any = tuple(map(tuple, matrix(numbers.quaternion[i]).tolist()))
         translation: Any = tuple(numbers.translation[i].tolist())
         return dataclasses.replace(
             geometry, shape=current_shape(found, numbers), rotation=rotation, translation=translation
