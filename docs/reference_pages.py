@@ -30,9 +30,9 @@ TOPICS = {
         ("model", "plant", "joints"),
     ),
     "loading": Topic(
-        "Loading",
-        "Models from files, the robots that come with mbjax, and the errors that reading and building raise.",
-        ("parsing", "reference_models", "errors"),
+        "Loading and writing",
+        "Models from files and to files, the robots that come with mbjax, and the errors of reading and building.",
+        ("parsing", "writing", "saving", "reference_models", "errors"),
     ),
     "kinematics": Topic(
         "Kinematics", "Poses, velocities, accelerations and Jacobians of bodies, frames and points.", ("kinematics",)
@@ -74,8 +74,6 @@ EXCEPTIONS = {
     "set_stiction_tolerance": "contact",
     "CollisionGeometryRecord": "contact",
     "CollisionParameters": "contact",
-    "save": "loading",
-    "load_model": "loading",
 }
 PARTS = {"collision_geometry": "contact"}  # of names that the model exports
 SUFFIXES = {"Constraint": "constraints"}

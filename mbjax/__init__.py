@@ -284,4 +284,10 @@ from .simulation import set_positions as set_positions
 from .simulation import set_positions_and_velocities as set_positions_and_velocities
 from .simulation import set_velocities as set_velocities
 from .simulation import velocities as velocities
+from .saving import load_model as load_model
+from .saving import save as save
+from .writing import Written as Written
+from .writing import to_mjcf as to_mjcf
+from .writing import to_sdf as to_sdf
+from .writing import to_urdf as to_urdf
 from .visualization import animate as show

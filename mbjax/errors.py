@@ -16,7 +16,10 @@ class ParseError(ModelError):
 
 
 class UnsupportedError(ParseError):
-    """A file asks for physics that mbjax does not simulate; `on_unsupported="warn"` goes on without it."""
+    """A file asks for physics that mbjax does not simulate, or a model has physics that a format does not hold.
+
+    `on_unsupported="warn"` goes on without it.
+    """
 
 
 class ModelWarning(UserWarning):

@@ -29,12 +29,14 @@ ORDER = (
     "contact",
     "simulation",
     "trajectory_optimization",
+    "saving",
     "reference_models",
     "parsing",
+    "writing",
     "visualization",
     "command_line",
 )
-EDGES = {"parsing", "visualization", "command_line", "reference_models"}
+EDGES = {"parsing", "saving", "writing", "visualization", "command_line", "reference_models"}
 # Optional parts that are imported where they are needed: Pallas, and what prints a table with rich.
 LATE_IMPORTS = {("execution/tree_scan.py", "execution"), ("model/multibody_model.py", "model")}
 PUBLIC_MODULES_OF_EXECUTION = {"execution.recursions", "execution.derivative_rules"}

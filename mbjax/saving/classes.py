@@ -1,0 +1,53 @@
+"""The classes whose objects a saved model may hold; a file names them, and no other name means anything."""
+
+from mbjax import forces, geometry, model
+from mbjax.model.model_layout import ModelLayout
+from mbjax.model.random_distributions import CoordinateDistribution
+from mbjax.topology import TreeTopology
+
+STRUCTURE = (
+    model.MultibodyModel,
+    TreeTopology,
+    ModelLayout,
+    model.BodyInfo,
+    model.FrameInfo,
+    model.JointInfo,
+    model.ActuatorInfo,
+    model.ContactLayout,
+    model.CollisionGeometryRecord,
+    model.ReportEntry,
+)
+NUMBERS = (model.MultibodyParameters, model.CollisionParameters, model.GeometryParameters, model.Keyframe)
+SHAPES = (
+    geometry.Geometry,
+    geometry.Sphere,
+    geometry.Box,
+    geometry.Cylinder,
+    geometry.Capsule,
+    geometry.Ellipsoid,
+    geometry.HalfSpace,
+    geometry.Mesh,
+    geometry.Convex,
+)
+LAWS = (
+    forces.RevoluteSpring,
+    forces.PrismaticSpring,
+    forces.LinearSpringDamper,
+    forces.LinearBushingRollPitchYaw,
+    forces.DoorHinge,
+    forces.DoorHingeConfig,
+    model.BallConstraint,
+    model.ContactConstraint,
+    model.CouplerConstraint,
+    model.DistanceConstraint,
+    model.LockConstraint,
+    model.LoopConstraint,
+    model.WeldConstraint,
+)
+DISTRIBUTIONS = (
+    CoordinateDistribution,
+    model.UniformDistribution,
+    model.GaussianDistribution,
+    model.UniformRotation,
+)
+KNOWN_CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*STRUCTURE, *NUMBERS, *SHAPES, *LAWS, *DISTRIBUTIONS)}
