@@ -17,7 +17,7 @@ from mbjax.plant.number_checks import find_overflow
 from mbjax.spatial import RigidTransform
 
 from .load_notes import LoadNotes
-from .record_names import Elements, instance_names
+from .record_names import Elements, instance_names, with_free_name
 from .robot_records import WORLD, ActuatorRecord, ConstraintRecord, FrameRecord, JointRecord, RobotRecord
 from .states_and_filters import add_filtered_pairs, add_states
 
@@ -126,7 +126,8 @@ def _add_elements(plant: MultibodyPlant, robots: Sequence[RobotRecord], names: S
                 (name, [elements.body(robot, link) for link in links]) for name, links in (pair.group_A, pair.group_B)
             ]
             plant.exclude_collision_geometries_with_collision_filter_group_pair(*groups)
-        add_filtered_pairs(plant, robot, elements.instances[id(robot)])
+        shapes = {name: shape for (owner, name), shape in elements.shapes.items() if owner == id(robot)}
+        add_filtered_pairs(plant, robot, elements.instances[id(robot)], shapes)
     _add_bases(elements, robots, base)
     return [elements.instances[id(robot)] for robot in robots if not robot.is_world]
 
@@ -141,12 +142,15 @@ def _add_links(elements: Elements, robot: RobotRecord) -> None:
                     link.name, link.inertia, instance, on_invalid_inertia="warn", source=link.place
                 )
                 elements.add_body(robot, link.name, body)
+            of_others: tuple[set[str], set[str]] = (set(), set())
+            if link.name == WORLD:  # which robots share
+                of_others = {g.name for g in body.visual}, {c.geometry.name for c in plant.collisions if c.body is body}
             for shape in link.visual:
-                plant.register_visual_geometry(body, shape)
+                plant.register_visual_geometry(body, with_free_name(shape, of_others[0], robot))
             for collision in link.collision:
-                plant.register_collision_geometry(
-                    body, collision.geometry, collision.properties, source=collision.place
-                )
+                geometry = with_free_name(collision.geometry, of_others[1], robot)
+                plant.register_collision_geometry(body, geometry, collision.properties, source=collision.place)
+                elements.shapes[id(robot), f"{link.name}::{collision.geometry.name}"] = geometry
 
 
 def _add_joints(elements: Elements, robot: RobotRecord, records: Sequence[JointRecord]) -> None:

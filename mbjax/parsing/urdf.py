@@ -88,7 +88,9 @@ def _robot_name(document: XmlDocument, notes: LoadNotes) -> str:
 def check_format(root: XmlElement) -> None:
     """Refuses a document that is not an expanded URDF, naming what it looks like."""
     if root.tag != "robot":
-        what = OTHER_FORMATS.get(root.tag, "this is no format mbjax knows; it reads URDF and SDFormat")
+        what = OTHER_FORMATS.get(
+            root.tag, "this is no format mbjax knows; it reads URDF, SDFormat, MJCF and model directives"
+        )
         raise root.error(f"the outermost element is <{root.tag[:60]}>, where URDF has <robot>: {what}.")
     stack = [root]
     while stack:

@@ -20,6 +20,7 @@ from mbjax.reference_models import path as reference_model
 from .xml_tree import TreeBuilder, XmlElement
 
 TEXT_NAME = "<XML text>"
+ROBOT_FILES = (".urdf", ".sdf", ".xml", ".xacro", ".dmd.yaml")
 MAX_BYTES = 64 * 1024 * 1024
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -92,9 +93,9 @@ def _file_bytes(path: Path) -> bytes:
     shown = str(path)
     try:
         if path.is_dir():
-            names = sorted(child.name for child in path.iterdir() if child.suffix.lower() in (".urdf", ".sdf", ".xml"))
-            inside = f" It holds {', '.join(names[:5])}." if names else " It holds no .urdf or .sdf file."
-            raise ParseError(f"this is a directory; give the path of a robot file.{inside}", file=shown)
+            names = sorted(child.name for child in path.iterdir() if child.name.lower().endswith(ROBOT_FILES))
+            inside = ", ".join(names[:5]) or f"no robot file ({', '.join(ROBOT_FILES)})"
+            raise ParseError(f"this is a directory; give the path of a robot file. It holds {inside}.", file=shown)
         if not path.exists():
             raise ParseError(_no_such_file(path), file=shown)
         size = path.stat().st_size
@@ -129,7 +130,7 @@ def _near_files(path: Path) -> str:
     names = [child.name for child in folder.iterdir()]
     close = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
     if not close:
-        close = sorted(name for name in names if name.lower().endswith((".urdf", ".sdf")))[:3]
+        close = sorted(name for name in names if name.lower().endswith(ROBOT_FILES))[:3]
     if not close:
         return f"The folder '{folder}' holds no file of a similar name. {hint}"
     return "Did you mean " + " or ".join(f"'{folder / name}'" for name in close) + f"? {hint}"
@@ -140,10 +141,11 @@ def _parse(data: bytes, file: str) -> XmlElement:
     stripped = text.lstrip("\ufeff \t\r\n")
     lines_before = text.count("\n", 0, len(text) - len(stripped))
     if not stripped:
-        raise ParseError("it is empty; expected a robot in XML (URDF or SDFormat).", file=file)
+        raise ParseError("it is empty; expected a robot in XML (URDF, SDFormat or MJCF).", file=file)
     if not stripped.startswith("<"):
         raise ParseError(
-            f"this is not XML: it starts with {stripped[:20]!r} instead of '<'. mbjax reads URDF and SDFormat.",
+            f"this is not XML: it starts with {stripped[:20]!r} instead of '<'. mbjax reads URDF, SDFormat, MJCF and "
+            "model directives.",
             file=file,
             line=lines_before + 1,
         )
