@@ -135,6 +135,10 @@ def add_loading_options(parser: argparse.ArgumentParser) -> None:
         "--package", action="append", default=[], metavar="NAME=DIR", help="where package://NAME is; may be repeated"
     )
     parser.add_argument(
+        "--xacro-arg", action="append", default=[], metavar="NAME:=VALUE",
+        help="an argument of a xacro file, which is expanded (so are files called *.xacro); may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
         "--on-unsupported", choices=("error", "warn"), default="error",
         help="whether physics mbjax does not simulate stops the reading",
     )  # fmt: skip
@@ -159,7 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             options.file = find_model_file(options.file)
         options.package_map = parse_packages(options.package)
-    except FileNotFoundError as error:
+        options.xacro_arguments = parse_xacro_arguments(options.xacro_arg)
+    except (FileNotFoundError, ValueError) as error:
         print_error(errors, str(error))
         return EXIT_USAGE
     jax.config.update("jax_enable_x64", True)  # finite differences need it; only an application may set it
@@ -232,6 +237,17 @@ def parse_packages(pairs: Sequence[str]) -> dict[str, str]:
             raise FileNotFoundError(f"--package {pair}: write NAME=DIR with a folder that exists.")
         packages[name] = folder
     return packages
+
+
+def parse_xacro_arguments(pairs: Sequence[str]) -> dict[str, str] | None:
+    """Parses `NAME:=VALUE` options to a dict; None without any."""
+    arguments = {}
+    for pair in pairs:
+        name, separator, value = pair.partition(":=")
+        if not (name and separator):
+            raise ValueError(f"--xacro-arg {pair}: write NAME:=VALUE.")
+        arguments[name] = value
+    return arguments or None
 
 
 def print_error(console: Console, message: str) -> None:

@@ -97,7 +97,8 @@ def check_format(root: XmlElement) -> None:
         element = stack.pop()
         if element.tag.startswith("xacro:"):
             raise element.error(
-                f"<{element.tag}> is a xacro instruction: expand it first, with `xacro FILE.xacro > FILE.urdf`."
+                f"<{element.tag}> is a xacro instruction: load it with xacro_arguments={{}} or call it *.xacro, or "
+                "expand it first, with `xacro FILE.xacro > FILE.urdf`."
             )
         stack.extend(reversed(element.children))
 

@@ -55,20 +55,36 @@ class XmlDocument:
     text: str = ""
 
 
+@dataclasses.dataclass(frozen=True)
+class SourceText:
+    """A text, its source's name in messages, and its folder."""
+
+    text: str
+    file: str
+    folder: Path | None
+
+
 def read_xml(path_or_text: str | os.PathLike) -> XmlDocument:
-    """Reads text that, stripped, starts with '<', else the file of that path or the bundled model of that name."""
+    """Parses text that, stripped, starts with '<', else the file of that path or the bundled model of that name."""
+    source = read_text(path_or_text)
+    text = source.text if source.folder is None else ""
+    return XmlDocument(_parse(source.text, source.file), source.file, source.folder, text)
+
+
+def read_text(path_or_text: str | os.PathLike) -> SourceText:
+    """The text itself where it starts with '<', else the contents of a file or bundled model, decoded."""
     if not isinstance(path_or_text, str | os.PathLike):
         raise ModelError(
             f"expected the path of a robot file (str or Path) or its XML text (str), got {type(path_or_text).__name__}."
         )
     if isinstance(path_or_text, str) and path_or_text.lstrip("\ufeff \t\r\n").startswith("<"):
-        return XmlDocument(_parse(_text_bytes(path_or_text), TEXT_NAME), TEXT_NAME, None, path_or_text.lstrip("\ufeff"))
+        return SourceText(_decoded(_text_bytes(path_or_text), TEXT_NAME), TEXT_NAME, None)
     if isinstance(path_or_text, str) and not path_or_text.strip():
         raise ParseError("the text is empty; give the path of a robot file or its XML text.")
     path = Path(path_or_text).expanduser()
     if path_or_text in REFERENCE_MODELS and not path.exists():
         path = reference_model(str(path_or_text))
-    return XmlDocument(_parse(_file_bytes(path), str(path)), str(path), _absolute_folder(path))
+    return SourceText(_decoded(_file_bytes(path), str(path)), str(path), _absolute_folder(path))
 
 
 def _absolute_folder(path: Path) -> Path:
@@ -136,8 +152,7 @@ def _near_files(path: Path) -> str:
     return "Did you mean " + " or ".join(f"'{folder / name}'" for name in close) + f"? {hint}"
 
 
-def _parse(data: bytes, file: str) -> XmlElement:
-    text = _decoded(data, file)
+def _parse(text: str, file: str) -> XmlElement:
     stripped = text.lstrip("\ufeff \t\r\n")
     lines_before = text.count("\n", 0, len(text) - len(stripped))
     if not stripped:
