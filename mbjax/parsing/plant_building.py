@@ -112,7 +112,8 @@ def _add_elements(plant: MultibodyPlant, robots: Sequence[RobotRecord], names: S
         for actuator in robot.actuators:
             with _placed(actuator.place):
                 joint = elements.joint(robot, actuator.joint)
-                plant.add_joint_actuator(actuator.name, joint, source=actuator.place, **actuator.options)
+                made = plant.add_joint_actuator(actuator.name, joint, source=actuator.place, **actuator.options)
+                made.control = actuator.control
         _add_frames(elements, robot, [frame for frame in robot.frames if frame.name != "__model__"])
         _add_joints(elements, robot, on_frames)
         _add_forces_and_constraints(elements, robot)

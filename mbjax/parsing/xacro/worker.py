@@ -70,7 +70,8 @@ def expand(question: dict[str, Any]) -> dict[str, Any]:
     xacro.print_location = lambda: None
     for function in ("eval_all", "grab_property", "grab_macro", "process_include", "handle_macro_call", "check_attrs"):
         track(xacro, function)
-    xacro.parse = lambda inp, filename="": parse_file(xacro, filename)
+    module: Any = xacro
+    module.parse = lambda _, filename: parse_file(xacro, filename)
     arguments = Arguments(question["arguments"])
     xacro.init_stacks(within_folder)
     try:
