@@ -5,13 +5,11 @@ import random
 import re
 import warnings
 
-import mujoco
 import numpy as np
 import pytest
 
 import mbjax
 from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, HalfSpace, Mesh, Sphere
-from mbjax.parsing.mjcf.coverage import LISTED_TAGS, REFUSED_TAGS, status_of
 
 BALL = '<geom name="g" size="0.1"/>'
 
@@ -381,32 +379,6 @@ def test_two_models_of_one_file_have_keyframes_and_contacts_of_their_own() -> No
     assert model.keyframe_names == ("k", "m_1::k")
     np.testing.assert_array_equal(mbjax.keyframe_state(model, "m_1::k").q, [0.0, 1.0])
     assert len(model.layout.contact.pairs) == 1
-
-
-def schema() -> list[tuple[tuple[str, ...], list[str]]]:
-    """Elements, as paths, and attributes of MuJoCo's own schema."""
-    rows: list[tuple[tuple[str, ...], list[str]]] = []
-    path: tuple[str, ...] = ()
-    for line in mujoco.mj_printSchema(False, False).splitlines():
-        found = re.match(r"^( *)([()a-z0-9_]+) \((?:.)\)\s*(.*)$", line)
-        if found:
-            path = (*path[: len(found.group(1)) // 3], found.group(2).replace("(world)", ""))
-            rows.append((path, found.group(3).split()))
-        else:
-            rows[-1][1].extend(line.split())
-    return rows
-
-
-def test_every_element_and_attribute_of_mujocos_schema_has_a_status() -> None:
-    """A new version of MuJoCo with something that nobody has thought of fails here; until then it is listed."""
-    rows, unknown = schema(), []
-    for path, attributes in rows:
-        if any(tag in LISTED_TAGS or tag in REFUSED_TAGS for tag in path):
-            continue
-        unknown += [(path[-1], None)] if status_of(path[-1]) is None else []
-        unknown += [(path[-1], name) for name in attributes if status_of(path[-1], name) is None]
-    assert len(rows) > 100
-    assert sorted(set(unknown)) == []
 
 
 VALUES = (

@@ -161,7 +161,8 @@ def effort_limit(compiled: Compiled, index: int, law: Law, element: XmlElement, 
             notes.add(KEPT, f"actuator '{name}'", message, element.place)
         limit = min(limit, float(np.abs(bounds).max()))
     if has_limit and law.bias.any():
-        message = f"ctrlrange {m.actuator_ctrlrange[index].tolist()} bounds what is desired: yours to keep"
+        bounds = m.actuator_ctrlrange[index].tolist()
+        message = f"ctrlrange {bounds} bounds what is desired: inputs_from_mujoco keeps it, other inputs need not"
         notes.add(KEPT, f"actuator '{name}'", message, element.place)
     return limit
 
