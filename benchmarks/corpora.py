@@ -1,7 +1,7 @@
 """Which robot files of packages load, and how those in MJCF agree with MuJoCo; writes benchmarks/corpora.json.
 
 `python -m benchmarks.corpora` reads the packages that are installed, and folders given as NAME=VERSION=FOLDER. With
-`--table FOLDER…` it prints a row for each MJCF file instead.
+`--table FOLDER…` it prints a row for each MJCF file instead. With `--loads-only` nothing is compared with MuJoCo.
 """
 
 import importlib.metadata
@@ -37,6 +37,8 @@ LARGEST_COMPARED = 80  # velocities: the comparison compiles a program
 OUTPUT = Path(__file__).with_name("corpora.json")
 # What a refusal or a warning is about, in the words of the table; the first that fits counts.
 REASONS = (
+    ("parts of other files", r"compiler refuses it.*(unrecognized name|unknown default class)"),
+    ("MuJoCo refuses it too", r"Lengthrange computation"),
     ("fluid", r"a fluid"),
     ("heightfields", r"hfield|heightfield"),
     ("tendons", r"tendon|<fixed|<spatial|it does not act on one hinge or slide joint"),
@@ -51,6 +53,8 @@ REASONS = (
     ("missing includes, meshes or textures", r"there is no file|not found|Error opening|resource|lies outside"),
     ("hydroelastic or deformable settings", r"hydroelastic"),
     ("adhesion", r"adhesion"),
+    ("links with two parents", r"has two parents"),
+    ("joint types that are not simulated", r"type '\w+' is not simulated"),
     ("a body that nothing could move", r"moves nothing"),
 )
 
@@ -81,7 +85,7 @@ def is_robot(file: Path, kind: str) -> bool:
     return kind != "MJCF" or "<mujoco" in file.read_text(errors="replace")
 
 
-def corpus_of(package: str, version: str, folder: Path, kind: str) -> dict[str, Any] | None:
+def corpus_of(package: str, version: str, folder: Path, kind: str, is_compared: bool) -> dict[str, Any] | None:
     """One row of the table; None where the package has no file of the format."""
     found = [file for pattern in FORMATS[kind] for file in sorted(folder.rglob(pattern)) if is_robot(file, kind)]
     row: dict[str, Any] = {"package": package, "version": version, "format": kind, "files": len(found), "loads": 0}
@@ -92,7 +96,7 @@ def corpus_of(package: str, version: str, folder: Path, kind: str) -> dict[str, 
             row["loads"] += 1
         else:
             row[how][reason] = row[how].get(reason, 0) + 1
-        if kind == "MJCF" and model is not None and 0 < model.num_velocities <= LARGEST_COMPARED:
+        if is_compared and kind == "MJCF" and model is not None and 0 < model.num_velocities <= LARGEST_COMPARED:
             agreement = compare(model, compile_model(read_xml(file), LoadNotes(str(file), "warn")).m, num_states=1)
             row["agreement"] = max(row["agreement"] or 0.0, agreement.worst)
         print(package, file.relative_to(folder), how, reason, flush=True)
@@ -119,11 +123,13 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--table"]:
         print_table([Path(folder) for folder in arguments[1:]])
         return
+    is_compared = "--loads-only" not in arguments
+    arguments = [argument for argument in arguments if argument != "--loads-only"]
     places = [(name, importlib.metadata.version(name), folder) for name, folder in INSTALLED.items()]
     for given in arguments:
         name, version, folder = given.split("=", 2)
         places.append((name, version, Path(folder)))
-    rows = [corpus_of(*place, kind) for place in places for kind in FORMATS]
+    rows = [corpus_of(*place, kind, is_compared) for place in places for kind in FORMATS]
     results = {"mujoco": mujoco.__version__, "corpora": [row for row in rows if row is not None]}
     OUTPUT.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -84,7 +84,9 @@ class Parser:
         """
         return self._add_models(path_or_xml_text)
 
-    def _add_models(self, path_or_xml_text: str | os.PathLike, dtype: Any = None) -> list[int]:
+    def _add_models(
+        self, path_or_xml_text: str | os.PathLike, dtype: Any = None, is_of_caller: bool = True
+    ) -> list[int]:
         """Adds the models, one stack frame below `add_models` and `load`: warnings then point at the caller's line."""
         if self.plant.is_finalized:
             raise ModelError(
@@ -103,7 +105,7 @@ class Parser:
             )
             robots = reader.read(directives)
         dtype = jax.dtypes.canonicalize_dtype(float) if dtype is None else jnp.dtype(dtype)
-        return add_robots(self.plant, robots, notes, self.base, self.actuators, dtype)
+        return add_robots(self.plant, robots, notes, self.base, self.actuators, dtype, is_of_caller=is_of_caller)
 
     def _document(
         self, path_or_xml_text: str | os.PathLike, notes: LoadNotes, xacro_arguments: Mapping[str, Any] | None
@@ -174,7 +176,7 @@ def load(
         actuators=actuators,
         xacro_arguments=xacro_arguments,
     )
-    parser._add_models(path_or_xml_text, dtype)
+    parser._add_models(path_or_xml_text, dtype, is_of_caller=False)
     if ground is not False:
         properties = ProximityProperties() if ground is True else ground
         plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), properties)

@@ -29,31 +29,39 @@ JOINTS_OF = {"coupler": ("joint0", "joint1")}
 
 
 def add_robots(
-    plant: MultibodyPlant, robots: Sequence[RobotRecord], notes: LoadNotes, base: str, actuators: str, dtype: Any
+    plant: MultibodyPlant,
+    robots: Sequence[RobotRecord],
+    notes: LoadNotes,
+    base: str,
+    actuators: str,
+    dtype: Any,
+    *,
+    is_of_caller: bool = True,
 ) -> list[int]:
-    """Adds each robot as a new model instance and returns these; on an error the plant is unchanged.
+    """Adds each robot as a new model instance and returns these; on an error a caller's plant is unchanged.
 
     Numbers that a model of `dtype` could not compute with are a `ParseError`. Everything is tried on an empty plant
-    first, and warnings are given before the first change.
+    first, and warnings are given before the first change; a plant that is thrown away on an error needs no trial.
     """
     if actuators == "joints":
         for robot in robots:
             add_missing_actuators(robot, notes)
+    names = instance_names(robots, plant.instance_names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
-        trial = MultibodyPlant()
-        _add_elements(trial, robots, [robot.name for robot in robots], base)
+        trial = MultibodyPlant() if is_of_caller else plant
+        instances = _add_elements(trial, robots, [robot.name for robot in robots] if is_of_caller else names, base)
     _reject_overflow(trial, robots[0], dtype)
     for text in notes.warnings():
         warnings.warn(text, ModelWarning, stacklevel=CALLER_OF_PARSER)
-    names = instance_names(robots, plant.instance_names)
     for robot, name in zip(robots, names, strict=True):
         if name != robot.name and not robot.is_world:
             message = f"the plant has a model instance of that name; this one is called '{name}'"
             notes.add(REPAIRED, f"robot '{robot.name}'", message, f"{robot.file}:{robot.line}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)
-        instances = _add_elements(plant, robots, names, base)
+    if is_of_caller:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)
+            instances = _add_elements(plant, robots, names, base)
     for entry in notes.entries:
         plant.report.add(entry.status, entry.element, entry.message, entry.place)
     return instances
