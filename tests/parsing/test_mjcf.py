@@ -5,6 +5,7 @@ import random
 import re
 import warnings
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -379,6 +380,25 @@ def test_two_models_of_one_file_have_keyframes_and_contacts_of_their_own() -> No
     assert model.keyframe_names == ("k", "m_1::k")
     np.testing.assert_array_equal(mbjax.keyframe_state(model, "m_1::k").q, [0.0, 1.0])
     assert len(model.layout.contact.pairs) == 1
+
+
+def test_what_mujocos_compiler_warns_of_is_reported_and_written_nowhere(tmp_path, monkeypatch) -> None:
+    """Left alone it writes MUJOCO_LOG.TXT into the working directory, as damaged files have shown."""
+    monkeypatch.chdir(tmp_path)
+    text = '<mujoco><custom><numeric name="n" data="nan"/></custom><worldbody><body><joint/><geom size="1"/></body>'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = mbjax.load(text + "</worldbody></mujoco>")
+    assert any(entry.element == "MuJoCo's compiler" and "NaN" in entry.message for entry in model.report())
+    assert list(tmp_path.iterdir()) == []
+    assert mujoco.get_mju_user_warning() is None  # the caller's own is back
+
+
+def test_joints_that_start_outside_their_range_are_warned_of() -> None:
+    joint = '<joint name="j" range="30 70"/><geom size="1"/>'
+    with pytest.warns(mbjax.ModelWarning, match=r"start outside their ranges .*'j' \(line 1\)"):
+        model = mbjax.load(f"<mujoco><worldbody><body>{joint}</body></worldbody></mujoco>")
+    assert any("starts at 0, outside its range 0.523599 to 1.22173" in entry.message for entry in model.report())
 
 
 VALUES = (
