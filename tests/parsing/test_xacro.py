@@ -129,6 +129,8 @@ REFUSED = {
     '<xacro:include filename="/etc/passwd"/>': "'/etc/passwd' lies outside",
     '<xacro:include filename="../../../../../../../../../../etc/passwd"/>': "'/etc/passwd' lies outside",
     """<link name="${xacro.load_yaml('/etc/passwd')}"/>""": "'/etc/passwd' lies outside",
+    """<link name="${xacro.load_yaml('$(find ../../../../../etc)/passwd')}"/>""": "' was not found; give package_map",
+    """<link name="${xacro.load_yaml('$(find private)/key')}"/>""": "private/key' lies outside",
     '<link name="${(lambda: ().__class__.__base__.__subclasses__())()}"/>': "is not allowed in an expression",
     "<link name=\"${python.vars(python.type)['mro']}\"/>": "'vars' is not allowed",
     '<link name="${(x for x in [1]).gi_frame.f_back}"/>': "is not allowed in an expression",
@@ -142,6 +144,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("body", REFUSED)
 def test_refused_with_file_and_line(package, body):
+    (package.parent / "private").mkdir(exist_ok=True)  # beside the package, but none
+    (package.parent / "private" / "key").write_text("secret")
     (package / "urdf" / "leg2.xacro").write_text(
         '<robot xmlns:xacro="x"><xacro:include filename="leg2.xacro"/></robot>'
     )

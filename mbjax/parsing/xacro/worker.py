@@ -16,7 +16,9 @@ import xml.parsers.expat
 from typing import Any
 
 FORBIDDEN_NAME = re.compile(r"^(gi|cr|ag|tb)_|^f_(back|globals|locals|builtins|code)$|__|^vars$")
-ALLOWED_EVENTS = {"compile", "exec", "object.__getattr__", "builtins.id", "sys._getframe", "array.__new__"}
+ALLOWED_EVENTS = {
+    "compile", "exec", "object.__getattr__", "builtins.id", "sys._getframe", "sys._getframemodulename", "array.__new__"
+}  # fmt: skip
 READING_EVENTS = {"open", "os.listdir", "os.scandir", "glob.glob", "glob.glob/2"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -43,8 +45,14 @@ def limit(memory: int, seconds: float) -> None:
         import resource
     except ImportError:
         return
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
+    for what, soft, hard in (
+        (resource.RLIMIT_AS, memory, memory),
+        (resource.RLIMIT_CPU, int(seconds) + 1, int(seconds) + 2),
+    ):
+        try:
+            resource.setrlimit(what, (soft, hard))
+        except (ValueError, OSError):  # as macOS does for memory
+            continue
 
 
 def expand(question: dict[str, Any]) -> dict[str, Any]:
@@ -126,20 +134,20 @@ def package_finder(question: dict[str, Any], roots: list[str]) -> Any:
         roots.append(os.path.realpath(finder.package_of_file() or folder))
 
     def find(name: str) -> str:
-        path = finder.find_package(name)
-        if path is None:
-            raise FileNotFoundError(f"package '{name}' was not found; give package_map={{'{name}': 'its folder'}}.")
-        roots.append(os.path.realpath(path))
-        return str(path)
-
-    def find_unguarded(name: str) -> str:
+        is_name = name not in ("", ".", "..") and not set(name) & {"/", "\\", os.sep}
         Guard.is_on = False
         try:
-            return find(name)
+            path = finder.find_package(name) if is_name else None
+            is_package = path is not None and (name in question["package_map"] or (path / "package.xml").is_file())
         finally:
             Guard.is_on = True
+        if path is None:
+            raise FileNotFoundError(f"package '{name}' was not found; give package_map={{'{name}': 'its folder'}}.")
+        if is_package:  # others may be read only if they lie within what may be read anyway
+            roots.append(os.path.realpath(path))
+        return str(path)
 
-    return find_unguarded
+    return find
 
 
 class Guard:
