@@ -96,7 +96,13 @@ def corpus_of(package: str, version: str, folder: Path, kind: str, is_compared: 
             row["loads"] += 1
         else:
             row[how][reason] = row[how].get(reason, 0) + 1
-        if is_compared and kind == "MJCF" and model is not None and 0 < model.num_velocities <= LARGEST_COMPARED:
+        if (
+            is_compared
+            and how == "loads"
+            and kind == "MJCF"
+            and model is not None
+            and 0 < model.num_velocities <= LARGEST_COMPARED
+        ):
             agreement = compare(model, compile_model(read_xml(file), LoadNotes(str(file), "warn")).m, num_states=1)
             row["agreement"] = max(row["agreement"] or 0.0, agreement.worst)
         print(package, file.relative_to(folder), how, reason, flush=True)

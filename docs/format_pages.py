@@ -154,7 +154,7 @@ def robots() -> str:
         "Files of packages from PyPI: how many load as they are, how many with physics left out, and why the others do "
         "not. `python -m benchmarks.corpora` writes the numbers. Agreement of MJCF with MuJoCo "
         f"{found['mujoco']} is the largest difference of poses, M, forces and actuation at random states, relative to "
-        "the largest number.",
+        "the largest number, over the files that load as they are.",
         table(header, rows),
     )
 
