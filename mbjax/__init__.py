@@ -233,7 +233,12 @@ from .simulation import actuation_matrix as actuation_matrix
 from .simulation import default_state as default_state
 from .simulation import keyframe_state as keyframe_state
 from .simulation import implicit_time_derivatives_residual as implicit_time_derivatives_residual
+from .simulation import drake_state as drake_state
+from .simulation import inputs_from_mujoco as inputs_from_mujoco
 from .simulation import mujoco_state as mujoco_state
+from .simulation import pinocchio_state as pinocchio_state
+from .simulation import state_from_drake as state_from_drake
+from .simulation import state_from_pinocchio as state_from_pinocchio
 from .simulation import outputs as outputs
 from .simulation import random_state as random_state
 from .simulation import rollout as rollout

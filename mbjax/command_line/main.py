@@ -20,7 +20,7 @@ UNBOUNDED = 10_000  # columns; wide enough that lines in a file or a pipe are no
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_EXTRA = 0, 1, 2, 3, 4, 5
 
 EPILOG = f"""\
-FILE is a URDF or SDFormat file, or the name of a bundled model: {", ".join(REFERENCE_MODELS)}.
+FILE is a URDF, SDFormat, MJCF or directives file, or the name of a bundled model: {", ".join(REFERENCE_MODELS)}.
 
 exit codes: 0 done; 1 a measurement failed, or check found errors; 2 wrong arguments or no such file;
 3 the file cannot be read as a model; 4 it asks for physics mbjax does not simulate (try --on-unsupported warn);
@@ -48,7 +48,7 @@ def make_parser() -> argparse.ArgumentParser:
         "inspect", help="print a model as a table, with everything its file left unused",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    inspect.add_argument("file", metavar="FILE", help="a URDF or SDFormat file or a bundled model's name")
+    inspect.add_argument("file", metavar="FILE", help="a robot file or a bundled model's name")
     add_loading_options(inspect)
 
     simulate = commands.add_parser(
@@ -60,7 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         nargs="?",
         default="arm",
-        help="a URDF or SDFormat file or a bundled model's name (default: arm)",
+        help="a robot file or a bundled model's name (default: arm)",
     )
     simulate.add_argument(
         "--duration", type=positive, default=4.0, metavar="S", help="seconds to simulate (default: 4)"
@@ -98,7 +98,7 @@ def make_parser() -> argparse.ArgumentParser:
         "bench", help="measure compile time, run time and memory of a robot's functions on this machine",
         epilog=BENCH_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    bench.add_argument("file", metavar="FILE", help="a URDF or SDFormat file or a bundled model's name")
+    bench.add_argument("file", metavar="FILE", help="a robot file or a bundled model's name")
     bench.add_argument(
         "--batch", type=batch_sizes, default=[1, 64, 4096], metavar="N,N,…",
         help="numbers of worlds evaluated together (default: 1,64,4096)",
@@ -135,6 +135,10 @@ def add_loading_options(parser: argparse.ArgumentParser) -> None:
         "--package", action="append", default=[], metavar="NAME=DIR", help="where package://NAME is; may be repeated"
     )
     parser.add_argument(
+        "--xacro-arg", action="append", default=[], metavar="NAME:=VALUE",
+        help="an argument of a xacro file, which is expanded (so are files called *.xacro); may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
         "--on-unsupported", choices=("error", "warn"), default="error",
         help="whether physics mbjax does not simulate stops the reading",
     )  # fmt: skip
@@ -159,7 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             options.file = find_model_file(options.file)
         options.package_map = parse_packages(options.package)
-    except FileNotFoundError as error:
+        options.xacro_arguments = parse_xacro_arguments(options.xacro_arg)
+    except (FileNotFoundError, ValueError) as error:
         print_error(errors, str(error))
         return EXIT_USAGE
     jax.config.update("jax_enable_x64", True)  # finite differences need it; only an application may set it
@@ -232,6 +237,17 @@ def parse_packages(pairs: Sequence[str]) -> dict[str, str]:
             raise FileNotFoundError(f"--package {pair}: write NAME=DIR with a folder that exists.")
         packages[name] = folder
     return packages
+
+
+def parse_xacro_arguments(pairs: Sequence[str]) -> dict[str, str] | None:
+    """Parses `NAME:=VALUE` options to a dict; None without any."""
+    arguments = {}
+    for pair in pairs:
+        name, separator, value = pair.partition(":=")
+        if not (name and separator):
+            raise ValueError(f"--xacro-arg {pair}: write NAME:=VALUE.")
+        arguments[name] = value
+    return arguments or None
 
 
 def print_error(console: Console, message: str) -> None:

@@ -58,7 +58,7 @@ def load_with_actuators(options: argparse.Namespace) -> tuple[MultibodyModel, in
     plant = MultibodyPlant(options.time_step, contact_model="none")  # as in `load`, since a file has no ground
     parser = Parser(
         plant, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
-        mimic=options.mimic,
+        mimic=options.mimic, xacro_arguments=options.xacro_arguments,
     )  # fmt: skip
     parser.add_models(options.file)
     joints = []

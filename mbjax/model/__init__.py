@@ -18,6 +18,7 @@ from .collision_setters import set_contact_smoothing_length as set_contact_smoot
 from .collision_setters import set_stiction_tolerance as set_stiction_tolerance
 from .contact_layout import CollisionGeometryRecord as CollisionGeometryRecord
 from .contact_layout import ContactLayout as ContactLayout
+from .controls import Control as Control
 from .elements import Body as Body
 from .elements import Frame as Frame
 from .elements import JointActuator as JointActuator

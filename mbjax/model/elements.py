@@ -8,6 +8,8 @@ import numpy as np
 from mbjax.geometry import Geometry
 from mbjax.spatial import RigidTransform, SpatialInertia
 
+from .controls import Control
+
 
 @dataclasses.dataclass(eq=False)
 class Body:
@@ -53,6 +55,7 @@ class JointActuator:
     kp: float | None = None
     kd: float | None = None
     source: str | None = None
+    control: Control | None = None  # of a file in MJCF
 
 
 def rotation_quaternion(R: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from mbjax.geometry import Geometry
 from mbjax.joints import JOINT_KINDS
 
 from .contact_layout import ContactLayout
+from .controls import Control
 from .load_report import ReportEntry
 
 
@@ -150,6 +151,7 @@ class ActuatorInfo:
     index: int
     joint: int
     velocity: int
+    control: Control | None = None  # what MuJoCo's ctrl means to it
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,7 +1,10 @@
 """Notes on a file while it is read: report entries, warnings gathered by topic, refusals."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from mbjax.errors import UnsupportedError
-from mbjax.model import IGNORED, ReportEntry
+from mbjax.model import IGNORED, KEPT, USED, ReportEntry
 
 from .xml_tree import XmlElement
 
@@ -35,6 +38,14 @@ class LoadNotes:
             )
         self.add(IGNORED, element.label, f"{what}; the model is built without it", element.place)
         self.warn("left out although it changes the motion", f"{element.label} (line {element.line}): {what}")
+
+    def expanded(self, place: str, said: Sequence[str], arguments: Mapping[str, Any]) -> None:
+        """Notes that a file was expanded by xacro, with which arguments, and what xacro warned of."""
+        given = ", ".join(f"{name}:={value}" for name, value in arguments.items())
+        self.add(USED, "xacro", "expanded" + (f" with {given}" if given else ""), place)
+        for text in said:
+            self.add(KEPT, "xacro", text, place)
+            self.warn("xacro warns", text)
 
     def warnings(self) -> list[str]:
         """Texts of the warnings, one sentence per topic."""

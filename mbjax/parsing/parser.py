@@ -21,6 +21,7 @@ from .robot_records import RobotRecord
 from .sdf import Options as SdfOptions
 from .sdf import read_sdf
 from .urdf import read_urdf
+from .xacro import expand_xacro, is_xacro
 from .xml_source import XmlDocument, read_xml
 
 SDF_ROOTS = ("sdf", "gazebo")
@@ -37,8 +38,10 @@ class Parser:
     `instance::joint mimics leader`, `"eliminate"` takes their coordinates away (`plant.add_mimic`), `"free"` drops the
     relations. `meshes="hull"` lets collision meshes touch with their convex hulls, which costs far more than
     simple shapes; with `"none"` they touch nothing. `actuators="joints"` gives each joint of one degree of freedom that
-    the file drives by no actuator one of its own name, with the joint's effort limit. `plant.report` says what became
-    of each part of a file.
+    the file drives by no actuator one of its own name, with the joint's effort limit. `xacro_arguments` are those of
+    `<xacro:arg>`; files called `*.xacro` are expanded, others and texts where arguments are given, be they `{}`. This
+    evaluates expressions of the file as Python: load only those you trust. `plant.report` says what became of each part
+    of a file.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Parser:
         mimic: Literal["couple", "eliminate", "free"] = "couple",
         meshes: Literal["hull", "none"] = "none",
         actuators: Literal["file", "joints"] = "file",
+        xacro_arguments: Mapping[str, str | float | bool] | None = None,
     ):
         if not isinstance(plant, MultibodyPlant):
             raise ModelError(f"Parser: expected a MultibodyPlant, got {type(plant).__name__}.")
@@ -69,6 +73,7 @@ class Parser:
         self.mimic = mimic
         self.meshes = meshes
         self.actuators = actuators
+        self.xacro_arguments = xacro_arguments
 
     def add_models(self, path_or_xml_text: str | os.PathLike) -> list[int]:
         """Adds what a URDF, SDFormat, MJCF or directives file holds, or its text; returns the model instances.
@@ -79,7 +84,9 @@ class Parser:
         """
         return self._add_models(path_or_xml_text)
 
-    def _add_models(self, path_or_xml_text: str | os.PathLike, dtype: Any = None) -> list[int]:
+    def _add_models(
+        self, path_or_xml_text: str | os.PathLike, dtype: Any = None, is_of_caller: bool = True
+    ) -> list[int]:
         """Adds the models, one stack frame below `add_models` and `load`: warnings then point at the caller's line."""
         if self.plant.is_finalized:
             raise ModelError(
@@ -88,15 +95,33 @@ class Parser:
             )
         directives = find_directives(path_or_xml_text)
         if directives is None:
-            document = read_xml(path_or_xml_text)
-            notes = LoadNotes(document.file, self.on_unsupported)
+            notes = LoadNotes("", self.on_unsupported)
+            document = self._document(path_or_xml_text, notes, self.xacro_arguments)
             robots = self._read(document, notes)
         else:
             notes = LoadNotes(directives.file, self.on_unsupported)
-            reader = DirectivesReader(self.package_map, lambda path: self._read(read_xml(Path(path)), notes))
+            reader = DirectivesReader(
+                self.package_map, lambda path: self._read(self._document(Path(path), notes, None), notes)
+            )
             robots = reader.read(directives)
         dtype = jax.dtypes.canonicalize_dtype(float) if dtype is None else jnp.dtype(dtype)
-        return add_robots(self.plant, robots, notes, self.base, self.actuators, dtype)
+        return add_robots(self.plant, robots, notes, self.base, self.actuators, dtype, is_of_caller=is_of_caller)
+
+    def _document(
+        self, path_or_xml_text: str | os.PathLike, notes: LoadNotes, xacro_arguments: Mapping[str, Any] | None
+    ) -> XmlDocument:
+        """The XML of a file or text, expanded where it is xacro; files of directives share the arguments."""
+        if not is_xacro(path_or_xml_text, xacro_arguments):
+            document, said = read_xml(path_or_xml_text), None
+        else:
+            is_only_one = xacro_arguments is self.xacro_arguments
+            document, said = expand_xacro(
+                path_or_xml_text, self.xacro_arguments, self.package_map, all_arguments_known=is_only_one
+            )
+        notes.file = notes.file or document.file
+        if said is not None:
+            notes.expanded(document.root.place, said, self.xacro_arguments or {})
+        return document
 
     def _read(self, document: XmlDocument, notes: LoadNotes) -> list[RobotRecord]:
         """The robots of a file in the format that its outermost element tells."""
@@ -123,6 +148,7 @@ def load(
     contact_pairs: Sequence[tuple[str, str]] | None = None,
     meshes: Literal["hull", "none"] = "none",
     actuators: Literal["file", "joints"] = "file",
+    xacro_arguments: Mapping[str, str | float | bool] | None = None,
     dtype: Any = None,
 ) -> MultibodyModel:
     """Loads a model from a URDF, SDFormat, MJCF or directives file, its text, or a bundled model's name like "arm".
@@ -148,8 +174,9 @@ def load(
         mimic=mimic,
         meshes=meshes,
         actuators=actuators,
+        xacro_arguments=xacro_arguments,
     )
-    parser._add_models(path_or_xml_text, dtype)
+    parser._add_models(path_or_xml_text, dtype, is_of_caller=False)
     if ground is not False:
         properties = ProximityProperties() if ground is True else ground
         plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), properties)

@@ -17,7 +17,7 @@ from mbjax.plant.number_checks import find_overflow
 from mbjax.spatial import RigidTransform
 
 from .load_notes import LoadNotes
-from .record_names import Elements, instance_names
+from .record_names import Elements, instance_names, with_free_name
 from .robot_records import WORLD, ActuatorRecord, ConstraintRecord, FrameRecord, JointRecord, RobotRecord
 from .states_and_filters import add_filtered_pairs, add_states
 
@@ -29,31 +29,39 @@ JOINTS_OF = {"coupler": ("joint0", "joint1")}
 
 
 def add_robots(
-    plant: MultibodyPlant, robots: Sequence[RobotRecord], notes: LoadNotes, base: str, actuators: str, dtype: Any
+    plant: MultibodyPlant,
+    robots: Sequence[RobotRecord],
+    notes: LoadNotes,
+    base: str,
+    actuators: str,
+    dtype: Any,
+    *,
+    is_of_caller: bool = True,
 ) -> list[int]:
-    """Adds each robot as a new model instance and returns these; on an error the plant is unchanged.
+    """Adds each robot as a new model instance and returns these; on an error a caller's plant is unchanged.
 
     Numbers that a model of `dtype` could not compute with are a `ParseError`. Everything is tried on an empty plant
-    first, and warnings are given before the first change.
+    first, and warnings are given before the first change; a plant that is thrown away on an error needs no trial.
     """
     if actuators == "joints":
         for robot in robots:
             add_missing_actuators(robot, notes)
+    names = instance_names(robots, plant.instance_names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
-        trial = MultibodyPlant()
-        _add_elements(trial, robots, [robot.name for robot in robots], base)
+        trial = MultibodyPlant() if is_of_caller else plant
+        instances = _add_elements(trial, robots, [robot.name for robot in robots] if is_of_caller else names, base)
     _reject_overflow(trial, robots[0], dtype)
     for text in notes.warnings():
         warnings.warn(text, ModelWarning, stacklevel=CALLER_OF_PARSER)
-    names = instance_names(robots, plant.instance_names)
     for robot, name in zip(robots, names, strict=True):
         if name != robot.name and not robot.is_world:
             message = f"the plant has a model instance of that name; this one is called '{name}'"
             notes.add(REPAIRED, f"robot '{robot.name}'", message, f"{robot.file}:{robot.line}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)
-        instances = _add_elements(plant, robots, names, base)
+    if is_of_caller:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)
+            instances = _add_elements(plant, robots, names, base)
     for entry in notes.entries:
         plant.report.add(entry.status, entry.element, entry.message, entry.place)
     return instances
@@ -112,7 +120,8 @@ def _add_elements(plant: MultibodyPlant, robots: Sequence[RobotRecord], names: S
         for actuator in robot.actuators:
             with _placed(actuator.place):
                 joint = elements.joint(robot, actuator.joint)
-                plant.add_joint_actuator(actuator.name, joint, source=actuator.place, **actuator.options)
+                made = plant.add_joint_actuator(actuator.name, joint, source=actuator.place, **actuator.options)
+                made.control = actuator.control
         _add_frames(elements, robot, [frame for frame in robot.frames if frame.name != "__model__"])
         _add_joints(elements, robot, on_frames)
         _add_forces_and_constraints(elements, robot)
@@ -126,7 +135,8 @@ def _add_elements(plant: MultibodyPlant, robots: Sequence[RobotRecord], names: S
                 (name, [elements.body(robot, link) for link in links]) for name, links in (pair.group_A, pair.group_B)
             ]
             plant.exclude_collision_geometries_with_collision_filter_group_pair(*groups)
-        add_filtered_pairs(plant, robot, elements.instances[id(robot)])
+        shapes = {name: shape for (owner, name), shape in elements.shapes.items() if owner == id(robot)}
+        add_filtered_pairs(plant, robot, elements.instances[id(robot)], shapes)
     _add_bases(elements, robots, base)
     return [elements.instances[id(robot)] for robot in robots if not robot.is_world]
 
@@ -141,12 +151,15 @@ def _add_links(elements: Elements, robot: RobotRecord) -> None:
                     link.name, link.inertia, instance, on_invalid_inertia="warn", source=link.place
                 )
                 elements.add_body(robot, link.name, body)
+            of_others: tuple[set[str], set[str]] = (set(), set())
+            if link.name == WORLD:  # which robots share
+                of_others = {g.name for g in body.visual}, {c.geometry.name for c in plant.collisions if c.body is body}
             for shape in link.visual:
-                plant.register_visual_geometry(body, shape)
+                plant.register_visual_geometry(body, with_free_name(shape, of_others[0], robot))
             for collision in link.collision:
-                plant.register_collision_geometry(
-                    body, collision.geometry, collision.properties, source=collision.place
-                )
+                geometry = with_free_name(collision.geometry, of_others[1], robot)
+                plant.register_collision_geometry(body, geometry, collision.properties, source=collision.place)
+                elements.shapes[id(robot), f"{link.name}::{collision.geometry.name}"] = geometry
 
 
 def _add_joints(elements: Elements, robot: RobotRecord, records: Sequence[JointRecord]) -> None:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from mbjax.geometry import Geometry
 from mbjax.joints import AbstractJoint
 from mbjax.model import Body, Frame
 from mbjax.plant import MultibodyPlant
@@ -20,6 +21,7 @@ class Elements:
     plant: MultibodyPlant
     instances: dict[int, int] = dataclasses.field(default_factory=dict)
     by_name: dict[str, int] = dataclasses.field(default_factory=dict)  # the instance of a robot
+    shapes: dict[tuple[int, str], Geometry] = dataclasses.field(default_factory=dict)  # by `link::name` of a robot
     _bodies: dict[Any, Body] = dataclasses.field(default_factory=dict)
     _joints: dict[Any, AbstractJoint] = dataclasses.field(default_factory=dict)
     _frames: dict[Any, Frame] = dataclasses.field(default_factory=dict)
@@ -84,3 +86,12 @@ def instance_names(robots: Sequence[RobotRecord], taken: Sequence[str]) -> list[
         known.add(candidate)
         names.append(candidate)
     return names
+
+
+def with_free_name(geometry: Geometry, taken: set[str], robot: RobotRecord) -> Geometry:
+    """The geometry, called `robot::name` where another robot has given its name to one of the same body."""
+    name, count = geometry.name, 0
+    while name in taken:
+        name = f"{robot.name}::{geometry.name}" + (f"_{count}" if count else "")
+        count += 1
+    return geometry if name == geometry.name else dataclasses.replace(geometry, name=name)

@@ -42,6 +42,15 @@ class ResourceFinder:
             tried.append(path)
         return None, tried
 
+    def find_package(self, name: str) -> Path | None:
+        """The folder of a package; None if there is none."""
+        return next((Path(os.path.abspath(folder)) for folder in self._package_folders(name) if folder.is_dir()), None)
+
+    def package_of_file(self) -> Path | None:
+        """The folder of the package that the robot file lies in, which a package.xml tells; None outside of any."""
+        folders = () if self.folder is None else (self.folder, *self.folder.parents)
+        return next((folder for folder in folders if _package_name(folder) is not None), None)
+
     def _candidates(self, filename: str) -> Iterator[Path]:
         package = PACKAGE_URI.fullmatch(filename)
         if package is not None:

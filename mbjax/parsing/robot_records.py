@@ -5,6 +5,7 @@ from typing import Any
 
 from mbjax.geometry import Geometry, ProximityProperties
 from mbjax.joints import AbstractJoint
+from mbjax.model import Control
 from mbjax.spatial import RigidTransform, SpatialInertia
 
 WORLD = "world"
@@ -54,6 +55,7 @@ class ActuatorRecord:
     place: str
     joint: str
     options: dict[str, Any]
+    control: Control | None = None
 
 
 @dataclasses.dataclass

@@ -1,6 +1,6 @@
 """Default positions, keyframes and filtered pairs of a `RobotRecord` → calls of the plant."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mbjax.errors import ModelError, ParseError
@@ -11,13 +11,14 @@ from mbjax.plant import MultibodyPlant
 from .robot_records import RobotRecord
 
 
-def add_filtered_pairs(plant: MultibodyPlant, robot: RobotRecord, instance: int) -> None:
-    """Geometries of the file that must not touch, one group for each of them."""
+def add_filtered_pairs(
+    plant: MultibodyPlant, robot: RobotRecord, instance: int, shapes: Mapping[str, Geometry]
+) -> None:
+    """Geometries of the file that must not touch, one group for each of them; `shapes` by `link::name` in the file."""
     if robot.lists_contacts:
         plant.instances_that_list_contacts.add(instance)
     if not robot.filtered_pairs:
         return
-    shapes = {f"{link.name}::{shape.geometry.name}": shape.geometry for link in robot.links for shape in link.collision}
     others: dict[str, list[Geometry]] = {}
     for one, other in robot.filtered_pairs:
         others.setdefault(one, []).append(shapes[other])

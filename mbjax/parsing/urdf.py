@@ -88,14 +88,17 @@ def _robot_name(document: XmlDocument, notes: LoadNotes) -> str:
 def check_format(root: XmlElement) -> None:
     """Refuses a document that is not an expanded URDF, naming what it looks like."""
     if root.tag != "robot":
-        what = OTHER_FORMATS.get(root.tag, "this is no format mbjax knows; it reads URDF and SDFormat")
+        what = OTHER_FORMATS.get(
+            root.tag, "this is no format mbjax knows; it reads URDF, SDFormat, MJCF and model directives"
+        )
         raise root.error(f"the outermost element is <{root.tag[:60]}>, where URDF has <robot>: {what}.")
     stack = [root]
     while stack:
         element = stack.pop()
         if element.tag.startswith("xacro:"):
             raise element.error(
-                f"<{element.tag}> is a xacro instruction: expand it first, with `xacro FILE.xacro > FILE.urdf`."
+                f"<{element.tag}> is a xacro instruction: load it with xacro_arguments={{}} or call it *.xacro, or "
+                "expand it first, with `xacro FILE.xacro > FILE.urdf`."
             )
         stack.extend(reversed(element.children))
 

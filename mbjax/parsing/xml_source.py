@@ -20,6 +20,7 @@ from mbjax.reference_models import path as reference_model
 from .xml_tree import TreeBuilder, XmlElement
 
 TEXT_NAME = "<XML text>"
+ROBOT_FILES = (".urdf", ".sdf", ".xml", ".xacro", ".dmd.yaml")
 MAX_BYTES = 64 * 1024 * 1024
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -54,20 +55,36 @@ class XmlDocument:
     text: str = ""
 
 
+@dataclasses.dataclass(frozen=True)
+class SourceText:
+    """A text, its source's name in messages, and its folder."""
+
+    text: str
+    file: str
+    folder: Path | None
+
+
 def read_xml(path_or_text: str | os.PathLike) -> XmlDocument:
-    """Reads text that, stripped, starts with '<', else the file of that path or the bundled model of that name."""
+    """Parses text that, stripped, starts with '<', else the file of that path or the bundled model of that name."""
+    source = read_text(path_or_text)
+    text = source.text if source.folder is None else ""
+    return XmlDocument(_parse(source.text, source.file), source.file, source.folder, text)
+
+
+def read_text(path_or_text: str | os.PathLike) -> SourceText:
+    """The text itself where it starts with '<', else the contents of a file or bundled model, decoded."""
     if not isinstance(path_or_text, str | os.PathLike):
         raise ModelError(
             f"expected the path of a robot file (str or Path) or its XML text (str), got {type(path_or_text).__name__}."
         )
     if isinstance(path_or_text, str) and path_or_text.lstrip("\ufeff \t\r\n").startswith("<"):
-        return XmlDocument(_parse(_text_bytes(path_or_text), TEXT_NAME), TEXT_NAME, None, path_or_text.lstrip("\ufeff"))
+        return SourceText(_decoded(_text_bytes(path_or_text), TEXT_NAME), TEXT_NAME, None)
     if isinstance(path_or_text, str) and not path_or_text.strip():
         raise ParseError("the text is empty; give the path of a robot file or its XML text.")
     path = Path(path_or_text).expanduser()
     if path_or_text in REFERENCE_MODELS and not path.exists():
         path = reference_model(str(path_or_text))
-    return XmlDocument(_parse(_file_bytes(path), str(path)), str(path), _absolute_folder(path))
+    return SourceText(_decoded(_file_bytes(path), str(path)), str(path), _absolute_folder(path))
 
 
 def _absolute_folder(path: Path) -> Path:
@@ -92,9 +109,9 @@ def _file_bytes(path: Path) -> bytes:
     shown = str(path)
     try:
         if path.is_dir():
-            names = sorted(child.name for child in path.iterdir() if child.suffix.lower() in (".urdf", ".sdf", ".xml"))
-            inside = f" It holds {', '.join(names[:5])}." if names else " It holds no .urdf or .sdf file."
-            raise ParseError(f"this is a directory; give the path of a robot file.{inside}", file=shown)
+            names = sorted(child.name for child in path.iterdir() if child.name.lower().endswith(ROBOT_FILES))
+            inside = ", ".join(names[:5]) or f"no robot file ({', '.join(ROBOT_FILES)})"
+            raise ParseError(f"this is a directory; give the path of a robot file. It holds {inside}.", file=shown)
         if not path.exists():
             raise ParseError(_no_such_file(path), file=shown)
         size = path.stat().st_size
@@ -129,21 +146,21 @@ def _near_files(path: Path) -> str:
     names = [child.name for child in folder.iterdir()]
     close = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
     if not close:
-        close = sorted(name for name in names if name.lower().endswith((".urdf", ".sdf")))[:3]
+        close = sorted(name for name in names if name.lower().endswith(ROBOT_FILES))[:3]
     if not close:
         return f"The folder '{folder}' holds no file of a similar name. {hint}"
     return "Did you mean " + " or ".join(f"'{folder / name}'" for name in close) + f"? {hint}"
 
 
-def _parse(data: bytes, file: str) -> XmlElement:
-    text = _decoded(data, file)
+def _parse(text: str, file: str) -> XmlElement:
     stripped = text.lstrip("\ufeff \t\r\n")
     lines_before = text.count("\n", 0, len(text) - len(stripped))
     if not stripped:
-        raise ParseError("it is empty; expected a robot in XML (URDF or SDFormat).", file=file)
+        raise ParseError("it is empty; expected a robot in XML (URDF, SDFormat or MJCF).", file=file)
     if not stripped.startswith("<"):
         raise ParseError(
-            f"this is not XML: it starts with {stripped[:20]!r} instead of '<'. mbjax reads URDF and SDFormat.",
+            f"this is not XML: it starts with {stripped[:20]!r} instead of '<'. mbjax reads URDF, SDFormat, MJCF and "
+            "model directives.",
             file=file,
             line=lines_before + 1,
         )

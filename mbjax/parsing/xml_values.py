@@ -209,7 +209,8 @@ def shortened(text: str, length: int = 60) -> str:
 
 def _number(element: XmlElement, attribute: str, text: str, word: str, expected: str, allow_infinite: bool) -> float:
     if len(word) > 400 or not NUMBER.fullmatch(word):
-        hint = " This is a xacro expression: expand the file with xacro first." if "${" in text else ""
+        xacro = " This is a xacro expression: expand it first, or load it with xacro_arguments={}."
+        hint = xacro if "${" in text else ""
         raise bad_value(element, attribute, text, f"'{shortened(word)}' is not a number; {expected} expected.{hint}")
     value = float(word)
     if math.isnan(value) or (math.isinf(value) and not allow_infinite):

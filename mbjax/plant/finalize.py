@@ -249,6 +249,7 @@ def build_layout(
                 index=a.index,
                 joint=a.joint.index,
                 velocity=joints[a.joint.index].v_start,
+                control=a.control,
             )
             for a in plant.actuators
         ),

@@ -251,7 +251,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         numbers = {"effort_limit": effort_limit, "rotor_inertia": rotor_inertia, "gear_ratio": gear_ratio}
         numbers |= {what: gain for what, gain in (("kp", kp), ("kd", kd)) if gain is not None}
         rules = {"effort_limit": LARGEST, "gear_ratio": FINITE}
-        given = {
+        given: dict[str, Any] = {
             what: float(known_numbers(call, what, value, rules.get(what, NOT_NEGATIVE)))
             for what, value in numbers.items()
         }

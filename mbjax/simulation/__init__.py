@@ -4,8 +4,13 @@ from .diagnose import Diagnosis as Diagnosis
 from .diagnose import diagnose as diagnose
 from .actuation import actuation_matrix as actuation_matrix
 from .implicit_time_derivatives import implicit_time_derivatives_residual as implicit_time_derivatives_residual
+from .drake_order import drake_state as drake_state
+from .drake_order import state_from_drake as state_from_drake
+from .mujoco_controls import inputs_from_mujoco as inputs_from_mujoco
 from .mujoco_order import mujoco_state as mujoco_state
 from .mujoco_order import state_from_mujoco as state_from_mujoco
+from .pinocchio_order import pinocchio_state as pinocchio_state
+from .pinocchio_order import state_from_pinocchio as state_from_pinocchio
 from .output_ports import outputs as outputs
 from .ports import AppliedSpatialForces as AppliedSpatialForces
 from .ports import Inputs as Inputs

@@ -209,7 +209,8 @@ def require_numbers(inputs: Any) -> None:
 def require_controllers(model: MultibodyModel, inputs: Inputs) -> None:
     """Raises `ModelError` for a desired state that no actuator follows, and warns if only some actuators follow it.
 
-    An actuator follows if its gains are not zero. Traced gains are not checked.
+    An actuator follows if its gains are not zero; motors of an MJCF file are not expected to. Traced gains are not
+    checked.
     """
     kp, kd = model.parameters.proportional_gain, model.parameters.derivative_gain
     if (inputs.desired_state is None and not inputs.instance_desired_state) or not is_known(kp, kd):
@@ -225,6 +226,8 @@ def require_controllers(model: MultibodyModel, inputs: Inputs) -> None:
             continue
         names = ", ".join(f"'{model.actuator_names[k]}'" for k in idle[:8]) + (", …" if len(idle) > 8 else "")
         way_out = "Give gains by mbjax.set_controller_gains or add_joint_actuator(..., kp=, kd=)"
+        if all(model.layout.actuators[k].control is not None for k in idle) and len(idle) < len(told[what]):
+            continue  # motors of a file that also has position actuators
         if len(idle) == len(told[what]):
             raise ModelError(
                 f"inputs.{what}: no actuator follows it, for {names} have no controller: kp and kd are 0. {way_out}, "

@@ -104,7 +104,13 @@ def test_inspect_eliminates_mimics_where_asked(tmp_path, capsys) -> None:
         assert main(["inspect", file, "--mimic", option]) == 0
         assert count in capsys.readouterr().out
     plant_options = argparse.Namespace(
-        file=file, base="file", package_map={}, on_unsupported="error", mimic="eliminate", time_step=1e-3
+        file=file,
+        base="file",
+        package_map={},
+        on_unsupported="error",
+        mimic="eliminate",
+        time_step=1e-3,
+        xacro_arguments=None,
     )
     model, num_added = load_with_actuators(plant_options)
     assert num_added == 2

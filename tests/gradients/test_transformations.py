@@ -165,7 +165,8 @@ def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dic
         "cset": cset, "multipliers": jnp.ones(cset.num_rows, T),
         "force": jnp.ones(cset.num_rows, T), "q_guess": q, "v_guess": v, "v_minus": v, "constraint": 0, "status": True,
         "actuators": ["m1", "m0"], "V_FM_F": v[:6], "V_WB_W": v[:6], "V_AB_A": v[:6],
-        "qpos": q, "qvel": v,
+        "qpos": q, "qvel": v, "position_names": model.position_names(), "velocity_names": model.velocity_names(),
+        "ctrl": v, "joint_names": tuple(joint.name for joint in model.layout.joints if joint.mobod >= 0),
         **dict.fromkeys(("X_FM", "X_WB", "X_AB"), mbjax.frame_pose(model, "j1_parent")),
     }  # fmt: skip
 
@@ -189,7 +190,7 @@ def test_g53_single_precision_stays_single_with_x64_on(request: pytest.FixtureRe
         unknown = set(wanted) - known
         if name == "set_joint_default_positions":
             unknown = set()
-        if name in ("set_contact_smoothing_length", "set_mimic", "keyframe_state"):
+        if name in ("set_contact_smoothing_length", "set_mimic", "keyframe_state", "inputs_from_mujoco"):
             continue  # of a plant that was built with one: tests/contact, tests/model
         assert not unknown, f"{name}: say in arguments_of what to pass for {sorted(unknown)}"
 

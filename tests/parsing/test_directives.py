@@ -142,3 +142,16 @@ def test_a_file_that_adds_itself_is_refused(folder):
     (folder / "self.dmd.yaml").write_text("directives:\n- add_directives: {file: package://scene/self.dmd.yaml}\n")
     with pytest.raises(ParseError, match="adds itself"):
         read(folder / "self.dmd.yaml", folder)
+
+
+def test_files_whose_world_has_shapes_of_one_name_stand_side_by_side(tmp_path):
+    """Each MJCF file brings its floor; what may touch is decided within each file."""
+    (tmp_path / "a.xml").write_text(
+        '<mujoco model="m"><worldbody><geom name="floor" type="plane" size="1 1 1"/><body name="b" pos="0 0 1">'
+        '<freejoint/><geom size="0.1" contype="2"/></body></worldbody></mujoco>'
+    )
+    scene = "directives:\n- add_model: {file: a.xml, name: x}\n- add_model: {file: a.xml, name: y}\n"
+    (tmp_path / "scene.dmd.yaml").write_text(scene)
+    plant = read(tmp_path / "scene.dmd.yaml", tmp_path)
+    assert [shape.name for shape in plant.world_body.visual] == ["floor", "y::floor"]
+    assert [c.geometry.name for c in plant.collisions if c.body is plant.world_body] == ["floor", "y::floor"]

@@ -11,7 +11,6 @@ import pytest
 
 import mbjax
 from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, HalfSpace, Mesh, Sphere
-from mbjax.parsing.mjcf.coverage import LISTED_TAGS, REFUSED_TAGS, status_of
 
 BALL = '<geom name="g" size="0.1"/>'
 
@@ -383,30 +382,23 @@ def test_two_models_of_one_file_have_keyframes_and_contacts_of_their_own() -> No
     assert len(model.layout.contact.pairs) == 1
 
 
-def schema() -> list[tuple[tuple[str, ...], list[str]]]:
-    """Elements, as paths, and attributes of MuJoCo's own schema."""
-    rows: list[tuple[tuple[str, ...], list[str]]] = []
-    path: tuple[str, ...] = ()
-    for line in mujoco.mj_printSchema(False, False).splitlines():
-        found = re.match(r"^( *)([()a-z0-9_]+) \((?:.)\)\s*(.*)$", line)
-        if found:
-            path = (*path[: len(found.group(1)) // 3], found.group(2).replace("(world)", ""))
-            rows.append((path, found.group(3).split()))
-        else:
-            rows[-1][1].extend(line.split())
-    return rows
+def test_what_mujocos_compiler_warns_of_is_reported_and_written_nowhere(tmp_path, monkeypatch) -> None:
+    """Left alone it writes MUJOCO_LOG.TXT into the working directory, as damaged files have shown."""
+    monkeypatch.chdir(tmp_path)
+    text = '<mujoco><custom><numeric name="n" data="nan"/></custom><worldbody><body><joint/><geom size="1"/></body>'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = mbjax.load(text + "</worldbody></mujoco>")
+    assert any(entry.element == "MuJoCo's compiler" and "NaN" in entry.message for entry in model.report())
+    assert list(tmp_path.iterdir()) == []
+    assert mujoco.get_mju_user_warning() is None  # the caller's own is back
 
 
-def test_every_element_and_attribute_of_mujocos_schema_has_a_status() -> None:
-    """A new version of MuJoCo with something that nobody has thought of fails here; until then it is listed."""
-    rows, unknown = schema(), []
-    for path, attributes in rows:
-        if any(tag in LISTED_TAGS or tag in REFUSED_TAGS for tag in path):
-            continue
-        unknown += [(path[-1], None)] if status_of(path[-1]) is None else []
-        unknown += [(path[-1], name) for name in attributes if status_of(path[-1], name) is None]
-    assert len(rows) > 100
-    assert sorted(set(unknown)) == []
+def test_joints_that_start_outside_their_range_are_warned_of() -> None:
+    joint = '<joint name="j" range="30 70"/><geom size="1"/>'
+    with pytest.warns(mbjax.ModelWarning, match=r"start outside their ranges .*'j' \(line 1\)"):
+        model = mbjax.load(f"<mujoco><worldbody><body>{joint}</body></worldbody></mujoco>")
+    assert any("starts at 0, outside its range 0.523599 to 1.22173" in entry.message for entry in model.report())
 
 
 VALUES = (

@@ -15,7 +15,18 @@ from ..xml_values import did_you_mean, rotation_from_quaternion, rotation_from_r
 from .yaml_source import Value, YamlFile, find_directives, read_yaml
 
 DELIMITER = "::"
-KINDS = ("add_model", "add_model_instance", "add_frame", "add_weld", "add_directives", "add_collision_filter_group")
+# What is read: the keys of each directive, and of what stands in them.
+KEYS = {
+    "add_model": ("file", "name", "default_joint_positions", "default_free_body_pose"),
+    "add_model_instance": ("name",),
+    "add_frame": ("name", "X_PF"),
+    "add_weld": ("parent", "child", "X_PC"),
+    "add_directives": ("file", "model_namespace"),
+}
+TRANSFORM = ("base_frame", "translation", "rotation")
+ROTATIONS = {"!Rpy": ("deg",), "!AngleAxis": ("angle_deg", "axis"), "!Identity": ()}
+REFUSED = {"add_collision_filter_group": "it is not read; write the groups into the models' files"}
+KINDS = (*KEYS, *REFUSED)
 MAX_FILES = 1000
 
 
@@ -60,21 +71,21 @@ class DirectivesReader:
             case "add_model":
                 self._add_model(value, namespace, finder)
             case "add_model_instance":
-                name = required(value.mapping(kind, "name"), "name", value).text("name")
+                name = required(value.mapping(kind, *KEYS[kind]), "name", value).text("name")
                 self._keep([RobotRecord(joined(namespace, name), value.file, value.line)])
             case "add_frame":
                 self._add_frame(value, namespace)
             case "add_weld":
                 self._add_weld(value, namespace)
             case "add_directives":
-                entries = value.mapping(kind, "file", "model_namespace")
+                entries = value.mapping(kind, *KEYS[kind])
                 found = find_directives(self._find(required(entries, "file", value), finder))
                 if found is None:
                     raise value.error(f"{kind}: the file holds no model directives.")
                 inner = entries["model_namespace"].text("model_namespace") if "model_namespace" in entries else ""
                 self.read(found, joined(namespace, inner), value)
             case _:
-                raise value.error(f"{kind} is not read; write the groups into the models' files.")
+                raise value.error(f"{kind}: {REFUSED[kind]}.")
 
     def _find(self, uri: Value, finder: ResourceFinder) -> str:
         self.num_files += 1
@@ -88,7 +99,7 @@ class DirectivesReader:
         return path
 
     def _add_model(self, value: Value, namespace: str, finder: ResourceFinder) -> None:
-        entries = value.mapping("add_model", "file", "name", "default_joint_positions", "default_free_body_pose")
+        entries = value.mapping("add_model", *KEYS["add_model"])
         name = joined(namespace, required(entries, "name", value).text("name"))
         robots = self.read_model(self._find(required(entries, "file", value), finder))
         main = [robot for robot in robots if DELIMITER not in robot.name]
@@ -123,7 +134,7 @@ class DirectivesReader:
             robot.free_poses[body] = X_WB
 
     def _add_frame(self, value: Value, namespace: str) -> None:
-        entries = value.mapping("add_frame", "name", "X_PF")
+        entries = value.mapping("add_frame", *KEYS["add_frame"])
         name = required(entries, "name", value).text("name")
         base, X_PF = transform(required(entries, "X_PF", value))
         if not base:
@@ -139,7 +150,7 @@ class DirectivesReader:
         self._keep([holder])
 
     def _add_weld(self, value: Value, namespace: str) -> None:
-        entries = value.mapping("add_weld", "parent", "child", "X_PC")
+        entries = value.mapping("add_weld", *KEYS["add_weld"])
         ends = [joined(namespace, required(entries, key, value).text(key)) for key in ("parent", "child")]
         base, X_PC = transform(entries["X_PC"]) if "X_PC" in entries else ("", identity())
         if base:
@@ -184,7 +195,7 @@ def rename(robot: RobotRecord, old: str, new: str) -> None:
 
 def transform(value: Value) -> tuple[str, RigidTransform]:
     """The base frame, empty where none is named, and the pose in it."""
-    entries = value.mapping("transform", "base_frame", "translation", "rotation")
+    entries = value.mapping("transform", *TRANSFORM)
     base = entries["base_frame"].text("base_frame") if "base_frame" in entries else ""
     p = entries["translation"].numbers("translation", 3) if "translation" in entries else np.zeros(3)
     R = rotation(entries["rotation"]) if "rotation" in entries else np.eye(3)
@@ -195,10 +206,10 @@ def rotation(value: Value) -> np.ndarray:
     """!Rpy {deg: [roll, pitch, yaw]} or !AngleAxis {angle_deg: a, axis: [x, y, z]}."""
     match value.tag:
         case "!Rpy":
-            entries = value.mapping("!Rpy", "deg")
+            entries = value.mapping("!Rpy", *ROTATIONS["!Rpy"])
             return rotation_from_rpy(np.deg2rad(required(entries, "deg", value).numbers("deg", 3)))
         case "!AngleAxis":
-            entries = value.mapping("!AngleAxis", "angle_deg", "axis")
+            entries = value.mapping("!AngleAxis", *ROTATIONS["!AngleAxis"])
             half = 0.5 * np.deg2rad(required(entries, "angle_deg", value).numbers("angle_deg", 1)[0])
             axis = entries["axis"].numbers("axis", 3) if "axis" in entries else np.array([0.0, 0.0, 1.0])
             length = float(np.linalg.norm(axis))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mbjax.model import IGNORED, KEPT, USED
+from mbjax.model import IGNORED, KEPT, USED, Control
 
 from ..load_notes import LoadNotes
 from ..robot_records import ActuatorRecord, RobotRecord
@@ -110,7 +110,22 @@ def read_actuator(compiled: Compiled, index: int, law: Law, element: XmlElement,
         options |= {"rotor_inertia": armature, "gear_ratio": law.gear}
     joint = compiled.names["joint"][law.joint]
     notes.add(USED, f"actuator '{name}'", meaning(law, kp, kd), element.place)
-    return ActuatorRecord(name, element.line, element.place, joint, options)
+    return ActuatorRecord(name, element.line, element.place, joint, options, control_of(compiled, index, law, kp, kd))
+
+
+def control_of(compiled: Compiled, index: int, law: Law, kp: float, kd: float) -> Control:
+    """What ctrl says to the actuator, in numbers."""
+    m = compiled.m
+    bounds = (-float("inf"), float("inf"))
+    if m.actuator_ctrllimited[index] and not compiled.disabled("CLAMPCTRL"):
+        bounds = (float(m.actuator_ctrlrange[index, 0]), float(m.actuator_ctrlrange[index, 1]))
+    constant, is_tracking = float(times(law.gear, law.bias[0])), bool(kp or kd)
+    common = Control(index, len(m.actuator_trntype), *bounds, constant=constant, is_tracking=is_tracking)
+    if kp and np.isclose(law.gain, -law.bias[1]):
+        return dataclasses.replace(common, position=float(law.gain / (-law.bias[1] * law.gear)))
+    if kd and not kp and np.isclose(law.gain, -law.bias[2]):
+        return dataclasses.replace(common, velocity=float(law.gain / (-law.bias[2] * law.gear)))
+    return dataclasses.replace(common, effort=float(times(law.gear, law.gain)))
 
 
 def meaning(law: Law, kp: float, kd: float) -> str:
@@ -146,7 +161,8 @@ def effort_limit(compiled: Compiled, index: int, law: Law, element: XmlElement, 
             notes.add(KEPT, f"actuator '{name}'", message, element.place)
         limit = min(limit, float(np.abs(bounds).max()))
     if has_limit and law.bias.any():
-        message = f"ctrlrange {m.actuator_ctrlrange[index].tolist()} bounds what is desired: yours to keep"
+        bounds = m.actuator_ctrlrange[index].tolist()
+        message = f"ctrlrange {bounds} bounds what is desired: inputs_from_mujoco keeps it, other inputs need not"
         notes.add(KEPT, f"actuator '{name}'", message, element.place)
     return limit
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from mbjax.forces import PrismaticSpring, RevoluteSpring
 from mbjax.joints import BallRpyJoint, PrismaticJoint, QuaternionFloatingJoint, RevoluteJoint, WeldJoint
-from mbjax.model import IGNORED, USED
+from mbjax.model import IGNORED, KEPT, USED
 from mbjax.spatial import RigidTransform, SpatialInertia, UnitInertia
 
 from ..load_notes import LoadNotes
@@ -15,7 +15,7 @@ from .compiled import Compiled
 from .poses import matrix, pose, roll_pitch_yaw, shift, turn
 
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
-SEVERAL = "joint {k} of {n} on one body: massless bodies stand between them"
+THROWN = "a discrete step brings it back at once, where MuJoCo takes solreflimit; set other positions"
 
 
 def read_bodies(compiled: Compiled, robot: RobotRecord, notes: LoadNotes) -> None:
@@ -100,7 +100,11 @@ def read_joint(
     back = turn(axis, reference) if kind == HINGE else shift(reference * axis)
     options |= {"axis": axis, "default_positions": reference, "X_BM": X_BM @ back}
     if limited:
-        options["position_limits"] = tuple(map(float, m.jnt_range[joint]))
+        lower, upper = options["position_limits"] = tuple(map(float, m.jnt_range[joint]))
+        if not lower <= reference <= upper and m.nkey == 0:
+            message = f"starts at {reference:g}, outside its range {lower:g} to {upper:g}"
+            notes.add(KEPT, f"joint '{name}'", f"{message}; {THROWN}", element.place)
+            notes.warn(f"joints start outside their ranges ({THROWN})", f"'{name}' (line {element.line})")
     joint_class = RevoluteJoint if kind == HINGE else PrismaticJoint
     return JointRecord(name, element.line, element.place, joint_class, parent, child, options)
 

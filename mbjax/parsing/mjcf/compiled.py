@@ -4,14 +4,15 @@ import dataclasses
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mbjax.errors import ParseError
-from mbjax.model import IGNORED
+from mbjax.model import IGNORED, KEPT
 
 from ..load_notes import LoadNotes
 from ..xml_source import XmlDocument
@@ -70,7 +71,7 @@ def compile_model(document: XmlDocument, notes: LoadNotes, folders: Sequence[Pat
         import mujoco
     except ImportError:
         raise ParseError(HOW_TO_INSTALL, file=document.file, line=source.root.line) from None
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), warnings_into(mujoco, notes):
         warnings.simplefilter("ignore")
         try:
             spec = load_spec(mujoco, document)
@@ -86,6 +87,20 @@ def compile_model(document: XmlDocument, notes: LoadNotes, folders: Sequence[Pat
     compiled = Compiled(mujoco, spec, m, source, document.file, name, names, elements, missing)
     refuse_numbers_that_are_not_finite(compiled)
     return compiled
+
+
+@contextmanager
+def warnings_into(mujoco: Any, notes: LoadNotes) -> Iterator[None]:
+    """Notes what MuJoCo warns of; left alone it writes that to MUJOCO_LOG.TXT in the working directory."""
+    said: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(said.append)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
+        for text in dict.fromkeys(" ".join(text.split()) for text in said):
+            notes.add(KEPT, "MuJoCo's compiler", f"it warns: {text}", notes.file)
 
 
 def load_spec(mujoco: Any, document: XmlDocument) -> Any:

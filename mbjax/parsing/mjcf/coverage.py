@@ -5,6 +5,7 @@ from typing import Literal
 Status = Literal["used", "listed", "refused"]
 
 SOFT = "MuJoCo's soft contacts and limits; here contact is that of the plant, limits and constraints are exact"
+APART = "MuJoCo holds geoms margin - gap of both apart, and starts to push at limits that far away; here at 0"
 LOOKS = "how it looks in MuJoCo's viewer"
 SOLVER = "settings of MuJoCo's solver"
 USER = "data of the user"
@@ -99,7 +100,8 @@ USED_WORDS = {
 USED = {tag: frozenset(words.split()) for tag, words in USED_WORDS.items()}
 LISTED: dict[str, str] = {
     **dict.fromkeys(("solref", "solimp", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"), SOFT),
-    **dict.fromkeys(("solmix", "margin", "gap", "priority", "torquescale"), SOFT),
+    **dict.fromkeys(("solmix", "priority", "torquescale"), SOFT),
+    **dict.fromkeys(("margin", "gap"), APART),
     "condim": CONDIM,
     "user": USER,
     "group": LOOKS,
