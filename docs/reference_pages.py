@@ -50,6 +50,12 @@ TOPICS = {
         "State, inputs and outputs; `step`, `rollout`, `simulate`; free bodies and random states.",
         ("simulation",),
     ),
+    "trajectory_optimization": Topic(
+        "Trajectory optimization",
+        "Problems, goals, constraints, solvers, and linearizations along a trajectory.",
+        ("trajectory_optimization",),
+        ("mbjax.trajectory_optimization",),
+    ),
     "spatial": Topic("Spatial algebra", "Poses and inertias.", ("spatial",)),
     "geometry": Topic("Geometry", "Shapes and their materials.", ("geometry",)),
     "parameters": Topic(

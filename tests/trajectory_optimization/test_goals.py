@@ -1,0 +1,86 @@
+"""Goals by what they say: zero at the goal, weighted, and with the derivatives that differences give."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax import trajectory_optimization as to
+from tests.gradients.checks import OFFSETS, WEIGHTS
+
+MODEL = mbjax.load("arm", time_step=0.01)
+STATE = mbjax.random_state(MODEL, jax.random.key(3))
+STATE = mbjax.State(STATE.q, 0.3 * jnp.arange(1.0, 8.0), STATE.time)
+X_WT = mbjax.relative_transform(MODEL, STATE.q, "world", "tool")
+COM = mbjax.center_of_mass_position_in_world(MODEL, STATE.q)
+V_WT = mbjax.body_spatial_velocity_in_world(MODEL, STATE.q, STATE.v, "tool")
+L = mbjax.spatial_momentum_in_world_about_point(MODEL, STATE.q, STATE.v, COM)
+
+AT_THE_GOAL = {
+    "joints": to.JointGoal(STATE.q),
+    "velocities": to.VelocityGoal(STATE.v),
+    "state": to.StateGoal(STATE),
+    "point": to.PointGoal("tool", X_WT.translation),
+    "point of a frame": to.PointGoal("tool", X_WT @ jnp.array([0.1, 0.2, 0.3]), p_FP=[0.1, 0.2, 0.3]),
+    "pose": to.PoseGoal("tool", X_WT),
+    "frame's velocity": to.FrameVelocity("tool", V_WT),
+    "centre of mass": to.CenterOfMass(COM),
+    "its velocity": to.CenterOfMassVelocity(
+        mbjax.center_of_mass_translational_velocity_in_world(MODEL, STATE.q, STATE.v)
+    ),
+    "momentum": to.Momentum(L),
+    "barrier": to.Barrier(to.VelocityGoal(), -9.0, 9.0),
+}
+
+
+@pytest.mark.parametrize("name", AT_THE_GOAL)
+def test_zero_at_the_goal_and_slopes_by_differences(name):
+    goal = AT_THE_GOAL[name]
+    np.testing.assert_allclose(goal(MODEL, STATE), 0.0, atol=1e-12)
+    direction = jnp.linspace(-1.0, 1.0, 14)
+
+    @jax.jit
+    def along(t: jax.Array) -> jax.Array:
+        return goal(MODEL, to.move_state(MODEL, STATE, t * direction))
+
+    _, forward = jax.jvp(along, (jnp.array(0.0),), (jnp.array(1.0),))
+    h = 1e-4
+    expected = sum(w * along(jnp.array(o * h)) for o, w in zip(OFFSETS, WEIGHTS, strict=True)) / h
+    np.testing.assert_allclose(forward, expected, atol=1e-8)
+    if name != "barrier":
+        assert np.max(np.abs(forward)) > 0.01
+        weighted = jax.tree.map(lambda x: x, goal)
+        object.__setattr__(weighted, "weight", jnp.array(3.0))
+        moved = to.move_state(MODEL, STATE, 0.1 * direction)
+        np.testing.assert_allclose(weighted(MODEL, moved), 3.0 * goal(MODEL, moved))
+
+
+def test_a_pose_goal_measures_the_turn_and_the_distance():
+    shifted = mbjax.RigidTransform(X_WT.rotation, X_WT.translation + jnp.array([0.0, 0.0, 0.2]))
+    np.testing.assert_allclose(to.PoseGoal("tool", shifted)(MODEL, STATE), [0, 0, 0, 0, 0, -0.2], atol=1e-12)
+    c, s = np.cos(0.4), np.sin(0.4)
+    turned = mbjax.RigidTransform(jnp.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]]).T @ X_WT.rotation, X_WT.translation)
+    np.testing.assert_allclose(to.PoseGoal("tool", turned)(MODEL, STATE), [0, 0, 0.4, 0, 0, 0], atol=1e-12)
+
+
+def test_a_barrier_is_what_lies_beyond_the_bounds():
+    barrier = to.Barrier(to.VelocityGoal(), -0.1, 0.5, weight=2.0)
+    np.testing.assert_allclose(barrier(MODEL, STATE), 2.0 * np.maximum(STATE.v - 0.5, 0.0))
+
+
+def test_efforts_less_a_reference():
+    np.testing.assert_allclose(
+        to.Effort(2.0, jnp.arange(7.0))(MODEL, STATE, jnp.ones(7)), 2.0 * (1.0 - jnp.arange(7.0))
+    )
+
+
+def test_clearance_is_the_signed_distance():
+    text = """<robot name="two"><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0"
+    ixz="0" iyz="0"/></inertial><collision><geometry><sphere radius="0.1"/></geometry></collision></link>
+    <link name="wall"><collision><geometry><box size="0.2 2 2"/></geometry></collision></link>
+    <joint name="slide" type="prismatic"><parent link="wall"/><child link="a"/><axis xyz="1 0 0"/>
+    <limit lower="-9" upper="9" effort="1" velocity="1"/></joint></robot>"""
+    model = mbjax.load(text, base="fixed", time_step=0.01, contact_model=None)
+    state = mbjax.State(jnp.array([0.7]), jnp.zeros(1))
+    np.testing.assert_allclose(to.Clearance([("a", "wall")])(model, state), [0.5])
