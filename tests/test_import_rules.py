@@ -28,6 +28,7 @@ ORDER = (
     "constraints",
     "contact",
     "simulation",
+    "system_identification",
     "reference_models",
     "parsing",
     "visualization",
