@@ -14,3 +14,16 @@ from .spaces import positive as positive
 from .spaces import scaled as scaled
 from .system import Sensors as Sensors
 from .system import System as System
+from .fit import fit as fit
+from .fit_result import Fit as Fit
+from .log import Log as Log
+from .log import contact_generalized_forces as contact_generalized_forces
+from .log import make_log as make_log
+from .losses import Loss as Loss
+from .signals import low_pass as low_pass
+from .signals import resample as resample
+from .solver import FirstOrder as FirstOrder
+from .solver import LevenbergMarquardt as LevenbergMarquardt
+from .solver import solve as solve
+from .torques import Torques as Torques
+from .trajectories import Trajectories as Trajectories

@@ -1,0 +1,160 @@
+"""Solvers: Levenberg-Marquardt by optimistix for least squares, first-order methods by optax for large data."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import lineax as lx
+import optimistix as optx
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.spatial import safe_sqrt
+
+from .problem import AbstractProblem, Rows, for_solver
+
+DONE = "converged"
+SETTLED = 4  # steps
+OPTIONS = {"jac": "bwd"}  # of n + 1 rows whose Jacobian is known; it is then an array, not a program
+
+
+@dataclasses.dataclass(frozen=True)
+class LevenbergMarquardt:
+    """Levenberg-Marquardt of optimistix. Tolerances of None follow the type: 1e-10 for 64 bits, 1e-5 for 32."""
+
+    rtol: float | None = None
+    atol: float | None = None
+    max_steps: int = 100
+
+    def solver(self, dtype: Any) -> optx.AbstractLeastSquaresSolver:
+        """The solver of optimistix."""
+        default = 1e-10 if jnp.finfo(dtype).bits == 64 else 1e-5
+        rtol = default if self.rtol is None else self.rtol
+        return optx.LevenbergMarquardt(rtol, default if self.atol is None else self.atol, linear_solver=lx.QR())
+
+    def steps(self, problem: AbstractProblem, y: Array, weights: Array) -> Iterator[tuple[Array, Array, bool, str]]:
+        """Iterates: unknowns, half the sum of squares, whether it is done, and how."""
+        solver = self.solver(y.dtype)
+        step, start = compiled_steps(solver)
+        scale, state = start(problem, weights, y)
+        costs: list[float] = []
+        for _ in range(self.max_steps):
+            y, state, cost, done, failed = step(problem, weights, scale, y, state)
+            costs.append(float(cost))
+            if bool(failed):
+                yield y, cost, True, "the linear solver failed: residuals or derivatives are not finite"
+                return
+            done = bool(done) or has_settled(costs)
+            yield y, cost, done, DONE if done else ""
+            if done:
+                return
+        yield y, cost, True, f"stopped after {self.max_steps} steps"
+
+
+def has_settled(costs: list[float]) -> bool:
+    """Whether the cost has not changed for some steps; directions that the data do not see may still move."""
+    return len(costs) > SETTLED and costs[-1 - SETTLED] - costs[-1] <= 1e-9 * costs[-1]
+
+
+def residual_scale(J: Float[Array, "rows n"]) -> Float[Array, ""]:
+    """A factor for all residuals with which the solver's first damping, 1, is a hundredth of the largest (JᵀJ)_ii."""
+    largest = jnp.max(jnp.sum(J * J, 0), initial=0.0)
+    return safe_sqrt(100.0 / jnp.where(largest > 0.0, largest, 1.0))
+
+
+def scaled_rows(problem: AbstractProblem, weights: Array, scale: Array) -> Callable[[Array], Array]:
+    """The problem's canonical rows times a factor, as a function that solvers linearize."""
+
+    def rows(y: Array) -> Rows:
+        r, J = problem.rows(y, weights)
+        return scale * r, scale * J
+
+    return for_solver(rows)
+
+
+def compiled_steps(solver: optx.AbstractLeastSquaresSolver) -> tuple[Callable, Callable]:
+    """One step of the solver, and its start, as compiled functions of the problem."""
+    tags = frozenset()
+
+    def function(y: Array, args: tuple[AbstractProblem, Array, Array]) -> tuple[Array, None]:
+        return scaled_rows(*args)(y), None
+
+    @eqx.filter_jit
+    def start(problem: AbstractProblem, weights: Array, y: Array) -> Any:
+        scale = residual_scale(problem.rows(y, weights)[1])
+        args = (problem, weights, scale)
+        shape, _ = eqx.filter_eval_shape(function, y, args)
+        return scale, solver.init(function, y, args, OPTIONS, shape, None, tags)
+
+    @eqx.filter_jit
+    def step(problem: AbstractProblem, weights: Array, scale: Array, y: Array, state: Any) -> tuple:
+        args = (problem, weights, scale)
+        y, state, _ = solver.step(function, y, args, OPTIONS, state, tags)
+        done, result = solver.terminate(function, y, args, OPTIONS, state, tags)
+        cost = 0.5 * jnp.sum((state.f_info.residual / scale) ** 2)
+        return y, state, cost, done, (result != optx.RESULTS.successful) | ~jnp.isfinite(cost)
+
+    return step, start
+
+
+def solve(
+    problem: AbstractProblem, weights: Float[Array, " channels"], settings: LevenbergMarquardt | None = None
+) -> Float[Array, " unknowns"]:
+    """Unknowns that solve a problem, as a pure function: under `jit`, and under `vmap` for many noises or starts."""
+    settings = LevenbergMarquardt() if settings is None else settings
+    rows = scaled_rows(problem, weights, residual_scale(problem.rows(problem.initial, weights)[1]))
+    solver = settings.solver(problem.initial.dtype)
+    found = optx.least_squares(
+        lambda y, _: rows(y), solver, problem.initial, options=OPTIONS, max_steps=settings.max_steps, throw=False
+    )
+    return found.value
+
+
+@dataclasses.dataclass(frozen=True)
+class FirstOrder:
+    """A first-order method of optax on all residuals, for data that are too many for Jacobians.
+
+    `optimizer` is of optax, `optax.adam(learning_rate)` if None.
+    """
+
+    learning_rate: float = 0.02
+    max_steps: int = 1000
+    rtol: float = 1e-7
+    optimizer: Any = None
+
+    def steps(self, problem: AbstractProblem, y: Array, weights: Array) -> Iterator[tuple[Array, Array, bool, str]]:
+        """Iterates as those of `LevenbergMarquardt`."""
+        try:
+            import optax
+        except ImportError as error:
+            raise ImportError("FirstOrder needs optax: pip install 'mbjax[identify]'.") from error
+        optimizer = optax.adam(self.learning_rate) if self.optimizer is None else self.optimizer
+        if not hasattr(optimizer, "update"):
+            raise ModelError(f"FirstOrder: optimizer must be one of optax's, got {type(optimizer).__name__}.")
+
+        @eqx.filter_jit
+        def step(problem: AbstractProblem, y: Array, memory: Any) -> tuple:
+            def cost_of(y: Array) -> Array:
+                return 0.5 * jnp.sum(problem.residuals(y, weights) ** 2)
+
+            cost, gradient = jax.value_and_grad(cost_of)(y)
+            updates, memory = optimizer.update(gradient, memory, y)
+            return optax.apply_updates(y, updates), memory, cost
+
+        memory, best = optimizer.init(y), None
+        for count in range(self.max_steps):
+            after, memory, cost = step(problem, y, memory)
+            if not bool(jnp.isfinite(cost)):
+                yield y, cost, True, "residuals or derivatives are not finite"
+                return
+            if count % 50 == 49:
+                if best is not None and float(best - cost) < self.rtol * float(best):
+                    yield y, cost, True, DONE
+                    return
+                best = cost
+            yield y, cost, False, ""
+            y = after
+        yield y, cost, True, f"stopped after {self.max_steps} steps"
