@@ -27,3 +27,9 @@ from .solver import LevenbergMarquardt as LevenbergMarquardt
 from .solver import solve as solve
 from .torques import Torques as Torques
 from .trajectories import Trajectories as Trajectories
+from .base_parameters import BaseParameters as BaseParameters
+from .base_parameters import base_parameters as base_parameters
+from .base_parameters import condition_number as condition_number
+from .excitation import ExcitingMotion as ExcitingMotion
+from .excitation import exciting_motion as exciting_motion
+from .read_log import read_log as read_log

@@ -17,12 +17,16 @@ from mbjax.errors import ModelError
 from .answers import uncertainty_of, unseen_in_words
 from .fit_result import Fit
 from .influence import require_influence
+from .linear_torques import LinearTorques
 from .log import Log
 from .parameters import Parameters
 from .problem import AbstractProblem, Anchored
 from .solver import DONE, FirstOrder, LevenbergMarquardt
 
-GUIDES, ANCHOR = (1.0, 10.0, 100.0, 1000.0), 0.3  # how data weigh in stages, against deviations of 1 / 0.3 from the start
+GUIDES = (1.0, 10.0, 100.0, 1000.0)  # how data weigh, stage by stage
+GUIDE_STRENGTH = 0.3  # one over the deviation of unknowns from the start, in these stages
+INERTIA_STRENGTH = 0.1  # the same of log-Cholesky numbers, in the fit
+PASSES = 5  # of estimating the noise and fitting with it
 SMALLEST_NOISE = 1e-6  # in parts of the error at the start
 
 
@@ -68,14 +72,19 @@ def fit(
         require_influence(unknown, J[:, : len(unknown)])
     solver = LevenbergMarquardt() if solver is None else solver
     run = Run(solver, problem, [], [])
+    anchor = anchors(unknown, problem, y)
     with shown_progress(progress) as bar:
-        if needs_guidance(unknown) and isinstance(solver, LevenbergMarquardt):
+        if needs_guidance(unknown, problem) and isinstance(solver, LevenbergMarquardt):
             y = run.guide(y, first_weights(at_start), bar)
-        y, message = run.go(y, as_array(weights, y), bar, "fit")
-        if known is None and message == DONE:
-            left = np.sqrt(np.asarray(squares(problem, y), float))
-            weights = noise_weights(left, at_start)
-            y, message = run.go(y, as_array(weights, y), bar, "fit with estimated noise")
+        if known is None:
+            y, message = run.loosely().go(y, as_array(weights, y), bar, "first fit")
+            weights = noise_weights(np.sqrt(np.asarray(squares(problem, y), float)), at_start)
+        for count in range(1 if known is not None else PASSES):
+            y, message = run.go(y, as_array(weights, y), bar, f"fit {count + 1}", anchor)
+            left = noise_weights(np.sqrt(np.asarray(squares(problem, y), float)), at_start)
+            if known is not None or message != DONE or np.all(np.abs(np.log(left / weights)) < 0.05):
+                break
+            weights = left
     r, J = (np.asarray(x, float) for x in rows(problem, y, as_array(weights, y)))
     return answer(unknown, logs, held_out, method, problem, y, r, J, weights, known is not None, message, run)
 
@@ -89,6 +98,17 @@ class Run:
     costs: list[float]
     iterates: list[np.ndarray]
 
+    def loosely(self) -> "Run":
+        """A run that stops where the noise can be told."""
+        if not isinstance(self.solver, LevenbergMarquardt):
+            return self
+        return Run(
+            dataclasses.replace(self.solver, rtol=1e-2, atol=1e-2, max_steps=30),
+            self.problem,
+            self.costs,
+            self.iterates,
+        )
+
     def guide(self, y: Array, weights: np.ndarray, bar: Progress) -> Array:
         """Nears the solution in stages: data that weigh more and more against staying near the start.
 
@@ -96,16 +116,15 @@ class Run:
         long; with the stages directions that the data hardly see move late.
         """
         share = weights / np.sqrt(self.problem.num_data)  # errors at the start have a sum of squares of one
-        loose = dataclasses.replace(self.solver, rtol=1e-2, atol=1e-2, max_steps=30)
+        held = jnp.full_like(y, GUIDE_STRENGTH)
         for factor in GUIDES:
-            stage = Run(loose, self.problem, self.costs, self.iterates)
-            y, _ = stage.go(y, as_array(0.01 * factor * share, y), bar, f"guide {factor:g}", ANCHOR)
+            y, _ = self.loosely().go(y, as_array(0.01 * factor * share, y), bar, f"guide {factor:g}", held)
         return y
 
-    def go(self, y: Array, weights: Array, bar: Progress, title: str, anchor: float = 0.0) -> tuple[Array, str]:
+    def go(self, y: Array, weights: Array, bar: Progress, title: str, anchor: Array | float = 0.0) -> tuple[Array, str]:
         """Iterates until the solver is done; returns the unknowns and how it ended."""
         task, message = bar.add_task(title, total=None), ""
-        problem = Anchored(self.problem, jnp.asarray(anchor, y.dtype))
+        problem = Anchored(self.problem, jnp.zeros_like(y) + anchor)
         for count, (y_next, cost, done, words) in enumerate(self.solver.steps(problem, y, weights)):
             if not math.isfinite(float(cost)):
                 message = words or "residuals are not finite"
@@ -120,9 +139,20 @@ class Run:
         return y, message
 
 
-def needs_guidance(unknown: Parameters) -> bool:
-    """Whether unknown inertias may go astray."""
-    return bool(unknown.kind_names() & {"inertia", "center_of_mass"})
+def anchors(unknown: Parameters, problem: AbstractProblem, y: Array) -> Array:
+    """Strengths that keep inertias from drifting to those of a rod or a sheet, where noise asks for impossible ones.
+
+    A log-Cholesky number may then be off by ten, a factor of 22000, at the cost of one standard deviation.
+    """
+    is_inertia = [unknown.kinds[entry.kind].only_physical for entry in unknown.unknowns]
+    strength = np.zeros(y.shape[0])
+    strength[: len(unknown)] = np.where(is_inertia, INERTIA_STRENGTH, 0.0)
+    return as_array(strength, y)
+
+
+def needs_guidance(unknown: Parameters, problem: AbstractProblem) -> bool:
+    """Whether unknown inertias may go astray, and steps cost little."""
+    return bool(unknown.kind_names() & {"inertia", "center_of_mass"}) and isinstance(problem, LinearTorques)
 
 
 def answer(

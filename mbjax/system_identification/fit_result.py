@@ -13,6 +13,8 @@ from .answers import correlations_of, is_seen
 from .log import Log
 from .parameter_table import text_table
 from .parameters import Parameters
+from .plots import plot_fit
+from .report import write_report
 from .system import Sensors
 
 
@@ -114,8 +116,6 @@ class Fit:
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Measured and predicted signals, and what is left, as a figure of matplotlib; written to `path` if given."""
-        from .plots import plot_fit
-
         figure = plot_fit(self)
         if path is not None:
             figure.savefig(path, dpi=120)
@@ -123,8 +123,6 @@ class Fit:
 
     def report(self, path: str | Path) -> Path:
         """Writes one HTML file that needs nothing else: values, plots, correlations, what the data do not see."""
-        from .report import write_report
-
         return write_report(self, Path(path))
 
 

@@ -22,8 +22,19 @@ from .problem import AbstractProblem, Rows
 from .regressor import linear_parameters, regressor
 
 LINEAR_KINDS = frozenset(
-    "mass center_of_mass inertia joint_friction joint_damping armature rotor_inertia gear_ratio spring_stiffness "
-    "spring_position effort_bias".split()
+    [
+        "mass",
+        "center_of_mass",
+        "inertia",
+        "joint_friction",
+        "joint_damping",
+        "armature",
+        "rotor_inertia",
+        "gear_ratio",
+        "spring_stiffness",
+        "spring_position",
+        "effort_bias",
+    ]
 )
 CHUNK = 256  # samples whose regressors are in memory together
 

@@ -68,7 +68,9 @@ def make_log(
     def checked(what: str, x: Any, width: int) -> np.ndarray:
         array = np.asarray(x, float)
         if array.shape != (steps, width):
-            raise ModelError(f"{name}: {what} has shape {array.shape}, expected ({steps}, {width}): a row for each time.")
+            raise ModelError(
+                f"{name}: {what} has shape {array.shape}, expected ({steps}, {width}): a row for each time."
+            )
         bad = np.argwhere(~np.isfinite(array))
         if bad.size:
             raise ModelError(f"{name}: {what} has {array[tuple(bad[0])]} in row {bad[0][0]}, column {bad[0][1]}.")

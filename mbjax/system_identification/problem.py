@@ -46,7 +46,7 @@ class Anchored(AbstractProblem):
     """A problem with its unknowns held near where they started, as a step on the way; not at all if `strength` is 0."""
 
     problem: AbstractProblem
-    strength: Float[Array, ""]  # one over the standard deviation of unknowns
+    strength: Float[Array, " unknowns"]  # one over their standard deviations
 
     @property
     def initial(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -62,7 +62,7 @@ class Anchored(AbstractProblem):
 
     def rows(self, y: Array, weights: Array) -> Rows:
         r, J = self.problem.rows(y, weights)
-        eye = self.strength * jnp.eye(y.shape[0], dtype=y.dtype)
+        eye = jnp.diag(self.strength)
         r = jnp.concatenate([r, self.strength * (y - self.initial)])
         return r, jnp.concatenate([J, eye])
 
@@ -99,7 +99,7 @@ def canonical_rows(r: Float[Array, " rows"], J: Float[Array, "rows n"]) -> Rows:
     """
     r, J = fewer_rows(r, J)
     U, S, Vt = jnp.linalg.svd(J, full_matrices=False)
-    seen = S > 1e2 * jnp.finfo(S.dtype).eps * jnp.max(S, initial=0.0)
+    seen = 1e2 * jnp.finfo(S.dtype).eps * jnp.max(S, initial=0.0) < S
     along = jnp.where(seen, U.T @ r, 0.0)
     rest = jnp.maximum(r @ r - along @ along, 0.0)
     r_few = jnp.concatenate([Vt.T @ along, safe_sqrt(rest)[None]])

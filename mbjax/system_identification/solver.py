@@ -47,16 +47,19 @@ class LevenbergMarquardt:
             if bool(failed):
                 yield y, cost, True, "the linear solver failed: residuals or derivatives are not finite"
                 return
-            done = bool(done) or has_settled(costs)
+            done = bool(done) or has_settled(costs, problem.num_data)
             yield y, cost, done, DONE if done else ""
             if done:
                 return
         yield y, cost, True, f"stopped after {self.max_steps} steps"
 
 
-def has_settled(costs: list[float]) -> bool:
-    """Whether the cost has not changed for some steps; directions that the data do not see may still move."""
-    return len(costs) > SETTLED and costs[-1 - SETTLED] - costs[-1] <= 1e-9 * costs[-1]
+def has_settled(costs: list[float], num_data: int) -> bool:
+    """Whether some steps have changed the cost far less than the noise of one number does.
+
+    Directions that the data hardly see may still move, within a small part of their standard deviations.
+    """
+    return len(costs) > SETTLED and costs[-1 - SETTLED] - costs[-1] <= 0.02 * costs[-1] / num_data
 
 
 def residual_scale(J: Float[Array, "rows n"]) -> Float[Array, ""]:

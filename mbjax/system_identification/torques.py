@@ -127,7 +127,9 @@ class DirectTorques(AbstractProblem):
         return (np.arange(steps) >= margin) & (np.arange(steps) < steps - margin)
 
     def residuals(self, y: Array, weights: Array) -> Array:
-        scaled = [self.loss.apply(self.errors(y, i) * weights)[:, np.array(self.measured)] for i in range(len(self.logs))]
+        scaled = [
+            self.loss.apply(self.errors(y, i) * weights)[:, np.array(self.measured)] for i in range(len(self.logs))
+        ]
         return jnp.concatenate([*(x.reshape(-1) for x in scaled), self.unknown.prior_residuals(y)])
 
     def rows(self, y: Array, weights: Array) -> Rows:

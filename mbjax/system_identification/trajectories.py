@@ -18,8 +18,8 @@ from .log import Log
 from .losses import Loss, as_loss
 from .parameters import Parameters
 from .problem import AbstractProblem, Rows, fewer_rows
-from .shooting import measurement_error, start_of, take_sample
 from .sensitivities import trajectory_and_sensitivities
+from .shooting import measurement_error, start_of, take_sample
 from .system import velocity_labels
 from .windows import Windows, cut
 
@@ -56,7 +56,6 @@ class Trajectories:
         labels = velocity_labels(model)
         names = tuple(f"{label} position" for label in labels) + tuple(f"{label} velocity" for label in labels)
         return ShootingProblem(y, len(unknown), unknown, windows, local, by_steps, loss, names)
-
 
     def known_weights(self, problem: AbstractProblem) -> Float[np.ndarray, " channels"] | None:
         """One over the noises that were given."""
@@ -138,7 +137,9 @@ class ShootingProblem(AbstractProblem):
         count, rows, _ = J.shape
         by_theta, by_shift = J[..., : self.num_parameters], J[..., self.num_parameters :]
         spread = jnp.einsum("wrs,wu->wrus", by_shift, jnp.eye(count, dtype=J.dtype))
-        return jnp.concatenate([by_theta, spread.reshape(count, rows, count * self.local)], -1).reshape(count * rows, -1)
+        return jnp.concatenate([by_theta, spread.reshape(count, rows, count * self.local)], -1).reshape(
+            count * rows, -1
+        )
 
     def by_forward_mode(self, theta: Array, shift: Array, window: Windows, weights: Array) -> Rows:
         """Residuals and Jacobian of one window: a pass along it for each unknown."""
