@@ -85,7 +85,7 @@ def unseen_in_words(
     N, pivots = reduced_null_space(null_space / typical[:, None])
     N = N * typical / typical[pivots][:, None]
     sentences = []
-    for vector, pivot in zip(N, pivots, strict=True):
+    for vector, pivot in sorted(zip(N, pivots, strict=True), key=lambda pair: np.count_nonzero(pair[0])):
         others = [i for i in np.argsort(-np.abs(vector)) if i != pivot and vector[i] != 0.0]
         if not others:
             sentences.append(f"{names[pivot]} is not seen at all")

@@ -61,7 +61,7 @@ class BaseParameters:
 
     def __str__(self) -> str:
         head = (
-            f"{self.rank} of {len(self.names)} numbers can be told apart, condition number {self.condition_number:.3g}."
+            f"{self.rank} of {len(self.names)} numbers can be told apart; condition {self.condition_number:.3g}."
         )
         return "\n".join([head, *(f"- {sentence}" for sentence in self.in_words())])
 
@@ -81,7 +81,7 @@ def base_parameters(
     unseen = np.flatnonzero(norms <= TOLERANCE * norms.max(initial=0.0))
     seen = np.setdiff1d(np.arange(len(names)), unseen)
     scale = norms[seen]
-    compressed = np.linalg.qr(Y[:, seen] / scale, mode="r")
+    compressed = r_factor(Y[:, seen] / scale)
     order = np.arange(len(seen))[::-1]  # from the last body to the first: numbers near the tip stand for themselves
     R, pivots = echelon(compressed[:, order])
     columns = order[pivots]
@@ -94,9 +94,14 @@ def base_parameters(
     return BaseParameters(names, seen[chosen], seen[rest], unseen, mixed, float(S[0] / S[-1]))
 
 
+def r_factor(A: Float[np.ndarray, "rows n"]) -> Float[np.ndarray, "few n"]:
+    """R of the QR factorization."""
+    return np.asarray(np.linalg.qr(A)[1])
+
+
 def echelon(A: Float[np.ndarray, "rows n"]) -> tuple[np.ndarray, np.ndarray]:
     """R of A with its columns in the order: those independent of all before them, then the others."""
-    R = np.linalg.qr(A, mode="r")
+    R = r_factor(A)
     independent: list[int] = []
     basis = np.zeros((R.shape[0], 0))
     for k in range(R.shape[1]):

@@ -86,7 +86,8 @@ def exciting_motion(
     q, v, vdot = fourier(time, period, middle, coefficients)
     effort = jax.jit(jax.vmap(lambda *x: inverse_dynamics(model, *x, force_elements=True)))(q, v, vdot)
     numbers = [scaled_condition(rows_of(x)) for x in (coefficients, shrunk(model, time, period, middle, start, limits))]
-    return ExcitingMotion(*(np.asarray(x, float) for x in (time, q, v, vdot, effort, coefficients)), *numbers)
+    arrays = [np.asarray(x, float) for x in (time, q, v, vdot, effort, coefficients)]
+    return ExcitingMotion(*arrays, *numbers)  # pyright: ignore[reportArgumentType]
 
 
 def fourier(

@@ -20,8 +20,8 @@ from .influence import require_influence
 from .linear_torques import LinearTorques
 from .log import Log
 from .parameters import Parameters
-from .problem import AbstractProblem, Anchored
-from .solver import DONE, FirstOrder, LevenbergMarquardt
+from .problem import AbstractProblem
+from .solver import DONE, FirstOrder, LevenbergMarquardt, evaluate
 
 GUIDES = (1.0, 10.0, 100.0, 1000.0)  # how data weigh, stage by stage
 GUIDE_STRENGTH = 0.3  # one over the deviation of unknowns from the start, in these stages
@@ -61,12 +61,11 @@ def fit(
     logs, held_out = as_logs(logs), as_logs(held_out) if not isinstance(held_out, tuple) or held_out else ()
     problem: AbstractProblem = method.problem(unknown, logs)
     y = problem.initial if start is None else problem.initial.at[: len(unknown)].set(start)
-    rows = eqx.filter_jit(lambda problem, y, w: problem.rows(y, w))
-    squares = eqx.filter_jit(lambda problem, y: problem.channel_squares(y))
-    at_start = np.sqrt(np.asarray(squares(problem, y), float))
     known = method.known_weights(problem)
+    weights = np.ones(len(problem.channel_names)) if known is None else known
+    r, J, squares = evaluated(problem, y, weights)
+    at_start = np.sqrt(squares)
     weights = first_weights(at_start) if known is None else known
-    r, J = (np.asarray(x, float) for x in rows(problem, y, as_array(weights, y)))
     require_finite_start(problem, r, J, at_start)
     if unseen == "error":
         require_influence(unknown, J[:, : len(unknown)])
@@ -78,15 +77,35 @@ def fit(
             y = run.guide(y, first_weights(at_start), bar)
         if known is None:
             y, message = run.loosely().go(y, as_array(weights, y), bar, "first fit")
-            weights = noise_weights(np.sqrt(np.asarray(squares(problem, y), float)), at_start)
+            weights = noise_weights(np.sqrt(evaluated(problem, y, weights)[2]), at_start)
         for count in range(1 if known is not None else PASSES):
             y, message = run.go(y, as_array(weights, y), bar, f"fit {count + 1}", anchor)
-            left = noise_weights(np.sqrt(np.asarray(squares(problem, y), float)), at_start)
+            left = noise_weights(np.sqrt(evaluated(problem, y, weights)[2]), at_start)
             if known is not None or message != DONE or np.all(np.abs(np.log(left / weights)) < 0.05):
                 break
             weights = left
-    r, J = (np.asarray(x, float) for x in rows(problem, y, as_array(weights, y)))
-    return answer(unknown, logs, held_out, method, problem, y, r, J, weights, known is not None, message, run)
+    r, J, squares = evaluated(problem, y, weights)
+    found = Found(y, r, J, np.sqrt(squares), weights, known is not None, message)
+    return answer(unknown, logs, held_out, method, problem, found, run)
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """Where a fit ended: unknowns, canonical rows there, errors by channel, weights, and how it ended."""
+
+    y: Array
+    r: np.ndarray
+    J: np.ndarray
+    errors: np.ndarray
+    weights: np.ndarray
+    noise_is_known: bool
+    message: str
+
+
+def evaluated(problem: AbstractProblem, y: Array, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Canonical rows and mean squared errors of channels, as NumPy's arrays."""
+    r, J, squares = evaluate(problem, y, as_array(weights, y))
+    return np.asarray(r, float), np.asarray(J, float), np.asarray(squares, float)
 
 
 @dataclasses.dataclass
@@ -124,8 +143,8 @@ class Run:
     def go(self, y: Array, weights: Array, bar: Progress, title: str, anchor: Array | float = 0.0) -> tuple[Array, str]:
         """Iterates until the solver is done; returns the unknowns and how it ended."""
         task, message = bar.add_task(title, total=None), ""
-        problem = Anchored(self.problem, jnp.zeros_like(y) + anchor)
-        for count, (y_next, cost, done, words) in enumerate(self.solver.steps(problem, y, weights)):
+        strength = jnp.zeros_like(y) + anchor
+        for count, (y_next, cost, done, words) in enumerate(self.solver.steps(self.problem, y, weights, strength)):
             if not math.isfinite(float(cost)):
                 message = words or "residuals are not finite"
                 break
@@ -161,29 +180,24 @@ def answer(
     held_out: tuple[Log, ...],
     method: Any,
     problem: AbstractProblem,
-    y: Array,
-    r: np.ndarray,
-    J: np.ndarray,
-    weights: np.ndarray,
-    noise_is_known: bool,
-    message: str,
+    found: Found,
     run: Run,
 ) -> Fit:
     """The result: values with standard deviations, correlations, errors by channel, and words."""
+    y, r, J, weights, message = found.y, found.r, found.J, found.weights, found.message
     theta = y[: len(unknown)]
     freedom = max(1, problem.num_data - J.shape[1])
     chi = float(r @ r) / freedom
-    whole = uncertainty_of(J, 1.0 if noise_is_known else chi, np.dtype(theta.dtype))
+    whole = uncertainty_of(J, 1.0 if found.noise_is_known else chi, np.dtype(theta.dtype))
     D = np.asarray(jax.jit(jax.jacfwd(unknown.values))(theta), float)
     n = len(unknown)
     null = np.linalg.qr(D @ whole.null_space[:n])[0] if whole.null_space.shape[1] else np.zeros((n, 0))
     covariance = D @ whole.covariance[:n, :n] @ D.T
-    left = np.sqrt(np.asarray(problem.channel_squares(y), float))
     errors_held_out = {}
     for log in held_out:
         other = method.problem(unknown, (log,))
-        found = other.channel_squares(other.initial.at[:n].set(theta))
-        errors_held_out[log.name] = dict(zip(other.channel_names, np.sqrt(np.asarray(found, float)), strict=True))
+        errors = np.sqrt(evaluated(other, other.initial.at[:n].set(theta), weights)[2])
+        errors_held_out[log.name] = dict(zip(other.channel_names, errors, strict=True))
     return Fit(
         unknown=unknown,
         theta=theta,
@@ -193,7 +207,7 @@ def answer(
         unseen=unseen_in_words(null, unknown.names, unknown.units, typical_sizes(unknown)),
         condition_number=whole.condition_number,
         rank=whole.rank,
-        errors=dict(zip(problem.channel_names, left, strict=True)),
+        errors=dict(zip(problem.channel_names, found.errors, strict=True)),
         held_out_errors=errors_held_out,
         noise=dict(zip(problem.channel_names, 1.0 / weights, strict=True)),
         chi_squared=chi,

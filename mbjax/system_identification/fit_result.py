@@ -18,6 +18,9 @@ from .report import write_report
 from .system import Sensors
 
 
+SHOWN_SENTENCES = 12
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fit:
     """What `fit` found. `print(fit)` shows it as a table; `fit.report("report.html")` writes it down.
@@ -98,13 +101,16 @@ class Fit:
     def __str__(self) -> str:
         lines = [self.message]
         lines.append(
-            f"{self.num_data} measured numbers, {len(self.unknown)} parameters, {self.rank} combinations seen, condition "
-            f"number {self.condition_number:.3g}."
+            f"{self.num_data} measured numbers, {len(self.unknown)} parameters, {self.rank} combinations seen, "
+            f"condition number {self.condition_number:.3g}."
         )
         lines += ["", text_table(["parameter", "start", "estimate", "± deviation", "unit"], self.table()), ""]
         lines.append(text_table(["channel", "error (rms)", *self.held_out_errors], self.error_rows()))
         if self.unseen:
-            lines += ["", f"What the data do not see ({len(self.unseen)}):", *(f"- {words}" for words in self.unseen)]
+            lines += ["", f"What the data do not see ({len(self.unseen)}):"]
+            lines += [f"- {words}" for words in self.unseen[:SHOWN_SENTENCES]]
+            if len(self.unseen) > SHOWN_SENTENCES:
+                lines.append(f"- and {len(self.unseen) - SHOWN_SENTENCES} more: fit.unseen, or the report")
         return "\n".join(lines)
 
     def error_rows(self) -> list[list[str]]:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.kinematics import body_poses_in_world, jacobian_spatial_velocity
+from mbjax.kinematics import jacobian_spatial_velocity
 from mbjax.model import MultibodyModel
 
 from .signals import differentiate_configurations, differentiate_evenly
@@ -98,7 +98,8 @@ def make_log(
         effort = np.zeros((steps, nv)) if effort is None else checked("effort", effort, nv)
         actuation = effort @ place.T
     external = np.zeros((steps, nv)) if external is None else checked("external", external, nv)
-    return Log(*(jnp.asarray(x, model.dtype) for x in (time, q, v, vdot, effort, external, actuation)), name)
+    arrays = [jnp.asarray(x, model.dtype) for x in (time, q, v, vdot, effort, external, actuation)]
+    return Log(*arrays, name=name)
 
 
 def contact_generalized_forces(
@@ -123,9 +124,3 @@ def contact_jacobians(
         return jnp.concatenate(parts)
 
     return jax.vmap(of_one)(jnp.asarray(q, model.dtype))
-
-
-def tool_path(model: MultibodyModel, log: Log, body: str) -> Float[Array, "steps 3"]:
-    """Positions of a body's origin along a log, in m."""
-    index = model.body_index(body)
-    return jax.vmap(lambda q: body_poses_in_world(model, q).translation[index])(log.q)

@@ -31,6 +31,10 @@ class AbstractProblem(eqx.Module):
     def channel_squares(self, y: Float[Array, " unknowns"]) -> Float[Array, " channels"]:
         """Mean squared error of each channel, in its unit squared."""
 
+    def evaluate(self, y: Float[Array, " unknowns"], weights: Float[Array, " channels"]) -> tuple[Array, Array, Array]:
+        """Canonical rows, and mean squared errors of channels: all that a solver asks for, in one program."""
+        return *canonical_rows(*self.rows(y, weights)), self.channel_squares(y)
+
     @property
     @abc.abstractmethod
     def channel_names(self) -> tuple[str, ...]:
@@ -40,42 +44,6 @@ class AbstractProblem(eqx.Module):
     @abc.abstractmethod
     def num_data(self) -> int:
         """Number of measured numbers."""
-
-
-class Anchored(AbstractProblem):
-    """A problem with its unknowns held near where they started, as a step on the way; not at all if `strength` is 0."""
-
-    problem: AbstractProblem
-    strength: Float[Array, " unknowns"]  # one over their standard deviations
-
-    @property
-    def initial(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.problem.initial
-
-    @property
-    def num_parameters(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.problem.num_parameters
-
-    def residuals(self, y: Array, weights: Array) -> Array:
-        away = self.strength * (y - self.initial)
-        return jnp.concatenate([self.problem.residuals(y, weights), away])
-
-    def rows(self, y: Array, weights: Array) -> Rows:
-        r, J = self.problem.rows(y, weights)
-        eye = jnp.diag(self.strength)
-        r = jnp.concatenate([r, self.strength * (y - self.initial)])
-        return r, jnp.concatenate([J, eye])
-
-    def channel_squares(self, y: Array) -> Array:
-        return self.problem.channel_squares(y)
-
-    @property
-    def channel_names(self) -> tuple[str, ...]:
-        return self.problem.channel_names
-
-    @property
-    def num_data(self) -> int:
-        return self.problem.num_data
 
 
 def fewer_rows(r: Float[Array, " rows"], J: Float[Array, "rows n"]) -> Rows:
@@ -104,6 +72,22 @@ def canonical_rows(r: Float[Array, " rows"], J: Float[Array, "rows n"]) -> Rows:
     rest = jnp.maximum(r @ r - along @ along, 0.0)
     r_few = jnp.concatenate([Vt.T @ along, safe_sqrt(rest)[None]])
     return r_few, jnp.concatenate([Vt.T @ (S[:, None] * Vt), jnp.zeros((1, J.shape[1]), J.dtype)])
+
+
+def linear(r: Array, J: Array) -> Callable[[Array], Array]:
+    """A function whose value is r and whose derivative is J, wherever it is taken."""
+
+    @jax.custom_jvp
+    def known(y: Array) -> Array:
+        del y
+        return r
+
+    @known.defjvp
+    def _known_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+        del primals
+        return r, J @ tangents[0]
+
+    return known
 
 
 def for_solver(rows: Callable[[Array], Rows]) -> Callable[[Array], Array]:

@@ -27,7 +27,7 @@ def trajectory_and_sensitivities(
     """Errors of one window, and their Jacobian by theta and, if there is one, by the shift of the start."""
     system = unknown.system(theta)
     model, nv = system.model, system.model.num_velocities
-    inputs = tuple(jnp.repeat(x, substeps, axis=0) for x in (window.actuation, window.external))
+    inputs = jnp.repeat(window.actuation, substeps, axis=0), jnp.repeat(window.external, substeps, axis=0)
 
     def advance(state: State, held: tuple[Array, Array]) -> tuple[State, tuple[Array, Array, Array, Array]]:
         after = take_sample(system, state, held, 1)

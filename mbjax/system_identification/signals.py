@@ -54,7 +54,7 @@ def low_pass(
     nyquist = 0.5 / period
     if not 0.0 < cutoff < nyquist:
         raise ModelError(f"low_pass: the cutoff must be between 0 and {nyquist:g} Hz, half the rate, got {cutoff:g}.")
-    sections = signal.butter(order, cutoff / nyquist, output="sos")
+    sections = np.asarray(signal.butter(order, cutoff / nyquist, output="sos"))
     pad = min(3 * (2 * len(sections) + 1), x.shape[0] - 1)
     return signal.sosfiltfilt(sections, np.asarray(x, float), axis=0, padlen=pad)
 

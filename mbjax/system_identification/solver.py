@@ -1,6 +1,7 @@
 """Solvers: Levenberg-Marquardt by optimistix for least squares, first-order methods by optax for large data."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.spatial import safe_sqrt
 
-from .problem import AbstractProblem, Rows, for_solver
+from .problem import AbstractProblem, Rows, for_solver, linear
 
 DONE = "converged"
 SETTLED = 4  # steps
@@ -35,14 +36,24 @@ class LevenbergMarquardt:
         rtol = default if self.rtol is None else self.rtol
         return optx.LevenbergMarquardt(rtol, default if self.atol is None else self.atol, linear_solver=lx.QR())
 
-    def steps(self, problem: AbstractProblem, y: Array, weights: Array) -> Iterator[tuple[Array, Array, bool, str]]:
-        """Iterates: unknowns, half the sum of squares, whether it is done, and how."""
-        solver = self.solver(y.dtype)
-        step, start = compiled_steps(solver)
-        scale, state = start(problem, weights, y)
+    def steps(
+        self, problem: AbstractProblem, y: Array, weights: Array, anchor: Array
+    ) -> Iterator[tuple[Array, Array, bool, str]]:
+        """Iterates: unknowns, half the sum of squares, whether it is done, and how.
+
+        `anchor` are one over the standard deviations of unknowns around where they start; zeros leave them free.
+        """
+        step, start = compiled_steps(self.solver(y.dtype), anchor.shape[0])
+        first, state, scale = y, None, jnp.ones((), y.dtype)
         costs: list[float] = []
         for _ in range(self.max_steps):
-            y, state, cost, done, failed = step(problem, weights, scale, y, state)
+            at = y if state is None else state.y_eval
+            r, J, _ = evaluate(problem, at, weights)
+            if state is None:
+                scale = residual_scale(J)
+                state = start(y)
+            rows = jnp.concatenate([r, anchor * (at - first)]), jnp.concatenate([J, jnp.diag(anchor)])
+            y, state, cost, done, failed = step(*rows, scale, y, state)
             costs.append(float(cost))
             if bool(failed):
                 yield y, cost, True, "the linear solver failed: residuals or derivatives are not finite"
@@ -52,6 +63,12 @@ class LevenbergMarquardt:
             if done:
                 return
         yield y, cost, True, f"stopped after {self.max_steps} steps"
+
+
+@eqx.filter_jit
+def evaluate(problem: AbstractProblem, y: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """The problem's rows and errors at y: the one program that knows the problem."""
+    return problem.evaluate(y, weights)
 
 
 def has_settled(costs: list[float], num_data: int) -> bool:
@@ -78,23 +95,24 @@ def scaled_rows(problem: AbstractProblem, weights: Array, scale: Array) -> Calla
     return for_solver(rows)
 
 
-def compiled_steps(solver: optx.AbstractLeastSquaresSolver) -> tuple[Callable, Callable]:
-    """One step of the solver, and its start, as compiled functions of the problem."""
+@functools.lru_cache(maxsize=64)
+def compiled_steps(solver: optx.AbstractLeastSquaresSolver, num_unknowns: int) -> tuple[Callable, Callable]:
+    """One step of the solver from known rows, and its start, as compiled functions that do not know the problem."""
     tags = frozenset()
 
-    def function(y: Array, args: tuple[AbstractProblem, Array, Array]) -> tuple[Array, None]:
-        return scaled_rows(*args)(y), None
+    def function(y: Array, args: tuple[Array, Array]) -> tuple[Array, None]:
+        return linear(*args)(y), None
 
     @eqx.filter_jit
-    def start(problem: AbstractProblem, weights: Array, y: Array) -> Any:
-        scale = residual_scale(problem.rows(y, weights)[1])
-        args = (problem, weights, scale)
+    def start(y: Array) -> Any:
+        rows = 2 * num_unknowns + 1
+        args = jnp.zeros(rows, y.dtype), jnp.zeros((rows, num_unknowns), y.dtype)
         shape, _ = eqx.filter_eval_shape(function, y, args)
-        return scale, solver.init(function, y, args, OPTIONS, shape, None, tags)
+        return solver.init(function, y, args, OPTIONS, shape, None, tags)
 
     @eqx.filter_jit
-    def step(problem: AbstractProblem, weights: Array, scale: Array, y: Array, state: Any) -> tuple:
-        args = (problem, weights, scale)
+    def step(r: Array, J: Array, scale: Array, y: Array, state: Any) -> tuple:
+        args = scale * r, scale * J
         y, state, _ = solver.step(function, y, args, OPTIONS, state, tags)
         done, result = solver.terminate(function, y, args, OPTIONS, state, tags)
         cost = 0.5 * jnp.sum((state.f_info.residual / scale) ** 2)
@@ -128,8 +146,11 @@ class FirstOrder:
     rtol: float = 1e-7
     optimizer: Any = None
 
-    def steps(self, problem: AbstractProblem, y: Array, weights: Array) -> Iterator[tuple[Array, Array, bool, str]]:
+    def steps(
+        self, problem: AbstractProblem, y: Array, weights: Array, anchor: Array
+    ) -> Iterator[tuple[Array, Array, bool, str]]:
         """Iterates as those of `LevenbergMarquardt`."""
+        first = y
         try:
             import optax
         except ImportError as error:
@@ -141,7 +162,8 @@ class FirstOrder:
         @eqx.filter_jit
         def step(problem: AbstractProblem, y: Array, memory: Any) -> tuple:
             def cost_of(y: Array) -> Array:
-                return 0.5 * jnp.sum(problem.residuals(y, weights) ** 2)
+                held = jnp.sum((anchor * (y - first)) ** 2)
+                return 0.5 * (jnp.sum(problem.residuals(y, weights) ** 2) + held)
 
             cost, gradient = jax.value_and_grad(cost_of)(y)
             updates, memory = optimizer.update(gradient, memory, y)

@@ -17,7 +17,7 @@ from mbjax.simulation import State
 from .log import Log
 from .losses import Loss, as_loss
 from .parameters import Parameters
-from .problem import AbstractProblem, Rows, fewer_rows
+from .problem import AbstractProblem, Rows, canonical_rows, fewer_rows
 from .sensitivities import trajectory_and_sensitivities
 from .shooting import measurement_error, start_of, take_sample
 from .system import velocity_labels
@@ -117,20 +117,30 @@ class ShootingProblem(AbstractProblem):
         return jnp.concatenate([r.reshape(-1), self.unknown.prior_residuals(y[: self.num_parameters])])
 
     def rows(self, y: Array, weights: Array) -> Rows:
+        return self.rows_and_squares(y, weights)[:2]
+
+    def evaluate(self, y: Array, weights: Array) -> tuple[Array, Array, Array]:
+        r, J, squares = self.rows_and_squares(y, weights)
+        return *canonical_rows(r, J), squares
+
+    def rows_and_squares(self, y: Array, weights: Array) -> tuple[Array, Array, Array]:
+        """Rows of all windows, and mean squared errors of channels, from one simulation."""
         theta, shifts = self.split(y)
 
-        def of_window(item: tuple[Array, Windows]) -> Rows:
+        def of_window(item: tuple[Array, Windows]) -> tuple[Array, Array, Array]:
             shift, window = item
             both = self.by_single_steps if self.by_steps else self.by_forward_mode
-            return fewer_rows(*both(theta, shift, window, weights))
+            r, J, errors = both(theta, shift, window, weights)
+            return *fewer_rows(r, J), jnp.sum(errors**2 * window.counts[:, None], 0)
 
         size = self.windows.num_windows if not self.by_steps else 1
-        r, J = jax.lax.map(of_window, (shifts, self.windows), batch_size=size)
+        r, J, squares = jax.lax.map(of_window, (shifts, self.windows), batch_size=size)
         J = self.placed(J)
         r, J = fewer_rows(r.reshape(-1), J)
         prior = self.unknown.prior_residuals
         J_prior = jnp.pad(jax.jacfwd(prior)(theta), ((0, 0), (0, y.shape[0] - self.num_parameters)))
-        return jnp.concatenate([r, prior(theta)]), jnp.concatenate([J, J_prior])
+        squares = jnp.sum(squares, 0) / jnp.sum(self.windows.counts)
+        return jnp.concatenate([r, prior(theta)]), jnp.concatenate([J, J_prior]), squares
 
     def placed(self, J: Float[Array, "windows rows own"]) -> Float[Array, "all_rows unknowns"]:
         """Jacobians of windows, by theta and their own shifts, as one by all unknowns."""
@@ -141,26 +151,27 @@ class ShootingProblem(AbstractProblem):
             count * rows, -1
         )
 
-    def by_forward_mode(self, theta: Array, shift: Array, window: Windows, weights: Array) -> Rows:
-        """Residuals and Jacobian of one window: a pass along it for each unknown."""
+    def by_forward_mode(self, theta: Array, shift: Array, window: Windows, weights: Array) -> tuple[Array, Array, Array]:
+        """Residuals, Jacobian and errors of one window: a pass along it for each unknown."""
 
-        def residual(own: Array) -> Array:
+        def residual(own: Array) -> tuple[Array, Array]:
             theta, shift = own[: self.num_parameters], own[self.num_parameters :]
-            return self.scaled(self.errors_of_window(theta, shift, window), shift, window.counts, weights)
+            errors = self.errors_of_window(theta, shift, window)
+            return self.scaled(errors, shift, window.counts, weights), errors
 
         own = jnp.concatenate([theta, shift])
-        r, push = jax.linearize(residual, own)
-        return r, jax.vmap(push, out_axes=1)(jnp.eye(own.shape[0], dtype=own.dtype))
+        r, push, errors = jax.linearize(residual, own, has_aux=True)
+        return r, jax.vmap(push, out_axes=1)(jnp.eye(own.shape[0], dtype=own.dtype)), errors
 
-    def by_single_steps(self, theta: Array, shift: Array, window: Windows, weights: Array) -> Rows:
-        """Residuals and Jacobian of one window: Jacobians of all its steps at once, then products of matrices."""
+    def by_single_steps(self, theta: Array, shift: Array, window: Windows, weights: Array) -> tuple[Array, Array, Array]:
+        """Residuals, Jacobian and errors of one window: Jacobians of all its steps at once, then products of matrices."""
         errors, J = trajectory_and_sensitivities(self.unknown, theta, shift, window, self.windows.substeps)
         flat, push = jax.vjp(lambda e: self.loss.apply(e * weights) * window.counts[:, None], errors)
         slope = push(jnp.ones_like(flat))[0]  # each residual depends on its own error
         start = jnp.concatenate([jnp.zeros((self.local, theta.shape[0])), jnp.diag(weights[: self.local])], 1)
         r = jnp.concatenate([flat.reshape(-1), shift * weights[: self.local]])
         J = (slope[..., None] * J).reshape(flat.size, -1)
-        return r, jnp.concatenate([J, start.astype(J.dtype)]) if self.local else J
+        return r, jnp.concatenate([J, start.astype(J.dtype)]) if self.local else J, errors
 
     def channel_squares(self, y: Array) -> Array:
         theta, shifts = self.split(y)
