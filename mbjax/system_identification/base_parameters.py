@@ -60,9 +60,7 @@ class BaseParameters:
         return tuple(sentences)
 
     def __str__(self) -> str:
-        head = (
-            f"{self.rank} of {len(self.names)} numbers can be told apart; condition {self.condition_number:.3g}."
-        )
+        head = f"{self.rank} of {len(self.names)} numbers can be told apart; condition {self.condition_number:.3g}."
         return "\n".join([head, *(f"- {sentence}" for sentence in self.in_words())])
 
 

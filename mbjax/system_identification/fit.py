@@ -5,7 +5,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np

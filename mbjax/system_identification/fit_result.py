@@ -17,7 +17,6 @@ from .plots import plot_fit
 from .report import write_report
 from .system import Sensors
 
-
 SHOWN_SENTENCES = 12
 
 

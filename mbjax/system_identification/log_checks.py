@@ -29,8 +29,8 @@ def require_numbers(path: Path, column: str, values: Any) -> Float[np.ndarray, "
     if bad.size:
         more = f", and in {bad.size - 1} more rows" if bad.size > 1 else ""
         raise ModelError(
-            f"{path}: column '{column}' has {numbers[bad[0]]} in row {bad[0]}{more}. Cut the log with start= and stop=, or "
-            "repair it: nothing is filled in silently."
+            f"{path}: column '{column}' has {numbers[bad[0]]} in row {bad[0]}{more}. Cut the log with start= and "
+            "stop=, or repair it: nothing is filled in silently."
         )
     return numbers
 
@@ -45,8 +45,8 @@ def require_times(path: Path, column: str | None, time: Float[np.ndarray, " rows
         row = int(back[0]) + 1
         what = "repeats" if gaps[row - 1] == 0.0 else "goes back to"
         raise ModelError(
-            f"{path}: column '{column}' {what} {time[row]:g} s in row {row}, after {time[row - 1]:g} s: times must grow. "
-            "Sort the log, or choose another column of times by columns={'time': …}."
+            f"{path}: column '{column}' {what} {time[row]:g} s in row {row}, after {time[row - 1]:g} s: times must "
+            "grow. Sort the log, or choose another column of times by columns={'time': …}."
         )
     median = float(np.median(gaps))
     if gaps.max() > 5.0 * median:
@@ -67,8 +67,8 @@ def check_units(path: Path, model: MultibodyModel, log: Log) -> None:
         largest = float(np.abs(q[:, joint.q_start]).max())
         if largest > LARGE_ANGLE:
             warnings.warn(
-                f"{path}: position of '{joint.name}' reaches {largest:g} rad, {largest / (2 * np.pi):.0f} turns. If it is in "
-                "degrees, say units={'position': 'deg'}.",
+                f"{path}: position of '{joint.name}' reaches {largest:g} rad, {largest / (2 * np.pi):.0f} turns. If it "
+                "is in degrees, say units={'position': 'deg'}.",
                 ModelWarning, stacklevel=3,
             )  # fmt: skip
     if model.num_positions != model.num_velocities:
@@ -82,8 +82,8 @@ def check_units(path: Path, model: MultibodyModel, log: Log) -> None:
         ratio = float(v[:, k] @ rate[:, k]) / size
         if not 0.7 < ratio < 1.4:
             warnings.warn(
-                f"{path}: velocity of '{label}' is {ratio:.3g} times the rate of its position; units, signs or columns do "
-                "not fit.",
+                f"{path}: velocity of '{label}' is {ratio:.3g} times the rate of its position; units, signs or columns "
+                "do not fit.",
                 ModelWarning, stacklevel=3,
             )  # fmt: skip
 

@@ -22,8 +22,13 @@ UNITS = {
     "rad/s": 1.0, "deg/s": np.pi / 180.0, "rpm": 2.0 * np.pi / 60.0, "m/s": 1.0, "mm/s": 1e-3, "rad/s2": 1.0,
     "deg/s2": np.pi / 180.0, "m/s2": 1.0, "N m": 1.0, "Nm": 1.0, "N": 1.0, "mN m": 1e-3, "A": 1.0, "mA": 1e-3,
 }  # fmt: skip
-SIGNALS = {"position": ("q", "pos"), "velocity": ("v", "vel", "dq", "qd"), "acceleration": ("vdot", "acc", "ddq", "qdd"),
-           "effort": ("tau", "torque", "eff", "force"), "actuation": ("u", "ctrl", "command")}  # fmt: skip
+SIGNALS = {
+    "position": ("q", "pos"),
+    "velocity": ("v", "vel", "dq", "qd"),
+    "acceleration": ("vdot", "acc", "ddq", "qdd"),
+    "effort": ("tau", "torque", "eff", "force"),
+    "actuation": ("u", "ctrl", "command"),
+}
 TIMES = ("time", "t", "timestamp", "seconds", "stamp")
 
 
@@ -169,8 +174,8 @@ def columns_hint(model: MultibodyModel, names: list[str]) -> str:
     """What the file has, and what names would be found."""
     labels = position_labels(model)
     return (
-        f"The file has {', '.join(names[:10])}{', …' if len(names) > 10 else ''}. Names such as 'position.{labels[0]}' or "
-        f"'q0' are found; map others by columns={{'position.{labels[0]}': …}}."
+        f"The file has {', '.join(names[:10])}{', …' if len(names) > 10 else ''}. Names such as 'position.{labels[0]}' "
+        f"or 'q0' are found; map others by columns={{'position.{labels[0]}': …}}."
     )
 
 

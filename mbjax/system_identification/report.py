@@ -49,9 +49,9 @@ def write_report(fit: "Fit", path: Path) -> Path:
         "<h2>Convergence</h2>",
         f"<p>Half the sum of squares, step by step: {', '.join(f'{cost:.4g}' for cost in fit.costs)}.</p>",
     ]
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>System identification</title><style>{STYLE}</style>'
+    head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>System identification</title>'
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{head}<body>{''.join(parts)}</body></html>\n", encoding="utf-8")
+    path.write_text(f"{head}<style>{STYLE}</style><body>{''.join(parts)}</body></html>\n", encoding="utf-8")
     return path
 
 
@@ -96,4 +96,5 @@ def picture(fit: "Fit") -> str:
         return f"<p>{html.escape(str(error))}</p>"
     memory = io.BytesIO()
     figure.savefig(memory, format="png", dpi=110)
-    return f'<img alt="measured and fitted signals" src="data:image/png;base64,{base64.b64encode(memory.getvalue()).decode()}">'
+    data = base64.b64encode(memory.getvalue()).decode()
+    return f'<img alt="measured and fitted signals" src="data:image/png;base64,{data}">'

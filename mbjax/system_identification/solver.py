@@ -74,9 +74,10 @@ def evaluate(problem: AbstractProblem, y: Array, weights: Array) -> tuple[Array,
 def has_settled(costs: list[float], num_data: int) -> bool:
     """Whether some steps have changed the cost far less than the noise of one number does.
 
-    Directions that the data hardly see may still move, within a small part of their standard deviations.
+    Directions that the data hardly see may still move, within a small part of their standard deviations. Costs are in
+    units of the noise; where errors are far below it, a hundredth of it counts.
     """
-    return len(costs) > SETTLED and costs[-1 - SETTLED] - costs[-1] <= 0.02 * costs[-1] / num_data
+    return len(costs) > SETTLED and costs[-1 - SETTLED] - costs[-1] <= 0.02 * max(costs[-1] / num_data, 0.01)
 
 
 def residual_scale(J: Float[Array, "rows n"]) -> Float[Array, ""]:

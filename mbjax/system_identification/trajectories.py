@@ -151,7 +151,9 @@ class ShootingProblem(AbstractProblem):
             count * rows, -1
         )
 
-    def by_forward_mode(self, theta: Array, shift: Array, window: Windows, weights: Array) -> tuple[Array, Array, Array]:
+    def by_forward_mode(
+        self, theta: Array, shift: Array, window: Windows, weights: Array
+    ) -> tuple[Array, Array, Array]:
         """Residuals, Jacobian and errors of one window: a pass along it for each unknown."""
 
         def residual(own: Array) -> tuple[Array, Array]:
@@ -163,8 +165,10 @@ class ShootingProblem(AbstractProblem):
         r, push, errors = jax.linearize(residual, own, has_aux=True)
         return r, jax.vmap(push, out_axes=1)(jnp.eye(own.shape[0], dtype=own.dtype)), errors
 
-    def by_single_steps(self, theta: Array, shift: Array, window: Windows, weights: Array) -> tuple[Array, Array, Array]:
-        """Residuals, Jacobian and errors of one window: Jacobians of all its steps at once, then products of matrices."""
+    def by_single_steps(
+        self, theta: Array, shift: Array, window: Windows, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        """Residuals, Jacobian and errors of one window: all its steps at once, then products of matrices."""
         errors, J = trajectory_and_sensitivities(self.unknown, theta, shift, window, self.windows.substeps)
         flat, push = jax.vjp(lambda e: self.loss.apply(e * weights) * window.counts[:, None], errors)
         slope = push(jnp.ones_like(flat))[0]  # each residual depends on its own error

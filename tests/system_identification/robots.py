@@ -18,8 +18,8 @@ def two_links(time_step: float = 0.0) -> mbjax.MultibodyModel:
     for name, mass in (("upper", 2.0), ("lower", 1.2)):
         G = mbjax.UnitInertia(0.05, 0.06, 0.04, 0.003, -0.002, 0.004)
         plant.add_rigid_body(name, mbjax.SpatialInertia(mass, [0.05, 0.02, -0.15], G))
-    axes = ([0.1, 1.0, 0.2], [0.3, 0.9, -0.4])
-    for name, parent, child, axis in zip(("first", "second"), ("world", "upper"), ("upper", "lower"), axes, strict=True):
+    joints = (("first", "world", "upper", [0.1, 1.0, 0.2]), ("second", "upper", "lower", [0.3, 0.9, -0.4]))
+    for name, parent, child, axis in joints:
         offset = [0.0, 0.05, -0.3 if parent == "upper" else 0.0]
         joint = mbjax.RevoluteJoint(name, parent, child, X_PF=offset, axis=axis, damping=0.3)
         plant.add_joint(joint)
@@ -69,7 +69,5 @@ def sliding_box(time_step: float = 0.01) -> mbjax.MultibodyModel:
         static_friction=0.4, dynamic_friction=0.4, point_stiffness=2e4, hunt_crossley_dissipation=0.5
     )
     plant.register_collision_geometry("ball", mbjax.RigidTransform.identity(), mbjax.Sphere(0.1), "ball", properties)
-    plant.register_collision_geometry(
-        "world", mbjax.RigidTransform.identity(), mbjax.HalfSpace(), "ground", properties
-    )
+    plant.register_collision_geometry("world", mbjax.RigidTransform.identity(), mbjax.HalfSpace(), "ground", properties)
     return plant.finalize()

@@ -30,7 +30,9 @@ def unknown() -> si.Parameters:
 
 
 def test_start_is_the_model(unknown: si.Parameters) -> None:
-    for got, expected in zip(jax.tree.leaves(unknown.model(unknown.initial)), jax.tree.leaves(two_links()), strict=True):
+    for got, expected in zip(
+        jax.tree.leaves(unknown.model(unknown.initial)), jax.tree.leaves(two_links()), strict=True
+    ):
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-14)
 
 

@@ -77,9 +77,7 @@ def test_delay_and_gain_of_a_sensor() -> None:
     log = torque_log(two_links(), steps=300)
     late = np.asarray(log.effort)[2:-1] * 0.5 + np.asarray(log.effort)[1:-2] * 0.5  # 1.5 samples
     rows = slice(3, None)
-    measured = si.make_log(
-        two_links(), log.time[rows], log.q[rows], log.v[rows], log.vdot[rows], effort=1.3 * late
-    )
+    measured = si.make_log(two_links(), log.time[rows], log.q[rows], log.v[rows], log.vdot[rows], effort=1.3 * late)
     unknown = si.Parameters(two_links(), {"delay:effort": si.between(-0.05, 0.05), "effort_gain:*": si.positive()})
     fit = si.fit(unknown, measured, si.Torques())
     assert abs(fit.values["delay:effort"] - 0.015) < 5e-4
