@@ -96,8 +96,9 @@ def robots(repeats: int = 100) -> None:
         sigma = 0.01 * np.asarray(jnp.std(tau, 0))
         share = coverage(unknown, base, true, (t, q, v, vdot, tau), sigma, repeats)
         print(
-            f"{name:6} {len(unknown)} parameters, {base.rank} base: error {error:.1e} in {len(fit.costs)} steps, {took:.1f} s "
-            f"with compiling; all iterates physical: {physical}; 95 % intervals held {100.0 * share:.1f} %",
+            f"{name:6} {len(unknown)} parameters, {base.rank} base: error {error:.1e} in {len(fit.costs)} steps, "
+            f"{took:.1f} s with compiling; all iterates physical: {physical}; "
+            f"95 % intervals held {100.0 * share:.1f} %",
             flush=True,
         )
 
@@ -227,8 +228,9 @@ def isaac(logs: int = 8, steps: int = 600, friction: float = 0.2) -> None:
         times.append(time.perf_counter() - start)
     finite = bool(jnp.all(jnp.isfinite(J)) & jnp.all(jnp.isfinite(r)))
     print(
-        f"{len(unknown)} parameters, {logs} logs of {steps} steps, friction {friction}: Jacobian and identifiability in "
-        f"{min(times):.2f} s, {first:.1f} s with compiling; finite: {finite}; rank {int(np.sum(1e-9 * S[0] < S))}",
+        f"{len(unknown)} parameters, {logs} logs of {steps} steps, friction {friction}: Jacobian and "
+        f"identifiability in {min(times):.2f} s, {first:.1f} s with compiling; finite: {finite}; "
+        f"rank {int(np.sum(1e-9 * S[0] < S))}",
         flush=True,
     )
 

@@ -74,12 +74,12 @@ def base_parameters(
     log shows, and projected rows where contact forces are unknown.
     """
     names = linear_parameter_names(model)
-    Y = random_rows(model, samples, seed) if Y is None else np.asarray(Y, float).reshape(-1, len(names))
-    norms = np.linalg.norm(Y, axis=0)
+    rows = random_rows(model, samples, seed) if Y is None else np.asarray(Y, float).reshape(-1, len(names))
+    norms = np.linalg.norm(rows, axis=0)
     unseen = np.flatnonzero(norms <= TOLERANCE * norms.max(initial=0.0))
     seen = np.setdiff1d(np.arange(len(names)), unseen)
     scale = norms[seen]
-    compressed = r_factor(Y[:, seen] / scale)
+    compressed = r_factor(rows[:, seen] / scale)
     order = np.arange(len(seen))[::-1]  # from the last body to the first: numbers near the tip stand for themselves
     R, pivots = echelon(compressed[:, order])
     columns = order[pivots]

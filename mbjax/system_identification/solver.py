@@ -54,7 +54,8 @@ class LevenbergMarquardt:
                 state = start(y)
             rows = jnp.concatenate([r, anchor * (at - first)]), jnp.concatenate([J, jnp.diag(anchor)])
             y, state, cost, done, failed = step(*rows, scale, y, state)
-            costs.append(float(cost))
+            if int(state.num_steps_since_acceptance) == 0:
+                costs.append(float(cost))
             if bool(failed):
                 yield y, cost, True, "the linear solver failed: residuals or derivatives are not finite"
                 return
@@ -72,7 +73,7 @@ def evaluate(problem: AbstractProblem, y: Array, weights: Array) -> tuple[Array,
 
 
 def has_settled(costs: list[float], num_data: int) -> bool:
-    """Whether some steps have changed the cost far less than the noise of one number does.
+    """Whether some accepted steps have changed the cost far less than the noise of one number does.
 
     Directions that the data hardly see may still move, within a small part of their standard deviations. Costs are in
     units of the noise; where errors are far below it, a hundredth of it counts.
@@ -167,8 +168,9 @@ class FirstOrder:
                 return 0.5 * (jnp.sum(problem.residuals(y, weights) ** 2) + held)
 
             cost, gradient = jax.value_and_grad(cost_of)(y)
-            updates, memory = optimizer.update(gradient, memory, y)
-            return optax.apply_updates(y, updates), memory, cost
+            with jax.numpy_dtype_promotion("standard"):  # optax multiplies floats by counts
+                updates, memory = optimizer.update(gradient, memory, y)
+                return optax.apply_updates(y, updates), memory, cost
 
         memory, best = optimizer.init(y), None
         for count in range(self.max_steps):

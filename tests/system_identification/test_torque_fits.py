@@ -40,6 +40,7 @@ def test_noise_free_base_parameters_are_exact(unknown: si.Parameters, true: mbja
     assert fit.standard_deviation["inertia:upper.xx"] == np.inf
 
 
+@pytest.mark.whole_run("one hundred fits; the deviations of one are printed and reported in other tests")
 def test_deviations_are_honest() -> None:
     """Estimates of many noises scatter as the covariance says."""
     unknown = si.Parameters(two_links(), {"mass:lower": si.positive(), "joint_damping:*": si.positive()})
