@@ -90,7 +90,7 @@ def unseen_in_words(
         if not others:
             sentences.append(f"{names[pivot]} is not seen at all")
             continue
-        terms = [f"{names[i]} by {change(vector[i], units[i])}" for i in others[:SHOWN_TERMS]]
+        terms = [f"{names[int(i)]} by {change(float(vector[i]), units[int(i)])}" for i in others[:SHOWN_TERMS]]
         more = f" and {len(others) - SHOWN_TERMS} more" if len(others) > SHOWN_TERMS else ""
         together = f"{names[pivot]} and {names[others[0]]}" if len(others) == 1 else f"these {len(others) + 1}"
         sentences.append(

@@ -34,14 +34,15 @@ def choose(model: MultibodyModel, patterns: Mapping[str, Space]) -> tuple[list[C
                 f"free(), physical() or fixed(); got {space!r}."
             )
         found = matches(pattern, known)
-        unfit = unfit_bodies(model, [known[name] for name in found])
+        unfit = [] if space.kind == FIXED else unfit_bodies(model, [known[name] for name in found])
         if unfit and not any(x in pattern for x in "*?["):
             raise ModelError(f"Parameters: '{pattern}' has no physical start: {unfit_words(unfit)}")
         if unfit:
             warnings.warn(
                 f"Parameters: '{pattern}' leaves bodies out: {unfit_words(unfit)}", ModelWarning, stacklevel=3
             )
-        spaces |= {name: space for name in found if known[name][3].partition(":")[2] not in unfit}
+        left_out = {f"{kind}:{body}" for kind in GROUPS["body"] for body in unfit}
+        spaces |= {name: space for name in found if known[name][3] not in left_out}
     chosen = [(*known[name][:3], spaces[name]) for name in known if name in spaces and spaces[name].kind != FIXED]
     for kind, name, _, space in chosen:
         if kind.only_physical and space.kind != "physical":
