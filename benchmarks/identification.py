@@ -242,10 +242,10 @@ def sensors() -> None:
     from mujoco.sysid.tests.test_integration import ARM_XML
 
     theirs = mj.MjModel.from_xml_string(ARM_XML)
-    data, steps, rng = mj.MjData(theirs), 2000, np.random.default_rng(0)
+    data, steps, rng = mj.MjData(theirs), 1000, np.random.default_rng(0)
     rates, q, u = 2.0 * np.pi * np.array([0.5, 0.7, 0.4, 0.9, 0.6]), [], []
     for k in range(steps):
-        data.ctrl[:] = np.array([5.0, 4.0, 3.0, 2.0, 1.0]) * np.sin(0.002 * k * rates + np.arange(5.0))
+        data.ctrl[:] = np.array([5.0, 4.0, 3.0, 2.0, 1.0]) * np.sin(0.002 * k * rates + 0.5 * np.arange(5.0))
         q.append(data.qpos.copy())
         u.append(data.ctrl.copy())
         mj.mj_step(theirs, data)
@@ -255,7 +255,7 @@ def sensors() -> None:
     late = np.concatenate([u[:1].repeat(6, 0), u[:-6]])  # 12 ms
     late = late + 0.01 * u.std(0) * rng.normal(size=u.shape)
     smooth = si.low_pass(q, 0.002, 15.0)
-    part = slice(200, -200)
+    part = slice(60, -60)
     log = si.make_log(model, t, smooth, effort=si.low_pass(late, 0.002, 15.0))[part]
     truth = [0.5, 0.4, 0.3, 0.2, 0.1]
     start = {f"armature:joint{i + 1}": si.between(0.001, 1.0, start=0.5 * x) for i, x in enumerate(truth)}

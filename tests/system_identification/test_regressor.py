@@ -59,6 +59,7 @@ def test_derivatives_by_motion() -> None:
     model = two_links()
     q, v, vdot = state_of(model, 4)
 
+    @jax.jit
     def weighted(x: jax.Array) -> jax.Array:
         return jnp.sum(jnp.sin(si.regressor(model, x[:2], x[2:4], x[4:])))
 

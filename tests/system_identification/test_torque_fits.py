@@ -69,9 +69,8 @@ def test_robust_losses_ignore_outliers() -> None:
     spoilt = si.make_log(true, log.time, log.q, log.v, log.vdot, effort=effort)
     unknown = si.Parameters(two_links(), {"mass:lower": si.positive(), "effort_bias:*": si.free()})
     robust = si.fit(unknown, spoilt, si.Torques(loss="huber", noise=0.2))
-    plain = si.fit(unknown, spoilt, si.Torques(noise=0.2))
     assert abs(robust.values["mass:lower"] - 1.7) < 0.02
-    assert abs(plain.values["effort_bias:first"]) > 10.0 * abs(robust.values["effort_bias:first"])
+    assert abs(robust.values["effort_bias:first"]) < 0.2  # the mean of the outliers is 2.4
 
 
 def test_delay_and_gain_of_a_sensor() -> None:
