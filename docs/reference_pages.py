@@ -60,7 +60,7 @@ TOPICS = {
     ),
     "system_identification": Topic(
         "System identification",
-        "Unknown parameters, regressors, fits of logs and what they tell: `from mbjax import system_identification as si`.",
+        "Unknown parameters, regressors, fits of logs and what they tell; `import mbjax.system_identification as si`.",
         ("system_identification",),
         ("mbjax.system_identification",),
     ),
