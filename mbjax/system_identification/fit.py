@@ -16,17 +16,15 @@ from mbjax.errors import ModelError
 from .answers import uncertainty_of, unseen_in_words
 from .fit_result import Fit
 from .influence import require_influence
-from .linear_torques import LinearTorques
 from .log import Log
 from .parameters import Parameters
 from .problem import AbstractProblem
 from .solver import DONE, FirstOrder, LevenbergMarquardt, evaluate
+from .weights import anchors, as_array, first_weights, needs_guidance, noise_weights
 
 GUIDES = (1.0, 10.0, 100.0, 1000.0)  # how data weigh, stage by stage
 GUIDE_STRENGTH = 0.3  # one over the deviation of unknowns from the start, in these stages
-INERTIA_STRENGTH = 0.1  # the same of log-Cholesky numbers, in the fit
 PASSES = 5  # of estimating the noise and fitting with it
-SMALLEST_NOISE = 1e-6  # in parts of the error at the start
 
 
 class Method(Protocol):
@@ -157,22 +155,6 @@ class Run:
         return y, message
 
 
-def anchors(unknown: Parameters, problem: AbstractProblem, y: Array) -> Array:
-    """Strengths that keep inertias from drifting to those of a rod or a sheet, where noise asks for impossible ones.
-
-    A log-Cholesky number may then be off by ten, a factor of 22000, at the cost of one standard deviation.
-    """
-    is_inertia = [unknown.kinds[entry.kind].only_physical for entry in unknown.unknowns]
-    strength = np.zeros(y.shape[0])
-    strength[: len(unknown)] = np.where(is_inertia, INERTIA_STRENGTH, 0.0)
-    return as_array(strength, y)
-
-
-def needs_guidance(unknown: Parameters, problem: AbstractProblem) -> bool:
-    """Whether unknown inertias may go astray, and steps cost little."""
-    return bool(unknown.kind_names() & {"inertia", "center_of_mass"}) and isinstance(problem, LinearTorques)
-
-
 def answer(
     unknown: Parameters,
     logs: tuple[Log, ...],
@@ -246,24 +228,6 @@ def as_logs(logs: Log | Sequence[Log]) -> tuple[Log, ...]:
     if not found or not all(isinstance(log, Log) for log in found):
         raise ModelError("fit: logs must be one si.Log or several, from si.read_log or si.make_log.")
     return found
-
-
-def as_array(weights: np.ndarray, like: Array) -> Array:
-    """Weights in the type of the unknowns."""
-    return jnp.asarray(weights, like.dtype)
-
-
-def first_weights(at_start: Float[np.ndarray, " channels"]) -> Float[np.ndarray, " channels"]:
-    """Weights from the errors at the start, a hundredth of which is taken for noise."""
-    largest = at_start.max(initial=0.0)
-    floor = 1e-3 * largest if largest > 0.0 else 1.0
-    return 1.0 / (1e-2 * np.maximum(at_start, floor))
-
-
-def noise_weights(left: np.ndarray, at_start: np.ndarray) -> Float[np.ndarray, " channels"]:
-    """Weights from the errors that a first fit leaves."""
-    floor = SMALLEST_NOISE * max(at_start.max(initial=0.0), np.finfo(float).tiny)
-    return 1.0 / np.maximum(left, floor)
 
 
 def require_finite_start(problem: AbstractProblem, r: np.ndarray, J: np.ndarray, at_start: np.ndarray) -> None:

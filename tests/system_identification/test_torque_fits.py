@@ -1,5 +1,6 @@
 """Fits of efforts: exact without noise, honest deviations with it, robust losses, what the data do not see."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -122,3 +123,14 @@ def test_report_stands_alone(unknown: si.Parameters, true: mbjax.MultibodyModel,
     assert "mass:lower" in text
     assert "± deviation" in str(fit)
     assert set(fit.held_out_errors["log0"]) == {"first", "second"}
+
+
+@pytest.mark.parametrize("slope", [1e-1, 1e-9])
+def test_no_slope_of_friction_gives_nan(slope: float) -> None:
+    model = eqx.tree_at(lambda m: m.parameters.friction_velocity, two_links(), jnp.asarray(slope))
+    log = torque_log(model, steps=20)
+    still = si.make_log(model, log.time, log.q, log.v.at[5:9].set(0.0), log.vdot, effort=log.effort)
+    unknown = si.Parameters(model, {"mass:lower": si.positive(), "joint_friction:*": si.positive()})
+    problem = si.Torques(loss="huber").problem(unknown, [still])
+    r, J = eqx.filter_jit(problem.rows)(problem.initial, jnp.ones(2))
+    assert bool(jnp.all(jnp.isfinite(r)) & jnp.all(jnp.isfinite(J)))
