@@ -64,6 +64,12 @@ TOPICS = {
         ("parameters",),
         ("mbjax.parameters",),
     ),
+    "system_identification": Topic(
+        "System identification",
+        "Unknown parameters, regressors, fits of logs and what they tell; `import mbjax.system_identification as si`.",
+        ("system_identification",),
+        ("mbjax.system_identification",),
+    ),
     "visualization": Topic("Visualization", "Animations and plots.", ("visualization",), ("mbjax.visualization",)),
 }
 EXCEPTIONS = {

@@ -153,6 +153,7 @@ from .kinematics import velocity_to_qdot_matrix as velocity_to_qdot_matrix
 from mbjax import parameters as parameters
 from mbjax import reference_models as reference_models
 from mbjax import trajectory_optimization as trajectory_optimization
+from mbjax import system_identification as system_identification
 from .model import AbstractForceElement as AbstractForceElement
 from .model import ActuatorInfo as ActuatorInfo
 from .model import BodyInfo as BodyInfo

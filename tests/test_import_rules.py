@@ -29,6 +29,7 @@ ORDER = (
     "contact",
     "simulation",
     "trajectory_optimization",
+    "system_identification",
     "saving",
     "reference_models",
     "parsing",

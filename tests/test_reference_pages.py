@@ -50,5 +50,5 @@ def test_names_lead_to_their_definitions(pages: ModuleType) -> None:
 
 
 def test_a_folder_without_a_page_is_found(pages: ModuleType) -> None:
-    with pytest.raises(LookupError, match="mbjax/trajectory_optimization, which no reference page has"):
-        pages.topic_of("solve", "trajectory_optimization")
+    with pytest.raises(LookupError, match="mbjax/unheard_of, which no reference page has"):
+        pages.topic_of("solve", "unheard_of")

@@ -14,6 +14,8 @@ from mbjax.errors import ModelError, ModelWarning, UnsupportedError
 from mbjax.reference_models import REFERENCE_MODELS
 
 from .bench import batch_sizes, bench_model, function_names, output_file
+from .identify import EPILOG as IDENTIFY_EPILOG
+from .identify import add_identify_options, identify_model
 from .questions import DEFAULT_QUESTIONS, QUESTIONS
 
 UNBOUNDED = 10_000  # columns; wide enough that lines in a file or a pipe are not wrapped
@@ -22,7 +24,7 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_
 EPILOG = f"""\
 FILE is a URDF, SDFormat, MJCF or directives file, or the name of a bundled model: {", ".join(REFERENCE_MODELS)}.
 
-exit codes: 0 done; 1 a measurement failed, or check found errors; 2 wrong arguments or no such file;
+exit codes: 0 done; 1 a measurement or a fit failed, or check found errors; 2 wrong arguments or no such file;
 3 the file cannot be read as a model; 4 it asks for physics mbjax does not simulate (try --on-unsupported warn);
 5 an optional package is missing.
 """
@@ -118,6 +120,13 @@ def make_parser() -> argparse.ArgumentParser:
         "--output", type=output_file, metavar="FILE", help="write the numbers to this .csv or .json file too"
     )
     add_loading_options(bench)
+
+    identify = commands.add_parser(
+        "identify", help="fit parameters of a robot to logs, with error bars and a report",
+        epilog=IDENTIFY_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    add_identify_options(identify)
+    add_loading_options(identify)
     return parser
 
 
@@ -201,6 +210,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         inspect_model(options, console)
     elif options.command == "check":
         return EXIT_OK if check_files(options, console) else EXIT_FAILED
+    elif options.command == "identify":
+        return EXIT_OK if identify_model(options, console) else EXIT_FAILED
     elif options.command == "bench":
         return EXIT_OK if bench_model(options, console) else EXIT_FAILED
     else:

@@ -1,0 +1,104 @@
+"""`mbjax identify ROBOT LOG…`: fits parameters of a robot to logs, prints them with error bars, writes a report."""
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+
+from mbjax import system_identification as si
+from mbjax.errors import ModelError
+from mbjax.parsing import load
+
+SPACES = {"positive": si.positive, "physical": si.physical, "free": si.free, "fixed": si.fixed}
+RANGES = {"scaled": si.scaled, "between": si.between}
+
+EPILOG = """\
+parameters are patterns KIND:NAME=SPACE, for example
+
+  mbjax identify arm log.csv --parameters 'mass:*=scaled(0.5,2)' 'joint_friction:*=positive' 'body:tool=physical'
+
+A space is positive, physical, free, fixed, scaled(LOW,HIGH) or between(LOW,HIGH). Kinds are mass, center_of_mass,
+inertia, body, joint_friction, joint_damping, armature, frame_translation, friction, stiffness and others; a wrong one
+prints them all. Logs are CSV, npz, Parquet or MCAP files.
+"""
+
+
+def identify_model(options: argparse.Namespace, console: Console) -> bool:
+    """Fits, prints and writes; whether the fit converged."""
+    torques = options.method == "torques"
+    model = load(
+        options.file, time_step=0.0 if torques else options.time_step, base=options.base,
+        package_map=options.package_map, on_unsupported=options.on_unsupported, mimic=options.mimic,
+    )  # fmt: skip
+    unknown = si.Parameters(model, dict(parse_parameter(text) for text in options.parameters))
+    columns, units = parse_pairs("--column", options.column), parse_pairs("--unit", options.unit)
+    logs, held_out = (
+        [si.read_log(path, model, columns=columns, units=units, cutoff=options.cutoff) for path in paths]
+        for paths in (options.log, options.held_out)
+    )
+    method = si.Torques(loss=options.loss) if torques else si.Trajectories(horizon=options.horizon, loss=options.loss)
+    fit = si.fit(unknown, logs, method, held_out=tuple(held_out), progress=console.is_terminal, unseen="report")
+    console.print(str(fit), markup=False, soft_wrap=True)
+    if options.output is not None:
+        console.print(f"\nwrote {fit.report(options.output)}", markup=False, soft_wrap=True)
+    return fit.converged
+
+
+def parse_parameter(text: str) -> tuple[str, si.Space]:
+    """A pattern and its space, from `mass:*=scaled(0.5,2)`; positive, or physical for bodies, if none is given."""
+    pattern, _, space = text.partition("=")
+    if not space:
+        space = "physical" if pattern.startswith(("body:", "inertia:")) else "positive"
+    name, _, rest = space.partition("(")
+    if name in SPACES and not rest:
+        return pattern, SPACES[name]()
+    numbers = rest.rstrip(")").split(",")
+    if name not in RANGES or len(numbers) != 2:
+        raise ModelError(
+            f"--parameters {text}: the space must be positive, physical, free, fixed, scaled(LOW,HIGH) or "
+            "between(LOW,HIGH)."
+        )
+    try:
+        low, high = (float(x) for x in numbers)
+    except ValueError:
+        raise ModelError(f"--parameters {text}: {', '.join(numbers)} are no two numbers.") from None
+    return pattern, RANGES[name](low, high)
+
+
+def parse_pairs(option: str, pairs: list[str]) -> dict[str, str]:
+    """`NAME=VALUE` options as a dict."""
+    found = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not (name and separator and value):
+            raise ModelError(f"{option} {pair}: write NAME=VALUE.")
+        found[name] = value
+    return found
+
+
+def add_identify_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's own options."""
+    parser.add_argument("file", metavar="ROBOT", help="a robot file or a bundled model's name")
+    parser.add_argument("log", metavar="LOG", nargs="+", type=Path, help="logs: .csv, .npz, .parquet or .mcap")
+    parser.add_argument(
+        "--parameters", nargs="+", required=True, metavar="KIND:NAME=SPACE", help="what is unknown, see below"
+    )
+    parser.add_argument(
+        "--method", choices=("torques", "trajectories"), default="torques",
+        help="fit efforts by inverse dynamics (default), or motions by simulation",
+    )  # fmt: skip
+    parser.add_argument("--time-step", type=float, default=1e-3, metavar="S", help="of trajectories (default: 0.001)")
+    parser.add_argument("--horizon", type=int, metavar="N", help="samples a window of trajectories (default: all)")
+    parser.add_argument(
+        "--loss", choices=("least_squares", "huber", "soft_l1"), default="least_squares", help="for outliers"
+    )
+    parser.add_argument("--cutoff", type=float, metavar="HZ", help="filters the logs forwards and backwards")
+    parser.add_argument(
+        "--column", action="append", default=[], metavar="SIGNAL=NAME",
+        help="the file's column of a signal, such as effort.elbow=i4; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--unit", action="append", default=[], metavar="SIGNAL=UNIT", help="such as position=deg; may be repeated"
+    )
+    parser.add_argument("--held-out", nargs="+", type=Path, default=[], metavar="LOG", help="logs that only check")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write a report as one HTML file")

@@ -1,0 +1,35 @@
+"""System identification: from a log to a model with error bars."""
+
+from .parameters import Parameters as Parameters
+from .regressor import linear_parameter_names as linear_parameter_names
+from .regressor import linear_parameters as linear_parameters
+from .regressor import regressor as regressor
+from .regressor import regressor_of_log as regressor_of_log
+from .spaces import Space as Space
+from .spaces import between as between
+from .spaces import fixed as fixed
+from .spaces import free as free
+from .spaces import physical as physical
+from .spaces import positive as positive
+from .spaces import scaled as scaled
+from .system import Sensors as Sensors
+from .system import System as System
+from .fit import fit as fit
+from .fit_result import Fit as Fit
+from .log import Log as Log
+from .log import contact_generalized_forces as contact_generalized_forces
+from .log import make_log as make_log
+from .losses import Loss as Loss
+from .signals import low_pass as low_pass
+from .signals import resample as resample
+from .solver import FirstOrder as FirstOrder
+from .solver import LevenbergMarquardt as LevenbergMarquardt
+from .solver import solve as solve
+from .torques import Torques as Torques
+from .trajectories import Trajectories as Trajectories
+from .base_parameters import BaseParameters as BaseParameters
+from .base_parameters import base_parameters as base_parameters
+from .base_parameters import condition_number as condition_number
+from .excitation import ExcitingMotion as ExcitingMotion
+from .excitation import exciting_motion as exciting_motion
+from .read_log import read_log as read_log

@@ -1,0 +1,146 @@
+"""The result of a fit: values with standard deviations, what the data cannot see, errors, plots and a report."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.model import MultibodyModel
+
+from .answers import correlations_of, is_seen
+from .log import Log
+from .parameter_table import text_table
+from .parameters import Parameters
+from .plots import plot_fit
+from .report import write_report
+from .system import Sensors
+
+SHOWN_SENTENCES = 12
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fit:
+    """What `fit` found. `print(fit)` shows it as a table; `fit.report("report.html")` writes it down.
+
+    `covariance` is of the values where the data see them; `null_space` spans, in values, what they do not see, and
+    `unseen` says it in words. `errors` are root mean squares by channel, `noise` the standard deviations that weighed
+    them; `chi_squared` per degree of freedom is one where they were right.
+    """
+
+    unknown: Parameters
+    theta: Float[Array, " n"]
+    extra: np.ndarray  # what else was fitted: the starts of windows
+    covariance: Float[np.ndarray, "n n"]
+    null_space: Float[np.ndarray, "n unseen"]
+    unseen: tuple[str, ...]
+    condition_number: float
+    rank: int
+    errors: dict[str, float]
+    held_out_errors: dict[str, dict[str, float]]
+    noise: dict[str, float]
+    chi_squared: float
+    num_data: int
+    converged: bool
+    message: str
+    costs: tuple[float, ...]
+    iterates: tuple[np.ndarray, ...]
+    logs: tuple[Log, ...]
+    held_out: tuple[Log, ...]
+    method: Any
+
+    @property
+    def model(self) -> MultibodyModel:
+        """The fitted model."""
+        return self.unknown.model(self.theta)
+
+    @property
+    def sensors(self) -> Sensors:
+        """The fitted sensors."""
+        return self.unknown.sensors(self.theta)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Estimates by name, in their units."""
+        return named(self.unknown, np.asarray(self.unknown.values(self.theta), float))
+
+    @property
+    def start(self) -> dict[str, float]:
+        """Values before the fit, by name."""
+        return named(self.unknown, np.asarray(self.unknown.values(self.unknown.initial), float))
+
+    @property
+    def standard_deviation(self) -> dict[str, float]:
+        """Standard deviations by name; infinite for what the data do not see by itself."""
+        deviation = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        return named(self.unknown, np.where(is_seen(self.null_space), deviation, np.inf))
+
+    @property
+    def correlations(self) -> Float[np.ndarray, "n n"]:
+        """Correlations of the values."""
+        return correlations_of(self.covariance)
+
+    def strongest_correlations(self, count: int = 5) -> list[tuple[str, str, float]]:
+        """Pairs of parameters that the data can hardly tell apart."""
+        C = np.triu(self.correlations, 1)
+        order = np.argsort(-np.abs(C), axis=None)[:count]
+        names = self.unknown.names
+        pairs = [np.unravel_index(k, C.shape) for k in order]
+        return [(names[i], names[j], float(C[i, j])) for i, j in pairs if C[i, j] != 0.0]
+
+    def table(self) -> list[list[str]]:
+        """Rows of name, start, estimate, standard deviation and unit, as text."""
+        values, start, deviation = self.values, self.start, self.standard_deviation
+        return [
+            [name, f"{start[name]:.5g}", *estimate(values[name], deviation[name]), unit]
+            for name, unit in zip(self.unknown.names, self.unknown.units, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        lines.append(
+            f"{self.num_data} measured numbers, {len(self.unknown)} parameters, {self.rank} combinations seen, "
+            f"condition number {self.condition_number:.3g}."
+        )
+        lines += ["", text_table(["parameter", "start", "estimate", "± deviation", "unit"], self.table()), ""]
+        lines.append(text_table(["channel", "error (rms)", *self.held_out_errors], self.error_rows()))
+        if self.unseen:
+            lines += ["", f"What the data do not see ({len(self.unseen)}):"]
+            lines += [f"- {words}" for words in self.unseen[:SHOWN_SENTENCES]]
+            if len(self.unseen) > SHOWN_SENTENCES:
+                lines.append(f"- and {len(self.unseen) - SHOWN_SENTENCES} more: fit.unseen, or the report")
+        return "\n".join(lines)
+
+    def error_rows(self) -> list[list[str]]:
+        """Rows of channel, error, and errors of held-out logs, as text."""
+        return [
+            [name, f"{error:.4g}", *(f"{of[name]:.4g}" for of in self.held_out_errors.values())]
+            for name, error in self.errors.items()
+        ]
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Measured and predicted signals, and what is left, as a figure of matplotlib; written to `path` if given."""
+        figure = plot_fit(self)
+        if path is not None:
+            figure.savefig(path, dpi=120)
+        return figure
+
+    def report(self, path: str | Path) -> Path:
+        """Writes one HTML file that needs nothing else: values, plots, correlations, what the data do not see."""
+        return write_report(self, Path(path))
+
+
+def named(unknown: Parameters, values: np.ndarray) -> dict[str, float]:
+    """Numbers by the parameters' names."""
+    return dict(zip(unknown.names, map(float, values), strict=True))
+
+
+def estimate(value: float, deviation: float) -> tuple[str, str]:
+    """An estimate and its standard deviation, with as many digits as that allows."""
+    if not np.isfinite(deviation):
+        return f"{value:.5g}", "not seen"
+    if deviation == 0.0 or value == 0.0:
+        return f"{value:.6g}", f"{deviation:.2g}"
+    digits = int(np.clip(np.ceil(np.log10(abs(value) / deviation)) + 2, 2, 12))
+    return f"{value:.{digits}g}", f"{deviation:.2g}"

@@ -1,0 +1,125 @@
+"""Tables of numbers from files: CSV, npz, Parquet and MCAP."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mbjax.errors import ModelError
+
+Table = dict[str, Any]  # columns by name
+
+
+def read_table(path: Path) -> Table:
+    """Columns of a file by name; the format is that of its suffix."""
+    if not path.is_file():
+        raise ModelError(f"{path}: there is no such log file.")
+    if path.suffix.lower() not in READERS:
+        raise ModelError(f"{path}: a log must be a file of {', '.join(READERS)}.")
+    table = READERS[path.suffix.lower()](path)
+    if not table:
+        raise ModelError(f"{path}: the log is empty.")
+    lengths = {name: len(column) for name, column in table.items()}
+    if len(set(lengths.values())) > 1:
+        short = min(lengths, key=lambda name: lengths[name])
+        raise ModelError(f"{path}: column '{short}' has {lengths[short]} rows, others have {max(lengths.values())}.")
+    return table
+
+
+def read_csv(path: Path) -> Table:
+    """Columns of a CSV file with a row of names, separated by comma, semicolon or tab; lines with # are left out."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = [(k, line) for k, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
+    if len(lines) < 2:
+        raise ModelError(f"{path}: the log has no rows.")
+    separator = max(",;\t", key=lines[0][1].count)
+    rows = list(csv.reader([line for _, line in lines], delimiter=separator))
+    names = [name.strip() for name in rows[0]]
+    for (place, _), row in zip(lines[1:], rows[1:], strict=True):
+        if len(row) != len(names):
+            raise ModelError(f"{path}:{place}: {len(row)} values in a row of {len(names)} columns.")
+    return {name: [row[k] for row in rows[1:]] for k, name in enumerate(names)}
+
+
+def read_npz(path: Path) -> Table:
+    """Arrays of an npz file; those with several columns become `name0`, `name1`, …"""
+    table: Table = {}
+    with np.load(path) as arrays:
+        for name in arrays.files:
+            array = np.asarray(arrays[name])
+            if array.ndim == 1:
+                table[name] = array
+            elif array.ndim == 2:
+                table |= {f"{name}{k}": array[:, k] for k in range(array.shape[1])}
+    return table
+
+
+def read_parquet(path: Path) -> Table:
+    """Columns of a Parquet file, by pyarrow; lists of numbers become `name0`, `name1`, …"""
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError("Parquet logs need pyarrow: pip install 'mbjax[identify]'.") from error
+    table: Table = {}
+    for name, column in parquet.read_table(path).to_pydict().items():
+        if column and isinstance(column[0], list):
+            table |= {f"{name}{k}": [row[k] for row in column] for k in range(len(column[0]))}
+        else:
+            table[name] = column
+    return table
+
+
+def read_mcap(path: Path) -> Table:
+    """Messages in JSON of an MCAP file, by mcap: numbers as `topic.field`, at the times of the densest topic.
+
+    Joint states with `name`, `position`, `velocity` and `effort` become `position.joint` and so on. Other topics are
+    interpolated linearly to those times.
+    """
+    try:
+        from mcap.reader import make_reader
+    except ImportError as error:
+        raise ImportError("MCAP logs need mcap: pip install 'mbjax[identify]'.") from error
+    topics: dict[str, tuple[list[float], list[dict[str, float]]]] = {}
+    skipped: set[str] = set()
+    with path.open("rb") as file:
+        for _, channel, message in make_reader(file).iter_messages():
+            if channel.message_encoding != "json":
+                skipped.add(f"{channel.topic} ({channel.message_encoding})")
+                continue
+            times, rows = topics.setdefault(channel.topic, ([], []))
+            times.append(1e-9 * message.log_time)
+            rows.append(flat_numbers(channel.topic.strip("/"), json.loads(message.data)))
+    if not topics:
+        raise ModelError(f"{path}: no messages in JSON; found {', '.join(sorted(skipped)) or 'none at all'}.")
+    densest = max(topics, key=lambda topic: len(topics[topic][0]))
+    time = np.array(topics[densest][0])
+    table: Table = {"time": time}
+    for times, rows in topics.values():
+        for name in rows[0]:
+            values = np.array([row.get(name, np.nan) for row in rows])
+            table[name] = values if len(times) == len(time) else np.interp(time, times, values)
+    return table
+
+
+def flat_numbers(name: str, message: Any) -> dict[str, float]:
+    """Numbers of a message by dotted name."""
+    if isinstance(message, dict) and isinstance(message.get("name"), list):
+        return {
+            f"{signal}.{joint}": float(value)
+            for signal in ("position", "velocity", "effort")
+            for joint, value in zip(message["name"], message.get(signal) or [], strict=False)
+        }
+    if isinstance(message, dict):
+        parts = [flat_numbers(f"{name}.{key}" if name else key, value) for key, value in message.items()]
+        return {key: value for part in parts for key, value in part.items()}
+    if isinstance(message, list):
+        return {f"{name}{k}": float(x) for k, x in enumerate(message) if isinstance(x, int | float)}
+    return {name: float(message)} if isinstance(message, int | float) else {}
+
+
+READERS: dict[str, Callable[[Path], Table]] = {
+    ".csv": read_csv, ".npz": read_npz, ".parquet": read_parquet, ".mcap": read_mcap,
+}  # fmt: skip

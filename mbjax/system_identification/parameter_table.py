@@ -1,0 +1,48 @@
+"""Tables of parameters in plain text: names, values, bounds, units."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .parameters import Parameters
+
+WIDEST = 60
+
+
+def text_table(columns: list[str], rows: list[list[str]]) -> str:
+    """Columns of text, the first one to the left and the others to the right."""
+    widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
+    widths[0] = min(widths[0], WIDEST)
+
+    def line(row: list[str]) -> str:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([line(columns), "  ".join("-" * width for width in widths), *map(line, rows)])
+
+
+def number(x: Any) -> str:
+    """A number with five digits."""
+    return f"{float(x):.5g}"
+
+
+def parameter_table(unknown: "Parameters") -> str:
+    """Every unknown parameter with its start, its range, its prior and its unit."""
+    values = np.asarray(unknown.values(unknown.initial))
+    rows = []
+    for entry, value, unit in zip(unknown.unknowns, values, unknown.units, strict=True):
+        prior = "" if entry.space.prior is None else f"± {entry.space.prior:g}"
+        rows.append([entry.name, number(value), range_text(entry), prior, unit])
+    title = f"{len(unknown)} unknown parameters"
+    return f"{title}\n" + text_table(["parameter", "start", "range", "prior", "unit"], rows)
+
+
+def range_text(entry: Any) -> str:
+    """The range of a parameter's values in words."""
+    if entry.coding.kind == "logistic":
+        return f"{entry.coding.low:.4g} … {entry.coding.high:.4g}"
+    return {"logarithm": "> 0", "softplus": "> 0"}.get(
+        entry.coding.kind, "physical" if entry.space.kind == "physical" else "any"
+    )

@@ -1,0 +1,174 @@
+"""Unknown parameters of a model by name: numbers that may take any value, and the model that they stand for."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.model import MultibodyModel, set_joint_friction
+
+from .choosing import Chosen, choose
+from .kind_table import GROUPS
+from .kinds import Kind
+from .parameter_table import parameter_table
+from .spaces import FREE, Coding, Space, coding_of, decode, encode
+from .system import Sensors, System, ideal_sensors
+
+
+@dataclasses.dataclass(frozen=True)
+class Unknown:
+    """One number: its name, kind, place in the kind's leaf, and how theta stands for it."""
+
+    name: str
+    kind: int  # in `Parameters.kinds`
+    place: int
+    space: Space
+    coding: Coding
+    start: float
+
+
+class Parameters(eqx.Module):
+    """Parameters of a model that are to be found, by patterns of their names.
+
+        Parameters(model, {"mass:*": scaled(0.5, 2.0), "inertia:forearm": physical(), "joint_friction:*": positive()})
+
+    A name is `kind:element`, with `.component` for one of several numbers; `body:NAME` means a body's mass, centre of
+    mass and inertia. A later pattern replaces what an earlier one said. `theta` is an array of numbers that may take
+    any value: `unknown.model(theta)` is a model with physical inertias whatever they are, and `unknown.initial` stands
+    for the model given. All functions are pure, so `jit`, `vmap` and `grad` go through.
+    """
+
+    base: System
+    initial: Float[Array, " n"]
+    kinds: tuple[Kind, ...] = eqx.field(static=True)
+    unknowns: tuple[Unknown, ...] = eqx.field(static=True)
+
+    def __init__(self, model: MultibodyModel, patterns: Mapping[str, Space]):
+        model.require_one("Parameters")
+        chosen, kinds = choose(model, patterns)
+        base = System(with_friction_rows(model, chosen), ideal_sensors(model))
+        unknowns, theta = [], []
+        for k, kind in enumerate(kinds):
+            entries = [entry for entry in chosen if entry[0] is kind]
+            at = tuple(place for _, _, place, _ in entries)
+            raw = np.asarray(kind.raw(base, base, at), float) if at else ()
+            for (_, name, place, space), value in zip(entries, raw, strict=True):
+                coding, start = coding_of_unknown(kind, name, space, float(value))
+                unknowns.append(Unknown(name, k, place, space, coding, start))
+                theta.append(encode(coding, start))
+        self.base, self.kinds, self.unknowns = base, kinds, tuple(unknowns)
+        self.initial = jnp.asarray(np.array(theta), model.dtype)
+
+    def __len__(self) -> int:
+        return len(self.unknowns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the numbers, in the order of theta."""
+        return tuple(unknown.name for unknown in self.unknowns)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the values."""
+        return tuple(self.kinds[unknown.kind].unit for unknown in self.unknowns)
+
+    def kind_names(self) -> frozenset[str]:
+        """Names of the kinds that are unknown."""
+        return frozenset(self.kinds[unknown.kind].name for unknown in self.unknowns)
+
+    def system(self, theta: Float[Array, " n"]) -> System:
+        """The model and its sensors at theta."""
+        numbers = decode(tuple(unknown.coding for unknown in self.unknowns), jnp.asarray(theta))
+        system = self.base
+        for kind, rows, at in self.blocks():
+            system = kind.write(system, self.base, at, numbers[rows])
+        return system
+
+    def model(self, theta: Float[Array, " n"]) -> MultibodyModel:
+        """The model at theta."""
+        return self.system(theta).model
+
+    def sensors(self, theta: Float[Array, " n"]) -> Sensors:
+        """The sensors at theta."""
+        return self.system(theta).sensors
+
+    def values(self, theta: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Values at theta, in their units; inertias about the centre of mass."""
+        return self.values_of(self.system(theta))
+
+    def values_of(self, system: System | MultibodyModel) -> Float[Array, " n"]:
+        """Values of these parameters in another model of the same structure."""
+        system = self.as_system(system)
+        parts = [kind.read(system, self.base, at) for kind, _, at in self.blocks()]
+        order = np.argsort(np.concatenate([rows for _, rows, _ in self.blocks()])) if parts else np.zeros(0, int)
+        return jnp.concatenate(parts)[order] if parts else self.initial
+
+    def numbers(self, system: System | MultibodyModel) -> Float[Array, " n"]:
+        """The theta of another model of the same structure; values outside of their bounds are moved inside."""
+        system = self.as_system(system)
+        theta = np.zeros(len(self))
+        for kind, rows, at in self.blocks():
+            raw = np.asarray(kind.raw(system, self.base, at), float)
+            theta[rows] = [encode(self.unknowns[i].coding, float(x)) for i, x in zip(rows, raw, strict=True)]
+        return jnp.asarray(theta, self.initial.dtype)
+
+    def as_system(self, system: System | MultibodyModel) -> System:
+        """A bare model has the sensors of the base."""
+        return system if isinstance(system, System) else System(system, self.base.sensors)
+
+    def blocks(self) -> list[tuple[Kind, np.ndarray, tuple[int, ...]]]:
+        """By kind: the rows of theta, and the places in the kind's leaf."""
+        found = []
+        for k, kind in enumerate(self.kinds):
+            rows = np.array([i for i, unknown in enumerate(self.unknowns) if unknown.kind == k], int)
+            if rows.size:
+                found.append((kind, rows, tuple(self.unknowns[i].place for i in rows)))
+        return found
+
+    def prior_residuals(self, theta: Float[Array, " n"]) -> Float[Array, " priors"]:
+        """How far values are from where they are believed to be, in standard deviations; one for each prior."""
+        rows = np.array([i for i, unknown in enumerate(self.unknowns) if unknown.space.prior is not None], int)
+        if not rows.size:
+            return jnp.zeros(0, self.initial.dtype)
+        numbers = decode(tuple(unknown.coding for unknown in self.unknowns), jnp.asarray(theta))
+        of = [self.unknowns[i] for i in rows]
+        deviation = [prior_deviation(unknown) for unknown in of]
+        start = jnp.asarray([unknown.start for unknown in of], numbers.dtype)
+        return (numbers[rows] - start) / jnp.asarray(deviation, numbers.dtype)
+
+    def __str__(self) -> str:
+        return parameter_table(self)
+
+
+def prior_deviation(unknown: Unknown) -> float:
+    """The standard deviation of a prior, in the unit of the number that `decode` returns."""
+    prior = unknown.space.prior
+    assert prior is not None
+    relative = unknown.space.is_relative or unknown.space.kind == "positive"
+    return prior * abs(unknown.start) if relative and unknown.start != 0.0 else prior
+
+
+def coding_of_unknown(kind: Kind, name: str, space: Space, value: float) -> tuple[Coding, float]:
+    """The coding of a number and its start; `physical` means logarithms of masses and free numbers elsewhere."""
+    if kind.only_physical:
+        return Coding(FREE, value), value
+    if space.kind == "physical":
+        if kind.name not in GROUPS["body"]:
+            raise ModelError(
+                f"Parameters: '{name}' cannot be physical(), which is for bodies; use positive() or free()."
+            )
+        space = Space("positive" if kind.name == "mass" else "free", prior=space.prior)
+    return coding_of(name, space, value, kind.scale)
+
+
+def with_friction_rows(model: MultibodyModel, chosen: list[Chosen]) -> MultibodyModel:
+    """The model with rows of friction in the discrete step for joints whose friction is unknown."""
+    places = {place for kind, _, place, _ in chosen if kind.name == "joint_friction"}
+    for joint in model.layout.joints:
+        if places & set(range(joint.all_v.start, joint.all_v.stop)) and not joint.has_friction:
+            model = set_joint_friction(model, joint.index, model.parameters.joint_friction[joint.all_v])
+    return model

@@ -1,0 +1,130 @@
+"""Least-squares problems: residuals, their Jacobian by the cheaper mode, and both in few rows for the solver."""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.spatial import safe_sqrt
+
+Rows = tuple[Float[Array, " rows"], Float[Array, "rows unknowns"]]  # residuals and their Jacobian
+
+
+class AbstractProblem(eqx.Module):
+    """Residuals of unknowns y, in standard deviations: theta first, then what a method fits beside it."""
+
+    initial: eqx.AbstractVar[Float[Array, " unknowns"]]
+    num_parameters: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def residuals(self, y: Float[Array, " unknowns"], weights: Float[Array, " channels"]) -> Float[Array, " rows"]:
+        """Residuals of all data; `weights` are one over the standard deviation of each channel."""
+
+    @abc.abstractmethod
+    def rows(self, y: Float[Array, " unknowns"], weights: Float[Array, " channels"]) -> Rows:
+        """Residuals and Jacobian of all data, or fewer rows with the same JᵀJ, Jᵀr and rᵀr."""
+
+    @abc.abstractmethod
+    def channel_squares(self, y: Float[Array, " unknowns"]) -> Float[Array, " channels"]:
+        """Mean squared error of each channel, in its unit squared."""
+
+    def evaluate(self, y: Float[Array, " unknowns"], weights: Float[Array, " channels"]) -> tuple[Array, Array, Array]:
+        """Canonical rows, and mean squared errors of channels: all that a solver asks for, in one program."""
+        return *canonical_rows(*self.rows(y, weights)), self.channel_squares(y)
+
+    @property
+    @abc.abstractmethod
+    def channel_names(self) -> tuple[str, ...]:
+        """Names of the channels."""
+
+    @property
+    @abc.abstractmethod
+    def num_data(self) -> int:
+        """Number of measured numbers."""
+
+
+def fewer_rows(r: Float[Array, " rows"], J: Float[Array, "rows n"]) -> Rows:
+    """At most n + 1 rows with the same JᵀJ, Jᵀr and rᵀr, by QR: [J r] = Q R."""
+    if r.shape[0] <= J.shape[1] + 1:
+        return r, J
+    R = jnp.linalg.qr(jnp.concatenate([J, r[:, None]], -1), mode="r")
+    return R[:, -1], R[:, :-1]
+
+
+def stacked_rows(r: Float[Array, "blocks rows"], J: Float[Array, "blocks rows n"]) -> Rows:
+    """Rows of many blocks as those of one."""
+    r, J = jax.vmap(fewer_rows)(r, J) if r.shape[1] > J.shape[2] + 1 else (r, J)
+    return r.reshape(-1), J.reshape(-1, J.shape[-1])
+
+
+def canonical_rows(r: Float[Array, " rows"], J: Float[Array, "rows n"]) -> Rows:
+    """n + 1 rows with the same JᵀJ, Jᵀr and rᵀr, which change little where J does: (JᵀJ)^½ and a remainder.
+
+    With J = U S Vᵀ they are V S Vᵀ and V Uᵀ r; what of r no unknown can change is the last row.
+    """
+    r, J = fewer_rows(r, J)
+    U, S, Vt = jnp.linalg.svd(J, full_matrices=False)
+    seen = 1e2 * jnp.finfo(S.dtype).eps * jnp.max(S, initial=0.0) < S
+    along = jnp.where(seen, U.T @ r, 0.0)
+    rest = jnp.maximum(r @ r - along @ along, 0.0)
+    r_few = jnp.concatenate([Vt.T @ along, safe_sqrt(rest)[None]])
+    return r_few, jnp.concatenate([Vt.T @ (S[:, None] * Vt), jnp.zeros((1, J.shape[1]), J.dtype)])
+
+
+def linear(r: Array, J: Array) -> Callable[[Array], Array]:
+    """A function whose value is r and whose derivative is J, wherever it is taken."""
+
+    @jax.custom_jvp
+    def known(y: Array) -> Array:
+        del y
+        return r
+
+    @known.defjvp
+    def _known_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+        del primals
+        return r, J @ tangents[0]
+
+    return known
+
+
+def for_solver(rows: Callable[[Array], Rows]) -> Callable[[Array], Array]:
+    """A function of the unknowns whose value and linearization are the canonical rows: one Jacobian for each call.
+
+    A least-squares solver that sees it takes the same steps as with all rows.
+    """
+
+    @jax.custom_jvp
+    def few(y: Array) -> Array:
+        return canonical_rows(*rows(y))[0]
+
+    @few.defjvp
+    def _few_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+        r, J = canonical_rows(*rows(primals[0]))
+        return r, J @ tangents[0]
+
+    return few
+
+
+def jacobian_of_samples(function: Callable, num_unknowns: int, num_outputs: int) -> Callable:
+    """`function(y, *sample)` and its Jacobian by y, forward or reverse by what is cheaper; takes batched samples.
+
+    Forward mode passes once for each unknown, reverse mode once for each output at about twice the price.
+    """
+    mode = jax.jacfwd if num_unknowns <= 2 * num_outputs else jax.jacrev
+
+    def both(y: Array, *sample: Array) -> Rows:
+        return function(y, *sample), mode(function)(y, *sample)
+
+    return vmapped(both)
+
+
+def vmapped(function: Callable) -> Callable:
+    """Maps over all arguments but the first."""
+
+    def over_samples(y: Array, *samples: Array) -> Rows:
+        return jax.vmap(lambda sample: function(y, *sample))(samples)
+
+    return over_samples

@@ -1,0 +1,191 @@
+"""Reads a log from a CSV, npz, Parquet or MCAP file: columns by name, units, even times, filters, checks."""
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from mbjax.errors import ModelError, ModelWarning
+from mbjax.model import MultibodyModel, near_matches
+
+from .log import Log, make_log
+from .log_checks import check_excitation, check_units, require_numbers, require_times
+from .log_files import read_table
+from .signals import low_pass, resample, smooth_positions
+from .system import position_labels, velocity_labels
+
+UNITS = {
+    "": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3,
+    "rad/s": 1.0, "deg/s": np.pi / 180.0, "rpm": 2.0 * np.pi / 60.0, "m/s": 1.0, "mm/s": 1e-3, "rad/s2": 1.0,
+    "deg/s2": np.pi / 180.0, "m/s2": 1.0, "N m": 1.0, "Nm": 1.0, "N": 1.0, "mN m": 1e-3, "A": 1.0, "mA": 1e-3,
+}  # fmt: skip
+SIGNALS = {
+    "position": ("q", "pos"),
+    "velocity": ("v", "vel", "dq", "qd"),
+    "acceleration": ("vdot", "acc", "ddq", "qdd"),
+    "effort": ("tau", "torque", "eff", "force"),
+    "actuation": ("u", "ctrl", "command"),
+}
+TIMES = ("time", "t", "timestamp", "seconds", "stamp")
+
+
+def read_log(
+    path: str | Path,
+    model: MultibodyModel,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    units: Mapping[str, str] | None = None,
+    period: float | None = None,
+    cutoff: float | None = None,
+    time_offsets: Mapping[str, float] | None = None,
+    start: float | None = None,
+    stop: float | None = None,
+) -> Log:
+    """The log in a file, for this model.
+
+    A column belongs to a signal (`position`, `velocity`, `acceleration`, `effort`, `actuation`) of a coordinate or
+    actuator by its name: `position.elbow`, `q_elbow`, `elbow_pos`, `elbow/position`, or `tau3` by its place. `columns`
+    maps `"effort.elbow"` or `"time"` to a column of the file where names say nothing, or to None where there is none.
+    `units` are by signal or column: `{"position": "deg", "time": "ms"}`. Positions must be there; missing velocities
+    and accelerations are differentiated. `time_offsets`, in s by signal, are added to that signal's times. Uneven times
+    are resampled, to `period` if given. `cutoff` in Hz filters all signals forwards and backwards. `start` and `stop`
+    in s choose a part. Raises `ModelError` with file, column and row for what cannot be right, and warns of the rest.
+    """
+    path = Path(path)
+    table = read_table(path)
+    units, offsets = dict(units or {}), dict(time_offsets or {})
+    mapping = match_columns(path, model, list(table), dict(columns or {}))
+    time = numbers_of(path, table, mapping["time"], unit_factor(path, units, "time", mapping["time"]))
+    require_times(path, mapping["time"], time)
+    signals: dict[str, np.ndarray] = {}
+    for signal, labels in labels_of(model).items():
+        found = [mapping.get(f"{signal}.{label}") for label in labels]
+        if any(found) and (signal == "position" or all(found) or signal in ("effort", "actuation")):
+            signals[signal] = stack(path, table, signal, labels, found, units)
+        elif any(found):
+            missing = [label for label, column in zip(labels, found, strict=True) if column is None]
+            raise ModelError(f"{path}: there is {signal} of some coordinates, but not of {', '.join(missing)}.")
+    if "position" not in signals:
+        raise ModelError(f"{path}: no columns of positions were found. {columns_hint(model, list(table))}")
+    if not {"effort", "actuation"} & set(signals):
+        warnings.warn(f"{path}: no efforts or actuation were found; they count as zero.", ModelWarning, stacklevel=2)
+    grid = even_times(time, period, start, stop, offsets)
+    if len(grid) < 8:
+        raise ModelError(f"{path}: only {len(grid)} samples, from {time[0]:g} s to {time[-1]:g} s, are too few.")
+    even = {name: resample(time + offsets.get(name, 0.0), x, grid) for name, x in signals.items()}
+    step = float(grid[1] - grid[0])
+    if cutoff is not None:
+        even = {
+            name: smooth_positions(model, x, step, cutoff) if name == "position" else low_pass(x, step, cutoff)
+            for name, x in even.items()
+        }
+    log = make_log(
+        model, grid, even["position"], even.get("velocity"), even.get("acceleration"), effort=even.get("effort"),
+        actuation=even.get("actuation"), name=path.name,
+    )  # fmt: skip
+    check_units(path, model, log)
+    check_excitation(path, log)
+    return log
+
+
+def labels_of(model: MultibodyModel) -> dict[str, tuple[str, ...]]:
+    """Names of the numbers of each signal."""
+    v = velocity_labels(model)
+    actuators = model.actuator_names
+    return {"position": position_labels(model), "velocity": v, "acceleration": v, "effort": v, "actuation": actuators}
+
+
+def match_columns(
+    path: Path, model: MultibodyModel, names: list[str], given: dict[str, str | None]
+) -> dict[str, str | None]:
+    """Column of the file for `time` and for each `signal.name`."""
+    known = {"time": TIMES} | {
+        f"{signal}.{label}": spellings(signal, label, k)
+        for signal, labels in labels_of(model).items()
+        for k, label in enumerate(labels)
+    }
+    for key, column in given.items():
+        if key not in known:
+            raise ModelError(f"{path}: columns has '{key}', which is no signal. {near_matches(key, known)}")
+        if column is not None and column not in names:
+            raise ModelError(f"{path}: there is no column '{column}' for {key}. {near_matches(column, names)}")
+    by_plain = {plain(name): name for name in reversed(names)}
+    found: dict[str, str | None] = {}
+    for key, options in known.items():
+        found[key] = given[key] if key in given else next((by_plain[o] for o in options if o in by_plain), None)
+    if found["time"] is None:
+        raise ModelError(
+            f"{path}: no column of times was found among {', '.join(names[:12])}; say columns={{'time': …}}."
+        )
+    return found
+
+
+def spellings(signal: str, label: str, place: int) -> list[str]:
+    """Names of columns that mean a signal of a coordinate, without anything but letters and digits."""
+    words = (signal, *SIGNALS[signal])
+    joined = [f(plain(word), plain(label)) for word in words for f in (lambda a, b: a + b, lambda a, b: b + a)]
+    if signal == "actuation":
+        joined.append(plain(label))
+    return joined + [f"{plain(word)}{place}" for word in words]
+
+
+def plain(name: str) -> str:
+    """Letters and digits of a name, in lower case."""
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+def numbers_of(path: Path, table: Mapping[str, Any], column: str | None, factor: float) -> Float[np.ndarray, " rows"]:
+    """A column as finite numbers, in SI units."""
+    assert column is not None
+    return factor * require_numbers(path, column, table[column])
+
+
+def stack(
+    path: Path, table: Mapping[str, Any], signal: str, labels: tuple[str, ...], found: list, units: dict[str, str]
+) -> Float[np.ndarray, "rows n"]:
+    """Columns of one signal side by side; efforts that were not measured are zero, missing positions an error."""
+    rows = len(next(iter(table.values())))
+    parts = []
+    for label, column in zip(labels, found, strict=True):
+        if column is not None:
+            parts.append(numbers_of(path, table, column, unit_factor(path, units, signal, column)))
+        elif signal == "position":
+            raise ModelError(
+                f"{path}: there is no column for position.{label}. {near_matches(label, list(table))} Map one by "
+                f"columns={{'position.{label}': …}}."
+            )
+        else:
+            parts.append(np.zeros(rows))
+    return np.stack(parts, 1)
+
+
+def unit_factor(path: Path, units: dict[str, str], signal: str, column: str | None) -> float:
+    """Factor of a column's unit to SI."""
+    unit = units.get(column or "", units.get(signal, ""))
+    if unit not in UNITS:
+        raise ModelError(f"{path}: unit '{unit}' of {column} is unknown. {near_matches(unit, list(UNITS))}")
+    return UNITS[unit]
+
+
+def columns_hint(model: MultibodyModel, names: list[str]) -> str:
+    """What the file has, and what names would be found."""
+    labels = position_labels(model)
+    return (
+        f"The file has {', '.join(names[:10])}{', …' if len(names) > 10 else ''}. Names such as 'position.{labels[0]}' "
+        f"or 'q0' are found; map others by columns={{'position.{labels[0]}': …}}."
+    )
+
+
+def even_times(
+    time: np.ndarray, period: float | None, start: float | None, stop: float | None, offsets: Mapping[str, float]
+) -> Float[np.ndarray, " steps"]:
+    """Even times inside the log, by its median period if none is given."""
+    step = float(np.median(np.diff(time))) if period is None else period
+    late, early = max([0.0, *offsets.values()]), min([0.0, *offsets.values()])
+    first = max(time[0] + late, -np.inf if start is None else start)
+    last = min(time[-1] + early, np.inf if stop is None else stop)
+    count = int(np.floor((last - first) / step + 1e-6)) + 1
+    return first + step * np.arange(max(count, 0))

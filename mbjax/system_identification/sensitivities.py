@@ -1,0 +1,89 @@
+"""Sensitivities of a trajectory by the parameters, from Jacobians of single steps that are all computed at once.
+
+    x[k+1] = f(x[k], theta)      S[k+1] = A[k] S[k] + B[k],   A = df/dx,  B = df/dtheta
+A and B of a step need one backward pass for each velocity, however many parameters there are; the recursion is a
+product of matrices. States are perturbed along the velocities: q (+) dq, v + dv.
+"""
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.kinematics import difference_configuration, integrate_configuration
+from mbjax.simulation import State
+
+from .shooting import measurement_error, start_of, take_sample
+
+if TYPE_CHECKING:
+    from .parameters import Parameters
+    from .windows import Windows
+
+
+def trajectory_and_sensitivities(
+    unknown: "Parameters", theta: Float[Array, " p"], shift: Float[Array, " local"], window: "Windows", substeps: int
+) -> tuple[Float[Array, "samples 2nv"], Float[Array, "samples 2nv own"]]:
+    """Errors of one window, and their Jacobian by theta and, if there is one, by the shift of the start."""
+    system = unknown.system(theta)
+    model, nv = system.model, system.model.num_velocities
+    inputs = jnp.repeat(window.actuation, substeps, axis=0), jnp.repeat(window.external, substeps, axis=0)
+
+    def advance(state: State, held: tuple[Array, Array]) -> tuple[State, tuple[Array, Array, Array, Array]]:
+        after = take_sample(system, state, held, 1)
+        return after, (state.q, state.v, after.q, after.v)
+
+    _, (q, v, q_after, v_after) = jax.lax.scan(advance, start_of(system, window, shift), inputs)
+    A, B = jax.vmap(lambda *x: jacobians_of_step(unknown, theta, *x))(q, v, q_after, v_after, inputs)
+
+    def start(own: Array) -> Array:
+        state = start_of(unknown.system(own[: theta.shape[0]]), window, own[theta.shape[0] :])
+        return jnp.concatenate([difference_configuration(model, q[0], state.q), state.v])
+
+    S0 = jax.jacfwd(start)(jnp.concatenate([theta, shift]))
+    B = jnp.pad(B, ((0, 0), (0, 0), (0, shift.shape[0])))
+
+    def propagate(S: Array, AB: tuple[Array, Array]) -> tuple[Array, Array]:
+        S = AB[0] @ S + AB[1]
+        return S, S
+
+    _, S = jax.lax.scan(propagate, S0, (A, B))
+    S, q_after, v_after = (x[substeps - 1 :: substeps] for x in (S, q_after, v_after))
+
+    def error(theta: Array, dx: Array, q: Array, v: Array, q_measured: Array, v_measured: Array) -> Array:
+        moved = integrate_configuration(model, q, dx[:nv])
+        return measurement_error(unknown.system(theta), moved, v + dx[nv:], q_measured, v_measured)
+
+    def errors(theta: Array, *sample: Array) -> Array:
+        return error(theta, jnp.zeros(2 * nv, model.dtype), *sample)
+
+    measured = (q_after, v_after, window.q, window.v)
+    E = jax.vmap(lambda *x: errors(theta, *x))(*measured)
+    C = jax.vmap(lambda *x: jax.jacfwd(error, 1)(theta, jnp.zeros(2 * nv, model.dtype), *x))(*measured)
+    J = C @ S
+    if unknown.kind_names() & {"position_bias", "velocity_bias"}:
+        D = jax.vmap(lambda *x: jax.jacfwd(errors)(theta, *x))(*measured)
+        J = J.at[..., : theta.shape[0]].add(D)
+    return E, J
+
+
+def jacobians_of_step(
+    unknown: "Parameters", theta: Array, q: Array, v: Array, q_after: Array, v_after: Array, held: tuple[Array, Array]
+) -> tuple[Float[Array, "2nv 2nv"], Float[Array, "2nv p"]]:
+    """A and B of one step: those of v+ backwards, and of q+ = q (+) dt v+ by the chain rule."""
+    model = unknown.base.model
+    nv, zero = model.num_velocities, jnp.zeros(model.num_velocities, model.dtype)
+
+    def v_next(theta: Array, dq: Array, dv: Array) -> Array:
+        state = State(integrate_configuration(model, q, dq), v + dv, jnp.zeros((), model.dtype))
+        return take_sample(unknown.system(theta), state, held, 1).v
+
+    def q_next(dq: Array, v_after: Array) -> Array:
+        moved = integrate_configuration(model, integrate_configuration(model, q, dq), model.time_step * v_after)
+        return difference_configuration(model, q_after, moved)
+
+    v_theta, v_q, v_v = jax.jacrev(v_next, (0, 1, 2))(theta, zero, zero)
+    q_q, q_v = jax.jacfwd(q_next, (0, 1))(zero, v_after)
+    A = jnp.block([[q_q + q_v @ v_q, q_v @ v_v], [v_q, v_v]])
+    assert A.shape == (2 * nv, 2 * nv)
+    return A, jnp.concatenate([q_v @ v_theta, v_theta])

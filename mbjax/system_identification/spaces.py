@@ -1,0 +1,141 @@
+"""What values a parameter may take: each space maps one number that may take any value to such a value."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+
+FREE, LOGARITHM, SOFTPLUS, LOGISTIC, FIXED = "free", "logarithm", "softplus", "logistic", "fixed"
+
+
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """Values of a parameter, and how far they are believed to be from the model's.
+
+    `low` and `high` bound the value: factors of the model's value if `is_relative`. `prior` is the standard deviation
+    of a Gaussian belief around the starting value, in the value's unit; in parts of the value for `positive`, `scaled`
+    and `physical`. `start` replaces the model's value as the starting value.
+    """
+
+    kind: str
+    low: float = -np.inf
+    high: float = np.inf
+    is_relative: bool = False
+    prior: float | None = None
+    start: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.prior is not None and not 0.0 < self.prior < np.inf:
+            raise ModelError(f"{self.kind}: prior must be a standard deviation > 0, got {self.prior}.")
+
+
+def scaled(low: float, high: float, *, prior: float | None = None, start: float | None = None) -> Space:
+    """Values between `low` and `high` times the model's: `scaled(0.5, 2.0)`. `prior` is in parts of the value."""
+    if not low < 1.0 < high:
+        raise ModelError(f"scaled({low}, {high}): the factors must have 1, the model's value, between them.")
+    return Space("scaled", low, high, is_relative=True, prior=prior, start=start)
+
+
+def between(low: float, high: float, *, prior: float | None = None, start: float | None = None) -> Space:
+    """Values between two bounds, in the value's unit."""
+    if not -np.inf < low < high < np.inf:
+        raise ModelError(f"between({low}, {high}): the bounds must be finite and in order.")
+    return Space("between", low, high, prior=prior, start=start)
+
+
+def positive(*, prior: float | None = None, start: float | None = None) -> Space:
+    """Values above zero. One that is zero in the model starts at `start`, 0.1 if none is given."""
+    if start is not None and not start > 0.0:
+        raise ModelError(f"positive(start={start}): it must be above 0.")
+    return Space("positive", low=0.0, prior=prior, start=start)
+
+
+def free(*, prior: float | None = None, start: float | None = None) -> Space:
+    """Any value."""
+    return Space("free", prior=prior, start=start)
+
+
+def physical(*, prior: float | None = None) -> Space:
+    """Inertias that a body can have: the log-Cholesky numbers of Rucker and Wensing (2022) may take any value."""
+    return Space("physical", prior=prior)
+
+
+def fixed() -> Space:
+    """Takes parameters that an earlier pattern chose out again."""
+    return Space(FIXED)
+
+
+@dataclasses.dataclass(frozen=True)
+class Coding:
+    """How one number theta stands for one value: value = f(theta), with the bounds or scale of f."""
+
+    kind: str
+    low: float = 0.0
+    high: float = 1.0
+    scale: float = 1.0
+
+
+def coding_of(name: str, space: Space, value: float, scale: float) -> tuple[Coding, float]:
+    """The coding of one value in a space, and the value to start from; raises `ModelError` if it is outside."""
+    value = value if space.start is None else space.start
+    if space.kind == "free":
+        return Coding(FREE, value, scale=scale), value
+    if space.kind == "positive":
+        if value < 0.0:
+            raise ModelError(f"parameter '{name}': its value is {value:g}, and positive() wants one above 0.")
+        if value > 0.0:
+            return Coding(LOGARITHM), value
+        return Coding(SOFTPLUS, scale=0.1), 0.1
+    low, high = sorted((space.low * value, space.high * value)) if space.is_relative else (space.low, space.high)
+    if space.is_relative and space.start is None and value == 0.0:
+        raise ModelError(
+            f"parameter '{name}' is 0 in the model, so that scaled({space.low}, {space.high}) holds it there; use "
+            "between(low, high) or positive(start=...)."
+        )
+    if not low < value < high:
+        raise ModelError(f"parameter '{name}' is {value:g} in the model, not between {low:g} and {high:g}.")
+    return Coding(LOGISTIC, low, high), value
+
+
+def decode(codings: tuple[Coding, ...], theta: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Values of numbers theta.
+
+    free  low + scale theta      logarithm  exp theta      softplus  scale log(1 + exp theta)
+    logistic  low + (high - low) / (1 + exp(-theta))
+    """
+    parts, places = [], []
+    for kind in sorted({coding.kind for coding in codings}):
+        rows = np.array([i for i, coding in enumerate(codings) if coding.kind == kind])
+        low, high, scale = (
+            jnp.asarray([getattr(codings[i], field) for i in rows], theta.dtype) for field in ("low", "high", "scale")
+        )
+        x = theta[rows]
+        if kind == FREE:
+            parts.append(low + scale * x)
+        elif kind == LOGARITHM:
+            parts.append(jnp.exp(x))
+        elif kind == SOFTPLUS:
+            parts.append(scale * jax.nn.softplus(x))
+        else:
+            parts.append(low + (high - low) * jax.nn.sigmoid(x))
+        places.append(rows)
+    if not parts:
+        return theta
+    order = np.argsort(np.concatenate(places))
+    return jnp.concatenate(parts)[order]
+
+
+def encode(coding: Coding, value: float) -> float:
+    """The number that stands for a value: the inverse of `decode`; values on or outside a bound are moved inside."""
+    if coding.kind == FREE:
+        return (value - coding.low) / coding.scale
+    if coding.kind == LOGARITHM:
+        return float(np.log(max(value, 1e-12)))
+    if coding.kind == SOFTPLUS:
+        return float(np.log(np.expm1(max(value / coding.scale, 1e-12))))
+    part = np.clip((value - coding.low) / (coding.high - coding.low), 1e-9, 1.0 - 1e-9)
+    return float(np.log(part) - np.log1p(-part))

@@ -1,0 +1,192 @@
+"""Fits of motions: trajectories that the model's discrete step makes, contact included, by multiple shooting."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.kinematics import difference_configuration
+from mbjax.simulation import State
+
+from .log import Log
+from .losses import Loss, as_loss
+from .parameters import Parameters
+from .problem import AbstractProblem, Rows, canonical_rows, fewer_rows
+from .sensitivities import trajectory_and_sensitivities
+from .shooting import measurement_error, start_of, take_sample
+from .system import velocity_labels
+from .windows import Windows, cut
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectories:
+    """Fits positions and velocities: those of `step` from the start of each window, less the measured ones.
+
+    `horizon` is the number of samples in a window; None takes each log whole. Windows start at `"measured"` states, or
+    at states that are `"fitted"` as well, within the noise of what was measured there. `position_noise` and
+    `velocity_noise` are standard deviations; None estimates those of each channel from what is left, and fits again.
+    `jacobian` is `"forward"`, one pass for each unknown along the motion, or `"steps"`: every step by itself, backwards
+    and at once, then products of matrices; `"auto"` takes what is cheaper.
+    """
+
+    horizon: int | None = None
+    initial: Literal["measured", "fitted"] = "measured"
+    position_noise: float | None = None
+    velocity_noise: float | None = None
+    loss: "str | Loss" = "least_squares"
+    jacobian: Literal["auto", "forward", "steps"] = "auto"
+
+    def problem(self, unknown: Parameters, logs: Sequence[Log]) -> "ShootingProblem":
+        """The least-squares problem of these logs."""
+        model, loss = unknown.base.model, as_loss(self.loss)
+        if self.initial not in ("measured", "fitted"):
+            raise ModelError(f"Trajectories: initial must be 'measured' or 'fitted', got {self.initial!r}.")
+        windows = cut(model, logs, self.horizon)
+        local = 2 * model.num_velocities if self.initial == "fitted" else 0
+        y = jnp.concatenate([unknown.initial, jnp.zeros(local * windows.num_windows, model.dtype)])
+        by_steps = self.jacobian == "steps"
+        if self.jacobian == "auto":
+            by_steps = len(unknown) + local > 2 * model.num_velocities and not unknown.kind_names() & {"delay"}
+        labels = velocity_labels(model)
+        names = tuple(f"{label} position" for label in labels) + tuple(f"{label} velocity" for label in labels)
+        return ShootingProblem(y, len(unknown), unknown, windows, local, by_steps, loss, names)
+
+    def known_weights(self, problem: AbstractProblem) -> Float[np.ndarray, " channels"] | None:
+        """One over the noises that were given."""
+        if self.position_noise is None or self.velocity_noise is None:
+            return None
+        half = len(problem.channel_names) // 2
+        return 1.0 / np.repeat([float(self.position_noise), float(self.velocity_noise)], half)
+
+    def prediction(self, unknown: Parameters, theta: Array, log: Log) -> tuple[tuple[str, ...], Array, Array]:
+        """Names of channels, and measured and predicted signals: positions along v from the first, and velocities."""
+        problem = dataclasses.replace(self, initial="measured").problem(unknown, (log,))
+        errors = jax.vmap(lambda s, w: problem.errors_of_window(theta, s, w))(problem.split(theta)[1], problem.windows)
+        model, windows = unknown.base.model, problem.windows
+        moved = jax.vmap(lambda q: difference_configuration(model, log.q[0], q))(windows.q.reshape(-1, log.q.shape[1]))
+        measured = jnp.concatenate([moved, windows.v.reshape(moved.shape)], -1)
+        return problem.names, measured, errors.reshape(measured.shape) + measured
+
+
+class ShootingProblem(AbstractProblem):
+    """Residuals of all windows; unknowns are theta and, if starts are fitted, their shifts along v and in v."""
+
+    initial: Float[Array, " unknowns"]
+    num_parameters: int = eqx.field(static=True)
+    unknown: Parameters
+    windows: Windows
+    local: int = eqx.field(static=True)  # unknowns of each window
+    by_steps: bool = eqx.field(static=True)
+    loss: Loss = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def split(self, y: Float[Array, " unknowns"]) -> tuple[Array, Float[Array, "windows local"]]:
+        """theta, and the shifts of each window's start."""
+        return y[: self.num_parameters], y[self.num_parameters :].reshape(self.windows.num_windows, self.local)
+
+    def errors_of_window(self, theta: Array, shift: Array, window: Windows) -> Float[Array, "samples 2nv"]:
+        """Predicted less measured positions (along v) and velocities of one window."""
+        system = self.unknown.system(theta)
+        state = start_of(system, window, shift)
+
+        def one_sample(state: State, inputs: tuple[Array, Array]) -> tuple[State, tuple[Array, Array]]:
+            state = take_sample(system, state, inputs, self.windows.substeps)
+            return state, (state.q, state.v)
+
+        _, (q, v) = jax.lax.scan(one_sample, state, (window.actuation, window.external))
+        return jax.vmap(lambda *x: measurement_error(system, *x))(q, v, window.q, window.v)
+
+    def scaled(self, errors: Array, shift: Array, counts: Array, weights: Array) -> Float[Array, " rows"]:
+        """Residuals of one window: its errors, and the shift of its start, in standard deviations."""
+        r = self.loss.apply(errors * weights) * counts[:, None]
+        return jnp.concatenate([r.reshape(-1), shift * weights[: self.local]])
+
+    def residuals(self, y: Array, weights: Array) -> Array:
+        theta, shifts = self.split(y)
+
+        def of_window(shift: Array, window: Windows) -> Array:
+            return self.scaled(self.errors_of_window(theta, shift, window), shift, window.counts, weights)
+
+        r = jax.vmap(of_window)(shifts, self.windows)
+        return jnp.concatenate([r.reshape(-1), self.unknown.prior_residuals(y[: self.num_parameters])])
+
+    def rows(self, y: Array, weights: Array) -> Rows:
+        return self.rows_and_squares(y, weights)[:2]
+
+    def evaluate(self, y: Array, weights: Array) -> tuple[Array, Array, Array]:
+        r, J, squares = self.rows_and_squares(y, weights)
+        return *canonical_rows(r, J), squares
+
+    def rows_and_squares(self, y: Array, weights: Array) -> tuple[Array, Array, Array]:
+        """Rows of all windows, and mean squared errors of channels, from one simulation."""
+        theta, shifts = self.split(y)
+
+        def of_window(item: tuple[Array, Windows]) -> tuple[Array, Array, Array]:
+            shift, window = item
+            both = self.by_single_steps if self.by_steps else self.by_forward_mode
+            r, J, errors = both(theta, shift, window, weights)
+            return *fewer_rows(r, J), jnp.sum(errors**2 * window.counts[:, None], 0)
+
+        size = self.windows.num_windows if not self.by_steps else 1
+        r, J, squares = jax.lax.map(of_window, (shifts, self.windows), batch_size=size)
+        J = self.placed(J)
+        r, J = fewer_rows(r.reshape(-1), J)
+        prior = self.unknown.prior_residuals
+        J_prior = jnp.pad(jax.jacfwd(prior)(theta), ((0, 0), (0, y.shape[0] - self.num_parameters)))
+        squares = jnp.sum(squares, 0) / jnp.sum(self.windows.counts)
+        return jnp.concatenate([r, prior(theta)]), jnp.concatenate([J, J_prior]), squares
+
+    def placed(self, J: Float[Array, "windows rows own"]) -> Float[Array, "all_rows unknowns"]:
+        """Jacobians of windows, by theta and their own shifts, as one by all unknowns."""
+        count, rows, _ = J.shape
+        by_theta, by_shift = J[..., : self.num_parameters], J[..., self.num_parameters :]
+        spread = jnp.einsum("wrs,wu->wrus", by_shift, jnp.eye(count, dtype=J.dtype))
+        return jnp.concatenate([by_theta, spread.reshape(count, rows, count * self.local)], -1).reshape(
+            count * rows, -1
+        )
+
+    def by_forward_mode(
+        self, theta: Array, shift: Array, window: Windows, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        """Residuals, Jacobian and errors of one window: a pass along it for each unknown."""
+
+        def residual(own: Array) -> tuple[Array, Array]:
+            theta, shift = own[: self.num_parameters], own[self.num_parameters :]
+            errors = self.errors_of_window(theta, shift, window)
+            return self.scaled(errors, shift, window.counts, weights), errors
+
+        own = jnp.concatenate([theta, shift])
+        r, push, errors = jax.linearize(residual, own, has_aux=True)
+        return r, jax.vmap(push, out_axes=1)(jnp.eye(own.shape[0], dtype=own.dtype)), errors
+
+    def by_single_steps(
+        self, theta: Array, shift: Array, window: Windows, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        """Residuals, Jacobian and errors of one window: all its steps at once, then products of matrices."""
+        errors, J = trajectory_and_sensitivities(self.unknown, theta, shift, window, self.windows.substeps)
+        flat, push = jax.vjp(lambda e: self.loss.apply(e * weights) * window.counts[:, None], errors)
+        slope = push(jnp.ones_like(flat))[0]  # each residual depends on its own error
+        start = jnp.concatenate([jnp.zeros((self.local, theta.shape[0])), jnp.diag(weights[: self.local])], 1)
+        r = jnp.concatenate([flat.reshape(-1), shift * weights[: self.local]])
+        J = (slope[..., None] * J).reshape(flat.size, -1)
+        return r, jnp.concatenate([J, start.astype(J.dtype)]) if self.local else J, errors
+
+    def channel_squares(self, y: Array) -> Array:
+        theta, shifts = self.split(y)
+        errors = jax.vmap(lambda s, w: self.errors_of_window(theta, s, w))(shifts, self.windows)
+        counts = self.windows.counts[..., None]
+        return jnp.sum(errors**2 * counts, (0, 1)) / jnp.sum(counts)
+
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def num_data(self) -> int:
+        return int(np.sum(np.asarray(self.windows.counts))) * len(self.names) + self.local * self.windows.num_windows

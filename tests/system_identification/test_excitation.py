@@ -1,0 +1,26 @@
+"""Exciting motions stay within limits and show more than where they started."""
+
+import numpy as np
+
+import mbjax
+from mbjax import system_identification as si
+
+from .robots import two_links
+
+
+def test_gradient_finds_a_better_motion_within_limits() -> None:
+    model = two_links()
+    for name in ("first", "second"):
+        model = mbjax.set_position_limits(model, name, -1.5, 1.5)
+        model = mbjax.set_effort_limit(model, f"{name}_motor", 60.0)
+    found = si.exciting_motion(model, period=4.0, harmonics=2, samples=20, max_steps=15)
+    assert found.condition_number < found.condition_number_at_start
+    assert np.all(np.abs(found.q) <= 1.5)
+    assert np.all(np.abs(found.effort) <= 60.0)
+    assert len(found.log(model)) == 20
+
+
+def test_condition_number_does_not_depend_on_units() -> None:
+    Y = np.random.default_rng(0).normal(size=(30, 4))
+    scaled = Y * np.array([1.0, 1e3, 1e-3, 10.0])
+    np.testing.assert_allclose(si.condition_number(scaled), si.condition_number(Y), rtol=1e-9)

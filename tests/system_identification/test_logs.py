@@ -1,0 +1,150 @@
+"""Logs from files: names, units, formats, even times; bad ones are refused or warned of by file, column and row."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax import system_identification as si
+
+from .robots import motion, two_links
+
+FIRST, SECOND = "first", "second"
+
+
+@pytest.fixture(scope="module")
+def columns() -> dict[str, np.ndarray]:
+    time, q, v, _ = motion(2, steps=120)
+    names = {"time": time}
+    for k, joint in enumerate((FIRST, SECOND)):
+        names |= {f"position.{joint}": q[:, k], f"velocity.{joint}": v[:, k], f"effort.{joint}": 0.1 * q[:, k]}
+    return names
+
+
+def write_csv(path: pathlib.Path, columns: dict[str, np.ndarray]) -> pathlib.Path:
+    rows = zip(*columns.values(), strict=True)
+    path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return path
+
+
+def write_mcap(path: pathlib.Path, columns: dict[str, np.ndarray]) -> pathlib.Path:
+    from mcap.writer import Writer
+
+    with path.open("wb") as file:
+        writer = Writer(file)
+        writer.start()
+        schema = writer.register_schema(name="joints", encoding="jsonschema", data=b"{}")
+        channel = writer.register_channel(schema_id=schema, topic="joint_states", message_encoding="json")
+        for k, t in enumerate(columns["time"]):
+            message: dict = {"name": [FIRST, SECOND]}
+            for signal in ("position", "velocity", "effort"):
+                message[signal] = [float(columns[f"{signal}.{joint}"][k]) for joint in (FIRST, SECOND)]
+            stamp = round(1e9 * float(t))
+            writer.add_message(
+                channel_id=channel, log_time=stamp, publish_time=stamp, data=json.dumps(message).encode()
+            )
+        writer.finish()
+    return path
+
+
+@pytest.mark.parametrize("form", ["csv", "npz", "parquet", "mcap"])
+def test_every_format_gives_the_same_log(form: str, columns: dict, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / f"log.{form}"
+    if form == "csv":
+        write_csv(path, columns)
+    elif form == "npz":
+        np.savez(path, **columns)
+    elif form == "parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns), path)
+    else:
+        pytest.importorskip("mcap")
+        write_mcap(path, columns)
+    log = si.read_log(path, two_links())
+    np.testing.assert_allclose(log.q[:, 1], columns["position.second"], atol=1e-6)
+    np.testing.assert_allclose(log.effort[:, 0], columns["effort.first"], atol=1e-6)
+
+
+def test_units_mapping_and_uneven_times(columns: dict, tmp_path: pathlib.Path) -> None:
+    other = {
+        "ms": 1e3 * columns["time"] + 0.3 * np.sin(np.arange(120)),
+        "axis A": np.rad2deg(columns["position.first"]),
+        "q1": np.rad2deg(columns["position.second"]),
+    }
+    mapping = {"time": "ms", "position.first": "axis A"}
+    with pytest.warns(mbjax.ModelWarning, match="no efforts"):
+        log = si.read_log(
+            write_csv(tmp_path / "log.csv", other), two_links(), columns=mapping,
+            units={"time": "ms", "position": "deg"}, period=0.01, cutoff=20.0,
+        )  # fmt: skip
+    assert abs(log.period - 0.01) < 1e-9
+    np.testing.assert_allclose(np.ptp(log.q[:, 0]), np.ptp(columns["position.first"]), rtol=0.02)
+
+
+def test_differentiation_and_filter() -> None:
+    model = two_links()
+    time, q, v, vdot = motion(2, steps=400, period=0.002)
+    log = si.make_log(model, time, q)
+    np.testing.assert_allclose(log.v[3:-3], v[3:-3], atol=1e-5)
+    np.testing.assert_allclose(log.vdot[5:-5], vdot[5:-5], atol=1e-3)
+    noise = 0.01 * np.random.default_rng(0).normal(size=q.shape)
+    smooth = si.low_pass(q + noise, 0.002, 12.0)
+    assert np.std((smooth - q)[50:-50]) < 0.4 * np.std(noise)
+
+
+def test_velocities_of_a_floating_base() -> None:
+    model = mbjax.load("quadruped")
+    v = np.zeros((40, model.num_velocities))
+    v[:, model.body("trunk").floating_velocities_start_in_v] = 0.7
+    q, states = model.parameters.default_positions, []
+    for row in v:
+        states.append(q)
+        q = mbjax.integrate_configuration(model, q, 0.01 * row)
+    log = si.make_log(model, 0.01 * np.arange(40), np.array(states))
+    np.testing.assert_allclose(log.v, v, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.pop("position.second"), "no column for position.second"),
+        (lambda c: c.pop("time"), "no column of times"),
+        (lambda c: c["effort.first"].__setitem__(7, np.nan), "column 'effort.first' has nan in row 7"),
+        (lambda c: c["time"].__setitem__(9, 0.01), "column 'time' goes back to 0.01 s in row 9"),
+        (lambda c: [c.update({k: x[:5]}) for k, x in list(c.items())], "5 rows are too few"),
+    ],
+)
+def test_bad_logs_are_refused(change, message: str, columns: dict, tmp_path: pathlib.Path) -> None:
+    spoilt = {name: column.copy() for name, column in columns.items()}
+    change(spoilt)
+    with pytest.raises(mbjax.ModelError, match=message) as error:
+        si.read_log(write_csv(tmp_path / "bad.csv", spoilt), two_links())
+    assert "bad.csv" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.update({"position.first": 500.0 * c["position.first"]}), "is in degrees, say units"),
+        (lambda c: c.update({"velocity.first": -c["velocity.first"]}), "times the rate of its position"),
+        (lambda c: [c.update({k: 0.0 * x}) for k, x in list(c.items()) if k != "time"], "no position moves"),
+        (lambda c: c["time"].__iadd__(np.where(np.arange(120) > 60, 0.2, 0.0)), "are missing between rows 60 and 61"),
+    ],
+)
+def test_doubtful_logs_are_warned_of(change, message: str, columns: dict, tmp_path: pathlib.Path) -> None:
+    spoilt = {name: column.copy() for name, column in columns.items()}
+    change(spoilt)
+    with pytest.warns(mbjax.ModelWarning, match=message):
+        si.read_log(write_csv(tmp_path / "odd.csv", spoilt), two_links())
+
+
+def test_text_in_a_column_and_ragged_rows(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("time,q0,q1\n" + "".join(f"{0.1 * k},1,2\n" for k in range(9)) + "0.9,oops,2\n")
+    with pytest.raises(mbjax.ModelError, match="'oops' in row 9, which is no number"):
+        si.read_log(path, two_links())
+    path.write_text("time,q0,q1\n0,1,2\n0.1,1\n")
+    with pytest.raises(mbjax.ModelError, match=r"log\.csv:3: 2 values in a row of 3 columns"):
+        si.read_log(path, two_links())

@@ -1,0 +1,108 @@
+"""Parameters by name: values, bounds, physical whatever the numbers are, derivatives, and errors that help."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax import system_identification as si
+
+from .robots import sliding_box, two_links
+
+EVERYTHING = {
+    "body:*": si.physical(),
+    "joint_friction:*": si.positive(),
+    "joint_damping:*": si.scaled(0.2, 5.0),
+    "armature:first": si.between(0.001, 0.1),
+    "frame_translation:second_parent": si.free(),
+    "frame_rotation:second_parent": si.free(),
+    "spring_stiffness:second": si.positive(),
+    "gravity:world.z": si.free(),
+    "effort_bias:*": si.free(),
+    "delay:effort": si.between(-0.02, 0.05),
+}
+
+
+@pytest.fixture(scope="module")
+def unknown() -> si.Parameters:
+    return si.Parameters(two_links(), EVERYTHING)
+
+
+def test_start_is_the_model(unknown: si.Parameters) -> None:
+    for got, expected in zip(
+        jax.tree.leaves(unknown.model(unknown.initial)), jax.tree.leaves(two_links()), strict=True
+    ):
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_numbers_invert_the_map_and_models_are_physical(unknown: si.Parameters) -> None:
+    theta = unknown.initial + 1.5 * jax.random.normal(jax.random.key(3), unknown.initial.shape)
+    system = unknown.system(theta)
+    np.testing.assert_allclose(unknown.numbers(system), theta, atol=1e-9)
+    assert bool(mbjax.model_status(system.model).is_valid)
+    values = dict(zip(unknown.names, unknown.values(theta), strict=True))
+    assert 0.001 < values["armature:first"] < 0.1
+    np.testing.assert_allclose(values["mass:lower"], mbjax.mass(system.model, "lower"))
+
+
+def test_extreme_numbers_stay_physical(unknown: si.Parameters) -> None:
+    for scale in (-8.0, 8.0):
+        assert bool(mbjax.model_status(unknown.model(unknown.initial + scale)).is_valid)
+
+
+def test_centre_of_mass_keeps_the_central_inertia() -> None:
+    unknown = si.Parameters(two_links(), {"center_of_mass:lower": si.free()})
+    moved = unknown.model(unknown.initial + 1.0)
+
+    def central(model: mbjax.MultibodyModel) -> jax.Array:
+        inertia = mbjax.spatial_inertia_in_body_frame(model, "lower")
+        return inertia.unit_inertia.shift_to_center_of_mass(inertia.com).moments_products()
+
+    np.testing.assert_allclose(central(moved), central(two_links()), atol=1e-14)
+
+
+def test_derivatives(unknown: si.Parameters) -> None:
+    values = jax.jit(lambda theta: unknown.values(theta))
+    forward = jax.jit(jax.jacfwd(values))(unknown.initial)
+    np.testing.assert_allclose(jax.jit(jax.jacrev(values))(unknown.initial), forward, atol=1e-12)
+    d = jax.random.normal(jax.random.key(1), unknown.initial.shape)
+    h = 1e-5
+    numeric = (values(unknown.initial + h * d) - values(unknown.initial - h * d)) / (2.0 * h)
+    np.testing.assert_allclose(forward @ d, numeric, atol=1e-7)
+
+
+def test_later_patterns_replace_earlier_ones() -> None:
+    unknown = si.Parameters(two_links(), {"mass:*": si.positive(), "mass:upper": si.fixed()})
+    assert unknown.names == ("mass:lower",)
+
+
+def test_surface_friction_keeps_the_ratio() -> None:
+    unknown = si.Parameters(sliding_box(), {"friction:ball::ball": si.positive(), "stiffness:*": si.positive()})
+    model = unknown.model(unknown.initial + jnp.log(2.0))
+    np.testing.assert_allclose(mbjax.friction(model, "ball"), (0.8, 0.8))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "message"),
+    [
+        ({"mass:uper": si.positive()}, "'mass:uper' matches nothing. Did you mean 'mass:upper'"),
+        ({"mas:*": si.positive()}, "the kinds of this model are .* Did you mean 'mass'"),
+        ({"inertia:upper": si.positive()}, "must be physical"),
+        ({"joint_damping:first": si.physical()}, "cannot be physical"),
+        ({"joint_damping:first": si.between(1.0, 2.0)}, "is 0.3 in the model, not between 1 and 2"),
+        ({"gravity:world.x": si.scaled(0.5, 2.0)}, "is 0 in the model"),
+        ({"mass:*": 3.0}, "must have a space"),
+        ({}, "no patterns"),
+    ],
+)
+def test_errors_say_the_way_out(patterns: dict, message: str) -> None:
+    with pytest.raises(mbjax.ModelError, match=message):
+        si.Parameters(two_links(), patterns)
+
+
+def test_table_shows_bounds_and_units(unknown: si.Parameters) -> None:
+    text = str(unknown)
+    assert "joint_damping:first" in text
+    assert "0.06 … 1.5" in text
+    assert "kg m²" in text

@@ -1,0 +1,89 @@
+"""The regressor: identity with inverse dynamics, Pinocchio as oracle, derivatives, base parameters."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pinocchio
+import pytest
+
+import mbjax
+from mbjax import system_identification as si
+from tests.models import ALL_KINDS, ROBOTS, load_robot, random_tree, relative_error
+
+from .robots import motion, two_links
+
+
+def state_of(model: mbjax.MultibodyModel, seed: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    keys = jax.random.split(jax.random.key(seed), 3)
+    dq, v, vdot = (jax.random.normal(key, (model.num_velocities,)) for key in keys)
+    return mbjax.integrate_configuration(model, model.parameters.default_positions, dq), v, vdot
+
+
+@pytest.mark.parametrize("name", ["two links", "every joint", "quadruped"])
+def test_times_parameters_is_inverse_dynamics(name: str) -> None:
+    models = {"two links": two_links, "every joint": lambda: random_tree(0, ALL_KINDS).model}
+    model = models[name]() if name in models else mbjax.load(name)
+    state = state_of(model, 1)
+    Y = jax.jit(lambda *x: si.regressor(model, *x))(*state)
+    tau = mbjax.inverse_dynamics(model, *state, force_elements=True)
+    assert relative_error(Y @ si.linear_parameters(model), tau) < 1e-12
+    assert len(si.linear_parameter_names(model)) == Y.shape[1]
+
+
+def test_mimics_and_disabled_gravity_are_right() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mbjax.ModelWarning)
+        model = mbjax.load(ROBOTS / "panda_description/urdf/panda.urdf", base="fixed", mimic="eliminate")
+    state = state_of(model, 2)
+    tau = mbjax.inverse_dynamics(model, *state, force_elements=True)
+    assert relative_error(si.regressor(model, *state) @ si.linear_parameters(model), tau) < 1e-12
+
+
+def test_equals_pinocchio() -> None:
+    """Bodies' columns of UR10; welded links are part of their carrier there."""
+    path = "ur_description/urdf/ur10_robot.urdf"
+    model, other = load_robot(path, base="fixed"), pinocchio.buildModelFromUrdf(str(ROBOTS / path))
+    q, v, vdot = (np.asarray(x) for x in state_of(model, 3))
+    theirs = pinocchio.computeJointTorqueRegressor(other, other.createData(), q, v, vdot)
+    ours = np.asarray(si.regressor(model, *map(jnp.asarray, (q, v, vdot))))
+    order = [0, 1, 2, 3, 4, 7, 5, 8, 9, 6]  # theirs: xx, xy, yy, xz, yz, zz
+    for j in range(1, other.njoints):
+        body = model.layout.joints[model.joint(other.names[j]).index].child_body - 1
+        block = ours[:, 10 * body : 10 * body + 10][:, order]
+        assert relative_error(block, theirs[:, 10 * (j - 1) : 10 * j]) < 1e-10
+
+
+def test_derivatives_by_motion() -> None:
+    model = two_links()
+    q, v, vdot = state_of(model, 4)
+
+    @jax.jit
+    def weighted(x: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.sin(si.regressor(model, x[:2], x[2:4], x[4:])))
+
+    x, d = jnp.concatenate([q, v, vdot]), jax.random.normal(jax.random.key(5), (6,))
+    reverse, forward = jax.grad(weighted)(x) @ d, jax.jvp(weighted, (x,), (d,))[1]
+    numeric = (weighted(x + 1e-6 * d) - weighted(x - 1e-6 * d)) / 2e-6
+    np.testing.assert_allclose(reverse, forward, rtol=1e-10)
+    np.testing.assert_allclose(numeric, forward, rtol=1e-6)
+
+
+def test_base_parameters_carry_all_that_is_seen() -> None:
+    model = two_links()
+    base = si.base_parameters(model)
+    _, *rows = motion(2)
+    Y = np.asarray(si.regressor_of_log(model, *map(jnp.asarray, rows))).reshape(-1, len(base.names))
+    pi = np.asarray(si.linear_parameters(model))
+    np.testing.assert_allclose(Y[:, base.independent] @ base.values(pi), Y @ pi, atol=1e-9)
+    assert base.rank == np.linalg.matrix_rank(Y, tol=1e-8 * np.linalg.norm(Y))
+    words = "\n".join(base.in_words())
+    assert "is seen, not each by itself" in words
+    assert "upper" in words
+
+
+def test_floating_base_shows_the_first_body_whole() -> None:
+    model = mbjax.load("quadruped")
+    base = si.base_parameters(model, samples=60)
+    assert not any("trunk" in sentence and "not seen at all" in sentence for sentence in base.in_words())

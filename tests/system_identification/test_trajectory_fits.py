@@ -1,0 +1,123 @@
+"""Fits of motions through `step`: MuJoCo's data, contact, both kinds of Jacobians, fitted starts."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax import system_identification as si
+from mbjax.system_identification.trajectories import ShootingProblem
+
+from .robots import sliding_box, two_links
+
+PENDULUM = """
+<mujoco><option timestep="0.01" integrator="implicitfast"><flag contact="disable"/></option><worldbody>
+<body name="rod"><inertial pos="0.05 0 -0.3" mass="1.3" diaginertia="0.02 0.03 0.01"/>
+<joint name="hinge" type="hinge" axis="0 1 0" damping="0.2" armature="0.05"/><geom type="sphere" size="0.05"/></body>
+</worldbody><actuator><motor name="motor" joint="hinge"/></actuator></mujoco>
+"""
+
+
+def simulated(model: mbjax.MultibodyModel, actuation: np.ndarray, name: str = "log") -> si.Log:
+    """A log of the model's own steps."""
+    trajectory = mbjax.rollout(model, mbjax.default_state(model), jnp.asarray(actuation))
+    u = np.concatenate([actuation, actuation[-1:]])
+    return si.make_log(model, trajectory.time, trajectory.q, trajectory.v, actuation=u, name=name)
+
+
+def test_armature_and_damping_from_mujoco() -> None:
+    theirs = mujoco.MjModel.from_xml_string(PENDULUM)
+    data, steps = mujoco.MjData(theirs), 150
+    u = 2.0 * np.sin(0.05 * np.arange(steps + 1))[:, None]
+    rows = []
+    for k in range(steps + 1):
+        rows.append((data.qpos.copy(), data.qvel.copy()))
+        data.ctrl[:] = u[k]
+        mujoco.mj_step(theirs, data)
+    q, v = (np.array(x) for x in zip(*rows, strict=True))
+    model = mbjax.load(PENDULUM, time_step=0.01, on_unsupported="warn")
+    model = mbjax.set_joint_armature(mbjax.set_joint_damping(model, "hinge", 0.5), "hinge", 0.01)
+    unknown = si.Parameters(model, {"armature:hinge": si.positive(), "joint_damping:hinge": si.positive()})
+    fit = si.fit(unknown, si.make_log(model, 0.01 * np.arange(steps + 1), q, v, actuation=u), si.Trajectories())
+    assert fit.converged
+    np.testing.assert_allclose([*fit.values.values()], [0.2, 0.05], rtol=1e-8)
+
+
+@pytest.fixture(scope="module")
+def box_log() -> si.Log:
+    u = np.stack([3.0 + 2.0 * np.sin(0.3 * np.arange(60)), -4.0 * np.sin(0.2 * np.arange(60)) ** 2], 1)
+    model = sliding_box()
+    start = mbjax.set_default_positions(model, jnp.array([0.0, 0.0995]))
+    return simulated(start, u, "push")
+
+
+@pytest.fixture(scope="module")
+def box() -> si.Parameters:
+    """Friction and stiffness of the ball, of which the ground's are known; both start wrong."""
+    model = mbjax.set_proximity_properties(
+        sliding_box(), "ball::ball", static_friction=0.6, dynamic_friction=0.6, point_stiffness=3e4
+    )
+    return si.Parameters(model, {"friction:ball::ball": si.positive(), "stiffness:ball::ball": si.positive()})
+
+
+def test_friction_and_stiffness_through_contact(box: si.Parameters, box_log: si.Log) -> None:
+    fit = si.fit(box, box_log, si.Trajectories(horizon=20))
+    np.testing.assert_allclose(fit.values["friction:ball::ball"], 0.4, rtol=1e-2)
+    np.testing.assert_allclose(fit.values["stiffness:ball::ball"], 2e4, rtol=1e-2)
+
+
+def test_jacobians_agree_with_finite_differences(box: si.Parameters, box_log: si.Log) -> None:
+    weights, theta = jnp.ones(4), box.initial - 0.1
+    problems = {
+        kind: si.Trajectories(horizon=20, jacobian=kind, initial="fitted").problem(box, [box_log])
+        for kind in ("forward", "steps")
+    }
+    y = problems["forward"].initial.at[: len(box)].set(theta)
+
+    def normal(problem: ShootingProblem) -> tuple[jax.Array, jax.Array]:
+        r, J = eqx.filter_jit(problem.rows)(y, weights)
+        return J.T @ J, J.T @ r
+
+    (A, a), (B, b) = (normal(problem) for problem in problems.values())
+    np.testing.assert_allclose(A, B, atol=1e-8 * float(jnp.abs(A).max()))
+    np.testing.assert_allclose(a, b, atol=1e-8 * float(jnp.abs(a).max()))
+    cost = jax.jit(lambda y: 0.5 * jnp.sum(problems["forward"].residuals(y, weights) ** 2))
+    d = jax.random.normal(jax.random.key(0), y.shape) * 1e-2
+    numeric = (cost(y + 1e-4 * d) - cost(y - 1e-4 * d)) / 2e-4
+    np.testing.assert_allclose(a @ d, numeric, rtol=1e-4)
+
+
+@pytest.mark.whole_run("fitted starts are part of the test of Jacobians")
+def test_starts_are_fitted_with_the_rest() -> None:
+    model = two_links(0.01)
+    u = np.stack([np.sin(0.1 * np.arange(80)), np.cos(0.07 * np.arange(80))], 1)
+    clean = simulated(model, u)
+    rng = np.random.default_rng(0)
+    q, v = (np.asarray(x) + 1e-3 * rng.normal(size=x.shape) for x in (clean.q, clean.v))
+    noisy = si.make_log(model, clean.time, q, v, actuation=clean.actuation)
+    unknown = si.Parameters(mbjax.set_mass(model, "lower", 0.8), {"mass:lower": si.positive()})
+    method = si.Trajectories(horizon=40, initial="fitted", position_noise=1e-3, velocity_noise=1e-3)
+    fit = si.fit(unknown, noisy, method)
+    deviation = fit.standard_deviation["mass:lower"]
+    assert abs(fit.values["mass:lower"] - 1.2) < 4.0 * deviation
+    assert 0.5 < fit.chi_squared < 1.5
+    assert fit.extra.shape == (8,)
+
+
+@pytest.mark.whole_run("the problem is that of the other tests")
+def test_first_order_solver_goes_the_same_way() -> None:
+    model = two_links(0.01)
+    log = simulated(model, np.ones((30, 2)))
+    unknown = si.Parameters(mbjax.set_mass(model, "lower", 1.0), {"mass:lower": si.positive()})
+    fit = si.fit(unknown, log, si.Trajectories(), solver=si.FirstOrder(learning_rate=0.02, max_steps=150))
+    np.testing.assert_allclose(fit.values["mass:lower"], 1.2, rtol=2e-2)
+
+
+def test_a_wrong_period_says_what_to_do() -> None:
+    model = two_links(0.004)
+    log = simulated(two_links(0.01), np.zeros((20, 2)))
+    with pytest.raises(mbjax.ModelError, match=r"every 0.01 s, which is no multiple .* time_step=0.01"):
+        si.Trajectories().problem(si.Parameters(model, {"mass:lower": si.positive()}), [log])
