@@ -2,7 +2,7 @@
 
     python -m benchmarks.trajectory_optimization [--crocoddyl PYTHON]
 
-PYTHON is an interpreter that has Crocoddyl (`pip install crocoddyl pin==4.0.0`: 3.2.1 ends with a signal beside Pinocchio 4.1).
+PYTHON is an interpreter that has Crocoddyl (`pip install crocoddyl pin==4.0.0`; 3.2.1 crashes beside Pinocchio 4.1).
 
 The problem is an arm (Talos's left, 7 joints) that reaches for a point: costs of the hand's distance, of the state and
 of the efforts at every step, and more of the distance at the end. Both integrate by semi-implicit Euler steps and start
