@@ -19,6 +19,11 @@ from .goals import PointGoal as PointGoal
 from .goals import PoseGoal as PoseGoal
 from .goals import StateGoal as StateGoal
 from .goals import VelocityGoal as VelocityGoal
+from .effort_rate import EffortRate as EffortRate
+from .effort_rate import WithLastEffort as WithLastEffort
+from .scheduled_contacts import FrictionCone as FrictionCone
+from .scheduled_contacts import ScheduledContacts as ScheduledContacts
+from .scheduled_contacts import contact_schedule as contact_schedule
 from .abstract_solver import AbstractSolver as AbstractSolver
 from .feasibility_ddp import FeasibilityDDP as FeasibilityDDP
 from .augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian

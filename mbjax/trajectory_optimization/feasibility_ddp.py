@@ -13,9 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.errors import ModelError
+
 from .abstract_solver import AbstractSolver, Found
 from .expansion import Expansion, expand, total_cost
 from .multipliers import Penalties, values_along, violations_along
+from .parallel_riccati import solve_riccati_in_parallel
 from .problem import Problem
 from .riccati import Feedback, solve_riccati
 from .solution import History, Outcome, with_entry
@@ -32,13 +35,16 @@ class FeasibilityDDP(AbstractSolver):
     """Multiple-shooting DDP with gaps (FDDP) and box limits on efforts.
 
     It ends when the model expects to lower the cost by less than `tolerance` times 1 + |cost|, with all gaps below
-    `gap_tolerance`. Constraints need `AugmentedLagrangian` around it, which `solve` adds by itself.
+    `gap_tolerance`. With `parallel` the Riccati recursion takes O(log num_steps) sweeps over all steps, with the same
+    result; efforts must then be without limits. Constraints need `AugmentedLagrangian` around it, which `solve` adds by
+    itself.
     """
 
     max_iterations: int = 200
     tolerance: float = 1e-9
     gap_tolerance: float = 1e-9
     num_lengths: int = 10
+    parallel: bool = False  # whether Riccati recursions are associative scans: for long horizons on a GPU
     smallest_regularization: float = 1e-9
     largest_regularization: float = 1e9
     regularization_factor: float = 10.0
@@ -53,6 +59,11 @@ class FeasibilityDDP(AbstractSolver):
         callback: Callable | None,
     ) -> Found:
         """Searches from a trajectory, which may have gaps, for one that minimizes cost and penalties."""
+        if self.parallel and problem.low is not None:
+            raise ModelError(
+                "FeasibilityDDP(parallel=True) needs efforts without limits: load actuators without effort limits and "
+                "give the problem no efforts=, or make constraints of the limits."
+            )
         efforts = clipped(problem, efforts)
         before = jax.tree.map(lambda x: x[:-1], states)
         first = jax.eval_shape(lambda: start_of_search(problem, states, efforts, before, penalties))
@@ -98,7 +109,11 @@ class FeasibilityDDP(AbstractSolver):
             lambda: s.expansion,
         )
         regularization = jnp.where(is_first, s.regularization, self.next_regularization(s.regularization, taken, a))
-        feedback = solve_riccati(e, jnp.minimum(regularization, self.largest_regularization), room_of(problem, attempt))
+        bounded = jnp.minimum(regularization, self.largest_regularization)
+        if self.parallel:
+            feedback = solve_riccati_in_parallel(e, bounded)
+        else:
+            feedback = solve_riccati(e, bounded, room_of(problem, attempt))
         first, second = expected_change(e, feedback)
         gap = largest_gap(e)
         small = jnp.abs(first + 0.5 * second) <= jnp.maximum(self.tolerance, 20 * eps) * (1.0 + jnp.abs(e.cost))

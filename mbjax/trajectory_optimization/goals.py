@@ -1,8 +1,8 @@
 """Residuals that costs and constraints are made of: joints, poses, momentum, effort, distances, contact forces.
 
 Each is an equinox module whose numbers are leaves, called with (model, state) or (model, state, effort), and returns an
-array: as a cost, half its squares; as a constraint, its values. Weights are roots of the factors in a cost: a residual
-`weight * r` costs weight² r·r / 2.
+array. Of states that are pytrees it reads the first `State`. As a cost, the array counts by half its squares; as a
+constraint, by its values. Weights are roots of the factors in a cost: a residual `weight * r` costs weight² r·r / 2.
 """
 
 from typing import Any
@@ -18,6 +18,7 @@ from mbjax.dynamics import (
     center_of_mass_translational_velocity_in_world,
     spatial_momentum_in_world_about_point,
 )
+from mbjax.errors import ModelError
 from mbjax.kinematics import (
     difference_configuration,
     jacobian_spatial_velocity,
@@ -28,7 +29,17 @@ from mbjax.model import MultibodyModel
 from mbjax.simulation import State
 from mbjax.spatial import RigidTransform, rotation_log
 
+from .states import parts_of
+
 FrameName = str | int
+
+
+def state_of(x: Any) -> State:
+    """The first `State` of a state that may be a pytree."""
+    for part in parts_of(x):
+        if isinstance(part, State):
+            return part
+    raise ModelError(f"goals of a model need a mbjax.State as the state, or in it, got {type(x).__name__}.")
 
 
 class JointGoal(eqx.Module):
@@ -40,7 +51,8 @@ class JointGoal(eqx.Module):
     def __init__(self, q: ArrayLike, weight: ArrayLike = 1.0):
         self.q, self.weight = jnp.asarray(q, float), jnp.asarray(weight, float)
 
-    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, " nv"]:
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, " nv"]:
+        state = state_of(x)
         return self.weight * difference_configuration(model, self.q.astype(state.q.dtype), state.q)
 
 
@@ -53,7 +65,8 @@ class VelocityGoal(eqx.Module):
     def __init__(self, v: ArrayLike = 0.0, weight: ArrayLike = 1.0):
         self.v, self.weight = jnp.asarray(v, float), jnp.asarray(weight, float)
 
-    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, " nv"]:
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, " nv"]:
+        state = state_of(x)
         return self.weight * (state.v - self.v)
 
 
@@ -66,7 +79,8 @@ class StateGoal(eqx.Module):
     def __init__(self, goal: State, weight: ArrayLike = 1.0):
         self.goal, self.weight = goal, jnp.asarray(weight, float)
 
-    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, " two_nv"]:
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, " two_nv"]:
+        state = state_of(x)
         dq = difference_configuration(model, self.goal.q, state.q)
         return self.weight * jnp.concatenate([dq, state.v - self.goal.v])
 
@@ -96,7 +110,8 @@ class PointGoal(eqx.Module):
         self.frame, self.weight = frame, jnp.asarray(weight, float)
         self.p_WP, self.p_FP = jnp.asarray(p_WP, float), jnp.asarray(p_FP, float)
 
-    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, "3"]:
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
+        state = state_of(x)
         p_WP = points_positions(model, state.q, self.frame, self.p_FP, "world")
         return self.weight * (p_WP - self.p_WP)
 
@@ -111,7 +126,8 @@ class PoseGoal(eqx.Module):
     def __init__(self, frame: FrameName, X_WF: RigidTransform, weight: ArrayLike = 1.0):
         self.frame, self.X_WF, self.weight = frame, X_WF, jnp.asarray(weight, float)
 
-    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, "6"]:
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
+        state = state_of(x)
         X_WF = relative_transform(model, state.q, "world", self.frame)
         turn = rotation_log(X_WF.rotation @ self.X_WF.rotation.T)
         return self.weight * jnp.concatenate([turn, X_WF.translation - self.X_WF.translation])
@@ -127,7 +143,8 @@ class FrameVelocity(eqx.Module):
     def __init__(self, frame: FrameName, V_WF: ArrayLike = 0.0, weight: ArrayLike = 1.0):
         self.frame, self.V_WF, self.weight = frame, jnp.asarray(V_WF, float), jnp.asarray(weight, float)
 
-    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, "6"]:
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
+        state = state_of(x)
         zero = jnp.zeros(3, state.q.dtype)
         J = jacobian_spatial_velocity(model, state.q, self.frame, zero, "world", "world")
         return self.weight * (J @ state.v - self.V_WF)
@@ -142,7 +159,8 @@ class CenterOfMass(eqx.Module):
     def __init__(self, p_WCcm: ArrayLike, weight: ArrayLike = 1.0):
         self.p_WCcm, self.weight = jnp.asarray(p_WCcm, float), jnp.asarray(weight, float)
 
-    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, "3"]:
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
+        state = state_of(x)
         return self.weight * (center_of_mass_position_in_world(model, state.q) - self.p_WCcm)
 
 
@@ -155,7 +173,8 @@ class CenterOfMassVelocity(eqx.Module):
     def __init__(self, v_WCcm: ArrayLike = 0.0, weight: ArrayLike = 1.0):
         self.v_WCcm, self.weight = jnp.asarray(v_WCcm, float), jnp.asarray(weight, float)
 
-    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, "3"]:
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
+        state = state_of(x)
         return self.weight * (center_of_mass_translational_velocity_in_world(model, state.q, state.v) - self.v_WCcm)
 
 
@@ -168,7 +187,8 @@ class Momentum(eqx.Module):
     def __init__(self, L_WCcm: ArrayLike = 0.0, weight: ArrayLike = 1.0):
         self.L_WCcm, self.weight = jnp.asarray(L_WCcm, float), jnp.asarray(weight, float)
 
-    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, "6"]:
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
+        state = state_of(x)
         p_WCcm = center_of_mass_position_in_world(model, state.q)
         return self.weight * (spatial_momentum_in_world_about_point(model, state.q, state.v, p_WCcm) - self.L_WCcm)
 
@@ -181,7 +201,8 @@ class Clearance(eqx.Module):
     def __init__(self, pairs: Any = None):
         self.pairs = None if pairs is None else tuple(tuple(pair) for pair in pairs)
 
-    def __call__(self, model: MultibodyModel, state: State, *rest: Any) -> Float[Array, " pairs"]:
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, " pairs"]:
+        state = state_of(x)
         if self.pairs is None:
             return signed_distances(model, state.q).distance
         return signed_distances(model, state.q, self.pairs).distance

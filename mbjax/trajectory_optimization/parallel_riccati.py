@@ -67,7 +67,7 @@ def symmetric(M: Array) -> Array:
 def solve_riccati_in_parallel(expansion: Expansion, regularization: Float[Array, ""]) -> Feedback:
     """The feedback that `solve_riccati` gives without limits, by an associative scan from the last step backward."""
     e, nu, ndx = expansion, expansion.B.shape[-1], expansion.A.shape[-1]
-    R = e.l_uu + regularization * jnp.eye(nu, dtype=e.A.dtype)
+    R = e.l_uu + regularization * jnp.eye(nu, dtype=e.A.dtype)  # V_xx is not regularized: each step knows l_uu alone
     R_inverse = jnp.linalg.inv(R)
     S = R_inverse @ e.l_ux  # efforts u = w - S x - R⁻¹ l_u leave no mixed terms
     s = times(R_inverse, e.l_u)

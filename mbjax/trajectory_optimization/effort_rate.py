@@ -1,0 +1,35 @@
+"""Costs of how fast efforts change: the last effort becomes a part of the state."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from mbjax.model import MultibodyModel
+from mbjax.simulation import State, step
+
+
+class WithLastEffort(eqx.Module):
+    """Dynamics of a pair (state, last effort): the model's step, after which the effort is the last one.
+
+    `Problem(model, (state, effort_before), …, efforts=…, dynamics=WithLastEffort())`. Goals read the pair's `State`.
+    """
+
+    def __call__(
+        self, model: MultibodyModel, pair: tuple[State, Array], effort: Array, *rest: Any
+    ) -> tuple[State, Array]:
+        return step(model, pair[0], effort)[0], effort
+
+
+class EffortRate(eqx.Module):
+    """Change of the efforts since the step before; for running costs with `WithLastEffort`."""
+
+    weight: Float[Array, "..."]
+
+    def __init__(self, weight: ArrayLike = 1.0):
+        self.weight = jnp.asarray(weight, float)
+
+    def __call__(self, model: Any, pair: tuple[State, Array], effort: Array, *rest: Any) -> Float[Array, " nu"]:
+        return self.weight * (effort - pair[1])

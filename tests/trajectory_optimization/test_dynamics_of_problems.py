@@ -1,0 +1,81 @@
+"""Dynamics that are given with the library: scheduled contacts, efforts that are remembered."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax import trajectory_optimization as to
+
+MASS, DT = 2.0, 0.01
+LINK = """<link name="{name}"><inertial><mass value="{mass}"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+SLIDE = """<joint name="{name}" type="prismatic"><parent link="{parent}"/><child link="{child}"/><axis xyz="{axis}"/>
+<limit lower="-99" upper="99" effort="99" velocity="99"/></joint>"""
+
+
+@pytest.fixture(scope="module")
+def bead() -> mbjax.MultibodyModel:
+    """A point mass that three sliding joints let go anywhere, each with a motor."""
+    links = '<link name="base"/><link name="a"/><link name="b"/>' + LINK.format(name="bead", mass=MASS)
+    joints = [("x", "base", "a", "1 0 0"), ("y", "a", "b", "0 1 0"), ("z", "b", "bead", "0 0 1")]
+    slides = "".join(SLIDE.format(name=n, parent=p, child=c, axis=axis) for n, p, c, axis in joints)
+    return mbjax.load(f'<robot name="bead">{links}{slides}</robot>', base="fixed", time_step=DT, actuators="joints")
+
+
+@pytest.fixture(scope="module")
+def dynamics(bead) -> to.ScheduledContacts:
+    normals = np.array([[0.0, 0, 1], [1, 0, 0], [0, 1, 0]])
+    return to.ScheduledContacts(
+        mbjax.ConstraintSet().add_contact_constraint("bead", [0.0, 0, 0], normals, name="foot").bind(bead)
+    )
+
+
+def stage(active: bool, begins: bool) -> dict:
+    return {"active": jnp.array([active]), "begins": jnp.array([begins])}
+
+
+EFFORT = jnp.array([3.0, -4.0, 1.5])
+
+
+def test_a_contact_holds_swings_and_stops(bead, dynamics):
+    step = jax.jit(lambda *args: dynamics(*args))
+    state = mbjax.State(jnp.array([0.1, 0.2, 0.3]), jnp.array([1.0, 2.0, -3.0]))
+    free = step(bead, state, EFFORT, stage(False, False))
+    vdot = np.array(EFFORT) / MASS - [0.0, 0.0, 9.81]
+    np.testing.assert_allclose(free.v, state.v + DT * vdot, atol=1e-12)
+    np.testing.assert_allclose(free.q, state.q + DT * free.v, atol=1e-12)
+    stopped = step(bead, state, EFFORT, stage(True, True))
+    np.testing.assert_allclose(stopped.v, 0.0, atol=1e-9)
+    kept = step(bead, state, EFFORT, stage(True, False))
+    np.testing.assert_allclose(kept.v, state.v, atol=1e-9)  # without acceleration, as the contact did not begin
+
+
+def test_the_friction_cone_is_that_of_the_force(bead, dynamics):
+    cone = to.FrictionCone(dynamics, 0.8, margin=7.0)
+    state = mbjax.State(jnp.zeros(3), jnp.zeros(3))
+    normal = MASS * 9.81 - 1.5
+    np.testing.assert_allclose(
+        cone(bead, state, EFFORT, stage(True, False)), [normal, (0.8 * normal) ** 2 - 25.0], rtol=1e-9
+    )
+    np.testing.assert_allclose(cone(bead, state, EFFORT, stage(False, False)), 7.0)
+
+
+def test_a_schedule_marks_where_contacts_begin():
+    stages = to.contact_schedule([[1, 0], [0, 0], [1, 1], [1, 1]])
+    np.testing.assert_array_equal(stages["begins"], [[0, 0], [0, 0], [1, 1], [0, 0]])
+    with pytest.raises(mbjax.ModelError, match="a row for each step"):
+        to.contact_schedule([1, 0])
+
+
+def test_the_rate_of_efforts_is_a_cost(bead):
+    start = mbjax.State(jnp.zeros(3), jnp.zeros(3))
+    effort = jnp.array([0.0, 0.0, MASS * 9.81])
+    pair = to.WithLastEffort()(bead, (start, jnp.zeros(3)), effort)
+    np.testing.assert_allclose(pair[1], effort)
+    np.testing.assert_allclose(pair[0].q, mbjax.step(bead, start, effort)[0].q)
+    np.testing.assert_allclose(to.EffortRate(2.0)(bead, pair, effort + 1.0), 2.0)
+    np.testing.assert_allclose(to.JointGoal(jnp.ones(3))(bead, pair), pair[0].q - 1.0)
+    with pytest.raises(mbjax.ModelError, match=r"need a mbjax\.State"):
+        to.JointGoal(jnp.ones(3))(bead, jnp.zeros(3))
