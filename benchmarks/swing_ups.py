@@ -72,9 +72,8 @@ def main() -> None:
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     solver = to.FeasibilityDDP(max_iterations=options.iterations, tolerance=1e-6)
-    print(
-        "| system | converged | at the top | iterations, median | processor s for all | compile s |\n|---|---|---|---|---|---|"
-    )
+    columns = "system", "converged", "at the top", "iterations, median", "processor s for all", "compile s"
+    print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     for name in SYSTEMS:
         problem = problem_of(name)
         starts = random_starts(problem, options.starts)
