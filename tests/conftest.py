@@ -16,6 +16,7 @@ if "--trimmed" in sys.argv:  # most of the time is XLA's: programs that are not 
 os.environ.pop("COLUMNS", None)  # which pytest-xdist sets in its workers: tables would be as narrow as a terminal
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_traceback_in_locations_limit", 0)  # nobody reads the places in programs: a tenth of the time
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
