@@ -51,14 +51,18 @@ def gradient_both_ways(model, q, v, vdot, weight, gravity: bool) -> dict:
     }
 
 
-TREES = [
-    "quadruped", "constant hinge maps", "many branches of every kind", pytest.param("one direction a joint", marks=G1),
-    pytest.param("many branches", marks=G1), pytest.param("humanoid", marks=G1),
-]  # fmt: skip
+TREES = ["quadruped", "constant hinge maps", "many branches of every kind"]
+MORE_TREES = ["one direction a joint", "many branches", "humanoid"]
+WEIGHTLESS = pytest.mark.whole_run("the recursion with gravity, of which this is a part, and one tree without")
+CASES = [
+    *((tree, True) for tree in TREES),
+    ("constant hinge maps", False),
+    *(pytest.param(tree, False, marks=WEIGHTLESS) for tree in TREES if tree != "constant hinge maps"),
+    *(pytest.param(tree, gravity, marks=G1) for tree in MORE_TREES for gravity in (True, False)),
+]
 
 
-@pytest.mark.parametrize("gravity", [True, False])
-@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize(("name", "gravity"), CASES)
 def test_gradient_by_recursion(name: str, gravity: bool) -> None:
     model, q, v, vdot, _, weight, _ = case(name)
     assert has_torque_cotangent(model)
