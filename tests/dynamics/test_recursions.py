@@ -46,7 +46,10 @@ MODELS = {
     "humanoid": lambda: load_robot("g1_description/urdf/g1_29dof_rev_1_0.urdf", "floating"),
 }
 LARGE = "humanoid", "many branches of every kind"
-NAMES = [pytest.param(name, marks=G1) if name in LARGE else name for name in MODELS]
+ARM = pytest.mark.whole_run("many branches of hinges, and slides among constant hinge maps")
+NAMES = [
+    pytest.param(name, marks=[G1] * (name in LARGE) + [ARM] * (name == "one direction a joint")) for name in MODELS
+]
 
 
 def branched(height: int, kinds: tuple[str, ...] = ("revolute",)) -> mbjax.MultibodyModel:
