@@ -152,7 +152,10 @@ def test_recursions_at_positions_alone(name: str) -> None:
     np.linalg.cholesky(M)
 
 
-@pytest.mark.parametrize("name", NAMES)
+CHUNKS = pytest.param("constant hinge maps", marks=pytest.mark.whole_run("two chunks of them in test_many_worlds.py"))
+
+
+@pytest.mark.parametrize("name", [CHUNKS if name.values[0] == "constant hinge maps" else name for name in NAMES])
 def test_many_worlds_as_alone(name: str) -> None:
     """Every public function that has a recursion, 100 worlds at a time, a few and one by one."""
     model, *_ = case(name)
