@@ -343,8 +343,10 @@ def test_derivatives_where_worlds_differ_in_one_leaf_alone(kernels: str, monkeyp
 
 
 @pytest.mark.parametrize("kernels", ["1", pytest.param("0", marks=G1)])
-def test_worlds_that_share_all_but_one_argument(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values and gradients."""
+def test_worlds_that_share_all_but_one_argument(
+    kernels: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Values and gradients; trimmed: of forward dynamics. Of inverse dynamics: tests/execution/test_worlds.py."""
     monkeypatch.setenv("MBJAX_ONE_KERNEL", kernels)
     jax.clear_caches()
     model, q, v, vdot, tau, weight, _ = case("constant hinge maps")
@@ -355,7 +357,8 @@ def test_worlds_that_share_all_but_one_argument(kernels: str, monkeypatch: pytes
     def torque(q, v, vdot):
         return mbjax.inverse_dynamics(model, q, v, vdot, force_elements=True)
 
-    for function, last in ((acceleration, tau), (torque, vdot)):
+    functions = ((acceleration, tau), (torque, vdot))
+    for function, last in functions[:1] if request.config.getoption("--trimmed") else functions:
         arguments = q, v, last
 
         def gradient(*x, function=function):
