@@ -17,6 +17,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers share the cores, a
 os.environ.pop("COLUMNS", None)  # which pytest-xdist sets in its workers: tables would be as narrow as a terminal
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_traceback_in_locations_limit", 0)  # nobody reads the places in programs: a tenth of the time
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

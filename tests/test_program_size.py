@@ -44,10 +44,15 @@ def count_operations(program: str) -> int:
 
 
 @functools.cache
+def lowered(name: str, length: int) -> jax.stages.Lowered:
+    """A function for a chain, in which its model is known."""
+    model, x = chain(length), jnp.ones(length)
+    return jax.jit(lambda q, v: FUNCTIONS[name](model, q, v)).lower(x, x)
+
+
 def lower(name: str, length: int) -> str:
     """The program of a function for a chain, as JAX hands it to XLA."""
-    model, x = chain(length), jnp.ones(length)
-    return jax.jit(lambda q, v: FUNCTIONS[name](model, q, v)).lower(x, x).as_text()
+    return lowered(name, length).as_text()
 
 
 FUNCTIONS = {
@@ -92,9 +97,7 @@ def test_no_slow_operations(name: str) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_one_world_is_one_kernel(name: str) -> None:
     """Of a CPU, whatever the robot: for one world to start kernels takes longer than what they compute."""
-    x = jnp.ones(20)
-    compiled = jax.jit(functools.partial(FUNCTIONS[name], chain(20))).lower(x, x).compile(SAME_KERNELS)
-    entry = compiled.as_text().split("\nENTRY ")[1]
+    entry = lowered(name, 20).compile(SAME_KERNELS).as_text().split("\nENTRY ")[1]
     assert " while(" not in entry
     assert len(re.findall(r" (?:fusion|dot|copy|custom-call|scatter|gather|call)\(", entry)) <= 12
 

@@ -23,6 +23,7 @@ from tests.models import relative_error
 from .test_recursions import G1, case, largest_error, model_of
 
 
+@functools.partial(jax.jit, static_argnames="gravity")
 def gradient_both_ways(model, q, v, vdot, weight, gravity: bool) -> dict:
     """Cotangents of the model, q, v and vdot, by the recursion and by JAX's transpose of the change along them.
 
@@ -51,18 +52,22 @@ def gradient_both_ways(model, q, v, vdot, weight, gravity: bool) -> dict:
     }
 
 
-TREES = [
-    "quadruped", "constant hinge maps", "many branches of every kind", pytest.param("one direction a joint", marks=G1),
-    pytest.param("many branches", marks=G1), pytest.param("humanoid", marks=G1),
-]  # fmt: skip
+TREES = ["quadruped", "constant hinge maps", "many branches of every kind"]
+MORE_TREES = ["one direction a joint", "many branches", "humanoid"]
+WEIGHTLESS = pytest.mark.whole_run("the recursion with gravity, of which this is a part, and one tree without")
+CASES = [
+    *((tree, True) for tree in TREES),
+    ("constant hinge maps", False),
+    *(pytest.param(tree, False, marks=WEIGHTLESS) for tree in TREES if tree != "constant hinge maps"),
+    *(pytest.param(tree, gravity, marks=G1) for tree in MORE_TREES for gravity in (True, False)),
+]
 
 
-@pytest.mark.parametrize("gravity", [True, False])
-@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize(("name", "gravity"), CASES)
 def test_gradient_by_recursion(name: str, gravity: bool) -> None:
     model, q, v, vdot, _, weight, _ = case(name)
     assert has_torque_cotangent(model)
-    ways = jax.jit(lambda *x: gradient_both_ways(*x, gravity))(model, q, v, vdot, weight)
+    ways = gradient_both_ways(model, q, v, vdot, weight, gravity)
     for found, expected in zip(ways["recursion"], ways["sums"], strict=True):
         assert leaf_by_leaf(found, expected) < 1e-12
     assert largest_error(ways["of the state"], ways["sums"][1:3]) < 1e-12
@@ -72,9 +77,9 @@ def test_gradient_by_recursion(name: str, gravity: bool) -> None:
 def test_gradient_in_single_precision() -> None:
     """By the state and by every leaf of the model, as exact as the sums: both beside double precision."""
     model, q, v, vdot, _, weight, _ = case("quadruped")
-    both = jax.jit(lambda *x: gradient_both_ways(*x, True))
-    exact = both(model, q, v, vdot, weight)["sums"]
-    ways = both(mbjax.astype(model, jnp.float32), *(x.astype(jnp.float32) for x in (q, v, vdot, weight)))
+    exact = gradient_both_ways(model, q, v, vdot, weight, True)["sums"]
+    single = (x.astype(jnp.float32) for x in (q, v, vdot, weight))
+    ways = gradient_both_ways(mbjax.astype(model, jnp.float32), *single, True)
     for expected, by_recursion, by_sums in zip(exact, ways["recursion"], ways["sums"], strict=True):
         assert leaf_by_leaf(by_recursion, expected) < 4.0 * leaf_by_leaf(by_sums, expected) + 1e-6
 

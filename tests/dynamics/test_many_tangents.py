@@ -23,11 +23,18 @@ def dynamics(name: str, model: mbjax.MultibodyModel) -> Callable:
     return lambda *x: function(model, *x, force_elements=True)
 
 
-CONSTANT = pytest.param("constant hinge maps", marks=pytest.mark.whole_run("a quadruped, and every joint"))
+CONSTANT = pytest.mark.whole_run("a quadruped, and every joint")
+INVERSE = pytest.mark.whole_run("of a quadruped, and forward dynamics of every joint, whose rule it is in")
+CASES = [
+    ("quadruped", "forward"),
+    ("quadruped", "inverse"),
+    ("every joint", "forward"),
+    pytest.param("every joint", "inverse", marks=INVERSE),
+    *(pytest.param("constant hinge maps", direction, marks=CONSTANT) for direction in ("forward", "inverse")),
+]
 
 
-@pytest.mark.parametrize("direction", ["forward", "inverse"])
-@pytest.mark.parametrize("name", ["quadruped", CONSTANT, "every joint"])
+@pytest.mark.parametrize(("name", "direction"), CASES)
 def test_jacobians_are_those_of_single_tangents(name: str, direction: str) -> None:
     """Of one world, also at rest, and of several, where a joint is locked, and by a part of the arguments alone."""
     model, q, v, vdot, tau, *_ = case(name)

@@ -46,7 +46,10 @@ MODELS = {
     "humanoid": lambda: load_robot("g1_description/urdf/g1_29dof_rev_1_0.urdf", "floating"),
 }
 LARGE = "humanoid", "many branches of every kind"
-NAMES = [pytest.param(name, marks=G1) if name in LARGE else name for name in MODELS]
+ARM = pytest.mark.whole_run("many branches of hinges, and slides among constant hinge maps")
+NAMES = [
+    pytest.param(name, marks=[G1] * (name in LARGE) + [ARM] * (name == "one direction a joint")) for name in MODELS
+]
 
 
 def branched(height: int, kinds: tuple[str, ...] = ("revolute",)) -> mbjax.MultibodyModel:
@@ -149,7 +152,10 @@ def test_recursions_at_positions_alone(name: str) -> None:
     np.linalg.cholesky(M)
 
 
-@pytest.mark.parametrize("name", NAMES)
+CHUNKS = pytest.param("constant hinge maps", marks=pytest.mark.whole_run("two chunks of them in test_many_worlds.py"))
+
+
+@pytest.mark.parametrize("name", [CHUNKS if name.values[0] == "constant hinge maps" else name for name in NAMES])
 def test_many_worlds_as_alone(name: str) -> None:
     """Every public function that has a recursion, 100 worlds at a time, a few and one by one."""
     model, *_ = case(name)
@@ -261,6 +267,7 @@ def test_trees_of_one_kind(kind: str) -> None:
 
 
 OWN = "body_mass", "gravity", "frame_translation", "joint_axis", "screw_pitch", "joint_damping"
+OWN_TRIMMED = OWN[:3]  # inertias, forces and frames; axes are in the test below
 
 
 @pytest.mark.parametrize(
@@ -273,8 +280,11 @@ OWN = "body_mass", "gravity", "frame_translation", "joint_axis", "screw_pitch", 
         pytest.param("quadruped", "0", marks=G1),
     ],
 )
-def test_worlds_with_models_of_their_own(name: str, kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of each world its own masses, frames, axes or gravity, beside what all share, positions too."""
+def test_worlds_with_models_of_their_own(
+    name: str, kernels: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Of each world its own masses, gravity or frames, beside what all share, positions too; whole run: axes too."""
+    own = OWN_TRIMMED if request.config.getoption("--trimmed") else OWN
     model, q, v, vdot, *_ = case(name)
     scales = np.linspace(0.5, 2.0, 3)
     monkeypatch.setenv("MBJAX_ONE_KERNEL", kernels)
@@ -291,7 +301,7 @@ def test_worlds_with_models_of_their_own(name: str, kernels: str, monkeypatch: p
         return accelerations, torques, mbjax.mass_matrix(model, q), (poses.rotation, poses.translation)
 
     alone = compiled(everything)
-    for leaf in (leaf for leaf in OWN if getattr(model.parameters, leaf).size):
+    for leaf in (leaf for leaf in own if getattr(model.parameters, leaf).size):
         together = compiled(jax.vmap(lambda scale, leaf=leaf: everything(with_scaled(leaf, scale))))(scales)
         for i in (0, 2):
             found = jax.tree.map(lambda x, i=i: x[i], together)
@@ -323,18 +333,20 @@ def test_derivatives_where_worlds_differ_in_one_leaf_alone(kernels: str, monkeyp
             return jnp.sum(jnp.cos(jnp.arange(found.size)) * found**2)
 
         steps, h = jnp.asarray([0.0, 0.1, 0.2]), 1e-5
-        reverse = compiled(jax.vmap(jax.grad(cost)))(steps)
+        points = jnp.concatenate([steps, steps + h, steps - h])
+        values, reverse = compiled(jax.vmap(jax.value_and_grad(cost)))(points)
         forward = compiled(jax.vmap(lambda step, cost=cost: jax.jvp(cost, (step,), (jnp.ones(()),))[1]))(steps)
-        values = compiled(jax.vmap(cost))(jnp.concatenate([steps + h, steps - h, steps]))
-        assert relative_error(reverse, forward) < 1e-12, leaf
-        assert relative_error(reverse, (values[:3] - values[3:6]) / (2.0 * h)) < 1e-7, leaf
-        assert relative_error(values[8], compiled(cost)(steps[2])) < 1e-12, leaf
+        assert relative_error(reverse[:3], forward) < 1e-12, leaf
+        assert relative_error(reverse[:3], (values[3:6] - values[6:]) / (2.0 * h)) < 1e-7, leaf
+        assert relative_error(values[2], compiled(cost)(steps[2])) < 1e-12, leaf
     jax.clear_caches()
 
 
 @pytest.mark.parametrize("kernels", ["1", pytest.param("0", marks=G1)])
-def test_worlds_that_share_all_but_one_argument(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values and gradients."""
+def test_worlds_that_share_all_but_one_argument(
+    kernels: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Values and gradients; trimmed: of forward dynamics. Of inverse dynamics: tests/execution/test_worlds.py."""
     monkeypatch.setenv("MBJAX_ONE_KERNEL", kernels)
     jax.clear_caches()
     model, q, v, vdot, tau, weight, _ = case("constant hinge maps")
@@ -345,17 +357,19 @@ def test_worlds_that_share_all_but_one_argument(kernels: str, monkeypatch: pytes
     def torque(q, v, vdot):
         return mbjax.inverse_dynamics(model, q, v, vdot, force_elements=True)
 
-    for function, last in ((acceleration, tau), (torque, vdot)):
+    functions = ((acceleration, tau), (torque, vdot))
+    for function, last in functions[:1] if request.config.getoption("--trimmed") else functions:
         arguments = q, v, last
 
         def gradient(*x, function=function):
             return function(*x), jax.grad(lambda *x: jnp.sum(weight * function(*x)), (0, 1, 2))(*x)
 
+        one = jax.jit(gradient)
         for i in range(3):
             axes = tuple(0 if k == i else None for k in range(3))
             given = [jnp.stack([x, 0.9 * x, 1.1 * x]) if k == i else x for k, x in enumerate(arguments)]
             together = jax.jit(jax.vmap(gradient, axes))(*given)
-            alone = jax.jit(gradient)(*(x[2] if k == i else x for k, x in enumerate(given)))
+            alone = one(*(x[2] if k == i else x for k, x in enumerate(given)))
             assert largest_error(jax.tree.map(lambda x: x[2], together), alone) < 1e-11, (function, i)
     jax.clear_caches()
 

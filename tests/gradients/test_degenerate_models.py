@@ -120,12 +120,16 @@ def test_g49_fifty_branches_are_fifty_single_bodies() -> None:
     np.testing.assert_allclose(together, 0.0, rtol=0, atol=1e-12)
 
 
-def test_g49_gradients_where_nothing_moves() -> None:
-    """The world alone and a body welded to it, through a rollout and the dynamics of no coordinates."""
+def test_g49_gradients_where_nothing_moves(request: pytest.FixtureRequest) -> None:
+    """A body welded to the world, through a rollout and the dynamics of no coordinates.
+
+    Whole run: the world alone too, of which a step and its transformations are in test_pitfalls.
+    """
     plant = mbjax.MultibodyPlant(DT)
     plant.add_rigid_body("b", BOX)
     plant.weld_frames("world", "b")
-    for model in (mbjax.MultibodyPlant(DT).finalize(), plant.finalize()):
+    alone = [] if request.config.getoption("--trimmed") else [mbjax.MultibodyPlant(DT).finalize()]
+    for model in [*alone, plant.finalize()]:
 
         def f(model: mbjax.MultibodyModel, q: jax.Array) -> jax.Array:
             final = mbjax.rollout(model, mbjax.State(q, q, jnp.zeros(())), None, 3).final_state

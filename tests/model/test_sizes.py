@@ -47,7 +47,13 @@ def sized(what: str) -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
-@pytest.mark.parametrize("what", ["world only", "all welded", "single body", "chain of 50", "50 branches"])
+SINGLE = pytest.param(
+    "single body", marks=pytest.mark.whole_run("bodies that float free, in test_degenerate_models.py")
+)
+CHAIN = pytest.param("chain of 50", marks=pytest.mark.whole_run("chains of 800, in tests/dynamics/test_recursions.py"))
+
+
+@pytest.mark.parametrize("what", ["world only", "all welded", SINGLE, CHAIN, "50 branches"])
 def test_any_size_works(what):
     model = sized(what)
     results = eqx.filter_jit(everything)(model)

@@ -2,8 +2,12 @@
 
 import xml.etree.ElementTree as ElementTree
 
+import mujoco
 import numpy as np
+import pinocchio
 import pytest
+from pydrake.multibody.parsing import Parser
+from pydrake.multibody.plant import MultibodyPlant
 
 from mbjax.reference_models import REFERENCE_MODELS, path
 
@@ -19,10 +23,8 @@ EXPECTED = {
 
 
 def drake_plant(name):
-    multibody = pytest.importorskip("pydrake.multibody.parsing", reason="compared with Drake")
-    plant_module = pytest.importorskip("pydrake.multibody.plant")
-    plant = plant_module.MultibodyPlant(0.0)
-    parser = multibody.Parser(plant)
+    plant = MultibodyPlant(0.0)
+    parser = Parser(plant)
     parser.SetStrictParsing()
     parser.AddModels(str(path(name)))
     plant.Finalize()
@@ -51,7 +53,6 @@ def test_drake_reads_it_strictly(name):
 
 @pytest.mark.parametrize("name", REFERENCE_MODELS)
 def test_pinocchio_reads_it(name):
-    pinocchio = pytest.importorskip("pinocchio", reason="compared with Pinocchio")
     model = pinocchio.buildModelFromUrdf(str(path(name)))
     floating = 6 if name == "quadruped" else 0
     assert model.nv == EXPECTED[name][1] - floating
@@ -60,7 +61,6 @@ def test_pinocchio_reads_it(name):
 
 @pytest.mark.parametrize("name", REFERENCE_MODELS)
 def test_mujoco_reads_it(name):
-    mujoco = pytest.importorskip("mujoco", reason="compared with MuJoCo")
     model = mujoco.MjModel.from_xml_path(str(path(name)))
     floating, trunk = (6, 6.1) if name == "quadruped" else (0, 0.0)
     assert model.nv == EXPECTED[name][1] - floating

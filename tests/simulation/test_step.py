@@ -1,18 +1,14 @@
-"""The discrete step: closed forms, stiffness, effort limits, Drake."""
+"""The discrete step: closed forms, stiffness, effort limits."""
 
 import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pydrake.multibody.plant as drake_plant
 import pytest
-from pydrake.multibody.parsing import Parser as DrakeParser
-from pydrake.multibody.tree import PdControllerGains
-from pydrake.systems.analysis import Simulator
 
 import mbjax
-from tests.models import make_twin, relative_error
+from tests.models import relative_error
 
 DT = 1e-3
 
@@ -100,32 +96,6 @@ def test_forces_at_points_equal_forces_at_origins(arm) -> None:
     forces = forces + mbjax.MultibodyForces(jnp.zeros(7), jnp.asarray(body))
     expected = mbjax.forward_dynamics(arm, state.q, state.v, jnp.zeros(7), forces)
     assert relative_error(vdot, expected) < 1e-11
-
-
-def test_step_equals_drakes(arm) -> None:
-    """Drake's discrete plant with joint damping and PD actuators, away from joint limits."""
-    theirs = drake_plant.MultibodyPlant(DT)
-    theirs.set_discrete_contact_approximation(drake_plant.DiscreteContactApproximation.kSap)
-    DrakeParser(theirs).AddModels(str(mbjax.reference_models.path("arm")))
-    for index in theirs.GetJointActuatorIndices():
-        theirs.get_joint_actuator(index).set_controller_gains(PdControllerGains(p=300.0, d=20.0))
-    theirs.Finalize()
-    model = mbjax.set_controller_gains(arm, 300.0, 20.0)
-    twin = make_twin(model, theirs)
-    instance = theirs.GetModelInstanceByName("arm")
-    rng = np.random.default_rng(0)
-    q, v = 0.3 * rng.normal(size=7), rng.normal(size=7)
-    target = np.concatenate([q + 0.05 * rng.normal(size=7), v])
-    context = twin.context(q, v)
-    theirs.get_desired_state_input_port(instance).FixValue(context, target)
-    theirs.get_actuation_input_port(instance).FixValue(context, np.full(7, 0.5))
-    simulator = Simulator(theirs, context)
-    simulator.AdvanceTo(DT)
-    inputs = mbjax.Inputs(actuation=jnp.full(7, 0.5), desired_state=jnp.asarray(target))
-    after, _ = mbjax.step(model, mbjax.State(jnp.asarray(q), jnp.asarray(v), jnp.array(0.0)), inputs)
-    expected_q, expected_v = theirs.GetPositions(context), theirs.GetVelocities(context)
-    assert relative_error(np.asarray(after.v)[twin.to_drake_v], expected_v) < 1e-6
-    assert relative_error(np.asarray(after.q)[twin.to_drake_q], expected_q) < 1e-6
 
 
 def test_a_continuous_model_has_no_step() -> None:

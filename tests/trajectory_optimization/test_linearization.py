@@ -1,5 +1,7 @@
 """`linearize` against derivatives of the step itself, with limits, friction, damping, saturation, locks and contact."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,14 +36,18 @@ STATES = mbjax.State(
 EFFORTS = jnp.array([[1.0, 2.0, 0.1], [0.5, -9.0, 0.1], [5.0, 0.1, 0.2], [0.0, 0.0, 0.0]])
 
 
+linearize = jax.jit(to.linearize)
+
+
+@functools.partial(jax.jit, static_argnums=0)
 def each_state(differentiate, model: mbjax.MultibodyModel, efforts: jax.Array) -> to.Linearization:
     """A and B at all states, by differentiating the model."""
-    return jax.jit(jax.vmap(lambda x, u: differentiate(model, x, mbjax.Inputs(actuation=u))))(STATES, efforts)
+    return jax.vmap(lambda x, u: differentiate(model, x, mbjax.Inputs(actuation=u)))(STATES, efforts)
 
 
 def test_a_step_with_limits_friction_damping_and_saturation():
     model = mixed(0.01)
-    A, B = jax.jit(to.linearize)(model, STATES, EFFORTS)
+    A, B = linearize(model, STATES, EFFORTS)
     expected = each_state(differentiate_model_step, model, EFFORTS)
     for i in range(4):
         scale = np.max(np.abs(expected.A[i]))
@@ -54,7 +60,7 @@ def test_a_step_with_limits_friction_damping_and_saturation():
 def test_a_step_against_finite_differences():
     model, h = mixed(0.01), 1e-6
     state, effort = jax.tree.map(lambda x: x[0], STATES), EFFORTS[0]
-    A, B = (M[0] for M in jax.jit(to.linearize)(model, STATES, EFFORTS))
+    A, B = (M[0] for M in linearize(model, STATES, EFFORTS))
     after = mbjax.step(model, state, effort)[0]
 
     @jax.jit
@@ -68,7 +74,7 @@ def test_a_step_against_finite_differences():
 
 def test_a_locked_joint_stays():
     model = mbjax.lock_joint(mixed(0.01), "b")
-    A, B = jax.jit(to.linearize)(model, STATES, EFFORTS)
+    A, B = linearize(model, STATES, EFFORTS)
     expected = each_state(differentiate_model_step, model, EFFORTS)
     np.testing.assert_allclose(A[0, jnp.array([3, 5])], expected.A[0, jnp.array([3, 5])], atol=1e-10)
     np.testing.assert_allclose(B[0], expected.B[0], atol=1e-10)
@@ -78,7 +84,7 @@ def test_a_locked_joint_stays():
 
 def test_a_continuous_plant():
     model = mixed(0.0)
-    A, B = jax.jit(to.linearize)(model, STATES, EFFORTS)
+    A, B = linearize(model, STATES, EFFORTS)
     expected = each_state(differentiate_rates, model, EFFORTS)
     np.testing.assert_allclose(A, expected.A, atol=1e-9)
     np.testing.assert_allclose(B, expected.B, atol=1e-9)
@@ -90,11 +96,10 @@ def test_a_floating_base_is_linearized_along_its_manifold(time_step):
     model = mbjax.load(text, base="floating", time_step=time_step)
     state = mbjax.random_state(model, jax.random.key(1))
     state = mbjax.State(state.q, jnp.array([0.3, -2.0, 1.0, 0.5, 0.1, -0.4]))
-    A, _ = to.linearize(model, state, jnp.zeros(0))
-    if time_step:
-        expected = differentiate_model_step(model, state, mbjax.Inputs(actuation=jnp.zeros(0)))
-    else:
-        expected = differentiate_rates(model, state, mbjax.Inputs(actuation=jnp.zeros(0)))
+    A, _ = linearize(model, state, jnp.zeros(0))
+    differentiate = jax.jit(differentiate_model_step if time_step else differentiate_rates)
+    expected = differentiate(model, state, mbjax.Inputs(actuation=jnp.zeros(0)))
+    if not time_step:
         np.testing.assert_allclose(A[:3, :3] @ state.v[:3], 0.0, atol=1e-12)  # w x w
         np.testing.assert_allclose(A[0, 1], -state.v[2], atol=1e-12)
     np.testing.assert_allclose(A, expected.A, atol=1e-9)

@@ -209,7 +209,6 @@ def test_what_cannot_be_drawn_is_named(model, change, message) -> None:
 
 def test_an_arm_with_its_meshes_fits_a_megabyte() -> None:
     """500 frames of a Panda, 135 000 triangles in its files; poses to a micrometre."""
-    pytest.importorskip("trimesh", reason="reading meshes needs trimesh")
     model = load_robot("panda_description/urdf/panda.urdf", base="fixed", time_step=0.01)
     time = np.arange(500) / 60.0
     q = jnp.asarray(np.sin(np.outer(time, np.linspace(0.5, 1.5, model.num_positions))))

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import trimesh
 
 from mbjax.geometry.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, Sphere
 from mbjax.visualization.animation import write_animation
@@ -123,7 +124,6 @@ def test_many_worlds_stay_under_five_megabytes(tmp_path):
 
 
 def test_meshes_are_embedded_within_the_budget_and_missing_ones_are_named(tmp_path):
-    trimesh = pytest.importorskip("trimesh", reason="reading meshes needs trimesh")
     file = tmp_path / "ball.stl"
     trimesh.creation.icosphere(subdivisions=6, radius=0.1).export(file)
     geometries = [[] for _ in range(NUM_BODIES)]

@@ -11,8 +11,6 @@ from mbjax.visualization import plot
 from mbjax.visualization.series import all_series, chosen_series
 from tests.visualization.sledge import FRICTION, MASS, NORMAL_FORCE, PRESSURE, sledge_model, sliding
 
-matplotlib = pytest.importorskip("matplotlib", reason="plots need matplotlib")
-
 
 @pytest.fixture(scope="module")
 def model():

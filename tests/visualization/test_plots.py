@@ -2,13 +2,12 @@
 
 import sys
 
+import matplotlib
 import numpy as np
 import pytest
 
 from mbjax.visualization.plot_panels import relative_error, without_common_prefix
 from mbjax.visualization.plots import write_plots
-
-matplotlib = pytest.importorskip("matplotlib", reason="plots need matplotlib")
 
 
 def recording(num_joints, num_steps=60):
