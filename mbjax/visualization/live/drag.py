@@ -31,7 +31,7 @@ def grip_at(model: MultibodyModel, q: Float[Array, " nq"], body: Any, place: Any
     """A hold on a body at the point of it that is at `place` in the world."""
     X_WB = body_poses_in_world(model, q)
     p_WT = jnp.asarray(place, q.dtype)
-    return Grip(jnp.asarray(body), X_WB.rotation[body].T @ (p_WT - X_WB.translation[body]), p_WT)
+    return Grip(jnp.asarray(body, jnp.int32), X_WB.rotation[body].T @ (p_WT - X_WB.translation[body]), p_WT)
 
 
 @eqx.filter_jit

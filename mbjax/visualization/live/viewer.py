@@ -49,6 +49,7 @@ class Viewer:
         self._state = self._start
         self._lock = threading.RLock()
         self._closed = threading.Event()
+        self._can_drag = threading.Event()  # what a drag needs is compiled
         self._recording: Recording | None = None
         self._inputs: Any = None
         self._mode, self._time = "pose", 0.0
@@ -164,7 +165,7 @@ class Viewer:
         """
         with self._lock:
             dtype = self._state.q.dtype
-            index = jnp.asarray(self.model.body_index(body))
+            index = jnp.asarray(self.model.body_index(body), jnp.int32)
             self._grip = Grip(index, jnp.asarray(point, dtype), jnp.asarray(target, dtype))
             if self._mode != "simulating":
                 self._state = State(reach(self.model, self._state.q, self._grip), 0.0 * self._state.v, self._state.time)
@@ -202,6 +203,8 @@ class Viewer:
 
     def redraw(self) -> None:
         """Draws the present state, with everything that is switched on."""
+        if self._closed.is_set():
+            return
         with self._lock, self.server.atomic():
             recording = self._recording if self._mode in ("playing", "paused") else None
             q = self._state.q[None]
@@ -236,7 +239,7 @@ class Viewer:
                 self.release()
                 return
             started = self._grip is not None and event.phase != "start"
-            grip = self._grip if started else grip_at(self.model, self._state.q, body, event.start_position)
+            grip = self._grip if started else grip_at(self.model, self._state.q, np.array(body), np.array(event.start_position))
             assert grip is not None
             self.pull(body, event.end_position, grip.point)
 
@@ -247,6 +250,8 @@ class Viewer:
 
     def _run(self) -> None:
         """Moves on what plays or runs, 30 times a second, until the view is closed."""
+        reach(self.model, self._start.q, grip_at(self.model, self._start.q, np.array(0), np.zeros(3)))
+        self._can_drag.set()
         last = clock.perf_counter()
         while not self._closed.wait(1.0 / FRAMES_PER_SECOND):
             now = clock.perf_counter()
@@ -262,7 +267,7 @@ class Viewer:
                 self._time = self._recorded("advance").after(self._time, elapsed)
             elif self._mode == "simulating":
                 dtype = self._state.q.dtype
-                grip = self._grip or Grip(jnp.asarray(0), jnp.zeros(3, dtype), jnp.zeros(3, dtype))
+                grip = self._grip or Grip(jnp.asarray(0, jnp.int32), jnp.zeros(3, dtype), jnp.zeros(3, dtype))
                 stiffness = jnp.asarray(0.0 if self._grip is None else self._stiffness, dtype)
                 count = jnp.asarray(max(1, round(elapsed / float(self.model.time_step))))
                 self._state = steps_under_grip(self.model, self._state, self._inputs, grip, stiffness, count)
@@ -276,7 +281,8 @@ class Viewer:
     def close(self) -> None:
         """Stops the server."""
         if not self._closed.is_set():
-            self._closed.set()
+            with self._lock:
+                self._closed.set()
             self._thread.join(timeout=5.0)
             with quiet():
                 self.server.stop()
