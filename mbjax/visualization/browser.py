@@ -64,14 +64,12 @@ class Browser:
         os.close(answers)
         self._count = 0
         self._buffer = b""
-        self.console: list[str] = []  # errors and warnings that the page's console said
+        self.errors: list[str] = []  # what the page's console said of them
         target = self._ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self._ask(f"{domain}.enable")
-        self._ask(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
-        )
+        self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     _session: str | None = None
 
@@ -105,8 +103,8 @@ class Browser:
     def mouse(self, what: str, x: float, y: float, buttons: int = 0) -> None:
         """A mouse event of the left button: "mousePressed", "mouseMoved" or "mouseReleased"."""
         self._ask(
-            "Input.dispatchMouseEvent", type=what, x=x, y=y, button="left" if buttons or what != "mouseMoved" else "none",
-            buttons=buttons, clickCount=1,
+            "Input.dispatchMouseEvent", type=what, x=x, y=y, buttons=buttons, clickCount=1,
+            button="left" if buttons or what != "mouseMoved" else "none",
         )  # fmt: skip
 
     def key(self, key: str, code: int) -> None:
@@ -143,14 +141,14 @@ class Browser:
 
     def _hear(self, event: dict[str, Any]) -> None:
         method, params = event.get("method"), event.get("params", {})
-        if method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+        if method == "Runtime.consoleAPICalled" and params["type"] in ("error", "assert"):
             said = (str(each.get("value", each.get("description", ""))) for each in params["args"])
-            self.console.append(" ".join(said))
+            self.errors.append(" ".join(said))
         elif method == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
-            self.console.append(details.get("exception", {}).get("description") or details["text"])
-        elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-            self.console.append(params["entry"]["text"])
+            self.errors.append(details.get("exception", {}).get("description") or details["text"])
+        elif method == "Log.entryAdded" and params["entry"]["level"] == "error":
+            self.errors.append(params["entry"]["text"])
 
     def close(self) -> None:
         """Ends the browser."""

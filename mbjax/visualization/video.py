@@ -37,9 +37,7 @@ def film(
     if suffix not in SUFFIXES:
         raise ModelError(f"save: '{path.name}' is neither .html nor one of {', '.join(SUFFIXES)}.")
     if not (frames_per_second > 0.0 and speed > 0.0):
-        raise ModelError(
-            f"save: frames_per_second and speed must be above 0, got {frames_per_second!r} and {speed!r}."
-        )
+        raise ModelError(f"save: frames_per_second and speed must be above 0, got {frames_per_second!r} and {speed!r}.")
     encoder = find_encoder() if suffix in CODECS else ""
     try:
         with tempfile.TemporaryDirectory() as folder, Browser(width, height) as browser:

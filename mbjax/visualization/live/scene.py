@@ -113,7 +113,9 @@ class LiveScene:
             return
         points = translation[np.array(ends)]
         if self.sticks is None:
-            self.sticks = self.server.scene.add_line_segments("/sticks", points, (123, 135, 148), line_width=4.0)
+            self.sticks = self.server.scene.add_line_segments(
+                "/sticks", points, (123, 135, 148), thickness=4.0, thickness_units="screen"
+            )
         else:
             self.sticks.points = points.astype(np.float32)
 
@@ -130,7 +132,7 @@ class LiveScene:
             if g.shape in self.surfaces and not isinstance(g.shape, HalfSpace)
         ]  # fmt: skip
         spread = float(np.linalg.norm(np.ptp(translation, axis=0)))
-        return max(spread, *reach, 0.1) if reach else max(spread, 0.1)
+        return max(spread + 2.0 * float(max(reach, default=0.0)), 0.1)
 
 
 def _surfaces(shapes: list[list[Geometry]]) -> dict[Shape, Triangles]:

@@ -239,7 +239,11 @@ class Viewer:
                 self.release()
                 return
             started = self._grip is not None and event.phase != "start"
-            grip = self._grip if started else grip_at(self.model, self._state.q, np.array(body), np.array(event.start_position))
+            grip = (
+                self._grip
+                if started
+                else grip_at(self.model, self._state.q, np.array(body), np.array(event.start_position))
+            )
             assert grip is not None
             self.pull(body, event.end_position, grip.point)
 
