@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console
 
 import mbjax
+from mbjax.dynamics import forward_dynamics, inverse_dynamics
 from mbjax.execution import kernels_in_use
 from mbjax.visualization.browser import find_browser
 
@@ -31,7 +32,7 @@ EXTRAS = {
 
 
 class StepCheck(NamedTuple):
-    """One step of the bundled arm: how long it took, and how far it is from Newton's law and from finite differences."""
+    """One step of a robot: how long it took, and how far it is from Newton's law and from finite differences."""
 
     compile_seconds: float
     run_microseconds: float
@@ -122,8 +123,8 @@ def check_step(robot: str = "arm") -> StepCheck:
         jax.block_until_ready(step(state, tau))
         times.append(time.perf_counter() - start)
     # The plain dynamics, without step, limits and friction: vdot of the arm, back to its torques.
-    vdot = mbjax.forward_dynamics(model, state.q, state.v, tau)
-    back = mbjax.inverse_dynamics(model, state.q, state.v, vdot)
+    vdot = forward_dynamics(model, state.q, state.v, tau)
+    back = inverse_dynamics(model, state.q, state.v, vdot)
     residual = float(jnp.max(jnp.abs(back - tau)))
 
     def speed(first: Any) -> Any:
