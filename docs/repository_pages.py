@@ -1,9 +1,10 @@
-"""Lays the repository's own pages into the documentation: README, CONTRIBUTING, CHANGELOG and the benchmarks.
+"""Lays the repository's own pages into the documentation: README, CONTRIBUTING, CHANGELOG, benchmarks and notebooks.
 
 In the repository they stand beside `docs/`, on the site within it, so links into and out of `docs/` lose one level.
 A comment `<!-- table: TITLE -->` in a page becomes the table of that title from benchmarks/RESULTS.md.
 """
 
+import json
 import pathlib
 import re
 
@@ -55,3 +56,15 @@ for page in (
 for attached in (*sorted((ROOT / "benchmarks").glob("*.png")), ROOT / "benchmarks" / "throughput_h200.json"):
     with mkdocs_gen_files.open(str(place_of(attached)), "wb") as copy:
         copy.write(attached.read_bytes())
+
+for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+    cells = json.loads(notebook.read_text())["cells"]
+    parts = []
+    for cell in cells:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+    parts.insert(1, f"*This page is the notebook [`{notebook.name}`]({notebook.name}) without its outputs.*")
+    with mkdocs_gen_files.open(f"notebooks/{notebook.stem}.md", "w") as written:
+        written.write("\n\n".join(parts).replace("](../docs/", "](../") + "\n")
+    with mkdocs_gen_files.open(f"notebooks/{notebook.name}", "w") as copy:
+        copy.write(notebook.read_text())

@@ -225,6 +225,8 @@ from .model import set_stiction_tolerance as set_stiction_tolerance
 from .simulation import AppliedSpatialForces as AppliedSpatialForces
 from .simulation import Diagnosis as Diagnosis
 from .simulation import diagnose as diagnose
+from .simulation import GradientCheck as GradientCheck
+from .simulation import check_grads as check_grads
 from .simulation import Inputs as Inputs
 from .simulation import Outputs as Outputs
 from .simulation import Description as Description
@@ -297,4 +299,7 @@ from .writing import Written as Written
 from .writing import to_mjcf as to_mjcf
 from .writing import to_sdf as to_sdf
 from .writing import to_urdf as to_urdf
+from .visualization import Animation as Animation
+from .visualization import Viewer as Viewer
 from .visualization import animate as show
+from .visualization import plot as plot

@@ -14,9 +14,11 @@ from mbjax.errors import ModelError, ModelWarning, UnsupportedError
 from mbjax.reference_models import REFERENCE_MODELS
 
 from .bench import batch_sizes, bench_model, function_names, output_file
+from .doctor import add_doctor_command, examine
 from .identify import EPILOG as IDENTIFY_EPILOG
 from .identify import add_identify_options, identify_model
 from .questions import DEFAULT_QUESTIONS, QUESTIONS
+from .view import add_view_command, view_model
 
 UNBOUNDED = 10_000  # columns; wide enough that lines in a file or a pipe are not wrapped
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_EXTRA = 0, 1, 2, 3, 4, 5
@@ -24,7 +26,7 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_
 EPILOG = f"""\
 FILE is a URDF, SDFormat, MJCF or directives file, or the name of a bundled model: {", ".join(REFERENCE_MODELS)}.
 
-exit codes: 0 done; 1 a measurement or a fit failed, or check found errors; 2 wrong arguments or no such file;
+exit codes: 0 done; 1 a measurement or a fit failed, or check or doctor found errors; 2 wrong arguments or no such file;
 3 the file cannot be read as a model; 4 it asks for physics mbjax does not simulate (try --on-unsupported warn);
 5 an optional package is missing.
 """
@@ -127,6 +129,8 @@ def make_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add_identify_options(identify)
     add_loading_options(identify)
+    add_view_command(commands, EPILOG, add_loading_options)
+    add_doctor_command(commands, EPILOG)
     return parser
 
 
@@ -169,10 +173,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.command == "check":
             options.file = [find_model_file(name) for name in options.file]
-        else:
+        elif options.command != "doctor":
             options.file = find_model_file(options.file)
-        options.package_map = parse_packages(options.package)
-        options.xacro_arguments = parse_xacro_arguments(options.xacro_arg)
+        options.package_map = parse_packages(getattr(options, "package", ()))
+        options.xacro_arguments = parse_xacro_arguments(getattr(options, "xacro_arg", ()))
     except (FileNotFoundError, ValueError) as error:
         print_error(errors, str(error))
         return EXIT_USAGE
@@ -214,6 +218,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
         return EXIT_OK if identify_model(options, console) else EXIT_FAILED
     elif options.command == "bench":
         return EXIT_OK if bench_model(options, console) else EXIT_FAILED
+    elif options.command == "doctor":
+        return EXIT_OK if examine(options, console) else EXIT_FAILED
+    elif options.command == "view":
+        view_model(options, console)
     else:
         simulate_model(options, console)
     return EXIT_OK

@@ -1,5 +1,7 @@
 """Simulation: states, inputs and outputs, accelerations of the whole plant, steps and trajectories."""
 
+from .check_grads import GradientCheck as GradientCheck
+from .check_grads import check_grads as check_grads
 from .diagnose import Diagnosis as Diagnosis
 from .diagnose import diagnose as diagnose
 from .actuation import actuation_matrix as actuation_matrix

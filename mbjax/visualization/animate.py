@@ -47,8 +47,9 @@ def animate(
 ) -> Animation:
     """Makes an `Animation` of what `rollout` or `simulate` returned; `.save(path)` writes it as one HTML file.
 
-    `trajectory` is a `Trajectory` or a `State`, or several: a list, a dict by label, or a leading axis of worlds. The
-    first is opaque, and the others are translucent over it; each starts at its own time.
+    `trajectory` is a `Trajectory`, a `State` with a leading axis of times, or a plan with `states`; or several: a list,
+    a dict by label, or a leading axis of worlds. The first is opaque, and the others are translucent over it; each
+    starts at its own time.
 
     Contact forces are arrows, in N, on the body that moves. They are recomputed from the states shown and the recorded
     actuation. Where other forces acted, give the `inputs` as `rollout` takes them (with several trajectories a list or

@@ -18,6 +18,7 @@ from mbjax.geometry import Geometry
 
 from .animation_data import RecordedMotion, animation_record, frames_that_fit
 from .packed_arrays import PackedArrays, deflated
+from .video import film
 
 VIEWER_SCRIPTS = ("three.min.js", "shapes.js", "arrows.js", "scene.js", "player.js")
 
@@ -34,11 +35,28 @@ class Animation:
     num_frames: int
     height: int = 520
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the page to a file; returns its path."""
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        width: int = 960,
+        height: int = 540,
+        frames_per_second: float = 30.0,
+        speed: float = 1.0,
+        time: float | None = None,
+    ) -> Path:
+        """Writes the animation to a file of the kind that its suffix names; returns the file's path.
+
+        `.html` is the page itself. `.mp4`, `.webm` and `.gif` are videos, `.png` and `.jpg` pictures at `time` in s, by
+        default at the end: a Chromium without a window films the page at `width` by `height` pixels. Videos need
+        `pip install mbjax[video]`. `speed` is how many seconds of the animation pass in one second of the video.
+        """
         path = Path(path)
-        path.write_text(self.html, encoding="utf-8")
-        return path
+        if path.suffix.lower() in ("", ".html", ".htm"):
+            path.write_text(self.html, encoding="utf-8")
+            return path
+        options = {"width": width, "height": height, "frames_per_second": frames_per_second, "speed": speed}
+        return film(self.html, path, time=time, **options)
 
     def _repr_html_(self) -> str:
         page = html.escape(self.html, quote=True)

@@ -29,7 +29,7 @@ def embed_meshes(meshes: Sequence[Mesh], packed: PackedArrays) -> tuple[dict[Mes
     loaded: dict[Mesh, Any] = {}
     skipped: dict[Mesh, str] = {}
     for mesh in dict.fromkeys(meshes):
-        result = _load(mesh)
+        result = load_mesh(mesh)
         if isinstance(result, str):
             skipped[mesh] = result
         else:
@@ -39,7 +39,7 @@ def embed_meshes(meshes: Sequence[Mesh], packed: PackedArrays) -> tuple[dict[Mes
     embedded = {}
     for mesh, surface in loaded.items():
         target = max(FEWEST_FACES_PER_MESH, int(share * len(surface.faces)))
-        embedded[mesh] = _encode(_simplify(surface, target), packed)
+        embedded[mesh] = _encode(simplified(surface, target), packed)
     return embedded, skipped
 
 
@@ -62,7 +62,7 @@ def embed_hull(shape: Convex, packed: PackedArrays) -> dict[str, Any]:
     return _encode(Surface(hull.points, faces), packed)
 
 
-def _load(mesh: Mesh) -> Any:
+def load_mesh(mesh: Mesh) -> Any:
     """A `trimesh.Trimesh`, or a phrase that says why the mesh cannot be read."""
     if mesh.path is None:
         return "file not found"
@@ -83,7 +83,7 @@ def _load(mesh: Mesh) -> Any:
     return surface
 
 
-def _simplify(surface: Any, target: int) -> Any:
+def simplified(surface: Any, target: int) -> Any:
     if len(surface.faces) <= target:
         return surface
     with contextlib.suppress(ImportError):  # trimesh decimates through fast-simplification

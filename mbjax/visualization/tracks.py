@@ -41,11 +41,12 @@ def as_tracks(call: str, model: MultibodyModel, trajectory: Any) -> list[Track]:
     """Converts a trajectory to the tracks to draw, in order, each checked.
 
     `trajectory` has q, v and time, like a `Trajectory` or a `State`: for one time, for many, or with a leading axis of
-    worlds. It may also be a list of these, or a dict by label.
+    worlds. Or it has such `states`, like a plan of `mbjax.trajectory_optimization`, and perhaps `efforts`. It may also
+    be a list of these, or a dict by label.
     """
     if isinstance(trajectory, Mapping):
         named = [(str(label), each) for label, each in trajectory.items()]
-    elif isinstance(trajectory, Sequence) and not hasattr(trajectory, "q"):
+    elif isinstance(trajectory, Sequence) and not (hasattr(trajectory, "q") or hasattr(trajectory, "states")):
         named = [(None, each) for each in trajectory]
     else:
         named = [(None, trajectory)]
@@ -56,13 +57,14 @@ def as_tracks(call: str, model: MultibodyModel, trajectory: Any) -> list[Track]:
 
 
 def _worlds(call: str, model: MultibodyModel, label: str | None, trajectory: Any) -> list[Track]:
-    if not all(hasattr(trajectory, name) for name in ("q", "v", "time")):
+    states = trajectory if hasattr(trajectory, "q") else getattr(trajectory, "states", trajectory)
+    if not all(hasattr(states, name) for name in ("q", "v", "time")):
         raise ModelError(
             f"{call}: a trajectory needs q, v and time, and a value of type {type(trajectory).__name__} lacks some of "
-            "them. Give what rollout or simulate returned, a State, or a list or dict of these."
+            "them. Give what rollout or simulate returned, a State, a plan, or a list or dict of these."
         )
-    q, v, time = (np.asarray(x) for x in (trajectory.q, trajectory.v, trajectory.time))
-    effort = getattr(trajectory, "net_actuation", None)
+    q, v, time = (np.asarray(x) for x in (states.q, states.v, states.time))
+    effort = getattr(trajectory, "net_actuation", getattr(trajectory, "efforts", None))
     u = None if effort is None else np.asarray(effort)
     if q.ndim == 1:
         q, v, time = q[None], v[None], time.reshape(1)
@@ -73,8 +75,8 @@ def _worlds(call: str, model: MultibodyModel, label: str | None, trajectory: Any
     expected = (*q.shape[:2], model.num_positions), (*q.shape[:2], model.num_velocities), q.shape[:2]
     if q.ndim != 3 or (q.shape, v.shape, time.shape) != expected:
         raise ModelError(
-            f"{call}: the trajectory has q of shape {np.shape(trajectory.q)}, v {np.shape(trajectory.v)} and time "
-            f"{np.shape(trajectory.time)}; this model needs (T, {model.num_positions}), (T, {model.num_velocities}) "
+            f"{call}: the trajectory has q of shape {np.shape(states.q)}, v {np.shape(states.v)} and time "
+            f"{np.shape(states.time)}; this model needs (T, {model.num_positions}), (T, {model.num_velocities}) "
             "and (T,), or one more leading axis for several worlds. Is it a trajectory of another model?"
         )
     return [Track(label, time[w], q[w], v[w], None if u is None else u[w]) for w in range(len(q))]

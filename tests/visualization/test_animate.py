@@ -157,7 +157,13 @@ def test_trajectories_come_in_many_forms(model) -> None:
     trajectory = sliding(model)
     batch = jax.tree.map(lambda x: jnp.stack([x, x, x]), trajectory)
     plan = types.SimpleNamespace(q=trajectory.q, v=trajectory.v, time=trajectory.time)
-    for given, worlds in ((trajectory, 1), (batch, 3), ([trajectory, plan], 2), (trajectory.final_state, 1)):
+    states = mbjax.State(trajectory.q, trajectory.v, trajectory.time)
+    solution = types.SimpleNamespace(states=states, efforts=trajectory.net_actuation)
+    both = {"plan": solution, "rollout": trajectory}
+    for given, worlds in (
+        (trajectory, 1), (batch, 3), ([trajectory, plan], 2), (trajectory.final_state, 1), (states, 1), (solution, 1),
+        (both, 2),
+    ):  # fmt: skip
         assert len(read_record(animate(model, given, contact_forces=False).html)["worlds"]) == worlds
 
 

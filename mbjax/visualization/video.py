@@ -1,0 +1,132 @@
+"""Films an animation's page in a headless browser: mp4, webm or gif files, or one picture."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from mbjax.errors import ModelError
+
+from .browser import Browser, BrowserError
+
+CODECS = {
+    ".mp4": ("-c:v", "libx264", "-crf", "20", "-pix_fmt", "yuv420p", "-movflags", "+faststart"),
+    ".webm": ("-c:v", "libvpx-vp9", "-crf", "32", "-b:v", "0", "-pix_fmt", "yuv420p"),
+}
+PICTURES = (".png", ".jpg", ".jpeg")
+SUFFIXES = (*CODECS, ".gif", *PICTURES)
+WITHOUT_CONTROLS = "footer, #panel, #tooltip { display: none !important }"
+# Draws the time, and waits until the browser has shown it.
+SEEK = (
+    "new Promise((done) => {{ window.mbjax.seek({time!r}); "
+    "requestAnimationFrame(() => requestAnimationFrame(() => done(true))); }})"
+)
+
+
+def film(
+    html: str, path: Path, *, width: int, height: int, frames_per_second: float, speed: float, time: float | None = None
+) -> Path:
+    """Writes a video of an animation's page, or a picture of it at `time`, by the file's suffix; returns its path."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ModelError(f"save: '{path.name}' is neither .html nor one of {', '.join(SUFFIXES)}.")
+    if not (frames_per_second > 0.0 and speed > 0.0):
+        raise ModelError(f"save: frames_per_second and speed must be above 0, got {frames_per_second!r} and {speed!r}.")
+    encoder = find_encoder() if suffix in CODECS else ""
+    try:
+        with tempfile.TemporaryDirectory() as folder, Browser(width, height) as browser:
+            page = Path(folder) / "page.html"
+            page.write_text(html, encoding="utf-8")
+            browser.open(page.as_uri())
+            start, end = open_page(browser)
+            if suffix in PICTURES:
+                browser.run(SEEK.format(time=end if time is None else float(time)))
+                path.write_bytes(browser.picture("png" if suffix == ".png" else "jpeg"))
+                return path
+            times = np.arange(start, end + 0.5 * speed / frames_per_second, speed / frames_per_second)
+            pictures = pictures_at(browser, np.minimum(times, end))
+            if suffix == ".gif":
+                write_gif(path, pictures, frames_per_second)
+            else:
+                encode(encoder, CODECS[suffix], path, pictures, frames_per_second)
+    except BrowserError as error:
+        raise BrowserError(f"save: no {suffix} without a browser: {error}") from error
+    return path
+
+
+def open_page(browser: Browser) -> tuple[float, float]:
+    """Waits for the page, stops it and hides its controls; returns the first and last time in s."""
+    browser.wait_for("window.mbjax && (window.mbjax.ready || window.mbjax.error)")
+    problem = browser.run("window.mbjax.error ? String(window.mbjax.error) : ''")
+    if problem:
+        raise BrowserError(f"the page cannot draw: {problem}")
+    browser.run(
+        "window.mbjax.pause(); const style = document.createElement('style'); "
+        f"style.textContent = '{WITHOUT_CONTROLS}'; document.head.append(style);"
+    )
+    start, end = browser.run("[window.mbjax.view.start, window.mbjax.view.end]")
+    return float(start), float(end)
+
+
+def pictures_at(browser: Browser, times: np.ndarray) -> Iterator[bytes]:
+    """JPEG files of the page at these times."""
+    for time in times.tolist():
+        browser.run(SEEK.format(time=time))
+        yield browser.picture("jpeg")
+
+
+def find_encoder() -> str:
+    """Path of ffmpeg: the system's, or that of the package imageio-ffmpeg."""
+    found = shutil.which("ffmpeg")
+    if found:
+        return found
+    try:
+        import imageio_ffmpeg
+    except ImportError as error:
+        raise ImportError(
+            "save: videos need ffmpeg: pip install mbjax[video], or install ffmpeg. A .gif or .html needs none."
+        ) from error
+    return imageio_ffmpeg.get_ffmpeg_exe()
+
+
+def encode(
+    encoder: str, codec: tuple[str, ...], path: Path, pictures: Iterator[bytes], frames_per_second: float
+) -> None:
+    """Passes pictures to ffmpeg, which writes the video; a side of odd length gains a pixel."""
+    command = [
+        encoder, "-y", "-loglevel", "error", "-f", "image2pipe", "-c:v", "mjpeg", "-framerate", f"{frames_per_second}",
+        "-i", "-", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", *codec, str(path),
+    ]  # fmt: skip
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=said)
+        assert process.stdin is not None
+        try:
+            for picture in pictures:
+                process.stdin.write(picture)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass
+        finally:
+            failed = process.wait() != 0
+        if failed:
+            said.seek(0)
+            raise RuntimeError(f"save: ffmpeg could not write '{path}': {said.read().decode(errors='replace').strip()}")
+
+
+def write_gif(path: Path, pictures: Iterator[bytes], frames_per_second: float) -> None:
+    """Writes an endless gif, with the colours of its first frame."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("save: a .gif needs Pillow: pip install mbjax[video].") from error
+    frames = [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
+    palette = frames[0].quantize(256)
+    first, *others = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames)
+    duration = max(20, round(1000.0 / frames_per_second))  # browsers slow down what is faster than 50 frames a second
+    first.save(path, save_all=True, append_images=others, duration=duration, loop=0, optimize=False)

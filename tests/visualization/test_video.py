@@ -1,0 +1,77 @@
+"""Videos and pictures are what the page shows, and what is missing for them is said."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax.visualization import video
+from mbjax.visualization.browser import Browser, BrowserError
+from tests.visualization.pages import find_browser
+from tests.visualization.sledge import sledge_model, sliding
+
+Image = pytest.importorskip("PIL.Image", reason="gif files need Pillow")
+
+
+@pytest.fixture(scope="module")
+def animation():
+    model = sledge_model()
+    return mbjax.show(model, {"run": sliding(model), "plan": sliding(model, speed=0.5)}, contact_forces=False)
+
+
+def jpeg(level, size):
+    file = io.BytesIO()
+    Image.fromarray(np.full((*size, 3), level, np.uint8)).save(file, "jpeg")
+    return file.getvalue()
+
+
+def test_gif_is_filmed_without_controls(animation, tmp_path) -> None:
+    find_browser()
+    path = animation.save(tmp_path / "slide.gif", width=240, height=160, frames_per_second=10.0, speed=3.0)
+    with Image.open(path) as film:
+        assert (film.n_frames, film.size) == (3, (240, 160))  # 0.6 s at three times the speed, both ends included
+        frames = []
+        for k in range(film.n_frames):
+            film.seek(k)
+            frames.append(np.asarray(film.convert("RGB"), float))
+    assert np.abs(frames[0] - frames[2]).max() > 50.0  # it moves
+    assert np.ptp(frames[0][-30:], axis=(0, 1)).max() < 200.0  # nothing of the controls' ink below
+
+
+@pytest.mark.parametrize(("suffix", "size"), [(".mp4", (40, 60)), (".webm", (41, 59))])
+def test_videos_are_encoded(suffix, size, tmp_path) -> None:
+    encoder = video.find_encoder() if _has_encoder() else pytest.skip("no ffmpeg: pip install mbjax[video]")
+    path = tmp_path / f"film{suffix}"
+    pictures = iter([jpeg(level, size) for level in (0, 120, 240)])
+    video.encode(encoder, video.CODECS[suffix], path, pictures, 10.0)
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    reader = imageio_ffmpeg.read_frames(str(path))
+    assert next(reader)["fps"] == 10.0
+    levels = [np.frombuffer(frame, np.uint8).mean() for frame in reader]
+    assert np.all(np.diff(levels) > 50.0)
+    assert len(levels) == 3
+
+
+def _has_encoder():
+    try:
+        return bool(video.find_encoder())
+    except ImportError:
+        return False
+
+
+def test_what_is_missing_is_said(animation, tmp_path, monkeypatch) -> None:
+    with pytest.raises(mbjax.ModelError, match=r"'film\.avi' is neither \.html nor one of \.mp4"):
+        animation.save(tmp_path / "film.avi")
+    with pytest.raises(mbjax.ModelError, match="speed must be above 0"):
+        animation.save(tmp_path / "film.gif", speed=0.0)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.delenv("MBJAX_CHROMIUM", raising=False)
+    with pytest.raises(BrowserError, match=r"no \.png without a browser: no Chromium or Chrome was found"):
+        animation.save(tmp_path / "film.png")
+    with pytest.raises(BrowserError, match="MBJAX_CHROMIUM"):
+        Browser(100, 100)
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(ImportError, match=r"pip install mbjax\[video\]"):
+        animation.save(tmp_path / "film.mp4")
