@@ -18,6 +18,7 @@ os.environ.pop("COLUMNS", None)  # which pytest-xdist sets in its workers: table
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_traceback_in_locations_limit", 0)  # nobody reads the places in programs: a tenth of the time
+os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"  # in programs of their own, too
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
