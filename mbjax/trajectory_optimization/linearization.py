@@ -20,7 +20,7 @@ from mbjax.dynamics import (
     mass_matrix,
 )
 from mbjax.errors import ModelError
-from mbjax.execution import require_one_model
+from mbjax.execution import call_compiled, require_one_model
 from mbjax.forces import calc_dissipation_coefficient
 from mbjax.kinematics import difference_configuration, integrate_configuration, is_velocity_equal_to_qdot
 from mbjax.model import MultibodyModel, locked_velocities
@@ -62,13 +62,13 @@ def linearize(model: MultibodyModel, states: Any, efforts: Any) -> Linearization
         inputs = with_actuation(inputs, actuation)
     if jnp.ndim(states.q) == 1:
         one = jax.tree.map(lambda x: jnp.asarray(x)[None], (states, inputs))
-        return jax.tree.map(lambda x: x[0], linearize_steps(model, *one))
+        return jax.tree.map(lambda x: x[0], call_compiled(linearize_steps, model, *one))
     steps, count = jnp.shape(actuation)[0], jnp.shape(states.q)[0]
     if count not in (steps, steps + 1):
         raise ModelError(
             f"linearize: {count} states and {steps} efforts; give as many states as efforts, or one more at the end."
         )
-    return linearize_steps(model, jax.tree.map(lambda x: x[:steps], states), inputs)
+    return call_compiled(linearize_steps, model, jax.tree.map(lambda x: x[:steps], states), inputs)
 
 
 def linearize_steps(

@@ -117,8 +117,16 @@ CASES = {
 }
 
 
+WHOLE_RUN = {
+    "rollouts": pytest.mark.whole_run("rollouts of worlds that jit shares out, in test_sharded_worlds"),
+    "what is closed over": pytest.mark.whole_run("gradients by a model that all share"),
+}
+
+
 @pytest.mark.skipif(jax.__version__ == "0.11.2", reason="JAX ends the process while it compiles a `shard_map`")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=WHOLE_RUN[case]) if case in WHOLE_RUN else case for case in CASES]
+)
 def test_worlds_shared_out(case: str) -> None:
     program = textwrap.dedent(SET_UP) + textwrap.dedent(CASES[case])
     environment = {"JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"}
