@@ -122,7 +122,7 @@ def check_step(robot: str = "arm") -> StepCheck:
         jax.block_until_ready(step(state, tau))
         times.append(time.perf_counter() - start)
     # The plain dynamics, without step, limits and friction: vdot of the arm, back to its torques.
-    vdot = mbjax.forward_dynamics(model, state.q, state.v, tau)
+    vdot = mbjax.forward_dynamics(model, state.q, state.v, tau)  # pyright: ignore  (a module has the name too)
     back = mbjax.inverse_dynamics(model, state.q, state.v, vdot)
     residual = float(jnp.max(jnp.abs(back - tau)))
 
