@@ -12,7 +12,6 @@ import numpy as np
 from rich.console import Console
 
 import mbjax
-from mbjax.dynamics import forward_dynamics, inverse_dynamics
 from mbjax.execution import kernels_in_use
 from mbjax.visualization.browser import find_browser
 
@@ -123,8 +122,8 @@ def check_step(robot: str = "arm") -> StepCheck:
         jax.block_until_ready(step(state, tau))
         times.append(time.perf_counter() - start)
     # The plain dynamics, without step, limits and friction: vdot of the arm, back to its torques.
-    vdot = forward_dynamics(model, state.q, state.v, tau)
-    back = inverse_dynamics(model, state.q, state.v, vdot)
+    vdot = mbjax.forward_dynamics(model, state.q, state.v, tau)  # pyright: ignore  (a module has the name too)
+    back = mbjax.inverse_dynamics(model, state.q, state.v, vdot)
     residual = float(jnp.max(jnp.abs(back - tau)))
 
     def speed(first: Any) -> Any:
