@@ -296,3 +296,9 @@ from .writing import to_mjcf as to_mjcf
 from .writing import to_sdf as to_sdf
 from .writing import to_urdf as to_urdf
 from .visualization import animate as show
+from .randomization import Distribution as Distribution
+from .randomization import domain_randomizer as domain_randomizer
+from .randomization import log_uniform as log_uniform
+from .randomization import normal as normal
+from .randomization import randomize as randomize
+from .randomization import uniform as uniform

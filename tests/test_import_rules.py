@@ -28,6 +28,7 @@ ORDER = (
     "constraints",
     "contact",
     "simulation",
+    "randomization",
     "trajectory_optimization",
     "saving",
     "reference_models",
