@@ -242,6 +242,9 @@ from .simulation import state_from_pinocchio as state_from_pinocchio
 from .simulation import outputs as outputs
 from .simulation import random_state as random_state
 from .simulation import rollout as rollout
+from .simulation import PolicyRollout as PolicyRollout
+from .simulation import PolicyStep as PolicyStep
+from .simulation import rollout_policy as rollout_policy
 from .simulation import simulate as simulate
 from .simulation import state_from_mujoco as state_from_mujoco
 from .simulation import step as step
