@@ -150,6 +150,7 @@ from .kinematics import relative_transform as relative_transform
 from .kinematics import spatial_accelerations_from_vdot as spatial_accelerations_from_vdot
 from .kinematics import velocity_to_qdot as velocity_to_qdot
 from .kinematics import velocity_to_qdot_matrix as velocity_to_qdot_matrix
+from mbjax import environments as environments
 from mbjax import parameters as parameters
 from mbjax import reference_models as reference_models
 from .model import AbstractForceElement as AbstractForceElement

@@ -29,6 +29,7 @@ ORDER = (
     "contact",
     "simulation",
     "randomization",
+    "environments",
     "trajectory_optimization",
     "saving",
     "reference_models",

@@ -108,24 +108,22 @@ class AbstractEnvironment(eqx.Module):
 
     def step(self, state: EnvState, action: Float[Array, " actions"]) -> EnvState:
         """Advances one world by an action. After the end of an episode it goes on: `Episodes` starts anew."""
-        key, key_observe, after, outcome = self.advance(state, action)
+        key, key_observe, key_judge = jax.random.split(state.key, 3)
+        after, outcome = self.advance(state, action, key_judge)
         observation = self.observe(after, outcome.memory, key_observe)
         return EnvState(after, outcome.memory, key, observation, outcome.reward, outcome.ends, outcome.metrics)
 
-    def advance(
-        self, state: EnvState, action: Float[Array, " actions"]
-    ) -> tuple[PRNGKeyArray, PRNGKeyArray, State, Outcome]:
-        """All of a step but the observation: the next key, one to observe with, the next state, and the outcome."""
+    def advance(self, state: EnvState, action: Float[Array, " actions"], key: PRNGKeyArray) -> tuple[State, Outcome]:
+        """All of a step but the observation: the next state of the model, and what the task makes of it."""
         if jnp.shape(action) != (self.action_size,):
             raise ModelError(
                 f"{type(self).__name__}.step: the action must have shape ({self.action_size},), got "
                 f"{jnp.shape(action)}. Use jax.vmap for a batch of worlds."
             )
-        key, key_observe, key_judge = jax.random.split(state.key, 3)
         action = jnp.clip(jnp.asarray(action, self.model.dtype), -1.0, 1.0)
         after, sensed = self.moved(state.physics, self.inputs(state.physics, state.memory, action))
         motion = Motion(state.physics, after, sensed, self.substeps * self.model.time_step)
-        return key, key_observe, after, self.judge(motion, state.memory, action, key_judge)
+        return after, self.judge(motion, state.memory, action, key)
 
     def moved(self, state: State, inputs: Any) -> tuple[State, Any]:
         """The state after all substeps, and what was sensed in the last."""

@@ -69,8 +69,8 @@ class Episodes(eqx.Module):
     def step(self, state: EpisodeState, action: Float[Array, " actions"]) -> EpisodeState:
         """Advances one world, and restarts it where its episode ends."""
         environment, before = self.environment, state.statistics
-        key, key_observe, after, outcome = environment.advance(state.env, action)
-        key_start, key_first = jax.random.split(key_observe)
+        key, key_judge, key_start, key_first = jax.random.split(state.env.key, 4)  # once: a CPU draws slowly
+        after, outcome = environment.advance(state.env, action, key_judge)
         broken = ~(all_finite((after, outcome.reward, outcome.memory)) & all_finite(action))
         reward = jnp.where(broken, 0.0, outcome.reward)
         num_steps = before.num_steps + 1
@@ -120,4 +120,3 @@ def worlds_status(states: EpisodeState) -> dict[str, Array]:
         "mean_length": jnp.sum(jnp.where(has_one, statistics.last_length, 0)) / finished,
         "broken": jnp.sum(statistics.num_broken),
     }
-
