@@ -58,6 +58,12 @@ TOPICS = {
         ("parameters",),
         ("mbjax.parameters",),
     ),
+    "environments": Topic(
+        "Environments",
+        "Worlds that differ, tasks, episodes, sensors, and adapters for learners.",
+        ("randomization",),
+        ("mbjax.environments",),
+    ),
     "visualization": Topic("Visualization", "Animations and plots.", ("visualization",), ("mbjax.visualization",)),
 }
 EXCEPTIONS = {

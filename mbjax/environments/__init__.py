@@ -3,6 +3,8 @@
 from .adapters import as_brax as as_brax
 from .adapters import as_gymnasium as as_gymnasium
 from .adapters import as_torch as as_torch
+from .adapters import restore_checkpoint as restore_checkpoint
+from .adapters import save_checkpoint as save_checkpoint
 from .adapters import torch_function as torch_function
 from .disturbances import RandomPushes as RandomPushes
 from .disturbances import add_blocks as add_blocks

@@ -40,7 +40,7 @@ class RandomPushes(eqx.Module):
 
 
 def on_slope(model: MultibodyModel, pitch: Any = 0.0, roll: Any = 0.0) -> MultibodyModel:
-    """The model on a slope: gravity turned, in rad, while the ground stays z = 0. A positive pitch leads uphill in x."""
+    """The model on a slope: gravity turned, in rad, while the ground stays z = 0. With a pitch > 0, x leads uphill."""
     strength = -model.parameters.gravity[2]
     pitch, roll = jnp.asarray(pitch, strength.dtype), jnp.asarray(roll, strength.dtype)
     direction = [-jnp.sin(pitch) * jnp.cos(roll), -jnp.sin(roll), -jnp.cos(pitch) * jnp.cos(roll)]

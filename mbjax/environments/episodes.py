@@ -90,8 +90,8 @@ class Episodes(eqx.Module):
             jnp.where(done, 0.0, episode_return),
             jnp.where(done, num_steps, before.last_length),
             jnp.where(done, episode_return, before.last_return),
-            before.num_episodes + done,
-            before.num_broken + broken,
+            before.num_episodes + done.astype(num_steps.dtype),
+            before.num_broken + broken.astype(num_steps.dtype),
         )
         metrics = jax.tree.map(lambda x: jnp.where(broken, jnp.zeros_like(x), x), outcome.metrics)
         env = EnvState(physics, memory, key, observation, reward, done, metrics)
@@ -112,11 +112,11 @@ def chosen(condition: Bool[Array, ""], first: Any, second: Any) -> Any:
 def worlds_status(states: EpisodeState) -> dict[str, Array]:
     """Totals over a batch of worlds: episodes, their mean return and length, and how many broke, for a log."""
     statistics = states.statistics
-    finished = jnp.maximum(jnp.sum(statistics.num_episodes > 0), 1)
     has_one = statistics.num_episodes > 0
+    finished = jnp.maximum(jnp.sum(has_one), 1).astype(statistics.last_return.dtype)
     return {
         "episodes": jnp.sum(statistics.num_episodes),
         "mean_return": jnp.sum(jnp.where(has_one, statistics.last_return, 0.0)) / finished,
-        "mean_length": jnp.sum(jnp.where(has_one, statistics.last_length, 0)) / finished,
+        "mean_length": jnp.sum(jnp.where(has_one, statistics.last_length, 0)).astype(finished.dtype) / finished,
         "broken": jnp.sum(statistics.num_broken),
     }
