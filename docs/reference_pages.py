@@ -61,7 +61,7 @@ TOPICS = {
     "environments": Topic(
         "Environments",
         "Worlds that differ, tasks, episodes, sensors, and adapters for learners.",
-        ("randomization",),
+        ("randomization", "environments"),
         ("mbjax.environments",),
     ),
     "visualization": Topic("Visualization", "Animations and plots.", ("visualization",), ("mbjax.visualization",)),

@@ -1,4 +1,4 @@
-"""Checkpoints by orbax: any tree of arrays and keys, such as a learner with its worlds, saved and read back bit-equal."""
+"""Checkpoints by orbax: a tree of arrays and keys, such as a learner with its worlds, read back bit-equal."""
 
 from pathlib import Path
 from typing import Any
