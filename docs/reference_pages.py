@@ -70,6 +70,12 @@ TOPICS = {
         ("system_identification",),
         ("mbjax.system_identification",),
     ),
+    "environments": Topic(
+        "Environments",
+        "Worlds that differ, tasks, episodes, sensors, and adapters for learners.",
+        ("randomization", "environments"),
+        ("mbjax.environments",),
+    ),
     "visualization": Topic("Visualization", "Animations and plots.", ("visualization",), ("mbjax.visualization",)),
 }
 EXCEPTIONS = {

@@ -150,6 +150,7 @@ from .kinematics import relative_transform as relative_transform
 from .kinematics import spatial_accelerations_from_vdot as spatial_accelerations_from_vdot
 from .kinematics import velocity_to_qdot as velocity_to_qdot
 from .kinematics import velocity_to_qdot_matrix as velocity_to_qdot_matrix
+from mbjax import environments as environments
 from mbjax import parameters as parameters
 from mbjax import reference_models as reference_models
 from mbjax import trajectory_optimization as trajectory_optimization
@@ -246,6 +247,9 @@ from .simulation import state_from_pinocchio as state_from_pinocchio
 from .simulation import outputs as outputs
 from .simulation import random_state as random_state
 from .simulation import rollout as rollout
+from .simulation import PolicyRollout as PolicyRollout
+from .simulation import PolicyStep as PolicyStep
+from .simulation import rollout_policy as rollout_policy
 from .simulation import simulate as simulate
 from .simulation import state_from_mujoco as state_from_mujoco
 from .simulation import step as step
@@ -303,3 +307,9 @@ from .visualization import Animation as Animation
 from .visualization import Viewer as Viewer
 from .visualization import animate as show
 from .visualization import plot as plot
+from .randomization import Distribution as Distribution
+from .randomization import domain_randomizer as domain_randomizer
+from .randomization import log_uniform as log_uniform
+from .randomization import normal as normal
+from .randomization import randomize as randomize
+from .randomization import uniform as uniform

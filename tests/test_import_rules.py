@@ -28,6 +28,8 @@ ORDER = (
     "constraints",
     "contact",
     "simulation",
+    "randomization",
+    "environments",
     "trajectory_optimization",
     "system_identification",
     "saving",

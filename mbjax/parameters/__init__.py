@@ -1,4 +1,4 @@
-"""Chooses leaves of a model by meaning, for an optimizer, and maps them to unconstrained numbers and back."""
+"""Chooses numbers of a model by meaning or by name, and maps leaves to unconstrained numbers and back."""
 
 from .leaf_groups import actuation as actuation
 from .leaf_groups import chosen as chosen
@@ -20,3 +20,7 @@ from .leaf_groups import union as union
 from .leaf_groups import without as without
 from .unconstrained import constrained as constrained
 from .unconstrained import unconstrained as unconstrained
+from .name_patterns import NamedNumber as NamedNumber
+from .name_patterns import matching_numbers as matching_numbers
+from .name_patterns import named_numbers as named_numbers
+from .number_kinds import NumberKind as NumberKind

@@ -19,6 +19,9 @@ from .ports import Inputs as Inputs
 from .ports import Outputs as Outputs
 from .rollout import Trajectory as Trajectory
 from .rollout import rollout as rollout
+from .rollout_policy import PolicyRollout as PolicyRollout
+from .rollout_policy import PolicyStep as PolicyStep
+from .rollout_policy import rollout_policy as rollout_policy
 from .simulate import normalize_quaternions as normalize_quaternions
 from .simulate import simulate as simulate
 from .state import State as State

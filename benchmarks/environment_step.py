@@ -1,0 +1,89 @@
+"""A step of an environment (physics, observation, reward, restarts) beside the bare step of the same model.
+
+    python -m benchmarks.environment_step [cart_pole|ant|quadruped] [worlds]
+
+Both are scans of 50 steps under the same efforts, on one device. The times are the medians and the least of 15 calls,
+taken in turns, in µs a world and step.
+"""
+
+import importlib.util
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import mbjax
+from mbjax.environments import AbstractEnvironment, Ant, CartPoleSwingUp, Episodes, QuadrupedVelocity
+
+STEPS, CALLS = 50, 15
+
+
+def environment(name: str) -> AbstractEnvironment:
+    """The task by its robot."""
+    if name == "ant":
+        found = importlib.util.find_spec("gymnasium")
+        assert found is not None
+        file = Path(str(found.origin)).parent / "envs/mujoco/assets/ant.xml"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mbjax.ModelWarning)
+            return Ant(mbjax.load(file, time_step=0.01, contact_model="point", on_unsupported="warn"))
+    if name == "quadruped":
+        model = mbjax.load(name, time_step=0.004, ground=0.8, contact_pairs=[("*foot*", "ground")])
+        return QuadrupedVelocity(mbjax.set_controller_gains(model, 60.0, 1.5))
+    return CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02))
+
+
+def microseconds(functions: dict[str, tuple[Callable, tuple]], worlds: int) -> dict[str, tuple[float, float]]:
+    """Median and least time of each function, called in turns."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for name, (function, arguments) in functions.items():
+        began = time.perf_counter()
+        jax.block_until_ready(function(*arguments))
+        print(f"{name}: compiled in {time.perf_counter() - began:.1f} s", flush=True)
+    for _ in range(CALLS):
+        for name, (function, arguments) in functions.items():
+            began = time.perf_counter()
+            jax.block_until_ready(function(*arguments))
+            times[name].append(1e6 * (time.perf_counter() - began) / (STEPS * worlds))
+    return {name: (float(np.median(found)), min(found)) for name, found in times.items()}
+
+
+def measure(name: str, worlds: int) -> None:
+    """Prints the times of both, and their ratio."""
+    env = environment(name)
+    actions = jax.random.uniform(jax.random.key(1), (STEPS, worlds, env.action_size), minval=-1.0, maxval=1.0)
+
+    def bare(states: Any, memories: Any, actions: jax.Array) -> Any:
+        def one(state: mbjax.State, memory: Any, action: jax.Array) -> mbjax.State:
+            return env.moved(state, env.inputs(state, memory, action))[0]
+
+        return jax.lax.scan(lambda s, u: (jax.vmap(one)(s, memories, u), None), states, actions)[0]
+
+    functions = {}
+    for keep_last in (False, True):
+        episodes = Episodes(env, 500, keep_last)
+        states = jax.jit(jax.vmap(episodes.reset))(jax.random.split(jax.random.key(0), worlds))
+
+        def whole(states: Any, actions: jax.Array, episodes: Episodes = episodes) -> Any:
+            return jax.lax.scan(lambda s, u: (jax.vmap(episodes.step)(s, u), None), states, actions)[0]
+
+        if not functions:
+            functions["bare step"] = (jax.jit(bare), (states.env.physics, states.env.memory, actions))
+        label = "environment, last observations kept" if keep_last else "environment"
+        functions[label] = (jax.jit(whole), (states, actions))
+    found = microseconds(functions, worlds)
+    median, least = found["bare step"]
+    for label, (own_median, own_least) in found.items():
+        print(
+            f"{name}, {worlds} worlds, {label}: {own_median:.2f} ({own_least:.2f}) µs, "
+            f"{median / own_median:.0%} ({least / own_least:.0%}) of the bare step's throughput"
+        )
+
+
+if __name__ == "__main__":
+    measure(sys.argv[1] if len(sys.argv) > 1 else "cart_pole", int(sys.argv[2]) if len(sys.argv) > 2 else 1024)

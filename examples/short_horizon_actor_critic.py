@@ -1,0 +1,197 @@
+"""Trains a policy by the simulator's gradients: the short-horizon actor–critic of Xu et al. (2022, arXiv 2204.07137).
+
+The actor climbs the gradient of the rewards of `horizon` steps plus the critic's value of where they lead, taken
+through the physics. The critic learns TD(λ) targets of the same steps. Nothing else: equinox for the networks, optax
+for the optimizers, mbjax for the worlds.
+
+    python examples/short_horizon_actor_critic.py     # swings up a cart-pole
+"""
+
+import dataclasses
+import time
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+import mbjax
+from mbjax.environments import CartPoleSwingUp, Episodes, EpisodeState, worlds_status
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Numbers of the method; the names are those of the paper."""
+
+    worlds: int = 64
+    horizon: int = 32
+    discount: float = 0.99
+    trace: float = 0.95  # λ of the critic's targets
+    actor_rate: float = 2e-3
+    critic_rate: float = 2e-3
+    critic_passes: int = 8
+    target_rate: float = 0.2  # how fast the target network follows the critic, an update
+    exploration: float = -0.5  # logarithm of the first standard deviation of actions
+    width: int = 64
+
+
+class Actor(eqx.Module):
+    """A Gaussian policy, squashed to ±1: a mean that the observation decides, and one spread an action."""
+
+    mean: eqx.nn.MLP
+    log_spread: jax.Array
+
+    def __call__(self, observation: jax.Array, noise: jax.Array) -> jax.Array:
+        return jnp.tanh(self.mean(observation) + jnp.exp(self.log_spread) * noise)
+
+
+class Learner(eqx.Module):
+    """All that changes while learning; save it, read it back, and go on bit-equal."""
+
+    actor: Actor
+    critic: eqx.nn.MLP
+    target: eqx.nn.MLP
+    actor_memory: Any
+    critic_memory: Any
+    states: EpisodeState
+    key: jax.Array
+
+
+class Way(eqx.Module):
+    """What the critic learns from; leading axes steps and worlds."""
+
+    observation: jax.Array
+    next_observation: jax.Array
+    reward: jax.Array
+    ends: jax.Array  # without a value after it
+    done: jax.Array  # ended, or cut off by the time limit
+
+
+def optimizers(settings: Settings) -> tuple[Any, Any]:
+    """Those of actor and critic; steps that are not finite are left out."""
+    made = [
+        optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate, b1=0.7, b2=0.95))
+        for rate in (settings.actor_rate, settings.critic_rate)
+    ]
+    return optax.apply_if_finite(made[0], 10), made[1]
+
+
+def start(episodes: Episodes, settings: Settings, key: jax.Array) -> Learner:
+    """A learner that has learned nothing."""
+    seen, actions = episodes.environment.observation_size, episodes.environment.action_size
+    key, key_actor, key_critic, key_worlds = jax.random.split(key, 4)
+    mean = eqx.nn.MLP(seen, actions, settings.width, 2, jax.nn.elu, key=key_actor)
+    actor = Actor(mean, jnp.full(actions, settings.exploration))
+    critic = eqx.nn.MLP(seen, "scalar", settings.width, 2, jax.nn.elu, key=key_critic)
+    of_actor, of_critic = optimizers(settings)
+    states = jax.jit(jax.vmap(episodes.reset))(jax.random.split(key_worlds, settings.worlds))
+    taken = jax.random.randint(key_worlds, (settings.worlds,), 0, episodes.length)  # else all worlds restart at once
+    states = eqx.tree_at(lambda x: x.statistics.num_steps, states, taken.astype(states.statistics.num_steps.dtype))
+    memories = (of.init(eqx.filter(net, eqx.is_array)) for of, net in ((of_actor, actor), (of_critic, critic)))
+    return Learner(actor, critic, critic, *memories, states, key)
+
+
+def negative_return(
+    actor: Actor, target: eqx.nn.MLP, episodes: Episodes, settings: Settings, states: EpisodeState, noise: jax.Array
+) -> tuple[jax.Array, tuple[EpisodeState, Way]]:
+    """Minus the discounted rewards of the horizon and the value after it, the mean over steps and worlds."""
+    value = jax.vmap(target)
+
+    def one_step(carry: tuple, noise: jax.Array) -> tuple[tuple, Way]:
+        states, discount, total = carry
+        seen = states.env.observation
+        states = jax.vmap(episodes.step)(states, jax.vmap(actor)(seen, noise))
+        total += discount * states.env.reward
+        discount *= settings.discount
+        total += jnp.where(states.truncated, discount * value(states.last_observation), 0.0)
+        discount = jnp.where(states.env.done, 1.0, discount)
+        ends = states.env.done & ~states.truncated
+        return (states, discount, total), Way(seen, states.last_observation, states.env.reward, ends, states.env.done)
+
+    first = (states, jnp.ones(settings.worlds), jnp.zeros(settings.worlds))
+    (states, discount, total), way = jax.lax.scan(one_step, first, noise)
+    total += jnp.where(states.env.done, 0.0, discount * value(states.env.observation))
+    return -jnp.mean(total) / settings.horizon, (states, jax.lax.stop_gradient(way))
+
+
+def td_targets(way: Way, target: eqx.nn.MLP, settings: Settings) -> jax.Array:
+    """TD(λ): each value is the reward and a mixture of the next value and the next target."""
+    following = jnp.where(way.ends, 0.0, jax.vmap(jax.vmap(target))(way.next_observation))
+
+    def backward(after: jax.Array, x: tuple) -> tuple[jax.Array, jax.Array]:
+        reward, next_value, done = x
+        mixed = jnp.where(done, next_value, (1.0 - settings.trace) * next_value + settings.trace * after)
+        here = reward + settings.discount * mixed
+        return here, here
+
+    return jax.lax.scan(backward, following[-1], (way.reward, following, way.done), reverse=True)[1]
+
+
+@eqx.filter_jit
+def update(learner: Learner, episodes: Episodes, settings: Settings) -> tuple[Learner, dict]:
+    """One horizon of all worlds, a step of the actor, and some of the critic."""
+    of_actor, of_critic = optimizers(settings)
+    key, key_noise = jax.random.split(learner.key)
+    noise = jax.random.normal(key_noise, (settings.horizon, settings.worlds, episodes.environment.action_size))
+    gradient = eqx.filter_grad(negative_return, has_aux=True)
+    slope, (states, way) = gradient(learner.actor, learner.target, episodes, settings, learner.states, noise)
+    change, actor_memory = of_actor.update(slope, learner.actor_memory)
+    actor = eqx.apply_updates(learner.actor, change)
+    wanted = td_targets(way, learner.target, settings)
+
+    def critic_loss(critic: eqx.nn.MLP) -> jax.Array:
+        return jnp.mean((jax.vmap(jax.vmap(critic))(way.observation) - wanted) ** 2)
+
+    arrays, rest = eqx.partition(learner.critic, eqx.is_array)
+
+    def critic_step(carry: tuple, _: None) -> tuple[tuple, None]:
+        arrays, memory = carry
+        slope = jax.grad(lambda arrays: critic_loss(eqx.combine(arrays, rest)))(arrays)
+        change, memory = of_critic.update(slope, memory)
+        return (optax.apply_updates(arrays, change), memory), None
+
+    (arrays, critic_memory), _ = jax.lax.scan(
+        critic_step, (arrays, learner.critic_memory), None, settings.critic_passes
+    )
+    critic, rate = eqx.combine(arrays, rest), settings.target_rate
+    target = jax.tree.map(
+        lambda new, old: rate * new + (1.0 - rate) * old if eqx.is_array(new) else new, critic, learner.target
+    )
+    log = {"reward": jnp.mean(way.reward), "gradient": optax.global_norm(slope), **worlds_status(states)}
+    return Learner(actor, critic, target, actor_memory, critic_memory, states, key), log
+
+
+def evaluate(actor: Actor, episodes: Episodes, key: jax.Array, worlds: int = 128) -> jax.Array:
+    """Mean return of an episode without exploration."""
+
+    def one_step(states: EpisodeState, _: None) -> tuple[EpisodeState, jax.Array]:
+        seen = states.env.observation
+        states = jax.vmap(episodes.step)(states, jax.vmap(actor)(seen, jnp.zeros((worlds, actor.log_spread.size))))
+        return states, states.env.reward
+
+    states = jax.vmap(episodes.reset)(jax.random.split(key, worlds))
+    return jnp.mean(jnp.sum(jax.lax.scan(one_step, states, None, episodes.length)[1], axis=0))
+
+
+def train(episodes: Episodes, settings: Settings, updates: int, seed: int = 0, every: int = 25) -> Learner:
+    """Learns, and prints the return of an episode now and then."""
+    learner = start(episodes, settings, jax.random.key(seed))
+    score = eqx.filter_jit(evaluate)
+    began = time.perf_counter()
+    for i in range(1, updates + 1):
+        learner, log = update(learner, episodes, settings)
+        if i % every == 0 or i == 1:
+            found = float(score(learner.actor, episodes, jax.random.key(1)))
+            steps = i * settings.worlds * settings.horizon
+            print(
+                f"{i:5d} updates, {steps:8d} steps, {time.perf_counter() - began:6.1f} s: return {found:7.2f}, reward "
+                f"{float(log['reward']):.3f}, gradient {float(log['gradient']):.3g}, broken {int(log['broken'])}",
+                flush=True,
+            )
+    return learner
+
+
+if __name__ == "__main__":
+    cart_pole = CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02))
+    train(Episodes(cart_pole, length=250), Settings(), updates=400)

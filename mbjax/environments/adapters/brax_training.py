@@ -1,0 +1,84 @@
+"""An environment for `brax.training`: PPO, SAC and APG run on it unchanged."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from mbjax.model import MultibodyModel
+
+from ..environment import AbstractEnvironment, EnvState
+from .optional import imported
+
+
+def as_brax(environment: AbstractEnvironment) -> Any:
+    """The environment as a `brax.envs.Env`, for `brax.training.agents.ppo.train.train(environment=…)` and others.
+
+    brax's own wrappers restart episodes. For worlds that differ, give
+    `randomization_fn=mbjax.domain_randomizer({...})`. A number that is not finite ends an episode, is replaced by zero,
+    and is counted in the metric `broken`. Needs brax (extra `learn`).
+    """
+    return brax_class()(environment)
+
+
+@functools.cache
+def brax_class() -> type:
+    """The class of adapted environments, made once brax is there."""
+    base = imported("brax.envs.base", "as_brax", "learn")
+
+    class BraxEnvironment(base.Env):
+        """An environment of mbjax, as brax sees it; `sys` is the model, which brax's randomization replaces."""
+
+        def __init__(self, environment: AbstractEnvironment):
+            self.environment = environment
+            self.sys: MultibodyModel = environment.model
+
+        @property
+        def task(self) -> AbstractEnvironment:
+            """The environment with the model of now."""
+            return self.environment if self.sys is self.environment.model else self.environment.with_model(self.sys)
+
+        def reset(self, rng: jax.Array) -> Any:
+            state = self.task.reset(rng)
+            metrics = {**state.metrics, "broken": jnp.zeros_like(state.reward)}
+            return base.State(parts_of(state), state.observation, state.reward, jnp.zeros_like(state.reward), metrics)
+
+        def step(self, state: Any, action: jax.Array) -> Any:
+            physics, memory, key = state.pipeline_state
+            before = EnvState(physics, memory, key, state.obs, state.reward, state.done > 0.0, {})
+            after = self.task.step(before, action)
+            broken = ~(jnp.all(jnp.isfinite(after.observation)) & jnp.isfinite(after.reward))
+            dtype = state.reward.dtype
+            metrics = {name: jnp.where(broken, 0.0, x) for name, x in after.metrics.items()}
+            return state.replace(
+                pipeline_state=parts_of(after),
+                obs=jnp.where(broken, 0.0, after.observation),
+                reward=jnp.where(broken, 0.0, after.reward),
+                done=(after.done | broken).astype(dtype),
+                metrics={**state.metrics, **metrics, "broken": broken.astype(dtype)},
+            )
+
+        @property
+        def observation_size(self) -> int:
+            return self.environment.observation_size
+
+        @property
+        def action_size(self) -> int:
+            return self.environment.action_size
+
+        @property
+        def backend(self) -> str:
+            return "mbjax"
+
+        @property
+        def dt(self) -> jax.Array:
+            """Duration of a step in s."""
+            return self.environment.substeps * self.sys.time_step
+
+    return BraxEnvironment
+
+
+def parts_of(state: EnvState) -> tuple:
+    """What brax carries as its `pipeline_state`."""
+    return state.physics, state.memory, state.key

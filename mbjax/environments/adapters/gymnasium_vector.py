@@ -1,0 +1,68 @@
+"""An environment for Gymnasium's vector API: many worlds in one object, NumPy arrays in and out."""
+
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..episodes import Episodes
+from .optional import imported
+
+
+def as_gymnasium(episodes: Episodes, worlds: int, seed: int = 0) -> Any:
+    """The episodes of many worlds as a `gymnasium.vector.VectorEnv`.
+
+    A world restarts in the step that ends its episode (`AutoresetMode.SAME_STEP`). Then `infos["final_obs"]` has the
+    observations that ended episodes, for the worlds of the mask `infos["_final_obs"]`. Needs gymnasium.
+    """
+    return gymnasium_class()(episodes, worlds, seed)
+
+
+@functools.cache
+def gymnasium_class() -> type:
+    """The class of adapted environments, made once Gymnasium is there."""
+    gymnasium = imported("gymnasium", "as_gymnasium")
+    vector, spaces = imported("gymnasium.vector", "as_gymnasium"), imported("gymnasium.spaces", "as_gymnasium")
+
+    class GymnasiumWorlds(vector.VectorEnv):
+        """Worlds of mbjax as Gymnasium sees them."""
+
+        metadata = {"autoreset_mode": vector.AutoresetMode.SAME_STEP}  # noqa: RUF012
+
+        def __init__(self, episodes: Episodes, worlds: int, seed: int):
+            self.num_envs = worlds
+            environment = episodes.environment
+            dtype = np.dtype(environment.model.dtype)
+            seen = (environment.observation_size,)
+            self.single_observation_space = spaces.Box(-np.inf, np.inf, seen, dtype)
+            self.single_action_space = spaces.Box(-1.0, 1.0, (environment.action_size,), dtype)
+            batch = gymnasium.vector.utils.batch_space
+            self.observation_space = batch(self.single_observation_space, worlds)
+            self.action_space = batch(self.single_action_space, worlds)
+            self.key = jax.random.key(seed)
+            self.started, self.stepped = jax.jit(jax.vmap(episodes.reset)), jax.jit(jax.vmap(episodes.step))
+            self.states: Any = None
+
+        def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict]:
+            self.key = self.key if seed is None else jax.random.key(seed)
+            self.key, key = jax.random.split(self.key)
+            self.states = self.started(jax.random.split(key, self.num_envs))
+            return np.asarray(self.states.env.observation), {}
+
+        def step(self, actions: Any) -> tuple:
+            states = self.states = self.stepped(self.states, actions)
+            done, truncated = np.asarray(states.env.done), np.asarray(states.truncated)
+            infos: dict[str, Any] = {name: np.asarray(x) for name, x in states.env.metrics.items()}
+            if done.any():
+                statistics = states.statistics
+                infos |= {
+                    "final_obs": np.asarray(states.last_observation),
+                    "_final_obs": done,
+                    "episode": {"r": np.asarray(statistics.last_return), "l": np.asarray(statistics.last_length)},
+                    "_episode": done,
+                }
+            observation = np.asarray(states.env.observation)
+            return observation, np.asarray(states.env.reward), done & ~truncated, truncated, infos
+
+    return GymnasiumWorlds

@@ -1,0 +1,89 @@
+"""Environments for PyTorch: worlds as rsl_rl's runner takes them, and functions of JAX as differentiable ones of torch.
+
+Arrays are handed over by DLPack, without a copy where JAX and torch share a device.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from ..episodes import Episodes, worlds_status
+from .optional import imported
+
+
+class TorchWorlds:
+    """Worlds with torch tensors in and out, by the members that rsl_rl's `OnPolicyRunner` reads.
+
+    `step(actions)` returns (observations, rewards, dones, extras); `extras["time_outs"]` marks time limits, and
+    `extras["log"]` has totals of the episodes. Observations are a dict with the group "policy".
+    """
+
+    def __init__(self, episodes: Episodes, worlds: int, seed: int = 0):
+        self.torch = imported("torch", "as_torch")
+        environment = episodes.environment
+        self.num_envs, self.num_actions, self.num_obs = worlds, environment.action_size, environment.observation_size
+        self.max_episode_length = episodes.length
+        self.cfg: dict = {}
+        self.started, self.stepped = jax.jit(jax.vmap(episodes.reset)), jax.jit(jax.vmap(episodes.step))
+        self.states = self.started(jax.random.split(jax.random.key(seed), worlds))
+        self.device = str(self.tensor(self.states.env.reward).device)
+
+    @property
+    def episode_length_buf(self) -> Any:
+        """How many steps the running episode of each world has taken."""
+        return self.tensor(self.states.statistics.num_steps)
+
+    def reset(self) -> tuple[dict, dict]:
+        """Starts all worlds anew."""
+        self.states = self.started(self.states.env.key)
+        return self.get_observations(), {}
+
+    def get_observations(self) -> dict:
+        """The observations of now."""
+        return {"policy": self.tensor(self.states.env.observation)}
+
+    def step(self, actions: Any) -> tuple[dict, Any, Any, dict]:
+        """Advances all worlds."""
+        states = self.states = self.stepped(self.states, jax.dlpack.from_dlpack(actions.detach().contiguous()))
+        log = {name: float(x) for name, x in worlds_status(states).items()}
+        extras = {"time_outs": self.tensor(states.truncated), "log": log}
+        return self.get_observations(), self.tensor(states.env.reward), self.tensor(states.env.done).long(), extras
+
+    def tensor(self, array: jax.Array) -> Any:
+        """A tensor of an array; truth values are copied, which DLPack does not have everywhere."""
+        if array.dtype == bool:
+            return self.torch.from_dlpack(array.astype("uint8")).bool()
+        return self.torch.from_dlpack(array)
+
+
+def as_torch(episodes: Episodes, worlds: int, seed: int = 0) -> TorchWorlds:
+    """The episodes of many worlds for PyTorch: rsl_rl's vectorised environment. Needs torch."""
+    return TorchWorlds(episodes, worlds, seed)
+
+
+def torch_function(function: Callable) -> Callable:
+    """A function of float tensors with the gradient of JAX's: for layers, losses and rollouts within PyTorch.
+
+    `function` takes arrays and returns one array. `torch_function(f)(*tensors)` may stand in a graph of torch's
+    autograd; its backward pass is JAX's reverse mode, compiled. Needs torch.
+    """
+    torch = imported("torch", "torch_function")
+    value = jax.jit(function)
+    pulled = jax.jit(lambda arrays, cotangent: jax.vjp(function, *arrays)[1](cotangent))
+
+    class OfJax(torch.autograd.Function):
+        """A node of torch's graph that is computed by JAX."""
+
+        @staticmethod
+        def forward(ctx: Any, *tensors: Any) -> Any:
+            arrays = [jax.dlpack.from_dlpack(x.detach().contiguous()) for x in tensors]
+            ctx.arrays = arrays
+            return torch.from_dlpack(value(*arrays))
+
+        @staticmethod
+        def backward(ctx: Any, *cotangents: Any) -> tuple:
+            cotangent = jax.dlpack.from_dlpack(cotangents[0].contiguous())
+            return tuple(torch.from_dlpack(x) for x in pulled(ctx.arrays, cotangent))
+
+    return OfJax.apply

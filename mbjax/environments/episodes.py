@@ -1,0 +1,122 @@
+"""Episodes: time limits, automatic restarts, statistics, and worlds that break and are restarted."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from mbjax.errors import ModelError
+from mbjax.number_rules import is_finite
+
+from .environment import AbstractEnvironment, EnvState
+
+
+class EpisodeStatistics(eqx.Module):
+    """Counts of one world: of its running episode, its last finished one, and all of them.
+
+    `num_broken` counts episodes that ended because a number was not finite.
+    """
+
+    num_steps: Int[Array, "*batch"]
+    episode_return: Float[Array, "*batch"]
+    last_length: Int[Array, "*batch"]
+    last_return: Float[Array, "*batch"]
+    num_episodes: Int[Array, "*batch"]
+    num_broken: Int[Array, "*batch"]
+
+
+class EpisodeState(eqx.Module):
+    """One world whose episodes follow one another.
+
+    `env.done` says that the last step ended an episode, for whatever reason: `truncated` if it was the time limit, and
+    `broken` if a number was not finite. `env.observation` is then the first one of the next episode, and
+    `last_observation` the one that the step led to: a critic reads it. A broken step has reward 0 and an observation of
+    zeros.
+    """
+
+    env: EnvState
+    last_observation: Float[Array, "*batch observations"]
+    truncated: Bool[Array, "*batch"]
+    broken: Bool[Array, "*batch"]
+    statistics: EpisodeStatistics
+
+
+class Episodes(eqx.Module):
+    """Runs an environment episode after episode: `reset(key)` and `step(state, action)` of one world, to be vmapped.
+
+    An episode ends where the task says so, after `length` steps, or where a number of the world is not finite: the
+    world then restarts by itself and counts this, while its neighbours go on. With `keep_last` false, observations
+    that ended an episode are not computed.
+    """
+
+    environment: AbstractEnvironment
+    length: int = eqx.field(static=True, default=1000)
+    keep_last: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self) -> None:
+        if not isinstance(self.length, int) or self.length < 1:
+            raise ModelError(f"Episodes: length must be a whole number of steps >= 1, got {self.length!r}.")
+
+    def reset(self, key: PRNGKeyArray) -> EpisodeState:
+        """Starts the first episode."""
+        env = self.environment.reset(key)
+        zero, none = jnp.zeros((), self.environment.model.dtype), jnp.zeros((), int)
+        statistics = EpisodeStatistics(none, zero, none, zero, none, none)
+        return EpisodeState(env, env.observation, jnp.array(False), jnp.array(False), statistics)
+
+    def step(self, state: EpisodeState, action: Float[Array, " actions"]) -> EpisodeState:
+        """Advances one world, and restarts it where its episode ends."""
+        environment, before = self.environment, state.statistics
+        key, key_judge, key_start, key_first = jax.random.split(state.env.key, 4)  # once: a CPU draws slowly
+        after, outcome = environment.advance(state.env, action, key_judge)
+        broken = ~(all_finite((after, outcome.reward, outcome.memory)) & all_finite(action))
+        reward = jnp.where(broken, 0.0, outcome.reward)
+        num_steps = before.num_steps + 1
+        ends = outcome.ends | broken
+        truncated = ~ends & (num_steps >= self.length)
+        done = ends | truncated
+        first, first_memory = environment.start(key_start)
+        physics, memory = chosen(done, (first, first_memory), (after, outcome.memory))
+        observation = environment.observe(physics, memory, key_first)
+        last = observation
+        if self.keep_last:
+            last = environment.observe(after, outcome.memory, key_first)
+            last = jnp.where(done, jnp.where(broken, 0.0, last), observation)
+        episode_return = before.episode_return + reward
+        statistics = EpisodeStatistics(
+            jnp.where(done, 0, num_steps),
+            jnp.where(done, 0.0, episode_return),
+            jnp.where(done, num_steps, before.last_length),
+            jnp.where(done, episode_return, before.last_return),
+            before.num_episodes + done.astype(num_steps.dtype),
+            before.num_broken + broken.astype(num_steps.dtype),
+        )
+        metrics = jax.tree.map(lambda x: jnp.where(broken, jnp.zeros_like(x), x), outcome.metrics)
+        env = EnvState(physics, memory, key, observation, reward, done, metrics)
+        return EpisodeState(env, last, truncated, broken, statistics)
+
+
+def all_finite(tree: Any) -> Bool[Array, ""]:
+    """Whether all floats of a tree are finite."""
+    found = [jnp.all(is_finite(x)) for x in jax.tree.leaves(tree) if eqx.is_inexact_array(x)]
+    return jnp.all(jnp.stack(found)) if found else jnp.array(True)
+
+
+def chosen(condition: Bool[Array, ""], first: Any, second: Any) -> Any:
+    """The first tree where the condition holds, else the second."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), first, second)
+
+
+def worlds_status(states: EpisodeState) -> dict[str, Array]:
+    """Totals over a batch of worlds: episodes, their mean return and length, and how many broke, for a log."""
+    statistics = states.statistics
+    has_one = statistics.num_episodes > 0
+    finished = jnp.maximum(jnp.sum(has_one), 1).astype(statistics.last_return.dtype)
+    return {
+        "episodes": jnp.sum(statistics.num_episodes),
+        "mean_return": jnp.sum(jnp.where(has_one, statistics.last_return, 0.0)) / finished,
+        "mean_length": jnp.sum(jnp.where(has_one, statistics.last_length, 0)).astype(finished.dtype) / finished,
+        "broken": jnp.sum(statistics.num_broken),
+    }

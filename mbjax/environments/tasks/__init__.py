@@ -1,0 +1,7 @@
+"""Tasks that people know, one file a task."""
+
+from .ant import Ant as Ant
+from .cart_pole import CartPoleSwingUp as CartPoleSwingUp
+from .hopper import Hopper as Hopper
+from .quadruped import QuadrupedVelocity as QuadrupedVelocity
+from .reach import ArmReach as ArmReach

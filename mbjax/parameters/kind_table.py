@@ -1,0 +1,86 @@
+"""All kinds of numbers that have names, and the table of them."""
+
+from mbjax.model import MultibodyModel
+
+from .named_numbers import (
+    XYZ,
+    of_actuators,
+    of_bodies,
+    of_frames,
+    of_geometries,
+    of_geometry_places,
+    of_joints,
+    of_positions,
+    of_sizes,
+    of_the_time_step,
+    of_the_whole,
+)
+from .number_kinds import (
+    CenterOfMassKind,
+    FrameRotationKind,
+    InertiaKind,
+    JointFrictionKind,
+    NumberKind,
+    SurfaceFrictionKind,
+    element_kinds,
+)
+
+TORQUE, DAMPING, INERTIA = "N m or N", "N m s/rad or N s/m", "kg m² or kg"
+OF_MODEL, OF_CONTACT = ("parameters",), ("collision",)
+
+# In the order in which they are written: an inertia is about the centre of mass.
+KINDS = (
+    NumberKind("mass", "kg", (*OF_MODEL, "body_mass"), of_bodies(1), "of a body; its inertia scales with it"),
+    CenterOfMassKind(
+        "center_of_mass", "m", (*OF_MODEL, "body_com"), of_bodies(3, XYZ),
+        "in the body's frame; the inertia about it stays",
+    ),
+    InertiaKind(
+        "inertia", "factors", (*OF_MODEL, "body_unit_inertia"), of_bodies(6, XYZ),
+        "how far a body's mass spreads along x, y and z; any factor > 0 leaves it physical",
+    ),
+    JointFrictionKind("joint_friction", TORQUE, (*OF_MODEL, "joint_friction"), of_joints, "Coulomb friction"),
+    NumberKind("joint_damping", DAMPING, (*OF_MODEL, "joint_damping"), of_joints, "viscous damping"),
+    NumberKind("armature", INERTIA, (*OF_MODEL, "joint_armature"), of_joints, "inertia on the diagonal of M"),
+    NumberKind("rotor_inertia", INERTIA, (*OF_MODEL, "rotor_inertia"), of_actuators, "of a motor, before its gear"),
+    NumberKind("gear_ratio", "", (*OF_MODEL, "gear_ratio"), of_actuators, "rotor turns per joint turn"),
+    NumberKind("effort_limit", TORQUE, (*OF_MODEL, "effort_limit"), of_actuators, "largest effort of an actuator"),
+    NumberKind("kp", "N m/rad or N/m", (*OF_MODEL, "proportional_gain"), of_actuators, "gain of a PD controller"),
+    NumberKind("kd", DAMPING, (*OF_MODEL, "derivative_gain"), of_actuators, "gain of a PD controller"),
+    NumberKind(
+        "frame_translation", "m", (*OF_MODEL, "frame_translation"), of_frames(3),
+        "place of a frame; a joint's are `joint_parent` and `joint_child`",
+    ),
+    FrameRotationKind(
+        "frame_rotation", "rad", (*OF_MODEL, "frame_quaternion"), of_frames(4),
+        "rotation vector from the model's pose, in the frame; zero in the model",
+    ),
+    NumberKind("default_position", "rad or m", (*OF_MODEL, "default_positions"), of_positions, "where episodes start"),
+    NumberKind("gravity", "m/s²", (*OF_MODEL, "gravity"), of_the_whole("world", XYZ), "in the world's frame"),
+    NumberKind("time_step", "s", (*OF_MODEL, "time_step"), of_the_time_step, "of a discrete model"),
+    SurfaceFrictionKind(
+        "friction", "", (*OF_CONTACT, "static_friction"), of_geometries(None),
+        "coefficient of a surface; the dynamic one keeps its ratio to the static one",
+    ),
+    NumberKind(
+        "stiffness", "N/m", (*OF_CONTACT, "stiffness"), of_geometries("stiffness_index"), "of a surface that has one"
+    ),
+    NumberKind(
+        "dissipation", "s/m", (*OF_CONTACT, "hunt_crossley_dissipation"), of_geometries("dissipation_index"),
+        "Hunt–Crossley's, of a surface that has one",
+    ),
+    NumberKind(
+        "relaxation_time", "s", (*OF_CONTACT, "relaxation_time"), of_geometries(None), "of a surface's contacts"
+    ),
+    NumberKind("geometry_size", "m", (*OF_CONTACT, "size"), of_sizes, "lengths of a collision geometry's shape"),
+    NumberKind(
+        "geometry_translation", "m", (*OF_CONTACT, "translation"), of_geometry_places,
+        "place of a collision geometry in its body",
+    ),
+)  # fmt: skip
+GROUPS = {"body": ("mass", "center_of_mass", "inertia")}
+
+
+def kinds_of(model: MultibodyModel) -> tuple[NumberKind, ...]:
+    """All kinds, with those of the model's force elements."""
+    return (*KINDS, *element_kinds(model))

@@ -1,0 +1,172 @@
+"""Models that differ from world to world: numbers drawn by the patterns of their names."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from mbjax.errors import ModelError
+from mbjax.execution import require_one_model
+from mbjax.model import COLLISION_RULES, PARAMETER_RULES, MultibodyModel, leaf_name
+from mbjax.number_rules import is_known
+from mbjax.parameters import NamedNumber, NumberKind, matching_numbers, named_numbers
+
+from .distributions import Distribution
+
+Drawn = tuple[int, Distribution, list[NamedNumber]]  # place among the patterns, what is drawn, for which numbers
+
+
+def randomize(
+    model: MultibodyModel, key: PRNGKeyArray, worlds: int, distributions: Mapping[str, Distribution]
+) -> tuple[MultibodyModel, MultibodyModel]:
+    """Draws a model for each of `worlds` worlds: returns the batch and its axes for `jax.vmap`.
+
+        models, axes = mbjax.randomize(model, key, 4096, {
+            "mass:*": mbjax.uniform(0.9, 1.1, relative=True),
+            "friction:*foot*": mbjax.uniform(0.4, 1.0),
+        })
+        jax.vmap(mbjax.step, (axes, 0, 0))(models, states, efforts)
+
+    A name is `kind:element`, with `.component` for one of several numbers, and may be a pattern; a kind alone means all
+    its elements (`mbjax.parameters.named_numbers(model)` has all names). A later pattern replaces what an earlier one
+    said. Only leaves that are drawn have an axis of worlds. Nothing else of a model follows from its leaves, so that
+    nothing becomes stale: world i is the model that setters would make of its numbers.
+
+    Raises `ModelError` for a pattern that matches nothing, and for a drawn number that no model may have.
+    """
+    require_one_model(model, "randomize")
+    if not isinstance(worlds, int | np.integer) or isinstance(worlds, bool) or worlds < 1:
+        raise ModelError(f"randomize: worlds must be a whole number >= 1, got {worlds!r}.")
+    require_one_key(key)
+    return domain_randomizer(distributions)(model, jax.random.split(key, int(worlds)))
+
+
+def domain_randomizer(
+    distributions: Mapping[str, Distribution],
+) -> Callable[[MultibodyModel, PRNGKeyArray], tuple[MultibodyModel, MultibodyModel]]:
+    """A function `domain_randomize(model, keys) -> (models, in_axes)` of one key a world, as `randomize` draws.
+
+    Users of MuJoCo Playground and brax know the signature; their wrappers pass the keys as `rng`.
+    """
+    distributions = dict(distributions)
+
+    def domain_randomize(model: MultibodyModel, rng: PRNGKeyArray) -> tuple[MultibodyModel, MultibodyModel]:
+        """Draws a model for each key."""
+        require_one_model(model, "domain_randomize")
+        drawn = choose_numbers(model, distributions)
+        for kind, at in places_by_kind(drawn):
+            model = kind.prepared(model, at)
+        changed = places_of_changed(model, drawn)
+        leaves, structure = jax.tree.flatten(model)
+
+        def one(key: PRNGKeyArray) -> list[Array]:
+            new = jax.tree.leaves(with_drawn_numbers(model, drawn, key))
+            return [new[i] for i in changed]
+
+        batched = dict(zip(changed, jax.jit(jax.vmap(one))(rng), strict=True))
+        for i, leaf in batched.items():
+            require_valid(model, i, leaf)
+        models = jax.tree.unflatten(structure, [batched.get(i, leaf) for i, leaf in enumerate(leaves)])
+        axes = jax.tree.unflatten(structure, [0 if i in batched else None for i in range(len(leaves))])
+        return models, axes
+
+    return domain_randomize
+
+
+def choose_numbers(model: MultibodyModel, distributions: Mapping[str, Distribution]) -> list[Drawn]:
+    """The numbers that each pattern draws, those left out that a later pattern draws."""
+    if not distributions:
+        raise ModelError(
+            "randomize: no names were given. For example {'mass:*': mbjax.uniform(0.9, 1.1, relative=True)}."
+        )
+    known = named_numbers(model)
+    by_name: dict[str, int] = {}
+    matched = []
+    for i, (pattern, distribution) in enumerate(distributions.items()):
+        if not isinstance(distribution, Distribution):
+            raise ModelError(
+                f"randomize: '{pattern}' must have a distribution such as mbjax.uniform(low, high), mbjax.log_uniform "
+                f"or mbjax.normal, got {distribution!r}."
+            )
+        numbers = matching_numbers("randomize", pattern, known)
+        for number in numbers:
+            if number.kind.only_factors and distribution.how != "relative":
+                raise ModelError(
+                    f"randomize: '{pattern}' needs relative=True: an {number.kind.name} is scaled along the body's "
+                    f"axes, by factors around 1, so that it stays physical; got {distribution}."
+                )
+        matched.append((i, distribution, numbers))
+        by_name |= {number.name: i for number in numbers}
+    return [(i, d, kept) for i, d, numbers in matched if (kept := [n for n in numbers if by_name[n.name] == i])]
+
+
+def with_drawn_numbers(model: MultibodyModel, drawn: list[Drawn], key: PRNGKeyArray) -> MultibodyModel:
+    """The model of one world. A pattern's draws depend on its place among the patterns and on the key alone."""
+    keys = {i: jax.random.fold_in(key, i) for i, _, _ in drawn}
+    numbers = {i: d.draw(keys[i], len(chosen), model.dtype) for i, d, chosen in drawn}
+    for kind, _ in places_by_kind(drawn):
+        at, values = [], []
+        for i, distribution, chosen in drawn:
+            rows = np.array([row for row, number in enumerate(chosen) if number.kind is kind], int)
+            if rows.size:
+                places = tuple(chosen[row].place for row in rows)
+                at += places
+                values.append(distribution.apply(kind.read(model, places), numbers[i][rows]))
+        model = kind.write(model, tuple(at), jax.numpy.concatenate(values))
+    return model
+
+
+def places_by_kind(drawn: list[Drawn]) -> list[tuple[NumberKind, tuple[int, ...]]]:
+    """The kinds that are drawn in the order in which they are written, each with its places."""
+    found: dict[str, tuple[NumberKind, tuple[int, ...]]] = {}
+    for _, _, chosen in drawn:
+        for number in chosen:
+            _, places = found.get(number.kind.name, (number.kind, ()))
+            found[number.kind.name] = number.kind, (*places, number.place)
+    order = list(WRITTEN)
+    return sorted(found.values(), key=lambda kind: order.index(kind[0].name) if kind[0].name in order else len(order))
+
+
+WRITTEN = ("mass", "center_of_mass", "inertia")  # an inertia is about the centre of mass that was drawn
+
+
+def places_of_changed(model: MultibodyModel, drawn: list[Drawn]) -> list[int]:
+    """Places of the leaves that a draw replaces."""
+    changed: list[int] = []
+
+    def one(key: Any) -> None:
+        pairs = zip(jax.tree.leaves(model), jax.tree.leaves(with_drawn_numbers(model, drawn, key)), strict=True)
+        changed.extend(i for i, (old, new) in enumerate(pairs) if old is not new)
+
+    jax.eval_shape(one, jax.random.key(0))
+    return changed
+
+
+def require_valid(model: MultibodyModel, place: int, leaf: Array) -> None:
+    """Raises `ModelError` if a drawn leaf breaks its rule in some world; traced ones pass."""
+    path = jax.tree_util.tree_leaves_with_path(model)[place][0]
+    table = {"parameters": PARAMETER_RULES, "collision": COLLISION_RULES}.get(path[0].name)
+    if table is None or not is_known(leaf):
+        return
+    name, rule = leaf_name(path), table[leaf_name(path)].rule
+    numbers = np.asarray(leaf)
+    fine = np.asarray(rule.holds(numbers))
+    if not fine.all():
+        world = int(np.argwhere(~fine)[0][0])
+        value = numbers[tuple(np.argwhere(~fine)[0])]
+        raise ModelError(
+            f"randomize: a drawn {table[name].what} is {value:g} in world {world}; must be {rule.words}. Narrow its "
+            "distribution, or draw factors by relative=True."
+        )
+
+
+def require_one_key(key: Any) -> None:
+    """Raises `ModelError` for a seed, or for a batch of keys."""
+    dtype = getattr(key, "dtype", None)
+    if dtype is None or jax.numpy.ndim(key) != (0 if jax.numpy.issubdtype(dtype, jax.dtypes.prng_key) else 1):
+        raise ModelError(
+            "randomize: the key must be one key of JAX, like jax.random.key(0). For one key a world use "
+            "mbjax.domain_randomizer({...})(model, keys)."
+        )

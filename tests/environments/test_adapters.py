@@ -1,0 +1,135 @@
+"""Adapters: brax's wrappers, Gymnasium's vector API, checkpoints; what is missing says what to install."""
+
+import importlib
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax.environments import (
+    CartPoleSwingUp,
+    Episodes,
+    as_brax,
+    as_gymnasium,
+    as_torch,
+    restore_checkpoint,
+    save_checkpoint,
+)
+
+MODEL = mbjax.load("cart_pole", time_step=0.02, dtype=jnp.float32)
+TASK = CartPoleSwingUp(MODEL)
+LENGTH, WORLDS = 5, 3
+
+
+def missing(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    """Makes a package look as if it were not installed."""
+    real = importlib.import_module
+
+    def without(name: str, *args: Any) -> Any:
+        if name.split(".")[0] == package:
+            raise ImportError(name, name=package)
+        return real(name, *args)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+
+
+def test_brax_wrappers_restart_and_randomize() -> None:
+    """Stock wrappers of brax.training: vmap with randomised models, episodes, restarts."""
+    pytest.importorskip("brax")
+    from brax.envs.wrappers.training import wrap
+
+    with jax.numpy_dtype_promotion("standard"), jax.enable_x64(False):
+        randomizer = mbjax.domain_randomizer({"mass:pole": mbjax.uniform(0.5, 2.0, relative=True)})
+        keys = jax.random.split(jax.random.PRNGKey(1), WORLDS)
+        env = wrap(as_brax(TASK), LENGTH, 1, lambda sys: randomizer(sys, keys))
+        state = jax.jit(env.reset)(jax.random.split(jax.random.PRNGKey(0), WORLDS))
+        step = jax.jit(env.step)
+        done = []
+        for _ in range(LENGTH + 1):
+            state = step(state, jnp.full((WORLDS, 1), 0.5))
+            done.append(np.asarray(state.done).tolist())
+    assert done == [[0.0] * WORLDS] * (LENGTH - 1) + [[1.0] * WORLDS, [0.0] * WORLDS]
+    assert len(set(np.asarray(state.obs[:, 4]).tolist())) == WORLDS
+    assert np.asarray(state.metrics["broken"]).tolist() == [0.0] * WORLDS
+    assert (env.observation_size, env.action_size) == (5, 1)
+
+
+def test_gymnasium_worlds() -> None:
+    gymnasium = pytest.importorskip("gymnasium")
+    with jax.enable_x64(False):
+        worlds = as_gymnasium(Episodes(TASK, LENGTH), WORLDS)
+        seen, _ = worlds.reset(seed=3)
+        assert isinstance(worlds, gymnasium.vector.VectorEnv)
+        assert worlds.observation_space.contains(seen)
+        worlds.action_space.seed(0)
+        for i in range(LENGTH):
+            seen, reward, ended, truncated, infos = worlds.step(worlds.action_space.sample())
+            assert truncated.tolist() == [i == LENGTH - 1] * WORLDS
+            assert not ended.any()
+        assert infos["_final_obs"].all()
+        assert infos["episode"]["l"].tolist() == [LENGTH] * WORLDS
+        assert reward.shape == (WORLDS,)
+        assert np.abs(infos["final_obs"] - seen).max() > 1e-3
+        again, _ = worlds.reset(seed=3)
+        first, _ = worlds.reset(seed=3)
+        np.testing.assert_array_equal(first, again)
+
+
+def test_torch_worlds_have_gradients() -> None:
+    torch = pytest.importorskip("torch")
+    with jax.enable_x64(False):
+        worlds = as_torch(Episodes(TASK, LENGTH), WORLDS)
+        seen, reward, done, extras = worlds.step(torch.zeros(WORLDS, 1))
+        assert seen["policy"].shape == (WORLDS, 5)
+        assert reward.shape == done.shape == extras["time_outs"].shape == (WORLDS,)
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        mbjax.environments.torch_function(lambda x: jnp.sum(x**2))(x).backward()
+        assert x.grad.tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("package", "call", "way_out"),
+    [
+        ("gymnasium", lambda: as_gymnasium(Episodes(TASK), 1), "pip install gymnasium"),
+        ("torch", lambda: as_torch(Episodes(TASK), 1), "pip install torch"),
+        ("brax", lambda: as_brax(TASK), r"pip install \"mbjax\[learn\]\""),
+        ("orbax", lambda: save_checkpoint("nowhere", 0, {}), r"pip install \"mbjax\[learn\]\""),
+    ],
+)
+def test_a_missing_package_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, package: str, call: Any, way_out: str
+) -> None:
+    from mbjax.environments.adapters import brax_training, gymnasium_vector
+
+    brax_training.brax_class.cache_clear()
+    gymnasium_vector.gymnasium_class.cache_clear()
+    missing(monkeypatch, package)
+    with pytest.raises(mbjax.ModelError, match=way_out):
+        call()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orbax's own tests run on Linux")
+def test_a_resumed_run_continues_bit_equal(tmp_path) -> None:
+    pytest.importorskip("orbax.checkpoint")
+    episodes = Episodes(TASK, LENGTH)
+    with jax.enable_x64(False):
+        step = jax.jit(jax.vmap(episodes.step))
+        first = jax.vmap(episodes.reset)(jax.random.split(jax.random.key(2), WORLDS))
+        action, states = jnp.full((WORLDS, 1), 0.7), first
+        for i in range(2 * LENGTH):
+            if i == LENGTH - 2:
+                save_checkpoint(tmp_path, i, states)
+            states = step(states, action)
+        at, resumed = restore_checkpoint(tmp_path, first)
+        for _ in range(at, 2 * LENGTH):
+            resumed = step(resumed, action)
+        for a, b in zip(jax.tree.leaves(states), jax.tree.leaves(resumed), strict=True):
+            if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+                a, b = jax.random.key_data(a), jax.random.key_data(b)
+            np.testing.assert_array_equal(a, b)
+    with pytest.raises(mbjax.ModelError, match="has no checkpoint 7"):
+        restore_checkpoint(tmp_path, first, 7)
