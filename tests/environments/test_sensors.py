@@ -1,0 +1,75 @@
+"""Sensors and disturbances by themselves: delay, noise, what an inertial unit and a foot measure at rest, pushes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax.environments import (
+    RandomPushes,
+    Sensor,
+    add_blocks,
+    contact_forces,
+    inertial_unit,
+    joint_encoders,
+    on_slope,
+)
+
+KEY = jax.random.key(0)
+
+
+def test_a_sensor_is_late_and_noisy() -> None:
+    sensor = Sensor(noise=0.1, bias=jnp.array([1.0, -1.0]), delay=2)
+    memory = sensor.start(jnp.zeros(2))
+    for i in range(1, 6):
+        memory = sensor.update(memory, jnp.full(2, float(i)))
+    np.testing.assert_array_equal(Sensor(delay=2).read(memory, KEY), [3.0, 3.0])
+    read = jax.vmap(lambda key: sensor.read(memory, key))(jax.random.split(KEY, 2000))
+    np.testing.assert_allclose(read.mean(0), [4.0, 2.0], atol=0.01)
+    np.testing.assert_allclose(read.std(0), 0.1, rtol=0.1)
+    with pytest.raises(mbjax.ModelError, match="delay"):
+        Sensor(delay=-1)
+
+
+def test_encoders_an_inertial_unit_and_contact_at_rest() -> None:
+    """A ball at rest on the ground feels 9.81 m/s² upward and the ground carries its weight."""
+    plant = mbjax.MultibodyPlant(0.005)
+    plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(2.0, 0.1))
+    plant.add_joint(mbjax.PrismaticJoint("lift", "world", "ball", axis=[0, 0, 1]))
+    plant.register_collision_geometry("ball", np.zeros(3), mbjax.Sphere(0.1), "skin", 1.0)
+    plant.register_collision_geometry("world", np.zeros(3), mbjax.HalfSpace(), "ground", 1.0)
+    model = plant.finalize()
+    state = mbjax.State(jnp.array([0.0995]), jnp.zeros(1))
+    state = mbjax.rollout(model, state, None, 400).final_state
+    _, outputs = mbjax.step(model, state)
+    np.testing.assert_array_equal(joint_encoders(model, state, ["lift"]), [state.q[0], state.v[0]])
+    np.testing.assert_allclose(inertial_unit(model, outputs, "ball"), [0, 0, 0, 0, 0, 9.81], atol=1e-5)
+    np.testing.assert_allclose(contact_forces(model, outputs, ["ball"]), [2.0 * 9.81], rtol=1e-5)
+    with pytest.raises(mbjax.ModelError, match="'ball'"):
+        contact_forces(model, outputs, ["bal"])
+
+
+def test_pushes_begin_last_and_end() -> None:
+    model = mbjax.load("cart_pole", time_step=0.02)
+    pushes = RandomPushes("cart", force=10.0, probability=0.05, steps=4)
+    _, memory = jax.lax.scan(
+        lambda memory, key: (new := pushes.update(memory, key), new), pushes.start(model), jax.random.split(KEY, 400)
+    )
+    acts = np.any(np.asarray(memory[:, :2]) != 0.0, axis=1)
+    starts = np.flatnonzero(np.diff(acts.astype(int)) == 1) + 1
+    assert 5 < starts.size < 40
+    assert acts[starts[0] : starts[0] + 4].all()
+    assert np.abs(memory[:, :2]).max() <= 10.0
+    force = pushes.applied(memory[starts[0]])
+    np.testing.assert_array_equal(force.F_Bq_W[0, 3:5], memory[starts[0], :2])
+
+
+def test_slopes_and_blocks() -> None:
+    model = on_slope(mbjax.load("cart_pole", time_step=0.02), pitch=0.1)
+    np.testing.assert_allclose(model.parameters.gravity, [-9.81 * np.sin(0.1), 0.0, -9.81 * np.cos(0.1)], rtol=1e-12)
+    plant = mbjax.MultibodyPlant(0.005)
+    plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(2.0, 0.1))
+    plant.register_collision_geometry("ball", np.zeros(3), mbjax.Sphere(0.1), "skin", 1.0)
+    add_blocks(plant, np.array([[0.0, 0.1], [0.2, 0.3]]), 0.5)
+    assert len(plant.finalize().collision_pairs) == 4
