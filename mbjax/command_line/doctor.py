@@ -27,6 +27,9 @@ EXTRAS = {
     "mjcf": (("mujoco",), "MJCF files"),
     "directives": (("yaml",), "model directives"),
     "xacro": (("xacro",), "xacro files"),
+    "optimize": (("optax",), "direct shooting"),
+    "identify": (("optimistix", "lineax", "optax", "scipy", "pyarrow", "mcap"), "system identification, and logs"),
+    "learn": (("brax", "optax", "orbax", "gymnasium"), "learning, checkpoints, vector environments"),
 }
 
 
