@@ -14,7 +14,13 @@ from tests.gradients.test_transformations import OPTIONAL, arguments_of, functio
 
 WORLDS = 13  # none of the model's own sizes
 OF_A_STATE = {"q", "state", "v", "position", "tau", "forces", "x", "q_instance"}
-BUILT_OTHERWISE = ("set_contact_smoothing_length", "set_mimic", "keyframe_state", "inputs_from_mujoco", "rollout_policy")
+BUILT_OTHERWISE = (
+    "set_contact_smoothing_length",
+    "set_mimic",
+    "keyframe_state",
+    "inputs_from_mujoco",
+    "rollout_policy",
+)
 COMPARED_IN_THE_TRIMMED_RUN = ("body_spatial_velocities_in_world",)
 LOWERED_IN_EVERY_RUN = ("outputs",)  # `step` reports the same ports
 EVERY_IN_THE_TRIMMED_RUN = 6
