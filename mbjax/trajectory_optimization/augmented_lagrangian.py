@@ -72,19 +72,11 @@ class AugmentedLagrangian(AbstractSolver):
             penalties = updated(problem, found.penalties, values, jnp.minimum(grown, self.largest_weight))
             hopeless = slow & (grown > self.largest_weight) & ~met
             spent = found.history.count >= found.history.cost.shape[0]
-            outcome = jnp.where(
-                met & ended,
-                jnp.where(found.outcome == Outcome.NOT_FINITE, Outcome.NOT_FINITE, Outcome.CONVERGED),
-                jnp.where(
-                    found.outcome == Outcome.NOT_FINITE,
-                    Outcome.NOT_FINITE,
-                    jnp.where(
-                        hopeless,
-                        Outcome.CONSTRAINTS_VIOLATED,
-                        jnp.where(spent, Outcome.MAX_ITERATIONS, Outcome.RUNNING),
-                    ),
-                ),
-            )
+            outcome = jnp.select(
+                [met & ended, found.outcome == Outcome.NOT_FINITE, hopeless, spent],
+                [found.outcome, found.outcome, Outcome.CONSTRAINTS_VIOLATED, Outcome.MAX_ITERATIONS],
+                Outcome.RUNNING,
+            ).astype(found.outcome.dtype)
             found = eqx.tree_at(lambda f: f.penalties, found, penalties)
             return Round(found, violation, outcome, r.count + 1)
 

@@ -29,6 +29,7 @@ ACCEPTED_INCREASE = 2.0  # times the expected increase that a step may cost whil
 SMALLEST_SLOPE = 1e-12  # a model with less slope is taken as it is
 LENGTH_OF_TRUST = 0.5  # regularization falls after longer steps ...
 LENGTH_OF_DOUBT = 0.01  # ... and rises after shorter ones
+ROUNDING = 1e4  # a decrease below this times the rounding of the cost cannot be seen in a line search
 
 
 class FeasibilityDDP(AbstractSolver):
@@ -75,6 +76,7 @@ class FeasibilityDDP(AbstractSolver):
             first[1],
             first[2],
             first[3],
+            jnp.asarray(jnp.inf, dtype),
             jnp.asarray(self.smallest_regularization, dtype),
             jnp.asarray(Outcome.RUNNING),
             history,
@@ -119,7 +121,10 @@ class FeasibilityDDP(AbstractSolver):
         small = jnp.abs(first + 0.5 * second) <= jnp.maximum(self.tolerance, 20 * eps) * (1.0 + jnp.abs(e.cost))
         done = feedback.is_convex & small & (gap <= jnp.maximum(self.gap_tolerance, 200 * eps))
         is_finite = jnp.isfinite(e.cost) & jnp.isfinite(gap)
-        outcome = jnp.where(regularization > self.largest_regularization, Outcome.NO_DESCENT, Outcome.RUNNING)
+        promised = jnp.where(taken, jnp.abs(first + 0.5 * second), s.promised)
+        rounding = promised <= ROUNDING * eps * (1.0 + jnp.abs(e.cost))
+        stuck = jnp.where(rounding & (gap <= self.gap_tolerance), Outcome.CONVERGED, Outcome.NO_DESCENT)
+        outcome = jnp.where(regularization > self.largest_regularization, stuck, Outcome.RUNNING)
         outcome = jnp.where(done, Outcome.CONVERGED, jnp.where(is_finite, outcome, Outcome.NOT_FINITE))
         entry = {
             "cost": e.cost,
@@ -131,9 +136,8 @@ class FeasibilityDDP(AbstractSolver):
         }
         if callback is not None:
             jax.debug.callback(callback, s.history.count, entry)
-        return Search(
-            attempt, e, feedback, first, second, regularization.astype(dtype), outcome, with_entry(s.history, **entry)
-        )
+        history = with_entry(s.history, **entry)
+        return Search(attempt, e, feedback, first, second, promised, regularization.astype(dtype), outcome, history)
 
     def next_regularization(self, regularization: Array, taken: Array, a: Array) -> Float[Array, ""]:
         """More of it after steps that failed or were short, less after long ones."""
@@ -162,6 +166,7 @@ class Search(NamedTuple):
     feedback: Feedback
     first: Float[Array, ""]
     second: Float[Array, ""]
+    promised: Float[Array, ""]  # the decrease expected when the last step had been taken, before regularization grew
     regularization: Float[Array, ""]
     outcome: Array
     history: History

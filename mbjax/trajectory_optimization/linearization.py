@@ -189,8 +189,10 @@ def calc_changes_of_stiffness(
     nv = model.num_velocities
 
     def change(q: Array) -> Array:
-        moved = lambda dq: jnp.diagonal(mass_matrix(model, integrate_configuration(model, q, dq)))  # noqa: E731
-        return jax.jacfwd(moved)(jnp.zeros(nv, model.dtype))
+        def diagonal(dq: Array) -> Array:
+            return jnp.diagonal(mass_matrix(model, integrate_configuration(model, q, dq)))
+
+        return jax.jacfwd(diagonal)(jnp.zeros(nv, model.dtype))
 
     return jax.lax.cond(
         jnp.any(by_M != 0.0),

@@ -1,6 +1,7 @@
 """The problem that solvers take: a model, a start, costs, limits and constraints, all of them leaves or functions."""
 
 import functools
+import inspect
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.number_rules import is_known
 from mbjax.simulation import State, step
+from mbjax.simulation.state import as_state
 from mbjax.simulation.step import require_discrete
 
 from .constraints import Constraint
@@ -32,9 +34,9 @@ class Problem(eqx.Module):
     time step. `state.time` tells when; for other data of each step give `stages`, a pytree with a leading axis of
     num_steps + 1, of which every function receives its step's entry as one more argument.
 
-    `efforts` are limits (low, high) of the efforts; by default the actuators' effort limits. The steps are those of the
-    discrete `model`, or of `dynamics(model, state, effort) -> state` with any pytree as its state. Functions with
-    leaves, such as equinox modules, are differentiated by them.
+    The steps are those of the discrete `model`, whose actuators' effort limits hold, or of `dynamics(model, state,
+    effort) -> state` with any pytree as its state, which has none. `efforts` are further limits (low, high). Functions
+    with leaves, such as equinox modules, are differentiated by them.
     """
 
     model: MultibodyModel | None
@@ -95,7 +97,7 @@ def call_term(term: Term, model: Any, state: Any, effort: Any, stage: Any) -> An
 
 
 def terms_of(what: str, terms: Term | Sequence[Term]) -> tuple[Term, ...]:
-    """The cost functions as a tuple, checked to be functions; plain ones keep arrays that they close over as leaves."""
+    """The cost functions as a tuple, checked to be functions."""
     terms = (terms,) if callable(terms) else tuple(terms)
     for term in terms:
         if not callable(term):
@@ -127,14 +129,15 @@ def require_stages(stages: Any, num_steps: int) -> None:
 
 
 def effort_bounds(model: MultibodyModel | None, efforts: Any, num_steps: int) -> tuple[Any, Any]:
-    """Limits of the efforts, (nu,) or (num_steps, nu) each, or a pair of None where nothing limits them."""
+    """Limits of the efforts, (nu,) or (num_steps, nu) each, or a pair of None where nothing limits them.
+
+    A model's own limits hold with those that are given: beyond them an effort would change nothing.
+    """
+    limit = None if model is None else model.parameters.effort_limit
+    if limit is not None and is_known(limit) and not np.any(np.isfinite(np.asarray(limit))):
+        limit = None
     if efforts is None:
-        if model is None:
-            return None, None
-        limit = model.parameters.effort_limit
-        if is_known(limit) and not np.any(np.isfinite(np.asarray(limit))):
-            return None, None
-        return -limit, limit
+        return (None, None) if limit is None else (-limit, limit)
     if not isinstance(efforts, tuple | list) or len(efforts) != 2:
         raise ModelError(f"Problem: efforts must be a pair (low, high), got {efforts!r}.")
     low, high = (jnp.asarray(bound, None if model is None else model.dtype) for bound in efforts)
@@ -146,6 +149,8 @@ def effort_bounds(model: MultibodyModel | None, efforts: Any, num_steps: int) ->
                     f"give a number, ({model.num_actuators},) or ({num_steps}, {model.num_actuators})."
                 )
         low, high = (jnp.broadcast_to(b, (model.num_actuators,)) if b.ndim == 0 else b for b in (low, high))
+    if limit is not None:
+        low, high = jnp.maximum(low, -limit), jnp.minimum(high, limit)
     if is_known(low) and is_known(high):
         wrong = np.argwhere(~(np.asarray(low) <= np.asarray(high)))
         if len(wrong):
@@ -153,7 +158,7 @@ def effort_bounds(model: MultibodyModel | None, efforts: Any, num_steps: int) ->
             name = f"'{model.actuator_names[where[-1]]}'" if model is not None else str(where)
             raise ModelError(
                 f"Problem: the effort of actuator {name} must be at least {lower[where]} and at most {upper[where]}: "
-                "no effort is both. Exchange low and high."
+                "no effort is both."
             )
     return low, high
 
@@ -163,8 +168,13 @@ def with_start(problem: Problem, start: Any) -> Problem:
     return eqx.tree_at(lambda p: p.start, problem, start)
 
 
-def as_leaves(problem: Problem) -> Problem:
-    """The problem with arrays that plain functions close over as leaves, so that it can be differentiated by them."""
+def prepared(problem: Problem) -> Problem:
+    """The problem with a checked start, and with traced arrays that plain functions close over as leaves.
+
+    So it can be differentiated by them.
+    """
+    if isinstance(problem.start, State) and problem.model is not None:
+        problem = with_start(problem, as_state(problem.model, problem.start))
     x, effort = problem.start, jnp.zeros(num_efforts(problem), dtype_of(problem))
     stage = problem.stage(0)
 
@@ -176,7 +186,16 @@ def as_leaves(problem: Problem) -> Problem:
 
     running = tuple(closed(term, problem.model, x, effort) for term in problem.running)
     terminal = tuple(closed(term, problem.model, x) for term in problem.terminal)
-    problem = eqx.tree_at(lambda p: (p.running, p.terminal), problem, (running, terminal))
+    constraints = tuple(
+        eqx.tree_at(
+            lambda c: c.function,
+            constraint,
+            closed(constraint.function, problem.model, x, *((effort,) if constraint.at == "running" else ())),
+            is_leaf=callable,
+        )
+        for constraint in problem.constraints
+    )
+    problem = eqx.tree_at(lambda p: (p.running, p.terminal, p.constraints), problem, (running, terminal, constraints))
     if problem.dynamics is not None:
         dynamics = closed(problem.dynamics, problem.model, x, effort)
         problem = eqx.tree_at(lambda p: p.dynamics, problem, dynamics, is_leaf=lambda leaf: leaf is problem.dynamics)
@@ -196,19 +215,10 @@ def closes_over_traced(function: Any) -> bool:
         elif isinstance(value, types.MethodType):
             waiting += [value.__func__, value.__self__]
         elif isinstance(value, types.FunctionType):
-            waiting += [cell.cell_contents for cell in value.__closure__ or () if not is_empty(cell)]
+            waiting += list(inspect.getclosurevars(value).nonlocals.values())
             waiting += list(value.__defaults__ or ())
         elif is_traced_value(value):
             return True
-    return False
-
-
-def is_empty(cell: types.CellType) -> bool:
-    """Whether a closure's variable has no value yet."""
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return True
     return False
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from .abstract_solver import AbstractSolver
 from .augmented_lagrangian import AugmentedLagrangian
 from .feasibility_ddp import FeasibilityDDP
-from .problem import Problem, as_leaves, with_start
+from .problem import Problem, prepared, with_start
 from .solution import Solution
 from .solve import compiled_solve, starting_trajectory
 
@@ -22,7 +22,7 @@ def mpc_step(
     The number of iterations is fixed, whether they converge or not, so that each call takes the same time. The last
     step of the old plan is repeated. With `stages`, give the problem those of the new horizon.
     """
-    problem = as_leaves(with_start(problem, state))
+    problem = prepared(with_start(problem, state))
     if solver is None:
         solver = FeasibilityDDP(max_iterations=iterations + 1)  # the first only evaluates the guess
         if problem.constraints:

@@ -19,7 +19,7 @@ from .expansion import total_cost
 from .feasibility_ddp import FeasibilityDDP, clipped
 from .multipliers import Penalties, values_along, violations_along
 from .optimum_derivative import at_optimum
-from .problem import Problem, as_leaves, num_efforts, times_of
+from .problem import Problem, dtype_of, num_efforts, prepared, times_of
 from .rolled_out import rolled_out
 from .solution import Outcome, Report, Solution, empty_history
 
@@ -49,7 +49,7 @@ def solve(
         raise ModelError(f"solve: the solver must be one like FeasibilityDDP(), got {solver!r}.")
     if problem.constraints and not isinstance(solver, AugmentedLagrangian):
         solver = AugmentedLagrangian(inner=solver)
-    problem = as_leaves(problem)
+    problem = prepared(problem)
     states, efforts, warm = starting_trajectory(problem, guess)
     plan = compiled_solve(problem, states, efforts, warm, solver, callback)
     if not is_traced(jax.tree.leaves((plan.report, plan.cost))) and not np.all(np.asarray(plan.report.converged)):
@@ -111,7 +111,7 @@ def starting_trajectory(problem: Problem, guess: Any) -> tuple[Any, Float[Array,
         states, efforts = guess.states, guess.efforts
     elif isinstance(guess, tuple | list) and len(guess) == 2:
         states, efforts = guess
-    dtype = jnp.result_type(*jax.tree.leaves(problem.start))
+    dtype = dtype_of(problem)
     efforts = jnp.zeros((steps, nu), dtype) if efforts is None else jnp.asarray(efforts, dtype)
     if efforts.shape != (steps, nu):
         raise ModelError(f"solve: the guess has efforts of shape {efforts.shape}; the problem needs ({steps}, {nu}).")

@@ -29,11 +29,13 @@ def mixed(time_step: float) -> mbjax.MultibodyModel:
 
 
 STATES = mbjax.State(
-    jnp.array([[0.1, 0.02, 0.3], [0.51, -0.11, 2.0], [-0.6, 0.0, -1.0], [0.2, 0.05, 0.5]]),
-    jnp.array([[0.5, -0.3, 1.0], [0.4, -0.2, 0.0], [-0.1, 0.001, 1e-4], [0.0, 0.0, 0.0]]),
-    jnp.zeros(4),
+    jnp.array([[0.1, 0.02, 0.3], [0.51, -0.11, 2.0], [-0.6, 0.0, -1.0], [0.2, 0.05, 0.5], [0.5, -0.1, 0.0]]),
+    jnp.array([[0.5, -0.3, 1.0], [0.4, -0.2, 0.0], [-0.1, 0.001, 1e-4], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]),
+    jnp.zeros(5),
 )
-EFFORTS = jnp.array([[1.0, 2.0, 0.1], [0.5, -9.0, 0.1], [5.0, 0.1, 0.2], [0.0, 0.0, 0.0]])
+EFFORTS = jnp.array(
+    [[1.0, 2.0, 0.1], [0.5, -9.0, 0.1], [5.0, 0.1, 0.2], [0.0, 0.0, 0.0], [3.0, -4.0, 0.0]]
+)  # the last: joints exactly at their limits, at rest, with efforts exactly at theirs
 
 
 linearize = jax.jit(to.linearize)
@@ -49,7 +51,7 @@ def test_a_step_with_limits_friction_damping_and_saturation():
     model = mixed(0.01)
     A, B = linearize(model, STATES, EFFORTS)
     expected = each_state(differentiate_model_step, model, EFFORTS)
-    for i in range(4):
+    for i in range(5):
         scale = np.max(np.abs(expected.A[i]))
         np.testing.assert_allclose(A[i], expected.A[i], atol=1e-10 * scale)
         np.testing.assert_allclose(B[i], expected.B[i], atol=1e-10)
@@ -106,5 +108,5 @@ def test_a_floating_base_is_linearized_along_its_manifold(time_step):
 
 
 def test_numbers_of_states_and_efforts():
-    with pytest.raises(mbjax.ModelError, match="4 states and 2 efforts"):
+    with pytest.raises(mbjax.ModelError, match="5 states and 2 efforts"):
         to.linearize(mixed(0.01), STATES, EFFORTS[:2])

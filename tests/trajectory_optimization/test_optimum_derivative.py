@@ -78,6 +78,23 @@ def test_numbers_that_a_plain_function_closes_over_are_differentiated():
     np.testing.assert_allclose(jax.grad(J)(jnp.array(1.2)), by_leaf, rtol=1e-9)
 
 
+def test_numbers_that_a_constraint_closes_over_are_differentiated():
+    base = pendulum(constrained=True)
+    solver = to.AugmentedLagrangian(EXACT, tolerance=1e-9)
+
+    def J(fastest: jax.Array) -> jax.Array:
+        limit = to.at_most(lambda model, x: x[1] - fastest, 0.0, name="speed")
+        problem = eqx.tree_at(lambda p: p.constraints[0], base, limit, is_leaf=lambda x: isinstance(x, to.Constraint))
+        return to.solve(problem, solver=solver).cost
+
+    def by_bound(problem: to.Problem) -> jax.Array:
+        return to.solve(problem, solver=solver).cost
+
+    expected = eqx.filter_grad(by_bound)(base).constraints[0].upper
+    assert abs(expected) > 0.1
+    np.testing.assert_allclose(jax.grad(J)(jnp.array(1.5)), expected, rtol=1e-6)
+
+
 def test_a_batch_of_gradients():
     problem = pendulum()
 

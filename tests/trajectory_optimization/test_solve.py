@@ -290,6 +290,39 @@ class TestProblemsWithoutSolution:
             to.Problem(model, mbjax.default_state(model), 3, lambda m, x, u: u)
 
 
+def test_limits_of_a_model_hold_with_those_that_are_given():
+    model = mbjax.load("arm", time_step=0.02)
+    limit = np.asarray(model.parameters.effort_limit)
+    problem = to.Problem(model, mbjax.default_state(model), 3, to.Effort(), efforts=(-1e3, 2.0))
+    np.testing.assert_array_equal(problem.low, -limit)
+    np.testing.assert_array_equal(problem.high, np.minimum(limit, 2.0))
+    with pytest.raises(mbjax.ModelError, match="no effort is both"):
+        to.Problem(model, mbjax.default_state(model), 3, to.Effort(), efforts=(1e4, 1e5))
+
+
+def test_a_cost_without_descent_is_told():
+    """The Hessian of a number that is concave in the effort: no regularization within reach mends it."""
+    problem = to.Problem(
+        None,
+        jnp.zeros(2),
+        STEPS,
+        lambda model, x, u: -1e12 * jnp.sum(u**2),
+        Goal(jnp.array(1.0)),
+        (jnp.array([-np.inf]), jnp.array([np.inf])),
+        dynamics=Pendulum(jnp.array(1.0)),
+    )
+    with pytest.warns(mbjax.ModelWarning, match="no step length lowers the cost"):
+        found = to.solve(problem)
+    assert found.report.outcome == to.Outcome.NO_DESCENT
+
+
+def test_a_start_of_the_wrong_size_is_named():
+    model = mbjax.load("arm", time_step=0.02)
+    problem = to.Problem(model, mbjax.State(jnp.zeros(3), jnp.zeros(7)), 3, to.Effort())
+    with pytest.raises(mbjax.ModelError, match="state.q"):
+        to.solve(problem)
+
+
 def test_warnings_are_only_for_what_did_not_converge():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -58,12 +58,20 @@ def read_body(compiled: Compiled, body: int, robot: RobotRecord, notes: LoadNote
         notes.add(USED, f"body '{name}'", message, element.place)
 
 
+SAME_FRAME, SAME_ROTATION = 1, 3  # mjtSameFrame: the inertial frame is the body's, or turned like it
+
+
 def read_inertia(m: Any, body: int) -> SpatialInertia | None:
     """M_BBo_B; None for a massless body."""
     mass = float(m.body_mass[body])
     if mass == 0.0:
         return None
     R, com = matrix(m.body_iquat[body]), np.asarray(m.body_ipos[body], float)
+    same = m.body_sameframe[body]  # where the two differ by less than its tolerance, MuJoCo takes them for one
+    if same in (SAME_FRAME, SAME_ROTATION):
+        R = np.eye(3)
+    if same == SAME_FRAME:
+        com = np.zeros(3)
     G = R @ np.diag(m.body_inertia[body]) @ R.T / mass + np.dot(com, com) * np.eye(3) - np.outer(com, com)
     six = [float(G[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     return SpatialInertia(mass, com.copy(), UnitInertia(*six), skip_validity_check=True)
