@@ -16,7 +16,7 @@ from mbjax.parameters.kind_table import GROUPS
 from .choosing import choose
 from .kinds import Kind
 from .parameter_table import parameter_table
-from .spaces import FREE, Coding, Space, coding_of, decode, encode
+from .spaces import Coding, Space, coding_of, decode, encode
 from .system import Sensors, System, ideal_sensors
 
 
@@ -62,8 +62,9 @@ class Parameters(eqx.Module):
             raw = np.asarray(kind.raw(base, base, at), float)
             of_kind = [entry for entry in chosen if entry.kind == kind]
             for entry, value in zip(of_kind, raw, strict=True):
-                coding, start = coding_of_unknown(kind, entry.name, entry.space, float(value))
-                unknowns.append(Unknown(entry.name, entry.element, k, entry.place, entry.space, coding, start))
+                space = space_of(kind, entry.name, entry.space)
+                coding, start = coding_of(entry.name, space, float(value), kind.scale)
+                unknowns.append(Unknown(entry.name, entry.element, k, entry.place, space, coding, start))
                 theta.append(encode(coding, start))
         self.base, self.kinds, self.unknowns = base, kinds, tuple(unknowns)
         self.initial = jnp.asarray(np.array(theta), model.dtype)
@@ -167,14 +168,10 @@ def prior_deviation(unknown: Unknown) -> float:
     return prior * abs(unknown.start) if relative and unknown.start != 0.0 else prior
 
 
-def coding_of_unknown(kind: Kind, name: str, space: Space, value: float) -> tuple[Coding, float]:
-    """The coding of a number and its start; `physical` means logarithms of masses and free numbers elsewhere."""
-    if kind.only_physical:
-        return Coding(FREE, value), value
-    if space.kind == "physical":
-        if kind.name not in GROUPS["body"]:
-            raise ModelError(
-                f"Parameters: '{name}' cannot be physical(), which is for bodies; use positive() or free()."
-            )
-        space = Space("positive" if kind.name == "mass" else "free", prior=space.prior)
-    return coding_of(name, space, value, kind.scale)
+def space_of(kind: Kind, name: str, space: Space) -> Space:
+    """The space of one number: `physical` means positive masses, and any centre of mass."""
+    if space.kind != "physical" or kind.only_physical:
+        return space
+    if kind.name not in GROUPS["body"]:
+        raise ModelError(f"Parameters: '{name}' cannot be physical(), which is for bodies; use positive() or free().")
+    return Space("positive" if kind.name == "mass" else "free", prior=space.prior)

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
+from mbjax.joints import JOINT_KINDS
 from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.model import MultibodyModel
 
@@ -80,6 +81,25 @@ def smooth_positions(
     moved = call_compiled(differences, model, first, Q)
     smooth = jnp.asarray(low_pass(np.asarray(moved, float), period, cutoff), model.dtype)
     return np.asarray(call_compiled(moved_from, model, first, smooth), float)
+
+
+def resample_positions(
+    model: MultibodyModel, time: Float[np.ndarray, " steps"], q: Float[np.ndarray, "steps nq"], at: np.ndarray
+) -> Float[np.ndarray, "new nq"]:
+    """Positions at other times; quaternions take no detour over -q, and have unit length."""
+    places = [
+        slice(joint.q_start, joint.q_start + 4)
+        for joint in model.layout.joints
+        if joint.num_positions and JOINT_KINDS[joint.kind].has_quaternion
+    ]
+    q = q.copy()
+    for place in places:
+        turns = np.sum(q[1:, place] * q[:-1, place], 1) < 0.0
+        q[1:, place] *= np.where(np.cumsum(turns) % 2 == 1, -1.0, 1.0)[:, None]
+    new = resample(time, q, at)
+    for place in places:
+        new[:, place] /= np.linalg.norm(new[:, place], axis=1, keepdims=True)
+    return new
 
 
 def resample(

@@ -72,6 +72,17 @@ def test_derivatives(unknown: si.Parameters) -> None:
     np.testing.assert_allclose(forward @ d, numeric, atol=1e-7)
 
 
+def test_priors_are_in_parts_of_masses() -> None:
+    unknown = si.Parameters(
+        two_links(), {"body:upper": si.physical(prior=0.1), "joint_damping:first": si.free(prior=0.2)}
+    )
+    theta = unknown.numbers(mbjax.set_joint_damping(mbjax.set_mass(two_links(), "upper", 3.0), "first", 0.5))
+    residuals = dict(zip(unknown.names, unknown.prior_residuals(theta), strict=True))
+    np.testing.assert_allclose(residuals["mass:upper"], 5.0)
+    np.testing.assert_allclose(residuals["joint_damping:first"], 1.0)
+    assert all(abs(r) < 1e-9 for name, r in residuals.items() if name.startswith(("inertia", "center")))
+
+
 def test_later_patterns_replace_earlier_ones() -> None:
     unknown = si.Parameters(two_links(), {"mass:*": si.positive(), "mass:upper": si.fixed()})
     assert unknown.names == ("mass:lower",)
