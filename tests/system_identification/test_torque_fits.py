@@ -115,7 +115,7 @@ def test_unmeasured_contact_forces_are_projected_out() -> None:
     np.testing.assert_allclose(known.values["mass:trunk"], expected, rtol=1e-6)
 
 
-def test_report_stands_alone(unknown: si.Parameters, true: mbjax.MultibodyModel, tmp_path) -> None:
+def test_report_and_written_robot_stand_alone(unknown: si.Parameters, true: mbjax.MultibodyModel, tmp_path) -> None:
     log = torque_log(true, noise=0.01)
     fit = si.fit(unknown, log[:150], si.Torques(), held_out=log[150:])
     text = fit.report(tmp_path / "report.html").read_text()
@@ -124,6 +124,9 @@ def test_report_stands_alone(unknown: si.Parameters, true: mbjax.MultibodyModel,
     assert "mass:lower" in text
     assert "± deviation" in str(fit)
     assert set(fit.held_out_errors["log0"]) == {"first", "second"}
+    robot = mbjax.load(mbjax.to_mjcf(fit.model, tmp_path / "fitted.xml"))
+    np.testing.assert_allclose(mbjax.mass(robot, "lower"), fit.values["mass:lower"], rtol=1e-12)
+    np.testing.assert_allclose(robot.parameters.joint_friction, fit.model.parameters.joint_friction, rtol=1e-12)
 
 
 @pytest.mark.parametrize("slope", [1e-1, 1e-9])
