@@ -107,14 +107,18 @@ def test_g51_a_nan_world_in_a_saturated_batch() -> None:
                 assert not np.isfinite(b[20]).all()
 
 
+OF_KNOWN_NUMBERS = {
+    "check_constraints", "describe", "diagnose", "plot", "save", "show", "to_mjcf", "to_sdf", "to_urdf",
+}  # fmt: skip
+
+
 def functions_of_a_model() -> dict:
     """Public functions whose first parameter is a model."""
     found = {}
     for name, value in vars(mbjax).items():
         if inspect.isfunction(value) and not name.startswith("_"):
             parameters = list(inspect.signature(value).parameters)
-            of_known_numbers = "check_constraints describe diagnose plot save show to_mjcf to_sdf to_urdf".split()
-            if parameters and parameters[0] == "model" and name not in of_known_numbers:
+            if parameters and parameters[0] == "model" and name not in OF_KNOWN_NUMBERS:
                 found[name] = value
     return found
 
