@@ -12,7 +12,7 @@ from mbjax.errors import ModelError
 
 from .abstract_solver import AbstractSolver, Found
 from .expansion import expand, total_cost
-from .feasibility_ddp import clipped, limits_along
+from .feasibility_ddp import clipped, room_of
 from .multipliers import Penalties
 from .problem import Problem
 from .riccati import solve_riccati
@@ -69,11 +69,7 @@ class DirectShooting(AbstractSolver):
         outcome = jnp.where(s.outcome == Outcome.RUNNING, Outcome.MAX_ITERATIONS, s.outcome)
         states = rolled_out(problem, s.efforts)
         e = expand(problem, states, s.efforts, jax.tree.map(lambda x: x[1:], states), penalties)
-        room = None
-        if problem.low is not None:
-            low, high = limits_along(problem, s.efforts)
-            room = low - s.efforts, high - s.efforts
-        feedback = solve_riccati(e, jnp.asarray(1e-9, efforts.dtype), room)
+        feedback = solve_riccati(e, jnp.asarray(1e-9, efforts.dtype), room_of(problem, s.efforts))
         slopes = e.l_u + jnp.einsum("kij,ki->kj", e.B, feedback.V_x[1:])
         return Found(states, s.efforts, feedback.K, feedback.V_x, slopes, e.A, e.B, penalties, outcome, s.history)
 
