@@ -5,19 +5,23 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 import jax
 from rich.console import Console
 
 from mbjax.errors import ModelError, ModelWarning, UnsupportedError
-from mbjax.reference_models import REFERENCE_MODELS
+from mbjax.reference_models import REFERENCE_MODELS, path
 
 from .bench import batch_sizes, bench_model, function_names, output_file
+from .check import check_files
 from .doctor import add_doctor_command, examine
 from .identify import EPILOG as IDENTIFY_EPILOG
 from .identify import add_identify_options, identify_model
+from .inspect import inspect_model
 from .questions import DEFAULT_QUESTIONS, QUESTIONS
+from .simulate import simulate_model
 from .view import add_view_command, view_model
 
 UNBOUNDED = 10_000  # columns; wide enough that lines in a file or a pipe are not wrapped
@@ -206,10 +210,6 @@ def output_width() -> int | None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Runs the chosen command; returns its exit code."""
-    from .check import check_files
-    from .inspect import inspect_model
-    from .simulate import simulate_model
-
     if options.command == "inspect":
         inspect_model(options, console)
     elif options.command == "check":
@@ -229,10 +229,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def find_model_file(name: str) -> Path:
     """The path of a file, or of a bundled model by name."""
-    from difflib import get_close_matches
-
-    from mbjax.reference_models import path
-
     if name in REFERENCE_MODELS and not Path(name).exists():
         return path(name)
     file = Path(name)
