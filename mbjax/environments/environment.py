@@ -153,3 +153,12 @@ def require_discrete_model(task: str, model: Any) -> None:
     """Raises `ModelError` unless the model has a time step."""
     if not isinstance(model, MultibodyModel) or not model.is_discrete:
         raise ModelError(f"{task}: the model must be a discrete one; load it with time_step=, in s.")
+
+
+def require_contact(task: str, model: MultibodyModel) -> None:
+    """Raises `ModelError` unless the model has pairs of shapes that may touch: without, the robot falls for ever."""
+    if not model.collision_pairs:
+        raise ModelError(
+            f"{task}: nothing of the model can touch the ground; load it with contact_model='point', and with "
+            "ground=True if the file has no ground."
+        )

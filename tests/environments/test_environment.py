@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.environments import CartPoleSwingUp, Episodes, EpisodeState, worlds_status
+from mbjax.environments import CartPoleSwingUp, Episodes, EpisodeState, QuadrupedVelocity, worlds_status
 
 WORLDS, LENGTH = 4, 6
 MODEL = mbjax.load("cart_pole", time_step=0.02)
@@ -112,6 +112,8 @@ def test_worlds_differ_by_randomized_models() -> None:
 def test_misuse_is_refused_in_words() -> None:
     with pytest.raises(mbjax.ModelError, match="time_step="):
         CartPoleSwingUp(mbjax.load("cart_pole"))
+    with pytest.raises(mbjax.ModelError, match="ground=True"):
+        QuadrupedVelocity(mbjax.set_controller_gains(mbjax.load("quadruped", time_step=0.004), 60.0, 1.5))
     with pytest.raises(mbjax.ModelError, match=r"must have shape \(1,\), got \(2,\)"):
         EPISODES.environment.step(jax.tree.map(lambda x: x[0], RESET(KEYS)).env, jnp.zeros(2))
     with pytest.raises(mbjax.ModelError, match="length"):
