@@ -11,7 +11,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import require_one_model
 from mbjax.model import COLLISION_RULES, PARAMETER_RULES, MultibodyModel, leaf_name
 from mbjax.number_rules import is_known
-from mbjax.parameters import NamedNumber, NumberKind, matching_numbers, named_numbers
+from mbjax.parameters import KINDS, NamedNumber, NumberKind, matching_numbers, named_numbers
 
 from .distributions import Distribution
 
@@ -120,16 +120,11 @@ def with_drawn_numbers(model: MultibodyModel, drawn: list[Drawn], key: PRNGKeyAr
 
 def places_by_kind(drawn: list[Drawn]) -> list[tuple[NumberKind, tuple[int, ...]]]:
     """The kinds that are drawn in the order in which they are written, each with its places."""
-    found: dict[str, tuple[NumberKind, tuple[int, ...]]] = {}
+    found: dict[NumberKind, tuple[int, ...]] = {}  # by kind: each force element has kinds of its own of the same name
     for _, _, chosen in drawn:
         for number in chosen:
-            _, places = found.get(number.kind.name, (number.kind, ()))
-            found[number.kind.name] = number.kind, (*places, number.place)
-    order = list(WRITTEN)
-    return sorted(found.values(), key=lambda kind: order.index(kind[0].name) if kind[0].name in order else len(order))
-
-
-WRITTEN = ("mass", "center_of_mass", "inertia")  # an inertia is about the centre of mass that was drawn
+            found[number.kind] = (*found.get(number.kind, ()), number.place)
+    return sorted(found.items(), key=lambda item: KINDS.index(item[0]) if item[0] in KINDS else len(KINDS))
 
 
 def places_of_changed(model: MultibodyModel, drawn: list[Drawn]) -> list[int]:

@@ -155,6 +155,22 @@ def test_inertias_stay_physical_and_scale_with_mass() -> None:
     np.testing.assert_allclose(S[:, :3], -(cart_pole().parameters.body_unit_inertia[:, :3] - of_points), atol=1e-12)
 
 
+def test_every_spring_is_drawn() -> None:
+    """Springs have kinds of one name: all that a pattern matches are drawn, whatever their number."""
+    plant = mbjax.MultibodyPlant(0.01)
+    for i, parent in enumerate(("world", "link0", "link1")):
+        plant.add_rigid_body(f"link{i}", mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.3, 0.2, 0.1))
+        plant.add_joint(mbjax.RevoluteJoint(f"hinge{i}", parent, f"link{i}", axis=[0, 1, 0]))
+        plant.add_force_element(mbjax.RevoluteSpring(f"hinge{i}", 0.0, 2.0 + i))
+    models, axes = mbjax.randomize(plant.finalize(), KEY, WORLDS, {"spring_stiffness:*": mbjax.uniform(5.0, 6.0)})
+    springs = [i for i, e in enumerate(models.force_elements) if isinstance(e, mbjax.RevoluteSpring)]
+    drawn = np.stack([np.asarray(models.force_elements[i].stiffness) for i in springs])
+    assert drawn.shape == (3, WORLDS)
+    assert ((drawn >= 5.0) & (drawn <= 6.0)).all()
+    assert len(set(drawn.ravel().tolist())) == drawn.size
+    assert [axes.force_elements[i].stiffness for i in springs] == [0, 0, 0]
+
+
 def test_turned_frames_and_shared_draws() -> None:
     drawn = {
         "frame_rotation:slider_parent.y": mbjax.normal(0.0, 0.1),
