@@ -5,9 +5,8 @@ import pathlib
 import runpy
 
 import jax
+import nbformat
 import pytest
-
-nbformat = pytest.importorskip("nbformat", reason="notebooks need nbformat: pip install mbjax[test]")
 
 FOLDER = pathlib.Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -33,7 +32,6 @@ def test_cells_run(path, monkeypatch) -> None:
 @pytest.mark.whole_run("cells run without a kernel")
 def test_a_kernel_runs_a_notebook(monkeypatch) -> None:
     """What a cell ends with is shown: the animation, in place."""
-    pytest.importorskip("nbclient")
     monkeypatch.setenv("MBJAX_SHORT", "1")
     monkeypatch.setenv("PYTHONPATH", f"{FOLDER.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     done = TOOL["execute"](nbformat.read(FOLDER / f"{STANDS_FOR_ALL}.ipynb", as_version=4))

@@ -54,7 +54,7 @@ class Motion(eqx.Module):
 class AbstractEnvironment(eqx.Module):
     """A task for a robot, as pure functions of one world: `jit`, `vmap` and `grad` them as you like.
 
-        env = mbjax.environments.CartPoleSwingUp()
+        env = mbjax.environments.CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02))
         states = jax.vmap(env.reset)(jax.random.split(key, 1024))
         states = jax.jit(jax.vmap(env.step))(states, actions)
 
@@ -101,10 +101,11 @@ class AbstractEnvironment(eqx.Module):
         key, key_start, key_observe = jax.random.split(key, 3)
         state, memory = self.start(key_start)
         zero = jnp.zeros((), self.model.dtype)
-        metrics = jax.eval_shape(self._judged, state, memory, key)
-        metrics = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), metrics)
         observation = self.observe(state, memory, key_observe)
-        return EnvState(state, memory, key, observation, zero, jnp.array(False), metrics)
+        first = EnvState(state, memory, key, observation, zero, jnp.array(False), {})
+        _, outcome = jax.eval_shape(self.advance, first, jnp.zeros(self.action_size, zero.dtype), key)
+        metrics = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), outcome.metrics)
+        return dataclasses.replace(first, metrics=metrics)
 
     def step(self, state: EnvState, action: Float[Array, " actions"]) -> EnvState:
         """Advances one world by an action. After the end of an episode it goes on: `Episodes` starts anew."""
@@ -140,13 +141,6 @@ class AbstractEnvironment(eqx.Module):
     def with_model(self, model: MultibodyModel) -> "AbstractEnvironment":
         """The same task for a model of other numbers."""
         return dataclasses.replace(self, model=model)
-
-    def _judged(self, state: State, memory: Any, key: PRNGKeyArray) -> dict[str, Array]:
-        """The metrics of a step, for their shapes."""
-        action = jnp.zeros(self.action_size, self.model.dtype)
-        after, sensed = self.moved(state, self.inputs(state, memory, action))
-        motion = Motion(state, after, sensed, self.substeps * self.model.time_step)
-        return self.judge(motion, memory, action, key).metrics
 
 
 def require_discrete_model(task: str, model: Any) -> None:

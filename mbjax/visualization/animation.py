@@ -49,7 +49,7 @@ class Animation:
 
         `.html` is the page itself. `.mp4`, `.webm` and `.gif` are videos, `.png` and `.jpg` pictures at `time` in s, by
         default at the end: a Chromium without a window films the page at `width` by `height` pixels. Videos need
-        `pip install mbjax[video]`. `speed` is how many seconds of the animation pass in one second of the video.
+        `pip install "mbjax[video]"`. `speed` is how many seconds of the animation pass in one second of the video.
         """
         path = Path(path)
         if path.suffix.lower() in ("", ".html", ".htm"):

@@ -160,7 +160,7 @@ def _warn_about_skipped(skipped: dict[Mesh, str]) -> None:
     warnings.warn(
         f"{len(skipped)} mesh(es) are not drawn: {', '.join(listed)}{more}. "
         "Their bodies are shown as frames and sticks; STL and OBJ files are drawn with "
-        "pip install mbjax[mesh].",
+        'pip install "mbjax[mesh]".',
         stacklevel=5,
     )
 

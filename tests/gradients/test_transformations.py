@@ -113,7 +113,8 @@ def functions_of_a_model() -> dict:
     for name, value in vars(mbjax).items():
         if inspect.isfunction(value) and not name.startswith("_"):
             parameters = list(inspect.signature(value).parameters)
-            of_known_numbers = "check_constraints describe diagnose plot save show to_mjcf to_sdf to_urdf".split()
+            of_known_numbers = {"check_constraints", "describe", "diagnose", "plot", "save", "show"}
+            of_known_numbers |= {"to_mjcf", "to_sdf", "to_urdf"}
             if parameters and parameters[0] == "model" and name not in of_known_numbers:
                 found[name] = value
     return found

@@ -319,7 +319,7 @@ def test_a_cost_without_descent_is_told():
 def test_a_start_of_the_wrong_size_is_named():
     model = mbjax.load("arm", time_step=0.02)
     problem = to.Problem(model, mbjax.State(jnp.zeros(3), jnp.zeros(7)), 3, to.Effort())
-    with pytest.raises(mbjax.ModelError, match="state.q"):
+    with pytest.raises(mbjax.ModelError, match=r"state\.q"):
         to.solve(problem)
 
 

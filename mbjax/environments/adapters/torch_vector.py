@@ -8,8 +8,9 @@ from typing import Any
 
 import jax
 
+from mbjax.optional_packages import imported
+
 from ..episodes import Episodes, worlds_status
-from .optional import imported
 
 
 class TorchWorlds:
@@ -20,12 +21,13 @@ class TorchWorlds:
     """
 
     def __init__(self, episodes: Episodes, worlds: int, seed: int = 0):
-        self.torch = imported("torch", "as_torch")
+        self.torch = imported("torch", "as_torch needs torch")
         environment = episodes.environment
         self.num_envs, self.num_actions, self.num_obs = worlds, environment.action_size, environment.observation_size
         self.max_episode_length = episodes.length
         self.cfg: dict = {}
         self.started, self.stepped = jax.jit(jax.vmap(episodes.reset)), jax.jit(jax.vmap(episodes.step))
+        self.status = jax.jit(worlds_status)
         self.states = self.started(jax.random.split(jax.random.key(seed), worlds))
         self.device = str(self.tensor(self.states.env.reward).device)
 
@@ -46,7 +48,7 @@ class TorchWorlds:
     def step(self, actions: Any) -> tuple[dict, Any, Any, dict]:
         """Advances all worlds."""
         states = self.states = self.stepped(self.states, jax.dlpack.from_dlpack(actions.detach().contiguous()))
-        log = {name: float(x) for name, x in worlds_status(states).items()}
+        log = {name: self.tensor(x) for name, x in self.status(states).items()}  # nothing waits for the device
         extras = {"time_outs": self.tensor(states.truncated), "log": log}
         return self.get_observations(), self.tensor(states.env.reward), self.tensor(states.env.done).long(), extras
 
@@ -68,7 +70,7 @@ def torch_function(function: Callable) -> Callable:
     `function` takes arrays and returns one array. `torch_function(f)(*tensors)` may stand in a graph of torch's
     autograd; its backward pass is JAX's reverse mode, compiled. Needs torch.
     """
-    torch = imported("torch", "torch_function")
+    torch = imported("torch", "torch_function needs torch")
     value = jax.jit(function)
     pulled = jax.jit(lambda arrays, cotangent: jax.vjp(function, *arrays)[1](cotangent))
 
