@@ -1,4 +1,4 @@
-"""Every notebook runs, in its short mode, and is committed without outputs."""
+"""Every notebook runs in its short mode (in the trimmed run one of them), and is committed without outputs."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ TOOL = runpy.run_path(str(FOLDER / "run.py"))
 
 
 def marked(path: pathlib.Path):
-    left_out = pytest.mark.whole_run(f"the cells of {STANDS_FOR_ALL} run")
+    left_out = pytest.mark.whole_run(f"nothing of its own: only {STANDS_FOR_ALL} runs in the trimmed run")
     return pytest.param(path, id=path.stem, marks=[] if path.stem == STANDS_FOR_ALL else [left_out])
 
 

@@ -13,6 +13,8 @@ from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.simulation import Outputs, State, step
 
+from .methods import for_jit
+
 
 class EnvState(eqx.Module):
     """One world of an environment between two steps; `vmap` makes a batch of them.
@@ -96,6 +98,7 @@ class AbstractEnvironment(eqx.Module):
         """How many numbers an observation has."""
         return jax.eval_shape(self.reset, jax.random.key(0)).observation.shape[0]
 
+    @for_jit
     def reset(self, key: PRNGKeyArray) -> EnvState:
         """Starts an episode of one world."""
         key, key_start, key_observe = jax.random.split(key, 3)
@@ -107,6 +110,7 @@ class AbstractEnvironment(eqx.Module):
         metrics = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), outcome.metrics)
         return dataclasses.replace(first, metrics=metrics)
 
+    @for_jit
     def step(self, state: EnvState, action: Float[Array, " actions"]) -> EnvState:
         """Advances one world by an action. After the end of an episode it goes on: `Episodes` starts anew."""
         key, key_observe, key_judge = jax.random.split(state.key, 3)

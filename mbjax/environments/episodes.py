@@ -11,6 +11,7 @@ from mbjax.errors import ModelError
 from mbjax.number_rules import is_finite
 
 from .environment import AbstractEnvironment, EnvState
+from .methods import for_jit
 
 
 class EpisodeStatistics(eqx.Module):
@@ -59,6 +60,7 @@ class Episodes(eqx.Module):
         if not isinstance(self.length, int) or self.length < 1:
             raise ModelError(f"Episodes: length must be a whole number of steps >= 1, got {self.length!r}.")
 
+    @for_jit
     def reset(self, key: PRNGKeyArray) -> EpisodeState:
         """Starts the first episode."""
         env = self.environment.reset(key)
@@ -66,6 +68,7 @@ class Episodes(eqx.Module):
         statistics = EpisodeStatistics(none, zero, none, zero, none, none)
         return EpisodeState(env, env.observation, jnp.array(False), jnp.array(False), statistics)
 
+    @for_jit
     def step(self, state: EpisodeState, action: Float[Array, " actions"]) -> EpisodeState:
         """Advances one world, and restarts it where its episode ends."""
         environment, before = self.environment, state.statistics

@@ -118,7 +118,7 @@ CASES = {
 
 
 WHOLE_RUN = {
-    "rollouts": pytest.mark.whole_run("rollouts of worlds that jit shares out, in test_sharded_worlds"),
+    "rollouts": pytest.mark.whole_run("gradients of rollouts that jit shares out, in test_sharded_worlds"),
     "what is closed over": pytest.mark.whole_run("gradients by a model that all share"),
 }
 

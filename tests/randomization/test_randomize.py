@@ -195,7 +195,7 @@ def test_gradients_go_through_draws_and_ranges_may_be_empty() -> None:
         "center_of_mass:pole.z": mbjax.normal(0.0, 0.0, add=True),
         "gravity": mbjax.uniform(1.0, 1.0, relative=True),
     }
-    models, axes = mbjax.randomize(cart_pole(), KEY, WORLDS, drawn)
+    models, _ = mbjax.randomize(cart_pole(), KEY, WORLDS, drawn)
     p, old = models.parameters, cart_pole().parameters
     np.testing.assert_array_equal(p.gravity, np.broadcast_to(old.gravity, (WORLDS, 3)))
     np.testing.assert_allclose(p.body_com, np.broadcast_to(old.body_com, p.body_com.shape), atol=0)
@@ -218,7 +218,9 @@ def test_the_signature_of_playground() -> None:
     programs = drawn_leaves._cached._cache_size()
     same, _ = mbjax.randomize(cart_pole(), KEY, WORLDS, {"mass:*": mbjax.uniform(0.9, 1.1, relative=True)})
     alone, _ = randomizer(cart_pole(), keys[1:2])
-    assert drawn_leaves._cached._cache_size() == programs + 1  # for one key; the second call ran what the first compiled
+    assert (
+        drawn_leaves._cached._cache_size() == programs + 1
+    )  # for one key; the second call ran what the first compiled
     masses = jax.jit(lambda keys: randomizer(cart_pole(), keys)[0].parameters.body_mass)(keys)
     np.testing.assert_array_equal(models.parameters.body_mass, same.parameters.body_mass)
     np.testing.assert_array_equal(models.parameters.body_mass[1], alone.parameters.body_mass[0])
