@@ -22,7 +22,7 @@ CODECS = {
 }
 PICTURES = (".png", ".jpg", ".jpeg")
 SUFFIXES = (*CODECS, ".gif", *PICTURES)
-WITHOUT_CONTROLS = "footer, #panel, #tooltip { display: none !important }"
+WITHOUT_CONTROLS = "footer, #panel, #joints, #tooltip { display: none !important }"
 # Draws the time, and waits until the browser has shown it.
 SEEK = (
     "new Promise((done) => {{ window.mbjax.seek({time!r}); "
