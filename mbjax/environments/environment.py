@@ -101,7 +101,7 @@ class AbstractEnvironment(eqx.Module):
     @for_jit
     def reset(self, key: PRNGKeyArray) -> EnvState:
         """Starts an episode of one world."""
-        key, key_start, key_observe = jax.random.split(key, 3)
+        key, key_start, key_observe = keys_of(key, 3)
         state, memory = self.start(key_start)
         zero = jnp.zeros((), self.model.dtype)
         observation = self.observe(state, memory, key_observe)
@@ -113,7 +113,7 @@ class AbstractEnvironment(eqx.Module):
     @for_jit
     def step(self, state: EnvState, action: Float[Array, " actions"]) -> EnvState:
         """Advances one world by an action. After the end of an episode it goes on: `Episodes` starts anew."""
-        key, key_observe, key_judge = jax.random.split(state.key, 3)
+        key, key_observe, key_judge = keys_of(state.key, 3)
         after, outcome = self.advance(state, action, key_judge)
         observation = self.observe(after, outcome.memory, key_observe)
         return EnvState(after, outcome.memory, key, observation, outcome.reward, outcome.ends, outcome.metrics)
@@ -145,6 +145,11 @@ class AbstractEnvironment(eqx.Module):
     def with_model(self, model: MultibodyModel) -> "AbstractEnvironment":
         """The same task for a model of other numbers."""
         return dataclasses.replace(self, model=model)
+
+
+def keys_of(key: PRNGKeyArray, number: int) -> list[PRNGKeyArray]:
+    """As many keys of one; those that nobody draws from are not computed, as they are by `jax.random.split`."""
+    return [jax.random.fold_in(key, i) for i in range(number)]
 
 
 def require_discrete_model(task: str, model: Any) -> None:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from mbjax.errors import ModelError
 from mbjax.number_rules import is_finite
 
-from .environment import AbstractEnvironment, EnvState
+from .environment import AbstractEnvironment, EnvState, keys_of
 from .methods import for_jit
 
 
@@ -72,7 +72,7 @@ class Episodes(eqx.Module):
     def step(self, state: EpisodeState, action: Float[Array, " actions"]) -> EpisodeState:
         """Advances one world, and restarts it where its episode ends."""
         environment, before = self.environment, state.statistics
-        key, key_judge, key_start, key_first = jax.random.split(state.env.key, 4)  # once: a CPU draws slowly
+        key, key_judge, key_start, key_first = keys_of(state.env.key, 4)
         after, outcome = environment.advance(state.env, action, key_judge)
         broken = ~(all_finite((after, outcome.reward, outcome.memory)) & all_finite(action))
         reward = jnp.where(broken, 0.0, outcome.reward)
