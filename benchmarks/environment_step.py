@@ -1,9 +1,10 @@
 """A step of an environment (physics, observation, reward, restarts) beside the bare step of the same model.
 
-    python -m benchmarks.environment_step [cart_pole|ant|quadruped] [worlds]
+    python -m benchmarks.environment_step [cart_pole|ant|quadruped] [worlds] [--processor]
 
 Both are scans of 20 steps under the same efforts, on one device. The times are the medians and the least of 7 calls,
-taken in turns, in µs a world and step.
+taken in turns, in µs a world and step: on the clock, or with `--processor` of the processor, for machines that others
+use too (with `taskset -c 0`, as threads that wait count).
 """
 
 import importlib.util
@@ -45,11 +46,12 @@ def microseconds(functions: dict[str, tuple[Callable, tuple]], worlds: int) -> d
         began = time.perf_counter()
         jax.block_until_ready(function(*arguments))
         print(f"{name}: compiled in {time.perf_counter() - began:.1f} s", flush=True)
+    clock = time.process_time if "--processor" in sys.argv else time.perf_counter
     for _ in range(CALLS):
         for name, (function, arguments) in functions.items():
-            began = time.perf_counter()
+            began = clock()
             jax.block_until_ready(function(*arguments))
-            times[name].append(1e6 * (time.perf_counter() - began) / (STEPS * worlds))
+            times[name].append(1e6 * (clock() - began) / (STEPS * worlds))
     return {name: (float(np.median(found)), min(found)) for name, found in times.items()}
 
 

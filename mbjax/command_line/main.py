@@ -13,6 +13,7 @@ from rich.console import Console
 
 from mbjax.errors import ModelError, ModelWarning, UnsupportedError
 from mbjax.reference_models import REFERENCE_MODELS, path
+from mbjax.visualization.browser import BrowserError
 
 from .bench import batch_sizes, bench_model, function_names, output_file
 from .check import check_files
@@ -30,9 +31,9 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_
 EPILOG = f"""\
 FILE is a URDF, SDFormat, MJCF or directives file, or the name of a bundled model: {", ".join(REFERENCE_MODELS)}.
 
-exit codes: 0 done; 1 a measurement or a fit failed, or check or doctor found errors; 2 wrong arguments or no such file;
-3 the file cannot be read as a model; 4 it asks for physics mbjax does not simulate (try --on-unsupported warn);
-5 an optional package is missing.
+exit codes: 0 done; 1 a measurement, a fit or writing failed, or check or doctor found errors; 2 wrong arguments or no
+such file; 3 the file cannot be read as a model; 4 it asks for physics mbjax does not simulate (try --on-unsupported
+warn); 5 an optional package or a browser is missing.
 """
 
 BENCH_EPILOG = f"""\
@@ -189,15 +190,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)  # the load report lists these warnings, in order
             return run(options, console)
+    except ImportError as error:  # `MissingPackageError` is one
+        print_error(errors, str(error))
+        return EXIT_MISSING_EXTRA
     except UnsupportedError as error:
         print_error(errors, str(error))
         return EXIT_UNSUPPORTED
     except ModelError as error:
         print_error(errors, str(error))
         return EXIT_BAD_FILE
-    except ImportError as error:
+    except (BrowserError, OSError) as error:  # a file that cannot be written, a port in use
         print_error(errors, str(error))
-        return EXIT_MISSING_EXTRA
+        return EXIT_FAILED
     except KeyboardInterrupt:
         print_error(errors, "stopped")
         return 130

@@ -10,7 +10,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from mbjax.errors import ModelError
 from mbjax.number_rules import is_finite
 
-from .environment import AbstractEnvironment, EnvState
+from .environment import AbstractEnvironment, EnvState, keys_of
+from .methods import for_jit
 
 
 class EpisodeStatistics(eqx.Module):
@@ -59,6 +60,7 @@ class Episodes(eqx.Module):
         if not isinstance(self.length, int) or self.length < 1:
             raise ModelError(f"Episodes: length must be a whole number of steps >= 1, got {self.length!r}.")
 
+    @for_jit
     def reset(self, key: PRNGKeyArray) -> EpisodeState:
         """Starts the first episode."""
         env = self.environment.reset(key)
@@ -66,10 +68,11 @@ class Episodes(eqx.Module):
         statistics = EpisodeStatistics(none, zero, none, zero, none, none)
         return EpisodeState(env, env.observation, jnp.array(False), jnp.array(False), statistics)
 
+    @for_jit
     def step(self, state: EpisodeState, action: Float[Array, " actions"]) -> EpisodeState:
         """Advances one world, and restarts it where its episode ends."""
         environment, before = self.environment, state.statistics
-        key, key_judge, key_start, key_first = jax.random.split(state.env.key, 4)  # once: a CPU draws slowly
+        key, key_judge, key_start, key_first = keys_of(state.env.key, 4)
         after, outcome = environment.advance(state.env, action, key_judge)
         broken = ~(all_finite((after, outcome.reward, outcome.memory)) & all_finite(action))
         reward = jnp.where(broken, 0.0, outcome.reward)
