@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel, all_joint_positions
 
 from .packed_arrays import PackedArrays, steps_of
@@ -57,10 +56,10 @@ def joint_sliders(model: MultibodyModel, q: np.ndarray) -> JointSliders:
             {
                 "name": joint.name, "unit": unit, "body": joint.child_body,
                 "axis": (axis / np.linalg.norm(axis)).tolist(), "point": point.tolist(),
-                "turn": float(JOINT_KINDS[joint.kind].turns), "advance": 1.0 if unit == "m" else pitch,
+                "turn": float(unit == "rad"), "advance": 1.0 if unit == "m" else pitch,
                 "lower": end(model.position_lower_limits, joint, positions.min(initial=0.0) - WITHOUT_LIMITS[unit]),
                 "upper": end(model.position_upper_limits, joint, positions.max(initial=0.0) + WITHOUT_LIMITS[unit]),
-                "leader": own.get(leader), "ratio": ratio,
+                "leader": None if leader is None else own.get(leader), "ratio": ratio,
             }
         )  # fmt: skip
     return JointSliders(found, all_q[:, [joint.all_q.start for joint in chosen]])
