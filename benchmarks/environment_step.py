@@ -67,8 +67,12 @@ def measure(name: str, worlds: int) -> None:
         return jax.lax.scan(lambda s, u: (jax.vmap(one)(s, memories, u), None), states, actions)[0]
 
     functions = {}
-    for keep_last in (False, True):
-        episodes = Episodes(env, 500, keep_last)
+    for label, keep_last, same_start in (
+        ("environment", False, False),
+        ("environment, last observations kept", True, False),
+        ("environment, the same starts", False, True),
+    ):
+        episodes = Episodes(env, 500, keep_last, same_start)
         states = jax.jit(jax.vmap(episodes.reset))(jax.random.split(jax.random.key(0), worlds))
 
         def whole(states: Any, actions: jax.Array, episodes: Episodes = episodes) -> Any:
@@ -76,7 +80,6 @@ def measure(name: str, worlds: int) -> None:
 
         if not functions:
             functions["bare step"] = (jax.jit(bare), (states.env.physics, states.env.memory, actions))
-        label = "environment, last observations kept" if keep_last else "environment"
         functions[label] = (jax.jit(whole), (states, actions))
     found = microseconds(functions, worlds)
     median, least = found["bare step"]
