@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.errors import ModelError
+from mbjax.optional_packages import imported
 
 from .abstract_solver import AbstractSolver, Found
 from .expansion import expand, total_cost
-from .feasibility_ddp import clipped, limits_along
+from .feasibility_ddp import clipped, room_of
 from .multipliers import Penalties
 from .problem import Problem
 from .riccati import solve_riccati
@@ -69,11 +69,7 @@ class DirectShooting(AbstractSolver):
         outcome = jnp.where(s.outcome == Outcome.RUNNING, Outcome.MAX_ITERATIONS, s.outcome)
         states = rolled_out(problem, s.efforts)
         e = expand(problem, states, s.efforts, jax.tree.map(lambda x: x[1:], states), penalties)
-        room = None
-        if problem.low is not None:
-            low, high = limits_along(problem, s.efforts)
-            room = low - s.efforts, high - s.efforts
-        feedback = solve_riccati(e, jnp.asarray(1e-9, efforts.dtype), room)
+        feedback = solve_riccati(e, jnp.asarray(1e-9, efforts.dtype), room_of(problem, s.efforts))
         slopes = e.l_u + jnp.einsum("kij,ki->kj", e.B, feedback.V_x[1:])
         return Found(states, s.efforts, feedback.K, feedback.V_x, slopes, e.A, e.B, penalties, outcome, s.history)
 
@@ -89,8 +85,5 @@ class Descent(NamedTuple):
 
 def optimizer_of(optimizer: Any) -> Any:
     """The given optimizer, or L-BFGS; with the arguments that line searches need."""
-    try:
-        import optax
-    except ImportError as error:
-        raise ModelError('DirectShooting needs optax: pip install "mbjax[optimize]".') from error
+    optax = imported("optax", "DirectShooting needs optax", "optimize")
     return optax.with_extra_args_support(optax.lbfgs() if optimizer is None else optimizer)

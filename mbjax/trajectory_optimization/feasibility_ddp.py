@@ -115,15 +115,16 @@ class FeasibilityDDP(AbstractSolver):
         if self.parallel:
             feedback = solve_riccati_in_parallel(e, bounded)
         else:
-            feedback = solve_riccati(e, bounded, room_of(problem, attempt))
+            feedback = solve_riccati(e, bounded, room_of(problem, attempt.efforts))
         first, second = expected_change(e, feedback)
         gap = largest_gap(e)
         small = jnp.abs(first + 0.5 * second) <= jnp.maximum(self.tolerance, 20 * eps) * (1.0 + jnp.abs(e.cost))
-        done = feedback.is_convex & small & (gap <= jnp.maximum(self.gap_tolerance, 200 * eps))
+        is_closed = gap <= jnp.maximum(self.gap_tolerance, 200 * eps)
+        done = feedback.is_convex & small & is_closed
         is_finite = jnp.isfinite(e.cost) & jnp.isfinite(gap)
         promised = jnp.where(taken, jnp.abs(first + 0.5 * second), s.promised)
         rounding = promised <= ROUNDING * eps * (1.0 + jnp.abs(e.cost))
-        stuck = jnp.where(rounding & (gap <= self.gap_tolerance), Outcome.CONVERGED, Outcome.NO_DESCENT)
+        stuck = jnp.where(rounding & is_closed, Outcome.CONVERGED, Outcome.NO_DESCENT)
         outcome = jnp.where(regularization > self.largest_regularization, stuck, Outcome.RUNNING)
         outcome = jnp.where(done, Outcome.CONVERGED, jnp.where(is_finite, outcome, Outcome.NOT_FINITE))
         entry = {
@@ -176,8 +177,7 @@ def start_of_search(problem: Problem, states: Any, efforts: Array, reached: Any,
     """Expansion, feedback and expected decrease about a trajectory."""
     e = expand(problem, states, efforts, reached, penalties)
     nothing = jnp.zeros((), efforts.dtype)
-    room = None if problem.low is None else limits_along(problem, efforts)
-    feedback = solve_riccati(e, nothing, room)
+    feedback = solve_riccati(e, nothing, room_of(problem, efforts))
     return e, feedback, nothing, nothing
 
 
@@ -186,11 +186,12 @@ def clipped(problem: Problem, efforts: Float[Array, "steps nu"]) -> Float[Array,
     return efforts if problem.low is None else jnp.clip(efforts, problem.low, problem.high)
 
 
-def room_of(problem: Problem, attempt: Attempt) -> tuple[Array, Array] | None:
+def room_of(problem: Problem, efforts: Float[Array, "steps nu"]) -> tuple[Array, Array] | None:
     """How far each effort may fall and rise; None without limits."""
-    if problem.low is None or problem.high is None:
+    if problem.low is None:
         return None
-    return problem.low - attempt.efforts, problem.high - attempt.efforts
+    low, high = limits_along(problem, efforts)
+    return low - efforts, high - efforts
 
 
 def gaps_of(e: Expansion) -> Float[Array, "steps_and_end ndx"]:

@@ -98,6 +98,8 @@ def call_term(term: Term, model: Any, state: Any, effort: Any, stage: Any) -> An
 
 def terms_of(what: str, terms: Term | Sequence[Term]) -> tuple[Term, ...]:
     """The cost functions as a tuple, checked to be functions."""
+    if not callable(terms) and not isinstance(terms, Sequence):
+        raise ModelError(f"Problem: the {what} cost must be a function, or several, got {terms!r}.")
     terms = (terms,) if callable(terms) else tuple(terms)
     for term in terms:
         if not callable(term):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -19,14 +20,20 @@ def mpc_step(
 ) -> tuple[Float[Array, " nu"], Solution]:
     """The effort to apply at `state`, and the plan that it comes from: `plan` moved on by a step and improved.
 
-    The number of iterations is fixed, whether they converge or not, so that each call takes the same time. The last
-    step of the old plan is repeated. With `stages`, give the problem those of the new horizon.
+    It takes at most `iterations` iterations, so that no call takes longer, whether they converge or not. The last step
+    of the old plan is repeated. With `stages`, give the problem those of the new horizon.
     """
     problem = prepared(with_start(problem, state))
     if solver is None:
         solver = FeasibilityDDP(max_iterations=iterations + 1)  # the first only evaluates the guess
         if problem.constraints:
             solver = AugmentedLagrangian(inner=solver, max_iterations=2 * iterations + 2, max_rounds=2)
+    return improved(problem, plan, solver)
+
+
+@eqx.filter_jit
+def improved(problem: Problem, plan: Solution, solver: AbstractSolver) -> tuple[Float[Array, " nu"], Solution]:
+    """The first effort of the plan moved on and improved, and that plan: one program."""
     states, efforts, warm = starting_trajectory(problem, moved_on(plan))
     found = compiled_solve(problem, states, efforts, warm, solver, None)
     return found.efforts[0], found

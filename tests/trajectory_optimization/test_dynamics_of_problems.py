@@ -7,6 +7,7 @@ import pytest
 
 import mbjax
 from mbjax import trajectory_optimization as to
+from tests.gradients.checks import all_gradients
 
 MASS, DT = 2.0, 0.01
 LINK = """<link name="{name}"><inertial><mass value="{mass}"/>
@@ -60,6 +61,16 @@ def test_the_friction_cone_is_that_of_the_force(bead, dynamics):
         cone(bead, state, EFFORT, stage(True, False)), [normal, (0.8 * normal) ** 2 - 25.0], rtol=1e-9
     )
     np.testing.assert_allclose(cone(bead, state, EFFORT, stage(False, False)), 7.0)
+
+
+@pytest.mark.parametrize("force", [[0.0, 0.0, MASS * 9.81], [3.0, -4.0, 1.5]], ids=["none", "some"])
+def test_gradients_of_the_cone(bead, dynamics, force):
+    """Also where the contact bears nothing: the cone's tip is smooth in squares."""
+    cone = to.FrictionCone(dynamics, 0.8)
+    state = mbjax.State(jnp.zeros(3), jnp.array([0.1, 0.2, 0.0]))
+    gradients = all_gradients(lambda u: cone(bead, state, u, stage(True, False)), jnp.array(force))
+    np.testing.assert_allclose(gradients.reverse, gradients.forward, atol=1e-9)
+    np.testing.assert_allclose(gradients.differences, gradients.forward, atol=1e-6)
 
 
 def test_a_schedule_marks_where_contacts_begin():

@@ -7,7 +7,7 @@ import pytest
 
 import mbjax
 from mbjax import trajectory_optimization as to
-from tests.gradients.checks import OFFSETS, WEIGHTS
+from tests.gradients.checks import OFFSETS, WEIGHTS, all_gradients
 
 MODEL = mbjax.load("arm", time_step=0.01)
 STATE = mbjax.random_state(MODEL, jax.random.key(3))
@@ -30,7 +30,7 @@ AT_THE_GOAL = {
         mbjax.center_of_mass_translational_velocity_in_world(MODEL, STATE.q, STATE.v)
     ),
     "momentum": to.Momentum(L),
-    "barrier": to.Barrier(to.VelocityGoal(), -9.0, 9.0),
+    "barrier": to.Barrier(to.VelocityGoal(STATE.v - 0.5), -9.0, 0.5),
 }
 
 
@@ -48,7 +48,7 @@ def test_zero_at_the_goal_and_slopes_by_differences(name):
     h = 1e-4
     expected = sum(w * along(jnp.array(o * h)) for o, w in zip(OFFSETS, WEIGHTS, strict=True)) / h
     np.testing.assert_allclose(forward, expected, atol=1e-8)
-    if name != "barrier":
+    if name != "barrier":  # which is at its kink, and has other tests
         assert np.max(np.abs(forward)) > 0.01
         weighted = jax.tree.map(lambda x: x, goal)
         object.__setattr__(weighted, "weight", jnp.array(3.0))
@@ -65,8 +65,26 @@ def test_a_pose_goal_measures_the_turn_and_the_distance():
 
 
 def test_a_barrier_is_what_lies_beyond_the_bounds():
-    barrier = to.Barrier(to.VelocityGoal(), -0.1, 0.5, weight=2.0)
-    np.testing.assert_allclose(barrier(MODEL, STATE), 2.0 * np.maximum(STATE.v - 0.5, 0.0))
+    barrier = to.Barrier(to.VelocityGoal(), 0.4, 1.0, weight=2.0)
+    expected = 2.0 * (np.maximum(STATE.v - 1.0, 0.0) + np.minimum(STATE.v - 0.4, 0.0))
+    np.testing.assert_allclose(barrier(MODEL, STATE), expected)
+    assert 0 < np.sum(expected != 0.0) < 7
+    gradients = all_gradients(lambda v: barrier(MODEL, mbjax.State(STATE.q, v, STATE.time)), STATE.v)
+    np.testing.assert_allclose(gradients.forward, 2.0 * np.diag(expected != 0.0), atol=1e-12)
+    np.testing.assert_allclose(gradients.reverse, gradients.forward, atol=1e-12)
+    np.testing.assert_allclose(gradients.differences, gradients.forward, atol=1e-8)
+
+
+def test_gradients_of_a_pose_goal_near_and_at_half_a_turn():
+    half = mbjax.RigidTransform(jnp.diag(jnp.array([1.0, -1.0, -1.0])) @ X_WT.rotation, X_WT.translation)
+    goal = to.PoseGoal("tool", half)
+    np.testing.assert_allclose(jnp.linalg.norm(goal(MODEL, STATE)[:3]), np.pi, atol=1e-7)
+    at = jax.jacrev(lambda q: goal(MODEL, mbjax.State(q, STATE.v, STATE.time)))(STATE.q)
+    assert np.all(np.isfinite(at))
+    near = STATE.q + 0.05
+    gradients = all_gradients(lambda q: goal(MODEL, mbjax.State(q, STATE.v, STATE.time)), near)
+    np.testing.assert_allclose(gradients.reverse, gradients.forward, atol=1e-9)
+    np.testing.assert_allclose(gradients.differences, gradients.forward, atol=1e-6)
 
 
 def test_efforts_less_a_reference():

@@ -59,10 +59,11 @@ def test_a_step_with_limits_friction_damping_and_saturation():
     assert np.all(B[1][:, 1] == 0.0)  # an effort beyond its limit does nothing
 
 
-def test_a_step_against_finite_differences():
+@pytest.mark.parametrize("k", [0, 1])  # in the middle; and beyond limits, with an effort that saturates
+def test_a_step_against_finite_differences(k):
     model, h = mixed(0.01), 1e-6
-    state, effort = jax.tree.map(lambda x: x[0], STATES), EFFORTS[0]
-    A, B = (M[0] for M in linearize(model, STATES, EFFORTS))
+    state, effort = jax.tree.map(lambda x: x[k], STATES), EFFORTS[k]
+    A, B = (M[k] for M in linearize(model, STATES, EFFORTS))
     after = mbjax.step(model, state, effort)[0]
 
     @jax.jit
@@ -71,7 +72,8 @@ def test_a_step_against_finite_differences():
         return to.difference_states(model, after, mbjax.step(model, x, effort + z[6:])[0])
 
     columns = [sum(w * moved(o * h * e) for o, w in zip(OFFSETS, WEIGHTS, strict=True)) / h for e in jnp.eye(9)]
-    np.testing.assert_allclose(jnp.concatenate([A, B], axis=1), jnp.stack(columns, axis=1), atol=1e-7)
+    expected = jnp.stack(columns, axis=1)
+    np.testing.assert_allclose(jnp.concatenate([A, B], axis=1), expected, atol=1e-8 * np.max(np.abs(expected)))
 
 
 def test_a_locked_joint_stays():
@@ -92,19 +94,61 @@ def test_a_continuous_plant():
     np.testing.assert_allclose(B, expected.B, atol=1e-9)
 
 
-@pytest.mark.parametrize("time_step", [0.01, pytest.param(0.0, marks=pytest.mark.whole_run("the discrete one"))])
+def body_with_an_arm(time_step: float) -> mbjax.MultibodyModel:
+    """A free body with one driven hinge."""
+    hinge = """<joint name="hinge" type="continuous"><parent link="l0"/><child link="l1"/><origin xyz="0.1 0 0.2"/>
+      <axis xyz="0 0.6 0.8"/></joint>"""
+    text = f'<robot name="body">{LINK.format(i=0)}{LINK.format(i=1)}{hinge}</robot>'
+    return mbjax.load(text, base="floating", time_step=time_step, actuators="joints")
+
+
+@pytest.mark.parametrize("time_step", [0.01, pytest.param(0.0, marks=pytest.mark.whole_run("a continuous arm"))])
 def test_a_floating_base_is_linearized_along_its_manifold(time_step):
-    text = f'<robot name="body">{LINK.format(i=0)}</robot>'
-    model = mbjax.load(text, base="floating", time_step=time_step)
+    """Columns by differences of what a step, or a short time of the plant, makes of moved states."""
+    model = body_with_an_arm(time_step)
     state = mbjax.random_state(model, jax.random.key(1))
-    state = mbjax.State(state.q, jnp.array([0.3, -2.0, 1.0, 0.5, 0.1, -0.4]))
-    A, _ = linearize(model, state, jnp.zeros(0))
-    differentiate = jax.jit(differentiate_model_step if time_step else differentiate_rates)
-    expected = differentiate(model, state, mbjax.Inputs(actuation=jnp.zeros(0)))
-    if not time_step:
-        np.testing.assert_allclose(A[:3, :3] @ state.v[:3], 0.0, atol=1e-12)  # w x w
-        np.testing.assert_allclose(A[0, 1], -state.v[2], atol=1e-12)
-    np.testing.assert_allclose(A, expected.A, atol=1e-9)
+    state = mbjax.State(state.q, jnp.array([0.3, -2.0, 1.0, 0.5, 0.1, -0.4, 0.7]))
+    effort, n = jnp.array([0.4]), 14
+    A, B = to.linearize(model, state, effort)
+
+    @jax.jit
+    def rates(z: jax.Array) -> jax.Array:
+        """The tangent from what becomes of `state` to what becomes of the moved one: after a step, or its rate."""
+        x, u = to.move_state(model, state, z[:n]), effort + z[n:]
+        if time_step:
+            return to.difference_states(model, mbjax.step(model, state, effort)[0], mbjax.step(model, x, u)[0])
+
+        def later(time: jax.Array, x: mbjax.State, u: jax.Array) -> mbjax.State:
+            _, vdot = mbjax.time_derivatives(model, x, u)
+            return mbjax.State(mbjax.integrate_configuration(model, x.q, time * x.v), x.v + time * vdot)
+
+        def apart(time: jax.Array) -> jax.Array:
+            return to.difference_states(model, later(time, state, effort), later(time, x, u))
+
+        return jax.jvp(apart, (jnp.array(0.0),), (jnp.array(1.0),))[1]
+
+    h = 1e-4
+    columns = [sum(w * rates(o * h * e) for o, w in zip(OFFSETS, WEIGHTS, strict=True)) / h for e in jnp.eye(n + 1)]
+    np.testing.assert_allclose(jnp.concatenate([A, B], axis=1), jnp.stack(columns, axis=1), atol=1e-7)
+    assert np.max(np.abs(B)) > 1e-3
+
+
+@pytest.mark.whole_run("closed forms; with contact the step itself is differentiated, as tests/contact does")
+def test_a_step_with_contact():
+    text = """<robot name="ball"><link name="ball"><inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01"
+      ixy="0" ixz="0" iyz="0"/></inertial>
+      <collision><geometry><sphere radius="0.1"/></geometry></collision></link></robot>"""
+    model = mbjax.load(text, base="floating", time_step=0.01, ground=True)
+    state = mbjax.State(jnp.array([1.0, 0, 0, 0, 0, 0, 0.0999]), jnp.array([0.0, 0.5, 0, 0.3, 0, -0.1]))
+    A, _ = to.linearize(model, state, jnp.zeros(0))
+    after, h = mbjax.step(model, state)[0], 1e-6
+
+    @jax.jit
+    def moved(dx: jax.Array) -> jax.Array:
+        return to.difference_states(model, after, mbjax.step(model, to.move_state(model, state, dx))[0])
+
+    columns = [sum(w * moved(o * h * e) for o, w in zip(OFFSETS, WEIGHTS, strict=True)) / h for e in jnp.eye(12)]
+    np.testing.assert_allclose(A, jnp.stack(columns, axis=1), atol=1e-4)
 
 
 def test_numbers_of_states_and_efforts():
