@@ -1,9 +1,10 @@
 """A step of an environment (physics, observation, reward, restarts) beside the bare step of the same model.
 
-    python -m benchmarks.environment_step [cart_pole|ant|quadruped] [worlds]
+    python -m benchmarks.environment_step [cart_pole|ant|quadruped] [worlds] [--processor]
 
 Both are scans of 20 steps under the same efforts, on one device. The times are the medians and the least of 7 calls,
-taken in turns, in µs a world and step.
+taken in turns, in µs a world and step: on the clock, or with `--processor` of the processor, for machines that others
+use too (with `taskset -c 0`, as threads that wait count).
 """
 
 import importlib.util
@@ -45,11 +46,12 @@ def microseconds(functions: dict[str, tuple[Callable, tuple]], worlds: int) -> d
         began = time.perf_counter()
         jax.block_until_ready(function(*arguments))
         print(f"{name}: compiled in {time.perf_counter() - began:.1f} s", flush=True)
+    clock = time.process_time if "--processor" in sys.argv else time.perf_counter
     for _ in range(CALLS):
         for name, (function, arguments) in functions.items():
-            began = time.perf_counter()
+            began = clock()
             jax.block_until_ready(function(*arguments))
-            times[name].append(1e6 * (time.perf_counter() - began) / (STEPS * worlds))
+            times[name].append(1e6 * (clock() - began) / (STEPS * worlds))
     return {name: (float(np.median(found)), min(found)) for name, found in times.items()}
 
 
@@ -65,8 +67,12 @@ def measure(name: str, worlds: int) -> None:
         return jax.lax.scan(lambda s, u: (jax.vmap(one)(s, memories, u), None), states, actions)[0]
 
     functions = {}
-    for keep_last in (False, True):
-        episodes = Episodes(env, 500, keep_last)
+    for label, keep_last, same_start in (
+        ("environment", False, False),
+        ("environment, last observations kept", True, False),
+        ("environment, the same starts", False, True),
+    ):
+        episodes = Episodes(env, 500, keep_last, same_start)
         states = jax.jit(jax.vmap(episodes.reset))(jax.random.split(jax.random.key(0), worlds))
 
         def whole(states: Any, actions: jax.Array, episodes: Episodes = episodes) -> Any:
@@ -74,7 +80,6 @@ def measure(name: str, worlds: int) -> None:
 
         if not functions:
             functions["bare step"] = (jax.jit(bare), (states.env.physics, states.env.memory, actions))
-        label = "environment, last observations kept" if keep_last else "environment"
         functions[label] = (jax.jit(whole), (states, actions))
     found = microseconds(functions, worlds)
     median, least = found["bare step"]

@@ -17,6 +17,7 @@ CORPORA = ROOT / "benchmarks" / "corpora.json"
 WORDS = """**Used**: it is in the model. **Listed**: it changes nothing, and `model.report()` names it with the reason.
 **Refused**: an error, or with `on_unsupported="warn"` an entry and a warning where the file makes sense without it.
 What stands in no row is listed too."""
+WRITES_THE_NUMBERS = "python -m benchmarks.corpora playground=0.2.0=FOLDER"
 WRITTEN = "<!-- Written by docs/format_pages.py; do not edit. -->"
 
 
@@ -152,7 +153,8 @@ def robots() -> str:
     return page(
         "Robots of others",
         "Files of packages from PyPI: how many load as they are, how many with physics left out, and why the others do "
-        "not. `python -m benchmarks.corpora` writes the numbers. Agreement of MJCF with MuJoCo "
+        f"not. `{WRITES_THE_NUMBERS}` writes the numbers; FOLDER holds playground's files, "
+        "which the environment of the tests has not. Agreement of MJCF with MuJoCo "
         f"{found['mujoco']} is the largest difference of poses, M, forces and actuation at random states, relative to "
         "the largest number, over the files that load as they are.",
         table(header, rows),

@@ -76,7 +76,12 @@ TOPICS = {
         ("randomization", "environments"),
         ("mbjax.environments",),
     ),
-    "visualization": Topic("Visualization", "Animations and plots.", ("visualization",), ("mbjax.visualization",)),
+    "visualization": Topic(
+        "Visualization",
+        "Animations, a live view, videos and plots.",
+        ("visualization",),
+        ("mbjax.visualization",),
+    ),
 }
 EXCEPTIONS = {
     "AbstractForceElement": "forces",

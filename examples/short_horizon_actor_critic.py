@@ -163,30 +163,34 @@ def update(learner: Learner, episodes: Episodes, settings: Settings) -> tuple[Le
 
 
 def evaluate(actor: Actor, episodes: Episodes, key: jax.Array, worlds: int = 128) -> jax.Array:
-    """Mean return of an episode without exploration."""
+    """Mean return of an episode without exploration, each up to its own end."""
 
-    def one_step(states: EpisodeState, _: None) -> tuple[EpisodeState, jax.Array]:
+    def one_step(carry: tuple, _: None) -> tuple[tuple, jax.Array]:
+        states, goes_on = carry
         seen = states.env.observation
         states = jax.vmap(episodes.step)(states, jax.vmap(actor)(seen, jnp.zeros((worlds, actor.log_spread.size))))
-        return states, states.env.reward
+        return (states, goes_on & ~states.env.done), jnp.where(goes_on, states.env.reward, 0.0)
 
     states = jax.vmap(episodes.reset)(jax.random.split(key, worlds))
-    return jnp.mean(jnp.sum(jax.lax.scan(one_step, states, None, episodes.length)[1], axis=0))
+    first = states, jnp.ones(worlds, bool)
+    return jnp.mean(jnp.sum(jax.lax.scan(one_step, first, None, episodes.length)[1], axis=0))
 
 
 def train(episodes: Episodes, settings: Settings, updates: int, seed: int = 0, every: int = 25) -> Learner:
     """Learns, and prints the return of an episode now and then."""
     learner = start(episodes, settings, jax.random.key(seed))
     score = eqx.filter_jit(evaluate)
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     for i in range(1, updates + 1):
         learner, log = update(learner, episodes, settings)
         if i % every == 0 or i == 1:
             found = float(score(learner.actor, episodes, jax.random.key(1)))
             steps = i * settings.worlds * settings.horizon
+            wall, processor = time.perf_counter() - began, time.process_time() - used
             print(
-                f"{i:5d} updates, {steps:8d} steps, {time.perf_counter() - began:6.1f} s: return {found:7.2f}, reward "
-                f"{float(log['reward']):.3f}, gradient {float(log['gradient']):.3g}, broken {int(log['broken'])}",
+                f"{i:5d} updates, {steps:8d} steps, {wall:6.1f} s ({processor:6.1f} s of the processor): return "
+                f"{found:7.2f}, reward {float(log['reward']):.3f}, "
+                f"gradient {float(log['gradient']):.3g}, broken {int(log['broken'])}",
                 flush=True,
             )
     return learner

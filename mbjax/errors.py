@@ -22,5 +22,9 @@ class UnsupportedError(ParseError):
     """
 
 
+class MissingPackageError(ParseError, ImportError):
+    """An optional package is missing; the message says how to install it, and which file needs it, if one does."""
+
+
 class ModelWarning(UserWarning):
     """Something in a model file or in a build was repaired, defaulted or left out; the report lists it, too."""

@@ -2,7 +2,7 @@
 
 `--short` sets MBJAX_SHORT=1, with which every notebook takes fewer steps. Without names all notebooks beside this file
 are run. Afterwards their outputs, counts and ids of execution are removed, so that a commit shows changes of text only;
-`--strip` does only that. Needs nbformat and nbclient, from `pip install mbjax[test]`.
+`--strip` does only that. Needs nbformat and nbclient, from `pip install "mbjax[test]"`.
 """
 
 import argparse

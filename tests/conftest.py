@@ -1,4 +1,4 @@
-"""Settings every test runs under: double precision, no silent type promotion, warnings are errors."""
+"""Settings every test runs under: double precision, no silent type promotion; and what the trimmed run leaves out."""
 
 import gc
 import os

@@ -18,7 +18,8 @@ def name_of(page: pathlib.Path) -> str:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if FENCE.search(p.read_text())], ids=name_of)
-def test_snippets_run(page: pathlib.Path) -> None:
+def test_snippets_run(page: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # what a snippet writes
     names: dict = {}
     with jax.numpy_dtype_promotion("standard"), jax.enable_x64(False):
         for snippet in FENCE.findall(page.read_text()):
@@ -33,3 +34,14 @@ def test_links_lead_somewhere(page: pathlib.Path) -> None:
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert not missing
+
+
+def test_readme_counts_its_lines() -> None:
+    """First gradient, animation and trained policy: as many lines of code as the headings say."""
+    found = re.findall(
+        r"^## First [\w ]+: (\d+) lines?[\w ]*$(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S
+    )
+    for said, section in found:
+        lines = [line for line in section.partition("```python\n")[2].splitlines() if line.strip()]
+        assert len(lines) == int(said)
+    assert len(found) == 3

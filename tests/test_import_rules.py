@@ -11,6 +11,7 @@ from typing import NamedTuple
 PACKAGE = pathlib.Path(__file__).parent.parent / "mbjax"
 ORDER = (
     "errors",
+    "optional_packages",
     "number_rules",
     "array_types",
     "execution",

@@ -1,13 +1,12 @@
-"""Every notebook runs, in its short mode, and is committed without outputs."""
+"""Every notebook runs in its short mode (in the trimmed run one of them), and is committed without outputs."""
 
 import os
 import pathlib
 import runpy
 
 import jax
+import nbformat
 import pytest
-
-nbformat = pytest.importorskip("nbformat", reason="notebooks need nbformat: pip install mbjax[test]")
 
 FOLDER = pathlib.Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -16,7 +15,7 @@ TOOL = runpy.run_path(str(FOLDER / "run.py"))
 
 
 def marked(path: pathlib.Path):
-    left_out = pytest.mark.whole_run(f"the cells of {STANDS_FOR_ALL} run")
+    left_out = pytest.mark.whole_run(f"nothing of its own: only {STANDS_FOR_ALL} runs in the trimmed run")
     return pytest.param(path, id=path.stem, marks=[] if path.stem == STANDS_FOR_ALL else [left_out])
 
 
@@ -33,7 +32,6 @@ def test_cells_run(path, monkeypatch) -> None:
 @pytest.mark.whole_run("cells run without a kernel")
 def test_a_kernel_runs_a_notebook(monkeypatch) -> None:
     """What a cell ends with is shown: the animation, in place."""
-    pytest.importorskip("nbclient")
     monkeypatch.setenv("MBJAX_SHORT", "1")
     monkeypatch.setenv("PYTHONPATH", f"{FOLDER.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     done = TOOL["execute"](nbformat.read(FOLDER / f"{STANDS_FOR_ALL}.ipynb", as_version=4))

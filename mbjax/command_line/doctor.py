@@ -13,12 +13,13 @@ from rich.console import Console
 
 import mbjax
 from mbjax.execution import kernels_in_use
+from mbjax.optional_packages import how_to_install
 from mbjax.visualization.browser import find_browser
 
 from .machine import describe_machine, device_name, version_of
 
 PACKAGES = ("mbjax", "jax", "jaxlib", "equinox", "diffrax", "jaxtyping", "numpy")
-# By extra of `pip install mbjax[extra]`: the modules that it brings, and what they are for.
+# By extra of `pip install "mbjax[extra]"`: the modules that it brings, and what they are for.
 EXTRAS = {
     "viz": (("matplotlib",), "plots"),
     "view": (("viser",), "the live view"),
@@ -103,7 +104,7 @@ def show(facts: dict[str, Any], step: StepCheck, console: Console) -> None:
 
 def advice(extra: str, missing: list[str], what: str) -> str:
     """What an extra lacks, and how to get it."""
-    return f"{extra}: {', '.join(missing)} missing; for {what}: pip install 'mbjax[{extra}]'"
+    return f"{extra}: {', '.join(missing)} missing; for {what}: {how_to_install(', '.join(missing), extra)}"
 
 
 def missing_modules(modules: tuple[str, ...]) -> list[str]:

@@ -8,9 +8,12 @@ from rich.console import Console
 from mbjax import system_identification as si
 from mbjax.errors import ModelError
 from mbjax.parsing import load
+from mbjax.writing import to_mjcf, to_sdf, to_urdf
 
 SPACES = {"positive": si.positive, "physical": si.physical, "free": si.free, "fixed": si.fixed}
 RANGES = {"scaled": si.scaled, "between": si.between}
+
+WRITERS = {".urdf": to_urdf, ".sdf": to_sdf, ".world": to_sdf, ".xml": to_mjcf, ".mjcf": to_mjcf}
 
 EPILOG = """\
 parameters are patterns KIND:NAME=SPACE, for example
@@ -26,9 +29,12 @@ prints them all. Logs are CSV, npz, Parquet or MCAP files.
 def identify_model(options: argparse.Namespace, console: Console) -> bool:
     """Fits, prints and writes; whether the fit converged."""
     torques = options.method == "torques"
+    if options.write is not None and options.write.suffix.lower() not in WRITERS:
+        raise ModelError(f"--write {options.write}: the name must end in {', '.join(WRITERS)}, which says the format.")
     model = load(
         options.file, time_step=0.0 if torques else options.time_step, base=options.base,
         package_map=options.package_map, on_unsupported=options.on_unsupported, mimic=options.mimic,
+        xacro_arguments=options.xacro_arguments,
     )  # fmt: skip
     unknown = si.Parameters(model, dict(parse_parameter(text) for text in options.parameters))
     columns, units = parse_pairs("--column", options.column), parse_pairs("--unit", options.unit)
@@ -41,6 +47,13 @@ def identify_model(options: argparse.Namespace, console: Console) -> bool:
     console.print(str(fit), markup=False, soft_wrap=True)
     if options.output is not None:
         console.print(f"\nwrote {fit.report(options.output)}", markup=False, soft_wrap=True)
+    if options.write is not None:
+        write = WRITERS[options.write.suffix.lower()]
+        options.write.parent.mkdir(parents=True, exist_ok=True)
+        text = write(fit.model, options.write, on_unsupported=options.on_unsupported)
+        console.print(f"\nwrote {options.write}", markup=False, soft_wrap=True)
+        for entry in text.report:
+            console.print(f"  {entry}", markup=False, soft_wrap=True)
     return fit.converged
 
 
@@ -102,3 +115,6 @@ def add_identify_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--held-out", nargs="+", type=Path, default=[], metavar="LOG", help="logs that only check")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write a report as one HTML file")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="write the fitted robot as .urdf, .sdf or, for MJCF, .xml"
+    )

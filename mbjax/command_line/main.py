@@ -5,19 +5,24 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 import jax
 from rich.console import Console
 
 from mbjax.errors import ModelError, ModelWarning, UnsupportedError
-from mbjax.reference_models import REFERENCE_MODELS
+from mbjax.reference_models import REFERENCE_MODELS, path
+from mbjax.visualization.browser import BrowserError
 
 from .bench import batch_sizes, bench_model, function_names, output_file
+from .check import check_files
 from .doctor import add_doctor_command, examine
 from .identify import EPILOG as IDENTIFY_EPILOG
 from .identify import add_identify_options, identify_model
+from .inspect import inspect_model
 from .questions import DEFAULT_QUESTIONS, QUESTIONS
+from .simulate import simulate_model
 from .view import add_view_command, view_model
 
 UNBOUNDED = 10_000  # columns; wide enough that lines in a file or a pipe are not wrapped
@@ -26,9 +31,9 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_
 EPILOG = f"""\
 FILE is a URDF, SDFormat, MJCF or directives file, or the name of a bundled model: {", ".join(REFERENCE_MODELS)}.
 
-exit codes: 0 done; 1 a measurement or a fit failed, or check or doctor found errors; 2 wrong arguments or no such file;
-3 the file cannot be read as a model; 4 it asks for physics mbjax does not simulate (try --on-unsupported warn);
-5 an optional package is missing.
+exit codes: 0 done; 1 a measurement, a fit or writing failed, or check or doctor found errors; 2 wrong arguments or no
+such file; 3 the file cannot be read as a model; 4 it asks for physics mbjax does not simulate (try --on-unsupported
+warn); 5 an optional package or a browser is missing.
 """
 
 BENCH_EPILOG = f"""\
@@ -185,15 +190,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)  # the load report lists these warnings, in order
             return run(options, console)
+    except ImportError as error:  # `MissingPackageError` is one
+        print_error(errors, str(error))
+        return EXIT_MISSING_EXTRA
     except UnsupportedError as error:
         print_error(errors, str(error))
         return EXIT_UNSUPPORTED
     except ModelError as error:
         print_error(errors, str(error))
         return EXIT_BAD_FILE
-    except ImportError as error:
+    except (BrowserError, OSError) as error:  # a file that cannot be written, a port in use
         print_error(errors, str(error))
-        return EXIT_MISSING_EXTRA
+        return EXIT_FAILED
     except KeyboardInterrupt:
         print_error(errors, "stopped")
         return 130
@@ -206,10 +214,6 @@ def output_width() -> int | None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Runs the chosen command; returns its exit code."""
-    from .check import check_files
-    from .inspect import inspect_model
-    from .simulate import simulate_model
-
     if options.command == "inspect":
         inspect_model(options, console)
     elif options.command == "check":
@@ -229,10 +233,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def find_model_file(name: str) -> Path:
     """The path of a file, or of a bundled model by name."""
-    from difflib import get_close_matches
-
-    from mbjax.reference_models import path
-
     if name in REFERENCE_MODELS and not Path(name).exists():
         return path(name)
     file = Path(name)

@@ -13,6 +13,8 @@ from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.simulation import Outputs, State, step
 
+from .methods import for_jit
+
 
 class EnvState(eqx.Module):
     """One world of an environment between two steps; `vmap` makes a batch of them.
@@ -54,7 +56,7 @@ class Motion(eqx.Module):
 class AbstractEnvironment(eqx.Module):
     """A task for a robot, as pure functions of one world: `jit`, `vmap` and `grad` them as you like.
 
-        env = mbjax.environments.CartPoleSwingUp()
+        env = mbjax.environments.CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02))
         states = jax.vmap(env.reset)(jax.random.split(key, 1024))
         states = jax.jit(jax.vmap(env.step))(states, actions)
 
@@ -96,19 +98,22 @@ class AbstractEnvironment(eqx.Module):
         """How many numbers an observation has."""
         return jax.eval_shape(self.reset, jax.random.key(0)).observation.shape[0]
 
+    @for_jit
     def reset(self, key: PRNGKeyArray) -> EnvState:
         """Starts an episode of one world."""
-        key, key_start, key_observe = jax.random.split(key, 3)
+        key, key_start, key_observe = keys_of(key, 3)
         state, memory = self.start(key_start)
         zero = jnp.zeros((), self.model.dtype)
-        metrics = jax.eval_shape(self._judged, state, memory, key)
-        metrics = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), metrics)
         observation = self.observe(state, memory, key_observe)
-        return EnvState(state, memory, key, observation, zero, jnp.array(False), metrics)
+        first = EnvState(state, memory, key, observation, zero, jnp.array(False), {})
+        _, outcome = jax.eval_shape(self.advance, first, jnp.zeros(self.action_size, zero.dtype), key)
+        metrics = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), outcome.metrics)
+        return dataclasses.replace(first, metrics=metrics)
 
+    @for_jit
     def step(self, state: EnvState, action: Float[Array, " actions"]) -> EnvState:
         """Advances one world by an action. After the end of an episode it goes on: `Episodes` starts anew."""
-        key, key_observe, key_judge = jax.random.split(state.key, 3)
+        key, key_observe, key_judge = keys_of(state.key, 3)
         after, outcome = self.advance(state, action, key_judge)
         observation = self.observe(after, outcome.memory, key_observe)
         return EnvState(after, outcome.memory, key, observation, outcome.reward, outcome.ends, outcome.metrics)
@@ -141,15 +146,22 @@ class AbstractEnvironment(eqx.Module):
         """The same task for a model of other numbers."""
         return dataclasses.replace(self, model=model)
 
-    def _judged(self, state: State, memory: Any, key: PRNGKeyArray) -> dict[str, Array]:
-        """The metrics of a step, for their shapes."""
-        action = jnp.zeros(self.action_size, self.model.dtype)
-        after, sensed = self.moved(state, self.inputs(state, memory, action))
-        motion = Motion(state, after, sensed, self.substeps * self.model.time_step)
-        return self.judge(motion, memory, action, key).metrics
+
+def keys_of(key: PRNGKeyArray, number: int) -> list[PRNGKeyArray]:
+    """As many keys of one; those that nobody draws from are not computed, as they are by `jax.random.split`."""
+    return [jax.random.fold_in(key, i) for i in range(number)]
 
 
 def require_discrete_model(task: str, model: Any) -> None:
     """Raises `ModelError` unless the model has a time step."""
     if not isinstance(model, MultibodyModel) or not model.is_discrete:
         raise ModelError(f"{task}: the model must be a discrete one; load it with time_step=, in s.")
+
+
+def require_contact(task: str, model: MultibodyModel) -> None:
+    """Raises `ModelError` unless the model has pairs of shapes that may touch: without, the robot falls for ever."""
+    if not model.collision_pairs:
+        raise ModelError(
+            f"{task}: nothing of the model can touch the ground; load it with contact_model='point', and with "
+            "ground=True if the file has no ground."
+        )

@@ -9,8 +9,10 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from mbjax.errors import ModelError
 from mbjax.number_rules import is_finite
+from mbjax.simulation import State
 
-from .environment import AbstractEnvironment, EnvState
+from .environment import AbstractEnvironment, EnvState, keys_of
+from .methods import for_jit
 
 
 class EpisodeStatistics(eqx.Module):
@@ -33,7 +35,7 @@ class EpisodeState(eqx.Module):
     `env.done` says that the last step ended an episode, for whatever reason: `truncated` if it was the time limit, and
     `broken` if a number was not finite. `env.observation` is then the first one of the next episode, and
     `last_observation` the one that the step led to: a critic reads it. A broken step has reward 0 and an observation of
-    zeros.
+    zeros. `first` is the start that each episode repeats, if they do, else None.
     """
 
     env: EnvState
@@ -41,6 +43,7 @@ class EpisodeState(eqx.Module):
     truncated: Bool[Array, "*batch"]
     broken: Bool[Array, "*batch"]
     statistics: EpisodeStatistics
+    first: tuple[State, Any] | None = None
 
 
 class Episodes(eqx.Module):
@@ -48,28 +51,34 @@ class Episodes(eqx.Module):
 
     An episode ends where the task says so, after `length` steps, or where a number of the world is not finite: the
     world then restarts by itself and counts this, while its neighbours go on. With `keep_last` false, observations
-    that ended an episode are not computed.
+    that ended an episode are not computed. With `same_start` a world repeats the start that it first drew, as brax's
+    and MuJoCo Playground's worlds do; drawing a start in every step, for the worlds that restart, is most of what an
+    environment of a small robot costs.
     """
 
     environment: AbstractEnvironment
     length: int = eqx.field(static=True, default=1000)
     keep_last: bool = eqx.field(static=True, default=True)
+    same_start: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:
         if not isinstance(self.length, int) or self.length < 1:
             raise ModelError(f"Episodes: length must be a whole number of steps >= 1, got {self.length!r}.")
 
+    @for_jit
     def reset(self, key: PRNGKeyArray) -> EpisodeState:
         """Starts the first episode."""
         env = self.environment.reset(key)
         zero, none = jnp.zeros((), self.environment.model.dtype), jnp.zeros((), int)
         statistics = EpisodeStatistics(none, zero, none, zero, none, none)
-        return EpisodeState(env, env.observation, jnp.array(False), jnp.array(False), statistics)
+        first = (env.physics, env.memory) if self.same_start else None
+        return EpisodeState(env, env.observation, jnp.array(False), jnp.array(False), statistics, first)
 
+    @for_jit
     def step(self, state: EpisodeState, action: Float[Array, " actions"]) -> EpisodeState:
         """Advances one world, and restarts it where its episode ends."""
         environment, before = self.environment, state.statistics
-        key, key_judge, key_start, key_first = jax.random.split(state.env.key, 4)  # once: a CPU draws slowly
+        key, key_judge, key_start, key_first = keys_of(state.env.key, 4)
         after, outcome = environment.advance(state.env, action, key_judge)
         broken = ~(all_finite((after, outcome.reward, outcome.memory)) & all_finite(action))
         reward = jnp.where(broken, 0.0, outcome.reward)
@@ -77,8 +86,8 @@ class Episodes(eqx.Module):
         ends = outcome.ends | broken
         truncated = ~ends & (num_steps >= self.length)
         done = ends | truncated
-        first, first_memory = environment.start(key_start)
-        physics, memory = chosen(done, (first, first_memory), (after, outcome.memory))
+        first = environment.start(key_start) if state.first is None else state.first
+        physics, memory = chosen(done, first, (after, outcome.memory))
         observation = environment.observe(physics, memory, key_first)
         last = observation
         if self.keep_last:
@@ -95,7 +104,7 @@ class Episodes(eqx.Module):
         )
         metrics = jax.tree.map(lambda x: jnp.where(broken, jnp.zeros_like(x), x), outcome.metrics)
         env = EnvState(physics, memory, key, observation, reward, done, metrics)
-        return EpisodeState(env, last, truncated, broken, statistics)
+        return EpisodeState(env, last, truncated, broken, statistics, state.first)
 
 
 def all_finite(tree: Any) -> Bool[Array, ""]:

@@ -17,7 +17,12 @@ from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions, sum_moved_mobods
 
-from .gravity import calc_gravity_on_bodies, calc_gravity_on_mobods, calc_gravity_potential_energy
+from .gravity import (
+    calc_gravity_at_poses,
+    calc_gravity_on_bodies,
+    calc_gravity_on_mobods,
+    calc_gravity_potential_energy,
+)
 from .joint_dissipation import calc_joint_dissipation
 from .multibody_forces import MultibodyForces, calc_mobod_forces
 
@@ -25,6 +30,10 @@ from .multibody_forces import MultibodyForces, calc_mobod_forces
 @compiled_outside_jit
 def force_elements_contribution(model: MultibodyModel, q: Positions, v: Velocities) -> MultibodyForces:
     """Forces of gravity, joint damping and friction, springs and the model's other force elements."""
+    if not model.force_elements:  # gravity alone needs nothing but poses
+        q = as_coordinates("q", q, model.num_positions, model.dtype)
+        v = as_coordinates("v", v, model.num_velocities, model.dtype)
+        return MultibodyForces(calc_joint_dissipation(model, v), calc_gravity_at_poses(model, q))
     position = calc_position_kinematics(model, q)
     return calc_force_elements(model, position, calc_velocity_kinematics(model, position, q, v), q, v)
 

@@ -15,6 +15,8 @@ from mbjax.kinematics import (
     bodies_with_gravity,
     calc_body_poses,
     calc_inertia_in_mobod,
+    calc_poses_of_bodies,
+    for_worlds_of,
     motions_within_tree,
     placement_of,
 )
@@ -85,6 +87,16 @@ def calc_gravity_on_bodies(model: MultibodyModel, position: PositionKinematics) 
     mass = mass * jnp.asarray(bodies_with_gravity(model), model.dtype)
     f = mass * model.parameters.gravity[:, None]
     return jnp.concatenate([ca.cross(p_BoBcm_W, f), f]).T
+
+
+def calc_gravity_at_poses(model: MultibodyModel, q: Float[Array, " nq"]) -> Float[Array, "nb 6"]:
+    """`calc_gravity_on_bodies` from the poses alone, which a recursion finds."""
+    R_WB, _ = for_worlds_of(calc_poses_of_bodies, model, q)
+    of_world = jnp.zeros((1, 3), model.dtype)
+    felt = jnp.asarray(bodies_with_gravity(model), model.dtype)[1:, None]
+    f = jnp.concatenate([of_world, model.parameters.body_mass[:, None] * felt * model.parameters.gravity])
+    p_BoBcm_W = ca.matvec(jnp.moveaxis(R_WB, 0, 2), jnp.concatenate([of_world, model.parameters.body_com]).T)
+    return jnp.concatenate([ca.cross(p_BoBcm_W, f.T), f.T]).T
 
 
 def calc_gravity_potential_energy(model: MultibodyModel, position: PositionKinematics) -> Float[Array, ""]:

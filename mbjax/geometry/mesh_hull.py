@@ -1,4 +1,4 @@
-"""Reduces mesh files to a few vertices of their convex hulls; needs `pip install mbjax[mesh]`."""
+"""Reduces mesh files to a few vertices of their convex hulls; needs `pip install "mbjax[mesh]"`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from mbjax.optional_packages import imported
 
 MAX_VERTICES = 32
 FLATNESS = 1e-9  # thickness, relative to the mesh's size, below which a hull counts as flat
@@ -61,10 +63,7 @@ def describe_cut(hull: MeshHull) -> str:
 
 def read_points(path: str | os.PathLike[str]) -> np.ndarray:
     """Vertices (m, 3) of all surfaces in a file, in the poses that the file gives."""
-    try:
-        import trimesh
-    except ImportError:
-        raise ImportError(f"reading the mesh '{path}' needs trimesh: pip install mbjax[mesh]") from None
+    trimesh = imported("trimesh", f"reading the mesh '{path}' needs trimesh", "mesh")
     logging.getLogger("trimesh").setLevel(logging.ERROR)
     try:
         surface: Any = trimesh.load(os.fspath(path), force="mesh", skip_materials=True)

@@ -14,6 +14,8 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
+from mbjax.errors import MissingPackageError
+
 from .mesh_hull import MAX_VERTICES, describe_cut, read_mesh_hull
 
 Vector3 = tuple[float, float, float]
@@ -129,13 +131,15 @@ class Convex:
         scale: float | Sequence[float] = 1.0,
         max_vertices: int = MAX_VERTICES,
     ) -> Convex:
-        """The convex hull of a mesh file, scaled by one factor or three; needs `pip install mbjax[mesh]`.
+        """The convex hull of a mesh file, scaled by one factor or three; needs `pip install "mbjax[mesh]"`.
 
         A hull with more than `max_vertices` keeps those that reach farthest out, and warns by how much it was cut. The
         cost of a pair of shapes is proportional to their vertices.
         """
         try:
             hull = read_mesh_hull(path, scale, max_vertices)
+        except MissingPackageError:
+            raise
         except ValueError as error:
             raise ValueError(f"Convex.from_mesh: {error}") from None
         if hull.num_left_out:

@@ -54,6 +54,7 @@ from .model_placement import calc_hinge_maps_in_P as calc_hinge_maps_in_P
 from .model_placement import calc_model_placement as calc_model_placement
 from .model_placement import inertia_rows_of_mobods as inertia_rows_of_mobods
 from .model_placement import only_if as only_if
+from .recursive_poses import calc_poses_of_bodies as calc_poses_of_bodies
 from .placed_model import for_worlds_of as for_worlds_of
 from .placed_model import placed as placed
 from .position_kinematics import calc_position_kinematics as calc_position_kinematics

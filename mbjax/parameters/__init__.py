@@ -20,6 +20,7 @@ from .leaf_groups import union as union
 from .leaf_groups import without as without
 from .unconstrained import constrained as constrained
 from .unconstrained import unconstrained as unconstrained
+from .kind_table import KINDS as KINDS
 from .name_patterns import NamedNumber as NamedNumber
 from .name_patterns import matching_numbers as matching_numbers
 from .name_patterns import named_numbers as named_numbers

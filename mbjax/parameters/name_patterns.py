@@ -1,7 +1,7 @@
 """Finds numbers of a model by patterns of their names: `mass:*`, `friction:*foot*`, `gravity`."""
 
 import fnmatch
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from mbjax.errors import ModelError
@@ -22,8 +22,13 @@ class NamedNumber(NamedTuple):
 
 def named_numbers(model: MultibodyModel) -> dict[str, NamedNumber]:
     """Every number of the model that has a name, by that name."""
+    return numbers_of_kinds(model, kinds_of(model))
+
+
+def numbers_of_kinds(model: MultibodyModel, kinds: Iterable[NumberKind]) -> dict[str, NamedNumber]:
+    """Every number of these kinds, by its name."""
     known = {}
-    for kind in kinds_of(model):
+    for kind in kinds:
         for element, (places, components) in kind.places(model).items():
             for place, component in zip(places, components, strict=True):
                 whole = f"{kind.name}:{element}"

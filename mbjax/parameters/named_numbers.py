@@ -19,6 +19,11 @@ def body_labels(model: MultibodyModel) -> tuple[str, ...]:
     return unique_names(model.body_names, tuple(body.scoped_name for body in model.layout.bodies))
 
 
+def joint_labels(model: MultibodyModel) -> tuple[str, ...]:
+    """Names of joints, with the model instance where it is needed."""
+    return unique_names(model.joint_names, tuple(joint.scoped_name for joint in model.layout.joints))
+
+
 def of_bodies(width: int, components: tuple[str, ...] = ("",)) -> Callable[[MultibodyModel], Places]:
     """Places of numbers by body, the world left out."""
 
@@ -33,9 +38,8 @@ def of_bodies(width: int, components: tuple[str, ...] = ("",)) -> Callable[[Mult
 
 def of_joints(model: MultibodyModel) -> Places:
     """Places of numbers by direction of joints, those that mimic included."""
-    labels = unique_names(model.joint_names, tuple(j.scoped_name for j in model.layout.joints))
     found = {}
-    for label, joint in zip(labels, model.layout.joints, strict=True):
+    for label, joint in zip(joint_labels(model), model.layout.joints, strict=True):
         rows = tuple(range(joint.all_v.start, joint.all_v.stop))
         if rows and joint.mobod > 0:
             found[label] = rows, JOINT_KINDS[joint.kind].velocity_suffixes if len(rows) > 1 else ("",)
@@ -44,9 +48,8 @@ def of_joints(model: MultibodyModel) -> Places:
 
 def of_positions(model: MultibodyModel) -> Places:
     """Places of numbers by position of joints without a quaternion, whose four numbers belong together."""
-    labels = unique_names(model.joint_names, tuple(j.scoped_name for j in model.layout.joints))
     found = {}
-    for label, joint in zip(labels, model.layout.joints, strict=True):
+    for label, joint in zip(joint_labels(model), model.layout.joints, strict=True):
         kind = JOINT_KINDS[joint.kind]
         if not joint.num_positions:
             continue

@@ -17,7 +17,7 @@ from mbjax.spatial import (
     unit_inertia_of_second_moment,
 )
 
-from .named_numbers import Places
+from .named_numbers import Places, joint_labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ class NumberKind:
     name: str
     unit: str
     path: tuple[str, ...]
-    places: Callable[[MultibodyModel], Places]
+    places: Callable[[MultibodyModel], Places] = dataclasses.field(compare=False)
     words: str
 
     only_factors: ClassVar[bool] = False
@@ -161,7 +161,7 @@ def element_kinds(model: MultibodyModel) -> list[ElementKind]:
     }
     for i, element in enumerate(model.force_elements):
         joint = getattr(element, "joint", None)
-        label = f"{type(element).__name__}{i}" if joint is None else model.joint_names[model.joint(joint).index]
+        label = f"{type(element).__name__}{i}" if joint is None else joint_labels(model)[model.joint(joint).index]
         is_spring = type(element).__name__ in ("RevoluteSpring", "PrismaticSpring")
         for field in dataclasses.fields(element):
             leaf = getattr(element, field.name)

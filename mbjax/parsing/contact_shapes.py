@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from mbjax.errors import MissingPackageError
 from mbjax.geometry import Convex, Mesh, Shape
 from mbjax.geometry.mesh_hull import MAX_VERTICES, describe_cut, read_mesh_hull
 from mbjax.model import IGNORED, USED
@@ -21,8 +22,9 @@ def shape_for_contact(element: XmlElement, shape: Shape, hulls: bool, notes: Loa
         return shape
     try:
         hull = read_mesh_hull(shape.path, shape.scale, MAX_VERTICES)
-    except ImportError as error:
-        raise element.error(f'{error}. With meshes="none" they touch nothing and are not read.') from None
+    except MissingPackageError as error:
+        message = f'{error} With meshes="none" they touch nothing and are not read.'
+        raise MissingPackageError(message, file=element.file, line=element.line) from None
     except ValueError as error:
         raise element.error(str(error)) from None
     what = "the convex hull stands for the mesh in contact"

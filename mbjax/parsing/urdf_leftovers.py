@@ -7,6 +7,8 @@ from .urdf_joints import ignored_parts
 from .xml_tree import XmlElement
 
 FILTER = "drake:collision_filter_group"
+DRAWING = "not drawn: shapes have one color"
+OTHER_TRANSMISSION = "part of a transmission that is no SimpleTransmission, and those alone make actuators"
 HYDROELASTIC = "hydroelastic contact is not computed; there is contact at points"
 NAMED = frozenset({"name"})
 SHAPES = {
@@ -89,6 +91,17 @@ REASONS = {
     "calibration": "reference positions for calibration",
     "texture": "textures are not drawn",
     "contact": "contact settings of Bullet",
+    "verbose": "a setting of an old parser",
+    "self_collision_checking": "a setting of an old parser; filters say which links may touch",
+    "role": "a name for the controllers of ros2_control",
+    "offset": "where the controllers of ros2_control count positions from",
+    "use_simulated_gripper_joint": "a setting of the Gazebo simulator",
+    **dict.fromkeys(("leftActuator", "rightActuator", "flexJoint", "rollJoint"), OTHER_TRANSMISSION),
+    **dict.fromkeys(("gap_joint", "passive_joint"), OTHER_TRANSMISSION),
+    "drake:accepting_renderer": "there is one renderer",
+    "drake:diffuse_map": DRAWING,
+    "drake:illustration_properties": "every visual shape is drawn",
+    "drake:perception_properties": "every visual shape is drawn",
     "drake:declare_convex": 'with meshes="hull" every mesh touches with its convex hull',
     "drake:rigid_hydroelastic": HYDROELASTIC,
     "drake:soft_hydroelastic": HYDROELASTIC,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
@@ -11,7 +12,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import require_one_model
 from mbjax.model import COLLISION_RULES, PARAMETER_RULES, MultibodyModel, leaf_name
 from mbjax.number_rules import is_known
-from mbjax.parameters import NamedNumber, NumberKind, matching_numbers, named_numbers
+from mbjax.parameters import KINDS, NamedNumber, NumberKind, matching_numbers, named_numbers
 
 from .distributions import Distribution
 
@@ -50,7 +51,7 @@ def domain_randomizer(
 
     Users of MuJoCo Playground and brax know the signature; their wrappers pass the keys as `rng`.
     """
-    distributions = dict(distributions)
+    distributions = dict(distributions)  # as they are now
 
     def domain_randomize(model: MultibodyModel, rng: PRNGKeyArray) -> tuple[MultibodyModel, MultibodyModel]:
         """Draws a model for each key."""
@@ -58,14 +59,8 @@ def domain_randomizer(
         drawn = choose_numbers(model, distributions)
         for kind, at in places_by_kind(drawn):
             model = kind.prepared(model, at)
-        changed = places_of_changed(model, drawn)
         leaves, structure = jax.tree.flatten(model)
-
-        def one(key: PRNGKeyArray) -> list[Array]:
-            new = jax.tree.leaves(with_drawn_numbers(model, drawn, key))
-            return [new[i] for i in changed]
-
-        batched = dict(zip(changed, jax.jit(jax.vmap(one))(rng), strict=True))
+        batched = drawn_leaves(model, tuple(distributions.items()), rng)
         for i, leaf in batched.items():
             require_valid(model, i, leaf)
         models = jax.tree.unflatten(structure, [batched.get(i, leaf) for i, leaf in enumerate(leaves)])
@@ -120,28 +115,25 @@ def with_drawn_numbers(model: MultibodyModel, drawn: list[Drawn], key: PRNGKeyAr
 
 def places_by_kind(drawn: list[Drawn]) -> list[tuple[NumberKind, tuple[int, ...]]]:
     """The kinds that are drawn in the order in which they are written, each with its places."""
-    found: dict[str, tuple[NumberKind, tuple[int, ...]]] = {}
+    found: dict[NumberKind, tuple[int, ...]] = {}  # by kind: each force element has kinds of its own of the same name
     for _, _, chosen in drawn:
         for number in chosen:
-            _, places = found.get(number.kind.name, (number.kind, ()))
-            found[number.kind.name] = number.kind, (*places, number.place)
-    order = list(WRITTEN)
-    return sorted(found.values(), key=lambda kind: order.index(kind[0].name) if kind[0].name in order else len(order))
+            found[number.kind] = (*found.get(number.kind, ()), number.place)
+    return sorted(found.items(), key=lambda item: KINDS.index(item[0]) if item[0] in KINDS else len(KINDS))
 
 
-WRITTEN = ("mass", "center_of_mass", "inertia")  # an inertia is about the centre of mass that was drawn
+@eqx.filter_jit
+def drawn_leaves(
+    model: MultibodyModel, distributions: tuple[tuple[str, Distribution], ...], keys: PRNGKeyArray
+) -> dict[int, Array]:
+    """By place: the leaves that a draw replaces, for each key. Compiled once for names, distributions and shapes."""
+    drawn = choose_numbers(model, dict(distributions))
 
-
-def places_of_changed(model: MultibodyModel, drawn: list[Drawn]) -> list[int]:
-    """Places of the leaves that a draw replaces."""
-    changed: list[int] = []
-
-    def one(key: Any) -> None:
+    def one(key: PRNGKeyArray) -> dict[int, Array]:
         pairs = zip(jax.tree.leaves(model), jax.tree.leaves(with_drawn_numbers(model, drawn, key)), strict=True)
-        changed.extend(i for i, (old, new) in enumerate(pairs) if old is not new)
+        return {i: new for i, (old, new) in enumerate(pairs) if old is not new}
 
-    jax.eval_shape(one, jax.random.key(0))
-    return changed
+    return jax.vmap(one)(keys)
 
 
 def require_valid(model: MultibodyModel, place: int, leaf: Array) -> None:

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy import linalg
 
+from mbjax.execution import call_compiled, compiled_outside_jit
 from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
 
-from .regressor import linear_parameter_names, linear_parameters, regressor_of_log
+from .regressor import linear_parameter_names, regressor_of_log
 
 TOLERANCE = 1e-8  # of the largest pivot
 
@@ -85,7 +85,7 @@ def base_parameters(
     columns = order[pivots]
     rank = R.shape[0]
     chosen, rest = columns[:rank], columns[rank:]
-    mixed = linalg.solve_triangular(R[:, :rank], R[:, rank:])
+    mixed = np.linalg.solve(R[:, :rank], R[:, rank:])
     mixed = mixed * scale[rest] / scale[chosen][:, None]
     mixed[np.abs(mixed) < 1e-7 * max(1.0, np.abs(mixed).max(initial=0.0))] = 0.0
     S = np.linalg.svd(compressed[:, chosen], compute_uv=False)
@@ -117,14 +117,21 @@ def echelon(A: Float[np.ndarray, "rows n"]) -> tuple[np.ndarray, np.ndarray]:
 def random_rows(model: MultibodyModel, samples: int, seed: int) -> Float[np.ndarray, "rows parameters"]:
     """Regressors of random motions, positions all around."""
     keys = jax.random.split(jax.random.key(seed), 3)
-    nv = model.num_velocities
-    dq, v, vdot = (2.0 * jax.random.normal(key, (samples, nv), model.dtype) for key in keys)
-    start = model.parameters.default_positions
-    q = jax.jit(jax.vmap(lambda d: integrate_configuration(model, start, d)))(dq)
-    Y = jax.jit(lambda q, v, vdot: regressor_of_log(model, q, v, vdot))(q, v, vdot)
-    return np.asarray(Y, float).reshape(-1, linear_parameters(model).shape[0])
+    shape = samples, model.num_velocities
+    motion = (2.0 * jax.random.normal(key, shape, model.dtype) for key in keys)
+    Y = call_compiled(rows_about_start, model, *motion)
+    return np.asarray(Y, float).reshape(-1, Y.shape[-1])
 
 
+def rows_about_start(
+    model: MultibodyModel, dq: Float[Array, "steps nv"], v: Float[Array, "steps nv"], vdot: Float[Array, "steps nv"]
+) -> Float[Array, "steps nv parameters"]:
+    """Regressors at positions that are dq from the default ones."""
+    q = jax.vmap(lambda d: integrate_configuration(model, model.parameters.default_positions, d))(dq)
+    return regressor_of_log(model, q, v, vdot)
+
+
+@compiled_outside_jit
 def condition_number(Y: Float[Array, "rows n"]) -> Float[Array, ""]:
     """Condition number of a regressor whose columns are scaled to one: how evenly a motion excites its numbers."""
     norms = jnp.sum(Y * Y, 0)

@@ -1,31 +1,43 @@
 """Chooses numbers of a model by patterns of their names."""
 
-import fnmatch
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from mbjax.errors import ModelError, ModelWarning
-from mbjax.model import MultibodyModel, near_matches
+from mbjax.model import MultibodyModel
+from mbjax.parameters import NamedNumber, matching_numbers
+from mbjax.parameters.kind_table import GROUPS
+from mbjax.parameters.name_patterns import numbers_of_kinds
+from mbjax.parameters.named_numbers import body_labels
 from mbjax.spatial import central_second_moment
 
-from .kind_table import GROUPS, kinds_of
-from .kinds import Kind
+from .kind_table import kinds_of
+from .kinds import SMALLEST_MOMENT, Kind
 from .spaces import FIXED, Space
-from .special_kinds import SMALLEST_MOMENT
-from .system import body_labels
-
-Chosen = tuple[Kind, str, int, Space]  # kind, name, place in the kind's leaf, space
 
 
-def choose(model: MultibodyModel, patterns: Mapping[str, Space]) -> tuple[list[Chosen], tuple[Kind, ...]]:
-    """Numbers that the patterns choose: kind, name, place and space; and the kinds they are of."""
-    known = known_numbers(model)
+class Chosen(NamedTuple):
+    """A number that is unknown: its kind, name, element's name, place in the kind's leaf, and space."""
+
+    kind: Kind
+    name: str
+    element: str
+    place: int
+    space: Space
+
+
+def choose(model: MultibodyModel, patterns: Mapping[str, Space]) -> list[Chosen]:
+    """Numbers that the patterns choose, kind by kind."""
     if not patterns:
         raise ModelError(
             "Parameters: no patterns were given, so nothing is unknown. For example {'mass:*': positive()}."
         )
+    kinds = {kind.of: kind for kind in kinds_of(model)}
+    known = numbers_of_kinds(model, kinds)
     spaces: dict[str, Space] = {}
     for pattern, space in patterns.items():
         if not isinstance(space, Space):
@@ -33,8 +45,8 @@ def choose(model: MultibodyModel, patterns: Mapping[str, Space]) -> tuple[list[C
                 f"Parameters: '{pattern}' must have a space such as scaled(0.5, 2.0), between(low, high), positive(), "
                 f"free(), physical() or fixed(); got {space!r}."
             )
-        found = matches(pattern, known)
-        unfit = [] if space.kind == FIXED else unfit_bodies(model, [known[name] for name in found])
+        found = matching_numbers("Parameters", pattern, known)
+        unfit = [] if space.kind == FIXED else unfit_bodies(model, found)
         if unfit and not any(x in pattern for x in "*?["):
             raise ModelError(f"Parameters: '{pattern}' has no physical start: {unfit_words(unfit)}")
         if unfit:
@@ -42,57 +54,34 @@ def choose(model: MultibodyModel, patterns: Mapping[str, Space]) -> tuple[list[C
                 f"Parameters: '{pattern}' leaves bodies out: {unfit_words(unfit)}", ModelWarning, stacklevel=3
             )
         left_out = {f"{kind}:{body}" for kind in GROUPS["body"] for body in unfit}
-        spaces |= {name: space for name in found if known[name][3] not in left_out}
-    chosen = [(*known[name][:3], spaces[name]) for name in known if name in spaces and spaces[name].kind != FIXED]
-    for kind, name, _, space in chosen:
-        if kind.only_physical and space.kind != "physical":
+        spaces |= {number.name: space for number in found if number.element not in left_out}
+    chosen = [
+        Chosen(kinds[number.kind], name, number.element, number.place, spaces[name])
+        for name, number in known.items()
+        if name in spaces and spaces[name].kind != FIXED
+    ]
+    require_whole_inertias([entry for entry in chosen if entry.kind.only_physical])
+    return chosen
+
+
+def require_whole_inertias(chosen: Sequence[Chosen]) -> None:
+    """Raises `ModelError` where numbers that belong together are not all unknown, or not `physical()`."""
+    counts = Counter(entry.element for entry in chosen)
+    for entry in chosen:
+        if entry.space.kind != "physical" or counts[entry.element] != 6:
             raise ModelError(
-                f"Parameters: '{name}' must be physical(), for its numbers belong together; got {space.kind}."
+                f"Parameters: the six numbers of '{entry.element}' belong together and must be physical(): write "
+                f"{{'{entry.element}': physical()}}. '{entry.name}' is {entry.space.kind}, and "
+                f"{counts[entry.element]} of the six are unknown."
             )
-    return chosen, tuple(dict.fromkeys(kind for kind, *_ in chosen))
 
 
-def known_numbers(model: MultibodyModel) -> dict[str, tuple[Kind, str, int, str]]:
-    """Every number that may be unknown, by its full name `kind:element.component`."""
-    known = {}
-    for kind in kinds_of(model):
-        for element, (places, components) in kind.places(model).items():
-            for place, component in zip(places, components, strict=True):
-                whole = f"{kind.name}:{element}"
-                name = f"{whole}.{component}" if component else whole
-                known[name] = kind, name, place, whole
-    return known
-
-
-def matches(pattern: str, known: Mapping[str, tuple[Kind, str, int, str]]) -> list[str]:
-    """Names that a pattern matches, by element or with the component; raises `ModelError` if there are none."""
-    first, _, rest = pattern.partition(":")
-    patterns = [f"{kind}:{rest}" for kind in GROUPS[first]] if first in GROUPS else [pattern]
-    found = []
-    for name, (kind, _, _, element) in known.items():
-        if any(
-            (fnmatch.fnmatchcase(name, p) and not kind.only_physical) or fnmatch.fnmatchcase(element, p)
-            for p in patterns
-        ):
-            found.append(name)
-    if found:
-        return found
-    kinds = {kind.name for kind, *_ in known.values()} | set(GROUPS)
-    if not rest or (first not in kinds and not any(x in first for x in "*?[")):
-        raise ModelError(
-            f"Parameters: '{pattern}' matches nothing: a name is kind:element, and the kinds of this model are "
-            f"{', '.join(sorted(kinds))}. {near_matches(first, sorted(kinds))}"
-        )
-    of_kind = [name for name in known if fnmatch.fnmatchcase(name.split(":")[0], GROUPS.get(first, (first,))[0])]
-    raise ModelError(f"Parameters: '{pattern}' matches nothing. {near_matches(pattern, of_kind)}")
-
-
-def unfit_bodies(model: MultibodyModel, found: Sequence[tuple[Kind, str, int, str]]) -> list[str]:
+def unfit_bodies(model: MultibodyModel, found: Sequence[NamedNumber]) -> list[str]:
     """Bodies among the found numbers without a mass or, where an inertia is wanted, without a regular one."""
-    wanted = {kind.name for kind, *_ in found} & set(GROUPS["body"])
+    wanted = {number.kind.name for number in found} & set(GROUPS["body"])
     if not wanted:
         return []
-    elements = {whole.partition(":")[2] for kind, _, _, whole in found if kind.name in wanted}
+    elements = {number.element.partition(":")[2] for number in found if number.kind.name in wanted}
     p = model.parameters
     S = np.asarray(central_second_moment(p.body_com, p.body_unit_inertia))
     smallest = np.linalg.eigvalsh(S)[:, 0]

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,10 +12,11 @@ from jaxtyping import Array, Float
 
 from mbjax.dynamics import inverse_dynamics
 from mbjax.errors import ModelError
+from mbjax.execution import call_compiled
 from mbjax.kinematics import is_velocity_equal_to_qdot
 from mbjax.model import MultibodyModel
 
-from .base_parameters import base_parameters
+from .base_parameters import base_parameters, condition_number
 from .log import Log, make_log
 from .regressor import regressor_of_log
 
@@ -62,36 +64,63 @@ def exciting_motion(
     base = base_parameters(model)
     time = jnp.arange(samples, dtype=model.dtype) * (period / samples)
     limits = motion_limits(model, margin)
-    middle = middle_of(limits[0]) if center is None else jnp.asarray(center, model.dtype)
-    key, nv = jax.random.key(seed), model.num_velocities
-    spread = jnp.minimum(limits[0][1] - middle, middle - limits[0][0])
-    size = jnp.minimum(spread, 1.0) / (2.0 * harmonics)
-    start = size * jax.random.normal(key, (2, harmonics, nv), model.dtype)
+    low, high = limits[0]
+    middle = middle_of(low, high) if center is None else jnp.asarray(center, model.dtype)
+    size = jnp.minimum(jnp.minimum(high - middle, middle - low), 1.0) / (2.0 * harmonics)
+    start = size * jax.random.normal(jax.random.key(seed), (2, harmonics, model.num_velocities), model.dtype)
+    series = Series(model, time, jnp.asarray(period, model.dtype), middle, limits, tuple(map(int, base.independent)))
+    found = shrunk(series, call_compiled(most_exciting, series, start, max_steps))
+    q, v, vdot, effort = call_compiled(Series.motion, series, found)
+    before, after = (
+        float(condition_number(call_compiled(Series.rows, series, x))) for x in (shrunk(series, start), found)
+    )
+    time, q, v, vdot, effort, found = (np.asarray(x, float) for x in (time, q, v, vdot, effort, found))
+    return ExcitingMotion(time, q, v, vdot, effort, found, after, before)
 
-    def rows_of(coefficients: Array) -> Array:
-        q, v, vdot = fourier(time, period, middle, coefficients)
-        Y = regressor_of_log(model, q, v, vdot)[..., jnp.array(base.independent)]
-        return Y.reshape(-1, base.rank)
 
-    column = jnp.maximum(jnp.sum(rows_of(start) ** 2, 0), 1e-12)
+class Series(eqx.Module):
+    """Fourier series of a model's positions about a middle, by their coefficients, and its limits."""
+
+    model: MultibodyModel
+    time: Float[Array, " steps"]
+    period: Float[Array, ""]
+    middle: Float[Array, " nv"]
+    limits: tuple[tuple[Array, Array], ...]  # of positions, velocities, accelerations and efforts
+    independent: tuple[int, ...] = eqx.field(static=True)  # columns of the regressor
+
+    def motion(self, coefficients: Float[Array, "2 k nv"]) -> tuple[Array, Array, Array, Array]:
+        """Positions, velocities, accelerations and efforts."""
+        motion = fourier(self.time, self.period, self.middle, coefficients)
+        return *motion, jax.vmap(lambda *x: inverse_dynamics(self.model, *x, force_elements=True))(*motion)
+
+    def rows(self, coefficients: Float[Array, "2 k nv"]) -> Float[Array, "rows rank"]:
+        """The regressor's columns of base parameters along the motion."""
+        motion = fourier(self.time, self.period, self.middle, coefficients)
+        Y = regressor_of_log(self.model, *motion)[..., np.array(self.independent)]
+        return Y.reshape(-1, Y.shape[-1])
+
+    def excess(self, coefficients: Float[Array, "2 k nv"]) -> Float[Array, "4 steps nv"]:
+        """How far positions, velocities, accelerations and efforts are outside of their limits, in parts of those."""
+        pairs = zip(self.motion(coefficients), self.limits, strict=True)
+        return jnp.stack([jnp.maximum(x - high, low - x) / (high - low) for x, (low, high) in pairs])
+
+
+def most_exciting(series: Series, start: Float[Array, "2 k nv"], max_steps: int) -> Float[Array, "2 k nv"]:
+    """Coefficients with a small cost: -log det YᵀY, and what begins softly before limits and grows beyond."""
+    column = jnp.maximum(jnp.sum(series.rows(start) ** 2, 0), 1e-12)
 
     def cost(coefficients: Array, _: None) -> Array:
-        Y = rows_of(coefficients) * jax.lax.rsqrt(column)
-        eye = 1e-9 * jnp.eye(base.rank, dtype=Y.dtype)
-        return -jnp.linalg.slogdet(Y.T @ Y + eye)[1] + penalty(model, time, period, middle, coefficients, limits)
+        Y = series.rows(coefficients) * jax.lax.rsqrt(column)
+        eye = 1e-9 * jnp.eye(Y.shape[1], dtype=Y.dtype)
+        beyond = jnp.maximum(series.excess(coefficients) + SOFTNESS, 0.0)
+        return 1e3 * jnp.sum(beyond**2) - jnp.linalg.slogdet(Y.T @ Y + eye)[1]
 
     solver = optx.BFGS(rtol=1e-4, atol=1e-4)
-    found = jax.jit(lambda start: optx.minimise(cost, solver, start, max_steps=max_steps, throw=False).value)(start)
-    coefficients = shrunk(model, time, period, middle, found, limits)
-    q, v, vdot = fourier(time, period, middle, coefficients)
-    effort = jax.jit(jax.vmap(lambda *x: inverse_dynamics(model, *x, force_elements=True)))(q, v, vdot)
-    numbers = [scaled_condition(rows_of(x)) for x in (coefficients, shrunk(model, time, period, middle, start, limits))]
-    arrays = [np.asarray(x, float) for x in (time, q, v, vdot, effort, coefficients)]
-    return ExcitingMotion(*arrays, *numbers)  # pyright: ignore[reportArgumentType]
+    return optx.minimise(cost, solver, start, max_steps=max_steps, throw=False).value
 
 
 def fourier(
-    time: Float[Array, " steps"], period: float, middle: Float[Array, " nv"], coefficients: Float[Array, "2 k nv"]
+    time: Float[Array, " steps"], period: Array, middle: Float[Array, " nv"], coefficients: Float[Array, "2 k nv"]
 ) -> tuple[Float[Array, "steps nv"], Float[Array, "steps nv"], Float[Array, "steps nv"]]:
     """Positions, velocities and accelerations of a Fourier series."""
     w = (2.0 * np.pi / period) * jnp.arange(1, coefficients.shape[1] + 1, dtype=time.dtype)
@@ -124,49 +153,20 @@ def motion_limits(model: MultibodyModel, margin: float) -> tuple[tuple[Array, Ar
     return tuple(bounded)
 
 
-def middle_of(limits: tuple[Array, Array]) -> Float[Array, " nq"]:
+def middle_of(low: Array, high: Array) -> Float[Array, " nq"]:
     """The middle of position limits; zero where there are none."""
-    low, high = limits
     return jnp.where(high - low < WIDEST, 0.5 * (low + high), 0.0)
 
 
-def excess(
-    model: MultibodyModel, time: Array, period: float, middle: Array, coefficients: Array, limits: tuple
-) -> list[Float[Array, "steps nv"]]:
-    """How far positions, velocities, accelerations and efforts are outside of their limits, in parts of the range."""
-    motion = fourier(time, period, middle, coefficients)
-    effort = jax.vmap(lambda *x: inverse_dynamics(model, *x, force_elements=True))(*motion)
-    return [
-        jnp.maximum(x - high, low - x) / (high - low) for x, (low, high) in zip((*motion, effort), limits, strict=True)
-    ]
-
-
-def penalty(
-    model: MultibodyModel, time: Array, period: float, middle: Array, coefficients: Array, limits: tuple
-) -> Float[Array, ""]:
-    """A cost of passing limits, which begins softly before them."""
-    outside = excess(model, time, period, middle, coefficients, limits)
-    return sum((jnp.sum(jnp.maximum(x + SOFTNESS, 0.0) ** 2) * 1e3 for x in outside), jnp.zeros((), time.dtype))
-
-
-def shrunk(
-    model: MultibodyModel, time: Array, period: float, middle: Array, coefficients: Array, limits: tuple
-) -> Float[Array, "2 k nv"]:
+def shrunk(series: Series, coefficients: Float[Array, "2 k nv"]) -> Float[Array, "2 k nv"]:
     """The coefficients times the largest of many factors up to one with which all limits hold."""
-    factors = jnp.linspace(1.0, 0.02, 50, dtype=time.dtype)
-
-    def worst(factor: Array) -> Array:
-        return jnp.max(
-            jnp.stack([jnp.max(x) for x in excess(model, time, period, middle, factor * coefficients, limits)])
-        )
-
-    holds = np.asarray(jax.jit(jax.vmap(worst))(factors)) <= 0.0
+    factors = jnp.linspace(1.0, 0.02, 50, dtype=coefficients.dtype)
+    holds = np.asarray(call_compiled(largest_excess, series, coefficients, factors)) <= 0.0
     if not holds.any():
         raise ModelError("exciting_motion: no motion about the center holds all limits; give another center.")
     return coefficients * factors[int(np.argmax(holds))]
 
 
-def scaled_condition(Y: Float[Array, "rows n"]) -> float:
-    """Condition number with columns scaled to one."""
-    S = np.linalg.svd(np.asarray(Y, float) / np.linalg.norm(np.asarray(Y, float), axis=0), compute_uv=False)
-    return float(S[0] / S[-1])
+def largest_excess(series: Series, coefficients: Array, factors: Float[Array, " n"]) -> Float[Array, " n"]:
+    """The largest excess of the coefficients times each factor."""
+    return jax.vmap(lambda factor: jnp.max(series.excess(factor * coefficients)))(factors)

@@ -68,7 +68,7 @@ def fit(
         require_influence(unknown, J[:, : len(unknown)])
     solver = LevenbergMarquardt() if solver is None else solver
     run = Run(solver, problem, [], [])
-    anchor = anchors(unknown, problem, y)
+    anchor = anchors(unknown, y)
     with shown_progress(progress) as bar:
         if needs_guidance(unknown, problem) and isinstance(solver, LevenbergMarquardt):
             y = run.guide(y, first_weights(at_start), bar)
@@ -207,7 +207,7 @@ def typical_sizes(unknown: Parameters) -> np.ndarray:
     """The largest starting value of each parameter's element, or its kind's typical change if that is larger."""
     values = np.abs(np.asarray(unknown.values(unknown.initial), float))
     largest: dict[str, float] = {}
-    elements = [name.rpartition(".")[0] if "." in name else name for name in unknown.names]
+    elements = [entry.element for entry in unknown.unknowns]
     for element, value in zip(elements, values, strict=True):
         largest[element] = max(largest.get(element, 0.0), value)
     scales = [0.0 if kind.only_physical else kind.scale for kind in (unknown.kinds[u.kind] for u in unknown.unknowns)]

@@ -4,10 +4,10 @@ import numpy as np
 from jaxtyping import Float
 
 from mbjax.errors import ModelError
+from mbjax.parameters.kind_table import GROUPS
 
 from .parameters import Parameters
 
-BELONG_TOGETHER = ("mass", "center_of_mass", "inertia")  # of one body, of which data may see some numbers only
 NO_INFLUENCE = 1e-12  # of the largest column
 
 
@@ -19,10 +19,9 @@ def require_influence(unknown: Parameters, J: Float[np.ndarray, "rows n"]) -> No
     norms = np.linalg.norm(J, axis=0)
     has_influence = norms > NO_INFLUENCE * norms.max(initial=0.0)
     by_element: dict[str, list[int]] = {}
-    for i, name in enumerate(unknown.names):
-        kind = unknown.kinds[unknown.unknowns[i].kind].name
-        whole = name.rpartition(".")[0] if kind in BELONG_TOGETHER[1:] else name
-        by_element.setdefault(whole.replace(kind, "body", 1) if kind in BELONG_TOGETHER else name, []).append(i)
+    for i, entry in enumerate(unknown.unknowns):
+        kind, _, body = entry.element.partition(":")
+        by_element.setdefault(f"body:{body}" if kind in GROUPS["body"] else entry.name, []).append(i)
     for element, rows in list(by_element.items()):
         if len(rows) == 1:  # a mass alone goes by its own name
             by_element[unknown.names[rows[0]]] = by_element.pop(element)

@@ -1,63 +1,50 @@
-"""All kinds of parameters by name; `body` stands for the mass, the centre of mass and the inertia of a body."""
+"""All kinds of parameters: those of `mbjax.parameters`, with inertias in kg m², and those of sensors."""
+
+import dataclasses
 
 from mbjax.model import MultibodyModel
+from mbjax.parameters import NumberKind
+from mbjax.parameters.kind_table import TORQUE
+from mbjax.parameters.kind_table import kinds_of as model_kinds_of
+from mbjax.parameters.named_numbers import Places, of_bodies, of_the_whole
 
-from .kinds import XYZ, Kind, of_actuators, of_bodies, of_frames, of_geometries, of_joints, of_the_whole, of_velocities
-from .special_kinds import (
-    CenterOfMassKind,
-    FrameRotationKind,
-    InertiaKind,
-    SurfaceFrictionKind,
-    element_kinds,
-)
+from .kinds import FrameRotationKind, InertiaKind, Kind
+from .system import velocity_labels
 
-PARAMETERS, COLLISION = ("model", "parameters"), ("model", "collision")
 SIX = ("xx", "yy", "zz", "xy", "xz", "yz")
-TORQUE, DAMPING, INERTIA = "N m or N", "N m s/rad or N s/m", "kg m² or kg"
+SCALES = {  # typical changes, in the kinds' units; 1 for the others
+    "center_of_mass": 0.05, "joint_friction": 0.1, "joint_damping": 0.1, "armature": 0.01, "rotor_inertia": 1e-4,
+    "effort_limit": 10.0, "kp": 10.0, "frame_translation": 0.01, "frame_rotation": 0.05, "friction": 0.1,
+    "stiffness": 1e3, "relaxation_time": 0.01, "geometry_size": 0.01, "geometry_translation": 0.01, "time_step": 1e-3,
+    "default_position": 0.1,
+}  # fmt: skip
+SPECIAL = {"inertia": InertiaKind, "frame_rotation": FrameRotationKind}
 
-# In the order in which they are written: an inertia is about the centre of mass.
-KINDS = (
-    Kind("mass", "kg", (*PARAMETERS, "body_mass"), of_bodies(1), words="mass of a body"),
-    CenterOfMassKind(
-        "center_of_mass", "m", (*PARAMETERS, "body_com"), of_bodies(3, XYZ), 0.05, "centre of mass in the body's frame"
-    ),
-    InertiaKind(
-        "inertia", "kg m²", (*PARAMETERS, "body_unit_inertia"), of_bodies(6, SIX), 1.0, "about the centre of mass"
-    ),
-    Kind("joint_friction", TORQUE, (*PARAMETERS, "joint_friction"), of_joints, 0.1, "Coulomb friction"),
-    Kind("joint_damping", DAMPING, (*PARAMETERS, "joint_damping"), of_joints, 0.1, "viscous damping"),
-    Kind("armature", INERTIA, (*PARAMETERS, "joint_armature"), of_joints, 0.01, "inertia on the diagonal of M"),
-    Kind("rotor_inertia", INERTIA, (*PARAMETERS, "rotor_inertia"), of_actuators, 1e-4, "of a motor, before its gear"),
-    Kind("gear_ratio", "", (*PARAMETERS, "gear_ratio"), of_actuators, 1.0, "rotor turns per joint turn"),
-    Kind("effort_limit", TORQUE, (*PARAMETERS, "effort_limit"), of_actuators, 10.0, "largest effort of an actuator"),
-    Kind("kp", "N m/rad or N/m", (*PARAMETERS, "proportional_gain"), of_actuators, 10.0, "gain of a PD controller"),
-    Kind("kd", DAMPING, (*PARAMETERS, "derivative_gain"), of_actuators, 1.0, "gain of a PD controller"),
-    Kind(
-        "frame_translation", "m", (*PARAMETERS, "frame_translation"), of_frames(3), 0.01,
-        "place of a frame; a joint's are joint_parent and joint_child",
-    ),
-    FrameRotationKind(
-        "frame_rotation", "rad", (*PARAMETERS, "frame_quaternion"), of_frames(4), 0.05, "turn from the model's pose"
-    ),
-    Kind("gravity", "m/s²", (*PARAMETERS, "gravity"), of_the_whole("world", XYZ), 1.0, "in the world's frame"),
-    SurfaceFrictionKind(
-        "friction", "", (*COLLISION, "static_friction"), of_geometries(None), 0.1, "friction coefficient of a surface"
-    ),
-    Kind("stiffness", "N/m", (*COLLISION, "stiffness"), of_geometries("stiffness_index"), 1e3, "of a surface's points"),
-    Kind(
-        "dissipation", "s/m", (*COLLISION, "hunt_crossley_dissipation"), of_geometries("dissipation_index"), 1.0,
-        "Hunt-Crossley's, of a surface",
-    ),
-    Kind("relaxation_time", "s", (*COLLISION, "relaxation_time"), of_geometries(None), 0.01, "of a surface's contacts"),
-    Kind("position_bias", "rad or m", ("sensors", "position_bias"), of_velocities, 0.01, "a joint's offset"),
-    Kind("velocity_bias", "rad/s or m/s", ("sensors", "velocity_bias"), of_velocities, 0.01, "of a sensor"),
-    Kind("effort_gain", "", ("sensors", "effort_gain"), of_velocities, 0.1, "measured over true, a motor constant"),
-    Kind("effort_bias", TORQUE, ("sensors", "effort_bias"), of_velocities, 0.1, "of a sensor"),
-    Kind("delay", "s", ("sensors", "effort_delay"), of_the_whole("effort", ("",)), 0.01, "of measured efforts"),
-)  # fmt: skip
-GROUPS = {"body": ("mass", "center_of_mass", "inertia")}
+
+def of_velocities(model: MultibodyModel) -> Places:
+    """Places of numbers by velocity."""
+    return {label: ((i,), ("",)) for i, label in enumerate(velocity_labels(model))}
+
+
+SENSOR_KINDS = tuple(
+    Kind(NumberKind(name, unit, (leaf,), places, words), "sensors", scale)
+    for name, unit, leaf, places, scale, words in (
+        ("position_bias", "rad or m", "position_bias", of_velocities, 0.01, "a joint's offset"),
+        ("velocity_bias", "rad/s or m/s", "velocity_bias", of_velocities, 0.01, "of a sensor"),
+        ("effort_gain", "", "effort_gain", of_velocities, 0.1, "measured over true, a motor constant"),
+        ("effort_bias", TORQUE, "effort_bias", of_velocities, 0.1, "of a sensor"),
+        ("delay", "s", "effort_delay", of_the_whole("effort", ("",)), 0.01, "of measured efforts"),
+    )
+)
 
 
 def kinds_of(model: MultibodyModel) -> tuple[Kind, ...]:
-    """All kinds, with those of the model's force elements."""
-    return KINDS + tuple(kind for kind, _ in element_kinds(model))
+    """All kinds, in the order in which they are written, with those of the model's force elements."""
+    return (*(kind_of(of) for of in model_kinds_of(model)), *SENSOR_KINDS)
+
+
+def kind_of(of: NumberKind) -> Kind:
+    """The kind of parameters for a kind of a model's numbers."""
+    if of.name == "inertia":
+        of = dataclasses.replace(of, unit="kg m²", places=of_bodies(6, SIX), words="about the centre of mass")
+    return SPECIAL.get(of.name, Kind)(of, scale=SCALES.get(of.name, 1.0))

@@ -1,128 +1,94 @@
-"""Kinds of parameters, such as mass or joint friction: where their numbers stand, how they are read and written."""
+"""Kinds of parameters: those of `mbjax.parameters` and of sensors, with the numbers that a fit moves for them."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.joints import JOINT_KINDS
-from mbjax.model import MultibodyModel
+from mbjax.parameters import NumberKind
+from mbjax.parameters.number_kinds import rows_of, with_unit_inertia
+from mbjax.spatial import (
+    central_second_moment,
+    from_log_cholesky,
+    log_cholesky,
+    point_mass_unit_inertia,
+    quaternion_conjugate,
+    quaternion_log,
+    quaternion_multiply,
+    unit_inertia_of_second_moment,
+)
 
-from .system import System, body_labels, unique_names, velocity_labels
+from .system import System
 
-Places = dict[str, tuple[tuple[int, ...], tuple[str, ...]]]  # by element: places in the flat leaf, component names
+SMALLEST_MOMENT = 1e-12  # m²; below it a body counts as a point, a rod or a sheet
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """Numbers of one leaf, by element. Subclasses read or write other numbers than the leaf's own."""
+    """A kind of numbers in one part of a `System`, its model or its sensors, and a typical change of them."""
 
-    name: str
-    unit: str
-    path: tuple[str, ...]  # of the leaf, from the `System`
-    places: Callable[[MultibodyModel], Places]
-    scale: float = 1.0  # a typical change, in the unit
-    words: str = ""
+    of: NumberKind
+    part: str = "model"
+    scale: float = 1.0  # in the unit
 
-    only_physical: ClassVar[bool] = False
+    only_physical: ClassVar[bool] = False  # the numbers of an element belong together
 
-    def leaf(self, system: System) -> Array:
-        """The leaf that holds the numbers."""
-        found: Any = system
-        for name in self.path:
-            found = getattr(found, name)
-        return found
+    @property
+    def name(self) -> str:
+        return self.of.name
+
+    @property
+    def unit(self) -> str:
+        return self.of.unit
 
     def raw(self, system: System, base: System, at: tuple[int, ...]) -> Float[Array, " k"]:
-        """The numbers that `write` takes."""
+        """The numbers that `write` takes; `base` is the system before the fit."""
         del base
-        return self.leaf(system).reshape(-1)[jnp.array(at)]
+        return self.of.read(getattr(system, self.part), at)
 
     def read(self, system: System, base: System, at: tuple[int, ...]) -> Float[Array, " k"]:
         """Values in the kind's unit."""
         return self.raw(system, base, at)
 
-    def write(self, system: System, base: System, at: tuple[int, ...], numbers: Float[Array, " k"]) -> System:
-        """The system with these numbers replaced."""
-        del base
-        leaf = self.leaf(system)
-        new = leaf.reshape(-1).at[jnp.array(at)].set(numbers.astype(leaf.dtype)).reshape(leaf.shape)
-        return eqx.tree_at(self.leaf, system, new)
+    def write(self, system: System, at: tuple[int, ...], numbers: Float[Array, " k"]) -> System:
+        """The system with these numbers replaced, of one whose numbers of this kind are still those of the base."""
+        changed: Any = self.of.write(getattr(system, self.part), at, numbers)
+        return dataclasses.replace(system, **{self.part: changed})
 
 
-XYZ = ("x", "y", "z")
+class InertiaKind(Kind):
+    """Rotational inertias about the centre of mass in the body's frame, in kg m²: xx, yy, zz, xy, xz, yz.
+
+    Written by the six log-Cholesky numbers of the second moment per mass (`mbjax.spatial.log_cholesky`), which with
+    the logarithm of the mass and the centre of mass are the ten of Rucker and Wensing (2022), up to scale.
+    """
+
+    only_physical = True
+
+    def raw(self, system: System, base: System, at: tuple[int, ...]) -> Float[Array, " k"]:
+        rows, parameters = jnp.array(rows_of(at, 6)), system.model.parameters
+        S = central_second_moment(parameters.body_com[rows], parameters.body_unit_inertia[rows])
+        smallest = jnp.full(S.shape[:-2], SMALLEST_MOMENT, S.dtype)
+        return log_cholesky(S, smallest)[0].reshape(-1)
+
+    def read(self, system: System, base: System, at: tuple[int, ...]) -> Float[Array, " k"]:
+        rows, parameters = jnp.array(rows_of(at, 6)), system.model.parameters
+        central = parameters.body_unit_inertia[rows] - point_mass_unit_inertia(parameters.body_com[rows])
+        return (parameters.body_mass[rows][:, None] * central).reshape(-1)
+
+    def write(self, system: System, at: tuple[int, ...], numbers: Float[Array, " k"]) -> System:
+        rows = jnp.array(rows_of(at, 6))
+        com = system.model.parameters.body_com[rows]
+        six = unit_inertia_of_second_moment(com, from_log_cholesky(numbers.reshape(-1, 6).astype(com.dtype)))
+        return dataclasses.replace(system, model=with_unit_inertia(system.model, rows, six))
 
 
-def of_bodies(width: int, components: tuple[str, ...] = ("",)) -> Callable[[MultibodyModel], Places]:
-    """Places of numbers by body, the world left out."""
+class FrameRotationKind(Kind):
+    """Turns of frames from where the model has them: a rotation vector in the frame, in rad."""
 
-    def places(model: MultibodyModel) -> Places:
-        return {
-            name: (tuple(range(i * width, (i + 1) * width)), components)
-            for i, name in enumerate(body_labels(model)[1:])
-        }
-
-    return places
-
-
-def of_joints(model: MultibodyModel) -> Places:
-    """Places of numbers by direction of joints, those that mimic included."""
-    labels = unique_names(model.joint_names, tuple(j.scoped_name for j in model.layout.joints))
-    found = {}
-    for label, joint in zip(labels, model.layout.joints, strict=True):
-        rows = tuple(range(joint.all_v.start, joint.all_v.stop))
-        if rows and joint.mobod > 0:
-            found[label] = rows, JOINT_KINDS[joint.kind].velocity_suffixes if len(rows) > 1 else ("",)
-    return found
-
-
-def of_actuators(model: MultibodyModel) -> Places:
-    """Places of numbers by actuator."""
-    labels = unique_names(model.actuator_names, tuple(a.scoped_name for a in model.layout.actuators))
-    return {label: ((i,), ("",)) for i, label in enumerate(labels)}
-
-
-def of_velocities(model: MultibodyModel) -> Places:
-    """Places of numbers by velocity."""
-    return {label: ((i,), ("",)) for i, label in enumerate(velocity_labels(model))}
-
-
-def of_frames(width: int) -> Callable[[MultibodyModel], Places]:
-    """Places of numbers by frame that has a pose: those of joints are `{joint}_parent` and `{joint}_child`."""
-
-    def places(model: MultibodyModel) -> Places:
-        frames = model.layout.frames
-        labels = unique_names(model.frame_names, tuple(frame.scoped_name for frame in frames))
-        return {
-            labels[index]: (tuple(range(row * width, row * width + 3)), XYZ)
-            for row, index in enumerate(model.layout.offset_frames)
-        }
-
-    return places
-
-
-def of_geometries(field: str | None) -> Callable[[MultibodyModel], Places]:
-    """Places of numbers by collision geometry that may touch, of those that have the number."""
-
-    def places(model: MultibodyModel) -> Places:
-        rows = [
-            i if field is None else getattr(record, field) for i, record in enumerate(model.layout.contact.geometries)
-        ]
-        return {
-            name: ((row,), ("",)) for name, row in zip(model.collision_geometry_names, rows, strict=True) if row >= 0
-        }
-
-    return places
-
-
-def of_the_whole(what: str, components: tuple[str, ...]) -> Callable[[MultibodyModel], Places]:
-    """Places of numbers that there are once."""
-
-    def places(model: MultibodyModel) -> Places:
-        del model
-        return {what: (tuple(range(len(components))), components)}
-
-    return places
+    def raw(self, system: System, base: System, at: tuple[int, ...]) -> Float[Array, " k"]:
+        rows = rows_of(at, 4)
+        before, after = (self.of.leaf(s.model)[jnp.array(rows)] for s in (base, system))
+        vectors = quaternion_log(quaternion_multiply(quaternion_conjugate(before), after)).reshape(-1)
+        return vectors[jnp.array([rows.index(place // 4) * 3 + place % 4 for place in at])]

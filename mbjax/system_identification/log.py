@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.execution import compiled_outside_jit
 from mbjax.kinematics import jacobian_spatial_velocity
 from mbjax.model import MultibodyModel
 
@@ -102,6 +103,7 @@ def make_log(
     return Log(*arrays, name=name)
 
 
+@compiled_outside_jit
 def contact_generalized_forces(
     model: MultibodyModel, q: Float[Array, "steps nq"], bodies: tuple[str, ...], F_Bo_W: Float[Array, "steps k 6"]
 ) -> Float[Array, "steps nv"]:
@@ -114,13 +116,13 @@ def contact_generalized_forces(
 
 
 def contact_jacobians(
-    model: MultibodyModel, q: Float[Array, "steps nq"], bodies: tuple[str, ...], rows: slice = slice(None)
+    model: MultibodyModel, q: Float[Array, "steps nq"], bodies: tuple[str, ...], first: int = 0
 ) -> Float[Array, "steps rows nv"]:
-    """Jacobians of bodies' spatial velocities at their origins, in the world; `rows` of the six of each."""
+    """Jacobians of bodies' spatial velocities at their origins, in the world; from row `first` of the six of each."""
     zero = jnp.zeros(3, model.dtype)
 
     def of_one(q: Array) -> Array:
-        parts = [jacobian_spatial_velocity(model, q, body, zero, "world", "world")[rows] for body in bodies]
+        parts = [jacobian_spatial_velocity(model, q, body, zero, "world", "world")[first:] for body in bodies]
         return jnp.concatenate(parts)
 
     return jax.vmap(of_one)(jnp.asarray(q, model.dtype))

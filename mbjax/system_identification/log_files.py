@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mbjax.errors import ModelError
+from mbjax.optional_packages import imported
 
 Table = dict[str, Any]  # columns by name
 
@@ -59,10 +60,7 @@ def read_npz(path: Path) -> Table:
 
 def read_parquet(path: Path) -> Table:
     """Columns of a Parquet file, by pyarrow; lists of numbers become `name0`, `name1`, …"""
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError("Parquet logs need pyarrow: pip install 'mbjax[identify]'.") from error
+    parquet = imported("pyarrow.parquet", "Parquet logs need pyarrow", "identify")
     table: Table = {}
     for name, column in parquet.read_table(path).to_pydict().items():
         if column and isinstance(column[0], list):
@@ -78,10 +76,7 @@ def read_mcap(path: Path) -> Table:
     Joint states with `name`, `position`, `velocity` and `effort` become `position.joint` and so on. Other topics are
     interpolated linearly to those times.
     """
-    try:
-        from mcap.reader import make_reader
-    except ImportError as error:
-        raise ImportError("MCAP logs need mcap: pip install 'mbjax[identify]'.") from error
+    make_reader = imported("mcap.reader", "MCAP logs need mcap", "identify").make_reader
     topics: dict[str, tuple[list[float], list[dict[str, float]]]] = {}
     skipped: set[str] = set()
     with path.open("rb") as file:

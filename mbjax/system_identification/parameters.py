@@ -9,21 +9,23 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.model import MultibodyModel, set_joint_friction
+from mbjax.execution import call_compiled
+from mbjax.model import MultibodyModel
+from mbjax.parameters.kind_table import GROUPS
 
-from .choosing import Chosen, choose
-from .kind_table import GROUPS
+from .choosing import choose
 from .kinds import Kind
 from .parameter_table import parameter_table
-from .spaces import FREE, Coding, Space, coding_of, decode, encode
+from .spaces import Coding, Space, coding_of, decode, encode
 from .system import Sensors, System, ideal_sensors
 
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """One number: its name, kind, place in the kind's leaf, and how theta stands for it."""
+    """One number: its name, that of its element, its kind, place in the kind's leaf, and how theta stands for it."""
 
     name: str
+    element: str
     kind: int  # in `Parameters.kinds`
     place: int
     space: Space
@@ -49,16 +51,20 @@ class Parameters(eqx.Module):
 
     def __init__(self, model: MultibodyModel, patterns: Mapping[str, Space]):
         model.require_one("Parameters")
-        chosen, kinds = choose(model, patterns)
-        base = System(with_friction_rows(model, chosen), ideal_sensors(model))
+        chosen = choose(model, patterns)
+        kinds = tuple(dict.fromkeys(entry.kind for entry in chosen))
+        places = [tuple(entry.place for entry in chosen if entry.kind == kind) for kind in kinds]
+        for kind, at in zip(kinds, places, strict=True):
+            model = kind.of.prepared(model, at) if kind.part == "model" else model
+        base = System(model, ideal_sensors(model))
         unknowns, theta = [], []
-        for k, kind in enumerate(kinds):
-            entries = [entry for entry in chosen if entry[0] is kind]
-            at = tuple(place for _, _, place, _ in entries)
-            raw = np.asarray(kind.raw(base, base, at), float) if at else ()
-            for (_, name, place, space), value in zip(entries, raw, strict=True):
-                coding, start = coding_of_unknown(kind, name, space, float(value))
-                unknowns.append(Unknown(name, k, place, space, coding, start))
+        for k, (kind, at) in enumerate(zip(kinds, places, strict=True)):
+            raw = np.asarray(kind.raw(base, base, at), float)
+            of_kind = [entry for entry in chosen if entry.kind == kind]
+            for entry, value in zip(of_kind, raw, strict=True):
+                space = space_of(kind, entry.name, entry.space)
+                coding, start = coding_of(entry.name, space, float(value), kind.scale)
+                unknowns.append(Unknown(entry.name, entry.element, k, entry.place, space, coding, start))
                 theta.append(encode(coding, start))
         self.base, self.kinds, self.unknowns = base, kinds, tuple(unknowns)
         self.initial = jnp.asarray(np.array(theta), model.dtype)
@@ -82,11 +88,7 @@ class Parameters(eqx.Module):
 
     def system(self, theta: Float[Array, " n"]) -> System:
         """The model and its sensors at theta."""
-        numbers = decode(tuple(unknown.coding for unknown in self.unknowns), jnp.asarray(theta))
-        system = self.base
-        for kind, rows, at in self.blocks():
-            system = kind.write(system, self.base, at, numbers[rows])
-        return system
+        return call_compiled(written_system, self, jnp.asarray(theta))
 
     def model(self, theta: Float[Array, " n"]) -> MultibodyModel:
         """The model at theta."""
@@ -98,7 +100,7 @@ class Parameters(eqx.Module):
 
     def values(self, theta: Float[Array, " n"]) -> Float[Array, " n"]:
         """Values at theta, in their units; inertias about the centre of mass."""
-        return self.values_of(self.system(theta))
+        return call_compiled(values_at, self, jnp.asarray(theta))
 
     def values_of(self, system: System | MultibodyModel) -> Float[Array, " n"]:
         """Values of these parameters in another model of the same structure."""
@@ -144,6 +146,20 @@ class Parameters(eqx.Module):
         return parameter_table(self)
 
 
+def written_system(unknown: Parameters, theta: Float[Array, " n"]) -> System:
+    """The base with the numbers that theta stands for."""
+    numbers = decode(tuple(entry.coding for entry in unknown.unknowns), theta)
+    system = unknown.base
+    for kind, rows, at in unknown.blocks():
+        system = kind.write(system, at, numbers[rows])
+    return system
+
+
+def values_at(unknown: Parameters, theta: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Values that theta stands for."""
+    return unknown.values_of(written_system(unknown, theta))
+
+
 def prior_deviation(unknown: Unknown) -> float:
     """The standard deviation of a prior, in the unit of the number that `decode` returns."""
     prior = unknown.space.prior
@@ -152,23 +168,10 @@ def prior_deviation(unknown: Unknown) -> float:
     return prior * abs(unknown.start) if relative and unknown.start != 0.0 else prior
 
 
-def coding_of_unknown(kind: Kind, name: str, space: Space, value: float) -> tuple[Coding, float]:
-    """The coding of a number and its start; `physical` means logarithms of masses and free numbers elsewhere."""
-    if kind.only_physical:
-        return Coding(FREE, value), value
-    if space.kind == "physical":
-        if kind.name not in GROUPS["body"]:
-            raise ModelError(
-                f"Parameters: '{name}' cannot be physical(), which is for bodies; use positive() or free()."
-            )
-        space = Space("positive" if kind.name == "mass" else "free", prior=space.prior)
-    return coding_of(name, space, value, kind.scale)
-
-
-def with_friction_rows(model: MultibodyModel, chosen: list[Chosen]) -> MultibodyModel:
-    """The model with rows of friction in the discrete step for joints whose friction is unknown."""
-    places = {place for kind, _, place, _ in chosen if kind.name == "joint_friction"}
-    for joint in model.layout.joints:
-        if places & set(range(joint.all_v.start, joint.all_v.stop)) and not joint.has_friction:
-            model = set_joint_friction(model, joint.index, model.parameters.joint_friction[joint.all_v])
-    return model
+def space_of(kind: Kind, name: str, space: Space) -> Space:
+    """The space of one number: `physical` means positive masses, and any centre of mass."""
+    if space.kind != "physical" or kind.only_physical:
+        return space
+    if kind.name not in GROUPS["body"]:
+        raise ModelError(f"Parameters: '{name}' cannot be physical(), which is for bodies; use positive() or free().")
+    return Space("positive" if kind.name == "mass" else "free", prior=space.prior)

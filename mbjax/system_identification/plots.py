@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mbjax.optional_packages import imported
+
 if TYPE_CHECKING:
     from .fit_result import Fit
 
@@ -12,14 +14,11 @@ MOST_CHANNELS = 12
 
 def plot_fit(fit: "Fit") -> Any:
     """A figure with a row for each channel: measured and predicted on the left, the residual on the right."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'mbjax[viz]'.") from error
+    figure_class = imported("matplotlib.figure", "plots need matplotlib", "viz").Figure
     log = (fit.held_out or fit.logs)[0]
     names, measured, predicted = fit.method.prediction(fit.unknown, fit.theta, log)
     shown = list(range(len(names)))[:MOST_CHANNELS]
-    figure = Figure(figsize=(11.0, 1.6 * len(shown) + 0.8), layout="constrained")
+    figure = figure_class(figsize=(11.0, 1.6 * len(shown) + 0.8), layout="constrained")
     axes = figure.subplots(len(shown), 2, squeeze=False, sharex=True)
     time = np.asarray(log.time, float)[-len(measured) :] if len(measured) <= len(log) else np.arange(len(measured))
     for row, k in enumerate(shown):

@@ -54,12 +54,6 @@ def fewer_rows(r: Float[Array, " rows"], J: Float[Array, "rows n"]) -> Rows:
     return R[:, -1], R[:, :-1]
 
 
-def stacked_rows(r: Float[Array, "blocks rows"], J: Float[Array, "blocks rows n"]) -> Rows:
-    """Rows of many blocks as those of one."""
-    r, J = jax.vmap(fewer_rows)(r, J) if r.shape[1] > J.shape[2] + 1 else (r, J)
-    return r.reshape(-1), J.reshape(-1, J.shape[-1])
-
-
 def canonical_rows(r: Float[Array, " rows"], J: Float[Array, "rows n"]) -> Rows:
     """n + 1 rows with the same JᵀJ, Jᵀr and rᵀr, which change little where J does: (JᵀJ)^½ and a remainder.
 

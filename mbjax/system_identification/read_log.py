@@ -14,7 +14,7 @@ from mbjax.model import MultibodyModel, near_matches
 from .log import Log, make_log
 from .log_checks import check_excitation, check_units, require_numbers, require_times
 from .log_files import read_table
-from .signals import low_pass, resample, smooth_positions
+from .signals import low_pass, resample, resample_positions, smooth_positions
 from .system import position_labels, velocity_labels
 
 UNITS = {
@@ -75,7 +75,9 @@ def read_log(
     grid = even_times(time, period, start, stop, offsets)
     if len(grid) < 8:
         raise ModelError(f"{path}: only {len(grid)} samples, from {time[0]:g} s to {time[-1]:g} s, are too few.")
-    even = {name: resample(time + offsets.get(name, 0.0), x, grid) for name, x in signals.items()}
+    times = {name: time + offsets.get(name, 0.0) for name in signals}
+    even = {name: resample(times[name], x, grid) for name, x in signals.items() if name != "position"}
+    even["position"] = resample_positions(model, times["position"], signals["position"], grid)
     step = float(grid[1] - grid[0])
     if cutoff is not None:
         even = {

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, Positions, Velocities
 from mbjax.dynamics import calc_reflected_inertia
-from mbjax.execution import take
+from mbjax.execution import compiled_outside_jit, take
 from mbjax.forces import PrismaticSpring, RevoluteSpring
 from mbjax.kinematics import (
     bodies_with_gravity,
@@ -38,15 +38,17 @@ from mbjax.model import (
     direction_ratios,
     joint_positions,
 )
+from mbjax.parameters.named_numbers import body_labels, joint_labels
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import sum_directions
 
-from .system import body_labels, velocity_labels
+from .system import velocity_labels
 
 TEN = ("mass", "mc.x", "mc.y", "mc.z", "I.xx", "I.yy", "I.zz", "I.xy", "I.xz", "I.yz")
 
 
+@compiled_outside_jit
 def regressor(model: MultibodyModel, q: Positions, v: Velocities, vdot: Accelerations) -> Float[Array, "nv parameters"]:
     """Y with Y pi = `inverse_dynamics(model, q, v, vdot, force_elements=True)`, in N m or N per parameter's unit.
 
@@ -170,7 +172,7 @@ def linear_parameter_names(model: MultibodyModel) -> tuple[str, ...]:
     names += [f"{label}.{what}" for what in ("damping", "friction") for label in directions]
     names += [f"{label}.reflected_inertia" for label in velocity_labels(model)]
     for joint in spring_joints(model):
-        names += [f"{model.joint_names[joint]}.spring_{what}" for what in ("stiffness", "stiffness_times_position")]
+        names += [f"{joint_labels(model)[joint]}.spring_{what}" for what in ("stiffness", "stiffness_times_position")]
     return tuple(names)
 
 
@@ -179,12 +181,13 @@ def direction_labels(model: MultibodyModel) -> tuple[str, ...]:
     if not model.topology.followers:
         return velocity_labels(model)
     labels = [""] * model.topology.num_directions
-    for joint in model.layout.joints:
+    for label, joint in zip(joint_labels(model), model.layout.joints, strict=True):
         for i, place in enumerate(range(joint.all_v.start, joint.all_v.stop)):
-            labels[place] = joint.name if joint.all_v.stop - joint.all_v.start == 1 else f"{joint.name}_{i}"
+            labels[place] = label if joint.all_v.stop - joint.all_v.start == 1 else f"{label}_{i}"
     return tuple(labels)
 
 
+@compiled_outside_jit
 def regressor_of_log(
     model: MultibodyModel, q: Float[Array, "steps nq"], v: Float[Array, "steps nv"], vdot: Float[Array, "steps nv"]
 ) -> Float[Array, "steps nv parameters"]:

@@ -2,19 +2,22 @@
 
     x[k+1] = f(x[k], theta)      S[k+1] = A[k] S[k] + B[k],   A = df/dx,  B = df/dtheta
 A and B of a step need one backward pass for each velocity, however many parameters there are; the recursion is a
-product of matrices. States are perturbed along the velocities: q (+) dq, v + dv.
+product of matrices. The passes end at the numbers of the model, whose derivatives by theta are the same for all steps.
+States are perturbed along the velocities: q (+) dq, v + dv.
 """
 
 from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.simulation import State
 
 from .shooting import measurement_error, start_of, take_sample
+from .system import System
 
 if TYPE_CHECKING:
     from .parameters import Parameters
@@ -34,7 +37,9 @@ def trajectory_and_sensitivities(
         return after, (state.q, state.v, after.q, after.v)
 
     _, (q, v, q_after, v_after) = jax.lax.scan(advance, start_of(system, window, shift), inputs)
-    A, B = jax.vmap(lambda *x: jacobians_of_step(unknown, theta, *x))(q, v, q_after, v_after, inputs)
+    numbers = Numbers(unknown, theta)
+    A, B = jax.vmap(lambda *x: jacobians_of_step(numbers, *x))(q, v, q_after, v_after, inputs)
+    B = B @ numbers.by_theta
 
     def start(own: Array) -> Array:
         state = start_of(unknown.system(own[: theta.shape[0]]), window, own[theta.shape[0] :])
@@ -67,23 +72,48 @@ def trajectory_and_sensitivities(
     return E, J
 
 
+class Numbers:
+    """The numbers of a system that depend on theta, and their derivatives by it."""
+
+    def __init__(self, unknown: "Parameters", theta: Float[Array, " p"]):
+        self.system = unknown.system(theta)
+        leaves, self.treedef = jax.tree.flatten(self.system)
+        before = jax.tree.leaves(unknown.base)
+        self.changed = [i for i, (x, y) in enumerate(zip(leaves, before, strict=True)) if x is not y]
+        self.leaves = leaves
+        self.values, self.restore = ravel_pytree([leaves[i] for i in self.changed])
+
+        def values_at(theta: Array) -> Array:
+            leaves = jax.tree.leaves(unknown.system(theta))
+            return ravel_pytree([leaves[i] for i in self.changed])[0]
+
+        self.by_theta = jax.jacfwd(values_at)(theta)
+
+    def system_at(self, values: Float[Array, " numbers"]) -> System:
+        """The system with other values of these numbers."""
+        leaves = list(self.leaves)
+        for i, leaf in zip(self.changed, self.restore(values), strict=True):
+            leaves[i] = leaf
+        return jax.tree.unflatten(self.treedef, leaves)
+
+
 def jacobians_of_step(
-    unknown: "Parameters", theta: Array, q: Array, v: Array, q_after: Array, v_after: Array, held: tuple[Array, Array]
-) -> tuple[Float[Array, "2nv 2nv"], Float[Array, "2nv p"]]:
+    numbers: Numbers, q: Array, v: Array, q_after: Array, v_after: Array, held: tuple[Array, Array]
+) -> tuple[Float[Array, "2nv 2nv"], Float[Array, "2nv numbers"]]:
     """A and B of one step: those of v+ backwards, and of q+ = q (+) dt v+ by the chain rule."""
-    model = unknown.base.model
+    model = numbers.system.model
     nv, zero = model.num_velocities, jnp.zeros(model.num_velocities, model.dtype)
 
-    def v_next(theta: Array, dq: Array, dv: Array) -> Array:
+    def v_next(values: Array, dq: Array, dv: Array) -> Array:
         state = State(integrate_configuration(model, q, dq), v + dv, jnp.zeros((), model.dtype))
-        return take_sample(unknown.system(theta), state, held, 1).v
+        return take_sample(numbers.system_at(values), state, held, 1).v
 
     def q_next(dq: Array, v_after: Array) -> Array:
         moved = integrate_configuration(model, integrate_configuration(model, q, dq), model.time_step * v_after)
         return difference_configuration(model, q_after, moved)
 
-    v_theta, v_q, v_v = jax.jacrev(v_next, (0, 1, 2))(theta, zero, zero)
+    v_values, v_q, v_v = jax.jacrev(v_next, (0, 1, 2))(numbers.values, zero, zero)
     q_q, q_v = jax.jacfwd(q_next, (0, 1))(zero, v_after)
     A = jnp.block([[q_q + q_v @ v_q, q_v @ v_v], [v_q, v_v]])
     assert A.shape == (2 * nv, 2 * nv)
-    return A, jnp.concatenate([q_v @ v_theta, v_theta])
+    return A, jnp.concatenate([q_v @ v_values, v_values])

@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy import interpolate, signal
 
 from mbjax.errors import ModelError
+from mbjax.execution import call_compiled
+from mbjax.joints import JOINT_KINDS
 from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.model import MultibodyModel
 
@@ -26,13 +27,9 @@ def differentiate_configurations(
     Q = jnp.asarray(q, model.dtype)
     steps = Q.shape[0]
 
-    @jax.jit
-    def differences(first: Array, second: Array) -> Array:
-        return jax.vmap(lambda a, b: difference_configuration(model, a, b))(first, second)
-
     def to_offset(k: int) -> np.ndarray:
         index = np.clip(np.arange(steps) + k, 0, steps - 1)
-        return np.asarray(differences(Q, Q[index]), float)
+        return np.asarray(call_compiled(differences, model, Q, Q[index]), float)
 
     back, ahead = to_offset(-1), to_offset(1)
     v = (ahead - back) / (2.0 * period)
@@ -47,10 +44,26 @@ def differentiate_configurations(
     return v
 
 
+def differences(
+    model: MultibodyModel, first: Float[Array, "steps nq"], second: Float[Array, "steps nq"]
+) -> Float[Array, "steps nv"]:
+    """From first to second configurations, along the velocities."""
+    return jax.vmap(lambda a, b: difference_configuration(model, a, b))(first, second)
+
+
+def moved_from(
+    model: MultibodyModel, first: Float[Array, "steps nq"], d: Float[Array, "steps nv"]
+) -> Float[Array, "steps nq"]:
+    """Configurations that are d from the first ones."""
+    return jax.vmap(lambda q, d: integrate_configuration(model, q, d))(first, d)
+
+
 def low_pass(
     x: Float[np.ndarray, "steps n"], period: float, cutoff: float, *, order: int = 4
 ) -> Float[np.ndarray, "steps n"]:
     """Butterworth filter run forwards and backwards, so that nothing is late; `cutoff` in Hz, by scipy."""
+    from scipy import signal  # a second and a half of `import mbjax` otherwise
+
     nyquist = 0.5 / period
     if not 0.0 < cutoff < nyquist:
         raise ModelError(f"low_pass: the cutoff must be between 0 and {nyquist:g} Hz, half the rate, got {cutoff:g}.")
@@ -64,15 +77,37 @@ def smooth_positions(
 ) -> Float[np.ndarray, "steps nq"]:
     """Positions through `low_pass`; on the manifold, as differences from the first."""
     Q = jnp.asarray(q, model.dtype)
-    moved = jax.jit(jax.vmap(lambda b: difference_configuration(model, Q[0], b)))(Q)
+    first = jnp.broadcast_to(Q[0], Q.shape)
+    moved = call_compiled(differences, model, first, Q)
     smooth = jnp.asarray(low_pass(np.asarray(moved, float), period, cutoff), model.dtype)
-    return np.asarray(jax.jit(jax.vmap(lambda d: integrate_configuration(model, Q[0], d)))(smooth), float)
+    return np.asarray(call_compiled(moved_from, model, first, smooth), float)
+
+
+def resample_positions(
+    model: MultibodyModel, time: Float[np.ndarray, " steps"], q: Float[np.ndarray, "steps nq"], at: np.ndarray
+) -> Float[np.ndarray, "new nq"]:
+    """Positions at other times; quaternions take no detour over -q, and have unit length."""
+    places = [
+        slice(joint.q_start, joint.q_start + 4)
+        for joint in model.layout.joints
+        if joint.num_positions and JOINT_KINDS[joint.kind].has_quaternion
+    ]
+    q = q.copy()
+    for place in places:
+        turns = np.sum(q[1:, place] * q[:-1, place], 1) < 0.0
+        q[1:, place] *= np.where(np.cumsum(turns) % 2 == 1, -1.0, 1.0)[:, None]
+    new = resample(time, q, at)
+    for place in places:
+        new[:, place] /= np.linalg.norm(new[:, place], axis=1, keepdims=True)
+    return new
 
 
 def resample(
     time: Float[np.ndarray, " steps"], x: Float[np.ndarray, "steps n"], at: Float[np.ndarray, " new"]
 ) -> Float[np.ndarray, "new n"]:
     """Signals at other times, by a shape-preserving cubic (PCHIP), which does not overshoot."""
+    from scipy import interpolate
+
     return interpolate.PchipInterpolator(time, x, axis=0)(at)
 
 

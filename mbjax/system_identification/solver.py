@@ -13,6 +13,7 @@ import optimistix as optx
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.optional_packages import imported
 from mbjax.spatial import safe_sqrt
 
 from .problem import AbstractProblem, Rows, for_solver, linear
@@ -153,10 +154,7 @@ class FirstOrder:
     ) -> Iterator[tuple[Array, Array, bool, str]]:
         """Iterates as those of `LevenbergMarquardt`."""
         first = y
-        try:
-            import optax
-        except ImportError as error:
-            raise ImportError("FirstOrder needs optax: pip install 'mbjax[identify]'.") from error
+        optax = imported("optax", "FirstOrder needs optax", "identify")
         optimizer = optax.adam(self.learning_rate) if self.optimizer is None else self.optimizer
         if not hasattr(optimizer, "update"):
             raise ModelError(f"FirstOrder: optimizer must be one of optax's, got {type(optimizer).__name__}.")

@@ -17,8 +17,9 @@ class Space:
     """Values of a parameter, and how far they are believed to be from the model's.
 
     `low` and `high` bound the value: factors of the model's value if `is_relative`. `prior` is the standard deviation
-    of a Gaussian belief around the starting value, in the value's unit; in parts of the value for `positive`, `scaled`
-    and `physical`. `start` replaces the model's value as the starting value.
+    of a Gaussian belief around the starting value: in parts of that value for `positive`, `scaled` and physical masses,
+    of log-Cholesky numbers for physical inertias (0.1 is about a tenth of a body's extent), else in the value's unit.
+    `start` replaces the model's value as the starting value.
     """
 
     kind: str
@@ -82,7 +83,7 @@ class Coding:
 def coding_of(name: str, space: Space, value: float, scale: float) -> tuple[Coding, float]:
     """The coding of one value in a space, and the value to start from; raises `ModelError` if it is outside."""
     value = value if space.start is None else space.start
-    if space.kind == "free":
+    if space.kind in ("free", "physical"):  # physical are log-Cholesky numbers here
         return Coding(FREE, value, scale=scale), value
     if space.kind == "positive":
         if value < 0.0:

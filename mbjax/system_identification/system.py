@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.model import MultibodyModel
+from mbjax.parameters.named_numbers import unique_names
 
 
 class Sensors(eqx.Module):
@@ -33,11 +34,6 @@ def ideal_sensors(model: MultibodyModel) -> Sensors:
     return Sensors(zero, zero, 1.0 + zero, zero, jnp.zeros((), model.dtype))
 
 
-def unique_names(names: tuple[str, ...], scoped: tuple[str, ...]) -> tuple[str, ...]:
-    """Short names where they are unique, else names with their model instance."""
-    return tuple(scoped[i] if names.count(name) > 1 else name for i, name in enumerate(names))
-
-
 def velocity_labels(model: MultibodyModel) -> tuple[str, ...]:
     """Names of velocities, without the model instance where that is clear: `elbow`, `trunk_wx`."""
     short = model.velocity_names(add_model_instance_prefix=False, always_add_suffix=False)
@@ -48,8 +44,3 @@ def position_labels(model: MultibodyModel) -> tuple[str, ...]:
     """Names of positions, without the model instance where that is clear: `elbow`, `trunk_qw`."""
     short = model.position_names(add_model_instance_prefix=False, always_add_suffix=False)
     return unique_names(short, model.position_names())
-
-
-def body_labels(model: MultibodyModel) -> tuple[str, ...]:
-    """Names of bodies, the world first, with the model instance where it is needed."""
-    return unique_names(model.body_names, tuple(body.scoped_name for body in model.layout.bodies))

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from mbjax.dynamics import inverse_dynamics
 from mbjax.errors import ModelError
+from mbjax.execution import call_compiled
 from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
 
@@ -19,7 +20,7 @@ from .linear_torques import LINEAR_KINDS, make_linear_torques
 from .log import Log, contact_jacobians
 from .losses import Loss, as_loss
 from .parameters import Parameters
-from .problem import AbstractProblem, Rows, jacobian_of_samples, stacked_rows
+from .problem import AbstractProblem, Rows, fewer_rows, jacobian_of_samples
 from .signals import shifted
 from .system import System, velocity_labels
 
@@ -65,18 +66,26 @@ class Torques:
         labels = velocity_labels(unknown.base.model)
         everything = tuple(range(len(labels)))
         direct = DirectTorques(theta, len(unknown), unknown, (log,), projectors, everything, labels, as_loss(self.loss))
-        return labels, direct.target(0), direct.errors(theta, 0) + direct.target(0)
+        errors, target = call_compiled(errors_and_target, direct, theta)
+        return labels, target, errors + target
 
     def projectors(self, model: MultibodyModel, logs: Sequence[Log]) -> tuple[Float[Array, "steps nv nv"], ...] | None:
         """For each sample the projector 1 - J⁺J on what unmeasured contact forces cannot do; None without contacts."""
         if not self.contacts:
             return None
-        rows = slice(0, 6) if self.contact_rows == 6 else slice(3, 6)
+        first = 0 if self.contact_rows == 6 else 3
+        return tuple(call_compiled(contact_projectors, model, log.q, self.contacts, first) for log in logs)
 
-        def of_one(J: Array) -> Array:
-            return jnp.eye(J.shape[1], dtype=J.dtype) - jnp.linalg.pinv(J, rtol=1e-10) @ J
 
-        return tuple(jax.jit(jax.vmap(of_one))(contact_jacobians(model, log.q, self.contacts, rows)) for log in logs)
+def contact_projectors(
+    model: MultibodyModel, q: Float[Array, "steps nq"], bodies: tuple[str, ...], first: int
+) -> Float[Array, "steps nv nv"]:
+    """Projectors on what contact forces at bodies cannot do; `first` of the six rows that each of them has."""
+
+    def of_one(J: Array) -> Array:
+        return jnp.eye(J.shape[1], dtype=J.dtype) - jnp.linalg.pinv(J, rtol=1e-10) @ J
+
+    return jax.vmap(of_one)(contact_jacobians(model, q, bodies, first))
 
 
 class DirectTorques(AbstractProblem):
@@ -152,7 +161,7 @@ class DirectTorques(AbstractProblem):
 
         both = jacobian_of_samples(residual, y.shape[0], len(self.measured))
         r, J = both(y, log.q, log.v, log.vdot, log.external, *self.projector(i), self.target(i))
-        return stacked_rows(r.reshape(1, -1), J.reshape(1, -1, J.shape[-1]))
+        return fewer_rows(r.reshape(-1), J.reshape(-1, J.shape[-1]))
 
     def channel_squares(self, y: Array) -> Array:
         squares = [jnp.sum(self.errors(y, i) ** 2, 0) for i in range(len(self.logs))]
@@ -165,6 +174,11 @@ class DirectTorques(AbstractProblem):
     @property
     def num_data(self) -> int:
         return len(self.measured) * sum(len(log) for log in self.logs)
+
+
+def errors_and_target(problem: DirectTorques, theta: Array) -> tuple[Array, Array]:
+    """Errors and measured efforts of the first log."""
+    return problem.errors(theta, 0), problem.target(0)
 
 
 def predicted_effort(

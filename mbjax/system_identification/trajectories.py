@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.execution import call_compiled
 from mbjax.kinematics import difference_configuration
 from mbjax.simulation import State
 
@@ -47,12 +48,17 @@ class Trajectories:
         model, loss = unknown.base.model, as_loss(self.loss)
         if self.initial not in ("measured", "fitted"):
             raise ModelError(f"Trajectories: initial must be 'measured' or 'fitted', got {self.initial!r}.")
+        if "delay" in unknown.kind_names():
+            raise ModelError(
+                "Trajectories: 'delay:effort' does not act on simulated motions. Fit it with Torques, or shift a "
+                "signal by read_log(time_offsets={'effort': seconds}), and take it out of the parameters."
+            )
         windows = cut(model, logs, self.horizon)
         local = 2 * model.num_velocities if self.initial == "fitted" else 0
         y = jnp.concatenate([unknown.initial, jnp.zeros(local * windows.num_windows, model.dtype)])
         by_steps = self.jacobian == "steps"
         if self.jacobian == "auto":
-            by_steps = len(unknown) + local > 2 * model.num_velocities and not unknown.kind_names() & {"delay"}
+            by_steps = len(unknown) + local > 2 * model.num_velocities
         labels = velocity_labels(model)
         names = tuple(f"{label} position" for label in labels) + tuple(f"{label} velocity" for label in labels)
         return ShootingProblem(y, len(unknown), unknown, windows, local, by_steps, loss, names)
@@ -67,11 +73,9 @@ class Trajectories:
     def prediction(self, unknown: Parameters, theta: Array, log: Log) -> tuple[tuple[str, ...], Array, Array]:
         """Names of channels, and measured and predicted signals: positions along v from the first, and velocities."""
         problem = dataclasses.replace(self, initial="measured").problem(unknown, (log,))
-        errors = jax.vmap(lambda s, w: problem.errors_of_window(theta, s, w))(problem.split(theta)[1], problem.windows)
-        model, windows = unknown.base.model, problem.windows
-        moved = jax.vmap(lambda q: difference_configuration(model, log.q[0], q))(windows.q.reshape(-1, log.q.shape[1]))
-        measured = jnp.concatenate([moved, windows.v.reshape(moved.shape)], -1)
-        return problem.names, measured, errors.reshape(measured.shape) + measured
+        errors, measured = call_compiled(errors_and_measured, problem, theta)
+        is_first = np.asarray(problem.windows.counts).reshape(-1) > 0.0  # windows may overlap
+        return problem.names, measured[is_first], (errors + measured)[is_first]
 
 
 class ShootingProblem(AbstractProblem):
@@ -133,8 +137,8 @@ class ShootingProblem(AbstractProblem):
             r, J, errors = both(theta, shift, window, weights)
             return *fewer_rows(r, J), jnp.sum(errors**2 * window.counts[:, None], 0)
 
-        size = self.windows.num_windows if not self.by_steps else 1
-        r, J, squares = jax.lax.map(of_window, (shifts, self.windows), batch_size=size)
+        items = shifts, self.windows
+        r, J, squares = jax.lax.map(of_window, items) if self.by_steps else jax.vmap(of_window)(items)
         J = self.placed(J)
         r, J = fewer_rows(r.reshape(-1), J)
         prior = self.unknown.prior_residuals
@@ -177,9 +181,13 @@ class ShootingProblem(AbstractProblem):
         J = (slope[..., None] * J).reshape(flat.size, -1)
         return r, jnp.concatenate([J, start.astype(J.dtype)]) if self.local else J, errors
 
-    def channel_squares(self, y: Array) -> Array:
+    def errors(self, y: Array) -> Float[Array, "windows samples 2nv"]:
+        """Predicted less measured positions (along v) and velocities of all windows."""
         theta, shifts = self.split(y)
-        errors = jax.vmap(lambda s, w: self.errors_of_window(theta, s, w))(shifts, self.windows)
+        return jax.vmap(lambda s, w: self.errors_of_window(theta, s, w))(shifts, self.windows)
+
+    def channel_squares(self, y: Array) -> Array:
+        errors = self.errors(y)
         counts = self.windows.counts[..., None]
         return jnp.sum(errors**2 * counts, (0, 1)) / jnp.sum(counts)
 
@@ -190,3 +198,12 @@ class ShootingProblem(AbstractProblem):
     @property
     def num_data(self) -> int:
         return int(np.sum(np.asarray(self.windows.counts))) * len(self.names) + self.local * self.windows.num_windows
+
+
+def errors_and_measured(problem: ShootingProblem, theta: Array) -> tuple[Array, Array]:
+    """Errors and measured signals of all samples: positions along v from the first, and velocities."""
+    model, windows = problem.unknown.base.model, problem.windows
+    q = windows.q.reshape(-1, windows.q.shape[-1])
+    moved = jax.vmap(lambda x: difference_configuration(model, windows.q0[0], x))(q)
+    measured = jnp.concatenate([moved, windows.v.reshape(moved.shape)], -1)
+    return problem.errors(theta).reshape(measured.shape), measured

@@ -12,7 +12,7 @@ INERTIA_STRENGTH = 0.1  # one over the deviation of log-Cholesky numbers from th
 SMALLEST_NOISE = 1e-6  # in parts of the error at the start
 
 
-def anchors(unknown: Parameters, problem: AbstractProblem, y: Array) -> Array:
+def anchors(unknown: Parameters, y: Array) -> Array:
     """Strengths that keep inertias from drifting to those of a rod or a sheet, where noise asks for impossible ones.
 
     A log-Cholesky number may then be off by ten, a factor of 22000, at the cost of one standard deviation.

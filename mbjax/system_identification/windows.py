@@ -28,7 +28,6 @@ class Windows(eqx.Module):
     v: Float[Array, "windows samples nv"]
     counts: Float[Array, "windows samples"]
     substeps: int = eqx.field(static=True)  # steps of the model between samples
-    follows: tuple[bool, ...] = eqx.field(static=True)  # whether a window starts where the one before ends
 
     @property
     def num_windows(self) -> int:
@@ -49,7 +48,6 @@ def cut(model: MultibodyModel, logs: Sequence[Log], horizon: int | None) -> Wind
     if len(substeps) > 1:
         raise ModelError("Trajectories: the logs have different periods; resample them to one.")
     parts: dict[str, list] = {name: [] for name in ("q0", "v0", "actuation", "external", "q", "v", "counts")}
-    follows: list[bool] = []
     for log in logs:
         starts, steps = list(range(0, len(log) - horizon, horizon)), len(log) - 1
         if starts[-1] + horizon < steps:
@@ -61,9 +59,8 @@ def cut(model: MultibodyModel, logs: Sequence[Log], horizon: int | None) -> Wind
             counts = (np.arange(horizon) >= first).astype(float)
             for name, value in zip(parts, (*values, log.v[measured], counts), strict=True):
                 parts[name].append(value)
-            follows.append(i > 0 and first == 0)
     arrays = {name: jnp.asarray(np.stack(values), model.dtype) for name, values in parts.items()}
-    return Windows(**arrays, substeps=substeps.pop(), follows=tuple(follows))
+    return Windows(**arrays, substeps=substeps.pop())
 
 
 def substeps_of(model: MultibodyModel, log: Log) -> int:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.errors import ModelError
+from mbjax.optional_packages import imported
 
 from .abstract_solver import AbstractSolver, Found
 from .expansion import expand, total_cost
@@ -85,8 +85,5 @@ class Descent(NamedTuple):
 
 def optimizer_of(optimizer: Any) -> Any:
     """The given optimizer, or L-BFGS; with the arguments that line searches need."""
-    try:
-        import optax
-    except ImportError as error:
-        raise ModelError('DirectShooting needs optax: pip install "mbjax[optimize]".') from error
+    optax = imported("optax", "DirectShooting needs optax", "optimize")
     return optax.with_extra_args_support(optax.lbfgs() if optimizer is None else optimizer)

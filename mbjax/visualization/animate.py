@@ -25,6 +25,7 @@ from .force_arrows import (
     contact_results_of,
     given_contact_results,
 )
+from .joint_sliders import joint_sliders
 from .tracks import Track, as_tracks, frames_to_show, of_states, one_each
 
 FRAMES_PER_SECOND = 60.0
@@ -74,11 +75,12 @@ def animate(
             'and load with contact_model="point", or leave contact_forces out.'
         )
     motions = []
+    shown = [_frames(track, frames_per_second, len(tracks), model.num_bodies) for track in tracks]
     for world, track in enumerate(tracks):
         with_forces = world == 0 or len(tracks) <= MOST_WORLDS_WITH_FORCES
         motions.append(
             _motion(
-                call, model, world, track, _frames(track, frames_per_second, len(tracks), model.num_bodies),
+                call, model, world, track, shown[world],
                 each_inputs[world] if with_forces else None, each_outputs[world] if with_forces else None,
                 with_forces and contact_forces is not False,
             )
@@ -86,7 +88,7 @@ def animate(
     shapes = drawn_shapes(model, has_contact if collision_shapes is None else collision_shapes)
     record, packed = animation_record(
         shapes.seen, model.body_names, body_parents(model), motions, _title(model) if title is None else title,
-        touching=shapes.touching, ground=ground,
+        touching=shapes.touching, ground=ground, sliders=joint_sliders(model, tracks[0].q[shown[0]]),
     )  # fmt: skip
     animation = Animation(page(record, packed), len(motions[0].times), height)
     if path is not None:

@@ -20,7 +20,7 @@ from .animation_data import RecordedMotion, animation_record, frames_that_fit
 from .packed_arrays import PackedArrays, deflated
 from .video import film
 
-VIEWER_SCRIPTS = ("three.min.js", "shapes.js", "arrows.js", "scene.js", "player.js")
+VIEWER_SCRIPTS = ("three.min.js", "shapes.js", "arrows.js", "joints.js", "scene.js", "player.js")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Animation:
 
         `.html` is the page itself. `.mp4`, `.webm` and `.gif` are videos, `.png` and `.jpg` pictures at `time` in s, by
         default at the end: a Chromium without a window films the page at `width` by `height` pixels. Videos need
-        `pip install mbjax[video]`. `speed` is how many seconds of the animation pass in one second of the video.
+        `pip install "mbjax[video]"`. `speed` is how many seconds of the animation pass in one second of the video.
         """
         path = Path(path)
         if path.suffix.lower() in ("", ".html", ".htm"):

@@ -23,6 +23,7 @@ from mbjax.geometry import (
 )
 
 from .force_arrows import Arrows, arrow_record
+from .joint_sliders import JointSliders
 from .mesh_embedding import embed_hull, embed_meshes
 from .packed_arrays import PackedArrays, steps_of
 
@@ -65,10 +66,11 @@ def animation_record(
     *,
     touching: Sequence[Sequence[Geometry]] | None = None,
     ground: bool | float | str = "auto",
+    sliders: JointSliders | None = None,
 ) -> tuple[dict[str, Any], PackedArrays]:
     """The record of everything that the page shows, and its arrays, packed separately.
 
-    `touching` are collision shapes that are drawn on request; `ground` is as in `animate`.
+    `touching` are collision shapes that are drawn on request; `ground` is as in `animate`; `sliders` move joints.
     """
     packed = PackedArrays()
     meshes, bodies = _bodies(geometries, touching or [()] * len(body_names), body_names, parents, packed)
@@ -84,6 +86,7 @@ def animation_record(
             for kind, look in ARROW_KINDS.items()
             if any(kind in motion.arrows for motion in motions)
         ],
+        "sliders": (JointSliders([], np.zeros((0, 0))) if sliders is None else sliders).record(packed),
     }
     return record, packed
 
@@ -160,7 +163,7 @@ def _warn_about_skipped(skipped: dict[Mesh, str]) -> None:
     warnings.warn(
         f"{len(skipped)} mesh(es) are not drawn: {', '.join(listed)}{more}. "
         "Their bodies are shown as frames and sticks; STL and OBJ files are drawn with "
-        "pip install mbjax[mesh].",
+        'pip install "mbjax[mesh]".',
         stacklevel=5,
     )
 

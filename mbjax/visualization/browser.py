@@ -12,6 +12,8 @@ import tempfile
 import time
 from typing import Any
 
+from mbjax.errors import MissingPackageError
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 OPTIONS = (
     "--headless", "--no-sandbox", "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
@@ -29,7 +31,11 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 class BrowserError(RuntimeError):
-    """The browser is missing, does not answer, or reports an error."""
+    """The browser does not answer, or reports an error."""
+
+
+class NoBrowserError(BrowserError, MissingPackageError):
+    """There is no browser that a program can drive."""
 
 
 def find_browser() -> str | None:
@@ -44,12 +50,12 @@ class Browser:
     def __init__(self, width: int, height: int) -> None:
         path = find_browser()
         if path is None:
-            raise BrowserError(
+            raise NoBrowserError(
                 "no Chromium or Chrome was found. Install one (apt install chromium, brew install --cask chromium), or "
                 "set MBJAX_CHROMIUM to its path."
             )
         if sys.platform == "win32":
-            raise BrowserError("pictures of pages are made on Linux and macOS only; use WSL, or save the HTML page.")
+            raise NoBrowserError("pictures of pages are made on Linux and macOS only; use WSL, or save the HTML page.")
         self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         theirs, self._to = os.pipe()
         self._from, answers = os.pipe()

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mbjax.errors import MissingPackageError
 from mbjax.geometry import Convex, Mesh
+from mbjax.optional_packages import imported
 
 from .packed_arrays import PackedArrays
 
@@ -69,9 +71,9 @@ def load_mesh(mesh: Mesh) -> Any:
     if not Path(mesh.path).is_file():
         return f"no file at '{mesh.path}'"
     try:
-        import trimesh
-    except ImportError:
-        return "reading meshes needs trimesh: pip install mbjax[mesh]"
+        trimesh = imported("trimesh", "reading meshes needs trimesh", "mesh")
+    except MissingPackageError as error:
+        return str(error).rstrip(".")
     logging.getLogger("trimesh").setLevel(logging.ERROR)
     try:
         surface: Any = trimesh.load(mesh.path, force="mesh", skip_materials=True)

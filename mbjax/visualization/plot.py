@@ -42,7 +42,7 @@ def plot(
     title: str | None = None,
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
-    """A matplotlib figure of the named curves, with panels for each group and unit; needs `pip install mbjax[viz]`.
+    """A matplotlib figure of the named curves, with panels for each group and unit; needs `pip install "mbjax[viz]"`.
 
     A name is that of a joint, a coordinate (`arm_elbow_q`, `elbow_q`), an actuator, a collision geometry or its body,
     an energy (`kinetic`, `potential`, `total`), or a group: `positions` in rad, m or 1 (quaternions), `velocities` in

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mbjax.optional_packages import imported
+
 from . import plot_panels as panels
 
 if TYPE_CHECKING:
@@ -77,13 +79,10 @@ def write_plots(
 
 def new_figure(width: float, height: float, call: str) -> Figure:
     """An empty white figure with automatic layout; sizes are in inches."""
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError as error:
-        raise ImportError(f"{call} needs matplotlib: pip install mbjax[viz]") from error
-    layout = ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.1, wspace=0.02)
-    return Figure(figsize=(width, height), dpi=130, facecolor="white", layout=layout)
+    needs = f"{call} needs matplotlib"
+    figure, engine = (imported(f"matplotlib.{part}", needs, "viz") for part in ("figure", "layout_engine"))
+    layout = engine.ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.1, wspace=0.02)
+    return figure.Figure(figsize=(width, height), dpi=130, facecolor="white", layout=layout)
 
 
 def _checked(

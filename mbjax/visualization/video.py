@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from mbjax.errors import ModelError
+from mbjax.optional_packages import imported
 
 from .browser import Browser, BrowserError
 
@@ -21,7 +22,7 @@ CODECS = {
 }
 PICTURES = (".png", ".jpg", ".jpeg")
 SUFFIXES = (*CODECS, ".gif", *PICTURES)
-WITHOUT_CONTROLS = "footer, #panel, #tooltip { display: none !important }"
+WITHOUT_CONTROLS = "footer, #panel, #joints, #tooltip { display: none !important }"
 # Draws the time, and waits until the browser has shown it.
 SEEK = (
     "new Promise((done) => {{ window.mbjax.seek({time!r}); "
@@ -56,7 +57,7 @@ def film(
             else:
                 encode(encoder, CODECS[suffix], path, pictures, frames_per_second)
     except BrowserError as error:
-        raise BrowserError(f"save: no {suffix} without a browser: {error}") from error
+        raise type(error)(f"save: no {suffix} without a browser: {error}") from error
     return path
 
 
@@ -86,13 +87,8 @@ def find_encoder() -> str:
     found = shutil.which("ffmpeg")
     if found:
         return found
-    try:
-        import imageio_ffmpeg
-    except ImportError as error:
-        raise ImportError(
-            "save: videos need ffmpeg: pip install mbjax[video], or install ffmpeg. A .gif or .html needs none."
-        ) from error
-    return imageio_ffmpeg.get_ffmpeg_exe()
+    otherwise = "Or install ffmpeg; a .gif or .html needs none."
+    return imported("imageio_ffmpeg", "save: videos need ffmpeg", "video", otherwise).get_ffmpeg_exe()
 
 
 def encode(
@@ -116,15 +112,12 @@ def encode(
             failed = process.wait() != 0
         if failed:
             said.seek(0)
-            raise RuntimeError(f"save: ffmpeg could not write '{path}': {said.read().decode(errors='replace').strip()}")
+            raise OSError(f"save: ffmpeg could not write '{path}': {said.read().decode(errors='replace').strip()}")
 
 
 def write_gif(path: Path, pictures: Iterator[bytes], frames_per_second: float) -> None:
     """Writes an endless gif, with the colours of its first frame."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError("save: a .gif needs Pillow: pip install mbjax[video].") from error
+    Image = imported("PIL.Image", "save: a .gif needs Pillow", "video")
     frames = [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
     palette = frames[0].quantize(256)
     first, *others = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames)

@@ -23,6 +23,7 @@ from mbjax.parsing.robot_records import (
     WORLD,
     ActuatorRecord,
     CollisionFilterRecord,
+    ConstraintRecord,
     FrameRecord,
     JointRecord,
     KeyframeRecord,
@@ -272,3 +273,12 @@ def drake_filters(
         a, b = (names.seen_from(bodies[i].model_instance, "body", i) for i in (A, B))
         groups.append(CollisionFilterRecord((f"not_{b}", (a,)), (f"not_{a}", (b,))))
     return groups
+
+
+def is_mimic(constraint: ConstraintRecord, robot: RobotRecord) -> bool:
+    """Whether a constraint is the <mimic> of its first joint, the only one that joint has."""
+    if constraint.kind != "coupler":
+        return False
+    joint = constraint.options["joint0"]
+    of_joint = [c for c in robot.constraints if c.kind == "coupler" and c.options["joint0"] == joint]
+    return of_joint[0] is constraint and not any(mimic.joint == joint for mimic in robot.mimics)

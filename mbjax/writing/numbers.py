@@ -9,6 +9,9 @@ from mbjax.parsing.mjcf.poses import pose as pose_of_quaternion
 from mbjax.parsing.xml_values import rotation_from_rpy
 from mbjax.spatial import RigidTransform, SpatialInertia
 
+# Moments and products of inertia by their names in files, with row and column.
+MOMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
+
 
 def number_text(value: Any) -> str:
     """The shortest text that reads back as the same double."""

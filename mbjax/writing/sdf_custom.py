@@ -5,8 +5,8 @@ from typing import Any
 from mbjax.forces import LinearBushingRollPitchYaw, LinearSpringDamper
 from mbjax.parsing.robot_records import RobotRecord
 
+from .model_records import is_mimic
 from .sdf_scopes import Place, Scopes
-from .urdf import is_mimic
 from .written import WriteNotes
 from .xml_text import Element, add
 

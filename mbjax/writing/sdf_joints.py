@@ -24,7 +24,7 @@ from .common_notes import (
     symmetric_limit,
 )
 from .force_records import joint_spring_of
-from .urdf import is_mimic
+from .model_records import is_mimic
 from .written import WriteNotes
 from .xml_text import Element, add
 

@@ -10,8 +10,7 @@ from mbjax.parsing.robot_records import LinkRecord
 
 from .common_notes import drake_properties
 from .mesh_files import NO_FOLDER, MeshFiles
-from .numbers import central_inertia, is_identity, pose_matrix, roll_pitch_yaw
-from .urdf import MOMENTS
+from .numbers import MOMENTS, central_inertia, is_identity, pose_matrix, roll_pitch_yaw
 from .written import WriteNotes
 from .xml_text import Element, add
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, Sphere
 from mbjax.model import MultibodyModel
-from mbjax.parsing.robot_records import WORLD, ConstraintRecord, LinkRecord, RobotRecord
+from mbjax.parsing.robot_records import WORLD, LinkRecord, RobotRecord
 
 from .common_notes import (
     drake_properties,
@@ -19,14 +19,12 @@ from .common_notes import (
     refuse_armature,
 )
 from .mesh_files import NO_FOLDER, MeshFiles
-from .model_records import ModelRecords, drake_filters, records_of
+from .model_records import ModelRecords, drake_filters, is_mimic, records_of
 from .names import NameRules
-from .numbers import as_matrix, central_inertia, is_identity, pose_matrix, roll_pitch_yaw
+from .numbers import MOMENTS, as_matrix, central_inertia, is_identity, pose_matrix, roll_pitch_yaw
 from .urdf_joints import add_joints, joints_before_links
 from .written import WriteNotes, Written
 from .xml_text import Element, add, document_text, new
-
-MOMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
 
 
 def to_urdf(
@@ -189,15 +187,6 @@ class UrdfWriter:
                 notes.unsupported(f"{constraint.kind} constraint '{constraint.name}'", "URDF has no such constraint")
         list_keyframes(robot, notes)
         list_time_step(self.records, notes)
-
-
-def is_mimic(constraint: ConstraintRecord, robot: RobotRecord) -> bool:
-    """Whether a constraint is the <mimic> of its first joint, the only one that joint has."""
-    if constraint.kind != "coupler":
-        return False
-    joint = constraint.options["joint0"]
-    of_joint = [c for c in robot.constraints if c.kind == "coupler" and c.options["joint0"] == joint]
-    return of_joint[0] is constraint and not any(mimic.joint == joint for mimic in robot.mimics)
 
 
 def pose_attributes(X: np.ndarray) -> dict[str, Any]:

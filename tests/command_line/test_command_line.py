@@ -134,6 +134,36 @@ def test_simulate_prints_gradients_and_writes_pictures(tmp_path, capsys) -> None
     assert (tmp_path / "plots.png").read_bytes().startswith(b"\x89PNG")
 
 
+SWING = {
+    "sdf": """<sdf version="1.9"><model name="swing"><link name="bob"><pose>0 0 -1 0 0 0</pose><inertial><mass>2</mass>
+<inertia><ixx>.1</ixx><iyy>.1</iyy><izz>.1</izz></inertia></inertial></link><joint name="hinge" type="revolute">
+<pose relative_to="__model__"/><parent>world</parent><child>bob</child><axis><xyz>0 1 0</xyz></axis></joint></model>
+</sdf>""",
+    "xml": """<mujoco model="swing"><worldbody><body name="bob"><inertial pos="0 0 -1" mass="2" diaginertia=".1 .1 .1"/>
+<joint name="hinge" axis="0 1 0"/></body></worldbody>
+<actuator><motor name="motor" joint="hinge"/></actuator></mujoco>""",
+}
+
+
+@pytest.mark.parametrize("kind", SWING)
+def test_sdformat_and_mjcf_are_inspected_and_simulated(kind, tmp_path, capsys, monkeypatch) -> None:
+    """All of both commands but the pictures, which do not depend on the format."""
+    monkeypatch.setattr("mbjax.command_line.simulate.draw", lambda *_: [])
+    file = tmp_path / f"swing.{kind}"
+    file.write_text(SWING[kind])
+    assert main(["inspect", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert "bob" in shown
+    assert "1 velocity" in shown or "1 velocities" in shown
+    options = ["--duration", "0.002", "--gradient-duration", "0.002", "--time-step", "0.002", "--output", str(tmp_path)]
+    assert main(["simulate", str(file), *options]) == 0
+    text = capsys.readouterr().out
+    assert "the file has no actuators" not in text
+    errors = [float(line.split()[-1]) for line in text.splitlines() if re.search(r"[+-]\d\.\d{6}e", line)]
+    assert errors
+    assert all(error < 1e-6 for error in errors)
+
+
 NUMBER = re.compile(r"[±+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 PANDA_LIKE = f"""<robot name="hand">{LINK.format("panda_link0")}{LINK.format("finger")}
 <joint name="slide" type="prismatic"><parent link="panda_link0"/><child link="finger"/></joint></robot>"""

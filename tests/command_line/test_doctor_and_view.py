@@ -2,11 +2,10 @@
 
 import json
 import pathlib
+import sys
 import threading
 import tomllib
 import urllib.request
-
-import pytest
 
 from mbjax.command_line import doctor, main, view
 
@@ -29,7 +28,7 @@ def test_doctor_says_what_is_missing(capsys, monkeypatch) -> None:
     monkeypatch.setitem(doctor.EXTRAS, "view", (("no_such_module",), "the live view"))
     assert main(["doctor"]) == 1
     text = capsys.readouterr().out
-    assert "view: no_such_module missing; for the live view: pip install 'mbjax[view]'" in text
+    assert 'view: no_such_module missing; for the live view: pip install "mbjax[view]"' in text
     assert "WRONG" in text
 
 
@@ -39,7 +38,6 @@ def test_doctor_knows_all_extras() -> None:
 
 
 def test_view_serves_a_robot(capsys, monkeypatch) -> None:
-    pytest.importorskip("viser")
     seen = threading.Event()
 
     def wait(viewer):
@@ -56,3 +54,18 @@ def test_view_serves_a_robot(capsys, monkeypatch) -> None:
 def test_view_writes_a_page(tmp_path, capsys) -> None:
     assert main(["view", "pendulum", "--save", str(tmp_path / "page.html")]) == 0
     assert "mbjax-data" in (tmp_path / "page.html").read_text()
+
+
+def test_what_is_missing_ends_with_code_5(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.delenv("MBJAX_CHROMIUM", raising=False)
+    monkeypatch.setitem(sys.modules, "viser", None)
+    for arguments, words in (
+        (["--save", str(tmp_path / "pose.png")], "no Chromium"),
+        ([], 'pip install "mbjax[view]"'),
+    ):
+        assert main(["view", "pendulum", *arguments]) == 5
+        said = capsys.readouterr().err
+        assert said.startswith("mbjax: error: ")
+        assert words in said
+    assert main(["view", "pendulum", "--save", str(tmp_path / "no" / "page.html")]) == 1

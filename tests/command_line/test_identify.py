@@ -20,20 +20,28 @@ def write_log(path: pathlib.Path, model: mbjax.MultibodyModel) -> None:
     path.write_text("time,q0,v0,vdot0,tau0\n" + "".join(",".join(map(repr, map(float, row))) + "\n" for row in rows))
 
 
-def test_identify_prints_a_table_and_writes_a_report(tmp_path: pathlib.Path, capsys) -> None:
+def test_identify_prints_a_table_and_writes_a_report_and_the_robot(tmp_path: pathlib.Path, capsys) -> None:
     model = mbjax.load("pendulum")
     joint = next(j.name for j in model.layout.joints if j.num_velocities)
     write_log(tmp_path / "log.csv", mbjax.set_joint_damping(model, joint, 0.77))
     report = tmp_path / "report.html"
     arguments = ["identify", "pendulum", str(tmp_path / "log.csv"), "--parameters", f"joint_damping:{joint}=positive"]
-    assert main([*arguments, "--output", str(report)]) == 0
+    robot = tmp_path / "fitted.urdf"
+    assert main([*arguments, "--output", str(report), "--write", str(robot)]) == 0
     printed = capsys.readouterr().out
     assert "0.77" in printed
     assert "Converged" in printed
     assert report.stat().st_size > 1000
+    fitted = mbjax.load(robot)
+    place = fitted.joint(joint).all_v_start
+    np.testing.assert_allclose(fitted.parameters.joint_damping[place], 0.77, rtol=1e-6)
+    assert f"wrote {robot}" in printed
 
 
 def test_wrong_parameters_are_one_clear_line(tmp_path: pathlib.Path, capsys) -> None:
     write_log(tmp_path / "log.csv", mbjax.load("pendulum"))
     assert main(["identify", "pendulum", str(tmp_path / "log.csv"), "--parameters", "mass:*=scaled(1)"]) == 3
     assert "scaled(LOW,HIGH)" in capsys.readouterr().err
+    arguments = ["identify", "pendulum", str(tmp_path / "log.csv"), "--parameters", "mass:*", "--write", "fitted.obj"]
+    assert main(arguments) == 3
+    assert "must end in .urdf, .sdf" in capsys.readouterr().err

@@ -50,7 +50,14 @@ def guesses(mechanism: Mechanism, size: float, number: int = 4) -> jax.Array:
     return compiled(jax.vmap(mbjax.integrate_configuration, (None, None, 0)))(mechanism.model, mechanism.q, d)
 
 
-@pytest.mark.parametrize("make", [four_bar, floating_rod], ids=["four-bar", "floating body"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(four_bar, marks=pytest.mark.whole_run("a floating body, and derivatives of a four-bar")),
+        floating_rod,
+    ],
+    ids=["four-bar", "floating body"],
+)
 @pytest.mark.parametrize("size", [pytest.param(0.0, marks=pytest.mark.whole_run("from near and from far")), 0.3, 1.0])
 def test_assembles_from_near_and_far(make, size: float) -> None:
     """No error, quaternions of unit length; the change is along Gᵀ λ, as nearness demands."""
@@ -186,14 +193,8 @@ def test_reaches_what_can_be_reached_whatever_the_weights() -> None:
     assert nearest.mean() > 0.8
 
 
-@pytest.mark.parametrize(
-    "weights",
-    [
-        pytest.param((1.0, 1.0, 0.0), marks=pytest.mark.whole_run("the pattern with its zero first")),
-        pytest.param((1.0, 0.0, 0.0), marks=pytest.mark.whole_run("the pattern with its zero first")),
-        (0.0, 1.0, 1.0),
-    ],
-)
+@pytest.mark.whole_run("derivatives with positive weights, and velocities with weights of zero")
+@pytest.mark.parametrize("weights", [(1.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 1.0)])
 def test_derivatives_with_weights_of_zero(weights) -> None:
     """By the goal, the guess and the weights that are not zero."""
     arm, weights = planar_arm(), np.array(weights)
@@ -231,7 +232,9 @@ def nearest_velocity(v_guess: np.ndarray, G: np.ndarray, free: np.ndarray) -> np
     return v_guess + x
 
 
-@pytest.mark.parametrize("free", [(0,), (3, 4), (0, 1, 2, 3, 4), (2, 3, 4, 5)])
+@pytest.mark.parametrize(
+    "free", [(0,), (3, 4), (0, 1, 2, 3, 4), pytest.param((2, 3, 4, 5), marks=pytest.mark.whole_run("fewer of them"))]
+)
 def test_velocities_with_weights_of_zero_are_exact(free) -> None:
     """Redundant rows; fewer, as many and more free velocities than rows: the coordinates that are dear come first."""
     mechanism, rng = floating_rod(), np.random.default_rng(2)

@@ -186,6 +186,7 @@ def test_projected_simulation_has_the_gradient_of_its_differences() -> None:
     compare(Gradients(*(np.asarray(g)[None] for g in (forward, reverse, differences)), list("123456789")))
 
 
+@pytest.mark.whole_run("its pull in test_kinds.py and the gradient of a projection")
 def test_stabilization_has_a_gradient() -> None:
     """G48: the acceleration at an inconsistent state, by the time constant and the velocities."""
     state, model = mbjax.State(four_bar().q + 0.01, four_bar().v + 0.1, jnp.zeros(())), closed_four_bar()
@@ -230,7 +231,9 @@ def test_ports_report_the_constraint_forces() -> None:
         np.testing.assert_allclose(f_W, needed, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("time_step", [0.0, DT], ids=["simulate", "rollout"])
+@pytest.mark.parametrize(
+    "time_step", [0.0, pytest.param(DT, marks=pytest.mark.whole_run("simulate"))], ids=["simulate", "rollout"]
+)
 def test_trajectories_hold_the_constraint_forces(time_step: float) -> None:
     """λ of each step is that of the ports at its start."""
     model, start, times = closed_four_bar(time_step), state_of(four_bar()), jnp.linspace(0.0, 10.0, 21)

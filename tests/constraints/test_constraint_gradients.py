@@ -32,6 +32,7 @@ def with_constraints(cset: mbjax.BoundConstraintSet, constraints) -> mbjax.Bound
     return mbjax.BoundConstraintSet(constraints, cset.topology)
 
 
+@pytest.mark.whole_run("gradients of all kinds of rows in test_kinds.py, and of all arguments in test_solvers.py")
 def test_every_leaf_of_a_loop() -> None:
     """q, v, tau, applied forces, masses, gravity, damping, and every number of the constraint."""
     case = mechanisms.slider_crank()

@@ -161,6 +161,7 @@ def test_gradient_through_billiards() -> None:
     np.testing.assert_allclose(slopes[1], [1.0, 0.0, 1.0, 0.0], atol=0.02)
 
 
+@pytest.mark.whole_run("rolling in test_one_ball.py and gradients by every leaf in test_gradients.py")
 def test_rolling_knows_the_inertia_about_its_axis_alone() -> None:
     """G35: down a plane at 0.1 rad, a = g sin θ / (1 + I / (m r²)); x and z of the inertia do nothing."""
     model = ball(friction=0.8)
@@ -191,7 +192,7 @@ def test_friction_at_rest_and_without_friction() -> None:
     np.testing.assert_allclose(by_friction[:2, 3], 0.0, atol=1e-9)  # sticks
 
 
-@pytest.mark.parametrize("approximation", ["sap", "lagged"])
+@pytest.mark.parametrize("approximation", ["sap", pytest.param("lagged", marks=WHOLE_RUN)])
 def test_a_step_that_starts_at_its_solution(approximation: str) -> None:
     """G45: at rest, where no iteration is needed, the derivative is still that of the equation."""
     x = np.tile([-9.81 / 1e4, 0.0, 0.0, 0.5], (5, 1))

@@ -287,6 +287,7 @@ def test_stiffness_in_single_precision_stays_semidefinite() -> None:
     assert (values[:, 0] > -1e-6 * values[:, 2]).all()
 
 
+@pytest.mark.whole_run("every form of the matrix is the derivative of the residual")
 def test_worlds_by_articulated_bodies_as_by_branches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of A1 on its feet, the worlds pressed down unlike each other; on a CPU articulated bodies are kernels."""
     model = quadruped()

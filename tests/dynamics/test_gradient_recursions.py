@@ -54,9 +54,11 @@ def gradient_both_ways(model, q, v, vdot, weight, gravity: bool) -> dict:
 
 TREES = ["quadruped", "constant hinge maps", "many branches of every kind"]
 MORE_TREES = ["one direction a joint", "many branches", "humanoid"]
+WITH_GRAVITY = pytest.mark.whole_run("many branches of every kind")
 WEIGHTLESS = pytest.mark.whole_run("the recursion with gravity, of which this is a part, and one tree without")
 CASES = [
-    *((tree, True) for tree in TREES),
+    ("many branches of every kind", True),
+    *(pytest.param(tree, True, marks=WITH_GRAVITY) for tree in TREES if tree != "many branches of every kind"),
     ("constant hinge maps", False),
     *(pytest.param(tree, False, marks=WEIGHTLESS) for tree in TREES if tree != "constant hinge maps"),
     *(pytest.param(tree, gravity, marks=G1) for tree in MORE_TREES for gravity in (True, False)),
@@ -74,6 +76,7 @@ def test_gradient_by_recursion(name: str, gravity: bool) -> None:
     assert largest_error(ways["placed"], ways["sums"][1:]) < 1e-12
 
 
+@pytest.mark.whole_run("gradients of long chains in single precision in test_many_tangents.py")
 def test_gradient_in_single_precision() -> None:
     """By the state and by every leaf of the model, as exact as the sums: both beside double precision."""
     model, q, v, vdot, _, weight, _ = case("quadruped")

@@ -26,7 +26,7 @@ def dynamics(name: str, model: mbjax.MultibodyModel) -> Callable:
 CONSTANT = pytest.mark.whole_run("a quadruped, and every joint")
 INVERSE = pytest.mark.whole_run("of a quadruped, and forward dynamics of every joint, whose rule it is in")
 CASES = [
-    ("quadruped", "forward"),
+    pytest.param("quadruped", "forward", marks=pytest.mark.whole_run("every joint")),
     ("quadruped", "inverse"),
     ("every joint", "forward"),
     pytest.param("every joint", "inverse", marks=INVERSE),

@@ -122,9 +122,10 @@ def test_gradients_by_the_model(own_models: bool) -> None:
     assert max(errors.values()) < 1e-11, errors
 
 
-@pytest.mark.parametrize("name", ["quadruped", pytest.param("every joint", marks=WHOLE)])
-def test_jacobians(name: str, request: pytest.FixtureRequest) -> None:
-    """Whole ones in several chunks, and by fewer tangents than are worth it; trimmed: two of the four ways."""
+@pytest.mark.whole_run("Jacobians of several worlds in test_many_tangents.py")
+@pytest.mark.parametrize("name", ["quadruped", "every joint"])
+def test_jacobians(name: str) -> None:
+    """Whole ones in several chunks, and by fewer tangents than are worth it."""
     model = model_of(name)
     few = np.eye(model.num_velocities)[: enough(model.topology) - 1]
 
@@ -132,14 +133,12 @@ def test_jacobians(name: str, request: pytest.FixtureRequest) -> None:
         def function(q, v, tau):
             return mbjax.forward_dynamics(model, q, v, tau, force_elements=True)
 
-        found = {
+        return {
             "reverse mode": jax.jacrev(function, 0)(q, v, tau),
             "closed form": mbjax.forward_dynamics_derivatives(model, q, v, tau, force_elements=True),
+            "forward mode": jax.jacfwd(function, (1, 2))(q, v, tau),
+            "few tangents": jax.vmap(lambda dv: jax.jvp(lambda v: function(q, v, tau), (v,), (dv,))[1])(few),
         }
-        if not request.config.getoption("--trimmed"):
-            found["forward mode"] = jax.jacfwd(function, (1, 2))(q, v, tau)
-            found["few tangents"] = jax.vmap(lambda dv: jax.jvp(lambda v: function(q, v, tau), (v,), (dv,))[1])(few)
-        return found
 
     x = states(model, 75)
     errors = largest_errors(together(derivatives, *x), alone(derivatives, *x))

@@ -31,9 +31,7 @@ from tests.test_program_size import chain
 
 from .test_jacobians import with_elements
 
-CONSTANT = (  # hinge maps in F
-    "planar", "screw", "quaternion_floating", "revolute", "ball_rpy", "prismatic", "rpy_floating", "revolute",
-)  # fmt: skip
+CONSTANT = ("planar", "screw", "quaternion_floating", "revolute", "prismatic")  # hinge maps in F
 G1 = pytest.mark.whole_run("a quadruped, and trees of every joint")
 MODELS = {
     "every joint": lambda: random_tree(11, ALL_KINDS).model,
@@ -50,6 +48,12 @@ ARM = pytest.mark.whole_run("many branches of hinges, and slides among constant 
 NAMES = [
     pytest.param(name, marks=[G1] * (name in LARGE) + [ARM] * (name == "one direction a joint")) for name in MODELS
 ]
+
+
+def left_out(instead: str, *names: str) -> list:
+    """NAMES, of which the trimmed run leaves `names` out too."""
+    mark = pytest.mark.whole_run(instead)
+    return [pytest.param(*x.values, marks=[*x.marks, mark] if x.values[0] in names else x.marks) for x in NAMES]
 
 
 def branched(height: int, kinds: tuple[str, ...] = ("revolute",)) -> mbjax.MultibodyModel:
@@ -132,7 +136,7 @@ def largest_error(found, expected) -> float:
     return max(relative_error(a, b) for a, b in pairs)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", left_out("the other trees", "constant hinge maps", "quadruped"))
 def test_recursions_give_what_sums_give(name: str) -> None:
     """Torques, accelerations, the factor and what is placed, to rounding; a locked velocity has none."""
     model, q, v, vdot, tau, _, F = case(name)
@@ -152,10 +156,12 @@ def test_recursions_at_positions_alone(name: str) -> None:
     np.linalg.cholesky(M)
 
 
-CHUNKS = pytest.param("constant hinge maps", marks=pytest.mark.whole_run("two chunks of them in test_many_worlds.py"))
+IN_CHUNKS = "two chunks of constant hinge maps in test_many_worlds.py, and every joint"
 
 
-@pytest.mark.parametrize("name", [CHUNKS if name.values[0] == "constant hinge maps" else name for name in NAMES])
+@pytest.mark.parametrize(
+    "name", left_out(IN_CHUNKS, "constant hinge maps", "gravity on some bodies", "many branches", "quadruped")
+)
 def test_many_worlds_as_alone(name: str) -> None:
     """Every public function that has a recursion, 100 worlds at a time, a few and one by one."""
     model, *_ = case(name)
@@ -178,7 +184,7 @@ def test_many_worlds_as_alone(name: str) -> None:
     assert largest_error(few, jax.tree.map(lambda x: x[:20], one_by_one)) < 1e-12
 
 
-@pytest.mark.parametrize("worlds", [None, 3])
+@pytest.mark.parametrize("worlds", [None, pytest.param(3, marks=pytest.mark.whole_run("one world"))])
 def test_long_chains(worlds: int | None) -> None:
     """XLA shares long calculations out to threads, which kernels have not: none of theirs is so long.
 
@@ -201,8 +207,8 @@ def test_long_chains(worlds: int | None) -> None:
     assert np.max(np.abs(tau - x)) < 1e-14 * np.max(terms)
 
 
-def test_derivatives_of_poses_and_mass_matrix() -> None:
-    """Forward and reverse mode and differences, by q and by masses; second derivatives both ways round."""
+def test_derivatives_of_poses_and_mass_matrix(request: pytest.FixtureRequest) -> None:
+    """Forward and reverse mode and differences, by q and by masses; whole run: second ones both ways round."""
     model, q, _, _, _, weight, _ = case("constant hinge maps")
     dq = mbjax.velocity_to_qdot(model, q, jnp.linspace(-1.0, 1.0, model.num_velocities))
     masses = model.parameters.body_mass
@@ -219,6 +225,8 @@ def test_derivatives_of_poses_and_mass_matrix() -> None:
         gradient = jax.grad(cost, (0, 1))
         reverse = sum(jnp.vdot(a, b) for a, b in zip(gradient(q, masses), directions, strict=True))
         forward = jax.jvp(cost, (q, masses), directions)[1]
+        if request.config.getoption("--trimmed"):
+            return reverse, forward, forward, forward
         over_reverse = jax.jvp(lambda q: jnp.vdot(gradient(q, masses)[1], masses), (q,), (dq,))[1]
         over_forward = jax.grad(lambda m: jax.jvp(lambda q: cost(q, m), (q,), (dq,))[1])(masses) @ masses
         return reverse, forward, over_reverse, over_forward
@@ -249,9 +257,10 @@ def test_recursions_in_single_precision() -> None:
         assert relative_error(by_recursion, expected) < 4.0 * relative_error(by_sums, expected) + 1e-6
 
 
-KINDS = ["prismatic", *(pytest.param(kind, marks=G1) for kind in ALL_KINDS if kind not in ("prismatic", "weld"))]
+KINDS = [kind for kind in ALL_KINDS if kind != "weld"]
 
 
+@pytest.mark.whole_run("trees of every joint")
 @pytest.mark.parametrize("kind", KINDS)
 def test_trees_of_one_kind(kind: str) -> None:
     """Where no joint turns, all slide or none has an axis; what floats are roots, one beside the other."""
@@ -267,7 +276,7 @@ def test_trees_of_one_kind(kind: str) -> None:
 
 
 OWN = "body_mass", "gravity", "frame_translation", "joint_axis", "screw_pitch", "joint_damping"
-OWN_TRIMMED = OWN[:3]  # inertias, forces and frames; axes are in the test below
+OWN_TRIMMED = OWN[:2]  # inertias and forces; frames and axes are in the test below
 
 
 @pytest.mark.parametrize(
@@ -283,7 +292,7 @@ OWN_TRIMMED = OWN[:3]  # inertias, forces and frames; axes are in the test below
 def test_worlds_with_models_of_their_own(
     name: str, kernels: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """Of each world its own masses, gravity or frames, beside what all share, positions too; whole run: axes too."""
+    """Of each world its own masses or gravity beside what all share, positions too; whole run: frames and axes too."""
     own = OWN_TRIMMED if request.config.getoption("--trimmed") else OWN
     model, q, v, vdot, *_ = case(name)
     scales = np.linspace(0.5, 2.0, 3)
@@ -309,7 +318,7 @@ def test_worlds_with_models_of_their_own(
     jax.clear_caches()
 
 
-@pytest.mark.parametrize("kernels", ["1", "0"])
+@pytest.mark.parametrize("kernels", ["1", pytest.param("0", marks=G1)])
 def test_derivatives_where_worlds_differ_in_one_leaf_alone(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All share positions, of an arm stretched out: forward and reverse mode, differences, and each as alone."""
     model = mbjax.load(mbjax.reference_models.path("arm"))
@@ -346,7 +355,7 @@ def test_derivatives_where_worlds_differ_in_one_leaf_alone(kernels: str, monkeyp
 def test_worlds_that_share_all_but_one_argument(
     kernels: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """Values and gradients; trimmed: of forward dynamics. Of inverse dynamics: tests/execution/test_worlds.py."""
+    """Values and gradients of forward and inverse dynamics; trimmed: of forward dynamics, by q and tau."""
     monkeypatch.setenv("MBJAX_ONE_KERNEL", kernels)
     jax.clear_caches()
     model, q, v, vdot, tau, weight, _ = case("constant hinge maps")
@@ -365,7 +374,7 @@ def test_worlds_that_share_all_but_one_argument(
             return function(*x), jax.grad(lambda *x: jnp.sum(weight * function(*x)), (0, 1, 2))(*x)
 
         one = jax.jit(gradient)
-        for i in range(3):
+        for i in (0, 2) if request.config.getoption("--trimmed") else range(3):
             axes = tuple(0 if k == i else None for k in range(3))
             given = [jnp.stack([x, 0.9 * x, 1.1 * x]) if k == i else x for k, x in enumerate(arguments)]
             together = jax.jit(jax.vmap(gradient, axes))(*given)
@@ -380,13 +389,12 @@ def test_sums_where_there_are_no_kernels(request: pytest.FixtureRequest, monkeyp
     F = jax.random.normal(jax.random.key(8), (model.num_bodies, 6))
     forces = mbjax.MultibodyForces(jnp.zeros(model.num_velocities), F)
 
+    trimmed = request.config.getoption("--trimmed")  # leaves out force elements: each world as alone has them
+
     def dynamics(q, v, x):
-        return [
-            mbjax.forward_dynamics(model, q, v, x, force_elements=True),
-            mbjax.forward_dynamics(model, q, v, x, forces),
-            mbjax.inverse_dynamics(model, q, v, x, force_elements=True),
-            mbjax.inverse_dynamics(model, q, v, x, forces),
-        ]
+        ways = [{"forces": forces}] if trimmed else [{"forces": forces}, {"force_elements": True}]
+        functions = mbjax.forward_dynamics, mbjax.inverse_dynamics
+        return [function(model, q, v, x, **given) for function in functions for given in ways]
 
     def everything(q, v, x):
         values, pull = jax.vjp(dynamics, q, v, x)
@@ -398,7 +406,7 @@ def test_sums_where_there_are_no_kernels(request: pytest.FixtureRequest, monkeyp
         monkeypatch.setenv("MBJAX_ONE_KERNEL", switch)
         jax.clear_caches()
         programs = [(jax.jit(jax.vmap(everything)), worlds)]
-        if not request.config.getoption("--trimmed"):
+        if not trimmed:
             programs.append((jax.jit(everything), [q, v, tau]))
         lowered = [(program.lower(*given), given) for program, given in programs]
         assert all(("xla_cpu_small_call" in program.as_text()) == (switch == "1") for program, _ in lowered)

@@ -19,6 +19,7 @@ from mbjax.environments import (
     restore_checkpoint,
     save_checkpoint,
 )
+from mbjax.errors import MissingPackageError
 
 MODEL = mbjax.load("cart_pole", time_step=0.02, dtype=jnp.float32)
 TASK = CartPoleSwingUp(MODEL)
@@ -39,7 +40,6 @@ def missing(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
 
 def test_brax_wrappers_restart_and_randomize() -> None:
     """Stock wrappers of brax.training: vmap with randomised models, episodes, restarts."""
-    pytest.importorskip("brax")
     from brax.envs.wrappers.training import wrap
 
     with jax.numpy_dtype_promotion("standard"), jax.enable_x64(False):
@@ -59,7 +59,8 @@ def test_brax_wrappers_restart_and_randomize() -> None:
 
 
 def test_gymnasium_worlds() -> None:
-    gymnasium = pytest.importorskip("gymnasium")
+    import gymnasium
+
     with jax.enable_x64(False):
         worlds = as_gymnasium(Episodes(TASK, LENGTH), WORLDS)
         seen, _ = worlds.reset(seed=3)
@@ -80,7 +81,7 @@ def test_gymnasium_worlds() -> None:
 
 
 def test_torch_worlds_have_gradients() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="no extra has torch: pip install torch")
     with jax.enable_x64(False):
         worlds = as_torch(Episodes(TASK, LENGTH), WORLDS)
         seen, reward, done, extras = worlds.step(torch.zeros(WORLDS, 1))
@@ -94,10 +95,10 @@ def test_torch_worlds_have_gradients() -> None:
 @pytest.mark.parametrize(
     ("package", "call", "way_out"),
     [
-        ("gymnasium", lambda: as_gymnasium(Episodes(TASK), 1), "pip install gymnasium"),
+        ("gymnasium", lambda: as_gymnasium(Episodes(TASK), 1), r'pip install "mbjax\[learn\]"'),
         ("torch", lambda: as_torch(Episodes(TASK), 1), "pip install torch"),
-        ("brax", lambda: as_brax(TASK), r"pip install \"mbjax\[learn\]\""),
-        ("orbax", lambda: save_checkpoint("nowhere", 0, {}), r"pip install \"mbjax\[learn\]\""),
+        ("brax", lambda: as_brax(TASK), r'pip install "mbjax\[learn\]"'),
+        ("orbax", lambda: save_checkpoint("nowhere", 0, {}), r'pip install "mbjax\[learn\]"'),
     ],
 )
 def test_a_missing_package_says_what_to_install(
@@ -108,13 +109,12 @@ def test_a_missing_package_says_what_to_install(
     brax_training.brax_class.cache_clear()
     gymnasium_vector.gymnasium_class.cache_clear()
     missing(monkeypatch, package)
-    with pytest.raises(mbjax.ModelError, match=way_out):
+    with pytest.raises(MissingPackageError, match=way_out):
         call()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="orbax's own tests run on Linux")
 def test_a_resumed_run_continues_bit_equal(tmp_path) -> None:
-    pytest.importorskip("orbax.checkpoint")
     episodes = Episodes(TASK, LENGTH)
     with jax.enable_x64(False):
         step = jax.jit(jax.vmap(episodes.step))

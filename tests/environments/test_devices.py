@@ -78,7 +78,7 @@ def of_one_device(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndar
 
 @pytest.mark.parametrize(
     ("devices", "processes"),
-    [(8, 1), pytest.param(4, 2, marks=pytest.mark.whole_run("eight devices of one process"))],
+    [(8, 1), pytest.param(4, 2, marks=pytest.mark.whole_run("nothing: two processes are in the whole run only"))],
 )
 def test_worlds_are_bit_equal_to_those_of_one_device(
     of_one_device: dict[str, np.ndarray], tmp_path: pathlib.Path, devices: int, processes: int

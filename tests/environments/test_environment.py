@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.environments import CartPoleSwingUp, Episodes, EpisodeState, worlds_status
+from mbjax.environments import CartPoleSwingUp, Episodes, EpisodeState, QuadrupedVelocity, worlds_status
 
 WORLDS, LENGTH = 4, 6
 MODEL = mbjax.load("cart_pole", time_step=0.02)
@@ -62,6 +62,20 @@ def test_episodes_restart_at_their_length_and_are_counted() -> None:
     assert int(worlds_status(end)["episodes"]) == WORLDS
 
 
+def test_worlds_may_repeat_their_start() -> None:
+    """Each its own, drawn once: nothing is drawn while they run."""
+    episodes = Episodes(EPISODES.environment, LENGTH, keep_last=False, same_start=True)
+    start = jax.jit(jax.vmap(episodes.reset))(KEYS)
+    step, states = jax.jit(jax.vmap(episodes.step)), start
+    for _ in range(LENGTH):
+        states = step(states, jnp.zeros((WORLDS, 1)))
+    assert states.env.done.all()
+    np.testing.assert_array_equal(states.env.physics.q, start.env.physics.q)
+    np.testing.assert_array_equal(states.env.observation, start.env.observation)
+    assert len({float(x) for x in start.env.physics.q[:, 1]}) == WORLDS
+    assert "random_bits" not in str(jax.make_jaxpr(episodes.step)(jax.tree.map(lambda x: x[0], start), jnp.zeros(1)))
+
+
 @pytest.mark.parametrize("spoiled", [0, 2])
 def test_a_world_that_breaks_restarts_and_its_neighbours_are_bit_equal(spoiled: int) -> None:
     healthy, broken = run(RESET(KEYS), LENGTH), run(RESET(KEYS), LENGTH, spoiled)
@@ -112,6 +126,8 @@ def test_worlds_differ_by_randomized_models() -> None:
 def test_misuse_is_refused_in_words() -> None:
     with pytest.raises(mbjax.ModelError, match="time_step="):
         CartPoleSwingUp(mbjax.load("cart_pole"))
+    with pytest.raises(mbjax.ModelError, match="ground=True"):
+        QuadrupedVelocity(mbjax.set_controller_gains(mbjax.load("quadruped", time_step=0.004), 60.0, 1.5))
     with pytest.raises(mbjax.ModelError, match=r"must have shape \(1,\), got \(2,\)"):
         EPISODES.environment.step(jax.tree.map(lambda x: x[0], RESET(KEYS)).env, jnp.zeros(2))
     with pytest.raises(mbjax.ModelError, match="length"):

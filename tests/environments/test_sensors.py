@@ -59,7 +59,12 @@ def test_pushes_begin_last_and_end() -> None:
     acts = np.any(np.asarray(memory[:, :2]) != 0.0, axis=1)
     starts = np.flatnonzero(np.diff(acts.astype(int)) == 1) + 1
     assert 5 < starts.size < 40
-    assert acts[starts[0] : starts[0] + 4].all()
+    alone = [k for k in starts if not np.any((starts > k) & (starts <= k + 4))]  # no other begins at its end
+    for k in alone[:5]:
+        assert acts[k : k + 4].all()
+        assert not acts[k + 4]
+        assert len({tuple(force) for force in np.asarray(memory[k : k + 4, :2])}) == 1
+    assert alone
     assert np.abs(memory[:, :2]).max() <= 10.0
     force = pushes.applied(memory[starts[0]])
     np.testing.assert_array_equal(force.F_Bq_W[0, 3:5], memory[starts[0], :2])

@@ -279,6 +279,7 @@ def test_versions_that_were_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
         is_tested_version.cache_clear()
 
 
+@pytest.mark.whole_run("devices that share out worlds in test_shard_map.py and test_sharded_worlds.py")
 def test_programs_of_several_devices() -> None:
     """They are left as they are."""
     program = """

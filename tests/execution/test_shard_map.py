@@ -118,7 +118,10 @@ CASES = {
 
 
 WHOLE_RUN = {
-    "rollouts": pytest.mark.whole_run("rollouts of worlds that jit shares out, in test_sharded_worlds"),
+    "rollouts": pytest.mark.whole_run("gradients of rollouts that jit shares out, in test_sharded_worlds"),
+    "kernels": pytest.mark.whole_run("gradients by a model that all share"),
+    "gradients by the state": pytest.mark.whole_run("gradients by a model that all share"),
+    "functions that are not batched as a whole": pytest.mark.whole_run("gradients by a model that all share"),
     "what is closed over": pytest.mark.whole_run("gradients by a model that all share"),
 }
 

@@ -102,10 +102,7 @@ CASES = {
 }
 
 
-LEFT_TO_THE_WHOLE_RUN = {
-    "gradients": "values of the same functions, and gradients in test_shard_map.py",
-    "shares that are not equal, and an explicit mesh": "equal shares",
-}
+LEFT_TO_THE_WHOLE_RUN = {"shares that are not equal, and an explicit mesh": "equal shares"}
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_what_cannot_be_a_hull_is_refused(tmp_path: Path, ball: Path) -> None:
 
 def test_without_trimesh_the_error_says_what_to_install(ball: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trimesh", None)
-    with pytest.raises(ImportError, match=r"pip install mbjax\[mesh\]"):
+    with pytest.raises(ImportError, match=r'pip install "mbjax\[mesh\]"'):
         Convex.from_mesh(ball)
 
 

@@ -94,14 +94,15 @@ def test_second_derivatives(function: str, request: pytest.FixtureRequest) -> No
     @compiled
     def gradient_and_products(x, d):
         gradient, forward = jax.jvp(jax.grad(f), (x,), (d,))
-        return gradient, forward, forward if trimmed else jax.grad(lambda x: jax.grad(f)(x) @ d)(x)
+        return gradient, forward, None if trimmed else jax.grad(lambda x: jax.grad(f)(x) @ d)(x)
 
     h, directions = 1e-4, np.random.default_rng(1).normal(size=(2, x.size))
     products = []
     for d in directions:
-        _, forward, reverse = (np.asarray(y) for y in gradient_and_products(x, d))
+        _, forward, reverse = gradient_and_products(x, d)
         values = np.stack([gradient_and_products(x + h * offset * d, d)[0] for offset in OFFSETS])
-        assert relative_error(reverse, forward) < 1e-9
+        if reverse is not None:
+            assert relative_error(reverse, forward) < 1e-9
         assert relative_error(forward, WEIGHTS @ values / h) < 1e-6
         products.append(forward)
     np.testing.assert_allclose(directions[0] @ products[1], directions[1] @ products[0], rtol=1e-10)

@@ -189,6 +189,7 @@ def test_G34_cart_pole_in_single_precision_and_G36_gradients_that_repeat() -> No
     assert relative_error(single(u), plain) < 1e-3
 
 
+@pytest.mark.whole_run("gradients of long rollouts in tests/simulation/test_rollout.py, and of a cart-pole's, above")
 def test_G37_chaos_grows_as_it_does_in_the_system_itself() -> None:
     """Undamped double pendulum: reverse mode follows finite differences until the growth makes those useless."""
     model = mbjax.load(mbjax.reference_models.path("acrobot"), time_step=0.005)

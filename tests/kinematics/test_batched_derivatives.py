@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import mbjax
 from mbjax.kinematics import calc_position_kinematics
@@ -57,6 +58,7 @@ def test_of_a_model_that_several_worlds_share() -> None:
             np.testing.assert_allclose(own[i], alone, atol=1e-15)
 
 
+@pytest.mark.whole_run("gradients by the model in tests/dynamics/test_many_worlds.py")
 def test_of_a_model_for_each_world() -> None:
     """At a q that they share, with `vmap` before derivatives: forward and reverse."""
     model, q = two_sliders(), jnp.array([0.1, 0.2])

@@ -3,10 +3,13 @@
 import warnings
 
 import numpy as np
+import pydrake.multibody.parsing as drake_parsing
 import pytest
+from pydrake.common.schema import Transform as DrakeTransform
 
 from mbjax.errors import ModelWarning, ParseError
 from mbjax.parsing import Parser
+from mbjax.parsing.directives import reader
 from mbjax.plant import MultibodyPlant
 from tests.drake_by_name import assert_same_by_name, drake_plant
 
@@ -155,3 +158,23 @@ def test_files_whose_world_has_shapes_of_one_name_stand_side_by_side(tmp_path):
     plant = read(tmp_path / "scene.dmd.yaml", tmp_path)
     assert [shape.name for shape in plant.world_body.visual] == ["floor", "y::floor"]
     assert [c.geometry.name for c in plant.collisions if c.body is plant.world_body] == ["floor", "y::floor"]
+
+
+def fields(of_drake: type) -> set[str]:
+    return {field.name for field in of_drake.__fields__}  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_every_key_that_drake_has_is_classified():
+    """Drake's own classes say what a directive may hold; a key of a new version fails here."""
+    assert fields(drake_parsing.ModelDirective) == {*reader.KEYS, *reader.REFUSED}
+    for kind, keys in reader.KEYS.items():
+        name = "".join(word.capitalize() for word in kind.split("_"))
+        assert fields(getattr(drake_parsing, name)) == set(keys), kind
+    assert fields(DrakeTransform) == set(reader.TRANSFORM)
+
+
+def test_a_key_that_no_reader_knows_is_refused(tmp_path):
+    for text in ("directives:\n- add_novelty: {}\n", "directives:\n- add_model_instance: {name: a, novelty: 1}\n"):
+        (tmp_path / "scene.dmd.yaml").write_text(text)
+        with pytest.raises(ParseError, match=r"scene\.dmd\.yaml:2.*novelty"):
+            read(tmp_path / "scene.dmd.yaml", tmp_path)

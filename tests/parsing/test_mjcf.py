@@ -1,8 +1,8 @@
 """One small MJCF text for each element, and what became of it."""
 
-import builtins
 import random
 import re
+import sys
 import warnings
 
 import mujoco
@@ -11,6 +11,8 @@ import pytest
 
 import mbjax
 from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, HalfSpace, Mesh, Sphere
+from tests.parsing.mujoco_comparison import full_mass_matrix, random_qpos_qvel
+from tests.writing.comparison import in_mujoco
 
 BALL = '<geom name="g" size="0.1"/>'
 
@@ -323,15 +325,8 @@ def test_includes_are_read_from_the_folder_alone(tmp_path) -> None:
 
 
 def test_without_mujoco_the_error_says_how_to_install_it(monkeypatch) -> None:
-    original = builtins.__import__
-
-    def without(name, *arguments, **options):
-        if name == "mujoco":
-            raise ImportError(name)
-        return original(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(mbjax.ParseError, match=r"pip install mbjax\[mjcf\]"):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(mbjax.ParseError, match=r'pip install "mbjax\[mjcf\]"'):
         mbjax.load("<mujoco/>")
 
 
@@ -399,6 +394,30 @@ def test_joints_that_start_outside_their_range_are_warned_of() -> None:
     with pytest.warns(mbjax.ModelWarning, match=r"start outside their ranges .*'j' \(line 1\)"):
         model = mbjax.load(f"<mujoco><worldbody><body>{joint}</body></worldbody></mujoco>")
     assert any("starts at 0, outside its range 0.523599 to 1.22173" in entry.message for entry in model.report())
+
+
+@pytest.mark.parametrize(
+    ("where", "is_one"),
+    [
+        ('pos="1e-9 0 0" euler="0 1e-9 0"', True),
+        ('pos="3e-7 0 -2e-7" euler="2e-7 3e-7 0"', True),
+        ('pos="0.3 0 0.2" euler="2e-7 3e-7 0"', True),
+        ('pos="0.3 0 0.2" euler="1e-3 0 2e-3"', False),
+    ],
+)
+def test_inertial_frames_that_mujoco_takes_for_the_bodys_are_the_bodys(where: str, is_one: bool) -> None:
+    """MuJoCo drops a difference below its tolerance: M is that of its program, not that of the file."""
+    inertial = f'<inertial {where} mass="2" diaginertia="1 2 2.5"/>'
+    text = f'<mujoco><compiler angle="radian"/><worldbody><body><freejoint/>{inertial}</body></worldbody></mujoco>'
+    model, m = mbjax.load(text), mujoco.MjModel.from_xml_string(text)
+    d, M = mujoco.MjData(m), np.zeros((6, 6))
+    assert (m.body_sameframe[1] != 0) == is_one
+    d.qpos, d.qvel = random_qpos_qvel(m, np.random.default_rng(0))
+    mujoco.mj_forward(m, d)
+    full_mass_matrix(m, d, M)
+    ours, T = in_mujoco(model, d.qpos, d.qvel)
+    np.testing.assert_allclose(T.T @ ours.M @ T, M, atol=1e-14)
+    np.testing.assert_allclose(T.T @ (ours.bias - ours.gravity), d.qfrc_bias, atol=1e-12)
 
 
 VALUES = (

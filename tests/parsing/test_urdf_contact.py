@@ -317,5 +317,5 @@ def test_meshes_that_cannot_be_read_are_refused_at_their_line(tmp_path, monkeypa
     with pytest.raises(mbjax.ParseError, match=r"robot.urdf:2: .*broken.stl"):
         read_shapes(tmp_path, text)
     monkeypatch.setitem(sys.modules, "trimesh", None)
-    with pytest.raises(mbjax.ParseError, match=r"robot.urdf:2: .*pip install mbjax\[mesh\].*meshes="):
+    with pytest.raises(mbjax.ParseError, match=r'robot.urdf:2: .*pip install "mbjax\[mesh\]".*meshes='):
         read_shapes(tmp_path, text)

@@ -1,6 +1,8 @@
 """Each part of a URDF is used, and then equals what Drake makes of it, or it is in the report."""
 
+import csv
 import warnings
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,7 @@ from pydrake.multibody.plant import MultibodyPlant as DrakePlant
 
 from mbjax.errors import ModelWarning, UnsupportedError
 from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Sphere
-from mbjax.parsing import Parser, load
+from mbjax.parsing import Parser, load, urdf_leftovers
 from mbjax.plant import MultibodyPlant
 
 INERTIAL = (
@@ -239,6 +241,20 @@ def test_leftovers_are_listed_once_each(name):
     plant, _ = built(LINKS + LEFTOVERS[name])
     assert len([e for e in plant.report.entries if e.status == "ignored" and e.element == f"<{name}>"]) == 1
     assert plant.report.entries[-1].status == "used"
+
+
+def test_every_element_of_the_format_is_classified():
+    """The elements are those of ROS's description of the format and of Drake's extensions; an unknown one fails."""
+    with (Path(__file__).parent / "urdf_elements.csv").open() as stream:
+        rows = [(row["parent"], row["child"]) for row in csv.DictReader(stream)]
+    assert len(rows) > 90
+    assert not [row for row in rows if not is_classified(*row)]
+    assert not is_classified("link", "novelty")
+
+
+def is_classified(parent: str, child: str) -> bool:
+    read = urdf_leftovers.READ.get(parent, (set(), set()))[1]
+    return child in read or child in urdf_leftovers.PHYSICS or child in urdf_leftovers.REASONS
 
 
 def test_count_and_lines_of_leftovers():

@@ -210,5 +210,5 @@ def test_what_xacro_warns_of_is_reported(package):
 def test_a_missing_package_names_the_extra(package, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "xacro" else found(name))
-    with pytest.raises(mbjax.ParseError, match=r"pip install 'mbjax\[xacro\]'"):
+    with pytest.raises(mbjax.ParseError, match=r'pip install "mbjax\[xacro\]"'):
         mbjax.load(package / "urdf" / "bot.urdf.xacro")

@@ -9,6 +9,7 @@ import pytest
 
 import mbjax
 from mbjax.parameters import named_numbers
+from mbjax.randomization.randomize import drawn_leaves
 
 WORLDS = 3
 KEY = jax.random.key(4)
@@ -155,6 +156,22 @@ def test_inertias_stay_physical_and_scale_with_mass() -> None:
     np.testing.assert_allclose(S[:, :3], -(cart_pole().parameters.body_unit_inertia[:, :3] - of_points), atol=1e-12)
 
 
+def test_every_spring_is_drawn() -> None:
+    """Springs have kinds of one name: all that a pattern matches are drawn, whatever their number."""
+    plant = mbjax.MultibodyPlant(0.01)
+    for i, parent in enumerate(("world", "link0", "link1")):
+        plant.add_rigid_body(f"link{i}", mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.3, 0.2, 0.1))
+        plant.add_joint(mbjax.RevoluteJoint(f"hinge{i}", parent, f"link{i}", axis=[0, 1, 0]))
+        plant.add_force_element(mbjax.RevoluteSpring(f"hinge{i}", 0.0, 2.0 + i))
+    models, axes = mbjax.randomize(plant.finalize(), KEY, WORLDS, {"spring_stiffness:*": mbjax.uniform(5.0, 6.0)})
+    springs = [i for i, e in enumerate(models.force_elements) if isinstance(e, mbjax.RevoluteSpring)]
+    drawn = np.stack([np.asarray(models.force_elements[i].stiffness) for i in springs])
+    assert drawn.shape == (3, WORLDS)
+    assert ((drawn >= 5.0) & (drawn <= 6.0)).all()
+    assert len(set(drawn.ravel().tolist())) == drawn.size
+    assert [axes.force_elements[i].stiffness for i in springs] == [0, 0, 0]
+
+
 def test_turned_frames_and_shared_draws() -> None:
     drawn = {
         "frame_rotation:slider_parent.y": mbjax.normal(0.0, 0.1),
@@ -170,13 +187,40 @@ def test_turned_frames_and_shared_draws() -> None:
     assert np.abs(np.asarray(poses)[:, 0, 2]).min() > 1e-4
 
 
+def test_gradients_go_through_draws_and_ranges_may_be_empty() -> None:
+    """A factor's derivative is the factor, a replaced number has none; without width all worlds are the model."""
+    drawn = {
+        "mass:*": mbjax.uniform(0.5, 1.5, relative=True),
+        "joint_damping:*": mbjax.log_uniform(0.1, 0.2),
+        "center_of_mass:pole.z": mbjax.normal(0.0, 0.0, add=True),
+        "gravity": mbjax.uniform(1.0, 1.0, relative=True),
+    }
+    models, _ = mbjax.randomize(cart_pole(), KEY, WORLDS, drawn)
+    p, old = models.parameters, cart_pole().parameters
+    np.testing.assert_array_equal(p.gravity, np.broadcast_to(old.gravity, (WORLDS, 3)))
+    np.testing.assert_allclose(p.body_com, np.broadcast_to(old.body_com, p.body_com.shape), atol=0)
+    np.testing.assert_allclose(p.body_unit_inertia, np.broadcast_to(old.body_unit_inertia, (WORLDS, 3, 6)), rtol=1e-14)
+
+    def total(model: mbjax.MultibodyModel) -> jax.Array:
+        drawn_models, _ = mbjax.randomize(model, KEY, WORLDS, drawn)
+        return jnp.sum(drawn_models.parameters.body_mass) + jnp.sum(drawn_models.parameters.joint_damping)
+
+    by_model = jax.grad(total)(cart_pole()).parameters
+    np.testing.assert_allclose(by_model.body_mass, (p.body_mass / old.body_mass).sum(0), rtol=1e-13)
+    np.testing.assert_array_equal(by_model.joint_damping, 0.0)
+
+
 def test_the_signature_of_playground() -> None:
     """One key a world; the same worlds as `randomize`, whether drawn together or alone, and under jit."""
     randomizer = mbjax.domain_randomizer({"mass:*": mbjax.uniform(0.9, 1.1, relative=True)})
     keys = jax.random.split(KEY, WORLDS)
     models, _ = randomizer(cart_pole(), keys)
+    programs = drawn_leaves._cached._cache_size()
     same, _ = mbjax.randomize(cart_pole(), KEY, WORLDS, {"mass:*": mbjax.uniform(0.9, 1.1, relative=True)})
     alone, _ = randomizer(cart_pole(), keys[1:2])
+    assert (
+        drawn_leaves._cached._cache_size() == programs + 1
+    )  # for one key; the second call ran what the first compiled
     masses = jax.jit(lambda keys: randomizer(cart_pole(), keys)[0].parameters.body_mass)(keys)
     np.testing.assert_array_equal(models.parameters.body_mass, same.parameters.body_mass)
     np.testing.assert_array_equal(models.parameters.body_mass[1], alone.parameters.body_mass[0])
@@ -208,13 +252,13 @@ def test_misuse_is_refused_in_words(distributions: dict, words: str) -> None:
 
 
 def test_bad_distributions_are_refused() -> None:
-    for wrong in (
-        lambda: mbjax.uniform(2.0, 1.0),
-        lambda: mbjax.log_uniform(0.0, 1.0),
-        lambda: mbjax.normal(0.0, -1.0),
-        lambda: mbjax.uniform(0.0, 1.0, relative=True, add=True),
-        lambda: mbjax.randomize(cart_pole(), KEY, 0, {"mass:*": mbjax.uniform(1.0, 2.0)}),
-        lambda: mbjax.randomize(cart_pole(), 3, 2, {"mass:*": mbjax.uniform(1.0, 2.0)}),
+    for wrong, words in (
+        (lambda: mbjax.uniform(2.0, 1.0), "finite and in order"),
+        (lambda: mbjax.log_uniform(0.0, 1.0), "above 0"),
+        (lambda: mbjax.normal(0.0, -1.0), "standard deviation >= 0"),
+        (lambda: mbjax.uniform(0.0, 1.0, relative=True, add=True), "give one of them"),
+        (lambda: mbjax.randomize(cart_pole(), KEY, 0, {"mass:*": mbjax.uniform(1.0, 2.0)}), "worlds must be"),
+        (lambda: mbjax.randomize(cart_pole(), 3, 2, {"mass:*": mbjax.uniform(1.0, 2.0)}), "must be one key"),
     ):
-        with pytest.raises(mbjax.ModelError):
+        with pytest.raises(mbjax.ModelError, match=words):
             wrong()

@@ -89,8 +89,8 @@ def test_gradients_of_a_step() -> None:
     def f(x):
         where = lambda m: (m.parameters.body_mass, m.parameters.rotor_inertia, m.parameters.velocity_locked)  # noqa: E731
         m = eqx.tree_at(where, model, (x["masses"], x["rotors"], x["lock"]))
-        after, outputs = mbjax.step(m, mbjax.State(x["q"], x["v"], jnp.zeros(())), x["u"])
-        return after.q, after.v, outputs.reaction_forces
+        after, _ = mbjax.step(m, mbjax.State(x["q"], x["v"], jnp.zeros(())), x["u"])
+        return after.q, after.v
 
     gradients = check_gradients(f, x)
     moves = {name: bool(np.any(d != 0.0)) for name, d in zip(gradients.names, gradients.reverse.T, strict=True)}

@@ -1,5 +1,7 @@
 """Rollouts under a policy: its memory, data, early ends, restarts, records, gradients and sharding."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -97,16 +99,28 @@ def test_worlds_end_each_by_itself_and_stay() -> None:
     np.testing.assert_array_equal(q[1:], other.recorded.q[1:])
 
 
-def test_worlds_restart() -> None:
-    result = mbjax.rollout_policy(
-        MODEL,
-        start(0.35),
-        resting,
-        3 * STEPS,
-        until=falls,
-        restart=start(0.35),
-        record=lambda step: (step.state.time, step.ends, step.after.q),
-    )
+def test_worlds_restart_and_have_gradients() -> None:
+    """What follows an end depends on the start anew: the gradient is that of differences, through all episodes."""
+
+    @jax.jit
+    @functools.partial(jax.value_and_grad, has_aux=True)
+    def run(angle: jax.Array) -> tuple[jax.Array, mbjax.PolicyRollout]:
+        first = mbjax.State(jnp.array([0.0, 1.0]) * angle, jnp.zeros(2))
+        result = mbjax.rollout_policy(
+            MODEL,
+            first,
+            resting,
+            3 * STEPS,
+            until=falls,
+            restart=first,
+            record=lambda step: (step.state.time, step.ends, step.after.q),
+        )
+        return jnp.sum(result.recorded[2] ** 2), result
+
+    (_, result), gradient = run(jnp.asarray(0.35))
+    h = 1e-6
+    numeric = (run(jnp.asarray(0.35 + h))[0][0] - run(jnp.asarray(0.35 - h))[0][0]) / (2.0 * h)
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-7)
     time, ends, q = result.recorded
     assert int(result.num_ends) == int(ends.sum()) >= 2
     first, second = np.flatnonzero(ends)[:2]

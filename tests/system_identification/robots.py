@@ -56,6 +56,17 @@ def efforts(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array, vdot: jax.A
 
 
 @functools.cache
+def hopper() -> mbjax.MultibodyModel:
+    """A floating trunk with a leg on one revolute joint, and a foot."""
+    plant = mbjax.MultibodyPlant(0.0)
+    G = mbjax.UnitInertia(0.05, 0.06, 0.04, 0.003, -0.002, 0.004)
+    for name, mass in (("trunk", 5.0), ("foot", 1.0)):
+        plant.add_rigid_body(name, mbjax.SpatialInertia(mass, [0.05, 0.02, -0.1], G))
+    plant.add_joint(mbjax.RevoluteJoint("hip", "trunk", "foot", X_PF=[0.1, 0.0, -0.2], axis=[0.1, 1.0, 0.2]))
+    return plant.finalize()
+
+
+@functools.cache
 def sliding_box(time_step: float = 0.01) -> mbjax.MultibodyModel:
     """A ball that cannot roll on the ground, one contact point, pushed along x and z by actuators."""
     plant = mbjax.MultibodyPlant(time_step)

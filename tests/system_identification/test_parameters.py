@@ -72,6 +72,17 @@ def test_derivatives(unknown: si.Parameters) -> None:
     np.testing.assert_allclose(forward @ d, numeric, atol=1e-7)
 
 
+def test_priors_are_in_parts_of_masses() -> None:
+    unknown = si.Parameters(
+        two_links(), {"body:upper": si.physical(prior=0.1), "joint_damping:first": si.free(prior=0.2)}
+    )
+    theta = unknown.numbers(mbjax.set_joint_damping(mbjax.set_mass(two_links(), "upper", 3.0), "first", 0.5))
+    residuals = dict(zip(unknown.names, unknown.prior_residuals(theta), strict=True))
+    np.testing.assert_allclose(residuals["mass:upper"], 5.0)
+    np.testing.assert_allclose(residuals["joint_damping:first"], 1.0)
+    assert all(abs(r) < 1e-9 for name, r in residuals.items() if name.startswith(("inertia", "center")))
+
+
 def test_later_patterns_replace_earlier_ones() -> None:
     unknown = si.Parameters(two_links(), {"mass:*": si.positive(), "mass:upper": si.fixed()})
     assert unknown.names == ("mass:lower",)
@@ -83,12 +94,35 @@ def test_surface_friction_keeps_the_ratio() -> None:
     np.testing.assert_allclose(mbjax.friction(model, "ball"), (0.8, 0.8))
 
 
+def test_one_component_of_a_rotation() -> None:
+    unknown = si.Parameters(two_links(), {"frame_rotation:second_parent.y": si.free()})
+    turned = unknown.model(jnp.array([4.0]))  # in steps of 0.05 rad
+    np.testing.assert_allclose(unknown.numbers(turned), [4.0], atol=1e-12)
+    np.testing.assert_allclose(unknown.values_of(turned), [0.2], atol=1e-12)
+
+
+def test_two_robots_have_names_of_their_own() -> None:
+    plant = mbjax.MultibodyPlant(0.0)
+    for robot in ("left", "right"):
+        instance = plant.add_model_instance(robot)
+        inertia = mbjax.SpatialInertia(1.0, [0.0] * 3, mbjax.UnitInertia(0.1, 0.1, 0.1))
+        plant.add_rigid_body("link", inertia, model_instance=instance)
+        plant.add_joint(mbjax.RevoluteJoint("hinge", "world", f"{robot}::link", axis=[0.0, 1.0, 0.0]))
+        plant.add_force_element(mbjax.RevoluteSpring(f"{robot}::hinge", 0.0, 1.0))
+    model = plant.finalize()
+    names = si.linear_parameter_names(model)
+    assert len(set(names)) == len(names) == 30
+    unknown = si.Parameters(model, {"spring_stiffness:*": si.positive(), "mass:*": si.positive()})
+    assert len(unknown) == len(set(unknown.names)) == 4
+
+
 @pytest.mark.parametrize(
     ("patterns", "message"),
     [
-        ({"mass:uper": si.positive()}, "'mass:uper' matches nothing. Did you mean 'mass:upper'"),
+        ({"mass:uper": si.positive()}, "'mass:uper' matches nothing in this model. Did you mean 'mass:upper'"),
         ({"mas:*": si.positive()}, "the kinds of this model are .* Did you mean 'mass'"),
-        ({"inertia:upper": si.positive()}, "must be physical"),
+        ({"inertia:upper": si.positive()}, "belong together and must be physical"),
+        ({"inertia:upper.xx": si.physical()}, "'inertia:upper': physical.*1 of the six are unknown"),
         ({"joint_damping:first": si.physical()}, "cannot be physical"),
         ({"joint_damping:first": si.between(1.0, 2.0)}, "is 0.3 in the model, not between 1 and 2"),
         ({"gravity:world.x": si.scaled(0.5, 2.0)}, "is 0 in the model"),

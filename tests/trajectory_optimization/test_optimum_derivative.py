@@ -30,8 +30,14 @@ LEAVES = {
 }
 
 
-@pytest.mark.parametrize("limited", [False, True])
-@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize(
+    ("limited", "constrained"),
+    [
+        (False, False),
+        (True, True),
+        *(pytest.param(*x, marks=pytest.mark.whole_run("both at once")) for x in ((True, False), (False, True))),
+    ],
+)
 def test_by_numbers_of_cost_dynamics_limits_and_constraints(limited, constrained):
     problem = pendulum(limited=limited, constrained=constrained)
     solver = to.AugmentedLagrangian(EXACT, tolerance=1e-11) if constrained else EXACT

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import mbjax
 from mbjax.geometry import Box, Geometry
@@ -235,3 +236,59 @@ def test_models_without_contact_say_so() -> None:
         animate(model, mbjax.default_state(model), contact_forces=True)
     page = mbjax.show(model, mbjax.default_state(model))
     assert len(page.html) < 300_000
+
+
+MOVE = """const reporter = setInterval(() => {
+  const hooks = window.mbjax;
+  if (!hooks.ready && !hooks.error) return;
+  clearInterval(reporter);
+  const report = { error: hooks.error, names: [], poses: [] };
+  const places = () => hooks.view.groups[0].map(({ position: p, quaternion: r }) => [...p.toArray(), ...r.toArray()]);
+  document.getElementById("move").click();
+  hooks.seek(0.05);
+  const sliders = [...document.querySelectorAll("#joints input")];
+  for (const [k, input] of sliders.entries()) {
+    report.names.push([input.title, Number(input.min), Number(input.max), Number(input.value)]);
+    input.value = [0.4, -0.3, 0.9][k];
+    input.dispatchEvent(new Event("input"));
+  }
+  report.poses.push(places());
+  hooks.seek(0.05);
+  report.poses.push(places());
+  report.text = document.getElementById("joints").innerText;
+  document.body.dataset.report = JSON.stringify(report);
+}, 200);"""
+
+
+def test_sliders_of_a_page_move_joints() -> None:
+    """Turning, sliding, screwing, in frames that are not the bodies', and a joint that follows another."""
+    plant = mbjax.MultibodyPlant(0.01)
+    box = mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.3, 0.2, 0.1)
+    X_PF = mbjax.RigidTransform(Rotation.from_euler("xyz", [0.3, -0.2, 0.5]).as_matrix(), np.array([0.1, 0.0, 0.2]))
+    X_BM = mbjax.RigidTransform(Rotation.from_euler("xyz", [-0.1, 0.6, 0.2]).as_matrix(), np.array([0.0, -0.1, 0.1]))
+    kinds = (
+        (mbjax.RevoluteJoint, {"position_limits": (-1.0, 2.0)}),
+        (mbjax.PrismaticJoint, {}),
+        (mbjax.ScrewJoint, {"screw_pitch": 0.7}),
+        (mbjax.RevoluteJoint, {}),
+    )
+    for i, (kind, more) in enumerate(kinds):
+        plant.add_rigid_body(f"link{i}", box)
+        parent = "world" if i == 0 else f"link{i - 1}"
+        plant.add_joint(kind(f"joint{i}", parent, f"link{i}", axis=[0.2, 1.0, -0.5], X_PF=X_PF, X_BM=X_BM, **more))
+    plant.add_mimic("joint3", "joint0", multiplier=-2.0, offset=0.1)
+    model = plant.finalize()
+    q = np.array([[0.1, 0.2, -0.3], [0.2, 0.3, -0.2], [0.3, 0.4, -0.1]])
+    motion = mbjax.State(jnp.asarray(q), jnp.zeros((3, 3)), jnp.asarray([0.0, 0.05, 0.1]))
+    report, _ = report_of(animate(model, motion).html, MOVE)
+    assert report["error"] is None
+    assert [name[0] for name in report["names"]] == ["joint0 [rad]", "joint1 [m]", "joint2 [rad]"]
+    np.testing.assert_allclose([name[3] for name in report["names"]], q[1], atol=1e-5)
+    assert report["names"][0][1:3] == [-1.0, 2.0]
+    for found, at in zip(report["poses"], ([0.4, -0.3, 0.9], q[1]), strict=True):
+        X_WB = mbjax.body_poses_in_world(model, jnp.asarray(at))
+        found = np.asarray(found)
+        np.testing.assert_allclose(found[:, :3], X_WB.translation, atol=1e-4)
+        R_WB = np.stack([Rotation.from_quat(x).as_matrix() for x in found[:, 3:]])
+        np.testing.assert_allclose(R_WB, X_WB.rotation, atol=1e-4)
+    assert "0.200 rad" in report["text"]

@@ -94,5 +94,5 @@ def test_what_is_missing_is_said(model, monkeypatch) -> None:
     with pytest.raises(mbjax.ModelError, match="5 trajectories"):
         plot(model, [trajectory] * 5)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"plot needs matplotlib: pip install mbjax\[viz\]"):
+    with pytest.raises(ImportError, match=r'plot needs matplotlib: pip install "mbjax\[viz\]"'):
         plot(model, trajectory, "slide")

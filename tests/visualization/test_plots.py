@@ -65,7 +65,7 @@ def test_wrong_shape_is_named(tmp_path):
 
 def test_missing_matplotlib_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"pip install mbjax\[viz\]"):
+    with pytest.raises(ImportError, match=r'pip install "mbjax\[viz\]"'):
         write_plots(tmp_path / "plots.png", **recording(1))
 
 

@@ -3,10 +3,12 @@
 import logging
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 from pydrake.multibody.parsing import Parser as DrakeParser
@@ -23,6 +25,7 @@ from tests.writing.numpy_dynamics import Dynamics, dynamics, rotation
 
 EXACT = 1e-12
 BY_OTHERS = 1e-9
+SPRINGS = (mbjax.RevoluteSpring, mbjax.PrismaticSpring)
 LIMITS = tuple(
     f"{what}_{side}_limits" for what in ("position", "velocity", "acceleration") for side in ("lower", "upper")
 )
@@ -80,20 +83,25 @@ def assert_close(got: Any, expected: Any, tolerance: float, what: str) -> None:
     assert error < tolerance, f"{what}: relative error {error:.2e}"
 
 
-def assert_same_by_names(model: mbjax.MultibodyModel, other: mbjax.MultibodyModel, skip: Sequence[str] = ()) -> None:
+def assert_same_by_names(
+    model: mbjax.MultibodyModel,
+    other: mbjax.MultibodyModel,
+    left_out: Collection[str] = (),
+) -> None:
     """Dynamics at random states, poses of the bodies of `model`, limits, friction and actuators, all by names.
 
-    `skip` names what the format does not hold, as the text's report says.
+    `left_out` names the parts that the format does not hold: the model is compared as it is without them, or with the
+    gravity that a user then sets.
     """
+    model, other = without(model, left_out), with_gravity(other, model) if "gravity" in left_out else other
     (q_names, v_names), (q_others, v_others) = names_of(model), names_of(other)
     assert sorted(q_names) == sorted(q_others)
     to_q, to_v = [q_names.index(n) for n in q_others], [v_names.index(n) for n in v_others]
     for seed in range(2):
         q, v = random_coordinates(model, seed)
         ours, theirs = dynamics(model, q, v), dynamics(other, q[to_q], v[to_v])
-        if "M" not in skip:
-            assert_close(theirs.M, ours.M[np.ix_(to_v, to_v)], EXACT, "M")
-        for what in {"bias", "gravity", "passive"} - set(skip):
+        assert_close(theirs.M, ours.M[np.ix_(to_v, to_v)], EXACT, "M")
+        for what in ("bias", "gravity", "passive"):
             assert_close(getattr(theirs, what), getattr(ours, what)[to_v], EXACT, what)
         assert_same_poses(ours, theirs)
     for what in LIMITS:
@@ -107,12 +115,32 @@ def assert_same_by_names(model: mbjax.MultibodyModel, other: mbjax.MultibodyMode
     assert actuators_of(other) == actuators_of(model)
 
 
+def without(model: mbjax.MultibodyModel, parts: Collection[str]) -> mbjax.MultibodyModel:
+    """The model with no springs, or no armature of joints that no actuator drives, where they are among the parts."""
+    if "springs" in parts:
+        others = tuple(e for e in model.force_elements if not isinstance(e, SPRINGS))
+        model = eqx.tree_at(lambda m: m.force_elements, model, others)
+    if "armature" in parts:
+        driven = [model.layout.joints[actuator.joint].all_v_start for actuator in model.layout.actuators]
+        armature = model.parameters.joint_armature
+        held = jnp.zeros_like(armature).at[jnp.array(driven, int)].set(armature[jnp.array(driven, int)])
+        model = eqx.tree_at(lambda m: m.parameters.joint_armature, model, held)
+    return model
+
+
+def with_gravity(model: mbjax.MultibodyModel, like: mbjax.MultibodyModel) -> mbjax.MultibodyModel:
+    return mbjax.set_gravity(model, like.parameters.gravity)
+
+
 def assert_same_poses(ours: Dynamics, theirs: Dynamics) -> None:
-    """Bodies with their names without instances: a file may add massless ones."""
-    found = {name.rsplit("::", 1)[-1]: pose for name, pose in theirs.poses.items()}
-    for name, pose in ours.poses.items():
-        if name.rsplit("::", 1)[-1] in found and len(found) >= len(ours.poses):
-            assert_close(found[name.rsplit("::", 1)[-1]], pose, EXACT, f"pose of {name}")
+    """Every body of the model is in the file, which may add massless ones; by names, with instances where need be."""
+    stems = [name.rsplit("::", 1)[-1] for name in ours.poses]
+    is_unique = len(set(stems)) == len(stems)
+    found = {name.rsplit("::", 1)[-1] if is_unique else name: pose for name, pose in theirs.poses.items()}
+    for name, stem in zip(ours.poses, stems, strict=True):
+        key = stem if is_unique else name
+        assert key in found, f"the file has no body {key}: {sorted(found)}"
+        assert_close(found[key], ours.poses[name], EXACT, f"pose of {name}")
 
 
 def actuators_of(model: mbjax.MultibodyModel) -> list[tuple[Any, ...]]:
@@ -181,23 +209,29 @@ def in_mujoco(model: mbjax.MultibodyModel, qpos: np.ndarray, qvel: np.ndarray) -
     return dynamics(model, q, T @ qvel), T
 
 
-def assert_same_in_mujoco(model: mbjax.MultibodyModel, text: str, other: mbjax.MultibodyModel) -> None:
+def assert_same_in_mujoco(
+    model: mbjax.MultibodyModel,
+    text: str,
+    other: mbjax.MultibodyModel,
+    tolerance: float = EXACT,
+) -> None:
     """MuJoCo, and `other`, which mbjax read of the same text, have the same M, bias, passive forces and poses."""
+    by_others = max(tolerance, BY_OTHERS)
     m = mujoco.MjModel.from_xml_string(text)
     d = mujoco.MjData(m)
     full = np.zeros((m.nv, m.nv))
     for seed in range(2):
         qpos, qvel = random_qpos_qvel(m, np.random.default_rng(seed))
+        (ours, T), (theirs, S) = in_mujoco(model, qpos, qvel), in_mujoco(other, qpos, qvel)
+        M, force = T.T @ ours.M @ T, T.T @ (ours.bias - ours.gravity)
         d.qpos, d.qvel = qpos, qvel
         mujoco.mj_forward(m, d)
         full_mass_matrix(m, d, full)
-        (ours, T), (theirs, S) = in_mujoco(model, qpos, qvel), in_mujoco(other, qpos, qvel)
-        M, force = T.T @ ours.M @ T, T.T @ (ours.bias - ours.gravity)
-        assert_close(full, M, BY_OTHERS, "M of MuJoCo")
-        assert_close(d.qfrc_bias, force, BY_OTHERS, "bias of MuJoCo")
+        assert_close(full, M, by_others, "M of MuJoCo")
+        assert_close(d.qfrc_bias, force, by_others, "bias of MuJoCo")
         assert_close(d.qfrc_passive, T.T @ ours.passive, BY_OTHERS, "passive forces of MuJoCo")
-        assert_close(S.T @ theirs.M @ S, M, EXACT, "M")
-        assert_close(S.T @ (theirs.bias - theirs.gravity), force, EXACT, "bias and gravity")
+        assert_close(S.T @ theirs.M @ S, M, tolerance, "M")
+        assert_close(S.T @ (theirs.bias - theirs.gravity), force, tolerance, "bias and gravity")
         assert_close(S.T @ theirs.passive, T.T @ ours.passive, EXACT, "passive forces")
         assert_same_poses(ours, theirs)
     lower, upper = limits_in_mujoco(other)

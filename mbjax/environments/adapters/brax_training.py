@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from mbjax.model import MultibodyModel
+from mbjax.optional_packages import imported
 
 from ..environment import AbstractEnvironment, EnvState
-from .optional import imported
 
 
 def as_brax(environment: AbstractEnvironment) -> Any:
@@ -25,7 +25,7 @@ def as_brax(environment: AbstractEnvironment) -> Any:
 @functools.cache
 def brax_class() -> type:
     """The class of adapted environments, made once brax is there."""
-    base = imported("brax.envs.base", "as_brax", "learn")
+    base = imported("brax.envs.base", "as_brax needs brax", "learn")
 
     class BraxEnvironment(base.Env):
         """An environment of mbjax, as brax sees it; `sys` is the model, which brax's randomization replaces."""

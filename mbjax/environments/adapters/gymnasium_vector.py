@@ -6,8 +6,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from mbjax.optional_packages import imported
+
 from ..episodes import Episodes
-from .optional import imported
 
 
 def as_gymnasium(episodes: Episodes, worlds: int, seed: int = 0) -> Any:
@@ -22,8 +23,10 @@ def as_gymnasium(episodes: Episodes, worlds: int, seed: int = 0) -> Any:
 @functools.cache
 def gymnasium_class() -> type:
     """The class of adapted environments, made once Gymnasium is there."""
-    gymnasium = imported("gymnasium", "as_gymnasium")
-    vector, spaces = imported("gymnasium.vector", "as_gymnasium"), imported("gymnasium.spaces", "as_gymnasium")
+    gymnasium, vector, spaces = (
+        imported(module, "as_gymnasium needs Gymnasium", "learn")
+        for module in ("gymnasium", "gymnasium.vector", "gymnasium.spaces")
+    )
 
     class GymnasiumWorlds(vector.VectorEnv):
         """Worlds of mbjax as Gymnasium sees them."""

@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from mbjax.errors import ModelError
-
-from .optional import imported
+from mbjax.optional_packages import imported
 
 
 def save_checkpoint(folder: str | Path, step: int, tree: Any) -> None:
@@ -18,7 +17,7 @@ def save_checkpoint(folder: str | Path, step: int, tree: Any) -> None:
     Arrays may be sharded over devices, or over processes that all call this. Other leaves, such as functions, are not
     saved.
     """
-    checkpoint = imported("orbax.checkpoint", "save_checkpoint", "learn")
+    checkpoint = imported("orbax.checkpoint", "save_checkpoint needs orbax", "learn")
     with checkpoint.StandardCheckpointer() as saver:
         saver.save(Path(folder).absolute() / str(step), numbered(tree), force=True)
 
@@ -29,7 +28,7 @@ def restore_checkpoint(folder: str | Path, like: Any, step: int | None = None) -
     `like` is a tree of the same structure and shapes, such as the one that a run starts with: its shardings are taken,
     and its leaves that are no arrays.
     """
-    checkpoint = imported("orbax.checkpoint", "restore_checkpoint", "learn")
+    checkpoint = imported("orbax.checkpoint", "restore_checkpoint needs orbax", "learn")
     folder = Path(folder).absolute()
     steps = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit()) if folder.is_dir() else []
     if not steps or (step is not None and step not in steps):

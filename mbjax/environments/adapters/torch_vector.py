@@ -3,50 +3,65 @@
 Arrays are handed over by DLPack, without a copy where JAX and torch share a device.
 """
 
+import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 
+from mbjax.optional_packages import imported
+
 from ..episodes import Episodes, worlds_status
-from .optional import imported
 
 
 class TorchWorlds:
     """Worlds with torch tensors in and out, by the members that rsl_rl's `OnPolicyRunner` reads.
 
     `step(actions)` returns (observations, rewards, dones, extras); `extras["time_outs"]` marks time limits, and
-    `extras["log"]` has totals of the episodes. Observations are a dict with the group "policy".
+    `extras["log"]` has totals of the episodes. Observations have the group "policy", in a `TensorDict` where that
+    package is installed, as it is beside rsl_rl, else in a dict.
     """
 
     def __init__(self, episodes: Episodes, worlds: int, seed: int = 0):
-        self.torch = imported("torch", "as_torch")
+        self.torch = imported("torch", "as_torch needs torch")
+        has_groups = importlib.util.find_spec("tensordict") is not None
+        self.tensor_dict = importlib.import_module("tensordict").TensorDict if has_groups else None
         environment = episodes.environment
         self.num_envs, self.num_actions, self.num_obs = worlds, environment.action_size, environment.observation_size
         self.max_episode_length = episodes.length
         self.cfg: dict = {}
         self.started, self.stepped = jax.jit(jax.vmap(episodes.reset)), jax.jit(jax.vmap(episodes.step))
+        self.status = jax.jit(worlds_status)
         self.states = self.started(jax.random.split(jax.random.key(seed), worlds))
         self.device = str(self.tensor(self.states.env.reward).device)
 
     @property
     def episode_length_buf(self) -> Any:
-        """How many steps the running episode of each world has taken."""
+        """How many steps the running episode of each world has taken; rsl_rl sets it, so that not all end at once."""
         return self.tensor(self.states.statistics.num_steps)
 
-    def reset(self) -> tuple[dict, dict]:
+    @episode_length_buf.setter
+    def episode_length_buf(self, steps: Any) -> None:
+        before = self.states.statistics.num_steps
+        new = jax.dlpack.from_dlpack(steps.contiguous()).astype(before.dtype)
+        self.states = eqx.tree_at(lambda states: states.statistics.num_steps, self.states, new)
+
+    def reset(self) -> tuple[Any, dict]:
         """Starts all worlds anew."""
         self.states = self.started(self.states.env.key)
         return self.get_observations(), {}
 
-    def get_observations(self) -> dict:
+    def get_observations(self) -> Any:
         """The observations of now."""
-        return {"policy": self.tensor(self.states.env.observation)}
+        seen = {"policy": self.tensor(self.states.env.observation)}
+        return seen if self.tensor_dict is None else self.tensor_dict(seen, [self.num_envs])
 
-    def step(self, actions: Any) -> tuple[dict, Any, Any, dict]:
+    def step(self, actions: Any) -> tuple[Any, Any, Any, dict]:
         """Advances all worlds."""
         states = self.states = self.stepped(self.states, jax.dlpack.from_dlpack(actions.detach().contiguous()))
-        log = {name: float(x) for name, x in worlds_status(states).items()}
+        log = {name: self.tensor(x) for name, x in self.status(states).items()}  # nothing waits for the device
         extras = {"time_outs": self.tensor(states.truncated), "log": log}
         return self.get_observations(), self.tensor(states.env.reward), self.tensor(states.env.done).long(), extras
 
@@ -68,7 +83,7 @@ def torch_function(function: Callable) -> Callable:
     `function` takes arrays and returns one array. `torch_function(f)(*tensors)` may stand in a graph of torch's
     autograd; its backward pass is JAX's reverse mode, compiled. Needs torch.
     """
-    torch = imported("torch", "torch_function")
+    torch = imported("torch", "torch_function needs torch")
     value = jax.jit(function)
     pulled = jax.jit(lambda arrays, cotangent: jax.vjp(function, *arrays)[1](cotangent))
 

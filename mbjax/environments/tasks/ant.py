@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State, default_state, mujoco_state
 
-from ..environment import AbstractEnvironment, Motion, Outcome, require_discrete_model
+from ..environment import AbstractEnvironment, Motion, Outcome, require_contact, require_discrete_model
 
 
 class Ant(AbstractEnvironment):
@@ -26,6 +26,7 @@ class Ant(AbstractEnvironment):
 
     def __check_init__(self) -> None:
         require_discrete_model("Ant", self.model)
+        require_contact("Ant", self.model)
 
     @property
     def action_size(self) -> int:

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State, default_state
 
-from ..environment import AbstractEnvironment, Motion, Outcome, require_discrete_model
+from ..environment import AbstractEnvironment, Motion, Outcome, require_contact, require_discrete_model
 
 
 class Hopper(AbstractEnvironment):
@@ -24,6 +24,7 @@ class Hopper(AbstractEnvironment):
 
     def __check_init__(self) -> None:
         require_discrete_model("Hopper", self.model)
+        require_contact("Hopper", self.model)
 
     @property
     def action_size(self) -> int:

@@ -13,7 +13,7 @@ from mbjax.simulation import Inputs, State, default_state
 from mbjax.spatial import quaternion_to_matrix
 
 from ..disturbances import RandomPushes
-from ..environment import AbstractEnvironment, Motion, Outcome, require_discrete_model
+from ..environment import AbstractEnvironment, Motion, Outcome, require_contact, require_discrete_model
 from ..sensors import Sensor
 
 STANDING = {"abduction": 0.0, "flexion": 0.6, "knee": -1.2}  # rad
@@ -51,6 +51,7 @@ class QuadrupedVelocity(AbstractEnvironment):
 
     def __check_init__(self) -> None:
         require_discrete_model("QuadrupedVelocity", self.model)
+        require_contact("QuadrupedVelocity", self.model)
         if is_known(self.model.parameters.proportional_gain) and not np.all(self.model.parameters.proportional_gain):
             raise ModelError(
                 "QuadrupedVelocity: the actuators need gains, as actions are desired angles; for example "

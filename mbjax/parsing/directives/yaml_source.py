@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mbjax.errors import ModelError, ParseError
+from mbjax.errors import ParseError
+from mbjax.optional_packages import imported
 
 from ..xml_values import NUMBER, did_you_mean, shortened
 
@@ -102,10 +103,7 @@ def find_directives(path_or_text: Any) -> YamlFile | None:
 
 def read_yaml(source: YamlFile) -> Value:
     """The contents as values."""
-    try:
-        import yaml
-    except ImportError:
-        raise ModelError("model directives need PyYAML: pip install 'mbjax[directives]'.") from None
+    yaml = imported("yaml", "model directives need PyYAML", "directives", file=source.file)
     try:
         node = yaml.compose(source.text, Loader=yaml.SafeLoader)
     except RecursionError:

@@ -13,13 +13,13 @@ import numpy as np
 
 from mbjax.errors import ParseError
 from mbjax.model import IGNORED, KEPT
+from mbjax.optional_packages import imported
 
 from ..load_notes import LoadNotes
 from ..xml_source import XmlDocument
 from ..xml_tree import XmlElement
 from .source import Source, read_source
 
-HOW_TO_INSTALL = "reading MJCF needs MuJoCo's own compiler: pip install mbjax[mjcf] (or pip install mujoco)."
 LINE = re.compile(r"line (\d+)")
 MISSING = re.compile(r"(?:Error opening file|resource not found via provider or OS filesystem:) '?([^'\n]*)'?")
 NO_MESH = "dynamics needs no mesh where <inertial> is given; a tetrahedron of 10 mm stands for it"
@@ -67,10 +67,8 @@ class Compiled:
 def compile_model(document: XmlDocument, notes: LoadNotes, folders: Sequence[Path] = ()) -> Compiled:
     """Reads the file, twice: the XML, safely, and then by MuJoCo."""
     source = read_source(document, folders)
-    try:
-        import mujoco
-    except ImportError:
-        raise ParseError(HOW_TO_INSTALL, file=document.file, line=source.root.line) from None
+    needs, otherwise = "reading MJCF needs MuJoCo's own compiler", "Or pip install mujoco."
+    mujoco = imported("mujoco", needs, "mjcf", otherwise, document.file, source.root.line)
     with warnings.catch_warnings(), warnings_into(mujoco, notes):
         warnings.simplefilter("ignore")
         try:

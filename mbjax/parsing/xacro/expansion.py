@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mbjax.errors import ModelError, ParseError
+from mbjax.errors import MissingPackageError, ModelError, ParseError
+from mbjax.optional_packages import how_to_install
 
 from ..xml_source import XmlDocument, read_text
 from ..xml_tree import MAX_DEPTH, MAX_ELEMENTS, XmlElement
 from ..xml_values import did_you_mean, shortened
 
 EXTENSION = ".xacro"
-HOW_TO_INSTALL = "expanding xacro needs the package xacro: pip install 'mbjax[xacro]' (or pip install xacro)."
 TIMEOUT = 60.0  # s
 MAX_MEMORY = 2 * 1024**3  # bytes
 WORKER = Path(__file__).with_name("worker.py")
@@ -45,8 +45,9 @@ def expand_xacro(
     """
     source = read_text(path_or_text)
     given = checked_arguments(arguments or {})
-    if importlib.util.find_spec("xacro") is None:
-        raise ParseError(HOW_TO_INSTALL, file=source.file)
+    if importlib.util.find_spec("xacro") is None:  # the worker imports it, in its process
+        way_out = how_to_install("xacro", "xacro")
+        raise MissingPackageError(f"expanding xacro needs the package xacro: {way_out}.", file=source.file)
     text = source.text.lstrip("\ufeff \t\r\n")
     lines_before = source.text.count("\n", 0, len(source.text) - len(text))
     answer = run_worker(

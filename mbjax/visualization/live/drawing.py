@@ -36,7 +36,7 @@ class Drawing:
         self.size = self.scene.size(translation)
         self.center = translation.mean(axis=0)
         self.overlays = Overlays(server, self.size)
-        self.has_mass = float(total_mass(model)) > 0.0
+        self.mass = float(total_mass(model))
 
     def draw_bodies(self, q: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """Moves the bodies to positions (worlds, nq); returns poses of the first world, None if any is not finite."""
@@ -52,7 +52,7 @@ class Drawing:
     ) -> None:
         """Draws or removes contact forces, frames and the centre of mass, as wanted."""
         self.overlays.frames(*((rotation, translation) if wanted["frames"] else (None, None)))
-        shows_center = wanted["mass_center"] and self.has_mass
+        shows_center = wanted["mass_center"] and self.mass > 0.0
         self.overlays.center(np.asarray(mass_center_of(self.model, state.q)) if shows_center else None)
         if not self.model.layout.contact.pairs:
             return
@@ -61,7 +61,7 @@ class Drawing:
             results = contacts_of(self.model, state, inputs)
             arrows = contact_arrows(self.model, jax.tree.map(lambda x: jnp.asarray(x)[None], results))
             points, vectors = arrows.points[0], arrows.vectors[0]
-        weight = 9.81 * max(float(total_mass(self.model)), 1e-9)
+        weight = 9.81 * max(self.mass, 1e-9)
         self.overlays.arrows("contact", points, WEIGHT_LENGTH * self.size / weight * vectors, CONTACT_COLOR)
 
     def draw_descent(self, state: State, translation: np.ndarray, cost: Callable[[State], Any]) -> float:

@@ -12,9 +12,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from mbjax.dynamics import total_mass
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
+from mbjax.optional_packages import imported
 from mbjax.simulation import State, default_state
 
 from .drag import STIFFNESS_PER_MASS, Grip, as_ports, grip_at, reach, steps_under_grip
@@ -27,7 +27,7 @@ FRAMES_PER_SECOND = 30.0
 
 
 class Viewer:
-    """A live view of a model, served to a browser; needs `pip install mbjax[view]`.
+    """A live view of a model, served to a browser; needs `pip install "mbjax[view]"`.
 
     `viewer.url` is its address. It shows a pose that sliders change, a trajectory that plays, or a simulation that
     runs. A body that is dragged with the left button is followed by inverse kinematics in a pose, and pulled by a
@@ -49,16 +49,15 @@ class Viewer:
         self._state = self._start
         self._lock = threading.RLock()
         self._closed = threading.Event()
-        self._can_drag = threading.Event()  # what a drag needs is compiled
         self._recording: Recording | None = None
         self._inputs: Any = None
         self._mode, self._time = "pose", 0.0
         self._grip: Grip | None = None
-        self._stiffness = STIFFNESS_PER_MASS * max(float(total_mass(model)), 1e-6)
         self._cost: Callable[[State], Any] | None = None
         with quiet():
             self.server = viser.ViserServer(host=host, port=port, label="mbjax", verbose=False)
         self.drawing = Drawing(self.server, model, self._state.q)
+        self._stiffness = STIFFNESS_PER_MASS * max(self.drawing.mass, 1e-6)
         self.panel = Panel(self.server, self)
         self.drawing.scene.on_drag(self._dragged)
         center = self.drawing.center
@@ -168,7 +167,9 @@ class Viewer:
             index = jnp.asarray(self.model.body_index(body), jnp.int32)
             self._grip = Grip(index, jnp.asarray(point, dtype), jnp.asarray(target, dtype))
             if self._mode != "simulating":
-                self._state = State(reach(self.model, self._state.q, self._grip), 0.0 * self._state.v, self._state.time)
+                self._state = State(
+                    reach(self.model, self._state.q, self._grip), jnp.zeros_like(self._state.v), self._state.time
+                )
                 self._mode = "pose"
             self.redraw()
 
@@ -255,7 +256,6 @@ class Viewer:
     def _run(self) -> None:
         """Moves on what plays or runs, 30 times a second, until the view is closed."""
         reach(self.model, self._start.q, grip_at(self.model, self._start.q, np.array(0), np.zeros(3)))
-        self._can_drag.set()
         last = clock.perf_counter()
         while not self._closed.wait(1.0 / FRAMES_PER_SECOND):
             now = clock.perf_counter()
@@ -303,14 +303,8 @@ class Viewer:
 
 def import_viser() -> Any:
     """The package viser, or an error that says how to install it."""
-    try:
-        import viser
-    except ImportError as error:
-        raise ImportError(
-            "Viewer: a live view needs viser: pip install mbjax[view]. Without it, mbjax.show(model, trajectory) makes "
-            "a page that plays in any browser."
-        ) from error
-    return viser
+    otherwise = "Without it, mbjax.show(model, trajectory) makes a page that plays in any browser."
+    return imported("viser", "Viewer: a live view needs viser", "view", otherwise)
 
 
 def quiet() -> Any:

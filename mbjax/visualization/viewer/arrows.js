@@ -26,7 +26,7 @@ class ArrowSet {
     let used = 0;
     this.shown = [];
     this.worlds.forEach((arrows, world) => {
-      if (!arrows || !this.isOn) return;
+      if (!arrows || !this.isOn || !recordings.length) return;
       const { frame, share } = recordings[world].placeAt(time);
       for (const entry of arrows.inFrame.get(frame) ?? []) {
         this.read(arrows, entry, share);
@@ -140,13 +140,14 @@ class MassCenter {
     this.line = new THREE.Mesh(new THREE.CylinderGeometry(0.08 * radius, 0.08 * radius, 1, 8).rotateX(Math.PI / 2).translate(0, 0, -0.5), material);
     this.foot = new THREE.Mesh(new THREE.CylinderGeometry(0.7 * radius, 0.7 * radius, 0.02 * radius, 24).rotateX(Math.PI / 2), material);
     for (const mesh of [this.line, this.foot]) { mesh.renderOrder = 4; this.group.add(mesh); }
-    this.group.visible = false;
+    this.group.visible = this.isOn = false;
     this.next = new THREE.Vector3();
     scene.add(this.group);
   }
 
-  pose(time) {
+  pose(time, isRecorded) {
     const { frame, share } = this.recording.placeAt(time), { position } = this.group;
+    this.group.visible = this.isOn && isRecorded;
     position.fromArray(this.center, 3 * frame);
     if (share > 0) position.lerp(this.next.fromArray(this.center, 3 * frame + 3), share);
     const height = position.z - this.groundLevel;

@@ -22,6 +22,7 @@ class Player {
     element("end").textContent = `/ ${this.end.toFixed(2)} s`;
     Object.assign(element("slider"), { min: this.start, max: this.end });
     this.listBodies(record);
+    this.listJoints(frames);
     this.explain(record);
     this.bindControls();
     this.bindPointer(record);
@@ -69,6 +70,28 @@ class Player {
     this.toggle("names", "panel", window.innerWidth > 720 && record.bodies.length < 26);
   }
 
+  // A slider for each joint that follows no other; a hand that moves one stops the motion.
+  listJoints(frames) {
+    const { joints } = this.view;
+    this.sliders = joints.list.flatMap((joint, index) => {
+      if (joint.leader !== null) return [];
+      const row = document.createElement("li"), input = document.createElement("input"), value = document.createElement("span");
+      const { lower: min, upper: max } = joint;
+      Object.assign(input, { type: "range", min, max, step: "any", title: `${joint.name} [${joint.unit}]`, ariaLabel: joint.name });
+      input.oninput = () => {
+        const wanted = Number(input.value);
+        this.setPlaying(false, true);
+        joints.set(index, wanted, this.time);
+        this.draw();
+      };
+      row.append(joint.name, value, input);
+      element("sliders").append(row);
+      return [{ index, input, value, unit: joint.unit }];
+    });
+    element("move").hidden = !this.sliders.length;
+    this.toggle("move", "joints", this.sliders.length > 0 && frames === 1 && window.innerWidth > 720);
+  }
+
   toggle(button, panel, isOn) {
     element(button).classList.toggle("on", isOn);
     element(panel).hidden = !isOn;
@@ -80,6 +103,7 @@ class Player {
     element("speed").onchange = (event) => { this.speed = Number(event.target.value); event.target.blur(); };
     element("reset").onclick = () => this.view.resetCamera();
     element("names").onclick = () => this.toggle("names", "panel", element("panel").hidden);
+    element("move").onclick = () => this.toggle("move", "joints", element("joints").hidden);
     element("follow").onclick = () => element("follow").classList.toggle("on", (this.following = !this.following));
     const drawn = { forces: [this.view.arrows, true], frames: [this.view.triads, false], mass: [this.view.massCenters, false],
       touching: [this.view.touching, false] };
@@ -90,13 +114,14 @@ class Player {
     }
     const step = (this.end - this.start) / 100;
     const keys = {
-      " ": "play", c: "follow", a: "forces", f: "frames", m: "mass", t: "touching", b: "names", r: "reset",
+      " ": "play", c: "follow", a: "forces", f: "frames", m: "mass", t: "touching", b: "names", j: "move", r: "reset",
       ArrowRight: () => this.seek(this.time + step), ArrowLeft: () => this.seek(this.time - step),
       Home: () => this.seek(this.start), End: () => this.seek(this.end),
     };
     window.addEventListener("keydown", (event) => {
       const action = keys[event.key];
       if (!action || event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
+      if (event.target.closest?.("#joints") && event.key.startsWith("Arrow")) return; // which move the slider
       event.preventDefault();
       if (typeof action === "string") element(action).click(); else action();
     });
@@ -129,13 +154,15 @@ class Player {
     this.rows.forEach((row, index) => row.classList.toggle("on", index === body));
   }
 
-  setPlaying(isPlaying) {
+  setPlaying(isPlaying, isPosed = false) {
+    if (!isPosed) this.view.joints.clear();
     if (isPlaying && this.time >= this.end) this.time = this.start;
     window.mbjax.playing = isPlaying;
     element("play").innerHTML = isPlaying ? ICON_PAUSE : ICON_PLAY;
   }
 
   seek(time) {
+    this.view.joints.clear();
     this.time = Math.min(Math.max(time, this.start), this.end);
     this.draw();
   }
@@ -161,6 +188,11 @@ class Player {
     element("clock").firstChild.textContent = this.time.toFixed(3);
     window.mbjax.time = this.time;
     window.mbjax.frame = this.view.recordings[0].frameAt(this.time);
+    for (const { index, input, value, unit } of element("joints").hidden ? [] : this.sliders) {
+      const position = this.view.joints.at(index, this.time);
+      if (document.activeElement !== input || window.mbjax.playing) input.value = position;
+      value.textContent = `${position.toFixed(3)} ${unit}`;
+    }
     for (const { set, value } of this.sums) value.textContent = `${set.total.toPrecision(3)} ${set.look.unit}`;
   }
 }

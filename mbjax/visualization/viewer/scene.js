@@ -56,6 +56,7 @@ class RobotScene {
   constructor(canvas, record, arrays) {
     this.record = record;
     this.recordings = record.worlds.map((world) => new Recording(world, record.bodies.length, arrays));
+    this.joints = new Joints(record.sliders, record.bodies, this.recordings[0], arrays);
     this.start = Math.min(...this.recordings.map(({ times }) => times[0]));
     this.end = Math.max(...this.recordings.map(({ times, frames }) => times[frames - 1]));
     this.scene = new THREE.Scene();
@@ -250,8 +251,10 @@ class RobotScene {
 
   pose(time) {
     this.recordings.forEach((recording, world) => recording.apply(this.groups[world], time));
-    this.arrows?.forEach((set) => set.pose(this.recordings, time));
-    this.massCenters?.forEach((center) => center.pose(time));
+    this.joints.apply(this.groups[0]);
+    const isRecorded = !this.joints.isPosed; // forces and masses belong to the motion that was recorded
+    this.arrows?.forEach((set) => set.pose(isRecorded ? this.recordings : [], time));
+    this.massCenters?.forEach((center) => center.pose(time, isRecorded));
     const along = new THREE.Vector3();
     for (const { stick, from, to } of this.sticks) {
       along.subVectors(to.position, from.position);
@@ -296,7 +299,7 @@ class RobotScene {
   show(what, isOn) {
     if (what === "frames") this.showFrames(isOn);
     if (what === "forces") for (const set of this.arrows) set.isOn = isOn;
-    if (what === "mass") for (const { group } of this.massCenters) group.visible = isOn;
+    if (what === "mass") for (const center of this.massCenters) center.isOn = isOn;
     if (what === "touching") for (const mesh of this.touching) mesh.visible = isOn;
   }
 

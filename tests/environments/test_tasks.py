@@ -1,0 +1,125 @@
+"""Every task runs, and its rewards, ends and observations are those of the formulas written out by NumPy."""
+
+import functools
+import pathlib
+import warnings
+from collections.abc import Callable
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import mbjax
+from mbjax.environments import AbstractEnvironment, Ant, ArmReach, CartPoleSwingUp, EnvState, Hopper, QuadrupedVelocity
+
+ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs/mujoco/assets"
+STEPS = 3
+
+
+def of_gymnasium(name: str, time_step: float) -> mbjax.MultibodyModel:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mbjax.ModelWarning)
+        options = {"contact_model": "point", "on_unsupported": "warn"}
+        return mbjax.load(ASSETS / f"{name}.xml", time_step=time_step, **options)
+
+
+def gained(name: str, **options) -> mbjax.MultibodyModel:
+    return mbjax.set_controller_gains(mbjax.load(name, **options), 60.0, 1.5)
+
+
+def cart_pole(env: CartPoleSwingUp, before: EnvState, after: EnvState, action: np.ndarray) -> tuple[float, bool]:
+    (x, angle), (_, rate) = after.physics.q, after.physics.v
+    margins = (1.0 + 0.1 ** (x / 2.0) ** 2) / 2.0, (1.0 + 0.1 ** (rate / 5.0) ** 2) / 2.0
+    return (1.0 + np.cos(angle)) / 2.0 * (4.0 + 1.0 - action[0] ** 2) / 5.0 * margins[0] * margins[1], False
+
+
+def ant(env: Ant, before: EnvState, after: EnvState, action: np.ndarray) -> tuple[float, bool]:
+    seen, shown = (gymnasium_sees("Ant-v4", env, state) for state in (before, after))
+    np.testing.assert_allclose(after.observation, shown[2:], atol=1e-12)
+    ends = not 0.2 <= shown[2] <= 1.0
+    return (shown[0] - seen[0]) / 0.05 + (not ends) - 0.5 * action @ action, ends
+
+
+def hopper(env: Hopper, before: EnvState, after: EnvState, action: np.ndarray) -> tuple[float, bool]:
+    seen, shown = (gymnasium_sees("Hopper-v5", env, state) for state in (before, after))
+    np.testing.assert_allclose(after.observation, np.clip(shown[1:], -10.0, 10.0), atol=1e-12)
+    ends = not (shown[1] > 0.7 and abs(shown[2]) < 0.2)
+    return (shown[0] - seen[0]) / 0.008 + (not ends) - 1e-3 * action @ action, ends
+
+
+def gymnasium_sees(task: str, env: AbstractEnvironment, state: EnvState) -> np.ndarray:
+    """The observation of the original for the state, with x and y, which it leaves out."""
+    qpos, qvel = (np.asarray(x) for x in mbjax.mujoco_state(env.model, state.physics))
+    original = originals(task)
+    original.set_state(qpos, qvel)
+    return np.concatenate([qpos[: qpos.size + qvel.size - original._get_obs().size], original._get_obs()])
+
+
+@functools.cache
+def originals(task: str) -> gymnasium.Env:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = gymnasium.make(task).unwrapped
+    made.reset(seed=0)
+    return made
+
+
+def quadruped(env: QuadrupedVelocity, before: EnvState, after: EnvState, action: np.ndarray) -> tuple[float, bool]:
+    q, v, command = after.physics.q, after.physics.v, np.asarray(before.memory.command)
+    R_WB = Rotation.from_quat(np.roll(q[:4], -1))
+    up, omega, velocity = R_WB.inv().apply(np.stack([[0.0, 0.0, 1.0], v[:3], v[3:6]]))
+    names = [name.removesuffix("_motor") for name in env.model.actuator_names]
+    joints = [env.model.position_names().index(f"quadruped_{name}_q") for name in names]
+    angles = {"abduction": 0.0, "flexion": 0.6, "knee": -1.2}
+    standing = np.array([angles[name.split("_")[-1]] for name in names])
+    effort = 60.0 * (standing + 0.5 * action - np.asarray(q)[joints])
+    wrong = np.append(velocity[:2], omega[2]) - command
+    reward = np.exp(-4.0 * wrong[:2] @ wrong[:2]) + 0.5 * np.exp(-4.0 * wrong[2] ** 2)
+    reward -= velocity[2] ** 2 + 0.05 * (omega[:2] @ omega[:2]) + up[:2] @ up[:2] + 2e-4 * effort @ effort
+    change = action - np.asarray(before.memory.last_action)
+    np.testing.assert_allclose(after.observation[:9], np.concatenate([omega, up, command]), atol=1e-12)
+    np.testing.assert_array_equal(after.observation[-action.size :], action)
+    return reward - 0.01 * change @ change, bool(up[2] < 0.5 or q[6] < 0.15)
+
+
+def reach(env: ArmReach, before: EnvState, after: EnvState, action: np.ndarray) -> tuple[float, bool]:
+    place = mbjax.body_poses_in_world(env.model, after.physics.q).translation[env.model.body_index("tool")]
+    way = np.asarray(before.memory[1]) - np.asarray(place)
+    np.testing.assert_allclose(after.observation[-3:], way, atol=1e-12)
+    distance = np.linalg.norm(way)
+    return np.exp(-100.0 * distance**2) - distance - 0.01 * action @ action, False
+
+
+FEET = {"ground": 0.8, "contact_pairs": [("*foot*", "ground")]}
+TASKS: dict[str, tuple[Callable[[], AbstractEnvironment], Callable]] = {
+    "cart-pole": (lambda: CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), cart_pole),
+    "ant": (lambda: Ant(of_gymnasium("ant", 0.01)), ant),
+    "hopper": (lambda: Hopper(of_gymnasium("hopper", 0.002)), hopper),
+    "quadruped": (lambda: QuadrupedVelocity(gained("quadruped", time_step=0.004, **FEET)), quadruped),
+    "arm": (lambda: ArmReach(gained("arm", time_step=0.01)), reach),
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_rewards_ends_and_observations(name: str) -> None:
+    made, formula = TASKS[name]
+    env = made()
+    actions = jax.random.uniform(jax.random.key(1), (STEPS, env.action_size), minval=-0.9, maxval=0.9)
+
+    @jax.jit
+    def run(key: jax.Array, actions: jax.Array) -> tuple[EnvState, EnvState]:
+        first = env.reset(key)
+        return first, jax.lax.scan(lambda state, action: (env.step(state, action),) * 2, first, actions)[1]
+
+    before, way = run(jax.random.key(0), actions)
+    assert way.observation.shape == (STEPS, env.observation_size)
+    for i in range(STEPS):
+        after = jax.tree.map(lambda x: x[i], way)  # noqa: B023
+        reward, ends = formula(env, before, after, np.asarray(actions[i]))
+        np.testing.assert_allclose(after.reward, reward, rtol=1e-10, atol=1e-12)
+        assert bool(after.done) == ends
+        assert np.isfinite(after.observation).all()
+        np.testing.assert_allclose(after.physics.time - before.physics.time, env.substeps * env.model.time_step)
+        before = after
