@@ -1,16 +1,18 @@
 """Crocoddyl's five gaits of the quadruped HyQ beside it: the same nodes, cost at convergence, time of an iteration.
 
-    python -m benchmarks.gaits --crocoddyl PYTHON [--gaits walk trot] [--check]
+    python -m benchmarks.gaits --crocoddyl PYTHON [--gaits walk trot]
 
 PYTHON is an interpreter that has Crocoddyl (`pip install crocoddyl pin==4.0.0`). Its problems are read node by node:
 feet in contact, impulses where feet touch down, and weights of all costs. They are stated here as a `Problem` whose
 `dynamics` takes the same steps: Pinocchio moves a floating base along twists in its own frame, and feet are held with a
-velocity gain of 50. `--check` compares costs and steps along Crocoddyl's optimum. Times are of the processor.
+velocity gain of 50. First, costs and
+steps along Crocoddyl's optimum are compared. Times are of the processor.
 """
 
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -27,11 +29,12 @@ from mbjax.constraints import constrained_forward_dynamics, constraint_impulses
 from mbjax.forces import force_elements_contribution
 from mbjax.kinematics import points_positions
 from mbjax.simulation import actuation_matrix
-from mbjax.spatial import quaternion_to_matrix, rotation_exp, rotation_log
+from mbjax.spatial import quaternion_exp, quaternion_multiply, quaternion_to_matrix, rotation_exp, rotation_log
 
 from .robots import Robot, reduced_urdf
 
 HYQ = Robot("hyq", "HyQ (18 dof)", "hyq_description/robots/hyq_no_sensors.urdf", "floating")
+FEET = "lf_foot", "rf_foot", "lh_foot", "rh_foot"
 DT = 0.01
 GAIN = 50.0  # of the feet's velocities: 2 / stabilization time
 
@@ -111,8 +114,6 @@ def euler_step(state: mbjax.State, vdot: jax.Array) -> mbjax.State:
 
 def turned(quaternion: jax.Array, w: jax.Array) -> jax.Array:
     """The attitude turned by a rotation vector in the world."""
-    from mbjax.spatial import quaternion_exp, quaternion_multiply
-
     return quaternion_multiply(quaternion_exp(w), quaternion)
 
 
@@ -131,10 +132,8 @@ class Costs(eqx.Module):
     gait: Gait
     q_ref: jax.Array
     q_zero: jax.Array
-    p_FP: jax.Array
     bounds: tuple[jax.Array, jax.Array]
     cone: tuple[jax.Array, jax.Array, jax.Array]
-    with_cone: bool = eqx.field(static=True)
 
     def __call__(self, model: Any, state: mbjax.State, *rest: Any) -> jax.Array:
         *effort, node = rest
@@ -143,7 +142,7 @@ class Costs(eqx.Module):
         com = mbjax.center_of_mass_position_in_world(model, state.q) - node["com"]
         parts.append(jnp.sqrt(node["com_weight"]) * com)
         zero = jnp.zeros(3, state.q.dtype)
-        at = jnp.stack([points_positions(model, state.q, f"{name}", zero, "world") for name in FEET])
+        at = jnp.stack([points_positions(model, state.q, name, zero, "world") for name in FEET])
         parts.append(jnp.ravel(jnp.sqrt(node["feet_weights"])[:, None] * (at - node["feet"])))
         from_zero = state_residual(model, self.q_zero, state)
         parts.append(jnp.sqrt(node["bounds_weight"]) * beyond(from_zero, *self.bounds)[6:])
@@ -157,9 +156,6 @@ class Costs(eqx.Module):
         return root * jnp.concatenate(parts)
 
 
-FEET = "lf_foot", "rf_foot", "lh_foot", "rh_foot"
-
-
 def beyond(r: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
     """How far values are beyond bounds."""
     return jnp.minimum(r - low, 0.0) + jnp.maximum(r - high, 0.0)
@@ -167,8 +163,6 @@ def beyond(r: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
 
 def load() -> mbjax.MultibodyModel:
     """HyQ here: joints without limits, and motors without."""
-    import re
-
     text = re.sub(r"<limit [^>]*/>", "", reduced_urdf(HYQ)).replace('type="revolute"', 'type="continuous"')
     return mbjax.load(text, time_step=DT, base="floating", actuators="joints", on_unsupported="warn")
 
@@ -182,10 +176,7 @@ def problem_of(model: Any, given: dict, gait: dict) -> tuple[to.Problem, Any]:
         x = jnp.asarray(x)
         return mbjax.state_from_pinocchio(model, x[: nv + 1], x[nv + 1 :], names, time=time)
 
-    nodes = {
-        key: jnp.asarray(np.array([node[key] for node in gait["nodes"]]))
-        for key in gait["nodes"][0]
-    }
+    nodes = {key: jnp.asarray(np.array([node[key] for node in gait["nodes"]])) for key in gait["nodes"][0]}
     nodes["factor"] = nodes["factor"].at[-1].set(1.0)
     nodes["effort_weight"] = jnp.where(nodes["impulse"], 1.0, nodes["effort_weight"])  # efforts there change nothing
     order = joint_order(model, names)
@@ -204,7 +195,7 @@ def problem_of(model: Any, given: dict, gait: dict) -> tuple[to.Problem, Any]:
     neutral[6] = 1.0
     cone = tuple(jnp.asarray(np.array(given["cone"][k])) for k in ("A", "lower", "upper"))
     zero = state(neutral).q
-    costs = Costs(dynamics, start.q, zero, jnp.zeros(3), bounds, cone, True)
+    costs = Costs(dynamics, start.q, zero, bounds, cone)
     problem = to.Problem(model, start, len(gait["nodes"]) - 1, costs, costs, stages=nodes, dynamics=dynamics)
     return problem, (state, order)
 
@@ -213,3 +204,57 @@ def joint_order(model: Any, names: list[str]) -> np.ndarray:
     """Where the model's actuated joints are among Pinocchio's."""
     theirs = names[2:]
     return np.array([theirs.index(name) for name in model.actuator_names])
+
+
+def differences(problem: to.Problem, states: mbjax.State, efforts: jax.Array, costs: np.ndarray) -> tuple[float, float]:
+    """Largest differences of nodes' costs, as parts of them, and of steps, along Crocoddyl's optimum."""
+    model, (before, after) = problem.model, (jax.tree.map(lambda x, p=p: x[p], states) for p in (np.s_[:-1], np.s_[1:]))
+    nodes = jax.tree.map(lambda x: x[:-1], problem.stages)
+
+    @jax.jit
+    @jax.vmap
+    def one(x: Any, u: jax.Array, node: dict, after: Any) -> tuple[jax.Array, jax.Array]:
+        cost = 0.5 * jnp.sum(problem.running[0](model, x, u, node) ** 2)
+        return cost, to.difference_states(model, after, problem.next_state(x, u, node))
+
+    ours, gaps = one(before, efforts, nodes, after)
+    return float(np.max(np.abs(ours / costs[:-1] - 1.0))), float(jnp.max(jnp.abs(gaps)))
+
+
+def main() -> None:
+    """Prints a row for each gait."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--crocoddyl", default=sys.executable, help="an interpreter that has Crocoddyl")
+    parser.add_argument("--gaits", nargs="+", default=["walk", "trot", "pace", "bound", "jump"])
+    options = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    script = pathlib.Path(__file__).with_name("crocoddyl_gaits.py")
+    done = subprocess.run(
+        [options.crocoddyl, script], input=reduced_urdf(HYQ), capture_output=True, text=True, check=True
+    )
+    given, model, solver = json.loads(done.stdout), load(), to.FeasibilityDDP(tolerance=1e-12, max_iterations=100)
+    for name in options.gaits:
+        gait = given["gaits"][name]
+        problem, (state, order) = problem_of(model, given, gait)
+        theirs = jax.tree.map(lambda *x: jnp.stack(x), *(state(x) for x in gait["states"]))
+        efforts, guess = (jnp.asarray(np.array(gait[key])[:, order]) for key in ("efforts", "guess"))
+        of_costs, of_steps = differences(problem, theirs, efforts, np.array(gait["costs"]))
+        still = jax.tree.map(
+            lambda x, n=problem.num_steps: jnp.repeat(jnp.asarray(x)[None], n + 1, axis=0), problem.start
+        )
+        times = []
+        for _ in range(3):
+            begin = time.process_time()
+            plan = jax.block_until_ready(to.solve(problem, (still, guess), solver))
+            times.append(time.process_time() - begin)
+        count, seconds = int(plan.report.iterations), min(times)
+        print(
+            f"{name}: nodes differ by {of_costs:.0e} in cost and {of_steps:.0e} in steps; cost {float(plan.cost):.9g} "
+            f"and {gait['cost']:.9g}, {count} and {gait['iterations']} iterations, {1e3 * seconds / count:.1f} and "
+            f"{1e3 * gait['seconds'] / gait['iterations']:.1f} ms each, {times[0] - seconds:.0f} s to compile",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -5,7 +5,6 @@ are those of the problem, or rules of collocation, `HermiteSimpson()` and `Trape
 Wächter and Biegler 2006, "On the implementation of an interior-point filter line-search algorithm".
 """
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +16,7 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import is_traced
+from mbjax.optional_packages import imported
 
 from .abstract_solver import AbstractSolver, Found
 from .expansion import expand
@@ -152,15 +152,12 @@ class Evaluations:
 
 def run_by_casadi(e: Evaluations, start: np.ndarray, options: dict, callback: Callable | None) -> Ran:
     """IPOPT as CasADi calls it."""
-    try:
-        import casadi
-        import scipy.sparse
-    except ImportError as error:
-        raise ModelError('Transcription needs CasADi, whose wheels hold IPOPT: pip install "mbjax[nlp]".') from error
+    casadi = imported("casadi", "Transcription needs CasADi, whose wheels hold IPOPT", "nlp")
+    sparse = imported("scipy.sparse", "Transcription needs scipy", "nlp")
     n, m = len(start), len(e.lower)
 
     def assembled(entries: np.ndarray, places: Any, shape: tuple[int, int]) -> Any:
-        return scipy.sparse.csc_matrix((entries, (places.rows, places.columns)), shape)
+        return sparse.csc_matrix((entries, (places.rows, places.columns)), shape)
 
     def pattern(places: Any, shape: tuple[int, int]) -> Any:
         ones = assembled(np.ones(len(places.rows)), places, shape)
@@ -217,7 +214,7 @@ def run_by_casadi(e: Evaluations, start: np.ndarray, options: dict, callback: Ca
 
     def hessian(z: np.ndarray, _: Any, factor: np.ndarray, multipliers: np.ndarray) -> list:
         entries = assembled(e.calc_hessian(z, factor[0], multipliers), e.hessian, (n, n))
-        return [nonzeros(scipy.sparse.triu(entries, format="csc"), H)]
+        return [nonzeros(sparse.triu(entries, format="csc"), H)]
 
     seen = []
 
@@ -252,10 +249,7 @@ def run_by_casadi(e: Evaluations, start: np.ndarray, options: dict, callback: Ca
 
 def run_by_cyipopt(e: Evaluations, start: np.ndarray, options: dict, callback: Callable | None) -> Ran:
     """IPOPT as cyipopt calls it."""
-    if importlib.util.find_spec("cyipopt") is None:
-        raise ModelError("Transcription(backend='cyipopt') needs cyipopt: pip install cyipopt, or leave backend out.")
-    import cyipopt  # pyright: ignore[reportMissingImports]
-
+    cyipopt = imported("cyipopt", "Transcription(backend='cyipopt') needs cyipopt", otherwise="Or leave backend out.")
     lower_triangle = e.hessian.rows >= e.hessian.columns
     entries = {"cost": [], "gap": [], "step_length": [], "regularization": []}
 
