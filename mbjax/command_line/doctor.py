@@ -29,6 +29,7 @@ EXTRAS = {
     "directives": (("yaml",), "model directives"),
     "xacro": (("xacro",), "xacro files"),
     "optimize": (("optax",), "direct shooting"),
+    "nlp": (("casadi", "scipy"), "transcription of trajectory optimization to IPOPT"),
     "identify": (("optimistix", "lineax", "optax", "scipy", "pyarrow", "mcap"), "system identification, and logs"),
     "learn": (("brax", "optax", "orbax", "gymnasium"), "learning, checkpoints, vector environments"),
 }

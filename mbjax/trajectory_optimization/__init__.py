@@ -28,6 +28,10 @@ from .abstract_solver import AbstractSolver as AbstractSolver
 from .feasibility_ddp import FeasibilityDDP as FeasibilityDDP
 from .augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian
 from .direct_shooting import DirectShooting as DirectShooting
+from .collocation import HermiteSimpson as HermiteSimpson
+from .collocation import Trapezoid as Trapezoid
+from .nonlinear_program import NonlinearProgram as NonlinearProgram
+from .transcription import Transcription as Transcription
 from .solution import Outcome as Outcome
 from .solution import Report as Report
 from .solution import Solution as Solution

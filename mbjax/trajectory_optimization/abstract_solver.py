@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 from jaxtyping import Array, Float, Int
@@ -31,6 +31,8 @@ class AbstractSolver(eqx.Module):
     """A method that improves a trajectory."""
 
     max_iterations: eqx.AbstractVar[int]
+    takes_constraints: ClassVar[bool] = False  # by itself; else `solve` puts `AugmentedLagrangian` around it
+    runs_on_host: ClassVar[bool] = False  # so that `search` is not compiled as a whole
 
     @abstractmethod
     def search(

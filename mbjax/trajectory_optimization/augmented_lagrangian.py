@@ -23,6 +23,7 @@ class AugmentedLagrangian(AbstractSolver):
     """Constraints around another solver; ends when every constraint is within `tolerance` of its bounds."""
 
     inner: AbstractSolver = FeasibilityDDP()
+    takes_constraints = True
     max_iterations: int = 500
     max_rounds: int = 30
     tolerance: float = 1e-6

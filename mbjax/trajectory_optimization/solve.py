@@ -47,19 +47,19 @@ def solve(
     solver = FeasibilityDDP() if solver is None else solver
     if not isinstance(solver, AbstractSolver):
         raise ModelError(f"solve: the solver must be one like FeasibilityDDP(), got {solver!r}.")
-    if problem.constraints and not isinstance(solver, AugmentedLagrangian):
+    if problem.constraints and not solver.takes_constraints:
         solver = AugmentedLagrangian(inner=solver)
     problem = prepared(problem)
     states, efforts, warm = starting_trajectory(problem, guess)
-    plan = compiled_solve(problem, states, efforts, warm, solver, callback)
+    search = searched if solver.runs_on_host else compiled_solve
+    plan = search(problem, states, efforts, warm, solver, callback)
     if not is_traced(jax.tree.leaves((plan.report, plan.cost))) and not np.all(np.asarray(plan.report.converged)):
         place = first_bad_place(problem, states, efforts) if plan.report.outcome == Outcome.NOT_FINITE else ""
         warnings.warn(f"solve: {plan.report}{place}", ModelWarning, stacklevel=2)
     return plan
 
 
-@eqx.filter_jit
-def compiled_solve(
+def searched(
     problem: Problem,
     states: Any,
     efforts: Float[Array, "steps nu"],
@@ -72,6 +72,15 @@ def compiled_solve(
     fixed_problem, states, efforts, warm = eqx.combine(jax.lax.stop_gradient(numbers), rest)
     history = empty_history(solver.max_iterations, efforts.dtype)
     found = solver.search(fixed_problem, states, efforts, warm, history, callback)
+    return solution_of(problem, fixed_problem, found)
+
+
+compiled_solve = eqx.filter_jit(searched)
+
+
+@eqx.filter_jit
+def solution_of(problem: Problem, fixed_problem: Problem, found: Found) -> Solution:
+    """The plan that was found; `fixed_problem` has no derivatives."""
     states, efforts = at_optimum(problem, found)
     multipliers = () if found.penalties is None else found.penalties.multipliers
     names = tuple(constraint.name for constraint in problem.constraints)

@@ -1,0 +1,128 @@
+"""Crocoddyl's part of `benchmarks/gaits.py`: its HyQ gaits, node by node, and what FDDP found, as JSON.
+
+    PYTHON benchmarks/crocoddyl_gaits.py < urdf
+
+The problems are those of `crocoddyl.utils.quadruped`, with the numbers of its example of forward dynamics, each from
+standing. Every node is read back from its action model, so that nothing is said twice.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+import crocoddyl
+import numpy as np
+import pinocchio
+from crocoddyl.utils.quadruped import SimpleQuadrupedalGaitProblem
+
+FEET = "lf_foot", "rf_foot", "lh_foot", "rh_foot"
+DT = 0.01
+
+
+def problems(model: Any, x0: np.ndarray) -> dict[str, Any]:
+    """The five gaits."""
+
+    def gait() -> Any:
+        return SimpleQuadrupedalGaitProblem(model, *FEET)
+
+    return {
+        "walk": gait().createWalkingProblem(x0, 0.25, 0.15, DT, 25, 2),
+        "trot": gait().createTrottingProblem(x0, 0.15, 0.1, DT, 25, 2),
+        "pace": gait().createPacingProblem(x0, 0.15, 0.1, DT, 25, 5),
+        "bound": gait().createBoundingProblem(x0, 0.15, 0.1, DT, 25, 5),
+        "jump": gait().createJumpingProblem(x0, 0.15, np.array([0.0, 0.3, 0.0]), DT, 10, 20),
+    }
+
+
+def node_of(model: Any, pin: Any) -> dict[str, Any]:
+    """Contacts and costs of one action model, whose weights are those of half squares, per second."""
+    is_impulse = not hasattr(model, "differential")
+    inner = model if is_impulse else model.differential
+    contacts = inner.impulses.impulses.todict() if is_impulse else inner.contacts.contacts.todict()
+    names = {pin.frames[(item.impulse if is_impulse else item.contact).id].name for item in contacts.values()}
+    node: dict[str, Any] = {
+        "impulse": is_impulse,
+        "factor": 1.0 if is_impulse else model.dt,
+        "active": [name in names for name in FEET],
+        "com": [0.0] * 3,
+        "com_weight": 0.0,
+        "feet": [[0.0] * 3 for _ in FEET],
+        "feet_weights": [0.0] * len(FEET),
+        "effort_weight": 0.0,
+        "bounds_weight": 0.0,
+        "cone_weight": 0.0,
+    }
+    for name, item in inner.costs.costs.todict().items():
+        residual, activation, weight = item.cost.residual, item.cost.activation, item.weight
+        if name == "comTrack":
+            node |= {"com": np.array(residual.reference).tolist(), "com_weight": weight}
+        elif name.endswith("_footTrack"):
+            foot = FEET.index(pin.frames[residual.id].name)
+            node["feet"][foot], node["feet_weights"][foot] = np.array(residual.reference).tolist(), weight
+        elif name.endswith("_frictionCone"):
+            cone = residual.reference
+            node |= {"cone_weight": weight}
+            CONE.update(A=np.array(cone.A).tolist(), lower=np.array(cone.lb).tolist(), upper=np.array(cone.ub).tolist())
+        elif name == "stateReg":
+            node["state_weights"] = (weight * np.array(activation.weights)).tolist()
+        elif name == "ctrlReg":
+            node["effort_weight"] = weight
+        elif name == "stateBounds":
+            bounds = activation.bounds
+            node["bounds_weight"] = weight
+            BOUNDS.update(lower=np.array(bounds.lb).tolist(), upper=np.array(bounds.ub).tolist())
+        else:
+            raise ValueError(f"a cost that the other side does not know: {name}")
+    return node
+
+
+CONE: dict[str, Any] = {}
+BOUNDS: dict[str, Any] = {}
+
+
+def main() -> None:
+    """Solves the gaits, three times each, and prints what the quickest took."""
+    pin = pinocchio.buildModelFromXML(sys.stdin.read(), pinocchio.JointModelFreeFlyer())
+    q0 = pinocchio.neutral(pin)
+    q0[:7] = 0.0, 0.0, 0.5775, 0.0, 0.0, 0.0, 1.0
+    for name, i in zip(pin.names[2:], range(7, pin.nq), strict=True):
+        bend = 0.75 if name.startswith(("lf", "rf")) else -0.75
+        q0[i] = -0.2 if "haa" in name else bend if "hfe" in name else -2.0 * bend
+    pin.referenceConfigurations["standing"] = q0
+    x0 = np.concatenate([q0, np.zeros(pin.nv)])
+    out: dict[str, Any] = {"joint_names": list(pin.names), "feet": FEET, "start": x0.tolist(), "gaits": {}}
+    for name, problem in problems(pin, x0).items():
+        problem.nthreads = 1
+        guess = problem.quasiStatic([x0] * problem.T)
+        best: dict[str, Any] = {}
+        for _ in range(3):
+            solver = crocoddyl.SolverFDDP(problem)
+            solver.th_stop = 1e-9
+            begin = time.process_time()
+            solver.solve([x0] * (problem.T + 1), guess, 300, False)
+            seconds = time.process_time() - begin
+            if not best or seconds < best["seconds"]:
+                best = {"cost": solver.cost, "iterations": solver.iter + 1, "seconds": seconds}
+        states, efforts = np.array(solver.xs), [np.array(u) for u in solver.us]
+        problem.calc(solver.xs, solver.us)
+        nodes = [*problem.runningModels, problem.terminalModel]
+        costs = [data.cost for data in problem.runningDatas] + [problem.terminalData.cost]
+
+        def whole(u: np.ndarray) -> list[float]:
+            return u.tolist() if len(u) else [0.0] * (pin.nv - 6)
+
+        out["gaits"][name] = {
+            **best,
+            "nodes": [node_of(node, pin) for node in nodes],
+            "guess": [whole(u) for u in guess],
+            "states": states.tolist(),
+            "efforts": [whole(u) for u in efforts],
+            "costs": costs,
+        }
+    out |= {"cone": CONE, "bounds": BOUNDS}
+    print(json.dumps(out).replace("Infinity", "1e300"))
+
+
+if __name__ == "__main__":
+    main()
