@@ -10,6 +10,7 @@ import pytest
 
 import mbjax
 from mbjax import trajectory_optimization as to
+from mbjax.errors import MissingPackageError
 
 from .problems import STEPS, linear_quadratic, pendulum
 
@@ -198,9 +199,9 @@ class TestProblemsWithoutSolution:
 
     def test_a_package_that_is_missing(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "casadi", None)
-        with pytest.raises(mbjax.MissingPackageError, match=r"mbjax\[nlp\]"):
+        with pytest.raises(MissingPackageError, match=r"mbjax\[nlp\]"):
             to.solve(linear_quadratic(), solver=SHARP)
-        with pytest.raises(mbjax.MissingPackageError, match="pip install cyipopt"):
+        with pytest.raises(MissingPackageError, match="pip install cyipopt"):
             to.solve(linear_quadratic(), solver=to.Transcription(backend="cyipopt"))
 
     def test_wrong_arguments(self):
