@@ -138,6 +138,9 @@ def coverage(
 def mujoco() -> None:
     """mujoco.sysid's arm: same data, both tools."""
     from mujoco import sysid
+
+    if not hasattr(sysid, "optimize"):
+        raise SystemExit('mujoco.sysid lacks packages of its own: pip install "mujoco[sysid]"')
     from mujoco.sysid.tests.test_integration import ARM_XML, JOINT_NAMES, TRUE_ARMATURE, _generate_data
 
     phases, amplitudes = [0.0, 0.5, 1.0, 1.5, 2.0], [5.0, 4.0, 3.0, 2.0, 1.0]
