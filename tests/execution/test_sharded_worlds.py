@@ -102,7 +102,10 @@ CASES = {
 }
 
 
-LEFT_TO_THE_WHOLE_RUN = {"shares that are not equal, and an explicit mesh": "equal shares"}
+LEFT_TO_THE_WHOLE_RUN = {
+    "functions": "their gradients, and steps with contact",
+    "shares that are not equal, and an explicit mesh": "equal shares",
+}
 
 
 @pytest.mark.parametrize(
