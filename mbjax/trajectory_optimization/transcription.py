@@ -37,22 +37,13 @@ STATUSES = {
     "Maximum_WallTime_Exceeded": Outcome.MAX_ITERATIONS,
     "Invalid_Number_Detected": Outcome.NOT_FINITE,
 }
-CODES = {
-    0: "Solve_Succeeded",
-    2: "Infeasible_Problem_Detected",
-    -1: "Maximum_Iterations_Exceeded",
-    -2: "Restoration_Failed",
-    -4: "Maximum_CpuTime_Exceeded",
-    -13: "Invalid_Number_Detected",
-}
 
 
 class Transcription(AbstractSolver):
     """IPOPT on the problem's nonlinear program, with exact first derivatives in their sparsity.
 
-    Extra `nlp`: CasADi, whose wheels hold IPOPT; `backend="cyipopt"` takes that package instead, where it is installed.
-    `hessian` is that of Gauss and Newton, of costs alone, or "exact", with second derivatives of steps and constraints,
-    which take a minute to compile for a robot but need fewer iterations. `options` are IPOPT's own, by their names.
+    Extra `nlp`: CasADi, whose wheels hold IPOPT. `hessian` is that of Gauss and Newton, of costs alone, or "exact",
+    with second derivatives of steps and constraints, which take longer to compile. `options` are IPOPT's own, by name.
 
     It runs on the host: not within `jit` or `vmap`. Derivatives of the optimum are those of every solver.
     """
@@ -60,7 +51,6 @@ class Transcription(AbstractSolver):
     max_iterations: int = 500
     tolerance: float = 1e-9
     hessian: Literal["gauss_newton", "exact"] = eqx.field(static=True, default="gauss_newton")
-    backend: Literal["casadi", "cyipopt"] = eqx.field(static=True, default="casadi")
     options: dict[str, Any] = eqx.field(static=True, default_factory=dict)
 
     takes_constraints = True
@@ -69,8 +59,6 @@ class Transcription(AbstractSolver):
     def __check_init__(self):
         if self.hessian not in ("gauss_newton", "exact"):
             raise ModelError(f"Transcription: hessian must be 'gauss_newton' or 'exact', got {self.hessian!r}.")
-        if self.backend not in BACKENDS:
-            raise ModelError(f"Transcription: backend must be one of {sorted(BACKENDS)}, got {self.backend!r}.")
 
     def search(
         self,
@@ -90,7 +78,7 @@ class Transcription(AbstractSolver):
         program = NonlinearProgram(problem, states, self.hessian == "exact")
         start = np.asarray(program.join(states, clipped(problem, efforts)), float)
         options = {"tol": self.tolerance, "max_iter": self.max_iterations, **IPOPT_OPTIONS, **self.options}
-        ran = BACKENDS[self.backend](Evaluations(program), start, options, callback)
+        ran = run_ipopt(Evaluations(program), start, options, callback)
         outcome = STATUSES.get(ran.status, Outcome.NO_DESCENT)
         weight = jnp.asarray(WEIGHT, efforts.dtype)
         z = jnp.asarray(ran.z, efforts.dtype)
@@ -150,7 +138,7 @@ class Evaluations:
         return np.asarray(self.program.hessian(*given), float)
 
 
-def run_by_casadi(e: Evaluations, start: np.ndarray, options: dict, callback: Callable | None) -> Ran:
+def run_ipopt(e: Evaluations, start: np.ndarray, options: dict, callback: Callable | None) -> Ran:
     """IPOPT as CasADi calls it."""
     casadi = imported("casadi", "Transcription needs CasADi, whose wheels hold IPOPT", "nlp")
     sparse = imported("scipy.sparse", "Transcription needs scipy", "nlp")
@@ -245,56 +233,6 @@ def run_by_casadi(e: Evaluations, start: np.ndarray, options: dict, callback: Ca
     }
     z, of_rows, of_bounds = (np.asarray(found[name]).ravel() for name in ("x", "lam_g", "lam_x"))
     return Ran(z, of_rows, of_bounds, stats["return_status"], entries)
-
-
-def run_by_cyipopt(e: Evaluations, start: np.ndarray, options: dict, callback: Callable | None) -> Ran:
-    """IPOPT as cyipopt calls it."""
-    cyipopt = imported("cyipopt", "Transcription(backend='cyipopt') needs cyipopt", otherwise="Or leave backend out.")
-    lower_triangle = e.hessian.rows >= e.hessian.columns
-    entries = {"cost": [], "gap": [], "step_length": [], "regularization": []}
-
-    class Called:
-        """What cyipopt asks for."""
-
-        def objective(self, z: np.ndarray) -> float:
-            return float(e.computed("values", z)[0])
-
-        def gradient(self, z: np.ndarray) -> np.ndarray:
-            return e.computed("derivatives", z)[0]
-
-        def constraints(self, z: np.ndarray) -> np.ndarray:
-            return e.computed("values", z)[1]
-
-        def jacobian(self, z: np.ndarray) -> np.ndarray:
-            return e.computed("derivatives", z)[1]
-
-        def jacobianstructure(self) -> tuple[np.ndarray, np.ndarray]:
-            return e.jacobian.rows, e.jacobian.columns
-
-        def hessian(self, z: np.ndarray, multipliers: np.ndarray, factor: float) -> np.ndarray:
-            return e.calc_hessian(z, factor, multipliers)[lower_triangle]
-
-        def hessianstructure(self) -> tuple[np.ndarray, np.ndarray]:
-            return e.hessian.rows[lower_triangle], e.hessian.columns[lower_triangle]
-
-        def intermediate(self, *given: Any) -> bool:
-            _, count, cost, infeasibility, _, _, _, regularization, _, length, _ = given
-            new = {"cost": cost, "gap": infeasibility, "step_length": length, "regularization": regularization}
-            for name, value in new.items():
-                entries[name].append(value)
-            if callback is not None:
-                callback(count, new)
-            return True
-
-    nlp = cyipopt.Problem(len(start), len(e.lower), Called(), e.lowest, e.highest, e.lower, e.upper)
-    for name, value in options.items():
-        nlp.add_option(name, value)
-    z, info = nlp.solve(start)
-    status = CODES.get(info["status"], "Other")
-    return Ran(z, info["mult_g"], info["mult_x_U"] - info["mult_x_L"], status, entries)
-
-
-BACKENDS = {"casadi": run_by_casadi, "cyipopt": run_by_cyipopt}
 
 
 def entry_of(e: Evaluations, f: float, g: np.ndarray) -> dict[str, float]:

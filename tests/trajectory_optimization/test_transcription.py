@@ -14,7 +14,6 @@ from mbjax.errors import MissingPackageError
 
 from .problems import STEPS, linear_quadratic, pendulum
 
-pytest.importorskip("casadi", reason='transcription needs CasADi: pip install "mbjax[nlp]"')
 SHARP = to.Transcription(tolerance=1e-12)
 DT = 0.05
 
@@ -201,14 +200,10 @@ class TestProblemsWithoutSolution:
         monkeypatch.setitem(sys.modules, "casadi", None)
         with pytest.raises(MissingPackageError, match=r"mbjax\[nlp\]"):
             to.solve(linear_quadratic(), solver=SHARP)
-        with pytest.raises(MissingPackageError, match="pip install cyipopt"):
-            to.solve(linear_quadratic(), solver=to.Transcription(backend="cyipopt"))
 
     def test_wrong_arguments(self):
         with pytest.raises(mbjax.ModelError, match="gauss_newton"):
             to.Transcription(hessian="none")  # pyright: ignore[reportArgumentType]
-        with pytest.raises(mbjax.ModelError, match="casadi"):
-            to.Transcription(backend="other")  # pyright: ignore[reportArgumentType]
         with pytest.raises(mbjax.ModelError, match="rates"):
             to.HermiteSimpson(time_step=0.1)(None, jnp.zeros(3), jnp.zeros(1))
         with pytest.raises(mbjax.ModelError, match="time_step="):
