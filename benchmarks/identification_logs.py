@@ -123,7 +123,10 @@ def tell(name: str, errors: np.ndarray, blocks: int = 8) -> None:
 
 
 def drake(steps: int = 600, period: float = 0.005, late: int = 3) -> None:
-    """Drake's arm: encoders of 15 bits, efforts with noise of one per cent that come 15 ms late."""
+    """Drake's arm: encoders of 15 bits, efforts with noise of one per cent that come late.
+
+    They are held for a period, which takes half of it off the delay.
+    """
     model = mbjax.load("arm", time_step=0.0)
     joints = [joint.name for joint in model.layout.joints if joint.num_velocities]
     bodies = [model.body_names[model.joint(name).child_body] for name in joints]
@@ -148,14 +151,14 @@ def drake(steps: int = 600, period: float = 0.005, late: int = 3) -> None:
     masses = max(abs(fit.values[n] / truth[n] - 1.0) for n in unknown.names if n.startswith("mass:"))
     damping = max(abs(fit.values[n] / truth[n] - 1.0) for n in unknown.names if n.startswith("joint_damping:"))
     print(
-        f"Drake's arm, late by {1e3 * late * period:g} ms: {1e3 * fit.values['delay:effort']:.2f} ms found; masses to "
-        f"{100 * masses:.2f} %, damping to {100 * damping:.2f} %. {fit.message}",
+        f"Drake's arm, late by {1e3 * (late - 0.5) * period:g} ms: {1e3 * fit.values['delay:effort']:.2f} ms found; "
+        f"masses to {100 * masses:.2f} %, damping to {100 * damping:.2f} %. {fit.message}",
         flush=True,
     )
 
 
 def simulated_by_drake(urdf: Any, joints: list[str], steps: int, period: float) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and efforts of an arm that follows sines by feedback, in Drake's discrete steps of a millisecond."""
+    """Positions and efforts of an arm that follows sines, in Drake's discrete steps of a millisecond."""
     from pydrake.multibody.parsing import Parser
     from pydrake.multibody.plant import MultibodyPlant
     from pydrake.systems.analysis import Simulator
@@ -175,7 +178,8 @@ def simulated_by_drake(urdf: Any, joints: list[str], steps: int, period: float) 
     for k in range(steps):
         x = plant.GetPositionsAndVelocities(context)
         wanted = 0.7 * np.sin(rates * k * period + phases) - 0.7 * np.sin(phases)
-        effort = plant.MakeActuationMatrix().T @ (60.0 * (wanted - x[:n]) - 6.0 * x[n:])
+        weight = plant.CalcGravityGeneralizedForces(context)
+        effort = plant.MakeActuationMatrix().T @ (60.0 * (wanted - x[:n]) - 6.0 * x[n:] - weight)
         q.append(x[:n][order])
         u.append((plant.MakeActuationMatrix() @ effort)[order])
         plant.get_actuation_input_port().FixValue(context, effort)
