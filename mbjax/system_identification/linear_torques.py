@@ -6,6 +6,7 @@ depend on theta are part of the effort.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -124,7 +125,7 @@ def compress_log(
     """R of the rows [Y 1 target] of each velocity, chunk by chunk, on top of those of earlier logs."""
     if R is None:
         R = jnp.zeros((len(measured), len(columns) + 2, len(columns) + 2), model.dtype)
-    steps, log, projector = len(log), *jax.tree.map(np.asarray, (log, projector))  # NumPy takes parts faster
+    steps, log, projector = len(log), *jax.tree.map(on_host, (log, projector))
     for start in range(0, steps, CHUNK):
         index = np.arange(start, start + CHUNK)
         keep = jnp.asarray(index < steps, model.dtype)
@@ -132,6 +133,11 @@ def compress_log(
         P = None if projector is None else projector[np.minimum(index, steps - 1)]
         R = add_chunk(model, part, P, keep, R, measured, columns)
     return R
+
+
+def on_host(x: Array) -> Any:
+    """As NumPy's array, of which parts are taken faster, unless it is being traced: logs may differ under vmap."""
+    return x if isinstance(x, jax.core.Tracer) else np.asarray(x)
 
 
 @eqx.filter_jit

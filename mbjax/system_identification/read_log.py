@@ -63,12 +63,16 @@ def read_log(
     mapping = match_columns(path, model, list(table), dict(columns or {}))
     time = numbers_of(path, table, mapping["time"], unit_factor(path, units, "time", mapping["time"]))
     require_times(path, mapping["time"], time)
+    require_known_signals(path, "units", units, {"time", *SIGNALS, *table})
+    require_known_signals(path, "time_offsets", offsets, {*SIGNALS})
+    first, last = rows_between(path, time, start, stop)
+    time, table = time[first:last], {name: column[first:last] for name, column in table.items()}
     signals: dict[str, np.ndarray] = {}
     for signal, labels in labels_of(model).items():
         found = [mapping.get(f"{signal}.{label}") for label in labels]
         given = [column is not None for column in found]
         if any(given) and (all(given) or signal in ("position", "effort", "external", "actuation")):
-            signals[signal] = stack(path, table, signal, labels, found, units)
+            signals[signal] = stack(path, table, signal, labels, found, units, first)
         elif any(given):
             missing = [label for label, column in zip(labels, found, strict=True) if column is None]
             raise ModelError(f"{path}: there is {signal} of some coordinates, but not of {', '.join(missing)}.")
@@ -155,14 +159,40 @@ def plain(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
-def numbers_of(path: Path, table: Mapping[str, Any], column: str | None, factor: float) -> Float[np.ndarray, " rows"]:
-    """A column as finite numbers, in SI units."""
+def numbers_of(
+    path: Path, table: Mapping[str, Any], column: str | None, factor: float, first: int = 0
+) -> Float[np.ndarray, " rows"]:
+    """A column as finite numbers, in SI units; `first` is the row of the file that it starts at."""
     assert column is not None
-    return factor * require_numbers(path, column, table[column])
+    return factor * require_numbers(path, column, table[column], first)
+
+
+def require_known_signals(path: Path, option: str, given: Mapping[str, Any], known: set[str]) -> None:
+    """Raises `ModelError` for what would be ignored in silence."""
+    for name in given:
+        if name not in known:
+            raise ModelError(f"{path}: {option} has '{name}', which is no signal. {near_matches(name, sorted(known))}")
+
+
+def rows_between(path: Path, time: Float[np.ndarray, " rows"], start: float | None, stop: float | None) -> tuple:
+    """The first row from `start` and the row after the last until `stop`."""
+    first = 0 if start is None else int(np.searchsorted(time, start - 1e-9))
+    last = len(time) if stop is None else int(np.searchsorted(time, stop + 1e-9))
+    if last - first < 8:
+        raise ModelError(
+            f"{path}: only {max(0, last - first)} samples, of those from {time[0]:g} s to {time[-1]:g} s, are too few."
+        )
+    return first, last
 
 
 def stack(
-    path: Path, table: Mapping[str, Any], signal: str, labels: tuple[str, ...], found: list, units: dict[str, str]
+    path: Path,
+    table: Mapping[str, Any],
+    signal: str,
+    labels: tuple[str, ...],
+    found: list,
+    units: dict[str, str],
+    first: int,
 ) -> Float[np.ndarray, "rows n"]:
     """Columns of one signal side by side; efforts that were not measured are zero, missing positions an error."""
     rows = len(next(iter(table.values())))
@@ -171,7 +201,7 @@ def stack(
         if isinstance(column, float):
             parts.append(np.full(rows, column))
         elif column is not None:
-            parts.append(numbers_of(path, table, column, unit_factor(path, units, signal, column)))
+            parts.append(numbers_of(path, table, column, unit_factor(path, units, signal, column), first))
         elif signal == "position":
             raise ModelError(
                 f"{path}: there is no column for position.{label}. {near_matches(label, list(table))} Map one by "

@@ -159,6 +159,24 @@ def test_bad_logs_are_refused(change, message: str, columns: dict, tmp_path: pat
 
 
 @pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"units": {"positon": "deg"}}, "units has 'positon', which is no signal. Did you mean 'position'"),
+        ({"time_offsets": {"efort": 0.01}}, "time_offsets has 'efort'.*'effort'"),
+        ({"start": 0.03}, "column 'effort.first' has nan in row 7"),
+        ({"start": 50.0}, "only 0 samples, of those from 0 s to 1.19 s"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(options, message: str, columns: dict, tmp_path) -> None:
+    spoilt = {name: column.copy() for name, column in columns.items()}
+    spoilt["effort.first"][7] = np.nan
+    path = write_csv(tmp_path / "log.csv", spoilt)
+    with pytest.raises(mbjax.ModelError, match=message):
+        si.read_log(path, two_links(), **options)
+    assert len(si.read_log(path, two_links(), start=0.08)) == 112  # as the message of row 7 advises
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda c: c.update({"position.first": 500.0 * c["position.first"]}), "is in degrees, say units"),
