@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from mbjax.dynamics import inverse_dynamics
@@ -137,7 +138,7 @@ def compress_log(
 
 def on_host(x: Array) -> Any:
     """As NumPy's array, of which parts are taken faster, unless it is being traced: logs may differ under vmap."""
-    return x if isinstance(x, jax.core.Tracer) else np.asarray(x)
+    return x if isinstance(x, Tracer) else np.asarray(x)
 
 
 @eqx.filter_jit
