@@ -22,23 +22,26 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import mbjax
-from mbjax.environments import Ant, CartPoleSwingUp, Episodes, as_brax
+from mbjax.environments import Ant, CartPoleSwingUp, Episodes, Hopper, QuadrupedVelocity, as_brax
 
-TASKS = {"cart_pole": 250, "ant": 1000}  # steps of an episode
+TASKS = {"cart_pole": 250, "hopper": 1000, "ant": 1000, "quadruped": 500}  # steps of an episode
 
 
 def episodes(task: str) -> Episodes:
     """The task with its length."""
     if task == "cart_pole":
         return Episodes(CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), length=TASKS[task])
+    if task == "quadruped":
+        model = mbjax.load("quadruped", time_step=0.004, ground=0.8, contact_pairs=[("*foot*", "ground")])
+        return Episodes(QuadrupedVelocity(mbjax.set_controller_gains(model, 60.0, 1.5)), length=TASKS[task])
     import gymnasium
 
-    path = pathlib.Path(gymnasium.__file__).parent / "envs/mujoco/assets/ant.xml"
-    with warnings.catch_warnings():  # joints start outside of their ranges: the task moves them inside
+    path = pathlib.Path(gymnasium.__file__).parent / f"envs/mujoco/assets/{task}.xml"
+    time_step = {"ant": 0.01, "hopper": 0.002}[task]
+    with warnings.catch_warnings():  # the ant's joints start outside of their ranges: the task moves them inside
         warnings.simplefilter("ignore")
-        return Episodes(
-            Ant(mbjax.load(path, time_step=0.01, contact_model="point", dtype=jnp.float32)), length=TASKS[task]
-        )
+        model = mbjax.load(path, time_step=time_step, contact_model="point", on_unsupported="warn")
+    return Episodes({"ant": Ant, "hopper": Hopper}[task](model), length=TASKS[task])
 
 
 def restore_what_brax_calls() -> None:
