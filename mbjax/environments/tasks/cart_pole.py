@@ -1,7 +1,6 @@
 """Swinging up a pole on a cart."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 

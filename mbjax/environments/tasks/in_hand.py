@@ -119,7 +119,7 @@ def leap_hand_file() -> pathlib.Path:
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:
         raise MissingPackageError(
-            f"leap_hand_file: the file is MuJoCo Playground's: {how_to_install('playground', None)}. A hand of your own "
-            "needs a free body 'cube' and actuators with gains."
+            f"leap_hand_file: the file is MuJoCo Playground's: {how_to_install('playground', None)}. A hand of your "
+            "own needs a free body 'cube' and actuators with gains."
         )
     return pathlib.Path(found.origin).parent / SCENE
