@@ -3,8 +3,8 @@
     python -m benchmarks.sharded_worlds [cart_pole|ant|quadruped] [worlds] [devices]
 
 Each number of devices runs in a process of its own, with as many host devices as said. A call is a scan of 20 steps of
-`Episodes`, or the gradient of the summed reward by all actions. Printed are the medians and the least of 7 calls in µs a
-world and step, by the clock, and the time of all cores together, which shows what a busy machine hides.
+`Episodes`, or the gradient of the summed reward by all actions. Printed are the medians and the least of 7 calls in µs
+a world and step, by the clock, and the time of all cores together, which shows what a busy machine hides.
 """
 
 import functools
