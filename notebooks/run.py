@@ -1,9 +1,9 @@
 """Runs notebooks, and strips what they printed: `python notebooks/run.py [--short] [--keep-outputs] [NOTEBOOK …]`.
 
 `--short` sets MBJAX_SHORT=1, with which every notebook takes fewer steps, and lets XLA compile without optimization, in
-half the time, unless XLA_FLAGS says otherwise. Without names all notebooks beside this file
-are run. Afterwards their outputs, counts and ids of execution are removed, so that a commit shows changes of text only;
-`--strip` does only that. Needs nbformat and nbclient, from `pip install "mbjax[test]"`.
+half the time, unless XLA_FLAGS says otherwise. Without names all notebooks beside this file are run. Afterwards their
+outputs, counts and ids of execution are removed, so that a commit shows changes of text only; `--strip` does only that.
+Needs nbformat and nbclient, from `pip install "mbjax[test]"`.
 """
 
 import argparse
