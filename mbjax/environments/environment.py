@@ -156,7 +156,7 @@ def few_normals(key: PRNGKeyArray, number: int, dtype: Any) -> Float[Array, " nu
     """Standard normal numbers with 23 random bits each: a hash makes two of them, by `jax.random.normal` one."""
     words = jax.random.key_data(jax.random.split(key, (number + 1) // 2)).reshape(-1)[:number]
     bits = (words >> 9).astype(dtype)
-    return jnp.sqrt(2.0).astype(dtype) * jax.scipy.special.erfinv((bits + 0.5) * 2.0**-22 - 1.0)
+    return 2.0**0.5 * jax.scipy.special.erfinv((bits + 0.5) * 2.0**-22 - 1.0)
 
 
 def require_discrete_model(task: str, model: Any) -> None:

@@ -115,7 +115,8 @@ def keys_of_step(key: PRNGKeyArray, num_steps: Int[Array, ""]) -> tuple[PRNGKeyA
     fold in any number below those here.
     """
     of_step = jax.random.fold_in(key, jnp.uint32(0x80000000) + num_steps.astype(jnp.uint32))
-    return jax.random.fold_in(key, 0x7FFFFFFF), *keys_of(of_step, 2)
+    key_judge, key_observe = keys_of(of_step, 2)
+    return jax.random.fold_in(key, 0x7FFFFFFF), key_judge, key_observe
 
 
 def all_finite(tree: Any) -> Bool[Array, ""]:

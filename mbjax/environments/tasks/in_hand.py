@@ -14,6 +14,7 @@ from mbjax.model import MultibodyModel
 from mbjax.number_rules import is_known
 from mbjax.optional_packages import how_to_install
 from mbjax.simulation import Inputs, State, default_state, keyframe_state
+from mbjax.spatial import safe_norm
 
 from ..environment import AbstractEnvironment, Motion, Outcome, require_contact, require_discrete_model
 
@@ -67,7 +68,7 @@ class InHandCube(AbstractEnvironment):
         angles = self.within(home.q[self.rows] + 0.1 * jax.random.normal(key_hand, (nu,), dtype))
         turned = jax.random.normal(key_turn, (4,), dtype)
         moved = home.q[place] + jax.random.uniform(key_place, (3,), dtype, -0.01, 0.01)
-        q = home.q.at[self.rows].set(angles).at[turn].set(turned / jnp.linalg.norm(turned)).at[place].set(moved)
+        q = home.q.at[self.rows].set(angles).at[turn].set(turned / safe_norm(turned)).at[place].set(moved)
         return State(q, jnp.zeros_like(home.v), home.time), jnp.zeros(nu, dtype)
 
     def inputs(self, state: State, memory: Array, action: Float[Array, " actions"]) -> Inputs:
