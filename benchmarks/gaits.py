@@ -31,10 +31,9 @@ from mbjax.constraints import (
     contact_impulse_derivatives,
     contact_motion_derivatives,
 )
-from mbjax.kinematics import points_positions
 from mbjax.simulation import actuation_matrix
-from mbjax.trajectory_optimization.linearization import replace_chosen
 from mbjax.spatial import quaternion_exp, quaternion_multiply, quaternion_to_matrix, rotation_exp, rotation_log
+from mbjax.trajectory_optimization.linearization import replace_chosen
 
 from .robots import Robot, reduced_urdf
 
@@ -187,8 +186,7 @@ class Costs(eqx.Module):
         parts = [jnp.sqrt(node["state_weights"]) * state_residual(model, self.q_ref, state)]
         com = mbjax.center_of_mass_position_in_world(model, state.q) - node["com"]
         parts.append(jnp.sqrt(node["com_weight"]) * com)
-        zero = jnp.zeros(3, state.q.dtype)
-        at = jnp.stack([points_positions(model, state.q, name, zero, "world") for name in FEET])
+        at = mbjax.body_poses_in_world(model, state.q).translation[np.array([model.body_index(name) for name in FEET])]
         parts.append(jnp.ravel(jnp.sqrt(node["feet_weights"])[:, None] * (at - node["feet"])))
         from_zero = state_residual(model, self.q_zero, state)
         parts.append(jnp.sqrt(node["bounds_weight"]) * beyond(from_zero, *self.bounds)[6:])

@@ -61,8 +61,9 @@ def constrained_forward_dynamics(
     """vdot and λ with M vdot + C(q, v) v = tau + tau_applied + sum Jᵀ F_applied + Gᵀ λ, G vdot = gamma + stabilization.
 
     `forces` are all applied forces, including gravity if it acts, as in `forward_dynamics`; with `force_elements` those
-    of `force_elements_contribution` act too. Springs of compliant constraints are added here. Locked joints stay, and inactive constraints have λ = 0. The result is differentiable
-    with respect to the model, the constraints, q, v, tau and forces; which rows are redundant is held fixed.
+    of `force_elements_contribution` act too. Springs of compliant constraints are added here. Locked joints stay, and
+    inactive constraints have λ = 0. The result is differentiable with respect to the model, the constraints, q, v, tau
+    and forces; which rows are redundant is held fixed.
     The solver is `Direct()` if none is given. RBDL's ForwardDynamicsConstraints….
 
     For contacts alone, with `force_elements` and no other forces, Jacobians by q, v and tau are closed forms.

@@ -121,9 +121,7 @@ def calc_contact_impulse_derivatives(
     x_q, force_q = response.solve(-columns.dq, -of_rows)
     force_v = jnp.where(locked[None], 0.0, -products_of_columns(response.S_inverse, rows.G))
     x_v = products_of_columns(response.X_T, force_v)
-    return ContactDerivatives(
-        result_of(rows, response, rhs, x, multipliers), x_q, x_v, None, force_q, force_v, None
-    )
+    return ContactDerivatives(result_of(rows, response, rhs, x, multipliers), x_q, x_v, None, force_q, force_v, None)
 
 
 class ContactRows(NamedTuple):

@@ -24,21 +24,19 @@ from .contact_derivatives import (
     calc_contact_motion_derivatives,
 )
 
-SEVERAL = 2  # results have many numbers a world: chunks of worlds are smaller
-
 
 def contact_motion_derivatives(
     model: MultibodyModel, cset: BoundConstraintSet, q: Array, v: Array, tau: Array
 ) -> ContactDerivatives:
     """Accelerations, contact forces and their derivatives under tau and force elements; the set has contacts alone."""
-    return for_worlds_of(calc_contact_motion_derivatives, model, cset, q, v, tau, several=SEVERAL)
+    return for_worlds_of(calc_contact_motion_derivatives, model, cset, q, v, tau)
 
 
 def contact_impulse_derivatives(
     model: MultibodyModel, cset: BoundConstraintSet, q: Array, v_minus: Array
 ) -> ContactDerivatives:
     """Change of velocity, impulses and their derivatives of an impact; the set has contacts alone."""
-    return for_worlds_of(calc_contact_impulse_derivatives, model, cset, q, v_minus, several=SEVERAL)
+    return for_worlds_of(calc_contact_impulse_derivatives, model, cset, q, v_minus)
 
 
 @eqx.filter_custom_jvp

@@ -14,7 +14,9 @@ from mbjax.simulation import Inputs, State
 from .linearization import differentiate_steps, linearize_steps
 from .multipliers import Penalties, penalty_residuals
 from .problem import Problem, call_term
-from .states import difference_states, move_state, parts_of, size_of_part
+from .states import difference_states, moved_from, parts_of, size_of_part
+
+FEW = 0.25  # of the tangent's size: terms with fewer residuals are differentiated in reverse mode
 
 
 class Expansion(eqx.Module):
@@ -130,16 +132,18 @@ def expand_running(
     """Value, gradient and Hessian by (dx, du) of the costs of one step."""
 
     def terms(dx: Array, du: Array) -> list[Array]:
-        return running_terms(problem, move_state(problem.model, x, dx), u + du, stage, k, at(penalties, k))
+        moved, effort = moved_from(problem.model, x, dx), moved_from(None, u, du)
+        return running_terms(problem, moved, effort, stage, k, at(penalties, k))
 
-    return expand_terms(lambda *parts: terms(jnp.concatenate(parts[:-1]), parts[-1]), [*zeros_at(problem, x), 0.0 * u])
+    zeros = [*zeros_at(problem, x), jnp.zeros_like(u)]
+    return expand_terms(lambda *parts: terms(jnp.concatenate(parts[:-1]), parts[-1]), zeros)
 
 
 def expand_terminal(problem: Problem, x: Any, penalties: Penalties | None) -> tuple[Array, Array, Array]:
     """Value, gradient and Hessian by dx of the costs of the last state."""
 
     def terms(*parts: Array) -> list[Array]:
-        return terminal_terms(problem, move_state(problem.model, x, jnp.concatenate(parts)), at(penalties, -1))
+        return terminal_terms(problem, moved_from(problem.model, x, jnp.concatenate(parts)), at(penalties, -1))
 
     return expand_terms(terms, zeros_at(problem, x))
 
@@ -156,8 +160,8 @@ def zeros_at(problem: Problem, x: Any) -> list[Array]:
 def expand_terms(terms: Any, zeros: list[Array]) -> tuple[Array, Array, Array]:
     """Value, gradient and Hessian at zero of the sum of `terms(*zeros)`; residuals have the Hessian JᵀJ.
 
-    Few residuals are differentiated in reverse mode, all together, and many in forward mode, by one part of the
-    tangent after the other: what does not depend on a part is not differentiated by it.
+    Terms of few residuals are differentiated in reverse mode, all together, and others in forward mode, by one part of
+    the tangent after the other: what does not depend on a part is not differentiated by it.
     """
     z, ends = jnp.concatenate(zeros), np.cumsum([len(part) for part in zeros])[:-1]
     shapes = jax.eval_shape(terms, *zeros)
@@ -170,8 +174,8 @@ def expand_terms(terms: Any, zeros: list[Array]) -> tuple[Array, Array, Array]:
         value, gradient = value + term(z), gradient + jax.grad(term)(z)
         hessian = hessian + jax.hessian(term)(z)
     residuals = [i for i, shape in enumerate(shapes) if shape.ndim > 0]
-    few = [i for i in residuals if shapes[i].size <= len(z)]
-    many = [i for i in residuals if shapes[i].size > len(z)]
+    few = [i for i in residuals if shapes[i].size <= FEW * len(z)]
+    many = [i for i in residuals if i not in few]
     for chosen, differentiate in ((few, jax.jacrev), (many, jax.jacfwd)):
         if not chosen:
             continue
