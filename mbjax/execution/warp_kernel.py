@@ -19,7 +19,7 @@ from jax.interpreters import batching, mlir
 
 from . import warp_loops, warp_numbers, warp_places, warp_sums
 from .cpu_kernel import is_alone
-from .gpu_kernels import NotInKernelError, are_on, traced_for_warp
+from .gpu_kernels import NotInKernelError, are_warps_on, traced_for_warp
 from .warp_arrays import Stored, copied, in_registers, kind_of, positions_of, put, write
 from .warp_program import constant_of, run
 from .warp_text import FIRST_FREE, LANES, MOST_SHARED, Memory, WarpText
@@ -144,7 +144,7 @@ def lower_replaced(ctx: Any, *operands: Any, function: Callable, num_results: in
     """Lowers to a kernel where kernels are on and it can be written; else to the results that there are."""
     results, avals = ctx.avals_out, ctx.avals_in[num_results:]
     worlds = max(x.shape[-1] for x in results)
-    if not are_on() or not is_alone(ctx) or not worlds or any(x.shape[-1] != worlds for x in results):
+    if not are_warps_on() or not is_alone(ctx) or not worlds or any(x.shape[-1] != worlds for x in results):
         return operands[:num_results]
     of_one = [jax.ShapeDtypeStruct(x.shape[:-1], x.dtype) for x in avals]
     layouts = [Layout(True, worlds) if x.shape[-1] == worlds else Layout(False) for x in avals]

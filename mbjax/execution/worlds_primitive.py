@@ -18,7 +18,7 @@ from jax.interpreters import ad, batching, mlir, partial_eval
 
 from .chunks import Searching, run_at_once, run_in_chunks
 from .cpu_kernel import is_alone, lower_as_one_kernel, lowered
-from .gpu_kernels import NotInKernelError, are_interpreted, are_on
+from .gpu_kernels import NotInKernelError, are_interpreted, are_on, are_warps_on
 from .manual_axes import of_many_worlds, varying_as
 from .several_devices import is_shared_out, lower_in_shares
 from .warp_kernel import run_in_warps
@@ -331,7 +331,7 @@ def lower_worlds_on_gpu(ctx: Any, *args: Any, **params: Any) -> Any:
 
     What searches, and its derivatives, are one kernel if there can be one: XLA's loop waits for the host.
     """
-    if are_on() and is_alone(ctx) and params["worlds"] != 0 and searches(params["function"]):
+    if are_warps_on() and is_alone(ctx) and params["worlds"] != 0 and searches(params["function"]):
         with contextlib.suppress(NotInKernelError):
             return lowered(functools.partial(run_in_warps, **params))(ctx, *args)
     if params["worlds"] is None and (are_on() or are_interpreted()):
