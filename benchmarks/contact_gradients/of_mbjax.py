@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+
 import mbjax
 from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, HalfSpace, ProximityProperties, Sphere
 
@@ -15,18 +16,17 @@ SETTINGS = ("recommended", "continuous, smoothed", "lagged", "lagged, contact_pr
 def build(problem: Problem, setting: str, step: float) -> Callable[[Any], Any]:
     """Values of the knobs → the coordinate at the end. `step` is the time step of discrete plants, in s."""
     model, start = build_model(problem, setting, step), jnp.array(problem.qpos)
-    names = [geometry for geometry in ("ground", *(body.name for body in problem.bodies))]
+    touching = sorted({name for pair in problem.contacts for name in pair})
 
     def end(x: Any) -> Any:
         changed, q, v = model, start, jnp.array(problem.qvel)
         efforts = jnp.array(problem.efforts or (0.0,) * len(problem.qvel))
         for (kind, which), value in zip(problem.knobs, x, strict=True):
             if kind == "friction":
-                touching = [name for name in names if any(name in pair for pair in problem.contacts)]
                 for name in touching:
                     changed = mbjax.set_friction(changed, name, value)
             elif kind == "stiffness":
-                for name in [name for name in names if any(name in pair for pair in problem.contacts)]:
+                for name in touching:
                     changed = mbjax.set_proximity_properties(changed, name, point_stiffness=2.0 * value)
             elif kind == "q":
                 q = q.at[which].set(value)
@@ -68,7 +68,9 @@ def build_model(problem: Problem, setting: str, step: float) -> Any:
     plant.set_gravity([0.0, 0.0, -problem.gravity])
     k, d, mu = problem.stiffness, problem.dissipation, problem.friction
     material = ProximityProperties(mu, mu, point_stiffness=2.0 * k, hunt_crossley_dissipation=d)
-    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), material)
+    touching = {name for pair in problem.contacts for name in pair}
+    if "ground" in touching:
+        plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), material)
     for body in problem.bodies:
         shape, inertia = solid(body.shape, body.size, body.mass)
         inertia = inertia.shift(-jnp.array(body.offset)) if any(body.offset) else inertia
@@ -77,11 +79,10 @@ def build_model(problem: Problem, setting: str, step: float) -> Any:
             kind = mbjax.PrismaticJoint if body.joint == "slide" else mbjax.RevoluteJoint
             friction = {"friction": body.friction_loss} if body.friction_loss else {}
             plant.add_joint(kind(body.name, body.parent, body.name, axis=list(body.axis), **friction))
-        plant.register_collision_geometry(body.name, Geometry(body.name, shape, body.offset), material)
+        if body.name in touching:
+            plant.register_collision_geometry(body.name, Geometry(body.name, shape), material)
     if problem.contacts:
         plant.keep_contact_only(list(problem.contacts))
-    else:
-        plant.exclude_collisions_between([body.name for body in problem.bodies], ["world"])
     return plant.finalize()
 
 

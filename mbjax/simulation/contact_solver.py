@@ -168,12 +168,26 @@ def _solution_jvp(primals: tuple, tangents: tuple, *, max_steps: int) -> tuple[A
     return ys, of_ys
 
 
+@eqx.filter_custom_jvp
+def differentiated_once(arrays: Any) -> Any:
+    """Returns its arguments, and refuses derivatives: those of derivatives would leave out how the steps move."""
+    return arrays
+
+
+@differentiated_once.def_jvp
+def _differentiated_once_jvp(primals: tuple, tangents: tuple) -> Any:
+    raise ModelError(
+        "simulate: ContactSolver has first derivatives only. For second ones, differentiate a smooth discrete plant "
+        "(rollout), or take differences of first derivatives."
+    )
+
+
 def take_steps(
     plant: Plant, y: Array, times: Array, tolerance: Array, max_steps: int, keeps: bool
 ) -> tuple[Array, Steps | None]:
     """States at the times and, where they are kept, the steps that led there. Worlds under `vmap` share a loop."""
     arrays, static = eqx.partition(plant, eqx.is_array)
-    arrays = lax.stop_gradient((arrays, y, times, tolerance))
+    arrays = lax.stop_gradient(differentiated_once((arrays, y, times, tolerance)))
 
     @custom_vmap
     def of_one(arrays: Any) -> tuple[Array, Bool[Array, ""], Steps | None]:

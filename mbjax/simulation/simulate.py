@@ -117,7 +117,8 @@ def integrate(
         progress_meter=progress_meter,
     )
     assert solution.ys is not None
-    return sampled_at(model, inputs_at, times, *solution.ys, project)
+    q, v = solution.ys
+    return sampled_at(model, inputs_at, times, q, v, project)
 
 
 def through_contact(
