@@ -59,6 +59,8 @@ def simulate(
                 "simulate: ContactSolver takes no stepsize_controller, project, first_step, max_steps, adjoint or "
                 "progress_meter. Give it a tolerance or max_steps: ContactSolver(tolerance=1e-8, max_steps=10_000)."
             )
+        if solver.tolerance is not None:  # as an array, so that another one compiles nothing
+            solver = ContactSolver(jnp.asarray(solver.tolerance, model.dtype), solver.max_steps)
         through = through_contact if callable(inputs) else compiled_through_contact
         return through(model, state, inputs if callable(inputs) else as_inputs(model, inputs), times, solver)
     tolerance = 1e-8 if model.dtype == jnp.float64 else 1e-5
