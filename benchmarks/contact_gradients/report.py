@@ -8,9 +8,9 @@ CHOOSES_STEPS = ("recommended", "continuous, smoothed")
 
 
 def relative_error(record: Record) -> float:
-    """Of the derivative in forward mode beside the limit; relative to one where the limit is smaller than a tenth."""
+    """Of the derivative in forward mode, relative to the limit; the error itself where the limit is zero."""
     limit = record["limit"]
-    return abs(record["forward"] - limit) / (abs(limit) if abs(limit) > 0.1 else 1.0)
+    return abs(record["forward"] - limit) / (abs(limit) if abs(limit) > 1e-12 else 1.0)
 
 
 def shown_error(record: Record) -> str:

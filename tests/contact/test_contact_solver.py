@@ -71,6 +71,7 @@ def test_derivatives_are_those_of_differences() -> None:
 
 @pytest.mark.whole_run("one world at a time")
 def test_worlds_of_a_batch_take_their_own_steps() -> None:
+    ball()
     x = np.stack([start(1e3), start(1e5, 0.7), start(1e4, 2.0)])
     values, slopes = compiled(jax.vmap(jax.value_and_grad(end)))(x)
     stays = np.pi / np.sqrt(x[:2, 2])
