@@ -15,6 +15,7 @@ from mbjax.execution.derivative_rules import linear_by_hand
 from mbjax.kinematics import velocity_to_qdot
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
+from mbjax.spatial import safe_sqrt
 
 from .ports import as_inputs
 from .rosenbrock import ORDER_OF_ERROR, rosenbrock_step
@@ -271,7 +272,7 @@ def attempt(static: Any, arrays: Any, now: Now | None) -> Any:
     step = rosenbrock_step(slope, now.y, jnp.where(h > 0.0, h, 1.0), needs_end=True)
     nq = slope.__self__.model.num_positions
     allowed = tolerance * jnp.ones_like(y).at[nq:].add(jnp.maximum(jnp.abs(now.y), jnp.abs(step.y))[nq:])
-    error = jnp.sqrt(jnp.mean(jnp.square(step.error / allowed)))
+    error = safe_sqrt(jnp.mean(jnp.square(step.error / allowed)))
     error = jnp.where(jnp.isfinite(error), error, 1e10)
     is_accurate = error <= 1.0
     growth = jnp.clip(0.9 * jnp.maximum(error, 1e-10) ** (-1.0 / ORDER_OF_ERROR), 0.2, 5.0)
