@@ -21,6 +21,7 @@ LEAST_CAPABILITY = 8.0  # Ampere's, the least that XLA compiles Triton's kernels
 SETTING = "MBJAX_GPU_KERNELS"
 
 _for_gpu = contextvars.ContextVar("for_gpu", default=False)
+_for_warp = contextvars.ContextVar("for_warp", default=False)
 
 
 class NotInKernelError(Exception):
@@ -82,3 +83,17 @@ def traced_for_gpu(function: Callable, *args: Any) -> Any:
         return function(*args)
     finally:
         _for_gpu.reset(token)
+
+
+def is_world_a_warp() -> bool:
+    """Whether the code traced now is of one world that the lanes of a warp compute together, with arrays."""
+    return _for_warp.get()
+
+
+def traced_for_warp(function: Callable, *args: Any) -> Any:
+    """Traces `function(*args)` for a kernel in which a warp computes a world."""
+    token = _for_warp.set(True)
+    try:
+        return function(*args)
+    finally:
+        _for_warp.reset(token)

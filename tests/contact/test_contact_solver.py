@@ -92,8 +92,8 @@ def test_the_formula_is_of_order_four_and_damps_what_is_stiff() -> None:
         return np.asarray(y)
 
     step = jax.jit(lambda y, h: rosenbrock_step(slope, y, h, needs_end=False).y)
-    errors = [np.abs(after(n) - after(64)).max() for n in (4, 8)]
-    assert errors[0] / errors[1] > 13.0
+    errors = [np.abs(after(n) - after(128)).max() for n in (8, 16)]
+    assert errors[0] / errors[1] > 12.0
     stiff = jax.jit(lambda y: rosenbrock_step(lambda y: (-1e9 * y, None), y, jnp.asarray(1.0), needs_end=False).y)
     assert abs(float(stiff(jnp.ones(1))[0])) < 1e-6
 
