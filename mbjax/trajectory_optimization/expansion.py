@@ -1,6 +1,7 @@
 """The linear-quadratic model of a problem about a trajectory: what Riccati recursions solve."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -157,7 +158,7 @@ def zeros_at(problem: Problem, x: Any) -> list[Array]:
     return parts
 
 
-def expand_terms(terms: Any, zeros: list[Array]) -> tuple[Array, Array, Array]:
+def expand_terms(terms: Callable[..., list[Array]], zeros: list[Array]) -> tuple[Array, Array, Array]:
     """Value, gradient and Hessian at zero of the sum of `terms(*zeros)`; residuals have the Hessian JᵀJ.
 
     Terms of few residuals are differentiated in reverse mode, all together, and others in forward mode, by one part of

@@ -232,9 +232,9 @@ class NonlinearProgram(eqx.Module):
         if not self.exact_hessian:
 
             def one(w: Array, at: StepData) -> Array:
-                return expand_terms(lambda zw: self.step_terms(zw_in(w, zw), at), w[: ndx + nu])[2]
+                return expand_terms(lambda zw: self.step_terms(zw_in(w, zw), at), [w[: ndx + nu]])[2]
 
-            at_end = expand_terms(self.end_terms, dx[-1])[2]
+            at_end = expand_terms(self.end_terms, [dx[-1]])[2]
             return factor * jnp.concatenate([jnp.ravel(jax.vmap(one)(w, at)), jnp.ravel(at_end)])
         run, _ = self.row_sizes()
         multipliers = multipliers[ndx:]

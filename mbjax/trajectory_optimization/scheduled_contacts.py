@@ -69,12 +69,13 @@ class ScheduledContacts(eqx.Module):
         """
         if not are_contacts(self.contacts):
             return differentiate_steps(lambda *args: self(model, *args), model, states, efforts, stages)
-        v, by_q, by_v = states.v, jnp.zeros((*states.v.shape, model.num_velocities), model.dtype), None
-        by_v = jnp.broadcast_to(jnp.eye(model.num_velocities, dtype=model.dtype), by_q.shape)
+        v, by_q = states.v, jnp.zeros((*states.v.shape, model.num_velocities), model.dtype)
+        one = jnp.eye(model.num_velocities, dtype=model.dtype)
+        by_v = jnp.broadcast_to(one, by_q.shape)
 
         def impulse(q: Array, v: Array, stage: dict[str, Array]) -> tuple[Array, Array, Array]:
             of = contact_impulse_derivatives(model, self.acting(stage), q, v)
-            return v + of.result.vdot, of.x_q, by_v[0] + of.x_v
+            return v + of.result.vdot, of.x_q, one + of.x_v
 
         begins = jnp.any(stages["begins"], axis=1)
         v, by_q, by_v = replace_chosen(impulse, begins, (states.q, states.v, stages), (v, by_q, by_v))
