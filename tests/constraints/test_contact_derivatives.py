@@ -88,6 +88,7 @@ def test_an_impact(model, contacts, inputs):
     assert_equal(closed, plain, 1e-10)
 
 
+@pytest.mark.whole_run("motion and impacts by the state, above, and by the model in test_kinds.py")
 def test_by_a_mass_and_by_differences(model, contacts, inputs):
     """Values and closed forms by a mass, and the closed form by q, against central differences."""
     q, v, tau = (x[0] for x in inputs)

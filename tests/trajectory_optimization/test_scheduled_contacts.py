@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import mbjax
 from mbjax import trajectory_optimization as to
@@ -10,6 +11,7 @@ from mbjax.trajectory_optimization.linearization import differentiate_steps
 from tests.constraints.walkers import contacts_of, walker
 
 
+@pytest.mark.whole_run("the derivatives they are made of, in tests/constraints/test_contact_derivatives.py")
 def test_steps_of_a_walker_against_reverse_mode_and_differences():
     model = walker()
     dynamics = to.ScheduledContacts(contacts_of(model))
