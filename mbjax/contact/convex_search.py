@@ -1,7 +1,10 @@
 """Newton's method with line search for the discrete step's convex problem."""
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -10,10 +13,12 @@ from jaxtyping import Array, Bool, Float, Int
 from mbjax.dynamics import calc_inverse_dynamics
 from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix_diagonal
 from mbjax.dynamics.records.inertia_about_origin import shift_inertia_to_T
-from mbjax.execution import ResumedSearch, largest_over_first, sum_over_first
+from mbjax.execution import ResumedSearch, largest_over_first, on_cpu, sum_over_first
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology
 
+from .acting_contacts import ActingRows, acting_rows, can_act, pairs_of_points, points_of_pairs
+from .contact_rows import ContactRows
 from .convex_problem import (
     ConvexProblem,
     OfRows,
@@ -63,6 +68,39 @@ class ConvexSearch(NamedTuple):
 
 
 def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None = None) -> ConvexSearch:
+    """Searches the solution; on a CPU, among small trees that may touch each other, with the contacts that act."""
+    if problem.coupled is not None or not can_act(topology, problem.contacts):
+        return search_all(topology, problem, begun)
+    arrays, static = eqx.partition((problem, begun), eqx.is_array)
+
+    def acting(arrays: tuple) -> ConvexSearch:
+        return search_acting(topology, *eqx.combine(arrays, static))
+
+    def whole(arrays: tuple) -> ConvexSearch:
+        return search_all(topology, *eqx.combine(arrays, static))
+
+    return on_cpu(acting, whole, arrays)
+
+
+def search_acting(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None) -> ConvexSearch:
+    """`search_all` with the contacts that act in some world; the others have no impulse."""
+    assert isinstance(problem.contacts, ContactRows)
+    rows = acting_rows(problem.contacts)
+    plan = rows.acting.plan
+
+    def with_contacts(function: Callable, state: ConvexSearch) -> ConvexSearch:
+        of_contacts = [
+            dataclasses.replace(x, contacts=function(plan, x.contacts)) for x in (state.motion, state.stiffness)
+        ]
+        return state._replace(motion=of_contacts[0], stiffness=of_contacts[1])
+
+    if begun is not None:
+        begun = begun._replace(search=with_contacts(pairs_of_points, begun.search))
+    found = search_all(topology, dataclasses.replace(problem, contacts=rows), begun)
+    return with_contacts(points_of_pairs, found)
+
+
+def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None) -> ConvexSearch:
     """Runs Newton's iterations on all worlds until the last one has ended; finished worlds stay as they are.
 
     A search that has `begun` resumes where it was, and may leave some worlds to a later turn. A world's result is
@@ -143,4 +181,7 @@ def shape_of_worlds(problem: ConvexProblem) -> tuple[int, ...]:
     """Shape (number of worlds,) of a batch, or () of one world; leaves of the problem may be shared by all worlds."""
     if problem.time_step.ndim == 0:
         return ()
+    contacts = problem.contacts
+    if isinstance(contacts, ActingRows):  # its lists are of all worlds together
+        problem = dataclasses.replace(problem, contacts=(contacts.acting.v_AcBc_W, contacts.acting.law))
     return (max(leaf.shape[-1] for leaf in jax.tree.leaves(problem)),)

@@ -38,6 +38,8 @@ from mbjax.linear_algebra import (
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, ends_of_joints, velocity_parents
 
+from .acting_contacts import ActingRows, from_blocks, in_blocks, sum_in_order
+from .acting_matrix import calc_blocks, calc_neighbours, calc_own_blocks, solve_blocks
 from .contact_hessian import (
     contact_hessian_in_tree,
     contact_hessian_of_jacobian,
@@ -63,6 +65,8 @@ class NewtonMatrix(NamedTuple):
 
 def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
     """The Newton matrix, in the cheapest form that the problem's rows allow."""
+    if isinstance(problem.contacts, ActingRows):
+        return acting_matrix(topology, problem, problem.contacts)
     if topology.followers or problem.coupled is not None or not contacts_keep_the_tree(problem):
         return matrix_of_branches(topology, problem, chain(topology.num_velocities))
     parents = velocity_parents(topology)
@@ -77,6 +81,25 @@ def contacts_keep_the_tree(problem: ConvexProblem) -> bool:
         return True
     moved = problem.contacts.moved
     return isinstance(moved, MovedBodies) and moved.paths.is_single
+
+
+def acting_matrix(topology: TreeTopology, problem: ConvexProblem, rows: ActingRows) -> NewtonMatrix:
+    """The Newton matrix of many small trees by blocks, of those contacts that act."""
+    plan = rows.acting.plan
+    M, least = calc_own_blocks(topology, problem, plan)
+    neighbours = calc_neighbours(rows.acting, len(M), rows.num_world_axes)
+    own = np.eye(M.shape[1], dtype=bool).reshape(1, *M.shape[1:3], *(1,) * rows.num_world_axes)
+
+    def inertia_product(x: Array) -> Array:
+        return from_blocks(plan, sum_in_order(M * in_blocks(plan, x)[:, None], 2))
+
+    def solver(stiffness: OfRows) -> Product:
+        assert stiffness.contacts is not None
+        of_box = in_blocks(plan, calc_box_diagonal(problem, stiffness))[:, None]
+        blocks = calc_blocks(rows, M + jnp.where(own, of_box, 0.0), stiffness.contacts)
+        return lambda b: from_blocks(plan, solve_blocks(rows, neighbours, *blocks, in_blocks(plan, b), least))
+
+    return NewtonMatrix(inertia_product, solver, lambda stiffness, b: solver(stiffness)(b))
 
 
 def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
