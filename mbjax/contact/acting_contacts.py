@@ -4,11 +4,13 @@ Which pairs touch is known when the program runs, not when it is made. So the pa
 the worlds come first in a list, and loops of as many turns go through them. A pair that acts in other worlds alone adds
 zeros: a world's numbers do not depend on the others.
 
-A tree has at most `LARGEST` velocities here, as a free body does. Vectors are kept tree by tree, with zeros where a
-tree has fewer, and one more tree for what never moves.
+Every tree is one body here, with at most `LARGEST` velocities. Vectors are kept body by body, with zeros where one has
+fewer, and one more body for what never moves. Of several worlds some pairs share a turn, as starting kernels takes
+longer than what they compute.
 """
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -24,227 +26,234 @@ from mbjax.linear_algebra import LARGEST
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 
-from .abstract_law import AbstractContactLaw
 from .contact_rows import ContactRows
 from .moved_bodies import MovedBodies
 
+POINTS = 32  # of several worlds in a turn
+
 
 class ActingPlan(NamedTuple):
-    """What is known of n pairs of at most k points, and of the trees, whatever the state."""
+    """What is known of n pairs of at most k points, and of t bodies, whatever the state. Pairs that couple come first.
+
+    The first side of a pair is its later body, or the only one that moves.
+    """
 
     points: Int[np.ndarray, "n k"]  # the points of each pair; its first again where it has fewer
-    sides: Int[np.ndarray, "n 2 k"]  # their sides in `MovedBodies`; a pair of one tree has its first side twice
+    sides: Int[np.ndarray, "n 2 k"]  # their sides in `MovedBodies`
     is_point: Bool[np.ndarray, "n k"]
     places: Int[np.ndarray, " m"]  # of each point among the n k
-    trees: Int[np.ndarray, "n 2"]  # of B or the only tree that moves, and of A; the number of trees if none
-    signs: Float[np.ndarray, "n 2 s"]  # of the tree's velocities on the pair's path
-    velocities: Int[np.ndarray, "t s"]  # of each tree; the number of velocities where there is none
+    bodies: Int[np.ndarray, "n 2"]  # of each side; t where nothing moves
+    signs: Float[np.ndarray, "n 2"]  # of each side's velocity: 1 of B, -1 of A
+    num_coupled: int  # pairs of two bodies that move
+    velocities: Int[np.ndarray, "t s"]  # of each body; the number of velocities where there is none
     within: Int[np.ndarray, " nv"]  # the place of each velocity among the t s
 
 
 @functools.lru_cache(maxsize=256)
 def acting_plan(topology: TreeTopology, pairs: tuple[int, ...], A: tuple[int, ...], B: tuple[int, ...]) -> ActingPlan:
     """The plan of points of these pairs, between these mobods."""
-    roots, moves = topology.mobod_roots, topology.moves
-    of_velocities = roots[topology.velocity_mobods]
-    names = list(dict.fromkeys(of_velocities.tolist()))
-    groups = [np.flatnonzero(of_velocities == root) for root in names]
-    size, nv = max(map(len, groups)), len(of_velocities)
+    movers = list(dict.fromkeys(topology.velocity_mobods.tolist()))
+    groups = [np.flatnonzero(topology.velocity_mobods == mobod) for mobod in movers]
+    size, nv, t = max(map(len, groups)), len(topology.velocity_mobods), len(movers)
     velocities = np.array([[*group, *[nv] * (size - len(group))] for group in groups])
-    within = np.argsort(np.where(velocities < nv, velocities, nv).ravel(), kind="stable")[:nv]
+    within = np.argsort(velocities.ravel(), kind="stable")[:nv]
+    place_of = {mobod: place for place, mobod in enumerate(movers)}
 
     points: dict[int, list[int]] = {}
     for point, pair in enumerate(pairs):
         points.setdefault(pair, []).append(point)
-    most, m, second = max(map(len, points.values())), len(pairs), {}
+    second: dict[int, int] = {}  # the side that is A's of a point with two
     for point, (a, b) in enumerate(zip(A, B, strict=True)):
-        if a and b and roots[a] != roots[b]:
-            second[point] = m + len(second)
-    rows = [(of_pair + of_pair[:1] * (most - len(of_pair)), len(of_pair)) for of_pair in points.values()]
-    places = np.zeros(m, int)
-    trees, signs = np.full((len(rows), 2), len(names)), np.zeros((len(rows), 2, size))
-    sides = np.zeros((len(rows), 2, most), int)
-    for row, (of_pair, count) in enumerate(rows):
-        a, b = A[of_pair[0]], B[of_pair[0]]
-        places[of_pair[:count]] = row * most + np.arange(count)
-        sides[row] = [of_pair, [second.get(point, point) for point in of_pair]]
-        sign = moves[:, b].astype(float) - moves[:, a]  # zero where a velocity moves both
-        for side, mobod in enumerate((b or a, a)):
-            if mobod and (side == 0 or of_pair[0] in second):
-                tree = names.index(roots[mobod])
-                trees[row, side] = tree
-                signs[row, side] = np.append(sign, 0.0)[velocities[tree]]
-    is_point = np.arange(most) < np.array([count for _, count in rows])[:, None]
-    return ActingPlan(
-        np.array([of_pair for of_pair, _ in rows]), sides, is_point, places, trees, signs, velocities, within
-    )
+        if a in place_of and b in place_of:
+            second[point] = len(pairs) + len(second)
+    most = max(map(len, points.values()))
+    in_order = sorted(points.values(), key=lambda of_pair: of_pair[0] not in second)
+    n = len(in_order)
+    table, sides, places = np.zeros((n, most), int), np.zeros((n, 2, most), int), np.zeros(len(pairs), int)
+    bodies, signs = np.full((n, 2), t), np.zeros((n, 2))
+    for row, of_pair in enumerate(in_order):
+        table[row] = of_pair + of_pair[:1] * (most - len(of_pair))
+        places[of_pair] = row * most + np.arange(len(of_pair))
+        a, b = (place_of.get(side[of_pair[0]], t) for side in (A, B))
+        of_b, of_a = (b, 1.0, table[row]), (a, -1.0, [second.get(point, point) for point in table[row]])
+        is_b_first = a == t or (b != t and b > a)
+        for side, (body, sign, at) in enumerate((of_b, of_a) if is_b_first else (of_a, of_b)):
+            sides[row, side], bodies[row, side], signs[row, side] = at, body, sign
+    is_point = np.arange(most) < np.array([len(of_pair) for of_pair in in_order])[:, None]
+    num_coupled = sum(of_pair[0] in second for of_pair in in_order)
+    return ActingPlan(table, sides, is_point, places, bodies, signs, num_coupled, velocities, within)
 
 
 def can_act(topology: TreeTopology, contacts: Any) -> bool:
-    """Whether contacts can be searched by those that act: of small trees, some of which may touch each other."""
+    """Whether contacts can be searched by those that act: of free bodies, some of which may touch each other."""
     if not isinstance(contacts, ContactRows) or contacts.slots is not None or topology.followers:
         return False
     moved = contacts.moved
     if not isinstance(moved, MovedBodies) or len(moved.paths.points) == moved.paths.num_points:
         return False
-    of_trees = topology.mobod_roots[topology.velocity_mobods]
-    return int(np.unique(of_trees, return_counts=True)[1].max()) <= LARGEST
-
-
-class Acting(eqx.Module):
-    """Pairs that act, first in a list, with all that an iteration reads of them. Arrays have the n pairs first."""
-
-    pair: Int[Array, " n"]
-    count: Int[Array, ""]
-    trees: Int[Array, "n 2"]
-    signs: Float[Array, "n 2 s"]
-    p_TC_W: Float[Array, "n 2 3 k"]
-    v_AcBc_W: Float[Array, "n 3 k"]
-    law: Any  # leaves with the pairs first; None where all points share a number
-    S_T: Float[Array, "t+1 6 s"]
-    shared_law: Any
-    plan_of: tuple = eqx.field(static=True)  # arguments of `acting_plan`
-
-    @property
-    def plan(self) -> ActingPlan:
-        return acting_plan(*self.plan_of)
+    is_alone = np.array(topology.mobod_roots) == np.arange(topology.num_mobods)
+    return bool(is_alone.all()) and max(topology.mobod_num_velocities) <= LARGEST
 
 
 class ActingRows(eqx.Module):
-    """`ContactRows` of the contacts that act; motion, impulse and stiffness have all pairs first, in their own order."""
+    """`ContactRows` of the contacts that act. Motion, impulse and stiffness have components, pairs and points.
 
-    acting: Acting
+    Pairs are in the order of the list, n of them and some more, so that turns of several pairs fill them.
+    """
+
+    pair: Int[Array, " n"]  # the list: pairs that act come first, and those that couple first of these
+    count: Int[Array, ""]
+    num_coupled: Int[Array, ""]
+    is_acting: Bool[Array, " n"]  # of all pairs in their own order
+    bodies: Int[Array, "n 2"]
+    signs: Float[Array, "n 2"]
+    p_TC_W: Float[Array, "n 2 3 k"]
+    v_AcBc_W: Float[Array, "3 n k"]
+    law_of_points: Any
+    shared_law: Any
+    S_T: Float[Array, "6 t+1 s"]
+    plan_of: tuple = eqx.field(static=True)  # arguments of `acting_plan`
     num_world_axes: int = eqx.field(static=True)
 
-    def each(self, turn: Callable, start: Any, *of_pairs: Array) -> Any:
-        """Loops over the pairs that act: `turn(carry, index, pair, *rows)` with the rows at `pair` of `of_pairs`."""
+    @property
+    def plan(self) -> ActingPlan:
+        """What is known whatever the state."""
+        return acting_plan(*self.plan_of)
 
-        def body(index: Array, carry: Any) -> Any:
-            pair = row_at(self.acting.pair, index)
-            return turn(carry, index, pair, *(row_at(x, pair) for x in of_pairs))
+    @property
+    def num_together(self) -> int:
+        """Pairs in a turn."""
+        return pairs_together(self.plan, self.num_world_axes)
 
-        return repeat_turns(self.acting.count, body, start)
+    def each(self, turn: Callable, start: Any, count: Array | None = None) -> Any:
+        """Loops over the pairs that act, or the first `count`: `turn(index, carry)`."""
+        return repeat_turns(self.count if count is None else count, turn, start)
+
+    def several(self, turn: Callable, start: Any) -> Any:
+        """Loops over the pairs that act, some at a time: `turn(first, carry)` with the index of the first."""
+        size = np.int32(self.num_together)
+        return repeat_turns((self.count + (size - 1)) // size, lambda k, carry: turn(k * size, carry), start)
 
     def apart(self, index: Array, function: Callable, *args: Any) -> Any:
         """Calls `function(*args)` in a loop with this index; of several worlds it is compiled apart from the loop."""
         return compiled_apart(index, function, *args) if self.num_world_axes else function(*args)
 
-    def empty(self, components: int, like: Array) -> Float[Array, "n c k *w"]:
+    def pairs_from(self, first: Array, x: Any) -> Any:
+        """The pairs of a turn, from arrays with components, pairs and points; without components too."""
+        size = self.num_together
+
+        def of_array(x: Array) -> Array:
+            axis = x.ndim - self.num_world_axes - 2
+            return lax.dynamic_slice_in_dim(x, first, size, axis, allow_negative_indices=False)
+
+        return jax.tree.map(of_array, x)
+
+    def empty(self, components: int, like: Array) -> Float[Array, "c n k *w"]:
         """Zeros for some components of each point."""
-        n, k = self.acting.plan.points.shape
-        return jnp.zeros((n, components, k, *self.worlds(like)), like.dtype)
+        return jnp.zeros((components, *self.v_AcBc_W.shape[1:3], *self.worlds(like)), like.dtype)
 
     def worlds(self, like: Array) -> tuple[int, ...]:
         """Shape of the worlds of `like`."""
         return like.shape[like.ndim - self.num_world_axes :]
 
-    def law_at(self, index: Array) -> Any:
-        """The arrays of the law of a pair's points."""
-        return row_at(self.acting.law, index)
-
-    def law(self, of_points: Any) -> AbstractContactLaw:
-        """The law of a pair's points from its arrays."""
-        return eqx.combine(of_points, self.acting.shared_law)
-
-    def motion(self, dv: Float[Array, " nv"]) -> Float[Array, "n 3 k"]:
+    def motion(self, dv: Float[Array, " nv"]) -> Float[Array, "3 n k"]:
         """Change J dv of the points' relative velocities."""
-        acting = self.acting
-        rates = ca.scale(jnp.moveaxis(acting.S_T, 1, 0), with_still(in_blocks(acting.plan, dv)))  # (6, t + 1, s)
-        rates = jnp.moveaxis(rates, 0, 1)
+        x = with_still(in_blocks(self.plan, dv))
+        V = jnp.moveaxis(sum_in_order(self.S_T * x[None], 2), 0, 1)  # of each body
 
-        def turn(found: Array, index: Array, pair: Array) -> Array:
-            trees, signs, p = (row_at(x, index) for x in (acting.trees, acting.signs, acting.p_TC_W))
-            V = self.apart(index, velocities, signs, p, *(row_at(rates, trees[side]) for side in (0, 1)))
-            return with_row(found, V, pair)
+        def turn(index: Array, found: Array) -> Array:
+            bodies = row_at(self.bodies, index)
+            signs, p = row_at(self.signs, index), row_at(self.p_TC_W, index)
+            v = self.apart(index, relative_velocities, signs, p, *(row_at(V, bodies[side]) for side in (0, 1)))
+            return lax.dynamic_update_index_in_dim(found, v, index, 1, allow_negative_indices=False)
 
         return self.each(turn, self.empty(3, dv))
 
-    def impulse(self, motion: Float[Array, "n 3 k"]) -> Float[Array, "n 3 k"]:
+    def impulse(self, motion: Float[Array, "3 n k"]) -> Float[Array, "3 n k"]:
         """Impulses on B at C once the velocities have changed by `motion`."""
         return self.of_law(lambda law, v: law.impulse(v), 3, motion)
 
-    def stiffness(self, motion: Float[Array, "n 3 k"]) -> Float[Array, "n 6 k"]:
+    def stiffness(self, motion: Float[Array, "3 n k"]) -> Float[Array, "6 n k"]:
         """Stiffness -d impulse / d motion, as the entries of a symmetric matrix."""
         return self.of_law(lambda law, v: law.stiffness(v), 6, motion)
 
-    def sticking_law(self, motion: Float[Array, "n 3 k"]) -> tuple[Float[Array, "n 3 k"], Float[Array, "n 6 k"]]:
+    def sticking_law(self, motion: Float[Array, "3 n k"]) -> tuple[Float[Array, "3 n k"], Float[Array, "6 n k"]]:
         """Impulse and stiffness of the linear law of points that stick."""
-        impulse = self.of_law(lambda law, v: law.sticking_law(v)[0], 3, motion)
-        return impulse, self.of_law(lambda law, v: law.sticking_law(v)[1], 6, motion)
+        both = self.of_law(lambda law, v: jnp.concatenate(law.sticking_law(v)), 9, motion)
+        return both[:3], both[3:]
 
-    def of_law(self, function: Callable, components: int, motion: Float[Array, "n 3 k"]) -> Float[Array, "n c k"]:
+    def of_law(self, function: Callable, components: int, motion: Float[Array, "3 n k"]) -> Float[Array, "c n k"]:
         """A function of the law and the velocity, for each pair that acts."""
 
-        def of_pair(law: Any, v: Array, motion: Array) -> Array:
-            return function(self.law(law), v + motion)
+        def of_pairs(law: Any, v: Array, motion: Array) -> Array:
+            return function(eqx.combine(law, self.shared_law), v + motion)
 
-        def turn(found: Array, index: Array, pair: Array, motion: Array) -> Array:
-            v = row_at(self.acting.v_AcBc_W, index)
-            return with_row(found, self.apart(index, of_pair, self.law_at(index), v, motion), pair)
+        def turn(first: Array, found: Array) -> Array:
+            given = self.pairs_from(first, (self.law_of_points, self.v_AcBc_W, motion))
+            value = self.apart(first, of_pairs, *given)
+            return lax.dynamic_update_slice_in_dim(found, value, first, 1, allow_negative_indices=False)
 
-        return self.each(turn, self.empty(components, motion), motion)
+        return self.several(turn, self.empty(components, motion))
 
-    def power_along(self, motion: Float[Array, "n 3 k"], d: Float[Array, "n 3 k"]) -> Callable[[Array], Array]:
+    def power_along(self, motion: Float[Array, "3 n k"], d: Float[Array, "3 n k"]) -> Callable[[Array], Array]:
         """s → d · impulse(motion + s d) and its derivative, (2, 1), summed over all points."""
 
-        def of_pair(s: Array, law: Any, v: Array, motion: Array, d: Array) -> Array:
-            return sum_in_order(self.law(law).power_along(v + motion, d)(s), 1)
+        def of_pairs(total: Array, s: Array, law: Any, v: Array, motion: Array, d: Array) -> Array:
+            law = eqx.combine(law, self.shared_law)
+            of_pairs = sum_in_order(law.power_along(v + motion, d)(s), 2)
+            return functools.reduce(operator.add, jnp.unstack(of_pairs, axis=1), total)  # zeros change nothing
 
         def power(s: Array) -> Float[Array, "2 1"]:
-            def turn(total: Array, index: Array, _: Array, motion: Array, d: Array) -> Array:
-                v = row_at(self.acting.v_AcBc_W, index)
-                return total + self.apart(index, of_pair, s, self.law_at(index), v, motion, d)
+            def turn(first: Array, total: Array) -> Array:
+                given = self.pairs_from(first, (self.law_of_points, self.v_AcBc_W, motion, d))
+                return self.apart(first, of_pairs, total, s, *given)
 
-            start = jnp.zeros((2, *self.worlds(motion)), motion.dtype)
-            return self.each(turn, start, motion, d)[:, None]
+            return self.several(turn, jnp.zeros((2, *self.worlds(motion)), motion.dtype))[:, None]
 
         return power
 
-    def generalized(self, gamma: Float[Array, "n 3 k"]) -> Float[Array, " nv"]:
+    def generalized(self, gamma: Float[Array, "3 n k"]) -> Float[Array, " nv"]:
         """Generalized impulses Jᵀ gamma."""
-        acting = self.acting
 
-        def turn(total: Array, index: Array, _: Array, f: Array) -> Array:
-            trees, signs, p = (row_at(x, index) for x in (acting.trees, acting.signs, acting.p_TC_W))
-            for side in (0, 1):
-                S_T = row_at(acting.S_T, trees[side])
-                total = add_row(total, self.apart(index, efforts, S_T, signs[side], p[side], f), trees[side])
+        def turn(index: Array, total: Array) -> Array:
+            bodies, f = row_at(self.bodies, index), at_pair(gamma, index)
+            signs, p = row_at(self.signs, index), row_at(self.p_TC_W, index)
+            for side, F_T in enumerate(self.apart(index, forces_on_bodies, signs, p, f)):
+                total = add_row(total, F_T, bodies[side])
             return total
 
-        t, s = acting.plan.velocities.shape
-        start = jnp.zeros((t + 1, s, *self.worlds(gamma)), gamma.dtype)
-        return from_blocks(acting.plan, self.each(turn, start, gamma)[:t])
+        t = len(self.plan.velocities)
+        F_T = self.each(turn, jnp.zeros((t + 1, 6, *self.worlds(gamma)), gamma.dtype))[:t]
+        return from_blocks(self.plan, sum_in_order(self.S_T[:, :t] * jnp.moveaxis(F_T, 1, 0)[:, :, None], 0))
 
 
-def velocities(signs: Array, p: Array, *rates: Array) -> Float[Array, "3 k *w"]:
-    """Relative velocities of a pair's points from the rates (6, s) of its two trees."""
-    total = None
-    for sign, p_TC_W, rate in zip(signs, p, rates, strict=True):
-        V = sum_in_order(spread_signs(sign, rate) * rate, 1)
-        v = V[3:, None] + ca.cross(V[:3, None], p_TC_W)
-        total = v if total is None else total + v
-    assert total is not None
-    return total
+def pairs_together(plan: ActingPlan, num_world_axes: int) -> int:
+    """How many pairs share a turn: one of one world, else some `POINTS` points."""
+    return max(1, min(POINTS // plan.points.shape[1], len(plan.points))) if num_world_axes else 1
 
 
-def efforts(S_T: Array, signs: Array, p_TC_W: Array, f_Bc_W: Array) -> Float[Array, "s *w"]:
-    """Generalized forces on a tree of forces on B at a pair's points."""
-    F_T = sum_in_order(ca.concatenate([ca.cross(p_TC_W, f_Bc_W), f_Bc_W], 0), 1)
-    products = spread_signs(signs, S_T) * S_T * F_T[:, None]
-    return sum_in_order(products, 0)
+def relative_velocities(signs: Array, p: Array, *V_T: Array) -> Float[Array, "3 k *w"]:
+    """Velocities of B's material relative to A's at a pair's points, from those of the two bodies (6, *w)."""
+    each = [sign * (V[3:, None] + ca.cross(V[:3, None], x)) for sign, x, V in zip(signs, p, V_T, strict=True)]
+    return each[0] + each[1]
 
 
-def spread_signs(signs: Float[Array, " s"], like: Array) -> Array:
-    """Signs of a tree's velocities, to multiply its directions (6, s *w) by."""
-    return signs.reshape(1, -1, *(1 for _ in like.shape[2:]))
+def forces_on_bodies(signs: Array, p: Array, f_Bc_W: Array) -> tuple[Float[Array, "6 *w"], ...]:
+    """Spatial forces about T on a pair's two bodies, of forces on B at its points."""
+    return tuple(
+        sign * sum_in_order(ca.concatenate([ca.cross(x, f_Bc_W), f_Bc_W], 0), 1)
+        for sign, x in zip(signs, p, strict=True)
+    )
 
 
 def sum_in_order(x: Array, axis: int) -> Array:
     """Sum over a short axis, first to last."""
-    first, *others = (lax.index_in_dim(x, k, axis, keepdims=False) for k in range(x.shape[axis]))
-    for other in others:
-        first = first + other
-    return first
+    return functools.reduce(operator.add, jnp.unstack(x, axis=axis))
+
+
+def at_pair(x: Float[Array, "c n k *w"], index: Array) -> Float[Array, "c k *w"]:
+    """Reads one pair."""
+    return lax.dynamic_index_in_dim(x, index, 1, False, allow_negative_indices=False)
 
 
 def row_at(rows: Any, index: Array) -> Any:
@@ -309,44 +318,66 @@ def acting_rows(contacts: ContactRows) -> ActingRows:
     n, k = plan.points.shape
     is_acting = jnp.any(take(active, plan.points.ravel(), 0).reshape(n, k) & plan.is_point, axis=1)
     pair, count = list_of(is_acting, num_world_axes == 0)
+    num_coupled = jnp.sum(is_acting[: plan.num_coupled], dtype=jnp.int32)
+    size = pairs_together(plan, num_world_axes)
+    places = -(-n // size) * size  # in whole turns
 
     def of_points(x: Any) -> bool:
         return eqx.is_array(x) and x.ndim > num_world_axes
 
     by_point, shared = eqx.partition(law, of_points)
-    tables = jnp.asarray(plan.points, jnp.int32), jnp.asarray(plan.sides, jnp.int32), jnp.asarray(plan.is_point)
+    tables = tuple(jnp.asarray(x, jnp.int32) for x in (plan.points, plan.sides)), jnp.asarray(plan.is_point)
 
-    def gathered(x: Array, index: Array) -> Array:
+    def chosen(x: Array, index: Array) -> Array:
         axis = x.ndim - num_world_axes - 1
         return x.at[(slice(None),) * axis + (index,)].get(mode="promise_in_bounds")
 
     def of_pair(index: Array) -> tuple:
-        points, sides, is_point = (row_at(x, index) for x in tables)
-        law = jax.tree.map(lambda x: gathered(x, points), by_point)
+        (points, sides), is_point = row_at(tables, index)
+        law = jax.tree.map(lambda x: chosen(x, points), by_point)
         is_point = is_point.reshape(k, *(1,) * num_world_axes)
         law = eqx.tree_at(lambda law: law.active, law, law.active & is_point)
-        p = jnp.stack([gathered(moved.p_TC_W, sides[side]) for side in (0, 1)])
-        return p, gathered(contacts.v_AcBc_W, points), law
+        p = jnp.stack([chosen(moved.p_TC_W, sides[side]) for side in (0, 1)])
+        return p, (chosen(contacts.v_AcBc_W, points), law)
+
+    def write(x: Array, row: Array, index: Array) -> Array:
+        axis = row.ndim - num_world_axes - 1
+        return lax.dynamic_update_index_in_dim(x, row, index, axis, allow_negative_indices=False)
 
     def turn(index: Array, found: tuple) -> tuple:
-        return jax.tree.map(lambda x, row: with_row(x, row, index), found, of_pair(row_at(pair, index)))
+        p, others = of_pair(row_at(pair, index))
+        return with_row(found[0], p, index), jax.tree.map(lambda x, row: write(x, row, index), found[1], others)
 
-    shapes = jax.eval_shape(of_pair, jax.ShapeDtypeStruct((), jnp.int32))
-    start = jax.tree.map(lambda x: jnp.zeros((n, *x.shape), x.dtype), shapes)
-    p, v, of_law = repeat_turns(count, turn, start)
-    trees = jnp.asarray(plan.trees, jnp.int32)[pair]
-    signs = jnp.asarray(plan.signs, p.dtype)[pair]
-    S_T = jnp.moveaxis(jnp.stack([with_still(in_blocks(plan, x)) for x in jnp.unstack(moved.S_T)]), 0, 1)
-    return ActingRows(Acting(pair, count, trees, signs, p, v, of_law, S_T, shared, plan_of), num_world_axes)
+    def nothing(x: Any) -> Array:
+        axis = len(x.shape) - num_world_axes - 1
+        return jnp.zeros((*x.shape[:axis], places, *x.shape[axis:]), x.dtype)
+
+    of_p, others = jax.eval_shape(of_pair, jax.ShapeDtypeStruct((), jnp.int32))
+    start = jnp.zeros((places, *of_p.shape), of_p.dtype), jax.tree.map(nothing, others)
+    p, (v, of_law) = repeat_turns(count, turn, start)
+    bodies, signs = jnp.asarray(plan.bodies, jnp.int32)[pair], jnp.asarray(plan.signs, p.dtype)[pair]
+    S_T = jnp.stack([with_still(in_blocks(plan, x)) for x in jnp.unstack(moved.S_T)])
+    of_list = pair, count, num_coupled, is_acting, bodies, signs
+    return ActingRows(*of_list, p, v, of_law, shared, S_T, plan_of, num_world_axes)
 
 
-def points_of_pairs(plan: ActingPlan, x: Float[Array, "n c k"]) -> Float[Array, "c m"]:
-    """Numbers of all points in their own order, from those of pairs."""
-    by_component = jnp.moveaxis(x, 1, 0).reshape(x.shape[1], -1, *x.shape[3:])
-    return take(by_component, plan.places, 1)
+def to_points(rows: ActingRows, x: Float[Array, "c n k"]) -> Float[Array, "c m"]:
+    """Numbers of all points in their own order, from those of the list; zero where a pair does not act."""
+    n, is_one_world = len(rows.pair), rows.num_world_axes == 0
+
+    def note(index: Array, places: Array) -> Array:
+        return with_row(places, index, row_at(rows.pair, index))
+
+    place = rows.each(note, jnp.zeros(n, jnp.int32)) if is_one_world else jnp.argsort(rows.pair)
+    by_pair = x.at[:, place].get(mode="promise_in_bounds")
+    is_acting = rows.is_acting.reshape(n, *(1,) * (x.ndim - 2))
+    return take(jnp.where(is_acting, by_pair, 0.0).reshape(x.shape[0], -1, *x.shape[3:]), rows.plan.places, 1)
 
 
-def pairs_of_points(plan: ActingPlan, x: Float[Array, "c m"]) -> Float[Array, "n c k"]:
-    """Numbers of pairs from those of points."""
-    n, k = plan.points.shape
-    return jnp.moveaxis(take(x, plan.points.ravel(), 1).reshape(x.shape[0], n, k, *x.shape[2:]), 0, 1)
+def from_points(rows: ActingRows, x: Float[Array, "c m"]) -> Float[Array, "c n k"]:
+    """Numbers of the list, from those of all points."""
+    n, k = rows.plan.points.shape
+    by_pair = take(x, rows.plan.points.ravel(), 1).reshape(x.shape[0], n, k, *x.shape[2:])
+    in_list = by_pair.at[:, rows.pair].get(mode="promise_in_bounds")
+    more = rows.v_AcBc_W.shape[1] - n
+    return jnp.concatenate([in_list, jnp.zeros_like(in_list[:, :1]).repeat(more, 1)], 1) if more else in_list

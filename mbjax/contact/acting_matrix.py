@@ -1,7 +1,7 @@
-"""The Newton matrix of many small trees that touch each other, by blocks: a block for each two trees that do.
+"""The Newton matrix of free bodies that touch each other, by blocks: a block for each two bodies that do.
 
-The blocks are eliminated from the last tree to the first. Eliminating one couples those before it that it touches, so
-which blocks there are follows from the list of contacts that act, and work follows the blocks.
+Bodies are eliminated from the last to the first. Eliminating one couples those before it that it touches: so which
+blocks there are follows from the list of contacts that act, and work follows the blocks.
 """
 
 from typing import NamedTuple
@@ -19,14 +19,13 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 
 from .acting_contacts import (
-    Acting,
     ActingPlan,
     ActingRows,
     add_row,
+    at_pair,
     in_blocks,
     list_of,
     row_at,
-    spread_signs,
     sum_in_order,
     with_row,
 )
@@ -35,14 +34,14 @@ from .convex_problem import ConvexProblem
 
 
 class Neighbours(NamedTuple):
-    """The trees before each tree that are coupled with it when it is eliminated, first in a list, and how many."""
+    """The bodies before each that are coupled with it when it is eliminated, first in a list, and how many."""
 
-    trees: Int[Array, "t t"]
+    bodies: Int[Array, "t t"]
     count: Int[Array, " t"]
 
 
 def block_of(high: Array, low: Array) -> Array:
-    """The place of a block of two trees, high > low, below the diagonal."""
+    """The place of a block of two bodies, high > low, below the diagonal."""
     return high * (high - 1) // 2 + low
 
 
@@ -54,97 +53,99 @@ def calc_own_blocks(
     inertia_T = shift_inertia_to_T(terms.position, terms.inertia_W)
     S = [in_blocks(plan, x) for x in jnp.unstack(terms.position.S_T)]
     F = [in_blocks(plan, x) for x in jnp.unstack(calc_composite_forces(topology, terms.position, inertia_T))]
-    products = ca.sum_products([x[:, :, None] for x in S], [x[:, None] for x in F])
-    inboard = np.pad(topology.moves[:, topology.velocity_mobods], ((0, 1), (0, 1)))
-    inboard = inboard[plan.velocities[:, :, None], plan.velocities[:, None]]
-    outboard, own = np.swapaxes(inboard, 1, 2) & ~inboard, np.eye(inboard.shape[1], dtype=bool)[None]
-    inboard, outboard, own = (x.reshape(*x.shape, *(1,) * (products.ndim - 3)) for x in (inboard, outboard, own))
-    M = jnp.where(inboard, products, 0.0) + jnp.where(outboard, jnp.swapaxes(products, 1, 2), 0.0)
+    M = ca.sum_products([x[:, :, None] for x in S], [x[:, None] for x in F])
+    own = np.eye(M.shape[1], dtype=bool).reshape(1, *M.shape[1:3], *(1,) * (M.ndim - 3))
     M = M + jnp.where(own, in_blocks(plan, terms.diagonal)[:, None], 0.0)
     free = in_blocks(plan, ~terms.locked)
-    M = jnp.where(free[:, :, None] & free[:, None], M, jnp.where(own, 1.0, 0.0).astype(M.dtype))
+    M = jnp.where(free[:, :, None] & free[:, None], M, own.astype(M.dtype))
     of_rows = jnp.moveaxis(M, 0, 2)
     roots = factor_small(of_rows, jnp.zeros_like(of_rows[0])).diagonal
-    return M, jnp.moveaxis(jnp.stack([x * x for x in reversed(roots)]), 1, 0)
+    return M, jnp.stack([x * x for x in reversed(roots)], axis=1)
 
 
-def calc_neighbours(acting: Acting, num_trees: int, num_world_axes: int) -> Neighbours:
-    """The neighbours of all trees, with those that come by eliminating others."""
-    t = num_trees
-    start = jnp.zeros((t + 1, t + 1), bool)
+def calc_neighbours(rows: ActingRows) -> Neighbours:
+    """The neighbours of all bodies, with those that come by eliminating others."""
+    t, is_one_world = len(rows.plan.velocities), rows.num_world_axes == 0
 
-    def touch(k: Array, touches: Array) -> Array:
-        trees = row_at(acting.trees, k)
-        high, low = jnp.max(trees), jnp.min(trees)
-        where = jnp.where(high < t, high, t), jnp.where(high < t, low, t)  # the last row is for the world
-        return lax.dynamic_update_slice(touches, jnp.ones((1, 1), bool), where, allow_negative_indices=False)
+    def touch(index: Array, touches: Array) -> Array:
+        bodies = row_at(rows.bodies, index)
+        return lax.dynamic_update_slice(
+            touches, jnp.ones((1, 1), bool), (bodies[0], bodies[1]), allow_negative_indices=False
+        )
 
-    touches = repeat_turns(acting.count, touch, start)
+    touches = rows.each(touch, jnp.zeros((t, t), bool), rows.num_coupled)
 
     def eliminate(k: Array, carry: tuple) -> tuple:
         touches, lists, counts = carry
-        tree = t - 1 - k
-        row = row_at(touches, tree)
-        before, count = list_of(row, num_world_axes == 0)
+        body = t - 1 - k
+        row = row_at(touches, body)
+        before, count = list_of(row, is_one_world)
 
         def couple(j: Array, touches: Array) -> Array:
             other = row_at(before, j)
-            return with_row(touches, (row & (jnp.arange(t + 1) < other)) | row_at(touches, other), other)
+            return with_row(touches, (row & (jnp.arange(t) < other)) | row_at(touches, other), other)
 
         touches = repeat_turns(count, couple, touches)
-        return touches, with_row(lists, before[:t], tree), with_row(counts, count, tree)
+        return touches, with_row(lists, before, body), with_row(counts, count, body)
 
     nothing = jnp.zeros((t, t), jnp.int32), jnp.zeros(t, jnp.int32)
-    _, lists, counts = repeat_turns(np.int32(t), eliminate, (touches, *nothing))
-    return Neighbours(lists, counts)
+    return Neighbours(*repeat_turns(np.int32(t), eliminate, (touches, *nothing))[1:])
 
 
-def pair_blocks(S_T: tuple, signs: Array, p: Array, G: Array) -> tuple[Array, Array, Array]:
-    """What a pair's stiffness adds to the blocks of its two trees, and to that between them (first tree's rows)."""
-    S = [spread_signs(sign, S) * S for sign, S in zip(signs, S_T, strict=True)]
-    own = []
-    for S_side, p_side in zip(S, p, strict=True):
-        C = sum_in_order(inertia_of_points(p_side, G), 1)
-        own.append(products_of(S_side, times_composite(C[:, None], S_side)))
-    between = sum_in_order(inertia_between_points(p[0], p[1], G), 1)
-    return own[0], own[1], products_of(S[0], times_inertia_between(between[:, None], S[1]))
-
-
-def products_of(S: Float[Array, "6 s"], F: Float[Array, "6 s"]) -> Float[Array, "s s"]:
-    """Entries S_i · F_j."""
-    return ca.sum_products(jnp.unstack(S[:, :, None]), jnp.unstack(F[:, None]))
+def inertias_of_pairs(p: Float[Array, "2 3 n k"], G: Float[Array, "6 n k"]) -> tuple[Array, Array, Array]:
+    """What pairs' stiffness adds to the inertias of their two bodies, and their coupling, negative."""
+    of_bodies = [sum_in_order(inertia_of_points(x, G), 2) for x in p]
+    return of_bodies[0], of_bodies[1], -sum_in_order(inertia_between_points(p[0], p[1], G), 2)
 
 
 def calc_blocks(
-    rows: ActingRows, own: Float[Array, "t s s"], G: Float[Array, "n 6 k"]
-) -> tuple[Float[Array, "t+1 s s"], Float[Array, "b s s"]]:
-    """Blocks on and below the diagonal of H; the last of either is for what never moves."""
-    acting, t = rows.acting, own.shape[0]
+    rows: ActingRows, own: Float[Array, "t s s"], G: Float[Array, "6 n k"]
+) -> tuple[Float[Array, "t s s"], Float[Array, "b s s"]]:
+    """Blocks on and below the diagonal of H."""
+    t, size = own.shape[0], np.int32(rows.num_together)
 
-    def turn(blocks: tuple, index: Array, _: Array, G: Array) -> tuple:
-        diagonal, below = blocks
-        trees, signs, p = (row_at(x, index) for x in (acting.trees, acting.signs, acting.p_TC_W))
-        S_T = tuple(row_at(acting.S_T, trees[side]) for side in (0, 1))
-        first, second, between = rows.apart(index, pair_blocks_in_order, trees, S_T, signs, p, G)
-        diagonal = add_row(add_row(diagonal, first, trees[0]), second, trees[1])
-        high, low = jnp.max(trees), jnp.min(trees)
-        place = jnp.where(high < t, block_of(high, low), below.shape[0] - 1)
-        return diagonal, add_row(below, between, place)
+    def turn(first: Array, carry: tuple) -> tuple:
+        p = jnp.moveaxis(lax.dynamic_slice_in_dim(rows.p_TC_W, first, int(size)), 0, 2)
+        found = rows.apart(first, inertias_of_pairs, p, rows.pairs_from(first, G))
 
-    nothing = jnp.zeros((t * (t - 1) // 2 + 1, *own.shape[1:]), own.dtype)
-    return rows.each(turn, (jnp.concatenate([own, jnp.zeros_like(own[:1])]), nothing), G)
+        def add(k: Array, inertias: Array) -> Array:
+            bodies = row_at(rows.bodies, first + k)
+            for side in (0, 1):
+                inertias = add_row(inertias, at_pair(found[side], k), bodies[side])
+            return inertias
+
+        def couple(k: Array, below: Array) -> Array:
+            high, low = (row_at(rows.bodies, first + k)[side] for side in (0, 1))
+            S_high, S_low = (at_pair(rows.S_T, body) for body in (high, low))
+            block = rows.apart(k, coupled, at_pair(found[2], k), S_high, S_low)
+            return add_row(below, block, block_of(high, low))
+
+        inertias, below = carry
+        inertias = repeat_turns(jnp.minimum(rows.count - first, size), add, inertias)
+        return inertias, repeat_turns(jnp.minimum(rows.num_coupled - first, size), couple, below)
+
+    worlds = rows.worlds(own)
+    nothing = jnp.zeros((t + 1, 21, *worlds), own.dtype), jnp.zeros((t * (t - 1) // 2, *own.shape[1:]), own.dtype)
+    inertias, below = rows.several(turn, nothing)
+    S = rows.S_T[:, :t]
+    added = products_of(S, times_composite(jnp.moveaxis(inertias[:t], 1, 0)[:, :, None], S), 2)
+    return own + added, below
 
 
-def pair_blocks_in_order(trees: Array, S_T: tuple, signs: Array, p: Array, G: Array) -> tuple[Array, Array, Array]:
-    """`pair_blocks`, with the block between the trees given by the rows of the later one."""
-    first, second, between = pair_blocks(S_T, signs, p, G)
-    return first, second, jnp.where(trees[0] > trees[1], between, jnp.swapaxes(between, 0, 1))
+def coupled(between: Float[Array, "33"], S_high: Float[Array, "6 s"], S_low: Float[Array, "6 s"]) -> Array:
+    """Block of two bodies from their coupling."""
+    return products_of(S_high, times_inertia_between(between[:, None], S_low))
+
+
+def products_of(S: Array, F: Array, axis: int = 1) -> Array:
+    """Entries S_i · F_j of vectors along an axis, which two take the place of; components come first."""
+    return ca.sum_products(jnp.unstack(jnp.expand_dims(S, axis + 1)), jnp.unstack(jnp.expand_dims(F, axis)))
 
 
 def solve_blocks(
     rows: ActingRows,
     neighbours: Neighbours,
-    diagonal: Float[Array, "t+1 s s"],
+    diagonal: Float[Array, "t s s"],
     below: Float[Array, "b s s"],
     b: Float[Array, "t s"],
     least: Float[Array, "t s"],
@@ -174,16 +175,16 @@ def solve_blocks(
 
     def eliminate(k: Array, carry: tuple) -> tuple:
         diagonal, below, b, factors = carry
-        tree = t - 1 - k
-        own = row_at(diagonal, tree), row_at(b, tree), row_at(least, tree)
+        body = t - 1 - k
+        own = row_at(diagonal, body), row_at(b, body), row_at(least, body)
         packed = rows.apart(k, factored, *own)
-        factors = with_row(factors, packed, tree)
-        before, count = row_at(neighbours.trees, tree), row_at(neighbours.count, tree)
+        factors = with_row(factors, packed, body)
+        before, count = row_at(neighbours.bodies, body), row_at(neighbours.count, body)
 
         def to_panel(i: Array, carry: tuple) -> tuple:
             below, b = carry
             other = row_at(before, i)
-            place = block_of(tree, other)
+            place = block_of(body, other)
             P, rest = rows.apart(i, panel, packed, row_at(below, place), row_at(b, other))
             return with_row(below, P, place), with_row(b, rest, other)
 
@@ -192,12 +193,12 @@ def solve_blocks(
         def to_row(i: Array, carry: tuple) -> tuple:
             diagonal, below = carry
             high = row_at(before, i)
-            P = row_at(below, block_of(tree, high))
+            P = row_at(below, block_of(body, high))
             diagonal = with_row(diagonal, rows.apart(i, update, row_at(diagonal, high), P, P), high)
 
             def to_block(j: Array, below: Array) -> Array:
                 low = row_at(before, j)
-                place, Q = block_of(high, low), row_at(below, block_of(tree, low))
+                place, Q = block_of(high, low), row_at(below, block_of(body, low))
                 return with_row(below, rows.apart(j, update, row_at(below, place), P, Q), place)
 
             return diagonal, repeat_turns(i, to_block, below)
@@ -207,24 +208,23 @@ def solve_blocks(
 
     def substituted(packed: Array, beyond: Array) -> Array:
         factor = as_factor(packed)
-        lines = [
-            ca.concatenate([line[:1] - y, line[1:]], 0) for line, y in zip(factor.lines, beyond[:, None], strict=True)
-        ]
+        rest = zip(factor.lines, jnp.unstack(beyond[:, None]), strict=True)
+        lines = [ca.concatenate([line[:1] - y, line[1:]], 0) for line, y in rest]
         return solve_small_outward(SmallFactor(tuple(lines), factor.diagonal))
 
     def along(total: Array, P: Array, x: Array) -> Array:
         return total + sum_in_order(P * x[None], 1)
 
-    def substitute(tree: Array, carry: tuple) -> tuple:
+    def substitute(body: Array, carry: tuple) -> tuple:
         x, below, factors = carry
-        before = row_at(neighbours.trees, tree)
+        before = row_at(neighbours.bodies, body)
 
         def collect(i: Array, total: Array) -> Array:
             other = row_at(before, i)
-            return rows.apart(i, along, total, row_at(below, block_of(tree, other)), row_at(x, other))
+            return rows.apart(i, along, total, row_at(below, block_of(body, other)), row_at(x, other))
 
-        total = repeat_turns(row_at(neighbours.count, tree), collect, jnp.zeros_like(x[0]))
-        return with_row(x, rows.apart(tree, substituted, row_at(factors, tree), total), tree), below, factors
+        total = repeat_turns(row_at(neighbours.count, body), collect, jnp.zeros_like(x[0]))
+        return with_row(x, rows.apart(body, substituted, row_at(factors, body), total), body), below, factors
 
     worlds = b.shape[2:]
     factors = jnp.zeros((t, s * (s + 1) // 2 + s, *worlds), b.dtype)

@@ -17,7 +17,7 @@ from mbjax.execution import ResumedSearch, largest_over_first, on_cpu, sum_over_
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology
 
-from .acting_contacts import ActingRows, acting_rows, can_act, pairs_of_points, points_of_pairs
+from .acting_contacts import ActingRows, acting_rows, can_act, from_points, to_points
 from .contact_rows import ContactRows
 from .convex_problem import (
     ConvexProblem,
@@ -68,7 +68,7 @@ class ConvexSearch(NamedTuple):
 
 
 def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None = None) -> ConvexSearch:
-    """Searches the solution; on a CPU, among small trees that may touch each other, with the contacts that act."""
+    """Searches the solution; on a CPU, among free bodies that may touch each other, with the contacts that act."""
     if problem.coupled is not None or not can_act(topology, problem.contacts):
         return search_all(topology, problem, begun)
     arrays, static = eqx.partition((problem, begun), eqx.is_array)
@@ -86,18 +86,17 @@ def search_acting(topology: TreeTopology, problem: ConvexProblem, begun: Resumed
     """`search_all` with the contacts that act in some world; the others have no impulse."""
     assert isinstance(problem.contacts, ContactRows)
     rows = acting_rows(problem.contacts)
-    plan = rows.acting.plan
 
-    def with_contacts(function: Callable, state: ConvexSearch) -> ConvexSearch:
-        of_contacts = [
-            dataclasses.replace(x, contacts=function(plan, x.contacts)) for x in (state.motion, state.stiffness)
-        ]
-        return state._replace(motion=of_contacts[0], stiffness=of_contacts[1])
+    def converted(function: Callable, state: ConvexSearch) -> ConvexSearch:
+        motion, stiffness = (
+            dataclasses.replace(x, contacts=function(rows, x.contacts)) for x in (state.motion, state.stiffness)
+        )
+        return state._replace(motion=motion, stiffness=stiffness)
 
     if begun is not None:
-        begun = begun._replace(search=with_contacts(pairs_of_points, begun.search))
+        begun = begun._replace(search=converted(from_points, begun.search))
     found = search_all(topology, dataclasses.replace(problem, contacts=rows), begun)
-    return with_contacts(points_of_pairs, found)
+    return converted(to_points, found)
 
 
 def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None) -> ConvexSearch:
@@ -183,5 +182,5 @@ def shape_of_worlds(problem: ConvexProblem) -> tuple[int, ...]:
         return ()
     contacts = problem.contacts
     if isinstance(contacts, ActingRows):  # its lists are of all worlds together
-        problem = dataclasses.replace(problem, contacts=(contacts.acting.v_AcBc_W, contacts.acting.law))
+        problem = dataclasses.replace(problem, contacts=(contacts.v_AcBc_W, contacts.law_of_points))
     return (max(leaf.shape[-1] for leaf in jax.tree.leaves(problem)),)

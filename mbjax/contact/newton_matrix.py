@@ -84,10 +84,10 @@ def contacts_keep_the_tree(problem: ConvexProblem) -> bool:
 
 
 def acting_matrix(topology: TreeTopology, problem: ConvexProblem, rows: ActingRows) -> NewtonMatrix:
-    """The Newton matrix of many small trees by blocks, of those contacts that act."""
-    plan = rows.acting.plan
+    """The Newton matrix of free bodies by blocks, of those contacts that act."""
+    plan = rows.plan
     M, least = calc_own_blocks(topology, problem, plan)
-    neighbours = calc_neighbours(rows.acting, len(M), rows.num_world_axes)
+    neighbours = calc_neighbours(rows)
     own = np.eye(M.shape[1], dtype=bool).reshape(1, *M.shape[1:3], *(1,) * rows.num_world_axes)
 
     def inertia_product(x: Array) -> Array:
