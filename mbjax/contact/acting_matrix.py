@@ -83,7 +83,7 @@ def calc_neighbours(rows: ActingRows) -> Neighbours:
 
         def couple(j: Array, touches: Array) -> Array:
             other = row_at(before, j)
-            return with_row(touches, (row & (jnp.arange(t) < other)) | row_at(touches, other), other)
+            return with_row(touches, (row & (jnp.arange(t, dtype=jnp.int32) < other)) | row_at(touches, other), other)
 
         touches = repeat_turns(count, couple, touches)
         return touches, with_row(lists, before, body), with_row(counts, count, body)

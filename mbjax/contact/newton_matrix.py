@@ -47,6 +47,7 @@ from .contact_hessian import (
     inertia_of_points,
 )
 from .contact_jacobian import ContactJacobian
+from .contact_rows import ContactRows
 from .convex_problem import ConvexProblem, OfRows
 from .moved_bodies import MovedBodies, over_slots, summed_kinds
 
@@ -77,8 +78,8 @@ def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatri
 
 def contacts_keep_the_tree(problem: ConvexProblem) -> bool:
     """Whether the contacts keep the tree's sparsity: a single body moves at each point."""
-    if problem.contacts is None:
-        return True
+    if not isinstance(problem.contacts, ContactRows):
+        return problem.contacts is None
     moved = problem.contacts.moved
     return isinstance(moved, MovedBodies) and moved.paths.is_single
 
@@ -110,7 +111,7 @@ def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> Newton
         product = calc_mass_matrix_product(topology, terms.position, terms.inertia_W, x) + terms.diagonal * x
         return jnp.where(terms.locked, 0.0, product)
 
-    contacts = None if problem.contacts is None else problem.contacts.moved
+    contacts = problem.contacts.moved if isinstance(problem.contacts, ContactRows) else None
     assert contacts is None or isinstance(contacts, MovedBodies)
 
     def added_by(stiffness: OfRows) -> tuple[Array, Array | None]:
@@ -207,7 +208,7 @@ def contact_rows_by_stiffness(
     problem: ConvexProblem, parents: Parents
 ) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv depth"]]:
     """Stiffness of the contacts → the branch rows that they add to H."""
-    if problem.contacts is None:
+    if not isinstance(problem.contacts, ContactRows):
         return lambda G: jnp.zeros((), G.dtype)
     moved = problem.contacts.moved
     if isinstance(moved, ContactJacobian):
