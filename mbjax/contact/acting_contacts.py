@@ -372,12 +372,3 @@ def to_points(rows: ActingRows, x: Float[Array, "c n k"]) -> Float[Array, "c m"]
     by_pair = x.at[:, place].get(mode="promise_in_bounds")
     is_acting = rows.is_acting.reshape(n, *(1,) * (x.ndim - 2))
     return take(jnp.where(is_acting, by_pair, 0.0).reshape(x.shape[0], -1, *x.shape[3:]), rows.plan.places, 1)
-
-
-def from_points(rows: ActingRows, x: Float[Array, "c m"]) -> Float[Array, "c n k"]:
-    """Numbers of the list, from those of all points."""
-    n, k = rows.plan.points.shape
-    by_pair = take(x, rows.plan.points.ravel(), 1).reshape(x.shape[0], n, k, *x.shape[2:])
-    in_list = by_pair.at[:, rows.pair].get(mode="promise_in_bounds")
-    more = rows.v_AcBc_W.shape[1] - n
-    return jnp.concatenate([in_list, jnp.zeros_like(in_list[:, :1]).repeat(more, 1)], 1) if more else in_list

@@ -1,7 +1,6 @@
 """Newton's method with line search for the discrete step's convex problem."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -17,7 +16,7 @@ from mbjax.execution import ResumedSearch, largest_over_first, on_cpu, sum_over_
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology
 
-from .acting_contacts import ActingRows, acting_rows, can_act, from_points, to_points
+from .acting_contacts import ActingRows, acting_rows, can_act, to_points
 from .contact_rows import ContactRows
 from .convex_problem import (
     ConvexProblem,
@@ -68,38 +67,35 @@ class ConvexSearch(NamedTuple):
 
 
 def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None = None) -> ConvexSearch:
-    """Searches the solution; on a CPU, among free bodies that may touch each other, with the contacts that act."""
-    if problem.coupled is not None or not can_act(topology, problem.contacts):
+    """Searches the solution; on a CPU, among free bodies that may touch each other, with the contacts that act.
+
+    Large batches, whose worlds go on in other company, keep all contacts.
+    """
+    if begun is not None or problem.coupled is not None or not can_act(topology, problem.contacts):
         return search_all(topology, problem, begun)
-    arrays, static = eqx.partition((problem, begun), eqx.is_array)
+    arrays, static = eqx.partition(problem, eqx.is_array)
 
-    def acting(arrays: tuple) -> ConvexSearch:
-        return search_acting(topology, *eqx.combine(arrays, static))
+    def acting(arrays: ConvexProblem) -> ConvexSearch:
+        return search_acting(topology, eqx.combine(arrays, static))
 
-    def whole(arrays: tuple) -> ConvexSearch:
-        return search_all(topology, *eqx.combine(arrays, static))
+    def whole(arrays: ConvexProblem) -> ConvexSearch:
+        return search_all(topology, eqx.combine(arrays, static))
 
     return on_cpu(acting, whole, arrays)
 
 
-def search_acting(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None) -> ConvexSearch:
+def search_acting(topology: TreeTopology, problem: ConvexProblem) -> ConvexSearch:
     """`search_all` with the contacts that act in some world; the others have no impulse."""
     assert isinstance(problem.contacts, ContactRows)
     rows = acting_rows(problem.contacts)
-
-    def converted(function: Callable, state: ConvexSearch) -> ConvexSearch:
-        motion, stiffness = (
-            dataclasses.replace(x, contacts=function(rows, x.contacts)) for x in (state.motion, state.stiffness)
-        )
-        return state._replace(motion=motion, stiffness=stiffness)
-
-    if begun is not None:
-        begun = begun._replace(search=converted(from_points, begun.search))
-    found = search_all(topology, dataclasses.replace(problem, contacts=rows), begun)
-    return converted(to_points, found)
+    found = search_all(topology, dataclasses.replace(problem, contacts=rows))
+    motion, stiffness = (
+        dataclasses.replace(x, contacts=to_points(rows, x.contacts)) for x in (found.motion, found.stiffness)
+    )
+    return found._replace(motion=motion, stiffness=stiffness)
 
 
-def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None) -> ConvexSearch:
+def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None = None) -> ConvexSearch:
     """Runs Newton's iterations on all worlds until the last one has ended; finished worlds stay as they are.
 
     A search that has `begun` resumes where it was, and may leave some worlds to a later turn. A world's result is
