@@ -361,8 +361,9 @@ def acting_rows(contacts: ContactRows) -> ActingRows:
     return ActingRows(*of_list, p, v, of_law, shared, S_T, plan_of, num_world_axes)
 
 
-def to_points(rows: ActingRows, x: Float[Array, "c n k"]) -> Float[Array, "c m"]:
+def to_points(rows: ActingRows, x: Float[Array, "c n k"] | None) -> Float[Array, "c m"]:
     """Numbers of all points in their own order, from those of the list; zero where a pair does not act."""
+    assert x is not None
     n, is_one_world = len(rows.pair), rows.num_world_axes == 0
 
     def note(index: Array, places: Array) -> Array:
