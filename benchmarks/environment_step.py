@@ -1,13 +1,17 @@
 """A step of an environment (physics, observation, reward, restarts) beside the bare step of the same model.
 
-    python -m benchmarks.environment_step [cart_pole|ant|quadruped] [worlds] [--processor]
+    python -m benchmarks.environment_step [cart_pole|ant|quadruped] [worlds] [--processor] [--playground PYTHON]
 
 Both are scans of 20 steps under the same efforts, on one device. The times are the medians and the least of 7 calls,
 taken in turns, in µs a world and step: on the clock, or with `--processor` of the processor, for machines that others
-use too (with `taskset -c 0`, as threads that wait count).
+use too (with `taskset -c 0`, as threads that wait count). `--playground` runs MuJoCo Playground's cart-pole on MJX
+afterwards, by the Python of an environment of its own that has it.
 """
 
+import argparse
 import importlib.util
+import os
+import subprocess
 import sys
 import time
 import warnings
@@ -90,5 +94,20 @@ def measure(name: str, worlds: int) -> None:
         )
 
 
+def main() -> None:
+    """Measures what is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.environment_step")
+    parser.add_argument("robot", nargs="?", default="cart_pole", choices=("cart_pole", "ant", "quadruped"))
+    parser.add_argument("worlds", nargs="?", type=int, default=1024)
+    parser.add_argument("--processor", action="store_true", help="time of the processor instead of the clock's")
+    parser.add_argument("--playground", metavar="PYTHON", help="a Python that has MuJoCo Playground")
+    options = parser.parse_args()
+    measure(options.robot, options.worlds)
+    if options.playground:
+        command = [options.playground, "-m", "benchmarks.playground_step", str(options.worlds)]
+        variables = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}  # as its users have it
+        subprocess.run(command + ["--processor"] * options.processor, check=True, env=variables)
+
+
 if __name__ == "__main__":
-    measure(sys.argv[1] if len(sys.argv) > 1 else "cart_pole", int(sys.argv[2]) if len(sys.argv) > 2 else 1024)
+    main()

@@ -25,11 +25,15 @@ import numpy as np
 
 import mbjax
 from mbjax import trajectory_optimization as to
-from mbjax.constraints import constrained_forward_dynamics, constraint_impulses
-from mbjax.forces import force_elements_contribution
-from mbjax.kinematics import points_positions
+from mbjax.constraints import (
+    constrained_forward_dynamics,
+    constraint_impulses,
+    contact_impulse_derivatives,
+    contact_motion_derivatives,
+)
 from mbjax.simulation import actuation_matrix
 from mbjax.spatial import quaternion_exp, quaternion_multiply, quaternion_to_matrix, rotation_exp, rotation_log
+from mbjax.trajectory_optimization.linearization import replace_chosen
 
 from .robots import Robot, reduced_urdf
 
@@ -81,9 +85,8 @@ class Gait(eqx.Module):
 
     def motion(self, model: Any, state: mbjax.State, effort: jax.Array, node: dict) -> tuple[jax.Array, jax.Array]:
         """Accelerations and forces of the feet."""
-        forces = force_elements_contribution(model, state.q, state.v)
         tau = actuation_matrix(model) @ effort
-        found = constrained_forward_dynamics(model, self.acting(node), state.q, state.v, tau, forces)
+        found = constrained_forward_dynamics(model, self.acting(node), state.q, state.v, tau, force_elements=True)
         return found.vdot, found.force
 
     def __call__(self, model: Any, state: mbjax.State, effort: jax.Array, node: dict) -> mbjax.State:
@@ -94,6 +97,25 @@ class Gait(eqx.Module):
             return euler_step(state, self.motion(model, state, effort, node)[0])
 
         return jax.lax.cond(node["impulse"], hit, go)
+
+    def linearize(self, model: Any, states: mbjax.State, efforts: jax.Array, nodes: dict) -> to.Linearization:
+        """A and B of all nodes at once, by the closed forms that the library's own steps use."""
+
+        def hit(q: jax.Array, v: jax.Array, node: dict) -> tuple[jax.Array, jax.Array]:
+            of, n = contact_impulse_derivatives(model, self.acting(node), q, v), len(v)
+            one, zero = jnp.eye(n, dtype=q.dtype), jnp.zeros((n, n), q.dtype)
+            return jnp.block([[one, zero], [of.x_q, one + of.x_v]]), jnp.zeros((2 * n, efforts.shape[1]), q.dtype)
+
+        def go(state: mbjax.State, effort: jax.Array, node: dict) -> tuple[jax.Array, jax.Array]:
+            B = actuation_matrix(model)
+            of = contact_motion_derivatives(model, self.acting(node), state.q, state.v, B @ effort)
+            by_x, by_vdot = slopes_of_euler_step(state, of.result.vdot)
+            nv = len(state.v)
+            by_q, by_v = by_x[:, :nv] + by_vdot @ of.x_q, by_x[:, nv:] + by_vdot @ of.x_v
+            return jnp.concatenate([by_q, by_v], axis=1), by_vdot @ (of.x_tau @ B)
+
+        A, B = jax.vmap(go)(states, efforts, nodes)
+        return to.Linearization(*replace_chosen(hit, nodes["impulse"], (states.q, states.v, nodes), (A, B)))
 
 
 def euler_step(state: mbjax.State, vdot: jax.Array) -> mbjax.State:
@@ -110,6 +132,29 @@ def euler_step(state: mbjax.State, vdot: jax.Array) -> mbjax.State:
     joints_v = v[6:] + DT * vdot[6:]
     q_after = jnp.concatenate([quaternion, p, q[7:] + DT * joints_v])
     return mbjax.State(q_after, jnp.concatenate([R_after @ w_B, R_after @ v_B, joints_v]), state.time + DT)
+
+
+def slopes_of_euler_step(state: mbjax.State, vdot: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Derivatives of `euler_step` by the state's tangent and by vdot: only the base's are not plain."""
+    n = len(vdot)
+
+    def base(dq: jax.Array, v: jax.Array, vdot: jax.Array) -> jax.Array:
+        q = jnp.concatenate([turned(state.q[:4], dq[:3]), state.q[4:7] + dq[3:]])
+        after = euler_step(mbjax.State(q, v, state.time), vdot)
+        here = quaternion_to_matrix(euler_step(mbjax.State(state.q[:7], state.v[:6], state.time), slow).q[:4])
+        turn = rotation_log(quaternion_to_matrix(after.q[:4]) @ jax.lax.stop_gradient(here).T)
+        return jnp.concatenate([turn, after.q[4:7], after.v])
+
+    slow = vdot[:6]
+    of_base = jax.jacfwd(base, (0, 1, 2))(jnp.zeros(6, vdot.dtype), state.v[:6], slow)
+    rest, dt = jnp.arange(6, n), DT
+
+    def whole(block: jax.Array, of_q: float, of_v: float) -> jax.Array:
+        J = jnp.zeros((2 * n, n), vdot.dtype).at[:6, :6].set(block[:6]).at[n : n + 6, :6].set(block[6:])
+        return J.at[rest, rest].set(of_q).at[n + rest, rest].set(of_v)
+
+    by_q, by_v, by_vdot = (whole(*x) for x in zip(of_base, (1.0, dt, dt * dt), (0.0, 1.0, dt), strict=True))
+    return jnp.concatenate([by_q, by_v], axis=1), by_vdot
 
 
 def turned(quaternion: jax.Array, w: jax.Array) -> jax.Array:
@@ -141,8 +186,7 @@ class Costs(eqx.Module):
         parts = [jnp.sqrt(node["state_weights"]) * state_residual(model, self.q_ref, state)]
         com = mbjax.center_of_mass_position_in_world(model, state.q) - node["com"]
         parts.append(jnp.sqrt(node["com_weight"]) * com)
-        zero = jnp.zeros(3, state.q.dtype)
-        at = jnp.stack([points_positions(model, state.q, name, zero, "world") for name in FEET])
+        at = mbjax.body_poses_in_world(model, state.q).translation[np.array([model.body_index(name) for name in FEET])]
         parts.append(jnp.ravel(jnp.sqrt(node["feet_weights"])[:, None] * (at - node["feet"])))
         from_zero = state_residual(model, self.q_zero, state)
         parts.append(jnp.sqrt(node["bounds_weight"]) * beyond(from_zero, *self.bounds)[6:])

@@ -1,13 +1,15 @@
 """Trains a policy by the simulator's gradients: the short-horizon actor–critic of Xu et al. (2022, arXiv 2204.07137).
 
 The actor climbs the gradient of the rewards of `horizon` steps plus the critic's value of where they lead, taken
-through the physics. The critic learns TD(λ) targets of the same steps. Nothing else: equinox for the networks, optax
-for the optimizers, mbjax for the worlds.
+through the physics. The critic learns TD(λ) targets of the same steps. Observations are scaled to unit spread, and
+where contact makes a world's gradient by its state longer than `longest`, it is shortened there. Nothing else: equinox
+for the networks, optax for the optimizers, mbjax for the worlds.
 
     python examples/short_horizon_actor_critic.py     # swings up a cart-pole
 """
 
 import dataclasses
+import functools
 import time
 from typing import Any
 
@@ -34,6 +36,27 @@ class Settings:
     target_rate: float = 0.2  # how fast the target network follows the critic, an update
     exploration: float = -0.5  # logarithm of the first standard deviation of actions
     width: int = 64
+    longest: float = float("inf")  # gradient by the state of one world that goes back through a step
+    last_rate: float = 1.0  # the last step of the optimizers beside their first; falls evenly over `updates`
+    updates: int = 400
+
+
+class Scaling(eqx.Module):
+    """Mean and variance of the observations so far."""
+
+    mean: jax.Array
+    variance: jax.Array
+    number: jax.Array
+
+    def __call__(self, observation: jax.Array) -> jax.Array:
+        return jnp.clip((observation - self.mean) / jnp.sqrt(self.variance + 1e-4), -10.0, 10.0)
+
+    def updated(self, seen: jax.Array) -> "Scaling":
+        """With more observations, in rows."""
+        total = self.number + seen.shape[0]
+        share, way = seen.shape[0] / total, jnp.mean(seen, axis=0) - self.mean
+        variance = (1.0 - share) * self.variance + share * jnp.var(seen, axis=0) + share * (1.0 - share) * way**2
+        return Scaling(self.mean + share * way, variance, total)
 
 
 class Actor(eqx.Module):
@@ -52,6 +75,7 @@ class Learner(eqx.Module):
     actor: Actor
     critic: eqx.nn.MLP
     target: eqx.nn.MLP
+    scaling: Scaling
     actor_memory: Any
     critic_memory: Any
     states: EpisodeState
@@ -70,9 +94,13 @@ class Way(eqx.Module):
 
 def optimizers(settings: Settings) -> tuple[Any, Any]:
     """Those of actor and critic; steps that are not finite are left out."""
+
+    def falling(rate: float, passes: int) -> Any:
+        return optax.linear_schedule(rate, settings.last_rate * rate, settings.updates * passes)
+
     made = [
-        optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate, b1=0.7, b2=0.95))
-        for rate in (settings.actor_rate, settings.critic_rate)
+        optax.chain(optax.clip_by_global_norm(1.0), optax.adam(falling(rate, passes), b1=0.7, b2=0.95))
+        for rate, passes in ((settings.actor_rate, 1), (settings.critic_rate, settings.critic_passes))
     ]
     return optax.apply_if_finite(made[0], 10), made[1]
 
@@ -89,19 +117,45 @@ def start(episodes: Episodes, settings: Settings, key: jax.Array) -> Learner:
     taken = jax.random.randint(key_worlds, (settings.worlds,), 0, episodes.length)  # else all worlds restart at once
     states = eqx.tree_at(lambda x: x.statistics.num_steps, states, taken.astype(states.statistics.num_steps.dtype))
     memories = (of.init(eqx.filter(net, eqx.is_array)) for of, net in ((of_actor, actor), (of_critic, critic)))
-    return Learner(actor, critic, critic, *memories, states, key)
+    scaling = Scaling(jnp.zeros(seen), jnp.ones(seen), jnp.array(1.0))
+    return Learner(actor, critic, critic, scaling, *memories, states, key)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def shortened(tree: Any, longest: float) -> Any:
+    """The tree itself, whose gradient is not longer than this; one that is not finite is left out."""
+    return tree
+
+
+def shortened_backward(longest: float, _: None, slope: Any) -> tuple[Any]:
+    """The gradient that goes on."""
+    length = optax.global_norm(slope)
+    factor = jnp.where(jnp.isfinite(length), jnp.minimum(1.0, longest / jnp.maximum(length, 1e-12)), 0.0)
+    return (jax.tree.map(lambda x: jnp.where(factor > 0.0, factor * x, 0.0), slope),)
+
+
+shortened.defvjp(lambda tree, longest: (tree, None), shortened_backward)
 
 
 def negative_return(
-    actor: Actor, target: eqx.nn.MLP, episodes: Episodes, settings: Settings, states: EpisodeState, noise: jax.Array
+    actor: Actor, learner: Learner, episodes: Episodes, settings: Settings, noise: jax.Array
 ) -> tuple[jax.Array, tuple[EpisodeState, Way]]:
     """Minus the discounted rewards of the horizon and the value after it, the mean over steps and worlds."""
-    value = jax.vmap(target)
+    target, scaling = learner.target, learner.scaling
+
+    def value(observations: jax.Array) -> jax.Array:
+        return jax.vmap(target)(jax.vmap(scaling)(observations))
+
+    def moved(states: EpisodeState, noise: jax.Array) -> EpisodeState:
+        if settings.longest < float("inf"):
+            short = shortened((states.env.physics, states.env.observation), settings.longest)
+            states = eqx.tree_at(lambda x: (x.env.physics, x.env.observation), states, short)
+        return episodes.step(states, actor(scaling(states.env.observation), noise))
 
     def one_step(carry: tuple, noise: jax.Array) -> tuple[tuple, Way]:
         states, discount, total = carry
         seen = states.env.observation
-        states = jax.vmap(episodes.step)(states, jax.vmap(actor)(seen, noise))
+        states = jax.vmap(moved)(states, noise)
         total += discount * states.env.reward
         discount *= settings.discount
         total += jnp.where(states.truncated, discount * value(states.last_observation), 0.0)
@@ -109,15 +163,16 @@ def negative_return(
         ends = states.env.done & ~states.truncated
         return (states, discount, total), Way(seen, states.last_observation, states.env.reward, ends, states.env.done)
 
-    first = (states, jnp.ones(settings.worlds), jnp.zeros(settings.worlds))
+    first = (learner.states, jnp.ones(settings.worlds), jnp.zeros(settings.worlds))
     (states, discount, total), way = jax.lax.scan(one_step, first, noise)
     total += jnp.where(states.env.done, 0.0, discount * value(states.env.observation))
     return -jnp.mean(total) / settings.horizon, (states, jax.lax.stop_gradient(way))
 
 
-def td_targets(way: Way, target: eqx.nn.MLP, settings: Settings) -> jax.Array:
+def td_targets(way: Way, learner: Learner, settings: Settings) -> jax.Array:
     """TD(λ): each value is the reward and a mixture of the next value and the next target."""
-    following = jnp.where(way.ends, 0.0, jax.vmap(jax.vmap(target))(way.next_observation))
+    values = jax.vmap(jax.vmap(lambda seen: learner.target(learner.scaling(seen))))(way.next_observation)
+    following = jnp.where(way.ends, 0.0, values)
 
     def backward(after: jax.Array, x: tuple) -> tuple[jax.Array, jax.Array]:
         reward, next_value, done = x
@@ -135,13 +190,14 @@ def update(learner: Learner, episodes: Episodes, settings: Settings) -> tuple[Le
     key, key_noise = jax.random.split(learner.key)
     noise = jax.random.normal(key_noise, (settings.horizon, settings.worlds, episodes.environment.action_size))
     gradient = eqx.filter_grad(negative_return, has_aux=True)
-    slope, (states, way) = gradient(learner.actor, learner.target, episodes, settings, learner.states, noise)
+    slope, (states, way) = gradient(learner.actor, learner, episodes, settings, noise)
     change, actor_memory = of_actor.update(slope, learner.actor_memory)
     actor = eqx.apply_updates(learner.actor, change)
-    wanted = td_targets(way, learner.target, settings)
+    wanted = td_targets(way, learner, settings)
+    inputs = jax.vmap(jax.vmap(learner.scaling))(way.observation)
 
     def critic_loss(critic: eqx.nn.MLP) -> jax.Array:
-        return jnp.mean((jax.vmap(jax.vmap(critic))(way.observation) - wanted) ** 2)
+        return jnp.mean((jax.vmap(jax.vmap(critic))(inputs) - wanted) ** 2)
 
     arrays, rest = eqx.partition(learner.critic, eqx.is_array)
 
@@ -159,16 +215,19 @@ def update(learner: Learner, episodes: Episodes, settings: Settings) -> tuple[Le
         lambda new, old: rate * new + (1.0 - rate) * old if eqx.is_array(new) else new, critic, learner.target
     )
     log = {"reward": jnp.mean(way.reward), "gradient": optax.global_norm(slope), **worlds_status(states)}
-    return Learner(actor, critic, target, actor_memory, critic_memory, states, key), log
+    scaling = learner.scaling.updated(way.observation.reshape(-1, way.observation.shape[-1]))
+    return Learner(actor, critic, target, scaling, actor_memory, critic_memory, states, key), log
 
 
-def evaluate(actor: Actor, episodes: Episodes, key: jax.Array, worlds: int = 128) -> jax.Array:
+def evaluate(learner: Learner, episodes: Episodes, key: jax.Array, worlds: int = 128) -> jax.Array:
     """Mean return of an episode without exploration, each up to its own end."""
+    actor, scaling = learner.actor, learner.scaling
+    still = jnp.zeros(actor.log_spread.size)
 
     def one_step(carry: tuple, _: None) -> tuple[tuple, jax.Array]:
         states, goes_on = carry
-        seen = states.env.observation
-        states = jax.vmap(episodes.step)(states, jax.vmap(actor)(seen, jnp.zeros((worlds, actor.log_spread.size))))
+        actions = jax.vmap(lambda seen: actor(scaling(seen), still))(states.env.observation)
+        states = jax.vmap(episodes.step)(states, actions)
         return (states, goes_on & ~states.env.done), jnp.where(goes_on, states.env.reward, 0.0)
 
     states = jax.vmap(episodes.reset)(jax.random.split(key, worlds))
@@ -184,7 +243,7 @@ def train(episodes: Episodes, settings: Settings, updates: int, seed: int = 0, e
     for i in range(1, updates + 1):
         learner, log = update(learner, episodes, settings)
         if i % every == 0 or i == 1:
-            found = float(score(learner.actor, episodes, jax.random.key(1)))
+            found = float(score(learner, episodes, jax.random.key(1)))
             steps = i * settings.worlds * settings.horizon
             wall, processor = time.perf_counter() - began, time.process_time() - used
             print(

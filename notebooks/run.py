@@ -1,8 +1,9 @@
 """Runs notebooks, and strips what they printed: `python notebooks/run.py [--short] [--keep-outputs] [NOTEBOOK …]`.
 
-`--short` sets MBJAX_SHORT=1, with which every notebook takes fewer steps. Without names all notebooks beside this file
-are run. Afterwards their outputs, counts and ids of execution are removed, so that a commit shows changes of text only;
-`--strip` does only that. Needs nbformat and nbclient, from `pip install "mbjax[test]"`.
+`--short` sets MBJAX_SHORT=1, with which every notebook takes fewer steps, and lets XLA compile without optimization, in
+half the time, unless XLA_FLAGS says otherwise. Without names all notebooks beside this file are run. Afterwards their
+outputs, counts and ids of execution are removed, so that a commit shows changes of text only; `--strip` does only that.
+Needs nbformat and nbclient, from `pip install "mbjax[test]"`.
 """
 
 import argparse
@@ -46,7 +47,12 @@ def main() -> int:
     parser.add_argument("--keep-outputs", action="store_true", help="leave what the cells printed in the file")
     options = parser.parse_args()
     if options.short:
-        os.environ["MBJAX_SHORT"] = "1"  # kernels inherit it
+        sys.path.insert(0, str(FOLDER.parent))
+        from tests.xla_options import FAST_TO_COMPILE
+
+        flags = " ".join(f"--{name}={str(value).lower()}" for name, value in FAST_TO_COMPILE.items())
+        os.environ["MBJAX_SHORT"] = "1"  # kernels inherit these
+        os.environ.setdefault("XLA_FLAGS", flags)
     for path in options.notebook:
         notebook = nbformat.read(path, as_version=4)
         if not options.strip:

@@ -20,7 +20,8 @@ parameters are patterns KIND:NAME=SPACE, for example
 
   mbjax identify arm log.csv --parameters 'mass:*=scaled(0.5,2)' 'joint_friction:*=positive' 'body:tool=physical'
 
-A space is positive, physical, free, fixed, scaled(LOW,HIGH) or between(LOW,HIGH). Kinds are mass, center_of_mass,
+A space is positive, physical, free, fixed, scaled(LOW,HIGH) or between(LOW,HIGH); physical(nearest) starts bodies with
+an impossible inertia at the nearest possible one. Kinds are mass, center_of_mass,
 inertia, body, joint_friction, joint_damping, armature, frame_translation, friction, stiffness and others; a wrong one
 prints them all. Logs are CSV, npz, Parquet or MCAP files.
 """
@@ -38,11 +39,20 @@ def identify_model(options: argparse.Namespace, console: Console) -> bool:
     )  # fmt: skip
     unknown = si.Parameters(model, dict(parse_parameter(text) for text in options.parameters))
     columns, units = parse_pairs("--column", options.column), parse_pairs("--unit", options.unit)
-    logs, held_out = (
-        [si.read_log(path, model, columns=columns, units=units, cutoff=options.cutoff) for path in paths]
-        for paths in (options.log, options.held_out)
-    )
-    method = si.Torques(loss=options.loss) if torques else si.Trajectories(horizon=options.horizon, loss=options.loss)
+    offsets = parse_numbers("--time-offset", options.time_offset)
+
+    def read(path: Path) -> si.Log:
+        return si.read_log(
+            path, model, columns=columns, units=units, cutoff=options.cutoff, period=options.period,
+            time_offsets=offsets, start=options.start, stop=options.stop,
+        )  # fmt: skip
+
+    logs, held_out = ([read(path) for path in paths] for paths in (options.log, options.held_out))
+    if torques:
+        rows = tuple(options.row) or None
+        method = si.Torques(loss=options.loss, contacts=tuple(options.contact), rows=rows)
+    else:
+        method = si.Trajectories(horizon=options.horizon, loss=options.loss)
     fit = si.fit(unknown, logs, method, held_out=tuple(held_out), progress=console.is_terminal, unseen="report")
     console.print(str(fit), markup=False, soft_wrap=True)
     if options.output is not None:
@@ -62,6 +72,8 @@ def parse_parameter(text: str) -> tuple[str, si.Space]:
     pattern, _, space = text.partition("=")
     if not space:
         space = "physical" if pattern.startswith(("body:", "inertia:")) else "positive"
+    if space == "physical(nearest)":
+        return pattern, si.physical(nearest=True)
     name, _, rest = space.partition("(")
     if name in SPACES and not rest:
         return pattern, SPACES[name]()
@@ -89,6 +101,17 @@ def parse_pairs(option: str, pairs: list[str]) -> dict[str, str]:
     return found
 
 
+def parse_numbers(option: str, pairs: list[str]) -> dict[str, float]:
+    """`NAME=NUMBER` options as a dict."""
+    found = {}
+    for name, value in parse_pairs(option, pairs).items():
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise ModelError(f"{option} {name}={value}: '{value}' is no number.") from None
+    return found
+
+
 def add_identify_options(parser: argparse.ArgumentParser) -> None:
     """Adds the command's own options."""
     parser.add_argument("file", metavar="ROBOT", help="a robot file or a bundled model's name")
@@ -108,11 +131,27 @@ def add_identify_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cutoff", type=float, metavar="HZ", help="filters the logs forwards and backwards")
     parser.add_argument(
         "--column", action="append", default=[], metavar="SIGNAL=NAME",
-        help="the file's column of a signal, such as effort.elbow=i4; may be repeated",
+        help="the file's column of a signal, such as effort.elbow=i4, or a number if it stands still, such as "
+        "position.head=0; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--unit", action="append", default=[], metavar="SIGNAL=UNIT", help="such as position=deg; may be repeated"
     )
+    parser.add_argument(
+        "--time-offset", action="append", default=[], metavar="SIGNAL=S",
+        help="seconds added to the times of a signal, such as effort=-0.01; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--period", type=float, metavar="S", help="resample to this period (default: the log's)")
+    parser.add_argument("--start", type=float, metavar="S", help="leave out what is before this time")
+    parser.add_argument("--stop", type=float, metavar="S", help="leave out what is after this time")
+    parser.add_argument(
+        "--contact", action="append", default=[], metavar="BODY",
+        help="project out forces on a body that nobody measured; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--row", action="append", default=[], metavar="JOINT",
+        help="a joint whose effort was measured (default: all); may be repeated",
+    )  # fmt: skip
     parser.add_argument("--held-out", nargs="+", type=Path, default=[], metavar="LOG", help="logs that only check")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write a report as one HTML file")
     parser.add_argument(

@@ -11,7 +11,7 @@ from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Scala
 from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion, split_forces
 from mbjax.errors import ModelError
 from mbjax.execution import for_worlds
-from mbjax.forces import MultibodyForces, calc_mobod_forces
+from mbjax.forces import MultibodyForces, calc_mobod_forces, force_elements_contribution
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of
 from mbjax.model import MultibodyModel, as_coordinates, locked_velocities, zero_where_locked
 
@@ -25,6 +25,8 @@ from .constrained_dynamics import (
 )
 from .constraint_forces import calc_compliant_forces
 from .constraint_kinematics import calc_constraint_terms
+from .contact_derivatives import are_contacts
+from .contact_motion import contact_motion_derivatives, with_rule
 from .solvers.abstract_solver import AbstractConstraintSolver, DenseInertia, KktMatrix
 from .solvers.direct import Direct
 
@@ -53,22 +55,41 @@ def constrained_forward_dynamics(
     tau: GeneralizedForces,
     forces: MultibodyForces | None = None,
     solver: AbstractConstraintSolver | None = None,
+    *,
+    force_elements: bool = False,
 ) -> ConstrainedAcceleration:
     """vdot and λ with M vdot + C(q, v) v = tau + tau_applied + sum Jᵀ F_applied + Gᵀ λ, G vdot = gamma + stabilization.
 
-    `forces` are all applied forces, including gravity if it acts, as in `forward_dynamics`. Springs of compliant
-    constraints are added here. Locked joints stay, and inactive constraints have λ = 0. The result is differentiable
-    with respect to the model, the constraints, q, v, tau and forces; which rows are redundant is held fixed.
+    `forces` are all applied forces, including gravity if it acts, as in `forward_dynamics`; with `force_elements` those
+    of `force_elements_contribution` act too. Springs of compliant constraints are added here. Locked joints stay, and
+    inactive constraints have λ = 0. The result is differentiable with respect to the model, the constraints, q, v, tau
+    and forces; which rows are redundant is held fixed.
     The solver is `Direct()` if none is given. RBDL's ForwardDynamicsConstraints….
+
+    For contacts alone, with `force_elements` and no other forces, Jacobians by q, v and tau are closed forms.
     """
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
-    solver = Direct() if solver is None else solver
-    result = for_worlds_of(_constrained_forward_dynamics, model, cset, q, v, tau, forces, solver)
+    if force_elements and forces is None and solver is None and are_contacts(cset):
+        result = with_rule(forward_dynamics_under_elements, contact_motion_derivatives, model, cset, q, v, tau)
+    else:
+        if force_elements:
+            of_elements = force_elements_contribution(model, q, v)
+            forces = of_elements if forces is None else forces + of_elements
+        solver = Direct() if solver is None else solver
+        result = for_worlds_of(_constrained_forward_dynamics, model, cset, q, v, tau, forces, solver)
     vdot, force, num_redundant, residual = result
     return ConstrainedAcceleration(vdot, force, num_redundant.astype(jnp.int32), residual)
+
+
+def forward_dynamics_under_elements(
+    model: MultibodyModel, cset: BoundConstraintSet, q: Array, v: Array, tau: Array
+) -> ConstrainedDynamicsResult:
+    """Constrained forward dynamics under force elements, differentiated as it stands."""
+    forces = force_elements_contribution(model, q, v)
+    return for_worlds_of(_constrained_forward_dynamics, model, cset, q, v, tau, forces, Direct())
 
 
 def _constrained_forward_dynamics(

@@ -15,6 +15,8 @@ from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
 from .bound_constraint_set import BoundConstraintSet
 from .constrained_dynamics import ConstrainedDynamicsResult, calc_constrained_dynamics, terms_at_rest
 from .constraint_kinematics import calc_constraint_terms
+from .contact_derivatives import are_contacts
+from .contact_motion import contact_impulse_derivatives, with_rule
 from .solvers.abstract_solver import AbstractConstraintSolver
 from .solvers.direct import Direct
 
@@ -49,6 +51,8 @@ def constraint_impulses(
     none is given. Restitution with coefficient e is `v_plus = -e * constraints_velocity_error(model, cset, q,
     v_minus)`. The impact takes no time, so other forces have no effect. Locked joints stay at rest. The solver is
     `Direct()` if none is given. RBDL's ComputeConstraintImpulses….
+
+    For contacts alone that use their own `v_plus`, Jacobians by q and v_minus are closed forms.
     """
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
@@ -58,11 +62,21 @@ def constraint_impulses(
         if v_plus.ndim == 0:
             v_plus = jnp.broadcast_to(v_plus, (cset.num_rows,))
         v_plus = as_coordinates("v_plus", v_plus, cset.num_rows, model.dtype)
-    solver = Direct() if solver is None else solver
-    result = for_worlds_of(_constraint_impulses, model, cset, q, v_minus, v_plus, solver)
+    if solver is None and v_plus is None and are_contacts(cset):
+        result = with_rule(impulses_by_default, contact_impulse_derivatives, model, cset, q, v_minus)
+    else:
+        solver = Direct() if solver is None else solver
+        result = for_worlds_of(_constraint_impulses, model, cset, q, v_minus, v_plus, solver)
     change, impulse, num_redundant, residual = result
     v = zero_where_locked(model, v_minus) + change
     return ConstraintImpulses(v, impulse, num_redundant.astype(jnp.int32), residual)
+
+
+def impulses_by_default(
+    model: MultibodyModel, cset: BoundConstraintSet, q: Array, v_minus: Array
+) -> ConstrainedDynamicsResult:
+    """Change of velocity and impulses by the set's own `v_plus`, differentiated as they stand."""
+    return for_worlds_of(_constraint_impulses, model, cset, q, v_minus, None, Direct())
 
 
 def _constraint_impulses(

@@ -21,7 +21,7 @@ from mbjax.dynamics import (
 from mbjax.dynamics.articulated_body.recursion import articulated_rows, solve_with_inertias
 from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix
 from mbjax.dynamics.records.inertia_about_origin import shift_inertia_to_T
-from mbjax.execution import are_world_threads_expected, dot_with_mask, in_kernels
+from mbjax.execution import are_world_threads_expected, dot_with_mask, in_kernels, is_world_a_warp
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import (
     Parents,
@@ -71,7 +71,7 @@ def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatri
     if topology.followers or problem.coupled is not None or not contacts_keep_the_tree(problem):
         return matrix_of_branches(topology, problem, chain(topology.num_velocities))
     parents = velocity_parents(topology)
-    if paths(parents).ancestors.shape[1] > DEEPEST or are_world_threads_expected():
+    if not is_world_a_warp() and (paths(parents).ancestors.shape[1] > DEEPEST or are_world_threads_expected()):
         return articulated_matrix(topology, problem)
     return matrix_of_branches(topology, problem, parents)
 

@@ -23,6 +23,15 @@ from .center_of_mass import (
 )
 from .center_of_mass import total_mass as total_mass
 from .composite_inertia import spatial_inertia as spatial_inertia
+from .composite_body.sums import FixedWrenches as FixedWrenches
+from .composite_body.sums import calc_turning_of_wrenches as calc_turning_of_wrenches
+from .composite_body.sums import matrix_rows as matrix_rows
+from .composite_body.sums import rows_as_matrix as rows_as_matrix
+from .derivatives.motion import MotionDerivatives as MotionDerivatives
+from .derivatives.motion import calc_motion_derivatives as calc_motion_derivatives
+from .dynamics_derivatives import FreeMotion as FreeMotion
+from .dynamics_derivatives import calc_driven_columns as calc_driven_columns
+from .dynamics_derivatives import calc_free_motion as calc_free_motion
 from .dynamics_derivatives import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
 from .dynamics_derivatives import InverseDynamicsDerivatives as InverseDynamicsDerivatives
 from .dynamics_derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives

@@ -1,6 +1,6 @@
 """Closed-form derivatives of inverse and forward dynamics with respect to q, v and vdot or tau."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,6 +11,9 @@ from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Veloc
 from mbjax.errors import ModelError
 from mbjax.forces import MultibodyForces
 from mbjax.kinematics import (
+    MobodInertia,
+    PositionKinematics,
+    VelocityKinematics,
     calc_position_kinematics,
     calc_velocity_kinematics,
     for_worlds_of,
@@ -28,9 +31,9 @@ from mbjax.topology import (
     sum_velocities_over_path,
 )
 
-from .composite_body.sums import calc_composite_terms, times_inertia_at_T
+from .composite_body.sums import CompositeTerms, FixedWrenches, add_wrenches, calc_composite_terms, times_inertia_at_T
 from .derivatives.jacobian import TorqueColumns, calc_all_columns, calc_torque_columns
-from .derivatives.motion import calc_motion_derivatives
+from .derivatives.motion import MotionDerivatives, calc_motion_derivatives
 from .derivatives.path_products import calc_mirrored_products
 from .equations_of_motion import calc_reflected_inertia
 from .explicit_forces import ExplicitForces, calc_explicit_forces
@@ -139,8 +142,37 @@ def _forward_dynamics_derivatives(
     force_elements: bool,
     wrt: str,
 ) -> ForwardDynamicsDerivatives:
-    topology, locked = model.topology, locked_velocities(model)
-    v = zero_where_locked(model, v)
+    free = calc_free_motion(model, q, zero_where_locked(model, v), tau, forces, force_elements)
+    columns, _ = calc_driven_columns(model, free, free.vdot, None)
+    dq = -products_of_columns(free.inverse, convert_dq_columns(model, q, columns.dq, wrt))
+    dv = jnp.where(locked_velocities(model)[None], 0.0, -products_of_columns(free.inverse, columns.dv))
+    return ForwardDynamicsDerivatives(free.vdot, dq, dv, free.inverse)
+
+
+class FreeMotion(NamedTuple):
+    """Motion under tau and forces alone, with what derivatives of driven motion reuse."""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    position: PositionKinematics
+    velocity: VelocityKinematics
+    explicit: ExplicitForces
+    inertia_T: MobodInertia
+    terms: CompositeTerms  # at vdot = 0
+    inverse: Float[Array, "nv nv"]  # M⁻¹ of the free velocities, zero where joints are locked
+    vdot: Float[Array, " nv"]
+
+
+def calc_free_motion(
+    model: MultibodyModel,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    tau: Float[Array, " nv"],
+    forces: MultibodyForces | None,
+    force_elements: bool,
+) -> FreeMotion:
+    """Forward dynamics by the inverse of the mass matrix; `v` must be zero where joints are locked."""
+    topology = model.topology
     position = calc_position_kinematics(model, q)
     velocity = calc_velocity_kinematics(model, position, q, v)
     explicit = calc_explicit_forces(model, position, q, v, forces, force_elements)
@@ -150,17 +182,25 @@ def _forward_dynamics_derivatives(
     terms = calc_composite_terms(topology, inertia_T, velocity.V_WM_T, A_bias_T, explicit.wrenches)
     products = calc_mirrored_products(topology, S, terms.inertia_times(S))
     M = plus_diagonal(topology, products, calc_reflected_inertia(model))
-    inverse = inverse_of_free(topology, M, locked)
+    inverse = inverse_of_free(topology, M, locked_velocities(model))
     vdot = matrix_vector(inverse, tau + explicit.tau - sum_directions(topology, ca.dot(S, terms.F)))
+    return FreeMotion(q, v, position, velocity, explicit, inertia_T, terms, inverse, vdot)
 
-    motion = calc_motion_derivatives(model, position, velocity, q, v, vdot)
+
+def calc_driven_columns(
+    model: MultibodyModel, free: FreeMotion, vdot: Float[Array, " nv"], further: FixedWrenches | None
+) -> tuple[TorqueColumns, MotionDerivatives]:
+    """Columns by q (tangent) and v of the torques that the motion `vdot` takes, less those of `further` wrenches."""
+    topology, S, terms = model.topology, free.position.S_T, free.terms
+    motion = calc_motion_derivatives(model, free.position, free.velocity, free.q, free.v, vdot)
     A_driven_T = sum_velocities_over_path(topology, ca.scale(S, over_directions(topology, vdot)))
-    F_driven_T = times_inertia_at_T(inertia_T, A_driven_T)
-    terms = eqx.tree_at(lambda t: t.F, terms, terms.F + sum_moved_mobods(topology, F_driven_T))
-    columns = subtract_slopes(calc_torque_columns(topology, position, velocity, motion, terms), explicit)
-    dq = -products_of_columns(inverse, convert_dq_columns(model, q, columns.dq, wrt))
-    dv = jnp.where(locked[None], 0.0, -products_of_columns(inverse, columns.dv))
-    return ForwardDynamicsDerivatives(vdot, dq, dv, inverse)
+    F_driven_T = times_inertia_at_T(free.inertia_T, A_driven_T)
+    if further is None:
+        terms = eqx.tree_at(lambda t: t.F, terms, terms.F + sum_moved_mobods(topology, F_driven_T))
+    else:
+        terms = add_wrenches(topology, terms, F_driven_T, further)
+    columns = calc_torque_columns(topology, free.position, free.velocity, motion, terms)
+    return subtract_slopes(columns, free.explicit), motion
 
 
 def plus_diagonal(

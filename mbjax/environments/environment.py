@@ -152,6 +152,13 @@ def keys_of(key: PRNGKeyArray, number: int) -> list[PRNGKeyArray]:
     return [jax.random.fold_in(key, i) for i in range(number)]
 
 
+def few_normals(key: PRNGKeyArray, number: int, dtype: Any) -> Float[Array, " number"]:
+    """Standard normal numbers with 23 random bits each: a hash makes two of them, by `jax.random.normal` one."""
+    words = jax.random.key_data(jax.random.split(key, (number + 1) // 2)).reshape(-1)[:number]
+    bits = (words >> 9).astype(dtype)
+    return 2.0**0.5 * jax.scipy.special.erfinv((bits + 0.5) * 2.0**-22 - 1.0)
+
+
 def require_discrete_model(task: str, model: Any) -> None:
     """Raises `ModelError` unless the model has a time step."""
     if not isinstance(model, MultibodyModel) or not model.is_discrete:

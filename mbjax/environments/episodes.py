@@ -53,7 +53,7 @@ class Episodes(eqx.Module):
     world then restarts by itself and counts this, while its neighbours go on. With `keep_last` false, observations
     that ended an episode are not computed. With `same_start` a world repeats the start that it first drew, as brax's
     and MuJoCo Playground's worlds do; drawing a start in every step, for the worlds that restart, is most of what an
-    environment of a small robot costs.
+    environment of a small robot costs. `env.key` is that of the running episode.
     """
 
     environment: AbstractEnvironment
@@ -78,7 +78,7 @@ class Episodes(eqx.Module):
     def step(self, state: EpisodeState, action: Float[Array, " actions"]) -> EpisodeState:
         """Advances one world, and restarts it where its episode ends."""
         environment, before = self.environment, state.statistics
-        key, key_judge, key_start, key_first = keys_of(state.env.key, 4)
+        key, key_judge, key_first = keys_of_step(state.env.key, before.num_steps)
         after, outcome = environment.advance(state.env, action, key_judge)
         broken = ~(all_finite((after, outcome.reward, outcome.memory)) & all_finite(action))
         reward = jnp.where(broken, 0.0, outcome.reward)
@@ -86,8 +86,9 @@ class Episodes(eqx.Module):
         ends = outcome.ends | broken
         truncated = ~ends & (num_steps >= self.length)
         done = ends | truncated
-        first = environment.start(key_start) if state.first is None else state.first
+        first = environment.start(key) if state.first is None else state.first
         physics, memory = chosen(done, first, (after, outcome.memory))
+        key = jnp.where(done, key, state.env.key)
         observation = environment.observe(physics, memory, key_first)
         last = observation
         if self.keep_last:
@@ -105,6 +106,17 @@ class Episodes(eqx.Module):
         metrics = jax.tree.map(lambda x: jnp.where(broken, jnp.zeros_like(x), x), outcome.metrics)
         env = EnvState(physics, memory, key, observation, reward, done, metrics)
         return EpisodeState(env, last, truncated, broken, statistics, state.first)
+
+
+def keys_of_step(key: PRNGKeyArray, num_steps: Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
+    """Keys of the next episode, and of a step of this one for its judgement and its observation.
+
+    An episode keeps its key and counts: a key that nobody draws from costs nothing, and each costs a hash. Starts may
+    fold in any number below those here.
+    """
+    of_step = jax.random.fold_in(key, jnp.uint32(0x80000000) + num_steps.astype(jnp.uint32))
+    key_judge, key_observe = keys_of(of_step, 2)
+    return jax.random.fold_in(key, 0x7FFFFFFF), key_judge, key_observe
 
 
 def all_finite(tree: Any) -> Bool[Array, ""]:

@@ -21,6 +21,8 @@ from .by_device import on_cpu as on_cpu
 from .cpu_kernel import has_matrix_products as has_matrix_products
 from .gpu_kernels import are_world_threads_expected as are_world_threads_expected
 from .gpu_kernels import is_world_a_thread as is_world_a_thread
+from .gpu_kernels import is_world_a_warp as is_world_a_warp
+from .warp_kernel import replaced_on_gpu as replaced_on_gpu
 from .kernels_in_use import kernels_in_use as kernels_in_use
 from .loops import as_one_kernel as as_one_kernel
 from .loops import one_by_one as one_by_one

@@ -1,6 +1,7 @@
 """The words of derivative rules written by hand: tangents that may be None, linear functions with a transpose."""
 
 from .linear_maps import fitting as fitting
+from .linear_maps import linear_by_hand as linear_by_hand
 from .linear_maps import linear_map as linear_map
 from .manual_axes import keeping_axes as keeping_axes
 from .manual_axes import varying_alike as varying_alike

@@ -100,6 +100,36 @@ def linear_map(
     return found
 
 
+def linear_by_hand(
+    function: Callable, transpose: Callable, fixed: Any, moved: Any, shape: tuple[int, ...], dtype: Any
+) -> jax.Array:
+    """Returns `function(fixed, moved)`, an array of this shape and type that is linear in `moved`, trees of arrays.
+
+    `transpose(fixed, cotangent)` returns the cotangents of `moved`, a tree like it. JAX looks into neither, so both may
+    have loops whose length is not known. `fixed` must not be differentiated.
+    """
+    of_fixed, fixed_treedef = jax.tree.flatten(fixed)
+    of_moved, moved_treedef = jax.tree.flatten(moved)
+    count = len(of_fixed)
+
+    def forward(*args: jax.Array) -> list:
+        held = jax.tree.unflatten(fixed_treedef, args[:count])
+        return [function(held, jax.tree.unflatten(moved_treedef, args[count:]))]
+
+    def backward(*args: jax.Array) -> list:
+        return jax.tree.leaves(transpose(jax.tree.unflatten(fixed_treedef, args[:count]), args[count]))
+
+    (found,) = linear_map_p.bind(
+        *of_fixed,
+        *of_moved,
+        forward=Ways(forward, None),
+        backward=Ways(backward, None),
+        count=count,
+        out=(ShapedArray(shape, dtype),),
+    )
+    return found
+
+
 def fitting(cotangent: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Broadcasts a cotangent to a shape; sums it over worlds where the shape has one for all worlds."""
     if cotangent.shape[-1:] > shape[-1:] == (1,):

@@ -3,6 +3,7 @@
 Its value is that of a function run over the worlds; its parameters are listed below.
 """
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Sequence
@@ -16,10 +17,11 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 
 from .chunks import Searching, run_at_once, run_in_chunks
-from .cpu_kernel import lower_as_one_kernel, lowered
-from .gpu_kernels import are_interpreted, are_on
+from .cpu_kernel import is_alone, lower_as_one_kernel, lowered
+from .gpu_kernels import NotInKernelError, are_interpreted, are_on, are_warps_on
 from .manual_axes import of_many_worlds, varying_as
 from .several_devices import is_shared_out, lower_in_shares
+from .warp_kernel import run_in_warps
 
 # The primitive `for_worlds_p`. Its parameters:
 #   function    maps arrays to a list of arrays
@@ -325,10 +327,27 @@ def lower_worlds_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
 
 
 def lower_worlds_on_gpu(ctx: Any, *args: Any, **params: Any) -> Any:
-    """Lowers for a GPU: all worlds at once; one world as a batch of one, where the kernels are on."""
+    """Lowers for a GPU: all worlds at once; one world as a batch of one, where the kernels are on.
+
+    What searches, and its derivatives, are one kernel if there can be one: XLA's loop waits for the host.
+    """
+    if are_warps_on() and is_alone(ctx) and params["worlds"] != 0 and searches(params["function"]):
+        with contextlib.suppress(NotInKernelError):
+            return lowered(functools.partial(run_in_warps, **params))(ctx, *args)
     if params["worlds"] is None and (are_on() or are_interpreted()):
         return lowered(functools.partial(run_only_world, params["function"]))(ctx, *args)
     return lower_at_once(ctx, *args, **params)
+
+
+def searches(function: Callable) -> bool:
+    """Whether a function searches, or is a derivative of one that does."""
+    match function:
+        case Searching():
+            return True
+        case PushForward() | PullBack():
+            return searches(function.function)
+        case _:
+            return hasattr(function, "found_treedef")
 
 
 def run_only_world(function: Callable, *args: jax.Array) -> list:

@@ -1,5 +1,6 @@
 """Simulates the continuous plant by diffrax."""
 
+from collections.abc import Callable
 from typing import Any
 
 import diffrax
@@ -11,9 +12,10 @@ from jaxtyping import Array, Float
 from mbjax.constraints import bound_constraints, project_onto_constraints
 from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, without_unread_geometry
 from mbjax.spatial import normalize_quaternion
 
+from .contact_solver import ContactSolver, Plant, integrate_through_contact
 from .ports import as_inputs
 from .projected_solver import ProjectedSolver
 from .rollout import Trajectory
@@ -27,7 +29,7 @@ def simulate(
     inputs: Any = None,
     *,
     save_at: Float[Array, " times"],
-    solver: diffrax.AbstractSolver | None = None,
+    solver: diffrax.AbstractSolver | ContactSolver | None = None,
     stepsize_controller: diffrax.AbstractStepSizeController | None = None,
     project: bool = False,
     first_step: float | None = None,
@@ -42,11 +44,25 @@ def simulate(
     errors of the model's constraints small. With `project`, `project_onto_constraints` moves each step, and each state
     returned, onto the constraints. Reverse mode differentiates the steps as they ran. Forward mode needs
     `adjoint=diffrax.ForwardMode()`. Both are exact with `project` too.
+
+    With contact, `solver=ContactSolver()` gives derivatives near those of the motion itself, in both modes and under
+    `vmap`. It chooses its own steps, so it takes none of the options that follow `solver`.
     """
     state = as_state(model, state)
     times = jnp.asarray(save_at, model.dtype)
     if times.ndim != 1 or times.shape[0] < 1:
         raise ModelError(f"simulate: save_at must be a list of times, got shape {times.shape}.")
+    if isinstance(solver, ContactSolver):
+        options = stepsize_controller, first_step, adjoint, progress_meter, project or None
+        if max_steps != 100_000 or any(option is not None for option in options):
+            raise ModelError(
+                "simulate: ContactSolver takes no stepsize_controller, project, first_step, max_steps, adjoint or "
+                "progress_meter. Give it a tolerance or max_steps: ContactSolver(tolerance=1e-8, max_steps=10_000)."
+            )
+        if solver.tolerance is not None:  # as an array, so that another one compiles nothing
+            solver = ContactSolver(jnp.asarray(solver.tolerance, model.dtype), solver.max_steps)
+        through = through_contact if callable(inputs) else compiled_through_contact
+        return through(model, state, inputs if callable(inputs) else as_inputs(model, inputs), times, solver)
     tolerance = 1e-8 if model.dtype == jnp.float64 else 1e-5
     run = integrate if callable(inputs) else compiled_integrate  # a function may read values that change between calls
     return run(
@@ -104,6 +120,33 @@ def integrate(
     )
     assert solution.ys is not None
     q, v = solution.ys
+    return sampled_at(model, inputs_at, times, q, v, project)
+
+
+def through_contact(
+    model: MultibodyModel, state: State, inputs: Any, times: Float[Array, " times"], solver: ContactSolver
+) -> Trajectory:
+    """Integrates the trajectory by `ContactSolver`, under constant inputs or a function of the state."""
+    held = eqx.filter_closure_convert(inputs, state) if callable(inputs) else inputs
+    start = jnp.concatenate([state.q, state.v, times[:1]])
+    plant = Plant(without_unread_geometry(model), held)
+    nq, found = model.num_positions, integrate_through_contact(plant, start, times, solver)
+    q, v = found[:, :nq], found[:, nq:-1]
+    return sampled_at(model, lambda now: inputs(now) if callable(inputs) else inputs, times, q, v, False)
+
+
+compiled_through_contact = eqx.filter_jit(through_contact)
+
+
+def sampled_at(
+    model: MultibodyModel,
+    inputs_at: Callable[[State], Any],
+    times: Float[Array, " times"],
+    q: Float[Array, "times nq"],
+    v: Float[Array, "times nv"],
+    project: bool,
+) -> Trajectory:
+    """The trajectory through these states, with quaternions normalized, perhaps moved onto the constraints."""
     q = jax.vmap(lambda q: normalize_quaternions(model, q))(q)
     if project:
         q, v = jax.vmap(lambda q, v: project_onto_constraints(model, bound_constraints(model), q, v))(q, v)

@@ -71,7 +71,7 @@ def base_parameters(
 
     Without rows `samples` random positions, velocities and accelerations stand for all motions: what is then not seen,
     no experiment on this robot can show. Give the rows of a log, `regressor_of_log(...).reshape(-1, n)`, for what that
-    log shows, and projected rows where contact forces are unknown.
+    log shows, with its `contacts=` where contact forces are unknown.
     """
     names = linear_parameter_names(model)
     rows = random_rows(model, samples, seed) if Y is None else np.asarray(Y, float).reshape(-1, len(names))

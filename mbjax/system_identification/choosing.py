@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from mbjax.errors import ModelError, ModelWarning
@@ -13,11 +14,14 @@ from mbjax.parameters import NamedNumber, matching_numbers
 from mbjax.parameters.kind_table import GROUPS
 from mbjax.parameters.name_patterns import numbers_of_kinds
 from mbjax.parameters.named_numbers import body_labels
-from mbjax.spatial import central_second_moment
+from mbjax.parameters.number_kinds import with_unit_inertia
+from mbjax.spatial import central_second_moment, unit_inertia_of_second_moment
 
 from .kind_table import kinds_of
 from .kinds import SMALLEST_MOMENT, Kind
 from .spaces import FIXED, Space
+
+NEAREST_MOMENT = 1e-6  # m², of bodies that start at the nearest inertia
 
 
 class Chosen(NamedTuple):
@@ -30,8 +34,8 @@ class Chosen(NamedTuple):
     space: Space
 
 
-def choose(model: MultibodyModel, patterns: Mapping[str, Space]) -> list[Chosen]:
-    """Numbers that the patterns choose, kind by kind."""
+def choose(model: MultibodyModel, patterns: Mapping[str, Space]) -> tuple[MultibodyModel, list[Chosen]]:
+    """Numbers that the patterns choose, kind by kind, and the model with inertias that they can start from."""
     if not patterns:
         raise ModelError(
             "Parameters: no patterns were given, so nothing is unknown. For example {'mass:*': positive()}."
@@ -39,6 +43,7 @@ def choose(model: MultibodyModel, patterns: Mapping[str, Space]) -> list[Chosen]
     kinds = {kind.of: kind for kind in kinds_of(model)}
     known = numbers_of_kinds(model, kinds)
     spaces: dict[str, Space] = {}
+    repaired: set[str] = set()
     for pattern, space in patterns.items():
         if not isinstance(space, Space):
             raise ModelError(
@@ -47,6 +52,10 @@ def choose(model: MultibodyModel, patterns: Mapping[str, Space]) -> list[Chosen]
             )
         found = matching_numbers("Parameters", pattern, known)
         unfit = [] if space.kind == FIXED else unfit_bodies(model, found)
+        if space.nearest:
+            massive = {name for name in unfit if has_mass(model, name)}
+            repaired |= massive
+            unfit = [name for name in unfit if name not in massive]
         if unfit and not any(x in pattern for x in "*?["):
             raise ModelError(f"Parameters: '{pattern}' has no physical start: {unfit_words(unfit)}")
         if unfit:
@@ -60,8 +69,10 @@ def choose(model: MultibodyModel, patterns: Mapping[str, Space]) -> list[Chosen]
         for name, number in known.items()
         if name in spaces and spaces[name].kind != FIXED
     ]
-    require_whole_inertias([entry for entry in chosen if entry.kind.only_physical])
-    return chosen
+    inertias = [entry for entry in chosen if entry.kind.only_physical]
+    require_whole_inertias(inertias)
+    unknown_bodies = {entry.element.partition(":")[2] for entry in inertias}
+    return with_nearest_inertias(model, sorted(repaired & unknown_bodies)), chosen
 
 
 def require_whole_inertias(chosen: Sequence[Chosen]) -> None:
@@ -96,5 +107,26 @@ def unfit_words(bodies: Sequence[str]) -> str:
     names = ", ".join(f"'{name}'" for name in bodies)
     return (
         f"{names} {'has' if len(bodies) == 1 else 'have'} no mass, or the inertia of a point, a rod or a sheet, or an "
-        "impossible one. Give an inertia by mbjax.set_spatial_inertia_in_body_frame to identify them."
+        "impossible one. Start at the nearest possible one by physical(nearest=True), or give an inertia by "
+        "mbjax.set_spatial_inertia_in_body_frame, to identify them."
     )
+
+
+def has_mass(model: MultibodyModel, body: str) -> bool:
+    """Whether a body, by its label, has a mass above zero."""
+    return float(model.parameters.body_mass[body_labels(model)[1:].index(body)]) > 0.0
+
+
+def with_nearest_inertias(model: MultibodyModel, bodies: Sequence[str]) -> MultibodyModel:
+    """The model with second moments of these bodies replaced by the nearest that are positive by a margin.
+
+    Nearest in Frobenius's norm: eigenvalues are raised to a hundredth of the largest, at least `NEAREST_MOMENT`.
+    """
+    if not bodies:
+        return model
+    rows = np.array([body_labels(model)[1:].index(name) for name in bodies])
+    com = model.parameters.body_com[rows]
+    w, V = np.linalg.eigh(np.asarray(central_second_moment(com, model.parameters.body_unit_inertia[rows]), float))
+    w = np.maximum(w, np.maximum(0.01 * w[:, -1:], NEAREST_MOMENT))
+    S = jnp.asarray(np.einsum("nij,nj,nkj->nik", V, w, V), com.dtype)
+    return with_unit_inertia(model, jnp.asarray(rows), unit_inertia_of_second_moment(com, S))

@@ -12,12 +12,13 @@ from jaxtyping import Array, Float
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from mbjax.errors import ModelError
+from mbjax.execution import call_compiled
 
 from .answers import uncertainty_of, unseen_in_words
 from .fit_result import Fit
 from .influence import require_influence
 from .log import Log
-from .parameters import Parameters
+from .parameters import Parameters, values_at
 from .problem import AbstractProblem
 from .solver import DONE, FirstOrder, LevenbergMarquardt, evaluate
 from .weights import anchors, as_array, first_weights, needs_guidance, noise_weights
@@ -170,7 +171,7 @@ def answer(
     freedom = max(1, problem.num_data - J.shape[1])
     chi = float(r @ r) / freedom
     whole = uncertainty_of(J, 1.0 if found.noise_is_known else chi, np.dtype(theta.dtype))
-    D = np.asarray(jax.jit(jax.jacfwd(unknown.values))(theta), float)
+    D = np.asarray(call_compiled(slopes_of_values, unknown, theta), float)
     n = len(unknown)
     null = np.linalg.qr(D @ whole.null_space[:n])[0] if whole.null_space.shape[1] else np.zeros((n, 0))
     covariance = D @ whole.covariance[:n, :n] @ D.T
@@ -201,6 +202,11 @@ def answer(
         held_out=held_out,
         method=method,
     )
+
+
+def slopes_of_values(unknown: Parameters, theta: Array) -> Float[Array, "n n"]:
+    """Derivatives of values by theta."""
+    return jax.jacfwd(lambda theta: values_at(unknown, theta))(theta)
 
 
 def typical_sizes(unknown: Parameters) -> np.ndarray:

@@ -126,3 +126,14 @@ def contact_jacobians(
         return jnp.concatenate(parts)
 
     return jax.vmap(of_one)(jnp.asarray(q, model.dtype))
+
+
+def contact_projectors(
+    model: MultibodyModel, q: Float[Array, "steps nq"], bodies: tuple[str, ...], first: int
+) -> Float[Array, "steps nv nv"]:
+    """Projectors on what contact forces at bodies cannot do; `first` of the six rows that each of them has."""
+
+    def of_one(J: Array) -> Array:
+        return jnp.eye(J.shape[1], dtype=J.dtype) - jnp.linalg.pinv(J, rtol=1e-10) @ J
+
+    return jax.vmap(of_one)(contact_jacobians(model, q, bodies, first))

@@ -17,20 +17,22 @@ LARGE_ANGLE = 12.6  # rad, two turns
 STILL = 1e-3  # rad or m, of a joint that does not move
 
 
-def require_numbers(path: Path, column: str, values: Any) -> Float[np.ndarray, " rows"]:
-    """A column as finite numbers; raises `ModelError` with the row of what is none."""
+def require_numbers(path: Path, column: str, values: Any, first: int = 0) -> Float[np.ndarray, " rows"]:
+    """A column as finite numbers; raises `ModelError` with the row, counted from `first`, of what is none."""
     numbers = np.empty(len(values))
     for row, value in enumerate(values):
         try:
             numbers[row] = float(value)
         except (TypeError, ValueError):
-            raise ModelError(f"{path}: column '{column}' has {value!r} in row {row}, which is no number.") from None
+            raise ModelError(
+                f"{path}: column '{column}' has {value!r} in row {first + row}, which is no number."
+            ) from None
     bad = np.flatnonzero(~np.isfinite(numbers))
     if bad.size:
         more = f", and in {bad.size - 1} more rows" if bad.size > 1 else ""
         raise ModelError(
-            f"{path}: column '{column}' has {numbers[bad[0]]} in row {bad[0]}{more}. Cut the log with start= and "
-            "stop=, or repair it: nothing is filled in silently."
+            f"{path}: column '{column}' has {numbers[bad[0]]} in row {first + bad[0]}{more}. Cut the log with start= "
+            "and stop=, or repair it: nothing is filled in silently."
         )
     return numbers
 

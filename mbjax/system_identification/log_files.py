@@ -11,6 +11,8 @@ import numpy as np
 from mbjax.errors import ModelError
 from mbjax.optional_packages import imported
 
+from .joint_state import JOINT_STATE, read_joint_state
+
 Table = dict[str, Any]  # columns by name
 
 
@@ -71,24 +73,30 @@ def read_parquet(path: Path) -> Table:
 
 
 def read_mcap(path: Path) -> Table:
-    """Messages in JSON of an MCAP file, by mcap: numbers as `topic.field`, at the times of the densest topic.
+    """Messages of an MCAP file, by mcap: numbers as `topic.field`, at the times of the densest topic.
 
-    Joint states with `name`, `position`, `velocity` and `effort` become `position.joint` and so on. Other topics are
-    interpolated linearly to those times.
+    Messages in JSON are read, and `sensor_msgs/msg/JointState` as ROS 2 records it. Joint states with `name`,
+    `position`, `velocity` and `effort` become `position.joint` and so on. Other topics are interpolated linearly to
+    those times.
     """
     make_reader = imported("mcap.reader", "MCAP logs need mcap", "identify").make_reader
     topics: dict[str, tuple[list[float], list[dict[str, float]]]] = {}
     skipped: set[str] = set()
     with path.open("rb") as file:
-        for _, channel, message in make_reader(file).iter_messages():
-            if channel.message_encoding != "json":
+        for schema, channel, message in make_reader(file).iter_messages():
+            is_joint_state = channel.message_encoding == "cdr" and schema and schema.name == JOINT_STATE
+            if channel.message_encoding != "json" and not is_joint_state:
                 skipped.add(f"{channel.topic} ({channel.message_encoding})")
                 continue
             times, rows = topics.setdefault(channel.topic, ([], []))
             times.append(1e-9 * message.log_time)
-            rows.append(flat_numbers(channel.topic.strip("/"), json.loads(message.data)))
+            content = read_joint_state(message.data) if is_joint_state else json.loads(message.data)
+            rows.append(flat_numbers(channel.topic.strip("/"), content))
     if not topics:
-        raise ModelError(f"{path}: no messages in JSON; found {', '.join(sorted(skipped)) or 'none at all'}.")
+        raise ModelError(
+            f"{path}: no messages in JSON, and no {JOINT_STATE}; found {', '.join(sorted(skipped)) or 'none at all'}. "
+            "Write what you need into a CSV or Parquet file."
+        )
     densest = max(topics, key=lambda topic: len(topics[topic][0]))
     time = np.array(topics[densest][0])
     table: Table = {"time": time}

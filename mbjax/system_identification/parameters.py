@@ -51,7 +51,7 @@ class Parameters(eqx.Module):
 
     def __init__(self, model: MultibodyModel, patterns: Mapping[str, Space]):
         model.require_one("Parameters")
-        chosen = choose(model, patterns)
+        model, chosen = choose(model, patterns)
         kinds = tuple(dict.fromkeys(entry.kind for entry in chosen))
         places = [tuple(entry.place for entry in chosen if entry.kind == kind) for kind in kinds]
         for kind, at in zip(kinds, places, strict=True):

@@ -27,6 +27,7 @@ SIGNALS = {
     "velocity": ("v", "vel", "dq", "qd"),
     "acceleration": ("vdot", "acc", "ddq", "qdd"),
     "effort": ("tau", "torque", "eff", "force"),
+    "external": ("ext",),
     "actuation": ("u", "ctrl", "command"),
 }
 TIMES = ("time", "t", "timestamp", "seconds", "stamp")
@@ -36,7 +37,7 @@ def read_log(
     path: str | Path,
     model: MultibodyModel,
     *,
-    columns: Mapping[str, str | None] | None = None,
+    columns: Mapping[str, str | float | None] | None = None,
     units: Mapping[str, str] | None = None,
     period: float | None = None,
     cutoff: float | None = None,
@@ -46,9 +47,11 @@ def read_log(
 ) -> Log:
     """The log in a file, for this model.
 
-    A column belongs to a signal (`position`, `velocity`, `acceleration`, `effort`, `actuation`) of a coordinate or
-    actuator by its name: `position.elbow`, `q_elbow`, `elbow_pos`, `elbow/position`, or `tau3` by its place. `columns`
-    maps `"effort.elbow"` or `"time"` to a column of the file where names say nothing, or to None where there is none.
+    A column belongs to a signal (`position`, `velocity`, `acceleration`, `effort`, `external`, `actuation`) of a
+    coordinate or actuator by its name: `position.elbow`, `q_elbow`, `elbow_pos`, `elbow/position`, or `tau3` by its
+    place. `external` are generalized forces of measured contacts. `columns` maps `"effort.elbow"` or `"time"` to a
+    column of the file where names say nothing, to None where there is none, or to a number, such as the position in
+    rad or m of a joint that nobody moved.
     `units` are by signal or column: `{"position": "deg", "time": "ms"}`. Positions must be there; missing velocities
     and accelerations are differentiated. `time_offsets`, in s by signal, are added to that signal's times. Uneven times
     are resampled, to `period` if given. `cutoff` in Hz filters all signals forwards and backwards. `start` and `stop`
@@ -60,12 +63,17 @@ def read_log(
     mapping = match_columns(path, model, list(table), dict(columns or {}))
     time = numbers_of(path, table, mapping["time"], unit_factor(path, units, "time", mapping["time"]))
     require_times(path, mapping["time"], time)
+    require_known_signals(path, "units", units, {"time", *SIGNALS, *table})
+    require_known_signals(path, "time_offsets", offsets, {*SIGNALS})
+    first, last = rows_between(path, time, start, stop)
+    time, table = time[first:last], {name: column[first:last] for name, column in table.items()}
     signals: dict[str, np.ndarray] = {}
     for signal, labels in labels_of(model).items():
         found = [mapping.get(f"{signal}.{label}") for label in labels]
-        if any(found) and (signal == "position" or all(found) or signal in ("effort", "actuation")):
-            signals[signal] = stack(path, table, signal, labels, found, units)
-        elif any(found):
+        given = [column is not None for column in found]
+        if any(given) and (all(given) or signal in ("position", "effort", "external", "actuation")):
+            signals[signal] = stack(path, table, signal, labels, found, units, first)
+        elif any(given):
             missing = [label for label, column in zip(labels, found, strict=True) if column is None]
             raise ModelError(f"{path}: there is {signal} of some coordinates, but not of {', '.join(missing)}.")
     if "position" not in signals:
@@ -86,7 +94,7 @@ def read_log(
         }
     log = make_log(
         model, grid, even["position"], even.get("velocity"), even.get("acceleration"), effort=even.get("effort"),
-        actuation=even.get("actuation"), name=path.name,
+        actuation=even.get("actuation"), external=even.get("external"), name=path.name,
     )  # fmt: skip
     check_units(path, model, log)
     check_excitation(path, log)
@@ -97,13 +105,14 @@ def labels_of(model: MultibodyModel) -> dict[str, tuple[str, ...]]:
     """Names of the numbers of each signal."""
     v = velocity_labels(model)
     actuators = model.actuator_names
-    return {"position": position_labels(model), "velocity": v, "acceleration": v, "effort": v, "actuation": actuators}
+    along_v = {signal: v for signal in ("velocity", "acceleration", "effort", "external")}
+    return {"position": position_labels(model), **along_v, "actuation": actuators}
 
 
 def match_columns(
-    path: Path, model: MultibodyModel, names: list[str], given: dict[str, str | None]
-) -> dict[str, str | None]:
-    """Column of the file for `time` and for each `signal.name`."""
+    path: Path, model: MultibodyModel, names: list[str], given: dict[str, str | float | None]
+) -> dict[str, Any]:
+    """Column of the file for `time` and for each `signal.name`, or the number that stands for it."""
     known = {"time": TIMES} | {
         f"{signal}.{label}": spellings(signal, label, k)
         for signal, labels in labels_of(model).items()
@@ -112,10 +121,13 @@ def match_columns(
     for key, column in given.items():
         if key not in known:
             raise ModelError(f"{path}: columns has '{key}', which is no signal. {near_matches(key, known)}")
+        given[key] = column = column if column in names else as_number(column)
+        if isinstance(column, float) and key != "time":
+            continue
         if column is not None and column not in names:
-            raise ModelError(f"{path}: there is no column '{column}' for {key}. {near_matches(column, names)}")
+            raise ModelError(f"{path}: there is no column '{column}' for {key}. {near_matches(str(column), names)}")
     by_plain = {plain(name): name for name in reversed(names)}
-    found: dict[str, str | None] = {}
+    found: dict[str, Any] = {}
     for key, options in known.items():
         found[key] = given[key] if key in given else next((by_plain[o] for o in options if o in by_plain), None)
     if found["time"] is None:
@@ -123,6 +135,14 @@ def match_columns(
             f"{path}: no column of times was found among {', '.join(names[:12])}; say columns={{'time': …}}."
         )
     return found
+
+
+def as_number(column: str | float | None) -> str | float | None:
+    """The number that stands for a column, also as text; other text as it is."""
+    try:
+        return column if column is None else float(column)
+    except ValueError:
+        return column
 
 
 def spellings(signal: str, label: str, place: int) -> list[str]:
@@ -139,25 +159,53 @@ def plain(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
-def numbers_of(path: Path, table: Mapping[str, Any], column: str | None, factor: float) -> Float[np.ndarray, " rows"]:
-    """A column as finite numbers, in SI units."""
+def numbers_of(
+    path: Path, table: Mapping[str, Any], column: str | None, factor: float, first: int = 0
+) -> Float[np.ndarray, " rows"]:
+    """A column as finite numbers, in SI units; `first` is the row of the file that it starts at."""
     assert column is not None
-    return factor * require_numbers(path, column, table[column])
+    return factor * require_numbers(path, column, table[column], first)
+
+
+def require_known_signals(path: Path, option: str, given: Mapping[str, Any], known: set[str]) -> None:
+    """Raises `ModelError` for what would be ignored in silence."""
+    for name in given:
+        if name not in known:
+            raise ModelError(f"{path}: {option} has '{name}', which is no signal. {near_matches(name, sorted(known))}")
+
+
+def rows_between(path: Path, time: Float[np.ndarray, " rows"], start: float | None, stop: float | None) -> tuple:
+    """The first row from `start` and the row after the last until `stop`."""
+    first = 0 if start is None else int(np.searchsorted(time, start - 1e-9))
+    last = len(time) if stop is None else int(np.searchsorted(time, stop + 1e-9))
+    if last - first < 8:
+        raise ModelError(
+            f"{path}: only {max(0, last - first)} samples, of those from {time[0]:g} s to {time[-1]:g} s, are too few."
+        )
+    return first, last
 
 
 def stack(
-    path: Path, table: Mapping[str, Any], signal: str, labels: tuple[str, ...], found: list, units: dict[str, str]
+    path: Path,
+    table: Mapping[str, Any],
+    signal: str,
+    labels: tuple[str, ...],
+    found: list,
+    units: dict[str, str],
+    first: int,
 ) -> Float[np.ndarray, "rows n"]:
     """Columns of one signal side by side; efforts that were not measured are zero, missing positions an error."""
     rows = len(next(iter(table.values())))
     parts = []
     for label, column in zip(labels, found, strict=True):
-        if column is not None:
-            parts.append(numbers_of(path, table, column, unit_factor(path, units, signal, column)))
+        if isinstance(column, float):
+            parts.append(np.full(rows, column))
+        elif column is not None:
+            parts.append(numbers_of(path, table, column, unit_factor(path, units, signal, column), first))
         elif signal == "position":
             raise ModelError(
                 f"{path}: there is no column for position.{label}. {near_matches(label, list(table))} Map one by "
-                f"columns={{'position.{label}': …}}."
+                f"columns={{'position.{label}': …}}, to a number if the joint stood still."
             )
         else:
             parts.append(np.zeros(rows))

@@ -43,6 +43,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import sum_directions
 
+from .log import contact_projectors
 from .system import velocity_labels
 
 TEN = ("mass", "mc.x", "mc.y", "mc.z", "I.xx", "I.yy", "I.zz", "I.xy", "I.xz", "I.yz")
@@ -189,7 +190,19 @@ def direction_labels(model: MultibodyModel) -> tuple[str, ...]:
 
 @compiled_outside_jit
 def regressor_of_log(
-    model: MultibodyModel, q: Float[Array, "steps nq"], v: Float[Array, "steps nv"], vdot: Float[Array, "steps nv"]
+    model: MultibodyModel,
+    q: Float[Array, "steps nq"],
+    v: Float[Array, "steps nv"],
+    vdot: Float[Array, "steps nv"],
+    contacts: tuple[str, ...] = (),
+    contact_rows: int = 3,
 ) -> Float[Array, "steps nv parameters"]:
-    """Regressors of many samples."""
-    return jax.vmap(lambda q, v, vdot: regressor(model, q, v, vdot))(q, v, vdot)
+    """Regressors of many samples.
+
+    `contacts` are bodies that touch something with forces nobody measured: what they could do at the bodies' origins,
+    in three translations or with `contact_rows=6` also torques, is projected out, as `Torques(contacts=)` does.
+    """
+    Y = jax.vmap(lambda q, v, vdot: regressor(model, q, v, vdot))(q, v, vdot)
+    if not contacts:
+        return Y
+    return contact_projectors(model, q, tuple(contacts), 0 if contact_rows == 6 else 3) @ Y

@@ -28,6 +28,7 @@ class Space:
     is_relative: bool = False
     prior: float | None = None
     start: float | None = None
+    nearest: bool = False  # inertias that no body can have start at the nearest one
 
     def __post_init__(self) -> None:
         if self.prior is not None and not 0.0 < self.prior < np.inf:
@@ -60,9 +61,13 @@ def free(*, prior: float | None = None, start: float | None = None) -> Space:
     return Space("free", prior=prior, start=start)
 
 
-def physical(*, prior: float | None = None) -> Space:
-    """Inertias that a body can have: the log-Cholesky numbers of Rucker and Wensing (2022) may take any value."""
-    return Space("physical", prior=prior)
+def physical(*, prior: float | None = None, nearest: bool = False) -> Space:
+    """Inertias that a body can have: the log-Cholesky numbers of Rucker and Wensing (2022) may take any value.
+
+    With `nearest`, bodies whose inertia in the model is none that a body can have, or that of a point, a rod or a
+    sheet, start at the nearest one that is.
+    """
+    return Space("physical", prior=prior, nearest=nearest)
 
 
 def fixed() -> Space:

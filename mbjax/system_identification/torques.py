@@ -17,7 +17,7 @@ from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
 
 from .linear_torques import LINEAR_KINDS, make_linear_torques
-from .log import Log, contact_jacobians
+from .log import Log, contact_projectors
 from .losses import Loss, as_loss
 from .parameters import Parameters
 from .problem import AbstractProblem, Rows, fewer_rows, jacobian_of_samples
@@ -29,10 +29,10 @@ from .system import System, velocity_labels
 class Torques:
     """Fits efforts: gain (ID(q, v, vdot) - external forces) + bias = measured effort.
 
-    `noise` is the standard deviation of efforts, one for all or by velocity; None estimates it for each from what is
-    left, and fits again. `contacts` are bodies that touch something with forces nobody measured: what they could do at
-    the bodies' origins, in three translations or with `contact_rows=6` also torques, is projected out. `rows` are
-    names of the velocities whose efforts were measured, all by default.
+    `noise` is the standard deviation of efforts, one for all or by measured velocity; None estimates it for each from
+    what is left, and fits again. `contacts` are bodies that touch something with forces nobody measured: what they
+    could do at the bodies' origins, in three translations or with `contact_rows=6` also torques, is projected out.
+    `rows` are names of the velocities whose efforts were measured, all by default; the others are in no sum.
     """
 
     noise: float | Sequence[float] | None = None
@@ -44,10 +44,7 @@ class Torques:
     def problem(self, unknown: Parameters, logs: Sequence[Log]) -> AbstractProblem:
         """The least-squares problem of these logs."""
         loss, model = as_loss(self.loss), unknown.base.model
-        labels = velocity_labels(model)
-        measured = tuple(i for i, label in enumerate(labels) if self.rows is None or label in self.rows)
-        if self.rows is not None and not set(self.rows) <= set(labels):
-            raise ModelError(f"Torques(rows={self.rows}): the velocities are {', '.join(labels)}.")
+        measured, labels = self.measured(model)
         projectors, kinds = self.projectors(model, logs), unknown.kind_names()
         is_linear = kinds <= LINEAR_KINDS and not (projectors is not None and "effort_bias" in kinds)
         if is_linear and loss.kind == "least_squares":
@@ -63,11 +60,18 @@ class Torques:
     def prediction(self, unknown: Parameters, theta: Array, log: Log) -> tuple[tuple[str, ...], Array, Array]:
         """Names of channels, and measured and predicted signals of one log."""
         projectors = self.projectors(unknown.base.model, (log,))
-        labels = velocity_labels(unknown.base.model)
-        everything = tuple(range(len(labels)))
-        direct = DirectTorques(theta, len(unknown), unknown, (log,), projectors, everything, labels, as_loss(self.loss))
+        measured, labels = self.measured(unknown.base.model)
+        direct = DirectTorques(theta, len(unknown), unknown, (log,), projectors, measured, labels, as_loss(self.loss))
         errors, target = call_compiled(errors_and_target, direct, theta)
         return labels, target, errors + target
+
+    def measured(self, model: MultibodyModel) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Velocities whose efforts were measured, and their names."""
+        labels = velocity_labels(model)
+        if self.rows is not None and not (self.rows and set(self.rows) <= set(labels)):
+            raise ModelError(f"Torques(rows={self.rows}): the velocities are {', '.join(labels)}.")
+        found = tuple(i for i, label in enumerate(labels) if self.rows is None or label in self.rows)
+        return found, tuple(labels[i] for i in found)
 
     def projectors(self, model: MultibodyModel, logs: Sequence[Log]) -> tuple[Float[Array, "steps nv nv"], ...] | None:
         """For each sample the projector 1 - J⁺J on what unmeasured contact forces cannot do; None without contacts."""
@@ -75,17 +79,6 @@ class Torques:
             return None
         first = 0 if self.contact_rows == 6 else 3
         return tuple(call_compiled(contact_projectors, model, log.q, self.contacts, first) for log in logs)
-
-
-def contact_projectors(
-    model: MultibodyModel, q: Float[Array, "steps nq"], bodies: tuple[str, ...], first: int
-) -> Float[Array, "steps nv nv"]:
-    """Projectors on what contact forces at bodies cannot do; `first` of the six rows that each of them has."""
-
-    def of_one(J: Array) -> Array:
-        return jnp.eye(J.shape[1], dtype=J.dtype) - jnp.linalg.pinv(J, rtol=1e-10) @ J
-
-    return jax.vmap(of_one)(contact_jacobians(model, q, bodies, first))
 
 
 class DirectTorques(AbstractProblem):
@@ -96,11 +89,11 @@ class DirectTorques(AbstractProblem):
     unknown: Parameters
     logs: tuple[Log, ...]
     projectors: tuple[Array, ...] | None
-    measured: tuple[int, ...] = eqx.field(static=True)
-    labels: tuple[str, ...] = eqx.field(static=True)
+    measured: tuple[int, ...] = eqx.field(static=True)  # velocities
+    labels: tuple[str, ...] = eqx.field(static=True)  # of the measured velocities
     loss: Loss = eqx.field(static=True)
 
-    def errors(self, y: Float[Array, " unknowns"], i: int) -> Float[Array, "steps nv"]:
+    def errors(self, y: Float[Array, " unknowns"], i: int) -> Float[Array, "steps measured"]:
         """Predicted less measured efforts of one log, in N m or N."""
         log, system = self.logs[i], self.unknown.system(y)
         samples = (log.q, log.v, log.vdot, log.external, *self.projector(i))
@@ -108,7 +101,7 @@ class DirectTorques(AbstractProblem):
         if self.is_delayed:
             predicted = shifted(predicted, system.sensors.effort_delay / self.period(i))
             predicted = jnp.where(self.inside(i)[:, None], predicted, self.target(i))
-        return predicted - self.target(i)
+        return (predicted - self.target(i))[:, np.array(self.measured)]
 
     def target(self, i: int) -> Float[Array, "steps nv"]:
         """Measured efforts, projected as the prediction is."""
@@ -136,9 +129,7 @@ class DirectTorques(AbstractProblem):
         return (np.arange(steps) >= margin) & (np.arange(steps) < steps - margin)
 
     def residuals(self, y: Array, weights: Array) -> Array:
-        scaled = [
-            self.loss.apply(self.errors(y, i) * weights)[:, np.array(self.measured)] for i in range(len(self.logs))
-        ]
+        scaled = [self.loss.apply(self.errors(y, i) * weights) for i in range(len(self.logs))]
         return jnp.concatenate([*(x.reshape(-1) for x in scaled), self.unknown.prior_residuals(y)])
 
     def rows(self, y: Array, weights: Array) -> Rows:
@@ -157,7 +148,7 @@ class DirectTorques(AbstractProblem):
         def residual(y: Array, *sample: Array) -> Array:
             *motion, target = sample
             error = predicted_effort(self.unknown.system(y), *motion) - target
-            return self.loss.apply(error * weights)[np.array(self.measured)]
+            return self.loss.apply(error[np.array(self.measured)] * weights)
 
         both = jacobian_of_samples(residual, y.shape[0], len(self.measured))
         r, J = both(y, log.q, log.v, log.vdot, log.external, *self.projector(i), self.target(i))
@@ -178,7 +169,7 @@ class DirectTorques(AbstractProblem):
 
 def errors_and_target(problem: DirectTorques, theta: Array) -> tuple[Array, Array]:
     """Errors and measured efforts of the first log."""
-    return problem.errors(theta, 0), problem.target(0)
+    return problem.errors(theta, 0), problem.target(0)[:, np.array(problem.measured)]
 
 
 def predicted_effort(

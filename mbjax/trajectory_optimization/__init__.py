@@ -38,4 +38,5 @@ from .solution import Solution as Solution
 from .states import difference_states as difference_states
 from .states import move_state as move_state
 from .solve import solve as solve
+from .through_contact import solve_through_contact as solve_through_contact
 from .receding_horizon import mpc_step as mpc_step

@@ -25,6 +25,7 @@ class Found(eqx.Module):
     penalties: Penalties | None
     outcome: Int[Array, ""]
     history: History
+    cost: Float[Array, ""] | None = None  # of states and efforts, without penalties, where the search knows it
 
 
 class AbstractSolver(eqx.Module):

@@ -20,7 +20,12 @@ from .solution import History, Outcome
 
 
 class AugmentedLagrangian(AbstractSolver):
-    """Constraints around another solver; ends when every constraint is within `tolerance` of its bounds."""
+    """Constraints around another solver; ends when every constraint is within `tolerance` of its bounds.
+
+    The solver inside limits that: where it stops while it expects to lower the cost by `inner.tolerance` (1 + |cost|),
+    constraints stay off by up to the root of twice that over `largest_weight`, 4e-9 by default. For a smaller
+    `tolerance` make the inner one smaller too: `AugmentedLagrangian(FeasibilityDDP(tolerance=1e-15), tolerance=1e-9)`.
+    """
 
     inner: AbstractSolver = FeasibilityDDP()
     takes_constraints = True

@@ -6,14 +6,17 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.simulation import Inputs, State
 
-from .linearization import differentiate_step, linearize_steps
+from .linearization import differentiate_steps, linearize_steps
 from .multipliers import Penalties, penalty_residuals
 from .problem import Problem, call_term
-from .states import difference_states, move_state, tangent_size
+from .states import difference_states, moved_from, parts_of, size_of_part
+
+FEW = 0.25  # of the tangent's size: terms with fewer residuals are differentiated in reverse mode
 
 
 class Expansion(eqx.Module):
@@ -67,17 +70,18 @@ def expand(
 
 
 def linearize_problem(problem: Problem, states: Any, efforts: Array, stages: Any, reached: Any) -> tuple[Array, Array]:
-    """A and B of all steps: by closed forms for a model's own steps, else by differentiating the dynamics."""
+    """A and B of all steps: by closed forms of a model's own steps or of the dynamics, else by differentiating them."""
     if problem.dynamics is None and isinstance(states, State):
         assert problem.model is not None
         of = linearize_steps(problem.model, states, Inputs(actuation=efforts), reached.v)
         return of.A, of.B
 
-    def one(x: Any, u: Array, stage: Any) -> tuple[Array, Array]:
-        of = differentiate_step(lambda x, u: problem.next_state(x, u, stage), problem.model, x, u)
-        return of.A, of.B
-
-    return jax.vmap(one)(states, efforts, stages)
+    closed = getattr(problem.dynamics, "linearize", None)
+    if closed is not None:
+        of = closed(problem.model, states, efforts, *(() if stages is None else (stages,)))
+    else:
+        of = differentiate_steps(problem.next_state, problem.model, states, efforts, stages)
+    return of.A, of.B
 
 
 def running_terms(problem: Problem, x: Any, u: Any, stage: Any, k: Any, penalties: Penalties | None) -> list[Array]:
@@ -126,39 +130,61 @@ def expand_running(
     problem: Problem, x: Any, u: Array, stage: Any, k: Any, penalties: Penalties | None
 ) -> tuple[Array, Array, Array]:
     """Value, gradient and Hessian by (dx, du) of the costs of one step."""
-    ndx = tangent_size(problem.model, x)
 
-    def terms(z: Array) -> list[Array]:
-        moved = move_state(problem.model, x, z[:ndx])
-        return running_terms(problem, moved, u + z[ndx:], stage, k, at(penalties, k))
+    def terms(dx: Array, du: Array) -> list[Array]:
+        moved, effort = moved_from(problem.model, x, dx), moved_from(None, u, du)
+        return running_terms(problem, moved, effort, stage, k, at(penalties, k))
 
-    return expand_terms(terms, jnp.zeros(ndx + u.shape[0], u.dtype))
+    zeros = [*zeros_at(problem, x), jnp.zeros_like(u)]
+    return expand_terms(lambda *parts: terms(jnp.concatenate(parts[:-1]), parts[-1]), zeros)
 
 
 def expand_terminal(problem: Problem, x: Any, penalties: Penalties | None) -> tuple[Array, Array, Array]:
     """Value, gradient and Hessian by dx of the costs of the last state."""
-    zero = jnp.zeros(tangent_size(problem.model, x), jax.tree.leaves(x)[0].dtype)
-    return expand_terms(lambda z: terminal_terms(problem, move_state(problem.model, x, z), at(penalties, -1)), zero)
+
+    def terms(*parts: Array) -> list[Array]:
+        return terminal_terms(problem, moved_from(problem.model, x, jnp.concatenate(parts)), at(penalties, -1))
+
+    return expand_terms(terms, zeros_at(problem, x))
 
 
-def expand_terms(terms: Any, z: Float[Array, " nz"]) -> tuple[Array, Array, Array]:
-    """Value, gradient and Hessian at z of the sum of `terms(z)`; residuals have the Hessian JᵀJ."""
-    shapes = jax.eval_shape(terms, z)
+def zeros_at(problem: Problem, x: Any) -> list[Array]:
+    """The zero tangent at a state, in the parts that costs may depend on alone: positions, velocities, arrays."""
+    dtype, parts = jax.tree.leaves(x)[0].dtype, []
+    for part in parts_of(x):
+        size = size_of_part(problem.model, part)
+        parts += [jnp.zeros(size // 2, dtype)] * 2 if isinstance(part, State) else [jnp.zeros(size, dtype)]
+    return parts
+
+
+def expand_terms(terms: Any, zeros: list[Array]) -> tuple[Array, Array, Array]:
+    """Value, gradient and Hessian at zero of the sum of `terms(*zeros)`; residuals have the Hessian JᵀJ.
+
+    Terms of few residuals are differentiated in reverse mode, all together, and others in forward mode, by one part of
+    the tangent after the other: what does not depend on a part is not differentiated by it.
+    """
+    z, ends = jnp.concatenate(zeros), np.cumsum([len(part) for part in zeros])[:-1]
+    shapes = jax.eval_shape(terms, *zeros)
     value, gradient, hessian = jnp.zeros((), z.dtype), jnp.zeros_like(z), jnp.zeros((len(z), len(z)), z.dtype)
-    for i, shape in enumerate(shapes):
+    for i in [i for i, shape in enumerate(shapes) if shape.ndim == 0]:
 
         def term(z: Array, i: int = i) -> Array:
-            return terms(z)[i]
+            return terms(*jnp.split(z, ends))[i]
 
-        if shape.ndim == 0:
-            value, gradient = value + term(z), gradient + jax.grad(term)(z)
-            hessian = hessian + jax.hessian(term)(z)
+        value, gradient = value + term(z), gradient + jax.grad(term)(z)
+        hessian = hessian + jax.hessian(term)(z)
+    residuals = [i for i, shape in enumerate(shapes) if shape.ndim > 0]
+    few = [i for i in residuals if shapes[i].size <= FEW * len(z)]
+    many = [i for i in residuals if i not in few]
+    for chosen, differentiate in ((few, jax.jacrev), (many, jax.jacfwd)):
+        if not chosen:
             continue
 
-        def residual(z: Array, i: int = i) -> Array:
-            return jnp.ravel(terms(z)[i])
+        def residual(*parts: Array, chosen: list[int] = chosen) -> Array:
+            all_terms = terms(*parts)
+            return jnp.concatenate([jnp.ravel(all_terms[i]) for i in chosen])
 
-        differentiate = jax.jacrev if shape.size <= len(z) else jax.jacfwd
-        r, J = residual(z), differentiate(residual)(z)
+        r = residual(*zeros)
+        J = jnp.concatenate(differentiate(residual, tuple(range(len(zeros))))(*zeros), axis=1)
         value, gradient, hessian = value + 0.5 * r @ r, gradient + r @ J, hessian + J.T @ J
     return value, gradient, hessian

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 
 from .abstract_solver import AbstractSolver, Found
-from .expansion import Expansion, expand, total_cost
+from .expansion import Expansion, at, expand, running_terms, terminal_terms, total_cost, value_of
 from .multipliers import Penalties, values_along, violations_along
 from .parallel_riccati import solve_riccati_in_parallel
 from .problem import Problem
@@ -91,9 +91,10 @@ class FeasibilityDDP(AbstractSolver):
 
         s = jax.lax.while_loop(is_running, iterate, s)
         outcome = jnp.where(s.outcome == Outcome.RUNNING, Outcome.MAX_ITERATIONS, s.outcome)
-        at, e, V_x = s.attempt, s.expansion, s.feedback.V_x
+        last_states, efforts, e, V_x = s.attempt.states, s.attempt.efforts, s.expansion, s.feedback.V_x
         slopes = e.l_u + jnp.einsum("kij,ki->kj", e.B, V_x[1:])
-        return Found(at.states, at.efforts, s.feedback.K, V_x, slopes, e.A, e.B, penalties, outcome, s.history)
+        cost = e.cost if penalties is None else None
+        return Found(last_states, efforts, s.feedback.K, V_x, slopes, e.A, e.B, penalties, outcome, s.history, cost)
 
     def iterate(
         self, problem: Problem, s: "Search", penalties: Penalties | None, is_first: Array, callback: Callable | None
@@ -233,8 +234,7 @@ def search_along(
     def turn(carry: tuple[Attempt, Array]) -> tuple[Attempt, Array]:
         attempt, i = carry
         a = attempt.length
-        states, efforts, reached = roll_out(problem, s, a, is_first)
-        cost = total_cost(problem, states, efforts, penalties)
+        states, efforts, reached, cost = roll_out(problem, s, a, is_first, penalties)
         moved = jax.vmap(lambda x, y: difference_states(problem.model, x, y))(states, s.attempt.states)
         shift = -jnp.sum(pushed * moved)
         slope, curvature = s.first + shift, s.second - 2.0 * shift
@@ -253,11 +253,12 @@ def search_along(
 
 
 def roll_out(
-    problem: Problem, s: Search, a: Float[Array, ""], is_guess: Array
-) -> tuple[Any, Float[Array, "steps nu"], Any]:
-    """States and efforts under the feedback, with the part 1 - a of every gap left open, and what each step reaches.
+    problem: Problem, s: Search, a: Float[Array, ""], is_guess: Array, penalties: Penalties | None
+) -> tuple[Any, Float[Array, "steps nu"], Any, Float[Array, ""]]:
+    """States and efforts under the feedback, with the part 1 - a of every gap left open; what steps reach, and cost.
 
-    With `is_guess` the trajectory stays as it is, and only what its steps reach is new.
+    With `is_guess` the trajectory stays as it is, and only what its steps reach is new. Costs of problems with dynamics
+    of their own are evaluated with the steps, as both may compute the same, like contact forces.
     """
     model, e, planned, feedback = problem.model, s.expansion, s.attempt, s.feedback
     before, following = (jax.tree.map(lambda x, part=part: x[part], planned.states) for part in (np.s_[:-1], np.s_[1:]))
@@ -265,22 +266,28 @@ def roll_out(
     low, high = (None, None) if problem.low is None else limits_along(problem, planned.efforts)
 
     def one(x: Any, step: tuple) -> tuple:
-        planned, following, u, k, K, gap, stage, low, high = step
+        planned, following, u, k, K, gap, stage, low, high, index = step
         u = u - a * k - K @ difference_states(model, planned, x)
         if low is not None:
             u = jnp.clip(u, low, high)
         reached = problem.next_state(x, u, stage)
         after = move_state(model, reached, (a - 1.0) * gap)
         after = jax.tree.map(lambda new, old: jnp.where(is_guess, old, new), after, following)
-        return after, (after, u, reached)
+        cost = None
+        if problem.dynamics is not None:
+            cost = value_of(running_terms(problem, x, u, stage, index, at(penalties, index)))
+        return after, (after, u, reached, cost)
 
     first = jax.tree.map(lambda x: x[0], planned.states)
     start = move_state(model, first, a * e.gap_at_start)
     start = jax.tree.map(lambda new, old: jnp.where(is_guess, old, new), start, first)
     steps = before, following, planned.efforts, feedback.k, feedback.K, e.gaps, stages, low, high
-    _, (after, efforts, reached) = jax.lax.scan(one, start, steps)
+    _, (after, efforts, reached, costs) = jax.lax.scan(one, start, (*steps, jnp.arange(problem.num_steps)))
     states = jax.tree.map(lambda x, rest: jnp.concatenate([x[None], rest]), start, after)
-    return states, efforts, reached
+    if costs is None:
+        return states, efforts, reached, total_cost(problem, states, efforts, penalties)
+    last = terminal_terms(problem, jax.tree.map(lambda x: x[-1], states), at(penalties, -1))
+    return states, efforts, reached, jnp.sum(costs) + value_of(last)
 
 
 def limits_along(problem: Problem, efforts: Float[Array, "steps nu"]) -> tuple[Array, Array]:

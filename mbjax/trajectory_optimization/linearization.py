@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float
 
 from mbjax.contact import join_rows
 from mbjax.dynamics import (
@@ -224,10 +225,23 @@ def solve_step(
     right = jnp.concatenate([by_q, by_v, dt * calc_effort_slopes(model, u)], axis=1)
     W = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(H), jnp.where(locked[:, None], 0.0, right))
     W_q, W_v, W_u = W[:, :nv], jnp.where(locked, 0.0, W[:, nv : 2 * nv]), W[:, 2 * nv :]
+    return linearize_move(model, state.q, w, W_q, W_v, W_u)
+
+
+def linearize_move(
+    model: MultibodyModel,
+    q: Float[Array, " nq"],
+    w: Float[Array, " nv"],
+    W_q: Float[Array, "nv nv"],
+    W_v: Float[Array, "nv nv"],
+    W_u: Float[Array, "nv nu"],
+) -> Linearization:
+    """A and B of a step to the velocity w and the configuration that dt w leads to, from the derivatives of w."""
+    dt, one = model.time_step, jnp.eye(model.num_velocities, dtype=model.dtype)
     if is_velocity_equal_to_qdot(model):
         A, B = [[one + dt * W_q, dt * W_v], [W_q, W_v]], [[dt * W_u], [W_u]]
     else:
-        J_q, J_w = move_jacobians(model, state.q, dt * w)
+        J_q, J_w = move_jacobians(model, q, dt * w)
         A, B = [[J_q + J_w @ (dt * W_q), J_w @ (dt * W_v)], [W_q, W_v]], [[J_w @ (dt * W_u)], [W_u]]
     return Linearization(jnp.block(A), jnp.block(B))
 
@@ -240,7 +254,10 @@ def calc_dissipation_of_step(model: MultibodyModel, v: Float[Array, " nv"]) -> F
 def move_jacobians(
     model: MultibodyModel, q: Float[Array, " nq"], dv: Float[Array, " nv"]
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
-    """Derivatives of integrate_configuration(q, dv), in tangents at both ends, by the tangent at q and by dv."""
+    """Derivatives of integrate_configuration(q, dv), in tangents at both ends, by the tangent at q and by dv.
+
+    Each joint moves by its own numbers, so one tangent serves a velocity of every joint.
+    """
     q_after = integrate_configuration(model, q, dv)
 
     def moved(dq: Array, dv: Array) -> Array:
@@ -248,7 +265,28 @@ def move_jacobians(
             model, q_after, integrate_configuration(model, integrate_configuration(model, q, dq), dv)
         )
 
-    return jax.jacfwd(moved, argnums=(0, 1))(jnp.zeros_like(dv), dv)
+    joints, places = joints_of_velocities(model)
+    tangents = jnp.asarray(places == np.arange(max(places, default=0) + 1)[:, None], model.dtype)
+    same_joint = joints[:, None] == joints
+
+    def along(argument: int) -> Float[Array, "nv nv"]:
+        given = jnp.zeros_like(dv), dv
+
+        def push(tangent: Array) -> Array:
+            return jax.jvp(moved, given, tuple(tangent if i == argument else jnp.zeros_like(dv) for i in range(2)))[1]
+
+        columns = jax.vmap(push, out_axes=1)(tangents)
+        return jnp.where(same_joint, columns[:, places], 0.0)
+
+    return along(0), along(1)
+
+
+def joints_of_velocities(model: MultibodyModel) -> tuple[np.ndarray, np.ndarray]:
+    """The joint of each velocity, by its first velocity, and the velocity's place among the joint's."""
+    owners, places = np.zeros((2, model.num_velocities), int)
+    for joint in model.layout.joints:
+        owners[joint.v], places[joint.v] = joint.v_start, np.arange(joint.num_velocities)
+    return owners, places
 
 
 def turn_of_rates(model: MultibodyModel, state: State) -> Float[Array, "nv nv"]:
@@ -279,6 +317,38 @@ def differentiate_step(dynamics: Any, model: MultibodyModel | None, x: Any, inpu
 
     zero = jnp.zeros_like(difference_states(model, after, after))
     return Linearization(*jax.jacrev(moved, argnums=(0, 1))(zero, u))
+
+
+def differentiate_steps(
+    dynamics: Any, model: MultibodyModel | None, states: Any, efforts: Float[Array, "steps nu"], stages: Any
+) -> Linearization:
+    """A and B of many steps of dynamics(x, u) or dynamics(x, u, stage), by reverse mode."""
+
+    def one(x: Any, u: Array, stage: Any) -> Linearization:
+        given = () if stage is None else (stage,)
+        return differentiate_step(lambda x, u: dynamics(x, u, *given), model, x, u)
+
+    return jax.vmap(one)(states, efforts, stages)
+
+
+CHOSEN_AT_ONCE = 8  # steps
+
+
+def replace_chosen(function: Any, chosen: Bool[Array, " steps"], args: Any, values: Any) -> Any:
+    """The values, with those of chosen steps replaced by `function(*args)` of the step; the others cost nothing."""
+    steps = chosen.shape[0]
+    size = min(CHOSEN_AT_ONCE, steps)
+    order = jnp.argsort(~chosen, stable=True)
+    order = jnp.concatenate([order, jnp.full(-steps % size, steps)])  # beyond the end: dropped
+
+    def turn(i: Array, values: Any) -> Any:
+        places = jax.lax.dynamic_slice(order, (size * i,), (size,))
+        new = jax.vmap(function)(*jax.tree.map(lambda x: jnp.take(x, places, axis=0, mode="clip"), args))
+        places = jnp.where(jnp.take(chosen, places, mode="clip"), places, steps)
+        return jax.tree.map(lambda x, y: x.at[places].set(y, mode="drop"), values, new)
+
+    turns = (jnp.sum(chosen) + size - 1) // size
+    return jax.lax.fori_loop(0, turns, turn, values)
 
 
 def differentiate_rates(model: MultibodyModel, state: State, inputs: Inputs) -> Linearization:

@@ -35,8 +35,9 @@ class Problem(eqx.Module):
     num_steps + 1, of which every function receives its step's entry as one more argument.
 
     The steps are those of the discrete `model`, whose actuators' effort limits hold, or of `dynamics(model, state,
-    effort) -> state` with any pytree as its state, which has none. `efforts` are further limits (low, high). Functions
-    with leaves, such as equinox modules, are differentiated by them.
+    effort) -> state` with any pytree as its state, which has none. Dynamics with a method `linearize(model, states,
+    efforts, stages) -> Linearization` are linearized by it, all steps at once. `efforts` are further limits (low,
+    high). Functions with leaves, such as equinox modules, are differentiated by them.
     """
 
     model: MultibodyModel | None

@@ -85,19 +85,37 @@ def solution_of(problem: Problem, fixed_problem: Problem, found: Found) -> Solut
     multipliers = () if found.penalties is None else found.penalties.multipliers
     names = tuple(constraint.name for constraint in problem.constraints)
     weight = jnp.zeros((), efforts.dtype) if found.penalties is None else found.penalties.weight
+    if found.cost is None:
+        cost = total_cost(problem, states, efforts)
+    else:
+        cost = cost_of(problem, states, efforts, jax.lax.stop_gradient(found.cost))
     return Solution(
         states,
         efforts,
         found.gains,
         found.costates,
         dict(zip(names, multipliers, strict=False)),
-        total_cost(problem, states, efforts),
-        report_of(fixed_problem, found, names),
+        cost,
+        report_of(fixed_problem, found, jax.lax.stop_gradient(cost), names),
         weight,
     )
 
 
-def report_of(problem: Problem, found: Found, names: tuple[str, ...]) -> Report:
+@eqx.filter_custom_jvp
+def cost_of(
+    problem: Problem, states: Any, efforts: Float[Array, "steps nu"], known: Float[Array, ""]
+) -> Float[Array, ""]:
+    """`total_cost`, whose value is known already; only its derivatives evaluate the costs."""
+    return known
+
+
+@cost_of.def_jvp
+def _cost_of_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    value, change = eqx.filter_jvp(total_cost, primals[:3], tangents[:3])
+    return primals[3], jnp.zeros_like(value) if change is None else change
+
+
+def report_of(problem: Problem, found: Found, cost: Float[Array, ""], names: tuple[str, ...]) -> Report:
     """The numbers at the end of a search."""
     distances = violations_along(problem, values_along(problem, found.states, found.efforts))
     dtype, worst = found.efforts.dtype, jnp.zeros((), jnp.int32)
@@ -108,7 +126,6 @@ def report_of(problem: Problem, found: Found, names: tuple[str, ...]) -> Report:
         constraint = jnp.argmax(each)
         violation, step = each[constraint], steps[constraint]
     last = jnp.maximum(found.history.count - 1, 0)
-    cost = total_cost(problem, found.states, found.efforts)
     return Report(found.outcome, cost, found.history.gap[last], violation, constraint, step, found.history, names)
 
 

@@ -8,6 +8,7 @@ along: it has no tangent.
 import math
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -62,3 +63,17 @@ def difference_states(model: MultibodyModel | None, x0: Any, x1: Any) -> Float[A
         else:
             differences.append(jnp.ravel(b - a))
     return jnp.concatenate(differences) if differences else jnp.zeros(0)
+
+
+@eqx.filter_custom_jvp
+def moved_from(model: MultibodyModel | None, x: Any, dx: Float[Array, " ndx"]) -> Any:
+    """`move_state` at dx = 0, where derivatives are taken: x itself, so that programs see what functions share."""
+    return x
+
+
+@moved_from.def_jvp
+def _moved_from_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
+    model, x, dx = primals
+    dmodel, of_x, of_dx = tangents
+    change = eqx.filter_jvp(move_state, (model, x, dx), (dmodel, of_x, of_dx))[1]
+    return x, jax.tree.map(lambda y, t: jnp.zeros_like(y) if t is None else t, x, change)

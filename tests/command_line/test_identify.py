@@ -45,3 +45,25 @@ def test_wrong_parameters_are_one_clear_line(tmp_path: pathlib.Path, capsys) -> 
     arguments = ["identify", "pendulum", str(tmp_path / "log.csv"), "--parameters", "mass:*", "--write", "fitted.obj"]
     assert main(arguments) == 3
     assert "must end in .urdf, .sdf" in capsys.readouterr().err
+
+
+XACRO = """<robot name="swing" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="mass" default="1.0"/>
+<link name="base"/><link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="$(arg mass)"/>
+<inertia ixx="0.1" iyy="0.1" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>"""
+
+
+def test_xacro_with_arguments_is_fitted_and_written_as_sdf(tmp_path: pathlib.Path, capsys) -> None:
+    (tmp_path / "swing.urdf.xacro").write_text(XACRO)
+    model = mbjax.load(tmp_path / "swing.urdf.xacro", base="fixed", xacro_arguments={"mass": "2.5"})
+    write_log(tmp_path / "log.csv", mbjax.set_joint_damping(model, "hinge", 0.3))
+    robot = tmp_path / "fitted.sdf"
+    arguments = ["identify", str(tmp_path / "swing.urdf.xacro"), str(tmp_path / "log.csv"), "--base", "fixed"]
+    arguments += ["--xacro-arg", "mass:=2.5", "--parameters", "joint_damping:hinge=between(0,2)", "--write", str(robot)]
+    assert main([*arguments, "--start", "0.1", "--row", "hinge"]) == 3
+    assert "0 in the model" in capsys.readouterr().err
+    arguments[arguments.index("joint_damping:hinge=between(0,2)")] = "joint_damping:hinge=positive"
+    assert main([*arguments, "--start", "0.1", "--row", "hinge"]) == 0
+    fitted = mbjax.load(robot)
+    np.testing.assert_allclose(mbjax.mass(fitted, "rod"), 2.5)
+    np.testing.assert_allclose(fitted.parameters.joint_damping[fitted.joint("hinge").all_v_start], 0.3, rtol=1e-6)

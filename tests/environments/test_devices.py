@@ -1,4 +1,7 @@
-"""Worlds of an environment on eight devices, and on two processes of four: bit-equal to those of one device."""
+"""Worlds of an environment on eight devices, and on two processes of four: bit-equal to those of one device.
+
+The processes go on from a checkpoint halfway, which both write and read.
+"""
 
 import os
 import pathlib
@@ -13,7 +16,7 @@ import pytest
 PROGRAM = """
     import sys, jax, jax.numpy as jnp, numpy as np, mbjax
     from jax.sharding import AxisType, NamedSharding, PartitionSpec
-    from mbjax.environments import CartPoleSwingUp, Episodes
+    from mbjax.environments import CartPoleSwingUp, Episodes, restore_checkpoint, save_checkpoint
 
     processes, port, place, file = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
     if processes > 1:
@@ -31,8 +34,11 @@ PROGRAM = """
         return np.random.default_rng(i).uniform(-1.0, 1.0, (32, 1)).astype(np.float32)
 
     words = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 32)))
-    states = reset(jax.jit(jax.random.wrap_key_data)(put(words)))
+    first = states = reset(jax.jit(jax.random.wrap_key_data)(put(words)))
     for i in range(6):
+        if processes > 1 and i == 3:  # as if all had been killed here
+            save_checkpoint(sys.argv[5], i, states)
+            _, states = restore_checkpoint(sys.argv[5], first)
         states = step(states, put(draw(i)))
     assert states.env.observation.sharding.is_equivalent_to(share, 2)
     found = {
@@ -47,7 +53,7 @@ PROGRAM = """
 def start(devices: int, processes: int, port: int, place: int, file: pathlib.Path) -> subprocess.Popen:
     """A process with this many devices, which writes its worlds to the file."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
-    arguments = [str(processes), str(port), str(place), str(file)]
+    arguments = [str(processes), str(port), str(place), str(file), str(file.parent / "checkpoints")]
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(PROGRAM), *arguments],
         env=os.environ | {"XLA_FLAGS": flags},
@@ -78,7 +84,7 @@ def of_one_device(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndar
 
 @pytest.mark.parametrize(
     ("devices", "processes"),
-    [(8, 1), pytest.param(4, 2, marks=pytest.mark.whole_run("nothing: two processes are in the whole run only"))],
+    [(8, 1), pytest.param(4, 2, marks=pytest.mark.whole_run("eight devices, and test_adapters for checkpoints"))],
 )
 def test_worlds_are_bit_equal_to_those_of_one_device(
     of_one_device: dict[str, np.ndarray], tmp_path: pathlib.Path, devices: int, processes: int

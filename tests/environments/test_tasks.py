@@ -1,6 +1,7 @@
 """Every task runs, and its rewards, ends and observations are those of the formulas written out by NumPy."""
 
 import functools
+import importlib.util
 import pathlib
 import warnings
 from collections.abc import Callable
@@ -12,7 +13,19 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import mbjax
-from mbjax.environments import AbstractEnvironment, Ant, ArmReach, CartPoleSwingUp, EnvState, Hopper, QuadrupedVelocity
+from mbjax.environments import (
+    AbstractEnvironment,
+    Ant,
+    ArmReach,
+    CartPoleSwingUp,
+    EnvState,
+    Hopper,
+    InHandCube,
+    Motion,
+    QuadrupedVelocity,
+    leap_hand_file,
+)
+from mbjax.errors import MissingPackageError
 
 ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs/mujoco/assets"
 STEPS = 3
@@ -92,6 +105,43 @@ def reach(env: ArmReach, before: EnvState, after: EnvState, action: np.ndarray) 
     return np.exp(-100.0 * distance**2) - distance - 0.01 * action @ action, False
 
 
+HAND = """
+<mujoco>
+  <default><geom friction="0.7"/><joint damping="0.1" range="-60 60"/><position kp="3" inheritrange="1"/></default>
+  <worldbody>
+    <body name="palm">
+      <geom type="box" size="0.1 0.1 0.01"/>
+      <body name="first" pos="0.06 0 0.01">
+        <joint name="near" axis="0 1 0"/><geom name="first_tip" type="sphere" size="0.01" pos="0 0 0.04" mass="0.05"/>
+      </body>
+      <body name="second" pos="-0.06 0 0.01">
+        <joint name="far" axis="0 1 0"/><geom name="second_tip" type="sphere" size="0.01" pos="0 0 0.04" mass="0.05"/>
+      </body>
+    </body>
+    <body name="cube"><freejoint/><geom name="cube" type="box" size="0.035 0.035 0.035" mass="0.1"/></body>
+  </worldbody>
+  <actuator><position name="b" joint="far"/><position name="a" joint="near"/></actuator>
+  <keyframe><key name="home" qpos="-0.2 0.3 0 0 0.08 1 0 0 0"/></keyframe>
+</mujoco>
+"""
+
+
+def hand(text: str = HAND, **options) -> InHandCube:
+    return InHandCube(mbjax.load(text, time_step=0.01, contact_pairs=[("*tip", "cube")], **options))
+
+
+def in_hand(env: InHandCube, before: EnvState, after: EnvState, action: np.ndarray) -> tuple[float, bool]:
+    """The reward and the end of MuJoCo Playground's LeapCubeRotateZAxis."""
+    model, q, v = env.model, after.physics.q, after.physics.v
+    cube = mbjax.body_pose_in_world(model, q, "cube").translation
+    rate = v[model.body("cube").floating_velocities_start_in_v + 2]
+    angles = [q[model.joint(joint).q.start] for joint in ("far", "near")]
+    np.testing.assert_allclose(after.observation[:2], angles, atol=env.noise)
+    np.testing.assert_array_equal(after.observation[2:], action)
+    ends = bool(cube[2] < -0.05)
+    return 0.05 * (float(rate) - 100.0 * ends), ends
+
+
 FEET = {"ground": 0.8, "contact_pairs": [("*foot*", "ground")]}
 TASKS: dict[str, tuple[Callable[[], AbstractEnvironment], Callable]] = {
     "cart-pole": (lambda: CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), cart_pole),
@@ -99,6 +149,7 @@ TASKS: dict[str, tuple[Callable[[], AbstractEnvironment], Callable]] = {
     "hopper": (lambda: Hopper(of_gymnasium("hopper", 0.002)), hopper),
     "quadruped": (lambda: QuadrupedVelocity(gained("quadruped", time_step=0.004, **FEET)), quadruped),
     "arm": (lambda: ArmReach(gained("arm", time_step=0.01)), reach),
+    "hand": (hand, in_hand),
 }
 
 
@@ -123,3 +174,30 @@ def test_rewards_ends_and_observations(name: str) -> None:
         assert np.isfinite(after.observation).all()
         np.testing.assert_allclose(after.physics.time - before.physics.time, env.substeps * env.model.time_step)
         before = after
+
+
+def test_a_cube_that_falls_ends_the_episode() -> None:
+    """It starts near its place at home, turned at random, and is dropped where there is no hand below."""
+    env = hand(HAND.replace("0 0 0.08 1", "0.3 0 -0.04 1"))
+    first, second = (env.start(jax.random.key(i))[0] for i in range(2))
+    places = np.stack([x.q[env.cube_rows[1]] for x in (first, second)])
+    assert np.abs(places - [0.3, 0.0, -0.04]).max() < 0.01
+    assert np.abs(first.q - second.q).min() > 0.0
+    below = mbjax.State(first.q - 0.02, first.v)
+    for state, fell in ((first, False), (below, True)):
+        outcome = env.judge(Motion(first, state, (), np.float64(0.05)), np.zeros(2), np.zeros(2), jax.random.key(0))
+        assert bool(outcome.ends) == fell
+        assert float(outcome.reward) == -5.0 * fell
+
+
+def test_hands_that_cannot_do_the_task_are_refused() -> None:
+    with pytest.raises(mbjax.ModelError, match="must move freely"):
+        hand(HAND.replace("<freejoint/>", "").replace("0 0 0.08 1 0 0 0", ""))
+    with pytest.raises(mbjax.ModelError, match="need gains"):
+        hand(HAND.replace("<position name", "<motor name"))
+
+
+def test_a_missing_playground_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingPackageError, match="pip install playground"):
+        leap_hand_file()

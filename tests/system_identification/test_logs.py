@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import struct
 import warnings
 
 import numpy as np
@@ -32,27 +33,45 @@ def write_csv(path: pathlib.Path, columns: dict[str, np.ndarray]) -> pathlib.Pat
     return path
 
 
-def write_mcap(path: pathlib.Path, columns: dict[str, np.ndarray]) -> pathlib.Path:
+def joint_state(columns: dict[str, np.ndarray], k: int) -> dict[str, list]:
+    message: dict[str, list] = {"name": [FIRST, SECOND]}
+    for signal in ("position", "velocity", "effort"):
+        message[signal] = [float(columns[f"{signal}.{joint}"][k]) for joint in (FIRST, SECOND)]
+    return message
+
+
+def in_cdr(message: dict[str, list]) -> bytes:
+    """A `sensor_msgs/msg/JointState` in little-endian CDR, with its frame's name of four bytes."""
+    data = struct.pack("<2I", 1, 2) + struct.pack("<I4s", 4, b"arm")
+    data += struct.pack("<I", len(message["name"]))
+    for name in message["name"]:
+        data += b"\0" * (-len(data) % 4) + struct.pack("<I", len(name) + 1) + name.encode() + b"\0"
+    for signal in ("position", "velocity", "effort"):
+        data += b"\0" * (-len(data) % 4) + struct.pack("<I", 2)
+        data += b"\0" * (-len(data) % 8) + struct.pack("<2d", *message[signal])
+    return b"\0\1\0\0" + data
+
+
+def write_mcap(path: pathlib.Path, columns: dict[str, np.ndarray], in_ros: bool = False) -> pathlib.Path:
     from mcap.writer import Writer
 
     with path.open("wb") as file:
         writer = Writer(file)
         writer.start()
-        schema = writer.register_schema(name="joints", encoding="jsonschema", data=b"{}")
-        channel = writer.register_channel(schema_id=schema, topic="joint_states", message_encoding="json")
+        kind = ("sensor_msgs/msg/JointState", "ros2msg", b"") if in_ros else ("joints", "jsonschema", b"{}")
+        schema = writer.register_schema(name=kind[0], encoding=kind[1], data=kind[2])
+        encoding = "cdr" if in_ros else "json"
+        channel = writer.register_channel(schema_id=schema, topic="joint_states", message_encoding=encoding)
         for k, t in enumerate(columns["time"]):
-            message: dict = {"name": [FIRST, SECOND]}
-            for signal in ("position", "velocity", "effort"):
-                message[signal] = [float(columns[f"{signal}.{joint}"][k]) for joint in (FIRST, SECOND)]
+            message = joint_state(columns, k)
+            data = in_cdr(message) if in_ros else json.dumps(message).encode()
             stamp = round(1e9 * float(t))
-            writer.add_message(
-                channel_id=channel, log_time=stamp, publish_time=stamp, data=json.dumps(message).encode()
-            )
+            writer.add_message(channel_id=channel, log_time=stamp, publish_time=stamp, data=data)
         writer.finish()
     return path
 
 
-@pytest.mark.parametrize("form", ["csv", "npz", "parquet", "mcap"])
+@pytest.mark.parametrize("form", ["csv", "npz", "parquet", "mcap", "ros.mcap"])
 def test_every_format_gives_the_same_log(form: str, columns: dict, tmp_path: pathlib.Path) -> None:
     path = tmp_path / f"log.{form}"
     if form == "csv":
@@ -62,7 +81,7 @@ def test_every_format_gives_the_same_log(form: str, columns: dict, tmp_path: pat
     elif form == "parquet":
         pyarrow.parquet.write_table(pyarrow.table(columns), path)
     else:
-        write_mcap(path, columns)
+        write_mcap(path, columns, in_ros=form == "ros.mcap")
     log = si.read_log(path, two_links())
     np.testing.assert_allclose(log.q[:, 1], columns["position.second"], atol=1e-6)
     np.testing.assert_allclose(log.effort[:, 0], columns["effort.first"], atol=1e-6)
@@ -82,6 +101,15 @@ def test_units_mapping_and_uneven_times(columns: dict, tmp_path: pathlib.Path) -
         )  # fmt: skip
     assert abs(log.period - 0.01) < 1e-9
     np.testing.assert_allclose(np.ptp(log.q[:, 0]), np.ptp(columns["position.first"]), rtol=0.02)
+
+
+def test_joints_that_stand_still_and_measured_contacts(columns: dict, tmp_path: pathlib.Path) -> None:
+    some = {k: x for k, x in columns.items() if k in ("time", "position.first", "effort.first")}
+    some["external.second"] = columns["effort.second"]
+    for number in (0.3, "0.3"):
+        log = si.read_log(write_csv(tmp_path / "log.csv", some), two_links(), columns={"position.second": number})
+        np.testing.assert_allclose(log.q[:, 1], 0.3)
+        np.testing.assert_allclose(log.external[:, 1], columns["effort.second"], atol=1e-9)
 
 
 def test_differentiation_and_filter() -> None:
@@ -128,6 +156,24 @@ def test_bad_logs_are_refused(change, message: str, columns: dict, tmp_path: pat
     with pytest.raises(mbjax.ModelError, match=message) as error:
         si.read_log(write_csv(tmp_path / "bad.csv", spoilt), two_links())
     assert "bad.csv" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"units": {"positon": "deg"}}, "units has 'positon', which is no signal. Did you mean 'position'"),
+        ({"time_offsets": {"efort": 0.01}}, "time_offsets has 'efort'.*'effort'"),
+        ({"start": 0.03}, "column 'effort.first' has nan in row 7"),
+        ({"start": 50.0}, "only 0 samples, of those from 0 s to 1.19 s"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(options, message: str, columns: dict, tmp_path) -> None:
+    spoilt = {name: column.copy() for name, column in columns.items()}
+    spoilt["effort.first"][7] = np.nan
+    path = write_csv(tmp_path / "log.csv", spoilt)
+    with pytest.raises(mbjax.ModelError, match=message):
+        si.read_log(path, two_links(), **options)
+    assert len(si.read_log(path, two_links(), start=0.08)) == 112  # as the message of row 7 advises
 
 
 @pytest.mark.parametrize(

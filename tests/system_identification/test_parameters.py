@@ -1,5 +1,7 @@
 """Parameters by name: values, bounds, physical whatever the numbers are, derivatives, and errors that help."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -81,6 +83,23 @@ def test_priors_are_in_parts_of_masses() -> None:
     np.testing.assert_allclose(residuals["mass:upper"], 5.0)
     np.testing.assert_allclose(residuals["joint_damping:first"], 1.0)
     assert all(abs(r) < 1e-9 for name, r in residuals.items() if name.startswith(("inertia", "center")))
+
+
+def test_an_impossible_inertia_starts_at_the_nearest() -> None:
+    model = two_links()
+    six = model.parameters.body_unit_inertia
+    wrong = dataclasses.replace(model.parameters, body_unit_inertia=six.at[1, 2].set(0.2))  # xx + yy < zz
+    model = dataclasses.replace(model, parameters=wrong)
+    with pytest.raises(mbjax.ModelError, match=r"'lower' has no mass, or .* physical\(nearest=True\)"):
+        si.Parameters(model, {"body:lower": si.physical()})
+    unknown = si.Parameters(model, {"body:*": si.physical(nearest=True)})
+    start = unknown.model(unknown.initial)
+    assert bool(mbjax.model_status(start).is_valid)
+    np.testing.assert_allclose(start.parameters.body_unit_inertia[0], six[0], atol=1e-12)
+    changed = np.abs(np.asarray(start.parameters.body_unit_inertia[1] - model.parameters.body_unit_inertia[1]))
+    assert 0.0 < changed.max() < 0.15
+    kept = si.Parameters(model, {"body:*": si.physical(nearest=True), "body:lower": si.fixed()})
+    np.testing.assert_array_equal(kept.base.model.parameters.body_unit_inertia, wrong.body_unit_inertia)
 
 
 def test_later_patterns_replace_earlier_ones() -> None:

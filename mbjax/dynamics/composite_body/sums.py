@@ -95,6 +95,19 @@ def calc_composite_terms(
     return CompositeTerms(mass, s, rows_as_matrix(J), F, rows_as_matrix(K), hf, *fixed)
 
 
+def add_wrenches(
+    topology: TreeTopology, terms: CompositeTerms, F_T: Float[Array, "6 nm"], wrenches: FixedWrenches
+) -> CompositeTerms:
+    """The terms with more net force `F_T` on mobods, less wrenches that are fixed in the world."""
+    parts = [F_T - wrenches.F_T, matrix_rows(wrenches.Z), wrenches.F_T[3:]]
+    F, Z, f_fixed = jnp.split(sum_moved_mobods(topology, ca.concatenate(parts, 0)), [6, 15])
+    Z = rows_as_matrix(Z)
+    if terms.Z is not None and terms.f_fixed is not None:
+        Z, f_fixed = Z + terms.Z, f_fixed + terms.f_fixed
+    more = terms.F + F, Z, f_fixed
+    return eqx.tree_at(lambda t: (t.F, t.Z, t.f_fixed), terms, more, is_leaf=lambda x: x is None)
+
+
 def calc_momentum_and_force(
     inertia_T: MobodInertia, V_WM_T: Float[Array, "6 nm"], A_WM_T: Float[Array, "6 nm"]
 ) -> tuple[Float[Array, "6 nm"], Float[Array, "6 nm"]]:

@@ -1,14 +1,13 @@
 """Swinging up a pole on a cart."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State
 
-from ..environment import AbstractEnvironment, Motion, Outcome, require_discrete_model
+from ..environment import AbstractEnvironment, Motion, Outcome, few_normals, require_discrete_model
 
 
 class CartPoleSwingUp(AbstractEnvironment):
@@ -32,7 +31,7 @@ class CartPoleSwingUp(AbstractEnvironment):
         return 1
 
     def start(self, key: PRNGKeyArray) -> tuple[State, tuple]:
-        noise = 0.02 * jax.random.normal(key, (4,), self.model.dtype)
+        noise = 0.02 * few_normals(key, 4, self.model.dtype)
         return State(jnp.array([0.0, jnp.pi], noise.dtype) + noise[:2], noise[2:]), ()
 
     def inputs(self, state: State, memory: tuple, action: Float[Array, " actions"]) -> Array:

@@ -1,0 +1,1 @@
+"""Derivatives through contact, of every engine: `python -m benchmarks.contact_gradients --help`."""

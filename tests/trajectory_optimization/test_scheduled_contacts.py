@@ -1,0 +1,39 @@
+"""Steps under scheduled contacts are linearized in closed form, along a floating base's manifold."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import mbjax
+from mbjax import trajectory_optimization as to
+from mbjax.trajectory_optimization.linearization import differentiate_steps
+from tests.constraints.walkers import contacts_of, walker
+
+
+def test_steps_of_a_walker_against_reverse_mode_and_differences():
+    model = walker()
+    dynamics = to.ScheduledContacts(contacts_of(model))
+    active = [[True, False, False], [True, True, False], [False, True, True], [False, False, False], [True, True, True]]
+    stages = jax.tree.map(lambda x: x[:-1], to.contact_schedule(active))
+    assert np.sum(np.any(stages["begins"], axis=1)) == 2
+    keys, n = jax.random.split(jax.random.key(0), 4), model.num_velocities
+    v, u = jax.random.normal(jax.random.key(1), (4, n)), jax.random.normal(jax.random.key(2), (4, 4))
+    states = mbjax.State(jax.vmap(lambda key: mbjax.random_state(model, key).q)(keys), v, jnp.zeros(4))
+
+    @jax.jit
+    def both(states, u, dz):
+        def moved(x, u, stage, dz):
+            after = dynamics(model, x, u, stage)
+            x_moved = to.move_state(model, x, dz[: 2 * n])
+            return to.difference_states(model, after, dynamics(model, x_moved, u + dz[2 * n :], stage))
+
+        plain = differentiate_steps(lambda *args: dynamics(model, *args), model, states, u, stages)
+        ahead, back = (jax.vmap(moved, (0, 0, 0, None))(states, u, stages, s * dz) for s in (1.0, -1.0))
+        return dynamics.linearize(model, states, u, stages), plain, ahead - back
+
+    h, direction = 1e-5, jnp.linspace(-1.0, 1.0, 2 * n + 4)
+    found, plain, difference = both(states, u, h * direction)
+    for a, b in zip(found, plain, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-10 * np.max(np.abs(b)))
+    along = jnp.concatenate(tuple(found), axis=2) @ direction
+    np.testing.assert_allclose(along, difference / (2 * h), atol=1e-7 * np.max(np.abs(along)))

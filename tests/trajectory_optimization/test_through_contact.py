@@ -1,0 +1,69 @@
+"""Plans that make contact: smoothed at first, sharp at last; and pictures of a plan beside its rollout."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax import trajectory_optimization as to
+from mbjax.geometry import Sphere
+from mbjax.visualization import plot_search
+from tests.visualization.pages import read_record
+
+STEPS, MARK = 12, 0.3
+
+
+@pytest.fixture(scope="module")
+def model() -> mbjax.MultibodyModel:
+    """A driven ball and a damped one on a line, 5 cm apart."""
+    plant = mbjax.MultibodyPlant(0.05, discrete_contact_approximation="lagged", contact_smoothing_length=0.03)
+    for name, damping in (("finger", 2.0), ("puck", 5.0)):
+        plant.add_rigid_body(name, mbjax.SpatialInertia.solid_sphere_with_mass(0.5, 0.05))
+        plant.add_joint(mbjax.PrismaticJoint(f"{name}_x", "world", name, axis=(1.0, 0.0, 0.0), damping=damping))
+        here = mbjax.RigidTransform.identity()
+        plant.register_collision_geometry(name, here, Sphere(0.05), name, mbjax.ProximityProperties())
+    plant.add_joint_actuator("push", "finger_x")
+    return plant.finalize()
+
+
+def push(model: mbjax.MultibodyModel) -> to.Problem:
+    """The puck is to rest at a mark."""
+    start = mbjax.State(jnp.array([-0.15, 0.0]), jnp.zeros(2))
+    end = [to.JointGoal([0.0, MARK], weight=jnp.array([0.0, 30.0])), to.VelocityGoal(weight=jnp.array([0.0, 1.0]))]
+    return to.Problem(model, start, STEPS, to.Effort(0.02), end)
+
+
+@pytest.mark.whole_run("what is refused, below; plans without contact in test_solve")
+def test_smoothing_that_ends_finds_a_contact_that_is_real(model, tmp_path) -> None:
+    problem = push(model)
+    plan = to.solve_through_contact(problem, smoothing_lengths=(0.03, 0.01, 0.001, 0.0))
+    assert plan.report.converged, str(plan.report)
+    np.testing.assert_allclose(plan.states.q[-1, 1], MARK, atol=0.02)
+    sharp = mbjax.set_contact_smoothing_length(model, 0.0)
+    rollout = mbjax.rollout(sharp, problem.start, plan.efforts)
+    np.testing.assert_allclose(rollout.q, plan.states.q, atol=1e-9)
+    touching = rollout.q[:, 1] - rollout.q[:, 0] < 0.1
+    assert 0 < jnp.sum(touching) < STEPS  # the finger comes, pushes, and may let go
+    still = rollout.q[:, 1][: int(jnp.argmax(touching))]
+    np.testing.assert_allclose(still, 0.0, atol=1e-12)  # nothing pushes from a distance
+
+    shown = read_record(mbjax.show(sharp, {"plan": plan, "rollout": rollout}).html)
+    assert [world["label"] for world in shown["worlds"]] == ["plan", "rollout"]
+    figure = plot_search(plan, path=tmp_path / "search.png")
+    cost, residuals = figure.axes
+    np.testing.assert_allclose(cost.get_lines()[0].get_ydata()[-1], plan.cost, rtol=1e-9)
+    assert "expected decrease" in [line.get_label() for line in residuals.get_lines()]
+
+
+def test_what_is_not_a_plan() -> None:
+    with pytest.raises(mbjax.ModelError, match="give one plan that solve returned, got a value of type int"):
+        plot_search(3)
+
+
+def test_without_a_length_to_set() -> None:
+    model = mbjax.load("cart_pole", time_step=0.02)
+    problem = to.Problem(model, mbjax.default_state(model), 2, to.Effort())
+    with pytest.raises(mbjax.ModelError, match="contact_smoothing_length"):
+        to.solve_through_contact(problem)
+    with pytest.raises(mbjax.ModelError, match="at least one smoothing length"):
+        to.solve_through_contact(problem, smoothing_lengths=())
