@@ -17,6 +17,7 @@ from mbjax.execution import sum_over_axis
 from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
 from mbjax.topology import TreeTopology
 
+from .acting_contacts import ActingRows
 from .box_rows import BoxRows
 from .contact_rows import ContactRows
 
@@ -41,7 +42,7 @@ class ConvexProblem(eqx.Module):
     time_step: Float[Array, ""]
     box: BoxRows | None
     coupled: CoupledRows | None
-    contacts: ContactRows | None
+    contacts: ContactRows | ActingRows | None
 
 
 class OfRows(eqx.Module):

@@ -1,7 +1,9 @@
 """Newton's method with line search for the discrete step's convex problem."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -10,10 +12,12 @@ from jaxtyping import Array, Bool, Float, Int
 from mbjax.dynamics import calc_inverse_dynamics
 from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix_diagonal
 from mbjax.dynamics.records.inertia_about_origin import shift_inertia_to_T
-from mbjax.execution import ResumedSearch, largest_over_first, sum_over_first
+from mbjax.execution import ResumedSearch, largest_over_first, on_cpu, sum_over_first
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology
 
+from .acting_contacts import ActingRows, acting_rows, can_act, to_points
+from .contact_rows import ContactRows
 from .convex_problem import (
     ConvexProblem,
     OfRows,
@@ -63,6 +67,35 @@ class ConvexSearch(NamedTuple):
 
 
 def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None = None) -> ConvexSearch:
+    """Searches the solution; on a CPU, among free bodies that may touch each other, with the contacts that act.
+
+    Large batches, whose worlds go on in other company, keep all contacts.
+    """
+    if begun is not None or problem.coupled is not None or not can_act(topology, problem.contacts):
+        return search_all(topology, problem, begun)
+    arrays, static = eqx.partition(problem, eqx.is_array)
+
+    def acting(arrays: ConvexProblem) -> ConvexSearch:
+        return search_acting(topology, eqx.combine(arrays, static))
+
+    def whole(arrays: ConvexProblem) -> ConvexSearch:
+        return search_all(topology, eqx.combine(arrays, static))
+
+    return on_cpu(acting, whole, arrays)
+
+
+def search_acting(topology: TreeTopology, problem: ConvexProblem) -> ConvexSearch:
+    """`search_all` with the contacts that act in some world; the others have no impulse."""
+    assert isinstance(problem.contacts, ContactRows)
+    rows = acting_rows(problem.contacts)
+    found = search_all(topology, dataclasses.replace(problem, contacts=rows))
+    motion, stiffness = (
+        dataclasses.replace(x, contacts=to_points(rows, x.contacts)) for x in (found.motion, found.stiffness)
+    )
+    return found._replace(motion=motion, stiffness=stiffness)
+
+
+def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None = None) -> ConvexSearch:
     """Runs Newton's iterations on all worlds until the last one has ended; finished worlds stay as they are.
 
     A search that has `begun` resumes where it was, and may leave some worlds to a later turn. A world's result is
@@ -143,4 +176,7 @@ def shape_of_worlds(problem: ConvexProblem) -> tuple[int, ...]:
     """Shape (number of worlds,) of a batch, or () of one world; leaves of the problem may be shared by all worlds."""
     if problem.time_step.ndim == 0:
         return ()
+    contacts = problem.contacts
+    if isinstance(contacts, ActingRows):  # its lists are of all worlds together
+        problem = dataclasses.replace(problem, contacts=(contacts.v_AcBc_W, contacts.law_of_points))
     return (max(leaf.shape[-1] for leaf in jax.tree.leaves(problem)),)

@@ -31,6 +31,7 @@ class MovedBodies(eqx.Module):
     S_T: Float[Array, "6 nd"]  # zero where locked
     mobods_A: tuple[int, ...] = eqx.field(static=True)
     mobods_B: tuple[int, ...] = eqx.field(static=True)
+    pairs: tuple[int, ...] = eqx.field(static=True)  # of shapes, the pair of each point
     topology: TreeTopology = eqx.field(static=True)
 
     @property
@@ -164,4 +165,4 @@ def find_moved_bodies(
     mobods = np.where(paths.is_A, np.array(points.mobods_A)[paths.points], np.array(points.mobods_B)[paths.points])
     p_TC_W = take(position.p_TM_W, mobods, 1) + p_MC_W
     S_T = position.S_T if locked is None else jnp.where(over_directions(topology, locked), 0.0, position.S_T)
-    return MovedBodies(p_MC_W, p_TC_W, S_T, points.mobods_A, points.mobods_B, topology)
+    return MovedBodies(p_MC_W, p_TC_W, S_T, points.mobods_A, points.mobods_B, points.pairs, topology)

@@ -38,6 +38,8 @@ from mbjax.linear_algebra import (
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, ends_of_joints, velocity_parents
 
+from .acting_contacts import ActingRows, from_blocks, in_blocks, sum_in_order
+from .acting_matrix import calc_blocks, calc_neighbours, calc_own_blocks, solve_blocks
 from .contact_hessian import (
     contact_hessian_in_tree,
     contact_hessian_of_jacobian,
@@ -45,6 +47,7 @@ from .contact_hessian import (
     inertia_of_points,
 )
 from .contact_jacobian import ContactJacobian
+from .contact_rows import ContactRows
 from .convex_problem import ConvexProblem, OfRows
 from .moved_bodies import MovedBodies, over_slots, summed_kinds
 
@@ -63,6 +66,8 @@ class NewtonMatrix(NamedTuple):
 
 def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
     """The Newton matrix, in the cheapest form that the problem's rows allow."""
+    if isinstance(problem.contacts, ActingRows):
+        return acting_matrix(topology, problem, problem.contacts)
     if topology.followers or problem.coupled is not None or not contacts_keep_the_tree(problem):
         return matrix_of_branches(topology, problem, chain(topology.num_velocities))
     parents = velocity_parents(topology)
@@ -73,10 +78,29 @@ def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatri
 
 def contacts_keep_the_tree(problem: ConvexProblem) -> bool:
     """Whether the contacts keep the tree's sparsity: a single body moves at each point."""
-    if problem.contacts is None:
-        return True
+    if not isinstance(problem.contacts, ContactRows):
+        return problem.contacts is None
     moved = problem.contacts.moved
     return isinstance(moved, MovedBodies) and moved.paths.is_single
+
+
+def acting_matrix(topology: TreeTopology, problem: ConvexProblem, rows: ActingRows) -> NewtonMatrix:
+    """The Newton matrix of free bodies by blocks, of those contacts that act."""
+    plan = rows.plan
+    M, least = calc_own_blocks(topology, problem, plan)
+    neighbours = calc_neighbours(rows)
+    own = np.eye(M.shape[1], dtype=bool).reshape(1, *M.shape[1:3], *(1,) * rows.num_world_axes)
+
+    def inertia_product(x: Array) -> Array:
+        return from_blocks(plan, sum_in_order(M * in_blocks(plan, x)[:, None], 2))
+
+    def solver(stiffness: OfRows) -> Product:
+        assert stiffness.contacts is not None
+        of_box = in_blocks(plan, calc_box_diagonal(problem, stiffness))[:, None]
+        blocks = calc_blocks(rows, M + jnp.where(own, of_box, 0.0), stiffness.contacts)
+        return lambda b: from_blocks(plan, solve_blocks(rows, neighbours, *blocks, in_blocks(plan, b), least))
+
+    return NewtonMatrix(inertia_product, solver, lambda stiffness, b: solver(stiffness)(b))
 
 
 def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
@@ -87,7 +111,7 @@ def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> Newton
         product = calc_mass_matrix_product(topology, terms.position, terms.inertia_W, x) + terms.diagonal * x
         return jnp.where(terms.locked, 0.0, product)
 
-    contacts = None if problem.contacts is None else problem.contacts.moved
+    contacts = problem.contacts.moved if isinstance(problem.contacts, ContactRows) else None
     assert contacts is None or isinstance(contacts, MovedBodies)
 
     def added_by(stiffness: OfRows) -> tuple[Array, Array | None]:
@@ -184,7 +208,7 @@ def contact_rows_by_stiffness(
     problem: ConvexProblem, parents: Parents
 ) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv depth"]]:
     """Stiffness of the contacts → the branch rows that they add to H."""
-    if problem.contacts is None:
+    if not isinstance(problem.contacts, ContactRows):
         return lambda G: jnp.zeros((), G.dtype)
     moved = problem.contacts.moved
     if isinstance(moved, ContactJacobian):

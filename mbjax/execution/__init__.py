@@ -36,6 +36,7 @@ from .sums import largest_over_first as largest_over_first
 from .sums import repeat as repeat
 from .sums import sum_over_axis as sum_over_axis
 from .sums import sum_over_first as sum_over_first
+from .manual_axes import repeat_turns as repeat_turns
 from .manual_axes import scan as scan
 from .known_numbers import call_now as call_now
 from .traces import forget_traces as forget_traces

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.core import ShapedArray
 from jax.sharding import NamedSharding, PartitionSpec
@@ -33,6 +34,17 @@ def scan(body: Callable, start: Any, xs: Any, **options: Any) -> tuple[Any, Any]
         first = jax.tree.map(lambda x: as_varying(jnp.zeros(x.shape[1:], x.dtype), varying_axes(x)), xs)
         start = varying_as_after(lambda carry: body(carry, first)[0], start)
     return lax.scan(body, start, xs, **options)
+
+
+def repeat_turns(count: Any, turn: Callable, start: Any) -> Any:
+    """Runs `turn(index, carry)` count times, as a rolled loop; the count may be known at run time only."""
+
+    def one(carry: tuple) -> tuple:
+        index, state = carry
+        return index + np.int32(1), turn(index, state)
+
+    start = varying_as_after(one, (jnp.zeros((), jnp.int32), start))
+    return lax.while_loop(lambda carry: carry[0] < count, one, start)[1]
 
 
 def varying_as_after(turn: Callable, start: Any) -> Any:

@@ -25,7 +25,9 @@ from .products import sum_of_outer as sum_of_outer
 from .products import transposed_matrix_vector as transposed_matrix_vector
 from .semidefinite import factor_semidefinite as factor_semidefinite
 from .semidefinite import solve_semidefinite as solve_semidefinite
+from .small_factor import LARGEST as LARGEST
 from .small_factor import SmallFactor as SmallFactor
+from .small_factor import eliminate_small as eliminate_small
 from .small_factor import factor_small as factor_small
 from .small_factor import solve_small_inward as solve_small_inward
 from .small_factor import solve_small_outward as solve_small_outward
