@@ -62,6 +62,7 @@ def calc_discrete_acceleration(
     if points is None or problem.contacts is None or impulses.contacts is None or motion.contacts is None:
         return Acceleration(vdot, u, multipliers), found, search
     rows, count = problem.contacts, len(points.pairs)
+    assert isinstance(rows, ContactRows)
     f_Bc_W = impulses.contacts / model.time_step
     tau, v_AcBc_W, num_left_out = rows.generalized(f_Bc_W), rows.v_AcBc_W + motion.contacts, None
     if rows.slots is not None:
