@@ -57,6 +57,8 @@ class WarpText:
         self.counts: dict[str, int] = dict.fromkeys(PREFIXES, 0)
         self.num_labels = 0
         self.scopes = [Scope()]
+        self.prologue: list[str] = []  # lines before all others
+        self.early: dict[tuple, str] = {}  # registers that they compute
         self.free = {"shared": [(FIRST_FREE, 1 << 30)], "global": [(0, 1 << 30)]}
         self.most = {"shared": FIRST_FREE, "global": 0}  # bytes used
         self.written: list[tuple] = []  # what was written, and read, since the last barrier: (space, start, end)
@@ -160,24 +162,14 @@ class WarpText:
 
     def special(self, name: str) -> str:
         """The register of a value that the hardware has."""
-
-        def make() -> str:
-            return self.at_start(("special", name), f"mov.u32 {{}}, {name};", "u32")
-
-        return make()
+        return self.at_start(("special", name), f"mov.u32 {{}}, {name};", "u32")
 
     def at_start(self, key: tuple, line: str, kind: str) -> str:
         """A register that is computed before all else, once."""
-        known = self.scopes[0].known
-        if key not in known:
-            known[key] = register = self.register(kind)
+        if key not in self.early:
+            self.early[key] = register = self.register(kind)
             self.prologue.append(line.format(register))
-        return known[key]
-
-    @property
-    def prologue(self) -> list[str]:
-        """Lines before all others."""
-        return self.scopes[0].known.setdefault(("prologue",), [])
+        return self.early[key]
 
     def is_below(self, count: int) -> str | None:
         """Predicate of the lanes below a count, or None if all are."""
@@ -208,7 +200,7 @@ class WarpText:
         """Each lane's address: the base and the lane's number times a stride."""
         times = self.lane_times(stride, kind)
         key = "lanes", base, stride
-        if base in self.scopes[0].known.values():
+        if base in self.early.values():
             return self.at_start(key, f"add.{kind} {{}}, {base}, {times};", kind)
         return self.known(key, lambda: self.compute(f"add.{kind}", kind, base, times))
 
