@@ -109,21 +109,25 @@ def coverage(
     """Share of base parameters within 1.96 deviations of the truth, over many noises."""
     t, q, v, vdot, tau = data
     model = unknown.base.model
-    n, steps = len(base.names), len(t)
+    steps = len(t)
     Y = np.asarray(jax.jit(lambda *x: si.regressor_of_log(model, *x))(q, v, vdot))
-    Q, R = zip(*(np.linalg.qr(Y[:, j]) for j in range(Y.shape[1])), strict=True)
+    problem = si.Torques(noise=1.0).problem(unknown, [si.make_log(model, t, q, v, vdot, effort=tau)])
+    changing = np.isin(np.arange(Y.shape[-1]), problem.columns)
+    known = Y[..., ~changing] @ np.asarray(si.linear_parameters(true))[~changing]
+    Q, R = zip(*(np.linalg.qr(Y[:, j, changing]) for j in range(Y.shape[1])), strict=True)
     rng = np.random.default_rng(5)
     noise = sigma * rng.normal(size=(repeats, steps, Y.shape[1]))
-    z = np.stack([np.asarray(tau)[:, j] @ Q[j] + noise[:, :, j] @ Q[j] for j in range(Y.shape[1])], 1)
+    measured = np.asarray(tau) - known + noise
+    z = np.stack([measured[:, :, j] @ Q[j] for j in range(Y.shape[1])], 1)
     weighted = (Y[..., base.independent] / sigma[:, None]).reshape(-1, base.rank)
     deviation = np.sqrt(np.diag(np.linalg.inv(weighted.T @ weighted)))
-    problem = si.Torques(noise=1.0).problem(unknown, [si.make_log(model, t, q, v, vdot, effort=tau)])
     numbers = unknown.numbers(true)
     weights = jnp.asarray(1.0 / sigma)
     settings = si.LevenbergMarquardt(max_steps=60, rtol=1e-6, atol=1e-6)
 
     @jax.jit
     def estimate(z: jax.Array) -> jax.Array:
+        n = len(problem.columns)
         rows = jnp.zeros((Y.shape[1], n, n + 2)).at[..., :n].set(jnp.stack(R)).at[..., -1].set(z)
         noisy = eqx.tree_at(lambda p: (p.R, p.initial), problem, (rows, numbers))
         return si.linear_parameters(unknown.model(si.solve(noisy, weights, settings)))
