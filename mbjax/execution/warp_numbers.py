@@ -300,8 +300,11 @@ def selection(text: WarpText, equation: Any, inputs: list, **_: Any) -> WarpArra
         raise NotInKernelError("select_n")
     aval = equation.outvars[0].aval
     kind = kind_of(aval.dtype)
-    rule_ = lambda w, x, y: select(text, kind, w, as_register(text, kind, y), x)  # noqa: E731
-    return by_numbers(text, aval.shape, kind, [which, *cases], rule_)
+
+    def instruction(where: str, x: str, y: str) -> str:
+        return select(text, kind, where, as_register(text, kind, y), x)
+
+    return by_numbers(text, aval.shape, kind, [which, *cases], instruction)
 
 
 def as_register(text: WarpText, kind: str, x: str) -> str:
