@@ -22,7 +22,7 @@ from jax.core import ShapedArray, Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from .chunks import Searching, size_of_chunk
+from .chunks import Given, Searching, size_of_chunk
 from .compiled_calls import Flattened, compiled_whole, flatten, is_array, is_traced
 from .cpu_kernel import without_sharding
 from .manual_axes import varying_alike
@@ -83,23 +83,6 @@ class Traced:
 
     def __call__(self, *args: Any) -> Any:
         return for_worlds(self.function, *args, several=self.several)
-
-
-@dataclass(frozen=True)
-class Given:
-    """A searching function's results from its arrays and what it found, without searching again."""
-
-    function: Flattened
-    found_treedef: Any
-
-    @property
-    def count(self) -> int:
-        """Number of arrays found: the last results of the searching function, the last arguments of this one."""
-        return self.found_treedef.num_leaves
-
-    def __call__(self, *leaves: Any) -> list:
-        found = jax.tree.unflatten(self.found_treedef, leaves[-self.count :])
-        return jax.tree.leaves(compiled_whole(self.function)(*leaves[: -self.count], found=found)[0])
 
 
 def as_in_chunk(arguments: Sequence[ShapedArray], worlds: Sequence[int], several: int) -> tuple[ShapedArray, ...]:

@@ -16,7 +16,7 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 
-from .chunks import Searching, run_at_once, run_in_chunks
+from .chunks import Given, Searching, run_at_once, run_in_chunks
 from .cpu_kernel import is_alone, lower_as_one_kernel, lowered
 from .gpu_kernels import NotInKernelError, are_interpreted, are_on, are_warps_on
 from .manual_axes import of_many_worlds, varying_as
@@ -342,12 +342,12 @@ def lower_worlds_on_gpu(ctx: Any, *args: Any, **params: Any) -> Any:
 def searches(function: Callable) -> bool:
     """Whether a function searches, or is a derivative of one that does."""
     match function:
-        case Searching():
+        case Searching() | Given():
             return True
         case PushForward() | PullBack():
             return searches(function.function)
         case _:
-            return hasattr(function, "found_treedef")
+            return False
 
 
 def run_only_world(function: Callable, *args: jax.Array) -> list:

@@ -23,11 +23,15 @@ from tests.models import relative_error
 MASK = np.random.default_rng(1).random((9, 14)) < 0.3
 
 
-def run_kernel(function: Callable, args: Sequence, layouts: Sequence[Layout], worlds: int) -> list[np.ndarray]:
-    """The results of a kernel of a function of one world, for arrays of all worlds."""
-    of_one = [jax.ShapeDtypeStruct(x.shape[y.has_worlds :], x.dtype) for x, y in zip(args, layouts, strict=True)]
-    kernel = write_kernel(function, of_one, layouts, Layout(True))
-    results = [np.zeros((worlds, *x.shape), x.dtype) for x in kernel.results]
+def run_kernel(
+    function: Callable, args: Sequence, layouts: Sequence[Layout], worlds: int, stride: int = 1
+) -> list[np.ndarray]:
+    """The results of a kernel of a function of one world, for arrays of all worlds; with a stride, these come last."""
+    own_shapes = [x.shape[:-1] if stride > 1 else x.shape[y.has_worlds :] for x, y in zip(args, layouts, strict=True)]
+    of_one = [jax.ShapeDtypeStruct(shape, x.dtype) for shape, x in zip(own_shapes, args, strict=True)]
+    kernel = write_kernel(function, of_one, layouts, Layout(True, stride))
+    shapes = [(*x.shape, worlds) if stride > 1 else (worlds, *x.shape) for x in kernel.results]
+    results = [np.zeros(shape, x.dtype) for shape, x in zip(shapes, kernel.results, strict=True)]
     own = [np.full(kernel.num_global * worlds, 255, np.uint8)] if kernel.num_global else []
     given = [np.array(x, order="C").reshape(-1).view(np.uint8) for x in args]
     machine = Machine(kernel.text, kernel.num_shared)
@@ -95,6 +99,17 @@ def test_every_operation_is_that_of_jax(name: str, largest_shared: int, monkeypa
     args = [rng.normal(size=(2, *shape)) for shape in ((5, 7), (6, 9), (3, 4, 5), (40,))]
     found = run_kernel(PROGRAMS[name], args, [Layout(True)] * 4, 2)
     wanted = jax.tree.leaves(jax.jit(jax.vmap(PROGRAMS[name]))(*args))
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-13, atol=1e-13)
+
+
+def test_worlds_may_come_last() -> None:
+    rng = np.random.default_rng(0)
+    args = [rng.normal(size=(*shape, n)) for shape, n in (((5, 7), 3), ((6, 9), 1), ((3, 4, 5), 3), ((40,), 3))]
+    layouts = [Layout(x.shape[-1] == 3, 3 if x.shape[-1] == 3 else 1) for x in args]
+    found = run_kernel(PROGRAMS["sums"], args, layouts, 3, stride=3)
+    of_all = [np.broadcast_to(x, (*x.shape[:-1], 3)) for x in args]
+    wanted = jax.tree.leaves(jax.jit(jax.vmap(PROGRAMS["sums"], -1, -1))(*of_all))
     for x, y in zip(found, wanted, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-13, atol=1e-13)
 
@@ -186,6 +201,18 @@ def test_a_step_is_one_kernel_and_waits_for_nobody(
     assert text.count("@__gpu$xla.gpu.ptx") == kernels
     assert text.count("stablehlo.while") == 0
     assert len(text.splitlines()) < 400
+
+
+def test_of_a_step_that_is_too_long_the_search_is_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(gpu_kernels.SETTING, "1")
+    monkeypatch.setenv(gpu_kernels.OF_WARPS, "1")
+    monkeypatch.setattr("mbjax.execution.warp_kernel.MOST_OPERATIONS", 3500)
+    model = hopper(np.float32)
+    with absent_gpu():
+        function = jax.jit(jax.vmap(lambda q, v: stepped(model, q, v)))
+        text = function.trace(*states(model, 64)).lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("@__gpu$xla.gpu.ptx") == 1
+    assert len(text.splitlines()) > 1000  # the rest of the step
 
 
 def test_what_no_kernel_has_is_left_to_xla() -> None:
