@@ -17,7 +17,16 @@ def name_of(page: pathlib.Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if FENCE.search(p.read_text())], ids=name_of)
+DEAR = {"docs/usage/contact_gradients.md": "the same solver in tests/contact/test_contact_solver.py"}
+
+
+def with_snippets() -> list:
+    pages = [p for p in PAGES if FENCE.search(p.read_text())]
+    marks = [[pytest.mark.whole_run(DEAR[name_of(p)])] if name_of(p) in DEAR else [] for p in pages]
+    return [pytest.param(p, marks=m, id=name_of(p)) for p, m in zip(pages, marks, strict=True)]
+
+
+@pytest.mark.parametrize("page", with_snippets())
 def test_snippets_run(page: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # what a snippet writes
     names: dict = {}
