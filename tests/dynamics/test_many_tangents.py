@@ -9,7 +9,7 @@ import pytest
 
 import mbjax
 from mbjax.dynamics.derivatives.rule import enough
-from tests.dynamics.test_recursions import case
+from tests.dynamics.recursion_models import case
 from tests.gradients.checks import compiled, one_by_one
 from tests.models import relative_error
 from tests.test_program_size import chain

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -11,129 +10,15 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion
+from mbjax.dynamics import calc_reflected_inertia
 from mbjax.dynamics.articulated_body.recursion import solve_with_pivots
-from mbjax.dynamics.composite_body.recursion import mass_matrix_by_recursion, mass_matrix_by_sums
-from mbjax.dynamics.forward_dynamics import ForwardDynamicsTerms, articulated_body_recursion, solve_by_sums_over_tree
+from mbjax.dynamics.forward_dynamics import articulated_body_recursion
 from mbjax.dynamics.mass_matrix_factor import solve_with_both
-from mbjax.dynamics.newton_euler.recursion import calc_motion, calc_torques
-from mbjax.dynamics.newton_euler.sums import moved_to_mobods, newton_euler
-from mbjax.dynamics.records.direction_rows import PlacedRows, calc_placed_inertia
-from mbjax.execution.recursions import walk_plan
-from mbjax.forces import calc_gravity_on_mobods
-from mbjax.kinematics import calc_position_kinematics, placed, placement_of
-from mbjax.kinematics.recursive_poses import poses_by_sums, poses_outward
-from mbjax.model import locked_velocities
-from mbjax.topology import direction_parents
-from tests.gradients.checks import compiled
-from tests.models import ALL_KINDS, JOINT_CLASSES, SCREW_PITCH, load_robot, random_tree, relative_error
+from mbjax.kinematics import placed, placement_of
+from tests.models import ALL_KINDS, relative_error
 from tests.test_program_size import chain
 
-from .test_jacobians import with_elements
-
-CONSTANT = ("planar", "screw", "quaternion_floating", "revolute", "prismatic")  # hinge maps in F
-G1 = pytest.mark.whole_run("a quadruped, and trees of every joint")
-MODELS = {
-    "every joint": lambda: random_tree(11, ALL_KINDS).model,
-    "constant hinge maps": lambda: random_tree(5, CONSTANT).model,
-    "one direction a joint": lambda: load_robot("panda_description/urdf/panda.urdf"),
-    "gravity on some bodies": with_elements,
-    "many branches": lambda: branched(5),
-    "many branches of every kind": lambda: branched(5, ("revolute", "planar", "ball_rpy", "prismatic", "screw")),
-    "quadruped": lambda: load_robot("a1_description/urdf/a1.urdf", "floating"),
-    "humanoid": lambda: load_robot("g1_description/urdf/g1_29dof_rev_1_0.urdf", "floating"),
-}
-LARGE = "humanoid", "many branches of every kind"
-ARM = pytest.mark.whole_run("many branches of hinges, and slides among constant hinge maps")
-NAMES = [
-    pytest.param(name, marks=[G1] * (name in LARGE) + [ARM] * (name == "one direction a joint")) for name in MODELS
-]
-
-
-def left_out(instead: str, *names: str) -> list:
-    """NAMES, of which the trimmed run leaves `names` out too."""
-    mark = pytest.mark.whole_run(instead)
-    return [pytest.param(*x.values, marks=[*x.marks, mark] if x.values[0] in names else x.marks) for x in NAMES]
-
-
-def branched(height: int, kinds: tuple[str, ...] = ("revolute",)) -> mbjax.MultibodyModel:
-    """A tree in which each body has two more: so many parents wait that it is not walked as numbered."""
-    model = tree_of([kinds[i % len(kinds)] for i in range(2**height - 1)], lambda i: (i - 1) // 2)
-    assert walk_plan(direction_parents(model.topology)).order is not None
-    return model
-
-
-def tree_of(kinds: Sequence[str], parent: Callable[[int], int]) -> mbjax.MultibodyModel:
-    """A joint of each kind and nothing else, on the body `parent(i)`, or on the world where that is negative."""
-    plant = mbjax.MultibodyPlant()
-    for i, kind in enumerate(kinds):
-        plant.add_rigid_body(f"b{i}", mbjax.SpatialInertia.solid_box_with_mass(1.0 + 0.1 * i, 0.1, 0.2, 0.3))
-        joint, inboard = JOINT_CLASSES[kind][0], "world" if parent(i) < 0 else f"b{parent(i)}"
-        of_kind = {"axis": [1.0, 0.3 * i, -0.5]} if joint.has_axis else {}
-        of_kind |= {"screw_pitch": SCREW_PITCH} if joint.has_pitch else {}
-        X_PF, X_BM = [0.1, 0.2 - 0.01 * i, 0.3], [0.05, 0.0, 0.02 * i]
-        plant.add_joint(joint(f"j{i}", inboard, f"b{i}", X_PF=X_PF, X_BM=X_BM, **of_kind))
-    return plant.finalize()
-
-
-@functools.cache
-def model_of(name: str) -> mbjax.MultibodyModel:
-    """Without what follows others: those models have no recursion."""
-    model = MODELS[name]()
-    assert not model.topology.followers
-    return model
-
-
-@functools.cache
-def case(name: str) -> tuple:
-    """A model with a state, torques and forces on every mobod."""
-    model = model_of(name)
-    state, keys = mbjax.random_state(model, jax.random.key(3)), jax.random.split(jax.random.key(4), 4)
-    vdot, tau, weight = jax.random.normal(keys[0], (3, model.num_velocities))
-    F = 5.0 * jax.random.normal(keys[1], (6, model.topology.num_mobods))
-    return model, state.q, state.v, vdot, tau, weight, F
-
-
-def both_ways(model, q, v, vdot, tau, F) -> dict:
-    """Inverse and forward dynamics under weights alone, other forces and none, by recursion and by sums.
-
-    The last velocity is locked.
-    """
-    position = calc_position_kinematics(model, q)
-    motion = calc_tree_motion(model, position, q, v)
-    locked = locked_velocities(model).at[-1].set(True)
-    diagonal = calc_reflected_inertia(model) + 0.1
-    found = {}
-    for name, weights, F_T in (
-        ("weights", True, calc_gravity_on_mobods(model, position)),
-        ("forces", False, F),
-        ("nothing", False, None),
-    ):
-        F_W = F_T if weights or F_T is None else moved_to_mobods(position, F_T, -1.0)
-        F_W = None if weights else F_W
-        terms = ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked)
-        factor, solved = solve_by_sums_over_tree(terms)
-        placed_rows = PlacedRows(factor.directions, calc_placed_inertia(model.topology, motion.inertia_W))
-        tau_of_motion = calc_torques(model.topology, calc_motion(model, q, v, vdot, weights, F_W))
-        found[name] = {
-            "recursion": (tau_of_motion, articulated_body_recursion(model, q, v, tau, F_W, diagonal, locked, weights)),
-            "sums": (newton_euler(motion, vdot, F_T), (factor, solved, placed_rows)),
-        }
-    return found
-
-
-def positions_both_ways(model, q, v) -> dict:
-    """Poses of all bodies and the mass matrix."""
-    diagonal = calc_reflected_inertia(model) + 0.1
-    return {
-        "recursion": (poses_outward(model, q), mass_matrix_by_recursion(model, q, diagonal)),
-        "sums": (poses_by_sums(model, q), mass_matrix_by_sums(model, q, diagonal)),
-    }
-
-
-def largest_error(found, expected) -> float:
-    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
-    return max(relative_error(a, b) for a, b in pairs)
+from .recursion_models import NAMES, both_ways, case, largest_error, left_out, positions_both_ways, tree_of
 
 
 @pytest.mark.parametrize("name", left_out("the other trees", "constant hinge maps", "quadruped"))
@@ -273,114 +158,6 @@ def test_trees_of_one_kind(kind: str) -> None:
     ways = jax.jit(lambda *x: positions_both_ways(model, *x))(state.q, state.v)
     (R_WB, p_WB), M = ways["recursion"]
     assert largest_error(((R_WB.reshape(-1, 3, 3), p_WB), M), ways["sums"]) < 1e-12
-
-
-OWN = "body_mass", "gravity", "frame_translation", "joint_axis", "screw_pitch", "joint_damping"
-OWN_TRIMMED = OWN[:2]  # inertias and forces; frames and axes are in the test below
-
-
-@pytest.mark.parametrize(
-    ("name", "kernels"),
-    [
-        ("constant hinge maps", "1"),
-        pytest.param("constant hinge maps", "0", marks=G1),
-        pytest.param("every joint", "1", marks=G1),
-        pytest.param("quadruped", "1", marks=G1),
-        pytest.param("quadruped", "0", marks=G1),
-    ],
-)
-def test_worlds_with_models_of_their_own(
-    name: str, kernels: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    """Of each world its own masses or gravity beside what all share, positions too; whole run: frames and axes too."""
-    own = OWN_TRIMMED if request.config.getoption("--trimmed") else OWN
-    model, q, v, vdot, *_ = case(name)
-    scales = np.linspace(0.5, 2.0, 3)
-    monkeypatch.setenv("MBJAX_ONE_KERNEL", kernels)
-    jax.clear_caches()
-
-    def with_scaled(leaf, scale):
-        scaled = {leaf: getattr(model.parameters, leaf) * scale}
-        return dataclasses.replace(model, parameters=dataclasses.replace(model.parameters, **scaled))
-
-    def everything(model):
-        accelerations = mbjax.forward_dynamics(model, q, v, vdot, force_elements=True)
-        torques = mbjax.inverse_dynamics(model, q, v, vdot, force_elements=True), mbjax.bias_term(model, q, v)
-        poses = mbjax.body_poses_in_world(model, q)
-        return accelerations, torques, mbjax.mass_matrix(model, q), (poses.rotation, poses.translation)
-
-    alone = compiled(everything)
-    for leaf in (leaf for leaf in own if getattr(model.parameters, leaf).size):
-        together = compiled(jax.vmap(lambda scale, leaf=leaf: everything(with_scaled(leaf, scale))))(scales)
-        for i in (0, 2):
-            found = jax.tree.map(lambda x, i=i: x[i], together)
-            assert largest_error(found, alone(with_scaled(leaf, scales[i]))) < 1e-12, leaf
-    jax.clear_caches()
-
-
-@pytest.mark.parametrize("kernels", ["1", pytest.param("0", marks=G1)])
-def test_derivatives_where_worlds_differ_in_one_leaf_alone(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All share positions, of an arm stretched out: forward and reverse mode, differences, and each as alone."""
-    model = mbjax.load(mbjax.reference_models.path("arm"))
-    q, v = jnp.zeros(model.num_positions), jnp.linspace(-1.0, 1.0, model.num_velocities)
-    results = {
-        "frame_translation": lambda model: mbjax.body_poses_in_world(model, q).translation,
-        "joint_axis": lambda model: mbjax.mass_matrix(model, q),
-        "rotor_inertia": lambda model: mbjax.mass_matrix(model, q),
-        "gravity": lambda model: mbjax.inverse_dynamics(model, q, v, v, force_elements=True),
-    }
-    monkeypatch.setenv("MBJAX_ONE_KERNEL", kernels)
-    jax.clear_caches()
-    for leaf, result in results.items():
-        given = getattr(model.parameters, leaf)
-        assert given.size
-        direction = np.max(np.abs(given)) * jax.random.normal(jax.random.key(given.size), given.shape)
-
-        def cost(step, leaf=leaf, result=result, given=given, direction=direction):
-            parameters = dataclasses.replace(model.parameters, **{leaf: given + step * direction})
-            found = jnp.ravel(result(dataclasses.replace(model, parameters=parameters)))
-            return jnp.sum(jnp.cos(jnp.arange(found.size)) * found**2)
-
-        steps, h = jnp.asarray([0.0, 0.1, 0.2]), 1e-5
-        points = jnp.concatenate([steps, steps + h, steps - h])
-        values, reverse = compiled(jax.vmap(jax.value_and_grad(cost)))(points)
-        forward = compiled(jax.vmap(lambda step, cost=cost: jax.jvp(cost, (step,), (jnp.ones(()),))[1]))(steps)
-        assert relative_error(reverse[:3], forward) < 1e-12, leaf
-        assert relative_error(reverse[:3], (values[3:6] - values[6:]) / (2.0 * h)) < 1e-7, leaf
-        assert relative_error(values[2], compiled(cost)(steps[2])) < 1e-12, leaf
-    jax.clear_caches()
-
-
-@pytest.mark.parametrize("kernels", ["1", pytest.param("0", marks=G1)])
-def test_worlds_that_share_all_but_one_argument(
-    kernels: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    """Values and gradients of forward and inverse dynamics; trimmed: of forward dynamics, by q and tau."""
-    monkeypatch.setenv("MBJAX_ONE_KERNEL", kernels)
-    jax.clear_caches()
-    model, q, v, vdot, tau, weight, _ = case("constant hinge maps")
-
-    def acceleration(q, v, tau):
-        return mbjax.forward_dynamics(model, q, v, tau, force_elements=True)
-
-    def torque(q, v, vdot):
-        return mbjax.inverse_dynamics(model, q, v, vdot, force_elements=True)
-
-    functions = ((acceleration, tau), (torque, vdot))
-    for function, last in functions[:1] if request.config.getoption("--trimmed") else functions:
-        arguments = q, v, last
-
-        def gradient(*x, function=function):
-            return function(*x), jax.grad(lambda *x: jnp.sum(weight * function(*x)), (0, 1, 2))(*x)
-
-        one = jax.jit(gradient)
-        for i in (0, 2) if request.config.getoption("--trimmed") else range(3):
-            axes = tuple(0 if k == i else None for k in range(3))
-            given = [jnp.stack([x, 0.9 * x, 1.1 * x]) if k == i else x for k, x in enumerate(arguments)]
-            together = jax.jit(jax.vmap(gradient, axes))(*given)
-            alone = one(*(x[2] if k == i else x for k, x in enumerate(given)))
-            assert largest_error(jax.tree.map(lambda x: x[2], together), alone) < 1e-11, (function, i)
-    jax.clear_caches()
 
 
 def test_sums_where_there_are_no_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:

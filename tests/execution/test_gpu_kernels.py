@@ -14,7 +14,7 @@ import pytest
 import mbjax
 from mbjax.execution import gpu_kernels, gpu_scan
 from mbjax.execution.gpu_scan import scan_on_gpu
-from tests.dynamics.test_recursions import model_of
+from tests.dynamics.recursion_models import model_of
 from tests.models import JOINT_CLASSES, random_tree, relative_error
 
 KINDS = (*JOINT_CLASSES, "revolute")
