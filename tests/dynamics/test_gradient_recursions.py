@@ -20,7 +20,7 @@ from tests.gradients.checks import compiled
 from tests.model import mimics
 from tests.models import relative_error
 
-from .test_recursions import G1, case, largest_error, model_of
+from .recursion_models import G1, case, largest_error, model_of
 
 
 @functools.partial(jax.jit, static_argnames="gravity")

@@ -16,7 +16,7 @@ from mbjax.dynamics.derivatives.rule import enough
 from tests.gradients.checks import compiled
 from tests.xla_options import AS_USERS_HAVE_IT
 
-from .test_recursions import model_of
+from .recursion_models import model_of
 
 as_users = functools.partial(jax.jit, compiler_options=AS_USERS_HAVE_IT)
 WHOLE = pytest.mark.whole_run("two chunks of another tree")
