@@ -1,6 +1,7 @@
 """Stiffness, dissipation and friction of pairs, combined from those of the two geometries, as in Drake."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -24,35 +25,49 @@ class PairParameters(eqx.Module):
     weight_A: Float[Array, " n"]
 
 
+class SurfaceParameters(eqx.Module):
+    """Contact parameters of ng geometries."""
+
+    compliance: Float[Array, " ng"]  # m/N, zero where rigid
+    hunt_crossley_dissipation: Float[Array, " ng"]  # s/m
+    relaxation_time: Float[Array, " ng"]  # s
+    static_friction: Float[Array, " ng"]
+    dynamic_friction: Float[Array, " ng"]
+
+
 def calc_pair_parameters(model: MultibodyModel) -> PairParameters:
-    """Parameters of every pair: two springs in series, each with its damper, and the harmonic mean of the frictions.
+    """Parameters of every pair."""
+    surfaces = calc_surface_parameters(model)
+    sides = zip(*model.layout.contact.pairs, strict=True)
+    return combine_surfaces(*(jax.tree.map(lambda x, side=side: take(x, side, 0), surfaces) for side in sides))
+
+
+def calc_surface_parameters(model: MultibodyModel) -> SurfaceParameters:
+    """Parameters of every geometry."""
+    stiffness, dissipation = calc_stiffness_and_dissipation(model)
+    collision = model.collision
+    frictions = collision.static_friction, collision.dynamic_friction
+    return SurfaceParameters(1.0 / stiffness, dissipation, collision.relaxation_time, *frictions)
+
+
+def combine_surfaces(A: SurfaceParameters, B: SurfaceParameters) -> PairParameters:
+    """Two springs in series, each with its damper, and the harmonic mean of the frictions.
 
     1 / k = 1 / k_A + 1 / k_B        d = (k_B d_A + k_A d_B) / (k_A + k_B)
     τ = τ_A + τ_B                    μ = 2 μ_A μ_B / (μ_A + μ_B)
 
     The friction is that of Drake's CalcContactFrictionFromSurfaceProperties.
     """
-    collision, pairs = model.collision, model.layout.contact.pairs
-    A, B = [a for a, _ in pairs], [b for _, b in pairs]
-    k, d = calc_stiffness_and_dissipation(model)
-    c_A, c_B = 1.0 / take(k, A, 0), 1.0 / take(k, B, 0)  # a rigid geometry has zero compliance
-    weight_A = safe_divide(c_B, c_A + c_B, at_zero=0.5)
-    d_A, d_B = take(d, A, 0), take(d, B, 0)
-    mu_s, mu_d = (combine_friction(take(mu, A, 0), take(mu, B, 0)) for mu in frictions(model))
-    tau = collision.relaxation_time
+    compliance = A.compliance + B.compliance
+    weight_A = safe_divide(B.compliance, compliance, at_zero=0.5)
     return PairParameters(
-        c_A + c_B,
-        (1.0 - weight_A) * d_A + weight_A * d_B,
-        take(tau, A, 0) + take(tau, B, 0),
-        mu_s,
-        mu_d,
+        compliance,
+        (1.0 - weight_A) * A.hunt_crossley_dissipation + weight_A * B.hunt_crossley_dissipation,
+        A.relaxation_time + B.relaxation_time,
+        combine_friction(A.static_friction, B.static_friction),
+        combine_friction(A.dynamic_friction, B.dynamic_friction),
         weight_A,
     )
-
-
-def frictions(model: MultibodyModel) -> tuple[Array, Array]:
-    """Static and dynamic friction coefficients of the geometries."""
-    return model.collision.static_friction, model.collision.dynamic_friction
 
 
 def combine_friction(mu_A: Float[Array, " n"], mu_B: Float[Array, " n"]) -> Float[Array, " n"]:

@@ -20,6 +20,7 @@ from mbjax.topology import TreeTopology
 from .acting_contacts import ActingRows
 from .box_rows import BoxRows
 from .contact_rows import ContactRows
+from .listed_contacts import ListedRows
 
 
 class CoupledRows(eqx.Module):
@@ -42,7 +43,7 @@ class ConvexProblem(eqx.Module):
     time_step: Float[Array, ""]
     box: BoxRows | None
     coupled: CoupledRows | None
-    contacts: ContactRows | ActingRows | None
+    contacts: ContactRows | ActingRows | ListedRows | None
 
 
 class OfRows(eqx.Module):

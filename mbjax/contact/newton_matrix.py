@@ -49,6 +49,7 @@ from .contact_hessian import (
 from .contact_jacobian import ContactJacobian
 from .contact_rows import ContactRows
 from .convex_problem import ConvexProblem, OfRows
+from .listed_contacts import ListedRows
 from .moved_bodies import MovedBodies, over_slots, summed_kinds
 
 DEEPEST = 10  # velocities along a path; beyond it articulated bodies are at least as fast (measured at 8, 11 and 24)
@@ -208,6 +209,9 @@ def contact_rows_by_stiffness(
     problem: ConvexProblem, parents: Parents
 ) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv depth"]]:
     """Stiffness of the contacts → the branch rows that they add to H."""
+    if isinstance(problem.contacts, ListedRows):
+        listed = problem.contacts
+        return lambda G: branch_rows(parents, listed.hessian(G))
     if not isinstance(problem.contacts, ContactRows):
         return lambda G: jnp.zeros((), G.dtype)
     moved = problem.contacts.moved

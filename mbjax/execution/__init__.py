@@ -19,6 +19,8 @@ from .compiled_calls import require_one_model as require_one_model
 from .by_device import in_kernels as in_kernels
 from .by_device import on_cpu as on_cpu
 from .cpu_kernel import has_matrix_products as has_matrix_products
+from .cpu_kernel import in_one_kernel as in_one_kernel
+from .cpu_kernel import is_in_kernel as is_in_kernel
 from .gpu_kernels import are_world_threads_expected as are_world_threads_expected
 from .gpu_kernels import is_world_a_thread as is_world_a_thread
 from .gpu_kernels import is_world_a_warp as is_world_a_warp

@@ -29,6 +29,7 @@ from .manual_axes import varying_as
 
 TESTED = (0, 10), (0, 11), (0, 12)  # versions of JAX
 _in_kernel = contextvars.ContextVar("in_kernel", default=False)  # while tracing
+_is_final = contextvars.ContextVar("is_final", default=False)  # while leaving out what a kernel's results do not need
 _within_kernel = contextvars.ContextVar("within_kernel", default=False)  # while lowering
 
 
@@ -73,11 +74,13 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
     result that is dropped.
     """
     ctx = without_shardings(ctx)
-    if _within_kernel.get() or not is_tested(ctx):
+    if _within_kernel.get():
+        part, _ = without_unread(function, ctx.avals_in, instantiate=True)
+        return mlir.lower_fun(jaxpr_as_fun(part), multiple_results=True)(ctx, *args)
+    if not is_tested(ctx):
         return mlir.lower_fun(function, multiple_results=True)(ctx, *args)
-    whole = jax.make_jaxpr(jax.jit(lambda *args: tuple(function(*args))))(*ctx.avals_in)
-    jaxpr, is_read = partial_eval.dce_jaxpr(whole.jaxpr, [True] * len(whole.jaxpr.outvars))
-    evaluate_kernel = jaxpr_as_fun(ClosedJaxpr(jaxpr, whole.consts))
+    kernel, is_read = without_unread(function, ctx.avals_in)
+    evaluate_kernel = jaxpr_as_fun(kernel)
     read = [i for i, is_used in enumerate(is_read) if is_used]
     values = {i: y for i in read if (y := constant(args[i], ctx.avals_in[i])) is not None}
     given = [i for i in read if i not in values]
@@ -94,7 +97,7 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
     def as_xla_would(*args: jax.Array) -> list:
         return evaluate_kernel(*(args[i] for i in read))
 
-    if given and ctx.avals_out and not jaxpr.effects:
+    if given and ctx.avals_out and not kernel.effects:
         token = _within_kernel.set(True)
         try:
             results = mlir.lower_fun(called, multiple_results=True)(with_functions_of_its_own(ctx), *args)
@@ -105,6 +108,25 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
             return results
         operation.erase()
     return mlir.lower_fun(as_xla_would, multiple_results=True)(ctx, *args)
+
+
+def without_unread(function: Callable[..., Sequence], shapes: Sequence, instantiate: bool = False) -> tuple[ClosedJaxpr, list]:
+    """The function without what its results do not need, and which arguments it reads.
+
+    What is left out might hold operations that no kernel takes. With `instantiate` it keeps unread arguments.
+    """
+    whole = jax.make_jaxpr(jax.jit(lambda *args: tuple(function(*args))))(*shapes)
+    token = _is_final.set(True)
+    try:
+        jaxpr, is_read = partial_eval.dce_jaxpr(whole.jaxpr, [True] * len(whole.jaxpr.outvars), instantiate)
+    finally:
+        _is_final.reset(token)
+    return ClosedJaxpr(jaxpr, whole.consts), is_read
+
+
+def is_final() -> bool:
+    """Whether a program is being lowered: what it does not read will not be differentiated either."""
+    return _is_final.get()
 
 
 def with_functions_of_its_own(ctx: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:

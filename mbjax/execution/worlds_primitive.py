@@ -17,7 +17,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 
 from .chunks import Given, Searching, run_at_once, run_in_chunks
-from .cpu_kernel import is_alone, lower_as_one_kernel, lowered
+from .cpu_kernel import is_alone, is_final, lower_as_one_kernel, lowered
 from .gpu_kernels import NotInKernelError, are_interpreted, are_on, are_warps_on
 from .manual_axes import of_many_worlds, varying_as
 from .several_devices import is_shared_out, lower_in_shares
@@ -280,13 +280,15 @@ class OfRead:
 def without_unread(is_read: Sequence[bool], *of_equation: Any) -> tuple[list[bool], Any]:
     """Rule by which JAX leaves out results that a program does not read; XLA could not within a kernel.
 
-    Linear functions keep all results, as their transposes take a cotangent for each. Searching functions do, too.
+    Linear functions keep all results, as their transposes take a cotangent for each. Searching functions do, too, until
+    the program is lowered.
     """
     equation = of_equation[-1]  # the only argument up to JAX 0.11; later versions put first which references are read
     params = equation.params
     if not any(is_read):
         return [False] * len(equation.invars), None
-    if all(is_read) or params["pull_back"] is not None or isinstance(params["function"], Searching):
+    searches_yet = isinstance(params["function"], Searching) and not (is_final() and params["worlds"] is None)
+    if all(is_read) or params["pull_back"] is not None or searches_yet:
         return [True] * len(equation.invars), equation
 
     def read(x: Sequence) -> tuple:

@@ -1,5 +1,7 @@
 """The discrete plant's acceleration: one convex problem for everything that acts at the end of the step."""
 
+import dataclasses
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -16,7 +18,9 @@ from mbjax.contact import (
     calc_contact_rows,
     calc_convex_solution,
     calc_impulses,
+    calc_listed_solution,
     calc_row_motion,
+    can_list,
     count_left_out,
     find_moved_bodies,
     in_all_slots,
@@ -52,7 +56,10 @@ def calc_discrete_acceleration(
     problem, points, u = calc_step_problem(model, state, inputs)
     if problem.box is None and problem.coupled is None and problem.contacts is None:
         return Acceleration(calc_forward_dynamics(problem.terms), u, model.zeros(0)), None, None
-    found, search = calc_convex_solution(model.topology, problem, found)
+    if found is None and can_list(model):
+        found, search = calc_listed_solution(model, dataclasses.replace(problem, contacts=None)), None
+    else:
+        found, search = calc_convex_solution(model.topology, problem, found)
     vdot, num_iterations, converged = found
     motion = calc_row_motion(problem, vdot)
     impulses = calc_impulses(problem, motion)

@@ -65,7 +65,8 @@ def piece_of(
     points, dimension = shape.facing(core, direction)
     if shape is not CONVEX_SHAPES["Cylinder"]:
         return points, dimension, None
-    axis = jnp.zeros_like(direction).at[2].set(1.0)
+    zero = jnp.zeros_like(direction[0])
+    axis = jnp.stack([zero, zero, zero + 1.0])
     return points, dimension, Disc(0.5 * (points[:, 0] + points[:, 2]), axis, core[0])
 
 

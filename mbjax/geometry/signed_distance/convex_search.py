@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from mbjax.execution import is_in_kernel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_norm, safe_normalize
 
@@ -129,11 +130,12 @@ def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Feature
         num_climbs = search.num_climbs + jnp.where(ended, 1, 0)
         is_done = ended & ((best.separation > -SHALLOW * size) | (num_climbs == NUM_STARTS))
         restarts = ended & ~is_done & ~search.is_done
-        found, gaps = lax.cond(
-            jnp.any(restarts),
-            lambda: keep_better(restarts, start_at(chosen_columns(num_climbs, starts, axis=1)), (found, gaps)),
-            lambda: (found, gaps),
-        )
+
+        def restarted() -> tuple[Found, Array]:
+            return keep_better(restarts, start_at(chosen_columns(num_climbs, starts, axis=1)), (found, gaps))
+
+        # a kernel has no branches
+        found, gaps = restarted() if is_in_kernel() else lax.cond(jnp.any(restarts), restarted, lambda: (found, gaps))
         num_rounds = jnp.where(ended, 0, num_rounds)
         return keep_better(
             search.is_done, search, ConvexShapeSearch(best, found, gaps, num_rounds, num_climbs, is_done)

@@ -1,0 +1,70 @@
+"""The solution of one world's step from the list of its contacts that act, on a CPU in one kernel."""
+
+import dataclasses
+
+import equinox as eqx
+from jax import lax
+from jaxtyping import Array, Float
+
+from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix_diagonal
+from mbjax.dynamics.records.inertia_about_origin import calc_inertia_about_T
+from mbjax.execution import in_one_kernel, on_cpu
+from mbjax.model import MultibodyModel
+
+from .contact_points import calc_contact_points
+from .contact_rows import calc_contact_rows
+from .convex_problem import ConvexProblem
+from .convex_search import ConvexSolution, search, search_all
+from .convex_solver import solution_with_rule
+from .listed_contacts import calc_listed_rows
+
+
+def calc_listed_solution(model: MultibodyModel, problem: ConvexProblem) -> ConvexSolution:
+    """The solution of a problem with the model's contacts, which it does not hold yet, with derivatives of vdot."""
+    arrays, static = eqx.partition(lax.stop_gradient((model, problem)), eqx.is_array)
+
+    def by_list(arrays: tuple) -> ConvexSolution:
+        model, problem = eqx.combine(arrays, static)
+        terms = problem.terms
+        of_list = calc_listed_rows(model, terms.position, terms.v, calc_diagonal(model, problem), terms.locked)
+        return search_all(model.topology, dataclasses.replace(problem, contacts=of_list)).solution()
+
+    def by_points(arrays: tuple) -> ConvexSolution:
+        model, problem = eqx.combine(arrays, static)
+        return search(model.topology, with_contacts(model, problem)).solution()
+
+    found = on_cpu(lambda arrays: in_one_kernel(by_list, arrays), by_points, arrays)
+    return found._replace(vdot=with_rule(model, problem, found.vdot))
+
+
+def calc_diagonal(model: MultibodyModel, problem: ConvexProblem) -> Float[Array, " nv"]:
+    """The diagonal of M with implicit dissipation, which estimates how bodies respond to a contact."""
+    terms = problem.terms
+    inertia_T = calc_inertia_about_T(model, terms.position, terms.inertia_W)
+    return calc_mass_matrix_diagonal(model.topology, terms.position, inertia_T, terms.diagonal)
+
+
+def with_contacts(model: MultibodyModel, problem: ConvexProblem) -> ConvexProblem:
+    """The problem with the contacts of all pairs."""
+    terms = problem.terms
+    points = calc_contact_points(model, terms.position)
+    diagonal = calc_diagonal(model, problem)
+    rows = calc_contact_rows(model, points, terms.position, terms.v, diagonal, terms.locked)
+    return dataclasses.replace(problem, contacts=rows)
+
+
+@eqx.filter_custom_jvp
+def with_rule(model: MultibodyModel, problem: ConvexProblem, vdot: Float[Array, " nv"]) -> Float[Array, " nv"]:
+    """Returns vdot unchanged; its derivative is that of the problem with all contacts, found only where it is wanted."""
+    return vdot
+
+
+@with_rule.def_jvp
+def _with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    model, problem, vdot = primals
+    vdot = with_rule(model, problem, vdot)  # needed for second derivatives
+
+    def of_all(model: MultibodyModel, problem: ConvexProblem) -> Array:
+        return solution_with_rule(model.topology, with_contacts(model, problem), vdot)
+
+    return vdot, eqx.filter_jvp(of_all, (model, problem), tangents[:2])[1]
