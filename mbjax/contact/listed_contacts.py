@@ -79,7 +79,7 @@ def with_ordered_pairs(model: MultibodyModel) -> MultibodyModel:
 def list_contacts(model: MultibodyModel, position: PositionKinematics) -> ContactList:
     """The points of all pairs that overlap."""
     poses, surfaces = calc_geometry_poses(model, position), calc_surface_parameters(model)
-    gap = calc_gaps(model, poses)
+    gap = computed_once(functools.partial(calc_gaps, model), poses)
     kinds = pairs_by_kind(model)
     m = sum(len(pairs) * num_points_of(model, pairs) for pairs in kinds)
     dtype = poses.p_WG.dtype
@@ -99,8 +99,8 @@ def num_points_of(model: MultibodyModel, pairs: Sequence[int]) -> int:
     geometries = model.layout.contact.geometries
     a, b = model.layout.contact.pairs[pairs[0]]
     kinds = geometries[a].kind, geometries[b].kind
-    sizes = [jax.ShapeDtypeStruct(s.shape, s.dtype) for s in (shape_sizes(model, [g])[..., :1] for g in (a, b))]
-    R, p = (jax.ShapeDtypeStruct(shape, model.dtype) for shape in ((3, 3, 1), (3, 1)))
+    sizes = [jax.ShapeDtypeStruct(s.shape, s.dtype) for s in (shape_sizes(model, [g])[..., 0] for g in (a, b))]
+    R, p = (jax.ShapeDtypeStruct(shape, model.dtype) for shape in ((3, 3), (3,)))
     found = jax.eval_shape(functools.partial(calc_witnesses, *kinds), *sizes, R, p)
     return found.distance.shape[0]
 
@@ -169,21 +169,22 @@ def add_pairs(
         p_AB_W = jnp.where(row_at(is_within, index), p_TB - p_TA, across)
         R_AB, p_AB = ca.matmul(ca.transpose(R_WA), R_WB), ca.transposed_matvec(R_WA, p_AB_W)
         of_sizes = column_at(sizes[0], place_a), column_at(sizes[1], place_b)
-        gap = gap_along_axes(*kinds, *of_sizes, R_AB, p_AB)[0]
+        gap = gap_along_axes(*kinds, *of_sizes, R_AB, p_AB)
 
         def look_closely(_: Array, found: ContactList) -> ContactList:
             witnesses = computed_once(functools.partial(calc_witnesses, *kinds), *of_sizes, R_AB, p_AB)
-            distance, normal_A, p_ACa = witnesses.distance[:, 0], -witnesses.normal[:, :, 0], witnesses.point[:, :, 0]
-            of_pair = combine_surfaces(*(jax.tree.map(lambda x, g=g: row_at(x, g)[None], surfaces) for g in (a, b)))
-            p_AC_W = ca.matvec(R_WA, p_ACa + ca.scale(normal_A, (1.0 - of_pair.weight_A) * distance))
-            normal_W, p_TaC, p_TbC = ca.matvec(R_WA, normal_A), p_TA + p_AC_W, p_TB + p_AC_W - p_AB_W
-            acts = witnesses.valid[:, 0] & ~(distance >= 0.0)
+            distance, normal_A, p_ACa = witnesses.distance, -witnesses.normal, witnesses.point
+            of_pair = combine_surfaces(*(jax.tree.map(lambda x, g=g: row_at(x, g), surfaces) for g in (a, b)))
+            p_AC_W = ca.matvec(R_WA[:, :, None], p_ACa + ca.scale(normal_A, (1.0 - of_pair.weight_A) * distance))
+            normal_W, p_TaC = ca.matvec(R_WA[:, :, None], normal_A), p_TA[:, None] + p_AC_W
+            p_TbC = (p_TB - p_AB_W)[:, None] + p_AC_W
+            acts = witnesses.valid & ~(distance >= 0.0)
             rows = distance, *(jnp.swapaxes(x, 0, 1) for x in (normal_W, p_TaC, p_TbC)), acts
 
             def add(k: Array, found: ContactList) -> ContactList:
                 *point, acts = row_at(rows, k)
-                values = pair, *point, jax.tree.map(lambda x: x[0], of_pair)
-                kept = jax.tree.map(lambda x, row: with_row(x, row, found.count), found[1:], tuple(values))
+                values = pair, *point, of_pair
+                kept = jax.tree.map(lambda x, row: with_row(x, row, found.count), found[1:], values)
                 return ContactList(found.count + acts.astype(jnp.int32), *kept)
 
             return repeat_turns(np.int32(len(rows[-1])), add, found)
@@ -193,9 +194,9 @@ def add_pairs(
     return repeat_turns(count, turn, found)
 
 
-def column_at(x: Float[Array, "... n"], index: Int[Array, ""]) -> Float[Array, "... 1"]:
-    """One column along the last axis, which is kept."""
-    return lax.dynamic_slice_in_dim(x, index, 1, x.ndim - 1, allow_negative_indices=False)
+def column_at(x: Float[Array, "... n"], index: Int[Array, ""]) -> Float[Array, "..."]:
+    """One column along the last axis."""
+    return lax.dynamic_index_in_dim(x, index, x.ndim - 1, False, allow_negative_indices=False)
 
 
 class ListedRows(eqx.Module):
