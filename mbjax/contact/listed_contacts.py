@@ -160,36 +160,45 @@ def add_pairs(
     table = jnp.asarray(np.stack(columns, axis=1), jnp.int32)
     near, count = list_of(~(gap >= 0.0), is_one_world=True)
 
-    def turn(index: Array, found: ContactList) -> ContactList:
-        index = row_at(near, index)
-        pair, a, b, place_a, place_b = jnp.unstack(row_at(table, index))
+    def relative_pose(index: Array) -> tuple[Array, ...]:
+        _, a, b, place_a, place_b = jnp.unstack(row_at(table, index))
         R_WA, R_WB = column_at(poses.R_WG, a), column_at(poses.R_WG, b)
-        p_TA, p_TB = column_at(poses.p_TG_W, a), column_at(poses.p_TG_W, b)
+        along_tree = column_at(poses.p_TG_W, b) - column_at(poses.p_TG_W, a)
         across = column_at(poses.p_WG, b) - column_at(poses.p_WG, a)
-        p_AB_W = jnp.where(row_at(is_within, index), p_TB - p_TA, across)
-        R_AB, p_AB = ca.matmul(ca.transpose(R_WA), R_WB), ca.transposed_matvec(R_WA, p_AB_W)
+        p_AB_W = jnp.where(row_at(is_within, index), along_tree, across)
         of_sizes = column_at(sizes[0], place_a), column_at(sizes[1], place_b)
-        gap = gap_along_axes(*kinds, *of_sizes, R_AB, p_AB)
+        R_AB, p_AB = ca.matmul(ca.transpose(R_WA), R_WB), ca.transposed_matvec(R_WA, p_AB_W)
+        return R_WA, p_AB_W, *of_sizes, R_AB, p_AB
 
-        def look_closely(_: Array, found: ContactList) -> ContactList:
-            witnesses = computed_once(functools.partial(calc_witnesses, *kinds), *of_sizes, R_AB, p_AB)
-            distance, normal_A, p_ACa = witnesses.distance, -witnesses.normal, witnesses.point
-            of_pair = combine_surfaces(*(jax.tree.map(lambda x, g=g: row_at(x, g), surfaces) for g in (a, b)))
-            p_AC_W = ca.matvec(R_WA[:, :, None], p_ACa + ca.scale(normal_A, (1.0 - of_pair.weight_A) * distance))
-            normal_W, p_TaC = ca.matvec(R_WA[:, :, None], normal_A), p_TA[:, None] + p_AC_W
-            p_TbC = (p_TB - p_AB_W)[:, None] + p_AC_W
-            acts = witnesses.valid & ~(distance >= 0.0)
-            rows = distance, *(jnp.swapaxes(x, 0, 1) for x in (normal_W, p_TaC, p_TbC)), acts
+    def sift(k: Array, kept: tuple) -> tuple:
+        index = row_at(near, k)
+        gap = gap_along_axes(*kinds, *relative_pose(index)[2:])
+        return with_row(kept[0], index, kept[1]), kept[1] + (~(gap >= 0.0)).astype(jnp.int32)
 
-            def add(k: Array, found: ContactList) -> ContactList:
-                *point, acts = row_at(rows, k)
-                values = pair, *point, of_pair
-                kept = jax.tree.map(lambda x, row: with_row(x, row, found.count), found[1:], values)
-                return ContactList(found.count + acts.astype(jnp.int32), *kept)
+    if "HalfSpace" not in kinds:
+        near, count = repeat_turns(count, sift, (jnp.zeros_like(near), jnp.int32(0)))
 
-            return repeat_turns(np.int32(len(rows[-1])), add, found)
+    def turn(k: Array, found: ContactList) -> ContactList:
+        index = row_at(near, k)
+        pair, a, b, *_ = jnp.unstack(row_at(table, index))
+        R_WA, p_AB_W, *relative = relative_pose(index)
+        witnesses = computed_once(functools.partial(calc_witnesses, *kinds), *relative)
+        of_pair = combine_surfaces(*(jax.tree.map(lambda x, g=g: row_at(x, g), surfaces) for g in (a, b)))
+        distance, normal_A = witnesses.distance, -witnesses.normal
+        along_normal = ca.scale(normal_A, (1.0 - of_pair.weight_A) * distance)
+        p_AC_W = ca.matvec(R_WA[:, :, None], witnesses.point + along_normal)
+        p_TA, p_TB = column_at(poses.p_TG_W, a), column_at(poses.p_TG_W, b)
+        points = ca.matvec(R_WA[:, :, None], normal_A), p_TA[:, None] + p_AC_W, (p_TB - p_AB_W)[:, None] + p_AC_W
+        acts = witnesses.valid & ~(distance >= 0.0)
+        rows = distance, *(jnp.swapaxes(x, 0, 1) for x in points), acts
 
-        return repeat_turns((~(gap >= 0.0)).astype(jnp.int32), look_closely, found)
+        def add(k: Array, found: ContactList) -> ContactList:
+            *point, acts = row_at(rows, k)
+            values = pair, *point, of_pair
+            kept = jax.tree.map(lambda x, row: with_row(x, row, found.count), found[1:], values)
+            return ContactList(found.count + acts.astype(jnp.int32), *kept)
+
+        return repeat_turns(np.int32(len(acts)), add, found)
 
     return repeat_turns(count, turn, found)
 
@@ -314,7 +323,8 @@ def calc_listed_rows(
     model = with_ordered_pairs(model)
     points = list_contacts(model, position)
     contact, body_mobods = model.layout.contact, model.topology.body_mobods
-    mobods = tuple(tuple(body_mobods[contact.geometries[g].body] for g in pair) for pair in contact.pairs)
+    of_geometries = [body_mobods[record.body] for record in contact.geometries]
+    mobods = tuple((of_geometries[a], of_geometries[b]) for a, b in contact.pairs)
     S_T = jnp.where(locked, 0.0, position.S_T)
     of_pair = jnp.asarray(within_a_tree(model))
 

@@ -3,6 +3,8 @@
 import dataclasses
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -14,13 +16,19 @@ from mbjax.model import MultibodyModel
 from .contact_points import calc_contact_points
 from .contact_rows import calc_contact_rows
 from .convex_problem import ConvexProblem
-from .convex_search import ConvexSolution, search, search_all
+from .convex_search import ConvexSearch, ConvexSolution, search, search_all
 from .convex_solver import solution_with_rule
 from .listed_contacts import calc_listed_rows
 
 
-def calc_listed_solution(model: MultibodyModel, problem: ConvexProblem) -> ConvexSolution:
-    """The solution of a problem with the model's contacts, which it does not hold yet, with derivatives of vdot."""
+def calc_listed_solution(model: MultibodyModel, whole: ConvexProblem) -> tuple[ConvexSolution, ConvexSearch]:
+    """The solution of a problem with all of the model's contacts, found from those that act, with derivatives of vdot.
+
+    The second result has the shapes of a search, but no numbers: nobody resumes the search of one world.
+    """
+    problem = dataclasses.replace(whole, contacts=None)
+    shapes = eqx.filter_eval_shape(search, model.topology, whole)
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     arrays, static = eqx.partition(lax.stop_gradient((model, problem)), eqx.is_array)
 
     def by_list(arrays: tuple) -> ConvexSolution:
@@ -34,7 +42,7 @@ def calc_listed_solution(model: MultibodyModel, problem: ConvexProblem) -> Conve
         return search(model.topology, with_contacts(model, problem)).solution()
 
     found = on_cpu(lambda arrays: in_one_kernel(by_list, arrays), by_points, arrays)
-    return found._replace(vdot=with_rule(model, problem, found.vdot))
+    return found._replace(vdot=with_rule(model, problem, found.vdot)), nothing
 
 
 def calc_diagonal(model: MultibodyModel, problem: ConvexProblem) -> Float[Array, " nv"]:
@@ -55,7 +63,7 @@ def with_contacts(model: MultibodyModel, problem: ConvexProblem) -> ConvexProble
 
 @eqx.filter_custom_jvp
 def with_rule(model: MultibodyModel, problem: ConvexProblem, vdot: Float[Array, " nv"]) -> Float[Array, " nv"]:
-    """Returns vdot unchanged; its derivative is that of the problem with all contacts, found only where it is wanted."""
+    """Returns vdot unchanged; its derivative is that of the problem with all contacts, made only where it is wanted."""
     return vdot
 
 

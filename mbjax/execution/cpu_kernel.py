@@ -110,7 +110,9 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
     return mlir.lower_fun(as_xla_would, multiple_results=True)(ctx, *args)
 
 
-def without_unread(function: Callable[..., Sequence], shapes: Sequence, instantiate: bool = False) -> tuple[ClosedJaxpr, list]:
+def without_unread(
+    function: Callable[..., Sequence], shapes: Sequence, instantiate: bool = False
+) -> tuple[ClosedJaxpr, list]:
     """The function without what its results do not need, and which arguments it reads.
 
     What is left out might hold operations that no kernel takes. With `instantiate` it keeps unread arguments.

@@ -1,7 +1,5 @@
 """The discrete plant's acceleration: one convex problem for everything that acts at the end of the step."""
 
-import dataclasses
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -43,7 +41,11 @@ from .time_derivatives import Acceleration, calc_explicit_terms, replace_tau
 
 
 def calc_discrete_acceleration(
-    model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | ResumedSearch | None = None
+    model: MultibodyModel,
+    state: State,
+    inputs: Inputs,
+    found: ConvexSolution | ResumedSearch | None = None,
+    reads_contacts: bool = True,
 ) -> tuple[Acceleration, ConvexSolution | None, ConvexSearch | None]:
     """Acceleration vdot of the discrete step, whose new velocity is v + dt vdot, and the forces that cause it.
 
@@ -51,13 +53,14 @@ def calc_discrete_acceleration(
 
     Dissipation C acts on the new velocity, and so do all rows: tracking actuators within their effort limits, joint
     limits and friction, constraints and contacts. See `mbjax.contact.convex_problem`. The second result is the
-    solution if a search was needed; passed as `found`, it spares the search. The third result is the search.
+    solution if a search was needed; passed as `found`, it spares the search. The third result is the search. Where
+    nobody reads the contacts, one world may work on a list of those that act.
     """
     problem, points, u = calc_step_problem(model, state, inputs)
     if problem.box is None and problem.coupled is None and problem.contacts is None:
         return Acceleration(calc_forward_dynamics(problem.terms), u, model.zeros(0)), None, None
-    if found is None and can_list(model):
-        found, search = calc_listed_solution(model, dataclasses.replace(problem, contacts=None)), None
+    if found is None and not reads_contacts and can_list(model):
+        found, search = calc_listed_solution(model, problem)
     else:
         found, search = calc_convex_solution(model.topology, problem, found)
     vdot, num_iterations, converged = found

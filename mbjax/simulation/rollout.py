@@ -82,7 +82,8 @@ def take_each_step(
     @functools.partial(jax.checkpoint, policy=keeps_found)
     def one_step(state: State, step_inputs: Any) -> tuple[State, tuple]:
         chosen = held if per_step is None else step_inputs
-        after, sampled = advance(model, state, as_inputs(model, chosen(state) if callable(chosen) else chosen))
+        applied = as_inputs(model, chosen(state) if callable(chosen) else chosen)
+        after, sampled = advance(model, state, applied, reads_contacts=False)
         return after, (after.q, after.v, after.time, sampled.vdot, sampled.u, sampled.multipliers)
 
     _, (q, v, time, vdot, u, multipliers) = scan_in_chunks(one_step, state, per_step, steps, every)

@@ -155,7 +155,7 @@ def one_policy_step(model: MultibodyModel, options: Options, carry: Carried, xs:
         )
     inputs, memory = as_inputs(model, chosen[0]), chosen[1]
     require_same_memory(carry.memory, memory)
-    after, sampled = advance(model, carry.state, inputs)
+    after, sampled = advance(model, carry.state, inputs, reads_contacts=False)
     ends = jnp.array(False) if options.until is None else jnp.asarray(options.until(after)).astype(bool)
     ends &= carry.is_active
     step = PolicyStep(

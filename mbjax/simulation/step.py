@@ -1,5 +1,6 @@
 """One semi-implicit step of the discrete plant."""
 
+import functools
 from typing import Any
 
 from mbjax.contact import ConvexSearch, ConvexSolution
@@ -32,18 +33,31 @@ def _step(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, O
     return after, calc_outputs(model, after, state, inputs, acceleration)
 
 
-def advance(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, Acceleration]:
-    """The next state, and the acceleration that leads to it."""
-    return for_worlds_of(_advance, without_unread_geometry(model), state, inputs, finds=True)
+def advance(
+    model: MultibodyModel, state: State, inputs: Inputs, reads_contacts: bool = True
+) -> tuple[State, Acceleration]:
+    """The next state, and the acceleration that leads to it.
+
+    A step whose contact forces are not read need not look at all contacts.
+    """
+    function = _advance if reads_contacts else _advance_alone
+    return for_worlds_of(function, without_unread_geometry(model), state, inputs, finds=True)
 
 
 def _advance(
-    model: MultibodyModel, state: State, inputs: Inputs, found: ConvexSolution | ResumedSearch | None = None
+    model: MultibodyModel,
+    state: State,
+    inputs: Inputs,
+    found: ConvexSolution | ResumedSearch | None = None,
+    reads_contacts: bool = True,
 ) -> tuple[tuple[State, Acceleration], ConvexSolution | None, ConvexSearch | None]:
     dt = model.time_step
-    acceleration, found, search = calc_discrete_acceleration(model, state, inputs, found)
+    acceleration, found, search = calc_discrete_acceleration(model, state, inputs, found, reads_contacts)
     v = state.v + dt * acceleration.vdot
     return (State(integrate_configuration(model, state.q, dt * v), v, state.time + dt), acceleration), found, search
+
+
+_advance_alone = functools.partial(_advance, reads_contacts=False)
 
 
 def require_discrete(model: MultibodyModel) -> None:

@@ -11,10 +11,8 @@ def gap_along_axes(
 ) -> Float[Array, " n"]:
     """The largest gap between the boxes around two shapes along the six axes of the boxes.
 
-    Shapes overlap only where it is negative. Sizes are as in `PairFunction`. Half-spaces have no box: minus infinity.
+    Shapes overlap only where it is negative. Sizes are as in `PairFunction`; half-spaces have no box.
     """
-    if "HalfSpace" in (kind_A, kind_B):
-        return jnp.full(p_AB.shape[1:], -jnp.inf, p_AB.dtype)
     (centre_A, half_A), (centre_B, half_B) = bounding_box(kind_A, size_A), bounding_box(kind_B, size_B)
     between_A = p_AB + ca.matvec(R_AB, centre_B) - centre_A
     between_B = ca.transposed_matvec(R_AB, between_A)
