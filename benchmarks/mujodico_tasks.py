@@ -1,9 +1,9 @@
 """MuJoDiCo's part of `benchmarks/mujodico.py`: its tasks, its solver, its scorer; a line of JSON for each task.
 
-    PYTHON benchmarks/mujodico_tasks.py SECONDS METHOD TASK ...
+    PYTHON -P benchmarks/mujodico_tasks.py SECONDS METHOD TASK ...
 
-Each task is solved once: `solve` is compiled code, as methods compile when they are made. SECONDS is the most of
-processor time for one task.
+With -P, as the file beside this one has the package's name. Each task is solved once: `solve` is compiled code, as
+methods compile when they are made. SECONDS is the most of processor time for one task.
 """
 
 import contextlib
