@@ -98,7 +98,9 @@ def goal_error(given: dict[str, Any], plan: to.Solution) -> float:
 def tasks_of(python: str, names: list[str], limit: int, method: str) -> list[dict[str, Any]]:
     """The tasks, and what MuJoDiCo made of them, in a process of its own."""
     script = str(pathlib.Path(__file__).with_name("mujodico_tasks.py"))
-    done = subprocess.run([python, script, str(limit), method, *names], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [python, "-P", script, str(limit), method, *names], capture_output=True, text=True, check=True
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

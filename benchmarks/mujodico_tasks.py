@@ -1,9 +1,9 @@
 """MuJoDiCo's part of `benchmarks/mujodico.py`: its tasks, its solver, its scorer; a line of JSON for each task.
 
-    PYTHON benchmarks/mujodico_tasks.py SECONDS METHOD TASK ...
+    PYTHON -P benchmarks/mujodico_tasks.py SECONDS METHOD TASK ...
 
-Each task is solved once: `solve` is compiled code, as methods compile when they are made. SECONDS is the most of
-processor time for one task.
+With -P, as the file beside this one has the package's name. Each task is solved once: `solve` is compiled code, as
+methods compile when they are made. SECONDS is the most of processor time for one task.
 """
 
 import contextlib
@@ -31,12 +31,6 @@ def leave_out_julia() -> None:
         sys.modules[f"mujodico.examples.methods.{module}_contact_implicit"] = empty
 
 
-if sys.version_info < (3, 12):
-    leave_out_julia()
-from mujodico.examples import methods, tasks  # noqa: E402
-from mujodico.examples.methods import util  # noqa: E402
-
-
 def facts_of(task: Any) -> dict[str, Any]:
     """All numbers of a task; its model is the text in its module."""
     low, high = task.u_bounds
@@ -53,6 +47,8 @@ def facts_of(task: Any) -> dict[str, Any]:
 
 def cost_of(task: Any, xs: np.ndarray, us: np.ndarray) -> float:
     """The task's own objective along a trajectory."""
+    from mujodico.examples.methods import util
+
     running = sum(
         util.state_cost(task.Q, task.x_goal, x.copy(), task.quaternion_w_idxs)
         + util.control_cost(task.R, task.u_ref, u)
@@ -63,6 +59,9 @@ def cost_of(task: Any, xs: np.ndarray, us: np.ndarray) -> float:
 
 def solved(task: Any, method_name: str) -> dict[str, Any]:
     """The method's plan, and what its own scorer makes of it."""
+    from mujodico.examples import methods
+    from mujodico.examples.methods import util
+
     begin = time.process_time()
     method = methods.parse_method_name(method_name)(task)
     compile_seconds, begin, wall = time.process_time() - begin, time.process_time(), time.perf_counter()
@@ -88,6 +87,10 @@ def too_long(*_: Any) -> None:
 
 def main() -> None:
     """Solves the named tasks, with seed 0."""
+    if sys.version_info < (3, 12):
+        leave_out_julia()
+    from mujodico.examples import tasks
+
     limit, method, *names = sys.argv[1:]
     print_to = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # IPOPT prints what it does

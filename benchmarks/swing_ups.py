@@ -1,6 +1,6 @@
 """Swing-ups from many cold starts: how many searches converge, and reach the top.
 
-    python -m benchmarks.swing_ups [--starts 100] [--iterations 300]
+    python -m benchmarks.swing_ups [--starts 100] [--iterations 300] [--hessian exact]
 
 Three systems hang down and are to stand up at rest: a cart-pole and a double pendulum with two motors and an acrobot
 with one, at the elbow. Starts are random configurations near hanging, at random speeds, all solved at once by `vmap`
@@ -69,12 +69,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--starts", type=int, default=100)
     parser.add_argument("--iterations", type=int, default=300)
+    parser.add_argument("--hessian", choices=["gauss_newton", "exact"], default="gauss_newton")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    solver = to.FeasibilityDDP(max_iterations=options.iterations, tolerance=1e-6)
+    solver = to.FeasibilityDDP(max_iterations=options.iterations, tolerance=1e-6, hessian=options.hessian)
     columns = "system", "converged", "at the top", "iterations, median", "processor s for all", "compile s"
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
-    for name in SYSTEMS:
+    for name in options.systems:
         problem = problem_of(name)
         starts = random_starts(problem, options.starts)
         solve = jax.jit(

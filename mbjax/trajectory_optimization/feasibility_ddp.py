@@ -6,8 +6,9 @@ rolls the dynamics out under its feedback; a step of length a leaves the part 1 
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +17,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 
 from .abstract_solver import AbstractSolver, Found
+from .curvature import Curvature, calc_curvature
 from .expansion import Expansion, at, expand, running_terms, terminal_terms, total_cost, value_of
 from .multipliers import Penalties, values_along, violations_along
 from .parallel_riccati import solve_riccati_in_parallel
@@ -29,6 +31,7 @@ ACCEPTED_INCREASE = 2.0  # times the expected increase that a step may cost whil
 SMALLEST_SLOPE = 1e-12  # a model with less slope is taken as it is
 LENGTH_OF_TRUST = 0.5  # regularization falls after longer steps ...
 LENGTH_OF_DOUBT = 0.01  # ... and rises after shorter ones
+PARTS = 1.0, 0.25, 0.0625, 0.0  # of the curvature, of which the first is taken whose model is convex
 ROUNDING = 1e4  # a decrease below this times the rounding of the cost cannot be seen in a line search
 
 
@@ -39,6 +42,10 @@ class FeasibilityDDP(AbstractSolver):
     `gap_tolerance`. With `parallel` the Riccati recursion takes O(log num_steps) sweeps over all steps, with the same
     result; efforts must then be without limits. Constraints need `AugmentedLagrangian` around it, which `solve` adds by
     itself.
+
+    `hessian` is that of Gauss and Newton, or "exact", with second derivatives of steps and residuals: searches then end
+    with Newton's quadratic convergence, for iterations that take longer, and longer to compile. Where the exact model
+    is not convex, a part of what Gauss and Newton leave out is taken, or none of it.
     """
 
     max_iterations: int = 200
@@ -49,6 +56,11 @@ class FeasibilityDDP(AbstractSolver):
     smallest_regularization: float = 1e-9
     largest_regularization: float = 1e9
     regularization_factor: float = 10.0
+    hessian: Literal["gauss_newton", "exact"] = eqx.field(static=True, default="gauss_newton")
+
+    def __check_init__(self):
+        if self.hessian not in ("gauss_newton", "exact"):
+            raise ModelError(f"FeasibilityDDP: hessian must be 'gauss_newton' or 'exact', got {self.hessian!r}.")
 
     def search(
         self,
@@ -67,15 +79,17 @@ class FeasibilityDDP(AbstractSolver):
             )
         efforts = clipped(problem, efforts)
         before = jax.tree.map(lambda x: x[:-1], states)
-        first = jax.eval_shape(lambda: start_of_search(problem, states, efforts, before, penalties))
-        first = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), first)
+        first = jax.eval_shape(lambda: self.start_of_search(problem, states, efforts, before, penalties))
+        expansion, curvature, feedback = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), first)
         dtype = efforts.dtype
+        nothing = jnp.zeros((), dtype)
         s = Search(
-            Attempt(states, efforts, before, jnp.zeros((), dtype), jnp.zeros((), dtype), jnp.asarray(True)),
-            first[0],
-            first[1],
-            first[2],
-            first[3],
+            Attempt(states, efforts, before, nothing, nothing, jnp.asarray(True)),
+            expansion,
+            curvature,
+            feedback,
+            nothing,
+            nothing,
             jnp.asarray(jnp.inf, dtype),
             jnp.asarray(self.smallest_regularization, dtype),
             jnp.asarray(Outcome.RUNNING),
@@ -106,17 +120,14 @@ class FeasibilityDDP(AbstractSolver):
         dtype, eps = s.attempt.efforts.dtype, jnp.finfo(s.attempt.efforts.dtype).eps
         attempt = search_along(problem, s, penalties, is_first, self.num_lengths)
         taken, a = attempt.accepted, attempt.length
-        e = jax.lax.cond(
+        e, curvature = jax.lax.cond(
             taken,
-            lambda: expand(problem, attempt.states, attempt.efforts, attempt.reached, penalties),
-            lambda: s.expansion,
+            lambda: self.expanded(problem, attempt.states, attempt.efforts, attempt.reached, penalties),
+            lambda: (s.expansion, s.curvature),
         )
         regularization = jnp.where(is_first, s.regularization, self.next_regularization(s.regularization, taken, a))
         bounded = jnp.minimum(regularization, self.largest_regularization)
-        if self.parallel:
-            feedback = solve_riccati_in_parallel(e, bounded)
-        else:
-            feedback = solve_riccati(e, bounded, room_of(problem, attempt.efforts))
+        feedback = self.feedback(problem, attempt.efforts, e, curvature, bounded)
         first, second = expected_change(e, feedback)
         gap = largest_gap(e)
         small = jnp.abs(first + 0.5 * second) <= jnp.maximum(self.tolerance, 20 * eps) * (1.0 + jnp.abs(e.cost))
@@ -139,7 +150,52 @@ class FeasibilityDDP(AbstractSolver):
         if callback is not None:
             jax.debug.callback(callback, s.history.count, entry)
         history = with_entry(s.history, **entry)
-        return Search(attempt, e, feedback, first, second, promised, regularization.astype(dtype), outcome, history)
+        return Search(
+            attempt, e, curvature, feedback, first, second, promised, regularization.astype(dtype), outcome, history
+        )
+
+    def start_of_search(
+        self, problem: Problem, states: Any, efforts: Array, reached: Any, penalties: Penalties | None
+    ) -> tuple[Expansion, Curvature | None, Feedback]:
+        """Expansion and feedback about a trajectory."""
+        e, curvature = self.expanded(problem, states, efforts, reached, penalties)
+        return e, curvature, self.feedback(problem, efforts, e, curvature, jnp.zeros((), efforts.dtype))
+
+    def expanded(
+        self, problem: Problem, states: Any, efforts: Array, reached: Any, penalties: Penalties | None
+    ) -> tuple[Expansion, Curvature | None]:
+        """The expansion about a trajectory, and its curvature if Hessians are to be exact."""
+        e = expand(problem, states, efforts, reached, penalties)
+        return e, calc_curvature(problem, states, efforts, e, penalties) if self.hessian == "exact" else None
+
+    def feedback(
+        self,
+        problem: Problem,
+        efforts: Float[Array, "steps nu"],
+        e: Expansion,
+        curvature: Curvature | None,
+        regularization: Float[Array, ""],
+    ) -> Feedback:
+        """The feedback of the model with as much of the curvature as leaves it convex."""
+        room = room_of(problem, efforts)
+
+        def solved(e: Expansion) -> Feedback:
+            if self.parallel:
+                return solve_riccati_in_parallel(e, regularization)
+            return solve_riccati(e, regularization, room)
+
+        if curvature is None:
+            return solved(e)
+        parts = jnp.array(PARTS, efforts.dtype)
+
+        def turn(carry: tuple[Array, Feedback]) -> tuple[Array, Feedback]:
+            return carry[0] + 1, solved(curvature.added_to(e, parts[carry[0]]))
+
+        def is_open(carry: tuple[Array, Feedback]) -> Array:
+            return ~carry[1].is_convex & (carry[0] < len(PARTS))
+
+        nothing = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(solved, e))
+        return jax.lax.while_loop(is_open, turn, (jnp.asarray(0), nothing))[1]
 
     def next_regularization(self, regularization: Array, taken: Array, a: Array) -> Float[Array, ""]:
         """More of it after steps that failed or were short, less after long ones."""
@@ -165,6 +221,7 @@ class Search(NamedTuple):
 
     attempt: Attempt
     expansion: Expansion
+    curvature: Curvature | None  # where Hessians are exact
     feedback: Feedback
     first: Float[Array, ""]
     second: Float[Array, ""]
@@ -172,14 +229,6 @@ class Search(NamedTuple):
     regularization: Float[Array, ""]
     outcome: Array
     history: History
-
-
-def start_of_search(problem: Problem, states: Any, efforts: Array, reached: Any, penalties: Penalties | None) -> tuple:
-    """Expansion, feedback and expected decrease about a trajectory."""
-    e = expand(problem, states, efforts, reached, penalties)
-    nothing = jnp.zeros((), efforts.dtype)
-    feedback = solve_riccati(e, nothing, room_of(problem, efforts))
-    return e, feedback, nothing, nothing
 
 
 def clipped(problem: Problem, efforts: Float[Array, "steps nu"]) -> Float[Array, "steps nu"]:

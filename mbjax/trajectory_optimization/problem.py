@@ -174,10 +174,15 @@ def with_start(problem: Problem, start: Any) -> Problem:
 def prepared(problem: Problem) -> Problem:
     """The problem with a checked start, and with traced arrays that plain functions close over as leaves.
 
-    So it can be differentiated by them.
+    So it can be differentiated by them. Its numbers become those of the start's precision.
     """
     if isinstance(problem.start, State) and problem.model is not None:
         problem = with_start(problem, as_state(problem.model, problem.start))
+    dtype = dtype_of(problem)
+    problem = jax.tree.map(
+        lambda x: x.astype(dtype) if isinstance(x, Array | np.ndarray) and jnp.issubdtype(x.dtype, jnp.floating) else x,
+        problem,
+    )
     x, effort = problem.start, jnp.zeros(num_efforts(problem), dtype_of(problem))
     stage = problem.stage(0)
 

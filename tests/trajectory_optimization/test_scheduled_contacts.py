@@ -39,3 +39,33 @@ def test_steps_of_a_walker_against_reverse_mode_and_differences():
         np.testing.assert_allclose(a, b, atol=1e-10 * np.max(np.abs(b)))
     along = jnp.concatenate(tuple(found), axis=2) @ direction
     np.testing.assert_allclose(along, difference / (2 * h), atol=1e-7 * np.max(np.abs(along)))
+
+
+def hopper() -> mbjax.MultibodyModel:
+    """A slide with a leg that turns, whose tip touches the ground."""
+    plant = mbjax.MultibodyPlant(0.01)
+    for name, joint in (("slide", mbjax.PrismaticJoint), ("leg", mbjax.RevoluteJoint)):
+        parent = "world" if name == "slide" else "slide_body"
+        plant.add_rigid_body(f"{name}_body", mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
+        axis = (0.0, 0.0, 1.0) if name == "slide" else (0.0, 1.0, 0.0)
+        plant.add_joint(joint(name, parent, f"{name}_body", axis=axis))
+        plant.add_joint_actuator(f"{name}_motor", name)
+    return plant.finalize()
+
+
+def test_single_precision() -> None:
+    """Closed forms of a step that stands, of one that lands and of a free one, in both precisions."""
+    double = hopper()
+    foot = mbjax.ConstraintSet().add_contact_constraint("leg_body", [0.1, 0.0, -0.5], [[0.0, 0.0, 1.0]], name="foot")
+    stages = jax.tree.map(lambda x: x[:-1], to.contact_schedule([[True], [False], [True], [True]]))
+
+    def linearized(dtype: type) -> tuple[jax.Array, jax.Array]:
+        model = mbjax.astype(double, dtype)
+        dynamics = to.ScheduledContacts(mbjax.astype(foot.bind(double), dtype))
+        q, v, u = jnp.linspace(-0.5, 1.0, 18, dtype=dtype).reshape(3, 3, 2)
+        states = mbjax.State(q, v, jnp.zeros(3, dtype))
+        return tuple(jax.jit(lambda: dynamics.linearize(model, states, u, stages))())
+
+    for single, exact in zip(linearized(jnp.float32), linearized(jnp.float64), strict=True):
+        assert single.dtype == jnp.float32
+        np.testing.assert_allclose(single, exact, atol=1e-5 * np.max(np.abs(exact)))

@@ -1,5 +1,6 @@
 """Plans that make contact: smoothed at first, sharp at last; and pictures of a plan beside its rollout."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -26,11 +27,11 @@ def model() -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
-def push(model: mbjax.MultibodyModel) -> to.Problem:
+def push(model: mbjax.MultibodyModel, steps: int = STEPS) -> to.Problem:
     """The puck is to rest at a mark."""
     start = mbjax.State(jnp.array([-0.15, 0.0]), jnp.zeros(2))
     end = [to.JointGoal([0.0, MARK], weight=jnp.array([0.0, 30.0])), to.VelocityGoal(weight=jnp.array([0.0, 1.0]))]
-    return to.Problem(model, start, STEPS, to.Effort(0.02), end)
+    return to.Problem(model, start, steps, to.Effort(0.02), end)
 
 
 @pytest.mark.whole_run("what is refused, below; plans without contact in test_solve")
@@ -53,6 +54,24 @@ def test_smoothing_that_ends_finds_a_contact_that_is_real(model, tmp_path) -> No
     cost, residuals = figure.axes
     np.testing.assert_allclose(cost.get_lines()[0].get_ydata()[-1], plan.cost, rtol=1e-9)
     assert "expected decrease" in [line.get_label() for line in residuals.get_lines()]
+
+
+def single_plan(problem: to.Problem) -> to.Solution:
+    """A few iterations, smoothed and sharp."""
+    solver = to.FeasibilityDDP(max_iterations=4)
+    return to.solve_through_contact(problem, None, solver, smoothing_lengths=[0.03, 0.0])
+
+
+def test_single_precision_stays_single(model) -> None:
+    plan = jax.eval_shape(single_plan, push(mbjax.astype(model, jnp.float32), 3))
+    assert {x.dtype for x in jax.tree.leaves(plan) if jnp.issubdtype(x.dtype, jnp.floating)} == {jnp.dtype("float32")}
+
+
+@pytest.mark.whole_run("its types, above")
+@pytest.mark.filterwarnings("ignore:solve")
+def test_single_precision_lowers_the_cost(model) -> None:
+    plan = single_plan(push(mbjax.astype(model, jnp.float32), 3))
+    assert plan.cost < 0.9 * plan.report.history.cost[0]
 
 
 def test_what_is_not_a_plan() -> None:
