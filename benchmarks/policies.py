@@ -1,16 +1,22 @@
-"""Stock brax PPO beside the short-horizon actor–critic: returns over time on one machine.
+"""Stock learners of brax beside the short-horizon actor–critic: returns over time on one machine.
 
     python -m benchmarks.policies ppo cart_pole 3000000     # steps
+    python -m benchmarks.policies ppo ant 6000000
+    python -m benchmarks.policies sac cart_pole 100000
+    python -m benchmarks.policies apg cart_pole 200         # updates
     python -m benchmarks.policies gradient cart_pole 400    # updates
-    python -m benchmarks.policies ppo ant 10000000
     python -m benchmarks.policies gradient hopper 300
+    python -m benchmarks.policies gradient ant 700
+    python -m benchmarks.policies picture                   # policies.png of all curves in policies.json
 
 Each prints steps, seconds of wall and of the processor since it began, compilation included, and the mean return of an
-episode without exploration in 128 worlds. Tasks are cart_pole (an episode has 250 steps), hopper and ant (1000) and
-quadruped (500).
+episode without exploration, and adds its curve to policies.json. Tasks are cart_pole (an episode has 250 steps), hopper
+and ant (1000) and quadruped (500).
 """
 
 import functools
+import importlib
+import json
 import pathlib
 import sys
 import time
@@ -30,9 +36,18 @@ CONTACT: dict[str, Any] = {"longest": 10.0, "last_rate": 0.1, "critic_passes": 1
 SETTINGS: dict[str, dict[str, Any]] = {
     "cart_pole": {},
     "hopper": CONTACT | {"horizon": 32, "exploration": 0.0},
-    "ant": CONTACT | {"horizon": 16, "exploration": -0.5},
+    "ant": CONTACT | {"horizon": 16, "exploration": -1.4, "keeps_exploring": True, "last_rate": 0.3},
     "quadruped": CONTACT | {"horizon": 16, "exploration": -1.0},
 }
+# brax's own batches have hundreds of thousands of steps; small ones learn from fewer steps, which a CPU is short of.
+SMALL = {"num_envs": 128, "unroll_length": 32, "batch_size": 16, "num_minibatches": 8, "num_updates_per_batch": 8}
+PPO: dict[str, dict[str, Any]] = {
+    "cart_pole": SMALL | {"discounting": 0.98, "learning_rate": 1e-3},
+    "hopper": SMALL | {"discounting": 0.99},
+    "ant": SMALL | {"discounting": 0.98},
+    "quadruped": SMALL | {"discounting": 0.97},
+}
+CURVES = pathlib.Path(__file__).parent / "policies.json"
 TASKS = {"cart_pole": 250, "hopper": 1000, "ant": 1000, "quadruped": 500}  # steps of an episode
 
 
@@ -63,38 +78,78 @@ def restore_what_brax_calls() -> None:
     jax.device_put_replicated = device_put_replicated  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def by_ppo(task: str, steps: int) -> None:
-    """brax's PPO with its own wrappers; its networks as wide as the other method's, which a CPU trains sooner."""
-    restore_what_brax_calls()
-    from brax.training.agents.ppo.networks import make_ppo_networks
-    from brax.training.agents.ppo.train import train
+class Curve:
+    """Returns over time: prints each, and adds them to the file of curves."""
 
-    began, used = time.perf_counter(), time.process_time()
+    def __init__(self, method: str, task: str) -> None:
+        self.name = f"{method} {task}"
+        self.began, self.used = time.perf_counter(), time.process_time()
+        self.points: list[list[float]] = []
 
-    def tell(steps: int, metrics: dict) -> None:
-        found = float(metrics["eval/episode_reward"])
-        wall, processor = time.perf_counter() - began, time.process_time() - used
+    def __call__(self, steps: int, found: float) -> None:
+        wall, processor = time.perf_counter() - self.began, time.process_time() - self.used
         print(f"{steps:8d} steps, {wall:6.1f} s ({processor:6.1f} s): return {found:7.2f}", flush=True)
+        self.points.append([steps, round(wall, 1), round(processor, 1), round(found, 2)])
+        curves = json.loads(CURVES.read_text()) if CURVES.exists() else {}
+        CURVES.write_text(json.dumps(curves | {self.name: self.points}, indent=None) + "\n")
+
+
+def settings_of(method: str, task: str, amount: int) -> dict[str, Any]:
+    """What a learner of brax is called with beside the task; networks as wide as the gradient method's, for a CPU."""
+    networks: Any = importlib.import_module(f"brax.training.agents.{method}.networks")
+    if method == "ppo":
+        wide = {"policy_hidden_layer_sizes": (64, 64), "value_hidden_layer_sizes": (128, 128)}
+        return {
+            "num_timesteps": amount,
+            "learning_rate": 3e-4,
+            "entropy_cost": 1e-3,
+            "reward_scaling": 0.1,
+            "clipping_epsilon": 0.2,
+            "max_grad_norm": 1.0,
+            "num_evals": 13,
+            "network_factory": functools.partial(networks.make_ppo_networks, **wide),
+        } | PPO[task]
+    if method == "sac":
+        return {
+            "num_timesteps": amount,
+            "num_envs": 32,
+            "grad_updates_per_step": 8,
+            "min_replay_size": 4096,
+            "max_replay_size": 200_000,
+            "learning_rate": 1e-3,
+            "discounting": 0.98,
+            "num_evals": 6,
+            "network_factory": functools.partial(networks.make_sac_networks, hidden_layer_sizes=(64, 64)),
+        }
+    return {
+        "policy_updates": amount,
+        "num_envs": 64,
+        "horizon_length": 64,
+        "learning_rate": 2e-3,
+        "max_gradient_norm": 1.0,
+        "num_evals": 6,
+        "network_factory": functools.partial(networks.make_apg_networks, hidden_layer_sizes=(64, 64)),
+    }
+
+
+def by_brax(method: str, task: str, amount: int) -> None:
+    """PPO, SAC or APG of brax, with its own wrappers."""
+    restore_what_brax_calls()
+    train = importlib.import_module(f"brax.training.agents.{method}.train").train
+    curve, settings = Curve(method, task), settings_of(method, task, amount)
+    of_epoch = settings["num_envs"] * settings["horizon_length"] * amount // 5 if method == "apg" else 1
+
+    def tell(progress: int, metrics: dict) -> None:  # steps, by APG: epochs
+        curve(of_epoch * int(progress), float(metrics["eval/episode_reward"]))
 
     train(
         as_brax(episodes(task).environment),
-        num_timesteps=steps,
         episode_length=TASKS[task],
-        num_envs=256,
-        unroll_length=20,
-        batch_size=256,
-        num_minibatches=8,
-        num_updates_per_batch=4,
-        network_factory=functools.partial(
-            make_ppo_networks, policy_hidden_layer_sizes=(64, 64), value_hidden_layer_sizes=(64, 64)
-        ),
-        discounting=0.99,
-        learning_rate=1e-3,
-        entropy_cost=1e-2,
         normalize_observations=True,
-        num_evals=9,
+        num_eval_envs=32,
         deterministic_eval=True,
         progress_fn=tell,
+        **settings,
     )
 
 
@@ -103,8 +158,41 @@ def by_gradient(task: str, updates: int) -> None:
     sys.path.insert(0, "examples")
     from short_horizon_actor_critic import Settings, train
 
-    train(episodes(task), Settings(**SETTINGS[task], updates=updates), updates, every=max(updates // 12, 1))
+    settings = Settings(**SETTINGS[task], updates=updates)
+    train(episodes(task), settings, updates, every=max(updates // 12, 1), tell=Curve("gradient", task))
+
+
+def draw() -> None:
+    """The picture of all curves, a panel a task: returns over seconds of the processor."""
+    import matplotlib.pyplot as plt
+
+    curves = json.loads(CURVES.read_text())
+    tasks = [task for task in TASKS if any(name.split()[1] == task for name in curves)]
+    titles = {
+        "ppo": "PPO of brax",
+        "sac": "SAC of brax",
+        "apg": "APG of brax",
+        "gradient": "short-horizon actor–critic",
+    }
+    figure, panels = plt.subplots(1, len(tasks), figsize=(3.6 * len(tasks), 3.6), layout="constrained", squeeze=False)
+    lines = {}
+    for panel, task in zip(panels[0], tasks, strict=True):
+        for number, (method, title) in enumerate(titles.items()):
+            points = curves.get(f"{method} {task}")
+            if points:
+                x, y = [point[2] for point in points], [point[3] for point in points]
+                lines[title] = panel.plot(x, y, ".-", color=f"C{number}")[0]
+        panel.set(title=task.replace("_", "-"), xlabel="seconds of the processor", ylabel="return of an episode")
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(alpha=0.25)
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4, frameon=False)
+    figure.savefig(CURVES.with_suffix(".png"), dpi=130)
 
 
 if __name__ == "__main__":
-    {"ppo": by_ppo, "gradient": by_gradient}[sys.argv[1]](sys.argv[2], int(sys.argv[3]))
+    if sys.argv[1] == "picture":
+        draw()
+    elif sys.argv[1] == "gradient":
+        by_gradient(sys.argv[2], int(sys.argv[3]))
+    else:
+        by_brax(sys.argv[1], sys.argv[2], int(sys.argv[3]))

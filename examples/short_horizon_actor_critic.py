@@ -35,6 +35,7 @@ class Settings:
     critic_passes: int = 8
     target_rate: float = 0.2  # how fast the target network follows the critic, an update
     exploration: float = -0.5  # logarithm of the first standard deviation of actions
+    keeps_exploring: bool = False  # whether that deviation stays as it is
     width: int = 64
     longest: float = float("inf")  # gradient by the state of one world that goes back through a step
     last_rate: float = 1.0  # the last step of the optimizers beside their first; falls evenly over `updates`
@@ -152,6 +153,9 @@ def negative_return(
             states = eqx.tree_at(lambda x: (x.env.physics, x.env.observation), states, short)
         return episodes.step(states, actor(scaling(states.env.observation), noise))
 
+    if settings.keeps_exploring:
+        actor = eqx.tree_at(lambda x: x.log_spread, actor, jax.lax.stop_gradient(actor.log_spread))
+
     def one_step(carry: tuple, noise: jax.Array) -> tuple[tuple, Way]:
         states, discount, total = carry
         seen = states.env.observation
@@ -235,8 +239,10 @@ def evaluate(learner: Learner, episodes: Episodes, key: jax.Array, worlds: int =
     return jnp.mean(jnp.sum(jax.lax.scan(one_step, first, None, episodes.length)[1], axis=0))
 
 
-def train(episodes: Episodes, settings: Settings, updates: int, seed: int = 0, every: int = 25) -> Learner:
-    """Learns, and prints the return of an episode now and then."""
+def train(
+    episodes: Episodes, settings: Settings, updates: int, seed: int = 0, every: int = 25, tell: Any = lambda *_: None
+) -> Learner:
+    """Learns, prints the return of an episode now and then, and calls `tell(steps, return)`."""
     learner = start(episodes, settings, jax.random.key(seed))
     score = eqx.filter_jit(evaluate)
     began, used = time.perf_counter(), time.process_time()
@@ -252,6 +258,7 @@ def train(episodes: Episodes, settings: Settings, updates: int, seed: int = 0, e
                 f"gradient {float(log['gradient']):.3g}, broken {int(log['broken'])}",
                 flush=True,
             )
+            tell(steps, found)
     return learner
 
 

@@ -1,5 +1,6 @@
 """Adapters: brax's wrappers, Gymnasium's vector API, checkpoints; what is missing says what to install."""
 
+import functools
 import importlib
 import sys
 from typing import Any
@@ -56,6 +57,50 @@ def test_brax_wrappers_restart_and_randomize() -> None:
     assert len(set(np.asarray(state.obs[:, 4]).tolist())) == WORLDS
     assert np.asarray(state.metrics["broken"]).tolist() == [0.0] * WORLDS
     assert (env.observation_size, env.action_size) == (5, 1)
+
+
+FEW = {"num_envs": 4, "num_eval_envs": 2, "num_evals": 2, "episode_length": LENGTH, "normalize_observations": True}
+LEARNERS: dict[str, tuple[dict[str, Any], list[str]]] = {  # settings, and whose layers are made few
+    "ppo": (
+        {"num_timesteps": 32, "unroll_length": 2, "batch_size": 4, "num_minibatches": 2},
+        ["policy_hidden_layer_sizes", "value_hidden_layer_sizes"],
+    ),
+    "sac": (
+        {"num_timesteps": 32, "batch_size": 4, "min_replay_size": 8, "max_replay_size": 64},
+        ["hidden_layer_sizes"],
+    ),
+    "apg": ({"policy_updates": 2, "horizon_length": 2}, ["hidden_layer_sizes"]),
+}
+
+
+@pytest.fixture
+def plain_compilation():
+    """Programs that run for moments need no optimization."""
+    before = jax.config.values["jax_disable_most_optimizations"]
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.mark.parametrize("method", LEARNERS)
+@pytest.mark.usefixtures("plain_compilation")
+@pytest.mark.whole_run("the wrappers under these learners, in test_brax_wrappers_restart_and_randomize")
+def test_learners_of_brax_change_a_policy(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few updates of each, unchanged; what they reach is measured by benchmarks/policies.py."""
+    from benchmarks.policies import restore_what_brax_calls
+
+    monkeypatch.setattr(jax, "device_put_replicated", None, raising=False)
+    restore_what_brax_calls()
+    agent, (settings, layers) = f"brax.training.agents.{method}", LEARNERS[method]
+    train = importlib.import_module(f"{agent}.train").train
+    made = getattr(importlib.import_module(f"{agent}.networks"), f"make_{method}_networks")
+    settings = {**FEW, **settings, "network_factory": functools.partial(made, **dict.fromkeys(layers, (8,)))}
+    found: list[dict] = []
+    with jax.numpy_dtype_promotion("standard"), jax.enable_x64(False):
+        _, (_, policy, *_), _ = train(as_brax(TASK), progress_fn=lambda _, log: found.append(log), **settings)
+    assert [float(log["eval/episode_reward"]) > 0.0 for log in found] == [True, True]
+    assert found[0]["eval/episode_reward"] != found[1]["eval/episode_reward"]
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(policy))
 
 
 def test_gymnasium_worlds() -> None:

@@ -76,6 +76,13 @@ def test_sliders_have_names_and_limits() -> None:
     np.testing.assert_allclose([sliders["trunk yaw"].read(q), sliders["trunk roll"].read(q)], [0.7, 0.0], atol=1e-12)
 
 
+def test_the_ground_has_lines_and_takes_shadows(viewer) -> None:
+    ground = viewer.server.scene.get_handle_by_name("/robot/0 world/0")
+    np.testing.assert_allclose(ground.position, [0.0, 0.0, -0.2])
+    assert ground.plane_opacity == 1.0
+    assert ground.shadow_opacity > 0.0
+
+
 def test_positions_are_shown(viewer) -> None:
     viewer.set_positions([0.3, -0.05])
     np.testing.assert_allclose(ball(viewer), [0.3, 0.0, -0.05])
@@ -166,6 +173,7 @@ def test_a_browser_shows_it_and_drags(viewer) -> None:
         deadline = time.monotonic() + 60.0
         while not viewer.server.get_clients() and time.monotonic() < deadline:
             time.sleep(0.05)
+        browser.wait_for("[...document.querySelectorAll('canvas')].some(canvas => canvas.style.opacity == 1)")
         for attempt in range(10):  # until the scene is drawn there
             browser.mouse("mouseMoved", 500, 240)
             browser.mouse("mousePressed", 500, 240, 1)

@@ -16,7 +16,7 @@ from ..animate import body_parents
 from ..animation_data import quaternions_xyzw
 from ..drawn_shapes import drawn_shapes
 from ..mesh_embedding import TOTAL_FACES
-from .triangles import Triangles, triangles_of
+from .triangles import GROUND_SIZE, Triangles, triangles_of
 
 GHOST_OPACITY = 0.28
 BARE_SIZE = 0.02  # m, radius of the ball that stands for a body without shapes
@@ -46,12 +46,16 @@ class LiveScene:
             self.handles.append(scene.add_frame(place, show_axes=False))
             drawn = 0
             for k, geometry in enumerate(self.shapes[body]):
+                if isinstance(geometry.shape, HalfSpace):
+                    self._add_ground(f"{place}/{k}", geometry)
+                    drawn += 1
+                    continue
                 surface = self.surfaces.get(geometry.shape)
                 if surface is None:
                     continue
                 node = self._add_mesh(f"{place}/{k}", surface, geometry, _color(geometry, body, self.model.num_bodies))
                 drawn += 1
-                if body > 0 and not isinstance(geometry.shape, HalfSpace):
+                if body > 0:
                     self.grips.append((body, node))
             if drawn == 0 and body > 0:
                 node = scene.add_icosphere(f"{place}/origin", radius=BARE_SIZE, color=(123, 135, 148))
@@ -60,6 +64,15 @@ class LiveScene:
             scene.add_grid(
                 "/ground", width=10.0, height=10.0, cell_color=(220, 224, 230), section_color=(200, 206, 214)
             )
+
+    def _add_ground(self, name: str, geometry: Geometry) -> None:
+        """A half-space: a plane with lines every half metre that fades into the distance, and takes shadows."""
+        self.server.scene.add_grid(
+            name, plane="xy", infinite_grid=True, fade_distance=GROUND_SIZE, shadow_opacity=0.35,
+            plane_color=_color(geometry, 0, self.model.num_bodies), plane_opacity=1.0,
+            cell_color=(222, 226, 232), section_color=(190, 198, 209),
+            wxyz=quaternions_wxyz(np.array(geometry.rotation)), position=np.array(geometry.translation),
+        )  # fmt: skip
 
     def _add_mesh(self, name: str, surface: Triangles, geometry: Geometry, color: Rgb) -> Any:
         opacity = geometry.rgba[3] if geometry.rgba is not None and geometry.rgba[3] < 1.0 else None

@@ -62,7 +62,7 @@ class Viewer:
         self.drawing.scene.on_drag(self._dragged)
         center = self.drawing.center
         self.server.initial_camera.look_at = tuple(center)
-        self.server.initial_camera.position = tuple(center + self.drawing.size * np.array([1.3, 1.0, 0.8]))
+        self.server.initial_camera.position = tuple(center + self.drawing.size * np.array([0.9, 0.75, 0.4]))
         self.redraw()
         if trajectory is not None:
             self.play(trajectory, inputs=inputs)
