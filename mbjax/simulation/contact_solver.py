@@ -25,6 +25,7 @@ from .time_derivatives import calc_acceleration_now
 TOLERANCE = {4: 1e-5, 8: 1e-9}  # by bytes of a float
 FIRST_STEP = 1e-4  # s, to begin with; the next is up to five times as long
 MAX_LANDINGS = 8  # attempts to end a step where surfaces touch
+SHORTEST = 1e-3  # s for each unit of tolerance: steps this short need not end there, where a point jumps, so all go on
 TOUCHING = 1e-2  # tolerances within which surfaces count as just touching
 LANDINGS = 1e2, 1e-1, -5e-3  # tolerances before the place where surfaces touch at which steps end, the last beyond it
 ATTEMPTS = 4  # for each step allowed, as some are rejected
@@ -279,7 +280,7 @@ def attempt(static: Any, arrays: Any, now: Now | None) -> Any:
     growth = jnp.clip(0.9 * jnp.maximum(error, 1e-10) ** (-1.0 / ORDER_OF_ERROR), 0.2, 5.0)
 
     touch = fraction_until_landing(now.distances, step.at_end, h, tolerance)
-    lands = is_accurate & (touch < 1.0) & (now.landings < MAX_LANDINGS)
+    lands = is_accurate & (touch < 1.0) & (now.landings < MAX_LANDINGS) & (h > SHORTEST * tolerance)
     accepted = is_accurate & ~lands
     slot = jnp.where(accepted & reaches, now.target, last)
     kept = jnp.where(reaches, jnp.maximum(now.h, h * growth), h * growth)  # a time to save at shortened this step
