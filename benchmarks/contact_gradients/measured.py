@@ -1,9 +1,10 @@
 """One engine on one problem, in a process of its own, which compiles each mode once: a JSON record a line.
 
-    PYTHON -m benchmarks.contact_gradients.measured ENGINE SETTING PROBLEM STEP [STEP ...]
+    PYTHON -m benchmarks.contact_gradients.measured [--values] ENGINE SETTING PROBLEM STEP [STEP ...]
 
-ENGINE is mbjax, mjx or mujodico. STEP is a time step or, of a setting that chooses its steps, a tolerance. PYTHON may
-be that of another environment: only JAX, NumPy and the engine are needed.
+ENGINE is mbjax, mjx, mujodico or jaxsim. STEP is a time step or, of a setting that chooses its steps, a tolerance. PYTHON may
+be that of another environment: only JAX, NumPy and the engine are needed. With --values programs are compiled without
+optimization, in a fifth of the time, and the records have no times.
 """
 
 import json
@@ -26,13 +27,21 @@ from .problems import (
     problems,
 )
 
-FINEST = {"mbjax": 1e-5, "mjx": 1e-5, "mujodico": 2e-5}  # s, the step whose coarse differences are the engine's limit
+FINEST = {
+    "mbjax": 1e-5,
+    "mjx": 2e-5,
+    "mujodico": 2e-5,
+    "jaxsim": 2e-5,
+}  # s, the step whose coarse differences are the engine's limit
 FINEST_TOLERANCE = 1e-10
 COARSE = 1e-3  # relative change of a knob for those, wide enough to pass over errors of the step
 FINE = 1e-6  # and for differences of the same program
 FINE_OF_OWN_STEPS = 1e-4  # for a program whose steps change with the start
 STEP = 1e-3  # s, of reverse mode, of the sweep and of the many starts
+LIMITED = 4  # of so many speeds, one is compared with a smaller tolerance, which takes twice as long
 SLOW = 1.0  # s, runs above which are timed once
+
+VALUES = "--values"
 
 Record = dict[str, Any]
 Forward = Callable[[np.ndarray, np.ndarray, float], tuple[Any, Any]]
@@ -44,6 +53,10 @@ def builder(engine: str) -> Callable[..., Callable]:
         from .of_mbjax import build
 
         return build
+    if engine == "jaxsim":
+        from .of_jaxsim import build as build_jaxsim
+
+        return build_jaxsim
     from .of_mujoco import build as build_mujoco
 
     return lambda problem, setting, static_step=None: build_mujoco(problem, setting, engine, static_step)
@@ -53,8 +66,9 @@ def timed(function: Callable, *args: Any) -> tuple[Callable, float]:
     """The compiled function, and the processor time that took, in s."""
     import jax
 
+    options = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False} if VALUES in sys.argv else {}
     start = time.process_time()
-    compiled = jax.jit(function).lower(*args).compile()
+    compiled = jax.jit(function).lower(*args).compile(compiler_options=options)
     return compiled, time.process_time() - start
 
 
@@ -120,6 +134,7 @@ def records(engine: str, setting: str, problem: Problem, steps: list[float]) -> 
     reverse = reverse_mode(build, problem, setting) if problem.has_reverse else {}
     by_reverse = reverse.pop("reverse", None)
     change = FINE_OF_OWN_STEPS if setting in OWN_STEPS else FINE
+    checked = steps if setting in OWN_STEPS else [STEP]
     for step in steps:
         is_reversed = step == (TOLERANCE if setting in OWN_STEPS else STEP)
         for k, (kind, which) in enumerate(problem.knobs):
@@ -134,7 +149,7 @@ def records(engine: str, setting: str, problem: Problem, steps: list[float]) -> 
                 "forward": float(derivative),
                 "limit": found[k][0],
                 "limit_is": found[k][1],
-                "differences": differences_by(forward, x, k, step, change),
+                "differences": differences_by(forward, x, k, step, change) if step in checked else None,
                 "forward_run_s": run,
                 "forward_compile_s": compile_time,
             }
@@ -157,10 +172,10 @@ def many_starts(forward: Forward, engine: str, setting: str, problem: Problem) -
                 derivative = float(forward(values, np.array([1.0, 0.0, 0.0]), step)[1])
                 yield base | {"stiffness": stiffness, "start": start, "forward": derivative, "limit": -1.0}
     if (engine, setting) in SPEEDS_OF and problem.knobs == (("v", 2),):
-        for vz in TOSS_SPEEDS:
+        for i, vz in enumerate(TOSS_SPEEDS):
             (value, derivative), run = run_time(forward, np.array([vz]), np.ones(1), step)
             record = base | {"vz": vz, "value": float(value), "forward": float(derivative), "run_s": run}
-            if setting in OWN_STEPS:
+            if setting in OWN_STEPS and i % LIMITED == 0:
                 record["limit"] = float(forward(np.array([vz]), np.ones(1), 0.1 * TOLERANCE)[1])
             yield record
 
@@ -170,9 +185,10 @@ def main() -> int:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    engine, setting, name, *steps = sys.argv[1:]
+    engine, setting, name, *steps = (text for text in sys.argv[1:] if text != VALUES)
     for record in records(engine, setting, problems()[name], [float(step) for step in steps]):
-        print(json.dumps(record), flush=True)
+        timeless = {key: value for key, value in record.items() if VALUES not in sys.argv or not key.endswith("_s")}
+        print(json.dumps(timeless), flush=True)
     return 0
 
 

@@ -174,6 +174,7 @@ def resting_pendulum() -> Problem:
         gravity=9.81,
         efforts=(0.1,),
         truth=(0.0, 1.0),
+        has_reverse=False,
     )
 
 
@@ -199,6 +200,7 @@ def slipping_grip() -> Problem:
         moved_mass=0.2,
         efforts=(force, -force, 0.0),
         truth=(0.5 * mu * T * T / m, force * T * T / m),
+        has_reverse=False,
     )
 
 

@@ -14,11 +14,11 @@ CROSSING = 0.1  # part of the median derivative to which errors are relative whe
 HEAD = """# Table of contact gradients
 
 `python -m benchmarks.contact_gradients` wrote this page; [Gradients through contact](contact_gradients.md) says what
-follows from it. Errors are those of the derivative, relative to the limit of the same engine and law for small steps, or
-to a closed form (to the largest one by a knob of the same kind, where there are several). Times are of the processor, in
-double precision, on a machine of 2 cores. MuJoDiCo and mbjax have the same stiffness and dissipation; MJX has DiffMJX's
-soft contact where something is dissipated, and the same spring where nothing is. Its reverse mode allows one iteration
-of its solver, so there it is another program.
+follows from it. Errors are those of the derivative, relative to the limit of the same engine and law for small steps
+or to a closed form; where there are several knobs of a kind, to the largest limit. Times are of the processor, in double
+precision, on 2 cores; where there are none, the program was compiled without optimization. MuJoDiCo and mbjax have the
+same stiffness and dissipation; MJX has DiffMJX's soft contact where something is dissipated, and the same spring where
+nothing is. Its reverse mode allows one iteration of its solver, so there it is another program.
 
 ## Worst error by any knob, and run time
 
@@ -29,6 +29,11 @@ At a step of 1 ms, or with the default tolerance.
 def kind(record: Record) -> str:
     """What the knob is: a coordinate, a speed, a force or a parameter."""
     return record["knob"].split()[0]
+
+
+def is_timed(record: Record) -> bool:
+    """Whether it was compiled as users compile, so that its times count."""
+    return "forward_run_s" in record
 
 
 def name_of(record: Record) -> str:
@@ -57,8 +62,8 @@ def with_errors(records: list[Record]) -> list[Record]:
     for r in records:
         size = sizes[name_of(r), r["problem"], kind(r)]
         size = size if size > 1e-12 else 1.0
-        by_differences = abs(r["forward"] - r["differences"]) / size
-        scaled.append(r | {"error": abs(r["forward"] - r["limit"]) / size, "beside": by_differences, "size": size})
+        beside = None if r["differences"] is None else abs(r["forward"] - r["differences"]) / size
+        scaled.append(r | {"error": abs(r["forward"] - r["limit"]) / size, "beside": beside, "size": size})
     return scaled
 
 
@@ -89,7 +94,8 @@ def summary(records: list[Record]) -> list[str]:
         for name in names:
             own = [r for r in shown if r["problem"] == problem and name_of(r) == name]
             worst = max((r["error"] if r["error"] == r["error"] else float("inf") for r in own), default=None)
-            row.append("" if worst is None else f"{percent(worst)}, {own[0]['forward_run_s']:.2g} s")
+            run = f", {own[0]['forward_run_s']:.2g} s" if own and is_timed(own[0]) else ""
+            row.append("" if worst is None else percent(worst) + run)
         rows.append(row)
     return markdown(["problem", *names], rows)
 
@@ -106,45 +112,47 @@ def sweep_table(records: list[Record]) -> list[str]:
     return markdown(["stiffness", *names], rows)
 
 
-def toss_errors(records: list[Record]) -> tuple[list[float], list[bool]]:
-    """The error at each speed, and whether the derivative jumps between it and a neighbour."""
-    limits = [r["limit"] for r in records]
-    median = sorted(map(abs, limits))[len(limits) // 2]
+def toss_errors(records: list[Record]) -> tuple[list[float | None], list[bool]]:
+    """The error at each speed that has a limit, and whether the derivative jumps between it and a neighbour."""
+    slopes = [r["forward"] for r in records]
+    median = sorted(map(abs, slopes))[len(slopes) // 2]
     errors = [
-        abs(r["forward"] - limit) / max(abs(limit), CROSSING * median) for r, limit in zip(records, limits, strict=True)
+        abs(r["forward"] - r["limit"]) / max(abs(r["limit"]), CROSSING * median) if "limit" in r else None
+        for r in records
     ]
     at_kink = [False] * len(records)
     for i, (a, b) in enumerate(itertools.pairwise(records)):
-        slope = (b["value"] - a["value"]) / (b["vz"] - a["vz"])
-        size = max(abs(a["limit"]), abs(b["limit"]), median)
-        if abs(slope - 0.5 * (a["limit"] + b["limit"])) > KINK * size:
+        change = (b["value"] - a["value"]) / (b["vz"] - a["vz"])
+        size = max(abs(slopes[i]), abs(slopes[i + 1]), median)
+        if abs(change - 0.5 * (slopes[i] + slopes[i + 1])) > KINK * size:
             at_kink[i] = at_kink[i + 1] = True
     return errors, at_kink
 
 
 def toss_table(records: list[Record], compile_times: dict[str, float]) -> list[str]:
-    """A line for each object: errors over all speeds, and over those between whose neighbours nothing jumps."""
+    """A line for each object: errors over speeds, and over those between which and whose neighbours nothing jumps."""
     rows = []
     for problem in dict.fromkeys(r["problem"] for r in records):
         own = sorted((r for r in records if r["problem"] == problem), key=lambda r: r["vz"])
         errors, at_kink = toss_errors(own)
-        smooth = sorted(e for e, jumps in zip(errors, at_kink, strict=True) if not jumps) or [float("nan")]
-        ranked, runs = sorted(errors), sorted(r["run_s"] for r in own)
+        ranked = sorted(e for e in errors if e is not None)
+        smooth = sorted(e for e, jumps in zip(errors, at_kink, strict=True) if e is not None and not jumps)
+        runs = sorted(r["run_s"] for r in own if "run_s" in r)
         rows.append(
             [
                 problem,
-                str(len(own)),
+                f"{len(own)}, {len(ranked)}",
                 percent(ranked[len(ranked) // 2]),
                 percent(ranked[int(0.9 * len(ranked))]),
                 percent(ranked[-1]),
                 str(sum(at_kink)),
-                percent(smooth[-1]),
-                f"{runs[len(runs) // 2]:.2f}, {runs[-1]:.2f}",
-                f"{compile_times.get(problem, float('nan')):.0f}",
+                percent(smooth[-1]) if smooth else "",
+                f"{runs[len(runs) // 2]:.2f}, {runs[-1]:.2f}" if runs else "",
+                f"{compile_times[problem]:.0f}" if problem in compile_times else "",
             ]
         )
-    head = ["object", "speeds", "median error", "90 % are below", "worst", "beside kinks", "worst of the others"]
-    return markdown([*head, "run: median, worst (s)", "compile (s)"], rows)
+    head = ["object", "speeds, compared", "median error", "90 % are below", "worst", "beside kinks"]
+    return markdown([*head, "worst of the others", "run: median, worst (s)", "compile (s)"], rows)
 
 
 def table(records: list[Record]) -> list[str]:
@@ -164,7 +172,8 @@ def table(records: list[Record]) -> list[str]:
                 for what in ("run", "compile")
             ]
             both = "none" if "reverse_failed" in r else both
-            derivatives = [f"{r['forward']:.6g}", f"{r['limit']:.6g}", percent(r["error"]), percent(r["beside"])]
+            derivatives = [f"{r['forward']:.6g}", f"{r['limit']:.6g}", percent(r["error"])]
+            derivatives.append("" if r["beside"] is None else percent(r["beside"]))
             rows.append([r["knob"], name_of(r), step, *derivatives, both, *times])
         lines += [f"### {problem.capitalize()}", "", *markdown(head, rows)]
     return lines
@@ -179,7 +188,8 @@ def plot_by_step(records: list[Record]) -> Any:
         own = sorted((r for r in records if name_of(r) == name), key=lambda r: r["step"])
         errors, is_own = [r["error"] for r in own], own[0]["setting"] in OWN_STEPS
         style = {"marker": "*" if is_own else "o", "color": f"C{i}", "label": name}
-        by_time.loglog([r["forward_run_s"] for r in own], errors, **style)
+        if all(is_timed(r) for r in own):
+            by_time.loglog([r["forward_run_s"] for r in own], errors, **style)
         if is_own:
             usual = next(r for r in own if is_usual(r))
             by_step.axhline(usual["error"], linestyle="--", color=f"C{i}", label=f"{name} (its own steps)")
@@ -267,8 +277,10 @@ def write_report(records: list[Record], usage: pathlib.Path) -> None:
     """Writes the page with the tables, and the plots to the folder of images."""
     of_knobs = with_errors([r for r in records if "knob" in r])
     sweep, speeds = [r for r in records if "stiffness" in r], [r for r in records if "vz" in r]
-    tosses = [r for r in speeds if "limit" in r]
-    compile_times = {r["problem"]: r["forward_compile_s"] for r in of_knobs if r["setting"] in OWN_STEPS}
+    tosses = [r for r in speeds if r["setting"] in OWN_STEPS]
+    compile_times = {
+        r["problem"]: r["forward_compile_s"] for r in of_knobs if is_timed(r) and r["setting"] in OWN_STEPS
+    }
     lines = [HEAD, *summary(of_knobs)]
     if sweep:
         lines += [f"## {bounce().name.split(',')[0].capitalize()}s by stiffness: dz(T) / dz(0), truth -1", ""]
