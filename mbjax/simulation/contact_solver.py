@@ -311,9 +311,9 @@ def fraction_until_landing(
     if a.shape[0] == 0:
         return jnp.ones((), a.dtype)
     touching, (far, near, beyond) = TOUCHING * tolerance, (landing * tolerance for landing in LANDINGS)
-    crosses = (a * b < 0.0) & (jnp.abs(a) > touching) & (jnp.abs(b) > touching)
+    crosses = ((a < 0.0) != (b < 0.0)) & (jnp.abs(b) > touching)
     size = jnp.abs(a)
-    aim = jnp.sign(a) * jnp.where(size > 2.0 * far, far, jnp.where(size > 2.0 * near, near, beyond))
+    aim = jnp.where(a < 0.0, -1.0, 1.0) * jnp.where(size > 2.0 * far, far, jnp.where(size > 2.0 * near, near, beyond))
     a, b = jnp.where(crosses, a - aim, 1.0), jnp.where(crosses, b - aim, -1.0)
     a_rate, b_rate = h * a_rate, h * b_rate
     c2, c3 = 3.0 * (b - a) - 2.0 * a_rate - b_rate, 2.0 * (a - b) + a_rate + b_rate
