@@ -1,8 +1,8 @@
 """Runs the engines on the problems and writes the table and the plots.
 
-    python -m benchmarks.contact_gradients [--quick] [--values] [--engine NAME=PYTHON ...] [--only TEXT ...] [--report]
+    python -m benchmarks.contact_gradients [--quick] [--values] [--speeds N] [--engine NAME=PYTHON ...] [--only TEXT]
 
-Records go to `results.json` beside this file; a run replaces those that it made again. `--report` only writes
+Records go to `results.json` beside this file; a run replaces those that it made again. With `--report` it only writes
 `docs/usage/contact_gradients_table.md` and the plots in `docs/images`. MuJoDiCo comes with an MJX of its own, so give
 it an environment of its own, and jaxsim too: `--engine mujodico=/path/to/python --engine jaxsim=/path/to/python`. Every
 run is a process of its own, one at a time.
@@ -64,6 +64,7 @@ def main() -> int:
     parser.add_argument("--engine", action="append", default=[], help="NAME or NAME=PYTHON; mbjax and mjx by default")
     parser.add_argument("--only", nargs="+", default=[], help="runs whose engine, setting or problem has every text")
     parser.add_argument("--values", action="store_true", help="compile without optimization, and keep no times")
+    parser.add_argument("--speeds", type=int, default=200, help="how many speeds tosses have")
     parser.add_argument("--report", action="store_true", help="write the report from the records that there are")
     options = parser.parse_args()
     pythons = dict(name.split("=", 1) if "=" in name else (name, sys.executable) for name in options.engine)
@@ -71,7 +72,8 @@ def main() -> int:
     for run in [] if options.report else runs(list(pythons), options.quick):
         if not all(any(text in part for part in run[:3]) for text in options.only):
             continue
-        command = [pythons[run[0]], "-m", "benchmarks.contact_gradients.measured", *["--values"] * options.values, *run]
+        flags = ["--values"] * options.values + [f"--speeds={options.speeds}"]
+        command = [pythons[run[0]], "-m", "benchmarks.contact_gradients.measured", *flags, *run]
         environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
         try:
             done = subprocess.run(

@@ -1,10 +1,10 @@
 """One engine on one problem, in a process of its own, which compiles each mode once: a JSON record a line.
 
-    PYTHON -m benchmarks.contact_gradients.measured [--values] ENGINE SETTING PROBLEM STEP [STEP ...]
+    PYTHON -m benchmarks.contact_gradients.measured [--values] [--speeds=N] ENGINE SETTING PROBLEM STEP [STEP ...]
 
-ENGINE is mbjax, mjx, mujodico or jaxsim. STEP is a time step or, of a setting that chooses its steps, a tolerance. PYTHON may
-be that of another environment: only JAX, NumPy and the engine are needed. With --values programs are compiled without
-optimization, in a fifth of the time, and the records have no times.
+ENGINE is mbjax, mjx, mujodico or jaxsim. STEP is a time step or, of a setting that chooses its steps, a tolerance.
+PYTHON may be that of another environment: only JAX, NumPy and the engine are needed. With --values programs are
+compiled without optimization, in half the time, and the records have no times. N is how many speeds tosses have.
 """
 
 import json
@@ -38,13 +38,18 @@ COARSE = 1e-3  # relative change of a knob for those, wide enough to pass over e
 FINE = 1e-6  # and for differences of the same program
 FINE_OF_OWN_STEPS = 1e-4  # for a program whose steps change with the start
 STEP = 1e-3  # s, of reverse mode, of the sweep and of the many starts
-LIMITED = 4  # of so many speeds, one is compared with a smaller tolerance, which takes twice as long
+COMPARED = 40  # of the speeds, with a tolerance ten times smaller, which takes twice as long
 SLOW = 1.0  # s, runs above which are timed once
 
-VALUES = "--values"
+VALUES, SPEEDS = "--values", "--speeds="
 
 Record = dict[str, Any]
 Forward = Callable[[np.ndarray, np.ndarray, float], tuple[Any, Any]]
+
+
+def number_of_speeds() -> int:
+    """How many speeds tosses have."""
+    return next((int(text.removeprefix(SPEEDS)) for text in sys.argv if text.startswith(SPEEDS)), len(TOSS_SPEEDS))
 
 
 def builder(engine: str) -> Callable[..., Callable]:
@@ -172,10 +177,10 @@ def many_starts(forward: Forward, engine: str, setting: str, problem: Problem) -
                 derivative = float(forward(values, np.array([1.0, 0.0, 0.0]), step)[1])
                 yield base | {"stiffness": stiffness, "start": start, "forward": derivative, "limit": -1.0}
     if (engine, setting) in SPEEDS_OF and problem.knobs == (("v", 2),):
-        for i, vz in enumerate(TOSS_SPEEDS):
+        for i, vz in enumerate(TOSS_SPEEDS[:: len(TOSS_SPEEDS) // number_of_speeds()]):
             (value, derivative), run = run_time(forward, np.array([vz]), np.ones(1), step)
             record = base | {"vz": vz, "value": float(value), "forward": float(derivative), "run_s": run}
-            if setting in OWN_STEPS and i % LIMITED == 0:
+            if setting in OWN_STEPS and i % max(1, number_of_speeds() // COMPARED) == 0:
                 record["limit"] = float(forward(np.array([vz]), np.ones(1), 0.1 * TOLERANCE)[1])
             yield record
 
@@ -185,7 +190,7 @@ def main() -> int:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    engine, setting, name, *steps = (text for text in sys.argv[1:] if text != VALUES)
+    engine, setting, name, *steps = (text for text in sys.argv[1:] if not text.startswith("--"))
     for record in records(engine, setting, problems()[name], [float(step) for step in steps]):
         timeless = {key: value for key, value in record.items() if VALUES not in sys.argv or not key.endswith("_s")}
         print(json.dumps(timeless), flush=True)

@@ -1,7 +1,7 @@
 """The problems in jaxsim that it can state: one box, or a ball that does not turn, on the ground.
 
-Its shapes touch the ground only, with points: a box with its corners. Its Hunt–Crossley contact is mbjax's law along the
-normal; friction has a spring of the same stiffness. What does not turn is a box with a part of the stiffness a corner.
+Its shapes touch the ground only, with points: a box with its corners. Its Hunt–Crossley contact is mbjax's law along
+the normal; friction has a spring of the same stiffness. What does not turn is a box with a part of it a corner.
 """
 
 from collections.abc import Callable

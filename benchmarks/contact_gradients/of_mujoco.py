@@ -88,6 +88,7 @@ def contact_numbers(problem: Problem, package: str) -> tuple[tuple[float, float]
 def mjcf(problem: Problem, package: str, integrator: str, has_one_iteration: bool) -> str:
     """The problem as MuJoCo reads it: a pyramidal cone in MJX, as in DiffMJX's table, a round one in MuJoDiCo."""
     solver = 'iterations="1" ls_iterations="4"' if has_one_iteration else 'iterations="20" ls_iterations="20"'
+    solver = solver if package == "mjx" else 'iterations="50" tolerance="1e-12"'
     numbers, solimp = contact_numbers(problem, package)
     solref, mu = " ".join(map(str, numbers)), problem.friction
     pairs = "".join(

@@ -22,7 +22,7 @@ from .rosenbrock import ORDER_OF_ERROR, rosenbrock_step
 from .state import State
 from .time_derivatives import calc_acceleration_now
 
-TOLERANCE = {4: 1e-5, 8: 1e-9}  # by bytes of a float
+TOLERANCE = {4: 1e-5, 8: 1e-8}  # by bytes of a float
 FIRST_STEP = 1e-4  # s, to begin with; the next is up to five times as long
 MAX_LANDINGS = 8  # attempts to end a step where surfaces touch
 SHORTEST = 1e-3  # s for each unit of tolerance: steps this short need not end there, where a point jumps, so all go on
@@ -35,7 +35,7 @@ class ContactSolver(eqx.Module):
     """Solver for `simulate` whose derivatives through impacts, sliding and rest are near those of the motion itself.
 
     Its steps are implicit, so friction does not bound them; they end where surfaces touch and part, and elsewhere are
-    as long as an estimate of the error in q and v allows: `tolerance` in m, rad and m/s (None: 1e-9, in single
+    as long as an estimate of the error in q and v allows: `tolerance` in m, rad and m/s (None: 1e-8, in single
     precision 1e-5). Forward and reverse mode both differentiate the steps as they ran. Reverse and forward mode keep
     the state of each step, of `max_steps` at most; a simulation that needs more is an error.
     """
