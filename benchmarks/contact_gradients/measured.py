@@ -96,15 +96,20 @@ def differences_by(forward: Forward, x: np.ndarray, k: int, step: float, change:
     return float(forward(x + h, h, step)[0] - forward(x - h, h, step)[0]) / (2.0 * h[k])
 
 
-def limits(engine: str, setting: str, problem: Problem, forward: Forward) -> list[tuple[float, str]]:
-    """The derivative by each knob and what it is: a closed form, or coarse differences with the finest steps."""
+def limits(engine: str, setting: str, problem: Problem, forward: Forward) -> list[tuple[float | None, str]]:
+    """The derivative by each knob and what it is: a closed form, or coarse differences with the finest steps.
+
+    mbjax's lagged steps have the law, and so the limit, of its recommended setting.
+    """
     x, found = problem.values, []
     has_closed_form = problem.solref is None or engine != "mjx"  # MJX's soft contact is another law
     finest = FINEST_TOLERANCE if setting in OWN_STEPS else FINEST[engine]
     change = FINE_OF_OWN_STEPS if setting in OWN_STEPS else COARSE
     for k in range(len(x)):
         truth = problem.truth[k] if has_closed_form and problem.truth else None
-        if truth is None:
+        if truth is None and engine == "mbjax" and setting.startswith("lagged"):
+            found.append((None, "that of the recommended setting"))
+        elif truth is None:
             found.append((differences_by(forward, x, k, finest, change), f"differences at {finest}"))
         else:
             found.append((truth, "closed form"))
