@@ -69,7 +69,7 @@ class Problem:
 def toss(shape: str, size: tuple[float, ...], volume: float, vz: float = -2.0, name: str | None = None) -> Problem:
     """DiffMJX's tossed objects: density 100, turned by 60° about x, g = 2, for 1 s; y by the first speed upwards."""
     return Problem(
-        name or f"toss of a {shape}",
+        name or f"toss of {'an' if shape == 'ellipsoid' else 'a'} {shape}",
         (Body("object", shape, size, 100.0 * volume),),
         (("ground", "object"),),
         (0.0, 0.0, 0.2, math.cos(math.pi / 6), math.sin(math.pi / 6), 0.0, 0.0),

@@ -249,11 +249,11 @@ def plot_by_start(records: list[Record]) -> Any:
             is_recommended = name.endswith("recommended")
             if own:
                 style = {"color": "C0", "zorder": 2} if is_recommended else {"color": "C1", "alpha": 0.6}
-                axes.plot(*zip(*own, strict=True), ".", markersize=3, **style, label=name)
+                axes.plot(*zip(*own, strict=True), ".", markersize=4, **style, label=name)
         good = sorted(r["forward"] for r in records if r["problem"] == problem and r["setting"] in OWN_STEPS)
         if good:
             low, high = good[len(good) // 10], good[-1 - len(good) // 10]
-            room = max(0.5 * (high - low), 0.2)
+            room = max(0.8 * (high - low), 1e-4)
             axes.set_ylim(low - room, high + room)
         axes.set_title(problem, fontsize=9)
         axes.set_ylabel("dy / dvz", fontsize=8)
