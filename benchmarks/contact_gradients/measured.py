@@ -1,155 +1,204 @@
-"""One engine on one problem, in a process of its own: a JSON record for each knob.
+"""One engine on one problem, in a process of its own, which compiles each mode once: a JSON record a line.
 
-    PYTHON -m benchmarks.contact_gradients.measured ENGINE SETTING STEP PROBLEM
+    PYTHON -m benchmarks.contact_gradients.measured [--values] [--speeds=N] ENGINE SETTING PROBLEM STEP [STEP ...]
 
-ENGINE is mbjax, mjx or mujodico. PYTHON may be that of another environment: only JAX, NumPy and the engine are needed.
+ENGINE is mbjax, mjx, mujodico or jaxsim. STEP is a time step or, of a setting that chooses its steps, a tolerance.
+PYTHON may be that of another environment: only JAX, NumPy and the engine are needed. With --values programs are
+compiled without optimization, in half the time, and the records have no times. N is how many speeds tosses have.
 """
 
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from .problems import Problem, bounce, cube_toss, problems, toss
+from .problems import (
+    OWN_STEPS,
+    SPEEDS_OF,
+    STARTS,
+    SWEEP,
+    TOLERANCE,
+    TOSS_SPEEDS,
+    Problem,
+    bounce,
+    problems,
+)
 
-FINEST = {"mbjax": 1e-5, "mjx": 1e-4, "mujodico": 1e-4}  # s, the step whose coarse differences are the engine's limit
-COARSE = 1e-3  # relative change of a knob for those
+FINEST = {
+    "mbjax": 1e-5,
+    "mjx": 2e-5,
+    "mujodico": 2e-5,
+    "jaxsim": 2e-5,
+}  # s, the step whose coarse differences are the engine's limit
+FINEST_TOLERANCE = 1e-10
+COARSE = 1e-3  # relative change of a knob for those, wide enough to pass over errors of the step
 FINE = 1e-6  # and for differences of the same program
+FINE_OF_OWN_STEPS = 1e-4  # for a program whose steps change with the start
+STEP = 1e-3  # s, of reverse mode, of the sweep and of the many starts
+COMPARED = 40  # of the speeds, with a tolerance ten times smaller, which takes twice as long
+SLOW = 1.0  # s, runs above which are timed once
+
+VALUES, SPEEDS = "--values", "--speeds="
+
+Record = dict[str, Any]
+Forward = Callable[[np.ndarray, np.ndarray, float], tuple[Any, Any]]
 
 
-def problem_named(name: str) -> Problem:
-    """A problem of the table, or `bounce 1e5`, or `toss box -2.35`."""
-    kind, *numbers = name.split()
-    if kind == "bounce" and len(numbers) == 1:
-        return bounce(float(numbers[0]))
-    return problems()[name]
+def number_of_speeds() -> int:
+    """How many speeds tosses have."""
+    return next((int(text.removeprefix(SPEEDS)) for text in sys.argv if text.startswith(SPEEDS)), len(TOSS_SPEEDS))
 
 
-def builder(engine: str) -> Callable[..., Any]:
-    """Builds `values of the knobs → coordinate`, given problem, setting, step and whether it is for reverse mode."""
+def builder(engine: str) -> Callable[..., Callable]:
+    """Builds `values of the knobs, step → coordinate`, given problem, setting and, for reverse mode, the step."""
     if engine == "mbjax":
         from .of_mbjax import build
 
-        return lambda problem, setting, step, is_reverse: build(problem, setting, step)
+        return build
+    if engine == "jaxsim":
+        from .of_jaxsim import build as build_jaxsim
+
+        return build_jaxsim
     from .of_mujoco import build as build_mujoco
 
-    return lambda problem, setting, step, is_reverse: build_mujoco(problem, setting, step, engine, is_reverse)
+    return lambda problem, setting, static_step=None: build_mujoco(problem, setting, engine, static_step)
 
 
 def timed(function: Callable, *args: Any) -> tuple[Callable, float]:
     """The compiled function, and the processor time that took, in s."""
     import jax
 
+    options = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False} if VALUES in sys.argv else {}
     start = time.process_time()
-    compiled = jax.jit(function).lower(*args).compile()
+    compiled = jax.jit(function).lower(*args).compile(compiler_options=options)
     return compiled, time.process_time() - start
 
 
 def run_time(compiled: Callable, *args: Any) -> tuple[Any, float]:
-    """The result, and the least processor time of two calls, in s."""
+    """The result, and the least processor time of two calls, or the time of one that is slow, in s."""
     import jax
 
-    times, result = [], None
-    for _ in range(2):
+    times: list[float] = []
+    while True:
         start = time.process_time()
         result = jax.block_until_ready(compiled(*args))
         times.append(time.process_time() - start)
-    return result, min(times)
+        if times[0] > SLOW or len(times) == 2:
+            return result, min(times)
 
 
-def coarse_limit(value: Callable, x: np.ndarray, k: int) -> float:
-    """The derivative by a knob, from differences wide enough to pass over errors of the step."""
-    h = COARSE * max(1.0, abs(x[k])) * np.eye(len(x))[k]
-    return float((value(x + h) - value(x - h)) / (2.0 * h[k]))
+def differences_by(forward: Forward, x: np.ndarray, k: int, step: float, change: float) -> float:
+    """The central difference of values by a knob that changes by so much, relative to its size."""
+    h = change * max(1.0, abs(x[k])) * np.eye(len(x))[k]
+    return float(forward(x + h, h, step)[0] - forward(x - h, h, step)[0]) / (2.0 * h[k])
 
 
-def records(engine: str, setting: str, step: float, name: str) -> list[dict[str, Any]]:
-    """A record for each knob: derivatives by both modes, the limit, differences of the same program, and times."""
+def limits(engine: str, setting: str, problem: Problem, forward: Forward) -> list[tuple[float | None, str]]:
+    """The derivative by each knob and what it is: a closed form, or coarse differences with the finest steps.
+
+    mbjax's lagged steps have the law, and so the limit, of its recommended setting.
+    """
+    x, found = problem.values, []
+    has_closed_form = problem.solref is None or engine != "mjx"  # MJX's soft contact is another law
+    finest = FINEST_TOLERANCE if setting in OWN_STEPS else FINEST[engine]
+    change = FINE_OF_OWN_STEPS if setting in OWN_STEPS else COARSE
+    for k in range(len(x)):
+        truth = problem.truth[k] if has_closed_form and problem.truth else None
+        if truth is None and engine == "mbjax" and setting.startswith("lagged"):
+            found.append((None, "that of the recommended setting"))
+        elif truth is None:
+            found.append((differences_by(forward, x, k, finest, change), f"differences at {finest}"))
+        else:
+            found.append((truth, "closed form"))
+    return found
+
+
+def reverse_mode(build: Callable, problem: Problem, setting: str) -> Record:
+    """Derivatives at `STEP` and times of reverse mode, or why there are none."""
     import jax
 
-    jax.config.update("jax_enable_x64", True)
-    problem, build = problem_named(name), builder(engine)
-    x = problem.values
-    found: list[dict[str, Any]] = []
-    forward_of = build(problem, setting, step, False)
-    of_one = np.eye(len(x))
-    forward, forward_compile = timed(lambda x, dx: jax.jvp(forward_of, (x,), (dx,)), x, of_one[0])
+    step = TOLERANCE if setting in OWN_STEPS else STEP
     try:
-        reverse, reverse_compile = timed(jax.value_and_grad(build(problem, setting, step, True)), x)
-        (_, by_reverse), reverse_run = run_time(reverse, x)
-    except Exception as error:  # an engine may have no reverse mode
-        by_reverse, reverse_run, reverse_compile = None, None, f"{type(error).__name__}: {error}"[:200]
-    finest = jax.jit(build(problem, setting, FINEST[engine], False)) if setting != "recommended" else None
-    for k, knob in enumerate(problem.knobs):
-        (value, derivative), forward_run = run_time(forward, x, of_one[k])
-        h = FINE * max(1.0, abs(x[k])) * of_one[k]
-        differences = float((forward(x + h, h)[0] - forward(x - h, h)[0]) / (2.0 * h[k]))
-        limit, kind = problem.truth[k] if k < len(problem.truth) else None, "closed form"
-        if limit is None and finest is None:
-            limit, kind = coarse_limit(lambda x: float(forward(x, x)[0]), x, k), "coarse differences"
-        elif limit is None:
-            limit, kind = coarse_limit(finest, x, k), f"coarse differences at {FINEST[engine]} s"
-        found.append(
-            {
+        end = build(problem, setting) if setting in OWN_STEPS else build(problem, setting, step)
+        reverse, compile_time = timed(jax.grad(lambda x: end(x, step)), problem.values)
+        derivative, run = run_time(reverse, problem.values)
+    except (TypeError, ValueError, NotImplementedError) as error:  # an engine may have no reverse mode
+        return {"reverse_failed": f"{type(error).__name__}: {error}"[:200]}
+    return {"reverse": [float(d) for d in derivative], "reverse_run_s": run, "reverse_compile_s": compile_time}
+
+
+def records(engine: str, setting: str, problem: Problem, steps: list[float]) -> Iterator[Record]:
+    """A record for each step and knob: derivatives by both modes, the limit, differences of the program, and times."""
+    import jax
+
+    build, x = builder(engine), problem.values
+    end, axes = build(problem, setting), np.eye(len(x))
+    forward, compile_time = timed(
+        lambda x, dx, step: jax.jvp(lambda x: end(x, step), (x,), (dx,)), x, axes[0], steps[0]
+    )
+    yield from many_starts(forward, engine, setting, problem)
+    found = limits(engine, setting, problem, forward)
+    reverse = reverse_mode(build, problem, setting) if problem.has_reverse else {}
+    by_reverse = reverse.pop("reverse", None)
+    change = FINE_OF_OWN_STEPS if setting in OWN_STEPS else FINE
+    checked = steps if setting in OWN_STEPS else [STEP]
+    for step in steps:
+        is_reversed = step == (TOLERANCE if setting in OWN_STEPS else STEP)
+        for k, (kind, which) in enumerate(problem.knobs):
+            (value, derivative), run = run_time(forward, x, axes[k], step)
+            record = {
                 "engine": engine,
                 "setting": setting,
                 "step": step,
                 "problem": problem.name,
-                "knob": " ".join(map(str, knob)).strip(),
+                "knob": f"{kind} {which}".strip(),
                 "value": float(value),
                 "forward": float(derivative),
-                "reverse": None if by_reverse is None else float(by_reverse[k]),
-                "limit": limit,
-                "limit_is": kind,
-                "differences": differences,
-                "forward_run_s": forward_run,
-                "forward_compile_s": forward_compile,
-                "reverse_run_s": reverse_run,
-                "reverse_compile_s": reverse_compile,
+                "limit": found[k][0],
+                "limit_is": found[k][1],
+                "differences": differences_by(forward, x, k, step, change) if step in checked else None,
+                "forward_run_s": run,
+                "forward_compile_s": compile_time,
             }
-        )
-    return found
+            if is_reversed:
+                record |= reverse
+            if is_reversed and by_reverse is not None:
+                record["reverse"] = by_reverse[k]
+            yield record
 
 
-def tosses(shape: str, count: int) -> list[dict[str, Any]]:
-    """`ContactSolver` on one object with many speeds: each derivative, and that with a tolerance ten times smaller."""
-    import jax
-
-    import mbjax
-
-    from .of_mbjax import build_model
-    from .problems import OBJECTS, TOSS_SPEEDS
-
-    jax.config.update("jax_enable_x64", True)
-    problem = cube_toss if shape == "box" else toss(shape, *OBJECTS[shape])
-    model, times = build_model(problem, "recommended", 0.0), np.array([0.0, problem.horizon])
-
-    def end(vz: Any, tolerance: Any) -> Any:
-        qvel = jax.numpy.array(problem.qvel).at[2].set(vz)
-        state = mbjax.state_from_mujoco(model, np.array(problem.qpos), qvel)
-        solver = mbjax.ContactSolver(tolerance)
-        after = mbjax.simulate(model, state, save_at=times, solver=solver).final_state
-        return mbjax.mujoco_state(model, after)[0][problem.output]
-
-    forward, compile_time = timed(lambda v, tol: jax.jvp(lambda v: end(v, tol), (v,), (1.0,)), -2.0, 1e-9)
-    found = []
-    for vz in TOSS_SPEEDS[:: max(1, len(TOSS_SPEEDS) // count)]:
-        (value, derivative), run = run_time(forward, vz, 1e-9)
-        limit = float(forward(vz, 1e-10)[1])
-        record = {"shape": shape, "vz": vz, "value": float(value), "forward": float(derivative), "limit": limit}
-        found.append(record | {"run_s": run, "compile_s": compile_time})
-    return found
+def many_starts(forward: Forward, engine: str, setting: str, problem: Problem) -> Iterator[Record]:
+    """The same program at other starts: bounces of other stiffness from other heights, tosses with other speeds."""
+    step = TOLERANCE if setting in OWN_STEPS else STEP
+    base = {"engine": engine, "setting": setting, "step": step, "problem": problem.name}
+    x = problem.values
+    if problem.name == bounce().name:
+        for stiffness in SWEEP:
+            for start in STARTS:
+                values = np.array([x[0] + start, x[1], stiffness])
+                derivative = float(forward(values, np.array([1.0, 0.0, 0.0]), step)[1])
+                yield base | {"stiffness": stiffness, "start": start, "forward": derivative, "limit": -1.0}
+    if (engine, setting) in SPEEDS_OF and problem.knobs == (("v", 2),):
+        for i, vz in enumerate(TOSS_SPEEDS[:: len(TOSS_SPEEDS) // number_of_speeds()]):
+            (value, derivative), run = run_time(forward, np.array([vz]), np.ones(1), step)
+            record = base | {"vz": vz, "value": float(value), "forward": float(derivative), "run_s": run}
+            if setting in OWN_STEPS and i % max(1, number_of_speeds() // COMPARED) == 0:
+                record["limit"] = float(forward(np.array([vz]), np.ones(1), 0.1 * TOLERANCE)[1])
+            yield record
 
 
 def main() -> int:
     """Prints the records of one run."""
-    engine, setting, step, name = sys.argv[1:]
-    many = tosses(name, int(step)) if setting == "tosses" else records(engine, setting, float(step), name)
-    for record in many:
-        print(json.dumps(record), flush=True)
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    engine, setting, name, *steps = (text for text in sys.argv[1:] if not text.startswith("--"))
+    for record in records(engine, setting, problems()[name], [float(step) for step in steps]):
+        timeless = {key: value for key, value in record.items() if VALUES not in sys.argv or not key.endswith("_s")}
+        print(json.dumps(timeless), flush=True)
     return 0
 
 

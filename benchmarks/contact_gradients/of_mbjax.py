@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 import mbjax
@@ -10,15 +11,16 @@ from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, HalfSpac
 
 from .problems import Problem
 
-SETTINGS = ("recommended", "continuous, smoothed", "lagged", "lagged, contact_prediction", "sap")
 
+def build(problem: Problem, setting: str, static_step: float | None = None) -> Callable[..., Any]:
+    """Values of the knobs, time step (s) → the coordinate at the end; of `recommended`, the tolerance for the step.
 
-def build(problem: Problem, setting: str, step: float) -> Callable[[Any], Any]:
-    """Values of the knobs → the coordinate at the end. `step` is the time step of discrete plants, in s."""
-    model, start = build_model(problem, setting, step), jnp.array(problem.qpos)
+    With `static_step`, a discrete plant takes steps of that length only, and reverse mode has them.
+    """
+    model, start = build_model(problem, setting, static_step or 1e-3), jnp.array(problem.qpos)
     touching = sorted({name for pair in problem.contacts for name in pair})
 
-    def end(x: Any) -> Any:
+    def end(x: Any, step: Any) -> Any:
         changed, q, v = model, start, jnp.array(problem.qvel)
         efforts = jnp.array(problem.efforts or (0.0,) * len(problem.qvel))
         for (kind, which), value in zip(problem.knobs, x, strict=True):
@@ -36,34 +38,30 @@ def build(problem: Problem, setting: str, step: float) -> Callable[[Any], Any]:
                 efforts = efforts.at[which].set(value)
         state = mbjax.state_from_mujoco(changed, q, v)
         inputs = mbjax.Inputs(applied_generalized_force=efforts) if problem.efforts else None
-        after = run(changed, state, inputs, problem, setting, step)
+        after = run(changed, state, inputs, problem.horizon, setting, step, static_step)
         return mbjax.mujoco_state(changed, after)[0][problem.output]
 
     return end
 
 
-def run(model: Any, state: Any, inputs: Any, problem: Problem, setting: str, step: float) -> Any:
+def run(model: Any, state: Any, inputs: Any, horizon: float, setting: str, step: Any, static_step: float | None) -> Any:
     """The state at the end."""
-    times = jnp.array([0.0, problem.horizon])
     if setting == "recommended":
-        return mbjax.simulate(model, state, inputs, save_at=times, solver=mbjax.ContactSolver()).final_state
-    if setting.startswith("continuous"):
-        import diffrax
-
-        options = {"save_at": times, "adjoint": diffrax.ForwardMode()}
-        return mbjax.simulate(model, state, inputs, **options).final_state
-    return mbjax.rollout(model, state, inputs, num_steps=round(problem.horizon / step)).final_state
+        solver, times = mbjax.ContactSolver(step), jnp.array([0.0, horizon])
+        return mbjax.simulate(model, state, inputs, save_at=times, solver=solver).final_state
+    if static_step is not None:
+        return mbjax.rollout(model, state, inputs, num_steps=round(horizon / static_step)).final_state
+    model, steps = mbjax.set_time_step(model, step), jnp.round(horizon / step).astype(int)
+    return jax.lax.fori_loop(0, steps, lambda _, state: mbjax.step(model, state, inputs)[0], state)
 
 
 def build_model(problem: Problem, setting: str, step: float) -> Any:
     """The plant of a problem."""
-    is_continuous = setting == "recommended" or setting.startswith("continuous")
+    is_continuous = setting == "recommended"
     options: dict[str, Any] = {}
     if not is_continuous:
         options["discrete_contact_approximation"] = "sap" if setting == "sap" else "lagged"
         options["contact_prediction"] = setting.endswith("contact_prediction")
-    if setting == "continuous, smoothed":
-        options["contact_smoothing_length"] = 1e-4
     plant = mbjax.MultibodyPlant(0.0 if is_continuous else step, **options)
     plant.set_gravity([0.0, 0.0, -problem.gravity])
     k, d, mu = problem.stiffness, problem.dissipation, problem.friction

@@ -22,10 +22,12 @@ from .rosenbrock import ORDER_OF_ERROR, rosenbrock_step
 from .state import State
 from .time_derivatives import calc_acceleration_now
 
-TOLERANCE = {4: 1e-5, 8: 1e-9}  # by bytes of a float
+TOLERANCE = {4: 1e-5, 8: 1e-8}  # by bytes of a float
 FIRST_STEP = 1e-4  # s, to begin with; the next is up to five times as long
 MAX_LANDINGS = 8  # attempts to end a step where surfaces touch
+SHORTEST = 1e-3  # s for each unit of tolerance: steps this short need not end there, where a point jumps, so all go on
 TOUCHING = 1e-2  # tolerances within which surfaces count as just touching
+LANDINGS = 1e2, 1e-1, -5e-3  # tolerances before the place where surfaces touch at which steps end, the last beyond it
 ATTEMPTS = 4  # for each step allowed, as some are rejected
 
 
@@ -33,7 +35,7 @@ class ContactSolver(eqx.Module):
     """Solver for `simulate` whose derivatives through impacts, sliding and rest are near those of the motion itself.
 
     Its steps are implicit, so friction does not bound them; they end where surfaces touch and part, and elsewhere are
-    as long as an estimate of the error in q and v allows: `tolerance` in m, rad and m/s (None: 1e-9, in single
+    as long as an estimate of the error in q and v allows: `tolerance` in m, rad and m/s (None: 1e-8, in single
     precision 1e-5). Forward and reverse mode both differentiate the steps as they ran. Reverse and forward mode keep
     the state of each step, of `max_steps` at most; a simulation that needs more is an error.
     """
@@ -277,8 +279,8 @@ def attempt(static: Any, arrays: Any, now: Now | None) -> Any:
     is_accurate = error <= 1.0
     growth = jnp.clip(0.9 * jnp.maximum(error, 1e-10) ** (-1.0 / ORDER_OF_ERROR), 0.2, 5.0)
 
-    touch = fraction_until_touch(now.distances, step.at_end, h, TOUCHING * tolerance)
-    lands = is_accurate & (touch < 1.0) & (now.landings < MAX_LANDINGS)
+    touch = fraction_until_landing(now.distances, step.at_end, h, tolerance)
+    lands = is_accurate & (touch < 1.0) & (now.landings < MAX_LANDINGS) & (h > SHORTEST * tolerance)
     accepted = is_accurate & ~lands
     slot = jnp.where(accepted & reaches, now.target, last)
     kept = jnp.where(reaches, jnp.maximum(now.h, h * growth), h * growth)  # a time to save at shortened this step
@@ -295,19 +297,24 @@ def attempt(static: Any, arrays: Any, now: Now | None) -> Any:
     return after, Taken(accepted, now.y, h, slot)
 
 
-def fraction_until_touch(
-    before: tuple[Array, Array], after: tuple[Array, Array], h: Float[Array, ""], touching: Float[Array, ""]
+def fraction_until_landing(
+    before: tuple[Array, Array], after: tuple[Array, Array], h: Float[Array, ""], tolerance: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """The fraction of a step after which the first two surfaces touch or part; 1 if none do within it.
+    """The fraction of a step in which surfaces touch or part after which it must end; 1 if none do within it.
 
-    Distances are cubic in time, with the rates known at both ends. Surfaces within `touching` of each other at an end
-    of the step touch there already.
+    Distances are cubic in time, with the rates known at both ends. Stages near a step's end are less accurate than the
+    end, so some may be on the other side, where the force has another slope. The value hardly changes, as the force is
+    small there, but the derivative does, in proportion to the length of the step. So steps end before the place first,
+    at `LANDINGS`, and only a very short one crosses it.
     """
     (a, a_rate), (b, b_rate) = before, after
     if a.shape[0] == 0:
         return jnp.ones((), a.dtype)
-    crosses = (a * b < 0.0) & (jnp.abs(a) > touching) & (jnp.abs(b) > touching)
-    a, b = jnp.where(crosses, a, 1.0), jnp.where(crosses, b, -1.0)
+    touching, (far, near, beyond) = TOUCHING * tolerance, (landing * tolerance for landing in LANDINGS)
+    crosses = ((a < 0.0) != (b < 0.0)) & (jnp.abs(b) > touching)
+    size = jnp.abs(a)
+    aim = jnp.where(a < 0.0, -1.0, 1.0) * jnp.where(size > 2.0 * far, far, jnp.where(size > 2.0 * near, near, beyond))
+    a, b = jnp.where(crosses, a - aim, 1.0), jnp.where(crosses, b - aim, -1.0)
     a_rate, b_rate = h * a_rate, h * b_rate
     c2, c3 = 3.0 * (b - a) - 2.0 * a_rate - b_rate, 2.0 * (a - b) + a_rate + b_rate
 

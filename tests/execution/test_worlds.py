@@ -74,7 +74,7 @@ def test_each_world_is_as_alone(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["inverse dynamics", *(pytest.param(n, marks=OF_INVERSE) for n in ("forward dynamics", "poses"))]
 )
-@pytest.mark.whole_run("gradients by models that differ, and what worlds share in tests/dynamics/test_recursions_of_own_models.py")
+@pytest.mark.whole_run("gradients by models that differ; what worlds share, in test_recursions_of_own_models.py")
 def test_gradients_of_shared_and_own_arguments(name: str) -> None:
     q, v, tau = samples()
     weights = jnp.cos(jnp.arange(WORLDS * 1.0))
