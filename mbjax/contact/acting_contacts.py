@@ -91,6 +91,11 @@ def can_act(topology: TreeTopology, contacts: Any) -> bool:
     moved = contacts.moved
     if not isinstance(moved, MovedBodies) or len(moved.paths.points) == moved.paths.num_points:
         return False
+    return are_free_bodies(topology)
+
+
+def are_free_bodies(topology: TreeTopology) -> bool:
+    """Whether every body that moves is a tree of its own, with at most `LARGEST` velocities."""
     is_alone = np.array(topology.mobod_roots) == np.arange(topology.num_mobods)
     return bool(is_alone.all()) and max(topology.mobod_num_velocities) <= LARGEST
 

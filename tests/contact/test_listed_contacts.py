@@ -14,6 +14,8 @@ from mbjax.geometry import Capsule, Cylinder, Geometry, HalfSpace, Sphere
 from tests.gradients.checks import compiled
 from tests.models import relative_error
 
+from .test_crowds import crowd
+
 STEPS = 3
 
 
@@ -95,7 +97,8 @@ def test_derivatives_are_those_of_all_points() -> None:
 
 
 def test_what_cannot_be_listed() -> None:
-    """Contact at a distance, bounds that the user gave, and worlds in a batch look at all points."""
+    """Contact at a distance and bounds that the user gave; free bodies, whose search has blocks; single movers."""
     assert not can_list(robot(contact_prediction=True))
     assert not can_list(robot(max_contacts=4))
+    assert not can_list(crowd())
     assert not can_list(mbjax.load("quadruped", time_step=0.002, ground=0.8, contact_pairs=[("*foot*", "ground")]))
