@@ -34,8 +34,6 @@ from .contact_parameters import PairParameters, SurfaceParameters, calc_surface_
 from .contact_points import GeometryPoses, calc_geometry_poses, calc_witnesses, pairs_by_kind, shape_sizes
 from .contact_rows import LawInputs, calc_contact_law, size_of_response
 
-MOST_VELOCITIES = 64  # beyond it a dense Newton matrix takes longer than the points that do not touch
-
 
 class ContactList(NamedTuple):
     """The points that act, first in arrays with room for m. Positions are from the origins T of the bodies' trees."""
@@ -56,15 +54,14 @@ def can_list(model: MultibodyModel) -> bool:
     bodies `acting_contacts` is faster, as its matrix has blocks.
     """
     contact, topology = model.layout.contact, model.topology
-    if are_free_bodies(topology):
+    if model.num_world_axes or topology.followers or are_free_bodies(topology):
         return False
-    if model.num_world_axes or topology.followers or contact.max_contacts is not None or contact.max_pairs is not None:
+    if contact.max_pairs is not None or contact.max_contacts is not None:
         return False
     if contact.prediction or model.collision.smoothing_length is not None:
         return False
     mobods = [topology.body_mobods[geometry.body] for geometry in contact.geometries]
-    are_coupled = any(mobods[a] and mobods[b] for a, b in contact.pairs)
-    return are_coupled and topology.num_velocities <= MOST_VELOCITIES
+    return any(mobods[a] and mobods[b] for a, b in contact.pairs)
 
 
 def with_ordered_pairs(model: MultibodyModel) -> MultibodyModel:

@@ -75,11 +75,11 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
     """
     ctx = without_shardings(ctx)
     if _within_kernel.get():
-        part, _ = without_unread(function, ctx.avals_in, instantiate=True)
+        part, _ = what_is_read(function, ctx.avals_in, instantiate=True)
         return mlir.lower_fun(jaxpr_as_fun(part), multiple_results=True)(ctx, *args)
     if not is_tested(ctx):
         return mlir.lower_fun(function, multiple_results=True)(ctx, *args)
-    kernel, is_read = without_unread(function, ctx.avals_in)
+    kernel, is_read = what_is_read(function, ctx.avals_in)
     evaluate_kernel = jaxpr_as_fun(kernel)
     read = [i for i, is_used in enumerate(is_read) if is_used]
     values = {i: y for i in read if (y := constant(args[i], ctx.avals_in[i])) is not None}
@@ -110,9 +110,9 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
     return mlir.lower_fun(as_xla_would, multiple_results=True)(ctx, *args)
 
 
-def without_unread(
+def what_is_read(
     function: Callable[..., Sequence], shapes: Sequence, instantiate: bool = False
-) -> tuple[ClosedJaxpr, list]:
+) -> tuple[ClosedJaxpr, list[bool]]:
     """The function without what its results do not need, and which arguments it reads.
 
     What is left out might hold operations that no kernel takes. With `instantiate` it keeps unread arguments.

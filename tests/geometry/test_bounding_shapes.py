@@ -1,9 +1,12 @@
-"""Spheres hold their shapes, and the gap between two is never more than how far the shapes are apart."""
+"""Spheres and boxes hold their shapes; the gap between two is never more than how far the shapes are apart."""
+
+import itertools
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mbjax.geometry.signed_distance.bounding_boxes import bounding_box, gap_along_axes
 from mbjax.geometry.signed_distance.bounding_spheres import bounding_sphere, gap_between
 
 from .polyhedra import random_rotations
@@ -31,6 +34,31 @@ def test_no_direction_leaves_the_sphere(kind: str) -> None:
     slack = np.asarray(radius)[:, None] + np.asarray(centre).T @ n.T - reach
     assert slack.min() > -1e-12
     assert slack.min(axis=1).max() < 0.4 * float(radius.max())  # nor is it much too large
+
+
+@pytest.mark.parametrize("kind", SUPPORTS)
+def test_boxes_fit_their_shapes(kind: str) -> None:
+    """Along the axes of its frame a shape reaches as far as its box, and no farther."""
+    sizes = random_shapes(kind, 0)
+    centre, half = (np.asarray(x) for x in bounding_box(kind, jnp.asarray(sizes)))
+    for sign in (1.0, -1.0):
+        reach = np.stack([SUPPORTS[kind](sizes[..., i], sign * np.eye(3)) for i in range(COUNT)])
+        np.testing.assert_allclose(reach, (sign * centre + half).T, atol=1e-12)
+
+
+@pytest.mark.parametrize("kinds", [("Box", "Cylinder"), ("Convex", "Box"), ("Ellipsoid", "Capsule")], ids="-".join)
+def test_gap_of_boxes_is_that_along_their_axes(kinds: tuple[str, str]) -> None:
+    """The largest separation of the two boxes along the six axes, by their corners."""
+    R, p = random_rotations(COUNT, 1), np.random.default_rng(2).normal(size=(COUNT, 3))
+    sizes = [random_shapes(kind, side) for side, kind in enumerate(kinds)]
+    gap = gap_along_axes(*kinds, *map(jnp.asarray, sizes), jnp.asarray(np.moveaxis(R, 0, -1)), jnp.asarray(p.T))
+    boxes = [bounding_box(kind, jnp.asarray(size)) for kind, size in zip(kinds, sizes, strict=True)]
+    signs = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+    for i in range(COUNT):
+        A, B = (np.asarray(centre)[:, i] + signs * np.asarray(half)[:, i] for centre, half in boxes)
+        B = p[i] + B @ R[i].T
+        gaps = [max((B @ n).min() - (A @ n).max(), (A @ n).min() - (B @ n).max()) for n in (*np.eye(3), *R[i].T)]
+        np.testing.assert_allclose(gap[i], max(gaps), atol=1e-12)
 
 
 @pytest.mark.parametrize(
