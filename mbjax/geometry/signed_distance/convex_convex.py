@@ -13,14 +13,17 @@ from jaxtyping import Array, Bool, Float, Int
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_norm
 
-from .convex_contact import ConvexPair, Features, touch
-from .convex_search import separating_features
+from .choices import dot_columns
+from .convex_contact import ConvexPair, Features, farthest_points, touch
+from .convex_search import Found, separating_features
 from .convex_shapes import CONVEX_SHAPES, ConvexShape
 from .flat_contact import Disc, Piece, flat_contact, make_piece
 from .nearest_corners import ROUNDING
 from .witnesses import Witnesses
 
 NEAR = 0.01  # distance, relative to the shapes' size, within which a flat contact's point duplicates the deepest
+ASTRAY = 1e-4  # difference, relative to the shapes' size, between features' distance and separation beyond which ...
+TURNED = 0.9999  # ... or cosine of the angle between their directions below which features do not say where they touch
 AS_DEEP = 0.01  # relative depth that a flat contact's point may lack and still replace the deepest point
 
 
@@ -43,10 +46,8 @@ def convex_convex(
     core_A, core_B = A.core(size_A), B.core(size_B)
     margin_A, margin_B = (jnp.broadcast_to(x, n) for x in (A.margin(size_A), B.margin(size_B)))
     numbers = core_A, core_B, R[:, :, None], p[:, None]
-    direction, features, is_rivalled = separating_features(ConvexPair(A, B, *lax.stop_gradient(numbers)))
-    in_row = Features(*features[:2], *(count[None] for count in features[2:]))
-    normal, distance, point = touch(ConvexPair(A, B, *numbers), direction[:, None], in_row)
-    n_AB = normal[:, 0]
+    found, size, is_rivalled = separating_features(ConvexPair(A, B, *lax.stop_gradient(numbers)))
+    n_AB, distance, point = touch_or_support(ConvexPair(A, B, *numbers), found, size)
     valid = jnp.ones_like(distance, bool)
     if flat and num_points(kind_A, kind_B) > 1:
         of_A = piece_of(A, core_A, n_AB)
@@ -56,6 +57,26 @@ def convex_convex(
     k = distance.shape[0]
     on_surface = point + (ca.scale(n_AB, margin_A))[:, None]
     return Witnesses(distance - margin_A - margin_B, jnp.stack([-n_AB] * k, axis=1), on_surface, valid, is_rivalled)
+
+
+def touch_or_support(
+    pair: ConvexPair, found: Found, size: Float[Array, "*n"]
+) -> tuple[Float[Array, "3 *n"], Float[Array, "1 *n"], Float[Array, "3 1 *n"]]:
+    """Direction, core distance and point on A's core where the features touch, or else at the farthest points.
+
+    Features that are parallel but for rounding, as an edge along a cylinder's end, do not say where they touch, and
+    Newton's method goes astray. The direction and separation of the search are right all the same. With the direction
+    and the farthest points held, their distance has the derivative of the largest separation.
+    """
+    direction = lax.stop_gradient(found.direction)[:, None]
+    in_row = Features(*found.features[:2], *(count[None] for count in found.features[2:]))
+    touching = touch(pair, direction, in_row)
+    normal, distance = lax.stop_gradient(touching[:2])
+    goes_astray = (jnp.abs(distance - found.separation) > ASTRAY * size) | (dot_columns(normal, direction) < TURNED)
+    a, b = farthest_points(pair, direction)
+    held = direction, dot_columns(direction, b - a), a
+    normal, distance, point = (jnp.where(goes_astray, x, y) for x, y in zip(held, touching, strict=True))
+    return normal[:, 0], distance, point
 
 
 def piece_of(

@@ -81,8 +81,8 @@ def separation(pair: ConvexPair, direction: Float[Array, "3 *hn"]) -> Float[Arra
     return jnp.where(is_direction, dot_columns(direction, b - a), -jnp.inf)
 
 
-def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Features, Bool[Array, "*n"]]:
-    """The separating direction and its features, and whether another direction separates as much."""
+def separating_features(pair: ConvexPair) -> tuple[Found, Float[Array, "*n"], Bool[Array, "*n"]]:
+    """What separates most, the pair's size, and whether another direction separates as much."""
     directions, size = starting_directions(pair)
     separations = separation(pair, directions)
     starts = distinct_starts(directions, separations)
@@ -150,7 +150,7 @@ def separating_features(pair: ConvexPair) -> tuple[Float[Array, "3 *n"], Feature
     is_other = dot_columns(directions, found.direction[:, None]) < DISTINCT
     rival = jnp.max(jnp.where(is_other, separations, -jnp.inf), axis=0)
     is_rivalled = rival > found.separation - float(jnp.finfo(size.dtype).eps) ** 0.5 * size
-    return found.direction, found.features, is_rivalled
+    return found, size, is_rivalled
 
 
 def distinct_starts(directions: Float[Array, "3 m *n"], separations: Float[Array, "m *n"]) -> Float[Array, "3 k *n"]:
