@@ -80,22 +80,6 @@ def test_a_step_that_ends_where_surfaces_touch() -> None:
         np.testing.assert_allclose(forward(start(1e4, gap)), [-1.0, stays - T, 0.5 * V * stays / 1e4], rtol=1e-4)
 
 
-class Jumping(Spring):
-    """A free mass whose distance jumps from above to below at 0.3 s, as where another point becomes the nearest."""
-
-    def slope(self, y: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        rates = jnp.stack([y[1], jnp.zeros_like(y[1]), jnp.ones_like(y[1])])
-        return rates, (jnp.where(y[2:] < 0.3, 1.0, -1.0), jnp.zeros_like(y[2:]))
-
-
-def test_a_distance_that_jumps_does_not_stop_the_search() -> None:
-    """No step can end where it touches: steps shrink, and then pass over the jump."""
-    plant: Any = Jumping(jnp.zeros(()))
-    solver = mbjax.ContactSolver(max_steps=200)
-    end = compiled(lambda y: integrate_through_contact(plant, y, jnp.asarray(TIMES), solver)[-1, 0])
-    np.testing.assert_allclose(end(jnp.array([GAP, -V, 0.0])), GAP - V * T, atol=1e-9)
-
-
 def test_the_derivative_by_a_time_to_save_at_is_the_speed_then() -> None:
     moves = jnp.array([0.0, 1.0, 2.0])
     _, speeds = compiled(lambda t: jax.jvp(lambda t: spring_end(jnp.asarray(start(1e4)), t), (t,), (moves,)))(TIMES)

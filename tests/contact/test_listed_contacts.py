@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.contact import can_list
-from mbjax.geometry import Capsule, Cylinder, Geometry, HalfSpace, Sphere
+from mbjax.contact import calc_contact_points, can_list
+from mbjax.contact.listed_contacts import list_contacts, with_ordered_pairs
+from mbjax.execution import in_one_kernel
+from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Geometry, HalfSpace, Sphere
+from mbjax.kinematics import calc_position_kinematics
 from tests.gradients.checks import compiled
 from tests.models import relative_error
 
@@ -19,7 +22,11 @@ from .test_crowds import crowd
 STEPS = 3
 
 
-def robot(others: Any = Capsule, **settings: Any) -> mbjax.MultibodyModel:
+LONG = Capsule(0.08, 0.2)
+HULL = Convex(np.random.default_rng(4).normal(size=(12, 3)) * (0.08, 0.06, 0.1) + (0.02, 0.0, 0.03))
+
+
+def robot(shape: Any = LONG, dtype: Any = None, **settings: Any) -> mbjax.MultibodyModel:
     """A floating chain whose ends may touch, a ball of another tree, and the ground; two shapes on one body."""
     plant = mbjax.MultibodyPlant(2e-3, **settings)
     plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), 0.7)
@@ -27,13 +34,14 @@ def robot(others: Any = Capsule, **settings: Any) -> mbjax.MultibodyModel:
     for k in range(3):
         plant.add_rigid_body(f"link{k}", inertia)
         if k:
-            plant.add_joint(mbjax.RevoluteJoint(f"joint{k}", f"link{k - 1}", f"link{k}", axis=(0.0, 1.0, 0.3 * k)))
-    plant.register_collision_geometry("link0", Geometry("long", others(0.08, 0.2)), 0.6)
+            axis, X_PF = (0.0, 1.0, 0.3 * k), (0.2, 0.0, 0.0)
+            plant.add_joint(mbjax.RevoluteJoint(f"joint{k}", f"link{k - 1}", f"link{k}", axis=axis, X_PF=X_PF))
+    plant.register_collision_geometry("link0", Geometry("long", shape), 0.6)
     plant.register_collision_geometry("link0", Geometry("end", Sphere(0.1), translation=(0.0, 0.0, 0.15)), 0.6)
     plant.register_collision_geometry("link2", Geometry("round", Sphere(0.12)), 0.6)
     plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(0.5, 0.1))
     plant.register_collision_geometry("ball", Geometry("ball", Sphere(0.1)), 0.4)
-    return plant.finalize()
+    return plant.finalize(dtype=dtype)
 
 
 def thrown(model: mbjax.MultibodyModel, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -41,8 +49,8 @@ def thrown(model: mbjax.MultibodyModel, count: int) -> tuple[np.ndarray, np.ndar
     rng, q = np.random.default_rng(1), np.tile(np.asarray(mbjax.default_state(model).q), (count, 1))
     q[:, :4] = rng.normal(size=(count, 4))
     q[:, :4] /= np.linalg.norm(q[:, :4], axis=1, keepdims=True)
-    q[:, 4:7] = rng.uniform((-0.2, -0.2, -0.05), (0.2, 0.2, 0.4), (count, 3))
-    q[:, 7:9] = rng.uniform(-1.5, 1.5, (count, 2))
+    q[:, 4:7] = rng.uniform((-0.2, -0.2, -0.05), (0.2, 0.2, 0.8), (count, 3))
+    q[:, 7:9] = rng.uniform(-3.0, 3.0, (count, 2))
     q[:, 13:16] = q[:, 4:7] + rng.uniform(-0.25, 0.25, (count, 3))
     return q, rng.normal(size=(count, model.num_velocities))
 
@@ -51,49 +59,96 @@ def velocities(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.A
     return mbjax.rollout(model, mbjax.State(q, v, jnp.zeros(())), num_steps=STEPS).v
 
 
+def alone_and_together(model: mbjax.MultibodyModel) -> tuple[np.ndarray, np.ndarray]:
+    """Velocities of worlds one by one, from lists, and of all at once, from all points."""
+    assert can_list(model)
+    q, v = (jnp.asarray(x, model.dtype) for x in thrown(model, 40))
+    alone = compiled(velocities)
+    together = compiled(jax.vmap(velocities, (None, 0, 0)))(model, q, v)
+    found = np.stack([alone(model, *state) for state in zip(q, v, strict=True)])
+    assert np.isnan(alone(model, q[0].at[6].set(jnp.nan), v[0])[1:]).any()
+    return found, np.asarray(together)
+
+
 @pytest.mark.parametrize(
     "law", ["sap", *(pytest.param(x, marks=pytest.mark.whole_run("SAP's law")) for x in ("similar", "lagged"))]
 )
 def test_a_list_gives_what_all_points_give(law: str) -> None:
-    """Of one world, a list; of many worlds, all points. In some states nothing touches."""
-    model = robot(discrete_contact_approximation=law)
-    assert can_list(model)
-    q, v = thrown(model, 40)
-    alone = compiled(velocities)
-    together = compiled(jax.vmap(velocities, (None, 0, 0)))(model, q, v)
-    found = np.stack([alone(model, *state) for state in zip(q, v, strict=True)])
-    assert relative_error(found, together) < 1e-10
-    q[0, 6] = np.nan
-    assert np.isnan(alone(model, q[0], v[0])[1:]).any()
+    assert relative_error(*alone_and_together(robot(discrete_contact_approximation=law))) < 1e-10
 
 
-@pytest.mark.whole_run("capsules, whose contact is a closed form")
-def test_a_list_of_cylinders() -> None:
-    model = robot(Cylinder)
-    q, v = thrown(model, 40)
-    alone = compiled(velocities)
-    together = compiled(jax.vmap(velocities, (None, 0, 0)))(model, q, v)
-    found = np.stack([alone(model, *state) for state in zip(q, v, strict=True)])
-    assert relative_error(found, together) < 1e-9
+@pytest.mark.whole_run("kernels on, and double precision")
+def test_without_kernels_and_in_single_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert relative_error(*alone_and_together(robot(dtype=jnp.float32))) < 1e-4
+    monkeypatch.setenv("MBJAX_ONE_KERNEL", "0")
+    jax.clear_caches()
+    assert relative_error(*alone_and_together(robot())) < 1e-12
+    jax.clear_caches()
 
 
-def test_derivatives_are_those_of_all_points() -> None:
-    """Tangents of one world, by state and by friction, beside those of a batch."""
+SHAPES = [Cylinder(0.08, 0.2), Box((0.15, 0.1, 0.2)), Ellipsoid(0.1, 0.08, 0.12), HULL]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [pytest.param(x, marks=[pytest.mark.whole_run("boxes")] * (not isinstance(x, Box))) for x in SHAPES],
+    ids=lambda shape: type(shape).__name__,
+)
+def test_the_list_has_the_points_that_act(shape: Any) -> None:
+    """Of the same pairs, at the same distances and places, where the order of the two shapes may be another."""
+    model = robot(shape)
+    ordered = with_ordered_pairs(model)
+
+    @compiled
+    def both(q: jax.Array) -> tuple:
+        position = calc_position_kinematics(model, q)
+        return calc_contact_points(model, position), in_one_kernel(lambda p: list_contacts(ordered, p), position)
+
+    counts = []
+    for q in thrown(model, 30)[0]:
+        points, found = both(jnp.asarray(q))
+        acts, count = np.asarray(points.active), int(found.count)
+        of_all = np.column_stack(
+            [np.array(points.pairs)[acts], points.distance[acts], points.parameters.compliance[acts]]
+        )
+        of_list = np.column_stack([found.pair, found.distance, found.parameters.compliance])[:count]
+        of_all, of_list = (x[np.lexsort(np.round(x, 9).T[::-1])] for x in (of_all, of_list))
+        np.testing.assert_allclose(of_list, of_all, atol=1e-9)
+        counts.append(count)
+    assert min(counts) == 0
+    assert max(counts) > 3
+
+
+def test_derivatives_are_those_of_all_points(request: pytest.FixtureRequest) -> None:
+    """Tangents of one world, by state and by friction, beside those of a batch; whole run: reverse, differences too."""
     model = robot()
     q, v = thrown(model, 6)
     dv, dmu = np.random.default_rng(2).normal(size=v.shape), jnp.full_like(model.collision.dynamic_friction, 0.1)
 
-    def tangent(q: jax.Array, v: jax.Array, dv: jax.Array) -> jax.Array:
-        def after(v: jax.Array, friction: jax.Array) -> jax.Array:
-            collision = dataclasses.replace(model.collision, dynamic_friction=friction)
-            return velocities(dataclasses.replace(model, collision=collision), q, v)
+    def after(q: jax.Array, v: jax.Array, friction: jax.Array) -> jax.Array:
+        collision = dataclasses.replace(model.collision, dynamic_friction=friction)
+        return velocities(dataclasses.replace(model, collision=collision), q, v)
 
-        return jax.jvp(after, (v, model.collision.dynamic_friction), (dv, dmu))[1]
+    friction = model.collision.dynamic_friction
+
+    def tangent(q: jax.Array, v: jax.Array, dv: jax.Array) -> jax.Array:
+        return jax.jvp(lambda *x: after(q, *x), (v, friction), (dv, dmu))[1]
 
     together = compiled(jax.vmap(tangent))(q, v, dv)
     alone = compiled(tangent)
     found = np.stack([alone(*state) for state in zip(q, v, dv, strict=True)])
     assert relative_error(found, together) < 1e-9
+    if request.config.getoption("--trimmed"):
+        return
+    weights, value = np.random.default_rng(3).normal(size=found[0].shape), compiled(after)
+    reverse = compiled(jax.grad(lambda q, v, mu: jnp.sum(weights * after(q, v, mu)), (1, 2)))
+    h = 1e-6
+    for k in range(len(q)):
+        by_v, by_friction = reverse(q[k], v[k], friction)
+        forward = np.sum(weights * found[k])
+        assert relative_error(by_v @ dv[k] + by_friction @ dmu, forward) < 1e-9
+        after_h, before_h = (value(q[k], v[k] + s * h * dv[k], friction + s * h * dmu) for s in (1.0, -1.0))
+        assert relative_error(np.sum(weights * (after_h - before_h)) / (2.0 * h), forward) < 1e-4
 
 
 def test_what_cannot_be_listed() -> None:
