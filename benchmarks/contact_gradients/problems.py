@@ -178,30 +178,46 @@ def resting_pendulum() -> Problem:
     )
 
 
-def slipping_grip() -> Problem:
-    """Two fingers press a block from both sides too weakly to hold it: how far it has slipped, by a finger's force."""
-    mu, T, m, k, force = 0.5, 0.3, 1.0, 1e4, 6.0
+def grip(force: float, speed: float, name: str, knobs: tuple[Knob, ...], truth: tuple[float, ...]) -> Problem:
+    """Two fingers press a block of 1 kg from both sides with so many N each: how high it is after 0.3 s."""
+    k = 1e4
     depth = force / k
     fingers = tuple(Body(name, "sphere", (0.05,), 0.2, "slide", (1.0, 0.0, 0.0)) for name in ("left", "right"))
     return Problem(
-        "gripper whose block slips",
-        (*fingers, Body("block", "box", (0.05, 0.05, 1.0), m, "slide")),
+        name,
+        (*fingers, Body("block", "box", (0.05, 0.05, 1.0), 1.0, "slide")),
         (("left", "block"), ("right", "block")),
         (-0.1 + depth, 0.1 - depth, 0.0),
-        (0.0, 0.0, -0.1),
+        (0.0, 0.0, speed),
         2,
-        (("effort", 0), ("friction", "")),
-        horizon=T,
+        knobs,
+        horizon=GRIP_HORIZON,
         gravity=9.81,
-        friction=mu,
+        friction=GRIP_FRICTION,
         stiffness=k,
         dissipation=1.0,
         solref=(0.005, 1.0),
         moved_mass=0.2,
         efforts=(force, -force, 0.0),
-        truth=(0.5 * mu * T * T / m, force * T * T / m),
+        truth=truth,
         has_reverse=False,
     )
+
+
+GRIP_HORIZON, GRIP_FRICTION = 0.3, 0.5
+
+
+def slipping_grip() -> Problem:
+    """The fingers press too weakly to hold the block: each newton of one of them slows it."""
+    force, T, mu = 6.0, GRIP_HORIZON, GRIP_FRICTION
+    truth = (0.5 * mu * T * T, force * T * T)
+    return grip(force, -0.1, "gripper whose block slips", (("effort", 0), ("friction", "")), truth)
+
+
+def holding_grip() -> Problem:
+    """The fingers hold the block: it stays where it began, however hard they press."""
+    knobs: tuple[Knob, ...] = (("effort", 0), ("friction", ""), ("q", 2))
+    return grip(20.0, 0.0, "gripper that holds its block", knobs, (0.0, 0.0, 1.0))
 
 
 def push_off() -> Problem:
@@ -238,5 +254,6 @@ STARTS = (0.0, 1.7e-4, 3.3e-4, 5.1e-4, 8.3e-4)  # m higher, within the way of a 
 def problems() -> dict[str, Problem]:
     """All problems of the table, by name."""
     tossed = [toss(shape, *OBJECTS[shape]) for shape in OBJECTS if shape != "box"]
-    found = [cube_toss, *tossed, billiards(), bounce(), sliding_ball(), resting_pendulum(), slipping_grip(), push_off()]
+    found = [cube_toss, *tossed, billiards(), bounce(), sliding_ball(), resting_pendulum()]
+    found += [slipping_grip(), holding_grip(), push_off()]
     return {problem.name: problem for problem in found}
