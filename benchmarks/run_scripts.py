@@ -65,6 +65,7 @@ SCRIPTS = {
     "touching_bodies": Script(
         "a step of bodies that touch each other, beside MJX and MuJoCo", takes_robots=False, variants=(ONE_THREAD,),
     ),
+    "piles": Script("a step of piles of 10, 30 and 100 bodies, beside MuJoCo and Drake", takes_robots=False),
     "gpu_program": Script("kernels and memory traffic on an H200, compiled without one"),
     "throughput": Script("evaluations per second of 1 to 65536 worlds, with a plot, on CPU or GPU", takes_peers=True),
 }  # fmt: skip

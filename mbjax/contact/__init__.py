@@ -23,6 +23,7 @@ from .convex_problem import calc_row_motion as calc_row_motion
 from .convex_search import ConvexSearch as ConvexSearch
 from .convex_search import ConvexSolution as ConvexSolution
 from .convex_solver import calc_convex_solution as calc_convex_solution
+from .listed_contacts import are_worlds_listed as are_worlds_listed
 from .listed_contacts import can_list as can_list
 from .listed_solution import calc_listed_solution as calc_listed_solution
 from .moved_bodies import find_moved_bodies as find_moved_bodies

@@ -5,6 +5,7 @@ normal, and the friction impulse per slip speed.
 """
 
 import abc
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -24,6 +25,16 @@ class LawAtSpeed(NamedTuple):
     extra: Float[Array, " m"]  # df / d|v_t| |v_t|
     mixed: Float[Array, " m"]  # -dγ_n / d|v_t|
     slope: Float[Array, " m"]  # -dγ_n / dv_n
+
+
+class Line(NamedTuple):
+    """Velocities v + s d of points: v_t is split into parts along and across d_t, so its length needs two of them."""
+
+    v_n: Float[Array, " m"]
+    d_n: Float[Array, " m"]
+    length: Float[Array, " m"]  # |d_t|
+    along: Float[Array, " m"]
+    across_squared: Float[Array, " m"]
 
 
 class AbstractContactLaw(eqx.Module):
@@ -74,26 +85,27 @@ class AbstractContactLaw(eqx.Module):
     def power_along(
         self, v_AcBc_W: Float[Array, "3 m"], d: Float[Array, "3 m"]
     ) -> Callable[[Array], Float[Array, "2 m"]]:
-        """s → γ(v + s d) · d and its derivative with respect to s, which is minus the stiffness along d.
+        """s → γ(v + s d) · d and its derivative with respect to s, which is minus the stiffness along d."""
+        return functools.partial(self.power_on, self.line(v_AcBc_W, d))
 
-        v_t is split into parts along and across d_t, so that its length needs two components only.
-        """
+    def line(self, v_AcBc_W: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Line:
+        """The line v + s d by its parts."""
         (v_n, v_t), (d_n, d_t) = self.split(v_AcBc_W), self.split(d)
         length = safe_sqrt(ca.dot(d_t, d_t))
         e = ca.scale(d_t, one_over(length))
         along = ca.dot(v_t, e)
         across = v_t - ca.scale(e, along)
-        across_squared = ca.dot(across, across)
+        return Line(v_n, d_n, length, along, ca.dot(across, across))
 
-        def power(s: Array) -> Float[Array, "2 m"]:
-            x = along + s * length
-            v, squared = v_n + s * d_n, across_squared + x * x
-            normal, f, extra, mixed, slope = self.at(v, squared)
-            d_s = length * x * one_over(safe_sqrt(squared))  # d|v_t| / ds
-            rate = f * length * length + extra * d_s * d_s + 2.0 * mixed * d_s * d_n + slope * d_n * d_n
-            return jnp.where(self.active, jnp.stack([normal * d_n - f * x * length, -rate]), 0.0)
-
-        return power
+    def power_on(self, line: Line, s: Array) -> Float[Array, "2 m"]:
+        """`power_along` on a line."""
+        v_n, d_n, length, along, across_squared = line
+        x = along + s * length
+        v, squared = v_n + s * d_n, across_squared + x * x
+        normal, f, extra, mixed, slope = self.at(v, squared)
+        d_s = length * x * one_over(safe_sqrt(squared))  # d|v_t| / ds
+        rate = f * length * length + extra * d_s * d_s + 2.0 * mixed * d_s * d_n + slope * d_n * d_n
+        return jnp.where(self.active, jnp.stack([normal * d_n - f * x * length, -rate]), 0.0)
 
     def split(self, v_AcBc_W: Float[Array, "3 m"]) -> tuple[Float[Array, " m"], Float[Array, "3 m"]]:
         """v_n and v_t. The normal part is removed twice, as its rounding error would tilt a slow slip."""

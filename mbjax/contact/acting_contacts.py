@@ -22,12 +22,13 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.execution import compiled_apart, repeat_turns, take
-from mbjax.linear_algebra import LARGEST
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 
+from .body_blocks import BodyBlocks, are_free_bodies, body_blocks, from_blocks, in_blocks, with_still
 from .contact_rows import ContactRows
 from .moved_bodies import MovedBodies
+from .runtime_lists import add_row, list_of, row_at, sum_in_order, with_row
 
 POINTS = 32  # of several worlds in a turn
 
@@ -45,26 +46,20 @@ class ActingPlan(NamedTuple):
     bodies: Int[np.ndarray, "n 2"]  # of each side; t where nothing moves
     signs: Float[np.ndarray, "n 2"]  # of each side's velocity: 1 of B, -1 of A
     num_coupled: int  # pairs of two bodies that move
-    velocities: Int[np.ndarray, "t s"]  # of each body; the number of velocities where there is none
-    within: Int[np.ndarray, " nv"]  # the place of each velocity among the t s
+    blocks: BodyBlocks
 
 
 @functools.lru_cache(maxsize=256)
 def acting_plan(topology: TreeTopology, pairs: tuple[int, ...], A: tuple[int, ...], B: tuple[int, ...]) -> ActingPlan:
     """The plan of points of these pairs, between these mobods."""
-    movers = list(dict.fromkeys(topology.velocity_mobods.tolist()))
-    groups = [np.flatnonzero(topology.velocity_mobods == mobod) for mobod in movers]
-    size, nv, t = max(map(len, groups)), len(topology.velocity_mobods), len(movers)
-    velocities = np.array([[*group, *[nv] * (size - len(group))] for group in groups])
-    within = np.argsort(velocities.ravel(), kind="stable")[:nv]
-    place_of = {mobod: place for place, mobod in enumerate(movers)}
-
+    blocks = body_blocks(topology)
+    t = blocks.count
     points: dict[int, list[int]] = {}
     for point, pair in enumerate(pairs):
         points.setdefault(pair, []).append(point)
     second: dict[int, int] = {}  # the side that is A's of a point with two
     for point, (a, b) in enumerate(zip(A, B, strict=True)):
-        if a in place_of and b in place_of:
+        if blocks.of_mobods[a] < t and blocks.of_mobods[b] < t:
             second[point] = len(pairs) + len(second)
     most = max(map(len, points.values()))
     in_order = sorted(points.values(), key=lambda of_pair: of_pair[0] not in second)
@@ -74,14 +69,14 @@ def acting_plan(topology: TreeTopology, pairs: tuple[int, ...], A: tuple[int, ..
     for row, of_pair in enumerate(in_order):
         table[row] = of_pair + of_pair[:1] * (most - len(of_pair))
         places[of_pair] = row * most + np.arange(len(of_pair))
-        a, b = (place_of.get(side[of_pair[0]], t) for side in (A, B))
+        a, b = (blocks.of_mobods[side[of_pair[0]]] for side in (A, B))
         of_b, of_a = (b, 1.0, table[row]), (a, -1.0, [second.get(point, point) for point in table[row]])
         is_b_first = a == t or (b != t and b > a)
         for side, (body, sign, at) in enumerate((of_b, of_a) if is_b_first else (of_a, of_b)):
             sides[row, side], bodies[row, side], signs[row, side] = at, body, sign
     is_point = np.arange(most) < np.array([len(of_pair) for of_pair in in_order])[:, None]
     num_coupled = sum(of_pair[0] in second for of_pair in in_order)
-    return ActingPlan(table, sides, is_point, places, bodies, signs, num_coupled, velocities, within)
+    return ActingPlan(table, sides, is_point, places, bodies, signs, num_coupled, blocks)
 
 
 def can_act(topology: TreeTopology, contacts: Any) -> bool:
@@ -92,12 +87,6 @@ def can_act(topology: TreeTopology, contacts: Any) -> bool:
     if not isinstance(moved, MovedBodies) or len(moved.paths.points) == moved.paths.num_points:
         return False
     return are_free_bodies(topology)
-
-
-def are_free_bodies(topology: TreeTopology) -> bool:
-    """Whether every body that moves is a tree of its own, with at most `LARGEST` velocities."""
-    is_alone = np.array(topology.mobod_roots) == np.arange(topology.num_mobods)
-    return bool(is_alone.all()) and max(topology.mobod_num_velocities) <= LARGEST
 
 
 class ActingRows(eqx.Module):
@@ -126,6 +115,11 @@ class ActingRows(eqx.Module):
         return acting_plan(*self.plan_of)
 
     @property
+    def blocks(self) -> BodyBlocks:
+        """The bodies' velocities."""
+        return self.plan.blocks
+
+    @property
     def num_together(self) -> int:
         """Pairs in a turn."""
         return pairs_together(self.plan, self.num_world_axes)
@@ -133,6 +127,14 @@ class ActingRows(eqx.Module):
     def each(self, turn: Callable, start: Any, count: Array | None = None) -> Any:
         """Loops over the pairs that act, or the first `count`: `turn(index, carry)`."""
         return repeat_turns(self.count if count is None else count, turn, start)
+
+    def each_couple(self, turn: Callable, start: Any) -> Any:
+        """Loops over the pairs of bodies that move and touch, the later one first: `turn(high, low, carry)`."""
+
+        def of_pair(index: Array, carry: Any) -> Any:
+            return turn(*jnp.unstack(row_at(self.bodies, index)), carry)
+
+        return self.each(of_pair, start, self.num_coupled)
 
     def several(self, turn: Callable, start: Any) -> Any:
         """Loops over the pairs that act, some at a time: `turn(first, carry)` with the index of the first."""
@@ -163,7 +165,7 @@ class ActingRows(eqx.Module):
 
     def motion(self, dv: Float[Array, " nv"]) -> Float[Array, "3 n k"]:
         """Change J dv of the points' relative velocities."""
-        x = with_still(in_blocks(self.plan, dv))
+        x = with_still(in_blocks(self.blocks, dv))
         V = jnp.moveaxis(sum_in_order(self.S_T * x[None], 2), 0, 1)  # of each body
 
         def turn(index: Array, found: Array) -> Array:
@@ -227,9 +229,9 @@ class ActingRows(eqx.Module):
                 total = add_row(total, F_T, bodies[side])
             return total
 
-        t = len(self.plan.velocities)
+        t = self.blocks.count
         F_T = self.each(turn, jnp.zeros((t + 1, 6, *self.worlds(gamma)), gamma.dtype))[:t]
-        return from_blocks(self.plan, sum_in_order(self.S_T[:, :t] * jnp.moveaxis(F_T, 1, 0)[:, :, None], 0))
+        return from_blocks(self.blocks, sum_in_order(self.S_T[:, :t] * jnp.moveaxis(F_T, 1, 0)[:, :, None], 0))
 
 
 def pairs_together(plan: ActingPlan, num_world_axes: int) -> int:
@@ -251,65 +253,9 @@ def forces_on_bodies(signs: Array, p: Array, f_Bc_W: Array) -> tuple[Float[Array
     )
 
 
-def sum_in_order(x: Array, axis: int) -> Array:
-    """Sum over a short axis, first to last."""
-    return functools.reduce(operator.add, jnp.unstack(x, axis=axis))
-
-
 def at_pair(x: Float[Array, "c n k *w"], index: Array) -> Float[Array, "c k *w"]:
     """Reads one pair."""
     return lax.dynamic_index_in_dim(x, index, 1, False, allow_negative_indices=False)
-
-
-def row_at(rows: Any, index: Array) -> Any:
-    """Reads row `index` of each array."""
-    return jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, index, 0, False, allow_negative_indices=False), rows)
-
-
-def with_row(x: Array, row: Array, index: Array) -> Array:
-    """Writes a row."""
-    return lax.dynamic_update_index_in_dim(x, row, index, 0, allow_negative_indices=False)
-
-
-def add_row(x: Array, row: Array, index: Array) -> Array:
-    """Adds to a row."""
-    return with_row(x, row_at(x, index) + row, index)
-
-
-def in_blocks(plan: ActingPlan, x: Float[Array, " nv"]) -> Float[Array, "t s"]:
-    """Numbers of velocities, tree by tree, zero where a tree has fewer."""
-    padded = jnp.concatenate([x, jnp.zeros_like(x[:1])])
-    return take(padded, plan.velocities.ravel(), 0).reshape(*plan.velocities.shape, *x.shape[1:])
-
-
-def from_blocks(plan: ActingPlan, x: Float[Array, "t s"]) -> Float[Array, " nv"]:
-    """Numbers of velocities in their own order."""
-    return take(x.reshape(-1, *x.shape[2:]), plan.within, 0)
-
-
-def with_still(x: Float[Array, "t s"]) -> Float[Array, "t+1 s"]:
-    """Adds the zeros of what never moves."""
-    return jnp.concatenate([x, jnp.zeros_like(x[:1])])
-
-
-def list_of(wanted: Bool[Array, " n"], is_one_world: bool) -> tuple[Int[Array, " n"], Int[Array, ""]]:
-    """Indices of the entries that are wanted first, in their order, and how many they are.
-
-    Of one world they are found one by one, as a kernel cannot sort.
-    """
-    count = jnp.sum(wanted, dtype=jnp.int32)
-    if not is_one_world:
-        return jnp.argsort(~wanted).astype(jnp.int32), count
-
-    def note(k: Array, carry: tuple) -> tuple:
-        found, place = carry
-        found = lax.dynamic_update_index_in_dim(found, k, place, 0, allow_negative_indices=False)
-        return found, place + row_at(wanted, k).astype(jnp.int32)
-
-    n = wanted.shape[0]
-    start = jnp.zeros(n + 1, jnp.int32), jnp.zeros((), jnp.int32)
-    found, count = repeat_turns(np.int32(n), note, start)
-    return found[:n], count
 
 
 def acting_rows(contacts: ContactRows) -> ActingRows:
@@ -361,7 +307,7 @@ def acting_rows(contacts: ContactRows) -> ActingRows:
     start = jnp.zeros((places, *of_p.shape), of_p.dtype), jax.tree.map(nothing, others)
     p, (v, of_law) = repeat_turns(count, turn, start)
     bodies, signs = jnp.asarray(plan.bodies, jnp.int32)[pair], jnp.asarray(plan.signs, p.dtype)[pair]
-    S_T = jnp.stack([with_still(in_blocks(plan, x)) for x in jnp.unstack(moved.S_T)])
+    S_T = jnp.stack([with_still(in_blocks(plan.blocks, x)) for x in jnp.unstack(moved.S_T)])
     of_list = pair, count, num_coupled, is_acting, bodies, signs
     return ActingRows(*of_list, p, v, of_law, shared, S_T, plan_of, num_world_axes)
 

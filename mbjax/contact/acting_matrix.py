@@ -18,19 +18,13 @@ from mbjax.linear_algebra import SmallFactor, eliminate_small, factor_small, sol
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 
-from .acting_contacts import (
-    ActingPlan,
-    ActingRows,
-    add_row,
-    at_pair,
-    in_blocks,
-    list_of,
-    row_at,
-    sum_in_order,
-    with_row,
-)
+from .acting_contacts import ActingRows, at_pair
+from .body_blocks import BodyBlocks, in_blocks
 from .contact_hessian import inertia_between_points, inertia_of_points, times_composite, times_inertia_between
 from .convex_problem import ConvexProblem
+from .listed_contacts import column_at
+from .listed_rows import ListedBodies
+from .runtime_lists import add_row, list_of, row_at, sum_in_order, with_row
 
 
 class Neighbours(NamedTuple):
@@ -46,34 +40,31 @@ def block_of(high: Array, low: Array) -> Array:
 
 
 def calc_own_blocks(
-    topology: TreeTopology, problem: ConvexProblem, plan: ActingPlan
+    topology: TreeTopology, problem: ConvexProblem, blocks: BodyBlocks
 ) -> tuple[Float[Array, "t s s"], Float[Array, "t s"]]:
     """Blocks of M + diag on the diagonal, and the pivots of each alone; a velocity that is locked has a 1."""
     terms = problem.terms
     inertia_T = shift_inertia_to_T(terms.position, terms.inertia_W)
-    S = [in_blocks(plan, x) for x in jnp.unstack(terms.position.S_T)]
-    F = [in_blocks(plan, x) for x in jnp.unstack(calc_composite_forces(topology, terms.position, inertia_T))]
+    S = [in_blocks(blocks, x) for x in jnp.unstack(terms.position.S_T)]
+    F = [in_blocks(blocks, x) for x in jnp.unstack(calc_composite_forces(topology, terms.position, inertia_T))]
     M = ca.sum_products([x[:, :, None] for x in S], [x[:, None] for x in F])
     own = np.eye(M.shape[1], dtype=bool).reshape(1, *M.shape[1:3], *(1,) * (M.ndim - 3))
-    M = M + jnp.where(own, in_blocks(plan, terms.diagonal)[:, None], 0.0)
-    free = in_blocks(plan, ~terms.locked)
+    M = M + jnp.where(own, in_blocks(blocks, terms.diagonal)[:, None], 0.0)
+    free = in_blocks(blocks, ~terms.locked)
     M = jnp.where(free[:, :, None] & free[:, None], M, own.astype(M.dtype))
     of_rows = jnp.moveaxis(M, 0, 2)
     roots = factor_small(of_rows, jnp.zeros_like(of_rows[0])).diagonal
     return M, jnp.stack([x * x for x in reversed(roots)], axis=1)
 
 
-def calc_neighbours(rows: ActingRows) -> Neighbours:
+def calc_neighbours(rows: ActingRows | ListedBodies) -> Neighbours:
     """The neighbours of all bodies, with those that come by eliminating others."""
-    t, is_one_world = len(rows.plan.velocities), rows.num_world_axes == 0
+    t, is_one_world = len(rows.blocks.velocities), rows.num_world_axes == 0
 
-    def touch(index: Array, touches: Array) -> Array:
-        bodies = row_at(rows.bodies, index)
-        return lax.dynamic_update_slice(
-            touches, jnp.ones((1, 1), bool), (bodies[0], bodies[1]), allow_negative_indices=False
-        )
+    def touch(high: Array, low: Array, touches: Array) -> Array:
+        return lax.dynamic_update_slice(touches, jnp.ones((1, 1), bool), (high, low), allow_negative_indices=False)
 
-    touches = rows.each(touch, jnp.zeros((t, t), bool), rows.num_coupled)
+    touches = rows.each_couple(touch, jnp.zeros((t, t), bool))
 
     def eliminate(k: Array, carry: tuple) -> tuple:
         touches, lists, counts = carry
@@ -99,9 +90,20 @@ def inertias_of_pairs(p: Float[Array, "2 3 n k"], G: Float[Array, "6 n k"]) -> t
 
 
 def calc_blocks(
-    rows: ActingRows, own: Float[Array, "t s s"], G: Float[Array, "6 n k"]
+    rows: ActingRows | ListedBodies, own: Float[Array, "t s s"], G: Array
 ) -> tuple[Float[Array, "t s s"], Float[Array, "b s s"]]:
     """Blocks on and below the diagonal of H."""
+    t = own.shape[0]
+    below = jnp.zeros((t * (t - 1) // 2, *own.shape[1:]), own.dtype)
+    if isinstance(rows, ListedBodies):
+        return blocks_of_list(rows, own, below, G)
+    return blocks_of_acting(rows, own, below, G)
+
+
+def blocks_of_acting(
+    rows: ActingRows, own: Float[Array, "t s s"], below: Float[Array, "b s s"], G: Float[Array, "6 n k"]
+) -> tuple[Array, Array]:
+    """Adds the contacts of some pairs at a time, by inertias that their stiffness has about the origin."""
     t, size = own.shape[0], np.int32(rows.num_together)
 
     def turn(first: Array, carry: tuple) -> tuple:
@@ -124,12 +126,34 @@ def calc_blocks(
         inertias = repeat_turns(jnp.minimum(rows.count - first, size), add, inertias)
         return inertias, repeat_turns(jnp.minimum(rows.num_coupled - first, size), couple, below)
 
-    worlds = rows.worlds(own)
-    nothing = jnp.zeros((t + 1, 21, *worlds), own.dtype), jnp.zeros((t * (t - 1) // 2, *own.shape[1:]), own.dtype)
-    inertias, below = rows.several(turn, nothing)
+    nothing = jnp.zeros((t + 1, 21, *rows.worlds(own)), own.dtype)
+    inertias, below = rows.several(turn, (nothing, below))
     S = rows.S_T[:, :t]
     added = products_of(S, times_composite(jnp.moveaxis(inertias[:t], 1, 0)[:, :, None], S), 2)
     return own + added, below
+
+
+def blocks_of_list(
+    rows: ListedBodies, own: Float[Array, "t s s"], below: Float[Array, "b s s"], G: Float[Array, "6 m"]
+) -> tuple[Array, Array]:
+    """Adds the contacts of a list point by point, as Jᵀ G J."""
+
+    def turn(index: Array, carry: tuple) -> tuple:
+        own, below = carry
+        bodies, J = row_at((rows.bodies, rows.J), index)
+        entries = ca.symmetric_rows(jnp.unstack(column_at(G, index)))
+        GJ = [jnp.stack([ca.sum_products(row, jnp.unstack(x)) for row in entries]) for x in J]
+        for side in (0, 1):
+            own = add_row(own, products_of(J[side], GJ[side]), bodies[side])
+        high, low = jnp.unstack(bodies)
+
+        def couple(below: Array) -> Array:
+            return add_row(below, products_of(J[0], GJ[1]), block_of(high, low))
+
+        return own, rows.if_both_move(low, couple, below)
+
+    own, below = rows.each(turn, (jnp.concatenate([own, jnp.zeros_like(own[:1])]), below))
+    return own[:-1], below
 
 
 def coupled(between: Float[Array, "33"], S_high: Float[Array, "6 s"], S_low: Float[Array, "6 s"]) -> Array:
@@ -143,7 +167,7 @@ def products_of(S: Array, F: Array, axis: int = 1) -> Array:
 
 
 def solve_blocks(
-    rows: ActingRows,
+    rows: ActingRows | ListedBodies,
     neighbours: Neighbours,
     diagonal: Float[Array, "t s s"],
     below: Float[Array, "b s s"],
@@ -174,37 +198,38 @@ def solve_blocks(
         return block - ca.sum_products(list(jnp.unstack(P[:, :, None])), list(jnp.unstack(Q[:, None])))
 
     def eliminate(k: Array, carry: tuple) -> tuple:
-        diagonal, below, b, factors = carry
+        diagonal, below, b, factors, panels = carry
         body = t - 1 - k
         own = row_at(diagonal, body), row_at(b, body), row_at(least, body)
         packed = rows.apart(k, factored, *own)
         factors = with_row(factors, packed, body)
         before, count = row_at(neighbours.bodies, body), row_at(neighbours.count, body)
 
+        # Panels have an array of their own: a loop that reads and writes `below` at two places would copy it.
         def to_panel(i: Array, carry: tuple) -> tuple:
-            below, b = carry
+            panels, b = carry
             other = row_at(before, i)
-            place = block_of(body, other)
-            P, rest = rows.apart(i, panel, packed, row_at(below, place), row_at(b, other))
-            return with_row(below, P, place), with_row(b, rest, other)
+            P, rest = rows.apart(i, panel, packed, row_at(below, block_of(body, other)), row_at(b, other))
+            return with_row(panels, P, i), with_row(b, rest, other)
 
-        below, b = repeat_turns(count, to_panel, (below, b))
+        panels, b = repeat_turns(count, to_panel, (panels, b))
 
         def to_row(i: Array, carry: tuple) -> tuple:
             diagonal, below = carry
-            high = row_at(before, i)
-            P = row_at(below, block_of(body, high))
+            high, P = row_at(before, i), row_at(panels, i)
             diagonal = with_row(diagonal, rows.apart(i, update, row_at(diagonal, high), P, P), high)
 
             def to_block(j: Array, below: Array) -> Array:
-                low = row_at(before, j)
-                place, Q = block_of(high, low), row_at(below, block_of(body, low))
-                return with_row(below, rows.apart(j, update, row_at(below, place), P, Q), place)
+                place = block_of(high, row_at(before, j))
+                return with_row(below, rows.apart(j, update, row_at(below, place), P, row_at(panels, j)), place)
 
             return diagonal, repeat_turns(i, to_block, below)
 
+        def keep(i: Array, below: Array) -> Array:
+            return with_row(below, row_at(panels, i), block_of(body, row_at(before, i)))
+
         diagonal, below = repeat_turns(count, to_row, (diagonal, below))
-        return diagonal, below, b, factors
+        return diagonal, repeat_turns(count, keep, below), b, factors, panels
 
     def substituted(packed: Array, beyond: Array) -> Array:
         factor = as_factor(packed)
@@ -228,5 +253,6 @@ def solve_blocks(
 
     worlds = b.shape[2:]
     factors = jnp.zeros((t, s * (s + 1) // 2 + s, *worlds), b.dtype)
-    _, below, _, factors = repeat_turns(np.int32(t), eliminate, (diagonal, below, b, factors))
+    start = diagonal, below, b, factors, jnp.zeros_like(diagonal)
+    _, below, _, factors, _ = repeat_turns(np.int32(t), eliminate, start)
     return repeat_turns(np.int32(t), substitute, (jnp.zeros_like(b), below, factors))[0]

@@ -20,7 +20,7 @@ from mbjax.topology import TreeTopology
 from .acting_contacts import ActingRows
 from .box_rows import BoxRows
 from .contact_rows import ContactRows
-from .listed_contacts import ListedRows
+from .listed_rows import ListedRows
 
 
 class CoupledRows(eqx.Module):

@@ -8,10 +8,9 @@ program is made.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,13 +25,15 @@ from mbjax.geometry.signed_distance.pair_table import pair_function
 from mbjax.kinematics import PositionKinematics
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
-from mbjax.topology import TreeTopology
 
-from .acting_contacts import are_free_bodies, list_of, row_at, with_row
-from .contact_jacobian import velocities_at
+from .body_blocks import are_free_bodies
 from .contact_parameters import PairParameters, SurfaceParameters, calc_surface_parameters, combine_surfaces
 from .contact_points import GeometryPoses, calc_geometry_poses, calc_witnesses, pairs_by_kind, shape_sizes
-from .contact_rows import LawInputs, calc_contact_law, size_of_response
+from .runtime_lists import list_of, row_at, with_row
+
+LEAST_PAIRS_OF_BODIES = 3  # measured: two boxes are as fast either way, three faster on lists
+LEAST_PAIRS_IN_TREES = 24  # measured: a humanoid takes 32 µs without such pairs and 145 with 79, on lists 65
+GROUP = 8  # points that laws take in a turn; the list has room for whole groups
 
 
 class ContactList(NamedTuple):
@@ -50,18 +51,32 @@ class ContactList(NamedTuple):
 def can_list(model: MultibodyModel) -> bool:
     """Whether the step of a model of one world can work on a list: bodies that move may touch each other.
 
-    Surfaces that do not overlap must have no force: so there is no prediction and no smoothing of contact. Among free
-    bodies `acting_contacts` is faster, as its matrix has blocks.
+    Surfaces that do not overlap must have no force: so there is no prediction and no smoothing of contact.
     """
     contact, topology = model.layout.contact, model.topology
-    if model.num_world_axes or topology.followers or are_free_bodies(topology):
+    if model.num_world_axes or topology.followers:
         return False
     if contact.max_pairs is not None or contact.max_contacts is not None:
         return False
     if contact.prediction or model.collision.smoothing_length is not None:
         return False
-    mobods = [topology.body_mobods[geometry.body] for geometry in contact.geometries]
-    return any(mobods[a] and mobods[b] for a, b in contact.pairs)
+    return num_moving_pairs(model) > 0
+
+
+def are_worlds_listed(model: MultibodyModel) -> bool:
+    """Whether each world of a batch, too, is faster on a list of its own than beside others with all points.
+
+    Vector instructions take eight worlds at a time, so that all points of few pairs cost less than one world's loops.
+    """
+    least = LEAST_PAIRS_OF_BODIES if are_free_bodies(model.topology) else LEAST_PAIRS_IN_TREES
+    return can_list(model) and num_moving_pairs(model) >= least
+
+
+def num_moving_pairs(model: MultibodyModel) -> int:
+    """How many pairs of shapes are between bodies that both move."""
+    contact, topology = model.layout.contact, model.topology
+    moves = [topology.body_mobods[geometry.body] > 0 for geometry in contact.geometries]
+    return sum(moves[a] and moves[b] for a, b in contact.pairs)
 
 
 def with_ordered_pairs(model: MultibodyModel) -> MultibodyModel:
@@ -82,6 +97,7 @@ def list_contacts(model: MultibodyModel, position: PositionKinematics) -> Contac
     gap = computed_once(functools.partial(calc_gaps, model), poses)
     kinds = pairs_by_kind(model)
     m = sum(len(pairs) * num_points_of(model, pairs) for pairs in kinds)
+    m += -m % GROUP
     dtype = poses.p_WG.dtype
 
     def room(*shape: int) -> Array:
@@ -206,158 +222,3 @@ def add_pairs(
 def column_at(x: Float[Array, "... n"], index: Int[Array, ""]) -> Float[Array, "..."]:
     """One column along the last axis."""
     return lax.dynamic_index_in_dim(x, index, x.ndim - 1, False, allow_negative_indices=False)
-
-
-class ListedRows(eqx.Module):
-    """`ContactRows` of a list: motion, impulse and stiffness have a row for each of m points, of which `count` act."""
-
-    count: Int[Array, ""]
-    pair: Int[Array, " m"]
-    p_TaC_W: Float[Array, "m 3"]
-    p_TbC_W: Float[Array, "m 3"]
-    v_AcBc_W: Float[Array, "m 3"]
-    law_of_points: Any
-    shared_law: Any
-    S_T: Float[Array, "6 nv"]  # zero where locked
-    topology: TreeTopology = eqx.field(static=True)
-    mobods: tuple[tuple[int, int], ...] = eqx.field(static=True)  # of A and B, for each pair of shapes
-
-    def jacobian(self, index: Array) -> Float[Array, "3 nv"]:
-        """J of a point, with v_AcBc_W = J v. Velocities that move both bodies have no part."""
-        forth, back = (jnp.asarray(x, self.S_T.dtype) for x in moved_by_pairs(self.topology, self.mobods))
-        pair = row_at(self.pair, index)
-        of_B, of_A = (velocities_at(self.S_T, row_at(p, index)[:, None])[:, 0] for p in (self.p_TbC_W, self.p_TaC_W))
-        return row_at(forth, pair) * of_B - row_at(back, pair) * of_A
-
-    def law(self, index: Array) -> Any:
-        """The law of a point, as that of an array of one point."""
-        return eqx.combine(row_at(self.law_of_points, index), self.shared_law)
-
-    def each(self, turn: Callable, start: Any) -> Any:
-        """Loops over the points that act: `turn(index, carry)`."""
-        return repeat_turns(self.count, turn, start)
-
-    def empty(self, *shape: int) -> Float[Array, "m ..."]:
-        """Zeros for each point."""
-        return jnp.zeros((len(self.pair), *shape), self.S_T.dtype)
-
-    def motion(self, dv: Float[Array, " nv"]) -> Float[Array, "m 3"]:
-        """Change J dv of the points' relative velocities."""
-
-        def turn(index: Array, found: Array) -> Array:
-            return with_row(found, jnp.sum(self.jacobian(index) * dv, axis=1), index)
-
-        return self.each(turn, self.empty(3))
-
-    def impulse(self, motion: Float[Array, "m 3"]) -> Float[Array, "m 3"]:
-        """Impulses on B at C once the velocities have changed by `motion`."""
-        return self.of_law(lambda law, v: law.impulse(v), 3, motion)
-
-    def stiffness(self, motion: Float[Array, "m 3"]) -> Float[Array, "m 6"]:
-        """Stiffness -d impulse / d motion, as the entries of a symmetric matrix."""
-        return self.of_law(lambda law, v: law.stiffness(v), 6, motion)
-
-    def sticking_law(self, motion: Float[Array, "m 3"]) -> tuple[Float[Array, "m 3"], Float[Array, "m 6"]]:
-        """Impulse and stiffness of the linear law of points that stick."""
-        both = self.of_law(lambda law, v: jnp.concatenate(law.sticking_law(v)), 9, motion)
-        return both[:, :3], both[:, 3:]
-
-    def of_law(self, function: Callable, components: int, motion: Float[Array, "m 3"]) -> Float[Array, "m c"]:
-        """A function of the law and the velocity, for each point."""
-
-        def turn(index: Array, found: Array) -> Array:
-            v = row_at(self.v_AcBc_W, index) + row_at(motion, index)
-            return with_row(found, function(self.law(index), v[:, None])[:, 0], index)
-
-        return self.each(turn, self.empty(components))
-
-    def power_along(self, motion: Float[Array, "m 3"], d: Float[Array, "m 3"]) -> Callable[[Array], Array]:
-        """s → d · impulse(motion + s d) and its derivative, (2, 1), summed over all points."""
-
-        def power(s: Array) -> Float[Array, "2 1"]:
-            def turn(index: Array, total: Array) -> Array:
-                v = row_at(self.v_AcBc_W, index) + row_at(motion, index)
-                return total + self.law(index).power_along(v[:, None], row_at(d, index)[:, None])(s)
-
-            return self.each(turn, jnp.zeros((2, 1), self.S_T.dtype))
-
-        return power
-
-    def generalized(self, gamma: Float[Array, "m 3"]) -> Float[Array, " nv"]:
-        """Generalized impulses Jᵀ gamma."""
-
-        def turn(index: Array, total: Array) -> Array:
-            return total + ca.sum_products(jnp.unstack(self.jacobian(index)), jnp.unstack(row_at(gamma, index)))
-
-        return self.each(turn, jnp.zeros(self.S_T.shape[1], self.S_T.dtype))
-
-    def hessian(self, G: Float[Array, "m 6"]) -> Float[Array, "nv nv"]:
-        """Σ Jᵀ G J of the points' stiffness."""
-        nv = self.S_T.shape[1]
-
-        def turn(index: Array, total: Array) -> Array:
-            J = self.jacobian(index)
-            entries = ca.symmetric_rows(jnp.unstack(row_at(G, index)))
-            GJ = jnp.stack([ca.sum_products(row, jnp.unstack(J)) for row in entries])
-            return total + ca.sum_products(jnp.unstack(J[:, :, None]), jnp.unstack(GJ[:, None]))
-
-        return self.each(turn, jnp.zeros((nv, nv), self.S_T.dtype))
-
-
-@functools.lru_cache(maxsize=256)
-def moved_by_pairs(topology: TreeTopology, mobods: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Masks (pairs, nv) of the velocities that move B but not A, and A but not B."""
-    A, B = np.array(mobods, int).T
-    of_A, of_B = topology.moves[:, A].T, topology.moves[:, B].T
-    return of_B & ~of_A, of_A & ~of_B
-
-
-def calc_listed_rows(
-    model: MultibodyModel,
-    position: PositionKinematics,
-    v: Float[Array, " nv"],
-    diagonal: Float[Array, " nv"],
-    locked: Bool[Array, " nv"],
-) -> ListedRows:
-    """The rows of the points that overlap; `diagonal` is that of M with implicit dissipation."""
-    model = with_ordered_pairs(model)
-    points = list_contacts(model, position)
-    contact, body_mobods = model.layout.contact, model.topology.body_mobods
-    of_geometries = [body_mobods[record.body] for record in contact.geometries]
-    mobods = tuple((of_geometries[a], of_geometries[b]) for a, b in contact.pairs)
-    S_T = jnp.where(locked, 0.0, position.S_T)
-    of_pair = jnp.asarray(within_a_tree(model))
-
-    def law_of(index: Array, rows: ListedRows) -> tuple[Array, Any]:
-        J = rows.jacobian(index)
-        v_AcBc_W = jnp.sum(J * v, axis=1)
-        W = jnp.stack([jnp.sum(J[i] * J[k] / diagonal) for i, k in ca.SYMMETRIC_PAIRS])
-        distance, normal_W, parameters = row_at((points.distance, points.normal_W, points.parameters), index)
-        of_point = LawInputs(
-            distance[None], normal_W[:, None], jnp.ones(1, bool), jax.tree.map(lambda x: x[None], parameters)
-        )
-        return v_AcBc_W, calc_contact_law(model, of_point, v_AcBc_W[:, None], size_of_response(W[:, None]))
-
-    m = len(points.pair)
-    # of one tree both positions are from one origin: they differ by rounding alone
-    p_TaC_W = jnp.where(of_pair[points.pair][:, None], points.p_TbC_W, points.p_TaC_W)
-    rows = ListedRows(
-        points.count, points.pair, p_TaC_W, points.p_TbC_W, jnp.zeros((m, 3), v.dtype), None, None, S_T,
-        model.topology, mobods,
-    )  # fmt: skip
-    of_first = law_of(jnp.int32(0), rows)
-    by_point, shared = eqx.partition(of_first[1], lambda x: eqx.is_array(x) and x.ndim > 0)
-
-    def turn(index: Array, found: tuple) -> tuple:
-        v_AcBc_W, law = law_of(index, rows)
-        by_point, _ = eqx.partition(law, lambda x: eqx.is_array(x) and x.ndim > 0)
-        return jax.tree.map(lambda x, row: with_row(x, row, index), found, (v_AcBc_W, by_point))
-
-    start = jax.tree.map(lambda x: jnp.zeros((m, *x.shape), x.dtype), (of_first[0], by_point))
-    v_AcBc_W, law_of_points = repeat_turns(points.count, turn, start)
-    return eqx.tree_at(
-        lambda rows: (rows.v_AcBc_W, rows.law_of_points, rows.shared_law),
-        rows,
-        (v_AcBc_W, law_of_points, shared),
-        is_leaf=lambda x: x is None,
-    )

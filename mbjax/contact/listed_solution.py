@@ -18,7 +18,7 @@ from .contact_rows import calc_contact_rows
 from .convex_problem import ConvexProblem
 from .convex_search import ConvexSearch, ConvexSolution, search, search_all
 from .convex_solver import solution_with_rule
-from .listed_contacts import calc_listed_rows
+from .listed_rows import calc_listed_rows
 
 
 def calc_listed_solution(model: MultibodyModel, whole: ConvexProblem) -> tuple[ConvexSolution, ConvexSearch]:

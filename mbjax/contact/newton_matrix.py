@@ -21,7 +21,7 @@ from mbjax.dynamics import (
 from mbjax.dynamics.articulated_body.recursion import articulated_rows, solve_with_inertias
 from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix
 from mbjax.dynamics.records.inertia_about_origin import shift_inertia_to_T
-from mbjax.execution import are_world_threads_expected, dot_with_mask, in_kernels, is_world_a_warp
+from mbjax.execution import are_world_threads_expected, dot_with_mask, in_kernels, is_world_a_warp, repeat_turns
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import (
     Parents,
@@ -38,8 +38,9 @@ from mbjax.linear_algebra import (
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, ends_of_joints, velocity_parents
 
-from .acting_contacts import ActingRows, from_blocks, in_blocks, sum_in_order
+from .acting_contacts import ActingRows
 from .acting_matrix import calc_blocks, calc_neighbours, calc_own_blocks, solve_blocks
+from .body_blocks import from_blocks, in_blocks
 from .contact_hessian import (
     contact_hessian_in_tree,
     contact_hessian_of_jacobian,
@@ -49,8 +50,9 @@ from .contact_hessian import (
 from .contact_jacobian import ContactJacobian
 from .contact_rows import ContactRows
 from .convex_problem import ConvexProblem, OfRows
-from .listed_contacts import ListedRows
+from .listed_rows import ListedBodies, ListedPaths, ListedRows
 from .moved_bodies import MovedBodies, over_slots, summed_kinds
+from .runtime_lists import sum_in_order
 
 DEEPEST = 10  # velocities along a path; beyond it articulated bodies are at least as fast (measured at 8, 11 and 24)
 
@@ -67,8 +69,12 @@ class NewtonMatrix(NamedTuple):
 
 def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
     """The Newton matrix, in the cheapest form that the problem's rows allow."""
-    if isinstance(problem.contacts, ActingRows):
-        return acting_matrix(topology, problem, problem.contacts)
+    contacts = problem.contacts
+    bodies = contacts.moved if isinstance(contacts, ListedRows) else contacts
+    if isinstance(bodies, ActingRows | ListedBodies):
+        return matrix_of_bodies(topology, problem, bodies)
+    if isinstance(bodies, ListedPaths) and problem.coupled is None:
+        return matrix_of_list(topology, problem, bodies)
     if topology.followers or problem.coupled is not None or not contacts_keep_the_tree(problem):
         return matrix_of_branches(topology, problem, chain(topology.num_velocities))
     parents = velocity_parents(topology)
@@ -85,23 +91,36 @@ def contacts_keep_the_tree(problem: ConvexProblem) -> bool:
     return isinstance(moved, MovedBodies) and moved.paths.is_single
 
 
-def acting_matrix(topology: TreeTopology, problem: ConvexProblem, rows: ActingRows) -> NewtonMatrix:
+def matrix_of_bodies(topology: TreeTopology, problem: ConvexProblem, rows: ActingRows | ListedBodies) -> NewtonMatrix:
     """The Newton matrix of free bodies by blocks, of those contacts that act."""
-    plan = rows.plan
-    M, least = calc_own_blocks(topology, problem, plan)
+    bodies = rows.blocks
+    M, least = calc_own_blocks(topology, problem, bodies)
     neighbours = calc_neighbours(rows)
     own = np.eye(M.shape[1], dtype=bool).reshape(1, *M.shape[1:3], *(1,) * rows.num_world_axes)
 
     def inertia_product(x: Array) -> Array:
-        return from_blocks(plan, sum_in_order(M * in_blocks(plan, x)[:, None], 2))
+        return from_blocks(bodies, sum_in_order(M * in_blocks(bodies, x)[:, None], 2))
 
     def solver(stiffness: OfRows) -> Product:
         assert stiffness.contacts is not None
-        of_box = in_blocks(plan, calc_box_diagonal(problem, stiffness))[:, None]
-        blocks = calc_blocks(rows, M + jnp.where(own, of_box, 0.0), stiffness.contacts)
-        return lambda b: from_blocks(plan, solve_blocks(rows, neighbours, *blocks, in_blocks(plan, b), least))
+        of_box = in_blocks(bodies, calc_box_diagonal(problem, stiffness))[:, None]
+        matrix = calc_blocks(rows, M + jnp.where(own, of_box, 0.0), stiffness.contacts)
+        return lambda b: from_blocks(bodies, solve_blocks(rows, neighbours, *matrix, in_blocks(bodies, b), least))
 
     return NewtonMatrix(inertia_product, solver, lambda stiffness, b: solver(stiffness)(b))
+
+
+def matrix_of_list(topology: TreeTopology, problem: ConvexProblem, listed: ListedPaths) -> NewtonMatrix:
+    """The Newton matrix of trees; it is dense only while a contact that acts couples branches."""
+    kinds = velocity_parents(topology), chain(topology.num_velocities)
+    by_tree, dense = (matrix_of_branches(topology, problem, parents) for parents in kinds)
+    couples = listed.couples_branches()
+
+    def solve(stiffness: OfRows, b: Array) -> Array:
+        x = repeat_turns(1 - couples, lambda _, x: by_tree.solve(stiffness, x), b)
+        return repeat_turns(couples, lambda _, x: dense.solve(stiffness, x), x)
+
+    return NewtonMatrix(by_tree.inertia_product, dense.solver, solve)
 
 
 def articulated_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatrix:
@@ -210,7 +229,8 @@ def contact_rows_by_stiffness(
 ) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv depth"]]:
     """Stiffness of the contacts → the branch rows that they add to H."""
     if isinstance(problem.contacts, ListedRows):
-        listed = problem.contacts
+        listed = problem.contacts.moved
+        assert isinstance(listed, ListedPaths)
         return lambda G: branch_rows(parents, listed.hessian(G))
     if not isinstance(problem.contacts, ContactRows):
         return lambda G: jnp.zeros((), G.dtype)

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.core import ShapedArray
 from jaxtyping import Array, Bool, Float, Int
 
 from .compiled_calls import Flattened, compiled_whole
+from .manual_axes import repeat_turns
 from .transposition import worlds_first, worlds_last
 
 CHUNK = 96  # worlds, up to a third more where that fits the batch better
@@ -53,6 +55,21 @@ def run_at_once(
     inputs = [next(of_worlds) if b else x[..., None] for x, b in zip(args, batched, strict=True)]
     results = computed(*inputs) if chunk is None else compiled_apart(chunk, computed, *inputs)
     return [y if s else worlds_first(y) for y, s in zip(results, summed, strict=True)]
+
+
+def run_one_by_one(*args: Array, function: Callable, worlds: int, batched: Sequence[bool], out: Sequence) -> list:
+    """Runs a function of one world for each of them, in a loop that is to be one kernel. No result is a sum."""
+
+    def turn(world: Array, found: list) -> list:
+        results = function(*(row_of(x, world) if b else x for x, b in zip(args, batched, strict=True)))
+        return [with_rows(x, y[None], world) for x, y in zip(found, results, strict=True)]
+
+    return repeat_turns(np.int32(worlds), turn, [jnp.zeros((worlds, *x.shape), x.dtype) for x in out])
+
+
+def row_of(x: Float[Array, "n ..."], index: Array) -> Float[Array, "..."]:
+    """Reads a row of x."""
+    return lax.dynamic_index_in_dim(x, index, 0, False, allow_negative_indices=False)
 
 
 def size_of_chunk(worlds: int, arguments: Iterable[ShapedArray], several: int, searches: bool = False) -> int:
@@ -147,6 +164,7 @@ class Searching:
     function: Flattened
     search_treedef: Any
     search: tuple[ShapedArray, ...]  # shapes of one world's search state between iterations
+    each_alone: bool = False  # on a CPU worlds run one by one, in one kernel
 
     def __call__(self, *leaves: Any) -> list:
         return jax.tree.leaves(compiled_whole(self.function)(*leaves)[:2])

@@ -66,8 +66,15 @@ in_one_kernel_p = Primitive("in_one_kernel")
 in_one_kernel_p.multiple_results = True
 
 
-def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRuleContext, *args: Any) -> Any:
+def lower_as_one_kernel(
+    function: Callable[..., Sequence],
+    ctx: mlir.LoweringRuleContext,
+    *args: Any,
+    default: Callable[..., Sequence] | None = None,
+) -> Any:
     """Lowers `function(*args)` as one kernel, or within another kernel as part of it.
+
+    Where that cannot be, it lowers the equal `default(*args)`, or else the function as XLA does.
 
     XLA ends the process if such a kernel has an argument that nothing reads. Arguments that JAX sees to be unread or
     constant are left out. XLA might find more: so a barrier hides the others from it, and all of them are read for a
@@ -78,7 +85,7 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
         part, _ = what_is_read(function, ctx.avals_in, instantiate=True)
         return mlir.lower_fun(jaxpr_as_fun(part), multiple_results=True)(ctx, *args)
     if not is_tested(ctx):
-        return mlir.lower_fun(function, multiple_results=True)(ctx, *args)
+        return mlir.lower_fun(default or function, multiple_results=True)(ctx, *args)
     kernel, is_read = what_is_read(function, ctx.avals_in)
     evaluate_kernel = jaxpr_as_fun(kernel)
     read = [i for i, is_used in enumerate(is_read) if is_used]
@@ -107,7 +114,7 @@ def lower_as_one_kernel(function: Callable[..., Sequence], ctx: mlir.LoweringRul
         if mark(ctx.module_context.symbol_table, operation):
             return results
         operation.erase()
-    return mlir.lower_fun(as_xla_would, multiple_results=True)(ctx, *args)
+    return mlir.lower_fun(default or as_xla_would, multiple_results=True)(ctx, *args)
 
 
 def what_is_read(

@@ -31,7 +31,7 @@ from .worlds_primitive import for_worlds_p
 NO_MESH = jax.sharding.AbstractMesh((), ())
 
 
-def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = False) -> Any:
+def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = False, each_alone: bool = False) -> Any:
     """Returns `function(*args)`; arrays among the arguments may be batched by `vmap` and differentiated.
 
     Outside `jax.jit` the call is compiled too, once per function, shapes and static parts of the arguments. Chunks are
@@ -42,6 +42,7 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
     what was found as the keyword `found`. Derivatives are those of `function(*args, found=found)`, which does not
     iterate again; `found` is kept between the passes, beside the arguments. `found` may also be a `ResumedSearch`: the
     function then goes on with that search. If its search is None, every chunk of worlds waits for its slowest world.
+    With `each_alone`, a CPU runs its worlds one by one in one kernel, as pays where work differs between worlds.
     """
     leaves, flat = flatten(function, *jax.tree.flatten(args))
     if not finds and not is_traced(leaves):
@@ -55,7 +56,7 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
     if finds:
         out_treedef, found, search = out_treedef.children()
         of_search, out = out[len(out) - search.num_leaves :], out[: len(out) - search.num_leaves]
-        function = Searching(flat, search, of_search)
+        function = Searching(flat, search, of_search, each_alone)
         given = Given(flat, found) if found.num_leaves else None
     results = for_worlds_p.bind(
         *varying_alike(leaves),

@@ -16,7 +16,7 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 
-from .chunks import Given, Searching, run_at_once, run_in_chunks
+from .chunks import Given, Searching, run_at_once, run_in_chunks, run_one_by_one
 from .cpu_kernel import is_alone, is_final, lower_as_one_kernel, lowered
 from .gpu_kernels import NotInKernelError, are_interpreted, are_on, are_warps_on
 from .manual_axes import of_many_worlds, varying_as
@@ -323,8 +323,13 @@ def lower_worlds_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
     """Lowers for a CPU: many worlds in chunks, one world as one kernel."""
     if are_interpreted():
         return lower_worlds_on_gpu(ctx, *args, **params)
+    function = params["function"]
     if params["worlds"] is None:
-        return lower_as_one_kernel(params["function"], ctx, *args)
+        return lower_as_one_kernel(function, ctx, *args)
+    if isinstance(function, Searching) and function.each_alone and params["worlds"]:
+        chosen = {k: params[k] for k in ("function", "worlds", "batched", "out")}
+        in_chunks = functools.partial(run_in_chunks, **params)
+        return lower_as_one_kernel(functools.partial(run_one_by_one, **chosen), ctx, *args, default=in_chunks)
     return lower_chunks(ctx, *args, **params)
 
 

@@ -54,7 +54,7 @@ def calc_discrete_acceleration(
     Dissipation C acts on the new velocity, and so do all rows: tracking actuators within their effort limits, joint
     limits and friction, constraints and contacts. See `mbjax.contact.convex_problem`. The second result is the
     solution if a search was needed; passed as `found`, it spares the search. The third result is the search. Where
-    nobody reads the contacts, one world may work on a list of those that act.
+    nobody reads the contacts there are no results of them, and one world may work on a list of those that act.
     """
     problem, points, u = calc_step_problem(model, state, inputs)
     if problem.box is None and problem.coupled is None and problem.contacts is None:
@@ -69,10 +69,12 @@ def calc_discrete_acceleration(
     if is_tracking(inputs) and impulses.box is not None:
         u = impulses.box[: model.num_actuators] / model.time_step
     multipliers = model.zeros(0) if impulses.coupled is None else impulses.coupled / model.time_step
-    if points is None or problem.contacts is None or impulses.contacts is None or motion.contacts is None:
+    if not reads_contacts or points is None:
         return Acceleration(vdot, u, multipliers), found, search
     rows, count = problem.contacts, len(points.pairs)
     assert isinstance(rows, ContactRows)
+    assert impulses.contacts is not None
+    assert motion.contacts is not None
     f_Bc_W = impulses.contacts / model.time_step
     tau, v_AcBc_W, num_left_out = rows.generalized(f_Bc_W), rows.v_AcBc_W + motion.contacts, None
     if rows.slots is not None:

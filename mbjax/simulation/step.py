@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from mbjax.contact import ConvexSearch, ConvexSolution
+from mbjax.contact import ConvexSearch, ConvexSolution, are_worlds_listed
 from mbjax.errors import ModelError
 from mbjax.execution import ResumedSearch, call_compiled, require_one_model
 from mbjax.kinematics import for_worlds_of, integrate_configuration
@@ -40,8 +40,8 @@ def advance(
 
     A step whose contact forces are not read need not look at all contacts.
     """
-    function = _advance if reads_contacts else _advance_alone
-    return for_worlds_of(function, without_unread_geometry(model), state, inputs, finds=True)
+    function, each_alone = (_advance, False) if reads_contacts else (_advance_alone, are_worlds_listed(model))
+    return for_worlds_of(function, without_unread_geometry(model), state, inputs, finds=True, each_alone=each_alone)
 
 
 def _advance(

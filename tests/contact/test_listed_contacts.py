@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.contact import calc_contact_points, can_list
+from mbjax.contact import are_worlds_listed, calc_contact_points, can_list, listed_contacts
 from mbjax.contact.listed_contacts import list_contacts, with_ordered_pairs
 from mbjax.execution import in_one_kernel
 from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Geometry, HalfSpace, Sphere
@@ -18,6 +18,7 @@ from tests.gradients.checks import compiled
 from tests.models import relative_error
 
 from .test_crowds import crowd
+from .test_crowds import thrown as thrown_crowd
 
 STEPS = 3
 
@@ -59,9 +60,20 @@ def velocities(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.A
     return mbjax.rollout(model, mbjax.State(q, v, jnp.zeros(())), num_steps=STEPS).v
 
 
+def by_steps(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Array:
+    """`velocities` by calls of `step`, which looks at all points."""
+
+    def one(state: mbjax.State, _: None) -> tuple[mbjax.State, jax.Array]:
+        after, _ = mbjax.step(model, state)
+        return after, after.v
+
+    return jnp.concatenate([v[None], jax.lax.scan(one, mbjax.State(q, v, jnp.zeros(())), None, length=STEPS)[1]])
+
+
 def alone_and_together(model: mbjax.MultibodyModel) -> tuple[np.ndarray, np.ndarray]:
     """Velocities of worlds one by one, from lists, and of all at once, from all points."""
     assert can_list(model)
+    assert not are_worlds_listed(model)  # few pairs
     q, v = (jnp.asarray(x, model.dtype) for x in thrown(model, 40))
     alone = compiled(velocities)
     together = compiled(jax.vmap(velocities, (None, 0, 0)))(model, q, v)
@@ -75,6 +87,33 @@ def alone_and_together(model: mbjax.MultibodyModel) -> tuple[np.ndarray, np.ndar
 )
 def test_a_list_gives_what_all_points_give(law: str) -> None:
     assert relative_error(*alone_and_together(robot(discrete_contact_approximation=law))) < 1e-10
+
+
+@pytest.mark.parametrize("kind", ["bodies", pytest.param("trees", marks=pytest.mark.whole_run("one world of them"))])
+def test_worlds_of_a_batch_have_lists_of_their_own(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They give what all points give, with derivatives by state and friction; NaN stays in its world."""
+    monkeypatch.setattr(listed_contacts, "LEAST_PAIRS_IN_TREES", 1)
+    model, (q, v) = (crowd(), thrown_crowd(crowd(), 9)) if kind == "bodies" else (robot(), thrown(robot(), 9))
+    assert are_worlds_listed(model)
+    q, v, friction = jnp.asarray(q), jnp.asarray(v), model.collision.dynamic_friction
+    dv, dmu = jnp.asarray(np.random.default_rng(2).normal(size=v.shape)), jnp.full_like(friction, 0.1)
+
+    def moved(function: Any, q: jax.Array, v: jax.Array, dv: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def after(v: jax.Array, friction: jax.Array) -> jax.Array:
+            collision = dataclasses.replace(model.collision, dynamic_friction=friction)
+            return function(dataclasses.replace(model, collision=collision), q, v)
+
+        return jax.jvp(after, (v, friction), (dv, dmu))
+
+    listed, whole = (compiled(jax.vmap(lambda *x, f=f: moved(f, *x))) for f in (velocities, by_steps))
+    found, expected = listed(q, v, dv), whole(q, v, dv)
+    assert np.abs(np.asarray(expected[0])[:, 1:] - np.asarray(v)[:, None]).max() > 0.1
+    for ours, theirs, tolerance in zip(found, expected, (1e-10, 1e-9), strict=True):
+        assert relative_error(ours, theirs) < tolerance
+    spoiled = listed(q.at[4].set(jnp.nan), v, dv)[0]
+    assert np.isnan(spoiled[4, 1:]).any()
+    others = np.arange(9) != 4
+    np.testing.assert_array_equal(spoiled[others], found[0][others])
 
 
 @pytest.mark.whole_run("kernels on, and double precision")
@@ -152,8 +191,7 @@ def test_derivatives_are_those_of_all_points(request: pytest.FixtureRequest) -> 
 
 
 def test_what_cannot_be_listed() -> None:
-    """Contact at a distance and bounds that the user gave; free bodies, whose search has blocks; single movers."""
+    """Contact at a distance and bounds that the user gave; single movers."""
     assert not can_list(robot(contact_prediction=True))
     assert not can_list(robot(max_contacts=4))
-    assert not can_list(crowd())
     assert not can_list(mbjax.load("quadruped", time_step=0.002, ground=0.8, contact_pairs=[("*foot*", "ground")]))
