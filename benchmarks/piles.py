@@ -1,6 +1,6 @@
 """What does a step of a pile cost, by how much touches? Boxes, spheres and capsules in a bin, one world, float64.
 
-Bodies fall into a bin of the ground and four walls and come to rest for 1.5 s; then steps of 2 ms are timed, in
+Bodies fall into a bin of the ground and four walls and come to rest for 5 s; then steps of 2 ms are timed, in
 processor time. mbjax runs a rollout, MuJoCo's C `mj_step` (Newton, its own defaults), Drake a discrete plant with point
 contact. Contacts are counted at the end, each in its engine's own way: mbjax and Drake give two boxes up to eight and
 one points, MuJoCo up to eight.
@@ -17,7 +17,7 @@ from .script import Options, failed, outcome, precision, run_script, significant
 
 COUNTS, QUICK_COUNTS = (10, 30, 100), (3, 5)
 FRICTION, TIME_STEP = 0.6, 2e-3
-SETTLING, TIMED = 750, 100  # steps
+SETTLING, TIMED = 2500, 100  # steps
 SHAPES = ("box", "sphere", "capsule")
 SIDE, RADIUS, THIN, LENGTH = 0.2, 0.1, 0.08, 0.15  # m: of boxes, spheres and capsules
 SPACING = 0.36  # m, between bodies at the start

@@ -31,7 +31,8 @@ from .convex_problem import (
 from .line_search import find_minimum
 from .newton_matrix import newton_matrix
 
-MAX_ITERATIONS = 50
+MAX_ITERATIONS = 100  # piles of 100 bodies that fall on each other take up to 50
+NEAR = 0.1  # residual at vdot = 0 relative to the largest force, below which the search begins there
 ROUNDING = {4: 1e-5, 8: 1e-11}  # largest residual of a solution relative to the largest force, by bytes of a float
 
 
@@ -102,8 +103,9 @@ def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSea
     bitwise independent of how its iterations are divided among turns, and of the other worlds.
 
     The first iteration takes a full step towards the state in which all contacts stick, as fewer iterations remain
-    from there than from vdot = 0. One short step does not end the search, as it may have crossed from slip to stick;
-    two short steps do.
+    from there than from vdot = 0, unless vdot = 0 nearly is the solution: then Newton's method begins there. So a pile
+    that rests takes 2 iterations instead of 11 to 17, and one that falls 10 to 23 instead of 40. One short step does
+    not end the search, as it may have crossed from slip to stick; two short steps do.
 
     Forces are divided by the square root of the inertia they move, as in Drake. All are then in N / √kg, and those of
     a light body are not lost beside those of a heavy one.
@@ -121,6 +123,10 @@ def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSea
     def calc_forces(impulses: OfRows) -> Array:
         return jnp.where(terms.locked, 0.0, calc_row_forces(problem, impulses))
 
+    def is_balanced(residual: Array, inertial: Array, forces: Array, tolerance: float) -> Array:
+        size = jnp.abs(inertial) + jnp.abs(applied) + jnp.abs(forces)
+        return ~(largest_over_first(scale * jnp.abs(residual)) > tolerance * largest_over_first(scale * size))
+
     def update(state: ConvexSearch) -> ConvexSearch:
         direction = -matrix.solve(state.stiffness, state.residual)
         inertial, rate = matrix.inertia_product(direction), calc_row_motion(problem, direction)
@@ -135,14 +141,13 @@ def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSea
         going = state.is_unfinished()
         speed = largest_over_first(jnp.abs(state.vdot) + jnp.abs(problem.v) / problem.time_step)
         step, lost = largest_over_first(jnp.abs(direction)), 8.0 * eps * speed
-        rise, searched = sum_over_first(direction * state.residual), going & (state.num_iterations > 0)
+        rise, searched = sum_over_first(direction * state.residual), going & (is_near | (state.num_iterations > 0))
         t = find_minimum(slope, rise, rounding, step, lost, searched)
         t = jnp.where(going, t, 0.0)
         vdot, new_inertial, motion = moved((state.vdot, state.inertial, state.motion), t, (direction, inertial, rate))
         forces = calc_forces(calc_impulses(problem, motion))
         residual = new_inertial - applied - forces
-        size = jnp.abs(new_inertial) + jnp.abs(applied) + jnp.abs(forces)
-        balanced = ~(largest_over_first(scale * jnp.abs(residual)) > tolerance * largest_over_first(scale * size))
+        balanced = is_balanced(residual, new_inertial, forces, tolerance)
         still = t * step <= lost
         converged = state.converged | (going & (balanced | (step <= lost) | (still & state.still)))
         count = state.num_iterations + jnp.where(going, 1, 0)
@@ -157,8 +162,15 @@ def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSea
     worlds = shape_of_worlds(problem)
     zero = jnp.zeros((applied.shape[0], *worlds), applied.dtype)
     motion = jax.tree.map(jnp.zeros_like, calc_row_motion(problem, zero))
+    forces = calc_forces(calc_impulses(problem, motion))
+    is_near = is_balanced(zero - applied - forces, zero, forces, NEAR)
     impulses, stiffness = calc_sticking(problem, motion)
-    residual = zero - applied - calc_forces(impulses)
+    forces, stiffness = jax.tree.map(
+        lambda x, y: jnp.where(is_near, x, y),
+        (forces, calc_stiffness(problem, motion)),
+        (calc_forces(impulses), stiffness),
+    )
+    residual = zero - applied - forces
     no = jnp.zeros(worlds, bool)
     start = ConvexSearch(zero, zero, motion, stiffness, residual, jnp.zeros(worlds, jnp.int32), no, no)
     if begun is not None:

@@ -2,8 +2,8 @@
 
 Where bodies of a robot may touch each other there are hundreds of pairs of shapes, of which a few touch. A pair whose
 bounding spheres are apart is not looked at. Of the others, the points that overlap are written to a list, and
-everything later reads the list as far as it goes. The arrays have room for all points, as shapes are fixed when a
-program is made.
+everything later reads the list as far as it goes. The arrays have room for all points, up to a bound for each body, as
+shapes are fixed when a program is made; where more points act than there is room for, the results are NaN.
 """
 
 import dataclasses
@@ -33,6 +33,7 @@ from .runtime_lists import list_of, row_at, with_row
 
 LEAST_PAIRS_OF_BODIES = 3  # measured: two boxes are as fast either way, three faster on lists
 LEAST_PAIRS_IN_TREES = 24  # measured: a humanoid takes 32 µs without such pairs and 145 with 79, on lists 65
+LEAST_ROOM, POINTS_OF_A_BODY = 1024, 24  # room of the list: boxes in a stack have eight points each
 GROUP = 8  # points that laws take in a turn; the list has room for whole groups
 
 
@@ -97,6 +98,7 @@ def list_contacts(model: MultibodyModel, position: PositionKinematics) -> Contac
     gap = computed_once(functools.partial(calc_gaps, model), poses)
     kinds = pairs_by_kind(model)
     m = sum(len(pairs) * num_points_of(model, pairs) for pairs in kinds)
+    m = min(m, LEAST_ROOM + POINTS_OF_A_BODY * model.topology.num_mobods)
     m += -m % GROUP
     dtype = poses.p_WG.dtype
 
@@ -107,7 +109,9 @@ def list_contacts(model: MultibodyModel, position: PositionKinematics) -> Contac
     start = ContactList(jnp.int32(0), jnp.zeros(m, jnp.int32), room(), room(3), room(3), room(3), none)
     for pairs in kinds:
         start = add_pairs(model, poses, surfaces, pairs, take(gap, pairs, 0), start)
-    return start
+    is_full, count = start.count > m, jnp.minimum(start.count, np.int32(m))
+    distance = jnp.where(is_full, jnp.nan, start.distance)  # so that it shows
+    return start._replace(count=count, distance=distance)
 
 
 def num_points_of(model: MultibodyModel, pairs: Sequence[int]) -> int:
