@@ -30,13 +30,17 @@ def records(options: Options) -> Iterator[dict]:
         with precision("f32"):
             for label, bounds in BOUNDS.items():
                 yield measure_step(scene, f"mbjax{label}", u, bounds, options)
+            yield measure_step(scene, "mbjax, a step of a rollout", u, {}, options, in_rollout=True)
             keys = {"scene": scene, "label": "MJX", "batch": batch}
             yield from measure_mjx(keys, xml, u, options.effort)
         keys = {"scene": scene, "label": "MuJoCo mj_step, f64, 1 core", "batch": batch}
         yield outcome(keys, measure_mujoco, xml, u)
 
 
-def measure_step(scene: str, label: str, u: np.ndarray, bounds: dict, options: Options) -> dict:
+def measure_step(
+    scene: str, label: str, u: np.ndarray, bounds: dict, options: Options, in_rollout: bool = False
+) -> dict:
+    """A step that returns its contacts, or one of a rollout, which works on lists of those that act."""
     import jax
     import jax.numpy as jnp
 
@@ -54,8 +58,14 @@ def measure_step(scene: str, label: str, u: np.ndarray, bounds: dict, options: O
         results = outputs.contact_results
         return after.q, after.v, results.num_iterations, results.is_active.sum()
 
+    def step_of_rollout(v: Any, u: Any) -> Any:
+        after = mbjax.rollout(model, mbjax.State(state.q, v, state.time), u[None])
+        return after.q[-1], after.v[-1]
+
     args = v, jnp.asarray(u, jnp.float32)
     keys = {"scene": scene, "label": label, "batch": len(u), "pairs": len(model.layout.contact.pairs)}
+    if in_rollout:
+        return timed(keys, (jax.vmap(step_of_rollout), args), len(u), options.effort)
     *_, iterations, active = jax.jit(jax.vmap(step))(*args)
     counts = {"iterations": [float(iterations.mean()), int(iterations.max())], "active": float(active.mean())}
     return {**timed(keys, (jax.vmap(step), args), len(u), options.effort), **counts}

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.geometry import Geometry, HalfSpace, ProximityProperties, Sphere
+from mbjax.geometry import Box, Geometry, HalfSpace, ProximityProperties, Sphere
 from mbjax.simulation.contact_solver import Plant, integrate_through_contact
 from mbjax.simulation.rosenbrock import rosenbrock_step
 from tests.gradients.checks import compiled
@@ -78,6 +78,28 @@ def test_a_step_that_ends_where_surfaces_touch() -> None:
     for gap in (GAP, 0.0):
         stays = np.pi / np.sqrt(1e4)
         np.testing.assert_allclose(forward(start(1e4, gap)), [-1.0, stays - T, 0.5 * V * stays / 1e4], rtol=1e-4)
+
+
+@pytest.mark.whole_run("a step that ends where surfaces touch")
+def test_a_cube_whose_lowest_corner_is_another_while_a_step_would_end() -> None:
+    """The nearest point jumps, so that no step can end where it touches: the search must go on all the same."""
+    plant = mbjax.MultibodyPlant()
+    plant.set_gravity([0.0, 0.0, -2.0])
+    material = ProximityProperties(1.0, 1.0, point_stiffness=2e3, hunt_crossley_dissipation=1.0)
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), material)
+    plant.add_rigid_body("cube", mbjax.SpatialInertia.solid_box_with_mass(0.1, 0.1, 0.1, 0.1))
+    plant.register_collision_geometry("cube", Geometry("cube", Box((0.1, 0.1, 0.1))), material)
+    model = plant.finalize()
+    q = jnp.array([np.cos(np.pi / 6), np.sin(np.pi / 6), 0.0, 0.0, 0.0, 0.0, 0.2])
+
+    def end(vz: jax.Array) -> jax.Array:
+        state = mbjax.State(q, jnp.array([0.0, 0.0, 0.0, 0.0, -0.1, vz]), jnp.zeros(()))
+        found = mbjax.simulate(model, state, save_at=jnp.array([0.0, 1.0]), solver=mbjax.ContactSolver())
+        return found.q[-1, 5]
+
+    value, derivative = compiled(lambda vz: jax.jvp(end, (vz,), (1.0,)))(-1.2914572864321607)
+    np.testing.assert_allclose(value, -0.46396391, rtol=1e-6)  # with a tolerance of 1e-9
+    np.testing.assert_allclose(derivative, 0.90475165, rtol=1e-3)
 
 
 def test_the_derivative_by_a_time_to_save_at_is_the_speed_then() -> None:
