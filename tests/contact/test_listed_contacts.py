@@ -190,6 +190,24 @@ def test_derivatives_are_those_of_all_points(request: pytest.FixtureRequest) -> 
         assert relative_error(np.sum(weights * (after_h - before_h)) / (2.0 * h), forward) < 1e-4
 
 
+@pytest.mark.whole_run("as many points as there is room for")
+def test_more_points_than_there_is_room_for_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stack of three boxes has twelve points; with room for eight its velocities are NaN."""
+    plant = mbjax.MultibodyPlant(2e-3)
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), 0.7)
+    for k in range(3):
+        plant.add_rigid_body(f"box{k}", mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.2, 0.2, 0.2))
+        plant.register_collision_geometry(f"box{k}", Geometry("box", Box((0.2, 0.2, 0.2))), 0.7)
+    model = plant.finalize()
+    default = mbjax.default_state(model)
+    q = default.q.at[jnp.array([6, 13, 20])].set(jnp.array([0.099, 0.298, 0.497]))
+    assert np.isfinite(compiled(velocities)(model, q, default.v)).all()
+    monkeypatch.setattr(listed_contacts, "LEAST_ROOM", 8)
+    monkeypatch.setattr(listed_contacts, "POINTS_OF_A_BODY", 0)
+    jax.clear_caches()
+    assert np.isnan(compiled(lambda *x: velocities(*x))(model, q, default.v)[1:]).all()
+
+
 def test_what_cannot_be_listed() -> None:
     """Contact at a distance and bounds that the user gave; single movers."""
     assert not can_list(robot(contact_prediction=True))
