@@ -271,11 +271,15 @@ def calc_listed_rows(
     v: Float[Array, " nv"],
     diagonal: Float[Array, " nv"],
     locked: Bool[Array, " nv"],
+    is_coupled: bool,
 ) -> ListedRows:
-    """The rows of the points that overlap; `diagonal` is that of M with implicit dissipation."""
+    """The rows of the points that overlap; `diagonal` is that of M with implicit dissipation.
+
+    Free bodies have blocks unless constraints, too, couple them.
+    """
     model = with_ordered_pairs(model)
     points = list_contacts(model, position)
-    moved_by = bodies_of_list if are_free_bodies(model.topology) else paths_of_list
+    moved_by = bodies_of_list if are_free_bodies(model.topology) and not is_coupled else paths_of_list
     moved = moved_by(model, points, jnp.where(locked, 0.0, position.S_T))
 
     v_AcBc_W, W = moved.velocities(v), moved.responses(1.0 / diagonal)

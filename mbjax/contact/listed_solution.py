@@ -34,7 +34,8 @@ def calc_listed_solution(model: MultibodyModel, whole: ConvexProblem) -> tuple[C
     def by_list(arrays: tuple) -> ConvexSolution:
         model, problem = eqx.combine(arrays, static)
         terms = problem.terms
-        of_list = calc_listed_rows(model, terms.position, terms.v, calc_diagonal(model, problem), terms.locked)
+        diagonal, is_coupled = calc_diagonal(model, problem), problem.coupled is not None
+        of_list = calc_listed_rows(model, terms.position, terms.v, diagonal, terms.locked, is_coupled)
         return search_all(model.topology, dataclasses.replace(problem, contacts=of_list)).solution()
 
     def by_points(arrays: tuple) -> ConvexSolution:

@@ -72,6 +72,7 @@ def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatri
     contacts = problem.contacts
     bodies = contacts.moved if isinstance(contacts, ListedRows) else contacts
     if isinstance(bodies, ActingRows | ListedBodies):
+        assert problem.coupled is None
         return matrix_of_bodies(topology, problem, bodies)
     if isinstance(bodies, ListedPaths) and problem.coupled is None:
         return matrix_of_list(topology, problem, bodies)

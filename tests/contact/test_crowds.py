@@ -16,8 +16,11 @@ from tests.models import relative_error
 WORLDS = 12
 
 
-def crowd(**settings: Any) -> mbjax.MultibodyModel:
-    """Three balls and, between them in order, a box that slides on the ground: three velocities among six."""
+def crowd(is_tied: bool = False, **settings: Any) -> mbjax.MultibodyModel:
+    """Three balls and, between them in order, a box that slides on the ground: three velocities among six.
+
+    A rod may keep two of the balls apart.
+    """
     plant = mbjax.MultibodyPlant(2e-3, **settings)
     plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), 0.5)
     inertia = mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.2, 0.2, 0.2)
@@ -27,6 +30,8 @@ def crowd(**settings: Any) -> mbjax.MultibodyModel:
     plant.add_rigid_body("third", inertia)
     for name, y in (("left", -0.06), ("right", 0.06)):  # two pairs of shapes of the same two bodies
         plant.register_collision_geometry("third", Geometry(name, Sphere(0.1), translation=(0.0, y, 0.0)), 0.5)
+    if is_tied:
+        plant.add_distance_constraint("first", (0.0, 0.0, 0.0), "third", (0.0, 0.0, 0.0), 0.3)
     plant.add_joint(mbjax.PlanarJoint("cart", "world", "cart", X_PF=(0.0, 0.0, 0.1)))
     return plant.finalize()
 

@@ -190,6 +190,20 @@ def test_derivatives_are_those_of_all_points(request: pytest.FixtureRequest) -> 
         assert relative_error(np.sum(weights * (after_h - before_h)) / (2.0 * h), forward) < 1e-4
 
 
+@pytest.mark.whole_run("bodies without constraints")
+def test_bodies_that_a_constraint_couples() -> None:
+    """A rod between two balls of the crowd: their matrix has no blocks."""
+    model = crowd(is_tied=True)
+    q, v = (jnp.asarray(x) for x in thrown_crowd(model, 9))
+    free = crowd()
+    apart = compiled(jax.vmap(lambda q, v: by_steps(free, q, v)))(q, v)
+    expected = compiled(jax.vmap(lambda q, v: by_steps(model, q, v)))(q, v)
+    assert relative_error(apart, expected) > 1e-2
+    alone = compiled(lambda q, v: velocities(model, q, v))
+    assert relative_error(np.stack([alone(*state) for state in zip(q, v, strict=True)]), expected) < 1e-9
+    assert relative_error(compiled(jax.vmap(lambda q, v: velocities(model, q, v)))(q, v), expected) < 1e-9
+
+
 @pytest.mark.whole_run("as many points as there is room for")
 def test_more_points_than_there_is_room_for_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stack of three boxes has twelve points; with room for eight its velocities are NaN."""
