@@ -28,17 +28,17 @@ HULL = Convex(np.random.default_rng(4).normal(size=(12, 3)) * (0.08, 0.06, 0.1) 
 
 
 def robot(shape: Any = LONG, dtype: Any = None, **settings: Any) -> mbjax.MultibodyModel:
-    """A floating chain whose ends may touch, a ball of another tree, and the ground; two shapes on one body."""
+    """A floating body with two branches that may touch it and each other, a ball of another tree, and the ground."""
     plant = mbjax.MultibodyPlant(2e-3, **settings)
     plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), 0.7)
     inertia = mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.2, 0.1, 0.1)
     for k in range(3):
         plant.add_rigid_body(f"link{k}", inertia)
         if k:
-            axis, X_PF = (0.0, 1.0, 0.3 * k), (0.2, 0.0, 0.0)
-            plant.add_joint(mbjax.RevoluteJoint(f"joint{k}", f"link{k - 1}", f"link{k}", axis=axis, X_PF=X_PF))
+            axis, X_PF = (0.0, 1.0, 0.3 * k), ((0.2, 0.0, 0.0), (0.02, 0.21, 0.0))[k - 1]
+            plant.add_joint(mbjax.RevoluteJoint(f"joint{k}", "link0", f"link{k}", axis=axis, X_PF=X_PF))
     plant.register_collision_geometry("link0", Geometry("long", shape), 0.6)
-    plant.register_collision_geometry("link0", Geometry("end", Sphere(0.1), translation=(0.0, 0.0, 0.15)), 0.6)
+    plant.register_collision_geometry("link1", Geometry("end", Sphere(0.1), translation=(0.0, 0.0, 0.15)), 0.6)
     plant.register_collision_geometry("link2", Geometry("round", Sphere(0.12)), 0.6)
     plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(0.5, 0.1))
     plant.register_collision_geometry("ball", Geometry("ball", Sphere(0.1)), 0.4)
