@@ -11,7 +11,8 @@ from tests.xla_options import FAST_TO_COMPILE
 
 if "--trimmed" in sys.argv:  # most of the time is XLA's: programs that are not optimized compile in a quarter of it
     flags = " ".join(f"--{name}={str(value).lower()}" for name, value in FAST_TO_COMPILE.items())
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"  # workers inherit it
+    os.environ["MBJAX_TRIMMED_TESTS"] = "1"  # workers inherit both
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers share the cores, and its threads spin while they wait
 os.environ.pop("COLUMNS", None)  # which pytest-xdist sets in its workers: tables would be as narrow as a terminal

@@ -1,6 +1,7 @@
 """Forward mode = reverse mode = finite differences, entry by entry, with the worst one named."""
 
 import functools
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,6 +15,10 @@ from jaxtyping import Array
 import mbjax
 from tests.xla_options import FAST_TO_COMPILE
 
+WHOLE_RUN = "MBJAX_TRIMMED_TESTS" not in os.environ
+"""To pass as `forward`: the trimmed run leaves out forward mode, whose rules reverse mode transposes.
+
+Rules that are not transposed, of many tangents and of torques, have tests of their own in `tests/dynamics`."""
 FORWARD_REVERSE = 1e-9
 FINITE_DIFFERENCES = 1e-6
 compiled = functools.partial(jax.jit, compiler_options=FAST_TO_COMPILE)
@@ -22,7 +27,7 @@ WEIGHTS = np.array([8.0, -8.0, -1.0, 1.0]) / 12.0
 
 
 class Gradients(NamedTuple):
-    """Jacobians (outputs, inputs) by three ways, and the inputs' names."""
+    """Jacobians (outputs, inputs) by three ways, and the inputs' names; `forward` is `reverse` where it is left out."""
 
     forward: np.ndarray
     reverse: np.ndarray
@@ -53,7 +58,7 @@ def central_differences(g: Callable[[jax.Array], jax.Array], flat: jax.Array, st
     return (jnp.tensordot(jnp.asarray(WEIGHTS), values, 1) / h[:, None]).T
 
 
-def all_gradients(f: Callable[..., Any], *args: Any, step: Any = 1e-5) -> Gradients:
+def all_gradients(f: Callable[..., Any], *args: Any, step: Any = 1e-5, forward: bool = True) -> Gradients:
     """Jacobians of f, whose results are raveled, with respect to every scalar of its arguments."""
     x = args[0] if len(args) == 1 else args
     flat, unravel = ravel_pytree(x)
@@ -61,9 +66,10 @@ def all_gradients(f: Callable[..., Any], *args: Any, step: Any = 1e-5) -> Gradie
     def g(values: jax.Array) -> jax.Array:
         return ravel_pytree(f(unravel(values)) if len(args) == 1 else f(*unravel(values)))[0]
 
-    forward, reverse = compiled(lambda x: (jax.jacfwd(g)(x), jax.jacrev(g)(x)))(flat)
+    modes = [jax.jacrev(g), jax.jacfwd(g)] if forward else [jax.jacrev(g)]
+    found = compiled(lambda x: [mode(x) for mode in modes])(flat)
     differences = compiled(lambda x: central_differences(g, x, step))(flat)
-    return Gradients(np.asarray(forward), np.asarray(reverse), np.asarray(differences), entry_names(x))
+    return Gradients(np.asarray(found[-1]), np.asarray(found[0]), np.asarray(differences), entry_names(x))
 
 
 def check_gradients(
@@ -72,9 +78,10 @@ def check_gradients(
     step: float = 1e-5,
     tolerance: float = FINITE_DIFFERENCES,
     scale: float | None = None,
+    forward: bool = True,
 ) -> Gradients:
     """Asserts that the three agree, relative to the largest entry of each output (at least `scale`)."""
-    result = all_gradients(f, *args, step=step)
+    result = all_gradients(f, *args, step=step, forward=forward)
     compare(result, tolerance, scale)
     return result
 
@@ -114,13 +121,14 @@ def check_rows(
 ) -> np.ndarray:
     """Jacobians of f(model, row) for rows (k, n) that mix singular and regular ones; returns them (k, outputs, n).
 
-    Both modes and differences under jit(vmap); the same numbers in a scan, if asked for; in float32, unless told not
-    to, of that type and finite.
+    Both modes (trimmed: reverse mode) and differences under jit(vmap); the same numbers in a scan, if asked for; in
+    float32, unless told not to, of that type and finite.
     """
     rows = jnp.asarray(rows, float)
 
     def derivatives(model: Any, row: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return jax.jacfwd(f, 1)(model, row), jax.jacrev(f, 1)(model, row)
+        reverse = jax.jacrev(f, 1)(model, row)
+        return jax.jacfwd(f, 1)(model, row) if WHOLE_RUN else reverse, reverse
 
     in_batch = compiled(jax.vmap(derivatives, (None, 0)))
     forward, reverse = in_batch(model, rows)
@@ -141,11 +149,10 @@ def check_rows(
 
 def one_by_one(function: Callable, *x: Array) -> list[Array]:
     """The Jacobians by each argument; `lax.map` has one tangent at a time."""
+    ends = np.cumsum([y.size for y in x])
 
-    def by(i: int) -> Array:
-        def column(tangent: Array) -> Array:
-            return jax.jvp(lambda y: function(*x[:i], y, *x[i + 1 :]), (x[i],), (tangent,))[1]
+    def column(tangent: Array) -> Array:
+        return jax.jvp(function, x, tuple(jnp.split(tangent, ends[:-1])))[1]
 
-        return lax.map(column, jnp.eye(x[i].size, dtype=x[i].dtype)).T
-
-    return [by(i) for i in range(len(x))]
+    columns = lax.map(column, jnp.eye(ends[-1], dtype=x[0].dtype))
+    return [block.T for block in jnp.split(columns, ends[:-1])]
