@@ -13,7 +13,7 @@ import mbjax
 from mbjax.constraints import calc_constrained_dynamics, calc_constrained_dynamics_terms
 from mbjax.execution.worlds import for_worlds
 from tests.dynamics.oracles import PinocchioRobot, friction_forces
-from tests.gradients.checks import compiled
+from tests.gradients.checks import WHOLE_RUN, compiled
 from tests.models import ROBOTS, relative_error
 
 from . import mechanisms
@@ -51,6 +51,11 @@ def _all_strategies(model, cset, q, v, tau):
 all_strategies = compiled(_all_strategies)
 
 
+def loops() -> Mechanism:
+    """Two spatial loops; trimmed: a planar one. In space are the contacts beside Pinocchio, and a hinge below."""
+    return mechanisms.spring_leg() if WHOLE_RUN else mechanisms.four_bar()
+
+
 def torques(case: Mechanism, seed: int = 0) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).normal(size=case.model.num_velocities))
 
@@ -80,7 +85,7 @@ def test_the_rod_pulls_as_newton_says() -> None:
 
 def test_strategies_agree() -> None:
     """With every constraint given twice, and the second ones off: the program of `test_the_same_constraints_twice`."""
-    case = mechanisms.spring_leg()
+    case = loops()
     cset, n = doubled(case), len(case.cset.constraints)
     once = eqx.tree_at(lambda c: [x.active for x in c.constraints[n:]], cset, [jnp.zeros(())] * n)
     single = compiled_forward(case.model, case.cset, case.q, case.v, torques(case))
@@ -120,7 +125,7 @@ def test_against_pinocchio() -> None:
 
 def test_constraints_do_no_work() -> None:
     """The power of all other forces is the rate of the kinetic energy."""
-    case = mechanisms.spring_leg()
+    case = loops()
     tau = torques(case)
     result = compiled_forward(case.model, case.cset, case.q, case.v, tau)
 
@@ -155,7 +160,7 @@ def doubled(case: Mechanism) -> mbjax.BoundConstraintSet:
 
 def test_the_same_constraints_twice() -> None:
     """G41: the acceleration of the single set; the proximal strategy shares the force between equals."""
-    case = mechanisms.spring_leg()
+    case = loops()
     single = compiled_forward(case.model, case.cset, case.q, case.v, torques(case))
     results = all_strategies(case.model, doubled(case), case.q, case.v, torques(case))
     n = case.cset.num_rows

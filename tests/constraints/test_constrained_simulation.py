@@ -24,6 +24,7 @@ from tests.constraints.mechanisms import (
 from tests.gradients.checks import (
     OFFSETS,
     WEIGHTS,
+    WHOLE_RUN,
     Gradients,
     central_differences,
     check_gradients,
@@ -137,7 +138,7 @@ def test_projection_has_the_gradient_of_its_differences() -> None:
         state = mechanism.q + x[3:6] + 1e-3, mechanism.v + x[6:]
         return jnp.concatenate(mbjax.project_onto_constraints(changed, cset, *state))
 
-    check_gradients(projected, jnp.zeros(9))
+    check_gradients(projected, jnp.zeros(9), forward=WHOLE_RUN)
 
 
 @pytest.mark.whole_run(
@@ -202,32 +203,38 @@ def test_stabilization_has_a_gradient() -> None:
 def test_ports_report_the_constraint_forces() -> None:
     """λ by name, its spatial forces on the links, and reaction forces that carry each link with them."""
     model, mechanism = closed_four_bar(), four_bar()
+    names, crank, rocker = list(model.joint_names), ["crank", "coupler"], ["rocker"]
+    pivots = [model.frame_index(model.joint(joint).child_frame) for joint in ("rocker_pivot", "crank_pivot")]
+
+    @jax.jit
+    def by_functions(model, free, cset, q, v):
+        tau = mbjax.gravity_generalized_forces(model, q)
+        vdot, multipliers = mbjax.constrained_forward_dynamics(free, cset, q, v, tau)
+        accelerations = {
+            body: mbjax.body_center_of_mass_translational_acceleration_in_world(model, q, v, vdot, body)
+            for body in rocker + crank
+        }
+        F_Bo_W = mbjax.constraint_spatial_forces(free, cset, q, multipliers)
+        rotations = [mbjax.relative_rotation_matrix(model, q, "world", frame) for frame in pivots]
+        return vdot, multipliers, F_Bo_W, accelerations, rotations
+
     sampled = outputs(model, state_of(mechanism))
-    tau = jnp.zeros(3) + mbjax.gravity_generalized_forces(model, mechanism.q)
-    vdot, multipliers = jax.jit(mbjax.constrained_forward_dynamics)(
-        mechanism.model, mechanism.cset, mechanism.q, mechanism.v, tau
+    vdot, multipliers, F_Bo_W, accelerations, rotations = by_functions(
+        model, mechanism.model, mechanism.cset, mechanism.q, mechanism.v
     )
     np.testing.assert_allclose(sampled.generalized_acceleration, vdot, rtol=1e-10)
     np.testing.assert_allclose(sampled.constraint_force(model, "loop"), multipliers, rtol=1e-10)
-    F_Bo_W = mbjax.constraint_spatial_forces(mechanism.model, mechanism.cset, mechanism.q, multipliers)
     np.testing.assert_allclose(sampled.constraint_spatial_forces, F_Bo_W, rtol=0, atol=1e-12)
     # The pins hold crank and rocker in the world: weights, constraint forces and momentum rate balance.
     total = sampled.constraint_spatial_forces[:, 3:].sum(axis=0)
     np.testing.assert_allclose(total, 0.0, atol=1e-12)
-    names = list(model.joint_names)
-    for joint, carried in (("rocker_pivot", ["rocker"]), ("crank_pivot", ["crank", "coupler"])):
-        frame = model.frame_index(model.joint(joint).child_frame)
-        R_WJ = mbjax.relative_rotation_matrix(model, mechanism.q, "world", frame)
-        f_W = R_WJ @ sampled.reaction_forces[names.index(joint), 3:]
-        needed = 0.0
+    gravity, held = np.asarray(model.gravity_vector), np.asarray(sampled.constraint_spatial_forces)
+    for joint, carried, R_WJ in zip(("rocker_pivot", "crank_pivot"), (rocker, crank), rotations, strict=True):
+        f_W = np.asarray(R_WJ) @ np.asarray(sampled.reaction_forces)[names.index(joint), 3:]
+        needed = np.zeros(3)
         for body in carried:
-            b = model.body_index(body)
-            a_com = mbjax.body_center_of_mass_translational_acceleration_in_world(
-                model, mechanism.q, mechanism.v, vdot, body
-            )
-            needed += (
-                mbjax.mass(model, body) * (a_com - model.gravity_vector) - sampled.constraint_spatial_forces[b, 3:]
-            )
+            mass = float(mbjax.mass(model, body))
+            needed += mass * (np.asarray(accelerations[body]) - gravity) - held[model.body_index(body), 3:]
         np.testing.assert_allclose(f_W, needed, rtol=0, atol=1e-10)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from tests.gradients.checks import check_gradients, compiled
+from tests.gradients.checks import WHOLE_RUN, check_gradients, compiled
 from tests.models import relative_error
 
 from . import mechanisms
@@ -98,7 +98,7 @@ def test_gradients() -> None:
 
     mass = case.model.parameters.body_mass
     arguments = (case.q, jnp.array([1.0, -2.0, 0.5]), jnp.array([0.3, -0.2]), mass, case.cset.constraints)
-    result = check_gradients(after, *arguments)
+    result = check_gradients(after, *arguments, forward=WHOLE_RUN)
     assert np.all(np.any(result.reverse[:, : case.q.size] != 0.0, axis=0))
 
 

@@ -32,7 +32,10 @@ LINKAGES = {
 }
 
 
-@pytest.mark.parametrize("name", LINKAGES)
+OTHERS = pytest.mark.whole_run("the four-bar, and accelerations of all three in test_constrained_forward_dynamics.py")
+
+
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[OTHERS] * (x != "four-bar")) for x in LINKAGES])
 def test_closed_forms_satisfy_the_constrained_equation(name: str) -> None:
     """G47: H vdot + C = tau + Gᵀ λ and G vdot = gamma for Lagrange's vdot, λ being what is left."""
     make, positions, links = LINKAGES[name]

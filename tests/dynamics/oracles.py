@@ -73,7 +73,7 @@ def make_sample(model: mbjax.MultibodyModel, seed: int, p_WBase: np.ndarray | No
     return Sample(q, np.array(state.v), rng.normal(size=nv), 5.0 * rng.normal(size=nv), p_WP)
 
 
-def _ours(model, frames, q, v, vdot, tau, p_WP):
+def _ours(model, frames, jacobians, q, v, vdot, tau, p_WP):
     names = model.layout.body_frames
     B, A, E = names[frames.B], names[frames.A], names[frames.E]
     p, points = jnp.asarray(POINT_B, model.dtype), jnp.asarray(POINTS_B, model.dtype)
@@ -114,7 +114,7 @@ def _ours(model, frames, q, v, vdot, tau, p_WP):
         "potential energy": mbjax.potential_energy(model, q),
         "total mass": mbjax.total_mass(model),
     }
-    for wrt in WRT:
+    for wrt in WRT if jacobians else ():
         result[f"spatial Jacobian {wrt}"] = mbjax.jacobian_spatial_velocity(model, q, B, p, A, E, wrt)
         result[f"spatial Jacobian in W {wrt}"] = mbjax.jacobian_spatial_velocity(model, q, B, p, "world", "world", wrt)
         result[f"angular Jacobian {wrt}"] = mbjax.jacobian_angular_velocity(model, q, B, A, E, wrt)
@@ -123,13 +123,13 @@ def _ours(model, frames, q, v, vdot, tau, p_WP):
     return result
 
 
-_compiled = jax.jit(_ours, static_argnums=1)
+_compiled = jax.jit(_ours, static_argnums=(1, 2))
 
 
-def mbjax_quantities(model: mbjax.MultibodyModel, sample: Sample) -> dict[str, np.ndarray]:
-    """One compilation per model and dtype."""
+def mbjax_quantities(model: mbjax.MultibodyModel, sample: Sample, jacobians: bool = True) -> dict[str, np.ndarray]:
+    """One compilation per model and dtype; without `jacobians` of velocities if so asked."""
     arguments = (jnp.asarray(x, model.dtype) for x in dataclasses.astuple(sample))
-    return {k: np.asarray(x) for k, x in _compiled(model, choose_frames(model), *arguments).items()}
+    return {k: np.asarray(x) for k, x in _compiled(model, choose_frames(model), jacobians, *arguments).items()}
 
 
 def friction_forces(model: mbjax.MultibodyModel, v: np.ndarray) -> np.ndarray:

@@ -86,8 +86,8 @@ def case(name: str) -> tuple:
     return model, state.q, state.v, vdot, tau, weight, F
 
 
-def both_ways(model, q, v, vdot, tau, F) -> dict:
-    """Inverse and forward dynamics under weights alone, other forces and none, by recursion and by sums.
+def both_ways(model, q, v, vdot, tau, F, kinds: tuple[str, ...] = ("weights", "forces", "nothing")) -> dict:
+    """Inverse and forward dynamics under weights alone, other forces and none (`kinds`), by recursion and by sums.
 
     The last velocity is locked.
     """
@@ -101,6 +101,8 @@ def both_ways(model, q, v, vdot, tau, F) -> dict:
         ("forces", False, F),
         ("nothing", False, None),
     ):
+        if name not in kinds:
+            continue
         F_W = F_T if weights or F_T is None else moved_to_mobods(position, F_T, -1.0)
         F_W = None if weights else F_W
         terms = ForwardDynamicsTerms(motion, tau, F_T, diagonal, locked)

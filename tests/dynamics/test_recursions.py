@@ -18,19 +18,32 @@ from mbjax.kinematics import placed, placement_of
 from tests.models import ALL_KINDS, relative_error
 from tests.test_program_size import chain
 
-from .recursion_models import NAMES, both_ways, case, largest_error, left_out, positions_both_ways, tree_of
+from .recursion_models import both_ways, case, largest_error, left_out, positions_both_ways, tree_of
+
+EVERY_FORCE = "weights", "forces", "nothing"
+TRIMMED_FORCES = {
+    "every joint": ("forces",),
+    "gravity on some bodies": ("weights",),
+    "many branches": ("nothing",),
+}
 
 
 @pytest.mark.parametrize("name", left_out("the other trees", "constant hinge maps", "quadruped"))
-def test_recursions_give_what_sums_give(name: str) -> None:
-    """Torques, accelerations, the factor and what is placed, to rounding; a locked velocity has none."""
+def test_recursions_give_what_sums_give(name: str, request: pytest.FixtureRequest) -> None:
+    """Torques, accelerations, the factor and what is placed, to rounding; a locked velocity has none.
+
+    Trimmed: one kind of forces on each tree.
+    """
     model, q, v, vdot, tau, _, F = case(name)
-    for forces, ways in jax.jit(lambda *x: both_ways(model, *x))(q, v, vdot, tau, F).items():
+    kinds = TRIMMED_FORCES[name] if request.config.getoption("--trimmed") else EVERY_FORCE
+    for forces, ways in jax.jit(lambda *x: both_ways(model, *x, kinds=kinds))(q, v, vdot, tau, F).items():
         assert largest_error(ways["recursion"], ways["sums"]) < 1e-12, forces
         assert ways["recursion"][1][1][-1] == 0.0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", left_out("every joint, and many branches", "constant hinge maps", "gravity on some bodies", "quadruped")
+)
 def test_recursions_at_positions_alone(name: str) -> None:
     """Poses and mass matrix, also where bodies are welded together and joints have several directions."""
     model, q, v, *_ = case(name)
@@ -47,8 +60,8 @@ IN_CHUNKS = "two chunks of constant hinge maps in test_many_worlds.py, and every
 @pytest.mark.parametrize(
     "name", left_out(IN_CHUNKS, "constant hinge maps", "gravity on some bodies", "many branches", "quadruped")
 )
-def test_many_worlds_as_alone(name: str) -> None:
-    """Every public function that has a recursion, 100 worlds at a time, a few and one by one."""
+def test_many_worlds_as_alone(name: str, request: pytest.FixtureRequest) -> None:
+    """Every public function that has a recursion, 100 worlds at a time, a few (whole run) and one by one."""
     model, *_ = case(name)
     states = jax.vmap(lambda key: mbjax.random_state(model, key))(jax.random.split(jax.random.key(6), 100))
     tau = jax.random.normal(jax.random.key(7), states.v.shape)
@@ -65,8 +78,9 @@ def test_many_worlds_as_alone(name: str) -> None:
     together = jax.jit(jax.vmap(everything))
     one_by_one = jax.jit(lambda *x: jax.lax.map(lambda y: everything(*y), x))(states.q, states.v, tau)
     assert largest_error(together(states.q, states.v, tau), one_by_one) < 1e-12
-    few = together(states.q[:20], states.v[:20], tau[:20])
-    assert largest_error(few, jax.tree.map(lambda x: x[:20], one_by_one)) < 1e-12
+    if not request.config.getoption("--trimmed"):
+        few = together(states.q[:20], states.v[:20], tau[:20])
+        assert largest_error(few, jax.tree.map(lambda x: x[:20], one_by_one)) < 1e-12
 
 
 @pytest.mark.parametrize("worlds", [None, pytest.param(3, marks=pytest.mark.whole_run("one world"))])
@@ -270,10 +284,16 @@ def test_a_placed_model_moves_with_its_leaves() -> None:
         changed = dataclasses.replace(model, parameters=parameters)
         return jnp.sum(weight * mbjax.forward_dynamics(changed, q, v, tau, force_elements=True))
 
-    value, zero, step = jax.jit(cost), jnp.zeros(()), 1e-6
-    reverse, forward = jax.jit(jax.grad(cost))(zero), jax.jit(lambda x: jax.jvp(cost, (x,), (jnp.ones(()),))[1])(zero)
+    step = 1e-6
+
+    @jax.jit
+    def derivatives(steps):
+        values, reverse = jax.lax.map(jax.value_and_grad(cost), steps)
+        return values, reverse[0], jax.jvp(cost, (steps[0],), (jnp.ones(()),))[1]
+
+    values, reverse, forward = derivatives(jnp.array([0.0, step, -step]))
     assert relative_error(reverse, forward) < 1e-12
-    assert relative_error(reverse, (value(step) - value(-step)) / (2.0 * step)) < 1e-7
+    assert relative_error(reverse, (values[1] - values[2]) / (2.0 * step)) < 1e-7
 
 
 def test_recursions_of_worlds_are_kernels_of_their_own() -> None:

@@ -61,8 +61,8 @@ def first(function, x: dict, direction: dict) -> dict:
     return eqx.filter_jvp(function, (x,), (direction,))[1]
 
 
-@compiled
-def derivatives(x: dict, direction: dict, other: dict) -> dict:
+@functools.partial(compiled, static_argnames="second")
+def derivatives(x: dict, direction: dict, other: dict, second: bool) -> dict:
     """Both ways: along the state alone, with the parameters of the model, and second ones along two directions."""
     found = {}
     for way, function in (("closed", closed_form), ("long", long_way)):
@@ -72,9 +72,9 @@ def derivatives(x: dict, direction: dict, other: dict) -> dict:
         found[way] = {
             "state": of_state(x),
             "parameters too": first(function, x, direction),
-            "second": first(of_state, x, other),
-            "second of parameters": first(of_model, x, other),
         }
+        if second:
+            found[way] |= {"second": first(of_state, x, other), "second of parameters": first(of_model, x, other)}
     return found
 
 
@@ -83,7 +83,8 @@ MIMIC = pytest.param("joints that mimic", marks=pytest.mark.whole_run("its deriv
 
 
 @pytest.mark.parametrize("name", ["gravity on some bodies", MIMIC, EVERY])
-def test_closed_form_is_the_long_way(name: str) -> None:
+def test_closed_form_is_the_long_way(name: str, request: pytest.FixtureRequest) -> None:
+    """Trimmed: no second derivatives, which are in test_dynamics_derivatives.py and test_gradient_recursions.py."""
     model, rng = MODELS[name](), np.random.default_rng(4)
     state = mbjax.random_state_within_limits(model, jax.random.key(6))
     q = state.q * 1.3  # quaternions need not be of unit length
@@ -92,7 +93,7 @@ def test_closed_form_is_the_long_way(name: str) -> None:
     x = dict(zip(("model", *STATE), (model, q, state.v, vdot, F), strict=True))
     moving = eqx.filter(x, eqx.is_inexact_array)
     direction, other = (jax.tree.map(lambda a: jnp.asarray(rng.normal(size=a.shape)), moving) for _ in range(2))
-    found = derivatives(x, direction, other)
+    found = derivatives(x, direction, other, second=not request.config.getoption("--trimmed"))
     got, expected = (dict(jax.tree.leaves_with_path(found[way])) for way in ("closed", "long"))
     for path, known in (expected | got).items():
         ours, theirs = (x.get(path, jnp.zeros_like(known)) for x in (got, expected))  # what is known not to move

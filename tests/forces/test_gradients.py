@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import mbjax
-from tests.gradients.checks import Gradients, central_differences, check_gradients, compare, compiled
+from tests.gradients.checks import WHOLE_RUN, Gradients, central_differences, check_gradients, compare, compiled
 
 from .models import BUSHING_CONSTANTS, HINGE
 
@@ -52,7 +52,7 @@ def test_parameters_and_state():
         "v": jnp.array([0.7, -0.4]),
         "p": jnp.array([0.3, -0.1, 0.2]),
     }
-    result = check_gradients(f, x)
+    result = check_gradients(f, x, forward=WHOLE_RUN)
     assert (np.abs(result.reverse).max(axis=0) > 1e-6).all()
 
 
@@ -68,7 +68,7 @@ def test_powers():
         changed = eqx.tree_at(lambda m: m.force_elements, model, elements)
         return mbjax.conservative_power(changed, q, v), mbjax.non_conservative_power(changed, q, v)
 
-    check_gradients(f, model.force_elements, jnp.array([0.5]), jnp.array([0.7]))
+    check_gradients(f, model.force_elements, jnp.array([0.5]), jnp.array([0.7]), forward=WHOLE_RUN)
 
 
 @functools.cache
@@ -134,9 +134,10 @@ def test_G40_spring_of_zero_length_is_linear_where_its_points_meet():
     slopes = check_batch(only(0), rows)[:, 3:6, 3:6]
     np.testing.assert_allclose(slopes, np.broadcast_to(-30.0 * np.eye(3), slopes.shape), atol=1e-6)
     check_batch(only(0), [at(v=(1.0, -2.0, 3.0)), at(w=(1.0, 2.0, 3.0), p=(0.1, 0.2, 0.3))])
-    model = eqx.tree_at(lambda m: m.force_elements, free_body(), only(0))
-    hessian = jax.hessian(lambda p: mbjax.potential_energy(model, jnp.append(jnp.array([1.0, 0, 0, 0]), p)))
-    np.testing.assert_allclose(jax.jit(hessian)(jnp.zeros(3)), 30.0 * np.eye(3), atol=1e-9)
+    if WHOLE_RUN:  # trimmed: the slopes of the force above
+        model = eqx.tree_at(lambda m: m.force_elements, free_body(), only(0))
+        hessian = jax.hessian(lambda p: mbjax.potential_energy(model, jnp.append(jnp.array([1.0, 0, 0, 0]), p)))
+        np.testing.assert_allclose(jax.jit(hessian)(jnp.zeros(3)), 30.0 * np.eye(3), atol=1e-9)
 
 
 def test_G40_spring_with_free_length_is_finite_where_its_points_meet():

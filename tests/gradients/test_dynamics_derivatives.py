@@ -29,8 +29,8 @@ ROBOT = pytest.mark.whole_run("the tree of every joint stands for the robots")
 def test_inverse_and_forward_dynamics(name: str, request: pytest.FixtureRequest) -> None:
     """By the state, the forces, and on the tree of every joint by all leaves of the model.
 
-    Trimmed: by the state and the forces, of forward dynamics, energy and momentum. Inverse dynamics is in the rule of
-    forward dynamics, M in the rates of `tests/dynamics/test_identities.py`, the leaves in `test_leaf_coverage.py`.
+    Trimmed: by the state and the forces, of forward dynamics. Inverse dynamics is in the rule of forward dynamics, M,
+    energy and momentum in the rates of `tests/dynamics/test_identities.py`, the leaves in `test_leaf_coverage.py`.
     """
     given, trimmed = MODELS[name](), request.config.getoption("--trimmed")
     q, v, tau = state_of(given)
@@ -42,10 +42,10 @@ def test_inverse_and_forward_dynamics(name: str, request: pytest.FixtureRequest)
         q_moved = mbjax.integrate_configuration(model, q, x["dq"])
         forces = mbjax.force_elements_contribution(model, q_moved, x["v"]) + mbjax.MultibodyForces(tau, x["body"])
         vdot = mbjax.forward_dynamics(model, q_moved, x["v"], x["tau"], forces)
+        if trimmed:
+            return [vdot @ weights]
         energy = mbjax.kinetic_energy(model, q_moved, x["v"]) + mbjax.potential_energy(model, q_moved)
         L = mbjax.spatial_momentum_in_world_about_point(model, q_moved, x["v"], jnp.array([0.1, 0.2, 0.3]))
-        if trimmed:
-            return [vdot @ weights, energy, L]
         required = mbjax.inverse_dynamics(model, q_moved, x["v"], x["tau"], forces)
         M = mbjax.mass_matrix(model, q_moved)
         return [vdot @ weights, required @ weights, weights @ M @ weights, energy, L]
@@ -59,6 +59,7 @@ def test_inverse_and_forward_dynamics(name: str, request: pytest.FixtureRequest)
         compare(Gradients(result.forward[:, block], result.reverse[:, block], result.differences[:, block], names))
 
 
+@pytest.mark.whole_run("Pinocchio's derivatives, and those along q̇ = N(q) v, in tests/dynamics/test_jacobians.py")
 def test_forward_derivative_is_minus_inverse_mass_matrix_times_inverse_derivative() -> None:
     model = random_tree(11, ALL_KINDS).model
     q, v, tau = state_of(model)

@@ -8,7 +8,7 @@ import pytest
 
 import mbjax
 from mbjax.spatial import quaternion as rotation
-from tests.gradients.checks import all_gradients, check_gradients, compiled
+from tests.gradients.checks import WHOLE_RUN, all_gradients, check_gradients, compiled
 from tests.models import ALL_KINDS, random_tree, relative_error
 
 DT = 0.002
@@ -91,7 +91,7 @@ def test_G05_dynamics_of_rpy_joints_ignore_gimbal_lock() -> None:
     for joint in ("joint0", "joint1"):
         q = q.at[rpy.joint(joint).q_start + 1].set(jnp.pi / 2)
     v = jnp.asarray(np.random.default_rng(0).normal(size=rpy.num_velocities))
-    result = all_gradients(lambda x: mbjax.forward_dynamics(rpy, x["q"], x["v"], v), {"q": q, "v": v})
+    result = all_gradients(lambda x: mbjax.forward_dynamics(rpy, x["q"], x["v"], v), {"q": q, "v": v}, forward=False)
     size = np.abs(result.differences).max()
     np.testing.assert_allclose(result.reverse, result.differences, atol=1e-6 * size)
     qdot = compiled(mbjax.velocity_to_qdot)(rpy, q, v)
@@ -129,7 +129,7 @@ def test_G07_zero_angles_and_offset_slides() -> None:
         after, outputs = mbjax.step(model, mbjax.State(x["q"], x["v"], jnp.array(0.0)))
         return outputs.generalized_acceleration, after.q, mbjax.body_poses_in_world(model, x["q"]).translation
 
-    check_gradients(f, {"q": jnp.zeros(2), "v": jnp.array([1.5, 0.7])}, tolerance=1e-7)
+    check_gradients(f, {"q": jnp.zeros(2), "v": jnp.array([1.5, 0.7])}, tolerance=1e-7, forward=WHOLE_RUN)
 
 
 @pytest.mark.whole_run("joint_damping in test_leaf_coverage: in a step, and as the law of continuous plants")
@@ -166,7 +166,7 @@ def test_G32_free_fall_and_G33_no_spurious_rotation() -> None:
 
 
 def test_G34_cart_pole_in_single_precision_and_G36_gradients_that_repeat() -> None:
-    """Under 100 random controls; called twice, and with checkpoints: 10 by 10 steps."""
+    """Under 100 random controls; called twice; whole run: with checkpoints, 10 by 10 steps."""
     path = mbjax.reference_models.path("cart_pole")
     controls = jax.random.uniform(jax.random.key(0), (100, 2), jnp.float64, -5.0, 5.0)
 
@@ -182,8 +182,9 @@ def test_G34_cart_pole_in_single_precision_and_G36_gradients_that_repeat() -> No
     gradient, u = gradient_in(jnp.float64)
     plain = gradient(u)
     np.testing.assert_array_equal(gradient(u), plain)
-    checkpointed, u = gradient_in(jnp.float64, "sqrt")
-    assert relative_error(checkpointed(u), plain) < 1e-12
+    if WHOLE_RUN:  # trimmed: long rollouts with checkpoints in tests/simulation/test_rollout.py
+        checkpointed, u = gradient_in(jnp.float64, "sqrt")
+        assert relative_error(checkpointed(u), plain) < 1e-12
     single, u = gradient_in(jnp.float32)
     assert single(u).dtype == jnp.float32
     assert relative_error(single(u), plain) < 1e-3
@@ -236,7 +237,7 @@ def test_G43_massless_and_tiny_links() -> None:
     def f(q):
         return jax.lax.map(lambda model: mbjax.time_derivatives(model, mbjax.State(q, v, jnp.array(0.0)))[1], of_both)
 
-    check_gradients(f, jnp.array([0.4, -0.8, 0.6]))
+    check_gradients(f, jnp.array([0.4, -0.8, 0.6]), forward=WHOLE_RUN)
 
 
 def stacked(models: list[mbjax.MultibodyModel]) -> mbjax.MultibodyModel:
@@ -254,7 +255,7 @@ def test_G44_special_inertias() -> None:
         calls = [lambda m: mbjax.kinetic_energy(m, state.q, state.v), lambda m: mbjax.mass_matrix(m, state.q)]
         return [jax.lax.map(call, changed) for call in calls]
 
-    check_gradients(f, models.parameters.body_unit_inertia)
+    check_gradients(f, models.parameters.body_unit_inertia, forward=WHOLE_RUN)
 
     def after(v, model):
         return mbjax.step(model, mbjax.State(state.q, v, state.time))[0].v

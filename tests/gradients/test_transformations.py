@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from tests.gradients.checks import check_gradients
+from tests.gradients.checks import WHOLE_RUN, check_gradients
 from tests.models import relative_error
 
 BOX = mbjax.SpatialInertia.solid_box_with_mass(1.3, 0.3, 0.5, 0.1).shift(np.array([-0.1, 0.05, 0.2]))
@@ -50,7 +50,7 @@ def test_g50_every_transformation_of_a_saturated_step() -> None:
     x, dx = jnp.array([0.3, -0.2, 0.5, 0.1]), jnp.array([0.2, 0.1, -0.3, 0.4])
     f = functools.partial(controlled_step, saturating_arm())
     weights = jnp.asarray(np.random.default_rng(0).normal(size=6))
-    J = check_gradients(f, x).forward
+    J = check_gradients(f, x, forward=WHOLE_RUN).reverse
     assert not J[4].any()  # the first effort is at its limit
 
     @jax.jit
@@ -294,7 +294,10 @@ def test_outside_jit_the_first_call_compiles_one_program_and_the_second_none(req
 
 
 def test_new_numbers_outside_jit_compile_nothing(request: pytest.FixtureRequest) -> None:
-    """Of the model, the state and forces, lists of them too, and of their transformations; trimmed: the gradient."""
+    """Of the model, the state and forces, lists of them too, and of their transformations.
+
+    Trimmed: values, their gradient, and forces in lists.
+    """
     model = saturating_arm(free_body=True)
 
     def accelerations(model, q, v):
@@ -318,7 +321,8 @@ def test_new_numbers_outside_jit_compile_nothing(request: pytest.FixtureRequest)
         "a float": lambda m, q, v: accelerations(eqx.tree_at(lambda m: m.parameters.time_step, m, float(v[0])), q, v),
     }
     if request.config.getoption("--trimmed"):
-        del calls["worlds"], calls["gradients"], calls["jacobian"]
+        for name in ("worlds", "gradients", "jacobian", "lists", "torques"):
+            del calls[name]
     q, v = jnp.full(model.num_positions, 0.3), jnp.full(model.num_velocities, 0.2)
     other = mbjax.set_mass(model, model.body_names[1], 1.7), q + 0.1, v - 0.05
     wrong = {}

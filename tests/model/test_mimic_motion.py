@@ -11,7 +11,7 @@ import pytest
 
 import mbjax
 from tests.constraints.test_plant_constraints_against_drake import GRIPPER
-from tests.gradients.checks import check_gradients, compiled
+from tests.gradients.checks import WHOLE_RUN, check_gradients, compiled
 from tests.model.mimics import BOX, JOINTS, RELATIONS, make_model, maps, state
 from tests.models import ROBOTS, relative_error
 
@@ -129,8 +129,14 @@ def test_an_assembled_configuration_satisfies_couplers() -> None:
 def test_the_implicit_residual_vanishes_at_the_time_derivatives() -> None:
     model = make_model("mimic", 0.0)
     at, inputs = start("mimic"), inputs_of(model)
-    residual = compiled(lambda *x: mbjax.implicit_time_derivatives_residual(*x[:2], *mbjax.time_derivatives(*x), x[2]))
-    assert np.abs(residual(model, at, inputs)).max() < 1e-9 * np.abs(mbjax.time_derivatives(model, at, inputs)[1]).max()
+
+    @compiled
+    def both(*x):
+        derivatives = mbjax.time_derivatives(*x)
+        return mbjax.implicit_time_derivatives_residual(*x[:2], *derivatives, x[2]), derivatives[1]
+
+    residual, vdot = both(model, at, inputs)
+    assert np.abs(residual).max() < 1e-9 * np.abs(vdot).max()
 
 
 @pytest.mark.whole_run("time derivatives, and all ports of the continuous plant")
@@ -199,8 +205,13 @@ def test_forces_of_a_step_are_in_balance() -> None:
         part = slice(3, 6) if kind is mbjax.PrismaticJoint else slice(0, 3)
         in_joints[joint.all_v_start] = unit @ live.reaction_forces[joint.index, part]
     p, dv = model.parameters, dt * live.generalized_acceleration
-    G = mbjax.constraints_jacobian(model, mbjax.bound_constraints(model), state.q)
-    B, elements = mbjax.actuation_matrix(model), jax.jit(mbjax.force_elements_contribution)(model, state.q, state.v)
+
+    @jax.jit
+    def given(model, q, v):
+        G = mbjax.constraints_jacobian(model, mbjax.bound_constraints(model), q)
+        return G, mbjax.force_elements_contribution(model, q, v)
+
+    (G, elements), B = given(model, state.q, state.v), mbjax.actuation_matrix(model)
     driven = B @ live.net_actuation + G.T @ live.constraint_forces + elements.generalized
     rotors = B**2 @ (p.rotor_inertia * p.gear_ratio**2) * live.generalized_acceleration
     error = relative_error(E.T @ in_joints, driven - E.T @ (p.joint_damping * (E @ dv)) - rotors)
@@ -223,13 +234,16 @@ def at_start(model: mbjax.MultibodyModel) -> mbjax.State:
     return mbjax.State(q[: model.num_positions], v[: model.num_velocities], jnp.zeros(()))
 
 
+FRICTION = pytest.mark.whole_run("without friction; friction at rest in tests/simulation/test_joint_friction.py")
+
+
 @functools.partial(jax.jit, static_argnums=2)
 def run(model: mbjax.MultibodyModel, target: jax.Array, num_steps: int) -> mbjax.Trajectory:
     inputs = mbjax.Inputs(desired_state=jnp.stack([target, jnp.zeros(())]))
     return mbjax.rollout(model, at_start(model), inputs, num_steps)
 
 
-@pytest.mark.parametrize("friction", [0.0, 0.3])
+@pytest.mark.parametrize("friction", [0.0, pytest.param(0.3, marks=FRICTION)])
 def test_a_multiplier_of_zero_has_a_slope(friction: float) -> None:
     """The finger is held at the offset, its limits bind nothing; with friction there is a kink, which is finite."""
     model = mbjax.set_joint_friction(gripper("eliminate"), "follow", friction)
@@ -240,7 +254,8 @@ def test_a_multiplier_of_zero_has_a_slope(friction: float) -> None:
         return jnp.concatenate([state.q, state.v])
 
     if friction == 0.0:
-        assert np.abs(check_gradients(after, jnp.array([0.0, 0.035])).reverse[:, 0]).max() > 1e-6
+        result = check_gradients(after, jnp.array([0.0, 0.035]), forward=WHOLE_RUN)
+        assert np.abs(result.reverse[:, 0]).max() > 1e-6
     else:
         assert np.isfinite(compiled(jax.jacrev(after))(jnp.array([0.0, 0.035]))).all()
 
@@ -334,7 +349,7 @@ def test_derivatives_of_forward_dynamics() -> None:
         return mbjax.forward_dynamics(m, q, v, tau)
 
     at = NUMBERS, *(jnp.array(x) for x in ([0.3, 0.2], [0.5, 0.4], [1.0, -2.0]))
-    result = check_gradients(functools.partial(dynamics, chain()), *at)
+    result = check_gradients(functools.partial(dynamics, chain()), *at, forward=WHOLE_RUN)
     closed = compiled(mbjax.forward_dynamics_derivatives)(chain(), *at[1:])
     error = relative_error(np.hstack([closed.dq, closed.dv, closed.dtau]), result.forward[:, 4:])
     print(error)

@@ -50,10 +50,13 @@ def sized(what: str) -> mbjax.MultibodyModel:
 SINGLE = pytest.param(
     "single body", marks=pytest.mark.whole_run("bodies that float free, in test_degenerate_models.py")
 )
+BRANCHES = pytest.param(
+    "50 branches", marks=pytest.mark.whole_run("trees of many branches in tests/dynamics/test_recursions.py")
+)
 CHAIN = pytest.param("chain of 50", marks=pytest.mark.whole_run("chains of 800, in tests/dynamics/test_recursions.py"))
 
 
-@pytest.mark.parametrize("what", ["world only", "all welded", SINGLE, CHAIN, "50 branches"])
+@pytest.mark.parametrize("what", ["world only", "all welded", SINGLE, CHAIN, BRANCHES])
 def test_any_size_works(what):
     model = sized(what)
     results = eqx.filter_jit(everything)(model)

@@ -205,7 +205,7 @@ def folder() -> Path:
 
 @pytest.mark.parametrize("name", GYMNASIUM)
 def test_gymnasium_equals_mujoco(folder, name, request) -> None:
-    """Trimmed: the numbers of two of them; pairs, masses and names of all."""
+    """Trimmed: the numbers of one of them, beside all kinds of joints above; pairs, masses and names of all."""
     file = folder / f"{name}.xml"
     m = mujoco.MjModel.from_xml_path(str(file))
     with warnings.catch_warnings():
@@ -216,7 +216,7 @@ def test_gymnasium_equals_mujoco(folder, name, request) -> None:
     joints = [mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_JOINT, j) for j in range(m.njnt)]
     assert [n for n in joints if n] == [n for n in model.joint_names if n in joints]
     assert (model.num_actuators, model.num_velocities) == (m.nu, m.nv)
-    if request.config.getoption("--trimmed") and name not in ("ant", "hopper"):
+    if request.config.getoption("--trimmed") and name != "hopper":
         return
     agreement = compare(model, m, num_states=2)
     print(name, agreement)

@@ -1,5 +1,6 @@
 """Every URDF of example-robot-data loads, and is read as Drake reads it."""
 
+import functools
 import logging
 import sysconfig
 import warnings
@@ -38,17 +39,14 @@ REFUSED_BY_DRAKE = {f"talos_data/robots/talos_reduced{variant}.urdf" for variant
 READ = [name for name in FILES if name != EMPTY]
 
 
-@pytest.fixture(scope="module")
-def plants():
-    """The plant and the warnings of each file."""
-    loaded = {}
-    for name in READ:
-        plant = MultibodyPlant()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            Parser(plant, on_unsupported="warn" if name in DANGLING else "error").add_models(FILES[name])
-        loaded[name] = plant, caught
-    return loaded
+@functools.cache
+def read(name: str) -> tuple[MultibodyPlant, list[warnings.WarningMessage]]:
+    """The plant and the warnings of a file."""
+    plant = MultibodyPlant()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Parser(plant, on_unsupported="warn" if name in DANGLING else "error").add_models(FILES[name])
+    return plant, caught
 
 
 def test_corpus_is_whole():
@@ -58,8 +56,8 @@ def test_corpus_is_whole():
 
 
 @pytest.mark.parametrize("name", READ)
-def test_loads(name, plants):
-    plant, caught = plants[name]
+def test_loads(name):
+    plant, caught = read(name)
     assert len(plant.bodies) > 1
     assert [entry.status for entry in plant.report.entries].count("used") >= 1
     assert all(warning.category is ModelWarning for warning in caught)
@@ -67,9 +65,9 @@ def test_loads(name, plants):
 
 
 @pytest.mark.parametrize("name", sorted(set(READ) - set(DANGLING) - REFUSED_BY_DRAKE - NOT_LIKE_DRAKE))
-def test_equals_drake(name, plants, assert_same_plant):
+def test_equals_drake(name, assert_same_plant):
     theirs = drake_plant(FILES[name])
-    ours, _ = plants[name]
+    ours, _ = read(name)
     assert_same_plant(ours, theirs)
     assert ours.instance_names[2:] == [theirs.GetModelInstanceName(theirs.get_body(BodyIndex(1)).model_instance())]
     masses = [0.0 if body.inertia is None else float(body.inertia.mass) for body in ours.bodies]
@@ -78,9 +76,9 @@ def test_equals_drake(name, plants, assert_same_plant):
 
 
 @pytest.mark.parametrize("name", sorted(NOT_LIKE_DRAKE))
-def test_differs_from_drake_where_it_says_so(name, plants):
+def test_differs_from_drake_where_it_says_so(name):
     theirs = drake_plant(FILES[name])
-    ours, _ = plants[name]
+    ours, _ = read(name)
     repaired = [entry for entry in ours.report.entries if entry.status == "repaired"]
     assert repaired
     if "bolt" in name:
@@ -112,21 +110,21 @@ def test_empty_robot_is_refused():
             Parser(MultibodyPlant()).add_models(FILES[EMPTY])
 
 
-def test_inertias_refused_in_strict_mode_are_those_reported(plants):
-    for name in READ:
-        plant, _ = plants[name]
-        lenient = any(
-            e.status in ("kept", "repaired") and ("non-physical" in e.message or "mass is 0" in e.message)
-            for e in plant.report.entries
-        )
-        options = {"inertia": "error", "on_unsupported": "warn"}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ModelWarning)
-            if lenient:
-                with pytest.raises(ModelError, match="not physical"):
-                    Parser(MultibodyPlant(), **options).add_models(FILES[name])
-            else:
+@pytest.mark.parametrize("name", READ)
+def test_inertias_refused_in_strict_mode_are_those_reported(name):
+    plant, _ = read(name)
+    lenient = any(
+        e.status in ("kept", "repaired") and ("non-physical" in e.message or "mass is 0" in e.message)
+        for e in plant.report.entries
+    )
+    options = {"inertia": "error", "on_unsupported": "warn"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        if lenient:
+            with pytest.raises(ModelError, match="not physical"):
                 Parser(MultibodyPlant(), **options).add_models(FILES[name])
+        else:
+            Parser(MultibodyPlant(), **options).add_models(FILES[name])
 
 
 def drake_plant(path: Path) -> DrakePlant:

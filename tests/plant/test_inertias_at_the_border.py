@@ -61,10 +61,10 @@ def test_tiny_last_link_stays_finite():
     vdot = forward(model)
     M, bias = mass_matrix(model, q), bias_term(model, q, v)
     np.testing.assert_allclose(vdot, np.linalg.solve(M, tau - bias), rtol=1e-8)
-    gradient = jax.jit(jax.jacrev(forward))(model).parameters.body_mass
+    gradient = jax.jit(jax.jacrev(lambda mass: forward(mbjax.set_mass(model, "link1", mass))))(1e-9)
     h = 1e-12
     steps = [forward(mbjax.set_mass(model, "link1", 1e-9 + s)) for s in (h, -h)]
-    np.testing.assert_allclose(gradient[:, 1], (steps[0] - steps[1]) / (2 * h), rtol=1e-3)
+    np.testing.assert_allclose(gradient, (steps[0] - steps[1]) / (2 * h), rtol=1e-3)
 
 
 def test_non_physical_inertia():

@@ -21,7 +21,11 @@ def state_of(model: mbjax.MultibodyModel, seed: int) -> tuple[jax.Array, jax.Arr
     return mbjax.integrate_configuration(model, model.parameters.default_positions, dq), v, vdot
 
 
-@pytest.mark.parametrize("name", ["two links", "every joint", "quadruped"])
+OTHERS = pytest.mark.whole_run("every joint, and motions of two links below")
+TWO, QUADRUPED = (pytest.param(name, marks=OTHERS) for name in ("two links", "quadruped"))
+
+
+@pytest.mark.parametrize("name", ["every joint", TWO, QUADRUPED])
 def test_times_parameters_is_inverse_dynamics(name: str) -> None:
     models = {"two links": two_links, "every joint": lambda: random_tree(0, ALL_KINDS).model}
     model = models[name]() if name in models else mbjax.load(name)
@@ -60,21 +64,27 @@ def test_derivatives_by_motion() -> None:
     q, v, vdot = state_of(model, 4)
 
     @jax.jit
-    def weighted(x: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.sin(si.regressor(model, x[:2], x[2:4], x[4:])))
+    def everything(x: jax.Array, d: jax.Array) -> tuple:
+        def weighted(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+            Y = si.regressor(model, x[:2], x[2:4], x[4:])
+            return jnp.sum(jnp.sin(Y)), Y
 
-    x, d = jnp.concatenate([q, v, vdot]), jax.random.normal(jax.random.key(5), (6,))
-    reverse, forward = jax.grad(weighted)(x) @ d, jax.jvp(weighted, (x,), (d,))[1]
-    numeric = (weighted(x + 1e-6 * d) - weighted(x - 1e-6 * d)) / 2e-6
+        (value, Y), gradient = jax.value_and_grad(weighted, has_aux=True)(x)
+        forward = jax.jvp(lambda x: weighted(x)[0], (x,), (d,))[1]
+        tau = mbjax.inverse_dynamics(model, x[:2], x[2:4], x[4:], force_elements=True)
+        return value, gradient @ d, forward, Y @ si.linear_parameters(model), tau
+
+    x, d = np.concatenate([q, v, vdot]), np.random.default_rng(5).normal(size=6)
+    _, reverse, forward, *_ = everything(x, d)
+    numeric = (everything(x + 1e-6 * d, d)[0] - everything(x - 1e-6 * d, d)[0]) / 2e-6
     np.testing.assert_allclose(reverse, forward, rtol=1e-10)
     np.testing.assert_allclose(numeric, forward, rtol=1e-6)
-    still = x.at[2:4].set(0.0)  # where Coulomb friction turns around
-    h = 1e-7
-    numeric = (weighted(still + h * d) - weighted(still - h * d)) / (2.0 * h)
-    np.testing.assert_allclose(jax.grad(weighted)(still) @ d, numeric, rtol=1e-5)
-    rest = still[:2], still[2:4], still[4:]
-    tau = mbjax.inverse_dynamics(model, *rest, force_elements=True)
-    assert relative_error(si.regressor(model, *rest) @ si.linear_parameters(model), tau) < 1e-12
+    still, h = x.copy(), 1e-7
+    still[2:4] = 0.0  # where Coulomb friction turns around
+    _, reverse, _, by_regressor, tau = everything(still, d)
+    numeric = (everything(still + h * d, d)[0] - everything(still - h * d, d)[0]) / (2.0 * h)
+    np.testing.assert_allclose(reverse, numeric, rtol=1e-5)
+    assert relative_error(by_regressor, tau) < 1e-12
 
 
 def test_base_parameters_carry_all_that_is_seen() -> None:
