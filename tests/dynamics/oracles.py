@@ -92,7 +92,6 @@ def _ours(model, frames, jacobians, q, v, vdot, tau, p_WP):
         "p_AQi": mbjax.points_positions(model, q, B, points, A),
         "spatial bias": mbjax.bias_spatial_acceleration(model, q, v, B, p, A, E),
         "translational bias": mbjax.bias_translational_acceleration(model, q, v, B, points, A, E),
-        "position Jacobian": mbjax.jacobian_position_vector(model, q, B, points, A, E),
         "qdot": qdot,
         "v of qdot": mbjax.qdot_to_velocity(model, q, qdot),
         "N": mbjax.velocity_to_qdot_matrix(model, q),
@@ -114,6 +113,8 @@ def _ours(model, frames, jacobians, q, v, vdot, tau, p_WP):
         "potential energy": mbjax.potential_energy(model, q),
         "total mass": mbjax.total_mass(model),
     }
+    if jacobians:
+        result["position Jacobian"] = mbjax.jacobian_position_vector(model, q, B, points, A, E)
     for wrt in WRT if jacobians else ():
         result[f"spatial Jacobian {wrt}"] = mbjax.jacobian_spatial_velocity(model, q, B, p, A, E, wrt)
         result[f"spatial Jacobian in W {wrt}"] = mbjax.jacobian_spatial_velocity(model, q, B, p, "world", "world", wrt)
@@ -127,7 +128,7 @@ _compiled = jax.jit(_ours, static_argnums=(1, 2))
 
 
 def mbjax_quantities(model: mbjax.MultibodyModel, sample: Sample, jacobians: bool = True) -> dict[str, np.ndarray]:
-    """One compilation per model and dtype; without `jacobians` of velocities if so asked."""
+    """One compilation per model and dtype; without `jacobians` if so asked."""
     arguments = (jnp.asarray(x, model.dtype) for x in dataclasses.astuple(sample))
     return {k: np.asarray(x) for k, x in _compiled(model, choose_frames(model), jacobians, *arguments).items()}
 

@@ -14,7 +14,6 @@ from tests.models import relative_error
 from .recursion_models import G1, case, largest_error
 
 OWN = "body_mass", "gravity", "frame_translation", "joint_axis", "screw_pitch", "joint_damping"
-OWN_TRIMMED = OWN[:2]  # inertias and forces; frames and axes are in the test below
 
 
 @pytest.mark.parametrize(
@@ -31,14 +30,15 @@ def test_worlds_with_models_of_their_own(
     name: str, kernels: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """Of each world its own masses or gravity beside what all share, positions too; whole run: frames and axes too."""
-    own = OWN_TRIMMED if request.config.getoption("--trimmed") else OWN
+    trimmed = request.config.getoption("--trimmed")  # inertias and forces at once; frames and axes in the test below
+    own = [OWN[:2]] if trimmed else [(leaf,) for leaf in OWN if getattr(case(name)[0].parameters, leaf).size]
     model, q, v, vdot, *_ = case(name)
     scales = np.linspace(0.5, 2.0, 3)
     monkeypatch.setenv("MBJAX_ONE_KERNEL", kernels)
     jax.clear_caches()
 
-    def with_scaled(leaf, scale):
-        scaled = {leaf: getattr(model.parameters, leaf) * scale}
+    def with_scaled(leaves, scale):
+        scaled = {leaf: getattr(model.parameters, leaf) * scale for leaf in leaves}
         return dataclasses.replace(model, parameters=dataclasses.replace(model.parameters, **scaled))
 
     def everything(model):
@@ -48,11 +48,11 @@ def test_worlds_with_models_of_their_own(
         return accelerations, torques, mbjax.mass_matrix(model, q), (poses.rotation, poses.translation)
 
     alone = compiled(everything)
-    for leaf in (leaf for leaf in own if getattr(model.parameters, leaf).size):
-        together = compiled(jax.vmap(lambda scale, leaf=leaf: everything(with_scaled(leaf, scale))))(scales)
+    for leaves in own:
+        together = compiled(jax.vmap(lambda scale, leaves=leaves: everything(with_scaled(leaves, scale))))(scales)
         for i in (0, 2):
             found = jax.tree.map(lambda x, i=i: x[i], together)
-            assert largest_error(found, alone(with_scaled(leaf, scales[i]))) < 1e-12, leaf
+            assert largest_error(found, alone(with_scaled(leaves, scales[i]))) < 1e-12, leaves
     jax.clear_caches()
 
 
@@ -100,7 +100,7 @@ def test_derivatives_where_worlds_differ_in_one_leaf_alone(
 def test_worlds_that_share_all_but_one_argument(
     kernels: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """Values and gradients of forward and inverse dynamics; trimmed: of forward dynamics, all but q shared."""
+    """Values and gradients of forward and inverse dynamics; trimmed: of forward dynamics, q and v shared."""
     monkeypatch.setenv("MBJAX_ONE_KERNEL", kernels)
     jax.clear_caches()
     model, q, v, vdot, tau, weight, _ = case("constant hinge maps")
@@ -119,7 +119,7 @@ def test_worlds_that_share_all_but_one_argument(
             return function(*x), jax.grad(lambda *x: jnp.sum(weight * function(*x)), (0, 1, 2))(*x)
 
         one = jax.jit(gradient)
-        for i in (0,) if request.config.getoption("--trimmed") else range(3):
+        for i in (2,) if request.config.getoption("--trimmed") else range(3):
             axes = tuple(0 if k == i else None for k in range(3))
             given = [jnp.stack([x, 0.9 * x, 1.1 * x]) if k == i else x for k, x in enumerate(arguments)]
             together = jax.jit(jax.vmap(gradient, axes))(*given)

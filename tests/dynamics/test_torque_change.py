@@ -84,7 +84,7 @@ MIMIC = pytest.param("joints that mimic", marks=pytest.mark.whole_run("its deriv
 
 @pytest.mark.parametrize("name", ["gravity on some bodies", MIMIC, EVERY])
 def test_closed_form_is_the_long_way(name: str, request: pytest.FixtureRequest) -> None:
-    """Trimmed: no second derivatives, which are in test_dynamics_derivatives.py and test_gradient_recursions.py."""
+    """Trimmed: no second derivatives, which are those of test_gradient_recursions.py and of a step."""
     model, rng = MODELS[name](), np.random.default_rng(4)
     state = mbjax.random_state_within_limits(model, jax.random.key(6))
     q = state.q * 1.3  # quaternions need not be of unit length

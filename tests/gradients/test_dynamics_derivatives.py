@@ -29,7 +29,8 @@ ROBOT = pytest.mark.whole_run("the tree of every joint stands for the robots")
 def test_inverse_and_forward_dynamics(name: str, request: pytest.FixtureRequest) -> None:
     """By the state, the forces, and on the tree of every joint by all leaves of the model.
 
-    Trimmed: by the state and the forces, of forward dynamics. Inverse dynamics is in the rule of forward dynamics, M,
+    Trimmed: by the state and the forces, of forward dynamics, in reverse mode. Both modes of the same tree are in
+    tests/dynamics/test_many_tangents.py. Inverse dynamics is in the rule of forward dynamics, M,
     energy and momentum in the rates of `tests/dynamics/test_identities.py`, the leaves in `test_leaf_coverage.py`.
     """
     given, trimmed = MODELS[name](), request.config.getoption("--trimmed")
@@ -52,7 +53,7 @@ def test_inverse_and_forward_dynamics(name: str, request: pytest.FixtureRequest)
 
     x = {"dq": jnp.zeros_like(v), "v": v, "tau": tau, "body": body}
     by_leaves = name == "every joint" and not trimmed
-    result = all_gradients(both, x | {"model": given} if by_leaves else x)
+    result = all_gradients(both, x | {"model": given} if by_leaves else x, forward=not trimmed)
     of_model = np.array([entry.startswith("['model']") for entry in result.names])
     for block in (of_model, ~of_model) if by_leaves else (~of_model,):  # each beside its own largest entry
         names = [entry for entry, chosen in zip(result.names, block, strict=True) if chosen]
@@ -71,16 +72,16 @@ def test_forward_derivative_is_minus_inverse_mass_matrix_times_inverse_derivativ
     assert relative_error(by_tau @ M, np.eye(v.size)) < 1e-10
 
 
-INVERSE = pytest.param("inverse", marks=pytest.mark.whole_run("forward dynamics is differentiated through it"))
+HESSIAN = "the Hessian of a step in test_transformations.py, both orders in tests/dynamics/test_gradient_recursions.py"
 
 
-@pytest.mark.parametrize("function", ["forward", INVERSE])
-def test_second_derivatives(function: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.whole_run(HESSIAN)
+@pytest.mark.parametrize("function", ["forward", "inverse"])
+def test_second_derivatives(function: str) -> None:
     """Hessians along two directions: forward over reverse = differences of the gradient, and symmetric.
 
-    Whole run: reverse over reverse too; trimmed: reverse over forward, in tests/dynamics/test_gradient_recursions.py.
+    Reverse over reverse too.
     """
-    trimmed = request.config.getoption("--trimmed")
     model = random_tree(4, ("universal", "prismatic")).model
     q, v, tau = state_of(model)
     nv = v.size
@@ -95,15 +96,14 @@ def test_second_derivatives(function: str, request: pytest.FixtureRequest) -> No
     @compiled
     def gradient_and_products(x, d):
         gradient, forward = jax.jvp(jax.grad(f), (x,), (d,))
-        return gradient, forward, None if trimmed else jax.grad(lambda x: jax.grad(f)(x) @ d)(x)
+        return gradient, forward, jax.grad(lambda x: jax.grad(f)(x) @ d)(x)
 
     h, directions = 1e-4, np.random.default_rng(1).normal(size=(2, x.size))
     products = []
     for d in directions:
         _, forward, reverse = gradient_and_products(x, d)
         values = np.stack([gradient_and_products(x + h * offset * d, d)[0] for offset in OFFSETS])
-        if reverse is not None:
-            assert relative_error(reverse, forward) < 1e-9
+        assert relative_error(reverse, forward) < 1e-9
         assert relative_error(forward, WEIGHTS @ values / h) < 1e-6
         products.append(forward)
     np.testing.assert_allclose(directions[0] @ products[1], directions[1] @ products[0], rtol=1e-10)

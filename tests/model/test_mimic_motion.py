@@ -234,7 +234,7 @@ def at_start(model: mbjax.MultibodyModel) -> mbjax.State:
     return mbjax.State(q[: model.num_positions], v[: model.num_velocities], jnp.zeros(()))
 
 
-FRICTION = pytest.mark.whole_run("without friction; friction at rest in tests/simulation/test_joint_friction.py")
+AT_ZERO = "derivatives of forward dynamics at zero, below; friction at rest in tests/simulation/test_joint_friction.py"
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -243,7 +243,8 @@ def run(model: mbjax.MultibodyModel, target: jax.Array, num_steps: int) -> mbjax
     return mbjax.rollout(model, at_start(model), inputs, num_steps)
 
 
-@pytest.mark.parametrize("friction", [0.0, pytest.param(0.3, marks=FRICTION)])
+@pytest.mark.whole_run(AT_ZERO)
+@pytest.mark.parametrize("friction", [0.0, 0.3])
 def test_a_multiplier_of_zero_has_a_slope(friction: float) -> None:
     """The finger is held at the offset, its limits bind nothing; with friction there is a kink, which is finite."""
     model = mbjax.set_joint_friction(gripper("eliminate"), "follow", friction)
@@ -254,7 +255,7 @@ def test_a_multiplier_of_zero_has_a_slope(friction: float) -> None:
         return jnp.concatenate([state.q, state.v])
 
     if friction == 0.0:
-        result = check_gradients(after, jnp.array([0.0, 0.035]), forward=WHOLE_RUN)
+        result = check_gradients(after, jnp.array([0.0, 0.035]))
         assert np.abs(result.reverse[:, 0]).max() > 1e-6
     else:
         assert np.isfinite(compiled(jax.jacrev(after))(jnp.array([0.0, 0.035]))).all()
@@ -341,16 +342,21 @@ def test_gradient_of_a_step_by_numbers_of_mimics() -> None:
 
 
 def test_derivatives_of_forward_dynamics() -> None:
-    """By numbers of mimics, and the closed form by q, v and tau."""
+    """By numbers of mimics, and the closed form by q, v and tau; trimmed: where a multiplier is zero."""
 
     def dynamics(model, numbers, q, v, tau):
         leaves = jnp.split(numbers, 2)
         m = eqx.tree_at(lambda m: (m.parameters.mimic_multiplier, m.parameters.mimic_offset), model, leaves)
         return mbjax.forward_dynamics(m, q, v, tau)
 
-    at = NUMBERS, *(jnp.array(x) for x in ([0.3, 0.2], [0.5, 0.4], [1.0, -2.0]))
+    numbers = NUMBERS if WHOLE_RUN else NUMBERS.at[1].set(0.0)
+    at = numbers, *(jnp.array(x) for x in ([0.3, 0.2], [0.5, 0.4], [1.0, -2.0]))
     result = check_gradients(functools.partial(dynamics, chain()), *at, forward=WHOLE_RUN)
-    closed = compiled(mbjax.forward_dynamics_derivatives)(chain(), *at[1:])
+    assert np.abs(result.reverse[:, 1]).max() > 1e-6
+    changed = eqx.tree_at(
+        lambda m: (m.parameters.mimic_multiplier, m.parameters.mimic_offset), chain(), np.split(numbers, 2)
+    )
+    closed = compiled(mbjax.forward_dynamics_derivatives)(changed, *at[1:])
     error = relative_error(np.hstack([closed.dq, closed.dv, closed.dtau]), result.forward[:, 4:])
     print(error)
     assert error < 1e-12
