@@ -96,19 +96,18 @@ OF_BOTH_PLANTS = pytest.mark.parametrize(
 
 
 @OF_BOTH_PLANTS
-def test_smoothing_is_felt_from_a_distance(time_step: float) -> None:
-    """The force k δ² / (4 φ) of the law, in the step and in the continuous plant; its slope and that by δ."""
+def test_smoothing_is_felt_from_a_distance_and_where_surfaces_just_touch(time_step: float) -> None:
+    """The force k δ² / (4 φ) of the law, in the step and in the continuous plant; its slope and that by δ.
+
+    At the corner of (φ² + δ²)^½, φ = δ = 0: no force, and slopes between those of the two sides.
+    """
     k, delta, gap = 1e4, 1e-3, 8e-3
     value, slopes = smoothed_force(time_step)(jnp.array(gap), jnp.array(delta))
     np.testing.assert_allclose(value, k * delta**2 / (4.0 * gap), rtol=0.02)
     np.testing.assert_allclose(slopes[0], -value / gap, rtol=0.05)
     np.testing.assert_allclose(slopes[1], 2.0 * value / delta, rtol=0.02)
 
-
-@OF_BOTH_PLANTS
-def test_a_smoothing_length_of_zero_where_surfaces_just_touch(time_step: float) -> None:
-    """The corner of (φ² + δ²)^½ at φ = δ = 0: no force, and slopes between those of the two sides."""
-    k, zero = 1e4, jnp.zeros(())
+    zero = jnp.zeros(())
     value, slopes = smoothed_force(time_step)(zero, zero)
     assert float(value) == 0.0
     assert -k <= float(slopes[0]) <= 0.0
