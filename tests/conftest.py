@@ -7,6 +7,7 @@ import sys
 import jax
 import pytest
 
+from mbjax.execution import chunks
 from tests.xla_options import FAST_TO_COMPILE
 
 if "--trimmed" in sys.argv:  # most of the time is XLA's: programs that are not optimized compile in a quarter of it
@@ -15,6 +16,7 @@ if "--trimmed" in sys.argv:  # most of the time is XLA's: programs that are not 
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers share the cores, and its threads spin while they wait
 os.environ.pop("COLUMNS", None)  # which pytest-xdist sets in its workers: tables would be as narrow as a terminal
+FEW_NUMBERS, chunks.FEW_NUMBERS = chunks.FEW_NUMBERS, 0  # batches of few worlds stand for large ones, in chunks
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_traceback_in_locations_limit", 0)  # nobody reads the places in programs: a tenth of the time

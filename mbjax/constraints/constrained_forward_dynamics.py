@@ -11,7 +11,7 @@ from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Scala
 from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion, split_forces
 from mbjax.errors import ModelError
 from mbjax.execution import for_worlds
-from mbjax.forces import MultibodyForces, calc_mobod_forces, force_elements_contribution
+from mbjax.forces import MultibodyForces, are_elements_at, calc_mobod_forces, force_elements_contribution
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of
 from mbjax.model import MultibodyModel, as_coordinates, locked_velocities, zero_where_locked
 
@@ -69,6 +69,8 @@ def constrained_forward_dynamics(
     For contacts alone, with `force_elements` and no other forces, Jacobians by q, v and tau are closed forms.
     """
     cset.require_model(model)
+    if are_elements_at(forces, model, q, v) and not force_elements:
+        forces, force_elements = None, True
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)

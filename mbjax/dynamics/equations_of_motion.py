@@ -10,6 +10,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import compiled_outside_jit, dot_with_mask
 from mbjax.forces import (
     MultibodyForces,
+    are_elements_at,
     calc_joint_dissipation,
     calc_mobod_forces,
     calc_passive_forces_on_tree,
@@ -70,6 +71,8 @@ def inverse_dynamics(
     `forces` are all the forces that act: gravity and damping act only if they are among them. With `force_elements`
     the forces of `force_elements_contribution` act too, from the same kinematics. As Drake's `CalcInverseDynamics`.
     """
+    if are_elements_at(forces, model, q, v) and not force_elements:
+        forces, force_elements = None, True
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
@@ -103,6 +106,8 @@ def forward_dynamics(
     Inverts `inverse_dynamics`, with the same `forces` and `force_elements`. Locked joints have zero velocity, whatever
     v says, and zero acceleration.
     """
+    if are_elements_at(forces, model, q, v) and not (force_elements or model.force_elements):  # they read v as it is
+        forces, force_elements = None, True
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)

@@ -1,7 +1,8 @@
 """Runs a function of many worlds: with the worlds on the last axis, and on a CPU chunk by chunk.
 
 Where the function iterates, a chunk would take as long as its slowest world. It leaves its slow worlds to a late turn
-instead, which goes on with those of several chunks together.
+instead, which goes on with those of several chunks together. A CPU takes few worlds one by one, in one kernel: to start
+the many kernels of a chunk would take longer than to run them, and to compile them several times as long.
 """
 
 import math
@@ -25,6 +26,8 @@ SEARCHING_CHUNK = 128  # worlds of functions that search: for fewer, their many 
 SMALLEST_CHUNK = 32  # worlds, where each has several tangents or many numbers
 VECTOR = 8  # worlds; the rest of a chunk of another size is computed one by one, without vector instructions
 ARRAY_BYTES = 5 << 21  # bytes of one argument in a chunk: trees of more than 1000 bodies have smaller chunks
+FEW_NUMBERS = 1 << 13  # of all worlds in one argument: 8 worlds of a humanoid, 16 of a quadruped, 128 of a cart-pole
+FEWEST_NUMBERS = 1 << 6  # of one world in an argument, where it has less
 CHUNKS_A_LATE_TURN = 4  # each chunk may leave a quarter of its worlds to the late turn
 
 
@@ -57,14 +60,23 @@ def run_at_once(
     return [y if s else worlds_first(y) for y, s in zip(results, summed, strict=True)]
 
 
-def run_one_by_one(*args: Array, function: Callable, worlds: int, batched: Sequence[bool], out: Sequence) -> list:
-    """Runs a function of one world for each of them, in a loop that is to be one kernel. No result is a sum."""
+def run_one_by_one(
+    *args: Array,
+    function: Callable,
+    worlds: int,
+    batched: Sequence[bool],
+    summed: Sequence[bool],
+    out: Sequence[ShapedArray],
+    **_: Any,
+) -> list:
+    """Runs a function of one world for each of them, in a loop that is to be one kernel."""
 
     def turn(world: Array, found: list) -> list:
         results = function(*(row_of(x, world) if b else x for x, b in zip(args, batched, strict=True)))
-        return [with_rows(x, y[None], world) for x, y in zip(found, results, strict=True)]
+        return [x + y if s else with_rows(x, y[None], world) for x, y, s in zip(found, results, summed, strict=True)]
 
-    return repeat_turns(np.int32(worlds), turn, [jnp.zeros((worlds, *x.shape), x.dtype) for x in out])
+    none = [jnp.zeros(x.shape if s else (worlds, *x.shape), x.dtype) for x, s in zip(out, summed, strict=True)]
+    return repeat_turns(np.int32(worlds), turn, none)
 
 
 def row_of(x: Float[Array, "n ..."], index: Array) -> Float[Array, "..."]:
@@ -72,13 +84,22 @@ def row_of(x: Float[Array, "n ..."], index: Array) -> Float[Array, "..."]:
     return lax.dynamic_index_in_dim(x, index, 0, False, allow_negative_indices=False)
 
 
-def size_of_chunk(worlds: int, arguments: Iterable[ShapedArray], several: int, searches: bool = False) -> int:
+def are_few(worlds: int, arguments: Iterable[ShapedArray], several: int) -> bool:
+    """Whether a CPU runs so many worlds about as fast one by one; a world's own tangents count little: measured."""
+    numbers = worlds * max(largest_of(arguments), FEWEST_NUMBERS)
+    return numbers * math.cbrt(several) <= FEW_NUMBERS
+
+
+def largest_of(arguments: Iterable[ShapedArray]) -> int:
+    """Count of the numbers in the largest argument of one world."""
+    return max((math.prod(x.shape) for x in arguments if jnp.issubdtype(x.dtype, jnp.floating)), default=1)
+
+
+def size_of_chunk(worlds: int, arguments: Sequence[ShapedArray], several: int, searches: bool = False) -> int:
     """Number of worlds in a chunk, from the size of one world's arguments: intermediates are about as large."""
     most = SEARCHING_CHUNK if searches else CHUNK
-    floats = [x for x in arguments if jnp.issubdtype(x.dtype, jnp.floating)]
-    width = max((x.dtype.itemsize for x in floats), default=4)
-    largest = max((math.prod(x.shape) for x in floats), default=1)
-    size = min(most // max(several, 1), ARRAY_BYTES // (max(largest, 1) * width))
+    width = max((x.dtype.itemsize for x in arguments if jnp.issubdtype(x.dtype, jnp.floating)), default=4)
+    size = min(most // max(several, 1), ARRAY_BYTES // (max(largest_of(arguments), 1) * width))
     size = max(size - size % VECTOR, SMALLEST_CHUNK)
     if worlds <= size + 3 * size // 4:
         return worlds
@@ -96,9 +117,8 @@ def run_in_chunks(*args: Any, worlds: int, **params: Any) -> list:
     The last chunk begins within the one before if it has to. It runs first, so that the overlap is overwritten.
     """
     batched, summed, num_linear = params["batched"], params["summed"], params["num_linear"]
-    of_one = (ShapedArray(x.shape[b:], x.dtype) for x, b in zip(args, batched, strict=True))
     function = params["function"]
-    size = size_of_chunk(worlds, of_one, params["several"], isinstance(function, Searching))
+    size = size_of_chunk(worlds, shapes_of_one(args, batched), params["several"], isinstance(function, Searching))
     if size == worlds:
         return run_at_once(*args, worlds=worlds, **params)
     chunks = -(-worlds // size)
@@ -126,6 +146,11 @@ def run_in_chunks(*args: Any, worlds: int, **params: Any) -> list:
         jnp.zeros(x.shape if s else (worlds, *x.shape), x.dtype) for x, s in zip(params["out"], summed, strict=True)
     ]
     return lax.scan(run_chunk, empty, jnp.arange(chunks), reverse=True)[0]
+
+
+def shapes_of_one(args: Sequence, batched: Sequence[bool]) -> list[ShapedArray]:
+    """Shapes and types of one world's arguments."""
+    return [ShapedArray(x.shape[b:], x.dtype) for x, b in zip(args, batched, strict=True)]
 
 
 def of_several_kernels(index: Int[Array, ""]) -> Int[Array, ""]:

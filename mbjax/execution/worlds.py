@@ -22,7 +22,7 @@ from jax.core import ShapedArray, Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from .chunks import Given, Searching, size_of_chunk
+from .chunks import Given, Searching, are_few, size_of_chunk
 from .compiled_calls import Flattened, compiled_whole, flatten, is_array, is_traced
 from .cpu_kernel import without_sharding
 from .manual_axes import varying_alike
@@ -48,7 +48,8 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
     if not finds and not is_traced(leaves):
         return compiled_whole(replace(flat, function=Traced(function, several)) if leaves else flat)(*leaves)
     arguments, worlds = tuple(without_sharding(jax.typeof(x)) for x in leaves), worlds_of_each(leaves)
-    has_worlds = any(worlds) and not finds
+    one_by_one = jax.default_backend() == "cpu" and are_few(max(worlds, default=0), arguments, several)
+    has_worlds = any(worlds) and not finds and not one_by_one
     if has_worlds:
         arguments = as_in_chunk(arguments, worlds, several)
     out, out_treedef = results_of(flat, arguments, has_worlds, jax.dtypes.canonicalize_dtype(float))

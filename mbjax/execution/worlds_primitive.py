@@ -16,7 +16,7 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 
-from .chunks import Given, Searching, run_at_once, run_in_chunks, run_one_by_one
+from .chunks import Given, Searching, are_few, run_at_once, run_in_chunks, run_one_by_one, shapes_of_one
 from .cpu_kernel import is_alone, is_final, lower_as_one_kernel, lowered
 from .gpu_kernels import NotInKernelError, are_interpreted, are_on, are_warps_on
 from .manual_axes import of_many_worlds, varying_as
@@ -320,16 +320,18 @@ def by_shares(lower: Callable) -> Callable:
 
 
 def lower_worlds_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
-    """Lowers for a CPU: many worlds in chunks, one world as one kernel."""
+    """Lowers for a CPU: many worlds in chunks, few one by one in one kernel, and so a single one."""
     if are_interpreted():
         return lower_worlds_on_gpu(ctx, *args, **params)
     function = params["function"]
     if params["worlds"] is None:
         return lower_as_one_kernel(function, ctx, *args)
-    if isinstance(function, Searching) and function.each_alone and params["worlds"]:
-        chosen = {k: params[k] for k in ("function", "worlds", "batched", "out")}
-        in_chunks = functools.partial(run_in_chunks, **params)
-        return lower_as_one_kernel(functools.partial(run_one_by_one, **chosen), ctx, *args, default=in_chunks)
+    if not params["worlds"]:
+        return lower_chunks(ctx, *args, **params)
+    is_each_alone = isinstance(function, Searching) and function.each_alone
+    if is_each_alone or are_few(params["worlds"], shapes_of_one(ctx.avals_in, params["batched"]), params["several"]):
+        one_by_one, in_chunks = (functools.partial(run, **params) for run in (run_one_by_one, run_in_chunks))
+        return lower_as_one_kernel(one_by_one, ctx, *args, default=in_chunks)
     return lower_chunks(ctx, *args, **params)
 
 

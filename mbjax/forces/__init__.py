@@ -2,6 +2,7 @@
 
 from .door_hinge import DoorHinge as DoorHinge
 from .door_hinge import DoorHingeConfig as DoorHingeConfig
+from .elements_at_state import are_elements_at as are_elements_at
 from .force_elements import calc_force_elements as calc_force_elements
 from .force_elements import calc_passive_forces_on_tree as calc_passive_forces_on_tree
 from .force_elements import calc_potential_energy as calc_potential_energy

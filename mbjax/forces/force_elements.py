@@ -17,6 +17,7 @@ from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions, sum_moved_mobods
 
+from .elements_at_state import remember_state
 from .gravity import (
     calc_gravity_at_poses,
     calc_gravity_on_bodies,
@@ -29,7 +30,15 @@ from .multibody_forces import MultibodyForces, calc_mobod_forces
 
 @compiled_outside_jit
 def force_elements_contribution(model: MultibodyModel, q: Positions, v: Velocities) -> MultibodyForces:
-    """Forces of gravity, joint damping and friction, springs and the model's other force elements."""
+    """Forces of gravity, joint damping and friction, springs and the model's other force elements.
+
+    Passed on as they are, as `forces` of a function of the same model, q and v, they cost as much as its
+    `force_elements=True`.
+    """
+    return remember_state(_force_elements_contribution(model, q, v), model, q, v)
+
+
+def _force_elements_contribution(model: MultibodyModel, q: Positions, v: Velocities) -> MultibodyForces:
     if not model.force_elements:  # gravity alone needs nothing but poses
         q = as_coordinates("q", q, model.num_positions, model.dtype)
         v = as_coordinates("v", v, model.num_velocities, model.dtype)
