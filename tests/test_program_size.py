@@ -103,17 +103,19 @@ def test_one_world_is_one_kernel(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_one_world_is_computed_where_it_is_called(name: str) -> None:
+def test_one_world_is_computed_where_it_is_called(name: str, request: pytest.FixtureRequest) -> None:
     """XLA does so of fewer than 1000 operations, with one turn of each loop; others another thread computes.
 
     To wake that takes several times as long as dynamics of one world. Measured with jax 0.10.2: 165 (poses of the
     chain) to 920 (accelerations of the quadruped). A G1 has 36 more than the quadruped, and 26 more again in a process
     in single precision: so there may be no more than 930 here. Joints without an axis add to it: a robot with several
-    floating bodies, or with ball joints, has more than 1000.
+    floating bodies, or with ball joints, has more than 1000. Whole run: of four robots.
     """
     robots = {name: mbjax.load(mbjax.reference_models.path(name)) for name in ("arm", "quadruped")}
     robots["in single precision"] = mbjax.astype(robots["quadruped"], jnp.float32)
     robots["chain"] = chain(60)
+    if request.config.getoption("--trimmed"):
+        robots = {"quadruped": robots["quadruped"]}  # which has the most
     for robot, model in robots.items():
         q, v = mbjax.default_positions(model), jnp.ones(model.num_velocities, model.dtype)
         compiled = jax.jit(functools.partial(CALLS[name], model)).lower(q, v).compile(SAME_KERNELS)
@@ -138,8 +140,13 @@ def test_kernels_of_many_worlds() -> None:
         assert copies_in_loops(program, worlds) == []
 
 
-def test_recursions_are_kernels_where_each_world_has_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as where all worlds share one: what is computed from the model is not in them, nor its transposition."""
+def test_recursions_are_kernels_where_each_world_has_its_model(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """As many as where all worlds share one: what is computed from the model is not in them, nor its transposition.
+
+    Trimmed: the mass matrix, and the gradient by the model, whose recursions are those of forward dynamics too.
+    """
     monkeypatch.setattr("mbjax.execution.transposition.FEWEST", 10**9)
     model, x = chain(30), jnp.ones((128, 30))  # sums over the axes of its joints would be calls of a library
     models = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (128, *leaf.shape)), model)
@@ -148,7 +155,8 @@ def test_recursions_are_kernels_where_each_world_has_its_model(monkeypatch: pyte
         return jax.grad(lambda m: jnp.sum(mbjax.forward_dynamics(m, q, v, v)))(m)
 
     functions = FUNCTIONS | {"gradient by the model": by_model}
-    for name in functions.keys() - {"step"}:
+    trimmed = {"mass matrix", "gradient by the model"}
+    for name in trimmed if request.config.getoption("--trimmed") else functions.keys() - {"step"}:
         function = functions[name]
         own = jax.jit(jax.vmap(function)).lower(models, x, x).as_text()
         shared = jax.jit(jax.vmap(functools.partial(function, model))).lower(x, x).as_text()

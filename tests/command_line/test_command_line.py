@@ -146,8 +146,8 @@ SWING = {
 
 
 @pytest.mark.parametrize("kind", SWING)
-def test_sdformat_and_mjcf_are_inspected_and_simulated(kind, tmp_path, capsys, monkeypatch) -> None:
-    """All of both commands but the pictures, which do not depend on the format."""
+def test_sdformat_and_mjcf_are_inspected_and_simulated(kind, tmp_path, capsys, monkeypatch, request) -> None:
+    """All of both commands but the pictures, which do not depend on the format; trimmed: inspected only."""
     monkeypatch.setattr("mbjax.command_line.simulate.draw", lambda *_: [])
     file = tmp_path / f"swing.{kind}"
     file.write_text(SWING[kind])
@@ -155,6 +155,8 @@ def test_sdformat_and_mjcf_are_inspected_and_simulated(kind, tmp_path, capsys, m
     shown = capsys.readouterr().out
     assert "bob" in shown
     assert "1 velocity" in shown or "1 velocities" in shown
+    if request.config.getoption("--trimmed"):
+        return
     options = ["--duration", "0.002", "--gradient-duration", "0.002", "--time-step", "0.002", "--output", str(tmp_path)]
     assert main(["simulate", str(file), *options]) == 0
     text = capsys.readouterr().out

@@ -54,8 +54,8 @@ def after(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> tuple:
     return state.v, found.force, found.num_iterations, found.converged
 
 
-def test_contacts_that_act_give_what_all_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values and iterations of many worlds and of one; bit by bit whatever touches in other worlds."""
+def test_contacts_that_act_give_what_all_do(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Values and iterations of many worlds; bit by bit whatever touches in other worlds. Whole run: and of one."""
     model = crowd()
     q, v = thrown(model, WORLDS)
     together = compiled(jax.vmap(lambda q, v: after(model, q, v)))
@@ -65,8 +65,9 @@ def test_contacts_that_act_give_what_all_do(monkeypatch: pytest.MonkeyPatch) -> 
     assert touching.max() >= 4
     assert touching.min() == 0
 
-    alone = compiled(lambda q, v: after(model, q, v))(q[0], v[0])
-    assert relative_error(alone[0], velocity[0]) < 1e-11
+    if not request.config.getoption("--trimmed"):
+        alone = compiled(lambda q, v: after(model, q, v))(q[0], v[0])
+        assert relative_error(alone[0], velocity[0]) < 1e-11
     beside = together(q.at[: WORLDS // 2].set(q[-1]), v)
     for ours, theirs in zip((velocity, force, num_iterations), beside, strict=False):
         np.testing.assert_array_equal(ours[WORLDS // 2 :], np.asarray(theirs)[WORLDS // 2 :])

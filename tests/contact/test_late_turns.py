@@ -31,6 +31,9 @@ def after(q: jax.Array, v: jax.Array, model: mbjax.MultibodyModel = MODEL) -> tu
     return state.q, state.v, contacts.force, contacts.num_iterations, contacts.converged
 
 
+together = compiled(jax.vmap(after))
+
+
 def test_each_world_is_as_alone_and_leaves_the_others_alone() -> None:
     """Values and iterations, bit by bit whatever becomes of others: G51.
 
@@ -38,7 +41,7 @@ def test_each_world_is_as_alone_and_leaves_the_others_alone() -> None:
     decides on the way there, and one world of these needs 8 iterations instead of 10.
     """
     q, v = thrown()
-    together, alone = compiled(jax.vmap(after)), compiled(after)
+    alone = compiled(after)
     results = [np.asarray(x) for x in together(q, v)]
     num_iterations, converged = results[3:]
     assert converged.all()
@@ -60,7 +63,7 @@ def test_each_world_is_as_alone_and_leaves_the_others_alone() -> None:
 def test_a_world_that_is_given_up_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though others of its late turn, which came there after fewer iterations, go on."""
     q, v = thrown()
-    needed = np.asarray(compiled(jax.vmap(after))(q, v)[3])
+    needed = np.asarray(together(q, v)[3])
     fast, slow, slowest = (np.flatnonzero(x)[:k] for x, k in ((needed == 1, 75), (needed == 6, 30), (needed > 6, 30)))
     middle = np.flatnonzero(needed == 5)[: 105 - slowest.size]
     chunks = np.concatenate([fast, slow, middle, slowest])  # the one leaves its slow worlds at once, the other later
@@ -80,9 +83,9 @@ def test_gradients_of_worlds_that_were_late() -> None:
     def cost(q: jax.Array, v: jax.Array) -> jax.Array:
         return jnp.sum(after(q, v)[1] ** 2) + 1e-4 * jnp.sum(after(q, v)[2] ** 2)
 
-    together = compiled(jax.vmap(jax.grad(cost, (0, 1))))(q, v)
+    slopes = compiled(jax.vmap(jax.grad(cost, (0, 1))))(q, v)
     alone = compiled(jax.grad(cost, (0, 1)))
-    late = np.argsort(compiled(jax.vmap(after))(q, v)[3])[-5:]
+    late = np.argsort(together(q, v)[3])[-5:]
     for w in (0, 1, 2, *late):
-        for ours, theirs in zip(together, alone(q[w], v[w]), strict=True):
+        for ours, theirs in zip(slopes, alone(q[w], v[w]), strict=True):
             assert relative_error(ours[w], theirs) < 1e-9

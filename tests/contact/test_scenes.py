@@ -35,6 +35,7 @@ def gripper() -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
+@pytest.mark.whole_run("boxes in test_drops.py; friction beside Drake's, in test_step_against_drake.py")
 def test_a_gripper_lifts_a_cube_that_friction_can_carry() -> None:
     """Two fingers carry m g where 2 μ F is more, and let it fall with g - 2 μ F / m where it is less."""
     model = gripper()
@@ -99,7 +100,7 @@ def mujoco_gripper(friction: float) -> float:
     return float(q[-1, 5])
 
 
-@pytest.mark.whole_run("test_box_on_a_slope of test_closed_forms.py")
+@pytest.mark.whole_run("what sticks and slides beside Drake's and MuJoCo's steps, in test_one_ball.py too")
 @pytest.mark.parametrize("approximation", ["sap", "similar", "lagged"])
 def test_a_block_slides_within_one_percent_of_the_angle_of_friction(approximation: str) -> None:
     """At μ = tan θ ± 1 % it creeps by less than the stiction tolerance allows, or moves off with g (sin - μ cos)."""
@@ -130,7 +131,7 @@ def test_a_block_slides_within_one_percent_of_the_angle_of_friction(approximatio
     np.testing.assert_allclose(slope, theirs, atol=3e-3 * GRAVITY * np.sin(angle))
 
 
-@pytest.mark.whole_run("boxes on the ground and cubes in test_drops.py and above")
+@pytest.mark.whole_run("boxes on the ground in test_drops.py")
 def test_ten_boxes_stay_stacked_for_ten_seconds() -> None:
     """A little beside and turned to one another, as deep in one another as springs in series are: there they stay.
 
@@ -194,7 +195,7 @@ def figure() -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
-@pytest.mark.whole_run("a gripper, above, and test_drops.py")
+@pytest.mark.whole_run("an ant in test_mjcf_robots.py, and test_drops.py")
 def test_a_figure_falls_and_comes_to_rest() -> None:
     """Dropped from a metre in four poses: no NaN, energy never above that of the start, at rest after three seconds."""
     model = figure()

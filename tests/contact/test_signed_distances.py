@@ -187,6 +187,7 @@ def test_derivatives_are_exact() -> None:
     assert moved == {"[0]", "[2]", *(f"[1].{part}" for part in ("quaternion", "translation", "size", "vertices"))}
 
 
+@pytest.mark.whole_run("derivatives by q as those of differences, above")
 def test_a_distance_changes_with_its_points() -> None:
     """d distance / dq = normal . (J_Ca - J_Cb), with Ca and Cb fixed to their bodies; the same for each of a batch."""
     model = workshop()

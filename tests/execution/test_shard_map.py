@@ -13,7 +13,7 @@ SET_UP = """
     from jax.sharding import AxisType, PartitionSpec
 
     jax.config.update("jax_enable_x64", True)
-    model = mbjax.load(mbjax.reference_models.path("quadruped"), time_step=1e-3, dtype=np.float64)
+    model = mbjax.load(mbjax.reference_models.path("arm"), time_step=1e-3, dtype=np.float64)
     state = jax.vmap(lambda key: mbjax.random_state(model, key))(jax.random.split(jax.random.key(0), 6))
     devices = jax.make_mesh((2,), ("worlds",), axis_types=(AxisType.Auto,))
     each, same = PartitionSpec("worlds"), PartitionSpec()
@@ -119,6 +119,7 @@ CASES = {
 
 WHOLE_RUN = {
     "rollouts": pytest.mark.whole_run("gradients of rollouts that jit shares out, in test_sharded_worlds"),
+    "kernels of a GPU, interpreted": pytest.mark.whole_run("gradients shared out; the interpreter in test_gpu_kernels"),
     "kernels": pytest.mark.whole_run("gradients by a model that all share"),
     "gradients by the state": pytest.mark.whole_run("gradients by a model that all share"),
     "functions that are not batched as a whole": pytest.mark.whole_run("gradients by a model that all share"),

@@ -73,8 +73,8 @@ CASES = {
         check_shares(found[1][1], collectives - {"all-reduce"}, text)
         compare(compiled(gradients, numbers, u)[0], found)
     """,
-    "contact": """
-        model = mbjax.load(mbjax.reference_models.path("quadruped"), time_step=1e-3)
+    "limits": """
+        model = mbjax.load(mbjax.reference_models.path("cart_pole"), time_step=1e-3)  # whose slider has limits
         ground = mbjax.default_state(model)
         v = 0.1 * draw.normal(size=(WORLDS, model.num_velocities))
         step = jax.vmap(lambda v: mbjax.step(model, mbjax.State(ground.q, v, ground.time))[0].v)
@@ -103,7 +103,7 @@ CASES = {
 
 
 LEFT_TO_THE_WHOLE_RUN = {
-    "functions": "their gradients, and steps with contact",
+    "functions": "their gradients, and steps with limits",
     "shares that are not equal, and an explicit mesh": "equal shares",
 }
 

@@ -86,8 +86,9 @@ def test_trajectories_worlds_and_traced_numbers() -> None:
     end = trajectory.q[-1, model.joint("ball").q][-1]
     assert line_of(text, "ball_z").startswith(f"ball_z 0.099 {end:.4g} ")
     assert len(str(trajectory).splitlines()) == 7
-    states = jax.vmap(start, (None, 0))(model, jnp.array([0.099, 0.5, 1.0]))
-    _, outputs = jax.jit(jax.vmap(mbjax.step, (None, 0)))(model, states)
+    each = [start(model, height) for height in (0.099, 0.5, 1.0)]
+    states = jax.tree.map(lambda *x: jnp.stack(x), *each)
+    outputs = jax.tree.map(lambda *x: jnp.stack(x), *(run(model, state, jnp.array([1.5]))[1] for state in each))
     text = str(mbjax.describe(model, outputs))
     assert text.splitlines()[0].endswith("3 worlds, least … most")
     assert "world/ground – ball/round in 1 " in text or "ball/round – world/ground in 1 " in text

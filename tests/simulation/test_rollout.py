@@ -180,7 +180,7 @@ def test_no_steps_and_chunks_that_do_not_divide(request: pytest.FixtureRequest) 
     assert none.net_actuation.shape == (0, 1)
     controls = jnp.asarray(np.random.default_rng(3).normal(size=(11, 1)))
     whole = mbjax.rollout(model, start, controls)
-    for checkpoint in (4, "sqrt") if request.config.getoption("--trimmed") else (1, 4, 11, 50, "sqrt"):
+    for checkpoint in ("sqrt",) if request.config.getoption("--trimmed") else (1, 4, 11, 50, "sqrt"):
         chunked = mbjax.rollout(model, start, controls, checkpoint=checkpoint)
         assert chunked.q.shape == whole.q.shape
         np.testing.assert_allclose(chunked.q, whole.q, rtol=0, atol=1e-14)

@@ -30,7 +30,7 @@ REVOLUTE = pytest.mark.whole_run("revolute joints among others, and the arm, bel
     ("seed", "kinds"),
     [
         *(pytest.param(seed, ("revolute",) * 6, marks=REVOLUTE) for seed in range(2)),
-        (2, ("revolute", "prismatic", "screw")),
+        pytest.param(2, ("revolute", "prismatic", "screw"), marks=pytest.mark.whole_run("every joint")),
         (0, ALL_KINDS),
     ],
     ids=["revolute", "revolute again", "one degree of freedom", "every joint"],

@@ -37,23 +37,30 @@ AT_THE_GOAL = {
 @pytest.mark.parametrize("name", AT_THE_GOAL)
 def test_zero_at_the_goal_and_slopes_by_differences(name):
     goal = AT_THE_GOAL[name]
-    np.testing.assert_allclose(goal(MODEL, STATE), 0.0, atol=1e-12)
+    weighted = jax.tree.map(lambda x: x, goal)
+    if name != "barrier":  # which is at its kink, and has other tests
+        object.__setattr__(weighted, "weight", jnp.array(3.0))
     direction = jnp.linspace(-1.0, 1.0, 14)
 
     @jax.jit
-    def along(t: jax.Array) -> jax.Array:
-        return goal(MODEL, to.move_state(MODEL, STATE, t * direction))
+    def along(t: jax.Array) -> tuple[tuple, tuple]:
+        """Values of both, and their slopes."""
 
-    _, forward = jax.jvp(along, (jnp.array(0.0),), (jnp.array(1.0),))
+        def both(t: jax.Array) -> tuple[jax.Array, jax.Array]:
+            moved = to.move_state(MODEL, STATE, t * direction)
+            return goal(MODEL, moved), weighted(MODEL, moved)
+
+        return jax.jvp(both, (t,), (jnp.array(1.0),))
+
+    (value, _), (forward, _) = along(jnp.array(0.0))
+    np.testing.assert_allclose(value, 0.0, atol=1e-12)
     h = 1e-4
-    expected = sum(w * along(jnp.array(o * h)) for o, w in zip(OFFSETS, WEIGHTS, strict=True)) / h
-    np.testing.assert_allclose(forward, expected, atol=1e-8)
-    if name != "barrier":  # which is at its kink, and has other tests
+    values = np.stack([along(jnp.array(o * h))[0][0] for o in OFFSETS])
+    np.testing.assert_allclose(forward, np.tensordot(WEIGHTS, values, 1) / h, atol=1e-8)
+    if name != "barrier":
         assert np.max(np.abs(forward)) > 0.01
-        weighted = jax.tree.map(lambda x: x, goal)
-        object.__setattr__(weighted, "weight", jnp.array(3.0))
-        moved = to.move_state(MODEL, STATE, 0.1 * direction)
-        np.testing.assert_allclose(weighted(MODEL, moved), 3.0 * goal(MODEL, moved))
+        value, of_weighted = along(jnp.array(0.1))[0]
+        np.testing.assert_allclose(of_weighted, 3.0 * value)
 
 
 def test_a_pose_goal_measures_the_turn_and_the_distance():
@@ -78,11 +85,14 @@ def test_a_barrier_is_what_lies_beyond_the_bounds():
 def test_gradients_of_a_pose_goal_near_and_at_half_a_turn():
     half = mbjax.RigidTransform(jnp.diag(jnp.array([1.0, -1.0, -1.0])) @ X_WT.rotation, X_WT.translation)
     goal = to.PoseGoal("tool", half)
-    np.testing.assert_allclose(jnp.linalg.norm(goal(MODEL, STATE)[:3]), np.pi, atol=1e-7)
-    at = jax.jacrev(lambda q: goal(MODEL, mbjax.State(q, STATE.v, STATE.time)))(STATE.q)
+
+    def of(q: jax.Array) -> jax.Array:
+        return goal(MODEL, mbjax.State(q, STATE.v, STATE.time))
+
+    value, at = jax.jit(lambda q: (of(q), jax.jacrev(of)(q)))(STATE.q)
+    np.testing.assert_allclose(np.linalg.norm(value[:3]), np.pi, atol=1e-7)
     assert np.all(np.isfinite(at))
-    near = STATE.q + 0.05
-    gradients = all_gradients(lambda q: goal(MODEL, mbjax.State(q, STATE.v, STATE.time)), near)
+    gradients = all_gradients(of, STATE.q + 0.05)
     np.testing.assert_allclose(gradients.reverse, gradients.forward, atol=1e-9)
     np.testing.assert_allclose(gradients.differences, gradients.forward, atol=1e-6)
 

@@ -33,9 +33,11 @@ LEAVES = {
 @pytest.mark.parametrize(
     ("limited", "constrained"),
     [
-        (False, False),
         (True, True),
-        *(pytest.param(*x, marks=pytest.mark.whole_run("both at once")) for x in ((True, False), (False, True))),
+        *(
+            pytest.param(*x, marks=pytest.mark.whole_run("both at once"))
+            for x in ((False, False), (True, False), (False, True))
+        ),
     ],
 )
 def test_by_numbers_of_cost_dynamics_limits_and_constraints(limited, constrained):

@@ -1,5 +1,7 @@
 """Steps under scheduled contacts are linearized in closed form, along a floating base's manifold."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,18 +55,23 @@ def hopper() -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
-def test_single_precision() -> None:
-    """Closed forms of a step that stands, of one that lands and of a free one, in both precisions."""
+def test_single_precision(request: pytest.FixtureRequest) -> None:
+    """Closed forms of a step that stands, of one that lands and of a free one, in both precisions; trimmed: types."""
     double = hopper()
     foot = mbjax.ConstraintSet().add_contact_constraint("leg_body", [0.1, 0.0, -0.5], [[0.0, 0.0, 1.0]], name="foot")
     stages = jax.tree.map(lambda x: x[:-1], to.contact_schedule([[True], [False], [True], [True]]))
 
-    def linearized(dtype: type) -> tuple[jax.Array, jax.Array]:
+    def linearized(dtype: type, of: Any = jax.jit) -> Any:
         model = mbjax.astype(double, dtype)
         dynamics = to.ScheduledContacts(mbjax.astype(foot.bind(double), dtype))
         q, v, u = jnp.linspace(-0.5, 1.0, 18, dtype=dtype).reshape(3, 3, 2)
         states = mbjax.State(q, v, jnp.zeros(3, dtype))
-        return tuple(jax.jit(lambda: dynamics.linearize(model, states, u, stages))())
+        return tuple(of(lambda: dynamics.linearize(model, states, u, stages))())
+
+    if request.config.getoption("--trimmed"):
+        shapes = linearized(jnp.float32, lambda f: lambda: jax.eval_shape(f))
+        assert {x.dtype for x in jax.tree.leaves(shapes)} == {jnp.dtype(jnp.float32)}
+        return
 
     for single, exact in zip(linearized(jnp.float32), linearized(jnp.float64), strict=True):
         assert single.dtype == jnp.float32

@@ -161,7 +161,7 @@ def test_bad_input_is_named(tmp_path, change, message):
         write_animation(tmp_path / "bad.html", geometries=link_geometries(), title="", **arguments)
 
 
-@pytest.mark.parametrize("num_worlds", [None, 3])
+@pytest.mark.parametrize("num_worlds", [pytest.param(None, marks=pytest.mark.whole_run("three worlds")), 3])
 def test_page_plays_in_a_browser(tmp_path, num_worlds):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -32,7 +32,7 @@ def recording(num_joints, num_steps=60):
     }
 
 
-@pytest.mark.parametrize("num_joints", [1, 7, 50])
+@pytest.mark.parametrize("num_joints", [1, 7, pytest.param(50, marks=pytest.mark.whole_run("seven joints"))])
 def test_figure_is_written_and_settings_are_kept(tmp_path, num_joints):
     before = dict(matplotlib.rcParams)
     path = write_plots(tmp_path / "plots.png", **recording(num_joints))
