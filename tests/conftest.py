@@ -1,7 +1,9 @@
 """Settings every test runs under: double precision, no silent type promotion; and what the trimmed run leaves out."""
 
 import gc
+import math
 import os
+import pathlib
 import sys
 
 import jax
@@ -17,6 +19,7 @@ if "--trimmed" in sys.argv:  # most of the time is XLA's: programs that are not 
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers share the cores, and its threads spin while they wait
 os.environ.pop("COLUMNS", None)  # which pytest-xdist sets in its workers: tables would be as narrow as a terminal
+MOST_BYTES = 2 << 30
 FEW_NUMBERS, chunks.FEW_NUMBERS = chunks.FEW_NUMBERS, 0  # batches of few worlds stand for large ones, in chunks
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -40,9 +43,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def release_programs():
-    """Compiled programs go with the module that used them: kept to the end they fill 7 GB a worker."""
+    """Compiled programs go once they fill the memory: kept to the end they are 7 GB a worker, and many serve again."""
     yield
-    jax.clear_caches()
+    if resident_bytes() > MOST_BYTES:
+        jax.clear_caches()
+
+
+def resident_bytes() -> float:
+    """Memory of this process; without Linux's account of it, infinite."""
+    statm = pathlib.Path("/proc/self/statm")
+    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else math.inf
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
