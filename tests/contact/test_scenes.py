@@ -35,7 +35,6 @@ def gripper() -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
-@pytest.mark.whole_run("boxes in test_drops.py; friction beside Drake's, in test_step_against_drake.py")
 def test_a_gripper_lifts_a_cube_that_friction_can_carry() -> None:
     """Two fingers carry m g where 2 μ F is more, and let it fall with g - 2 μ F / m where it is less."""
     model = gripper()

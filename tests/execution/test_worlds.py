@@ -104,6 +104,7 @@ def test_models_that_differ() -> None:
         assert relative_error(together[i], ALONE["forward dynamics"](own, q[i], v[i], tau[i])) < 1e-12
 
 
+@pytest.mark.whole_run("derivatives where worlds have models of their own, in test_recursions_of_own_models.py")
 def test_gradients_by_models_that_differ() -> None:
     """By a recursion, where what follows from a model is computed with its world, and where it is kept in memory."""
     base = random_tree(5, ("revolute", "planar", "quaternion_floating", "prismatic")).model
