@@ -4,6 +4,7 @@ Every import of our own is seen: absolute or relative, at the top of a file or i
 """
 
 import ast
+import functools
 import pathlib
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -102,8 +103,13 @@ def imports(file: pathlib.Path) -> Iterator[Import]:
                 yield Import(file, node.lineno, target, id(node) in inside, id(node) in inside_checks)
 
 
-ALL = [x for file in sorted(PACKAGE.rglob("*.py")) for x in imports(file)]
-OF_FOLDERS = [x for x in ALL if x.place not in TOP_LEVEL]
+@functools.cache
+def all_imports() -> list[Import]:
+    return [x for file in sorted(PACKAGE.rglob("*.py")) for x in imports(file)]
+
+
+def of_folders() -> list[Import]:
+    return [x for x in all_imports() if x.place not in TOP_LEVEL]
 
 
 def test_every_folder_and_file_has_a_place_in_the_order() -> None:
@@ -115,33 +121,33 @@ def test_every_folder_and_file_has_a_place_in_the_order() -> None:
 def test_folders_import_upward_only() -> None:
     assert not [
         str(x)
-        for x in OF_FOLDERS
+        for x in of_folders()
         if not (x.target == "" and x.place == "command_line")  # which uses what users use
         and (x.folder not in ORDER or ORDER.index(x.folder) > ORDER.index(x.place))
     ]
 
 
 def test_imports_stand_at_the_top() -> None:
-    late = [x for x in OF_FOLDERS if x.in_function and x.place not in EDGES]
+    late = [x for x in of_folders() if x.in_function and x.place not in EDGES]
     allowed = {(str(x.file.relative_to(PACKAGE)), x.folder) for x in late} & LATE_IMPORTS
     assert allowed == LATE_IMPORTS, "an exception that is no longer needed"
     assert not [str(x) for x in late if (str(x.file.relative_to(PACKAGE)), x.folder) not in LATE_IMPORTS]
 
 
 def test_execution_is_imported_by_its_public_names_only() -> None:
-    deeper = [x for x in OF_FOLDERS if x.place != "execution" and x.target.startswith("execution.")]
+    deeper = [x for x in of_folders() if x.place != "execution" and x.target.startswith("execution.")]
     assert not [str(x) for x in deeper if x.target not in PUBLIC_MODULES_OF_EXECUTION]
 
 
 def test_only_the_edges_import_the_plant() -> None:
-    assert not [str(x) for x in OF_FOLDERS if x.folder == "plant" and x.place not in EDGES | {"plant"}]
+    assert not [str(x) for x in of_folders() if x.folder == "plant" and x.place not in EDGES | {"plant"}]
 
 
 def test_no_two_folders_import_each_other_through_a_circle_of_files() -> None:
     """A module that is imported never imports, directly or through others, the one that imports it."""
     modules = {".".join(file.relative_to(PACKAGE).with_suffix("").parts): file for file in PACKAGE.rglob("*.py")}
     edges: dict[str, set[str]] = {name: set() for name in modules}
-    for x in OF_FOLDERS:
+    for x in of_folders():
         own = ".".join(x.file.relative_to(PACKAGE).with_suffix("").parts)
         if not (x.in_function or x.for_types or own.endswith("__init__")) and x.target in modules:
             edges[own].add(x.target)

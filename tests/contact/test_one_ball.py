@@ -156,9 +156,12 @@ def sliding(approximation: str) -> tuple[mbjax.MultibodyModel, mbjax.State]:
     )  # fmt: skip
 
 
+OF_SAP = pytest.mark.whole_run("sap; lagged beside Drake's steps, and drops")
+
+
 @pytest.mark.parametrize(
     "approximation",
-    ["sap", pytest.param("lagged", marks=pytest.mark.whole_run("the law of 'similar' without friction")), "similar"],
+    ["sap", *(pytest.param(x, marks=OF_SAP) for x in ("lagged", "similar"))],
 )
 def test_bounces_a_top_and_rolling(approximation: str) -> None:
     """Restitution within 5e-4, precession within 1e-3; it slides, then rolls with 5/7 of its speed, as MuJoCo's."""

@@ -105,11 +105,10 @@ def assert_accurate(name: str, errors: dict[str, float], closely: dict[str, floa
     assert not too_large, f"relative errors above their tolerance: {too_large}; {closely}"
 
 
-def single_precision_errors(name: str, sample: Sample, jacobians: bool) -> tuple[dict[str, float], dict[str, float]]:
+def single_precision_errors(name: str, sample: Sample) -> tuple[dict[str, float], dict[str, float]]:
     """Against Drake in double precision at the same rounded inputs; and forward dynamics looked at closely."""
     model = mbjax.astype(twin(name).model, jnp.float32)
-    got, expected = mbjax_quantities(model, sample, jacobians), drake_quantities(twin(name), sample)
-    expected = {k: x for k, x in expected.items() if jacobians or "Jacobian" not in k}
+    got, expected = mbjax_quantities(model, sample), drake_quantities(twin(name), sample)
     assert all(x.dtype == np.float32 for x in got.values())
     got = {k: x.astype(float) for k, x in got.items()}
     return relative_errors(got, expected), look_closely(got["forward dynamics"], expected)
@@ -134,24 +133,18 @@ def test_equals_drake_and_pinocchio(name, record_property, request):
             assert_accurate(name, errors, closely, np.float64)
 
 
-@pytest.mark.slow
+@pytest.mark.whole_run("double precision, above; single beside double in test_many_tangents.py and test_many_worlds.py")
 @pytest.mark.parametrize("name", FILES)
-def test_single_precision(name, record_property, request):
-    """Near the origin; for floating bases also 100 m away, which only positions in the world feel.
-
-    Trimmed: without Jacobians of velocities, which are sums of what velocities are summed of.
-    """
-    trimmed = request.config.getoption("--trimmed")
-    if trimmed and name not in TRIMMED:
-        pytest.skip("trimmed: single precision on fewer robots")
+def test_single_precision(name, record_property):
+    """Near the origin; for floating bases also 100 m away, which only positions in the world feel."""
     for seed in SEEDS:
-        errors, closely = single_precision_errors(name, make_sample(robot(name), seed).rounded(np.float32), not trimmed)
+        errors, closely = single_precision_errors(name, make_sample(robot(name), seed).rounded(np.float32))
         record_property(f"float32 errors of seed {seed}", errors | closely)
         assert_accurate(name, errors, closely, np.float32)
         if FILES[name][1] != "floating":
             continue
         sample = make_sample(robot(name), seed, FAR_AWAY).rounded(np.float32)
-        errors, closely = single_precision_errors(name, sample, not trimmed)
+        errors, closely = single_precision_errors(name, sample)
         record_property(f"float32 errors of seed {seed} 100 m away", errors | closely)
         assert_accurate(name, errors, closely, np.float32)
         assert max(errors[k] for k in IN_WORLD) <= 8 * EPSILON  # of the largest coordinate, 80 m or more
