@@ -48,8 +48,7 @@ def for_worlds(function: Callable, *args: Any, several: int = 1, finds: bool = F
     if not finds and not is_traced(leaves):
         return compiled_whole(replace(flat, function=Traced(function, several)) if leaves else flat)(*leaves)
     arguments, worlds = tuple(without_sharding(jax.typeof(x)) for x in leaves), worlds_of_each(leaves)
-    one_by_one = jax.default_backend() == "cpu" and are_few(max(worlds, default=0), arguments, several)
-    has_worlds = any(worlds) and not finds and not one_by_one
+    has_worlds = any(worlds) and not finds and not is_one_by_one(max(worlds), arguments, several)
     if has_worlds:
         arguments = as_in_chunk(arguments, worlds, several)
     out, out_treedef = results_of(flat, arguments, has_worlds, jax.dtypes.canonicalize_dtype(float))
@@ -85,6 +84,11 @@ class Traced:
 
     def __call__(self, *args: Any) -> Any:
         return for_worlds(self.function, *args, several=self.several)
+
+
+def is_one_by_one(worlds: int, arguments: Sequence[ShapedArray], several: int) -> bool:
+    """Whether so many worlds will be run one by one: the function is then traced for one."""
+    return jax.default_backend() == "cpu" and are_few(worlds, arguments, several)
 
 
 def as_in_chunk(arguments: Sequence[ShapedArray], worlds: Sequence[int], several: int) -> tuple[ShapedArray, ...]:

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 import mbjax
+from tests.constraints.walkers import contacts_of, walker
 from tests.dynamics.test_jacobians import with_elements
 from tests.models import relative_error
 
@@ -41,6 +42,22 @@ def test_values_and_gradients_are_those_of_copied_forces(dynamics) -> None:
 
     found, expected = map(jax.tree.leaves, both(q, v))
     assert max(relative_error(a, b) for a, b in zip(found, expected, strict=True)) < 1e-12
+
+
+def test_under_constraints() -> None:
+    """Where `force_elements` of contacts alone has closed-form Jacobians, which forces that are copied have not."""
+    model = walker()
+    cset, (q, v) = contacts_of(model), random_motion(model, 4)
+
+    @jax.jit
+    def both(q, v):
+        def vdot(passed, q, v):
+            return mbjax.constrained_forward_dynamics(model, cset, q, v, 0.1 * v, passed(elements(model, q, v))).vdot
+
+        return [jax.jvp(lambda q, v, p=p: vdot(p, q, v), (q, v), (0.1 * q, v)) for p in (as_they_are, copied)]
+
+    found, expected = both(q, v)
+    assert max(map(relative_error, found, expected)) < 1e-9
 
 
 def operations(function, *args) -> float:
