@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import ResumedSearch, replaced_on_gpu
+from mbjax.execution import ResumedSearch
 from mbjax.topology import TreeTopology
 
 from .convex_problem import ConvexProblem, calc_problem_residual, calc_row_motion, calc_stiffness
@@ -30,22 +30,11 @@ def calc_convex_solution(
     if isinstance(found, ConvexSolution):
         searched, found = None, lax.stop_gradient(found)
     else:
-        problem_now = lax.stop_gradient(problem)
-        searched = search(topology, problem_now, found)
-        solution = searched.solution()
-        found = solution if found is not None else found_on_gpu(topology, problem_now, solution)
+        searched = search(topology, lax.stop_gradient(problem), found)
+        found = searched.solution()
     return ConvexSolution(
         solution_with_rule(topology, problem, found.vdot), found.num_iterations, found.converged
     ), searched
-
-
-def found_on_gpu(topology: TreeTopology, problem: ConvexProblem, solution: ConvexSolution) -> ConvexSolution:
-    """The solution; on a GPU from one kernel, in which each world ends when it is done."""
-
-    def find(problem: ConvexProblem) -> ConvexSolution:
-        return search(topology, problem).solution()
-
-    return replaced_on_gpu(find, solution, (problem,), bool(shape_of_worlds(problem)))
 
 
 @eqx.filter_custom_jvp

@@ -21,7 +21,7 @@ from mbjax.dynamics import (
 from mbjax.dynamics.articulated_body.recursion import articulated_rows, solve_with_inertias
 from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix
 from mbjax.dynamics.records.inertia_about_origin import shift_inertia_to_T
-from mbjax.execution import are_world_threads_expected, dot_with_mask, in_kernels, is_world_a_warp, repeat_turns
+from mbjax.execution import are_world_threads_expected, dot_with_mask, in_kernels, repeat_turns
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import (
     Parents,
@@ -31,6 +31,7 @@ from mbjax.linear_algebra import (
     matrix_vector,
     own_places,
     paths,
+    pivots_of_rows,
     solve_branch_rows,
     solve_branches,
     sum_of_outer,
@@ -79,7 +80,7 @@ def newton_matrix(topology: TreeTopology, problem: ConvexProblem) -> NewtonMatri
     if topology.followers or problem.coupled is not None or not contacts_keep_the_tree(problem):
         return matrix_of_branches(topology, problem, chain(topology.num_velocities))
     parents = velocity_parents(topology)
-    if not is_world_a_warp() and (paths(parents).ancestors.shape[1] > DEEPEST or are_world_threads_expected()):
+    if paths(parents).ancestors.shape[1] > DEEPEST or are_world_threads_expected():
         return articulated_matrix(topology, problem)
     return matrix_of_branches(topology, problem, parents)
 
@@ -202,7 +203,7 @@ def matrix_of_branches(topology: TreeTopology, problem: ConvexProblem, parents: 
     M = calc_mass_matrix(topology, terms.position, shift_inertia_to_T(terms.position, terms.inertia_W), terms.diagonal)
     M = jnp.where(free[:, None] & free[None], M, 0.0)
     rows_of_M = branch_rows(parents, M + on_diagonal(jnp.where(free, 0.0, 1.0)))
-    least = 1.0 / factor_branch_rows(parents, rows_of_M)[0].one_over_D
+    least = pivots_of_rows(parents, rows_of_M)
     is_slope = own_places(parents, free.ndim - 1) & free[:, None]
     rows_of_contacts = contact_rows_by_stiffness(problem, parents)
 

@@ -23,7 +23,7 @@ def in_kernels(function: Callable, default: Callable, *args: Any) -> Any:
 
     `gpu_kernels.py` says where a GPU's are on. Arguments are trees of arrays. The result is not differentiated.
     """
-    return by_device(function, default, True, *args)
+    return by_device(function, default, function, *args)
 
 
 def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
@@ -31,11 +31,19 @@ def on_cpu(function: Callable, default: Callable, *args: Any) -> Any:
 
     Arguments are trees of arrays. `default` is traced only where it is to run.
     """
-    return by_device(function, default, False, *args)
+    return by_device(function, default, None, *args)
 
 
-def by_device(function: Callable, default: Callable, has_gpu_kernels: bool, *args: Any) -> Any:
-    """Binds the primitive `by_device_p` to trees of arrays."""
+def on_gpu(function: Callable, default: Callable, *args: Any) -> Any:
+    """Runs `function(*args)` on a GPU where kernels are on, else the equal `default(*args)`. Not differentiated.
+
+    Arguments are trees of arrays. `function` is traced only where it is to run.
+    """
+    return by_device(default, default, function, *args)
+
+
+def by_device(function: Callable, default: Callable, of_gpu: Callable | None, *args: Any) -> Any:
+    """Binds the primitive `by_device_p` to trees of arrays: one implementation each for a CPU, others, and a GPU."""
     leaves, treedef = jax.tree.flatten(args)
     jaxpr, out = traced_flat(function, treedef, leaves)
 
@@ -48,13 +56,13 @@ def by_device(function: Callable, default: Callable, has_gpu_kernels: bool, *arg
 
         return flat
 
-    on_gpu = of_leaves(function) if has_gpu_kernels else None
-    found = by_device_p.bind(*leaves, jaxpr=jaxpr, default=of_leaves(default), on_gpu=on_gpu)
+    of_gpu = None if of_gpu is None else of_leaves(of_gpu)
+    found = by_device_p.bind(*leaves, jaxpr=jaxpr, default=of_leaves(default), of_gpu=of_gpu)
     return jax.tree.unflatten(out, found)
 
 
 def batch_ways(
-    args: Sequence, dims: Sequence, *, jaxpr: ClosedJaxpr, default: Callable, on_gpu: Callable | None
+    args: Sequence, dims: Sequence, *, jaxpr: ClosedJaxpr, default: Callable, of_gpu: Callable | None
 ) -> tuple[list, list]:
     """Batching rule of `by_device_p`: each implementation under `vmap`."""
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
@@ -64,30 +72,30 @@ def batch_ways(
         return jax.vmap(function, in_axes=axes, axis_size=size)
 
     batched = jax.make_jaxpr(several(jaxpr_as_fun(jaxpr)))(*args)
-    on_gpu = None if on_gpu is None else several(on_gpu)
-    found = by_device_p.bind(*args, jaxpr=batched, default=several(default), on_gpu=on_gpu)
+    of_gpu = None if of_gpu is None else several(of_gpu)
+    found = by_device_p.bind(*args, jaxpr=batched, default=several(default), of_gpu=of_gpu)
     return found, [0] * len(found)
 
 
 def lower_way_on_cpu(
-    ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr, default: Callable, on_gpu: Callable | None
+    ctx: mlir.LoweringRuleContext, *args: Any, jaxpr: ClosedJaxpr, default: Callable, of_gpu: Callable | None
 ) -> Any:
     """Lowers for a CPU: kernels where they are on, else `default`, as recursions without kernels are slower."""
     if are_interpreted():
-        return lower_way_on_gpu(ctx, *args, default=default, on_gpu=on_gpu)
+        return lower_way_on_gpu(ctx, *args, default=default, of_gpu=of_gpu)
     function = jaxpr_as_fun(jaxpr) if is_tested(ctx) else default
     return lowered(lambda *args: function(*args))(ctx, *args)
 
 
 def lower_way_on_gpu(
-    ctx: mlir.LoweringRuleContext, *args: Any, default: Callable, on_gpu: Callable | None, **_: Any
+    ctx: mlir.LoweringRuleContext, *args: Any, default: Callable, of_gpu: Callable | None, **_: Any
 ) -> Any:
     """Lowers to GPU kernels where they are enabled and supported, else to `default`."""
-    if on_gpu is not None and (are_on() or are_interpreted()) and is_alone(ctx):
+    if of_gpu is not None and (are_on() or are_interpreted()) and is_alone(ctx):
         try:
             with warnings.catch_warnings():  # a version of JAX without it will be one that was not tested
                 warnings.filterwarnings("ignore", "The Pallas Triton backend is deprecated", DeprecationWarning)
-                return lowered(partial(traced_for_gpu, on_gpu))(ctx, *args)
+                return lowered(partial(traced_for_gpu, of_gpu))(ctx, *args)
         except NotInKernelError:
             pass
     return lowered(default)(ctx, *args)

@@ -6,9 +6,6 @@ is the list of its entries, read where it is met, and nothing is put together.
 
 Our kernels are on where there are capable GPUs. MBJAX_GPU_KERNELS=0 in the environment turns them off; with 1 they are
 on in programs lowered for a GPU that is elsewhere, too; with "interpret" a CPU runs them by Pallas's interpreter.
-
-With MBJAX_GPU_WARPS=1 beside it, steps that search for contact forces are one kernel each, in which a warp computes a
-world (`warp_kernel.py`). No GPU has run it yet, so it is off unless asked for.
 """
 
 import contextvars
@@ -22,10 +19,8 @@ from jaxtyping import Array, Int
 
 LEAST_CAPABILITY = 8.0  # Ampere's, the least that XLA compiles Triton's kernels for
 SETTING = "MBJAX_GPU_KERNELS"
-OF_WARPS = "MBJAX_GPU_WARPS"
 
 _for_gpu = contextvars.ContextVar("for_gpu", default=False)
-_for_warp = contextvars.ContextVar("for_warp", default=False)
 
 
 class NotInKernelError(Exception):
@@ -87,22 +82,3 @@ def traced_for_gpu(function: Callable, *args: Any) -> Any:
         return function(*args)
     finally:
         _for_gpu.reset(token)
-
-
-def are_warps_on() -> bool:
-    """Whether functions that search are kernels in which a warp computes a world."""
-    return os.environ.get(OF_WARPS) == "1" and are_on()
-
-
-def is_world_a_warp() -> bool:
-    """Whether the code traced now is of one world that the lanes of a warp compute together, with arrays."""
-    return _for_warp.get()
-
-
-def traced_for_warp(function: Callable, *args: Any) -> Any:
-    """Traces `function(*args)` for a kernel in which a warp computes a world."""
-    token = _for_warp.set(True)
-    try:
-        return function(*args)
-    finally:
-        _for_warp.reset(token)

@@ -3,7 +3,6 @@
 Its value is that of a function run over the worlds; its parameters are listed below.
 """
 
-import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Sequence
@@ -16,12 +15,11 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 
-from .chunks import Given, Searching, are_few, run_at_once, run_in_chunks, run_one_by_one, shapes_of_one
-from .cpu_kernel import is_alone, is_final, lower_as_one_kernel, lowered
-from .gpu_kernels import NotInKernelError, are_interpreted, are_on, are_warps_on
+from .chunks import Searching, are_few, run_at_once, run_in_chunks, run_one_by_one, shapes_of_one
+from .cpu_kernel import is_final, lower_as_one_kernel, lowered
+from .gpu_kernels import are_interpreted, are_on
 from .manual_axes import of_many_worlds, varying_as
 from .several_devices import is_shared_out, lower_in_shares
-from .warp_kernel import run_in_warps
 
 # The primitive `for_worlds_p`. Its parameters:
 #   function    maps arrays to a list of arrays
@@ -336,27 +334,10 @@ def lower_worlds_on_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
 
 
 def lower_worlds_on_gpu(ctx: Any, *args: Any, **params: Any) -> Any:
-    """Lowers for a GPU: all worlds at once; one world as a batch of one, where the kernels are on.
-
-    What searches, and its derivatives, are one kernel if there can be one: XLA's loop waits for the host.
-    """
-    if are_warps_on() and is_alone(ctx) and params["worlds"] != 0 and searches(params["function"]):
-        with contextlib.suppress(NotInKernelError):
-            return lowered(functools.partial(run_in_warps, **params))(ctx, *args)
+    """Lowers for a GPU: all worlds at once; one world as a batch of one, where the kernels are on."""
     if params["worlds"] is None and (are_on() or are_interpreted()):
         return lowered(functools.partial(run_only_world, params["function"]))(ctx, *args)
     return lower_at_once(ctx, *args, **params)
-
-
-def searches(function: Callable) -> bool:
-    """Whether a function searches, or is a derivative of one that does."""
-    match function:
-        case Searching() | Given():
-            return True
-        case PushForward() | PullBack():
-            return searches(function.function)
-        case _:
-            return False
 
 
 def run_only_world(function: Callable, *args: jax.Array) -> list:

@@ -8,6 +8,7 @@ from .branch_factor import factor_branch_rows as factor_branch_rows
 from .branch_factor import own_places as own_places
 from .branch_factor import paths as paths
 from .branch_factor import branch_rows as branch_rows
+from .branch_factor import pivots_of_rows as pivots_of_rows
 from .branch_factor import solve_branches as solve_branches
 from .branch_factor import solve_inward as solve_inward
 from .branch_factor import solve_outward as solve_outward

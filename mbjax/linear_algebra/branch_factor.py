@@ -9,6 +9,7 @@ met before the ancestor that its updates are for.
 
 import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,9 +18,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.execution import compiled_apart, scan, sum_over_first
+from mbjax.execution import compiled_apart, on_gpu, scan, sum_over_first
 
 from .dense_factor import solve_dense
+from .dense_on_gpu import pivots_in_blocks, solve_in_blocks
 from .small_factor import LARGEST, factor_small, solve_small_outward
 
 SMALLEST_IN_BLOCKS = 24  # rows of a dense matrix: with fewer, less time is gained than compiling a second block takes
@@ -109,6 +111,16 @@ def factor_branch_rows(
     B = jnp.zeros((len(parents), 0, *rows.shape[2:]), rows.dtype) if B is None else B
     factor, Y, _ = eliminate_nodes(parents, rows, B, smallest, least, 0)
     return factor, Y
+
+
+def pivots_of_rows(parents: Parents, rows: Float[Array, "n depth *w"]) -> Float[Array, "n *w"]:
+    """Pivots D of a matrix that is given by its rows by depth; on a GPU, of a dense one, in one kernel."""
+
+    def in_loops(rows: Array) -> Array:
+        return 1.0 / factor_branch_rows(parents, rows)[0].one_over_D
+
+    is_dense = rows.ndim > 2 and parents == chain(len(parents))
+    return on_gpu(pivots_in_blocks, in_loops, rows) if is_dense else in_loops(rows)
 
 
 def eliminate_nodes(
@@ -215,6 +227,18 @@ def solve_branch_rows(
     least: Float[Array, "n *w"] | None = None,
 ) -> Float[Array, "n *w"]:
     """Solves A x = b for one b, of a matrix that is given by its rows by depth.
+
+    On a GPU the dense matrices of many worlds are solved in one kernel.
+    """
+    if rows.ndim > 2 and parents == chain(len(parents)):
+        return on_gpu(solve_in_blocks, partial(solve_rows, parents), rows, b, least)
+    return solve_rows(parents, rows, b, least)
+
+
+def solve_rows(
+    parents: Parents, rows: Float[Array, "n depth *w"], b: Float[Array, "n *w"], least: Float[Array, "n *w"] | None
+) -> Float[Array, "n *w"]:
+    """`solve_branch_rows` by loops over the nodes.
 
     When all nodes beyond a short trunk are eliminated, the rows left for the trunk are a dense matrix.
     """
