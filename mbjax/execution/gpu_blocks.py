@@ -1,6 +1,7 @@
 """A block of threads a world on a GPU: what fits into the registers of a few warps is computed there at once."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
@@ -25,7 +26,7 @@ def run_blocks(
     written with Pallas for Triton: its arrays are tiles whose sides are powers of two.
     """
 
-    def of_block(*references: Array) -> None:
+    def of_block(*references: Any) -> None:
         world: Int[Array, ""] = pl.program_id(0)
         kernel(world, *references)
 
@@ -40,11 +41,11 @@ def run_blocks(
     )(*arrays)
 
 
-def load_tile(reference: Array, index: tuple, mask: Array) -> Array:
+def load_tile(reference: Any, index: tuple, mask: Array) -> Array:
     """Loads a tile by its indices, with zeros where the mask is false."""
     return triton.load(reference.at[index], mask=mask, other=0.0)
 
 
-def store_tile(reference: Array, index: tuple, value: Array, mask: Array) -> None:
+def store_tile(reference: Any, index: tuple, value: Array, mask: Array) -> None:
     """Stores a tile by its indices, where the mask is true."""
     triton.store(reference.at[index], jnp.asarray(value, reference.dtype), mask=mask)

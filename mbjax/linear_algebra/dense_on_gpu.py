@@ -4,6 +4,8 @@ XLA's loop over the columns would start several kernels a column. Here a block o
 in its registers and eliminates by Gauss and Jordan: once every column is cleared, b has become the solution.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
@@ -40,13 +42,13 @@ def eliminate_in_blocks(
     worlds = max(x.shape[-1] for x in (A, b, least))
     arrays = [jnp.broadcast_to(x, (*x.shape[:-1], worlds)) for x in (A, least, b)]
 
-    def kernel(world: Array, *references: Array) -> None:
-        eliminate_tile(world, *references, n, size)
+    def kernel(world: Array, A: Any, least: Any, b: Any, found: Any) -> None:
+        eliminate_tile(world, A, least, b, found, n, size)
 
     return run_blocks(kernel, arrays, (2, n, worlds), worlds, 1 if size < LARGEST_TILE else 4, "solve_dense")
 
 
-def eliminate_tile(world: Array, A: Array, least: Array, b: Array, found: Array, n: int, size: int) -> None:
+def eliminate_tile(world: Array, A: Any, least: Any, b: Any, found: Any, n: int, size: int) -> None:
     """Loads the world's matrix as a tile of `size` rows, fills it up with zeros, and clears its first n columns."""
     index, world = jnp.arange(size, dtype=jnp.int32), jnp.asarray(world, jnp.int32)
     row, column, is_row = index[:, None], index[None, :], index < n
