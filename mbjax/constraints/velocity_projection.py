@@ -5,6 +5,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from mbjax import linear_algebra
+
 
 def project_velocity(v: Float[Array, " nv"], G: Float[Array, "nc nv"], W: Float[Array, "nv nv"]) -> Float[Array, " nv"]:
     """Projects v to v + x with G (v + x) = 0 and the least xᵀ W x; of several such x takes the shortest.
@@ -35,4 +37,4 @@ def solve_by_pseudo_inverse(K: Float[Array, "n n"], b: Float[Array, " n"]) -> Fl
 def pseudo_inverse(K: Float[Array, "m n"], cut_off: float = 0.0) -> Float[Array, "n m"]:
     """K⁺ without the singular values that are zero to rounding, or below `cut_off` times the largest."""
     rounding = max(K.shape) * float(jnp.finfo(K.dtype).eps) * 100.0
-    return jnp.linalg.pinv(K, rtol=max(cut_off, rounding))
+    return linear_algebra.pseudo_inverse(K, max(cut_off, rounding))

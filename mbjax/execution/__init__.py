@@ -45,4 +45,5 @@ from .manual_axes import repeat_turns as repeat_turns
 from .manual_axes import scan as scan
 from .known_numbers import call_now as call_now
 from .traces import forget_traces as forget_traces
+from .library_calls import call_library as call_library
 from .static_data import HashedOnce as HashedOnce

@@ -1,4 +1,7 @@
-"""Small dense and tree-sparse factorizations: rolled loops, worlds last, never differentiated."""
+"""Small dense and tree-sparse factorizations: rolled loops, worlds last, never differentiated.
+
+`library.py` has the general ones, by LAPACK, of one matrix at a time.
+"""
 
 from .branch_factor import BranchFactor as BranchFactor
 from .branch_factor import Parents as Parents
@@ -16,6 +19,22 @@ from .branch_factor import solve_branch_rows as solve_branch_rows
 from .branch_factor import trunk_of as trunk_of
 from .branch_inverse import inverse_of_branches as inverse_of_branches
 from .entries import with_entry as with_entry
+from .library import TriangularFactors as TriangularFactors
+from .library import cholesky as cholesky
+from .library import cholesky_solve as cholesky_solve
+from .library import eigenvalues as eigenvalues
+from .library import factor_general as factor_general
+from .library import log_determinant as log_determinant
+from .library import orthogonal_factors as orthogonal_factors
+from .library import pseudo_inverse as pseudo_inverse
+from .library import singular_value_factors as singular_value_factors
+from .library import singular_values as singular_values
+from .library import solve as solve
+from .library import solve_factored as solve_factored
+from .library import solve_lower_triangular as solve_lower_triangular
+from .library import solve_positive_definite as solve_positive_definite
+from .library import solve_upper_triangular as solve_upper_triangular
+from .library import triangular_factor as triangular_factor
 from .orthogonal_rows import OrthogonalRows as OrthogonalRows
 from .orthogonal_rows import coefficients as coefficients
 from .orthogonal_rows import factor_rows as factor_rows

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from mbjax.joints import JOINT_KINDS
+from mbjax.linear_algebra import eigenvalues
 from mbjax.number_rules import DIRECTION, FINITE, NumberRule, is_finite
 from mbjax.spatial import central_second_moment
 
@@ -103,7 +104,7 @@ def find_inertias(model: MultibodyModel) -> Finding:
     finite = is_finite(com).all(-1) & is_finite(six).all(-1)
     com, six = (jnp.where(finite[:, None], x, 0.0) for x in (com, six))
     scale = jnp.maximum(jnp.abs(six).max(-1, initial=0.0), jnp.sum(com**2, -1))
-    smallest = jnp.linalg.eigvalsh(jax.vmap(central_second_moment)(com, six))[:, 0]
+    smallest = jax.vmap(eigenvalues)(jax.vmap(central_second_moment)(com, six))[:, 0]
     is_bad = smallest < -ROUNDING * jnp.finfo(model.dtype).eps * scale
     leaf = LeafRule("unit inertia about the origin", "m²", FINITE)
     words = "physical about the centre of mass: moments >= 0, none above the sum of the two others"

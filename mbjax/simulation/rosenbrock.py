@@ -15,6 +15,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from mbjax.linear_algebra import factor_general, solve_factored
+
 GAMMA = 0.25
 ORDER_OF_ERROR = 4  # the estimated error falls with this power of the step
 A = np.zeros((7, 6))
@@ -50,20 +52,14 @@ def rosenbrock_step(
     n, count = y.shape[0], len(C) - 1
     J = jax.jacfwd(lambda y: slope(y)[0])(y)
     W = jnp.eye(n, dtype=y.dtype) / (h * GAMMA) - J
-    factor = lax.stop_gradient(jax.scipy.linalg.lu_factor(lax.stop_gradient(W)))
-
-    def solve(b: Array) -> Array:
-        return lax.custom_linear_solve(
-            lambda x: W @ x,
-            b,
-            lambda _, b: jax.scipy.linalg.lu_solve(factor, b),
-            lambda _, b: jax.scipy.linalg.lu_solve(factor, b, trans=1),
-        )
+    factors = factor_general(W)
 
     def stage(U: Array, of_stage: tuple[Array, Array, Array]) -> tuple[Array, Any]:
         i, a, c = of_stage
         at_stage, beside = slope(y + a @ U)
-        return U.at[i].set(solve(at_stage + (c @ U) / h), mode="drop"), beside if needs_end else None
+        return U.at[i].set(
+            solve_factored(W, factors, at_stage + (c @ U) / h), mode="drop"
+        ), beside if needs_end else None
 
     rows = slice(0, count + needs_end)  # one row more evaluates the slope at the end
     table = jnp.arange(count + needs_end), jnp.asarray(A[rows], y.dtype), jnp.asarray(C[rows], y.dtype)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from mbjax.execution import call_compiled, compiled_outside_jit
 from mbjax.kinematics import integrate_configuration
+from mbjax.linear_algebra import singular_values
 from mbjax.model import MultibodyModel
 
 from .regressor import linear_parameter_names, regressor_of_log
@@ -136,5 +137,5 @@ def condition_number(Y: Float[Array, "rows n"]) -> Float[Array, ""]:
     """Condition number of a regressor whose columns are scaled to one: how evenly a motion excites its numbers."""
     norms = jnp.sum(Y * Y, 0)
     scale = jnp.where(norms > 0.0, norms, 1.0)
-    S = jnp.linalg.svd(Y * jax.lax.rsqrt(scale), compute_uv=False)
+    S = singular_values(Y * jax.lax.rsqrt(scale))
     return S[0] / S[-1]

@@ -14,6 +14,7 @@ from mbjax.dynamics import inverse_dynamics
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
 from mbjax.kinematics import is_velocity_equal_to_qdot
+from mbjax.linear_algebra import log_determinant
 from mbjax.model import MultibodyModel
 
 from .base_parameters import base_parameters, condition_number
@@ -113,7 +114,7 @@ def most_exciting(series: Series, start: Float[Array, "2 k nv"], max_steps: int)
         Y = series.rows(coefficients) * jax.lax.rsqrt(column)
         eye = 1e-9 * jnp.eye(Y.shape[1], dtype=Y.dtype)
         beyond = jnp.maximum(series.excess(coefficients) + SOFTNESS, 0.0)
-        return 1e3 * jnp.sum(beyond**2) - jnp.linalg.slogdet(Y.T @ Y + eye)[1]
+        return 1e3 * jnp.sum(beyond**2) - log_determinant(Y.T @ Y + eye)
 
     solver = optx.BFGS(rtol=1e-4, atol=1e-4)
     return optx.minimise(cost, solver, start, max_steps=max_steps, throw=False).value

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from mbjax.dynamics import inverse_dynamics
 from mbjax.execution import call_compiled
 from mbjax.forces import PrismaticSpring, RevoluteSpring
+from mbjax.linear_algebra import triangular_factor
 from mbjax.model import MultibodyModel
 
 from .log import Log
@@ -165,7 +166,7 @@ def add_chunk(
     if projector is not None:
         rows = jnp.einsum("tij,tjc->tic", projector, rows)
     stacked = jnp.concatenate([R, jnp.swapaxes(rows[:, np.array(measured)], 0, 1)], 1)
-    return jnp.linalg.qr(stacked, mode="r")
+    return jax.vmap(triangular_factor)(stacked)
 
 
 def rest_of(model: MultibodyModel, q: Array, v: Array, vdot: Array, Y: Array) -> Float[Array, " nv"]:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.execution import compiled_outside_jit
 from mbjax.kinematics import jacobian_spatial_velocity
+from mbjax.linear_algebra import pseudo_inverse
 from mbjax.model import MultibodyModel
 
 from .signals import differentiate_configurations, differentiate_evenly
@@ -134,6 +135,6 @@ def contact_projectors(
     """Projectors on what contact forces at bodies cannot do; `first` of the six rows that each of them has."""
 
     def of_one(J: Array) -> Array:
-        return jnp.eye(J.shape[1], dtype=J.dtype) - jnp.linalg.pinv(J, rtol=1e-10) @ J
+        return jnp.eye(J.shape[1], dtype=J.dtype) - pseudo_inverse(J, 1e-10) @ J
 
     return jax.vmap(of_one)(contact_jacobians(model, q, bodies, first))

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.linear_algebra import singular_value_factors, triangular_factor
 from mbjax.spatial import safe_sqrt
 
 Rows = tuple[Float[Array, " rows"], Float[Array, "rows unknowns"]]  # residuals and their Jacobian
@@ -50,7 +51,7 @@ def fewer_rows(r: Float[Array, " rows"], J: Float[Array, "rows n"]) -> Rows:
     """At most n + 1 rows with the same JᵀJ, Jᵀr and rᵀr, by QR: [J r] = Q R."""
     if r.shape[0] <= J.shape[1] + 1:
         return r, J
-    R = jnp.linalg.qr(jnp.concatenate([J, r[:, None]], -1), mode="r")
+    R = triangular_factor(jnp.concatenate([J, r[:, None]], -1))
     return R[:, -1], R[:, :-1]
 
 
@@ -60,7 +61,7 @@ def canonical_rows(r: Float[Array, " rows"], J: Float[Array, "rows n"]) -> Rows:
     With J = U S Vᵀ they are V S Vᵀ and V Uᵀ r; what of r no unknown can change is the last row.
     """
     r, J = fewer_rows(r, J)
-    U, S, Vt = jnp.linalg.svd(J, full_matrices=False)
+    U, S, Vt = singular_value_factors(J)
     seen = 1e2 * jnp.finfo(S.dtype).eps * jnp.max(S, initial=0.0) < S
     along = jnp.where(seen, U.T @ r, 0.0)
     rest = jnp.maximum(r @ r - along @ along, 0.0)

@@ -8,7 +8,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import lineax as lx
 import optimistix as optx
 from jaxtyping import Array, Float
 
@@ -16,6 +15,7 @@ from mbjax.errors import ModelError
 from mbjax.optional_packages import imported
 from mbjax.spatial import safe_sqrt
 
+from .least_squares import LeastSquares
 from .problem import AbstractProblem, Rows, for_solver, linear
 
 DONE = "converged"
@@ -35,7 +35,7 @@ class LevenbergMarquardt:
         """The solver of optimistix."""
         default = 1e-10 if jnp.finfo(dtype).bits == 64 else 1e-5
         rtol = default if self.rtol is None else self.rtol
-        return optx.LevenbergMarquardt(rtol, default if self.atol is None else self.atol, linear_solver=lx.QR())
+        return optx.LevenbergMarquardt(rtol, default if self.atol is None else self.atol, linear_solver=LeastSquares())
 
     def steps(
         self, problem: AbstractProblem, y: Array, weights: Array, anchor: Array

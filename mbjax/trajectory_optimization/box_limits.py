@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from mbjax.linear_algebra import cholesky, cholesky_solve
+
 MAX_TURNS = 30
 ARMIJO = 0.1  # a step is taken if it gives this part of the decrease that its slope promises
 
@@ -28,8 +30,8 @@ def solve_in_box(
         x, _, _, count = carry
         gradient = H @ x + g
         free = is_free(x, gradient)
-        factor = jnp.linalg.cholesky(jnp.where(free[:, None] & free, H, one))
-        move = jnp.where(free, -jax.scipy.linalg.cho_solve((factor, True), jnp.where(free, gradient, 0.0)), 0.0)
+        factor = cholesky(jnp.where(free[:, None] & free, H, one))
+        move = jnp.where(free, -cholesky_solve(factor, jnp.where(free, gradient, 0.0)), 0.0)
         lengths = 0.5 ** jnp.arange(12, dtype=g.dtype)
         tried = jax.vmap(lambda a: jnp.clip(x + a * move, low, high))(lengths)
         gained = value(x) - jax.vmap(value)(tried)

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.kinematics import is_velocity_equal_to_qdot
+from mbjax.linear_algebra import factor_general, solve, solve_factored
 from mbjax.model import MultibodyModel
 from mbjax.simulation import Inputs, State, time_derivatives
 
@@ -58,9 +59,7 @@ class Collocation(eqx.Module):
 
         def turn(carry: tuple) -> tuple:
             xi, _, count = carry
-            move = jnp.linalg.solve(
-                jax.jacfwd(defect)(xi, fixed_state, fixed_effort), defect(xi, fixed_state, fixed_effort)
-            )
+            move = solve(jax.jacfwd(defect)(xi, fixed_state, fixed_effort), defect(xi, fixed_state, fixed_effort))
             size = jnp.max(jnp.abs(move)) / (1.0 + jnp.max(jnp.abs(xi)))
             return xi - move, size, count + 1
 
@@ -74,8 +73,9 @@ class Collocation(eqx.Module):
         )
         xi = fixed(xi)
         J = fixed(jax.jacfwd(defect)(xi, fixed_state, fixed_effort))
+        factors = factor_general(J)
         for _ in range(DERIVATIVES):
-            xi = xi - jnp.linalg.solve(J, defect(xi, state, effort))
+            xi = xi - solve_factored(J, factors, defect(xi, state, effort))
         after = move_state(model, state, xi)
         return jax.tree.map(lambda x: later(x, h), after, is_leaf=lambda x: isinstance(x, State))
 

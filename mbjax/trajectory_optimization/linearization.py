@@ -24,6 +24,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import call_compiled, require_one_model
 from mbjax.forces import calc_dissipation_coefficient
 from mbjax.kinematics import difference_configuration, integrate_configuration, is_velocity_equal_to_qdot
+from mbjax.linear_algebra import solve_positive_definite
 from mbjax.model import MultibodyModel, locked_velocities
 from mbjax.simulation import Inputs, State, actuation_matrix, step, time_derivatives
 from mbjax.simulation.joint_friction_rows import calc_friction_without_rows, calc_joint_friction_rows
@@ -223,7 +224,7 @@ def solve_step(
     locked = locked_velocities(model)
     H = jnp.where(locked[:, None] | locked, one, H)
     right = jnp.concatenate([by_q, by_v, dt * calc_effort_slopes(model, u)], axis=1)
-    W = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(H), jnp.where(locked[:, None], 0.0, right))
+    W = solve_positive_definite(H, jnp.where(locked[:, None], 0.0, right))
     W_q, W_v, W_u = W[:, :nv], jnp.where(locked, 0.0, W[:, nv : 2 * nv]), W[:, 2 * nv :]
     return linearize_move(model, state.q, w, W_q, W_v, W_u)
 

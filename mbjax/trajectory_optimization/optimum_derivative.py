@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from mbjax.linear_algebra import cholesky, cholesky_solve
+
 from .abstract_solver import Found
 from .expansion import value_of
 from .feasibility_ddp import limits_along
@@ -156,8 +158,8 @@ def factor_second_derivatives(
     def backward(V: Array, step: tuple) -> tuple:
         A, B, H, free = step
         Q_xx, Q_ux, Q_uu = H[:ndx, :ndx] + A.T @ V @ A, H[ndx:, :ndx] + B.T @ V @ A, H[ndx:, ndx:] + B.T @ V @ B
-        root = jnp.linalg.cholesky(jnp.where(free[:, None] & free, Q_uu, one))
-        K = jax.scipy.linalg.cho_solve((root, True), jnp.where(free[:, None], Q_ux, 0.0))
+        root = cholesky(jnp.where(free[:, None] & free, Q_uu, one))
+        K = cholesky_solve(root, jnp.where(free[:, None], Q_ux, 0.0))
         V = Q_xx - Q_ux.T @ K
         V = 0.5 * (V + V.T)
         return V, (V, K, root)
@@ -176,7 +178,7 @@ def solve_factored(
         A, B, V_next, K, root, free, r, gap = step
         V_moved = V_x + V_next @ gap
         Q_u = jnp.where(free, r[ndx:] + B.T @ V_moved, 0.0)
-        k = jax.scipy.linalg.cho_solve((root, True), Q_u)
+        k = cholesky_solve(root, Q_u)
         return r[:ndx] + A.T @ V_moved - K.T @ Q_u, k
 
     steps = factor.A, factor.B, factor.V_xx[1:], factor.K, factor.root, factor.free, r, gaps

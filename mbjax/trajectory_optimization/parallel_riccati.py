@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.linear_algebra import solve
+
 from .expansion import Expansion
 from .riccati import Feedback, feedback_of
 
@@ -30,12 +32,12 @@ def joined(later: Stretch, earlier: Stretch) -> Stretch:
     """The stretch of two neighbouring ones. Reversed scans give the later one first."""
     one = jnp.eye(earlier.A.shape[-1], dtype=earlier.A.dtype)
     M = one + earlier.C @ later.J
-    left = jnp.linalg.solve(M, jnp.concatenate([earlier.A, column(earlier.b + times(earlier.C, later.eta))], axis=-1))
-    A_part, b_part = left[..., :-1], left[..., -1]
-    right = jnp.linalg.solve(
+    n, moved = M.shape[-1], earlier.b + times(earlier.C, later.eta)
+    left = solve_all(M, jnp.concatenate([earlier.A, earlier.C @ transposed(later.A), column(moved)], axis=-1))
+    A_part, C_part, b_part = left[..., :n], left[..., n:-1], left[..., -1]
+    right = solve_all(
         transposed(M), jnp.concatenate([later.J @ earlier.A, column(later.eta - times(later.J, earlier.b))], axis=-1)
     )
-    C_part = jnp.linalg.solve(M, earlier.C @ transposed(later.A))
     return Stretch(
         later.A @ A_part,
         times(later.A, b_part) + later.b,
@@ -43,6 +45,11 @@ def joined(later: Stretch, earlier: Stretch) -> Stretch:
         times(transposed(earlier.A), right[..., -1]) + earlier.eta,
         symmetric(transposed(earlier.A) @ right[..., :-1] + earlier.J),
     )
+
+
+def solve_all(M: Float[Array, "steps n n"], b: Float[Array, "steps n k"]) -> Float[Array, "steps n k"]:
+    """Solves M x = b at every step."""
+    return jax.vmap(solve)(M, b)
 
 
 def transposed(M: Array) -> Array:
@@ -68,7 +75,7 @@ def solve_riccati_in_parallel(expansion: Expansion, regularization: Float[Array,
     """The feedback that `solve_riccati` gives without limits, by an associative scan from the last step backward."""
     e, nu, ndx = expansion, expansion.B.shape[-1], expansion.A.shape[-1]
     R = e.l_uu + regularization * jnp.eye(nu, dtype=e.A.dtype)  # V_xx is not regularized: each step knows l_uu alone
-    R_inverse = jnp.linalg.inv(R)
+    R_inverse = jax.vmap(lambda R: solve(R, jnp.eye(nu, dtype=R.dtype)))(R)
     S = R_inverse @ e.l_ux  # efforts u = w - S x - R⁻¹ l_u leave no mixed terms
     s = times(R_inverse, e.l_u)
     V_xx_end = e.l_xx[-1]

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.linear_algebra import cholesky, cholesky_solve
+
 from .box_limits import solve_in_box
 from .expansion import Expansion
 
@@ -68,11 +70,11 @@ def feedback_of(
 ) -> tuple[Array, Array, Array]:
     """k and K of one step, and whether Q_uu is positive definite; limited efforts have no feedback."""
     if room is None:
-        factor = jnp.linalg.cholesky(Q_uu)
-        both = jax.scipy.linalg.cho_solve((factor, True), jnp.concatenate([Q_u[:, None], Q_ux], axis=1))
+        factor = cholesky(Q_uu)
+        both = cholesky_solve(factor, jnp.concatenate([Q_u[:, None], Q_ux], axis=1))
         return both[:, 0], both[:, 1:], jnp.all(jnp.isfinite(factor))
     du, free = solve_in_box(Q_uu, Q_u, *room)
     one = jnp.eye(len(Q_u), dtype=Q_u.dtype)
-    factor = jnp.linalg.cholesky(jnp.where(free[:, None] & free, Q_uu, one))
-    K = jax.scipy.linalg.cho_solve((factor, True), jnp.where(free[:, None], Q_ux, 0.0))
+    factor = cholesky(jnp.where(free[:, None] & free, Q_uu, one))
+    K = cholesky_solve(factor, jnp.where(free[:, None], Q_ux, 0.0))
     return -du, K, jnp.all(jnp.isfinite(factor)) & jnp.all(jnp.isfinite(du))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from mbjax.kinematics import body_poses_in_world, body_spatial_velocities_in_world, integrate_configuration
+from mbjax.linear_algebra import solve
 from mbjax.model import MultibodyModel
 from mbjax.simulation import AppliedSpatialForces, Inputs, State, step
 
@@ -49,7 +50,7 @@ def reach(model: MultibodyModel, q: Float[Array, " nq"], grip: Grip) -> Float[Ar
         J = jax.jacfwd(offset, 1)(q, nothing)
         normal = J.T @ J
         damping = DAMPING * jnp.max(jnp.diag(normal)) + 1e-12
-        dv = -jnp.linalg.solve(normal + damping * jnp.eye(model.num_velocities, dtype=q.dtype), J.T @ error)
+        dv = -solve(normal + damping * jnp.eye(model.num_velocities, dtype=q.dtype), J.T @ error)
         dv = dv * jnp.minimum(1.0, 0.5 / jnp.maximum(jnp.max(jnp.abs(dv)), 1e-9))
         return jnp.clip(integrate_configuration(model, q, dv), lower, upper)
 
