@@ -25,6 +25,10 @@ def add_view_command(commands: Any, epilog: str, add_loading_options: Any) -> No
         "--host", default="127.0.0.1", metavar="ADDRESS",
         help="who may see it: this machine (default), or 0.0.0.0 for the whole network",
     )  # fmt: skip
+    view.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME",
+        help="a further name under which the view may be opened, as behind a proxy; may be given several times",
+    )  # fmt: skip
     view.add_argument("--no-browser", action="store_true", help="print the address only")
     view.add_argument(
         "--save", type=Path, metavar="FILE", help="write a picture, page or video of the default pose instead"
@@ -46,7 +50,7 @@ def view_model(options: argparse.Namespace, console: Console) -> None:
 
         console.print(f"wrote {animate(model, default_state(model)).save(options.save)}", markup=False)
         return
-    with Viewer(model, host=options.host, port=options.port) as viewer:
+    with Viewer(model, host=options.host, port=options.port, allow_hosts=options.allow_host) as viewer:
         console.print(f"{options.file.name}: {viewer.url} (Ctrl+C ends it)", markup=False)
         if not options.no_browser:
             webbrowser.open(viewer.url)

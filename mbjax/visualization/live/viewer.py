@@ -6,7 +6,7 @@ import contextlib
 import io
 import threading
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from mbjax.simulation import State, default_state
 from .drag import STIFFNESS_PER_MASS, Grip, as_ports, grip_at, reach, steps_under_grip
 from .drawing import NOTHING, Drawing
 from .overlays import GRADIENT_COLOR, Rgb
+from .own_origin import own_origin_only
 from .panel import Panel
 from .recording import Recording
 
@@ -35,13 +36,14 @@ class Viewer:
 
     `trajectory` and `inputs` are as in `mbjax.show`: with several trajectories or worlds the first is opaque and the
     others translucent over it. `port=0` takes any free port. The server answers this machine only unless `host` says
-    otherwise. The view closes with `close()`, at the end of a `with` block, or with the program; `wait()` keeps a
-    script alive.
+    otherwise, and its own page only: other pages that are open in a browser cannot reach it. `allow_hosts` are further
+    names under which it may be opened, such as that of a proxy. The view closes with `close()`, at the end of a `with`
+    block, or with the program; `wait()` keeps a script alive.
     """
 
     def __init__(
         self, model: MultibodyModel, trajectory: Any = None, *, inputs: Any = None, state: State | None = None,
-        host: str = "127.0.0.1", port: int = 8080,
+        host: str = "127.0.0.1", port: int = 8080, allow_hosts: Sequence[str] = (),
     ) -> None:  # fmt: skip
         viser = import_viser()
         self.model = model
@@ -54,7 +56,7 @@ class Viewer:
         self._mode, self._time = "pose", 0.0
         self._grip: Grip | None = None
         self._cost: Callable[[State], Any] | None = None
-        with quiet():
+        with quiet(), own_origin_only(allow_hosts):
             self.server = viser.ViserServer(host=host, port=port, label="mbjax", verbose=False)
         self.drawing = Drawing(self.server, model, self._state.q)
         self._stiffness = STIFFNESS_PER_MASS * max(self.drawing.mass, 1e-6)
