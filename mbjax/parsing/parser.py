@@ -101,18 +101,23 @@ class Parser:
         else:
             notes = LoadNotes(directives.file, self.on_unsupported)
             reader = DirectivesReader(
-                self.package_map, lambda path: self._read(self._document(Path(path), notes, None), notes)
+                self.package_map,
+                lambda path: self._read(self._document(Path(path), notes, None, may_quote=False), notes),
             )
             robots = reader.read(directives)
         dtype = jax.dtypes.canonicalize_dtype(float) if dtype is None else jnp.dtype(dtype)
         return add_robots(self.plant, robots, notes, self.base, self.actuators, dtype, is_of_caller=is_of_caller)
 
     def _document(
-        self, path_or_xml_text: str | os.PathLike, notes: LoadNotes, xacro_arguments: Mapping[str, Any] | None
+        self,
+        path_or_xml_text: str | os.PathLike,
+        notes: LoadNotes,
+        xacro_arguments: Mapping[str, Any] | None,
+        may_quote: bool = True,
     ) -> XmlDocument:
         """The XML of a file or text, expanded where it is xacro; files of directives share the arguments."""
         if not is_xacro(path_or_xml_text, xacro_arguments):
-            document, said = read_xml(path_or_xml_text), None
+            document, said = read_xml(path_or_xml_text, may_quote=may_quote), None
         else:
             is_only_one = xacro_arguments is self.xacro_arguments
             document, said = expand_xacro(

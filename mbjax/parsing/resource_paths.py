@@ -6,17 +6,27 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
+from .reading_policy import ReadableFolders, package_name
+
 PACKAGE_URI = re.compile(r"(?:package|model):/{2,}([^/]+)/?(.*)", re.DOTALL)
-PACKAGE_NAME = re.compile(r"<name>\s*([^<\s]+)\s*</name>")
 OTHER_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class ResourceFinder:
-    """Resolves file names of one robot file; `missing` holds the paths tried for files that were not found."""
+    """Resolves file names of one robot file; `missing` holds the paths tried for files that were not found.
 
-    def __init__(self, folder: Path | None, package_map: Mapping[str, str | os.PathLike]):
+    `readable` is what all files of one load may read; packages that are named are added to it.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        package_map: Mapping[str, str | os.PathLike],
+        readable: ReadableFolders | None = None,
+    ):
         self.folder = folder
         self.package_map = {name: Path(path).expanduser() for name, path in package_map.items()}
+        self.readable = ReadableFolders(folder, package_map.values()) if readable is None else readable
         self.missing: dict[str, list[str]] = {}
 
     def find(self, filename: str) -> str | None:
@@ -44,18 +54,18 @@ class ResourceFinder:
 
     def find_package(self, name: str) -> Path | None:
         """The folder of a package; None if there is none."""
-        return next((Path(os.path.abspath(folder)) for folder in self._package_folders(name) if folder.is_dir()), None)
-
-    def package_of_file(self) -> Path | None:
-        """The folder of the package that the robot file lies in, which a package.xml tells; None outside of any."""
-        folders = () if self.folder is None else (self.folder, *self.folder.parents)
-        return next((folder for folder in folders if _package_name(folder) is not None), None)
+        for folder, is_named in self._package_folders(name):
+            if folder.is_dir():
+                self.readable.add_package(folder, is_named=is_named)
+                return Path(os.path.abspath(folder))
+        return None
 
     def _candidates(self, filename: str) -> Iterator[Path]:
         package = PACKAGE_URI.fullmatch(filename)
         if package is not None:
             name, rest = package.group(1), package.group(2)
-            for folder in self._package_folders(name):
+            for folder, is_named in self._package_folders(name):
+                self.readable.add_package(folder, is_named=is_named)
                 yield folder / rest
         elif filename.startswith("file:"):
             yield from self._beside(unquote(re.sub(r"^file:(//(localhost)?)?", "", filename)))
@@ -71,39 +81,30 @@ class ResourceFinder:
         elif os.path.isabs(name):
             yield Path(name)
 
-    def _package_folders(self, name: str) -> Iterator[Path]:
-        """Folders a package may be in: `package_map`, then folders above the file, then the paths of ROS and Gazebo."""
+    def _package_folders(self, name: str) -> Iterator[tuple[Path, bool]]:
+        """Folders a package may be in, and whether the user has named them.
+
+        They are those of `package_map`, then those above the file, then the paths of ROS and Gazebo.
+        """
         if name in self.package_map:
-            yield self.package_map[name]
+            yield self.package_map[name], True
             return
         if self.folder is not None:
             for ancestor in (self.folder, *self.folder.parents):
-                if ancestor.name == name or _package_name(ancestor) == name:
-                    yield ancestor
+                if ancestor.name == name or package_name(ancestor) == name:
+                    yield ancestor, False
                 elif ancestor != ancestor.parent and (ancestor / name).is_dir():
-                    yield ancestor / name
+                    yield ancestor / name, False
         for root in _environment_paths("ROS_PACKAGE_PATH"):
-            yield root if root.name == name else root / name
+            yield (root if root.name == name else root / name), True
         for prefix in _environment_paths("AMENT_PREFIX_PATH"):
-            yield prefix / "share" / name
+            yield prefix / "share" / name, True
         for root in _environment_paths("GZ_SIM_RESOURCE_PATH"):
-            yield root / name
+            yield root / name, True
 
 
 def _environment_paths(variable: str) -> list[Path]:
     return [Path(part) for part in os.environ.get(variable, "").split(os.pathsep) if part]
-
-
-def _package_name(folder: Path) -> str | None:
-    manifest = folder / "package.xml"
-    try:
-        if not manifest.is_file():
-            return None
-        with manifest.open(encoding="utf-8", errors="replace") as stream:
-            found = PACKAGE_NAME.search(stream.read(65536))
-    except OSError:
-        return None
-    return None if found is None else found.group(1)
 
 
 def _is_file(path: str) -> bool:

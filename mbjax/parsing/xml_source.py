@@ -17,11 +17,11 @@ from mbjax.errors import ModelError, ParseError
 from mbjax.reference_models import REFERENCE_MODELS
 from mbjax.reference_models import path as reference_model
 
+from .reading_policy import MAX_BYTES, ReadableFolders
 from .xml_tree import TreeBuilder, XmlElement
 
 TEXT_NAME = "<XML text>"
 ROBOT_FILES = (".urdf", ".sdf", ".xml", ".xacro", ".dmd.yaml")
-MAX_BYTES = 64 * 1024 * 1024
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -64,11 +64,23 @@ class SourceText:
     folder: Path | None
 
 
-def read_xml(path_or_text: str | os.PathLike) -> XmlDocument:
-    """Parses text that, stripped, starts with '<', else the file of that path or the bundled model of that name."""
+def read_xml(path_or_text: str | os.PathLike, *, may_quote: bool = True) -> XmlDocument:
+    """Parses text that, stripped, starts with '<', else the file of that path or the bundled model of that name.
+
+    Messages may quote from what is no XML, unless another file has named it.
+    """
     source = read_text(path_or_text)
     text = source.text if source.folder is None else ""
-    return XmlDocument(_parse(source.text, source.file), source.file, source.folder, text)
+    return XmlDocument(_parse(source.text, source.file, may_quote), source.file, source.folder, text)
+
+
+def read_named_xml(path: str | os.PathLike, readable: ReadableFolders) -> XmlDocument:
+    """The document of a file that another file names, where the policy lets it be read."""
+    if not readable.allows(path):
+        raise PermissionError(readable.refusal(path))
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"there is no file '{os.path.abspath(path)}'.")
+    return read_xml(Path(path), may_quote=False)
 
 
 def read_text(path_or_text: str | os.PathLike) -> SourceText:
@@ -152,15 +164,15 @@ def _near_files(path: Path) -> str:
     return "Did you mean " + " or ".join(f"'{folder / name}'" for name in close) + f"? {hint}"
 
 
-def _parse(text: str, file: str) -> XmlElement:
+def _parse(text: str, file: str, may_quote: bool) -> XmlElement:
     stripped = text.lstrip("\ufeff \t\r\n")
     lines_before = text.count("\n", 0, len(text) - len(stripped))
     if not stripped:
         raise ParseError("it is empty; expected a robot in XML (URDF, SDFormat or MJCF).", file=file)
     if not stripped.startswith("<"):
+        begins = f"starts with {stripped[:20]!r}" if may_quote else "starts with something else"
         raise ParseError(
-            f"this is not XML: it starts with {stripped[:20]!r} instead of '<'. mbjax reads URDF, SDFormat, MJCF and "
-            "model directives.",
+            f"this is not XML: it {begins} instead of '<'. mbjax reads URDF, SDFormat, MJCF and model directives.",
             file=file,
             line=lines_before + 1,
         )

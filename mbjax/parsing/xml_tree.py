@@ -5,9 +5,7 @@ from xml.sax.handler import ContentHandler
 
 from mbjax.errors import ParseError
 
-MAX_DEPTH = 100
-MAX_ELEMENTS = 500_000
-MAX_ATTRIBUTE_LENGTH = 100_000
+from .reading_policy import MAX_ATTRIBUTE_LENGTH, MAX_DEPTH, MAX_ELEMENTS
 
 
 @dataclasses.dataclass(eq=False)

@@ -96,7 +96,7 @@ def test_text_and_other_names_are_expanded_on_request_only(package):
     (package / "urdf" / "plain.urdf").write_text((package / "urdf" / "bot.urdf.xacro").read_text())
     with pytest.raises(mbjax.ParseError, match="xacro instruction"):
         mbjax.load(package / "urdf" / "plain.urdf")
-    with pytest.raises(mbjax.ParseError, match="outside of the file's folder"):
+    with pytest.raises(mbjax.ParseError, match="lies outside of"):
         mbjax.load('<robot name="r" xmlns:xacro="x"><xacro:include filename="a.xacro"/></robot>', xacro_arguments={})
 
 
@@ -166,7 +166,7 @@ def test_errors_in_a_macro_name_its_own_file(package):
 
 
 def test_an_expression_without_end_is_stopped(package, monkeypatch):
-    monkeypatch.setattr(expansion, "TIMEOUT", 1.5)
+    monkeypatch.setattr(expansion, "SECONDS", 1.5)
     with pytest.raises(mbjax.ParseError, match=r"not expanded after 1\.5 s"):
         mbjax.load(write(package, '<link name="${10**10**9}"/>'))
 
@@ -179,7 +179,6 @@ def test_nothing_is_written_or_run(package, monkeypatch):
     hole = "xacro.safe_eval = lambda text, *_: eval(text, {'os': os, 'open': open})"
     (package / "worker.py").write_text(worker.replace(check, hole))
     monkeypatch.setattr(expansion, "WORKER", package / "worker.py")
-    monkeypatch.setattr(expansion, "RESOURCE_PATHS", Path(expansion.__file__).parent.with_name("resource_paths.py"))
     for expression in (
         f"open('{package}/made', 'w')",
         f"os.remove('{package}/package.xml')",

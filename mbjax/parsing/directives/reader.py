@@ -9,6 +9,7 @@ import numpy as np
 from mbjax.joints import WeldJoint
 from mbjax.spatial import RigidTransform
 
+from ..reading_policy import MAX_FILES, MAX_FILES_INSIDE, ReadableFolders
 from ..resource_paths import ResourceFinder
 from ..robot_records import WORLD, FrameRecord, JointRecord, RobotRecord
 from ..xml_values import did_you_mean, rotation_from_quaternion, rotation_from_rpy
@@ -27,7 +28,6 @@ TRANSFORM = ("base_frame", "translation", "rotation")
 ROTATIONS = {"!Rpy": ("deg",), "!AngleAxis": ("angle_deg", "axis"), "!Identity": ()}
 REFUSED = {"add_collision_filter_group": "it is not read; write the groups into the models' files"}
 KINDS = (*KEYS, *REFUSED)
-MAX_FILES = 1000
 
 
 @dataclasses.dataclass
@@ -39,6 +39,7 @@ class DirectivesReader:
     robots: list[RobotRecord] = dataclasses.field(default_factory=list)
     open_files: list[str] = dataclasses.field(default_factory=list)
     num_files: int = 0
+    readable: ReadableFolders | None = None
 
     def read(self, source: YamlFile, namespace: str = "", asking: Value | None = None) -> list[RobotRecord]:
         """All that the file adds, in its order."""
@@ -46,7 +47,9 @@ class DirectivesReader:
         if source.file in self.open_files:
             raise (asking or root).error(f"'{source.file}' adds itself, perhaps through other files.")
         self.open_files.append(source.file)
-        finder = ResourceFinder(source.folder, self.package_map)
+        if self.readable is None:
+            self.readable = ReadableFolders(source.folder, self.package_map.values())
+        finder = ResourceFinder(source.folder, self.package_map, self.readable)
         entries = root.mapping("model directives", "directives")
         if "directives" not in entries:
             raise root.error("expected `directives:`, a list of directives.")
@@ -89,13 +92,17 @@ class DirectivesReader:
 
     def _find(self, uri: Value, finder: ResourceFinder) -> str:
         self.num_files += 1
-        if self.num_files > MAX_FILES:
-            raise uri.error(f"more than {MAX_FILES} files; no scene needs that.")
+        if self.num_files > MAX_FILES or len(self.open_files) > MAX_FILES_INSIDE:
+            raise uri.error(
+                f"more than {MAX_FILES} files, or {MAX_FILES_INSIDE} inside one another; no scene needs that."
+            )
         path, tried = finder.find_model(uri.text("file"))
         if path is None or os.path.isdir(path):
             where = ", ".join(tried) if tried else "nowhere to look"
             hint = 'Give package_map={"package": "folder"}.'
             raise uri.error(f"'{uri.text('file')[:200]}' was not found (tried: {where}). {hint}")
+        if not finder.readable.allows(path):
+            raise uri.error(finder.readable.refusal(path))
         return path
 
     def _add_model(self, value: Value, namespace: str, finder: ResourceFinder) -> None:

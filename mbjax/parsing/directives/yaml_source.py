@@ -11,12 +11,10 @@ import numpy as np
 from mbjax.errors import ParseError
 from mbjax.optional_packages import imported
 
+from ..reading_policy import MAX_YAML_BYTES, MAX_YAML_DEPTH, MAX_YAML_VALUES
 from ..xml_values import NUMBER, did_you_mean, shortened
 
 TEXT_NAME = "<YAML text>"
-MAX_BYTES = 4 * 1024 * 1024
-MAX_VALUES = 100_000
-MAX_DEPTH = 50
 DIRECTIVES = re.compile(r"^directives\s*:", re.MULTILINE)
 
 
@@ -90,14 +88,14 @@ def find_directives(path_or_text: Any) -> YamlFile | None:
         if not path.is_file():
             return None
         with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+            data = stream.read(MAX_YAML_BYTES + 1)
     except (OSError, ValueError):
         return None  # the reader of XML says what is wrong
     text = data.decode("utf-8", "replace")
     if text.lstrip("\ufeff \t\r\n").startswith("<") or not DIRECTIVES.search(text):
         return None
-    if len(data) > MAX_BYTES:
-        raise ParseError(f"more than {MAX_BYTES} bytes; no file of directives needs that.", file=str(path))
+    if len(data) > MAX_YAML_BYTES:
+        raise ParseError(f"more than {MAX_YAML_BYTES} bytes; no file of directives needs that.", file=str(path))
     return YamlFile(text, str(path), path.resolve().parent)
 
 
@@ -119,7 +117,7 @@ def read_yaml(source: YamlFile) -> Value:
         nonlocal count
         count += 1
         line = node.start_mark.line + 1
-        if count > MAX_VALUES or depth > MAX_DEPTH:
+        if count > MAX_YAML_VALUES or depth > MAX_YAML_DEPTH:
             raise ParseError("too many values, or nested too deeply.", file=source.file, line=line)
         if isinstance(node, yaml.MappingNode):
             data: Any = {}

@@ -4,22 +4,20 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..xml_source import XmlDocument, read_xml
+from ..reading_policy import MAX_FILES, MAX_FILES_INSIDE, ReadableFolders
+from ..xml_source import XmlDocument, read_named_xml
 from ..xml_tree import XmlElement
-
-MAX_INCLUDES = 500
-MAX_COPIES = 100_000  # of replicate, composite and the like, all together
-MAX_CELLS = 20_000_000  # of a builtin texture or a heightfield
-COPYING = {"replicate": ("count",), "composite": ("count",), "flexcomp": ("count",)}
-CELLS = {"texture": ("width", "height"), "hfield": ("nrow", "ncol")}
+from .expansion import FOUND, refuse_expansion
 
 
 @dataclasses.dataclass
 class Read:
-    """The files read so far, and where further ones may lie besides the model's folder."""
+    """The files read so far, those read by <model>, and which further ones may be read."""
 
     files: set[str]
-    folders: tuple[Path, ...]
+    readable: ReadableFolders
+    models: dict[str, list[XmlElement]]  # of files that <model> names, with their includes
+    open_models: list[str]
 
 
 @dataclasses.dataclass
@@ -37,14 +35,14 @@ class Source:
 
 
 def read_source(document: XmlDocument, folders: Sequence[Path] = ()) -> Source:
-    """Follows <include>; refuses files outside of the folders, entities in them, and expansion without bound.
+    """Follows <include> and <model>; refuses files that may not be read, entities in them, and expansion without bound.
 
-    Files are read from the model's folder or below, and from `folders`, those of a package map.
+    Files are read from the model's folder or package, and from `folders`, those of a package map.
     """
-    read = Read({document.file}, tuple(folder.resolve() for folder in folders))
+    read = Read({document.file}, ReadableFolders(document.folder, folders), {}, [document.file])
     elements = [part for child in document.root.children for part in expanded(child, document, document.folder, read)]
     document.root.children = elements
-    refuse_expansion(elements)
+    refuse_expansion(elements, read.models)
     return Source(document.root, elements)
 
 
@@ -53,70 +51,50 @@ def expanded(element: XmlElement, document: XmlDocument, folder: Path | None, re
     if element.tag == "include":
         return included(element, document, folder, read)
     if element.tag == "model" and element.attributes.get("file"):
-        checked_file(element, document, folder, read.folders)
+        read_model(element, document, folder, read)
     element.children = [part for child in element.children for part in expanded(child, document, folder, read)]
     return [element]
 
 
 def included(element: XmlElement, document: XmlDocument, folder: Path | None, read: Read) -> list[XmlElement]:
     """The elements of an included file."""
-    inner = checked_file(element, document, folder, read.folders)
-    if inner.file in read.files or len(read.files) > MAX_INCLUDES:
+    inner = checked_file(element, document, folder, read.readable)
+    if inner.file in read.files or len(read.files) > MAX_FILES:
         raise element.error(f"<include>: '{inner.file}' is included already; MuJoCo takes each file once.")
     read.files.add(inner.file)
     return [part for child in inner.root.children for part in expanded(child, document, inner.folder, read)]
 
 
+def read_model(element: XmlElement, document: XmlDocument, folder: Path | None, read: Read) -> None:
+    """Reads the model that <model file> names as MuJoCo will, with what it includes, and keeps it for <attach>."""
+    inner = checked_file(element, document, folder, read.readable)
+    if inner.file in read.open_models or len(read.open_models) > MAX_FILES_INSIDE:
+        raise element.error(f"<model>: '{inner.file}' names itself, perhaps through other files.")
+    if inner.file not in read.models:
+        if len(read.models) > MAX_FILES:
+            raise element.error(f"<model>: more than {MAX_FILES} files; no robot needs that.")
+        read.open_models.append(inner.file)
+        own = dataclasses.replace(read, files={inner.file})
+        parts = [part for child in inner.root.children for part in expanded(child, document, inner.folder, own)]
+        read.models[inner.file] = parts
+        read.open_models.pop()
+    element.attributes[FOUND] = inner.file
+
+
 def checked_file(
-    element: XmlElement, document: XmlDocument, folder: Path | None, folders: Sequence[Path]
+    element: XmlElement, document: XmlDocument, folder: Path | None, readable: ReadableFolders
 ) -> XmlDocument:
-    """A file that MuJoCo would read as XML: in one of the folders or below, and without entities."""
+    """A file that MuJoCo would read as XML: one that may be read, and without entities."""
     name = element.attributes.get("file", "").strip()
     if not name:
         raise element.error(f'<{element.tag}> names no file; write file="…".')
     if document.folder is None or folder is None:
         raise element.error(f'<{element.tag} file="{name}">: a text has no folder to look in; load the file instead.')
-    candidates = [(base / name).resolve() for base in (document.folder, folder)]
-    roots = (document.folder.resolve(), *folders)
-    inside = [path for path in candidates if any(path.is_relative_to(root) for root in roots)]
+    candidates = [base / name for base in (document.folder, folder)]
+    inside = [path for path in candidates if readable.allows(path)]
     if not inside:
-        raise element.error(
-            f"<{element.tag} file=\"{name}\"> lies outside of the model's folder '{document.folder}', so it is not "
-            "read. Move it there."
-        )
+        raise element.error(f'<{element.tag} file="{name}">: {readable.refusal(candidates[0])}')
     found = next((path for path in inside if path.is_file()), None)
     if found is None:
         raise element.error(f"<{element.tag} file=\"{name}\">: there is no file '{inside[0]}'.")
-    return read_xml(found)
-
-
-def refuse_expansion(elements: Sequence[XmlElement]) -> None:
-    """Refuses counts by which a small file becomes a huge model."""
-    copies = 0.0
-    stack = [(element, 1.0) for element in elements]
-    while stack:
-        element, factor = stack.pop()
-        factor *= product(element, COPYING)
-        copies += factor
-        if copies > MAX_COPIES * 5:
-            raise element.error(f"<{element.tag}> and others make more than {MAX_COPIES} copies; no robot needs that.")
-        if product(element, CELLS) > MAX_CELLS:
-            raise element.error(f"<{element.tag}> has more than {MAX_CELLS} cells; mbjax reads none of that size.")
-        stack.extend((child, factor) for child in element.children)
-
-
-def product(element: XmlElement, attributes: dict[str, tuple[str, ...]]) -> float:
-    """The product of an element's counts."""
-    result = 1.0
-    for attribute in attributes.get(element.tag, ()):
-        for word in element.attributes.get(attribute, "").split():
-            result *= max(1.0, count_of(word))
-    return result
-
-
-def count_of(word: str) -> float:
-    """The number, 1 where it is none: MuJoCo refuses that."""
-    try:
-        return abs(float(word))
-    except ValueError:
-        return 1.0
+    return read_named_xml(found.resolve(), readable)

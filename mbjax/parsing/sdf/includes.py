@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..reading_policy import MAX_FILES, MAX_FILES_INSIDE, ReadableFolders
 from ..resource_paths import ResourceFinder
 from ..robot_records import WORLD, RobotRecord
-from ..xml_source import XmlDocument, read_xml
+from ..xml_source import XmlDocument, read_named_xml
 from ..xml_tree import XmlElement
 from .scopes import Context, Vertex
 from .values import child_text, identity, required_child
 
-MAX_INCLUDES = 1000
-MAX_DEPTH = 30
 MANIFEST = "model.config"
 
 
@@ -23,6 +22,7 @@ class IncludeReader:
     """Finds and reads included files; `read_robot` reads one that is a URDF."""
 
     package_map: Mapping[str, str | os.PathLike]
+    readable: ReadableFolders
     read_robot: Callable[[XmlDocument], RobotRecord]
     open_files: list[str] = dataclasses.field(default_factory=list)
     finders: dict[str, ResourceFinder] = dataclasses.field(default_factory=dict)
@@ -34,9 +34,9 @@ class IncludeReader:
         """The file an <include> names; a folder stands for the file its model.config names."""
         uri = child_text(include, "uri")
         self.num_read += 1
-        if self.num_read > MAX_INCLUDES or len(self.open_files) > MAX_DEPTH:
+        if self.num_read > MAX_FILES or len(self.open_files) > MAX_FILES_INSIDE:
             raise include.error(
-                f"more than {MAX_INCLUDES} includes, or {MAX_DEPTH} inside one another; no file needs that."
+                f"more than {MAX_FILES} includes, or {MAX_FILES_INSIDE} inside one another; no file needs that."
             )
         path, tried = finder.find_model(uri)
         if path is None:
@@ -46,10 +46,10 @@ class IncludeReader:
                 'Give package_map={"package": "folder"}, or set GZ_SIM_RESOURCE_PATH.'
             )
         if os.path.isdir(path):
-            path = model_file(Path(path), include)
+            path = model_file(Path(path), include, self.readable)
         document = self.documents.get(path)
         if document is None:
-            document = self.documents[path] = read_xml(Path(path))
+            document = self.documents[path] = read_named(path, include, self.readable)
         if document.root.tag == "mujoco":
             raise include.error(f"<include>: '{uri[:200]}' is MJCF, which an SDFormat file of mbjax cannot include.")
         if document.root.tag not in ("sdf", "gazebo", "robot"):
@@ -82,16 +82,24 @@ class IncludeReader:
         """The finder of files named in this one."""
         key = os.path.abspath(document.file)
         if key not in self.finders:
-            self.finders[key] = ResourceFinder(document.folder, self.package_map)
+            self.finders[key] = ResourceFinder(document.folder, self.package_map, self.readable)
         return self.finders[key]
 
 
-def model_file(folder: Path, include: XmlElement) -> str:
+def read_named(path: str | os.PathLike, include: XmlElement, readable: ReadableFolders) -> XmlDocument:
+    """A file that an <include> leads to."""
+    try:
+        return read_named_xml(path, readable)
+    except OSError as error:
+        raise include.error(f"<include>: {error}") from None
+
+
+def model_file(folder: Path, include: XmlElement, readable: ReadableFolders) -> str:
     """The SDFormat file of a model folder, the one of the newest version."""
     manifest = folder / MANIFEST
     if not manifest.is_file():
         raise include.error(f"<include>: '{folder}' is a folder without {MANIFEST}; name the file in it.")
-    root = read_xml(manifest).root
+    root = read_named(manifest, include, readable).root
     found = [
         (version_numbers(child.attributes.get("version", "")), child.text) for child in root.all("sdf") if child.text
     ]

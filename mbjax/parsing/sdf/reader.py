@@ -9,6 +9,7 @@ from mbjax.model import USED
 from ..contact_shapes import warn_of_missing_files
 from ..forces_of_joints import joint_spring
 from ..load_notes import LoadNotes
+from ..reading_policy import ReadableFolders
 from ..robot_graph import check_graph
 from ..robot_records import WORLD, FrameRecord, JointRecord, LinkRecord, RobotRecord
 from ..urdf import read_urdf
@@ -46,7 +47,9 @@ def read_sdf(document: XmlDocument, notes: LoadNotes, options: Options) -> list[
     def read_robot(included: XmlDocument) -> RobotRecord:
         return read_urdf(included, notes, options.package_map, options.inertia, options.mimic, options.hulls)
 
-    includes = IncludeReader(options.package_map, read_robot)
+    includes = IncludeReader(
+        options.package_map, ReadableFolders(document.folder, options.package_map.values()), read_robot
+    )
     world = _scopes(document, includes)
     assert world.vertex is not None
     graph = PoseGraph(world.vertex)

@@ -12,15 +12,14 @@ from typing import Any
 from mbjax.errors import MissingPackageError, ModelError, ParseError
 from mbjax.optional_packages import how_to_install
 
+from ..reading_policy import MAX_DEPTH, MAX_ELEMENTS, MEMORY, SECONDS
 from ..xml_source import XmlDocument, read_text
-from ..xml_tree import MAX_DEPTH, MAX_ELEMENTS, XmlElement
+from ..xml_tree import XmlElement
 from ..xml_values import did_you_mean, shortened
 
 EXTENSION = ".xacro"
-TIMEOUT = 60.0  # s
-MAX_MEMORY = 2 * 1024**3  # bytes
 WORKER = Path(__file__).with_name("worker.py")
-RESOURCE_PATHS = Path(__file__).parent.with_name("resource_paths.py")
+PARSING = Path(__file__).parent.parent
 
 
 def is_xacro(path_or_text: Any, arguments: Mapping[str, Any] | None) -> bool:
@@ -58,10 +57,10 @@ def expand_xacro(
             "folder": None if source.folder is None else str(source.folder),
             "arguments": given,
             "package_map": {name: str(folder) for name, folder in package_map.items()},
-            "resource_paths": str(RESOURCE_PATHS),
+            "parsing": str(PARSING),
             "sys_path": sys.path,
-            "memory": MAX_MEMORY,
-            "seconds": TIMEOUT,
+            "memory": MEMORY,
+            "seconds": SECONDS,
             "max_elements": MAX_ELEMENTS,
             "max_depth": MAX_DEPTH,
         },
@@ -109,17 +108,18 @@ def run_worker(question: dict[str, Any], file: str) -> dict[str, Any]:
     command = [sys.executable, "-P", "-S", "-B", str(WORKER)]
     try:
         done = subprocess.run(
-            command, input=json.dumps(question), capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT
+            command, input=json.dumps(question), capture_output=True, text=True, encoding="utf-8", timeout=SECONDS
         )
     except subprocess.TimeoutExpired:
-        message = f"xacro: not expanded after {TIMEOUT:g} s; does a macro call itself, or an expression never end?"
+        message = f"xacro: not expanded after {SECONDS:g} s; does a macro call itself, or an expression never end?"
         raise ParseError(message, file=file) from None
     try:
         return json.loads(done.stdout)
     except ValueError:
         words = done.stderr.split("\n")
         last = next((line for line in reversed(words) if line.strip()), f"it ended with code {done.returncode}")
-        message = f"xacro: the expansion was stopped: {shortened(last, 200)}. It may use {TIMEOUT:g} s and 2 GiB."
+        limits = f"It may use {SECONDS:g} s and {MEMORY // 1024**3} GiB."
+        message = f"xacro: the expansion was stopped: {shortened(last, 200)}. {limits}"
         raise ParseError(message, file=file) from None
 
 

@@ -6,12 +6,14 @@ audit hook refuses to read outside of the file's folder and the packages it name
 """
 
 import ast
-import importlib.util
+import importlib
 import io
 import json
 import os
 import re
+import string
 import sys
+import types
 import xml.parsers.expat
 from typing import Any
 
@@ -67,8 +69,7 @@ def expand(question: dict[str, Any]) -> dict[str, Any]:
     del encodings, yaml
     name = question["file"]
     within_folder = os.path.join(question["folder"], os.path.basename(name)) if question["folder"] else None
-    roots: list[str] = []
-    finder = package_finder(question, roots)
+    finder, readable = package_finder(question)
     substitution_args._eval_find = finder
     substitution_args._eval_dict["find"] = finder
     xacro.safe_eval = checked_eval
@@ -85,7 +86,7 @@ def expand(question: dict[str, Any]) -> dict[str, Any]:
     try:
         document = parse_text(question["text"].encode("utf-8"), name, question["lines_before"])
         Place.node = document.documentElement
-        sys.addaudithook(guard(roots))
+        sys.addaudithook(guard(readable))
         xacro.process_doc(document, mappings=arguments, verbosity=0)
         files: list[str] = []
         root = tree(document.documentElement, files, question, [0], 0)
@@ -120,34 +121,27 @@ class Arguments(dict):
         return super().__contains__(name)
 
 
-def package_finder(question: dict[str, Any], roots: list[str]) -> Any:
-    """What $(find package) means: the search of mbjax for package://; folders that it finds may be read."""
-    specification = importlib.util.spec_from_file_location("resource_paths", question["resource_paths"])
-    assert specification is not None
-    assert specification.loader is not None
-    resource_paths = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(resource_paths)
+def package_finder(question: dict[str, Any]) -> tuple[Any, Any]:
+    """What $(find package) means: the search of mbjax for package://; and the folders that may be read."""
+    package = types.ModuleType("robot_files")  # the readers' folder, without all of mbjax
+    package.__path__ = [question["parsing"]]
+    sys.modules["robot_files"] = package
+    resource_paths = importlib.import_module("robot_files.resource_paths")
     folder = resource_paths.Path(question["folder"]) if question["folder"] else None
     finder = resource_paths.ResourceFinder(folder, question["package_map"])
-    roots += [os.path.realpath(path) for path in question["package_map"].values()]
-    if folder is not None:
-        roots.append(os.path.realpath(finder.package_of_file() or folder))
 
     def find(name: str) -> str:
         is_name = name not in ("", ".", "..") and not set(name) & {"/", "\\", os.sep}
         Guard.is_on = False
         try:
-            path = finder.find_package(name) if is_name else None
-            is_package = path is not None and (name in question["package_map"] or (path / "package.xml").is_file())
+            path = finder.find_package(name) if is_name else None  # it may be read from now on
         finally:
             Guard.is_on = True
         if path is None:
             raise FileNotFoundError(f"package '{name}' was not found; give package_map={{'{name}': 'its folder'}}.")
-        if is_package:  # others may be read only if they lie within what may be read anyway
-            roots.append(os.path.realpath(path))
         return str(path)
 
-    return find
+    return find, finder.readable
 
 
 class Guard:
@@ -156,8 +150,8 @@ class Guard:
     is_on = True
 
 
-def guard(roots: list[str]) -> Any:
-    """The audit hook: files are read below `roots`, and nothing else happens."""
+def guard(readable: Any) -> Any:
+    """The audit hook: files are read in the folders that the policy names, and nothing else happens."""
     codecs = os.path.dirname(os.path.realpath(sys.modules["encodings"].__file__ or ""))
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -177,9 +171,9 @@ def guard(roots: list[str]) -> Any:
         mode, flags = (arguments[1], arguments[2]) if event == "open" else ("r", 0)
         if isinstance(path, int) or set(mode or "") & set("wax+") or (flags or 0) & WRITING:
             raise PermissionError(f"writing '{path}' is not allowed")
-        real = os.path.realpath(os.fsdecode(path or "."))
-        if not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in (*roots, codecs)):
-            raise PermissionError(f"'{real}' lies outside of the file's folder and of packages, so it is not read")
+        name = os.path.abspath(os.fsdecode(path or "."))
+        if not readable.allows(name) and not os.path.realpath(name).startswith(codecs + os.sep):
+            raise PermissionError(readable.refusal(name))
 
     return hook
 
@@ -188,12 +182,31 @@ def checked_eval(expression: str, symbols: dict, local_symbols: Any = None) -> A
     """An expression's value; names by which one gets at Python itself are refused, also within lambdas."""
     parsed = ast.parse(expression.strip(), "<expression>", "eval")
     for node in ast.walk(parsed):
+        refuse_formats(node)
         words = [getattr(node, field, None) for field in ("id", "attr", "arg", "value")]
         for word in words:
             if isinstance(word, str) and FORBIDDEN_NAME.search(word) and not is_plain(node, word):
                 raise ValueError(f"'{word[:60]}' is not allowed in an expression")
     symbols.update(__builtins__={})
     return eval(compile(parsed, "<expression>", "eval"), symbols, local_symbols)
+
+
+def refuse_formats(node: ast.AST) -> None:
+    """Refuses `format`, which reaches into Python's objects, but of a text that names whole arguments."""
+    if isinstance(node, ast.Attribute) and node.attr in ("format", "format_map"):
+        text = node.value.value if isinstance(node.value, ast.Constant) else None
+        if node.attr != "format" or not isinstance(text, str) or not names_whole_arguments(text):
+            raise ValueError(f"'{node.attr}' is allowed only of a text with fields like {{}} or {{0:.3f}}")
+
+
+def names_whole_arguments(text: str) -> bool:
+    """Whether the fields of a format are whole arguments, without attributes and entries of them."""
+    for _, field, specification, _ in string.Formatter().parse(text):
+        if field is not None and not re.fullmatch(r"\w*", field):
+            return False
+        if specification and not names_whole_arguments(specification):
+            return False
+    return True
 
 
 def is_plain(node: ast.AST, word: str) -> bool:
