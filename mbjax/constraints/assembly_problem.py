@@ -61,7 +61,7 @@ def calc_position_rows(
     terms = calc_constraint_terms(model, cset, position, None, q, None)
     counted = terms.active * jnp.asarray(rows_with_position(cset), terms.active.dtype)
     free = jnp.where(locked_velocities(model), 0.0, 1.0)
-    return counted * terms.error, counted[:, None] * terms.G * free
+    return counted * terms.error, counted[:, None] * terms.G * free[None]
 
 
 def rows_with_position(cset: BoundConstraintSet) -> Bool[np.ndarray, " nc"]:

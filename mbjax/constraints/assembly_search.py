@@ -183,7 +183,7 @@ def calc_first_order_step(problem: AssemblyProblem, point: Point, added: float, 
     """
     weights = jnp.diagonal(problem.W)
     scale = 1.0 / safe_sqrt(weights + added * jnp.max(weights))
-    G, gradient = point.G * scale, point.gradient * scale
+    G, gradient = point.G * scale[None], point.gradient * scale
     inverse = pseudo_inverse(G, cut_off)
     d = -inverse @ (point.error - G @ gradient) - gradient
     return Step(d * scale, -inverse.T @ (gradient + d))

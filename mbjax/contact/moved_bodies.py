@@ -62,7 +62,7 @@ class MovedBodies(eqx.Module):
         A direction (w, v) gives C the velocity v - [p]w, so the sum of its squares over directions is
         vvᵀ - [p]wvᵀ - ([p]wvᵀ)ᵀ + [p]wwᵀ[p]ᵀ, with sums of products in place of wwᵀ, wvᵀ and vvᵀ.
         """
-        p, S = jnp.unstack(self.p_TC_W), self.S_T / safe_sqrt(diagonal)
+        p, S = jnp.unstack(self.p_TC_W), self.S_T / safe_sqrt(diagonal)[None]
         products = jnp.concatenate([S[: 6 - k] * S[k:] for k in range(6)])  # diagonal by diagonal of the matrix
         moved = self.paths.forth | self.paths.back
         sums = ca.unstack_many(take(dot_with_mask(products, moved, 1), self.paths.of_sides, 1))

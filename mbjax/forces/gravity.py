@@ -60,7 +60,7 @@ def calc_weights(model: MultibodyModel, position: PositionKinematics) -> Float[A
     moment_W, mass = calc_masses_with_gravity(model, position)
     moment_T = moment_W + ca.scale(position.p_TM_W, mass)
     g = gravity_at_each(model, moment_T)
-    return ca.concatenate([ca.cross(moment_T, g), mass * g], 0)
+    return ca.concatenate([ca.cross(moment_T, g), mass[None] * g], 0)
 
 
 def calc_masses_with_gravity(
@@ -85,7 +85,7 @@ def calc_gravity_on_bodies(model: MultibodyModel, position: PositionKinematics) 
     """Weight of each body at its origin Bo, in W."""
     mass, p_BoBcm_W, _ = calc_masses_and_centers(model, position)
     mass = mass * jnp.asarray(bodies_with_gravity(model), model.dtype)
-    f = mass * model.parameters.gravity[:, None]
+    f = mass[None] * model.parameters.gravity[:, None]
     return jnp.concatenate([ca.cross(p_BoBcm_W, f), f]).T
 
 

@@ -37,7 +37,8 @@ def of_all_joints(
     """Applies `function` to the speed and the parameters of each direction."""
     parameters, v = model.parameters, all_joint_velocities(model, v)
     friction = parameters.joint_friction if friction is None else friction
-    return one_by_one(function, v, friction, parameters.joint_damping, parameters.friction_velocity)
+    least = parameters.friction_velocity if v.ndim == 1 else parameters.friction_velocity[None]  # an axis of worlds
+    return one_by_one(function, v, friction, parameters.joint_damping, least)
 
 
 def of_each(v: Array, friction: Array, damping: Array, friction_velocity: Array) -> Array:

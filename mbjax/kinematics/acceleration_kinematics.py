@@ -31,10 +31,10 @@ def calc_acceleration_kinematics(
     """Computes A_WM = sum over the path of S vdot + dS/dt v; with vdot None only the bias dS/dt v."""
     topology, worlds = model.topology, model.num_world_axes
     v = as_coordinates("v", v, model.num_velocities, model.dtype, worlds)
-    driven = velocity.Sdot_T * over_directions(topology, v)
+    driven = velocity.Sdot_T * over_directions(topology, v)[None]
     if vdot is not None:
         vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype, worlds)
-        driven = driven + position.S_T * over_directions(topology, vdot)
+        driven = driven + position.S_T * over_directions(topology, vdot)[None]
     A_WM_T = sum_velocities_over_path(topology, driven)
     a_WMo = A_WM_T[3:] + ca.cross(A_WM_T[:3], position.p_TM_W) + ca.cross(velocity.V_WM_T[:3], velocity.v_WMo)
     return AccelerationKinematics(A_WM_T, a_WMo)

@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
 
@@ -71,6 +72,7 @@ def as_coordinates(what: str, x: ArrayLike, size: int, dtype: DTypeLike, num_wor
 
     They are those of one world or, inside `for_worlds`, of several on a last axis.
     """
+    require_precision(dtype)
     if isinstance(x, jax.Array) and x.dtype == dtype and not x.weak_type:
         array = x
     else:
@@ -79,6 +81,15 @@ def as_coordinates(what: str, x: ArrayLike, size: int, dtype: DTypeLike, num_wor
         batch = " Functions take one world: use jax.vmap for a batch." if array.ndim > 1 else ""
         raise ModelError(f"{what} has shape {array.shape}, the model needs ({size},).{batch}")
     return array
+
+
+def require_precision(dtype: DTypeLike) -> None:
+    """Raises `ModelError` for a model of 64 bits where JAX makes arrays of 32: operations would mix the two."""
+    if np.dtype(dtype) == np.float64 and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        raise ModelError(
+            "the model has numbers of 64 bits, but JAX has 64 bits switched off. Switch them on before anything else, "
+            'by jax.config.update("jax_enable_x64", True), or take mbjax.astype(model, jnp.float32).'
+        )
 
 
 def as_array(what: str, x: Any, size: int, dtype: DTypeLike) -> Array:

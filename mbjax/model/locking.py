@@ -6,7 +6,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
-from mbjax.execution import of_one_model
+from mbjax.execution import call_compiled, of_one_model
 
 from .leaf_setting import truth_value
 from .mimics import require_own_coordinates
@@ -71,7 +71,12 @@ def locked_velocities(model: MultibodyModel) -> Bool[Array, " nv"]:
 
 def zero_where_locked(model: MultibodyModel, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """v with the velocities of locked joints replaced by zero."""
-    return jnp.where(locked_velocities(model), 0.0, v)
+    return call_compiled(zero_where, model.parameters.velocity_locked, v)
+
+
+def zero_where(locked: Float[Array, " nv"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+    """v with zeros where `locked` is more than a half."""
+    return jnp.where(locked > 0.5, 0.0, v)
 
 
 def _floating_joint(model: MultibodyModel, body: str | int, call: str) -> JointInfo:

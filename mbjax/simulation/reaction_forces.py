@@ -50,9 +50,11 @@ def calc_forces_of_motion(
     mass, p_BoBcm_W, _ = calc_masses_and_centers(model, position)
     G_BBo_B = model.parameters.body_unit_inertia.T
     G_BBo_B = jnp.concatenate([jnp.zeros((6, 1), G_BBo_B.dtype), G_BBo_B], axis=-1)  # the world has no inertia
-    inertia = mass * ca.re_express_symmetric(calc_body_poses(model, position)[0], ca.symmetric_matrix(G_BBo_B))
-    s, w, alpha, a_Bo = mass * p_BoBcm_W, V_WB_W[:3], A_WB_W[:3], A_WB_W[3:]
-    f = mass * a_Bo + ca.cross(alpha, s) + ca.cross(w, ca.cross(w, s))
+    inertia = mass[None, None] * ca.re_express_symmetric(
+        calc_body_poses(model, position)[0], ca.symmetric_matrix(G_BBo_B)
+    )
+    s, w, alpha, a_Bo = mass[None] * p_BoBcm_W, V_WB_W[:3], A_WB_W[:3], A_WB_W[3:]
+    f = mass[None] * a_Bo + ca.cross(alpha, s) + ca.cross(w, ca.cross(w, s))
     t = ca.matvec(inertia, alpha) + ca.cross(s, a_Bo) + ca.cross(w, ca.matvec(inertia, w))
     return jnp.concatenate([t, f])
 

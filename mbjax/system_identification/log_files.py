@@ -1,14 +1,17 @@
 """Tables of numbers from files: CSV, npz, Parquet and MCAP."""
 
+import codecs
 import csv
+import io
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mbjax.errors import ModelError
+from mbjax.errors import ModelError, ModelWarning
 from mbjax.optional_packages import imported
 
 from .joint_state import JOINT_STATE, read_joint_state
@@ -22,7 +25,7 @@ def read_table(path: Path) -> Table:
         raise ModelError(f"{path}: there is no such log file.")
     if path.suffix.lower() not in READERS:
         raise ModelError(f"{path}: a log must be a file of {', '.join(READERS)}.")
-    table = READERS[path.suffix.lower()](path)
+    table = read_or_refuse(path)
     if not table:
         raise ModelError(f"{path}: the log is empty.")
     lengths = {name: len(column) for name, column in table.items()}
@@ -32,27 +35,82 @@ def read_table(path: Path) -> Table:
     return table
 
 
+def read_or_refuse(path: Path) -> Table:
+    """Columns of a file; whatever a reader of the format stumbles over is one error with the file's name."""
+    suffix = path.suffix.lower()
+    try:
+        return READERS[suffix](path)
+    except (ModelError, ImportError):  # these say it already
+        raise
+    except Exception as error:  # each package has errors of its own for files that are damaged or of another format
+        if path.stat().st_size == 0:
+            raise ModelError(f"{path}: the file is empty.") from None
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ModelError(
+            f"{path}: the file is damaged, or none of the format that its suffix {suffix} says ({said}). Write it "
+            "again, or name it by its format."
+        ) from None
+
+
 def read_csv(path: Path) -> Table:
     """Columns of a CSV file with a row of names, separated by comma, semicolon or tab; lines with # are left out."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = [(k, line) for k, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
+    lines = [(k, line) for k, line in enumerate(text_lines(path), 1) if line.strip() and not line.startswith("#")]
     if len(lines) < 2:
         raise ModelError(f"{path}: the log has no rows.")
-    separator = max(",;\t", key=lines[0][1].count)
-    rows = list(csv.reader([line for _, line in lines], delimiter=separator))
+    reader = csv.reader([line for _, line in lines], delimiter=max(",;\t", key=lines[0][1].count))
+    rows, places = [], []
+    try:
+        for row in reader:  # a row has several lines where a quoted text has line breaks
+            rows.append(row)
+            places.append(lines[reader.line_num - 1][0])
+    except csv.Error as error:
+        place = lines[max(reader.line_num - 1, 0)][0]
+        raise ModelError(
+            f"{path}:{place}: {error}. Is a quotation mark missing? A log holds names and numbers."
+        ) from None
     names = [name.strip() for name in rows[0]]
-    for (place, _), row in zip(lines[1:], rows[1:], strict=True):
+    for place, row in zip(places[1:], rows[1:], strict=True):
         if len(row) != len(names):
             raise ModelError(f"{path}:{place}: {len(row)} values in a row of {len(names)} columns.")
     return {name: [row[k] for row in rows[1:]] for k, name in enumerate(names)}
 
 
+def text_lines(path: Path) -> list[str]:
+    """The lines of a text, with their ends: UTF-8, or UTF-16 with its mark; other bytes as Latin-1, with a warning."""
+    data = path.read_bytes()
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = data.decode("utf-16")
+    else:
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            text = data.decode("latin-1")
+            line = data.count(b"\n", 0, error.start) + 1
+            warnings.warn(
+                f"{path}:{line}: byte 0x{data[error.start]:02x} is not UTF-8, so the log is read as Latin-1. Save it "
+                "as UTF-8 if names of columns look wrong.",
+                ModelWarning, stacklevel=6,
+            )  # fmt: skip
+    return io.StringIO(text, newline="").readlines()
+
+
 def read_npz(path: Path) -> Table:
     """Arrays of an npz file; those with several columns become `name0`, `name1`, …"""
     table: Table = {}
-    with np.load(path) as arrays:
+    found = np.load(path, allow_pickle=False)
+    if not isinstance(found, np.lib.npyio.NpzFile):
+        raise ModelError(f"{path}: this is a single array (.npy); a log is written by np.savez(path, time=…, q=…).")
+    with found as arrays:
         for name in arrays.files:
-            array = np.asarray(arrays[name])
+            try:
+                array = np.asarray(arrays[name])
+            except ValueError as error:
+                if "pickle" not in str(error):
+                    raise
+                raise ModelError(
+                    f"{path}: array '{name}' holds Python objects, which are not read. Save numbers: "
+                    f"np.asarray({name}, float)."
+                ) from None
             if array.ndim == 1:
                 table[name] = array
             elif array.ndim == 2:

@@ -222,7 +222,7 @@ def solve_step(
     if rows is not None:
         H, by_q, by_v = H - jnp.diag(rows.by_w), by_q + rows.by_q, by_v + jnp.diag(rows.by_v)
     locked = locked_velocities(model)
-    H = jnp.where(locked[:, None] | locked, one, H)
+    H = jnp.where(locked[:, None] | locked[None], one, H)
     right = jnp.concatenate([by_q, by_v, dt * calc_effort_slopes(model, u)], axis=1)
     W = solve_positive_definite(H, jnp.where(locked[:, None], 0.0, right))
     W_q, W_v, W_u = W[:, :nv], jnp.where(locked, 0.0, W[:, nv : 2 * nv]), W[:, 2 * nv :]

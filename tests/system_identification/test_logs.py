@@ -202,3 +202,56 @@ def test_text_in_a_column_and_ragged_rows(tmp_path: pathlib.Path) -> None:
     path.write_text("time,q0,q1\n0,1,2\n0.1,1\n")
     with pytest.raises(mbjax.ModelError, match=r"log\.csv:3: 2 values in a row of 3 columns"):
         si.read_log(path, two_links())
+
+
+def test_tables_of_other_programs_are_read(tmp_path, columns) -> None:
+    """UTF-16 and Latin-1, as spreadsheets write them, and names with line breaks in quotation marks."""
+    model, plain = two_links(), (tmp_path / "log.csv")
+    expected = si.read_log(write_csv(plain, columns), model)
+    text = plain.read_text().replace("time,", "Gerät °C,time,", 1)
+    text = "\n".join([line if not k else f"20.5,{line}" for k, line in enumerate(text.split("\n")) if line])
+    wide, latin, quoted = (tmp_path / f"{name}.csv" for name in ("wide", "latin", "quoted"))
+    wide.write_text(text, encoding="utf-16")
+    latin.write_text(text, encoding="latin-1")
+    quoted.write_text(text.replace("Gerät °C", '"temperature\nof the room"'), encoding="utf-8")
+    np.testing.assert_array_equal(si.read_log(wide, model).q, expected.q)
+    np.testing.assert_array_equal(si.read_log(quoted, model).q, expected.q)
+    with pytest.warns(mbjax.ModelWarning, match=r"latin\.csv:1: byte 0xe4 is not UTF-8"):
+        np.testing.assert_array_equal(si.read_log(latin, model).q, expected.q)
+    quoted.write_text(quoted.read_text().replace("20.5", "20.5,1", 1))
+    with pytest.raises(mbjax.ModelError, match=r"quoted\.csv:3: 9 values in a row of 8"):
+        si.read_log(quoted, model)
+
+
+DAMAGED = {
+    "empty.npz": b"",
+    "empty.parquet": b"",
+    "text.npz": b"time,q\n1,2\n",
+    "text.parquet": b"time,q\n1,2\n",
+    "text.mcap": b"time,q\n1,2\n",
+    "long.csv": b'time,q\n"' + b"1" * 200_000 + b'",2\n',
+    "open.csv": b'time,q\n"1,2\n' + b"1,2\n" * 50_000,
+    "zeros.csv": b"time,q\n1,\0\n",
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_files_are_named(tmp_path, name) -> None:
+    path = tmp_path / name
+    path.write_bytes(DAMAGED[name])
+    with pytest.raises(mbjax.ModelError, match=name.replace(".", r"\.")):
+        si.read_log(path, two_links())
+
+
+def test_arrays_that_are_no_log_are_named(tmp_path, columns) -> None:
+    """Truncated, of Python objects, and a single array under a wrong name."""
+    whole = tmp_path / "whole.npz"
+    np.savez(whole, **columns)
+    cut, objects, single = (tmp_path / f"{name}.npz" for name in ("cut", "objects", "single"))
+    cut.write_bytes(whole.read_bytes()[:3000])
+    np.savez(objects, time=np.array([1.0, "x", None], object))
+    with single.open("wb") as file:
+        np.save(file, np.zeros(9))
+    for path, reason in ((cut, "damaged"), (objects, "array 'time' holds Python objects"), (single, "single array")):
+        with pytest.raises(mbjax.ModelError, match=rf"{path.name}: .*{reason}"):
+            si.read_log(path, two_links())
