@@ -6,7 +6,6 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -65,7 +64,11 @@ def load_model(path: str | os.PathLike | IO[bytes], *, dtype: Any = None) -> Mul
 
 def read_parts(path: str | os.PathLike | IO[bytes]) -> tuple[Any, list[np.ndarray]]:
     """The JSON document and the arrays of a file."""
-    with np.load(Path(path) if isinstance(path, str) else path, allow_pickle=False) as parts:
+    of_path = isinstance(path, str | os.PathLike)
+    with (
+        open(path, "rb") if of_path else contextlib.nullcontext(path) as file,  # NumPy leaves a damaged one open
+        np.load(file, allow_pickle=False) as parts,
+    ):
         if not isinstance(parts, np.lib.npyio.NpzFile) or DOCUMENT not in parts.files:
             raise BadDocumentError("it is not a file of mbjax.save")
         found = {name: parts[name] for name in parts.files}

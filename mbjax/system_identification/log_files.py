@@ -97,10 +97,10 @@ def text_lines(path: Path) -> list[str]:
 def read_npz(path: Path) -> Table:
     """Arrays of an npz file; those with several columns become `name0`, `name1`, …"""
     table: Table = {}
-    found = np.load(path, allow_pickle=False)
-    if not isinstance(found, np.lib.npyio.NpzFile):
-        raise ModelError(f"{path}: this is a single array (.npy); a log is written by np.savez(path, time=…, q=…).")
-    with found as arrays:
+    with path.open("rb") as file:  # NumPy would leave a damaged one open
+        arrays = np.load(file, allow_pickle=False)
+        if not isinstance(arrays, np.lib.npyio.NpzFile):
+            raise ModelError(f"{path}: this is a single array (.npy); a log is written by np.savez(path, time=…, q=…).")
         for name in arrays.files:
             try:
                 array = np.asarray(arrays[name])

@@ -1,6 +1,7 @@
 """A saved model is the same model: structure, leaves, programs and gradients; bad files are one clear error."""
 
 import dataclasses
+import gc
 import io
 import json
 import warnings
@@ -230,3 +231,15 @@ def test_files_that_are_not_ours(tmp_path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("document.npy", b"junk")
     refused("damaged|no array")
+
+
+def test_a_damaged_file_does_not_stay_open(tmp_path) -> None:
+    path = tmp_path / "damaged.npz"
+    mbjax.save(mbjax.load("pendulum"), path)
+    path.write_bytes(path.read_bytes()[:2000])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ResourceWarning)
+        with pytest.raises(mbjax.ParseError, match="damaged"):
+            mbjax.load_model(path)
+        gc.collect()
+    assert not [each for each in said if issubclass(each.category, ResourceWarning)]
