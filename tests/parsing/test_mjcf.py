@@ -471,3 +471,15 @@ def test_damaged_texts_are_read_or_refused_in_our_words() -> None:
             except mbjax.ParseError:
                 assert len(plant.bodies) == 1
     assert 30 < read_count < 270
+
+
+def test_friction_is_not_said_to_be_used_where_contact_is_off() -> None:
+    world = '<worldbody><body><joint/><geom size=".1"/></body></worldbody>'
+
+    def said(option: str) -> list[str]:
+        report = mbjax.load(f"<mujoco>{option}{world}</mujoco>").report()
+        return [entry.message for entry in report if entry.element == "<geom friction>"]
+
+    (message,) = said("")
+    assert message.startswith("where contact is on")
+    assert not said('<option><flag contact="disable"/></option>')

@@ -9,8 +9,8 @@ from .coverage import UNKNOWN, status_of
 
 MAX_LINES_LISTED = 12
 FRICTION = (
-    "sliding friction is used, torsional and rolling friction are not; of a pair the plant takes 2 a b / (a + b), as "
-    "Drake does, where MuJoCo takes the larger"
+    "where contact is on, sliding friction is used, torsional and rolling friction are not; of a pair the plant takes "
+    "2 a b / (a + b), as Drake does, where MuJoCo takes the larger"
 )
 
 
@@ -26,7 +26,7 @@ def list_leftovers(compiled: Compiled, notes: LoadNotes) -> None:
         times = "once" if count == 1 else f"{count} times"
         message = f"{reason}; found {times}, line{'' if count == 1 else 's'} {lines}{more}"
         notes.add(IGNORED, what, message, elements[0].place)
-    if compiled.m.ngeom:
+    if compiled.m.ngeom and not compiled.disabled("CONTACT"):
         notes.add(IGNORED, "<geom friction>", FRICTION, compiled.file)
 
 
