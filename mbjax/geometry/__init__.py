@@ -13,3 +13,4 @@ from .shapes import Mesh as Mesh
 from .shapes import Shape as Shape
 from .shapes import Sphere as Sphere
 from .shapes import shape_lengths as shape_lengths
+from .mesh_solid import read_solid as read_solid

@@ -63,13 +63,17 @@ def describe_cut(hull: MeshHull) -> str:
 
 def read_points(path: str | os.PathLike[str]) -> np.ndarray:
     """Vertices (m, 3) of all surfaces in a file, in the poses that the file gives."""
+    return np.asarray(getattr(read_surface(path), "vertices", ()), float).reshape(-1, 3)
+
+
+def read_surface(path: str | os.PathLike[str]) -> Any:
+    """All surfaces in a file as one `trimesh.Trimesh`, in the poses that the file gives."""
     trimesh = imported("trimesh", f"reading the mesh '{path}' needs trimesh", "mesh")
     logging.getLogger("trimesh").setLevel(logging.ERROR)
     try:
-        surface: Any = trimesh.load(os.fspath(path), force="mesh", skip_materials=True)
+        return trimesh.load(os.fspath(path), force="mesh", skip_materials=True)
     except Exception as error:  # readers raise errors of any type; each means that the file cannot be read
         raise ValueError(f"mesh '{path}' cannot be read: {type(error).__name__}: {error}") from None
-    return np.asarray(getattr(surface, "vertices", ()), float).reshape(-1, 3)
 
 
 def hull_of(points: np.ndarray, path: str | os.PathLike[str]) -> Any:

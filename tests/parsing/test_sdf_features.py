@@ -250,7 +250,6 @@ UNSUPPORTED = {
     "kinematic": link("<kinematic>1</kinematic>"),
     "velocity_decay": link("<velocity_decay><linear>.1</linear></velocity_decay>"),
     "fluid_added_mass": link("<inertial><fluid_added_mass><xx>1</xx></fluid_added_mass></inertial>"),
-    "auto": link('<inertial auto="true"/>'),
     "cone": shape("<cone><radius>1</radius></cone>"),
     "heightmap": shape("<heightmap/>"),
     "polyline": shape("<polyline/>"),

@@ -79,6 +79,35 @@ class GeometryReader:
         name = required_text(element, "name")
         if self._has_no_shape(element, holder):
             return None
+        placed = self._placed_shape(element, holder, link)
+        if placed is None:
+            return None
+        shape_element, shape, X_LG = placed
+        is_collision = element.tag == "collision"
+        return Geometry(
+            name=unique_name(name, taken_names),
+            shape=shape_for_contact(shape_element, shape, self.hulls, self.notes) if is_collision else shape,
+            rotation=tuple(np.asarray(X_LG.rotation).tolist()),
+            translation=tuple(np.asarray(X_LG.translation).tolist()),
+            rgba=None if is_collision else self._color(element),
+        )
+
+    def solid(self, collision: XmlElement, link: Vertex) -> tuple[Shape, RigidTransform] | None:
+        """The shape of a <collision> as the file gives it, meshes whole, and its pose; None for one without volume."""
+        holder = required_child(collision, "geometry")
+        other = holder.only(*NO_SHAPES)
+        if other is not None:
+            raise other.error(
+                f'the volume of <{other.tag}> is not computed, for which <inertial auto="true"> of link '
+                f"'{link.name}' asks. Write <mass> and <inertia>."
+            )
+        placed = self._placed_shape(collision, holder, link)
+        return None if placed is None else placed[1:]
+
+    def _placed_shape(
+        self, element: XmlElement, holder: XmlElement, link: Vertex
+    ) -> tuple[XmlElement, Shape, RigidTransform] | None:
+        """The element of the shape, the shape and its pose in the link; None where it is empty."""
         shape_element = holder.only(*SHAPE_TAGS)
         if shape_element is None:
             found = ", ".join(f"<{child.tag[:60]}>" for child in holder.children) or "nothing"
@@ -94,14 +123,7 @@ class GeometryReader:
         shape = self._shape(shape_element, link)
         if shape_element.tag == "plane":
             X_LG = product(X_LG, plane_pose(shape_element))
-        is_collision = element.tag == "collision"
-        return Geometry(
-            name=unique_name(name, taken_names),
-            shape=shape_for_contact(shape_element, shape, self.hulls, self.notes) if is_collision else shape,
-            rotation=tuple(np.asarray(X_LG.rotation).tolist()),
-            translation=tuple(np.asarray(X_LG.translation).tolist()),
-            rgba=None if is_collision else self._color(element),
-        )
+        return shape_element, shape, X_LG
 
     def _has_no_shape(self, element: XmlElement, holder: XmlElement) -> bool:
         """Whether it is of a kind that mbjax has no shape for; one that would touch changes the motion."""

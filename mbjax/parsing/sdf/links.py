@@ -3,13 +3,14 @@
 import numpy as np
 
 from mbjax.errors import UnsupportedError
-from mbjax.model import USED
+from mbjax.model import IGNORED, USED
 from mbjax.spatial import SpatialInertia
 
 from ..link_inertia import spatial_inertia
 from ..load_notes import LoadNotes
 from ..robot_records import LinkRecord
 from ..xml_tree import XmlElement
+from .auto_inertia import auto_inertia
 from .geometry import GeometryReader
 from .scopes import Vertex
 from .values import child_flag, child_number, flag, raw_pose
@@ -31,7 +32,7 @@ def read_link(link: Vertex, geometry: GeometryReader, notes: LoadNotes, inertia:
         )
     _refuse_other_physics(element, notes)
     record = LinkRecord(link.name, element.line, element.place)
-    record.inertia = read_inertia(element, link.name, notes, inertia)
+    record.inertia = read_inertia(link, geometry, notes, inertia)
     taken_names: dict[str, int] = {}
     record.visual = geometry.visuals(link, taken_names)
     record.collision = geometry.collisions(link, taken_names)
@@ -51,17 +52,20 @@ def _refuse_other_physics(element: XmlElement, notes: LoadNotes) -> None:
         notes.unsupported(decay, "damping of a free link is not simulated")
 
 
-def read_inertia(element: XmlElement, name: str, notes: LoadNotes, on_invalid: str) -> SpatialInertia | None:
+def read_inertia(link: Vertex, geometry: GeometryReader, notes: LoadNotes, on_invalid: str) -> SpatialInertia | None:
     """M_BBo_B; what the file leaves out is 1 kg and 1 kg m², as the format says. None for a massless link."""
+    element, name = link.element, link.name
     inertial = element.only("inertial")
     if inertial is None:
+        list_densities(link, None, notes)
         notes.add(USED, f"link '{name}'", "no <inertial>: 1 kg and 1 kg m², as SDFormat says", element.place)
         return spatial_inertia(element, name, 1.0, np.eye(3), raw_pose(XmlElement("", {}, "", 0))[0], notes, on_invalid)
-    if flag(inertial, inertial.attributes.get("auto", "false")):
-        notes.unsupported(inertial, 'auto="true" asks for mass properties from shapes, which are not computed')
     added = inertial.only("fluid_added_mass")
     if added is not None:
         notes.unsupported(added, "added mass of a fluid is not simulated")
+    if flag(inertial, inertial.attributes.get("auto", "false")):
+        return auto_inertia(link, inertial, geometry, notes, on_invalid)
+    list_densities(link, inertial, notes)
     X_BBcm, relative_to = raw_pose(inertial)
     if relative_to:
         raise inertial.error(f'<inertial>: its <pose> is in the link\'s frame; remove relative_to="{relative_to}".')
@@ -69,6 +73,14 @@ def read_inertia(element: XmlElement, name: str, notes: LoadNotes, on_invalid: s
     moments = inertial.only("inertia")
     central = np.eye(3) if moments is None else _inertia_matrix(moments)
     return spatial_inertia(inertial, name, mass, central, X_BBcm, notes, on_invalid)
+
+
+def list_densities(link: Vertex, inertial: XmlElement | None, notes: LoadNotes) -> None:
+    """Lists densities of a link whose inertia is given."""
+    parts = [*([] if inertial is None else [inertial]), *link.element.all("collision")]
+    for density in (part.only("density") for part in parts):
+        if density is not None:
+            notes.add(IGNORED, f"<density> of link '{link.name}'", 'used with auto="true" alone', density.place)
 
 
 def _inertia_matrix(element: XmlElement) -> np.ndarray:
