@@ -10,11 +10,12 @@ import numpy as np
 from jax import lax
 from jax.core import Tracer
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.array_types import Positions, Velocities
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled, scan
+from mbjax.execution.derivative_rules import varying_as_after
 from mbjax.kinematics import difference_configuration, integrate_configuration, velocity_to_qdot
 from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
 from mbjax.spatial import safe_norm
@@ -27,11 +28,12 @@ from .assembly_problem import (
     calc_position_rows,
     evaluate,
 )
-from .assembly_search import AssemblySearch, Tolerances, calc_newton_step, search_assembly
+from .assembly_search import AssemblySearch, Tolerances, calc_newton_step, is_solution, search_assembly
 from .constraint_kinematics import BoundConstraintSet
-from .velocity_projection import project_velocity, pseudo_inverse, solve_by_pseudo_inverse
+from .velocity_projection import project_velocity, solve_by_pseudo_inverse
 
 POLISHING = 2  # Newton steps from the tolerance of the search to rounding
+FINISHING = 10  # Newton steps, at most, with weights of zero that are zero
 OUT_OF_REACH = 0.05  # cosine between the error and the range of G, below which the search is called singular
 
 
@@ -101,7 +103,11 @@ def assembly_q(
 def _assembly_q(
     model: MultibodyModel, cset: BoundConstraintSet, q_guess: Array, weights: Array, tolerances: Tolerances
 ) -> AssemblyResult:
-    """Solves with small weights e and e/2 in place of zeros, then extrapolates: the part linear in e cancels."""
+    """Solves with small weights e and e/2 in place of zeros, extrapolates, and solves with the zeros themselves.
+
+    The part that is linear in e cancels in the extrapolation, whose derivatives are those of the solution. What is left
+    is quadratic in e, without effect on derivatives.
+    """
     counts = least_weight(model) * jnp.array([1.0, 0.5], model.dtype)
 
     def problem_with(count: Array) -> AssemblyProblem:
@@ -109,18 +115,42 @@ def _assembly_q(
 
     search = search_assembly(problem_with(counts[0]), tolerances)
 
-    def solve_with(count: Array) -> Array:
+    def solve_with(count: Array) -> tuple[Array, Array]:
         problem = problem_with(count)
         point = polish(lax.stop_gradient(problem), search)
-        return q_with_rule(problem, point.q, point.multipliers)[0]
+        return q_with_rule(problem, point.q, point.multipliers)
 
-    one, other = jax.vmap(solve_with)(counts)
+    (one, other), multipliers = jax.vmap(solve_with)(counts)
     q = integrate_configuration(model, other, zero_where_locked(model, difference_configuration(model, one, other)))
+    exact = lax.stop_gradient(problem_with(jnp.zeros((), model.dtype)))
+    start = lax.stop_gradient((q, 2.0 * multipliers[1] - multipliers[0]))
+    point = finish(exact, evaluate(exact, *start), search.converged)
+    left = difference_configuration(model, start[0], point.q)
+    q = integrate_configuration(model, q, lax.stop_gradient(zero_where_locked(model, left)))
     error, G = calc_position_rows(model, cset, q)
-    left = jnp.where(search.converged, pseudo_inverse(G) @ error, 0.0)  # quadratic in e, without effect on derivatives
-    q = integrate_configuration(model, q, -lax.stop_gradient(zero_where_locked(model, left)))
-    error, G = calc_position_rows(model, cset, q)
-    return AssemblyResult(q, error, calc_assembly_status(search, error, G, tolerances.error), search.rounds)
+    is_solved = search.converged & is_solution(exact, tolerances, point)
+    return AssemblyResult(q, error, calc_assembly_status(search, is_solved, error, G, tolerances.error), search.rounds)
+
+
+def finish(problem: AssemblyProblem, start: Point, goes_on: Bool[Array, ""]) -> Point:
+    """Newton steps on the conditions of the problem, as long as each halves what they miss."""
+    size = jnp.max(problem.W)
+
+    def missing(point: Point) -> Array:
+        slope, error = jnp.split(point.residual, [problem.W.shape[0]])
+        return safe_norm(jnp.concatenate([slope / size, error]))
+
+    def advance(carry: tuple) -> tuple:
+        point, _, rounds = carry
+        step = calc_newton_step(problem, point)[0]
+        new = evaluate(problem, integrate_configuration(problem.model, point.q, step.d), step.multipliers)
+        left, before = missing(new), missing(point)
+        taken = jax.tree.map(lambda new, old: jnp.where(left < before, new, old), new, point)
+        return taken, left < 0.5 * before, rounds + 1
+
+    carry = start, goes_on, jnp.zeros((), jnp.int32)
+    carry = varying_as_after(advance, carry)
+    return lax.while_loop(lambda carry: carry[1] & (carry[2] < FINISHING), advance, carry)[0]
 
 
 def polish(problem: AssemblyProblem, search: AssemblySearch) -> Point:
@@ -135,14 +165,17 @@ def polish(problem: AssemblyProblem, search: AssemblySearch) -> Point:
     return scan(advance, start, None, length=POLISHING)[0]
 
 
-def calc_assembly_status(search: AssemblySearch, error: Array, G: Array, tolerance: float) -> Int[Array, ""]:
+def calc_assembly_status(
+    search: AssemblySearch, is_solved: Array, error: Array, G: Array, tolerance: float
+) -> Int[Array, ""]:
     """The `AssemblyStatus` of a search as a number; a search is stuck where no step lowers the error."""
     slope, size = lax.stop_gradient((safe_norm(error @ G), safe_norm(error) * safe_norm(G.reshape(-1))))
     is_satisfied = safe_norm(lax.stop_gradient(error)) <= tolerance
     is_singular = ~is_satisfied & (search.stuck | (slope <= OUT_OF_REACH * size))
-    failed = jnp.where(search.stuck, AssemblyStatus.STUCK, AssemblyStatus.ITERATION_LIMIT)
+    stuck = search.stuck | (search.converged & is_satisfied)
+    failed = jnp.where(stuck, AssemblyStatus.STUCK, AssemblyStatus.ITERATION_LIMIT)
     failed = jnp.where(is_singular, AssemblyStatus.SINGULAR, failed)
-    return jnp.where(search.converged, AssemblyStatus.CONVERGED, failed).astype(jnp.int32)
+    return jnp.where(is_solved, AssemblyStatus.CONVERGED, failed).astype(jnp.int32)
 
 
 def assembly_qdot(
