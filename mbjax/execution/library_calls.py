@@ -13,17 +13,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jaxlib
 from jax import lax
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
+from jaxlib.version import __version__ as jaxlib_version
 from jaxtyping import Array
 
 from .cpu_kernel import lowered
 from .manual_axes import varying_as
 
-SHARES_OUT = tuple(int(x) for x in jaxlib.__version__.split(".")[:2]) < (0, 12)
+SHARES_OUT = tuple(int(x) for x in jaxlib_version.split(".")[:2]) < (0, 12)
 LEAST_SHARED_OUT = 200_000  # operations: jaxlib's own limit, below which a batch stays in the thread that calls
 MOST_PER_ENTRY = 10  # operations that jaxlib counts, at most, for a matrix of n rows and columns: this times n³
 
