@@ -35,7 +35,7 @@ def identify_model(options: argparse.Namespace, console: Console) -> bool:
     model = load(
         options.file, time_step=0.0 if torques else options.time_step, base=options.base,
         package_map=options.package_map, on_unsupported=options.on_unsupported, mimic=options.mimic,
-        xacro_arguments=options.xacro_arguments,
+        xacro_arguments=options.xacro_arguments, actuators=options.actuators,
     )  # fmt: skip
     unknown = si.Parameters(model, dict(parse_parameter(text) for text in options.parameters))
     columns, units = parse_pairs("--column", options.column), parse_pairs("--unit", options.unit)

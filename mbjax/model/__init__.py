@@ -60,6 +60,7 @@ from .mimics import joint_positions as joint_positions
 from .mimics import joint_velocities as joint_velocities
 from .mimics import require_own_coordinates as require_own_coordinates
 from .mimics import set_mimic as set_mimic
+from .missing_actuators import missing_actuators as missing_actuators
 from .model_layout import ActuatorInfo as ActuatorInfo
 from .model_layout import BodyInfo as BodyInfo
 from .model_layout import FrameInfo as FrameInfo

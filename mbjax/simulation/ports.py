@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from mbjax.contact import ContactResults
 from mbjax.errors import ModelError, ModelWarning
 from mbjax.execution import require_one_model
-from mbjax.model import MultibodyModel, as_array, summary_of
+from mbjax.model import MultibodyModel, as_array, missing_actuators, summary_of
 from mbjax.number_rules import is_known, shown
 from mbjax.spatial import RigidTransform
 
@@ -163,7 +163,8 @@ def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
         array = as_array(f"inputs.{what}", value, math.prod(shape), model.dtype)
         if array.shape != shape:
             batch = " Functions take one world: use jax.vmap for a batch." if array.ndim > len(shape) else ""
-            raise ModelError(f"inputs.{what} has shape {array.shape}, the model needs {shape}.{batch}")
+            hint = missing_actuators(model) if shape == (0,) else ""
+            raise ModelError(f"inputs.{what} has shape {array.shape}, the model needs {shape}.{hint or batch}")
         return array
 
     def checked_instances(what: str, values: PerInstance | None, per_actuator: int) -> dict[int, Any] | None:
