@@ -56,9 +56,10 @@ class Inputs(eqx.Module):
 
     `actuation` (nu,) in N m or N and `instance_actuation` {instance: (nu of it,)} are summed.
     `desired_state` (2 nu,) holds positions, then velocities, of all actuated joints, tracked with the model's gains. In
-    its place, `instance_desired_state` {instance: (2 nu of it,)} turns the controllers of other instances off. It is an
-    error if no actuator that a desired state is for has gains, and a warning if some have none. Traced gains are not
-    checked. `applied_generalized_force` is (nv,), and `applied_spatial_forces` act at points of bodies.
+    its place, `instance_desired_state` {instance: (2 nu of it,)} turns the controllers of other instances off; without
+    either all are off, whatever the gains. It is an error if no actuator that a desired state is for has gains, and a
+    warning if some have none. Traced gains are not checked. `applied_generalized_force` is (nv,), and
+    `applied_spatial_forces` act at points of bodies.
     Instances are all given by name, or all by index.
     """
 
