@@ -72,6 +72,7 @@ from .model_layout import ModelInstanceInfo as ModelInstanceInfo
 from .model_status import ModelStatus as ModelStatus
 from .model_status import model_status as model_status
 from .entry_names import entry_names as entry_names
+from .number_findings import find_number_by_number as find_number_by_number
 from .number_findings import find_numbers as find_numbers
 from .number_findings import leaf_name as leaf_name
 from .number_findings import sentences as sentences
