@@ -39,7 +39,7 @@ def load_description(path: str) -> mbjax.MultibodyModel:
     import sysconfig
 
     folder = pathlib.Path(sysconfig.get_path("purelib")) / "cmeel.prefix/share/example-robot-data/robots"
-    return mbjax.load(folder / path, base="fixed", on_unsupported="warn")
+    return mbjax.load(folder / path, base="fixed", actuators="file", on_unsupported="warn")
 
 
 def unknown_of(model: mbjax.MultibodyModel) -> si.Parameters:

@@ -77,7 +77,8 @@ def log_of_tiago(folder: pathlib.Path, model: mbjax.MultibodyModel) -> si.Log:
     for joint, factor in DRIVES.items():
         columns[f"effort.{joint}"] = factor * tables["effort"][f"-_{joint}_effort"]
     np.savez(folder / "tiago.npz", **columns)
-    return si.read_log(folder / "tiago.npz", model, period=0.01, cutoff=2.0)[EXCITED]
+    unmeasured = {f"effort.{joint}": None for joint in MOVED if joint not in DRIVES}
+    return si.read_log(folder / "tiago.npz", model, columns=unmeasured, period=0.01, cutoff=2.0)[EXCITED]
 
 
 def tiago() -> None:

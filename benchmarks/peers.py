@@ -74,7 +74,7 @@ def load_mbjax(robot: Robot, dtype: str, time_step: float = 0.0) -> Any:
     import mbjax
 
     width = {"f32": np.float32, "f64": np.float64}[dtype]
-    return mbjax.load(reduced_urdf(robot), time_step=time_step, base=robot.base, dtype=width)
+    return mbjax.load(reduced_urdf(robot), time_step=time_step, base=robot.base, actuators="file", dtype=width)
 
 
 def mbjax_joint_names(model: Any) -> list[str]:

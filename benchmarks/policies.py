@@ -23,11 +23,6 @@ import time
 import warnings
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
-
 import mbjax
 from mbjax.environments import Ant, CartPoleSwingUp, Episodes, Hopper, QuadrupedVelocity, as_brax
 
@@ -66,16 +61,6 @@ def episodes(task: str) -> Episodes:
         warnings.simplefilter("ignore")
         model = mbjax.load(path, time_step=time_step, contact_model="point", on_unsupported="warn")
     return Episodes({"ant": Ant, "hopper": Hopper}[task](model), length=TASKS[task])
-
-
-def restore_what_brax_calls() -> None:
-    """Gives JAX back a function that brax 0.14.2 calls and JAX 0.10 has no more: copies of a tree, one a device."""
-
-    def device_put_replicated(tree: Any, devices: list) -> Any:
-        sharding = NamedSharding(Mesh(np.array(devices), "devices"), PartitionSpec("devices"))
-        return jax.tree.map(lambda x: jax.device_put(jnp.stack([x] * len(devices)), sharding), tree)
-
-    jax.device_put_replicated = device_put_replicated  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class Curve:
@@ -134,7 +119,6 @@ def settings_of(method: str, task: str, amount: int) -> dict[str, Any]:
 
 def by_brax(method: str, task: str, amount: int) -> None:
     """PPO, SAC or APG of brax, with its own wrappers."""
-    restore_what_brax_calls()
     train = importlib.import_module(f"brax.training.agents.{method}.train").train
     curve, settings = Curve(method, task), settings_of(method, task, amount)
     of_epoch = settings["num_envs"] * settings["horizon_length"] * amount // 5 if method == "apg" else 1

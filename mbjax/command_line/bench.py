@@ -32,7 +32,7 @@ def bench_model(options: argparse.Namespace, console: Console) -> bool:
         model = load(
             options.file, time_step=options.time_step, base=options.base, package_map=options.package_map,
             on_unsupported=options.on_unsupported, mimic=options.mimic, dtype=np.dtype(options.dtype),
-            xacro_arguments=options.xacro_arguments,
+            xacro_arguments=options.xacro_arguments, actuators=options.actuators,
         )  # fmt: skip
         warm_up_jax()
         facts = {

@@ -60,7 +60,7 @@ def find_all(file: Path, options: argparse.Namespace) -> Iterator[Finding]:
     try:
         model = load(
             file, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
-            mimic=options.mimic, xacro_arguments=options.xacro_arguments,
+            mimic=options.mimic, xacro_arguments=options.xacro_arguments, actuators=options.actuators,
         )  # fmt: skip
     except ParseError as error:
         yield finding_of_error(error, error.file or str(file), error.line)

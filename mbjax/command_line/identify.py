@@ -7,7 +7,9 @@ from rich.console import Console
 
 from mbjax import system_identification as si
 from mbjax.errors import ModelError
+from mbjax.model import MultibodyModel
 from mbjax.parsing import load
+from mbjax.system_identification.system import velocity_labels
 from mbjax.writing import to_mjcf, to_sdf, to_urdf
 
 SPACES = {"positive": si.positive, "physical": si.physical, "free": si.free, "fixed": si.fixed}
@@ -35,10 +37,10 @@ def identify_model(options: argparse.Namespace, console: Console) -> bool:
     model = load(
         options.file, time_step=0.0 if torques else options.time_step, base=options.base,
         package_map=options.package_map, on_unsupported=options.on_unsupported, mimic=options.mimic,
-        xacro_arguments=options.xacro_arguments,
+        xacro_arguments=options.xacro_arguments, actuators=options.actuators,
     )  # fmt: skip
     unknown = si.Parameters(model, dict(parse_parameter(text) for text in options.parameters))
-    columns, units = parse_pairs("--column", options.column), parse_pairs("--unit", options.unit)
+    columns, units = columns_of(options, model), parse_pairs("--unit", options.unit)
     offsets = parse_numbers("--time-offset", options.time_offset)
 
     def read(path: Path) -> si.Log:
@@ -65,6 +67,12 @@ def identify_model(options: argparse.Namespace, console: Console) -> bool:
         for entry in text.report:
             console.print(f"  {entry}", markup=False, soft_wrap=True)
     return fit.converged
+
+
+def columns_of(options: argparse.Namespace, model: MultibodyModel) -> dict[str, str | None]:
+    """What `--column` says; where `--row` names the efforts that were measured, the log need not have others."""
+    unmeasured = [label for label in velocity_labels(model) if options.row and label not in options.row]
+    return dict.fromkeys(f"effort.{label}" for label in unmeasured) | parse_pairs("--column", options.column)
 
 
 def parse_parameter(text: str) -> tuple[str, si.Space]:

@@ -12,7 +12,7 @@ def inspect_model(options: argparse.Namespace, console: Console) -> None:
     """Prints the model's table and counts, and every entry of the load report that was not simply used."""
     model = load(
         options.file, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
-        mimic=options.mimic, xacro_arguments=options.xacro_arguments,
+        mimic=options.mimic, xacro_arguments=options.xacro_arguments, actuators=options.actuators,
     )  # fmt: skip
     print_model(console, model, weld="--base fixed")
     entries = [entry for entry in model.report() if entry.status != "used"]

@@ -150,6 +150,10 @@ def add_loading_options(parser: argparse.ArgumentParser) -> None:
         help="joints that mimic others: held by couplers (default), without coordinates of their own, or let go",
     )  # fmt: skip
     parser.add_argument(
+        "--actuators", choices=("file", "joints"), default="file",
+        help="those of the file, or also one for each joint of one degree of freedom that has none",
+    )  # fmt: skip
+    parser.add_argument(
         "--package", action="append", default=[], metavar="NAME=DIR", help="where package://NAME is; may be repeated"
     )
     parser.add_argument(

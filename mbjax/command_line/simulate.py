@@ -58,7 +58,7 @@ def load_with_actuators(options: argparse.Namespace) -> tuple[MultibodyModel, in
     plant = MultibodyPlant(options.time_step, contact_model="none")  # as in `load`, since a file has no ground
     parser = Parser(
         plant, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
-        mimic=options.mimic, xacro_arguments=options.xacro_arguments,
+        mimic=options.mimic, xacro_arguments=options.xacro_arguments, actuators=options.actuators,
     )  # fmt: skip
     parser.add_models(options.file)
     joints = []
@@ -72,6 +72,8 @@ def load_with_actuators(options: argparse.Namespace) -> tuple[MultibodyModel, in
 
 def tune_controller(model: MultibodyModel, bandwidth: float) -> MultibodyModel:
     """Critically damped PD gains at a bandwidth in Hz, from the inertia each joint sees at the default pose."""
+    if not model.num_actuators:
+        return model
     inertia = jnp.diag(jax.jit(mass_matrix)(model, model.parameters.default_positions))
     seen = inertia[jnp.array(model.layout.velocities_of_actuators, int)]
     w = 2.0 * np.pi * bandwidth

@@ -43,6 +43,7 @@ def view_model(options: argparse.Namespace, console: Console) -> None:
     model = load(
         options.file, time_step=options.time_step, base=options.base, package_map=options.package_map,
         on_unsupported=options.on_unsupported, mimic=options.mimic, xacro_arguments=options.xacro_arguments,
+        actuators=options.actuators,
     )  # fmt: skip
     if options.save is not None:
         from mbjax.simulation import default_state

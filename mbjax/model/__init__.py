@@ -60,6 +60,7 @@ from .mimics import joint_positions as joint_positions
 from .mimics import joint_velocities as joint_velocities
 from .mimics import require_own_coordinates as require_own_coordinates
 from .mimics import set_mimic as set_mimic
+from .missing_actuators import missing_actuators as missing_actuators
 from .model_layout import ActuatorInfo as ActuatorInfo
 from .model_layout import BodyInfo as BodyInfo
 from .model_layout import FrameInfo as FrameInfo
@@ -71,6 +72,7 @@ from .model_layout import ModelInstanceInfo as ModelInstanceInfo
 from .model_status import ModelStatus as ModelStatus
 from .model_status import model_status as model_status
 from .entry_names import entry_names as entry_names
+from .number_findings import find_number_by_number as find_number_by_number
 from .number_findings import find_numbers as find_numbers
 from .number_findings import leaf_name as leaf_name
 from .number_findings import sentences as sentences

@@ -37,6 +37,14 @@ class Finding:
 
 def find_numbers(model: MultibodyModel) -> Iterator[Finding]:
     """Makes all checks of a model's numbers; a check that holds has no bad row."""
+    yield from find_number_by_number(model)
+    yield from find_crossed(model)
+    yield find_inertias(model)
+    yield from find_default_quaternions(model)
+
+
+def find_number_by_number(model: MultibodyModel) -> Iterator[Finding]:
+    """Makes the checks that look at one number or row of a leaf at a time, of NumPy's or JAX's arrays."""
     for section, held, rules in (
         ("parameters", model.parameters, PARAMETER_RULES),
         ("collision", model.collision, COLLISION_RULES),
@@ -50,9 +58,6 @@ def find_numbers(model: MultibodyModel) -> Iterator[Finding]:
                 leaf = dataclasses.replace(leaf, rule=TIME_STEP_OF_CONTINUOUS)
             yield from find_in_leaf(section, name, leaf, values)
     yield from find_in_elements(model)
-    yield from find_crossed(model)
-    yield find_inertias(model)
-    yield from find_default_quaternions(model)
 
 
 def find_in_leaf(section: str, name: str, leaf: LeafRule, values: Array) -> Iterator[Finding]:

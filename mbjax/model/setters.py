@@ -19,6 +19,7 @@ from mbjax.spatial import (
 )
 
 from .leaf_setting import checked_pose, require_in_order, set_rows
+from .missing_actuators import missing_actuators
 from .model_layout import JointInfo
 from .multibody_model import MultibodyModel
 from .poses import PoseLike
@@ -181,6 +182,8 @@ def set_controller_gains(
     model: MultibodyModel, kp: ArrayLike, kd: ArrayLike, actuator: str | int | None = None
 ) -> MultibodyModel:
     """Sets the PD gains of one actuator, or of all; they act when `Inputs` hold a desired state for them."""
+    if not model.num_actuators:
+        raise ModelError(f"set_controller_gains: there is nothing to set.{missing_actuators(model)}")
     info = None if actuator is None else model.actuator(actuator)
     row, of = (slice(None), "") if info is None else (info.index, f"('{info.name}')")
     for name, value in (("proportional_gain", kp), ("derivative_gain", kd)):

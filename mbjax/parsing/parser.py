@@ -38,10 +38,11 @@ class Parser:
     `instance::joint mimics leader`, `"eliminate"` takes their coordinates away (`plant.add_mimic`), `"free"` drops the
     relations. `meshes="hull"` lets collision meshes touch with their convex hulls, which costs far more than
     simple shapes; with `"none"` they touch nothing. `actuators="joints"` gives each joint of one degree of freedom that
-    the file drives by no actuator one of its own name, with the joint's effort limit. `xacro_arguments` are those of
-    `<xacro:arg>`; files called `*.xacro` are expanded, others and texts where arguments are given, be they `{}`. This
-    evaluates expressions of the file as Python: load only those you trust. `plant.report` says what became of each part
-    of a file.
+    the file drives by no actuator one of its own name, with the joint's effort limit; `"file"` takes those of the file,
+    and so does None, which warns where joints have effort limits and none has an actuator.
+    `xacro_arguments` are those of `<xacro:arg>`; files called `*.xacro` are expanded, others and texts where arguments
+    are given, be they `{}`. This evaluates expressions of the file as Python: load only those you trust. `plant.report`
+    says what became of each part of a file.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Parser:
         base: Literal["file", "fixed", "floating"] = "file",
         mimic: Literal["couple", "eliminate", "free"] = "couple",
         meshes: Literal["hull", "none"] = "none",
-        actuators: Literal["file", "joints"] = "file",
+        actuators: Literal["file", "joints"] | None = None,
         xacro_arguments: Mapping[str, str | float | bool] | None = None,
     ):
         if not isinstance(plant, MultibodyPlant):
@@ -64,7 +65,8 @@ class Parser:
         _require_choice("base", base, BASES)
         _require_choice("mimic", mimic, ("couple", "eliminate", "free"))
         _require_choice("meshes", meshes, ("hull", "none"))
-        _require_choice("actuators", actuators, ACTUATORS)
+        if actuators is not None:
+            _require_choice("actuators", actuators, ACTUATORS)
         self.plant = plant
         self.package_map = _checked_package_map({} if package_map is None else package_map)
         self.on_unsupported = on_unsupported
@@ -152,7 +154,7 @@ def load(
     ground: bool | float | tuple[float, float] | ProximityProperties = False,
     contact_pairs: Sequence[tuple[str, str]] | None = None,
     meshes: Literal["hull", "none"] = "none",
-    actuators: Literal["file", "joints"] = "file",
+    actuators: Literal["file", "joints"] | None = None,
     xacro_arguments: Mapping[str, str | float | bool] | None = None,
     dtype: Any = None,
 ) -> MultibodyModel:

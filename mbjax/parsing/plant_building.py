@@ -1,5 +1,6 @@
 """Adds a `RobotRecord` to a plant, by all of its calls or none."""
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ import numpy as np
 
 from mbjax.errors import ModelError, ModelWarning, ParseError
 from mbjax.joints import QuaternionFloatingJoint, WeldJoint
-from mbjax.model import REPAIRED, USED, Body
+from mbjax.model import IGNORED, REPAIRED, USED, Body
 from mbjax.model.elements import rotation_quaternion
 from mbjax.plant import MultibodyPlant
 from mbjax.plant.number_checks import find_overflow
@@ -24,6 +25,10 @@ from .states_and_filters import add_filtered_pairs, add_states
 CALLER_OF_PARSER = 4  # add_robots, Parser._add_models, add_models or load, and then whoever called that
 BASES = ("file", "fixed", "floating")
 ACTUATORS = ("file", "joints")
+UNDRIVEN = (
+    'the file has no actuators, and an effort limit makes none, as in Drake; say actuators="joints" for one at each '
+    'joint, or actuators="file" if none is meant. Joints with effort limits'
+)
 BODIES_OF = {"distance": ("body_A", "body_B"), "ball": ("body_A", "body_B"), "weld": ("body_A", "body_B")}
 JOINTS_OF = {"coupler": ("joint0", "joint1")}
 
@@ -33,7 +38,7 @@ def add_robots(
     robots: Sequence[RobotRecord],
     notes: LoadNotes,
     base: str,
-    actuators: str,
+    actuators: str | None,
     dtype: Any,
     *,
     is_of_caller: bool = True,
@@ -43,9 +48,11 @@ def add_robots(
     Numbers that a model of `dtype` could not compute with are a `ParseError`. Everything is tried on an empty plant
     first, and warnings are given before the first change; a plant that is thrown away on an error needs no trial.
     """
-    if actuators == "joints":
-        for robot in robots:
+    for robot in robots:
+        if actuators == "joints":
             add_missing_actuators(robot, notes)
+        else:
+            note_missing_actuators(robot, notes, is_wanted=actuators == "file")
     names = instance_names(robots, plant.instance_names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
@@ -94,6 +101,26 @@ def add_missing_actuators(robot: RobotRecord, notes: LoadNotes) -> None:
         taken.add(name)
         options = {"effort_limit": joint.effort_limit}
         robot.actuators.append(ActuatorRecord(name, joint.line, joint.place, joint.name, options))
+
+
+def note_missing_actuators(robot: RobotRecord, notes: LoadNotes, is_wanted: bool) -> None:
+    """Notes joints that have an effort limit and no actuator; warns where no joint of the robot has one.
+
+    The limit alone makes no actuator: a URDF must give it for every revolute and prismatic joint, passive ones too.
+    """
+    driven = {actuator.joint for actuator in robot.actuators} | {mimic.joint for mimic in robot.mimics}
+    for joint in robot.joints:
+        if joint.joint_class.num_velocities != 1 or joint.name in driven or not 0.0 < joint.effort_limit < math.inf:
+            continue
+        notes.add(
+            IGNORED,
+            f"joint '{joint.name}'",
+            f"effort limit {joint.effort_limit:g}, but no actuator drives it, as in Drake; "
+            'actuators="joints" gives it one',
+            joint.place,
+        )
+        if not robot.actuators and not is_wanted:
+            notes.warn(UNDRIVEN, f"'{joint.name}'")
 
 
 def _reject_overflow(trial: MultibodyPlant, robot: RobotRecord, dtype: Any) -> None:

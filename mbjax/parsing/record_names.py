@@ -27,13 +27,13 @@ class Elements:
     _frames: dict[Any, Frame] = dataclasses.field(default_factory=dict)
 
     def add_body(self, robot: RobotRecord, name: str, body: Body) -> None:
-        self._bodies[id(robot), name] = self._bodies[robot.name + DELIMITER + name] = body
+        self._bodies[id(robot), name] = self._bodies[name_from_outside(robot, name)] = body
 
     def add_joint(self, robot: RobotRecord, name: str, joint: AbstractJoint) -> None:
-        self._joints[id(robot), name] = self._joints[robot.name + DELIMITER + name] = joint
+        self._joints[id(robot), name] = self._joints[name_from_outside(robot, name)] = joint
 
     def add_frame(self, robot: RobotRecord, name: str, frame: Frame) -> None:
-        self._frames[id(robot), name] = self._frames[robot.name + DELIMITER + name] = frame
+        self._frames[id(robot), name] = self._frames[name_from_outside(robot, name)] = frame
 
     def has_bodies_of(self, robot: RobotRecord, joint: JointRecord) -> bool:
         """Whether a joint joins bodies, not frames that may have to be made first."""
@@ -62,6 +62,11 @@ class Elements:
                 if key in known:
                     return known[key]
         raise KeyError(name)
+
+
+def name_from_outside(robot: RobotRecord, name: str) -> str:
+    """How the records of others name an element of a robot; what belongs to the world has no scope."""
+    return robot.name + DELIMITER + name if robot.name else name
 
 
 def instance_names(robots: Sequence[RobotRecord], taken: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ STRUCTURE = (
     model.FrameInfo,
     model.JointInfo,
     model.ActuatorInfo,
+    model.Control,
     model.ContactLayout,
     model.CollisionGeometryRecord,
     model.ReportEntry,

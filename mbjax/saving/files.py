@@ -3,15 +3,17 @@
 import contextlib
 import json
 import os
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
 from typing import IO, Any
 
+import jax
 import numpy as np
 
-from mbjax.errors import ModelError, ParseError
-from mbjax.model import MultibodyModel, MultibodyParameters
+from mbjax.errors import ModelError, ModelWarning, ParseError
+from mbjax.model import MultibodyModel, MultibodyParameters, find_number_by_number, sentences
 from mbjax.model.model_layout import ModelLayout
 from mbjax.model.model_shapes import expected_shapes
 from mbjax.topology import TreeTopology
@@ -21,6 +23,7 @@ from .encoding import BadDocumentError, Decoder, encoded
 FORMAT = "mbjax model"
 SCHEMA_VERSION = 1
 DOCUMENT = "document"
+MOST_SENTENCES = 4  # in a warning
 DAMAGE = (  # what NumPy, zip, JSON and a structure that is none raise
     OSError, EOFError, LookupError, ValueError, TypeError, AttributeError, MemoryError, RecursionError,
     NotImplementedError, zipfile.BadZipFile, zlib.error,
@@ -34,7 +37,8 @@ def save(model: MultibodyModel, path: str | os.PathLike | IO[bytes]) -> None:
     `load_model` reads it back, equal in structure and bit by bit in numbers; programs compiled for one run the other.
     A batch of models is saved as it is. `path` is a file's name or a file that is open for writing bytes. Force
     elements, constraints, distributions and joints of your own classes are refused, since the file holds no code. A
-    mesh that is drawn stays in its own file; the vertices of one that touches are in the model.
+    mesh that is drawn stays in its own file; the vertices of one that touches are in the model. Numbers that make no
+    sense, such as NaN, are kept and warned of, here and by `load_model`.
     """
     if type(model) is not MultibodyModel:
         raise ModelError(
@@ -46,6 +50,7 @@ def save(model: MultibodyModel, path: str | os.PathLike | IO[bytes]) -> None:
     named = {f"array_{i}": array for i, array in enumerate(arrays)}
     with open(path, "wb") if isinstance(path, str | os.PathLike) else contextlib.nullcontext(path) as file:
         np.savez_compressed(file, **{DOCUMENT: text}, **named)  # pyright: ignore[reportArgumentType]
+    warn_of_bad_numbers("save", model)
 
 
 def load_model(path: str | os.PathLike | IO[bytes], *, dtype: Any = None) -> MultibodyModel:
@@ -59,7 +64,31 @@ def load_model(path: str | os.PathLike | IO[bytes], *, dtype: Any = None) -> Mul
         require_schema(document)
         model = Decoder(arrays, dtype).value(document["model"])
         require_model(model)
+        warn_of_bad_numbers(f"load_model: {file}", model)
     return model
+
+
+def warn_of_bad_numbers(call: str, model: MultibodyModel) -> None:
+    """Warns of numbers that break their rules, such as NaN; they stay as they are."""
+    known = jax.device_get(model)
+    shapes = dict(expected_shapes(model.topology, model.layout))
+    is_batch = any(np.ndim(getattr(known.parameters, name)) > len(shape) for name, shape in shapes.items())
+    found = [finding for finding in find_number_by_number(known) if np.any(finding.is_bad)]
+    if not found:
+        return
+    if is_batch:
+        said = [f"{finding.leaf.what} must be {finding.words}, and is not in every world" for finding in found]
+        way_out = "jax.vmap(mbjax.model_status) counts them world by world"
+    else:
+        said = [sentence.rstrip(".") for finding in found for sentence in sentences(known, finding)]
+        way_out = "mbjax.diagnose(model) lists them all"
+    more = f"; and {len(said) - MOST_SENTENCES} more" if len(said) > MOST_SENTENCES else ""
+    warnings.warn(
+        f"{call}: numbers of the model make no sense: {'; '.join(said[:MOST_SENTENCES])}{more}. {way_out}; set others "
+        "by setters like mbjax.set_mass.",
+        ModelWarning,
+        stacklevel=3,
+    )
 
 
 def read_parts(path: str | os.PathLike | IO[bytes]) -> tuple[Any, list[np.ndarray]]:

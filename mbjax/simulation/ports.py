@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from mbjax.contact import ContactResults
 from mbjax.errors import ModelError, ModelWarning
 from mbjax.execution import require_one_model
-from mbjax.model import MultibodyModel, as_array, summary_of
+from mbjax.model import MultibodyModel, as_array, missing_actuators, summary_of
 from mbjax.number_rules import is_known, shown
 from mbjax.spatial import RigidTransform
 
@@ -56,9 +56,10 @@ class Inputs(eqx.Module):
 
     `actuation` (nu,) in N m or N and `instance_actuation` {instance: (nu of it,)} are summed.
     `desired_state` (2 nu,) holds positions, then velocities, of all actuated joints, tracked with the model's gains. In
-    its place, `instance_desired_state` {instance: (2 nu of it,)} turns the controllers of other instances off. It is an
-    error if no actuator that a desired state is for has gains, and a warning if some have none. Traced gains are not
-    checked. `applied_generalized_force` is (nv,), and `applied_spatial_forces` act at points of bodies.
+    its place, `instance_desired_state` {instance: (2 nu of it,)} turns the controllers of other instances off; without
+    either all are off, whatever the gains. It is an error if no actuator that a desired state is for has gains, and a
+    warning if some have none. Traced gains are not checked. `applied_generalized_force` is (nv,), and
+    `applied_spatial_forces` act at points of bodies.
     Instances are all given by name, or all by index.
     """
 
@@ -163,7 +164,8 @@ def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
         array = as_array(f"inputs.{what}", value, math.prod(shape), model.dtype)
         if array.shape != shape:
             batch = " Functions take one world: use jax.vmap for a batch." if array.ndim > len(shape) else ""
-            raise ModelError(f"inputs.{what} has shape {array.shape}, the model needs {shape}.{batch}")
+            hint = missing_actuators(model) if shape == (0,) else ""
+            raise ModelError(f"inputs.{what} has shape {array.shape}, the model needs {shape}.{hint or batch}")
         return array
 
     def checked_instances(what: str, values: PerInstance | None, per_actuator: int) -> dict[int, Any] | None:

@@ -17,6 +17,7 @@ from mbjax.kinematics import placed
 from mbjax.model import MultibodyModel, summary_of
 from mbjax.number_rules import is_known, shown
 
+from .idle_controllers import warn_of_idle_controllers
 from .ports import Inputs, as_inputs, require_controllers, require_numbers
 from .state import State, as_state
 from .step import advance, require_discrete
@@ -60,6 +61,7 @@ def rollout(
     """
     require_discrete(model)
     state = as_state(model, state)
+    warn_of_idle_controllers("rollout", model, inputs)
     per_step, steps = split_inputs(inputs, num_steps)
     if per_step is not None:
         require_controllers(model, per_step)

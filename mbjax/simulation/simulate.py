@@ -16,6 +16,7 @@ from mbjax.model import MultibodyModel, without_unread_geometry
 from mbjax.spatial import normalize_quaternion
 
 from .contact_solver import ContactSolver, Plant, integrate_through_contact
+from .idle_controllers import warn_of_idle_controllers
 from .ports import as_inputs
 from .projected_solver import ProjectedSolver
 from .rollout import Trajectory
@@ -49,6 +50,7 @@ def simulate(
     `vmap`. It chooses its own steps, so it takes none of the options that follow `solver`.
     """
     state = as_state(model, state)
+    warn_of_idle_controllers("simulate", model, inputs)
     times = jnp.asarray(save_at, model.dtype)
     if times.ndim != 1 or times.shape[0] < 1:
         raise ModelError(f"simulate: save_at must be a list of times, got shape {times.shape}.")

@@ -10,6 +10,7 @@ from mbjax.kinematics import for_worlds_of, integrate_configuration
 from mbjax.model import MultibodyModel, without_unread_geometry
 
 from .discrete_acceleration import calc_discrete_acceleration
+from .idle_controllers import warn_of_idle_controllers
 from .output_ports import calc_outputs
 from .ports import Inputs, Outputs, as_inputs
 from .state import State, as_state
@@ -24,7 +25,9 @@ def step(model: MultibodyModel, state: State, inputs: Any = None) -> tuple[State
     it reads.
     """
     require_discrete(model)
-    return call_compiled(_step, model, as_state(model, state), as_inputs(model, inputs))
+    state = as_state(model, state)
+    warn_of_idle_controllers("step", model, inputs)
+    return call_compiled(_step, model, state, as_inputs(model, inputs))
 
 
 def _step(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, Outputs]:

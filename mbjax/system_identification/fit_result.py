@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from mbjax.model import MultibodyModel
 
-from .answers import correlations_of, is_seen
+from .answers import NOISE_ALONE, correlations_of, is_seen
 from .log import Log
 from .parameter_table import text_table
 from .parameters import Parameters
@@ -26,7 +26,8 @@ class Fit:
 
     `covariance` is of the values where the data see them; `null_space` spans, in values, what they do not see, and
     `unseen` says it in words. `errors` are root mean squares by channel, `noise` the standard deviations that weighed
-    them; `chi_squared` per degree of freedom is one where they were right.
+    them; `chi_squared` per degree of freedom is one where they were right. Deviations are what noise does: they leave
+    out the bias of filters and of forces that the model does not have.
     """
 
     unknown: Parameters
@@ -105,6 +106,7 @@ class Fit:
         )
         lines += ["", text_table(["parameter", "start", "estimate", "± deviation", "unit"], self.table()), ""]
         lines.append(text_table(["channel", "error (rms)", *self.held_out_errors], self.error_rows()))
+        lines += ["", NOISE_ALONE]
         if self.unseen:
             lines += ["", f"What the data do not see ({len(self.unseen)}):"]
             lines += [f"- {words}" for words in self.unseen[:SHOWN_SENTENCES]]

@@ -5,7 +5,7 @@ import csv
 import io
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,20 @@ def read_csv(path: Path) -> Table:
     for place, row in zip(places[1:], rows[1:], strict=True):
         if len(row) != len(names):
             raise ModelError(f"{path}:{place}: {len(row)} values in a row of {len(names)} columns.")
-    return {name: [row[k] for row in rows[1:]] for k, name in enumerate(names)}
+    named = [(k, name) for k, name in enumerate(names) if name or k == 0]  # a separator at the end names nothing
+    return table_of(path, [(name, [row[k] for row in rows[1:]]) for k, name in named])
+
+
+def table_of(path: Path, columns: Iterable[tuple[str, Any]]) -> Table:
+    """Columns by name; raises `ModelError` for a name that stands twice."""
+    table: Table = {}
+    for name, column in columns:
+        if name in table:
+            raise ModelError(
+                f"{path}: there are two columns '{name}', and nothing says which is meant; rename one, or take it out."
+            )
+        table[name] = column
+    return table
 
 
 def text_lines(path: Path) -> list[str]:
@@ -96,7 +109,7 @@ def text_lines(path: Path) -> list[str]:
 
 def read_npz(path: Path) -> Table:
     """Arrays of an npz file; those with several columns become `name0`, `name1`, …"""
-    table: Table = {}
+    columns: list[tuple[str, Any]] = []
     with path.open("rb") as file:  # NumPy would leave a damaged one open
         arrays = np.load(file, allow_pickle=False)
         if not isinstance(arrays, np.lib.npyio.NpzFile):
@@ -112,22 +125,23 @@ def read_npz(path: Path) -> Table:
                     f"np.asarray({name}, float)."
                 ) from None
             if array.ndim == 1:
-                table[name] = array
+                columns.append((name, array))
             elif array.ndim == 2:
-                table |= {f"{name}{k}": array[:, k] for k in range(array.shape[1])}
-    return table
+                columns += [(f"{name}{k}", array[:, k]) for k in range(array.shape[1])]
+    return table_of(path, columns)
 
 
 def read_parquet(path: Path) -> Table:
     """Columns of a Parquet file, by pyarrow; lists of numbers become `name0`, `name1`, …"""
     parquet = imported("pyarrow.parquet", "Parquet logs need pyarrow", "identify")
-    table: Table = {}
-    for name, column in parquet.read_table(path).to_pydict().items():
+    columns: list[tuple[str, Any]] = []
+    arrow = parquet.ParquetFile(path).read()
+    for name, column in zip(arrow.column_names, (column.to_pylist() for column in arrow.columns), strict=True):
         if column and isinstance(column[0], list):
-            table |= {f"{name}{k}": [row[k] for row in column] for k in range(len(column[0]))}
+            columns += [(f"{name}{k}", [row[k] for row in column]) for k in range(len(column[0]))]
         else:
-            table[name] = column
-    return table
+            columns.append((name, column))
+    return table_of(path, columns)
 
 
 def read_mcap(path: Path) -> Table:
@@ -157,12 +171,12 @@ def read_mcap(path: Path) -> Table:
         )
     densest = max(topics, key=lambda topic: len(topics[topic][0]))
     time = np.array(topics[densest][0])
-    table: Table = {"time": time}
+    columns: list[tuple[str, Any]] = [("time", time)]
     for times, rows in topics.values():
         for name in rows[0]:
             values = np.array([row.get(name, np.nan) for row in rows])
-            table[name] = values if len(times) == len(time) else np.interp(time, times, values)
-    return table
+            columns.append((name, values if len(times) == len(time) else np.interp(time, times, values)))
+    return table_of(path, columns)
 
 
 def flat_numbers(name: str, message: Any) -> dict[str, float]:

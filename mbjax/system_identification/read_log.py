@@ -13,24 +13,15 @@ from mbjax.model import MultibodyModel, near_matches
 
 from .log import Log, make_log
 from .log_checks import check_excitation, check_units, require_numbers, require_times
+from .log_columns import SIGNALS, columns_hint, labels_of, match_columns, required_labels
 from .log_files import read_table
 from .signals import low_pass, resample, resample_positions, smooth_positions
-from .system import position_labels, velocity_labels
 
 UNITS = {
     "": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3,
     "rad/s": 1.0, "deg/s": np.pi / 180.0, "rpm": 2.0 * np.pi / 60.0, "m/s": 1.0, "mm/s": 1e-3, "rad/s2": 1.0,
     "deg/s2": np.pi / 180.0, "m/s2": 1.0, "N m": 1.0, "Nm": 1.0, "N": 1.0, "mN m": 1e-3, "A": 1.0, "mA": 1e-3,
 }  # fmt: skip
-SIGNALS = {
-    "position": ("q", "pos"),
-    "velocity": ("v", "vel", "dq", "qd"),
-    "acceleration": ("vdot", "acc", "ddq", "qdd"),
-    "effort": ("tau", "torque", "eff", "force"),
-    "external": ("ext",),
-    "actuation": ("u", "ctrl", "command"),
-}
-TIMES = ("time", "t", "timestamp", "seconds", "stamp")
 
 
 def read_log(
@@ -49,18 +40,20 @@ def read_log(
 
     A column belongs to a signal (`position`, `velocity`, `acceleration`, `effort`, `external`, `actuation`) of a
     coordinate or actuator by its name: `position.elbow`, `q_elbow`, `elbow_pos`, `elbow/position`, or `tau3` by its
-    place. `external` are generalized forces of measured contacts. `columns` maps `"effort.elbow"` or `"time"` to a
-    column of the file where names say nothing, to None where there is none, or to a number, such as the position in
-    rad or m of a joint that nobody moved.
-    `units` are by signal or column: `{"position": "deg", "time": "ms"}`. Positions must be there; missing velocities
-    and accelerations are differentiated. `time_offsets`, in s by signal, are added to that signal's times. Uneven times
-    are resampled, to `period` if given. `cutoff` in Hz filters all signals forwards and backwards. `start` and `stop`
-    in s choose a part. Raises `ModelError` with file, column and row for what cannot be right, and warns of the rest.
+    place, counted from 0 or from 1 as the columns of the file show. `external` are generalized forces of measured
+    contacts. `columns` maps `"effort.elbow"` or `"time"` to a column of the file where names say nothing, to None where
+    there is none, or to a number, such as the position in rad or m of a joint that nobody moved.
+    `units` are by signal or column: `{"position": "deg", "time": "ms"}`. Positions must be there, and if there are
+    efforts, those of every joint with an actuator, or of every joint if none has one; missing velocities and
+    accelerations are differentiated. `time_offsets`, in s by signal, are added to that signal's times. Uneven times are
+    resampled, to `period` if given. `cutoff` in Hz filters all signals forwards and backwards. `start` and `stop` in s
+    choose a part. Raises `ModelError` with file, column and row for what cannot be right, and warns of the rest.
     """
     path = Path(path)
     table = read_table(path)
     units, offsets = dict(units or {}), dict(time_offsets or {})
-    mapping = match_columns(path, model, list(table), dict(columns or {}))
+    columns = dict(columns or {})
+    mapping = match_columns(path, model, list(table), columns)
     time = numbers_of(path, table, mapping["time"], unit_factor(path, units, "time", mapping["time"]))
     require_times(path, mapping["time"], time)
     require_known_signals(path, "units", units, {"time", *SIGNALS, *table})
@@ -68,14 +61,15 @@ def read_log(
     first, last = rows_between(path, time, start, stop)
     time, table = time[first:last], {name: column[first:last] for name, column in table.items()}
     signals: dict[str, np.ndarray] = {}
+    required = required_labels(model)
     for signal, labels in labels_of(model).items():
-        found = [mapping.get(f"{signal}.{label}") for label in labels]
-        given = [column is not None for column in found]
-        if any(given) and (all(given) or signal in ("position", "effort", "external", "actuation")):
-            signals[signal] = stack(path, table, signal, labels, found, units, first)
-        elif any(given):
-            missing = [label for label, column in zip(labels, found, strict=True) if column is None]
-            raise ModelError(f"{path}: there is {signal} of some coordinates, but not of {', '.join(missing)}.")
+        found = {label: mapping[f"{signal}.{label}"] for label in labels}
+        if all(column is None for column in found.values()):
+            continue
+        for label in labels:
+            if found[label] is None:
+                require_left_out(path, model, table, f"{signal}.{label}", label in required[signal], columns)
+        signals[signal] = stack(path, table, signal, found, units, first)
     if "position" not in signals:
         raise ModelError(f"{path}: no columns of positions were found. {columns_hint(model, list(table))}")
     if not {"effort", "actuation"} & set(signals):
@@ -99,64 +93,6 @@ def read_log(
     check_units(path, model, log)
     check_excitation(path, log)
     return log
-
-
-def labels_of(model: MultibodyModel) -> dict[str, tuple[str, ...]]:
-    """Names of the numbers of each signal."""
-    v = velocity_labels(model)
-    actuators = model.actuator_names
-    along_v = {signal: v for signal in ("velocity", "acceleration", "effort", "external")}
-    return {"position": position_labels(model), **along_v, "actuation": actuators}
-
-
-def match_columns(
-    path: Path, model: MultibodyModel, names: list[str], given: dict[str, str | float | None]
-) -> dict[str, Any]:
-    """Column of the file for `time` and for each `signal.name`, or the number that stands for it."""
-    known = {"time": TIMES} | {
-        f"{signal}.{label}": spellings(signal, label, k)
-        for signal, labels in labels_of(model).items()
-        for k, label in enumerate(labels)
-    }
-    for key, column in given.items():
-        if key not in known:
-            raise ModelError(f"{path}: columns has '{key}', which is no signal. {near_matches(key, known)}")
-        given[key] = column = column if column in names else as_number(column)
-        if isinstance(column, float) and key != "time":
-            continue
-        if column is not None and column not in names:
-            raise ModelError(f"{path}: there is no column '{column}' for {key}. {near_matches(str(column), names)}")
-    by_plain = {plain(name): name for name in reversed(names)}
-    found: dict[str, Any] = {}
-    for key, options in known.items():
-        found[key] = given[key] if key in given else next((by_plain[o] for o in options if o in by_plain), None)
-    if found["time"] is None:
-        raise ModelError(
-            f"{path}: no column of times was found among {', '.join(names[:12])}; say columns={{'time': …}}."
-        )
-    return found
-
-
-def as_number(column: str | float | None) -> str | float | None:
-    """The number that stands for a column, also as text; other text as it is."""
-    try:
-        return column if column is None else float(column)
-    except ValueError:
-        return column
-
-
-def spellings(signal: str, label: str, place: int) -> list[str]:
-    """Names of columns that mean a signal of a coordinate, without anything but letters and digits."""
-    words = (signal, *SIGNALS[signal])
-    joined = [f(plain(word), plain(label)) for word in words for f in (lambda a, b: a + b, lambda a, b: b + a)]
-    if signal == "actuation":
-        joined.append(plain(label))
-    return joined + [f"{plain(word)}{place}" for word in words]
-
-
-def plain(name: str) -> str:
-    """Letters and digits of a name, in lower case."""
-    return "".join(c for c in name.lower() if c.isalnum())
 
 
 def numbers_of(
@@ -185,30 +121,43 @@ def rows_between(path: Path, time: Float[np.ndarray, " rows"], start: float | No
     return first, last
 
 
+def require_left_out(
+    path: Path, model: MultibodyModel, table: Mapping[str, Any], key: str, is_required: bool, columns: Mapping[str, Any]
+) -> None:
+    """Raises `ModelError` for a number that the log lacks, unless it is zero where it was not measured.
+
+    That is a contact force, an effort where no actuator is, and an effort that the caller says is not there.
+    """
+    signal = key.partition(".")[0]
+    if signal == "external" or (signal in ("effort", "actuation") and (not is_required or key in columns)):
+        return
+    way_out = {
+        "position": "to a number if the joint stood still",
+        "effort": "to None if none acts there or it was not measured, which counts as zero",
+        "actuation": "to None if it was zero",
+    }.get(signal, "and the others, or map all others to None to have them differentiated")
+    raise ModelError(
+        f"{path}: there is no column for {key}. {near_matches(key, list(table))} Map one by "
+        f"columns={{'{key}': …}}, {way_out}."
+    )
+
+
 def stack(
     path: Path,
     table: Mapping[str, Any],
     signal: str,
-    labels: tuple[str, ...],
-    found: list,
+    found: Mapping[str, str | float | None],
     units: dict[str, str],
     first: int,
 ) -> Float[np.ndarray, "rows n"]:
-    """Columns of one signal side by side; efforts that were not measured are zero, missing positions an error."""
+    """Columns of one signal side by side; zeros where there is none."""
     rows = len(next(iter(table.values())))
     parts = []
-    for label, column in zip(labels, found, strict=True):
-        if isinstance(column, float):
-            parts.append(np.full(rows, column))
-        elif column is not None:
+    for column in found.values():
+        if isinstance(column, str):
             parts.append(numbers_of(path, table, column, unit_factor(path, units, signal, column), first))
-        elif signal == "position":
-            raise ModelError(
-                f"{path}: there is no column for position.{label}. {near_matches(label, list(table))} Map one by "
-                f"columns={{'position.{label}': …}}, to a number if the joint stood still."
-            )
         else:
-            parts.append(np.zeros(rows))
+            parts.append(np.full(rows, column or 0.0))
     return np.stack(parts, 1)
 
 
@@ -218,15 +167,6 @@ def unit_factor(path: Path, units: dict[str, str], signal: str, column: str | No
     if unit not in UNITS:
         raise ModelError(f"{path}: unit '{unit}' of {column} is unknown. {near_matches(unit, list(UNITS))}")
     return UNITS[unit]
-
-
-def columns_hint(model: MultibodyModel, names: list[str]) -> str:
-    """What the file has, and what names would be found."""
-    labels = position_labels(model)
-    return (
-        f"The file has {', '.join(names[:10])}{', …' if len(names) > 10 else ''}. Names such as 'position.{labels[0]}' "
-        f"or 'q0' are found; map others by columns={{'position.{labels[0]}': …}}."
-    )
 
 
 def even_times(

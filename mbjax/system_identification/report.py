@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .answers import NOISE_ALONE
 from .plots import plot_fit
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def write_report(fit: "Fit", path: Path) -> Path:
         f"number {fit.condition_number:.3g}, chi squared per degree of freedom {fit.chi_squared:.3g}.</p>",
         "<h2>Parameters</h2>",
         table(["parameter", "start", "estimate", "± deviation", "unit"], fit.table()),
+        f"<p>{html.escape(NOISE_ALONE)}</p>",
         "<h2>Errors</h2>",
         table(["channel", "error (rms)", *(f"{name} (held out)" for name in fit.held_out_errors)], fit.error_rows()),
         "<h2>What the data do not see</h2>",

@@ -14,7 +14,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, missing_actuators
 from mbjax.number_rules import is_known
 from mbjax.simulation import State, step
 from mbjax.simulation.state import as_state
@@ -79,6 +79,9 @@ class Problem(eqx.Module):
         self.stages, self.dynamics = stages, dynamics
         require_stages(stages, self.num_steps)
         self.low, self.high = effort_bounds(model if dynamics is None else None, efforts, self.num_steps)
+        if model is not None and num_efforts(self) == 0:
+            own = "" if dynamics is None else " Or give efforts=(low, high) as arrays, a number for each effort."
+            raise ModelError(f"Problem: there are no efforts to choose.{missing_actuators(model)}{own}")
 
     def next_state(self, state: Any, effort: Array, stage: Any = None) -> Any:
         """The state after one step."""
@@ -150,6 +153,7 @@ def effort_bounds(model: MultibodyModel | None, efforts: Any, num_steps: int) ->
                 raise ModelError(
                     f"Problem: efforts' {name} has shape {bound.shape}; the model has {model.num_actuators} actuators: "
                     f"give a number, ({model.num_actuators},) or ({num_steps}, {model.num_actuators})."
+                    f"{missing_actuators(model)}"
                 )
         low, high = (jnp.broadcast_to(b, (model.num_actuators,)) if b.ndim == 0 else b for b in (low, high))
     if limit is not None:

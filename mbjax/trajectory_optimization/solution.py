@@ -76,6 +76,7 @@ class Report(eqx.Module):
     worst_step: Int[Array, "*batch"]
     history: History
     constraint_names: tuple[str, ...] = eqx.field(static=True)
+    is_through_sharp_contact: bool = eqx.field(static=True, default=False)  # whose derivatives see no contact ahead
 
     @property
     def converged(self) -> Bool[Array, "*batch"]:
@@ -105,7 +106,17 @@ def text_of_batch(report: Report) -> str:
         number = int(np.sum(outcomes == code))
         if number:
             lines.append(f"  {number}: {OUTCOME_TEXTS[code]}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *sharp_contact_lines(report)])
+
+
+def sharp_contact_lines(report: Report) -> list[str]:
+    """What a minimum is where derivatives see only the contacts that a plan already makes."""
+    if not report.is_through_sharp_contact:
+        return []
+    return [
+        "  contact is sharp: derivatives see only contacts that a plan makes already, so a minimum is local and may",
+        "  lie on the floor; trajectory_optimization.solve_through_contact also finds contacts to make and to break",
+    ]
 
 
 def text_of_one(report: Report) -> str:
@@ -120,7 +131,7 @@ def text_of_one(report: Report) -> str:
         lines.append(
             f"  constraint '{name}' is {float(report.violation):.3g} off its bounds at step {int(report.worst_step)}"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *sharp_contact_lines(report)])
 
 
 class Solution(eqx.Module):

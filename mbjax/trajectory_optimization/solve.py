@@ -1,5 +1,6 @@
 """`solve`: from a problem and a guess to a plan, compiled as a whole, differentiable at the optimum."""
 
+import dataclasses
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError, ModelWarning
 from mbjax.execution import is_traced
+from mbjax.number_rules import is_known
 
 from .abstract_solver import AbstractSolver, Found
 from .augmented_lagrangian import AugmentedLagrangian
@@ -40,7 +42,8 @@ def solve(
 
     Derivatives are those of the optimality conditions at the optimum (implicit function theorem), by the start, by all
     leaves of the model and by those of costs, limits and constraints; limits and constraints keep their side. Where the
-    search did not converge, `report` says so, and outside of transformations a `ModelWarning`.
+    search did not converge, `report` says so, and outside of transformations a `ModelWarning`. A search through contact
+    ends in a local minimum, as derivatives see no contact that is not made yet: see `solve_through_contact`.
     """
     if not isinstance(problem, Problem):
         raise ModelError(f"solve: the first argument must be a Problem, got {type(problem).__name__}.")
@@ -53,10 +56,20 @@ def solve(
     states, efforts, warm = starting_trajectory(problem, guess)
     search = searched if solver.runs_on_host else compiled_solve
     plan = search(problem, states, efforts, warm, solver, callback)
+    report = dataclasses.replace(plan.report, is_through_sharp_contact=is_through_sharp_contact(problem))
+    plan = dataclasses.replace(plan, report=report)
     if not is_traced(jax.tree.leaves((plan.report, plan.cost))) and not np.all(np.asarray(plan.report.converged)):
         place = first_bad_place(problem, states, efforts) if plan.report.outcome == Outcome.NOT_FINITE else ""
         warnings.warn(f"solve: {plan.report}{place}", ModelWarning, stacklevel=2)
     return plan
+
+
+def is_through_sharp_contact(problem: Problem) -> bool:
+    """Whether steps are those of a model whose bodies may touch, with no known smoothing length above zero."""
+    if problem.dynamics is not None or problem.model is None or not problem.model.layout.contact.pairs:
+        return False
+    length = problem.model.collision.smoothing_length
+    return length is None or not is_known(length) or not np.any(np.asarray(length) > 0.0)
 
 
 def searched(

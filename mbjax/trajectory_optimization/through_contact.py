@@ -1,5 +1,6 @@
 """Plans that make and break contact: solved with smoothed contact, which is then made sharp."""
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -40,4 +41,4 @@ def solve_through_contact(
             if k + 1 < len(smoothing_lengths):
                 warnings.simplefilter("ignore", ModelWarning)
             guess = solve(eqx.tree_at(lambda p: p.model, problem, sharper), guess, solver)
-    return guess
+    return dataclasses.replace(guess, report=dataclasses.replace(guess.report, is_through_sharp_contact=False))

@@ -111,6 +111,7 @@ def test_inspect_eliminates_mimics_where_asked(tmp_path, capsys) -> None:
         mimic="eliminate",
         time_step=1e-3,
         xacro_arguments=None,
+        actuators="file",
     )
     model, num_added = load_with_actuators(plant_options)
     assert num_added == 2

@@ -1,5 +1,6 @@
 """`mbjax identify`: from a log to a table and a report."""
 
+import argparse
 import pathlib
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 
 import mbjax
 from mbjax.command_line import main
+from mbjax.command_line.identify import columns_of
 
 
 def write_log(path: pathlib.Path, model: mbjax.MultibodyModel) -> None:
@@ -45,6 +47,13 @@ def test_wrong_parameters_are_one_clear_line(tmp_path: pathlib.Path, capsys) -> 
     arguments = ["identify", "pendulum", str(tmp_path / "log.csv"), "--parameters", "mass:*", "--write", "fitted.obj"]
     assert main(arguments) == 3
     assert "must end in .urdf, .sdf" in capsys.readouterr().err
+
+
+def test_efforts_that_were_not_measured_need_no_column() -> None:
+    options = argparse.Namespace(row=["elbow"], column=["time=ms"])
+    assert columns_of(options, mbjax.load("acrobot")) == {"effort.shoulder": None, "time": "ms"}
+    options.row = []
+    assert columns_of(options, mbjax.load("acrobot")) == {"time": "ms"}
 
 
 XACRO = """<robot name="swing" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="mass" default="1.0"/>

@@ -84,13 +84,9 @@ def plain_compilation():
 
 @pytest.mark.parametrize("method", LEARNERS)
 @pytest.mark.usefixtures("plain_compilation")
-@pytest.mark.whole_run("the wrappers under these learners, in test_brax_wrappers_restart_and_randomize")
-def test_learners_of_brax_change_a_policy(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.whole_run("that learners find what JAX has no more, and the wrappers under them")
+def test_learners_of_brax_change_a_policy(method: str) -> None:
     """A few updates of each, unchanged; what they reach is measured by benchmarks/policies.py."""
-    from benchmarks.policies import restore_what_brax_calls
-
-    monkeypatch.setattr(jax, "device_put_replicated", None, raising=False)
-    restore_what_brax_calls()
     agent, (settings, layers) = f"brax.training.agents.{method}", LEARNERS[method]
     train = importlib.import_module(f"{agent}.train").train
     made = getattr(importlib.import_module(f"{agent}.networks"), f"make_{method}_networks")
@@ -101,6 +97,16 @@ def test_learners_of_brax_change_a_policy(method: str, monkeypatch: pytest.Monke
     assert [float(log["eval/episode_reward"]) > 0.0 for log in found] == [True, True]
     assert found[0]["eval/episode_reward"] != found[1]["eval/episode_reward"]
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(policy))
+
+
+def test_learners_of_brax_find_what_jax_has_no_more() -> None:
+    """Copies of a tree, one for each device, in brax's modules alone."""
+    as_brax(TASK)
+    train = importlib.import_module("brax.training.agents.ppo.train")
+    copies = train.jax.device_put_replicated({"x": jnp.arange(3.0)}, jax.local_devices()[:1])
+    assert copies["x"].shape == (1, 3)
+    assert train.jax.vmap is jax.vmap
+    assert hasattr(jax, "device_put_replicated") == (train.jax is jax)
 
 
 def test_gymnasium_worlds() -> None:

@@ -1,10 +1,14 @@
-"""`actuators="joints"`: one for each joint of one degree of freedom that the file drives by none."""
+"""`actuators=`: those of a file, with a warning where it has none, or one for each joint; errors name the option."""
 
 import math
+import warnings
 
+import jax.numpy as jnp
 import pytest
 
-from mbjax.errors import ModelError, ParseError
+import mbjax
+from mbjax import trajectory_optimization as to
+from mbjax.errors import ModelError, ModelWarning, ParseError
 from mbjax.parsing import Parser, load
 from mbjax.plant import MultibodyPlant
 
@@ -76,7 +80,70 @@ def test_negative_effort_is_refused():
 
 def test_load_takes_the_option():
     text = f'<robot name="r"><link name="a"/><link name="b">{INERTIAL}</link>{joint("j", "ab", limit(2))}</robot>'
-    assert load(text, base="fixed").num_actuators == 0
+    assert load(text, base="fixed", actuators="file").num_actuators == 0
     assert load(text, base="fixed", actuators="joints").num_actuators == 1
     with pytest.raises(ModelError, match="actuators='all'"):
         load(text, actuators="all")
+
+
+ARM = (
+    f'<robot name="arm"><link name="a"/><link name="b">{INERTIAL}</link><link name="c">{INERTIAL}</link>'
+    f"{joint('j', 'ab', limit(2))}{joint('k', 'bc', limit(3))}</robot>"
+)
+
+
+def test_a_robot_without_actuators_is_warned_of_once() -> None:
+    """One warning names the joints and both ways out; the report lists each joint."""
+    with pytest.warns(ModelWarning, match="actuators=\"joints\".*actuators=\"file\".*'j'; 'k'") as caught:
+        model = load(ARM, base="fixed")
+    assert len(caught) == 1
+    assert model.num_actuators == 0
+    assert sum("no actuator drives it" in entry.message for entry in model.report()) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        (ARM, "file"),  # said to be meant
+        (ARM, "joints"),
+        (ARM.replace('effort="2"', 'effort="0"').replace('effort="3"', 'effort="0"'), None),
+        (f"<robot name='r'>{LINKS}{joint('j', 'ab')}</robot>", None),  # a swing: nothing says that it has a motor
+        (ROBOT, None),  # a transmission on one joint: who wrote it knows of the others
+    ],
+)
+def test_what_is_meant_is_not_warned_of(text: str, choice: str | None) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*has no actuators")
+        plant = plant_of(text, actuators=choice)
+    is_listed = any("no actuator drives it" in entry.message for entry in plant.report.entries)
+    assert is_listed == (text in (ARM, ROBOT) and choice != "joints")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda m: to.Problem(m, mbjax.default_state(m), 5, lambda model, state, u: u),
+            "there are no efforts to choose",
+        ),
+        (
+            lambda m: to.Problem(m, mbjax.default_state(m), 5, lambda model, state, u: u, efforts=([-1.0], [1.0])),
+            "the model has 0 actuators",
+        ),
+        (
+            lambda m: to.Problem(m, 0.0, 5, lambda model, x, u: u, dynamics=lambda model, x, u: x + u),
+            "there are no efforts to choose",
+        ),
+        (lambda m: mbjax.set_controller_gains(m, 1.0, 1.0), "there is nothing to set"),
+        (lambda m: mbjax.set_controller_gains(m, 1.0, 1.0, "j"), "there is nothing to set"),
+        (lambda m: mbjax.rollout(m, mbjax.default_state(m), jnp.zeros((5, 2))), "inputs.actuation has shape"),
+        (
+            lambda m: mbjax.step(m, mbjax.default_state(m), mbjax.Inputs(desired_state=jnp.zeros(4))),
+            "inputs.desired_state has shape",
+        ),
+    ],
+)
+def test_errors_about_missing_efforts_name_the_option(call, message: str) -> None:
+    model = load(ARM, base="fixed", actuators="file", time_step=0.01)
+    with pytest.raises(ModelError, match=f'(?s){message}.*actuators="joints"'):
+        call(model)

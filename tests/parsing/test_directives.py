@@ -7,6 +7,7 @@ import pydrake.multibody.parsing as drake_parsing
 import pytest
 from pydrake.common.schema import Transform as DrakeTransform
 
+import mbjax
 from mbjax.errors import ModelWarning, ParseError
 from mbjax.parsing import Parser
 from mbjax.parsing.directives import reader
@@ -84,6 +85,53 @@ def test_equals_drake(folder):
     right = ours.body("right::base")
     np.testing.assert_allclose(ours.free_poses_of_files[right.index].translation, [0, 0, 1])
     np.testing.assert_allclose(ours.free_poses_of_files[right.index].rotation[:, 0], [0, 1, 0], atol=1e-15)
+
+
+TABLE = """
+directives:
+- add_frame:
+    name: table
+    X_PF: {base_frame: world, translation: [0, 0, 0.5], rotation: !Rpy {deg: [0, 0, 30]}}
+- add_frame:
+    name: corner
+    X_PF: {base_frame: table, translation: [0.1, 0.2, 0]}
+- add_model: {file: "package://scene/arm.urdf", name: arm}
+- add_weld: {parent: corner, child: arm::base}
+- add_directives: {file: "package://scene/poles.dmd.yaml"}
+"""
+POLES = """
+directives:
+- add_model: {file: "package://scene/pole.urdf", name: left}
+- add_weld: {parent: table, child: left::pole}
+- add_model: {file: "package://scene/pole.urdf", name: right}
+"""
+POLE = (
+    f'<robot name="pole"><link name="pole">{INERTIAL}</link><link name="tip">{INERTIAL}</link>'
+    '<joint name="j" type="revolute"><parent link="pole"/><child link="tip"/><axis xyz="0 1 0"/></joint></robot>'
+)
+
+
+def test_frames_of_the_world_are_used_and_a_link_may_have_the_name_of_its_model(folder):
+    for name, text in {"table.dmd.yaml": TABLE, "poles.dmd.yaml": POLES, "pole.urdf": POLE}.items():
+        (folder / name).write_text(text)
+    ours = read(folder / "table.dmd.yaml", folder)
+    theirs, _ = drake_plant(folder / "table.dmd.yaml", {"scene": folder})
+    assert_same_by_name(ours, theirs)
+    assert ours.instance_names[2:] == ["arm", "left", "right"]
+    assert ours.joint("right::j").parent.body is ours.body("right::pole")
+    model = mbjax.load(folder / "table.dmd.yaml", package_map={"scene": folder})
+    X_WP = mbjax.relative_transform(model, mbjax.default_state(model).q, "world", "left::pole")
+    np.testing.assert_allclose(X_WP.translation, [0.0, 0.0, 0.5], atol=1e-15)
+
+
+def test_bundled_models_are_added():
+    """Their links called `world` are the world, which no scope has."""
+    names = ("pendulum", "arm", "quadruped")
+    text = "directives:\n" + "".join(f"- add_model: {{file: package://scene/{n}.urdf, name: my_{n}}}\n" for n in names)
+    folder = mbjax.reference_models.path("arm").parent
+    assert read(text, folder).instance_names[2:] == ["my_pendulum", "my_arm", "my_quadruped"]
+    with pytest.raises(ParseError, match="no link or frame 'my_arm::world'"):
+        read(text + "- add_weld: {parent: my_arm::world, child: my_quadruped::trunk}\n", folder)
 
 
 def test_text_is_recognised(folder):

@@ -8,6 +8,7 @@ import warnings
 import zipfile
 from typing import Any, cast
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -112,6 +113,28 @@ def test_a_batch_of_models_and_other_types_of_numbers() -> None:
         small = mbjax.astype(model, dtype)
         assert_same_model(small, saved_and_loaded(small))
         assert_same_model(small, saved_and_loaded(model, dtype=dtype))
+
+
+def test_numbers_that_make_no_sense_are_warned_of() -> None:
+    """In one model by name, in a batch by kind; they are kept, and nothing is said of sound ones."""
+    model = mbjax.load("cart_pole")
+    spoilt = eqx.tree_at(lambda m: m.parameters.body_mass, model, replace_fn=lambda x: x.at[0].set(jnp.nan))
+    spoilt = eqx.tree_at(lambda m: m.parameters.joint_damping, spoilt, replace_fn=lambda x: x - 1.0)
+    batch = jax.tree.map(lambda *x: jnp.stack(x), model, spoilt)
+    for bad, message in (
+        (spoilt, "mass of 'rail' is nan kg.*damping of "),
+        (batch, "mass must be .* not in every world"),
+    ):
+        file = io.BytesIO()
+        with pytest.warns(mbjax.ModelWarning, match=f"^save: .*{message}"):
+            mbjax.save(bad, file)
+        file.seek(0)
+        with pytest.warns(mbjax.ModelWarning, match=f"^load_model: .*{message}") as caught:
+            assert_same_model(bad, mbjax.load_model(file))
+        assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        saved_and_loaded(model)
 
 
 def test_paths_and_their_names(tmp_path) -> None:

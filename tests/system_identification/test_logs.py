@@ -107,7 +107,8 @@ def test_joints_that_stand_still_and_measured_contacts(columns: dict, tmp_path: 
     some = {k: x for k, x in columns.items() if k in ("time", "position.first", "effort.first")}
     some["external.second"] = columns["effort.second"]
     for number in (0.3, "0.3"):
-        log = si.read_log(write_csv(tmp_path / "log.csv", some), two_links(), columns={"position.second": number})
+        given = {"position.second": number, "effort.second": None}
+        log = si.read_log(write_csv(tmp_path / "log.csv", some), two_links(), columns=given)
         np.testing.assert_allclose(log.q[:, 1], 0.3)
         np.testing.assert_allclose(log.external[:, 1], columns["effort.second"], atol=1e-9)
 
@@ -144,6 +145,8 @@ def test_velocities_of_a_floating_base() -> None:
     ("change", "message"),
     [
         (lambda c: c.pop("position.second"), "no column for position.second"),
+        (lambda c: c.pop("velocity.second"), "no column for velocity.second"),
+        (lambda c: c.pop("effort.second"), "no column for effort.second.*None if none acts there"),
         (lambda c: c.pop("time"), "no column of times"),
         (lambda c: c["effort.first"].__setitem__(7, np.nan), "column 'effort.first' has nan in row 7"),
         (lambda c: c["time"].__setitem__(9, 0.01), "column 'time' goes back to 0.01 s in row 9"),
@@ -255,3 +258,74 @@ def test_arrays_that_are_no_log_are_named(tmp_path, columns) -> None:
     for path, reason in ((cut, "damaged"), (objects, "array 'time' holds Python objects"), (single, "single array")):
         with pytest.raises(mbjax.ModelError, match=rf"{path.name}: .*{reason}"):
             si.read_log(path, two_links())
+
+
+def names_by_place(columns: dict, names: dict[str, str]) -> dict[str, np.ndarray]:
+    """The columns of the log of two joints, renamed; every effort and position differs from all others."""
+    return {new: columns[old] for old, new in names.items()}
+
+
+POSITIONS = {"time": "t", "position.first": "q{0}", "position.second": "q{1}"}
+
+
+@pytest.mark.parametrize(
+    "efforts",
+    [
+        {"effort.first": "tau{0}", "effort.second": "tau{1}"},
+        {"effort.first": "tau_first", "effort.second": "torque{1}"},
+        {"effort.first": "tau_0{0}", "effort.second": "tau_0{1}"},
+    ],
+)
+@pytest.mark.parametrize("base", [0, 1])
+def test_columns_count_from_0_or_from_1(efforts: dict, base: int, columns: dict, tmp_path: pathlib.Path) -> None:
+    names = {old: new.format(base, base + 1) for old, new in (POSITIONS | efforts).items()}
+    log = si.read_log(write_csv(tmp_path / "log.csv", names_by_place(columns, names)), two_links())
+    np.testing.assert_allclose(log.effort[:, 0], columns["effort.first"], atol=1e-9)
+    np.testing.assert_allclose(log.effort[:, 1], columns["effort.second"], atol=1e-9)
+    np.testing.assert_allclose(log.q[:, 1], columns["position.second"], atol=1e-9)
+
+
+def test_efforts_by_place_beside_positions_by_name(columns: dict, tmp_path: pathlib.Path) -> None:
+    """Positions named after the joints say nothing of how efforts are counted."""
+    named = {name: column for name, column in columns.items() if not name.startswith("effort")}
+    named |= {"tau1": columns["effort.first"], "tau2": columns["effort.second"], "tau3": columns["time"]}
+    log = si.read_log(write_csv(tmp_path / "log.csv", named), two_links())
+    np.testing.assert_allclose(log.effort[:, 1], columns["effort.second"], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("q0", "q1", "tau1", "tau2"), r"position count from 0 \(q0, q1\), those of effort from 1 \(tau1, tau2\)"),
+        (("q_first", "q_second", "tau3", "tau4"), "tell neither by a 0 nor by a 2"),
+        (("q0", "q1", "tau_first", "extra"), "no column for effort.second"),
+        (("q_first", "q_second", "second_pos", "extra"), "'q_second' and 'second_pos' could all be position.second"),
+        (("q0", "q1", "tau1", "torque1"), "'tau1' and 'torque1' could all be effort.second"),
+        (("q0", "q1", "tau0", "torque0"), "'tau0' and 'torque0' could all be effort.first"),
+        (("q_first", "q_second", "q_second", "extra"), "two columns 'q_second'"),
+    ],
+)
+def test_columns_that_could_mean_two_things(names: tuple, message: str, columns: dict, tmp_path: pathlib.Path) -> None:
+    rows = zip(columns["time"], *(columns[f"position.{j}"] for j in (FIRST, SECOND, FIRST, SECOND)), strict=True)
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([",".join(("time", *names)), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    with pytest.raises(mbjax.ModelError, match=message):
+        si.read_log(path, two_links())
+
+
+def test_two_columns_of_one_name_in_every_format(columns: dict, tmp_path: pathlib.Path) -> None:
+    np.savez(tmp_path / "log.npz", time=columns["time"], q=np.ones((120, 2)), q1=np.ones(120))
+    twice = [pyarrow.array(columns["time"])] * 2
+    pyarrow.parquet.write_table(pyarrow.Table.from_arrays(twice, names=["time", "time"]), tmp_path / "log.parquet")
+    for name in ("log.npz", "log.parquet"):
+        with pytest.raises(mbjax.ModelError, match=f"{name}: there are two columns"):
+            si.read_log(tmp_path / name, two_links())
+
+
+def test_a_passive_joint_needs_no_effort(tmp_path: pathlib.Path) -> None:
+    """Of the cart-pole only the cart is driven, so that its effort alone is expected, counted from 1."""
+    model, time = mbjax.load("cart_pole", time_step=0.01), 0.01 * np.arange(20)
+    q = np.sin(time)
+    path = write_csv(tmp_path / "log.csv", {"time": time, "q1": q, "q2": 0.5 * q, "tau1": 3.0 * q})
+    log = si.read_log(path, model)
+    np.testing.assert_allclose(log.effort, np.stack([3.0 * q, 0.0 * q], 1), atol=1e-9)

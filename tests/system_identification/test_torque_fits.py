@@ -128,6 +128,8 @@ def test_report_and_written_robot_stand_alone(unknown: si.Parameters, true: mbja
     assert "http" not in text.replace("</html>", "")
     assert "mass:lower" in text
     assert "± deviation" in str(fit)
+    for shown in (text, str(fit)):
+        assert "± is what noise alone does" in shown  # it says nothing of bias
     assert set(fit.held_out_errors["log0"]) == {"first", "second"}
     robot = mbjax.load(mbjax.to_mjcf(fit.model, tmp_path / "fitted.xml"))
     np.testing.assert_allclose(mbjax.mass(robot, "lower"), fit.values["mass:lower"], rtol=1e-12)

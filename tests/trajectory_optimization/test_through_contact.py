@@ -1,5 +1,7 @@
 """Plans that make contact: smoothed at first, sharp at last; and pictures of a plan beside its rollout."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 import mbjax
 from mbjax import trajectory_optimization as to
 from mbjax.geometry import Sphere
+from mbjax.trajectory_optimization.solve import is_through_sharp_contact
 from mbjax.visualization import plot_search
 from tests.visualization.pages import read_record
 
@@ -56,6 +59,22 @@ def test_smoothing_that_ends_finds_a_contact_that_is_real(model, tmp_path) -> No
     assert "expected decrease" in [line.get_label() for line in residuals.get_lines()]
 
 
+def text_of(plan: to.Solution) -> str:
+    """The report of a plan that was only traced, as if it had converged."""
+    report = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), plan.report)
+    return str(dataclasses.replace(report, outcome=np.array(to.Outcome.CONVERGED)))
+
+
+def test_a_minimum_of_sharp_contact_says_what_else_could_be_found(model) -> None:
+    """Not where contact is smoothed, nor after `solve_through_contact`, nor where nothing can touch."""
+    sharp = push(mbjax.set_contact_smoothing_length(model, 0.0), 2)
+    plan = jax.eval_shape(lambda: to.solve(sharp, None, to.FeasibilityDDP(max_iterations=1)))
+    assert "solve_through_contact" in text_of(plan)
+    assert not is_through_sharp_contact(push(model))
+    pole = mbjax.load("cart_pole", time_step=0.02)
+    assert not is_through_sharp_contact(to.Problem(pole, mbjax.default_state(pole), 2, to.Effort()))
+
+
 def single_plan(problem: to.Problem) -> to.Solution:
     """A few iterations, smoothed and sharp."""
     solver = to.FeasibilityDDP(max_iterations=4)
@@ -64,6 +83,7 @@ def single_plan(problem: to.Problem) -> to.Solution:
 
 def test_single_precision_stays_single(model) -> None:
     plan = jax.eval_shape(single_plan, push(mbjax.astype(model, jnp.float32), 3))
+    assert "contact" not in text_of(plan)
     assert {x.dtype for x in jax.tree.leaves(plan) if jnp.issubdtype(x.dtype, jnp.floating)} == {jnp.dtype("float32")}
 
 

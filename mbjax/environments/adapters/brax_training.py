@@ -10,6 +10,7 @@ from mbjax.model import MultibodyModel
 from mbjax.optional_packages import imported
 
 from ..environment import AbstractEnvironment, EnvState
+from .brax_repair import let_brax_train
 
 
 def as_brax(environment: AbstractEnvironment) -> Any:
@@ -18,8 +19,13 @@ def as_brax(environment: AbstractEnvironment) -> Any:
     brax's own wrappers restart episodes. For worlds that differ, give
     `randomization_fn=mbjax.domain_randomizer({...})`. A number that is not finite ends an episode, is replaced by zero,
     and is counted in the metric `broken`. Needs brax (extra `learn`).
+
+    brax 0.14.2 calls `jax.device_put_replicated`, which JAX has no more; its learners get one of ours, JAX stays as it
+    is.
     """
-    return brax_class()(environment)
+    adapted = brax_class()(environment)
+    let_brax_train()
+    return adapted
 
 
 @functools.cache

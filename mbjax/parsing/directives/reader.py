@@ -175,19 +175,22 @@ class DirectivesReader:
         known = set()
         for robot in self.robots:
             prefix = f"{robot.name}{DELIMITER}" if robot.name else ""
-            known |= {prefix + element.name for element in (*robot.links, *robot.frames)}
+            known |= {prefix + element.name for element in (*robot.links, *robot.frames) if element.name != WORLD}
         if name not in known:
             raise value.error(f"there is no link or frame '{name[:200]}' so far. {did_you_mean(name, known)}")
         return name
 
 
 def rename(robot: RobotRecord, old: str, new: str) -> None:
-    """Another name for a model, in front of those in it and wherever records name its parts."""
+    """Another name for a model, in front of those in it and wherever records name its parts.
+
+    A name without a scope is one of the robot's own elements, be it that of the model too.
+    """
 
     def renamed(name: str) -> str:
-        return new + name.removeprefix(old) if name == old or name.startswith(old + DELIMITER) else name
+        return new + name.removeprefix(old) if name.startswith(old + DELIMITER) else name
 
-    robot.name = renamed(robot.name)
+    robot.name = new if robot.name == old else renamed(robot.name)
     for joint in robot.joints:
         joint.parent, joint.child = renamed(joint.parent), renamed(joint.child)
     for frame in robot.frames:

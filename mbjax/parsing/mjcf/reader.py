@@ -12,6 +12,7 @@ from ..robot_records import WORLD, RobotRecord
 from ..xml_source import XmlDocument
 from .actuators import read_actuators
 from .bodies import read_bodies, read_sites
+from .bounds import report_numbers_no_robot_has
 from .compiled import Compiled, compile_model
 from .equality import read_equality
 from .geoms import read_geoms
@@ -31,6 +32,7 @@ def read_mjcf(
     """Everything the file says, compiled; what is not used goes to `notes`."""
     folders = [Path(folder).expanduser() for folder in package_map.values()]
     compiled = compile_model(document, notes, folders)
+    report_numbers_no_robot_has(compiled, notes)
     robot = RobotRecord(compiled.name, document.file, document.root.line)
     read_options(compiled, robot, notes)
     read_bodies(compiled, robot, notes)
