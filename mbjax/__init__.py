@@ -5,6 +5,7 @@ Build or load a model, then call pure functions of it: `mbjax.mass_matrix(model,
 effect on JAX's configuration.
 """
 
+from .version import __version__ as __version__
 from .constraints import BoundConstraintSet as BoundConstraintSet
 from .constraints import ConstrainedSystem as ConstrainedSystem
 from .constraints import ConstraintSet as ConstraintSet

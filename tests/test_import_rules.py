@@ -15,6 +15,7 @@ ORDER = (
     "optional_packages",
     "number_rules",
     "array_types",
+    "version",
     "execution",
     "spatial",
     "topology",

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from mbjax.errors import ModelError, ModelWarning, UnsupportedError
 from mbjax.reference_models import REFERENCE_MODELS, path
+from mbjax.version import __version__
 from mbjax.visualization.browser import BrowserError
 
 from .bench import batch_sizes, bench_model, function_names, output_file
@@ -51,6 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"mbjax {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     inspect = commands.add_parser(
