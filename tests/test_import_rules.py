@@ -17,6 +17,7 @@ ORDER = (
     "array_types",
     "version",
     "figures",
+    "progress",
     "execution",
     "spatial",
     "topology",

@@ -16,6 +16,7 @@ from mbjax.model.model_table import print_model
 from mbjax.model.whole_table import Column, WholeTable
 from mbjax.parsing import Parser
 from mbjax.plant import MultibodyPlant
+from mbjax.progress import telling
 from mbjax.simulation import Inputs, Trajectory, default_state, rollout
 from mbjax.visualization import animate, write_plots
 
@@ -39,15 +40,16 @@ def simulate_model(options: argparse.Namespace, console: Console) -> None:
     print_model(console, model, weld="--base fixed")
     if num_added:
         console.print(f"the file has no actuators: one was added to each of its {num_added} one-dof joints")
-    model = tune_controller(model, options.bandwidth)
+    with telling("tuning the controller"):
+        model = tune_controller(model, options.bandwidth)
     targets = make_targets(model, round(options.duration / options.time_step))
     trajectory = run_with_progress(model, targets, console)
     window = min(targets.shape[0], max(1, round(options.gradient_duration / options.time_step)))
-    with console.status(f"differentiating a rollout of {window} steps (compiling once) …"):
+    with telling(f"differentiating a rollout of {window} steps"):
         cost, rows = differentiate_rollout(model, targets[:window])
     console.print(gradient_table(cost, rows, window))
     options.output.mkdir(parents=True, exist_ok=True)
-    with console.status("drawing …"):
+    with telling("drawing"):
         paths = draw(model, trajectory, rows, options)
     for path in paths:
         console.print(f"wrote {path}", markup=False)
