@@ -179,6 +179,7 @@ from .plant import MultibodyPlant as MultibodyPlant
 from .model import astype as astype
 from .parsing import Parser as Parser
 from .parsing import load as load
+from .reference_models import robots as robots
 from .spatial import RigidTransform as RigidTransform
 from .spatial import RotationalInertia as RotationalInertia
 from .spatial import SpatialInertia as SpatialInertia

@@ -1,4 +1,4 @@
-"""Reference models: robots that come with the package, as URDF files."""
+"""Robots that come with the package, as URDF files."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ def path(name: str) -> Path:
         near = difflib.get_close_matches(name, REFERENCE_MODELS, n=3, cutoff=0.5)
         guess = f"Did you mean {' or '.join(repr(match) for match in near)}? " if near else ""
         raise KeyError(f"there is no reference model '{name}'. {guess}The models are: {', '.join(REFERENCE_MODELS)}.")
-    return Path(str(resources.files(__name__) / f"{name}.urdf"))
+    return Path(str(resources.files("mbjax.reference_models") / f"{name}.urdf"))
