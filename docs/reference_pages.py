@@ -1,12 +1,16 @@
 """Writes the reference pages of the documentation: every public name of mbjax on the page of its topic.
 
 Names are read from the `__init__.py` files without importing them. A name goes to the page of the folder that exports
-it, unless `EXCEPTIONS` or `PREFIXES` say otherwise; a name of a folder that no page has raises an error.
+it, unless `EXCEPTIONS` or `PREFIXES` say otherwise; a name of a folder that no page has raises an error. What the usage
+pages, the README and the notebooks use most stands first.
 """
 
 import ast
+import collections
 import dataclasses
+import functools
 import pathlib
+import re
 import sys
 from collections.abc import Iterator
 
@@ -164,7 +168,33 @@ def names_of_pages() -> dict[str, list[str]]:
     for page, topic in TOPICS.items():
         for package in topic.packages:
             pages[page] += [f"{package}.{name}" for name, _ in exported(package) if name not in at_top]
-    return {page: sorted(names, key=lambda name: name.lower()) for page, names in pages.items()}
+    return {page: sorted(names, key=lambda name: (-uses_of(name), name.lower())) for page, names in pages.items()}
+
+
+def uses_of(name: str) -> int:
+    """How many pages and notebooks use a name."""
+    return words_of_pages()[name.rpartition(".")[2]]
+
+
+@functools.cache
+def words_of_pages() -> collections.Counter[str]:
+    """By word after a dot, or imported by name, the number of usage pages and notebooks that have it."""
+    files = [ROOT / "README.md", *(ROOT / "docs" / "usage").glob("*.md"), *(ROOT / "notebooks").glob("*.ipynb")]
+    found: collections.Counter[str] = collections.Counter()
+    for file in files:
+        found.update(set(re.findall(r"(?:\.|import |, |`)([A-Za-z_]\w+)", file.read_text())))
+    return found
+
+
+def renamed() -> dict[str, str]:
+    """Names of definitions that are exported under another: `calc_position_kinematics` is `position_kinematics`."""
+    found = {}
+    for name in (name for names in names_of_pages().values() for name in names):
+        package, _, short = name.rpartition(".")
+        defined = definition_of(package, short).rpartition(".")[2]
+        if defined != short:
+            found[defined] = short
+    return found
 
 
 def text_of(page: str, names: list[str]) -> str:
