@@ -1,7 +1,7 @@
 """The notebooks as pages, with the outputs that were recorded, and the gallery that is the landing page.
 
-`python notebooks/run.py --record` keeps outputs in notebooks/outputs: texts, pictures, and of animations the motion; the
-viewer that plays it is the package's own, put around it here. Nothing of mbjax is imported.
+`python notebooks/run.py --record` keeps outputs in notebooks/outputs: texts, pictures, and of animations the motion.
+The viewer that plays it is the package's own, put around it here. Nothing of mbjax is imported.
 """
 
 import base64

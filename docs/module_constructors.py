@@ -1,7 +1,7 @@
 """An extension of griffe: the constructors of equinox modules, whose arguments are their fields.
 
-Griffe knows dataclasses by their decorator. A subclass of `eqx.Module` is one without, and so is each class derived from
-it.
+Griffe knows dataclasses by their decorator. A subclass of `eqx.Module` is one without it, and so is each class that
+derives from such a class.
 """
 
 from typing import Any

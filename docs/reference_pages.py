@@ -106,8 +106,14 @@ PARTS = {"collision_geometry": "contact"}  # of names that the model exports
 SUFFIXES = {"Constraint": "constraints"}
 
 
-def imports(package: str) -> Iterator[tuple[str, str, str]]:
+@functools.cache
+def imports(package: str) -> tuple[tuple[str, str, str], ...]:
     """What a package or module imports by name from within mbjax: the name here, the module, the name there."""
+    return tuple(imports_in(package))
+
+
+def imports_in(package: str) -> Iterator[tuple[str, str, str]]:
+    """The same, one by one as the file has them."""
     file = file_of(package)
     parts = package.split(".") if file.name == "__init__.py" else package.split(".")[:-1]
     for node in ast.parse(file.read_text()).body:
@@ -186,6 +192,7 @@ def words_of_pages() -> collections.Counter[str]:
     return found
 
 
+@functools.cache
 def renamed() -> dict[str, str]:
     """Names of definitions that are exported under another: `calc_position_kinematics` is `position_kinematics`."""
     found = {}
