@@ -130,6 +130,6 @@ def card(notebook: pathlib.Path, files: dict[str, bytes]) -> str:
 
 def picture_of(notebook: pathlib.Path) -> Iterator[tuple[str, bytes]]:
     """The picture of a notebook's card, if it was recorded."""
-    file = OUTPUTS / f"{notebook.stem}.png"
+    file = OUTPUTS / f"{notebook.stem}.jpg"
     if file.exists():
-        yield f"{notebook.stem}-card.png", file.read_bytes()
+        yield f"{notebook.stem}.jpg", file.read_bytes()

@@ -35,21 +35,16 @@ def still(output: dict[str, str]) -> bytes:
 
 def draw(notebook: pathlib.Path) -> None:
     """Writes the picture of one notebook, if it has an output to show."""
-    outputs = [
-        output for number in range(len(cells_of(notebook))) for output in recorded(notebook).get(str(number), ())
-    ]
+    outputs = [output for of_cell in recorded(notebook).values() for output in of_cell]
     motions, plots = ([output for output in outputs if key in output] for key in ("data", "png"))
     if not motions and not plots:
         return
-    image = (
-        still(max(motions, key=lambda output: len(json.dumps(output))))
-        if motions
-        else base64.b64decode(plots[0]["png"])
-    )
+    longest = max(motions, key=lambda output: len(output["arrays"]), default=None)
+    image = base64.b64decode(plots[0]["png"]) if longest is None else still(longest)
     picture = Image.open(io.BytesIO(image)).convert("RGB")
-    picture.thumbnail((CARD[0], 10 * CARD[1]))
+    picture = picture.resize((CARD[0], round(picture.height * CARD[0] / picture.width)), Image.Resampling.LANCZOS)
     picture = picture.crop((0, 0, picture.width, min(CARD[1], picture.height)))
-    picture.quantize(64, dither=Image.Dither.NONE).save(OUTPUTS / f"{notebook.stem}.png", optimize=True)
+    picture.save(OUTPUTS / f"{notebook.stem}.jpg", quality=85, optimize=True)
 
 
 if __name__ == "__main__":

@@ -212,7 +212,7 @@ def text_of(page: str, names: list[str]) -> str:
         package, _, short = name.rpartition(".")
         shown = short if package == "mbjax" else name
         lines += [f"[](){{#{name}}}", "", f"::: {definition_of(package, short)}", "    options:"]
-        lines += [f'      heading: "{shown}"', f'      toc_label: "{shown}"', ""]
+        lines += [f'      heading: "{shown}"', f'      toc_label: "{short}"', ""]
     return "\n".join(lines)
 
 
