@@ -120,12 +120,18 @@ def card(notebook: pathlib.Path, files: dict[str, bytes]) -> str:
     title, _, rest = text.partition("\n")
     sentence = re.match(r".+?[.:](?=\s|$)", " ".join(rest.split()))
     words = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", sentence[0] if sentence else "").replace("`", "").rstrip(".:")
-    image = '<span class="nothing"></span>'
+    image = f'<span class="nothing">{html.escape(first_text(notebook))}</span>'
     for name, content in picture_of(notebook):
         files[f"notebooks/{name}"] = content
         image = f'<img src="notebooks/{name}" alt="" loading="lazy">'
     about = f"<b>{html.escape(title.lstrip('# '))}</b><span>{html.escape(words)}.</span>"
     return f'<a class="card" href="notebooks/{notebook.stem}/">{image}{about}</a>'
+
+
+def first_text(notebook: pathlib.Path) -> str:
+    """The first lines that a notebook prints, in place of a picture; empty if nothing was recorded."""
+    texts = (output["text"] for of_cell in recorded(notebook).values() for output in of_cell if "text" in output)
+    return "\n".join(next(texts, "").strip().split("\n")[:12])
 
 
 def picture_of(notebook: pathlib.Path) -> Iterator[tuple[str, bytes]]:

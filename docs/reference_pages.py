@@ -207,12 +207,17 @@ def renamed() -> dict[str, str]:
 def text_of(page: str, names: list[str]) -> str:
     """A page in Markdown, in which each name stands for its signature and docstring."""
     topic = TOPICS[page]
-    lines = [f"# {topic.title}", "", topic.about, ""]
+    lines = [
+        f"# {topic.title}",
+        "",
+        topic.about,
+        *[f"Names are those of `{package}`." for package in topic.packages],
+        "",
+    ]
     for name in names:
         package, _, short = name.rpartition(".")
-        shown = short if package == "mbjax" else name
         lines += [f"[](){{#{name}}}", "", f"::: {definition_of(package, short)}", "    options:"]
-        lines += [f'      heading: "{shown}"', f'      toc_label: "{short}"', ""]
+        lines += [f'      heading: "{short}"', f'      toc_label: "{short}"', ""]
     return "\n".join(lines)
 
 
