@@ -129,9 +129,9 @@ def card(notebook: pathlib.Path, files: dict[str, bytes]) -> str:
 
 
 def first_text(notebook: pathlib.Path) -> str:
-    """The first lines that a notebook prints, in place of a picture; empty if nothing was recorded."""
-    texts = (output["text"] for of_cell in recorded(notebook).values() for output in of_cell if "text" in output)
-    return "\n".join(next(texts, "").strip().split("\n")[:12])
+    """The longest text that a notebook prints, in place of a picture; empty if nothing was recorded."""
+    texts = [output["text"] for of_cell in recorded(notebook).values() for output in of_cell if "text" in output]
+    return "\n".join(max(texts, key=len, default="").strip().split("\n")[:16])
 
 
 def picture_of(notebook: pathlib.Path) -> Iterator[tuple[str, bytes]]:
