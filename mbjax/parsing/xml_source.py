@@ -19,6 +19,7 @@ from mbjax.reference_models import find_robot, no_robot
 from .xml_tree import TreeBuilder, XmlElement
 
 TEXT_NAME = "<XML text>"
+LONGEST_NAME = 100  # characters of a robot's name
 ROBOT_FILES = (".urdf", ".sdf", ".xml", ".xacro", ".dmd.yaml")
 MAX_BYTES = 64 * 1024 * 1024
 BYTE_ORDER_MARKS = (
@@ -81,7 +82,7 @@ def read_text(path_or_text: str | os.PathLike) -> SourceText:
     if isinstance(path_or_text, str) and not path_or_text.strip():
         raise ParseError("the text is empty; give the path of a robot file or its XML text.")
     path = Path(path_or_text).expanduser()
-    if isinstance(path_or_text, str) and not path.exists() and may_be_name(path):
+    if isinstance(path_or_text, str) and may_be_name(path) and not path.exists():
         path = find_robot(path_or_text) or path
     return SourceText(_decoded(_file_bytes(path), str(path)), str(path), _absolute_folder(path))
 
@@ -132,12 +133,16 @@ def _no_such_file(path: Path) -> str:
     """Message for a missing file, with a guess at what was meant; a bare name could be that of a bundled model."""
     if path.parent != Path() or path.suffix:
         return f"there is no such file. {_near_files(path)}"
-    return f"there is no such file, and {no_robot(path.name)}"
+    reason = no_robot(path.name)
+    return f"there is no such file, and {reason}{'' if 'Did you mean' in reason else f' {_near_files(path)}'}"
 
 
 def may_be_name(path: Path) -> bool:
     """Whether this may be the name of a robot, like `panda` or `unitree_go2/scene`, and not that of a file."""
-    return len(path.parts) in (1, 2, 3) and path.suffix.lower() not in ROBOT_FILES and not path.is_absolute()
+    is_short = len(str(path)) <= LONGEST_NAME and str(path).isprintable()
+    return (
+        is_short and len(path.parts) in (1, 2, 3) and path.suffix.lower() not in ROBOT_FILES and not path.is_absolute()
+    )
 
 
 def _near_files(path: Path) -> str:
