@@ -138,9 +138,8 @@ def by_brax(method: str, task: str, amount: int) -> None:
 
 
 def by_gradient(task: str, updates: int) -> None:
-    """The file in examples/."""
-    sys.path.insert(0, "examples")
-    from short_horizon_actor_critic import Settings, train
+    """The short-horizon actor–critic of mbjax."""
+    from mbjax.learners.short_horizon_actor_critic import Settings, train
 
     settings = Settings(**SETTINGS[task], updates=updates)
     train(episodes(task), settings, updates, every=max(updates // 12, 1), tell=Curve("gradient", task))

@@ -1,12 +1,16 @@
 """Writes the reference pages of the documentation: every public name of mbjax on the page of its topic.
 
 Names are read from the `__init__.py` files without importing them. A name goes to the page of the folder that exports
-it, unless `EXCEPTIONS` or `PREFIXES` say otherwise; a name of a folder that no page has raises an error.
+it, unless `EXCEPTIONS` or `PREFIXES` say otherwise; a name of a folder that no page has raises an error. What the usage
+pages, the README and the notebooks use most stands first.
 """
 
 import ast
+import collections
 import dataclasses
+import functools
 import pathlib
+import re
 import sys
 from collections.abc import Iterator
 
@@ -102,8 +106,14 @@ PARTS = {"collision_geometry": "contact"}  # of names that the model exports
 SUFFIXES = {"Constraint": "constraints"}
 
 
-def imports(package: str) -> Iterator[tuple[str, str, str]]:
+@functools.cache
+def imports(package: str) -> tuple[tuple[str, str, str], ...]:
     """What a package or module imports by name from within mbjax: the name here, the module, the name there."""
+    return tuple(imports_in(package))
+
+
+def imports_in(package: str) -> Iterator[tuple[str, str, str]]:
+    """The same, one by one as the file has them."""
     file = file_of(package)
     parts = package.split(".") if file.name == "__init__.py" else package.split(".")[:-1]
     for node in ast.parse(file.read_text()).body:
@@ -164,18 +174,50 @@ def names_of_pages() -> dict[str, list[str]]:
     for page, topic in TOPICS.items():
         for package in topic.packages:
             pages[page] += [f"{package}.{name}" for name, _ in exported(package) if name not in at_top]
-    return {page: sorted(names, key=lambda name: name.lower()) for page, names in pages.items()}
+    return {page: sorted(names, key=lambda name: (-uses_of(name), name.lower())) for page, names in pages.items()}
+
+
+def uses_of(name: str) -> int:
+    """How many pages and notebooks use a name."""
+    return words_of_pages()[name.rpartition(".")[2]]
+
+
+@functools.cache
+def words_of_pages() -> collections.Counter[str]:
+    """By word after a dot, or imported by name, the number of usage pages and notebooks that have it."""
+    files = [ROOT / "README.md", *(ROOT / "docs" / "usage").glob("*.md"), *(ROOT / "notebooks").glob("*.ipynb")]
+    found: collections.Counter[str] = collections.Counter()
+    for file in files:
+        found.update(set(re.findall(r"(?:\.|import |, |`)([A-Za-z_]\w+)", file.read_text())))
+    return found
+
+
+@functools.cache
+def renamed() -> dict[str, str]:
+    """Names of definitions that are exported under another: `calc_position_kinematics` is `position_kinematics`."""
+    found = {}
+    for name in (name for names in names_of_pages().values() for name in names):
+        package, _, short = name.rpartition(".")
+        defined = definition_of(package, short).rpartition(".")[2]
+        if defined != short:
+            found[defined] = short
+    return found
 
 
 def text_of(page: str, names: list[str]) -> str:
     """A page in Markdown, in which each name stands for its signature and docstring."""
     topic = TOPICS[page]
-    lines = [f"# {topic.title}", "", topic.about, ""]
+    lines = [
+        f"# {topic.title}",
+        "",
+        topic.about,
+        *[f"Names are those of `{package}`." for package in topic.packages],
+        "",
+    ]
     for name in names:
         package, _, short = name.rpartition(".")
-        shown = short if package == "mbjax" else name
         lines += [f"[](){{#{name}}}", "", f"::: {definition_of(package, short)}", "    options:"]
-        lines += [f'      heading: "{shown}"', f'      toc_label: "{shown}"', ""]
+        lines += [f'      heading: "{short}"', f'      toc_label: "{short}"', ""]
     return "\n".join(lines)
 
 

@@ -4,11 +4,14 @@ In the repository they stand beside `docs/`, on the site within it, so links int
 A comment `<!-- table: TITLE -->` in a page becomes the table of that title from benchmarks/RESULTS.md.
 """
 
-import json
 import pathlib
 import re
+import sys
 
 import mkdocs_gen_files
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from gallery import landing_page, notebook_page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -19,7 +22,7 @@ TABLE = re.compile(r"<!-- table: (.+?) -->")
 def place_of(file: pathlib.Path) -> pathlib.PurePosixPath:
     """Where a file of the repository stands on the site."""
     if file == ROOT / "README.md":
-        return pathlib.PurePosixPath("index.md")
+        return pathlib.PurePosixPath("overview.md")
     return pathlib.PurePosixPath(file.relative_to(DOCS if file.is_relative_to(DOCS) else ROOT).as_posix())
 
 
@@ -58,13 +61,9 @@ for attached in (*sorted((ROOT / "benchmarks").glob("*.png")), ROOT / "benchmark
         copy.write(attached.read_bytes())
 
 for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
-    cells = json.loads(notebook.read_text())["cells"]
-    parts = []
-    for cell in cells:
-        text = "".join(cell["source"])
-        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
-    parts.insert(1, f"*This page is the notebook [`{notebook.name}`]({notebook.name}) without its outputs.*")
-    with mkdocs_gen_files.open(f"notebooks/{notebook.stem}.md", "w") as written:
-        written.write("\n\n".join(parts).replace("](../docs/", "](../") + "\n")
-    with mkdocs_gen_files.open(f"notebooks/{notebook.name}", "w") as copy:
-        copy.write(notebook.read_text())
+    for name, content in notebook_page(notebook).items():
+        with mkdocs_gen_files.open(f"notebooks/{name}", "wb") as written:
+            written.write(content)
+for name, content in landing_page(ROOT / "README.md", on_site).items():
+    with mkdocs_gen_files.open(name, "wb") as written:
+        written.write(content)

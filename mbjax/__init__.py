@@ -5,6 +5,7 @@ Build or load a model, then call pure functions of it: `mbjax.mass_matrix(model,
 effect on JAX's configuration.
 """
 
+from .version import __version__ as __version__
 from .constraints import BoundConstraintSet as BoundConstraintSet
 from .constraints import ConstrainedSystem as ConstrainedSystem
 from .constraints import ConstraintSet as ConstraintSet
@@ -178,6 +179,7 @@ from .plant import MultibodyPlant as MultibodyPlant
 from .model import astype as astype
 from .parsing import Parser as Parser
 from .parsing import load as load
+from .reference_models import robots as robots
 from .spatial import RigidTransform as RigidTransform
 from .spatial import RotationalInertia as RotationalInertia
 from .spatial import SpatialInertia as SpatialInertia

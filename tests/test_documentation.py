@@ -4,7 +4,11 @@ import pathlib
 import re
 
 import jax
+import numpy as np
 import pytest
+from PIL import Image
+
+from benchmarks.contact_gradients import readme_picture
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -54,3 +58,24 @@ def test_readme_counts_its_lines() -> None:
         lines = [line for line in section.partition("```python\n")[2].splitlines() if line.strip()]
         assert len(lines) == int(said)
     assert len(found) == 3
+
+
+def test_the_picture_of_the_readme_shows_the_records() -> None:
+    """Drawn again by `python -m benchmarks.contact_gradients.readme_picture` when the records change."""
+    assert str(readme_picture.PICTURE.relative_to(ROOT)) in (ROOT / "README.md").read_text()
+    with Image.open(readme_picture.PICTURE) as picture:
+        assert picture.info[readme_picture.KEY] == readme_picture.mark_of(readme_picture.curves())
+    assert readme_picture.PICTURE.stat().st_size < 50_000
+
+
+def test_what_the_readme_says_of_its_picture_is_so() -> None:
+    """Ours is the slope of the values, to a part of its range; that of fixed steps is off by more than the range."""
+    errors = {}
+    curves = readme_picture.curves()
+    height = np.ptp(np.array(curves["ours"])[:, 2])
+    for kind, points in curves.items():
+        speeds, values, slopes = np.array(points).T
+        of_values = np.diff(values) / np.diff(speeds)
+        errors[kind] = np.abs(of_values - 0.5 * (slopes[1:] + slopes[:-1])).max() / height
+    assert errors["ours"] < 0.01
+    assert errors["fixed"] > 1.0

@@ -1,10 +1,17 @@
 """What is public exists and says what it is; importing has no effects."""
 
 import inspect
+import pathlib
 import subprocess
 import sys
+import tomllib
+
+import pytest
 
 import mbjax
+from mbjax.command_line import main
+
+ROOT = pathlib.Path(__file__).parent.parent
 
 PUBLIC = [name for name in dir(mbjax) if not name.startswith("_")]
 
@@ -12,6 +19,14 @@ PUBLIC = [name for name in dir(mbjax) if not name.startswith("_")]
 def test_public_names_have_docstrings() -> None:
     undocumented = [n for n in PUBLIC if callable(getattr(mbjax, n)) and not inspect.getdoc(getattr(mbjax, n))]
     assert not undocumented
+
+
+def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert mbjax.__version__ == project["version"]
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"mbjax {mbjax.__version__}\n"
 
 
 def test_import_leaves_jax_alone() -> None:

@@ -52,3 +52,12 @@ def test_names_lead_to_their_definitions(pages: ModuleType) -> None:
 def test_a_folder_without_a_page_is_found(pages: ModuleType) -> None:
     with pytest.raises(LookupError, match="mbjax/unheard_of, which no reference page has"):
         pages.topic_of("solve", "unheard_of")
+
+
+def test_what_is_used_most_stands_first_and_has_the_name_that_users_call(pages: ModuleType) -> None:
+    order = pages.names_of_pages()["simulation"]
+    for often in ("State", "rollout", "step", "default_state", "simulate"):
+        assert order.index(f"mbjax.{often}") < order.index("mbjax.implicit_time_derivatives_residual")
+    names = pages.renamed()
+    assert names["calc_acceleration_kinematics"] == "acceleration_kinematics"
+    assert not [name for name in names.values() if name.startswith("calc_")]

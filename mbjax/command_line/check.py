@@ -15,6 +15,7 @@ from mbjax.contact import signed_distances
 from mbjax.errors import ModelError, ModelWarning, ParseError
 from mbjax.model import IGNORED, KEPT, REPAIRED, MultibodyModel, ReportEntry, default_positions
 from mbjax.parsing import load
+from mbjax.progress import telling
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 # What is left out and changes what one gets, other than what has no place in a rigid-body model.
@@ -73,7 +74,9 @@ def find_all(file: Path, options: argparse.Namespace) -> Iterator[Finding]:
             yield finding_of_entry(entry, str(file))
     yield from positions_outside_limits(model, str(file))
     if options.collisions:
-        yield from overlaps(model, str(file))
+        with telling(f"collisions of {file.name}"):
+            found = list(overlaps(model, str(file)))
+        yield from found
 
 
 def finding_of_error(error: ModelError, file: str, line: int | None) -> Finding:

@@ -14,6 +14,7 @@ from rich.console import Console
 import mbjax
 from mbjax.execution import kernels_in_use
 from mbjax.optional_packages import how_to_install
+from mbjax.progress import telling
 from mbjax.visualization.browser import find_browser
 
 from .machine import describe_machine, device_name, version_of
@@ -31,6 +32,7 @@ EXTRAS = {
     "optimize": (("optax",), "direct shooting"),
     "nlp": (("casadi", "scipy"), "transcription of trajectory optimization to IPOPT"),
     "identify": (("optimistix", "lineax", "optax", "scipy", "pyarrow", "mcap"), "system identification, and logs"),
+    "notebook": (("jupyterlab", "matplotlib"), "JupyterLab, and what the notebooks use"),
     "learn": (("brax", "optax", "orbax", "gymnasium"), "learning, checkpoints, vector environments"),
 }
 
@@ -61,7 +63,8 @@ def add_doctor_command(commands: Any, epilog: str) -> None:
 def examine(options: argparse.Namespace, console: Console) -> bool:
     """Prints what is found; returns whether the step came out right."""
     machine = describe_machine(PACKAGES)
-    step = check_step()
+    with telling("checking a step"):
+        step = check_step()
     facts = {
         "versions": {name: version_of(name) for name in PACKAGES},
         "system": machine["system"],

@@ -55,7 +55,7 @@ def identify_model(options: argparse.Namespace, console: Console) -> bool:
         method = si.Torques(loss=options.loss, contacts=tuple(options.contact), rows=rows)
     else:
         method = si.Trajectories(horizon=options.horizon, loss=options.loss)
-    fit = si.fit(unknown, logs, method, held_out=tuple(held_out), progress=console.is_terminal, unseen="report")
+    fit = si.fit(unknown, logs, method, held_out=tuple(held_out), unseen="report")
     console.print(str(fit), markup=False, soft_wrap=True)
     if options.output is not None:
         console.print(f"\nwrote {fit.report(options.output)}", markup=False, soft_wrap=True)

@@ -12,7 +12,8 @@ import jax
 from rich.console import Console
 
 from mbjax.errors import ModelError, ModelWarning, UnsupportedError
-from mbjax.reference_models import REFERENCE_MODELS, path
+from mbjax.reference_models import REFERENCE_MODELS, find_robot, no_robot
+from mbjax.version import __version__
 from mbjax.visualization.browser import BrowserError
 
 from .bench import batch_sizes, bench_model, function_names, output_file
@@ -29,7 +30,8 @@ UNBOUNDED = 10_000  # columns; wide enough that lines in a file or a pipe are no
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_BAD_FILE, EXIT_UNSUPPORTED, EXIT_MISSING_EXTRA = 0, 1, 2, 3, 4, 5
 
 EPILOG = f"""\
-FILE is a URDF, SDFormat, MJCF or directives file, or the name of a bundled model: {", ".join(REFERENCE_MODELS)}.
+FILE is a URDF, SDFormat, MJCF or directives file, or the name of a robot: {", ".join(REFERENCE_MODELS)},
+or one of example-robot-data, robot_descriptions or MuJoCo Playground where these are installed, such as panda.
 
 exit codes: 0 done; 1 a measurement, a fit or writing failed, or check or doctor found errors; 2 wrong arguments or no
 such file; 3 the file cannot be read as a model; 4 it asks for physics mbjax does not simulate (try --on-unsupported
@@ -51,13 +53,14 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"mbjax {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     inspect = commands.add_parser(
         "inspect", help="print a model as a table, with everything its file left unused",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    inspect.add_argument("file", metavar="FILE", help="a robot file or a bundled model's name")
+    inspect.add_argument("file", metavar="FILE", help="a robot file, or a robot's name")
     add_loading_options(inspect)
 
     simulate = commands.add_parser(
@@ -69,7 +72,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         nargs="?",
         default="arm",
-        help="a robot file or a bundled model's name (default: arm)",
+        help="a robot file, or a robot's name (default: arm)",
     )
     simulate.add_argument(
         "--duration", type=positive, default=4.0, metavar="S", help="seconds to simulate (default: 4)"
@@ -94,7 +97,7 @@ def make_parser() -> argparse.ArgumentParser:
         "check", help="say what is wrong with robot files, with file and line",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    check.add_argument("file", metavar="FILE", nargs="+", help="robot files or bundled models' names")
+    check.add_argument("file", metavar="FILE", nargs="+", help="robot files, or names of robots")
     check.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
     check.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
     check.add_argument(
@@ -107,7 +110,7 @@ def make_parser() -> argparse.ArgumentParser:
         "bench", help="measure compile time, run time and memory of a robot's functions on this machine",
         epilog=BENCH_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    bench.add_argument("file", metavar="FILE", help="a robot file or a bundled model's name")
+    bench.add_argument("file", metavar="FILE", help="a robot file, or a robot's name")
     bench.add_argument(
         "--batch", type=batch_sizes, default=[1, 64, 4096], metavar="N,N,…",
         help="numbers of worlds evaluated together (default: 1,64,4096)",
@@ -236,19 +239,18 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def find_model_file(name: str) -> Path:
-    """The path of a file, or of a bundled model by name."""
-    if name in REFERENCE_MODELS and not Path(name).exists():
-        return path(name)
+    """The path of a file, or of a robot by name."""
     file = Path(name)
     if file.exists():
         return file
+    robot = find_robot(name)
+    if robot is not None:
+        return robot
     folder = file.parent
     nearby = [p.name for p in folder.iterdir()] if folder.is_dir() else []
-    close = get_close_matches(file.name, nearby + list(REFERENCE_MODELS), n=3)
-    hint = f" Did you mean {' or '.join(close)}?" if close else ""
-    raise FileNotFoundError(
-        f"there is no file '{name}' and no bundled model of that name ({', '.join(REFERENCE_MODELS)}).{hint}"
-    )
+    close = get_close_matches(file.name, nearby, n=3)
+    hint = f" Did you mean the file {' or '.join(close)}?" if close else ""
+    raise FileNotFoundError(f"there is no file '{name}', and {no_robot(name)}{hint}")
 
 
 def parse_packages(pairs: Sequence[str]) -> dict[str, str]:

@@ -16,12 +16,13 @@ from mbjax.model.model_table import print_model
 from mbjax.model.whole_table import Column, WholeTable
 from mbjax.parsing import Parser
 from mbjax.plant import MultibodyPlant
+from mbjax.progress import telling
 from mbjax.simulation import Inputs, Trajectory, default_state, rollout
 from mbjax.visualization import animate, write_plots
 
 STEPS_PER_CALL = 100
-SWING = 0.3  # largest amplitude of the targets, in rad or m
-SWING_PERIOD = 2.0  # s
+SWING = {"rad": 0.9, "m": 0.3}  # largest amplitude of the targets
+SWING_PERIOD = 3.0  # s
 
 
 class GradientRow(NamedTuple):
@@ -39,15 +40,16 @@ def simulate_model(options: argparse.Namespace, console: Console) -> None:
     print_model(console, model, weld="--base fixed")
     if num_added:
         console.print(f"the file has no actuators: one was added to each of its {num_added} one-dof joints")
-    model = tune_controller(model, options.bandwidth)
+    with telling("tuning the controller"):
+        model = tune_controller(model, options.bandwidth)
     targets = make_targets(model, round(options.duration / options.time_step))
     trajectory = run_with_progress(model, targets, console)
     window = min(targets.shape[0], max(1, round(options.gradient_duration / options.time_step)))
-    with console.status(f"differentiating a rollout of {window} steps (compiling once) …"):
+    with telling(f"differentiating a rollout of {window} steps"):
         cost, rows = differentiate_rollout(model, targets[:window])
     console.print(gradient_table(cost, rows, window))
     options.output.mkdir(parents=True, exist_ok=True)
-    with console.status("drawing …"):
+    with telling("drawing"):
         paths = draw(model, trajectory, rows, options)
     for path in paths:
         console.print(f"wrote {path}", markup=False)
@@ -87,11 +89,13 @@ def make_targets(model: MultibodyModel, num_steps: int) -> Float[Array, "steps t
     center = all_joint_positions(model, parameters.default_positions)[indices]
     lower, upper = parameters.position_lower_limits[indices], parameters.position_upper_limits[indices]
     room = jnp.minimum(upper - center, center - lower)
-    width = jnp.where(room > 0.0, jnp.minimum(SWING, 0.5 * room), 0.0)
+    kinds = [model.layout.joints[a.joint].kind for a in model.layout.actuators]
+    swing = jnp.array([SWING["m" if kind == "prismatic" else "rad"] for kind in kinds], model.dtype)
+    width = jnp.where(room > 0.0, jnp.minimum(swing, 0.5 * room), 0.0)
     time = model.time_step * jnp.arange(1, num_steps + 1, dtype=model.dtype)[:, None]
     phase = 2.0 * jnp.pi * time / SWING_PERIOD + 0.5 * jnp.arange(indices.size, dtype=model.dtype)
-    start = jnp.minimum(time, 1.0)  # the swing grows in the first second
-    rate = jnp.where(time < 1.0, 1.0, 0.0)
+    share = jnp.minimum(time, 1.0)  # the swing grows in the first second, without a jerk
+    start, rate = share**2 * (3.0 - 2.0 * share), 6.0 * share * (1.0 - share)
     w = 2.0 * jnp.pi / SWING_PERIOD
     q = center + width * start * jnp.sin(phase)
     v = width * (start * w * jnp.cos(phase) + rate * jnp.sin(phase))

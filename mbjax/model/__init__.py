@@ -31,6 +31,7 @@ from .load_report import RECORDED as RECORDED
 from .load_report import REPAIRED as REPAIRED
 from .load_report import USED as USED
 from .load_report import LoadReport as LoadReport
+from .load_report import Report as Report
 from .load_report import ReportEntry as ReportEntry
 from .known_coordinates import require_finite as require_finite
 from .known_coordinates import require_positions as require_positions
@@ -67,6 +68,8 @@ from .model_layout import FrameInfo as FrameInfo
 from .model_layout import JointInfo as JointInfo
 from .array_summary import number_text as number_text
 from .array_summary import range_text as range_text
+from .array_summary import short_text as short_text
+from .array_summary import summary_html as summary_html
 from .array_summary import summary_of as summary_of
 from .model_layout import ModelInstanceInfo as ModelInstanceInfo
 from .model_status import ModelStatus as ModelStatus

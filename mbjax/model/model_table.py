@@ -8,6 +8,7 @@ import numpy as np
 from jax.core import Tracer
 from rich.console import Console
 
+from .html_text import html_table
 from .whole_table import Column, WholeTable
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 WIDTH = 118  # columns of text; a table is wider where it must be
 MAX_BASES_NAMED = 6
+MAX_INSTANCES_NAMED = 3
 UNKNOWN = "–"
 ARMATURE = (
     "armature: inertia of the rotors as the joint feels it, with rotor inertia × gear ratio², kg m² or kg; it is part "
@@ -37,6 +39,25 @@ def model_table(model: "MultibodyModel", *, width: int | None = None, color: boo
     file = console.file
     assert isinstance(file, io.StringIO)
     return file.getvalue().rstrip("\n")
+
+
+def model_line(model: "MultibodyModel") -> str:
+    """Name and sizes of the model in one line, its `repr`."""
+    names = title(model).split(", ")
+    more = len(names) - MAX_INSTANCES_NAMED
+    name = ", ".join(names[:MAX_INSTANCES_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"<MultibodyModel {name}: {model.num_bodies - 1} bodies, {model.num_positions} positions, "
+        f"{model.num_velocities} velocities, {model.num_actuators} actuators; print(model) shows the table>"
+    )
+
+
+def model_html(model: "MultibodyModel") -> str:
+    """The table as HTML, for notebooks, with the same lines around it."""
+    table = joint_table(model)
+    has_armature = any(column.heading == "armature" for column in table.columns)
+    notes = [ARMATURE if has_armature else "", summary(model), "\n".join(report_lines(model))]
+    return html_table(table.title, table.columns, [free_base_text(model, "base='fixed'"), *notes])
 
 
 def print_model(console: Console, model: "MultibodyModel", weld: str = "base='fixed'") -> None:

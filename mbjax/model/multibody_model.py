@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+from wadler_lindig import AbstractDoc, TextDoc
 
 from mbjax.errors import ModelError
 from mbjax.topology import TreeTopology
@@ -16,7 +17,7 @@ from .abstract_force_element import AbstractForceElement
 from .collision_parameters import CollisionParameters
 from .coordinate_names import CoordinateNames
 from .keyframes import Keyframe
-from .load_report import ReportEntry
+from .load_report import Report
 from .mimic_relations import tightest_limits
 from .model_layout import ModelLayout
 from .model_shapes import require_shapes
@@ -128,14 +129,25 @@ class MultibodyModel(CoordinateNames, eqx.Module):
         """Refuses a batch of models, and leaves that do not fit the model's structure: functions take one model."""
         require_shapes(self, call)
 
-    def report(self) -> tuple[ReportEntry, ...]:
-        """Report on the contents of the files this model was read from, as entries."""
-        return self.layout.report
+    def report(self) -> Report:
+        """Report on the contents of the files this model was read from: a tuple of entries that prints as text."""
+        return Report(self.layout.report)
 
     def __str__(self) -> str:
         from .model_table import model_table
 
         return model_table(self)
+
+    def __pdoc__(self, **options: Any) -> AbstractDoc:
+        """The model's `repr`, by itself and within other records: one line, since `print` shows the table."""
+        from .model_table import model_line
+
+        return TextDoc(model_line(self))
+
+    def _repr_html_(self) -> str:
+        from .model_table import model_html
+
+        return model_html(self)
 
 
 def without_unread_geometry(model: MultibodyModel) -> MultibodyModel:

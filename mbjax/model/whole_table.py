@@ -1,6 +1,7 @@
 """Prints tables that never cut a cell, however narrow they are."""
 
 import dataclasses
+import io
 from collections.abc import Iterator, Sequence
 
 from rich import box
@@ -106,3 +107,12 @@ class WholeTable:
             named = [f"{heading} {cell}" for heading, cell in zip(headings[1:], others, strict=True) if cell]
             yield Text(first, overflow="fold")
             yield Padding(Text("; ".join(named), overflow="fold"), (0, 0, 0, 2), expand=False)
+
+
+def printed(table: WholeTable) -> str:
+    """The table as plain text, as wide as it must be."""
+    console = Console(file=io.StringIO(), width=table.width, color_system=None, force_terminal=False)
+    console.print(table)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines()).strip("\n")

@@ -14,13 +14,13 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
 from mbjax.errors import ModelError, ParseError
-from mbjax.reference_models import REFERENCE_MODELS
-from mbjax.reference_models import path as reference_model
+from mbjax.reference_models import find_robot, no_robot
 
 from .reading_policy import MAX_BYTES, ReadableFolders
 from .xml_tree import TreeBuilder, XmlElement
 
 TEXT_NAME = "<XML text>"
+LONGEST_NAME = 100  # characters of a robot's name
 ROBOT_FILES = (".urdf", ".sdf", ".xml", ".xacro", ".dmd.yaml")
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -84,7 +84,7 @@ def read_named_xml(path: str | os.PathLike, readable: ReadableFolders) -> XmlDoc
 
 
 def read_text(path_or_text: str | os.PathLike) -> SourceText:
-    """The text itself where it starts with '<', else the contents of a file or bundled model, decoded."""
+    """The text itself where it starts with '<', else the contents of a file or of a robot by name, decoded."""
     if not isinstance(path_or_text, str | os.PathLike):
         raise ModelError(
             f"expected the path of a robot file (str or Path) or its XML text (str), got {type(path_or_text).__name__}."
@@ -94,8 +94,8 @@ def read_text(path_or_text: str | os.PathLike) -> SourceText:
     if isinstance(path_or_text, str) and not path_or_text.strip():
         raise ParseError("the text is empty; give the path of a robot file or its XML text.")
     path = Path(path_or_text).expanduser()
-    if path_or_text in REFERENCE_MODELS and not path.exists():
-        path = reference_model(str(path_or_text))
+    if isinstance(path_or_text, str) and may_be_name(path) and not path.exists():
+        path = find_robot(path_or_text) or path
     return SourceText(_decoded(_file_bytes(path), str(path)), str(path), _absolute_folder(path))
 
 
@@ -145,9 +145,16 @@ def _no_such_file(path: Path) -> str:
     """Message for a missing file, with a guess at what was meant; a bare name could be that of a bundled model."""
     if path.parent != Path() or path.suffix:
         return f"there is no such file. {_near_files(path)}"
-    close = difflib.get_close_matches(path.name, REFERENCE_MODELS, n=1, cutoff=0.5)
-    guess = f"Did you mean '{close[0]}'?" if close else _near_files(path)
-    return f"there is no such file, and no bundled model of that name ({', '.join(REFERENCE_MODELS)}). {guess}"
+    reason = no_robot(path.name)
+    return f"there is no such file, and {reason}{'' if 'Did you mean' in reason else f' {_near_files(path)}'}"
+
+
+def may_be_name(path: Path) -> bool:
+    """Whether this may be the name of a robot, like `panda` or `unitree_go2/scene`, and not that of a file."""
+    is_short = len(str(path)) <= LONGEST_NAME and str(path).isprintable()
+    return (
+        is_short and len(path.parts) in (1, 2, 3) and path.suffix.lower() not in ROBOT_FILES and not path.is_absolute()
+    )
 
 
 def _near_files(path: Path) -> str:

@@ -13,6 +13,7 @@ from mbjax.constraints import bound_constraints, project_onto_constraints
 from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel, without_unread_geometry
+from mbjax.progress import telling
 from mbjax.spatial import normalize_quaternion
 
 from .contact_solver import ContactSolver, Plant, integrate_through_contact
@@ -37,6 +38,7 @@ def simulate(
     max_steps: int = 100_000,
     adjoint: diffrax.AbstractAdjoint | None = None,
     progress_meter: diffrax.AbstractProgressMeter | None = None,
+    progress: bool | None = None,
 ) -> Trajectory:
     """Simulates the continuous plant; returns states at the times `save_at` (rising, in s; the first is the start).
 
@@ -47,7 +49,9 @@ def simulate(
     `adjoint=diffrax.ForwardMode()`. Both are exact with `project` too.
 
     With contact, `solver=ContactSolver()` gives derivatives near those of the motion itself, in both modes and under
-    `vmap`. It chooses its own steps, so it takes none of the options that follow `solver`.
+    `vmap`. It chooses its own steps, so it takes none of the options from `stepsize_controller` to `progress_meter`.
+
+    `progress` shows a line while a program is compiled; None shows it on a terminal and in a notebook.
     """
     state = as_state(model, state)
     warn_of_idle_controllers("simulate", model, inputs)
@@ -64,22 +68,26 @@ def simulate(
         if solver.tolerance is not None:  # as an array, so that another one compiles nothing
             solver = ContactSolver(jnp.asarray(solver.tolerance, model.dtype), solver.max_steps)
         through = through_contact if callable(inputs) else compiled_through_contact
-        return through(model, state, inputs if callable(inputs) else as_inputs(model, inputs), times, solver)
+        with telling("simulate", progress):
+            return through(model, state, inputs if callable(inputs) else as_inputs(model, inputs), times, solver)
     tolerance = 1e-8 if model.dtype == jnp.float64 else 1e-5
     run = integrate if callable(inputs) else compiled_integrate  # a function may read values that change between calls
-    return run(
-        model,
-        state,
-        inputs if callable(inputs) else as_inputs(model, inputs),
-        times,
-        diffrax.Dopri5() if solver is None else solver,
-        diffrax.PIDController(rtol=tolerance, atol=tolerance) if stepsize_controller is None else stepsize_controller,
-        project,
-        None if first_step is None else jnp.asarray(first_step, model.dtype),
-        max_steps,
-        diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
-        diffrax.NoProgressMeter() if progress_meter is None else progress_meter,
-    )
+    with telling("simulate", progress):
+        return run(
+            model,
+            state,
+            inputs if callable(inputs) else as_inputs(model, inputs),
+            times,
+            diffrax.Dopri5() if solver is None else solver,
+            diffrax.PIDController(rtol=tolerance, atol=tolerance)
+            if stepsize_controller is None
+            else stepsize_controller,
+            project,
+            None if first_step is None else jnp.asarray(first_step, model.dtype),
+            max_steps,
+            diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
+            diffrax.NoProgressMeter() if progress_meter is None else progress_meter,
+        )
 
 
 def integrate(

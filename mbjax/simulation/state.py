@@ -7,10 +7,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from wadler_lindig import AbstractDoc, TextDoc
 
 from mbjax.errors import ModelError
 from mbjax.execution import of_one_model, require_one_model
-from mbjax.model import MultibodyModel, as_array, as_coordinates, find_keyframe, summary_of, zero_where_locked
+from mbjax.model import (
+    MultibodyModel,
+    as_array,
+    as_coordinates,
+    find_keyframe,
+    short_text,
+    summary_html,
+    summary_of,
+    zero_where_locked,
+)
 
 
 class State(eqx.Module):
@@ -31,7 +41,17 @@ class State(eqx.Module):
         self.time = time_like(q, time)
 
     def __str__(self) -> str:
-        return summary_of("State, by name: mbjax.describe(model, state)", {"q": self.q, "v": self.v, "time": self.time})
+        return summary_of("State, by name: mbjax.describe(model, state)", self._fields())
+
+    def _fields(self) -> dict[str, Any]:
+        return {"q": self.q, "v": self.v, "time": self.time}
+
+    def __pdoc__(self, **options: Any) -> AbstractDoc:
+        """The state's `repr`, by itself and within other records: its numbers in one line."""
+        return TextDoc(f"State({', '.join(f'{name}={short_text(value)}' for name, value in self._fields().items())})")
+
+    def _repr_html_(self) -> str:
+        return summary_html("State, by name: mbjax.describe(model, state)", self._fields())
 
 
 def time_like(q: Any, time: Any) -> Any:

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
+from mbjax.progress import Teller, telling
 
 from .answers import uncertainty_of, unseen_in_words
 from .fit_result import Fit
@@ -46,7 +46,7 @@ def fit(
     solver: LevenbergMarquardt | FirstOrder | None = None,
     held_out: Log | Sequence[Log] = (),
     start: Float[Array, " n"] | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     unseen: Literal["error", "report"] = "error",
 ) -> Fit:
     """Fits unknown parameters to logs; the result says what was found, how well, and what the data cannot tell.
@@ -54,8 +54,24 @@ def fit(
     Where the method does not know the noise, it is estimated from what the first fit leaves, channel by channel, and
     the fit goes on with it. `held_out` logs are not fitted; their errors are in the result. A parameter that never
     influences the data is an error that names it, unless `unseen="report"`. A fit that does not converge raises
-    nothing: `fit.converged` and `fit.message` say so.
+    nothing: `fit.converged` and `fit.message` say so. `progress` shows a line with the step and its cost; None shows it
+    on a terminal and in a notebook.
     """
+    with telling("fit", progress) as teller:
+        return fitted(unknown, logs, method, solver, held_out, start, unseen, teller)
+
+
+def fitted(
+    unknown: Parameters,
+    logs: Log | Sequence[Log],
+    method: Any,
+    solver: LevenbergMarquardt | FirstOrder | None,
+    held_out: Log | Sequence[Log],
+    start: Float[Array, " n"] | None,
+    unseen: Literal["error", "report"],
+    teller: Teller,
+) -> Fit:
+    """The fit, which tells where it is."""
     logs, held_out = as_logs(logs), as_logs(held_out) if not isinstance(held_out, tuple) or held_out else ()
     problem: AbstractProblem = method.problem(unknown, logs)
     y = problem.initial if start is None else problem.initial.at[: len(unknown)].set(start)
@@ -70,18 +86,17 @@ def fit(
     solver = LevenbergMarquardt() if solver is None else solver
     run = Run(solver, problem, [], [])
     anchor = anchors(unknown, y)
-    with shown_progress(progress) as bar:
-        if needs_guidance(unknown, problem) and isinstance(solver, LevenbergMarquardt):
-            y = run.guide(y, first_weights(at_start), bar)
-        if known is None:
-            y, message = run.loosely().go(y, as_array(weights, y), bar, "first fit")
-            weights = noise_weights(np.sqrt(evaluated(problem, y, weights)[2]), at_start)
-        for count in range(1 if known is not None else PASSES):
-            y, message = run.go(y, as_array(weights, y), bar, f"fit {count + 1}", anchor)
-            left = noise_weights(np.sqrt(evaluated(problem, y, weights)[2]), at_start)
-            if known is not None or message != DONE or np.all(np.abs(np.log(left / weights)) < 0.05):
-                break
-            weights = left
+    if needs_guidance(unknown, problem) and isinstance(solver, LevenbergMarquardt):
+        y = run.guide(y, first_weights(at_start), teller)
+    if known is None:
+        y, message = run.loosely().go(y, as_array(weights, y), teller, "first fit")
+        weights = noise_weights(np.sqrt(evaluated(problem, y, weights)[2]), at_start)
+    for count in range(1 if known is not None else PASSES):
+        y, message = run.go(y, as_array(weights, y), teller, f"fit {count + 1}", anchor)
+        left = noise_weights(np.sqrt(evaluated(problem, y, weights)[2]), at_start)
+        if known is not None or message != DONE or np.all(np.abs(np.log(left / weights)) < 0.05):
+            break
+        weights = left
     r, J, squares = evaluated(problem, y, weights)
     found = Found(y, r, J, np.sqrt(squares), weights, known is not None, message)
     return answer(unknown, logs, held_out, method, problem, found, run)
@@ -126,7 +141,7 @@ class Run:
             self.iterates,
         )
 
-    def guide(self, y: Array, weights: np.ndarray, bar: Progress) -> Array:
+    def guide(self, y: Array, weights: np.ndarray, teller: Teller) -> Array:
         """Nears the solution in stages: data that weigh more and more against staying near the start.
 
         Full steps from a start far off can end at inertias near those of a rod or a sheet, from where the way back is
@@ -135,12 +150,14 @@ class Run:
         share = weights / np.sqrt(self.problem.num_data)  # errors at the start have a sum of squares of one
         held = jnp.full_like(y, GUIDE_STRENGTH)
         for factor in GUIDES:
-            y, _ = self.loosely().go(y, as_array(0.01 * factor * share, y), bar, f"guide {factor:g}", held)
+            y, _ = self.loosely().go(y, as_array(0.01 * factor * share, y), teller, f"guide {factor:g}", held)
         return y
 
-    def go(self, y: Array, weights: Array, bar: Progress, title: str, anchor: Array | float = 0.0) -> tuple[Array, str]:
+    def go(
+        self, y: Array, weights: Array, teller: Teller, title: str, anchor: Array | float = 0.0
+    ) -> tuple[Array, str]:
         """Iterates until the solver is done; returns the unknowns and how it ended."""
-        task, message = bar.add_task(title, total=None), ""
+        message = ""
         strength = jnp.zeros_like(y) + anchor
         for count, (y_next, cost, done, words) in enumerate(self.solver.steps(self.problem, y, weights, strength)):
             if not math.isfinite(float(cost)):
@@ -149,10 +166,9 @@ class Run:
             y, message = y_next, words
             self.costs.append(float(cost))
             self.iterates.append(np.asarray(y[: self.problem.num_parameters], float))
-            bar.update(task, description=f"{title}: step {count}, cost {float(cost):.6g}")
+            teller.say(f"{title}, step {count}, cost {float(cost):.6g}")
             if done:
                 break
-        bar.update(task, total=1, completed=1)
         return y, message
 
 
@@ -246,9 +262,3 @@ def require_finite_start(problem: AbstractProblem, r: np.ndarray, J: np.ndarray,
         f"fit: {what} are not finite at the start. Shorten the windows, Trajectories(horizon=...), or look at the "
         "model with mbjax.diagnose(unknown.model(unknown.initial), state)."
     )
-
-
-def shown_progress(is_shown: bool) -> Progress:
-    """A progress line of rich, or a silent one."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    return Progress(*columns, disable=not is_shown, transient=False)

@@ -128,6 +128,9 @@ class Fit:
             figure.savefig(path, dpi=120)
         return figure
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def report(self, path: str | Path) -> Path:
         """Writes one HTML file that needs nothing else: values, plots, correlations, what the data do not see."""
         return write_report(self, Path(path))

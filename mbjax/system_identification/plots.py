@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mbjax.optional_packages import imported
+from mbjax.figures import empty_figure
 
 if TYPE_CHECKING:
     from .fit_result import Fit
@@ -14,11 +14,11 @@ MOST_CHANNELS = 12
 
 def plot_fit(fit: "Fit") -> Any:
     """A figure with a row for each channel: measured and predicted on the left, the residual on the right."""
-    figure_class = imported("matplotlib.figure", "plots need matplotlib", "viz").Figure
     log = (fit.held_out or fit.logs)[0]
     names, measured, predicted = fit.method.prediction(fit.unknown, fit.theta, log)
     shown = list(range(len(names)))[:MOST_CHANNELS]
-    figure = figure_class(figsize=(11.0, 1.6 * len(shown) + 0.8), layout="constrained")
+    size = (11.0, 1.6 * len(shown) + 0.8)
+    figure = empty_figure("plots need matplotlib", figsize=size, facecolor="white", layout="constrained")
     axes = figure.subplots(len(shown), 2, squeeze=False, sharex=True)
     time = np.asarray(log.time, float)[-len(measured) :] if len(measured) <= len(log) else np.arange(len(measured))
     for row, k in enumerate(shown):

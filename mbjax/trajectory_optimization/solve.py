@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError, ModelWarning
 from mbjax.execution import is_traced
 from mbjax.number_rules import is_known
+from mbjax.progress import telling
 
 from .abstract_solver import AbstractSolver, Found
 from .augmented_lagrangian import AugmentedLagrangian
@@ -32,13 +33,15 @@ def solve(
     solver: AbstractSolver | None = None,
     *,
     callback: Callable | None = None,
+    progress: bool | None = None,
 ) -> Solution:
     """Solves the problem from a guess; `jit`, `vmap` and `grad` go through it.
 
     The guess is None (no effort, all states at the start), efforts (num_steps, nu), a pair (states, efforts) whose
     states need not follow from the efforts, or an earlier plan, whose multipliers are kept too. The default solver is
     `FeasibilityDDP()`; constraints put `AugmentedLagrangian` around it. `callback(iteration, entry)` is called once an
-    iteration, with a dict of numbers.
+    iteration, with a dict of numbers. `progress` shows a line that says whether it compiles or runs, and for how long;
+    None shows it on a terminal and in a notebook.
 
     Derivatives are those of the optimality conditions at the optimum (implicit function theorem), by the start, by all
     leaves of the model and by those of costs, limits and constraints; limits and constraints keep their side. Where the
@@ -53,12 +56,15 @@ def solve(
     if problem.constraints and not solver.takes_constraints:
         solver = AugmentedLagrangian(inner=solver)
     problem = prepared(problem)
-    states, efforts, warm = starting_trajectory(problem, guess)
-    search = searched if solver.runs_on_host else compiled_solve
-    plan = search(problem, states, efforts, warm, solver, callback)
-    report = dataclasses.replace(plan.report, is_through_sharp_contact=is_through_sharp_contact(problem))
-    plan = dataclasses.replace(plan, report=report)
-    if not is_traced(jax.tree.leaves((plan.report, plan.cost))) and not np.all(np.asarray(plan.report.converged)):
+    with telling("solve", progress):
+        states, efforts, warm = starting_trajectory(problem, guess)
+        search = searched if solver.runs_on_host else compiled_solve
+        plan = search(problem, states, efforts, warm, solver, callback)
+        report = dataclasses.replace(plan.report, is_through_sharp_contact=is_through_sharp_contact(problem))
+        plan = dataclasses.replace(plan, report=report)
+        is_concrete = not is_traced(jax.tree.leaves((plan.report, plan.cost)))
+        converged = not is_concrete or bool(np.all(np.asarray(plan.report.converged)))
+    if not converged:
         place = first_bad_place(problem, states, efforts) if plan.report.outcome == Outcome.NOT_FINITE else ""
         warnings.warn(f"solve: {plan.report}{place}", ModelWarning, stacklevel=2)
     return plan

@@ -9,6 +9,8 @@ import numpy as np
 from mbjax.geometry import Box, Convex, Geometry, HalfSpace, Mesh, Shape
 from mbjax.model import CollisionGeometryRecord, MultibodyModel
 
+from .mesh_parts import in_own_colors
+
 
 @dataclasses.dataclass(frozen=True)
 class DrawnShapes:
@@ -25,7 +27,8 @@ def drawn_shapes(model: MultibodyModel, collision_shapes: bool) -> DrawnShapes:
     for body, visual in enumerate(model.layout.visual):
         collision = current_collision_geometries(model, body)
         stand_in = [g for g in collision if not visual or isinstance(g.shape, HalfSpace)]
-        seen.append([*visual, *stand_in])
+        colored = [part for geometry in visual for part in in_own_colors(geometry)]
+        seen.append([*colored, *stand_in])
         touching.append([g for g in collision if g not in stand_in] if collision_shapes else [])
     return DrawnShapes(seen, touching)
 

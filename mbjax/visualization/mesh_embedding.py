@@ -14,6 +14,7 @@ from mbjax.errors import MissingPackageError
 from mbjax.geometry import Convex, Mesh
 from mbjax.optional_packages import imported
 
+from .mesh_parts import MeshPart
 from .packed_arrays import PackedArrays
 
 # The page stores 4 to 6 bytes per face, so 60 000 faces are 0.35 MB in base64.
@@ -75,6 +76,8 @@ def load_mesh(mesh: Mesh) -> Any:
     except MissingPackageError as error:
         return str(error).rstrip(".")
     logging.getLogger("trimesh").setLevel(logging.ERROR)
+    if isinstance(mesh, MeshPart):
+        return mesh.surface
     try:
         surface: Any = trimesh.load(mesh.path, force="mesh", skip_materials=True)
     except Exception as error:  # readers raise errors of any type; each means that the mesh is not drawn

@@ -44,6 +44,8 @@ def plot(
 ) -> Figure:
     """A matplotlib figure of the named curves, with panels for each group and unit; needs `pip install "mbjax[viz]"`.
 
+    At the end of a cell a notebook shows it; elsewhere in a cell, `IPython.display.display(figure)` does.
+
     A name is that of a joint, a coordinate (`arm_elbow_q`, `elbow_q`), an actuator, a collision geometry or its body,
     an energy (`kinetic`, `potential`, `total`), or a group: `positions` in rad, m or 1 (quaternions), `velocities` in
     rad/s or m/s, `efforts` in N m or N, `energies` in J, `contact_forces` in N, each the size of the force between two

@@ -16,7 +16,8 @@ SOFT = "#64748b"
 GRID = "#e6eaef"
 COLORS = ("#2f6fb3", "#dd7f4f", "#2f9580", "#b5566b", "#8a6fb0", "#b8931f", "#5f6b7a")
 
-LABEL_SPACING = 0.125
+LABEL_SPACING = 0.078  # of a panel's height: two labels do not touch
+LABEL_GAP = 16.0  # points from the end of a line to its label
 SMALLEST_ERROR = 1e-16
 MAX_TICKS = 5
 
@@ -61,16 +62,28 @@ def draw_lines(
     ends = [_last_finite(values[:, index]) for index in range(len(labels))]
     wanted = np.clip([(end - lower) / (upper - lower) for end in ends], 0.0, 1.0)
     for index, (label, height) in enumerate(zip(labels, _spread(wanted), strict=True)):
-        axes.annotate(
-            label,
-            xy=(1.0, height),
-            xycoords="axes fraction",
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-            color=COLORS[index % len(COLORS)],
-        )
+        _label_line(axes, label, float(wanted[index]), float(height), COLORS[index % len(COLORS)])
+
+
+def _label_line(axes: Axes, label: str, end: float, height: float, color: str) -> None:
+    """Writes a label to the right of the axes, with a thin line to it from the end of its curve."""
+    from matplotlib.transforms import ScaledTranslation
+
+    figure: Any = axes.get_figure(root=True)
+    to_points = ScaledTranslation(LABEL_GAP / 72.0, 0.0, figure.dpi_scale_trans)
+    axes.annotate(
+        label,
+        xy=(1.0, np.nan_to_num(end)),
+        xycoords="axes fraction",
+        xytext=(1.0, height),
+        textcoords=axes.transAxes + to_points,
+        va="center",
+        fontsize=8,
+        color=color,
+        annotation_clip=False,
+        arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.7, "alpha": 0.7, "shrinkA": 1, "shrinkB": 1,
+                    "relpos": (0.0, 0.5)},
+    )  # fmt: skip
 
 
 def draw_gradient_values(axes: Axes, rows: Sequence[tuple[str, str, float, float]], heading: str) -> None:

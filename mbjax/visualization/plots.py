@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mbjax.figures import empty_figure
 from mbjax.optional_packages import imported
 
 from . import plot_panels as panels
@@ -80,9 +81,10 @@ def write_plots(
 def new_figure(width: float, height: float, call: str) -> Figure:
     """An empty white figure with automatic layout; sizes are in inches."""
     needs = f"{call} needs matplotlib"
-    figure, engine = (imported(f"matplotlib.{part}", needs, "viz") for part in ("figure", "layout_engine"))
-    layout = engine.ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.1, wspace=0.02)
-    return figure.Figure(figsize=(width, height), dpi=130, facecolor="white", layout=layout)
+    figure = empty_figure(needs, figsize=(width, height), dpi=130, facecolor="white")
+    engine = imported("matplotlib.layout_engine", needs, "viz").ConstrainedLayoutEngine
+    figure.set_layout_engine(engine(w_pad=0.14, h_pad=0.1, wspace=0.02))
+    return figure
 
 
 def _checked(

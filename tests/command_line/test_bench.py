@@ -44,7 +44,7 @@ def test_help_lists_the_functions_and_exit_codes(capsys) -> None:
 
 def test_missing_and_bad_files(tmp_path, capsys) -> None:
     assert main(["bench", "pendulun"]) == 2
-    assert "Did you mean pendulum?" in capsys.readouterr().err
+    assert "Did you mean 'pendulum'?" in capsys.readouterr().err
     file = tmp_path / "robot.urdf"
     file.write_text("<robot name='r'><link name='a'>")
     assert main(["bench", str(file)]) == 3

@@ -54,7 +54,7 @@ def test_missing_file_exits_with_2_and_suggests(capsys) -> None:
     assert main(["inspect", "quadrupedd"]) == 2
     message = capsys.readouterr().err
     assert "quadrupedd" in message
-    assert "Did you mean quadruped?" in message
+    assert "Did you mean 'quadruped'?" in message
 
 
 @pytest.mark.parametrize(

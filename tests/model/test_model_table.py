@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax import trajectory_optimization
 from mbjax.model.model_table import model_table
 from tests.model.plants import hinge, inertia
 
@@ -154,3 +155,46 @@ def test_one_line_for_both_kinds_of_limits_of_a_file():
     ):
         model = mbjax.load(f'<robot name="r">{links}{joint.format(limit)}</robot>', base="fixed")
         assert [e.element for e in model.report() if e.status == "recorded"] == said
+
+
+def test_a_model_shows_itself_in_one_line_and_as_html():
+    """A notebook cell that ends in `model` shows the table; within records, and without HTML, it is one line."""
+    model = two_arms()
+    (line,) = repr(model).splitlines()
+    assert line == (
+        "<MultibodyModel left, right: 3 bodies, 3 positions, 3 velocities, 2 actuators; print(model) shows the table>"
+    )
+    discrete = mbjax.load("pendulum", time_step=0.01)
+    problem = trajectory_optimization.Problem(
+        discrete, mbjax.default_state(discrete), 2, running=lambda state, efforts: 0.0
+    )
+    assert repr(discrete) in repr(problem)
+    html = model._repr_html_()
+    assert html.count("<tr>") == 1 + len(model.joint_names)
+    assert "left::shoulder" in html
+    assert "gravity [0.0, 1.0, -9.0] m/s²; no gravity on right" in html
+    assert model._repr_html_() == jax.tree.map(jnp.asarray, model)._repr_html_()
+    seen = []
+    jax.jit(lambda m: seen.append(m._repr_html_() + repr(m)) or m.parameters.gravity)(model)
+    assert "–" in seen[0]
+
+
+def test_a_report_prints_by_status_what_needs_attention_first():
+    text = """<robot name="r"><link name="a"/><link name="b &lt;&amp;>"><inertial><mass value="1"/>
+      <inertia ixx="1" iyy="1" izz="9"/></inertial></link><gazebo/>
+      <joint name="j" type="revolute"><parent link="a"/><child link="b &lt;&amp;>"/><limit velocity="2"/></joint>
+    </robot>"""
+    with pytest.warns(mbjax.ModelWarning):
+        report = mbjax.load(text, base="fixed").report()
+    assert isinstance(report, tuple)
+    assert report == tuple(report)
+    lines = str(report).splitlines()
+    assert lines[0].startswith("load report: ")
+    assert [line for line in lines if not line.startswith(" ")][1:] == report.statuses
+    assert report.statuses[-1] == "used"
+    assert repr(report) == str(report)
+    assert len(lines) == 1 + len(report.statuses) + len(report)
+    html = report._repr_html_()
+    assert html.count("<tr>") == 1 + len(report)
+    assert "<&>" not in html, "names are escaped"
+    assert str(mbjax.MultibodyPlant().finalize().report()) == "load report: empty"

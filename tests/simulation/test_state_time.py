@@ -68,7 +68,10 @@ def test_printing_a_state_is_short_whatever_it_holds() -> None:
     """A line a field, with values where there are few; batched, traced, and not numbers at all."""
     state = State(jnp.array([0.5, -1.25]), jnp.zeros(2), 0.75)
     assert str(state).splitlines()[1:] == ["  q     (2,) [0.5 -1.25]", "  v     (2,) [0 0]", "  time  0.75"]
-    assert repr(state) == "State(q=f64[2], v=f64[2], time=f64[])"
+    assert repr(state) == "State(q=[0.5 -1.25], v=[0 0], time=0.75)"
+    assert repr((state, 1)) == f"({state!r}, 1)"
+    assert "[0.5 -1.25]" in state._repr_html_()
+    assert repr(State(0, None, 0)) == "State(q=0, v=none, time=0)"  # as an `in_axes`
     batch = State(jnp.arange(6000.0).reshape(1000, 6).at[0, 0].set(jnp.nan), jnp.ones((1000, 6)))
     assert str(batch).splitlines()[1:3] == ["  q     (1000, 6) 1 … 5999, 1 nan", "  v     (1000, 6) 1"]
     texts = []

@@ -1,5 +1,6 @@
 """The page is self-contained, small, holds its frames, and plays in a headless browser."""
 
+import dataclasses
 import html
 import re
 import warnings
@@ -10,6 +11,8 @@ import trimesh
 
 from mbjax.geometry.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, Sphere
 from mbjax.visualization.animation import write_animation
+from mbjax.visualization.mesh_embedding import load_mesh
+from mbjax.visualization.mesh_parts import in_own_colors
 from tests.visualization.pages import read_record, report_of, surface, viewer_of
 
 NUM_FRAMES = 500
@@ -180,3 +183,31 @@ def test_page_plays_in_a_browser(tmp_path, num_worlds):
     assert 0 < report["frame"] < NUM_FRAMES
     assert abs(report["frame"] * 0.01 - report["time"]) < 0.011
     assert len(re.findall(r"<li[ >]", document)) == NUM_BODIES
+
+
+def two_colors(path) -> None:
+    """A Collada file with a red box and, two metres above it, a green one."""
+    scene = trimesh.Scene()
+    for color, height in (([255, 0, 0, 255], 0.0), ([0, 255, 0, 255], 2.0)):
+        box = trimesh.creation.box((1.0, 1.0, 1.0))
+        box.visual = trimesh.visual.TextureVisuals(material=trimesh.visual.material.PBRMaterial(baseColorFactor=color))
+        box.apply_translation([0.0, 0.0, height])
+        scene.add_geometry(box)
+    path.write_bytes(trimesh.exchange.dae.export_collada(scene.dump(concatenate=False)))
+
+
+def test_collada_files_are_drawn_in_their_own_colors_unless_the_robot_file_says_another(tmp_path):
+    file = tmp_path / "boxes.dae"
+    two_colors(file)
+    geometry = Geometry("visual", Mesh("boxes.dae", str(file)))
+    parts = in_own_colors(geometry)
+    assert [tuple(np.round(part.rgba, 3)) for part in parts] == [(1.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 1.0)]
+    surfaces = [load_mesh(part.shape) for part in parts]
+    assert [len(surface.faces) for surface in surfaces] == [12, 12]
+    np.testing.assert_allclose([surface.vertices[:, 2].mean() for surface in surfaces], [0.0, 2.0], atol=1e-6)
+    painted = dataclasses.replace(geometry, rgba=(0.0, 0.0, 1.0, 1.0))
+    assert in_own_colors(painted) == [painted]
+    broken = tmp_path / "broken.dae"
+    broken.write_text("<COLLADA/>")
+    unread = Geometry("visual", Mesh("broken.dae", str(broken)))
+    assert in_own_colors(unread) == [unread]

@@ -76,6 +76,22 @@ def test_sliders_have_names_and_limits() -> None:
     np.testing.assert_allclose([sliders["trunk yaw"].read(q), sliders["trunk roll"].read(q)], [0.7, 0.0], atol=1e-12)
 
 
+def test_the_ends_of_sliders_are_short_and_within_the_limits() -> None:
+    """They stand below the slider as they are."""
+    pendulum = mbjax.load("pendulum")
+    wide = mbjax.set_position_limits(pendulum, "pivot", -np.pi / 7.0, 0.0123456789)
+    narrow = mbjax.set_position_limits(pendulum, "pivot", 0.0, 1.23456789e-4)
+    for model in (pendulum, wide, narrow):
+        (slider,) = sliders_of(model)
+        lower, upper = float(model.position_lower_limits[0]), float(model.position_upper_limits[0])
+        width = slider.upper - slider.lower
+        assert all(len(f"{end:.9g}") <= 9 for end in (slider.lower, slider.upper)), slider
+        if np.isfinite(lower):
+            assert lower <= slider.lower <= lower + 2e-3 * width
+            assert upper - 2e-3 * width <= slider.upper <= upper
+    assert (sliders_of(mbjax.load("quadruped"))[0].lower, sliders_of(pendulum)[0].upper) == (-3.142, 3.142)
+
+
 def test_the_ground_has_lines_and_takes_shadows(viewer) -> None:
     ground = viewer.server.scene.get_handle_by_name("/robot/0 world/0")
     np.testing.assert_allclose(ground.position, [0.0, 0.0, -0.2])

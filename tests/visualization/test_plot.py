@@ -1,8 +1,10 @@
 """`plot` draws what names mean, in panels of one unit, and says what is near where nothing is meant."""
 
+import io
 import sys
 
 import jax.numpy as jnp
+import matplotlib.image
 import numpy as np
 import pytest
 
@@ -96,3 +98,10 @@ def test_what_is_missing_is_said(model, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'plot needs matplotlib: pip install "mbjax\[viz\]"'):
         plot(model, trajectory, "slide")
+
+
+def test_a_notebook_shows_a_figure(model) -> None:
+    """IPython asks for a PNG of what a cell ends with, without `%matplotlib inline` too."""
+    figure = plot(model, sliding(model), "positions")
+    width, height = matplotlib.image.imread(io.BytesIO(figure._repr_png_()), format="png").shape[1::-1]
+    assert width > height > 100

@@ -1,13 +1,14 @@
 """Written for few and many joints, names bad input, leaves matplotlib's settings alone."""
 
+import itertools
 import sys
 
 import matplotlib
 import numpy as np
 import pytest
 
-from mbjax.visualization.plot_panels import relative_error, without_common_prefix
-from mbjax.visualization.plots import write_plots
+from mbjax.visualization.plot_panels import draw_lines, relative_error, without_common_prefix
+from mbjax.visualization.plots import new_figure, write_plots
 
 
 def recording(num_joints, num_steps=60):
@@ -79,3 +80,20 @@ def test_common_prefix_is_dropped_by_whole_words():
     assert without_common_prefix(["arm_elbow_q", "arm_wrist_q"]) == ["elbow_q", "wrist_q"]
     assert without_common_prefix(["arm_joint_1", "arm_joint_2"]) == ["joint_1", "joint_2"]
     assert without_common_prefix(["elbow"]) == ["elbow"]
+
+
+def test_labels_stand_at_their_lines_where_there_is_room():
+    """Apart by a label's height, in the order of the ends, each joined to its end."""
+    figure = new_figure(6.0, 2.4, "test")
+    ends = np.array([0.1, 0.5, 0.52, 0.9])
+    axes = figure.subplots()
+    draw_lines(axes, np.array([0.0, 1.0]), np.stack([np.zeros(4), ends]), [f"line {k}" for k in range(4)])
+    figure.canvas.draw()
+    lower, upper = axes.get_ylim()
+    ends = (ends - lower) / (upper - lower)
+    heights = np.array([text.xyann[1] for text in axes.texts])
+    np.testing.assert_allclose(heights[[0, 3]], ends[[0, 3]], atol=1e-9)
+    np.testing.assert_allclose(heights[[1, 2]], ends[1:3], atol=0.05)
+    np.testing.assert_allclose([text.xy[1] for text in axes.texts], ends, atol=1e-9)
+    boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: box.y0)
+    assert all(below.y1 <= above.y0 + 1.0 for below, above in itertools.pairwise(boxes))

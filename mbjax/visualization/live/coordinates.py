@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from mbjax.model import MultibodyModel
 
 from ..series import all_series
 
-UNLIMITED = {"rad": np.pi, "m": 1.5}  # half the width of a slider without limits
+HALF_TURN = 3.142  # rad; the ends stand below the slider, so they are short
+UNLIMITED = {"rad": HALF_TURN, "m": 1.5}  # half the width of a slider without limits
 ANGLES = ("roll", "pitch", "yaw")
 
 
@@ -53,14 +55,25 @@ def sliders_of(model: MultibodyModel) -> list[Slider]:
         k = series.column
         if series.unit == "1":
             if short[k].endswith("_qw"):
-                ends = (-np.pi, np.pi)
+                ends = (-HALF_TURN, HALF_TURN)
                 found += [Slider(f"{short[k][:-3]} {angle}", k, *ends, angle=i) for i, angle in enumerate(ANGLES)]
             continue
         reach = UNLIMITED[series.unit]
-        low = float(lower[k]) if np.isfinite(lower[k]) else min(-reach, float(start[k]) - reach)
-        high = float(upper[k]) if np.isfinite(upper[k]) else max(reach, float(start[k]) + reach)
+        low = float(lower[k]) if np.isfinite(lower[k]) else min(-reach, round(float(start[k]) - reach, 3))
+        high = float(upper[k]) if np.isfinite(upper[k]) else max(reach, round(float(start[k]) + reach, 3))
+        low, high = short_ends(low, high)
         found.append(Slider(f"{short[k]} [{series.unit}]", k, low, max(high, low + 1e-6)))
     return found
+
+
+def short_ends(low: float, high: float) -> tuple[float, float]:
+    """Ends of a slider with few digits, since they are shown, at most a thousandth of its width within the limits."""
+    width = high - low
+    if not width > 0.0:
+        return low, high
+    digits = max(3, 3 - math.floor(math.log10(width)))
+    scale = 10.0**digits
+    return math.ceil(round(low * scale, 6)) / scale, math.floor(round(high * scale, 6)) / scale
 
 
 def roll_pitch_yaw(wxyz: np.ndarray) -> np.ndarray:

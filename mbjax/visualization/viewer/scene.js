@@ -242,7 +242,7 @@ class RobotScene {
     const center = this.box.getCenter(new THREE.Vector3());
     center.z -= 0.05 * this.size; // room for the controls below
     const narrow = Math.min(1, window.innerWidth / window.innerHeight);
-    const distance = (0.5 * this.size * 0.98) / Math.sin((this.camera.fov * Math.PI) / 360) / narrow;
+    const distance = (0.5 * this.size * 1.08) / Math.sin((this.camera.fov * Math.PI) / 360) / narrow;
     this.controls.target.copy(center);
     this.camera.position.set(...VIEW_DIRECTION).normalize().multiplyScalar(distance).add(center);
     this.followed = null;

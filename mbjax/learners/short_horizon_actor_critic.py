@@ -3,9 +3,11 @@
 The actor climbs the gradient of the rewards of `horizon` steps plus the critic's value of where they lead, taken
 through the physics. The critic learns TD(λ) targets of the same steps. Observations are scaled to unit spread, and
 where contact makes a world's gradient by its state longer than `longest`, it is shortened there. Nothing else: equinox
-for the networks, optax for the optimizers, mbjax for the worlds.
+for the networks, optax for the optimizers (extra `learn`), mbjax for the worlds.
 
-    python examples/short_horizon_actor_critic.py     # swings up a cart-pole
+    python -m mbjax.learners.short_horizon_actor_critic     # swings up a cart-pole
+
+For an environment of your own: `train(Episodes(environment, length=500), Settings(), updates=400).policy`.
 """
 
 import dataclasses
@@ -16,10 +18,13 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 
-import mbjax
 from mbjax.environments import CartPoleSwingUp, Episodes, EpisodeState, worlds_status
+from mbjax.optional_packages import imported
+from mbjax.parsing import load
+from mbjax.spatial import safe_sqrt
+
+optax = imported("optax", "the short-horizon actor–critic needs optax", "learn")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Scaling(eqx.Module):
     number: jax.Array
 
     def __call__(self, observation: jax.Array) -> jax.Array:
-        return jnp.clip((observation - self.mean) / jnp.sqrt(self.variance + 1e-4), -10.0, 10.0)
+        return jnp.clip((observation - self.mean) / safe_sqrt(self.variance + 1e-4), -10.0, 10.0)
 
     def updated(self, seen: jax.Array) -> "Scaling":
         """With more observations, in rows."""
@@ -81,6 +86,10 @@ class Learner(eqx.Module):
     critic_memory: Any
     states: EpisodeState
     key: jax.Array
+
+    def policy(self, observation: jax.Array) -> jax.Array:
+        """The action in ±1 for one observation, without exploration."""
+        return self.actor(self.scaling(observation), jnp.zeros(self.actor.log_spread.size))
 
 
 class Way(eqx.Module):
@@ -117,9 +126,16 @@ def start(episodes: Episodes, settings: Settings, key: jax.Array) -> Learner:
     states = jax.jit(jax.vmap(episodes.reset))(jax.random.split(key_worlds, settings.worlds))
     taken = jax.random.randint(key_worlds, (settings.worlds,), 0, episodes.length)  # else all worlds restart at once
     states = eqx.tree_at(lambda x: x.statistics.num_steps, states, taken.astype(states.statistics.num_steps.dtype))
-    memories = (of.init(eqx.filter(net, eqx.is_array)) for of, net in ((of_actor, actor), (of_critic, critic)))
+    of_actor, of_critic = (
+        of.init(eqx.filter(net, eqx.is_array)) for of, net in ((of_actor, actor), (of_critic, critic))
+    )
     scaling = Scaling(jnp.zeros(seen), jnp.ones(seen), jnp.array(1.0))
-    return Learner(actor, critic, critic, scaling, *memories, states, key)
+    return Learner(actor, critic, critic, scaling, of_actor, of_critic, states, key)
+
+
+def length_of(tree: Any) -> jax.Array:
+    """The Euclidean norm of all numbers of a tree."""
+    return safe_sqrt(sum((jnp.sum(x * x) for x in jax.tree.leaves(tree)), start=jnp.zeros(())))
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
@@ -130,7 +146,7 @@ def shortened(tree: Any, longest: float) -> Any:
 
 def shortened_backward(longest: float, _: None, slope: Any) -> tuple[Any]:
     """The gradient that goes on."""
-    length = optax.global_norm(slope)
+    length = length_of(slope)
     factor = jnp.where(jnp.isfinite(length), jnp.minimum(1.0, longest / jnp.maximum(length, 1e-12)), 0.0)
     return (jax.tree.map(lambda x: jnp.where(factor > 0.0, factor * x, 0.0), slope),)
 
@@ -218,19 +234,17 @@ def update(learner: Learner, episodes: Episodes, settings: Settings) -> tuple[Le
     target = jax.tree.map(
         lambda new, old: rate * new + (1.0 - rate) * old if eqx.is_array(new) else new, critic, learner.target
     )
-    log = {"reward": jnp.mean(way.reward), "gradient": optax.global_norm(slope), **worlds_status(states)}
+    log = {"reward": jnp.mean(way.reward), "gradient": length_of(slope), **worlds_status(states)}
     scaling = learner.scaling.updated(way.observation.reshape(-1, way.observation.shape[-1]))
     return Learner(actor, critic, target, scaling, actor_memory, critic_memory, states, key), log
 
 
 def evaluate(learner: Learner, episodes: Episodes, key: jax.Array, worlds: int = 128) -> jax.Array:
     """Mean return of an episode without exploration, each up to its own end."""
-    actor, scaling = learner.actor, learner.scaling
-    still = jnp.zeros(actor.log_spread.size)
 
     def one_step(carry: tuple, _: None) -> tuple[tuple, jax.Array]:
         states, goes_on = carry
-        actions = jax.vmap(lambda seen: actor(scaling(seen), still))(states.env.observation)
+        actions = jax.vmap(learner.policy)(states.env.observation)
         states = jax.vmap(episodes.step)(states, actions)
         return (states, goes_on & ~states.env.done), jnp.where(goes_on, states.env.reward, 0.0)
 
@@ -263,5 +277,5 @@ def train(
 
 
 if __name__ == "__main__":
-    cart_pole = CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02))
+    cart_pole = CartPoleSwingUp(load("cart_pole", time_step=0.02))
     train(Episodes(cart_pole, length=250), Settings(), updates=400)
