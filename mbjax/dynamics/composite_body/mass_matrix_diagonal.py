@@ -42,9 +42,7 @@ def calc_mass_matrix_diagonal(motion: TreeMotion, diagonal: Float[Array, " nv"])
 
 
 @eqx.filter_custom_jvp
-def calc_products(
-    model: MultibodyModel, position: PositionKinematics, inertia_W: MobodInertia
-) -> Float[Array, " nd"]:
+def calc_products(model: MultibodyModel, position: PositionKinematics, inertia_W: MobodInertia) -> Float[Array, " nd"]:
     """M_jj of all directions. The derivative reads nothing of the tangent of `inertia_W`."""
     inertia_T = shift_inertia_to_T(position, inertia_W)
     return ca.dot(position.S_T, calc_composite_forces(model.topology, position, inertia_T))
