@@ -1,4 +1,4 @@
-"""The closed forms of changes of poses, inertias, torques, weights and M's diagonal, against JAX through the kinematics."""
+"""Closed forms of changes of poses, inertias, torques, weights and M's diagonal, against JAX through the kinematics."""
 
 import dataclasses
 import functools
