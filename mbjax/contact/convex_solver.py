@@ -86,4 +86,4 @@ def calc_force_change(problem: ConvexProblem, change: ConvexProblem, vdot: Float
     rows, row_change = (dataclasses.replace(x, terms=None) for x in (problem, change))
     _, of_rows_change = eqx.filter_jvp(of_rows, (rows,), (row_change,))
     total = add_tangents(calc_residual_change(problem.terms, change.terms, free, None), of_rows_change)
-    return jnp.where(locked, 0.0, total)
+    return jnp.zeros_like(free) if total is None else jnp.where(locked, 0.0, total)
