@@ -205,12 +205,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.compile_time", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("program", nargs="*", choices=[[], *PROGRAMS], default=list(PROGRAMS))
+    parser.add_argument("program", nargs="*", default=list(PROGRAMS), metavar="PROGRAM", help=", ".join(PROGRAMS))
     parser.add_argument("--options", nargs="+", default=[], metavar="NAME=VALUE")
     parser.add_argument("--second", action="store_true", help="count a second process with the persistent cache")
     parser.add_argument("--repeat", type=int, default=10, help="how often each program runs")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if unknown := set(options.program) - set(PROGRAMS):
+        parser.error(f"no program is called {', '.join(sorted(unknown))}; there are {', '.join(PROGRAMS)}.")
     if options.here:
         print(json.dumps(measured(options.program[0], parsed_options(options.options), options.repeat)))
         return 0
