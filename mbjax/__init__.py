@@ -74,6 +74,7 @@ from .dynamics import spatial_inertia as spatial_inertia
 from .dynamics import spatial_momentum_in_world_about_point as spatial_momentum_in_world_about_point
 from .dynamics import total_mass as total_mass
 from .execution import as_one_kernel as as_one_kernel
+from .execution import keep_compiled_programs as keep_compiled_programs
 from .errors import ModelError as ModelError
 from .errors import ModelWarning as ModelWarning
 from .errors import ParseError as ParseError

@@ -18,6 +18,7 @@ if "--trimmed" in sys.argv:  # most of the time is XLA's: programs that are not 
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers share the cores, and its threads spin while they wait
+os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # `mbjax` in a process of its own writes nothing at home
 os.environ.pop("COLUMNS", None)  # which pytest-xdist sets in its workers: tables would be as narrow as a terminal
 MOST_BYTES = 2 << 30
 FEW_NUMBERS, chunks.FEW_NUMBERS = chunks.FEW_NUMBERS, 0  # batches of few worlds stand for large ones, in chunks

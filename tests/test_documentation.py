@@ -1,7 +1,10 @@
 """Every Python snippet of README and docs runs, in order, page by page."""
 
+import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -9,6 +12,8 @@ import pytest
 from PIL import Image
 
 from benchmarks.contact_gradients import readme_picture
+
+from tests.xla_options import HAS_OLDER_GENERATOR
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -47,6 +52,26 @@ def test_links_lead_somewhere(page: pathlib.Path) -> None:
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert not missing
+
+
+def test_xla_knows_the_flags_and_options() -> None:
+    """XLA ends the process at a flag that it does not know; options of the older code generator are for JAX 0.10."""
+    text = "\n".join(page.read_text() for page in PAGES if "notes" not in page.parts)
+    flags = set(re.findall(r"--xla_\w+=\w+", text))
+    program = "import jax; jax.jit(lambda x: x + 1.0)(1.0)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"XLA_FLAGS": " ".join(sorted(flags))},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    options = set(re.findall(r'"(xla_\w+)": (\w+)', text))
+    assert options
+    for name, value in options:
+        if HAS_OLDER_GENERATOR or name != "xla_cpu_use_fusion_emitters":
+            jax.jit(lambda x: x + 1.0, compiler_options={name: {"False": False}.get(value, value)})(1.0)
 
 
 def test_readme_counts_its_lines() -> None:

@@ -12,6 +12,7 @@ import jax
 from rich.console import Console
 
 from mbjax.errors import ModelError, ModelWarning, UnsupportedError
+from mbjax.execution import keep_compiled_programs
 from mbjax.reference_models import REFERENCE_MODELS, find_robot, no_robot
 from mbjax.version import __version__
 from mbjax.visualization.browser import BrowserError
@@ -193,6 +194,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_error(errors, str(error))
         return EXIT_USAGE
     jax.config.update("jax_enable_x64", True)  # finite differences need it; only an application may set it
+    if arguments is None and options.command != "bench":  # a process of its own; `bench` measures how long it takes
+        keep_compiled_programs()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)  # the load report lists these warnings, in order

@@ -10,8 +10,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.dynamics import calc_inverse_dynamics
-from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix_diagonal
-from mbjax.dynamics.records.inertia_about_origin import shift_inertia_to_T
+from mbjax.dynamics.composite_body.mass_matrix_diagonal import calc_mass_matrix_diagonal
 from mbjax.execution import ResumedSearch, largest_over_first, on_cpu, sum_over_first
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology
@@ -117,8 +116,7 @@ def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSea
     matrix = newton_matrix(topology, problem)
     tolerance, eps = ROUNDING[applied.dtype.itemsize], float(jnp.finfo(applied.dtype).eps)
 
-    inertia_T = shift_inertia_to_T(terms.position, terms.inertia_W)
-    inertia = calc_mass_matrix_diagonal(topology, terms.position, inertia_T, terms.diagonal)
+    inertia = calc_mass_matrix_diagonal(terms.motion, terms.diagonal)
     scale = jnp.where(terms.locked, 0.0, 1.0 / safe_sqrt(inertia))
 
     def calc_forces(impulses: OfRows) -> Array:

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix_diagonal
-from mbjax.dynamics.records.inertia_about_origin import calc_inertia_about_T
+from mbjax.dynamics.composite_body.mass_matrix_diagonal import calc_mass_matrix_diagonal
 from mbjax.execution import in_one_kernel, on_cpu
 from mbjax.model import MultibodyModel
 
@@ -48,9 +47,7 @@ def calc_listed_solution(model: MultibodyModel, whole: ConvexProblem) -> tuple[C
 
 def calc_diagonal(model: MultibodyModel, problem: ConvexProblem) -> Float[Array, " nv"]:
     """The diagonal of M with implicit dissipation, which estimates how bodies respond to a contact."""
-    terms = problem.terms
-    inertia_T = calc_inertia_about_T(model, terms.position, terms.inertia_W)
-    return calc_mass_matrix_diagonal(model.topology, terms.position, inertia_T, terms.diagonal)
+    return calc_mass_matrix_diagonal(problem.terms.motion, problem.terms.diagonal)
 
 
 def with_contacts(model: MultibodyModel, problem: ConvexProblem) -> ConvexProblem:

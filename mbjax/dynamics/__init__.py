@@ -50,6 +50,7 @@ from .equations_of_motion import spread_over_velocities as spread_over_velocitie
 from .forward_dynamics import ForwardDynamicsTerms as ForwardDynamicsTerms
 from .forward_dynamics import calc_forward_dynamics as calc_forward_dynamics
 from .forward_dynamics import calc_forward_dynamics_from_state as calc_forward_dynamics_from_state
+from .forward_dynamics import calc_residual_change as calc_residual_change
 from .records.tree_motion import TreeMotion as TreeMotion
 from .records.tree_motion import calc_inertia_in_world as calc_inertia_in_world
 from .records.tree_motion import calc_tree_motion as calc_tree_motion

@@ -44,6 +44,7 @@ from .sums import sum_over_first as sum_over_first
 from .manual_axes import repeat_turns as repeat_turns
 from .manual_axes import scan as scan
 from .known_numbers import call_now as call_now
+from .kept_programs import keep_compiled_programs as keep_compiled_programs
 from .traces import forget_traces as forget_traces
 from .library_calls import call_library as call_library
 from .static_data import HashedOnce as HashedOnce

@@ -25,8 +25,7 @@ from mbjax.contact import (
     join_rows,
 )
 from mbjax.dynamics import ForwardDynamicsTerms, calc_forward_dynamics, spread_over_velocities
-from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix_diagonal
-from mbjax.dynamics.records.inertia_about_origin import calc_inertia_about_T
+from mbjax.dynamics.composite_body.mass_matrix_diagonal import calc_mass_matrix_diagonal
 from mbjax.execution import ResumedSearch
 from mbjax.forces import calc_dissipation_coefficient
 from mbjax.model import MultibodyModel, actuator_ratios
@@ -111,8 +110,7 @@ def calc_other_rows(
     has_contacts, layout = bool(model.layout.contact.pairs), model.layout
     if not (has_contacts or model.constraints or layout.limited_joints or layout.frictional_directions):
         return None, None, None, None
-    inertia_T = calc_inertia_about_T(model, terms.position, terms.inertia_W)
-    diagonal = calc_mass_matrix_diagonal(model.topology, terms.position, inertia_T, terms.diagonal)
+    diagonal = calc_mass_matrix_diagonal(terms.motion, terms.diagonal)
     limits = calc_joint_limit_rows(model, state.q, terms.v, diagonal)
     of_joints = join_rows([limits, calc_joint_friction_rows(model, terms.v, diagonal)])
     coupled, contacts, points = None, None, None

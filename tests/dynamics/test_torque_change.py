@@ -1,4 +1,4 @@
-"""The closed forms of changes of poses, inertias, torques and weights, against JAX through the kinematics."""
+"""Closed forms of changes of poses, inertias, torques, weights and M's diagonal, against JAX through the kinematics."""
 
 import dataclasses
 import functools
@@ -11,6 +11,8 @@ import pytest
 
 import mbjax
 from mbjax.dynamics import calc_inverse_dynamics, calc_tree_motion
+from mbjax.dynamics.composite_body.mass_matrix import calc_mass_matrix
+from mbjax.dynamics.composite_body.mass_matrix_diagonal import calc_mass_matrix_diagonal
 from mbjax.dynamics.newton_euler.sums import newton_euler
 from mbjax.dynamics.records.inertia_about_origin import calc_inertia_about_T, shift_inertia_to_T
 from mbjax.forces.gravity import calc_gravity_on_mobods, calc_weights
@@ -37,6 +39,7 @@ def closed_form(x: dict) -> dict:
         "tau": calc_inverse_dynamics(motion, x["vdot"], x["F_applied_T"]),
         "weights": calc_gravity_on_mobods(x["model"], position),
         "inertia": calc_inertia_about_T(x["model"], position, motion.inertia_W),
+        "diagonal": calc_mass_matrix_diagonal(motion, motion.v),
         "position": dataclasses.replace(position, displacement=jnp.zeros(0), shift=jnp.zeros(0)),
     }
 
@@ -44,10 +47,12 @@ def closed_form(x: dict) -> dict:
 def long_way(x: dict) -> dict:
     position = calc_tree_poses(x["model"], x["q"])
     motion = calc_tree_motion(x["model"], position, x["q"], x["v"])
+    inertia_T = shift_inertia_to_T(position, motion.inertia_W)
     return {
         "tau": newton_euler(motion, x["vdot"], x["F_applied_T"]),
         "weights": calc_weights(x["model"], position),
-        "inertia": shift_inertia_to_T(position, motion.inertia_W),
+        "inertia": inertia_T,
+        "diagonal": jnp.diagonal(calc_mass_matrix(x["model"].topology, position, inertia_T, motion.v)),
         "position": dataclasses.replace(position, displacement=jnp.zeros(0), shift=jnp.zeros(0)),
     }
 

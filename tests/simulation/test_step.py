@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax.dynamics.derivatives import rule
+from mbjax.execution import forget_traces
 from tests.models import relative_error
 
 DT = 1e-3
@@ -102,3 +104,24 @@ def test_a_continuous_model_has_no_step() -> None:
     model = mbjax.load(mbjax.reference_models.path("pendulum"))
     with pytest.raises(mbjax.ModelError, match=r"time_step=0\.001"):
         mbjax.step(model, mbjax.default_state(model))
+
+
+def test_a_step_goes_back_through_the_recursion_of_inverse_dynamics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rows act as well, joint limits here, as in forward dynamics; JAX's own transpose compiles twice as long."""
+    calls, cotangent = [], rule.calc_torque_cotangent
+
+    def counted(*args, **keywords):
+        calls.append(args)
+        return cotangent(*args, **keywords)
+
+    monkeypatch.setattr(rule, "calc_torque_cotangent", counted)
+    model = mbjax.load("cart_pole", time_step=0.01)
+    state = mbjax.default_state(model)
+    assert model.layout.limited_joints
+
+    def speed(q):
+        return jnp.sum(mbjax.step(model, mbjax.State(q, state.v, state.time))[0].v)
+
+    forget_traces()
+    jax.jit(jax.grad(speed)).lower(state.q)
+    assert calls

@@ -33,29 +33,30 @@ def calc_mass_matrix(
     return M + jnp.where(own, diagonal[None], 0.0)
 
 
-def calc_mass_matrix_diagonal(
-    topology: TreeTopology,
-    position: PositionKinematics,
-    inertia_T: MobodInertia,
-    diagonal: Float[Array, " nv"],
-) -> Float[Array, " nv"]:
-    """The diagonal of `calc_mass_matrix` alone."""
-    if topology.followers:  # directions of one velocity are coupled
-        M = calc_mass_matrix(topology, position, inertia_T, diagonal)
-        return M[np.arange(M.shape[0]), np.arange(M.shape[0])]
-    return ca.dot(position.S_T, calc_composite_forces(topology, position, inertia_T)) + diagonal
-
-
 def calc_composite_forces(
     topology: TreeTopology, position: PositionKinematics, inertia_T: MobodInertia
 ) -> Float[Array, "6 nd"]:
     """Force I_j S_j that accelerates everything outboard of direction j by S_j, about T, the tree's origin."""
-    rotational_T = ca.symmetric_components(inertia_T.rotational)
-    rows = ca.concatenate([inertia_T.mass[None], inertia_T.moment, rotational_T], 0)
-    composite = sum_over_subtree(topology, rows)
-    composite = take(composite, topology.velocity_mobods, 1)
-    mass, moment, rotational = composite[0], composite[1:4], ca.symmetric_matrix(composite[4:])
-    w, v = position.S_T[:3], position.S_T[3:]
+    return forces_along(topology, calc_composite_inertia(topology, inertia_T), position.S_T)
+
+
+def calc_composite_inertia(topology: TreeTopology, inertia_T: MobodInertia) -> Float[Array, "10 nm"]:
+    """Inertia about T of each mobod and everything outboard of it, as rows: mass, moment, rotational."""
+    return sum_over_subtree(topology, inertia_rows(inertia_T))
+
+
+def inertia_rows(inertia: MobodInertia) -> Float[Array, "10 nm"]:
+    """Rows of an inertia by mobod: mass, the three of the moment, the six of the rotational inertia."""
+    return ca.concatenate([inertia.mass[None], inertia.moment, ca.symmetric_components(inertia.rotational)], 0)
+
+
+def forces_along(
+    topology: TreeTopology, inertia: Float[Array, "10 nm"], S_T: Float[Array, "6 nd"]
+) -> Float[Array, "6 nd"]:
+    """Force I S of each direction, from rows of inertias about T by mobod: mass, moment, rotational."""
+    of_directions = take(inertia, topology.velocity_mobods, 1)
+    mass, moment, rotational = of_directions[0], of_directions[1:4], ca.symmetric_matrix(of_directions[4:])
+    w, v = S_T[:3], S_T[3:]
     t = ca.matvec(rotational, w) + ca.cross(moment, v)
     f = ca.scale(v, mass) + ca.cross(w, moment)
     return ca.concatenate([t, f], 0)

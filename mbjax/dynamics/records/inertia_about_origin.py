@@ -4,6 +4,7 @@ import dataclasses
 
 import equinox as eqx
 import jax
+from jaxtyping import Array, Float
 
 from mbjax.execution.derivative_rules import add_tangents, fit_tangent, is_none, no_tangent, with_zeros
 from mbjax.kinematics import BodyPlacement, MobodInertia, PositionKinematics, motions_within_tree
@@ -34,15 +35,21 @@ def _calc_inertia_about_T_jvp(primals: tuple, tangents: tuple) -> tuple[MobodIne
     inertia = calc_inertia_about_T(*primals)
     change = calc_inertia_change(model, dmodel, position, dposition.placement) or no_tangent(inertia)
     if dposition.displacement is not None:
-        s, J = inertia.moment, inertia.rotational
         w, dp_TM = motions_within_tree(model.topology, position, dposition.displacement)
-        v = dp_TM - ca.cross(w, position.p_TM_W)
-        turned = ca.cross(w[:, None], J)
-        dJ = turned + ca.transpose(turned) + ca.symmetric_matrix(2.0 * ca.symmetric_product_inertia(s, v))
-        ds = ca.cross(w, s) + ca.scale(v, inertia.mass)
+        ds, dJ = calc_inertia_rates(inertia, w, dp_TM - ca.cross(w, position.p_TM_W))
         displaced = eqx.tree_at(lambda x: (x.moment, x.rotational), no_tangent(inertia), (ds, dJ), is_leaf=is_none)
         change = add_tangents(change, displaced)
     return inertia, fit_tangent(change, inertia)
+
+
+def calc_inertia_rates(
+    inertia_T: MobodInertia, w: Float[Array, "3 nm"], v: Float[Array, "3 nm"]
+) -> tuple[Float[Array, "3 nm"], Float[Array, "3 3 nm"]]:
+    """Rates of first moment and rotational inertia of mobods that move rigidly, with velocity v at T."""
+    s, J = inertia_T.moment, inertia_T.rotational
+    turned = ca.cross(w[:, None], J)
+    dJ = turned + ca.transpose(turned) + ca.symmetric_matrix(2.0 * ca.symmetric_product_inertia(s, v))
+    return ca.cross(w, s) + ca.scale(v, inertia_T.mass), dJ
 
 
 def calc_inertia_change(
