@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 from benchmarks.contact_gradients import readme_picture
-
 from tests.xla_options import HAS_OLDER_GENERATOR
 
 ROOT = pathlib.Path(__file__).parent.parent
