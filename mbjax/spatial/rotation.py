@@ -68,14 +68,14 @@ def axis_angle_to_matrix(axis: Float[Array, "... 3"], angle: Float[Array, "..."]
     """
     axis, angle = align_leading_axes(axis, angle, 1, 0)
     n = safe_normalize(axis)
-    return _rodrigues(n, jnp.sin(angle), 1.0 - jnp.cos(angle))
+    return rodrigues(n, jnp.sin(angle), 1.0 - jnp.cos(angle))
 
 
 def rotation_exp(rotation_vector: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:
     """Rotation matrix exp([r]x) of the rotation by |r| radians about r; analytic everywhere."""
     quarter_square = 0.25 * dot_along(rotation_vector, rotation_vector, -1)
     cosine, sinc = cos_and_sinc_of_square(quarter_square)
-    return _rodrigues(rotation_vector, cosine * sinc, 0.5 * sinc * sinc)
+    return rodrigues(rotation_vector, cosine * sinc, 0.5 * sinc * sinc)
 
 
 def rotation_log(R_AB: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3"]:
@@ -86,7 +86,7 @@ def rotation_log(R_AB: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3"]:
     return quaternion_log(matrix_to_quaternion(R_AB))
 
 
-def _rodrigues(r: Array, first: Array, second: Array) -> Float[Array, "... 3 3"]:
+def rodrigues(r: Array, first: Array, second: Array) -> Float[Array, "... 3 3"]:
     """Matrix 1 + first [r]x + second [r]x^2."""
     x, y, z = r[..., 0], r[..., 1], r[..., 2]
     ax, ay, az = first * x, first * y, first * z
