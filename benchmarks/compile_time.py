@@ -150,6 +150,101 @@ def docs_arm_problem() -> tuple[Any, Any]:
     return to.Problem(model, start, num_steps=20, running=running, terminal=terminal), start
 
 
+def drone() -> tuple[Any, Any, Callable]:
+    """A free body with four propellers that push along its z axis and turn it by their drag: model, start, dynamics."""
+    import jax.numpy as jnp
+
+    import mbjax
+
+    plant = mbjax.MultibodyPlant(0.02)
+    plant.add_rigid_body("hull", mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.3, 0.3, 0.1))
+    model = plant.finalize()
+    hubs = 0.2 * jnp.array([[1.0, 0, 0], [0, 1.0, 0], [-1.0, 0, 0], [0, -1.0, 0]])
+    spins = jnp.array([1.0, -1.0, 1.0, -1.0])
+
+    def after(model: Any, state: Any, thrusts: Any) -> Any:
+        up = mbjax.body_poses_in_world(model, state.q).rotation[1][:, 2]
+        wrenches = jnp.concatenate([0.02 * (spins * thrusts)[:, None] * up, thrusts[:, None] * up], 1)
+        forces = mbjax.AppliedSpatialForces(["hull"] * 4, wrenches, hubs)
+        return mbjax.step(model, state, mbjax.Inputs(applied_spatial_forces=forces))[0]
+
+    return model, mbjax.default_state(model), after
+
+
+def drone_step() -> Program:
+    import jax.numpy as jnp
+
+    model, state, after = drone()
+    return after, (model, state, jnp.full(4, 2.45))
+
+
+def drone_plan() -> Program:
+    import jax.numpy as jnp
+
+    from mbjax import trajectory_optimization as to
+
+    model, start, after = drone()
+    goal = to.PointGoal("hull", jnp.array([1.0, 0.5, 1.0]))
+    low, high = jnp.zeros(4), jnp.full(4, 8.0)
+    running = [to.VelocityGoal(weight=0.1), to.Effort(0.1)]
+    problem = to.Problem(
+        model, start, num_steps=50, running=running, terminal=[goal], dynamics=after, efforts=(low, high)
+    )
+    hovering = jnp.full((50, 4), 2.45)
+    return lambda problem: to.solve(problem, hovering), (problem,)
+
+
+def scheduled_contacts() -> Program:
+    """The jump of `notebooks/quadruped_gaits.ipynb` without its barriers."""
+    import jax.numpy as jnp
+    import numpy as np
+
+    import mbjax
+    from mbjax import trajectory_optimization as to
+
+    model = mbjax.load("quadruped", time_step=0.02)
+    feet = ["front_left_foot", "front_right_foot", "rear_left_foot", "rear_right_foot"]
+    contacts = mbjax.ConstraintSet()
+    for name in feet:
+        normals = [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+        contacts = contacts.add_contact_constraint(name, [0.0, 0.0, 0.0], normals, name=name, stabilization_time=0.05)
+    dynamics = to.ScheduledContacts(contacts.bind(model))
+    active = np.ones((51, 4), bool)
+    active[15:27] = False
+    q = mbjax.default_state(model).q.at[7:].set(jnp.tile(jnp.array([0.0, 0.8, -1.6]), 4))
+    start = mbjax.State(q, jnp.zeros(model.num_velocities))
+    cone = to.at_least(to.FrictionCone(dynamics, 0.8), at="running")
+    problem = to.Problem(
+        model,
+        start,
+        50,
+        [to.JointGoal(q[7:], weight=0.5), to.VelocityGoal(weight=0.1), to.Effort(0.02)],
+        [to.JointGoal(q[7:], weight=5.0)],
+        constraints=[cone],
+        stages=to.contact_schedule(active),
+        dynamics=dynamics,
+    )
+    return to.solve, (problem,)
+
+
+def tossed_cube(derivative: str) -> Callable[[], Program]:
+    """The derivative of where DiffMJX's tossed cube ends, by the continuous plant's integrator, in double precision."""
+
+    def program() -> Program:
+        import jax
+        import jax.numpy as jnp
+
+        from .contact_gradients.of_mbjax import build
+        from .contact_gradients.problems import cube_toss
+
+        jax.config.update("jax_enable_x64", True)
+        end = build(cube_toss, "recommended")
+        wanted = {"forward": jax.jacfwd, "reverse": jax.grad}[derivative]
+        return wanted(lambda x: end(x, 1e-6)), (jnp.array([-2.0]),)
+
+    return program
+
+
 PROGRAMS: dict[str, tuple[str, Callable[[], Program]]] = {
     "readme": ("README's gradient by model and efforts", readme_gradient),
     "efforts": ("the same by efforts alone", gradient_by_efforts),
@@ -159,6 +254,11 @@ PROGRAMS: dict[str, tuple[str, Callable[[], Program]]] = {
     "quadruped_gradient": ("gradient of 100 steps of it", quadruped_gradient),
     "plan": ("the docs' arm plan, to.solve", arm_plan),
     "mpc": ("the docs' arm plan, to.mpc_step", arm_plan_step),
+    "scheduled": ("quadruped under scheduled contacts, to.solve", scheduled_contacts),
+    "drone_step": ("a free body with four forces, a step", drone_step),
+    "drone_plan": ("its plan, to.solve", drone_plan),
+    "cube_forward": ("tossed cube, forward mode", tossed_cube("forward")),
+    "cube_reverse": ("tossed cube, reverse mode", tossed_cube("reverse")),
 }
 
 
