@@ -2,7 +2,10 @@
 """Sets everything up in `.venv` and runs one thing; needs only Python 3.11 or newer.
 
 python3 dev.py simulate [FILE …]    the `mbjax simulate` command, with what it draws with
-python3 dev.py test [PYTEST …]      the tests, with the oracles they compare with
+python3 dev.py test                 the tests to trust an installation by, with the oracles they compare with
+python3 dev.py test --trimmed       all tests on fewer cases, as CI does
+python3 dev.py test --whole         all of them
+python3 dev.py test PYTEST …        what pytest is told, as a folder of tests/
 python3 dev.py docs                 the documentation, strictly, from `.venv-docs` into `site/`
 python3 dev.py package              the wheel and the source distribution into `dist/`, tried outside of the checkout
 python3 dev.py run COMMAND …        anything else in that environment
@@ -59,7 +62,7 @@ def main() -> int:
     if task == "simulate":
         command = [install("viz"), "-m", "mbjax", "simulate", *arguments]
     elif task == "test":
-        command = [install("test"), "-m", "pytest", "-n", "auto", "--dist", "worksteal", *arguments]
+        command = [install("test"), "-m", "pytest", "-n", "auto", "--dist", "worksteal", *(arguments or ["--quick"])]
     elif task == "docs":
         environment = DOCS_ENVIRONMENT
         command = [install("docs", environment, alone=True), "-m", "mkdocs", "build", "--strict"]

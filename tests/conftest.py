@@ -1,4 +1,4 @@
-"""Settings every test runs under: double precision, no silent type promotion; and what the trimmed run leaves out."""
+"""Settings every test runs under: double precision, no silent type promotion; and which tests a tier has."""
 
 import gc
 import math
@@ -10,9 +10,12 @@ import jax
 import pytest
 
 from mbjax.execution import chunks
+from tests.tiers import is_quick
 from tests.xla_options import FAST_TO_COMPILE
 
-if "--trimmed" in sys.argv:  # most of the time is XLA's: programs that are not optimized compile in a quarter of it
+if {"--trimmed", "--quick"} & set(
+    sys.argv
+):  # most of the time is XLA's: programs that are not optimized compile in a quarter of it
     flags = " ".join(f"--{name}={str(value).lower()}" for name, value in FAST_TO_COMPILE.items())
     os.environ["MBJAX_TRIMMED_TESTS"] = "1"  # workers inherit both
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
@@ -28,9 +31,18 @@ jax.config.update("jax_traceback_in_locations_limit", 0)  # nobody reads the pla
 os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"  # in programs of their own, too
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The quick run has trimmed tests."""
+    config.option.trimmed = config.option.trimmed or config.option.quick
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The trimmed run leaves out what is marked `whole_run("what stands for it")`."""
-    if config.getoption("--trimmed"):
+    """Chooses the tests of the quick run or those beyond it; trimmed runs skip `whole_run("what stands for it")`."""
+    if config.option.quick or config.option.beyond_quick:
+        others = [item for item in items if is_quick(item.nodeid) != config.option.quick]
+        items[:] = [item for item in items if is_quick(item.nodeid) == config.option.quick]
+        config.hook.pytest_deselected(items=others)
+    if config.option.trimmed:
         for item in items:
             for mark in item.iter_markers("whole_run"):
                 item.add_marker(pytest.mark.skip(reason=f"trimmed: {mark.args[0]}"))
@@ -57,4 +69,7 @@ def resident_bytes() -> float:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="run the trimmed tests that tests/tiers.py names")
     parser.addoption("--trimmed", action="store_true", help="run slow tests on fewer cases, as CI does")
+    parser.addoption("--beyond-quick", action="store_true", help="leave out what the quick run has")
+    parser.addoption("--whole", action="store_true", help="run everything, as pytest does without any of these")
