@@ -1,0 +1,77 @@
+"""All contact points side by side, between any two bodies of the model."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+from jaxtyping import Array, Float
+
+from mbjax.dynamics import ForwardDynamicsTerms
+from mbjax.linear_algebra import branch_rows, chain
+from mbjax.model import MultibodyModel
+from mbjax.topology import TreeTopology
+
+from ..laws.abstract_law import AbstractContactLaw
+from ..laws.law_of_model import LawInputs, calc_contact_law, size_of_response
+from ..movers.abstract_mover import AbstractMover
+from ..movers.moved_bodies import MovedBodies, find_moved_bodies
+from ..newton.along_branches import matrix_along_branches
+from ..newton.contact_hessian import contact_hessian_of_pairs
+from ..newton.newton_matrix import NewtonMatrix
+from ..points.contact_points import ContactPoints, calc_contact_points
+from ..rows.rows_of_step import OtherRows
+from .abstract_form import AbstractContactForm
+
+
+class AllPoints(AbstractContactForm):
+    """All points, with a dense Newton matrix: where two moving bodies touch, or constraints couple the bodies."""
+
+    v_AcBc_W: Float[Array, "3 m"]
+    law: AbstractContactLaw
+    moved: MovedBodies
+    slots: None = None
+    starts_at_rest: ClassVar[bool] = False
+
+    @classmethod
+    def at(
+        cls,
+        model: MultibodyModel,
+        terms: ForwardDynamicsTerms,
+        diagonal: Float[Array, " nv"],
+        points: ContactPoints | None = None,
+    ) -> Self:
+        return cls(*moved_points(model, terms, diagonal, points))
+
+    def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
+        return function(self.law, self.v_AcBc_W, *motions)
+
+    def power_along(self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
+        return self.law.power_along(self.v_AcBc_W + motion, d)
+
+    def newton_matrix(self, topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
+        parents, hessian = chain(topology.num_velocities), contact_hessian_of_pairs(self.moved)
+        return matrix_along_branches(topology, terms, others, parents, lambda G: branch_rows(parents, hessian(G)))
+
+
+def moved_points(
+    model: MultibodyModel,
+    terms: ForwardDynamicsTerms,
+    diagonal: Float[Array, " nv"],
+    points: ContactPoints | None,
+) -> tuple[Float[Array, "3 m"], AbstractContactLaw, MovedBodies]:
+    """Velocities and laws of all points, and what moves them."""
+    points = calc_contact_points(model, terms.position) if points is None else points
+    moved = find_moved_bodies(model.topology, terms.position, points, terms.locked)
+    inputs = LawInputs(points.distance, points.normal_W, points.active, points.parameters)
+    return *laws_of(model, inputs, moved, terms, diagonal), moved
+
+
+def laws_of(
+    model: MultibodyModel,
+    inputs: LawInputs,
+    moved: AbstractMover,
+    terms: ForwardDynamicsTerms,
+    diagonal: Float[Array, " nv"],
+) -> tuple[Float[Array, "3 m"], AbstractContactLaw]:
+    """Velocities of points at the step's start, and the law of each."""
+    v_AcBc_W, w = moved.velocities(terms.v), size_of_response(moved.response(diagonal))
+    return v_AcBc_W, calc_contact_law(model, inputs, v_AcBc_W, w)
