@@ -111,8 +111,8 @@ def test_gradients_do_not_depend_on_the_tolerance_of_the_solver(monkeypatch, app
         return jnp.concatenate([after.q, after.v]) @ weights, outputs.contact_results.num_iterations
 
     found = []
-    for rounding in (convex_search.ROUNDING[8], 1e-2 * convex_search.ROUNDING[8]):
-        monkeypatch.setitem(convex_search.ROUNDING, 8, rounding)
+    for rounding in (convex_search.BALANCED[8], 1e-2 * convex_search.BALANCED[8]):
+        monkeypatch.setitem(convex_search.BALANCED, 8, rounding)
         found.append(compiled(jax.vmap(jax.grad(total, argnums=(0, 1), has_aux=True)))(q, v))
     (loose, few), (tight, many) = found
     errors = [relative_error(a, b) for a, b in zip(loose, tight, strict=True)]

@@ -26,8 +26,8 @@ from .convex_problem import (
 from .line_search import find_minimum
 
 MAX_ITERATIONS = 100  # piles of 100 bodies that fall on each other take up to 50
-NEAR = 0.1  # residual at vdot = 0 relative to the largest force, below which the search begins there
-ROUNDING = {4: 1e-5, 8: 1e-11}  # largest residual of a solution relative to the largest force, by bytes of a float
+NEARLY_BALANCED = 0.1  # residual at vdot = 0 relative to the largest force, below which the search begins there
+BALANCED = {4: 1e-5, 8: 1e-11}  # largest residual of a solution relative to the largest force, by bytes of a float
 
 
 class ConvexSolution(NamedTuple):
@@ -79,7 +79,7 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
     applied = terms.tau - calc_inverse_dynamics(terms.motion, None, terms.F_applied_T)
     applied = jnp.where(terms.locked, 0.0, applied)
     matrix = problem.newton_matrix(topology)
-    tolerance, eps = ROUNDING[applied.dtype.itemsize], float(jnp.finfo(applied.dtype).eps)
+    tolerance, eps = BALANCED[applied.dtype.itemsize], float(jnp.finfo(applied.dtype).eps)
 
     inertia = calc_mass_matrix_diagonal(terms.motion, terms.diagonal)
     scale = jnp.where(terms.locked, 0.0, 1.0 / safe_sqrt(inertia))
@@ -108,7 +108,9 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
         rise, searched = sum_over_first(direction * state.residual), going & (is_near | (state.num_iterations > 0))
         t = find_minimum(slope, rise, rounding, step, lost, searched)
         t = jnp.where(going, t, 0.0)
-        vdot, new_inertial, motion = moved((state.vdot, state.inertial, state.motion), t, (direction, inertial, rate))
+        vdot, new_inertial, motion = advanced(
+            (state.vdot, state.inertial, state.motion), t, (direction, inertial, rate)
+        )
         forces = calc_forces(calc_impulses(problem, motion))
         residual = new_inertial - applied - forces
         balanced = is_balanced(residual, new_inertial, forces, tolerance)
@@ -131,7 +133,7 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
     forces, is_near = calc_forces(impulses), no
     if problem.contacts is not None and problem.contacts.starts_at_rest:
         by_law = calc_forces(calc_impulses(problem, motion)), calc_stiffness(problem, motion)
-        is_near = is_balanced(zero - applied - by_law[0], zero, by_law[0], NEAR)
+        is_near = is_balanced(zero - applied - by_law[0], zero, by_law[0], NEARLY_BALANCED)
         forces, stiffness = jax.tree.map(lambda x, y: jnp.where(is_near, x, y), by_law, (forces, stiffness))
     residual = zero - applied - forces
     start = ConvexSearch(zero, zero, motion, stiffness, residual, jnp.zeros(worlds, jnp.int32), no, no)
@@ -141,7 +143,7 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
     return lax.while_loop(unfinished, update, start)
 
 
-def moved(x: Any, t: Float[Array, "*w"], direction: Any) -> Any:
+def advanced(x: Any, t: Float[Array, "*w"], direction: Any) -> Any:
     """The pytree x + t direction."""
     return jax.tree.map(lambda x, d: x + t * d, x, direction)
 
