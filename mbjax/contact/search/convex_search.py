@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -141,6 +142,15 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
         start = jax.tree.map(lambda new, old: jnp.where(begun.goes_on, old, new), start, begun.search)
         start = start._replace(converged=start.converged | ~begun.wanted)
     return lax.while_loop(unfinished, update, start)
+
+
+def without_numbers(problem: ConvexProblem) -> ConvexSearch:
+    """Zeros in the shapes of a search of one world."""
+    zero, no = jnp.zeros_like(problem.v), jnp.zeros((), bool)
+    motion = eqx.filter_eval_shape(calc_row_motion, problem, zero)
+    stiffness = eqx.filter_eval_shape(calc_stiffness, problem, motion)
+    motion, stiffness = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), (motion, stiffness))
+    return ConvexSearch(zero, zero, motion, stiffness, zero, jnp.zeros((), jnp.int32), no, no)
 
 
 def advanced(x: Any, t: Float[Array, "*w"], direction: Any) -> Any:

@@ -31,7 +31,7 @@ from .convex_problem import (
     calc_row_motion,
     calc_stiffness,
 )
-from .convex_search import ConvexSearch, ConvexSolution, search, shape_of_worlds
+from .convex_search import ConvexSearch, ConvexSolution, search, shape_of_worlds, without_numbers
 
 
 def calc_convex_solution(
@@ -67,8 +67,6 @@ def calc_solution_on_cpu(
     second result has the shapes of a search, but no numbers: nobody resumes the search of one world.
     """
     problem = dataclasses.replace(whole, contacts=None)
-    shapes = eqx.filter_eval_shape(search, model.topology, whole)
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     arrays, static = eqx.partition(lax.stop_gradient((model, problem, points)), eqx.is_array)
 
     def by(form: type[AbstractContactForm], arrays: tuple) -> ConvexSolution:
@@ -83,7 +81,7 @@ def calc_solution_on_cpu(
         vdot = solution_with_rule_of_model(model, problem, found.vdot)
     else:
         vdot = solution_with_rule(model.topology, whole, found.vdot)
-    return found._replace(vdot=vdot), nothing
+    return found._replace(vdot=vdot), without_numbers(whole)
 
 
 def with_contacts(
