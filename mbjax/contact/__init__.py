@@ -9,6 +9,7 @@ from .contact_results import calc_contact_forces_of_step as calc_contact_forces_
 from .contact_results import calc_contact_forces_on_bodies as calc_contact_forces_on_bodies
 from .contact_results import calc_contact_results as calc_contact_results
 from .forms.abstract_form import AbstractContactForm as AbstractContactForm
+from .forms.abstract_form import StepSoFar as StepSoFar
 from .forms.choose import are_worlds_alone as are_worlds_alone
 from .forms.choose import form_elsewhere as form_elsewhere
 from .laws.abstract_law import AbstractContactLaw as AbstractContactLaw

@@ -12,6 +12,7 @@ from mbjax.contact import (
     ConvexSolution,
     CoupledRows,
     OtherRows,
+    StepSoFar,
     calc_contact_forces_of_step,
     calc_contact_points,
     calc_convex_solution,
@@ -109,7 +110,7 @@ def calc_rows_of_state(
     if not has_contacts:
         return others, None, None
     points = calc_contact_points(model, terms.position)
-    return others, form_elsewhere(model).at(model, terms, diagonal, points), points
+    return others, form_elsewhere(model).at(StepSoFar(model, terms, diagonal, points)), points
 
 
 def calc_tracking_rows(model: MultibodyModel, law: ActuatorLaw) -> BoxRows:

@@ -13,14 +13,13 @@ import pytest
 from jaxtyping import Array, Float
 
 import mbjax
-from mbjax.contact import AbstractContactForm, AbstractContactLaw, OtherRows, find_moved_bodies
+from mbjax.contact import AbstractContactForm, AbstractContactLaw, OtherRows, StepSoFar, find_moved_bodies
 from mbjax.contact.forms import choose
 from mbjax.contact.forms.choose import Target, choose_form
 from mbjax.contact.laws.law_of_model import LawInputs, calc_contact_law, size_of_response
 from mbjax.contact.movers.abstract_mover import AbstractMover
 from mbjax.contact.movers.contact_jacobian import calc_contact_jacobian
 from mbjax.contact.newton.newton_matrix import NewtonMatrix
-from mbjax.contact.points.contact_points import ContactPoints, calc_contact_points
 from mbjax.contact.rows.rows_of_step import OfRows
 from mbjax.dynamics import ForwardDynamicsTerms, calc_mass_matrix_product
 from mbjax.geometry import Geometry, HalfSpace, Sphere
@@ -65,19 +64,13 @@ class PlainMatrices(AbstractContactForm):
     starts_at_rest: ClassVar[bool] = False
 
     @classmethod
-    def at(
-        cls,
-        model: mbjax.MultibodyModel,
-        terms: ForwardDynamicsTerms,
-        diagonal: Float[Array, " nv"],
-        points: ContactPoints | None = None,
-    ) -> Self:
-        points = calc_contact_points(model, terms.position) if points is None else points
-        bodies = find_moved_bodies(model.topology, terms.position, points, terms.locked)
+    def at(cls, step: StepSoFar) -> Self:
+        points, terms = step.all_points(), step.terms
+        bodies = find_moved_bodies(step.model.topology, terms.position, points, terms.locked)
         moved = MatrixMover(calc_contact_jacobian(bodies).J)
-        v_AcBc_W, w = moved.velocities(terms.v), size_of_response(moved.response(diagonal))
+        v_AcBc_W, w = moved.velocities(terms.v), size_of_response(moved.response(step.diagonal))
         inputs = LawInputs(points.distance, points.normal_W, points.active, points.parameters)
-        return cls(v_AcBc_W, calc_contact_law(model, inputs, v_AcBc_W, w), moved)
+        return cls(v_AcBc_W, calc_contact_law(step.model, inputs, v_AcBc_W, w), moved)
 
     def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
         return function(self.law, self.v_AcBc_W, *motions)
@@ -141,7 +134,8 @@ def test_the_first_row_that_takes_the_model_and_the_target_is_chosen() -> None:
         (bodies, READ, "ListedBodies"),
         (bodies, SEVERAL, "AllPoints"),
         (crowd(is_tied=True), ONE_ON_CPU, "ListedTrees"),
-        (crowd(contact_prediction=True), ONE_ON_CPU, "AllPoints"),
+        (crowd(contact_prediction=True), ONE_ON_CPU, "ListedBodies"),
+        (robot(contact_prediction=True), ONE_ON_CPU, "AllPoints"),
         (trees, ONE_ON_CPU, "ListedTrees"),
         (trees, READ, "AllPoints"),
         (trees, ON_GPU, "AllPoints"),

@@ -17,7 +17,7 @@ are stored: a form may hold all points side by side, or a list of those that act
 
 import abc
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import equinox as eqx
 from jaxtyping import Array, Float, Int
@@ -29,8 +29,25 @@ from mbjax.topology import TreeTopology
 from ..laws.abstract_law import AbstractContactLaw
 from ..movers.abstract_mover import AbstractMover
 from ..newton.newton_matrix import NewtonMatrix
-from ..points.contact_points import ContactPoints
+from ..points.contact_points import ContactPoints, calc_contact_points
 from ..rows.rows_of_step import OtherRows
+
+
+class StepSoFar(NamedTuple):
+    """What a form is made of: the model, the equation of motion, and how bodies respond to an impulse.
+
+    The response is estimated by the `diagonal` of M with implicit dissipation. `points` are all points that may touch;
+    where nobody has computed them, a form finds those that it needs.
+    """
+
+    model: MultibodyModel
+    terms: ForwardDynamicsTerms
+    diagonal: Float[Array, " nv"]
+    points: ContactPoints | None = None
+
+    def all_points(self) -> ContactPoints:
+        """All points that may touch."""
+        return calc_contact_points(self.model, self.terms.position) if self.points is None else self.points
 
 
 class AbstractContactForm(eqx.Module):
@@ -49,17 +66,8 @@ class AbstractContactForm(eqx.Module):
 
     @classmethod
     @abc.abstractmethod
-    def at(
-        cls,
-        model: MultibodyModel,
-        terms: ForwardDynamicsTerms,
-        diagonal: Float[Array, " nv"],
-        points: ContactPoints | None = None,
-    ) -> Self:
-        """The form at a state. `diagonal` of M with implicit dissipation estimates how bodies respond to an impulse.
-
-        `points` are all points that may touch; without them the form finds the points that it needs.
-        """
+    def at(cls, step: StepSoFar) -> Self:
+        """The form at the step's start."""
 
     @abc.abstractmethod
     def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:

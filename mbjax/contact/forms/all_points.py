@@ -7,7 +7,6 @@ from jaxtyping import Array, Float
 
 from mbjax.dynamics import ForwardDynamicsTerms
 from mbjax.linear_algebra import branch_rows, chain
-from mbjax.model import MultibodyModel
 from mbjax.topology import TreeTopology
 
 from ..laws.abstract_law import AbstractContactLaw
@@ -17,9 +16,8 @@ from ..movers.moved_bodies import MovedBodies, find_moved_bodies
 from ..newton.along_branches import matrix_along_branches
 from ..newton.contact_hessian import contact_hessian_of_pairs
 from ..newton.newton_matrix import NewtonMatrix
-from ..points.contact_points import ContactPoints, calc_contact_points
 from ..rows.rows_of_step import OtherRows
-from .abstract_form import AbstractContactForm
+from .abstract_form import AbstractContactForm, StepSoFar
 
 
 class AllPoints(AbstractContactForm):
@@ -32,14 +30,8 @@ class AllPoints(AbstractContactForm):
     starts_at_rest: ClassVar[bool] = False
 
     @classmethod
-    def at(
-        cls,
-        model: MultibodyModel,
-        terms: ForwardDynamicsTerms,
-        diagonal: Float[Array, " nv"],
-        points: ContactPoints | None = None,
-    ) -> Self:
-        return cls(*moved_points(model, terms, diagonal, points))
+    def at(cls, step: StepSoFar) -> Self:
+        return cls(*moved_points(step))
 
     def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
         return function(self.law, self.v_AcBc_W, *motions)
@@ -52,26 +44,15 @@ class AllPoints(AbstractContactForm):
         return matrix_along_branches(topology, terms, others, parents, lambda G: branch_rows(parents, hessian(G)))
 
 
-def moved_points(
-    model: MultibodyModel,
-    terms: ForwardDynamicsTerms,
-    diagonal: Float[Array, " nv"],
-    points: ContactPoints | None,
-) -> tuple[Float[Array, "3 m"], AbstractContactLaw, MovedBodies]:
+def moved_points(step: StepSoFar) -> tuple[Float[Array, "3 m"], AbstractContactLaw, MovedBodies]:
     """Velocities and laws of all points, and what moves them."""
-    points = calc_contact_points(model, terms.position) if points is None else points
-    moved = find_moved_bodies(model.topology, terms.position, points, terms.locked)
+    points, terms = step.all_points(), step.terms
+    moved = find_moved_bodies(step.model.topology, terms.position, points, terms.locked)
     inputs = LawInputs(points.distance, points.normal_W, points.active, points.parameters)
-    return *laws_of(model, inputs, moved, terms, diagonal), moved
+    return *laws_of(step, inputs, moved), moved
 
 
-def laws_of(
-    model: MultibodyModel,
-    inputs: LawInputs,
-    moved: AbstractMover,
-    terms: ForwardDynamicsTerms,
-    diagonal: Float[Array, " nv"],
-) -> tuple[Float[Array, "3 m"], AbstractContactLaw]:
+def laws_of(step: StepSoFar, inputs: LawInputs, moved: AbstractMover) -> tuple[Float[Array, "3 m"], AbstractContactLaw]:
     """Velocities of points at the step's start, and the law of each."""
-    v_AcBc_W, w = moved.velocities(terms.v), size_of_response(moved.response(diagonal))
-    return v_AcBc_W, calc_contact_law(model, inputs, v_AcBc_W, w)
+    v_AcBc_W, w = moved.velocities(step.terms.v), size_of_response(moved.response(step.diagonal))
+    return v_AcBc_W, calc_contact_law(step.model, inputs, v_AcBc_W, w)

@@ -18,7 +18,7 @@ from ..movers.contact_paths import find_contact_paths
 from ..newton.along_branches import matrix_along_branches
 from ..newton.by_articulated_bodies import articulated_matrix
 from ..newton.newton_matrix import NewtonMatrix
-from ..points.contact_list import count_points, mobods_of_pairs
+from ..points.contact_list import count_points, do_only_overlaps_act, mobods_of_pairs
 from ..rows.rows_of_step import OtherRows
 from .abstract_form import AbstractContactForm
 from .all_points import AllPoints
@@ -76,7 +76,8 @@ def are_worlds_alone(model: MultibodyModel, reads_points: bool) -> bool:
     """
     least = LEAST_PAIRS_OF_BODIES if are_free_bodies(model.topology) else LEAST_PAIRS_IN_TREES
     form = form_on_cpu(model, reads_points) if model.layout.contact.pairs else None
-    return form in (ListedBodies, ListedTrees) and num_moving_pairs(model) >= least
+    is_listed = form in (ListedBodies, ListedTrees) and do_only_overlaps_act(model)
+    return is_listed and num_moving_pairs(model) >= least
 
 
 def matrix_without_contacts(topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
@@ -94,18 +95,10 @@ def is_deep(topology: TreeTopology) -> bool:
 
 
 def can_list(model: MultibodyModel, target: Target) -> bool:
-    """Whether a loop over the points that overlap gives all forces: bodies that move may touch each other.
-
-    Surfaces that do not overlap must have no force: so there is no prediction and no smoothing of contact.
-    """
-    contact, topology = model.layout.contact, model.topology
-    if not (target.has_kernels and target.is_one_world) or topology.followers:
+    """Whether the target runs loops over the points that act, and bodies that move may touch each other."""
+    if not (target.has_kernels and target.is_one_world) or model.topology.followers:
         return False
-    if contact.max_pairs is not None or contact.max_contacts is not None:
-        return False
-    if contact.prediction or model.collision.smoothing_length is not None:
-        return False
-    return num_moving_pairs(model) > 0
+    return model.layout.contact.max_contacts is None and num_moving_pairs(model) > 0
 
 
 def num_moving_pairs(model: MultibodyModel) -> int:
@@ -131,8 +124,8 @@ def takes_bodies(model: MultibodyModel, target: Target) -> bool:
 
 
 def takes_trees(model: MultibodyModel, target: Target) -> bool:
-    """Whether a target of lists spares points: where all are computed anyway, a list of robots' points saves little."""
-    return can_list(model, target) and not target.reads_points
+    """Whether a list spares points: not where all are computed anyway, as then it saves little for robots."""
+    return can_list(model, target) and not target.reads_points and do_only_overlaps_act(model)
 
 
 FORMS = (

@@ -19,9 +19,9 @@ from ..movers.moved_bodies import find_moved_bodies
 from ..newton.along_branches import matrix_along_branches
 from ..newton.contact_hessian import contact_hessian_of_jacobian
 from ..newton.newton_matrix import NewtonMatrix
-from ..points.contact_points import ContactPoints, calc_contact_points
+from ..points.contact_points import ContactPoints
 from ..rows.rows_of_step import OtherRows
-from .abstract_form import AbstractContactForm
+from .abstract_form import AbstractContactForm, StepSoFar
 from .all_points import laws_of
 
 
@@ -39,24 +39,18 @@ class DeepestPoints(AbstractContactForm):
     starts_at_rest: ClassVar[bool] = False
 
     @classmethod
-    def at(
-        cls,
-        model: MultibodyModel,
-        terms: ForwardDynamicsTerms,
-        diagonal: Float[Array, " nv"],
-        points: ContactPoints | None = None,
-    ) -> Self:
-        points = calc_contact_points(model, terms.position) if points is None else points
-        bodies = find_moved_bodies(model.topology, terms.position, points, terms.locked)
+    def at(cls, step: StepSoFar) -> Self:
+        points, terms = step.all_points(), step.terms
+        bodies = find_moved_bodies(step.model.topology, terms.position, points, terms.locked)
         inputs = LawInputs(points.distance, points.normal_W, points.active, points.parameters)
-        slots = find_deepest(model, points)
+        slots = find_deepest(step.model, points)
         moved = calc_contact_jacobian(bodies, slots)
         if slots is not None:
             normal_W = choose_slots(inputs.normal_W, slots, 1)
             of_points = inputs.distance, inputs.active, inputs.parameters
             distance, active, parameters = jax.tree.map(lambda x: choose_slots(x, slots, 0), of_points)
             inputs = LawInputs(distance, normal_W, active, parameters)
-        return cls(*laws_of(model, inputs, moved, terms, diagonal), moved, slots)
+        return cls(*laws_of(step, inputs, moved), moved, slots)
 
     def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
         return function(self.law, self.v_AcBc_W, *motions)

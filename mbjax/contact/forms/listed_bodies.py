@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.dynamics import ForwardDynamicsTerms
-from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 
@@ -16,10 +15,9 @@ from ..movers.bodies_of_list import BodiesOfList, bodies_of_list
 from ..newton.by_blocks import block_of, matrix_of_blocks, products_of
 from ..newton.newton_matrix import NewtonMatrix
 from ..points.contact_list import calc_contact_list, column_at
-from ..points.contact_points import ContactPoints
 from ..points.runtime_lists import add_row, row_at
 from ..rows.rows_of_step import OtherRows
-from .abstract_form import AbstractContactForm
+from .abstract_form import AbstractContactForm, StepSoFar
 from .listed_points import by_groups, laws_of_list, power_by_groups
 
 
@@ -33,16 +31,11 @@ class ListedBodies(AbstractContactForm):
     starts_at_rest: ClassVar[bool] = True
 
     @classmethod
-    def at(
-        cls,
-        model: MultibodyModel,
-        terms: ForwardDynamicsTerms,
-        diagonal: Float[Array, " nv"],
-        points: ContactPoints | None = None,
-    ) -> Self:
-        listed, mobods = calc_contact_list(model, terms.position, points)
+    def at(cls, step: StepSoFar) -> Self:
+        model, terms = step.model, step.terms
+        listed, mobods = calc_contact_list(model, terms.position, step.points)
         moved = bodies_of_list(model.topology, listed, mobods, jnp.where(terms.locked, 0.0, terms.position.S_T))
-        return cls(*laws_of_list(model, listed, moved, terms, diagonal), moved)
+        return cls(*laws_of_list(step, listed, moved), moved)
 
     def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
         return by_groups(self, function, *motions)

@@ -12,32 +12,27 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from mbjax.dynamics import ForwardDynamicsTerms
 from mbjax.execution import repeat_turns
-from mbjax.model import MultibodyModel
 
 from ..laws.abstract_law import AbstractContactLaw
 from ..laws.law_of_model import LawInputs, calc_contact_law, size_of_response
 from ..movers.abstract_mover import AbstractMover
 from ..points.contact_list import GROUP, ContactList
+from .abstract_form import StepSoFar
 
 
 def laws_of_list(
-    model: MultibodyModel,
-    points: ContactList,
-    moved: AbstractMover,
-    terms: ForwardDynamicsTerms,
-    diagonal: Float[Array, " nv"],
+    step: StepSoFar, points: ContactList, moved: AbstractMover
 ) -> tuple[Float[Array, "3 m"], AbstractContactLaw]:
     """Velocities of the points of a list at the step's start, and the law of each."""
-    v_AcBc_W, W = moved.velocities(terms.v), moved.response(diagonal)
+    v_AcBc_W, W = moved.velocities(step.terms.v), moved.response(step.diagonal)
     of_points = points.distance, points.normal_W, points.parameters
 
     def law_of(k: Array) -> AbstractContactLaw:
         (distance, normal_W, parameters), (v, of_group) = group_at(of_points, k, 0), group_at((v_AcBc_W, W), k)
         acts = k * np.int32(GROUP) + jnp.arange(GROUP, dtype=jnp.int32) < points.count
         inputs = LawInputs(distance, normal_W.T, acts, parameters)
-        return calc_contact_law(model, inputs, v, size_of_response(of_group))
+        return calc_contact_law(step.model, inputs, v, size_of_response(of_group))
 
     return v_AcBc_W, in_groups(law_of, points.count, len(points.pair))
 

@@ -9,7 +9,6 @@ from jaxtyping import Array, Float
 from mbjax.dynamics import ForwardDynamicsTerms
 from mbjax.execution import repeat_turns
 from mbjax.linear_algebra import branch_rows, chain
-from mbjax.model import MultibodyModel
 from mbjax.topology import TreeTopology, velocity_parents
 
 from ..laws.abstract_law import AbstractContactLaw
@@ -17,9 +16,8 @@ from ..movers.paths_of_list import PathsOfList, paths_of_list
 from ..newton.along_branches import matrix_along_branches
 from ..newton.newton_matrix import NewtonMatrix
 from ..points.contact_list import calc_contact_list
-from ..points.contact_points import ContactPoints
 from ..rows.rows_of_step import OfRows, OtherRows
-from .abstract_form import AbstractContactForm
+from .abstract_form import AbstractContactForm, StepSoFar
 from .listed_points import by_groups, laws_of_list, power_by_groups
 
 
@@ -33,16 +31,11 @@ class ListedTrees(AbstractContactForm):
     starts_at_rest: ClassVar[bool] = True
 
     @classmethod
-    def at(
-        cls,
-        model: MultibodyModel,
-        terms: ForwardDynamicsTerms,
-        diagonal: Float[Array, " nv"],
-        points: ContactPoints | None = None,
-    ) -> Self:
-        listed, mobods = calc_contact_list(model, terms.position, points)
+    def at(cls, step: StepSoFar) -> Self:
+        model, terms = step.model, step.terms
+        listed, mobods = calc_contact_list(model, terms.position, step.points)
         moved = paths_of_list(model.topology, listed, mobods, jnp.where(terms.locked, 0.0, terms.position.S_T))
-        return cls(*laws_of_list(model, listed, moved, terms, diagonal), moved)
+        return cls(*laws_of_list(step, listed, moved), moved)
 
     def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
         return by_groups(self, function, *motions)

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 from jaxtyping import Array, Float
 
 from mbjax.dynamics import ForwardDynamicsTerms
-from mbjax.model import MultibodyModel
 from mbjax.topology import TreeTopology, velocity_parents
 
 from ..laws.abstract_law import AbstractContactLaw
@@ -15,9 +14,8 @@ from ..newton.along_branches import matrix_along_branches
 from ..newton.by_articulated_bodies import articulated_matrix
 from ..newton.contact_hessian import contact_hessian_in_tree
 from ..newton.newton_matrix import NewtonMatrix
-from ..points.contact_points import ContactPoints
 from ..rows.rows_of_step import OtherRows
-from .abstract_form import AbstractContactForm
+from .abstract_form import AbstractContactForm, StepSoFar
 from .all_points import moved_points
 
 
@@ -31,14 +29,8 @@ class PointsOnDeepTree(AbstractContactForm):
     starts_at_rest: ClassVar[bool] = False
 
     @classmethod
-    def at(
-        cls,
-        model: MultibodyModel,
-        terms: ForwardDynamicsTerms,
-        diagonal: Float[Array, " nv"],
-        points: ContactPoints | None = None,
-    ) -> Self:
-        return cls(*moved_points(model, terms, diagonal, points))
+    def at(cls, step: StepSoFar) -> Self:
+        return cls(*moved_points(step))
 
     def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
         return function(self.law, self.v_AcBc_W, *motions)
@@ -60,14 +52,8 @@ class PointsOnTree(AbstractContactForm):
     starts_at_rest: ClassVar[bool] = False
 
     @classmethod
-    def at(
-        cls,
-        model: MultibodyModel,
-        terms: ForwardDynamicsTerms,
-        diagonal: Float[Array, " nv"],
-        points: ContactPoints | None = None,
-    ) -> Self:
-        return cls(*moved_points(model, terms, diagonal, points))
+    def at(cls, step: StepSoFar) -> Self:
+        return cls(*moved_points(step))
 
     def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
         return function(self.law, self.v_AcBc_W, *motions)

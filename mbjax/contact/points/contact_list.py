@@ -30,6 +30,7 @@ from .contact_parameters import PairParameters, SurfaceParameters, calc_surface_
 from .contact_points import (
     ContactPoints,
     GeometryPoses,
+    calc_contact_points,
     calc_geometry_poses,
     calc_witnesses,
     pairs_by_kind,
@@ -56,11 +57,22 @@ class ContactList(NamedTuple):
 def calc_contact_list(
     model: MultibodyModel, position: PositionKinematics, points: ContactPoints | None
 ) -> tuple[ContactList, tuple[tuple[int, int], ...]]:
-    """The points that act, and the mobods of A and B of each pair; from all points, where these are at hand."""
+    """The points that act, and the mobods of A and B of each pair.
+
+    They are found among all points where these are at hand, or where points act at a distance.
+    """
+    if points is None and not do_only_overlaps_act(model):
+        points = calc_contact_points(model, position)
     if points is not None:
         return list_of_points(model, position, points), mobods_of_pairs(model)
     model = with_ordered_pairs(model)
     return list_contacts(model, position), mobods_of_pairs(model)
+
+
+def do_only_overlaps_act(model: MultibodyModel) -> bool:
+    """Whether surfaces have forces where they overlap, and there alone: no prediction, smoothing or bound of pairs."""
+    contact = model.layout.contact
+    return not contact.prediction and contact.max_pairs is None and model.collision.smoothing_length is None
 
 
 def with_ordered_pairs(model: MultibodyModel) -> MultibodyModel:

@@ -20,7 +20,7 @@ from mbjax.execution.derivative_rules import add_tangents
 from mbjax.model import MultibodyModel
 from mbjax.topology import TreeTopology
 
-from ..forms.abstract_form import AbstractContactForm
+from ..forms.abstract_form import AbstractContactForm, StepSoFar
 from ..forms.choose import form_elsewhere, form_on_cpu
 from ..points.contact_points import ContactPoints
 from .convex_problem import (
@@ -93,7 +93,7 @@ def with_contacts(
     """The problem with contacts of this form."""
     terms = problem.terms
     diagonal = calc_mass_matrix_diagonal(terms.motion, terms.diagonal)
-    return dataclasses.replace(problem, contacts=form.at(model, terms, diagonal, points))
+    return dataclasses.replace(problem, contacts=form.at(StepSoFar(model, terms, diagonal, points)))
 
 
 @eqx.filter_custom_jvp
