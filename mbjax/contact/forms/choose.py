@@ -135,8 +135,9 @@ FORMS = (
     Row(
         PointsOnDeepTree,
         lambda model, target: keeps_tree(model) and (is_deep(model.topology) or target.has_world_threads),
-        f"the same, where paths have more than {DEEPEST} velocities, or worlds are a GPU's threads",
+        "one moving body at each point and no constraints, where paths "
+        f"have more than {DEEPEST} velocities or worlds are a GPU's threads",
     ),
-    Row(PointsOnTree, lambda model, _: keeps_tree(model), "one moving body at each point and no constraints"),
-    Row(AllPoints, lambda *_: True, "all other models, and any batch"),
+    Row(PointsOnTree, lambda model, _: keeps_tree(model), "the same, where paths are shorter"),
+    Row(AllPoints, lambda *_: True, "all other models and targets"),
 )
