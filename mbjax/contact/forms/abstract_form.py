@@ -100,3 +100,11 @@ class AbstractContactForm(eqx.Module):
     def sticking_law(self, motion: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
         """Impulse and stiffness of the linear law of points that stick, from which a search starts."""
         return self.by_law(lambda law, v, motion: law.sticking_law(v + motion), motion)
+
+    def both_laws(self, motion: Float[Array, "3 m"]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """Impulse and stiffness of points that stick, and those of the law, at one go."""
+
+        def both(law: AbstractContactLaw, v: Array, motion: Array) -> tuple:
+            return law.sticking_law(v + motion), (law.impulse(v + motion), law.stiffness(v + motion))
+
+        return self.by_law(both, motion)

@@ -6,6 +6,7 @@ Every row's impulse γ is minus the gradient of a convex function of its velocit
 minimum, and its solution unique (Castro et al. 2022, arXiv 2110.10107).
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import equinox as eqx
@@ -70,13 +71,20 @@ def calc_stiffness(problem: ConvexProblem, motion: OfRows) -> OfRows:
     )
 
 
-def calc_sticking(problem: ConvexProblem, motion: OfRows) -> tuple[OfRows, OfRows]:
-    """Impulses and stiffness as if all contacts would stick."""
-    impulses, stiffness = calc_impulses(problem, motion), calc_stiffness(problem, motion)
-    if problem.contacts is None or motion.contacts is None:
-        return impulses, stiffness
-    of_contacts = problem.contacts.sticking_law(motion.contacts)
-    return OfRows(impulses.box, impulses.coupled, of_contacts[0]), OfRows(stiffness.box, None, of_contacts[1])
+def calc_laws_at_start(problem: ConvexProblem, motion: OfRows) -> list[tuple[OfRows, OfRows]]:
+    """Impulses and stiffness as if all contacts would stick; beside them those by law where contacts start at rest."""
+    contacts, others = problem.contacts, dataclasses.replace(problem, contacts=None)
+    impulses, stiffness = calc_impulses(others, motion), calc_stiffness(others, motion)
+    if contacts is None or motion.contacts is None:
+        return [(impulses, stiffness)]
+    if contacts.starts_at_rest:
+        of_contacts = contacts.both_laws(motion.contacts)
+    else:
+        of_contacts = (contacts.sticking_law(motion.contacts),)
+    return [
+        (dataclasses.replace(impulses, contacts=impulse), dataclasses.replace(stiffness, contacts=of_points))
+        for impulse, of_points in of_contacts
+    ]
 
 
 def calc_row_forces(problem: ConvexProblem, impulses: OfRows) -> Float[Array, " nv"]:

@@ -18,9 +18,9 @@ from ..rows.rows_of_step import OfRows
 from .convex_problem import (
     ConvexProblem,
     calc_impulses,
+    calc_laws_at_start,
     calc_row_forces,
     calc_row_motion,
-    calc_sticking,
     calc_stiffness,
     row_power_along,
 )
@@ -130,12 +130,11 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
     zero = jnp.zeros((applied.shape[0], *worlds), applied.dtype)
     motion = jax.tree.map(jnp.zeros_like, calc_row_motion(problem, zero))
     no = jnp.zeros(worlds, bool)
-    impulses, stiffness = calc_sticking(problem, motion)
-    forces, is_near = calc_forces(impulses), no
-    if problem.contacts is not None and problem.contacts.starts_at_rest:
-        by_law = calc_forces(calc_impulses(problem, motion)), calc_stiffness(problem, motion)
-        is_near = is_balanced(zero - applied - by_law[0], zero, by_law[0], NEARLY_BALANCED)
-        forces, stiffness = jax.tree.map(lambda x, y: jnp.where(is_near, x, y), by_law, (forces, stiffness))
+    laws = [(calc_forces(impulses), stiffness) for impulses, stiffness in calc_laws_at_start(problem, motion)]
+    (forces, stiffness), is_near = laws[0], no
+    for at_rest in laws[1:]:
+        is_near = is_balanced(zero - applied - at_rest[0], zero, at_rest[0], NEARLY_BALANCED)
+        forces, stiffness = jax.tree.map(lambda x, y, near=is_near: jnp.where(near, x, y), at_rest, laws[0])
     residual = zero - applied - forces
     start = ConvexSearch(zero, zero, motion, stiffness, residual, jnp.zeros(worlds, jnp.int32), no, no)
     if begun is not None:
