@@ -229,6 +229,7 @@ from .model import set_stiction_tolerance as set_stiction_tolerance
 from .simulation import AppliedSpatialForces as AppliedSpatialForces
 from .simulation import Diagnosis as Diagnosis
 from .simulation import diagnose as diagnose
+from .simulation import ContactIntegrator as ContactIntegrator
 from .simulation import ContactSolver as ContactSolver
 from .simulation import GradientCheck as GradientCheck
 from .simulation import check_grads as check_grads

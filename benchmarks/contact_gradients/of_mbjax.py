@@ -1,4 +1,4 @@
-"""The problems in mbjax: discrete plants with a time step, continuous ones with `ContactSolver`."""
+"""The problems in mbjax: discrete plants with a time step, continuous ones with `ContactIntegrator`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -47,7 +47,7 @@ def build(problem: Problem, setting: str, static_step: float | None = None) -> C
 def run(model: Any, state: Any, inputs: Any, horizon: float, setting: str, step: Any, static_step: float | None) -> Any:
     """The state at the end."""
     if setting == "recommended":
-        solver, times = mbjax.ContactSolver(step), jnp.array([0.0, horizon])
+        solver, times = mbjax.ContactIntegrator(step), jnp.array([0.0, horizon])
         return mbjax.simulate(model, state, inputs, save_at=times, solver=solver).final_state
     if static_step is not None:
         return mbjax.rollout(model, state, inputs, num_steps=round(horizon / static_step)).final_state

@@ -12,7 +12,7 @@ import numpy as np
 # ("q", i) and ("v", i) in MuJoCo's order, ("effort", i), ("friction", ""), ("stiffness", "")
 Knob = tuple[str, int | str]
 OWN_STEPS = ("recommended",)  # settings that choose their steps, whose "step" is a tolerance
-TOLERANCE = 1e-8  # the default of ContactSolver
+TOLERANCE = 1e-8  # the default of ContactIntegrator
 SPEEDS_OF = (("mbjax", "recommended"), ("mbjax", "lagged"))  # what is run with many speeds
 
 

@@ -47,7 +47,7 @@ def draw(points: dict[str, list[tuple[float, float, float]]]) -> Any:
     (v, y, dy), (v_fixed, y_fixed, dy_fixed) = (list(zip(*points[kind], strict=True)) for kind in ("ours", "fixed"))
     for axes, fixed, ours in ((places, y_fixed, y), (slopes, dy_fixed, dy)):
         axes.plot(v_fixed, fixed, ".", color=FIXED, markersize=4.5, label="fixed steps of 1 ms")
-        axes.plot(v, ours, "-", color=OURS, linewidth=2.2, label="mbjax.ContactSolver")
+        axes.plot(v, ours, "-", color=OURS, linewidth=2.2, label="mbjax.ContactIntegrator")
         axes.set_xlabel("vertical speed of the toss [m/s]", fontsize=9, color=SOFT)
         axes.grid(color=GRID)
         axes.set_axisbelow(True)

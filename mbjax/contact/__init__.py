@@ -1,31 +1,33 @@
-"""Contact between bodies: points, laws, and the convex problem of a discrete step."""
+"""Contact between bodies: points, laws, and the convex problem of a discrete step.
 
-from .abstract_law import AbstractContactLaw as AbstractContactLaw
-from .box_rows import BoxRows as BoxRows
-from .box_rows import join_rows as join_rows
-from .contact_jacobian import calc_contact_forces_on_bodies as calc_contact_forces_on_bodies
-from .contact_parameters import contact_penalty_method_time_scale as contact_penalty_method_time_scale
-from .contact_points import ContactPoints as ContactPoints
-from .contact_points import calc_contact_points as calc_contact_points
+`docs/development/contact.md` tells how a step finds its contact forces.
+"""
+
 from .contact_results import ContactForces as ContactForces
 from .contact_results import ContactResults as ContactResults
+from .contact_results import calc_contact_forces_of_step as calc_contact_forces_of_step
+from .contact_results import calc_contact_forces_on_bodies as calc_contact_forces_on_bodies
 from .contact_results import calc_contact_results as calc_contact_results
-from .contact_rows import NEAR_RIGID as NEAR_RIGID
-from .contact_rows import ContactRows as ContactRows
-from .contact_rows import calc_contact_rows as calc_contact_rows
-from .contact_rows import count_left_out as count_left_out
-from .contact_rows import in_all_slots as in_all_slots
-from .continuous_law import calc_continuous_contact_forces as calc_continuous_contact_forces
-from .convex_problem import ConvexProblem as ConvexProblem
-from .convex_problem import CoupledRows as CoupledRows
-from .convex_problem import calc_impulses as calc_impulses
-from .convex_problem import calc_row_motion as calc_row_motion
-from .convex_search import ConvexSearch as ConvexSearch
-from .convex_search import ConvexSolution as ConvexSolution
-from .convex_solver import calc_convex_solution as calc_convex_solution
-from .listed_contacts import are_worlds_listed as are_worlds_listed
-from .listed_contacts import can_list as can_list
-from .listed_solution import calc_listed_solution as calc_listed_solution
-from .moved_bodies import find_moved_bodies as find_moved_bodies
-from .signed_distances import SignedDistances as SignedDistances
-from .signed_distances import signed_distances as signed_distances
+from .forms.abstract_form import AbstractContactForm as AbstractContactForm
+from .forms.abstract_form import StepSoFar as StepSoFar
+from .forms.choose import are_worlds_alone as are_worlds_alone
+from .forms.choose import form_elsewhere as form_elsewhere
+from .laws.abstract_law import AbstractContactLaw as AbstractContactLaw
+from .laws.continuous_law import calc_continuous_contact_forces as calc_continuous_contact_forces
+from .laws.law_of_model import NEAR_RIGID as NEAR_RIGID
+from .movers.moved_bodies import find_moved_bodies as find_moved_bodies
+from .points.contact_parameters import contact_penalty_method_time_scale as contact_penalty_method_time_scale
+from .points.contact_points import ContactPoints as ContactPoints
+from .points.contact_points import calc_contact_points as calc_contact_points
+from .points.signed_distances import SignedDistances as SignedDistances
+from .points.signed_distances import signed_distances as signed_distances
+from .rows.box_rows import BoxRows as BoxRows
+from .rows.box_rows import join_rows as join_rows
+from .rows.coupled_rows import CoupledRows as CoupledRows
+from .rows.rows_of_step import OtherRows as OtherRows
+from .search.convex_problem import ConvexProblem as ConvexProblem
+from .search.convex_problem import calc_impulses as calc_impulses
+from .search.convex_problem import calc_row_motion as calc_row_motion
+from .search.convex_search import ConvexSearch as ConvexSearch
+from .search.convex_search import ConvexSolution as ConvexSolution
+from .search.convex_solver import calc_convex_solution as calc_convex_solution

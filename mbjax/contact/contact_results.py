@@ -4,15 +4,20 @@ import dataclasses
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.execution import take
+from mbjax.execution import dot_with_mask, take
 from mbjax.kinematics import PositionKinematics
 from mbjax.model import MultibodyModel, summary_of
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
-from .contact_points import ContactPoints
+from .movers.moved_bodies import find_moved_bodies
+from .points.contact_points import ContactPoints
+from .rows.rows_of_step import OfRows
+from .search.convex_problem import ConvexProblem
+from .search.convex_search import ConvexSolution
 
 
 class ContactForces(eqx.Module):
@@ -88,3 +93,64 @@ def calc_contact_results(position: PositionKinematics, contacts: ContactForces) 
         points.num_pairs_left_out,
         points.pairs,
     )
+
+
+def calc_contact_forces_on_bodies(
+    model: MultibodyModel, position: PositionKinematics, points: ContactPoints, f_Bc_W: Float[Array, "3 m"]
+) -> Float[Array, "6 nb"]:
+    """Spatial forces of all contacts on all bodies, about the bodies' origins, in W; A receives the opposite of B's."""
+    contact = model.layout.contact
+    total = None
+    for side, p_MC_W, sign in ((0, points.p_MaC_W, -1.0), (1, points.p_MbC_W, 1.0)):
+        bodies = [contact.geometries[contact.pairs[pair][side]].body for pair in points.pairs]
+        mobods = [model.topology.body_mobods[b] for b in bodies]
+        p_MB_W = ca.matvec(take(position.R_WM, mobods, 2), take(position.placement.p_MB, bodies, 1))
+        f = sign * f_Bc_W
+        F = ca.concatenate([ca.cross(p_MC_W - p_MB_W, f), f], 0)
+        F = dot_with_mask(F, np.array(bodies)[:, None] == np.arange(model.num_bodies), 1)
+        total = F if total is None else total + F
+    return total
+
+
+def calc_contact_forces_of_step(
+    model: MultibodyModel,
+    problem: ConvexProblem,
+    points: ContactPoints,
+    solution: ConvexSolution,
+    motion: OfRows,
+    impulses: OfRows,
+) -> ContactForces:
+    """Forces at all contact points over a step, from its solution and the motion and impulses of its rows."""
+    form = problem.contacts
+    assert form is not None
+    assert impulses.contacts is not None
+    assert motion.contacts is not None
+    f_Bc_W = impulses.contacts / model.time_step
+    tau, v_AcBc_W, num_left_out = form.generalized(f_Bc_W), form.v_AcBc_W + motion.contacts, None
+    if form.slots is not None:
+        moved = find_moved_bodies(model.topology, problem.terms.position, points)
+        v_AcBc_W = moved.velocities(problem.v + model.time_step * solution.vdot)
+        num_left_out = count_left_out(model, points, form.slots, v_AcBc_W)
+        f_Bc_W = in_all_slots(f_Bc_W, form.slots, len(points.pairs))
+    return ContactForces(points, f_Bc_W, v_AcBc_W, tau, solution.num_iterations, solution.converged, num_left_out)
+
+
+def count_left_out(
+    model: MultibodyModel, points: ContactPoints, slots: Int[Array, " k"], v_AcBc_W: Float[Array, "3 m"]
+) -> Int[Array, ""]:
+    """Counts points outside `slots` that touch now, or at the end of a step that ends with these velocities.
+
+    At the step's end, surfaces nearer than the smoothing length count as touching.
+    """
+    length = model.zeros() if model.collision.smoothing_length is None else model.collision.smoothing_length
+    distance_after = points.distance + model.time_step * ca.dot(points.normal_W, v_AcBc_W)
+    acts = points.active & ((points.distance < 0.0) | (distance_after < length))
+    kept = jnp.take_along_axis(acts, slots, 0)
+    return jnp.sum(acts, axis=0, dtype=jnp.int32) - jnp.sum(kept, axis=0, dtype=jnp.int32)
+
+
+def in_all_slots(x: Float[Array, "3 k"], slots: Int[Array, " k"], num_points: int) -> Float[Array, "3 m"]:
+    """Scatters vectors of the points worked on to the slots of all points; zero elsewhere."""
+    worlds = jnp.broadcast_shapes(x.shape[2:], slots.shape[1:])
+    x, slots = (jnp.broadcast_to(y, (3, y.shape[-1 - len(worlds)], *worlds)) for y in (x, slots))
+    return jnp.put_along_axis(jnp.zeros((3, num_points, *worlds), x.dtype), slots, x, axis=1, inplace=False)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from .axis_joint import AxisJoint
 
-TURN = 2.0 * jnp.pi
+RADIANS_PER_TURN = 2.0 * jnp.pi
 
 
 class ScrewJoint(AxisJoint):
@@ -19,4 +19,4 @@ class ScrewJoint(AxisJoint):
 
     @staticmethod
     def advance(pitch):
-        return pitch / TURN
+        return pitch / RADIANS_PER_TURN

@@ -6,7 +6,8 @@ from .diagnose import Diagnosis as Diagnosis
 from .diagnose import diagnose as diagnose
 from .actuation import actuation_matrix as actuation_matrix
 from .implicit_time_derivatives import implicit_time_derivatives_residual as implicit_time_derivatives_residual
-from .contact_solver import ContactSolver as ContactSolver
+from .contact_integrator import ContactIntegrator as ContactIntegrator
+from .contact_integrator import ContactSolver as ContactSolver
 from .drake_order import drake_state as drake_state
 from .drake_order import state_from_drake as state_from_drake
 from .mujoco_controls import inputs_from_mujoco as inputs_from_mujoco

@@ -31,7 +31,7 @@ from mbjax.spatial import RigidTransform, shift_spatial_velocity
 
 from .state import State, require_state
 
-WORLD = 0
+WORLD_BODY = 0
 VELOCITY_PARTS = ("wx", "wy", "wz", "vx", "vy", "vz")
 
 
@@ -77,7 +77,7 @@ def set_free_body_spatial_velocity(
 def set_free_body_pose_in_world_frame(model: MultibodyModel, state: State, body: str | int, X_WB: PoseLike) -> State:
     """Sets a free body's own frame to X_WB in a new state, whatever its joint's frames."""
     X_WB = checked(model, "set_free_body_pose_in_world_frame", state, body, "X_WB", X_WB)
-    return _set_free_body_pose_in_anchored_frame(model, state, WORLD, body, X_WB)
+    return _set_free_body_pose_in_anchored_frame(model, state, WORLD_BODY, body, X_WB)
 
 
 def set_free_body_pose_in_anchored_frame(
@@ -109,7 +109,7 @@ def set_free_body_spatial_velocity_in_world_frame(
     model: MultibodyModel, state: State, body: str | int, V_WB_W: Float[Array, "6"]
 ) -> State:
     """Sets the spatial velocity V_WB_W of a free body at its origin Bo in a new state, whatever its joint's frames."""
-    return set_free_body_spatial_velocity_in_anchored_frame(model, state, WORLD, body, V_WB_W)
+    return set_free_body_spatial_velocity_in_anchored_frame(model, state, WORLD_BODY, body, V_WB_W)
 
 
 @compiled_outside_jit

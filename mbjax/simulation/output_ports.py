@@ -8,6 +8,7 @@ from mbjax.constraints import calc_constraint_forces
 from mbjax.contact import (
     ContactForces,
     ContactResults,
+    are_worlds_alone,
     calc_contact_forces_on_bodies,
     calc_contact_results,
 )
@@ -43,7 +44,9 @@ def outputs(model: MultibodyModel, state: State, inputs: Any = None) -> Outputs:
 def _outputs(model: MultibodyModel, state: State, inputs: Inputs) -> Outputs:
     model = without_unread_geometry(model)
     if model.is_discrete:
-        acceleration = for_worlds_of(calc_discrete_acceleration, model, state, inputs, finds=True)
+        each_alone = are_worlds_alone(model, reads_points=True)
+        function = calc_discrete_acceleration
+        acceleration = for_worlds_of(function, model, state, inputs, finds=True, each_alone=each_alone)
     else:
         acceleration = for_worlds_of(calc_acceleration_now, model, state, inputs)
     return calc_outputs(model, state, state, inputs, acceleration)

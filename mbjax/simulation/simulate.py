@@ -16,7 +16,7 @@ from mbjax.model import MultibodyModel, without_unread_geometry
 from mbjax.progress import telling
 from mbjax.spatial import normalize_quaternion
 
-from .contact_solver import ContactSolver, Plant, integrate_through_contact
+from .contact_integrator import ContactIntegrator, Plant, integrate_through_contact
 from .idle_controllers import warn_of_idle_controllers
 from .ports import as_inputs
 from .projected_solver import ProjectedSolver
@@ -31,7 +31,7 @@ def simulate(
     inputs: Any = None,
     *,
     save_at: Float[Array, " times"],
-    solver: diffrax.AbstractSolver | ContactSolver | None = None,
+    solver: diffrax.AbstractSolver | ContactIntegrator | None = None,
     stepsize_controller: diffrax.AbstractStepSizeController | None = None,
     project: bool = False,
     first_step: float | None = None,
@@ -48,7 +48,7 @@ def simulate(
     returned, onto the constraints. Reverse mode differentiates the steps as they ran. Forward mode needs
     `adjoint=diffrax.ForwardMode()`. Both are exact with `project` too.
 
-    With contact, `solver=ContactSolver()` gives derivatives near those of the motion itself, in both modes and under
+    With contact, `solver=ContactIntegrator()` gives derivatives near those of the motion, in both modes and under
     `vmap`. It chooses its own steps, so it takes none of the options from `stepsize_controller` to `progress_meter`.
 
     `progress` shows a line while a program is compiled; None shows it on a terminal and in a notebook.
@@ -58,15 +58,15 @@ def simulate(
     times = jnp.asarray(save_at, model.dtype)
     if times.ndim != 1 or times.shape[0] < 1:
         raise ModelError(f"simulate: save_at must be a list of times, got shape {times.shape}.")
-    if isinstance(solver, ContactSolver):
+    if isinstance(solver, ContactIntegrator):
         options = stepsize_controller, first_step, adjoint, progress_meter, project or None
         if max_steps != 100_000 or any(option is not None for option in options):
             raise ModelError(
-                "simulate: ContactSolver takes no stepsize_controller, project, first_step, max_steps, adjoint or "
-                "progress_meter. Give it a tolerance or max_steps: ContactSolver(tolerance=1e-8, max_steps=10_000)."
+                "simulate: ContactIntegrator takes no stepsize_controller, project, first_step, max_steps, adjoint or "
+                "progress_meter. Give it a tolerance or max_steps: ContactIntegrator(tolerance=1e-8, max_steps=10_000)."
             )
         if solver.tolerance is not None:  # as an array, so that another one compiles nothing
-            solver = ContactSolver(jnp.asarray(solver.tolerance, model.dtype), solver.max_steps)
+            solver = ContactIntegrator(jnp.asarray(solver.tolerance, model.dtype), solver.max_steps)
         through = through_contact if callable(inputs) else compiled_through_contact
         with telling("simulate", progress):
             return through(model, state, inputs if callable(inputs) else as_inputs(model, inputs), times, solver)
@@ -134,9 +134,9 @@ def integrate(
 
 
 def through_contact(
-    model: MultibodyModel, state: State, inputs: Any, times: Float[Array, " times"], solver: ContactSolver
+    model: MultibodyModel, state: State, inputs: Any, times: Float[Array, " times"], solver: ContactIntegrator
 ) -> Trajectory:
-    """Integrates the trajectory by `ContactSolver`, under constant inputs or a function of the state."""
+    """Integrates the trajectory by `ContactIntegrator`, under constant inputs or a function of the state."""
     held = eqx.filter_closure_convert(inputs, state) if callable(inputs) else inputs
     start = jnp.concatenate([state.q, state.v, times[:1]])
     plant = Plant(without_unread_geometry(model), held)

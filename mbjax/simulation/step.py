@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from mbjax.contact import ConvexSearch, ConvexSolution, are_worlds_listed
+from mbjax.contact import ConvexSearch, ConvexSolution, are_worlds_alone
 from mbjax.errors import ModelError
 from mbjax.execution import ResumedSearch, call_compiled, require_one_model
 from mbjax.kinematics import for_worlds_of, integrate_configuration
@@ -43,7 +43,7 @@ def advance(
 
     A step whose contact forces are not read need not look at all contacts.
     """
-    function, each_alone = (_advance, False) if reads_contacts else (_advance_alone, are_worlds_listed(model))
+    function, each_alone = _advance if reads_contacts else _advance_alone, are_worlds_alone(model, reads_contacts)
     return for_worlds_of(function, without_unread_geometry(model), state, inputs, finds=True, each_alone=each_alone)
 
 

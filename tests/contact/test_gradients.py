@@ -12,7 +12,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import mbjax
-from mbjax.contact import convex_search, listed_solution
+from mbjax.contact.search import convex_search, convex_solver
 from mbjax.geometry import Capsule, Geometry, HalfSpace, ProximityProperties, Sphere
 from tests.gradients.checks import (
     Gradients,
@@ -66,13 +66,13 @@ def step_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Arra
 def test_gradients_do_not_search_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradient of a rollout, whose steps are recomputed, holds the search once; it is marked by a sort."""
     model, (q, v) = two_balls(), state_of("slides")
-    search = listed_solution.search_all  # no kernel can sort, so XLA runs it
+    search = convex_solver.search  # no kernel can sort, so XLA runs it
 
     def marked(*args):
         found = search(*args)
         return found._replace(vdot=found.vdot + 0.0 * jnp.sort(found.vdot, axis=0))
 
-    monkeypatch.setattr(listed_solution, "search_all", marked)
+    monkeypatch.setattr(convex_solver, "search", marked)
 
     def after(v: jax.Array) -> jax.Array:
         return jnp.sum(mbjax.rollout(model, mbjax.State(q, v, jnp.zeros(())), num_steps=3).final_state.q)
@@ -111,8 +111,8 @@ def test_gradients_do_not_depend_on_the_tolerance_of_the_solver(monkeypatch, app
         return jnp.concatenate([after.q, after.v]) @ weights, outputs.contact_results.num_iterations
 
     found = []
-    for rounding in (convex_search.ROUNDING[8], 1e-2 * convex_search.ROUNDING[8]):
-        monkeypatch.setitem(convex_search.ROUNDING, 8, rounding)
+    for rounding in (convex_search.BALANCED[8], 1e-2 * convex_search.BALANCED[8]):
+        monkeypatch.setitem(convex_search.BALANCED, 8, rounding)
         found.append(compiled(jax.vmap(jax.grad(total, argnums=(0, 1), has_aux=True)))(q, v))
     (loose, few), (tight, many) = found
     errors = [relative_error(a, b) for a, b in zip(loose, tight, strict=True)]

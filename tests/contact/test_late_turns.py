@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.contact import convex_search
+from mbjax.contact.search import convex_search
 from mbjax.execution.chunks import CHUNK
 from tests.gradients.checks import compiled
 from tests.models import relative_error

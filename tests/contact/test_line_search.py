@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.contact.line_search import MAX_EVALUATIONS, find_minimum
+from mbjax.contact.search.line_search import MAX_EVALUATIONS, find_minimum
 
 ONE, NONE = jnp.ones(()), jnp.zeros(())
 

@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.contact import are_worlds_listed, calc_contact_points, can_list, listed_contacts
-from mbjax.contact.listed_contacts import list_contacts, with_ordered_pairs
+from mbjax.contact import are_worlds_alone, calc_contact_points
+from mbjax.contact.forms import choose
+from mbjax.contact.forms.listed_bodies import ListedBodies
+from mbjax.contact.forms.listed_trees import ListedTrees
+from mbjax.contact.points import contact_list
+from mbjax.contact.points.contact_list import list_contacts, with_ordered_pairs
 from mbjax.execution import in_one_kernel
 from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Geometry, HalfSpace, Sphere
 from mbjax.kinematics import calc_position_kinematics
@@ -56,6 +60,11 @@ def thrown(model: mbjax.MultibodyModel, count: int) -> tuple[np.ndarray, np.ndar
     return q, rng.normal(size=(count, model.num_velocities))
 
 
+def is_listed(model: mbjax.MultibodyModel) -> bool:
+    """Whether one world of a rollout works on a list on a CPU."""
+    return choose.form_on_cpu(model, reads_points=False) in (ListedBodies, ListedTrees)
+
+
 def velocities(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Array:
     return mbjax.rollout(model, mbjax.State(q, v, jnp.zeros(())), num_steps=STEPS).v
 
@@ -72,8 +81,8 @@ def by_steps(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Arr
 
 def alone_and_together(model: mbjax.MultibodyModel) -> tuple[np.ndarray, np.ndarray]:
     """Velocities of worlds one by one, from lists, and of all at once, from all points."""
-    assert can_list(model)
-    assert not are_worlds_listed(model)  # few pairs
+    assert is_listed(model)
+    assert not are_worlds_alone(model, reads_points=False)  # few pairs
     q, v = (jnp.asarray(x, model.dtype) for x in thrown(model, 40))
     alone = compiled(velocities)
     together = compiled(jax.vmap(velocities, (None, 0, 0)))(model, q, v)
@@ -94,9 +103,9 @@ def test_worlds_of_a_batch_have_lists_of_their_own(
 ) -> None:
     """They give what all points give; NaN stays in its world. Whole run: with derivatives by state and friction."""
     trimmed = request.config.getoption("--trimmed")
-    monkeypatch.setattr(listed_contacts, "LEAST_PAIRS_IN_TREES", 1)
+    monkeypatch.setattr(choose, "LEAST_PAIRS_IN_TREES", 1)
     model, (q, v) = (crowd(), thrown_crowd(crowd(), 9)) if kind == "bodies" else (robot(), thrown(robot(), 9))
-    assert are_worlds_listed(model)
+    assert are_worlds_alone(model, reads_points=False)
     q, v, friction = jnp.asarray(q), jnp.asarray(v), model.collision.dynamic_friction
     dv, dmu = jnp.asarray(np.random.default_rng(2).normal(size=v.shape)), jnp.full_like(friction, 0.1)
 
@@ -223,14 +232,14 @@ def test_more_points_than_there_is_room_for_show(monkeypatch: pytest.MonkeyPatch
     default = mbjax.default_state(model)
     q = default.q.at[jnp.array([6, 13, 20])].set(jnp.array([0.099, 0.298, 0.497]))
     assert np.isfinite(compiled(velocities)(model, q, default.v)).all()
-    monkeypatch.setattr(listed_contacts, "LEAST_ROOM", 8)
-    monkeypatch.setattr(listed_contacts, "POINTS_OF_A_BODY", 0)
+    monkeypatch.setattr(contact_list, "LEAST_ROOM", 8)
+    monkeypatch.setattr(contact_list, "POINTS_OF_A_BODY", 0)
     jax.clear_caches()
     assert np.isnan(compiled(lambda *x: velocities(*x))(model, q, default.v)[1:]).all()
 
 
 def test_what_cannot_be_listed() -> None:
     """Contact at a distance and bounds that the user gave; single movers."""
-    assert not can_list(robot(contact_prediction=True))
-    assert not can_list(robot(max_contacts=4))
-    assert not can_list(mbjax.load("quadruped", time_step=0.002, ground=0.8, contact_pairs=[("*foot*", "ground")]))
+    assert not is_listed(robot(contact_prediction=True))
+    assert not is_listed(robot(max_contacts=4))
+    assert not is_listed(mbjax.load("quadruped", time_step=0.002, ground=0.8, contact_pairs=[("*foot*", "ground")]))

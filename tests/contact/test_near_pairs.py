@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.contact.near_pairs import find_near_pairs
+from mbjax.contact.points.near_pairs import find_near_pairs
 from mbjax.geometry import Convex, Geometry, HalfSpace, ProximityProperties, Sphere
 from tests.gradients.checks import check_gradients, compiled
 

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 import mbjax
-import mbjax.contact.newton_matrix as matrix_module
 from mbjax.contact import calc_contact_points, find_moved_bodies
-from mbjax.contact.contact_hessian import contact_hessian_of_pairs
-from mbjax.contact.contact_jacobian import calc_contact_jacobian
-from mbjax.contact.contact_paths import ContactPaths, find_contact_paths
-from mbjax.contact.convex_problem import calc_problem_residual, calc_row_motion, calc_stiffness
-from mbjax.contact.moved_bodies import find_slots
-from mbjax.contact.newton_matrix import articulated_matrix, matrix_of_branches, newton_matrix
-from mbjax.contact.sap_law import SapLaw
+from mbjax.contact.forms import choose
+from mbjax.contact.forms.all_points import AllPoints
+from mbjax.contact.forms.deepest_points import DeepestPoints
+from mbjax.contact.forms.points_on_tree import PointsOnDeepTree, PointsOnTree
+from mbjax.contact.laws.sap_law import SapLaw
+from mbjax.contact.movers.contact_jacobian import calc_contact_jacobian
+from mbjax.contact.movers.contact_paths import ContactPaths, find_contact_paths
+from mbjax.contact.movers.moved_bodies import find_slots
+from mbjax.contact.newton.contact_hessian import contact_hessian_of_pairs
+from mbjax.contact.search.convex_problem import calc_problem_residual, calc_row_motion, calc_stiffness
 from mbjax.geometry import Box, Geometry, HalfSpace, ProximityProperties, Sphere
 from mbjax.kinematics import calc_position_kinematics
-from mbjax.linear_algebra import chain
 from mbjax.simulation.discrete_acceleration import calc_step_problem
 from mbjax.simulation.ports import as_inputs
 from mbjax.spatial.component_algebra import symmetric_matrix
-from mbjax.topology import velocity_parents
 from tests.contact.test_quadruped import quadruped, standing
 
 APPROXIMATIONS = ("sap", "similar", "lagged")
@@ -44,19 +44,11 @@ def test_every_form_of_the_matrix_is_the_derivative_of_the_residual() -> None:
         problem, *_ = calc_step_problem(model, state, as_inputs(model, None))
         H = jax.jacfwd(lambda a: calc_problem_residual(topology, problem, a))(x)
         stiffness = calc_stiffness(problem, calc_row_motion(problem, jnp.where(problem.terms.locked, 0.0, x)))
-        jacobian = calc_contact_jacobian(problem.contacts.moved)
-        whole = dataclasses.replace(problem, contacts=dataclasses.replace(problem.contacts, moved=jacobian))
-        forms = (
-            newton_matrix(topology, problem),
-            matrix_of_branches(topology, problem, velocity_parents(topology)),
-            matrix_of_branches(topology, problem, chain(n)),
-            matrix_of_branches(topology, whole, chain(n)),
-            articulated_matrix(topology, problem),
-        )
+        matrices = [x.newton_matrix(topology) for x in by_forms(problem, (PointsOnTree, PointsOnDeepTree))]
         b = jnp.where(problem.terms.locked, 0.0, jnp.linspace(-1.0, 1.0, n))
         free = jnp.where(problem.terms.locked, 0.0, x)
-        solved = [(form.solve(stiffness, b), form.solver(stiffness)(b)) for form in forms]
-        return H, b, solved, [form.inertia_product(free) for form in forms], stiffness.contacts
+        solved = [(x.solve(stiffness, b), x.solver(stiffness)(b)) for x in matrices]
+        return H, b, solved, [x.inertia_product(free) for x in matrices], stiffness.contacts
 
     H, b, solved, inertial, stiffness = products(jnp.linspace(-30.0, 20.0, n))
     assert np.sum(np.any(np.asarray(stiffness) != 0.0, axis=0)) >= 2
@@ -64,6 +56,14 @@ def test_every_form_of_the_matrix_is_the_derivative_of_the_residual() -> None:
         np.testing.assert_allclose(x, np.linalg.solve(H, b), rtol=0.0, atol=1e-9 * float(jnp.abs(x).max()))
     for x in inertial[1:]:
         np.testing.assert_allclose(x, inertial[0], rtol=0.0, atol=1e-12 * float(jnp.abs(x).max()))
+
+
+def by_forms(problem: Any, forms: tuple = ()) -> list[Any]:
+    """The problem with its points side by side in other forms: dense by their paths, and by their Jacobian."""
+    v, law, moved = problem.contacts.v_AcBc_W, problem.contacts.law, problem.contacts.moved
+    contacts = [form(v, law, moved) for form in (*forms, AllPoints)]
+    contacts.append(DeepestPoints(v, law, calc_contact_jacobian(moved)))
+    return [dataclasses.replace(problem, contacts=x) for x in contacts]
 
 
 def test_contacts_do_what_their_jacobian_says() -> None:
@@ -123,18 +123,14 @@ def compare_with_jacobian(model: mbjax.MultibodyModel) -> ContactPaths:
     @jax.vmap
     def compare(x: jax.Array, dv: jax.Array) -> Any:
         problem, *_ = calc_step_problem(model, mbjax.State(q, 0.1 * dv, state.time), as_inputs(model, None))
-        moved = problem.contacts.moved
-        dense = calc_contact_jacobian(moved)
+        by_paths, by_jacobian = by_forms(problem)
+        moved, dense = by_paths.contacts.moved, by_jacobian.contacts.moved
         f, diagonal = jnp.linspace(-1.0, 1.0, 3 * dense.J.shape[1]).reshape(3, -1), jnp.linspace(0.5, 2.0, n)
         did = [(form.velocities(dv), form.generalized(f), form.response(diagonal)) for form in (moved, dense)]
         H = jax.jacfwd(lambda a: calc_problem_residual(topology, problem, a))(x)
         stiffness = calc_stiffness(problem, calc_row_motion(problem, x))
-        forms = [
-            dataclasses.replace(problem, contacts=dataclasses.replace(problem.contacts, moved=form))
-            for form in (moved, dense)
-        ]
-        b = jnp.linspace(-1.0, 1.0, n)
-        return did, H, b, [newton_matrix(topology, form).solve(stiffness, b) for form in forms], stiffness.contacts
+        b, matrices = jnp.linspace(-1.0, 1.0, n), [x.newton_matrix(topology) for x in (problem, by_paths, by_jacobian)]
+        return did, H, b, [matrix.solve(stiffness, b) for matrix in matrices], stiffness.contacts
 
     (by_paths, by_jacobian), H, b, solved, stiffness = compare(*(jnp.asarray(rng.normal(size=(3, n))) for _ in "xv"))
     for got, expected in zip(by_paths, by_jacobian, strict=True):
@@ -171,7 +167,7 @@ def test_contacts_of_fingers_that_mimic() -> None:
         did = [(form.velocities(x), form.generalized(f)) for form in (moved, jacobian)]
         H = jax.jacfwd(lambda a: calc_problem_residual(topology, problem, a))(x)
         stiffness = calc_stiffness(problem, calc_row_motion(problem, x))
-        return did, H, newton_matrix(topology, problem).solve(stiffness, x), stiffness.contacts
+        return did, H, problem.newton_matrix(topology).solve(stiffness, x), stiffness.contacts
 
     x = jnp.linspace(-1.0, 1.0, n)
     (by_paths, by_jacobian), H, solved, stiffness = compare(x)
@@ -296,7 +292,7 @@ def test_worlds_by_articulated_bodies_as_by_branches(monkeypatch: pytest.MonkeyP
     v = jnp.asarray(np.random.default_rng(0).normal(scale=0.3, size=(5, model.num_velocities)))
 
     def after(deepest: int) -> tuple[Any, Any]:
-        monkeypatch.setattr(matrix_module, "DEEPEST", deepest)
+        monkeypatch.setattr(choose, "DEEPEST", deepest)
         jax.clear_caches()  # what was traced knows the other
 
         def step(q: jax.Array, v: jax.Array) -> tuple[Any, Any]:

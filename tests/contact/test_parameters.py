@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import pytest
 
 import mbjax
-from mbjax.contact.contact_parameters import calc_default_stiffness_and_dissipation, calc_pair_parameters
+from mbjax.contact.points.contact_parameters import calc_default_stiffness_and_dissipation, calc_pair_parameters
 from mbjax.geometry import Geometry, ProximityProperties, Sphere
 from tests.contact.scenes import ContactTwin
 

@@ -15,7 +15,7 @@ from jax.numpy.linalg import norm
 from pydrake.systems.analysis import Simulator
 
 import mbjax
-from mbjax.contact.convex_problem import calc_impulses, calc_problem_residual, calc_row_forces, calc_row_motion
+from mbjax.contact.search.convex_problem import calc_impulses, calc_problem_residual, calc_row_forces, calc_row_motion
 from mbjax.simulation import normalize_quaternions
 from mbjax.simulation.discrete_acceleration import calc_step_problem
 from mbjax.simulation.ports import as_inputs

@@ -26,13 +26,18 @@ from mbjax.kinematics import PositionKinematics
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 
-from .body_blocks import are_free_bodies
 from .contact_parameters import PairParameters, SurfaceParameters, calc_surface_parameters, combine_surfaces
-from .contact_points import GeometryPoses, calc_geometry_poses, calc_witnesses, pairs_by_kind, shape_sizes
+from .contact_points import (
+    ContactPoints,
+    GeometryPoses,
+    calc_contact_points,
+    calc_geometry_poses,
+    calc_witnesses,
+    pairs_by_kind,
+    shape_sizes,
+)
 from .runtime_lists import list_of, row_at, with_row
 
-LEAST_PAIRS_OF_BODIES = 3  # measured: two boxes are as fast either way, three faster on lists
-LEAST_PAIRS_IN_TREES = 24  # measured: a humanoid takes 32 µs without such pairs and 145 with 79, on lists 65
 LEAST_ROOM, POINTS_OF_A_BODY = 1024, 24  # room of the list: boxes in a stack have eight points each
 GROUP = 8  # points that laws take in a turn; the list has room for whole groups
 
@@ -49,35 +54,25 @@ class ContactList(NamedTuple):
     parameters: PairParameters
 
 
-def can_list(model: MultibodyModel) -> bool:
-    """Whether the step of a model of one world can work on a list: bodies that move may touch each other.
+def calc_contact_list(
+    model: MultibodyModel, position: PositionKinematics, points: ContactPoints | None
+) -> tuple[ContactList, tuple[tuple[int, int], ...]]:
+    """The points that act, and the mobods of A and B of each pair.
 
-    Surfaces that do not overlap must have no force: so there is no prediction and no smoothing of contact.
+    They are found among all points where these are at hand, or where points act at a distance.
     """
-    contact, topology = model.layout.contact, model.topology
-    if model.num_world_axes or topology.followers:
-        return False
-    if contact.max_pairs is not None or contact.max_contacts is not None:
-        return False
-    if contact.prediction or model.collision.smoothing_length is not None:
-        return False
-    return num_moving_pairs(model) > 0
+    if points is None and not do_only_overlaps_act(model):
+        points = calc_contact_points(model, position)
+    if points is not None:
+        return list_of_points(model, position, points), mobods_of_pairs(model)
+    model = with_ordered_pairs(model)
+    return list_contacts(model, position), mobods_of_pairs(model)
 
 
-def are_worlds_listed(model: MultibodyModel) -> bool:
-    """Whether each world of a batch, too, is faster on a list of its own than beside others with all points.
-
-    Vector instructions take eight worlds at a time, so that all points of few pairs cost less than one world's loops.
-    """
-    least = LEAST_PAIRS_OF_BODIES if are_free_bodies(model.topology) else LEAST_PAIRS_IN_TREES
-    return can_list(model) and num_moving_pairs(model) >= least
-
-
-def num_moving_pairs(model: MultibodyModel) -> int:
-    """How many pairs of shapes are between bodies that both move."""
-    contact, topology = model.layout.contact, model.topology
-    moves = [topology.body_mobods[geometry.body] > 0 for geometry in contact.geometries]
-    return sum(moves[a] and moves[b] for a, b in contact.pairs)
+def do_only_overlaps_act(model: MultibodyModel) -> bool:
+    """Whether surfaces have forces where they overlap, and there alone: no prediction, smoothing or bound of pairs."""
+    contact = model.layout.contact
+    return not contact.prediction and contact.max_pairs is None and model.collision.smoothing_length is None
 
 
 def with_ordered_pairs(model: MultibodyModel) -> MultibodyModel:
@@ -97,21 +92,57 @@ def list_contacts(model: MultibodyModel, position: PositionKinematics) -> Contac
     poses, surfaces = calc_geometry_poses(model, position), calc_surface_parameters(model)
     gap = computed_once(functools.partial(calc_gaps, model), poses)
     kinds = pairs_by_kind(model)
-    m = sum(len(pairs) * num_points_of(model, pairs) for pairs in kinds)
-    m = min(m, LEAST_ROOM + POINTS_OF_A_BODY * model.topology.num_mobods)
+    start = empty_list(model, poses.p_WG.dtype)
+    for pairs in kinds:
+        start = add_pairs(model, poses, surfaces, pairs, take(gap, pairs, 0), start)
+    return with_room_kept(start)
+
+
+def list_of_points(model: MultibodyModel, position: PositionKinematics, points: ContactPoints) -> ContactList:
+    """Those of the points of all pairs that act; NaN counts as acting, so that it shows."""
+    acts, p_TM_W = points.active | (points.exists & jnp.isnan(points.distance)), position.p_TM_W
+    sides = (points.mobods_A, points.p_MaC_W), (points.mobods_B, points.p_MbC_W)
+    p_TaC_W, p_TbC_W = (take(p_TM_W, mobods, 1) + p_MC_W for mobods, p_MC_W in sides)
+    columns = (
+        jnp.asarray(points.pairs, jnp.int32),
+        points.distance,
+        points.normal_W,
+        p_TaC_W,
+        p_TbC_W,
+        points.parameters,
+    )
+    index, count = list_of(acts, is_one_world=True)
+
+    def turn(k: Array, found: ContactList) -> ContactList:
+        point = jax.tree.map(lambda x: column_at(x, row_at(index, k)), columns)
+        kept = jax.tree.map(lambda x, row: with_row(x, row, k), found[1:], point)
+        return ContactList(found.count + 1, *kept)
+
+    return with_room_kept(repeat_turns(count, turn, empty_list(model, points.distance.dtype)))
+
+
+def empty_list(model: MultibodyModel, dtype: np.dtype) -> ContactList:
+    """A list without points, with room for all, up to a bound, in whole groups."""
+    m = min(count_points(model), LEAST_ROOM + POINTS_OF_A_BODY * model.topology.num_mobods)
     m += -m % GROUP
-    dtype = poses.p_WG.dtype
 
     def room(*shape: int) -> Array:
         return jnp.zeros((m, *shape), dtype)
 
     none = PairParameters(*(room() for _ in range(6)))
-    start = ContactList(jnp.int32(0), jnp.zeros(m, jnp.int32), room(), room(3), room(3), room(3), none)
-    for pairs in kinds:
-        start = add_pairs(model, poses, surfaces, pairs, take(gap, pairs, 0), start)
-    is_full, count = start.count > m, jnp.minimum(start.count, np.int32(m))
-    distance = jnp.where(is_full, jnp.nan, start.distance)  # so that it shows
-    return start._replace(count=count, distance=distance)
+    return ContactList(jnp.int32(0), jnp.zeros(m, jnp.int32), room(), room(3), room(3), room(3), none)
+
+
+def with_room_kept(found: ContactList) -> ContactList:
+    """The list with no more points than it has room for; if there were more, distances are NaN, so that it shows."""
+    m = len(found.pair)
+    is_full, count = found.count > m, jnp.minimum(found.count, np.int32(m))
+    return found._replace(count=count, distance=jnp.where(is_full, jnp.nan, found.distance))
+
+
+def count_points(model: MultibodyModel) -> int:
+    """How many points all pairs may have."""
+    return sum(len(pairs) * num_points_of(model, pairs) for pairs in pairs_by_kind(model))
 
 
 def num_points_of(model: MultibodyModel, pairs: Sequence[int]) -> int:
@@ -119,7 +150,8 @@ def num_points_of(model: MultibodyModel, pairs: Sequence[int]) -> int:
     geometries = model.layout.contact.geometries
     a, b = model.layout.contact.pairs[pairs[0]]
     kinds = geometries[a].kind, geometries[b].kind
-    sizes = [jax.ShapeDtypeStruct(s.shape, s.dtype) for s in (shape_sizes(model, [g])[..., 0] for g in (a, b))]
+    last = -1 - model.num_world_axes
+    sizes = [jax.ShapeDtypeStruct(s.shape[:last], s.dtype) for s in (shape_sizes(model, [g]) for g in (a, b))]
     R, p = (jax.ShapeDtypeStruct(shape, model.dtype) for shape in ((3, 3), (3,)))
     found = jax.eval_shape(functools.partial(calc_witnesses, *kinds), *sizes, R, p)
     return found.distance.shape[0]
@@ -158,6 +190,13 @@ def within_a_tree(model: MultibodyModel) -> Bool[np.ndarray, " n"]:
     contact, topology = model.layout.contact, model.topology
     roots = topology.mobod_roots[np.array([topology.body_mobods[g.body] for g in contact.geometries])]
     return np.array([roots[a] == roots[b] for a, b in contact.pairs])
+
+
+def mobods_of_pairs(model: MultibodyModel) -> tuple[tuple[int, int], ...]:
+    """The mobods of A and B of each pair of shapes."""
+    contact, body_mobods = model.layout.contact, model.topology.body_mobods
+    mobods = [body_mobods[record.body] for record in contact.geometries]
+    return tuple((mobods[a], mobods[b]) for a, b in contact.pairs)
 
 
 def add_pairs(

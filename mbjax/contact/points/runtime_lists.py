@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.execution import repeat_turns
 
@@ -46,6 +46,11 @@ def with_row(x: Array, row: Array, index: Array) -> Array:
 def add_row(x: Array, row: Array, index: Array) -> Array:
     """Adds to a row."""
     return with_row(x, row_at(x, index) + row, index)
+
+
+def with_column(x: Float[Array, "*c m"], column: Float[Array, "*c"], index: Array) -> Float[Array, "*c m"]:
+    """Writes a column."""
+    return lax.dynamic_update_index_in_dim(x, column, index, x.ndim - 1, allow_negative_indices=False)
 
 
 def sum_in_order(x: Array, axis: int) -> Array:

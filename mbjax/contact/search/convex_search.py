@@ -1,6 +1,5 @@
 """Newton's method with line search for the discrete step's convex problem."""
 
-import dataclasses
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,29 +10,25 @@ from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.dynamics import calc_inverse_dynamics
 from mbjax.dynamics.composite_body.mass_matrix_diagonal import calc_mass_matrix_diagonal
-from mbjax.execution import ResumedSearch, largest_over_first, on_cpu, sum_over_first
+from mbjax.execution import ResumedSearch, largest_over_first, sum_over_first
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology
 
-from .acting_contacts import ActingRows, acting_rows, can_act, to_points
-from .contact_rows import ContactRows
+from ..rows.rows_of_step import OfRows
 from .convex_problem import (
     ConvexProblem,
-    OfRows,
     calc_impulses,
+    calc_laws_at_start,
     calc_row_forces,
     calc_row_motion,
-    calc_sticking,
     calc_stiffness,
     row_power_along,
 )
 from .line_search import find_minimum
-from .listed_rows import ListedRows
-from .newton_matrix import newton_matrix
 
 MAX_ITERATIONS = 100  # piles of 100 bodies that fall on each other take up to 50
-NEAR = 0.1  # residual at vdot = 0 relative to the largest force, below which the search begins there
-ROUNDING = {4: 1e-5, 8: 1e-11}  # largest residual of a solution relative to the largest force, by bytes of a float
+NEARLY_BALANCED = 0.1  # residual at vdot = 0 relative to the largest force, below which the search begins there
+BALANCED = {4: 1e-5, 8: 1e-11}  # largest residual of a solution relative to the largest force, by bytes of a float
 
 
 class ConvexSolution(NamedTuple):
@@ -68,44 +63,15 @@ class ConvexSearch(NamedTuple):
 
 
 def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None = None) -> ConvexSearch:
-    """Searches the solution; on a CPU, among free bodies that may touch each other, with the contacts that act.
-
-    Large batches, whose worlds go on in other company, keep all contacts.
-    """
-    if begun is not None or problem.coupled is not None or not can_act(topology, problem.contacts):
-        return search_all(topology, problem, begun)
-    arrays, static = eqx.partition(problem, eqx.is_array)
-
-    def acting(arrays: ConvexProblem) -> ConvexSearch:
-        return search_acting(topology, eqx.combine(arrays, static))
-
-    def whole(arrays: ConvexProblem) -> ConvexSearch:
-        return search_all(topology, eqx.combine(arrays, static))
-
-    return on_cpu(acting, whole, arrays)
-
-
-def search_acting(topology: TreeTopology, problem: ConvexProblem) -> ConvexSearch:
-    """`search_all` with the contacts that act in some world; the others have no impulse."""
-    assert isinstance(problem.contacts, ContactRows)
-    rows = acting_rows(problem.contacts)
-    found = search_all(topology, dataclasses.replace(problem, contacts=rows))
-    motion, stiffness = (
-        dataclasses.replace(x, contacts=to_points(rows, x.contacts)) for x in (found.motion, found.stiffness)
-    )
-    return found._replace(motion=motion, stiffness=stiffness)
-
-
-def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch | None = None) -> ConvexSearch:
     """Runs Newton's iterations on all worlds until the last one has ended; finished worlds stay as they are.
 
     A search that has `begun` resumes where it was, and may leave some worlds to a later turn. A world's result is
     bitwise independent of how its iterations are divided among turns, and of the other worlds.
 
     The first iteration takes a full step towards the state in which all contacts stick, as fewer iterations remain
-    from there than from vdot = 0. On a list, where piles rest, Newton's method begins at vdot = 0 if that nearly is the
-    solution: a pile at rest takes 2 iterations instead of 11 to 17. One short step does not end the search, as it may
-    have crossed from slip to stick; two short steps do.
+    from there than from vdot = 0. Contacts that say `starts_at_rest` let Newton's method begin at vdot = 0 if that
+    nearly is the solution: a pile at rest takes 2 iterations instead of 11 to 17. One short step does not end the
+    search, as it may have crossed from slip to stick; two short steps do.
 
     Forces are divided by the square root of the inertia they move, as in Drake. All are then in N / √kg, and those of
     a light body are not lost beside those of a heavy one.
@@ -113,8 +79,8 @@ def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSea
     terms = problem.terms
     applied = terms.tau - calc_inverse_dynamics(terms.motion, None, terms.F_applied_T)
     applied = jnp.where(terms.locked, 0.0, applied)
-    matrix = newton_matrix(topology, problem)
-    tolerance, eps = ROUNDING[applied.dtype.itemsize], float(jnp.finfo(applied.dtype).eps)
+    matrix = problem.newton_matrix(topology)
+    tolerance, eps = BALANCED[applied.dtype.itemsize], float(jnp.finfo(applied.dtype).eps)
 
     inertia = calc_mass_matrix_diagonal(terms.motion, terms.diagonal)
     scale = jnp.where(terms.locked, 0.0, 1.0 / safe_sqrt(inertia))
@@ -143,7 +109,9 @@ def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSea
         rise, searched = sum_over_first(direction * state.residual), going & (is_near | (state.num_iterations > 0))
         t = find_minimum(slope, rise, rounding, step, lost, searched)
         t = jnp.where(going, t, 0.0)
-        vdot, new_inertial, motion = moved((state.vdot, state.inertial, state.motion), t, (direction, inertial, rate))
+        vdot, new_inertial, motion = advanced(
+            (state.vdot, state.inertial, state.motion), t, (direction, inertial, rate)
+        )
         forces = calc_forces(calc_impulses(problem, motion))
         residual = new_inertial - applied - forces
         balanced = is_balanced(residual, new_inertial, forces, tolerance)
@@ -162,12 +130,11 @@ def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSea
     zero = jnp.zeros((applied.shape[0], *worlds), applied.dtype)
     motion = jax.tree.map(jnp.zeros_like, calc_row_motion(problem, zero))
     no = jnp.zeros(worlds, bool)
-    impulses, stiffness = calc_sticking(problem, motion)
-    forces, is_near = calc_forces(impulses), no
-    if isinstance(problem.contacts, ListedRows):
-        by_law = calc_forces(calc_impulses(problem, motion)), calc_stiffness(problem, motion)
-        is_near = is_balanced(zero - applied - by_law[0], zero, by_law[0], NEAR)
-        forces, stiffness = jax.tree.map(lambda x, y: jnp.where(is_near, x, y), by_law, (forces, stiffness))
+    laws = [(calc_forces(impulses), stiffness) for impulses, stiffness in calc_laws_at_start(problem, motion)]
+    (forces, stiffness), is_near = laws[0], no
+    for at_rest in laws[1:]:
+        is_near = is_balanced(zero - applied - at_rest[0], zero, at_rest[0], NEARLY_BALANCED)
+        forces, stiffness = jax.tree.map(lambda x, y, near=is_near: jnp.where(near, x, y), at_rest, laws[0])
     residual = zero - applied - forces
     start = ConvexSearch(zero, zero, motion, stiffness, residual, jnp.zeros(worlds, jnp.int32), no, no)
     if begun is not None:
@@ -176,7 +143,16 @@ def search_all(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSea
     return lax.while_loop(unfinished, update, start)
 
 
-def moved(x: Any, t: Float[Array, "*w"], direction: Any) -> Any:
+def without_numbers(problem: ConvexProblem) -> ConvexSearch:
+    """Zeros in the shapes of a search of one world."""
+    zero, no = jnp.zeros_like(problem.v), jnp.zeros((), bool)
+    motion = eqx.filter_eval_shape(calc_row_motion, problem, zero)
+    stiffness = eqx.filter_eval_shape(calc_stiffness, problem, motion)
+    motion, stiffness = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), (motion, stiffness))
+    return ConvexSearch(zero, zero, motion, stiffness, zero, jnp.zeros((), jnp.int32), no, no)
+
+
+def advanced(x: Any, t: Float[Array, "*w"], direction: Any) -> Any:
     """The pytree x + t direction."""
     return jax.tree.map(lambda x, d: x + t * d, x, direction)
 
@@ -185,7 +161,4 @@ def shape_of_worlds(problem: ConvexProblem) -> tuple[int, ...]:
     """Shape (number of worlds,) of a batch, or () of one world; leaves of the problem may be shared by all worlds."""
     if problem.time_step.ndim == 0:
         return ()
-    contacts = problem.contacts
-    if isinstance(contacts, ActingRows):  # its lists are of all worlds together
-        problem = dataclasses.replace(problem, contacts=(contacts.v_AcBc_W, contacts.law_of_points))
     return (max(leaf.shape[-1] for leaf in jax.tree.leaves(problem)),)

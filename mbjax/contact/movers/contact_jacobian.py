@@ -1,22 +1,19 @@
-"""The contact Jacobian, for contact points whose bodies differ from world to world, and contact forces on bodies."""
+"""The contact Jacobian, for contact points whose bodies differ from world to world."""
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mbjax.execution import dot_with_mask, sum_over_axis, take
-from mbjax.kinematics import PositionKinematics
+from mbjax.execution import sum_over_axis, take
 from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
-from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions
 
-from .contact_points import ContactPoints
+from .abstract_mover import AbstractMover
 from .moved_bodies import MovedBodies
 
 
-class ContactJacobian(eqx.Module):
+class ContactJacobian(AbstractMover):
     """The Jacobian J of m points, with v_AcBc_W = J v."""
 
     J: Float[Array, "3 m nv"]
@@ -74,18 +71,7 @@ def choose_slots(x: Float[Array, "..."], slots: Int[Array, "k *w"], axis: int) -
     return jnp.take_along_axis(x, index, axis)
 
 
-def calc_contact_forces_on_bodies(
-    model: MultibodyModel, position: PositionKinematics, points: ContactPoints, f_Bc_W: Float[Array, "3 m"]
-) -> Float[Array, "6 nb"]:
-    """Spatial forces of all contacts on all bodies, about the bodies' origins, in W; A receives the opposite of B's."""
-    contact = model.layout.contact
-    total = None
-    for side, p_MC_W, sign in ((0, points.p_MaC_W, -1.0), (1, points.p_MbC_W, 1.0)):
-        bodies = [contact.geometries[contact.pairs[pair][side]].body for pair in points.pairs]
-        mobods = [model.topology.body_mobods[b] for b in bodies]
-        p_MB_W = ca.matvec(take(position.R_WM, mobods, 2), take(position.placement.p_MB, bodies, 1))
-        f = sign * f_Bc_W
-        F = ca.concatenate([ca.cross(p_MC_W - p_MB_W, f), f], 0)
-        F = dot_with_mask(F, np.array(bodies)[:, None] == np.arange(model.num_bodies), 1)
-        total = F if total is None else total + F
-    return total
+def entries_of_product(A: Float[Array, "3 n"], B: Float[Array, "3 n"]) -> Float[Array, " 6"]:
+    """Symmetric entries of A Bᵀ."""
+    i, k = (np.array(side) for side in zip(*ca.SYMMETRIC_PAIRS, strict=True))
+    return jnp.sum(take(A, i, 0) * take(B, k, 0), axis=1)

@@ -142,7 +142,8 @@ def seeing_only(model: MultibodyModel, pairs: Sequence[tuple[int, int]]) -> Mult
         for field in dataclasses.fields(GeometryParameters)
     )
     shifted = contact.geometries + tuple(
-        moved(record, collision.size.shape[0], collision.vertices.shape[0]) for record in contact.others
+        after_those_of_contact(record, collision.size.shape[0], collision.vertices.shape[0])
+        for record in contact.others
     )
     seen = dataclasses.replace(
         contact,
@@ -162,7 +163,7 @@ def seeing_only(model: MultibodyModel, pairs: Sequence[tuple[int, int]]) -> Mult
     )
 
 
-def moved(record: CollisionGeometryRecord, sizes: int, vertices: int) -> CollisionGeometryRecord:
+def after_those_of_contact(record: CollisionGeometryRecord, sizes: int, vertices: int) -> CollisionGeometryRecord:
     """The geometry's record with its start indices shifted past `sizes` sizes and `vertices` vertices."""
     starts = {"size_start": record.size_start + sizes, "vertex_start": record.vertex_start + vertices}
     return dataclasses.replace(record, **starts)

@@ -6,6 +6,7 @@ Every row's impulse γ is minus the gradient of a convex function of its velocit
 minimum, and its solution unique (Castro et al. 2022, arXiv 2110.10107).
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import equinox as eqx
@@ -17,47 +18,32 @@ from mbjax.execution import sum_over_axis
 from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
 from mbjax.topology import TreeTopology
 
-from .acting_contacts import ActingRows
-from .box_rows import BoxRows
-from .contact_rows import ContactRows
-from .listed_rows import ListedRows
-
-
-class CoupledRows(eqx.Module):
-    """impulse = start - stiffness G dv with dv = dt vdot: rows of constraints, near-rigid or springs."""
-
-    G: Float[Array, "nc nv"]
-    start: Float[Array, " nc"]
-    stiffness: Float[Array, " nc"]
-
-    def impulse(self, motion: Float[Array, " nc"]) -> Float[Array, " nc"]:
-        """Impulses of the rows after the change `motion` = G dv of their velocities."""
-        return self.start - self.stiffness * motion
+from ..forms.abstract_form import AbstractContactForm
+from ..forms.choose import matrix_without_contacts
+from ..newton.newton_matrix import NewtonMatrix
+from ..rows.rows_of_step import OfRows, OtherRows
 
 
 class ConvexProblem(eqx.Module):
-    """The convex problem whose minimum is the step's acceleration; kinds of rows that are absent are None."""
+    """The convex problem whose minimum is the step's acceleration; `contacts` is None where nothing may touch."""
 
     terms: ForwardDynamicsTerms
     v: Float[Array, " nv"]  # at the start of the step
     time_step: Float[Array, ""]
-    box: BoxRows | None
-    coupled: CoupledRows | None
-    contacts: ContactRows | ActingRows | ListedRows | None
+    others: OtherRows
+    contacts: AbstractContactForm | None
 
-
-class OfRows(eqx.Module):
-    """One number or vector for each row, by kind of row: the change of its velocity, its impulse, or its stiffness."""
-
-    box: Float[Array, " k"] | None
-    coupled: Float[Array, " nc"] | None
-    contacts: Float[Array, "3 m"] | None
+    def newton_matrix(self, topology: TreeTopology) -> NewtonMatrix:
+        """The Newton matrix of all rows, which the contacts bring; without contacts, that of the other rows."""
+        if self.contacts is None:
+            return matrix_without_contacts(topology, self.terms, self.others)
+        return self.contacts.newton_matrix(topology, self.terms, self.others)
 
 
 def calc_row_motion(problem: ConvexProblem, vdot: Float[Array, " nv"]) -> OfRows:
     """G dv, the change of each row's velocity over the step; linear in vdot."""
     dv = problem.time_step * vdot
-    box, coupled, contacts = problem.box, problem.coupled, problem.contacts
+    box, coupled, contacts = problem.others.box, problem.others.coupled, problem.contacts
     return OfRows(
         None if box is None else box.motion(dv),
         None if coupled is None else matrix_vector(coupled.G, dv),
@@ -67,7 +53,7 @@ def calc_row_motion(problem: ConvexProblem, vdot: Float[Array, " nv"]) -> OfRows
 
 def calc_impulses(problem: ConvexProblem, motion: OfRows) -> OfRows:
     """Impulses γ of all rows over the step."""
-    box, coupled, contacts = problem.box, problem.coupled, problem.contacts
+    box, coupled, contacts = problem.others.box, problem.others.coupled, problem.contacts
     return OfRows(
         None if box is None or motion.box is None else box.impulse(motion.box),
         None if coupled is None or motion.coupled is None else coupled.impulse(motion.coupled),
@@ -77,7 +63,7 @@ def calc_impulses(problem: ConvexProblem, motion: OfRows) -> OfRows:
 
 def calc_stiffness(problem: ConvexProblem, motion: OfRows) -> OfRows:
     """-dγ / d motion, where it depends on the motion: one number of a box row, six of a contact."""
-    box, contacts = problem.box, problem.contacts
+    box, contacts = problem.others.box, problem.contacts
     return OfRows(
         None if box is None or motion.box is None else box.slope(motion.box),
         None,
@@ -85,30 +71,38 @@ def calc_stiffness(problem: ConvexProblem, motion: OfRows) -> OfRows:
     )
 
 
-def calc_sticking(problem: ConvexProblem, motion: OfRows) -> tuple[OfRows, OfRows]:
-    """Impulses and stiffness as if all contacts would stick."""
-    impulses, stiffness = calc_impulses(problem, motion), calc_stiffness(problem, motion)
-    if problem.contacts is None or motion.contacts is None:
-        return impulses, stiffness
-    of_contacts = problem.contacts.sticking_law(motion.contacts)
-    return OfRows(impulses.box, impulses.coupled, of_contacts[0]), OfRows(stiffness.box, None, of_contacts[1])
+def calc_laws_at_start(problem: ConvexProblem, motion: OfRows) -> list[tuple[OfRows, OfRows]]:
+    """Impulses and stiffness as if all contacts would stick; beside them those by law where contacts start at rest."""
+    contacts, others = problem.contacts, dataclasses.replace(problem, contacts=None)
+    impulses, stiffness = calc_impulses(others, motion), calc_stiffness(others, motion)
+    if contacts is None or motion.contacts is None:
+        return [(impulses, stiffness)]
+    if contacts.starts_at_rest:
+        of_contacts = contacts.both_laws(motion.contacts)
+    else:
+        of_contacts = (contacts.sticking_law(motion.contacts),)
+    return [
+        (dataclasses.replace(impulses, contacts=impulse), dataclasses.replace(stiffness, contacts=of_points))
+        for impulse, of_points in of_contacts
+    ]
 
 
 def calc_row_forces(problem: ConvexProblem, impulses: OfRows) -> Float[Array, " nv"]:
     """Generalized forces Gᵀ γ / dt of all rows."""
     total = jnp.zeros((), problem.v.dtype)
-    if problem.box is not None and impulses.box is not None:
-        total = total + problem.box.generalized(impulses.box, problem.v.shape[0])
-    if problem.coupled is not None and impulses.coupled is not None:
-        total = total + transposed_matrix_vector(problem.coupled.G, impulses.coupled)
-    if problem.contacts is not None and impulses.contacts is not None:
-        total = total + problem.contacts.generalized(impulses.contacts)
+    box, coupled, contacts = problem.others.box, problem.others.coupled, problem.contacts
+    if box is not None and impulses.box is not None:
+        total = total + box.generalized(impulses.box, problem.v.shape[0])
+    if coupled is not None and impulses.coupled is not None:
+        total = total + transposed_matrix_vector(coupled.G, impulses.coupled)
+    if contacts is not None and impulses.contacts is not None:
+        total = total + contacts.generalized(impulses.contacts)
     return total / problem.time_step
 
 
 def row_power_along(problem: ConvexProblem, motion: OfRows, d: OfRows) -> Callable[[Array], Float[Array, "2"]]:
     """s → x · Gᵀ γ(motion + s d) / dt and its derivative, where d = dt G x is the motion of the rows along x."""
-    box, coupled, contacts = problem.box, problem.coupled, problem.contacts
+    box, coupled, contacts = problem.others.box, problem.others.coupled, problem.contacts
     of_contacts = None
     if contacts is not None and motion.contacts is not None and d.contacts is not None:
         of_contacts = contacts.power_along(motion.contacts, d.contacts)

@@ -4,13 +4,15 @@ Bodies are eliminated from the last to the first. Eliminating one couples those 
 blocks there are follows from the list of contacts that act, and work follows the blocks.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from mbjax.dynamics import ForwardDynamicsTerms
 from mbjax.dynamics.composite_body.mass_matrix import calc_composite_forces
 from mbjax.dynamics.records.inertia_about_origin import shift_inertia_to_T
 from mbjax.execution import repeat_turns
@@ -18,13 +20,32 @@ from mbjax.linear_algebra import SmallFactor, eliminate_small, factor_small, sol
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 
-from .acting_contacts import ActingRows, at_pair
-from .body_blocks import BodyBlocks, in_blocks
-from .contact_hessian import inertia_between_points, inertia_of_points, times_composite, times_inertia_between
-from .convex_problem import ConvexProblem
-from .listed_contacts import column_at
-from .listed_rows import ListedBodies
-from .runtime_lists import add_row, list_of, row_at, sum_in_order, with_row
+from ..movers.body_blocks import BodyBlocks, from_blocks, in_blocks
+from ..points.runtime_lists import list_of, row_at, sum_in_order, with_row
+from ..rows.rows_of_step import OfRows, OtherRows, calc_box_diagonal
+from .newton_matrix import NewtonMatrix, Product
+
+
+class TouchingBodies(Protocol):
+    """Free bodies and the couples of them that touch, found when the program runs."""
+
+    @property
+    def blocks(self) -> BodyBlocks:
+        """The bodies' velocities."""
+        ...
+
+    @property
+    def num_world_axes(self) -> int:
+        """1 of several worlds side by side, else 0."""
+        ...
+
+    def each_couple(self, turn: Callable, start: Any) -> Any:
+        """Loops over the couples that touch, the later body first: `turn(high, low, carry)`."""
+        ...
+
+    def apart(self, index: Array, function: Callable, *args: Any) -> Any:
+        """Calls `function(*args)` in a loop with this index."""
+        ...
 
 
 class Neighbours(NamedTuple):
@@ -39,11 +60,38 @@ def block_of(high: Array, low: Array) -> Array:
     return high * (high - 1) // 2 + low
 
 
+def matrix_of_blocks(
+    topology: TreeTopology,
+    terms: ForwardDynamicsTerms,
+    others: OtherRows,
+    rows: TouchingBodies,
+    add_contacts: Callable[[Array, Array, Array], tuple[Array, Array]],
+) -> NewtonMatrix:
+    """The Newton matrix of free bodies by blocks on and below the diagonal, to which `add_contacts` adds stiffness."""
+    bodies = rows.blocks
+    M, least = calc_own_blocks(topology, terms, bodies)
+    neighbours = calc_neighbours(rows)
+    own = np.eye(M.shape[1], dtype=bool).reshape(1, *M.shape[1:3], *(1,) * rows.num_world_axes)
+    t = M.shape[0]
+
+    def inertia_product(x: Array) -> Array:
+        return from_blocks(bodies, sum_in_order(M * in_blocks(bodies, x)[:, None], 2))
+
+    def solver(stiffness: OfRows) -> Product:
+        assert stiffness.contacts is not None
+        of_box = in_blocks(bodies, calc_box_diagonal(others, stiffness, terms.v))[:, None]
+        diagonal = M + jnp.where(own, of_box, 0.0)
+        below = jnp.zeros((t * (t - 1) // 2, *diagonal.shape[1:]), diagonal.dtype)
+        matrix = add_contacts(diagonal, below, stiffness.contacts)
+        return lambda b: from_blocks(bodies, solve_blocks(rows, neighbours, *matrix, in_blocks(bodies, b), least))
+
+    return NewtonMatrix(inertia_product, solver, lambda stiffness, b: solver(stiffness)(b))
+
+
 def calc_own_blocks(
-    topology: TreeTopology, problem: ConvexProblem, blocks: BodyBlocks
+    topology: TreeTopology, terms: ForwardDynamicsTerms, blocks: BodyBlocks
 ) -> tuple[Float[Array, "t s s"], Float[Array, "t s"]]:
     """Blocks of M + diag on the diagonal, and the pivots of each alone; a velocity that is locked has a 1."""
-    terms = problem.terms
     inertia_T = shift_inertia_to_T(terms.position, terms.inertia_W)
     S = [in_blocks(blocks, x) for x in jnp.unstack(terms.position.S_T)]
     F = [in_blocks(blocks, x) for x in jnp.unstack(calc_composite_forces(topology, terms.position, inertia_T))]
@@ -57,7 +105,7 @@ def calc_own_blocks(
     return M, jnp.stack([x * x for x in reversed(roots)], axis=1)
 
 
-def calc_neighbours(rows: ActingRows | ListedBodies) -> Neighbours:
+def calc_neighbours(rows: TouchingBodies) -> Neighbours:
     """The neighbours of all bodies, with those that come by eliminating others."""
     t, is_one_world = len(rows.blocks.velocities), rows.num_world_axes == 0
 
@@ -83,91 +131,13 @@ def calc_neighbours(rows: ActingRows | ListedBodies) -> Neighbours:
     return Neighbours(*repeat_turns(np.int32(t), eliminate, (touches, *nothing))[1:])
 
 
-def inertias_of_pairs(p: Float[Array, "2 3 n k"], G: Float[Array, "6 n k"]) -> tuple[Array, Array, Array]:
-    """What pairs' stiffness adds to the inertias of their two bodies, and their coupling, negative."""
-    of_bodies = [sum_in_order(inertia_of_points(x, G), 2) for x in p]
-    return of_bodies[0], of_bodies[1], -sum_in_order(inertia_between_points(p[0], p[1], G), 2)
-
-
-def calc_blocks(
-    rows: ActingRows | ListedBodies, own: Float[Array, "t s s"], G: Array
-) -> tuple[Float[Array, "t s s"], Float[Array, "b s s"]]:
-    """Blocks on and below the diagonal of H."""
-    t = own.shape[0]
-    below = jnp.zeros((t * (t - 1) // 2, *own.shape[1:]), own.dtype)
-    if isinstance(rows, ListedBodies):
-        return blocks_of_list(rows, own, below, G)
-    return blocks_of_acting(rows, own, below, G)
-
-
-def blocks_of_acting(
-    rows: ActingRows, own: Float[Array, "t s s"], below: Float[Array, "b s s"], G: Float[Array, "6 n k"]
-) -> tuple[Array, Array]:
-    """Adds the contacts of some pairs at a time, by inertias that their stiffness has about the origin."""
-    t, size = own.shape[0], np.int32(rows.num_together)
-
-    def turn(first: Array, carry: tuple) -> tuple:
-        p = jnp.moveaxis(lax.dynamic_slice_in_dim(rows.p_TC_W, first, int(size)), 0, 2)
-        found = rows.apart(first, inertias_of_pairs, p, rows.pairs_from(first, G))
-
-        def add(k: Array, inertias: Array) -> Array:
-            bodies = row_at(rows.bodies, first + k)
-            for side in (0, 1):
-                inertias = add_row(inertias, at_pair(found[side], k), bodies[side])
-            return inertias
-
-        def couple(k: Array, below: Array) -> Array:
-            high, low = (row_at(rows.bodies, first + k)[side] for side in (0, 1))
-            S_high, S_low = (at_pair(rows.S_T, body) for body in (high, low))
-            block = rows.apart(k, coupled, at_pair(found[2], k), S_high, S_low)
-            return add_row(below, block, block_of(high, low))
-
-        inertias, below = carry
-        inertias = repeat_turns(jnp.minimum(rows.count - first, size), add, inertias)
-        return inertias, repeat_turns(jnp.minimum(rows.num_coupled - first, size), couple, below)
-
-    nothing = jnp.zeros((t + 1, 21, *rows.worlds(own)), own.dtype)
-    inertias, below = rows.several(turn, (nothing, below))
-    S = rows.S_T[:, :t]
-    added = products_of(S, times_composite(jnp.moveaxis(inertias[:t], 1, 0)[:, :, None], S), 2)
-    return own + added, below
-
-
-def blocks_of_list(
-    rows: ListedBodies, own: Float[Array, "t s s"], below: Float[Array, "b s s"], G: Float[Array, "6 m"]
-) -> tuple[Array, Array]:
-    """Adds the contacts of a list point by point, as Jᵀ G J."""
-
-    def turn(index: Array, carry: tuple) -> tuple:
-        own, below = carry
-        bodies, J = row_at((rows.bodies, rows.J), index)
-        entries = ca.symmetric_rows(jnp.unstack(column_at(G, index)))
-        GJ = [jnp.stack([ca.sum_products(row, jnp.unstack(x)) for row in entries]) for x in J]
-        for side in (0, 1):
-            own = add_row(own, products_of(J[side], GJ[side]), bodies[side])
-        high, low = jnp.unstack(bodies)
-
-        def couple(below: Array) -> Array:
-            return add_row(below, products_of(J[0], GJ[1]), block_of(high, low))
-
-        return own, rows.if_both_move(low, couple, below)
-
-    own, below = rows.each(turn, (jnp.concatenate([own, jnp.zeros_like(own[:1])]), below))
-    return own[:-1], below
-
-
-def coupled(between: Float[Array, "33"], S_high: Float[Array, "6 s"], S_low: Float[Array, "6 s"]) -> Array:
-    """Block of two bodies from their coupling."""
-    return products_of(S_high, times_inertia_between(between[:, None], S_low))
-
-
 def products_of(S: Array, F: Array, axis: int = 1) -> Array:
     """Entries S_i · F_j of vectors along an axis, which two take the place of; components come first."""
     return ca.sum_products(jnp.unstack(jnp.expand_dims(S, axis + 1)), jnp.unstack(jnp.expand_dims(F, axis)))
 
 
 def solve_blocks(
-    rows: ActingRows | ListedBodies,
+    rows: TouchingBodies,
     neighbours: Neighbours,
     diagonal: Float[Array, "t s s"],
     below: Float[Array, "b s s"],

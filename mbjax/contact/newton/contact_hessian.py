@@ -11,8 +11,8 @@ from mbjax.execution import dot_with_mask, take
 from mbjax.linear_algebra import Parents, paths, sum_of_outer, trunk_of
 from mbjax.spatial import component_algebra as ca
 
-from .contact_jacobian import ContactJacobian
-from .moved_bodies import MovedBodies, over_slots, summed_kinds
+from ..movers.contact_jacobian import ContactJacobian
+from ..movers.moved_bodies import MovedBodies, over_slots, summed_kinds
 
 
 def contact_hessian_of_jacobian(contacts: ContactJacobian) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv nv"]]:

@@ -31,8 +31,8 @@ LANDINGS = 1e2, 1e-1, -5e-3  # tolerances before the place where surfaces touch 
 ATTEMPTS = 4  # for each step allowed, as some are rejected
 
 
-class ContactSolver(eqx.Module):
-    """Solver for `simulate` whose derivatives through impacts, sliding and rest are near those of the motion itself.
+class ContactIntegrator(eqx.Module):
+    """Integrator for `simulate` whose derivatives through impacts, sliding and rest are near those of the motion.
 
     Its steps are implicit, so friction does not bound them; they end where surfaces touch and part, and elsewhere are
     as long as an estimate of the error in q and v allows: `tolerance` in m, rad and m/s (None: 1e-8, in single
@@ -45,9 +45,14 @@ class ContactSolver(eqx.Module):
 
     def __check_init__(self) -> None:
         if isinstance(self.max_steps, bool) or not isinstance(self.max_steps, int) or self.max_steps < 1:
-            raise ModelError(f"ContactSolver: max_steps must be a whole number of at least 1, got {self.max_steps!r}.")
+            raise ModelError(
+                f"ContactIntegrator: max_steps must be a whole number of at least 1, got {self.max_steps!r}."
+            )
         if isinstance(self.tolerance, int | float) and not self.tolerance > 0.0:
-            raise ModelError(f"ContactSolver: tolerance must be above 0, got {self.tolerance!r}.")
+            raise ModelError(f"ContactIntegrator: tolerance must be above 0, got {self.tolerance!r}.")
+
+
+ContactSolver = ContactIntegrator  # deprecated name, which goes after one version: it integrates
 
 
 class Plant(eqx.Module):
@@ -105,7 +110,7 @@ class Taken(NamedTuple):
 
 
 def integrate_through_contact(
-    plant: Plant, y: Float[Array, " n"], times: Float[Array, " times"], solver: ContactSolver
+    plant: Plant, y: Float[Array, " n"], times: Float[Array, " times"], solver: ContactIntegrator
 ) -> Float[Array, "times n"]:
     """States (q, v, time) at each of the times, from y at the first of them."""
     default = TOLERANCE[y.dtype.itemsize]
@@ -180,8 +185,8 @@ def differentiated_once(arrays: Any) -> Any:
 @differentiated_once.def_jvp
 def _differentiated_once_jvp(primals: tuple, tangents: tuple) -> Any:
     raise ModelError(
-        "simulate: ContactSolver has first derivatives only. For second ones, differentiate a smooth discrete plant "
-        "(rollout), or take differences of first derivatives."
+        "simulate: ContactIntegrator has first derivatives only. For second ones, differentiate a smooth discrete "
+        "plant (rollout), or take differences of first derivatives."
     )
 
 
@@ -209,8 +214,8 @@ def take_steps(
 
     ys, is_finished, steps = of_one(arrays)
     message = (
-        f"simulate: ContactSolver took max_steps={max_steps} steps, or {ATTEMPTS} attempts for each, and did not reach "
-        "the end. Give it more max_steps or a larger tolerance, or look for a state that is not finite."
+        f"simulate: ContactIntegrator took max_steps={max_steps} steps, or {ATTEMPTS} attempts for each, and did not "
+        "reach the end. Give it more max_steps or a larger tolerance, or look for a state that is not finite."
     )
     return eqx.error_if(ys, ~is_finished, message), steps
 

@@ -1,4 +1,4 @@
-"""`ContactSolver`: bounces known in closed form, both modes, many worlds, single precision, and its errors.
+"""`ContactIntegrator`: bounces known in closed form, both modes, many worlds, single precision, and its errors.
 
 Most of it is tested on a spring in place of a model, which compiles in a second.
 """
@@ -15,7 +15,7 @@ import pytest
 
 import mbjax
 from mbjax.geometry import Box, Geometry, HalfSpace, ProximityProperties, Sphere
-from mbjax.simulation.contact_solver import Plant, integrate_through_contact
+from mbjax.simulation.contact_integrator import Plant, integrate_through_contact
 from mbjax.simulation.rosenbrock import rosenbrock_step
 from tests.gradients.checks import compiled
 
@@ -45,7 +45,7 @@ def spring_end(x: jax.Array, times: Any = TIMES, max_steps: int = 300) -> jax.Ar
     plant: Any = Spring(x[2])
     y = jnp.concatenate([x[:2], jnp.zeros_like(x[:1])])
     times = jnp.asarray(times, x.dtype)
-    return integrate_through_contact(plant, y, times, mbjax.ContactSolver(max_steps=max_steps))[:, 0]
+    return integrate_through_contact(plant, y, times, mbjax.ContactIntegrator(max_steps=max_steps))[:, 0]
 
 
 @functools.cache
@@ -94,7 +94,7 @@ def test_a_cube_whose_lowest_corner_is_another_while_a_step_would_end() -> None:
 
     def end(vz: jax.Array) -> jax.Array:
         state = mbjax.State(q, jnp.array([0.0, 0.0, 0.0, 0.0, -0.1, vz]), jnp.zeros(()))
-        found = mbjax.simulate(model, state, save_at=jnp.array([0.0, 1.0]), solver=mbjax.ContactSolver())
+        found = mbjax.simulate(model, state, save_at=jnp.array([0.0, 1.0]), solver=mbjax.ContactIntegrator())
         return found.q[-1, 5]
 
     value, derivative = compiled(lambda vz: jax.jvp(end, (vz,), (1.0,)))(-1.2914572864321607)
@@ -130,7 +130,7 @@ def test_single_precision_has_derivatives_too(k: float) -> None:
 
 
 def test_too_few_steps_are_an_error() -> None:
-    with pytest.raises(Exception, match="ContactSolver took max_steps=20 steps"):
+    with pytest.raises(Exception, match="ContactIntegrator took max_steps=20 steps"):
         jax.block_until_ready(compiled(lambda x: spring_end(x, max_steps=20))(start(1e4)))
 
 
@@ -166,7 +166,7 @@ def end(x: jax.Array) -> jax.Array:
     for name in ("ground", "round"):
         model = mbjax.set_proximity_properties(model, name, point_stiffness=2.0 * x[2])
     state = mbjax.State(x[:1], x[1:2], jnp.zeros(()))
-    return mbjax.simulate(model, state, save_at=TIMES, solver=mbjax.ContactSolver(max_steps=300)).q[-1, 0]
+    return mbjax.simulate(model, state, save_at=TIMES, solver=mbjax.ContactIntegrator(max_steps=300)).q[-1, 0]
 
 
 @pytest.mark.whole_run("a spring in place of the model, and the model's slope")
@@ -205,10 +205,10 @@ def test_the_formula_is_of_order_four_and_damps_what_is_stiff() -> None:
 
 
 def test_what_it_does_not_take() -> None:
-    model, solver = ball(), mbjax.ContactSolver()
+    model, solver = ball(), mbjax.ContactIntegrator()
     state = mbjax.default_state(model)
-    with pytest.raises(mbjax.ModelError, match=r"ContactSolver\(tolerance=1e-8, max_steps=10_000\)"):
+    with pytest.raises(mbjax.ModelError, match=r"ContactIntegrator\(tolerance=1e-8, max_steps=10_000\)"):
         mbjax.simulate(model, state, save_at=TIMES, solver=solver, first_step=1e-3)
     for wrong in ({"tolerance": 0.0}, {"max_steps": 0}):
         with pytest.raises(mbjax.ModelError, match=next(iter(wrong))):
-            mbjax.ContactSolver(**wrong)
+            mbjax.ContactIntegrator(**wrong)

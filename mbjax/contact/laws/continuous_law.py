@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_sqrt
 
-from .contact_points import ContactPoints
+from ..points.contact_points import ContactPoints
 from .elastic_force import ElasticForce
 
 END_OF_TRANSITION = 3.0  # stiction tolerances at which friction is dynamic

@@ -17,13 +17,14 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology, over_directions, sum_directions
 
+from ..points.contact_points import ContactPoints
+from .abstract_mover import AbstractMover
 from .contact_paths import ContactPaths, find_contact_paths
-from .contact_points import ContactPoints
 
 MOST_RUNS = 8  # runs of slots that are added up separately; the program grows with their number
 
 
-class MovedBodies(eqx.Module):
+class MovedBodies(AbstractMover):
     """The sides of m points, as in `ContactPaths`, and the directions of the velocities that move them."""
 
     p_MC_W: Float[Array, "3 s"]  # from the origin Mo of the side's mobod

@@ -1,0 +1,1 @@
+"""Forms of contact: ways to work on points in a step, and the one file that chooses."""

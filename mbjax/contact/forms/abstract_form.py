@@ -1,0 +1,110 @@
+"""What a form of contact is: the contract that every way to work on contact points in a step fulfils.
+
+A form has m points, each with a law and a velocity, and something that moves them. The search asks it for velocities,
+impulses, stiffness and power, and for the Newton matrix that goes with its points. What it does not ask is how they
+are stored: a form may hold all points side by side, or a list of those that act.
+
+`choose.py` lists the forms. A new one, of pressure fields say, brings
+
+- `at`: its points with their normals, where they are, and the law of each. A point of a pressure field is the middle
+  of a face of the surface of contact; its law has the face's area times the pressure's gradient as stiffness.
+- `moved`: what moves the points. Points of any kind between two bodies are moved by `MovedBodies`, if which bodies
+  touch is known when the program is made.
+- `by_law` and `power_along`: how it goes through its points.
+- `newton_matrix`: the matrix with its points' stiffness, in the cheapest way that its structure allows.
+- a row of `FORMS` that says which models take it.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import equinox as eqx
+from jaxtyping import Array, Float, Int
+
+from mbjax.dynamics import ForwardDynamicsTerms
+from mbjax.model import MultibodyModel
+from mbjax.topology import TreeTopology
+
+from ..laws.abstract_law import AbstractContactLaw
+from ..movers.abstract_mover import AbstractMover
+from ..newton.newton_matrix import NewtonMatrix
+from ..points.contact_points import ContactPoints, calc_contact_points
+from ..rows.rows_of_step import OtherRows
+
+
+class StepSoFar(NamedTuple):
+    """What a form is made of: the model, the equation of motion, and how bodies respond to an impulse.
+
+    The response is estimated by the `diagonal` of M with implicit dissipation. `points` are all points that may touch;
+    where nobody has computed them, a form finds those that it needs.
+    """
+
+    model: MultibodyModel
+    terms: ForwardDynamicsTerms
+    diagonal: Float[Array, " nv"]
+    points: ContactPoints | None = None
+
+    def all_points(self) -> ContactPoints:
+        """All points that may touch."""
+        return calc_contact_points(self.model, self.terms.position) if self.points is None else self.points
+
+
+class AbstractContactForm(eqx.Module):
+    """m contact points with velocities v_AcBc_W = J v at the step's start, and impulses from those at its end.
+
+    *Motion* is the change J dv of the velocities over the step. Arrays of motion, impulse and stiffness have the shape
+    that the form likes, components first, and only the form itself reads them. A form with a `starts_at_rest` begins
+    its search at vdot = 0 where that nearly is the solution, as for a pile that rests.
+    """
+
+    v_AcBc_W: eqx.AbstractVar[Float[Array, "3 m"]]
+    law: eqx.AbstractVar[AbstractContactLaw]
+    moved: eqx.AbstractVar[AbstractMover]
+    slots: eqx.AbstractVar[Int[Array, " m"] | None]  # its points among all that there may be; None: all, or a list
+    starts_at_rest: eqx.AbstractClassVar[bool]
+
+    @classmethod
+    @abc.abstractmethod
+    def at(cls, step: StepSoFar) -> Self:
+        """The form at the step's start."""
+
+    @abc.abstractmethod
+    def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
+        """`function(law, v_AcBc_W, *motions)` where points act; zero elsewhere."""
+
+    @abc.abstractmethod
+    def power_along(self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
+        """s → d · impulse(motion + s d) and its derivative, (2, k): of each point, or summed over several."""
+
+    @abc.abstractmethod
+    def newton_matrix(self, topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
+        """The matrix M + diag + Gᵀ S G of all rows, from the stiffness S of these points and of the other rows."""
+
+    def motion(self, dv: Float[Array, " nv"]) -> Float[Array, "3 m"]:
+        """Change J dv of the points' relative velocities."""
+        return self.moved.velocities(dv)
+
+    def generalized(self, gamma: Float[Array, "3 m"]) -> Float[Array, " nv"]:
+        """Generalized impulses Jᵀ gamma."""
+        return self.moved.generalized(gamma)
+
+    def impulse(self, motion: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
+        """Impulses on B at C once the velocities have changed by `motion`."""
+        return self.by_law(lambda law, v, motion: law.impulse(v + motion), motion)
+
+    def stiffness(self, motion: Float[Array, "3 m"]) -> Float[Array, "6 m"]:
+        """Stiffness -d impulse / d motion, as the entries of a symmetric matrix."""
+        return self.by_law(lambda law, v, motion: law.stiffness(v + motion), motion)
+
+    def sticking_law(self, motion: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
+        """Impulse and stiffness of the linear law of points that stick, from which a search starts."""
+        return self.by_law(lambda law, v, motion: law.sticking_law(v + motion), motion)
+
+    def both_laws(self, motion: Float[Array, "3 m"]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """Impulse and stiffness of points that stick, and those of the law, at one go."""
+
+        def both(law: AbstractContactLaw, v: Array, motion: Array) -> tuple:
+            return law.sticking_law(v + motion), (law.impulse(v + motion), law.stiffness(v + motion))
+
+        return self.by_law(both, motion)

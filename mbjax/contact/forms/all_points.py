@@ -1,0 +1,58 @@
+"""All contact points side by side, between any two bodies of the model."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+from jaxtyping import Array, Float
+
+from mbjax.dynamics import ForwardDynamicsTerms
+from mbjax.linear_algebra import branch_rows, chain
+from mbjax.topology import TreeTopology
+
+from ..laws.abstract_law import AbstractContactLaw
+from ..laws.law_of_model import LawInputs, calc_contact_law, size_of_response
+from ..movers.abstract_mover import AbstractMover
+from ..movers.moved_bodies import MovedBodies, find_moved_bodies
+from ..newton.along_branches import matrix_along_branches
+from ..newton.contact_hessian import contact_hessian_of_pairs
+from ..newton.newton_matrix import NewtonMatrix
+from ..rows.rows_of_step import OtherRows
+from .abstract_form import AbstractContactForm, StepSoFar
+
+
+class AllPoints(AbstractContactForm):
+    """All points, with a dense Newton matrix: where two moving bodies touch, or constraints couple the bodies."""
+
+    v_AcBc_W: Float[Array, "3 m"]
+    law: AbstractContactLaw
+    moved: MovedBodies
+    slots: None = None
+    starts_at_rest: ClassVar[bool] = False
+
+    @classmethod
+    def at(cls, step: StepSoFar) -> Self:
+        return cls(*moved_points(step))
+
+    def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
+        return function(self.law, self.v_AcBc_W, *motions)
+
+    def power_along(self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
+        return self.law.power_along(self.v_AcBc_W + motion, d)
+
+    def newton_matrix(self, topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
+        parents, hessian = chain(topology.num_velocities), contact_hessian_of_pairs(self.moved)
+        return matrix_along_branches(topology, terms, others, parents, lambda G: branch_rows(parents, hessian(G)))
+
+
+def moved_points(step: StepSoFar) -> tuple[Float[Array, "3 m"], AbstractContactLaw, MovedBodies]:
+    """Velocities and laws of all points, and what moves them."""
+    points, terms = step.all_points(), step.terms
+    moved = find_moved_bodies(step.model.topology, terms.position, points, terms.locked)
+    inputs = LawInputs(points.distance, points.normal_W, points.active, points.parameters)
+    return *laws_of(step, inputs, moved), moved
+
+
+def laws_of(step: StepSoFar, inputs: LawInputs, moved: AbstractMover) -> tuple[Float[Array, "3 m"], AbstractContactLaw]:
+    """Velocities of points at the step's start, and the law of each."""
+    v_AcBc_W, w = moved.velocities(step.terms.v), size_of_response(moved.response(step.diagonal))
+    return v_AcBc_W, calc_contact_law(step.model, inputs, v_AcBc_W, w)

@@ -1,0 +1,143 @@
+"""Which form of contact a step works on: the only file that decides it.
+
+`FORMS` lists the forms; the first whose condition a model and its target fulfil is taken. The table of
+docs/development/contact.md is printed from it.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mbjax.dynamics import ForwardDynamicsTerms
+from mbjax.execution import are_world_threads_expected
+from mbjax.linear_algebra import chain, paths
+from mbjax.model import MultibodyModel
+from mbjax.topology import TreeTopology, velocity_parents
+
+from ..movers.body_blocks import are_free_bodies
+from ..movers.contact_paths import find_contact_paths
+from ..newton.along_branches import matrix_along_branches
+from ..newton.by_articulated_bodies import articulated_matrix
+from ..newton.newton_matrix import NewtonMatrix
+from ..points.contact_list import count_points, do_only_overlaps_act, mobods_of_pairs
+from ..rows.rows_of_step import OtherRows
+from .abstract_form import AbstractContactForm
+from .all_points import AllPoints
+from .deepest_points import DeepestPoints
+from .listed_bodies import ListedBodies
+from .listed_trees import ListedTrees
+from .points_on_tree import PointsOnDeepTree, PointsOnTree
+
+DEEPEST = 10  # velocities along a path; beyond it articulated bodies are at least as fast (measured at 8, 11 and 24)
+LEAST_PAIRS_OF_BODIES = 3  # measured: two boxes are as fast either way, three faster on lists
+LEAST_PAIRS_IN_TREES = 24  # measured: a humanoid takes 32 µs without such pairs and 145 with 79, on lists 65
+
+
+class Target(NamedTuple):
+    """Where a step's search runs, as far as contact asks."""
+
+    has_kernels: bool  # a CPU's, which run loops of one world as fast as they are short
+    is_one_world: bool  # else several side by side, in vectors
+    has_world_threads: bool  # a GPU's
+    reads_points: bool  # all points are computed anyway, as their forces are results
+
+
+class Row(NamedTuple):
+    """A form, the condition under which a model takes it on a target, and the condition in words."""
+
+    form: type[AbstractContactForm]
+    takes: Callable[[MultibodyModel, Target], bool]
+    when: str
+
+
+def target_of(model: MultibodyModel, has_kernels: bool, reads_points: bool = True) -> Target:
+    """The target of the code traced now, on a CPU with kernels or anywhere else."""
+    return Target(has_kernels, model.num_world_axes == 0, are_world_threads_expected(), reads_points)
+
+
+def choose_form(model: MultibodyModel, target: Target) -> type[AbstractContactForm]:
+    """The form that a model's contacts take on a target."""
+    return next(row.form for row in FORMS if row.takes(model, target))
+
+
+def form_on_cpu(model: MultibodyModel, reads_points: bool) -> type[AbstractContactForm]:
+    """The form of contact of a search on a CPU with kernels."""
+    return choose_form(model, target_of(model, has_kernels=True, reads_points=reads_points))
+
+
+def form_elsewhere(model: MultibodyModel) -> type[AbstractContactForm]:
+    """The form of contact of all other searches, of derivatives and of results."""
+    return choose_form(model, target_of(model, has_kernels=False))
+
+
+def are_worlds_alone(model: MultibodyModel, reads_points: bool) -> bool:
+    """Whether each world of a batch, too, is faster on a list of its own than beside others with all points.
+
+    Vector instructions take eight worlds at a time, so that all points of few pairs cost less than one world's loops.
+    """
+    least = LEAST_PAIRS_OF_BODIES if are_free_bodies(model.topology) else LEAST_PAIRS_IN_TREES
+    form = form_on_cpu(model, reads_points) if model.layout.contact.pairs else None
+    is_listed = form in (ListedBodies, ListedTrees) and do_only_overlaps_act(model)
+    return is_listed and num_moving_pairs(model) >= least
+
+
+def matrix_without_contacts(topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
+    """The Newton matrix of limits, friction, actuators and constraints alone."""
+    if topology.followers or others.coupled is not None:
+        return matrix_along_branches(topology, terms, others, chain(topology.num_velocities), None)
+    if is_deep(topology) or are_world_threads_expected():
+        return articulated_matrix(topology, terms, others, None)
+    return matrix_along_branches(topology, terms, others, velocity_parents(topology), None)
+
+
+def is_deep(topology: TreeTopology) -> bool:
+    """Whether paths have so many velocities that articulated bodies are as fast as the matrix along branches."""
+    return paths(velocity_parents(topology)).ancestors.shape[1] > DEEPEST
+
+
+def can_list(model: MultibodyModel, target: Target) -> bool:
+    """Whether the target runs loops over the points that act, and bodies that move may touch each other."""
+    if not (target.has_kernels and target.is_one_world) or model.topology.followers:
+        return False
+    return model.layout.contact.max_contacts is None and num_moving_pairs(model) > 0
+
+
+def num_moving_pairs(model: MultibodyModel) -> int:
+    """How many pairs of shapes are between bodies that both move."""
+    return sum(a > 0 and b > 0 for a, b in mobods_of_pairs(model))
+
+
+def chooses_points(model: MultibodyModel) -> bool:
+    """Whether which bodies a point moves is known only when the program runs, or needs a Jacobian to be told."""
+    most = model.layout.contact.max_contacts
+    return bool(model.topology.followers) or (most is not None and most < count_points(model))
+
+
+def keeps_tree(model: MultibodyModel) -> bool:
+    """Whether rows of all kinds keep the sparsity of the tree: one moving body at each point, and no constraints."""
+    mobods_A, mobods_B = zip(*mobods_of_pairs(model), strict=True)
+    return not model.constraints and find_contact_paths(model.topology, mobods_A, mobods_B).is_single
+
+
+def takes_bodies(model: MultibodyModel, target: Target) -> bool:
+    """Whether the model is of free bodies that nothing but contact couples, on a target of lists."""
+    return can_list(model, target) and are_free_bodies(model.topology) and not model.constraints
+
+
+def takes_trees(model: MultibodyModel, target: Target) -> bool:
+    """Whether a list spares points: not where all are computed anyway, as then it saves little for robots."""
+    return can_list(model, target) and not target.reads_points and do_only_overlaps_act(model)
+
+
+FORMS = (
+    Row(ListedBodies, takes_bodies, "free bodies that may touch each other, without constraints; one world on a CPU"),
+    Row(ListedTrees, takes_trees, "robots whose bodies may touch each other; one world on a CPU, in a rollout"),
+    Row(DeepestPoints, lambda model, _: chooses_points(model), "`max_contacts`, or joints that mimic others"),
+    Row(
+        PointsOnDeepTree,
+        lambda model, target: keeps_tree(model) and (is_deep(model.topology) or target.has_world_threads),
+        "one moving body at each point and no constraints, where paths "
+        f"have more than {DEEPEST} velocities or worlds are a GPU's threads",
+    ),
+    Row(PointsOnTree, lambda model, _: keeps_tree(model), "the same, where paths are shorter"),
+    Row(AllPoints, lambda *_: True, "all other models and targets"),
+)

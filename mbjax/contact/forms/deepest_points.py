@@ -1,0 +1,71 @@
+"""The deepest contact points of each world, as many as the plant's `max_contacts`."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from mbjax.dynamics import ForwardDynamicsTerms
+from mbjax.linear_algebra import branch_rows, chain
+from mbjax.model import MultibodyModel
+from mbjax.topology import TreeTopology
+
+from ..laws.abstract_law import AbstractContactLaw
+from ..laws.law_of_model import LawInputs
+from ..movers.contact_jacobian import ContactJacobian, calc_contact_jacobian, choose_slots
+from ..movers.moved_bodies import find_moved_bodies
+from ..newton.along_branches import matrix_along_branches
+from ..newton.contact_hessian import contact_hessian_of_jacobian
+from ..newton.newton_matrix import NewtonMatrix
+from ..points.contact_points import ContactPoints
+from ..rows.rows_of_step import OtherRows
+from .abstract_form import AbstractContactForm, StepSoFar
+from .all_points import laws_of
+
+
+class DeepestPoints(AbstractContactForm):
+    """Points that each world chooses, so that their bodies differ from world to world; all points without a bound.
+
+    A Jacobian says what moves them. It also sums what one velocity does along several directions where joints mimic
+    others, whose products matter.
+    """
+
+    v_AcBc_W: Float[Array, "3 m"]
+    law: AbstractContactLaw
+    moved: ContactJacobian
+    slots: Int[Array, " m"] | None = None
+    starts_at_rest: ClassVar[bool] = False
+
+    @classmethod
+    def at(cls, step: StepSoFar) -> Self:
+        points, terms = step.all_points(), step.terms
+        bodies = find_moved_bodies(step.model.topology, terms.position, points, terms.locked)
+        inputs = LawInputs(points.distance, points.normal_W, points.active, points.parameters)
+        slots = find_deepest(step.model, points)
+        moved = calc_contact_jacobian(bodies, slots)
+        if slots is not None:
+            normal_W = choose_slots(inputs.normal_W, slots, 1)
+            of_points = inputs.distance, inputs.active, inputs.parameters
+            distance, active, parameters = jax.tree.map(lambda x: choose_slots(x, slots, 0), of_points)
+            inputs = LawInputs(distance, normal_W, active, parameters)
+        return cls(*laws_of(step, inputs, moved), moved, slots)
+
+    def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
+        return function(self.law, self.v_AcBc_W, *motions)
+
+    def power_along(self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
+        return self.law.power_along(self.v_AcBc_W + motion, d)
+
+    def newton_matrix(self, topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
+        parents, hessian = chain(topology.num_velocities), contact_hessian_of_jacobian(self.moved)
+        return matrix_along_branches(topology, terms, others, parents, lambda G: branch_rows(parents, hessian(G)))
+
+
+def find_deepest(model: MultibodyModel, points: ContactPoints) -> Int[Array, " k"] | None:
+    """Indices of each world's `max_contacts` deepest points; None for all points."""
+    count = model.layout.contact.max_contacts
+    if count is None or count >= len(points.pairs):
+        return None
+    return jnp.argsort(jnp.where(points.active, points.distance, jnp.inf), axis=0)[:count]

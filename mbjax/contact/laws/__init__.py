@@ -1,0 +1,1 @@
+"""Laws of contact: impulse and stiffness of a point from its velocity."""

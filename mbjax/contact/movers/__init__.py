@@ -1,0 +1,1 @@
+"""What moves points of contact: products with their Jacobian."""

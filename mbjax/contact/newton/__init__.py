@@ -1,0 +1,1 @@
+"""The Newton matrix of a step, factored in several ways."""

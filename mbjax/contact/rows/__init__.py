@@ -1,0 +1,1 @@
+"""Rows of a step's equation other than contacts."""
