@@ -2,9 +2,8 @@
 
 from .articulated_body.factor import ArticulatedFactor as ArticulatedFactor
 from .articulated_body.factor import factor_articulated_bodies as factor_articulated_bodies
-from .articulated_body.factor import ArticulatedInertia as ArticulatedInertia
-from .articulated_body.factor import shift_inertia as shift_inertia
 from .articulated_body.factor import solve_with_factor as solve_with_factor
+from .articulated_body.step import ArticulatedInertia as ArticulatedInertia
 from .mass_matrix_factor import MassMatrixFactor as MassMatrixFactor
 from .mass_matrix_factor import factor_mass_matrix as factor_mass_matrix
 from .mass_matrix_factor import solve_factored as solve_factored

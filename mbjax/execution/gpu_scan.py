@@ -117,9 +117,9 @@ def walk(
             value = at(places, inboard[node]), at(rows, parent[node])
         (passing, lasting), own = step(value, row, *looked_up)
         if inward:
-            before = at(places, inboard[node])
-            add = (jnp.where(is_last[node] > 0, x, x + y) for x, y in zip(passing, before, strict=True))
-            passing = Parts(add)
+            handed_on, before = jax.tree.flatten(passing), jax.tree.leaves(at(places, inboard[node]))
+            add = (jnp.where(is_last[node] > 0, x, x + y) for x, y in zip(handed_on[0], before, strict=True))
+            passing = jax.tree.unflatten(handed_on[1], add)
         put(places, inboard[node] if inward else place[node], passing)
         put(rows, node + 1, lasting)
         put(outputs, node, own)

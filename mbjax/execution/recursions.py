@@ -4,6 +4,8 @@ One text of a recursion runs as one kernel on a CPU, as one on a GPU, and elsewh
 """
 
 from .cpu_kernel import in_one_kernel as in_one_kernel
+from .packed_rows import Packed as Packed
+from .packed_rows import zeros_of as zeros_of
 from .parts import Matrix as Matrix
 from .parts import Parts as Parts
 from .parts import RowEntries as RowEntries
@@ -19,9 +21,12 @@ from .stages import Row as Row
 from .stages import computed_once as computed_once
 from .stages import computed_where_kept as computed_where_kept
 from .stages import computed_where_read as computed_where_read
+from .stages import kept_stage as kept_stage
 from .stages import read as read
 from .stages import read_all as read_all
+from .stages import read_stage as read_stage
 from .stages import row_of as row_of
+from .stages import stage as stage
 from .tree_scan import read_row as read_row
 from .tree_scan import scan_inward as scan_inward
 from .tree_scan import scan_outward as scan_outward

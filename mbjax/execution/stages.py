@@ -4,6 +4,7 @@ XLA would copy a formula into every reader. A stage is stored before anything re
 `stage_marks.of_stage`, by which `cpu_kernel` knows it. Stages read rows of arrays when they need them.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from jaxtyping import Array, Float
 
 from .cpu_kernel import is_in_kernel
 from .gpu_kernels import DeviceRows, is_world_a_thread
+from .packed_rows import is_packed, unpacked
 from .stage_marks import of_stage
 
 FEW_WORLDS = 96  # LLVM copies rows of up to 64 worlds without a loop
@@ -61,7 +63,7 @@ class Late:
 
     def read(self) -> Any:
         """Computes the call and returns its results."""
-        return self.function(*read_all(self.args))
+        return self.function(*given_to_stage(self.args))
 
 
 class Row(NamedTuple):
@@ -96,13 +98,13 @@ def computed_once(function: Callable, *args: Any) -> Any:
     those that are neither for another stage nor the result of a step.
     """
     if is_world_a_thread():
-        return function(*read_all(args))
+        return function(*given_to_stage(args))
     leaves, nested = jax.tree.flatten(args)
     distinct = {id(x): x for x in leaves}
     places = [list(distinct).index(id(x)) for x in leaves]
 
     def computed_once(*distinct: Any) -> Any:
-        args = read_all(jax.tree.unflatten(nested, [distinct[k] for k in places]))
+        args = given_to_stage(jax.tree.unflatten(nested, [distinct[k] for k in places]))
         results, treedef = jax.tree.flatten(function(*args))
         if are_stored_side_by_side(results):
             return SideBySide(of_stage(side_by_side(results)), treedef)
@@ -119,12 +121,51 @@ def computed_where_kept(function: Callable, *args: Any) -> Any:
     Of many worlds each number is computed by the loop that writes it into its place, so that it is not stored twice.
     Do not use it for values that other steps handed on: the array that is written would be copied first.
     """
-    return function(*read_all(args)) if are_of_many_worlds(args) else computed_once(function, *args)
+    return function(*given_to_stage(args)) if are_of_many_worlds(args) else computed_once(function, *args)
 
 
 def computed_where_read(function: Callable, *args: Any) -> Any:
     """Computes a cheap stage; of many worlds, where storing costs more than computing, in each stage that reads it."""
     return Late(function, args) if are_of_many_worlds(args) else computed_once(function, *args)
+
+
+def stage(function: Callable) -> Callable:
+    """Decorates a stage: `computed_once` in a step of entries, a plain call in a step of whole arrays."""
+    return staged_by(computed_once, function)
+
+
+def kept_stage(function: Callable) -> Callable:
+    """Decorates a step's last stage: `computed_where_kept` in a step of entries, a plain call in one of arrays."""
+    return staged_by(computed_where_kept, function)
+
+
+def read_stage(function: Callable) -> Callable:
+    """Decorates a cheap stage: `computed_where_read` in a step of entries, a plain call in one of arrays."""
+    return staged_by(computed_where_read, function)
+
+
+def staged_by(compute: Callable, function: Callable) -> Callable:
+    """Calls the function by `compute` where some argument has entries of its own, and is no whole array."""
+
+    @functools.wraps(function)
+    def called(*args: Any) -> Any:
+        return compute(function, *args) if are_of_entries(args) else function(*args)
+
+    return called
+
+
+def are_of_entries(args: Any) -> bool:
+    """Whether some of the arguments are entries, lists of them, or rows that are not read yet."""
+
+    def is_of_entries(x: Any) -> bool:
+        return isinstance(x, list) or is_packed(x) or is_unread(x)
+
+    return any(map(is_of_entries, jax.tree.leaves(args, is_leaf=is_of_entries)))
+
+
+def given_to_stage(args: Any) -> Any:
+    """What a stage sees of its arguments: what was not read yet as numbers, packed rows as records."""
+    return jax.tree.map(unpacked, read_all(args), is_leaf=is_packed)
 
 
 def are_of_many_worlds(args: Any) -> bool:

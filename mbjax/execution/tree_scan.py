@@ -17,8 +17,9 @@ from jaxtyping import Array
 from .chunks import compiled_apart
 from .gpu_kernels import NotInKernelError, is_world_a_thread
 from .manual_axes import varying_alike, varying_axes
-from .parts import is_parts, put_together
-from .stages import Row, are_few, read_all
+from .packed_rows import Packed, is_record
+from .parts import is_parts, parts, put_together
+from .stages import Late, Row, are_few, is_unread, read_all
 from .walk_plan import BASE, WalkPlan, as_numbered, as_numbered_after_world, in_order_of_walk
 
 
@@ -40,6 +41,18 @@ def of_first(step: Callable) -> Callable:
         return (found, None), own
 
     return of_two
+
+
+def with_packed_results(step: Callable) -> Callable:
+    """A step whose records, among what it returns, are handed on as `Packed`."""
+
+    def read_late(x: Any) -> Any:
+        return x.read() if isinstance(x, Late) else x
+
+    def packed(x: Any) -> Any:
+        return Packed(parts(*jax.tree.map(read_late, x, is_leaf=is_unread)), type(x)) if is_record(x) else x
+
+    return lambda *args: jax.tree.map(packed, step(*args), is_leaf=lambda x: is_record(x) or is_unread(x))
 
 
 def on_gpu(*args: Any, **options: Any) -> tuple[Any, Any]:
@@ -149,12 +162,13 @@ def scan_inward(
     """Scans from the tips to the world, adding up in each node what its outboard nodes hand on.
 
     `step(collected, x, *tables)` gets that sum, and returns what its own node hands on, with an output to keep.
-    Returns the outputs stacked over nodes, and what was handed on to the base. A step that is `staged` may get `Row`s;
-    `tables` are arrays that all steps read.
+    Returns the outputs stacked over nodes, and what was handed on to the base. A step that is `staged` may get `Row`s,
+    and its records are `Packed`; `tables` are arrays that all steps read.
     """
+    step = with_packed_results(step) if staged else step
     if is_world_a_thread():
         (places, _), kept = on_gpu(plan, of_first(step), xs, (zero, None), tables, inward=True)
-        return kept, places[BASE]
+        return kept, jax.tree.map(lambda x: x[BASE], places)
     step = reading(step, tables)
     num_nodes, xs = len(plan.place), in_order_of_walk(plan, xs)
     nothing = plan.num_places  # where nothing is ever put
@@ -200,7 +214,7 @@ def scan_outward(
     """Scans from the world to the tips: `step(inboard_value, x, *tables)` returns its node's value and an output.
 
     Returns the outputs stacked over nodes. `base` is the value of a base, where some nodes are on one. A step that is
-    `staged` may get `Row`s; `tables` are arrays that all steps read.
+    `staged` may get `Row`s, and its records are `Packed`; `tables` are arrays that all steps read.
     """
     return scan_paths(plan, of_first(step), xs, world, None, several_worlds, base, staged, tables)[1]
 
@@ -221,6 +235,7 @@ def scan_paths(
     `passing` and `lasting` are the world's parts. Returns the second part of the world and all nodes, in this order,
     and the outputs. What children read of their parent's output is thus written only once.
     """
+    step = with_packed_results(step) if staged else step
     if is_world_a_thread():
         if (plan.inboard == BASE).any():
             raise NotInKernelError

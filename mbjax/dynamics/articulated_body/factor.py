@@ -1,8 +1,7 @@
-"""Articulated-body factorisation: solves (M(q) + diag) x = b in O(n) without forming M.
+"""Factor of M(q) + diag by articulated bodies, from the kinematics records: solves (M(q) + diag) x = b in O(n).
 
-It follows Featherstone 2008, ch. 7. One rolled loop body serves every joint: the velocities of a joint follow one
-another at the same point, each a column of one degree of freedom. The inward pass keeps, per velocity, `U / D` and
-`1 / D`, with U = I_A h and D = h · U + diag: a factor of M. The six velocities of a floating base may be solved for
+It runs the steps of `step.py` with whole arrays, where the recursion is not a kernel, and has two things that kernels
+have not: mobods with inertias of any kind besides their own, and a floating base whose six velocities are solved for
 together, D then being a matrix. Never differentiated: `forward_dynamics.py` has the rule. No joint may mimic another:
 `mass_matrix_factor.py` treats those.
 """
@@ -21,24 +20,25 @@ from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import SmallFactor, factor_small, solve_small_inward, solve_small_outward
 from mbjax.spatial.component_algebra import (
     concatenate,
-    cross,
-    dot,
     matmul,
-    matvec,
     skew,
     sum_products,
     transpose,
-    transposed_matvec,
 )
 from mbjax.topology import TreeTopology, free_base, parents_beyond
 
-
-class ArticulatedInertia(NamedTuple):
-    """Articulated inertia [J H; Hᵀ M] about a point: maps angular and linear acceleration to torque and force."""
-
-    J: Float[Array, "3 3 ..."]
-    H: Float[Array, "3 3 ..."]
-    M: Float[Array, "3 3 ..."]
+from .step import (
+    ArticulatedBody,
+    ArticulatedInertia,
+    Force,
+    Hinge,
+    Motion,
+    Number,
+    Pivot,
+    accelerate,
+    articulate,
+    gather,
+)
 
 
 class BaseFactor(NamedTuple):
@@ -51,8 +51,8 @@ class BaseFactor(NamedTuple):
 class ArticulatedFactor(NamedTuple):
     """Factor of M(q) + diag, one row a velocity; those of a base that is solved for together are in `base`."""
 
-    directions: Float[Array, "k 9 ..."]  # h_W, and p_W from the inboard velocity's point
-    pivots: Float[Array, "k 7 ..."]  # U / D and 1 / D
+    directions: Float[Array, "k 9 ..."]  # `Hinge`
+    pivots: Float[Array, "k 7 ..."]  # `Pivot`
     base: BaseFactor | None
 
 
@@ -82,82 +82,63 @@ def factor_articulated_bodies(
     numbers = [take(x, beyond, 0)[:, None] for x in ((diagonal,) if b is None else (diagonal, b))]
     xs = concatenate([*of_each, h, p, *numbers], 1)
 
-    def step(outboard: tuple[ArticulatedInertia, Array | None], x: Array) -> tuple[tuple, Array]:
-        own, h, p, numbers = jnp.split(x, [27, 33, 36])
-        J, H, M = add_mobod_inertia(outboard[0], jnp.split(own, 3))
-        w, v = jnp.split(h, 2)
-        U_t, U_f = matvec(J, w) + matvec(H, v), transposed_matvec(H, w) + matvec(M, v)
-        D = dot(w, U_t) + dot(v, U_f) + numbers[0]
-        one_over_D = 1.0 / D
-        t, f, U_J, U_M = U_t * one_over_D, U_f * one_over_D, U_t[:, None], U_f[:, None]
-        handed_on = shift_inertia(ArticulatedInertia(J - U_J * t, H - U_J * f, M - U_M * f), p)
-        pivot, z = [t, f, one_over_D[None]], outboard[1]
-        if z is None:
-            return (handed_on, None), jnp.concatenate(pivot)
-        vdot = (numbers[1] - dot(h, z)) / D
-        z_t, z_f = z[:3] + U_t * vdot, z[3:] + U_f * vdot
-        return (handed_on, shift_force(z_t, z_f, p)), jnp.concatenate([*pivot, vdot[None]])
+    def step(outboard: Array, x: Array) -> tuple[Array, Array]:
+        mobod, hinge, numbers = jnp.split(x, [27, 36])
+        force, tau = (None, None) if b is None else (force_of(outboard[27:]), Number(numbers[1]))
+        body = ArticulatedBody(inertia_of(outboard[:27] + mobod), force)
+        handed_on, pivot, own = articulate(body, hinge_of(hinge), Number(numbers[0]), tau)
+        numbers = [x[None] for x in (pivot.one_over_D, *(own or ()))]
+        return row_of_body(handed_on), concatenate([*pivot.U_over_D, *numbers], 0)
 
-    worlds = xs.shape[2:]
-    nothing, no_force = jnp.zeros((3, 3, *worlds), xs.dtype), jnp.zeros((6, *worlds), xs.dtype)
-    zero = ArticulatedInertia(nothing, nothing, nothing), None if b is None else no_force
-    plan = walk_plan(parents_beyond(topology, base))
-    kept, (inertia_at_base, z) = scan_inward(plan, step, xs, zero, bool(worlds))
+    worlds, count = xs.shape[2:], 27 if b is None else 33
+    plan, zero = walk_plan(parents_beyond(topology, base)), jnp.zeros((count, *worlds), xs.dtype)
+    kept, at_base = scan_inward(plan, step, xs, zero, bool(worlds))
     factor = ArticulatedFactor(concatenate([h, p], 1), kept[:, :7], None)
     if base:
         mobod, h_W = topology.velocity_mobods[base[0]], take(position.H_W, base, 1)
-        inertia_at_base = add_mobod_inertia(inertia_at_base, [x[:, mobod] for x in inertia])
+        of_base = inertia_of(at_base[:27] + jnp.concatenate([x[:, mobod] for x in inertia]))
+        body = ArticulatedBody(of_base, None if b is None else force_of(at_base[27:]))
         numbers = [take(x, base, 0) for x in (diagonal, jnp.zeros_like(diagonal) if b is None else b)]
-        factor = factor._replace(base=factor_base(inertia_at_base, z, h_W, *numbers))
+        factor = factor._replace(base=factor_base(body, h_W, *numbers))
     return factor, None if b is None else accelerate_all_outward(topology, factor, kept)
 
 
 def factor_base(
-    inertia: ArticulatedInertia,
-    z: Float[Array, "6 ..."] | None,
+    body: ArticulatedBody,
     h_W: Float[Array, "6 6 ..."],
     diagonal: Float[Array, "6 ..."],
     b: Float[Array, "6 ..."],
 ) -> BaseFactor:
-    """Factors D = hᵀ I_A h + diag of a base, for the right-hand side b - hᵀ z with z the force of what is outboard."""
-    (J, H, M), (w, v) = inertia, jnp.split(h_W, 2)
+    """Factors D = hᵀ I_A h + diag of a base, for the right-hand side b - hᵀ F with F the force of what is outboard."""
+    (J, H, M), (w, v) = body.inertia, jnp.split(h_W, 2)
     U = concatenate([matmul(J, w) + matmul(H, v), matmul(transpose(H), w) + matmul(M, v)], 0)
     D = sum_products(jnp.unstack(h_W[:, :, None]), jnp.unstack(U[:, None]))
     own = np.eye(6, dtype=bool).reshape(6, 6, *(1 for _ in diagonal.shape[1:]))
-    b = b if z is None else b - sum_products(jnp.unstack(h_W), jnp.unstack(z))
+    b = b if body.force is None else b - along_base(h_W, body.force)
     return BaseFactor(h_W, factor_small(D + jnp.where(own, diagonal, 0.0), b))
 
 
-def shift_inertia(I_Q: ArticulatedInertia, p_PQ: Float[Array, "3 ..."]) -> ArticulatedInertia:
-    """Shifts an articulated inertia from Q to P: H' = H + [p]M, J' = J + [p]Hᵀ + H'[p]ᵀ."""
-    J, H, M = I_Q
-    p = p_PQ[:, None]
-    H_P = H + cross(p, M)
-    return ArticulatedInertia(J + cross(p, transpose(H)) + transpose(cross(p, transpose(H_P))), H_P, M)
-
-
-def shift_force(t: Float[Array, "3 ..."], f: Float[Array, "3 ..."], p_PQ: Float[Array, "3 ..."]) -> Array:
-    """Shifts a spatial force from Q to P: t' = t + p x f."""
-    return jnp.concatenate([t + cross(p_PQ, f), f])
+def along_base(h_W: Float[Array, "6 6 ..."], force: Force) -> Float[Array, "6 ..."]:
+    """Torques and forces hᵀ F along the velocities of a base."""
+    return sum_products(jnp.unstack(h_W), [*jnp.unstack(force.t), *jnp.unstack(force.f)])
 
 
 def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """Solves (M + diag) x = b with the factor: forces inward, accelerations outward."""
 
     def step(outboard: Array, x: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        b, (h, p), (U_over_D, one_over_D) = x[0], jnp.split(x[1], [6]), jnp.split(x[2], [6])
-        u = b - dot(h, outboard)
-        t, f = jnp.split(outboard + U_over_D * u, 2)
-        return shift_force(t, f, p), concatenate([x[2], one_over_D * u], 0)
+        b, hinge, pivot = x
+        handed_on, own = gather(force_of(outboard), hinge_of(hinge), pivot_of(pivot), Number(b))
+        return concatenate(handed_on, 0), concatenate([pivot, own.value[None]], 0)
 
     directions, pivots, of_base = factor
     base = base_of(topology, factor)
     worlds = jnp.broadcast_shapes(directions.shape[2:], pivots.shape[2:], b.shape[1:])
     plan, nothing = walk_plan(parents_beyond(topology, base)), jnp.zeros((6, *worlds), directions.dtype)
     beyond = take(b, velocities_beyond(topology, base), 0)
-    kept, z = scan_inward(plan, step, (beyond, directions, pivots), nothing, bool(worlds))
+    kept, force = scan_inward(plan, step, (beyond, directions, pivots), nothing, bool(worlds))
     if of_base is not None:
-        rest = take(b, base, 0) - sum_products(jnp.unstack(of_base.h_W), jnp.unstack(z))
+        rest = take(b, base, 0) - along_base(of_base.h_W, force_of(force))
         of_base = of_base._replace(D=solve_small_inward(of_base.D, rest))
     return accelerate_all_outward(topology, factor._replace(base=of_base), kept)
 
@@ -167,12 +148,9 @@ def accelerate_all_outward(
 ) -> Float[Array, " nv"]:
     """Outward pass: accelerations from pivots, and from each velocity's own with everything inboard at rest."""
 
-    def step(A_parent: Array, x: tuple[Array, Array]) -> tuple[Array, Array]:
-        (h, p), (U_over_D, own) = jnp.split(x[0], [6]), (x[1][:6], x[1][7])
-        alpha, a = jnp.split(A_parent, 2)
-        A = jnp.concatenate([alpha, a + cross(alpha, p)])
-        vdot = own - dot(U_over_D, A)
-        return A + h * vdot, vdot
+    def step(A: Array, x: tuple[Array, Array]) -> tuple[Array, Array]:
+        motion, vdot = accelerate(Motion(*jnp.split(A, 2)), hinge_of(x[0]), pivot_of(x[1][:7]), Number(x[1][7]))
+        return concatenate(motion, 0), vdot
 
     worlds = jnp.broadcast_shapes(factor.directions.shape[2:], kept.shape[2:])
     base = base_of(topology, factor)
@@ -185,6 +163,33 @@ def accelerate_all_outward(
     return jnp.concatenate([beyond[: base[0]], of_base, beyond[base[0] :]])
 
 
+def inertia_of(x: Float[Array, "27 ..."]) -> ArticulatedInertia:
+    """J, H and M, given row by row."""
+    return ArticulatedInertia(*x.reshape(3, 3, 3, *x.shape[1:]))
+
+
+def hinge_of(x: Float[Array, "9 ..."]) -> Hinge:
+    """The hinge in a row of `ArticulatedFactor.directions`."""
+    return Hinge(*jnp.split(x, 3))
+
+
+def pivot_of(x: Float[Array, "7 ..."]) -> Pivot:
+    """The pivot in a row of `ArticulatedFactor.pivots`."""
+    t, f, one_over_D = jnp.split(x, [3, 6])
+    return Pivot(Force(t, f), one_over_D[0])
+
+
+def force_of(x: Float[Array, "6 ..."]) -> Force:
+    """Torque and force, one after the other."""
+    return Force(*jnp.split(x, 2))
+
+
+def row_of_body(body: ArticulatedBody) -> Float[Array, "k ..."]:
+    """J, H and M row by row, and the force if there is one."""
+    matrices = (x.reshape(9, *x.shape[2:]) for x in body.inertia)
+    return concatenate([*matrices, *(body.force or ())], 0)
+
+
 def base_of(topology: TreeTopology, factor: ArticulatedFactor) -> Sequence[int]:
     """Velocities of the base that the factor solves for together; none if it has no base."""
     return () if factor.base is None else free_base(topology)
@@ -193,11 +198,6 @@ def base_of(topology: TreeTopology, factor: ArticulatedFactor) -> Sequence[int]:
 def velocities_beyond(topology: TreeTopology, base: Sequence[int]) -> list[int]:
     """Velocities that are not in the base."""
     return [j for j in range(topology.num_velocities) if j not in base]
-
-
-def add_mobod_inertia(inertia: ArticulatedInertia, rows: list[Float[Array, "9 ..."]]) -> ArticulatedInertia:
-    """Adds to an articulated inertia that of a mobod, whose J, H and M are given row by row."""
-    return ArticulatedInertia(*(a + b.reshape(3, 3, *b.shape[1:]) for a, b in zip(inertia, rows, strict=True)))
 
 
 def inertia_blocks(inertia_W: MobodInertia, added: ArticulatedInertia | None) -> list[Float[Array, "9 nm ..."]]:

@@ -1,0 +1,100 @@
+"""Records with names, such as a force `Force(t, f)`, whose entries stand side by side in one array.
+
+A record is a NamedTuple whose class has `shapes`: of each field the number of its entries (1 is a number), rows and
+columns of a matrix, or the class of a record within it. A scan over a tree carries a record as one row of one array,
+which costs less than an array a field; the stages of its steps see the record.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["array"], meta_fields=["record"])
+@dataclass(frozen=True)
+class Packed:
+    """A record in one array, or rows of them: with its entries last, before the worlds if there are several."""
+
+    array: Any
+    record: Any
+
+    def __getattr__(self, name: str) -> "PackedField":
+        """A field of the record alone, so that a stage reads no more than it needs."""
+        if name.startswith("_") or name not in self.record._fields:
+            raise AttributeError(name)
+        return PackedField(self.array, self.record, name)
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["array"], meta_fields=["record", "name"])
+@dataclass(frozen=True)
+class PackedField:
+    """One field of a `Packed` record."""
+
+    array: Any
+    record: Any
+    name: str
+
+
+def is_packed(x: Any) -> bool:
+    """Whether x is `Packed`, or a field of one."""
+    return isinstance(x, Packed | PackedField)
+
+
+def unpacked(x: Any) -> Any:
+    """The record in a `Packed` row, or its field, with vectors as lists of entries; any other x as it is."""
+    if isinstance(x, Packed):
+        return record_of(x.record, entries_between(x.array, 0, num_entries(x.record)))
+    if isinstance(x, PackedField):
+        place = x.record._fields.index(x.name)
+        start, shape = sum(map(num_entries, x.record.shapes[:place])), x.record.shapes[place]
+        return field_of(shape, entries_between(x.array, start, start + num_entries(shape)))
+    return x
+
+
+def entries_between(x: Any, start: int, stop: int) -> list:
+    """Entries of an array, or of a list of them."""
+    part = x if stop - start == len(x) else x[start:stop]
+    return list(part) if isinstance(part, list) else list(jnp.unstack(part))
+
+
+def record_of(record: Any, entries: list) -> Any:
+    """The record whose entries, one field after another, are given."""
+    fields, start = [], 0
+    for shape in record.shapes:
+        size = num_entries(shape)
+        fields.append(field_of(shape, entries[start : start + size]))
+        start += size
+    assert start == len(entries), (record, start, len(entries))
+    return record(*fields)
+
+
+def field_of(shape: Any, entries: list) -> Any:
+    """One field of a record from its entries: a record, the rows of a matrix, a vector or a number."""
+    if isinstance(shape, type):
+        return record_of(shape, entries)
+    if isinstance(shape, tuple):
+        return [entries[i : i + shape[1]] for i in range(0, len(entries), shape[1])]
+    return entries[0] if shape == 1 else entries
+
+
+def num_entries(shape: Any) -> int:
+    """Number of entries of a field, or of a record."""
+    if isinstance(shape, type):
+        return sum(map(num_entries, shape.shapes))  # pyright: ignore[reportAttributeAccessIssue]
+    return math.prod(shape) if isinstance(shape, tuple) else shape
+
+
+def is_record(x: Any) -> bool:
+    """Whether x is a record that has `shapes`."""
+    return isinstance(x, tuple) and hasattr(x, "shapes")
+
+
+def zeros_of(record: Any, worlds: tuple[int, ...], dtype: Any) -> Packed:
+    """The record of zeros, of each world."""
+    zeros: Float[Array, "k ..."] = jnp.zeros((num_entries(record), *worlds), dtype)
+    return Packed(zeros, record)
