@@ -33,19 +33,20 @@ ORDER = (
     "constraints",
     "contact",
     "simulation",
+    "inspection",
+    "engines",
     "randomization",
     "environments",
     "trajectory_optimization",
     "system_identification",
     "saving",
     "reference_models",
-    "parsing",
+    "formats",
     "learners",
-    "writing",
     "visualization",
     "command_line",
 )
-EDGES = {"parsing", "saving", "writing", "visualization", "command_line", "reference_models"}
+EDGES = {"formats", "saving", "visualization", "command_line", "reference_models"}
 # Optional parts that are imported where they are needed: Pallas, and what prints a table with rich.
 LATE_IMPORTS = {("execution/tree_scan.py", "execution"), ("model/multibody_model.py", "model")}
 PUBLIC_MODULES_OF_EXECUTION = {"execution.recursions", "execution.derivative_rules"}
