@@ -7,8 +7,7 @@ import pytest
 
 from mbjax.execution import dot_with_mask
 from mbjax.execution.mask_products import BLOCK, LARGEST_WHOLE, mask_parts
-
-from .test_tree_traversal import caterpillar, random_depth_first
+from tests.topology.test_tree_traversal import caterpillar, random_depth_first
 
 TREES = {
     "chain": tuple(range(300)),
