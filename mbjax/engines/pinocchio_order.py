@@ -133,7 +133,7 @@ def to_pinocchio(joint: JointInfo, size: int, q: Array, v: Array) -> tuple[Array
         return jnp.concatenate([q[-3:], scalar_last(quaternion)]), jnp.concatenate([R_WB.T @ v[3:], R_WB.T @ v[:3]])
     if joint.kind == "planar":
         circle = jnp.stack([jnp.cos(q[2]), jnp.sin(q[2])])
-        return jnp.concatenate([q[:2], circle]), jnp.concatenate([turned(v[:2], circle, -1.0), v[2:]])
+        return jnp.concatenate([q[:2], circle]), jnp.concatenate([rotated_by(v[:2], circle, -1.0), v[2:]])
     if joint.kind == "revolute" and size == 2:
         return jnp.concatenate([jnp.cos(q), jnp.sin(q)]), v
     return q, v
@@ -151,13 +151,13 @@ def from_pinocchio(joint: JointInfo, size: int, q: Array, v: Array) -> tuple[Arr
         return jnp.concatenate([rotation, q[:3]]), jnp.concatenate([R_WB @ v[3:], R_WB @ v[:3]])
     if joint.kind == "planar":
         angle = safe_arctan2(q[3:], q[2:3])
-        return jnp.concatenate([q[:2], angle]), jnp.concatenate([turned(v[:2], q[2:], 1.0), v[2:]])
+        return jnp.concatenate([q[:2], angle]), jnp.concatenate([rotated_by(v[:2], q[2:], 1.0), v[2:]])
     if joint.kind == "revolute" and size == 2:
         return safe_arctan2(q[1:], q[:1]), v
     return q, v
 
 
-def turned(vector: Array, circle: Array, sign: float) -> Array:
+def rotated_by(vector: Array, circle: Array, sign: float) -> Array:
     """A vector of the plane, turned by the angle of (cos, sin), or back."""
     cos, sin = circle[0], sign * circle[1]
     return jnp.stack([cos * vector[0] - sin * vector[1], sin * vector[0] + cos * vector[1]])

@@ -24,7 +24,7 @@ from .constraint_numbers import (
     stabilization,
     switch,
 )
-from .element_keys import BodyKey, JointKey, Numbers, Pose
+from .element_keys import BodyKey, JointKey, Numbers, PoseLike
 
 STABILIZATION_TIME = 0.1  # s, RBDL's
 
@@ -90,8 +90,8 @@ class LoopConstraint(AbstractConstraint):
         self,
         predecessor: BodyKey,
         successor: BodyKey,
-        X_AP: Pose,
-        X_BS: Pose,
+        X_AP: PoseLike,
+        X_BS: PoseLike,
         axes: Numbers,
         *,
         name: str | None = None,
@@ -169,9 +169,9 @@ class WeldConstraint(AbstractConstraint):
     def __init__(
         self,
         body_A: BodyKey,
-        X_AP: Pose,
+        X_AP: PoseLike,
         body_B: BodyKey,
-        X_BQ: Pose,
+        X_BQ: PoseLike,
         *,
         name: str | None = None,
         v_plus: Numbers = 0.0,

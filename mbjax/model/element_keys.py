@@ -15,4 +15,4 @@ BodyKey = Body | BodyInfo | str | int
 FrameKey = Frame | FrameInfo | Body | str | int
 JointKey = AbstractJoint | JointInfo | str | int
 Numbers = ArrayLike | Sequence[Any]
-Pose = RigidTransform | Numbers | None  # a 4x4 matrix or a translation; None is the identity
+PoseLike = RigidTransform | Numbers | None  # a 4x4 matrix or a translation; None is the identity

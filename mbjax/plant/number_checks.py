@@ -24,7 +24,7 @@ def find_overflow(plant: PlantQueries, dtype: Any) -> Overflow | None:
     """Finds the first number whose square overflows in a dtype, or mass that vanishes in it; limits are exempt."""
     largest = largest_computed_with(dtype)
     reach = 0.0
-    for what, value, unit, source in numbers_of(plant):
+    for what, value, unit, source in numbers_of_plant(plant):
         size = float(np.max(np.abs(np.asarray(value, dtype=float)), initial=0.0))
         if not size < largest or (what.startswith("mass") and 0.0 < size < 1.0 / largest):
             return Overflow(f"the {what} of {size:g}{unit} {beyond(dtype, largest)}", source)
@@ -56,7 +56,7 @@ def beyond(dtype: Any, largest: float) -> str:
     )
 
 
-def numbers_of(plant: PlantQueries) -> Iterator[tuple[str, Any, str, str | None]]:
+def numbers_of_plant(plant: PlantQueries) -> Iterator[tuple[str, Any, str, str | None]]:
     """Description, value, unit and source of every number that enters products."""
     for body in plant.bodies:
         if body.inertia is not None:
