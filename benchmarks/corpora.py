@@ -19,10 +19,10 @@ import jax
 import mujoco
 
 import mbjax
-from mbjax.parsing.load_notes import LoadNotes
-from mbjax.parsing.mjcf.compiled import compile_model
-from mbjax.parsing.xml_source import read_xml
-from tests.parsing.mujoco_comparison import compare
+from mbjax.formats.mjcf.compiled import compile_model
+from mbjax.formats.notes.load_notes import LoadNotes
+from mbjax.formats.xml.source import read_xml
+from tests.formats.mujoco_comparison import compare
 
 jax.config.update("jax_enable_x64", True)
 SITE = Path(sysconfig.get_path("purelib"))

@@ -51,7 +51,7 @@ def reasons(what: str, found: Mapping[str, str]) -> str:
 
 
 def urdf() -> str:
-    from mbjax.parsing import urdf_leftovers as leftovers
+    from mbjax.formats.urdf import leftovers as leftovers
 
     return page(
         "URDF, element by element",
@@ -63,7 +63,7 @@ def urdf() -> str:
 
 
 def sdformat() -> str:
-    from mbjax.parsing.sdf import leftovers
+    from mbjax.formats.sdf import leftovers
 
     within = {f"{tag} in {holder}": reason for (holder, tag), reason in leftovers.REASONS_IN.items()}
     refused = leftovers.PHYSICS | {
@@ -81,7 +81,7 @@ def sdformat() -> str:
 
 
 def directives() -> str:
-    from mbjax.parsing.directives import reader
+    from mbjax.formats.directives import reader
 
     rows = [(f"`{kind}`", "used", code(keys)) for kind, keys in reader.KEYS.items()]
     rows += [("poses, such as `X_PF`", "used", code(reader.TRANSFORM))]
@@ -109,7 +109,7 @@ def schema() -> Iterator[tuple[tuple[str, ...], list[str]]]:
 def mjcf() -> str:
     import mujoco
 
-    from mbjax.parsing.mjcf.coverage import LISTED_TAGS, REFUSED_TAGS, status_of
+    from mbjax.formats.mjcf.coverage import LISTED_TAGS, REFUSED_TAGS, status_of
 
     rows = []
     for path, attributes in schema():

@@ -36,7 +36,7 @@ TOPICS = {
     "loading": Topic(
         "Loading and writing",
         "Models from files and to files, the robots that come with mbjax, and the errors of reading and building.",
-        ("parsing", "writing", "saving", "reference_models", "errors"),
+        ("formats", "saving", "reference_models", "errors"),
     ),
     "kinematics": Topic(
         "Kinematics", "Poses, velocities, accelerations and Jacobians of bodies, frames and points.", ("kinematics",)
@@ -52,7 +52,7 @@ TOPICS = {
     "simulation": Topic(
         "Simulation",
         "State, inputs and outputs; `step`, `rollout`, `simulate`; free bodies and random states.",
-        ("simulation",),
+        ("simulation", "inspection", "engines"),
     ),
     "trajectory_optimization": Topic(
         "Trajectory optimization",

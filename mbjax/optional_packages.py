@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from mbjax.errors import MissingPackageError
+from .errors import MissingPackageError
 
 
 def imported(

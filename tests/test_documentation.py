@@ -25,7 +25,7 @@ def name_of(page: pathlib.Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-DEAR = {"docs/usage/contact_gradients.md": "the same solver in tests/contact/test_contact_integrator.py"}
+DEAR = {"docs/usage/contact_gradients.md": "the same solver in tests/simulation/test_contact_integrator.py"}
 
 
 def with_snippets() -> list:

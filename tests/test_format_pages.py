@@ -9,7 +9,7 @@ from types import ModuleType
 import mujoco
 import pytest
 
-from mbjax.parsing.mjcf.coverage import LISTED_TAGS, REFUSED_TAGS, status_of
+from mbjax.formats.mjcf.coverage import LISTED_TAGS, REFUSED_TAGS, status_of
 
 SCRIPT = pathlib.Path(__file__).parent.parent / "docs" / "format_pages.py"
 

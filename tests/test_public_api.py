@@ -1,5 +1,6 @@
 """What is public exists and says what it is; importing has no effects."""
 
+import enum
 import inspect
 import pathlib
 import subprocess
@@ -19,6 +20,24 @@ PUBLIC = [name for name in dir(mbjax) if not name.startswith("_")]
 def test_public_names_have_docstrings() -> None:
     undocumented = [n for n in PUBLIC if callable(getattr(mbjax, n)) and not inspect.getdoc(getattr(mbjax, n))]
     assert not undocumented
+
+
+def test_public_functions_and_constructors_say_what_they_take() -> None:
+    without = []
+    for name in PUBLIC:
+        value = getattr(mbjax, name)
+        if (
+            not callable(value)
+            or isinstance(value, enum.EnumType)
+            or (isinstance(value, type) and issubclass(value, Exception) and value.__init__ is Exception.__init__)
+        ):
+            continue
+        try:
+            parameters = inspect.signature(value).parameters.values()
+        except ValueError:
+            continue  # exceptions of Python, without a constructor of their own
+        without += [f"{name}: {each.name}" for each in parameters if each.annotation is each.empty]
+    assert not without
 
 
 def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from mbjax.formats import load
 from mbjax.model import MultibodyModel
 from mbjax.model.whole_table import Column, WholeTable
-from mbjax.parsing import load
 
 from .machine import describe_machine, device_name, load_average, version_of
 from .measurement import Effort, measure, per_evaluation, significant, warm_up_jax, with_prefix

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from mbjax.contact import signed_distances
 from mbjax.errors import ModelError, ModelWarning, ParseError
+from mbjax.formats import load
 from mbjax.model import IGNORED, KEPT, REPAIRED, MultibodyModel, ReportEntry, default_positions
-from mbjax.parsing import load
 from mbjax.progress import telling
 
 ERROR, WARNING, INFO = "error", "warning", "info"

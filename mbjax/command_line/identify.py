@@ -7,10 +7,9 @@ from rich.console import Console
 
 from mbjax import system_identification as si
 from mbjax.errors import ModelError
+from mbjax.formats import load, to_mjcf, to_sdf, to_urdf
 from mbjax.model import MultibodyModel
-from mbjax.parsing import load
 from mbjax.system_identification.system import velocity_labels
-from mbjax.writing import to_mjcf, to_sdf, to_urdf
 
 SPACES = {"positive": si.positive, "physical": si.physical, "free": si.free, "fixed": si.fixed}
 RANGES = {"scaled": si.scaled, "between": si.between}

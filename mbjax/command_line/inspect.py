@@ -4,8 +4,8 @@ import argparse
 
 from rich.console import Console
 
+from mbjax.formats import load
 from mbjax.model.model_table import print_model
-from mbjax.parsing import load
 
 
 def inspect_model(options: argparse.Namespace, console: Console) -> None:

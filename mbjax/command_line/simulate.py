@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mbjax.dynamics import kinetic_energy, mass_matrix, potential_energy
+from mbjax.formats import Parser
 from mbjax.model import MultibodyModel, all_joint_positions, set_controller_gains, set_masses
 from mbjax.model.model_table import print_model
 from mbjax.model.whole_table import Column, WholeTable
-from mbjax.parsing import Parser
 from mbjax.plant import MultibodyPlant
 from mbjax.progress import telling
 from mbjax.simulation import Inputs, Trajectory, default_state, rollout

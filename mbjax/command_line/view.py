@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from mbjax.parsing import load
+from mbjax.formats import load
 from mbjax.visualization import Viewer
 from mbjax.visualization.live.viewer import import_viser
 

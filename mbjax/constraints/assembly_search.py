@@ -20,7 +20,7 @@ from mbjax.model import zero_where_locked
 from mbjax.spatial import safe_norm, safe_sqrt
 
 from .assembly_problem import AssemblyProblem, Point, calc_jacobian, evaluate
-from .velocity_projection import well_conditioned_inverse
+from .velocity_projection import pseudo_inverse_above_rounding
 
 STEP_LENGTHS = (1.0, 0.3, 0.1, 0.01)  # lengths tried for each step; the best one is taken
 METRICS = (0.0, 1.0, 1.0)  # added to the weights for each first-order step, relative to the largest weight
@@ -170,7 +170,7 @@ def improve(problem: AssemblyProblem, point: Point) -> tuple[Point, Bool[Array, 
 def calc_newton_step(problem: AssemblyProblem, point: Point) -> tuple[Step, Float[Array, ""]]:
     """Newton step d and λ from K (d, Δλ) = -r, of least norm if rows are redundant; and dᵀ H d, H the Lagrangian's."""
     K = calc_jacobian(problem, point.q, point.multipliers)
-    d, change = jnp.split(-well_conditioned_inverse(K) @ point.residual, [problem.W.shape[0]])
+    d, change = jnp.split(-pseudo_inverse_above_rounding(K) @ point.residual, [problem.W.shape[0]])
     return Step(d, point.multipliers + change), d @ K[: d.size, : d.size] @ d
 
 
@@ -184,6 +184,6 @@ def calc_first_order_step(problem: AssemblyProblem, point: Point, added: float, 
     weights = jnp.diagonal(problem.W)
     scale = 1.0 / safe_sqrt(weights + added * jnp.max(weights))
     G, gradient = point.G * scale[None], point.gradient * scale
-    inverse = well_conditioned_inverse(G, cut_off)
+    inverse = pseudo_inverse_above_rounding(G, cut_off)
     d = -inverse @ (point.error - G @ gradient) - gradient
     return Step(d * scale, -inverse.T @ (gradient + d))

@@ -25,7 +25,7 @@ from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
 from mbjax.model import MultibodyModel, locked_velocities
 from mbjax.topology import TreeTopology
 
-from .solvers.abstract_solver import AbstractConstraintSolver, KktMatrix, TreeInertia
+from .solvers.abstract_solver import AbstractConstraintSolver, KktMatrix, TreeMassMatrix
 
 
 class ConstrainedDynamicsTerms(eqx.Module):
@@ -50,7 +50,7 @@ class ConstrainedDynamicsTerms(eqx.Module):
     def system(self, topology: TreeTopology) -> KktMatrix:
         """The KKT matrix, with inactive rows and locked columns of G set to zero."""
         free, active = ~self.locked[None], self.active > 0.5
-        inertia = TreeInertia(topology, self.position, self.inertia_W, self.diagonal, self.locked)
+        inertia = TreeMassMatrix(topology, self.position, self.inertia_W, self.diagonal, self.locked)
         return KktMatrix(inertia, jnp.where(active[:, None] & free, self.G, 0.0), self.regularization)
 
 

@@ -26,8 +26,8 @@ from .constrained_dynamics import (
 from .constraint_forces import calc_compliant_forces
 from .constraint_kinematics import calc_constraint_terms
 from .contact_derivatives import are_contacts
-from .contact_motion import contact_motion_derivatives, with_rule
-from .solvers.abstract_solver import AbstractConstraintSolver, DenseInertia, KktMatrix
+from .contact_motion import contact_motion_derivatives, with_contact_derivatives
+from .solvers.abstract_solver import AbstractConstraintSolver, DenseMassMatrix, KktMatrix
 from .solvers.direct import Direct
 
 
@@ -75,7 +75,9 @@ def constrained_forward_dynamics(
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
     if force_elements and forces is None and solver is None and are_contacts(cset):
-        result = with_rule(forward_dynamics_under_elements, contact_motion_derivatives, model, cset, q, v, tau)
+        result = with_contact_derivatives(
+            forward_dynamics_under_elements, contact_motion_derivatives, model, cset, q, v, tau
+        )
     else:
         if force_elements:
             of_elements = force_elements_contribution(model, q, v)
@@ -134,7 +136,7 @@ def solve_constrained_system(
 def _solve_constrained_system(
     H: Array, G: Array, c: Array, gamma: Array, solver: AbstractConstraintSolver
 ) -> ConstrainedDynamicsResult:
-    system = KktMatrix(DenseInertia(H), G)
+    system = KktMatrix(DenseMassMatrix(H), G)
     factor = solver.init(lax.stop_gradient(system))
     vdot, multipliers = kkt_solve(solver, system, factor, c, gamma)
     status = calc_solution_status(solver, system, factor, jnp.ones_like(gamma), gamma, vdot, multipliers)

@@ -16,7 +16,7 @@ from .bound_constraint_set import BoundConstraintSet
 from .constrained_dynamics import ConstrainedDynamicsResult, calc_constrained_dynamics, terms_at_rest
 from .constraint_kinematics import calc_constraint_terms
 from .contact_derivatives import are_contacts
-from .contact_motion import contact_impulse_derivatives, with_rule
+from .contact_motion import contact_impulse_derivatives, with_contact_derivatives
 from .solvers.abstract_solver import AbstractConstraintSolver
 from .solvers.direct import Direct
 
@@ -63,7 +63,7 @@ def constraint_impulses(
             v_plus = jnp.broadcast_to(v_plus, (cset.num_rows,))
         v_plus = as_coordinates("v_plus", v_plus, cset.num_rows, model.dtype)
     if solver is None and v_plus is None and are_contacts(cset):
-        result = with_rule(impulses_by_default, contact_impulse_derivatives, model, cset, q, v_minus)
+        result = with_contact_derivatives(impulses_by_default, contact_impulse_derivatives, model, cset, q, v_minus)
     else:
         solver = Direct() if solver is None else solver
         result = for_worlds_of(_constraint_impulses, model, cset, q, v_minus, v_plus, solver)

@@ -81,7 +81,7 @@ def calc_contact_motion_derivatives(
     """Accelerations and contact forces under tau and the model's force elements, with all derivatives."""
     v, locked = zero_where_locked(model, v), locked_velocities(model)
     free = calc_free_motion(model, q, v, tau, None, True)
-    rows = calc_contact_rows(model, cset, free.position, free.velocity, v)
+    rows = calc_contact_constraint_rows(model, cset, free.position, free.velocity, v)
     response = calc_response(free.inverse, rows)
     assert rows.of_pairs.rate is not None
     assert rows.of_pairs.bias is not None
@@ -106,7 +106,7 @@ def calc_contact_impulse_derivatives(
     topology, locked = model.topology, locked_velocities(model)
     v_minus, rest = zero_where_locked(model, v_minus), jnp.zeros_like(v_minus)
     free = calc_free_motion(model, q, rest, rest, None, False)
-    rows = calc_contact_rows(model, cset, free.position, None, None)
+    rows = calc_contact_constraint_rows(model, cset, free.position, None, None)
     response = calc_response(free.inverse, rows)
     v_plus = per_row(model, cset.constraints, [c.v_plus for c in cset.constraints])
     rhs = v_plus - matrix_vector(rows.G, v_minus)
@@ -124,7 +124,7 @@ def calc_contact_impulse_derivatives(
     return ContactDerivatives(result_of(rows, response, rhs, x, multipliers), x_q, x_v, None, force_q, force_v, None)
 
 
-class ContactRows(NamedTuple):
+class ContactConstraintRows(NamedTuple):
     """Rows of contacts; those that are not active, and locked columns of G, are zero."""
 
     of_pairs: PairRows
@@ -133,13 +133,13 @@ class ContactRows(NamedTuple):
     double_gain: Float[Array, " nc"]  # 2 / T of the stabilization
 
 
-def calc_contact_rows(
+def calc_contact_constraint_rows(
     model: MultibodyModel,
     cset: BoundConstraintSet,
     position: PositionKinematics,
     velocity: VelocityKinematics | None,
     v: Float[Array, " nv"] | None,
-) -> ContactRows:
+) -> ContactConstraintRows:
     """Rows of the set, in its order."""
     rows = calc_pair_rows(model, cset.constraints, position, velocity, v)
     active, time = (
@@ -148,7 +148,7 @@ def calc_contact_rows(
     )
     is_active, free = active > 0.5, ~locked_velocities(model)
     G = jnp.where(is_active[:, None] & free[None], calc_pair_jacobian(model, position, rows), 0.0)
-    return ContactRows(rows, G, is_active, 2.0 / time)
+    return ContactConstraintRows(rows, G, is_active, 2.0 / time)
 
 
 class Response(NamedTuple):
@@ -171,7 +171,7 @@ class Response(NamedTuple):
         return free + products_of_columns(self.X_T, multipliers), multipliers
 
 
-def calc_response(inverse: Float[Array, "nv nv"], rows: ContactRows) -> Response:
+def calc_response(inverse: Float[Array, "nv nv"], rows: ContactConstraintRows) -> Response:
     """Inverts the system. A row that later ones imply is left out."""
     X_T = products_of_columns(ca.transpose(rows.G), inverse)
     S = products_of_columns(ca.transpose(rows.G), ca.transpose(X_T))
@@ -183,7 +183,11 @@ def calc_response(inverse: Float[Array, "nv nv"], rows: ContactRows) -> Response
 
 
 def result_of(
-    rows: ContactRows, response: Response, rhs: Float[Array, " nc"], x: Float[Array, " nv"], multipliers: Array
+    rows: ContactConstraintRows,
+    response: Response,
+    rhs: Float[Array, " nc"],
+    x: Float[Array, " nv"],
+    multipliers: Array,
 ) -> ConstrainedDynamicsResult:
     """The result with the number of redundant rows and the largest error of any row."""
     error = jnp.where(rows.active, rhs - matrix_vector(rows.G, x), 0.0)

@@ -75,6 +75,8 @@ def summed(like: Float[Array, " n"], matrices: tuple, tangents: tuple) -> Float[
     return sum(parts[1:], parts[0]) if parts else jnp.zeros_like(like)
 
 
-def with_rule(plain: Callable, derivatives: Callable, model: MultibodyModel, *args: Any) -> ConstrainedDynamicsResult:
+def with_contact_derivatives(
+    plain: Callable, derivatives: Callable, model: MultibodyModel, *args: Any
+) -> ConstrainedDynamicsResult:
     """`with_closed_forms` of a model that carries its placement, which is a constant where the model is."""
     return with_closed_forms(plain, derivatives, placed(model, *args), *args)

@@ -28,13 +28,13 @@ def project_velocity(v: Float[Array, " nv"], G: Float[Array, "nc nv"], W: Float[
 
 def solve_by_pseudo_inverse(K: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
     """Solves x = K⁺ b, differentiable to any order where b is in the range of K: dx = K⁺ (db - dK x)."""
-    inverse = well_conditioned_inverse(lax.stop_gradient(K))
+    inverse = pseudo_inverse_above_rounding(lax.stop_gradient(K))
     return lax.custom_linear_solve(
         lambda x: K @ x, b, lambda _, b: inverse @ b, transpose_solve=lambda _, b: inverse.T @ b
     )
 
 
-def well_conditioned_inverse(K: Float[Array, "m n"], cut_off: float = 0.0) -> Float[Array, "n m"]:
+def pseudo_inverse_above_rounding(K: Float[Array, "m n"], cut_off: float = 0.0) -> Float[Array, "n m"]:
     """K⁺ without the singular values that are zero to rounding, or below `cut_off` times the largest."""
     rounding = max(K.shape) * float(jnp.finfo(K.dtype).eps) * 100.0
     return linear_algebra.pseudo_inverse(K, max(cut_off, rounding))

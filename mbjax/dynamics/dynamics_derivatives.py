@@ -1,6 +1,6 @@
 """Closed-form derivatives of inverse and forward dynamics with respect to q, v and vdot or tau."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,6 +20,7 @@ from mbjax.kinematics import (
     is_velocity_equal_to_qdot,
     qdot_to_velocity,
 )
+from mbjax.kinematics.jacobians import WithRespectTo
 from mbjax.linear_algebra import matrix_vector, products_of_columns
 from mbjax.model import MultibodyModel, as_coordinates, locked_velocities, zero_where_locked
 from mbjax.spatial import component_algebra as ca
@@ -40,8 +41,6 @@ from .explicit_forces import ExplicitForces, calc_explicit_forces
 from .mass_matrix_factor import diagonal_matrix, inverse_of_free
 from .records.inertia_about_origin import shift_inertia_to_T
 from .records.tree_motion import calc_inertia_in_world
-
-WithRespectTo = Literal["v", "qdot"]
 
 
 class InverseDynamicsDerivatives(eqx.Module):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.model import AbstractForceElement, joint_positions, joint_velocities
+from mbjax.model.element_keys import JointKey
 from mbjax.spatial import safe_divide
 
 from .checked_numbers import checked_element_numbers
@@ -44,7 +45,7 @@ class DoorHinge(AbstractForceElement):
     config: DoorHingeConfig
     joint: Any = eqx.field(static=True)
 
-    def __init__(self, joint, config: DoorHingeConfig | None = None):
+    def __init__(self, joint: JointKey, config: DoorHingeConfig | None = None):
         self.joint = joint
         given = DoorHingeConfig() if config is None else config
         numbers = {

@@ -3,10 +3,12 @@
 from typing import Any
 
 import equinox as eqx
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.model import AbstractForceElement, joint_positions
+from mbjax.model.element_keys import JointKey
 
 from .checked_numbers import checked_element_numbers
 from .multibody_forces import MultibodyForces, add_in_one_force
@@ -19,7 +21,7 @@ class RevoluteSpring(AbstractForceElement):
     stiffness: Float[Array, ""]
     joint: Any = eqx.field(static=True)
 
-    def __init__(self, joint, nominal_angle, stiffness):
+    def __init__(self, joint: JointKey, nominal_angle: ArrayLike, stiffness: ArrayLike):
         self.joint = joint
         self.nominal_angle = checked_element_numbers("RevoluteSpring", "nominal_angle", nominal_angle, signed=True)
         self.stiffness = checked_element_numbers("RevoluteSpring", "stiffness", stiffness)
@@ -43,7 +45,7 @@ class PrismaticSpring(AbstractForceElement):
     stiffness: Float[Array, ""]
     joint: Any = eqx.field(static=True)
 
-    def __init__(self, joint, nominal_position, stiffness):
+    def __init__(self, joint: JointKey, nominal_position: ArrayLike, stiffness: ArrayLike):
         self.joint = joint
         self.nominal_position = checked_element_numbers(
             "PrismaticSpring", "nominal_position", nominal_position, signed=True

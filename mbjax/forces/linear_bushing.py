@@ -10,6 +10,7 @@ from mbjax.array_types import Matrix3, Vector3
 from mbjax.kinematics import PositionKinematics, calc_frame_pose
 from mbjax.kinematics.frames import FramePose, calc_offset, calc_point_velocity
 from mbjax.model import AbstractForceElement, MultibodyModel
+from mbjax.model.element_keys import FrameKey, Numbers
 from mbjax.spatial import (
     angular_velocity_to_rpy_rates_matrix,
     matrix_to_quaternion,
@@ -53,12 +54,12 @@ class LinearBushingRollPitchYaw(AbstractForceElement):
 
     def __init__(
         self,
-        frame_A,
-        frame_C,
-        torque_stiffness_constants,
-        torque_damping_constants,
-        force_stiffness_constants,
-        force_damping_constants,
+        frame_A: FrameKey,
+        frame_C: FrameKey,
+        torque_stiffness_constants: Numbers,
+        torque_damping_constants: Numbers,
+        force_stiffness_constants: Numbers,
+        force_damping_constants: Numbers,
     ):
         def checked(what: str, value: Any) -> Array:
             return checked_element_numbers("LinearBushingRollPitchYaw", what, value, size=3)

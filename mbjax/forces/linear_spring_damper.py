@@ -4,11 +4,13 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import PositionKinematics
 from mbjax.kinematics.frames import calc_point_velocity
 from mbjax.model import AbstractForceElement, MultibodyModel
+from mbjax.model.element_keys import BodyKey, Numbers
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_norm, safe_normalize
 
@@ -31,7 +33,16 @@ class LinearSpringDamper(AbstractForceElement):
     body_A: Any = eqx.field(static=True)
     body_B: Any = eqx.field(static=True)
 
-    def __init__(self, body_A, p_AP, body_B, p_BQ, free_length, stiffness, damping: Any = 0.0):
+    def __init__(
+        self,
+        body_A: BodyKey,
+        p_AP: Numbers,
+        body_B: BodyKey,
+        p_BQ: Numbers,
+        free_length: ArrayLike,
+        stiffness: ArrayLike,
+        damping: ArrayLike = 0.0,
+    ):
         name = "LinearSpringDamper"
         self.body_A, self.body_B = body_A, body_B
         self.p_AP = checked_element_numbers(name, "p_AP", p_AP, size=3, signed=True)

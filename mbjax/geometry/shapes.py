@@ -18,10 +18,10 @@ from mbjax.errors import MissingPackageError
 
 from .mesh_hull import MAX_VERTICES, describe_cut, read_mesh_hull
 
-Vector3 = tuple[float, float, float]
-Matrix3 = tuple[Vector3, Vector3, Vector3]
+Floats3 = tuple[float, float, float]
+Floats3x3 = tuple[Floats3, Floats3, Floats3]
 
-IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+IDENTITY: Floats3x3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 ORTHONORMAL_TOLERANCE = 1e-6
 FLATNESS_TOLERANCE = 1e-9
 
@@ -38,7 +38,7 @@ class Sphere:
 class Box:
     """A box; `size` holds the full lengths along Gx, Gy, Gz."""
 
-    size: Vector3
+    size: Floats3
 
     def __post_init__(self) -> None:
         size = _vector3(self, "size", self.size)
@@ -93,7 +93,7 @@ class Mesh:
 
     filename: str
     path: str | None = None
-    scale: Vector3 = (1.0, 1.0, 1.0)
+    scale: Floats3 = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
         if not self.filename:
@@ -111,7 +111,7 @@ class Mesh:
 class Convex:
     """The convex hull of `vertices`, at least four points in the geometry frame that span a volume."""
 
-    vertices: tuple[Vector3, ...]
+    vertices: tuple[Floats3, ...]
 
     def __post_init__(self) -> None:
         vertices = tuple(_vector3(self, "a vertex", vertex) for vertex in self.vertices)
@@ -170,8 +170,8 @@ class Geometry:
 
     name: str
     shape: Shape
-    rotation: Matrix3 = IDENTITY
-    translation: Vector3 = (0.0, 0.0, 0.0)
+    rotation: Floats3x3 = IDENTITY
+    translation: Floats3 = (0.0, 0.0, 0.0)
     rgba: tuple[float, float, float, float] | None = None
 
     def __post_init__(self) -> None:
@@ -217,7 +217,7 @@ def _finite_tuple(instance: object, name: str, values: Iterable[float], count: i
     return numbers
 
 
-def _vector3(instance: object, name: str, values: Iterable[float]) -> Vector3:
+def _vector3(instance: object, name: str, values: Iterable[float]) -> Floats3:
     x, y, z = _finite_tuple(instance, name, values, 3)
     return (x, y, z)
 
@@ -229,7 +229,7 @@ def _color(instance: object, values: Iterable[float]) -> tuple[float, float, flo
     return (red, green, blue, alpha)
 
 
-def _rotation_matrix(instance: object, rows: Iterable[Iterable[float]]) -> Matrix3:
+def _rotation_matrix(instance: object, rows: Iterable[Iterable[float]]) -> Floats3x3:
     if not isinstance(rows, Iterable):
         raise ValueError(f"{_label(instance)}: rotation is {rows}; give a 3x3 matrix.")
     matrix = tuple(_vector3(instance, "rotation row", row) for row in rows)
@@ -247,9 +247,9 @@ def _rotation_matrix(instance: object, rows: Iterable[Iterable[float]]) -> Matri
     return (row_x, row_y, row_z)
 
 
-def _dot(a: Vector3, b: Vector3) -> float:
+def _dot(a: Floats3, b: Floats3) -> float:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-def _cross(a: Vector3, b: Vector3) -> Vector3:
+def _cross(a: Floats3, b: Floats3) -> Floats3:
     return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])

@@ -5,39 +5,18 @@ Each mobilized body has one frame M for the computation, the joint's frame on it
 
 import itertools
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from mbjax.execution import dot_with_mask, take
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import quaternion_to_matrix, safe_normalize
 
+from .placement_records import BodyPlacement, MobodInertia
 from .with_placement import placement_of
-
-
-class BodyPlacement(eqx.Module):
-    """Fixed poses in the mobilized body's frame M; bodies and frames in declaration order."""
-
-    R_BF: Float[Array, "3 3 nf"]  # frames in their body
-    p_BF: Float[Array, "3 nf"]
-    R_MB: Float[Array, "3 3 nb"]  # bodies in their mobod
-    p_MB: Float[Array, "3 nb"]
-    R_PF: Float[Array, "3 3 nm"]  # inboard frame F of each mobod in the parent mobod P
-    p_PF: Float[Array, "3 nm"]
-    axis: Float[Array, "3 nm"]  # of the mobod's joint, of length one, in F and M; zero where the kind has none
-    pitch: Float[Array, " nm"]
-
-
-class MobodInertia(eqx.Module):
-    """Mass (kg), first moment m p_MoMcm (kg m) and inertia about Mo (kg m²) of each mobod, in one basis."""
-
-    mass: Float[Array, " nm"]
-    moment: Float[Array, "3 nm"]
-    rotational: Float[Array, "3 3 nm"]
 
 
 def bodies_with_gravity(model: MultibodyModel) -> np.ndarray:

@@ -125,10 +125,10 @@ def calc_relative_motion(
     w_WA = V_WAp[:3]
     A_AB = A_difference - jnp.concatenate([ca.cross(w_WA, V_AB[:3]), 2.0 * ca.cross(w_WA, V_AB[3:])])
     R_WE = calc_frame_pose(model, position, frame_E).R_WF
-    return re_express(R_WE, V_AB), re_express(R_WE, A_AB)
+    return express_in(R_WE, V_AB), express_in(R_WE, A_AB)
 
 
-def re_express(R_WE: Matrix3, V_W: Array) -> Array:
+def express_in(R_WE: Matrix3, V_W: Array) -> Array:
     """Re-expresses spatial vectors (6, ...) from W in E."""
     rotation = R_WE.T
     return jnp.concatenate([jnp.tensordot(rotation, V_W[:3], 1), jnp.tensordot(rotation, V_W[3:], 1)])

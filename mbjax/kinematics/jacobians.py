@@ -14,7 +14,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions
 
 from .coordinate_maps import qdot_to_velocity_matrix
-from .frames import FrameLike, as_points, calc_frame_pose, calc_offset, calc_relative_motion, re_express
+from .frames import FrameLike, as_points, calc_frame_pose, calc_offset, calc_relative_motion, express_in
 from .position_kinematics import calc_position_kinematics
 from .tree_poses import PositionKinematics
 
@@ -39,7 +39,7 @@ def jacobian_spatial_velocity(
     J_W = calc_point_jacobian(model, position, B.mobod, p_MBp_W) - calc_point_jacobian(
         model, position, A.mobod, p_MAp_W
     )
-    J_E = re_express(calc_frame_pose(model, position, frame_E).R_WF, J_W)
+    J_E = express_in(calc_frame_pose(model, position, frame_E).R_WF, J_W)
     return convert_columns(model, q, J_E, wrt)
 
 

@@ -6,7 +6,6 @@ Putting together twelve numbers for every joint and world would take longer than
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -20,9 +19,9 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.spatial.cosine_and_sine import cosine_and_sine, nearest_quarter, of_quarter, turned
 
-from .body_placement import BodyPlacement
 from .joint_groups import JointGroup, gather, joint_groups
 from .joint_turns import calc_joint_turns
+from .placement_records import BodyPlacement, JointSteps
 
 
 class JointStepRows(NamedTuple):
@@ -34,15 +33,6 @@ class JointStepRows(NamedTuple):
     sine: Float[Array, "n 1 ..."]
     slide: "Slide | None"  # None where no joint slides along its axis
     other: Int[Array, " n"] | None  # which row of `other_poses` is added; None where all joints have an axis
-
-
-class JointSteps(eqx.Module):
-    """The constant part of each step's row, which follows from the model alone."""
-
-    turns: Float[Array, "n 27"]
-    point: Float[Array, "n 3"]
-    axis: Float[Array, "n 3"]  # in P
-    advance: Float[Array, " n"] | None  # along the axis as q grows by one; None where no joint does
 
 
 class Slide(NamedTuple):

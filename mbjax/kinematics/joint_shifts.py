@@ -12,7 +12,7 @@ from mbjax.execution.derivative_rules import with_zeros
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 
-from .body_placement import BodyPlacement
+from .placement_records import BodyPlacement
 from .tree_poses import JointShift, PositionKinematics, calc_joint_kinematics
 
 

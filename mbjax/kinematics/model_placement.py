@@ -1,6 +1,5 @@
 """Constants that follow from the model alone, computed once: poses and inertias in mobods, and rows of recursions."""
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -13,37 +12,14 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, ends_of_joints
 
 from .body_placement import (
-    BodyPlacement,
-    MobodInertia,
     all_feel_gravity,
     bodies_with_gravity,
     calc_body_placement,
     calc_inertia_in_mobod,
 )
-from .joint_rows import JointSteps, calc_joint_steps
+from .joint_rows import calc_joint_steps
+from .placement_records import BodyPlacement, DirectionSteps, MobodInertia, ModelPlacement
 from .tree_poses import calc_hinge_maps
-
-
-class DirectionSteps(eqx.Module):
-    """Constant rows of recursions, one for each direction, directions first. Not differentiated.
-
-    For a joint's first direction P is the parent's frame, for those that follow it is F.
-    """
-
-    joint: JointSteps
-    hinge_map: Float[Array, "nd 6"] | None  # in P; None where one changes with q
-    inertia: Float[Array, "nd 10"]  # of the mobod about Mo, in M: moments, m p_MoMcm, m; at a joint's last direction
-    weight: Float[Array, "nd 4"] | None  # of what feels gravity: m p_MoMcm, m; None where all bodies do
-
-
-class ModelPlacement(eqx.Module):
-    """Poses of bodies and frames in mobods, inertias of mobods about Mo in M, and rows of steps over the tree."""
-
-    bodies: BodyPlacement
-    inertia: MobodInertia
-    weight: MobodInertia  # inertia of the bodies that feel gravity
-    mobods: JointSteps  # all but the world
-    directions: DirectionSteps | None  # None where joints mimic others: recursions are for trees without
 
 
 def calc_model_placement(model: MultibodyModel) -> ModelPlacement:

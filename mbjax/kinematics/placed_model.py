@@ -16,7 +16,8 @@ from mbjax.execution import call_now, for_worlds, is_batched, is_traced, require
 from mbjax.execution.derivative_rules import no_tangent
 from mbjax.model import MultibodyModel
 
-from .model_placement import ModelPlacement, calc_model_placement
+from .model_placement import calc_model_placement
+from .placement_records import ModelPlacement
 from .with_placement import placement_of, with_placement
 
 READ = (

@@ -10,8 +10,9 @@ from mbjax.model import MultibodyModel, all_joint_positions, direction_ratios
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import compose_outward, sum_over_path
 
-from .body_placement import BodyPlacement, calc_body_placement, identity_poses
+from .body_placement import calc_body_placement, identity_poses
 from .joint_groups import gather, in_coordinate_order, in_mobod_order, joint_groups
+from .placement_records import BodyPlacement
 
 
 class JointShift(eqx.Module):

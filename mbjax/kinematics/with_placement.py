@@ -1,12 +1,10 @@
 """Models that carry their placement, which follows from the model alone, for the time of one call."""
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 from mbjax.model import MultibodyModel
 
-if TYPE_CHECKING:
-    from .model_placement import ModelPlacement
+from .placement_records import ModelPlacement
 
 
 class PlacedModel(MultibodyModel):
@@ -16,18 +14,18 @@ class PlacedModel(MultibodyModel):
     must not be changed: the placement would not follow.
     """
 
-    placement: "ModelPlacement | None" = None  # never None; fields of the model have defaults, so this needs one
+    placement: ModelPlacement | None = None  # never None; fields of the model have defaults, so this needs one
 
     def require_one(self, call: str = "") -> None:
         """Passes: the function that made this model has checked the one it was made of."""
 
 
-def placement_of(model: MultibodyModel) -> "ModelPlacement | None":
+def placement_of(model: MultibodyModel) -> ModelPlacement | None:
     """The placement that the model carries, or None: callers then compute it."""
     return model.placement if isinstance(model, PlacedModel) else None
 
 
-def with_placement(model: MultibodyModel, placement: "ModelPlacement") -> PlacedModel:
+def with_placement(model: MultibodyModel, placement: ModelPlacement) -> PlacedModel:
     """A `PlacedModel` of the model and its placement."""
     return PlacedModel(**fields_of(model), placement=placement)
 

@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 
 from mbjax.environments import CartPoleSwingUp, Episodes, EpisodeState, worlds_status
+from mbjax.formats import load
 from mbjax.optional_packages import imported
-from mbjax.parsing import load
 from mbjax.spatial import safe_sqrt
 
 optax = imported("optax", "the short-horizon actor–critic needs optax", "learn")

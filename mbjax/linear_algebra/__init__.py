@@ -30,7 +30,7 @@ from .library import pseudo_inverse as pseudo_inverse
 from .library import singular_value_factors as singular_value_factors
 from .library import singular_values as singular_values
 from .library import solve as solve
-from .library import solve_factored as solve_factored
+from .library import solve_with_factors as solve_with_factors
 from .library import solve_lower_triangular as solve_lower_triangular
 from .library import solve_positive_definite as solve_positive_definite
 from .library import solve_upper_triangular as solve_upper_triangular

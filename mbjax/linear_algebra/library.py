@@ -82,7 +82,9 @@ def factor_general(A: Float[Array, "n n"]) -> TriangularFactors:
     return TriangularFactors(*call_library(lapack.lu, lax.stop_gradient(A)))
 
 
-def solve_factored(A: Float[Array, "n n"], factors: TriangularFactors, b: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
+def solve_with_factors(
+    A: Float[Array, "n n"], factors: TriangularFactors, b: Float[Array, "n *k"]
+) -> Float[Array, "n *k"]:
     """Solves A x = b by the factors of A, differentiable by A and b."""
     return lax.custom_linear_solve(
         lambda x: times(A, x),
@@ -94,7 +96,7 @@ def solve_factored(A: Float[Array, "n n"], factors: TriangularFactors, b: Float[
 
 def solve(A: Float[Array, "n n"], b: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
     """Solves A x = b of a square A by elimination with row exchanges."""
-    return solve_factored(A, factor_general(A), b)
+    return solve_with_factors(A, factor_general(A), b)
 
 
 def log_determinant(A: Float[Array, "n n"]) -> Float[Array, ""]:

@@ -14,7 +14,7 @@ from mbjax.errors import ModelError
 
 from .lookup import near_matches
 
-C = TypeVar("C", bound="AbstractConstraint")
+AnyConstraint = TypeVar("AnyConstraint", bound="AbstractConstraint")
 
 
 class AbstractConstraint(eqx.Module):
@@ -50,7 +50,7 @@ class AbstractConstraint(eqx.Module):
         return (name,) if self.num_rows == 1 else tuple(f"{name}[{i}]" for i in range(self.num_rows))
 
 
-def with_static(constraint: C, **changes: Any) -> C:
+def with_static(constraint: AnyConstraint, **changes: Any) -> AnyConstraint:
     """The record with fields replaced, static ones too; its numbers, which may be traced, are not checked again."""
     changed = object.__new__(type(constraint))
     for field in dataclasses.fields(constraint):

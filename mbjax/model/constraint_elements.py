@@ -4,10 +4,11 @@ A body is given by name, index or element; poses as `RigidTransform`, 4x4 matrix
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import equinox as eqx
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
@@ -23,6 +24,7 @@ from .constraint_numbers import (
     stabilization,
     switch,
 )
+from .element_keys import BodyKey, JointKey, Numbers, PoseLike
 
 STABILIZATION_TIME = 0.1  # s, RBDL's
 
@@ -38,7 +40,17 @@ class ContactConstraint(AbstractConstraint):
     p_BP: Float[Array, "3"]
     normals: Float[Array, "m 3"]  # normalised where they are used
 
-    def __init__(self, body, p_BP, normals, *, name=None, v_plus=0.0, stabilization_time=None, active=True):
+    def __init__(
+        self,
+        body: BodyKey,
+        p_BP: Numbers,
+        normals: Numbers,
+        *,
+        name: str | None = None,
+        v_plus: Numbers = 0.0,
+        stabilization_time: ArrayLike | None = None,
+        active: bool | ArrayLike = True,
+    ) -> None:
         self.name, label = name, label_of("ContactConstraint", name)
         self.body = body
         self.p_BP = point(label, "p_BP", p_BP)
@@ -49,7 +61,7 @@ class ContactConstraint(AbstractConstraint):
     def num_rows(self) -> int:
         return self.normals.shape[0]
 
-    def resolve(self, lookup):
+    def resolve(self, lookup: Any) -> Self:
         _, body = find_bodies(lookup, 0, self.body, self.label)
         return with_static(self, body=body)
 
@@ -76,17 +88,17 @@ class LoopConstraint(AbstractConstraint):
 
     def __init__(
         self,
-        predecessor,
-        successor,
-        X_AP,
-        X_BS,
-        axes,
+        predecessor: BodyKey,
+        successor: BodyKey,
+        X_AP: PoseLike,
+        X_BS: PoseLike,
+        axes: Numbers,
         *,
-        name=None,
-        v_plus=0.0,
-        stabilization_time=STABILIZATION_TIME,
-        active=True,
-    ):
+        name: str | None = None,
+        v_plus: Numbers = 0.0,
+        stabilization_time: ArrayLike | None = STABILIZATION_TIME,
+        active: bool | ArrayLike = True,
+    ) -> None:
         self.name, label = name, label_of("LoopConstraint", name)
         self.predecessor, self.successor = predecessor, successor
         self.quaternion_AP, self.p_AP = constraint_pose(label, "X_AP", X_AP)
@@ -101,7 +113,7 @@ class LoopConstraint(AbstractConstraint):
     def num_rows(self) -> int:
         return self.axes.shape[0]
 
-    def resolve(self, lookup):
+    def resolve(self, lookup: Any) -> Self:
         A, B = find_bodies(lookup, self.predecessor, self.successor, self.label)
         return with_static(self, predecessor=A, successor=B)
 
@@ -119,16 +131,16 @@ class BallConstraint(AbstractConstraint):
 
     def __init__(
         self,
-        body_A,
-        p_AP,
-        body_B,
-        p_BQ=None,
+        body_A: BodyKey,
+        p_AP: Numbers,
+        body_B: BodyKey,
+        p_BQ: Numbers | None = None,
         *,
-        name=None,
-        v_plus=0.0,
-        stabilization_time=STABILIZATION_TIME,
-        active=True,
-    ):
+        name: str | None = None,
+        v_plus: Numbers = 0.0,
+        stabilization_time: ArrayLike | None = STABILIZATION_TIME,
+        active: bool | ArrayLike = True,
+    ) -> None:
         self.name, label = name, label_of("BallConstraint", name)
         self.body_A, self.body_B = body_A, body_B
         self.p_AP = point(label, "p_AP", p_AP)
@@ -139,7 +151,7 @@ class BallConstraint(AbstractConstraint):
     def num_rows(self) -> int:
         return 3
 
-    def resolve(self, lookup):
+    def resolve(self, lookup: Any) -> Self:
         A, B = find_bodies(lookup, self.body_A, self.body_B, self.label)
         return with_static(self, body_A=A, body_B=B)
 
@@ -156,16 +168,16 @@ class WeldConstraint(AbstractConstraint):
 
     def __init__(
         self,
-        body_A,
-        X_AP,
-        body_B,
-        X_BQ,
+        body_A: BodyKey,
+        X_AP: PoseLike,
+        body_B: BodyKey,
+        X_BQ: PoseLike,
         *,
-        name=None,
-        v_plus=0.0,
-        stabilization_time=STABILIZATION_TIME,
-        active=True,
-    ):
+        name: str | None = None,
+        v_plus: Numbers = 0.0,
+        stabilization_time: ArrayLike | None = STABILIZATION_TIME,
+        active: bool | ArrayLike = True,
+    ) -> None:
         self.name, label = name, label_of("WeldConstraint", name)
         self.body_A, self.body_B = body_A, body_B
         self.quaternion_AP, self.p_AP = constraint_pose(label, "X_AP", X_AP)
@@ -176,7 +188,7 @@ class WeldConstraint(AbstractConstraint):
     def num_rows(self) -> int:
         return 6
 
-    def resolve(self, lookup):
+    def resolve(self, lookup: Any) -> Self:
         A, B = find_bodies(lookup, self.body_A, self.body_B, self.label)
         return with_static(self, body_A=A, body_B=B)
 
@@ -198,19 +210,19 @@ class DistanceConstraint(AbstractConstraint):
 
     def __init__(
         self,
-        body_A,
-        p_AP,
-        body_B,
-        p_BQ,
-        distance,
-        stiffness=np.inf,
-        damping=0.0,
+        body_A: BodyKey,
+        p_AP: Numbers,
+        body_B: BodyKey,
+        p_BQ: Numbers,
+        distance: ArrayLike,
+        stiffness: ArrayLike = np.inf,
+        damping: ArrayLike = 0.0,
         *,
-        name=None,
-        v_plus=0.0,
-        stabilization_time=STABILIZATION_TIME,
-        active=True,
-    ):
+        name: str | None = None,
+        v_plus: Numbers = 0.0,
+        stabilization_time: ArrayLike | None = STABILIZATION_TIME,
+        active: bool | ArrayLike = True,
+    ) -> None:
         self.name, label = name, label_of("DistanceConstraint", name)
         self.body_A, self.body_B = body_A, body_B
         self.p_AP, self.p_BQ = point(label, "p_AP", p_AP), point(label, "p_BQ", p_BQ)
@@ -234,7 +246,7 @@ class DistanceConstraint(AbstractConstraint):
     def num_rows(self) -> int:
         return int(self.is_rigid)
 
-    def resolve(self, lookup):
+    def resolve(self, lookup: Any) -> Self:
         A, B = find_bodies(lookup, self.body_A, self.body_B, self.label)
         return with_static(self, body_A=A, body_B=B)
 
@@ -249,16 +261,16 @@ class CouplerConstraint(AbstractConstraint):
 
     def __init__(
         self,
-        joint0,
-        joint1,
-        gear_ratio=1.0,
-        offset=0.0,
+        joint0: JointKey,
+        joint1: JointKey,
+        gear_ratio: ArrayLike = 1.0,
+        offset: ArrayLike = 0.0,
         *,
-        name=None,
-        v_plus=0.0,
-        stabilization_time=STABILIZATION_TIME,
-        active=True,
-    ):
+        name: str | None = None,
+        v_plus: Numbers = 0.0,
+        stabilization_time: ArrayLike | None = STABILIZATION_TIME,
+        active: bool | ArrayLike = True,
+    ) -> None:
         self.name, label = name, label_of("CouplerConstraint", name)
         self.joint0, self.joint1 = joint0, joint1
         self.gear_ratio = finite_numbers(label, "gear_ratio", gear_ratio)
@@ -269,7 +281,7 @@ class CouplerConstraint(AbstractConstraint):
     def num_rows(self) -> int:
         return 1
 
-    def resolve(self, lookup):
+    def resolve(self, lookup: Any) -> Self:
         joint0, joint1 = (find_joint(lookup, joint, self.label) for joint in (self.joint0, self.joint1))
         for joint in (lookup.joint(joint0), lookup.joint(joint1)):
             size = JOINT_KINDS[joint.kind].num_velocities  # also for a joint that mimics
@@ -296,14 +308,14 @@ class LockConstraint(AbstractConstraint):
 
     def __init__(
         self,
-        joint,
-        position=None,
+        joint: JointKey,
+        position: Numbers | None = None,
         *,
-        name=None,
-        v_plus=0.0,
-        stabilization_time=STABILIZATION_TIME,
-        active=True,
-    ):
+        name: str | None = None,
+        v_plus: Numbers = 0.0,
+        stabilization_time: ArrayLike | None = STABILIZATION_TIME,
+        active: bool | ArrayLike = True,
+    ) -> None:
         self.name, label = name, label_of("LockConstraint", name)
         self.joint, self.num_velocities = joint, None
         self.position = None if position is None else finite_numbers(label, "position", position, np.size(position))
@@ -314,7 +326,7 @@ class LockConstraint(AbstractConstraint):
         assert self.num_velocities is not None, "resolve() first"
         return self.num_velocities
 
-    def resolve(self, lookup):
+    def resolve(self, lookup: Any) -> Self:
         index = find_joint(lookup, self.joint, self.label)
         joint = lookup.joint(index)
         nq, nv = joint.num_positions, joint.num_velocities
@@ -347,16 +359,16 @@ class CustomConstraint(AbstractConstraint):
 
     def __init__(
         self,
-        function,
-        num_rows,
-        level="position",
-        parameters=None,
+        function: Callable[..., Array],
+        num_rows: int,
+        level: Literal["position", "velocity"] = "position",
+        parameters: Any = None,
         *,
-        name=None,
-        v_plus=0.0,
-        stabilization_time=STABILIZATION_TIME,
-        active=True,
-    ):
+        name: str | None = None,
+        v_plus: Numbers = 0.0,
+        stabilization_time: ArrayLike | None = STABILIZATION_TIME,
+        active: bool | ArrayLike = True,
+    ) -> None:
         self.name, label = name, label_of("CustomConstraint", name)
         if not callable(function):
             raise ModelError(f"{label}: function must be callable, got {function!r}.")
@@ -371,7 +383,7 @@ class CustomConstraint(AbstractConstraint):
     def num_rows(self) -> int:
         return self.size
 
-    def resolve(self, lookup):
+    def resolve(self, lookup: Any) -> Self:
         return self
 
 

@@ -1,6 +1,6 @@
 """Named states that a file or a builder gives a model, like the poses in which a robot stands."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -8,9 +8,6 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 
 from .lookup import near_matches
-
-if TYPE_CHECKING:
-    from .multibody_model import MultibodyModel
 
 
 class Keyframe(eqx.Module):
@@ -22,11 +19,11 @@ class Keyframe(eqx.Module):
     time: Float[Array, ""]
 
 
-def find_keyframe(model: "MultibodyModel", name: str) -> Keyframe:
-    """The keyframe of that name; refused where the model has none."""
-    for keyframe in model.keyframes:
+def find_keyframe(keyframes: Sequence[Keyframe], name: str) -> Keyframe:
+    """The keyframe of that name; refused where there is none."""
+    for keyframe in keyframes:
         if keyframe.name == name:
             return keyframe
-    names = [keyframe.name for keyframe in model.keyframes]
+    names = [keyframe.name for keyframe in keyframes]
     hint = near_matches(str(name), names) if names else "It has none; plant.add_keyframe makes one before finalize."
     raise ModelError(f"keyframe_state: the model has no keyframe {name!r}. {hint}")

@@ -2,19 +2,17 @@
 
 import io
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jax.core import Tracer
 from rich.console import Console
 
 from .html_text import html_table
+from .load_report import ReportEntry
+from .model_layout import JointInfo
+from .multibody_model import MultibodyModel
 from .whole_table import Column, WholeTable
-
-if TYPE_CHECKING:
-    from .load_report import ReportEntry
-    from .model_layout import JointInfo
-    from .multibody_model import MultibodyModel
 
 WIDTH = 118  # columns of text; a table is wider where it must be
 MAX_BASES_NAMED = 6
@@ -26,7 +24,7 @@ ARMATURE = (
 )
 
 
-def model_table(model: "MultibodyModel", *, width: int | None = None, color: bool = False) -> str:
+def model_table(model: MultibodyModel, *, width: int | None = None, color: bool = False) -> str:
     """Table with a row per moving joint: coordinates, limits, damping, actuator, and the bodies it carries.
 
     Without a width the table is as wide as it must be.
@@ -41,7 +39,7 @@ def model_table(model: "MultibodyModel", *, width: int | None = None, color: boo
     return file.getvalue().rstrip("\n")
 
 
-def model_line(model: "MultibodyModel") -> str:
+def model_line(model: MultibodyModel) -> str:
     """Name and sizes of the model in one line, its `repr`."""
     names = title(model).split(", ")
     more = len(names) - MAX_INSTANCES_NAMED
@@ -52,7 +50,7 @@ def model_line(model: "MultibodyModel") -> str:
     )
 
 
-def model_html(model: "MultibodyModel") -> str:
+def model_html(model: MultibodyModel) -> str:
     """The table as HTML, for notebooks, with the same lines around it."""
     table = joint_table(model)
     has_armature = any(column.heading == "armature" for column in table.columns)
@@ -60,7 +58,7 @@ def model_html(model: "MultibodyModel") -> str:
     return html_table(table.title, table.columns, [free_base_text(model, "base='fixed'"), *notes])
 
 
-def print_model(console: Console, model: "MultibodyModel", weld: str = "base='fixed'") -> None:
+def print_model(console: Console, model: MultibodyModel, weld: str = "base='fixed'") -> None:
     """Prints free bases, the table and the counts; `weld` is the option that welds free bases."""
     bases = free_base_text(model, weld)
     if bases:
@@ -73,7 +71,7 @@ def print_model(console: Console, model: "MultibodyModel", weld: str = "base='fi
     console.print(summary(model), style="dim", highlight=False, markup=False)
 
 
-def free_base_text(model: "MultibodyModel", weld: str) -> str:
+def free_base_text(model: MultibodyModel, weld: str) -> str:
     """Says which bodies float because their file attaches them to nothing; empty if none does."""
     joints = [(body, body.inboard_joint) for body in model.layout.bodies if body.source and body.is_floating]
     free = [body.name for body, joint in joints if joint is not None and joint.source is None]
@@ -86,7 +84,7 @@ def free_base_text(model: "MultibodyModel", weld: str) -> str:
     return f"free bases: {names} are not attached to the world; pass {weld} to weld them"
 
 
-def joint_table(model: "MultibodyModel") -> WholeTable:
+def joint_table(model: MultibodyModel) -> WholeTable:
     """The table of joints; columns of damping, friction, armature and gears only where one has a number."""
     joints = sorted((j for j in model.layout.joints if j.mobod > 0), key=lambda j: j.mobod)
 
@@ -115,7 +113,7 @@ def joint_table(model: "MultibodyModel") -> WholeTable:
     return WholeTable(title(model), columns)
 
 
-def kind_text(model: "MultibodyModel", joint: "JointInfo") -> str:
+def kind_text(model: MultibodyModel, joint: JointInfo) -> str:
     """Kind of a joint, and whether it is locked or what it mimics."""
     locked = concrete(model.parameters.velocity_locked)
     if locked is not None and locked[joint.v].any():
@@ -123,42 +121,42 @@ def kind_text(model: "MultibodyModel", joint: "JointInfo") -> str:
     return joint.kind if joint.mimics is None else f"{joint.kind}, {mimic_text(model, joint)}"
 
 
-def carried_bodies(model: "MultibodyModel", joint: "JointInfo") -> list[int]:
+def carried_bodies(model: MultibodyModel, joint: JointInfo) -> list[int]:
     """Indices of the bodies that move with the joint, welded to each other."""
     return [b for b, mobod in enumerate(model.topology.body_mobods) if mobod == joint.mobod]
 
 
-def carried_text(model: "MultibodyModel", joint: "JointInfo") -> str:
+def carried_text(model: MultibodyModel, joint: JointInfo) -> str:
     """Name of the body that the joint holds, and how many bodies are welded to it."""
     others = len(carried_bodies(model, joint)) - 1
     name = model.body_names[model.topology.frame_bodies[joint.child_frame]]
     return f"{name} +{others}" if others else name
 
 
-def mass_text(model: "MultibodyModel", joint: "JointInfo") -> str:
+def mass_text(model: MultibodyModel, joint: JointInfo) -> str:
     """Mass of all bodies that the joint carries, in kg."""
     mass = concrete(model.parameters.body_mass)
     return UNKNOWN if mass is None else f"{sum(mass[b - 1] for b in carried_bodies(model, joint)):.4g}"
 
 
-def limits_of(model: "MultibodyModel", joint: "JointInfo") -> str:
+def limits_of(model: MultibodyModel, joint: JointInfo) -> str:
     """Limits of the joint's positions."""
     lower, upper = concrete(model.parameters.position_lower_limits), concrete(model.parameters.position_upper_limits)
     return UNKNOWN if lower is None or upper is None else limit_text(lower[joint.all_q], upper[joint.all_q])
 
 
-def numbers_text(leaf: Any, joint: "JointInfo") -> str:
+def numbers_text(leaf: Any, joint: JointInfo) -> str:
     """Distinct numbers of a leaf over the joint's velocities; empty where all are zero."""
     numbers = concrete(leaf)
     return UNKNOWN if numbers is None else " ".join(unique_numbers(numbers[joint.all_v]))
 
 
-def actuators_of(model: "MultibodyModel", joint: "JointInfo") -> list[int]:
+def actuators_of(model: MultibodyModel, joint: JointInfo) -> list[int]:
     """Rows of the actuators that drive the joint."""
     return [a.index for a in model.layout.actuators if a.joint == joint.index]
 
 
-def armature_text(model: "MultibodyModel", joint: "JointInfo") -> str:
+def armature_text(model: MultibodyModel, joint: JointInfo) -> str:
     """The joint's armature plus the reflected inertia of its rotors; empty if it is zero."""
     drive, parameters = actuators_of(model, joint), model.parameters
     own, reflected = concrete(parameters.joint_armature), 0.0
@@ -172,7 +170,7 @@ def armature_text(model: "MultibodyModel", joint: "JointInfo") -> str:
     return " ".join(dict.fromkeys(f"{a:.4g}" for a in own[joint.all_v] + reflected if a))
 
 
-def gear_text(model: "MultibodyModel", joint: "JointInfo") -> str:
+def gear_text(model: MultibodyModel, joint: JointInfo) -> str:
     """Gear ratios of the joint's actuators; empty where all are 1."""
     drive, gear = actuators_of(model, joint), concrete(model.parameters.gear_ratio)
     if not drive or gear is None:
@@ -180,7 +178,7 @@ def gear_text(model: "MultibodyModel", joint: "JointInfo") -> str:
     return " ".join(f"{g:.4g}" for g in gear[drive]) if np.any(gear[drive] != 1.0) else ""
 
 
-def effort_of(model: "MultibodyModel", joint: "JointInfo") -> str:
+def effort_of(model: MultibodyModel, joint: JointInfo) -> str:
     """Effort limits of the joint's actuators; empty where it has none."""
     drive, effort = actuators_of(model, joint), concrete(model.parameters.effort_limit)
     if not drive or effort is None:
@@ -188,7 +186,7 @@ def effort_of(model: "MultibodyModel", joint: "JointInfo") -> str:
     return " ".join(effort_text(effort[a]) for a in drive)
 
 
-def mimic_text(model: "MultibodyModel", joint: "JointInfo") -> str:
+def mimic_text(model: MultibodyModel, joint: JointInfo) -> str:
     """Mimic relation of a joint, as in `1.5 slide + 0.02`."""
     assert joint.mimics is not None
     row = [mobod for mobod, _ in model.topology.followers].index(joint.mobod)
@@ -202,7 +200,7 @@ def mimic_text(model: "MultibodyModel", joint: "JointInfo") -> str:
     return f"{multipliers[row]:.4g} {leader}{offset}"
 
 
-def key_of(model: "MultibodyModel", joint: "JointInfo") -> str:
+def key_of(model: MultibodyModel, joint: JointInfo) -> str:
     """Name that finds the joint: prefixed by its instance where other joints share it."""
     return joint.name if model.joint_names.count(joint.name) == 1 else joint.scoped_name
 
@@ -238,14 +236,14 @@ def range_text(where: slice) -> str:
     return f"{where.start}" if where.stop - where.start == 1 else f"{where.start}-{where.stop - 1}"
 
 
-def title(model: "MultibodyModel") -> str:
+def title(model: MultibodyModel) -> str:
     """Names of the instances that hold bodies, as the table's title."""
     used = sorted(set(model.layout.body_instances[1:]))
     names = [model.layout.instance_names[i] for i in used]
     return ", ".join(names) if names else "empty model"
 
 
-def summary(model: "MultibodyModel") -> str:
+def summary(model: MultibodyModel) -> str:
     """Counts, mass, time step and dtype in one line."""
     mass, step = concrete(model.parameters.body_mass), model.parameters.time_step
     batched = isinstance(step, Tracer) or step.ndim > 0
@@ -266,7 +264,7 @@ def count_text(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count > 1 else ''}; " if count else ""
 
 
-def contact_text(model: "MultibodyModel") -> str:
+def contact_text(model: MultibodyModel) -> str:
     """Number of pairs of shapes that may touch, and the approximation used; empty without collision shapes."""
     contact = model.layout.contact
     if not model.num_collision_geometries:
@@ -277,7 +275,7 @@ def contact_text(model: "MultibodyModel") -> str:
     return f"{number} pair{'' if number == 1 else 's'} may touch ({contact.approximation}); "
 
 
-def gravity_text(model: "MultibodyModel") -> str:
+def gravity_text(model: MultibodyModel) -> str:
     """Unusual gravity: not along -z, or off for some instances; else empty."""
     gravity = concrete(model.gravity_vector)
     if gravity is None:
@@ -287,12 +285,12 @@ def gravity_text(model: "MultibodyModel") -> str:
     return direction + (f"no gravity on {', '.join(off)}; " if off else "")
 
 
-def short_place(entry: "ReportEntry") -> str:
+def short_place(entry: ReportEntry) -> str:
     """Place of an entry as `file.urdf:12: `, without the folders."""
     return f"{entry.place.replace(chr(92), '/').rsplit('/', 1)[-1]}: " if entry.place else ""
 
 
-def report_lines(model: "MultibodyModel", limit: int = 6) -> list[str]:
+def report_lines(model: MultibodyModel, limit: int = 6) -> list[str]:
     """The report's entries that need attention, in the report's order; `model.report()` returns all entries."""
     entries = [e for e in model.layout.report if e.status != "used"]
     if not entries:

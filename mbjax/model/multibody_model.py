@@ -18,7 +18,7 @@ from .collision_parameters import CollisionParameters
 from .coordinate_names import CoordinateNames
 from .keyframes import Keyframe
 from .load_report import Report
-from .mimic_relations import tightest_limits
+from .mimic_limits import tightest_limits
 from .model_layout import ModelLayout
 from .model_shapes import require_shapes
 from .parameters import MultibodyParameters
@@ -99,7 +99,7 @@ class MultibodyModel(CoordinateNames, eqx.Module):
 
     def _limits(self, what: str) -> tuple[Array, Array]:
         lower, upper = (getattr(self.parameters, f"{what}_{side}_limits") for side in ("lower", "upper"))
-        return tightest_limits(self, lower, upper, of_positions=what == "position")
+        return tightest_limits(self.topology, self.parameters, lower, upper, of_positions=what == "position")
 
     @property
     def position_lower_limits(self) -> Float[Array, " nq"]:

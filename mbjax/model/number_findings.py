@@ -18,7 +18,7 @@ from mbjax.spatial import central_second_moment
 from .leaf_rules import COLLISION_RULES, ELEMENT_RULES, ORDERED_LIMITS, PARAMETER_RULES, LeafRule
 from .multibody_model import MultibodyModel
 
-ROUNDING = 16.0  # times the type's epsilon; allowed beyond the border of physical inertias
+INERTIA_ROUNDING = 16.0  # times the type's epsilon; allowed beyond the border of physical inertias
 TIME_STEP_OF_CONTINUOUS = NumberRule("0, as the model is continuous", lambda x: x == 0.0)
 
 
@@ -110,7 +110,7 @@ def find_inertias(model: MultibodyModel) -> Finding:
     com, six = (jnp.where(finite[:, None], x, 0.0) for x in (com, six))
     scale = jnp.maximum(jnp.abs(six).max(-1, initial=0.0), jnp.sum(com**2, -1))
     smallest = jax.vmap(eigenvalues)(jax.vmap(central_second_moment)(com, six))[:, 0]
-    is_bad = smallest < -ROUNDING * jnp.finfo(model.dtype).eps * scale
+    is_bad = smallest < -INERTIA_ROUNDING * jnp.finfo(model.dtype).eps * scale
     leaf = LeafRule("unit inertia about the origin", "m²", FINITE)
     words = "physical about the centre of mass: moments >= 0, none above the sum of the two others"
     return Finding("impossible_inertias", "parameters", "body_unit_inertia", leaf, six, is_bad, words)

@@ -18,9 +18,9 @@ from .named_numbers import (
 from .number_kinds import (
     CenterOfMassKind,
     FrameRotationKind,
-    InertiaKind,
     JointFrictionKind,
     NumberKind,
+    SecondMomentFactors,
     SurfaceFrictionKind,
     element_kinds,
 )
@@ -35,7 +35,7 @@ KINDS = (
         "center_of_mass", "m", (*OF_MODEL, "body_com"), of_bodies(3, XYZ),
         "in the body's frame; the inertia about it stays",
     ),
-    InertiaKind(
+    SecondMomentFactors(
         "inertia", "factors", (*OF_MODEL, "body_unit_inertia"), of_bodies(6, XYZ),
         "how far a body's mass spreads along x, y and z; any factor > 0 leaves it physical",
     ),

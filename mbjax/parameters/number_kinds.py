@@ -69,7 +69,7 @@ class CenterOfMassKind(NumberKind):
         return with_unit_inertia(model, rows, central + point_mass_unit_inertia(com))
 
 
-class InertiaKind(NumberKind):
+class SecondMomentFactors(NumberKind):
     """Factors of a body's second moments along the axes of its frame, about its centre of mass.
 
     A factor f along x stretches the body's mass by sqrt(f) along x. Whatever the factors > 0, a physical inertia stays

@@ -1,36 +1,15 @@
 """Finds the collision geometries that may touch: all pairs but those that Drake's filters exclude."""
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Bool
 
-from mbjax.geometry import Geometry, ProximityProperties
+from mbjax.geometry import Geometry
 from mbjax.joints import AbstractJoint, QuaternionFloatingJoint
 from mbjax.model import Body
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class RegisteredCollision:
-    """A shape on a body, with its contact properties; `source` is its place in the file it comes from."""
-
-    body: Body
-    geometry: Geometry
-    properties: ProximityProperties
-    source: str | None = None
-
-    @property
-    def name(self) -> str:
-        return f"{self.body.name}::{self.geometry.name}"
-
-
-@dataclasses.dataclass(frozen=True)
-class CollisionExclusion:
-    """No geometry of group A touches one of B; a group holds bodies, for all their geometries, and geometries."""
-
-    group_A: tuple[Body | Geometry, ...]
-    group_B: tuple[Body | Geometry, ...]
+from .declarations import CollisionExclusion, RegisteredCollision
 
 
 def candidate_pairs(

@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -22,9 +22,7 @@ from mbjax.model.constraint_queries import ConstraintQueries
 from mbjax.topology import TreeNode
 
 from .default_body_poses import default_body_poses
-
-if TYPE_CHECKING:
-    from .multibody_plant import MultibodyPlant
+from .queries import PlantQueries
 
 
 class PlantConstraints(ConstraintQueries):
@@ -104,7 +102,7 @@ class PlantConstraints(ConstraintQueries):
     def _require_building(self, call: str) -> None: ...
 
 
-def with_constraints(plant: "MultibodyPlant", model: MultibodyModel, nodes: list[TreeNode]) -> MultibodyModel:
+def with_constraints(plant: PlantQueries, model: MultibodyModel, nodes: list[TreeNode]) -> MultibodyModel:
     """The model with the plant's constraints: references resolved, balls without a second point completed."""
     records = list(plant.constraints)
     if any(isinstance(record, BallConstraint) and record.p_BQ is None for record in records):

@@ -1,7 +1,5 @@
 """Poses of a plant's bodies in its default configuration, which ball constraints are completed from at finalize."""
 
-from typing import TYPE_CHECKING
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -10,12 +8,10 @@ from mbjax.model import Frame
 from mbjax.topology import TreeNode
 
 from .mimics import default_positions_of
-
-if TYPE_CHECKING:
-    from .multibody_plant import MultibodyPlant
+from .queries import PlantQueries
 
 
-def default_body_poses(plant: "MultibodyPlant", nodes: list[TreeNode]) -> dict[int, np.ndarray]:
+def default_body_poses(plant: PlantQueries, nodes: list[TreeNode]) -> dict[int, np.ndarray]:
     """Poses X_WB (4, 4) of bodies by index: X_WP X_PF X_FM(q_default) X_MB, outward."""
     X_WB, of_mimics = {0: np.eye(4)}, default_positions_of(plant.mimics)
     for node in nodes:

@@ -1,7 +1,7 @@
 """Makes a `MultibodyModel` of a `MultibodyPlant`: all validation and all graph work."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,15 +34,13 @@ from .keyframes import declared_keyframes
 from .mass_checks import reject_joints_that_move_nothing
 from .mimics import default_positions_of, leaders_first, reject_contradicting_limits
 from .number_checks import find_overflow
+from .queries import PlantQueries
 from .random_distributions import with_declared_distributions
-
-if TYPE_CHECKING:
-    from .multibody_plant import MultibodyPlant
 
 DEFAULT_FRICTION_VELOCITY = 1e-2  # rad/s or m/s
 
 
-def finalize(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
+def finalize(plant: PlantQueries, dtype: Any) -> MultibodyModel:
     """Makes the model: adds floating joints, numbers the tree, merges welded bodies, gathers numbers in arrays.
 
     An error leaves the plant as it was, to be mended and finalized again.
@@ -55,7 +53,7 @@ def finalize(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
         raise
 
 
-def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
+def build_model(plant: PlantQueries, dtype: Any) -> MultibodyModel:
     """Builds the model; appends floating joints to the plant on the way."""
     edges = [
         JointEdge(j.index, j.name, j.parent.body.index, j.child.body.index, isinstance(j, WeldJoint), j.source or "")
@@ -87,7 +85,7 @@ def build_model(plant: "MultibodyPlant", dtype: Any) -> MultibodyModel:
     return dataclasses.replace(model, keyframes=declared_keyframes(plant, model)) if plant.keyframes else model
 
 
-def limits_not_enforced(plant: "MultibodyPlant") -> list[ReportEntry]:
+def limits_not_enforced(plant: PlantQueries) -> list[ReportEntry]:
     """One report entry on velocity and acceleration limits, if any joint has some: nothing enforces them."""
     count = {
         what: sum(bool(np.isfinite(getattr(joint, f"{what}_limits")).any()) for joint in plant.joints)
@@ -104,7 +102,7 @@ def limits_not_enforced(plant: "MultibodyPlant") -> list[ReportEntry]:
     return [ReportEntry(RECORDED, f"{' and '.join(found)} limits", message)]
 
 
-def add_floating_joints(plant: "MultibodyPlant", nodes: list[TreeNode]) -> list[TreeNode]:
+def add_floating_joints(plant: PlantQueries, nodes: list[TreeNode]) -> list[TreeNode]:
     """Adds a six-dof joint, named after the body, for each body without an inboard joint, as in Drake."""
     result = []
     taken = {(j.model_instance, j.name) for j in plant.joints}
@@ -135,7 +133,7 @@ def add_floating_joints(plant: "MultibodyPlant", nodes: list[TreeNode]) -> list[
     return result
 
 
-def build_topology(plant: "MultibodyPlant", nodes: list[TreeNode]) -> TreeTopology:
+def build_topology(plant: PlantQueries, nodes: list[TreeNode]) -> TreeTopology:
     """Builds the tree: numbers of mobods, coordinates, welds and frames."""
     nb = len(plant.bodies)
     mobods: list[tuple] = [(-1, "world", -1, 0, 0, 0, 0, -1, -1)]
@@ -176,7 +174,7 @@ def build_topology(plant: "MultibodyPlant", nodes: list[TreeNode]) -> TreeTopolo
 
 
 def build_layout(
-    plant: "MultibodyPlant", topology: TreeTopology, contact: ContactLayout, left_out: tuple[ReportEntry, ...]
+    plant: PlantQueries, topology: TreeTopology, contact: ContactLayout, left_out: tuple[ReportEntry, ...]
 ) -> ModelLayout:
     """Builds the layout: names of elements and their places in arrays; `left_out` ends the report."""
     mobod_of_joint = {joint: mobod for mobod, joint in enumerate(topology.mobod_joints) if mobod}
@@ -264,7 +262,7 @@ def build_layout(
     )
 
 
-def gather_parameters(plant: "MultibodyPlant", topology: TreeTopology, dtype: Any) -> MultibodyParameters:
+def gather_parameters(plant: PlantQueries, topology: TreeTopology, dtype: Any) -> MultibodyParameters:
     """Gathers the leaves: bodies, frames and actuators in declaration order, moving joints in depth-first order."""
 
     def array(values: Any, *shape: int) -> Any:

@@ -3,7 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,12 +23,11 @@ from mbjax.model.elements import rotation_quaternion
 from mbjax.model.parameters import leaf_of
 from mbjax.topology import TreeTopology
 
-from .collision_filters import RegisteredCollision, candidate_pairs
+from .collision_filters import candidate_pairs
 from .contact_settings import require_that_settings_agree
+from .declarations import RegisteredCollision
 from .kept_contact import entries_of_kept, keep_named_pairs
-
-if TYPE_CHECKING:
-    from .multibody_plant import MultibodyPlant
+from .queries import PlantQueries
 
 MAX_NAMES_LISTED = 6
 KINDS_WITH_NUMBERS = {kind for pair in supported_pairs() for kind in pair}
@@ -37,7 +36,7 @@ RegisteredPair = tuple[RegisteredCollision, RegisteredCollision]
 
 
 def finalize_contact(
-    plant: "MultibodyPlant", topology: TreeTopology, dtype: Any
+    plant: PlantQueries, topology: TreeTopology, dtype: Any
 ) -> tuple[ContactLayout, CollisionParameters, tuple[ReportEntry, ...]]:
     """Contact's layout and leaves, and report entries on pairs that take no part."""
     settings = plant.contact_settings
@@ -184,7 +183,7 @@ def make_records(
 
 
 def gather_collision_parameters(
-    plant: "MultibodyPlant",
+    plant: PlantQueries,
     collisions: Sequence[RegisteredCollision],
     others: Sequence[RegisteredCollision],
     dtype: Any,

@@ -12,8 +12,7 @@ from mbjax.geometry import Geometry, Shape, as_proximity_properties
 from mbjax.model import Body, checked_pairs
 from mbjax.model.poses import as_rigid_transform
 
-from .collision_filters import CollisionExclusion, RegisteredCollision
-from .contact_settings import ContactSettings
+from .declarations import CollisionExclusion, RegisteredCollision
 from .queries import PlantQueries
 
 Group = tuple[str, Iterable[Body | str | int | Geometry]]
@@ -21,11 +20,6 @@ Group = tuple[str, Iterable[Body | str | int | Geometry]]
 
 class PlantGeometry(PlantQueries):
     """Methods for shapes and contact; a shape is given as a `Geometry`, or as in Drake by pose, shape and name."""
-
-    collisions: list[RegisteredCollision]
-    collision_exclusions: list[CollisionExclusion]
-    contact_kept: tuple[tuple[str, str], ...]  # pairs of names; empty: all pairs that the filters allow
-    contact_settings: ContactSettings
 
     @overload
     def register_visual_geometry(self, body: Body | str, geometry: Geometry, /) -> Geometry: ...

@@ -1,7 +1,6 @@
 """Applies `keep_contact_only` at finalize: keeps the pairs that are named and reports the others."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from mbjax.errors import ModelError
 from mbjax.geometry.signed_distance.pair_table import supported_pairs
@@ -9,15 +8,13 @@ from mbjax.model import IGNORED, GeometryNames, ReportEntry, select_pairs
 from mbjax.model.geometry_selection import Pair
 from mbjax.model.lookup import scoped_name
 
-from .collision_filters import RegisteredCollision
-
-if TYPE_CHECKING:
-    from .multibody_plant import MultibodyPlant
+from .declarations import RegisteredCollision
+from .queries import PlantQueries
 
 CALL = "keep_contact_only"
 
 
-def keep_named_pairs(plant: "MultibodyPlant", candidates: Sequence[Pair]) -> Sequence[Pair]:
+def keep_named_pairs(plant: PlantQueries, candidates: Sequence[Pair]) -> Sequence[Pair]:
     """The candidate pairs that some pair of names means; all candidates where no names were given.
 
     Raises `ModelError` for a name without match, and for a pair of names without a candidate with a signed distance.
@@ -52,7 +49,7 @@ def require_contact(what: str, collisions: Sequence[RegisteredCollision], touchi
         )
 
 
-def entries_of_kept(plant: "MultibodyPlant", candidates: Sequence[Pair], kept: Sequence[Pair]) -> list[ReportEntry]:
+def entries_of_kept(plant: PlantQueries, candidates: Sequence[Pair], kept: Sequence[Pair]) -> list[ReportEntry]:
     """One report entry on the pairs left out because they were not named; none where all were kept."""
     if len(kept) == len(candidates):
         return []

@@ -1,9 +1,8 @@
 """Keyframes declared on a plant: kept, and set on the model by `finalize`."""
 
 import abc
-import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,26 +12,12 @@ from mbjax.model import Keyframe, MultibodyModel
 from mbjax.model.parameters import leaf_of
 from mbjax.number_rules import FINITE, known_numbers
 
+from .declarations import DeclaredKeyframe
 from .queries import PlantQueries
-
-if TYPE_CHECKING:
-    from .multibody_plant import MultibodyPlant
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class DeclaredKeyframe:
-    """Numbers by joint; the others are at their defaults, at rest."""
-
-    name: str
-    positions: dict[AbstractJoint, np.ndarray]
-    velocities: dict[AbstractJoint, np.ndarray]
-    time: float
 
 
 class PlantKeyframes(PlantQueries):
     """Named states."""
-
-    keyframes: list[DeclaredKeyframe]
 
     def add_keyframe(
         self,
@@ -71,7 +56,7 @@ def numbers(call: str, what: str, joint: AbstractJoint, value: Any) -> np.ndarra
     return np.atleast_1d(known_numbers(call, f"{what} of joint '{joint.name}'", value, FINITE, shape)).astype(float)
 
 
-def declared_keyframes(plant: "MultibodyPlant", model: MultibodyModel) -> tuple[Keyframe, ...]:
+def declared_keyframes(plant: PlantQueries, model: MultibodyModel) -> tuple[Keyframe, ...]:
     """The keyframes as states of the whole model."""
     result = []
     defaults = np.asarray(model.parameters.default_positions, float)

@@ -1,7 +1,5 @@
 """Refuses joints that move nothing at finalize, as the mass matrix would be singular; names the body."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mbjax.errors import ModelError
@@ -10,15 +8,13 @@ from mbjax.model import Body
 from mbjax.topology import TreeTopology
 
 from .default_body_poses import pose_in_body
-
-if TYPE_CHECKING:
-    from .multibody_plant import MultibodyPlant
+from .queries import PlantQueries
 
 NEGLIGIBLE = 1e-12  # of lengths and of axes' components
 REMEDY = "Give it mass and inertia, weld it, or give the joint's actuator a rotor inertia."
 
 
-def reject_joints_that_move_nothing(plant: "MultibodyPlant", topology: TreeTopology) -> None:
+def reject_joints_that_move_nothing(plant: PlantQueries, topology: TreeTopology) -> None:
     """Refuses outermost bodies without the inertia their joint needs, and massless bodies between equal joints.
 
     Equal joints are two hinges on one line, or two slides along one axis.
@@ -43,7 +39,7 @@ def reject_joints_that_move_nothing(plant: "MultibodyPlant", topology: TreeTopol
             reject_repeated_direction(joint, outboard[0], members, poses)
 
 
-def followers_carry_mass(plant: "MultibodyPlant", topology: TreeTopology, leader: int) -> bool:
+def followers_carry_mass(plant: PlantQueries, topology: TreeTopology, leader: int) -> bool:
     """Whether a body with mass moves with a joint that mimics the joint of mobod `leader`."""
     following = [m for m, _ in topology.followers if topology.leaders[m] == leader]
     moved = np.any(topology.is_ancestor[:, following], axis=1)
@@ -86,7 +82,7 @@ def axis_line(X: np.ndarray, joint: AbstractJoint) -> tuple[np.ndarray, np.ndarr
     return X[:3, 3], X[:3, :3] @ np.asarray(joint.axis)
 
 
-def placements(plant: "MultibodyPlant", topology: TreeTopology) -> dict[int, np.ndarray]:
+def placements(plant: PlantQueries, topology: TreeTopology) -> dict[int, np.ndarray]:
     """Poses X_MB (4, 4) of all bodies in their mobods' frames M, weld by weld."""
     X_MB: dict[int, np.ndarray] = {0: np.eye(4)}
     for body in sorted(range(1, topology.num_bodies), key=lambda b: topology.body_weld_levels[b]):

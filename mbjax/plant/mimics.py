@@ -1,7 +1,6 @@
 """Mimic relations of a plant: how they are declared, ordered, and checked at finalize."""
 
 import abc
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,23 +10,12 @@ from mbjax.errors import ModelError
 from mbjax.joints import AbstractJoint
 from mbjax.number_rules import FINITE, known_numbers
 
+from .declarations import Mimic
 from .queries import PlantQueries
-
-
-@dataclasses.dataclass(frozen=True)
-class Mimic:
-    """A mimic relation: q of the follower = multiplier q of the leader + offset."""
-
-    follower: AbstractJoint
-    leader: AbstractJoint
-    multiplier: float
-    offset: float
 
 
 class PlantMimics(PlantQueries):
     """Method of the plant for joints that mimic others and have no coordinate of their own."""
-
-    mimics: list[Mimic]
 
     def add_mimic(
         self,

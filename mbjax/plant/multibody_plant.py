@@ -24,13 +24,13 @@ from mbjax.model.poses import as_rigid_transform
 from mbjax.number_rules import FINITE, LARGEST, NOT_NEGATIVE, as_numbers, is_known, known_numbers, shown
 from mbjax.spatial import SpatialInertia
 
-from .collision_filters import CollisionExclusion, RegisteredCollision
 from .constraints import PlantConstraints
 from .contact_settings import ContactSettings
+from .declarations import CollisionExclusion, DeclaredKeyframe, Mimic, RegisteredCollision
 from .finalize import finalize
 from .geometry import PlantGeometry
-from .keyframes import DeclaredKeyframe, PlantKeyframes
-from .mimics import Mimic, PlantMimics
+from .keyframes import PlantKeyframes
+from .mimics import PlantMimics
 from .random_distributions import PlantRandomDistributions
 from .removal import remove_joint, remove_joint_actuator
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +10,7 @@ import numpy as np
 from mbjax.geometry import Convex, shape_lengths
 from mbjax.model import CouplerConstraint
 
-if TYPE_CHECKING:
-    from .multibody_plant import MultibodyPlant
+from .queries import PlantQueries
 
 
 class Overflow(NamedTuple):
@@ -21,11 +20,11 @@ class Overflow(NamedTuple):
     source: str | None
 
 
-def find_overflow(plant: "MultibodyPlant", dtype: Any) -> Overflow | None:
+def find_overflow(plant: PlantQueries, dtype: Any) -> Overflow | None:
     """Finds the first number whose square overflows in a dtype, or mass that vanishes in it; limits are exempt."""
     largest = largest_computed_with(dtype)
     reach = 0.0
-    for what, value, unit, source in numbers_of(plant):
+    for what, value, unit, source in numbers_of_plant(plant):
         size = float(np.max(np.abs(np.asarray(value, dtype=float)), initial=0.0))
         if not size < largest or (what.startswith("mass") and 0.0 < size < 1.0 / largest):
             return Overflow(f"the {what} of {size:g}{unit} {beyond(dtype, largest)}", source)
@@ -57,7 +56,7 @@ def beyond(dtype: Any, largest: float) -> str:
     )
 
 
-def numbers_of(plant: "MultibodyPlant") -> Iterator[tuple[str, Any, str, str | None]]:
+def numbers_of_plant(plant: PlantQueries) -> Iterator[tuple[str, Any, str, str | None]]:
     """Description, value, unit and source of every number that enters products."""
     for body in plant.bodies:
         if body.inertia is not None:
@@ -91,7 +90,7 @@ def numbers_of(plant: "MultibodyPlant") -> Iterator[tuple[str, Any, str, str | N
     yield from numbers_of_contact(plant)
 
 
-def numbers_of_contact(plant: "MultibodyPlant") -> Iterator[tuple[str, Any, str, str | None]]:
+def numbers_of_contact(plant: PlantQueries) -> Iterator[tuple[str, Any, str, str | None]]:
     """Description, value, unit and source of the numbers of collision geometries."""
     for collision in plant.collisions:
         geometry, properties = collision.geometry, collision.properties

@@ -1,20 +1,31 @@
 """Queries of a plant while it is built: elements by name, counts, bodies welded together."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mbjax.errors import ModelError
 from mbjax.joints import AbstractJoint, WeldJoint
-from mbjax.model import AbstractForceElement, Body, Frame, JointActuator
+from mbjax.model import (
+    AbstractConstraint,
+    AbstractForceElement,
+    Body,
+    Frame,
+    JointActuator,
+    LoadReport,
+    MultibodyModel,
+)
 from mbjax.model.element_queries import ElementQueries
 from mbjax.model.lookup import Named, checked_index
 from mbjax.model.topology_graphviz import topology_graphviz_string
 
+from .contact_settings import ContactSettings
+from .declarations import CollisionExclusion, DeclaredKeyframe, Mimic, RegisteredCollision
+
 
 class PlantQueries(ElementQueries):
-    """Queries of a plant's elements, given as objects, by name (`"arm"` or `"instance::arm"`) or by index."""
+    """What a plant holds, and queries of its elements: as objects, by name (`"arm"`, `"instance::arm"`) or index."""
 
     time_step: float
     gravity: np.ndarray
@@ -25,6 +36,20 @@ class PlantQueries(ElementQueries):
     joints: list[AbstractJoint]
     actuators: list[JointActuator]
     force_elements: list[AbstractForceElement]
+    constraints: list[AbstractConstraint]
+    mimics: list[Mimic]
+    collisions: list[RegisteredCollision]
+    collision_exclusions: list[CollisionExclusion]
+    contact_kept: tuple[tuple[str, str], ...]  # pairs of names; empty: all pairs that the filters allow
+    contact_settings: ContactSettings
+    instances_that_list_contacts: set[int]
+    default_free_poses: dict[int, Any]
+    free_poses_of_files: dict[int, Any]  # where files put bodies, if these turn out to float
+    random_distributions: list[tuple[Callable[..., MultibodyModel], AbstractJoint | Body, tuple[Any, ...]]]
+    keyframes: list[DeclaredKeyframe]
+    report: LoadReport
+    names: set[tuple[str, int, str]]  # what, model instance, name
+    world_frame: Frame
     _body_frame: dict[int, Frame]
 
     def _elements(self, what: str) -> Sequence[Named]:

@@ -22,8 +22,6 @@ from .queries import PlantQueries
 class PlantRandomDistributions(PlantQueries):
     """Methods of the plant for random distributions, named like the setters of `mbjax` for a finished model."""
 
-    random_distributions: list[tuple[Callable[..., MultibodyModel], AbstractJoint | Body, tuple[Any, ...]]]
-
     def set_joint_random_position_distribution(
         self, joint: AbstractJoint | str | int, distribution: AbstractDistribution
     ) -> None:
@@ -64,7 +62,7 @@ class PlantRandomDistributions(PlantQueries):
     def _require_building(self, call: str) -> None: ...
 
 
-def with_declared_distributions(plant: PlantRandomDistributions, model: MultibodyModel) -> MultibodyModel:
+def with_declared_distributions(plant: PlantQueries, model: MultibodyModel) -> MultibodyModel:
     """The model with the distributions declared on its plant, except those of elements removed since."""
     for setter, element, arguments in plant.random_distributions:
         if element.index >= 0:

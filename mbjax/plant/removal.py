@@ -1,16 +1,15 @@
 """Removes joints and actuators from a plant before finalize, and renumbers the others without gaps."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mbjax.errors import ModelError
 from mbjax.joints import AbstractJoint
 from mbjax.model import Frame, JointActuator
 
-if TYPE_CHECKING:
-    from .multibody_plant import MultibodyPlant
+from .queries import PlantQueries
 
 
-def remove_joint(plant: "MultibodyPlant", joint: AbstractJoint) -> None:
+def remove_joint(plant: PlantQueries, joint: AbstractJoint) -> None:
     """Removes a joint, and the frames it made for itself unless something else uses them."""
     call = f"remove_joint('{joint.name}')"
     drives = [f"'{a.name}'" for a in plant.actuators if a.joint is joint]
@@ -28,7 +27,7 @@ def remove_joint(plant: "MultibodyPlant", joint: AbstractJoint) -> None:
             "remove joints before adding force elements."
         )
     if plant.constraints:
-        names = ", ".join(f"'{name}'" for name in plant.constraint_names)
+        names = ", ".join(f"'{constraint.name}'" for constraint in plant.constraints)
         raise ModelError(
             f"{call}: the plant has constraints ({names}), which may refer to the joint or to a joint numbered after "
             "it; call remove_constraint first, or remove joints before adding constraints."
@@ -41,12 +40,12 @@ def remove_joint(plant: "MultibodyPlant", joint: AbstractJoint) -> None:
         joint.child = release_frame(plant, joint.child)
 
 
-def remove_joint_actuator(plant: "MultibodyPlant", actuator: JointActuator) -> None:
+def remove_joint_actuator(plant: PlantQueries, actuator: JointActuator) -> None:
     """Removes an actuator; later ones move up in u."""
     take_out(plant, "actuator", plant.actuators, actuator)
 
 
-def release_frame(plant: "MultibodyPlant", frame: Frame) -> Frame:
+def release_frame(plant: PlantQueries, frame: Frame) -> Frame:
     """Removes a frame if nothing is fixed to it any more; returns the frame it was fixed in."""
     parent = frame.parent
     assert parent is not None  # frames that joints make are fixed in another
@@ -56,7 +55,7 @@ def release_frame(plant: "MultibodyPlant", frame: Frame) -> Frame:
     return parent
 
 
-def take_out(plant: "MultibodyPlant", what: str, elements: list, element: Any) -> None:
+def take_out(plant: PlantQueries, what: str, elements: list, element: Any) -> None:
     """Removes an element, frees its name and renumbers the others."""
     elements.remove(element)
     plant.names.discard((what, element.model_instance, element.name))

@@ -1,20 +1,9 @@
 """Simulation: states, inputs and outputs, accelerations of the whole plant, steps and trajectories."""
 
-from .check_grads import GradientCheck as GradientCheck
-from .check_grads import check_grads as check_grads
-from .diagnose import Diagnosis as Diagnosis
-from .diagnose import diagnose as diagnose
 from .actuation import actuation_matrix as actuation_matrix
 from .implicit_time_derivatives import implicit_time_derivatives_residual as implicit_time_derivatives_residual
 from .contact_integrator import ContactIntegrator as ContactIntegrator
 from .contact_integrator import ContactSolver as ContactSolver
-from .drake_order import drake_state as drake_state
-from .drake_order import state_from_drake as state_from_drake
-from .mujoco_controls import inputs_from_mujoco as inputs_from_mujoco
-from .mujoco_order import mujoco_state as mujoco_state
-from .mujoco_order import state_from_mujoco as state_from_mujoco
-from .pinocchio_order import pinocchio_state as pinocchio_state
-from .pinocchio_order import state_from_pinocchio as state_from_pinocchio
 from .output_ports import outputs as outputs
 from .ports import AppliedSpatialForces as AppliedSpatialForces
 from .ports import Inputs as Inputs
@@ -31,8 +20,6 @@ from .state import default_state as default_state
 from .state import keyframe_state as keyframe_state
 from .step import step as step
 from .time_derivatives import time_derivatives as time_derivatives
-from .description import Description as Description
-from .description import describe as describe
 from .free_bodies import free_body_pose as free_body_pose
 from .free_bodies import free_body_spatial_velocity as free_body_spatial_velocity
 from .free_bodies import set_free_body_pose as set_free_body_pose

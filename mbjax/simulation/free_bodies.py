@@ -16,7 +16,7 @@ from mbjax.kinematics import (
     calc_position_kinematics,
     calc_velocity_kinematics,
 )
-from mbjax.kinematics.frames import calc_point_velocity, re_express
+from mbjax.kinematics.frames import calc_point_velocity, express_in
 from mbjax.model import (
     MultibodyModel,
     as_coordinates,
@@ -28,10 +28,10 @@ from mbjax.model import (
 )
 from mbjax.model.poses import PoseLike, as_traced_pose
 from mbjax.spatial import RigidTransform, shift_spatial_velocity
+from mbjax.topology.spanning_tree import WORLD
 
 from .state import State, require_state
 
-WORLD_BODY = 0
 VELOCITY_PARTS = ("wx", "wy", "wz", "vx", "vy", "vz")
 
 
@@ -77,7 +77,7 @@ def set_free_body_spatial_velocity(
 def set_free_body_pose_in_world_frame(model: MultibodyModel, state: State, body: str | int, X_WB: PoseLike) -> State:
     """Sets a free body's own frame to X_WB in a new state, whatever its joint's frames."""
     X_WB = checked(model, "set_free_body_pose_in_world_frame", state, body, "X_WB", X_WB)
-    return _set_free_body_pose_in_anchored_frame(model, state, WORLD_BODY, body, X_WB)
+    return _set_free_body_pose_in_anchored_frame(model, state, WORLD, body, X_WB)
 
 
 def set_free_body_pose_in_anchored_frame(
@@ -109,7 +109,7 @@ def set_free_body_spatial_velocity_in_world_frame(
     model: MultibodyModel, state: State, body: str | int, V_WB_W: Float[Array, "6"]
 ) -> State:
     """Sets the spatial velocity V_WB_W of a free body at its origin Bo in a new state, whatever its joint's frames."""
-    return set_free_body_spatial_velocity_in_anchored_frame(model, state, WORLD_BODY, body, V_WB_W)
+    return set_free_body_spatial_velocity_in_anchored_frame(model, state, WORLD, body, V_WB_W)
 
 
 @compiled_outside_jit
@@ -126,12 +126,12 @@ def set_free_body_spatial_velocity_in_anchored_frame(
     position = calc_position_kinematics(model, state.q)
     velocity = calc_velocity_kinematics(model, position, state.q, state.v)
     R_AW = calc_frame_pose(model, position, A).R_WF.T
-    V_WB_W = re_express(R_AW, as_coordinates("V_AB_A", V_AB_A, 6, model.dtype))
+    V_WB_W = express_in(R_AW, as_coordinates("V_AB_A", V_AB_A, 6, model.dtype))
     R_WB = calc_frame_pose(model, position, model.body_frame_index(body)).R_WF
     V_WM_W = shift_spatial_velocity(V_WB_W, R_WB @ frame_pose_in_body(position, joint.child_frame).translation)
     parent = model.topology.mobod_parents[joint.mobod]
     V_WF_W = calc_point_velocity(velocity, parent, position.p_PM_W[:, joint.mobod])  # velocity of F's point at Mo
-    V_FM_F = re_express(position.R_WF[..., joint.mobod], V_WM_W - V_WF_W)
+    V_FM_F = express_in(position.R_WF[..., joint.mobod], V_WM_W - V_WF_W)
     return set_free_body_spatial_velocity(model, state, body, V_FM_F)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.linear_algebra import factor_general, solve_factored
+from mbjax.linear_algebra import factor_general, solve_with_factors
 
 GAMMA = 0.25
 ORDER_OF_ERROR = 4  # the estimated error falls with this power of the step
@@ -58,7 +58,7 @@ def rosenbrock_step(
         i, a, c = of_stage
         at_stage, beside = slope(y + a @ U)
         return U.at[i].set(
-            solve_factored(W, factors, at_stage + (c @ U) / h), mode="drop"
+            solve_with_factors(W, factors, at_stage + (c @ U) / h), mode="drop"
         ), beside if needs_end else None
 
     rows = slice(0, count + needs_end)  # one row more evaluates the slope at the end

@@ -82,7 +82,7 @@ def default_state(model: MultibodyModel) -> State:
 @of_one_model
 def keyframe_state(model: MultibodyModel, name: str) -> State:
     """The named state of a file's keyframe or of `plant.add_keyframe`; `model.keyframe_names` has the names."""
-    keyframe = find_keyframe(model, name)
+    keyframe = find_keyframe(model.keyframes, name)
     return State(keyframe.q, keyframe.v, keyframe.time)
 
 

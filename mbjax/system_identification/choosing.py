@@ -17,7 +17,7 @@ from mbjax.parameters.named_numbers import body_labels
 from mbjax.parameters.number_kinds import with_unit_inertia
 from mbjax.spatial import central_second_moment, unit_inertia_of_second_moment
 
-from .kind_table import kinds_of
+from .kind_table import identifiable_kinds
 from .kinds import SMALLEST_MOMENT, Kind
 from .spaces import FIXED, Space
 
@@ -40,7 +40,7 @@ def choose(model: MultibodyModel, patterns: Mapping[str, Space]) -> tuple[Multib
         raise ModelError(
             "Parameters: no patterns were given, so nothing is unknown. For example {'mass:*': positive()}."
         )
-    kinds = {kind.of: kind for kind in kinds_of(model)}
+    kinds = {kind.of: kind for kind in identifiable_kinds(model)}
     known = numbers_of_kinds(model, kinds)
     spaces: dict[str, Space] = {}
     repaired: set[str] = set()

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from .answers import uncertainty_of, unseen_in_words
 from .fit_result import Fit
 from .influence import require_influence
 from .log import Log
+from .method import Method
 from .parameters import Parameters, values_at
 from .problem import AbstractProblem
 from .solver import DONE, FirstOrder, LevenbergMarquardt, evaluate
@@ -28,20 +29,10 @@ GUIDE_STRENGTH = 0.3  # one over the deviation of unknowns from the start, in th
 PASSES = 5  # of estimating the noise and fitting with it
 
 
-class Method(Protocol):
-    """How logs are compared with the model: `Torques` or `Trajectories`, or one of your own."""
-
-    def problem(self, unknown: Parameters, logs: Sequence[Log]) -> AbstractProblem: ...
-
-    def known_weights(self, problem: AbstractProblem) -> Float[np.ndarray, " channels"] | None:
-        """One over the standard deviations that were given, by channel; None if they are to be estimated."""
-        ...
-
-
 def fit(
     unknown: Parameters,
     logs: Log | Sequence[Log],
-    method: Any,
+    method: Method,
     *,
     solver: LevenbergMarquardt | FirstOrder | None = None,
     held_out: Log | Sequence[Log] = (),
@@ -64,7 +55,7 @@ def fit(
 def fitted(
     unknown: Parameters,
     logs: Log | Sequence[Log],
-    method: Any,
+    method: Method,
     solver: LevenbergMarquardt | FirstOrder | None,
     held_out: Log | Sequence[Log],
     start: Float[Array, " n"] | None,
@@ -73,7 +64,7 @@ def fitted(
 ) -> Fit:
     """The fit, which tells where it is."""
     logs, held_out = as_logs(logs), as_logs(held_out) if not isinstance(held_out, tuple) or held_out else ()
-    problem: AbstractProblem = method.problem(unknown, logs)
+    problem = method.problem(unknown, logs)
     y = problem.initial if start is None else problem.initial.at[: len(unknown)].set(start)
     known = method.known_weights(problem)
     weights = np.ones(len(problem.channel_names)) if known is None else known
@@ -176,7 +167,7 @@ def answer(
     unknown: Parameters,
     logs: tuple[Log, ...],
     held_out: tuple[Log, ...],
-    method: Any,
+    method: Method,
     problem: AbstractProblem,
     found: Found,
     run: Run,

@@ -11,13 +11,15 @@ from mbjax.model import MultibodyModel
 
 from .answers import NOISE_ALONE, correlations_of, is_seen
 from .log import Log
+from .method import Method
 from .parameter_table import text_table
 from .parameters import Parameters
 from .plots import plot_fit
-from .report import write_report
+from .report import bullets, correlation_matrix, paragraph, picture, table, write_report
 from .system import Sensors
 
 SHOWN_SENTENCES = 12
+COLUMNS = ["parameter", "start", "estimate", "± deviation", "unit"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ class Fit:
     iterates: tuple[np.ndarray, ...]
     logs: tuple[Log, ...]
     held_out: tuple[Log, ...]
-    method: Any
+    method: Method
 
     @property
     def model(self) -> MultibodyModel:
@@ -104,7 +106,7 @@ class Fit:
             f"{self.num_data} measured numbers, {len(self.unknown)} parameters, {self.rank} combinations seen, "
             f"condition number {self.condition_number:.3g}."
         )
-        lines += ["", text_table(["parameter", "start", "estimate", "± deviation", "unit"], self.table()), ""]
+        lines += ["", text_table(COLUMNS, self.table()), ""]
         lines.append(text_table(["channel", "error (rms)", *self.held_out_errors], self.error_rows()))
         lines += ["", NOISE_ALONE]
         if self.unseen:
@@ -123,7 +125,9 @@ class Fit:
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Measured and predicted signals, and what is left, as a figure of matplotlib; written to `path` if given."""
-        figure = plot_fit(self)
+        log = (self.held_out or self.logs)[0]
+        names, measured, predicted = self.method.prediction(self.unknown, self.theta, log)
+        figure = plot_fit(log, names, measured, predicted, is_held_out=bool(self.held_out))
         if path is not None:
             figure.savefig(path, dpi=120)
         return figure
@@ -133,7 +137,31 @@ class Fit:
 
     def report(self, path: str | Path) -> Path:
         """Writes one HTML file that needs nothing else: values, plots, correlations, what the data do not see."""
-        return write_report(self, Path(path))
+        known = (
+            f"{self.num_data} measured numbers, {len(self.unknown)} parameters, {self.rank} combinations seen, "
+            f"condition number {self.condition_number:.3g}, chi squared per degree of freedom {self.chi_squared:.3g}."
+        )
+        errors = ["channel", "error (rms)", *(f"{name} (held out)" for name in self.held_out_errors)]
+        strongest = [[a, b, f"{c:+.3f}"] for a, b, c in self.strongest_correlations(10)]
+        unseen = bullets(self.unseen) if self.unseen else paragraph("Every parameter is seen by itself.")
+        costs = f"Half the sum of squares, step by step: {', '.join(f'{cost:.4g}' for cost in self.costs)}."
+        return write_report(
+            Path(path),
+            f"System identification of {', '.join(log.name for log in self.logs)}",
+            [paragraph(self.message, "" if self.converged else "bad"), paragraph(known)],
+            [
+                ("Parameters", table(COLUMNS, self.table()) + paragraph(NOISE_ALONE)),
+                ("Errors", table(errors, self.error_rows())),
+                ("What the data do not see", unseen),
+                (
+                    "Strongest correlations",
+                    table(["parameter", "parameter", "correlation"], strongest)
+                    + correlation_matrix(self.unknown.names, self.correlations),
+                ),
+                ("Measured and fitted", picture(self.plot)),
+                ("Convergence", paragraph(costs)),
+            ],
+        )
 
 
 def named(unknown: Parameters, values: np.ndarray) -> dict[str, float]:

@@ -4,11 +4,10 @@ import dataclasses
 
 from mbjax.model import MultibodyModel
 from mbjax.parameters import NumberKind
-from mbjax.parameters.kind_table import TORQUE
-from mbjax.parameters.kind_table import kinds_of as model_kinds_of
+from mbjax.parameters.kind_table import TORQUE, kinds_of
 from mbjax.parameters.named_numbers import Places, of_bodies, of_the_whole
 
-from .kinds import FrameRotationKind, InertiaKind, Kind
+from .kinds import FrameTurn, Kind, LogCholeskyInertia
 from .system import velocity_labels
 
 SIX = ("xx", "yy", "zz", "xy", "xz", "yz")
@@ -18,7 +17,7 @@ SCALES = {  # typical changes, in the kinds' units; 1 for the others
     "stiffness": 1e3, "relaxation_time": 0.01, "geometry_size": 0.01, "geometry_translation": 0.01, "time_step": 1e-3,
     "default_position": 0.1,
 }  # fmt: skip
-SPECIAL = {"inertia": InertiaKind, "frame_rotation": FrameRotationKind}
+SPECIAL = {"inertia": LogCholeskyInertia, "frame_rotation": FrameTurn}
 
 
 def of_velocities(model: MultibodyModel) -> Places:
@@ -38,9 +37,9 @@ SENSOR_KINDS = tuple(
 )
 
 
-def kinds_of(model: MultibodyModel) -> tuple[Kind, ...]:
+def identifiable_kinds(model: MultibodyModel) -> tuple[Kind, ...]:
     """All kinds, in the order in which they are written, with those of the model's force elements."""
-    return (*(kind_of(of) for of in model_kinds_of(model)), *SENSOR_KINDS)
+    return (*(kind_of(of) for of in kinds_of(model)), *SENSOR_KINDS)
 
 
 def kind_of(of: NumberKind) -> Kind:

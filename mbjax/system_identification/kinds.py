@@ -57,7 +57,7 @@ class Kind:
         return dataclasses.replace(system, **{self.part: changed})
 
 
-class InertiaKind(Kind):
+class LogCholeskyInertia(Kind):
     """Rotational inertias about the centre of mass in the body's frame, in kg m²: xx, yy, zz, xy, xz, yz.
 
     Written by the six log-Cholesky numbers of the second moment per mass (`mbjax.spatial.log_cholesky`), which with
@@ -84,7 +84,7 @@ class InertiaKind(Kind):
         return dataclasses.replace(system, model=with_unit_inertia(system.model, rows, six))
 
 
-class FrameRotationKind(Kind):
+class FrameTurn(Kind):
     """Turns of frames from where the model has them: a rotation vector in the frame, in rad."""
 
     def raw(self, system: System, base: System, at: tuple[int, ...]) -> Float[Array, " k"]:

@@ -1,11 +1,9 @@
 """Tables of parameters in plain text: names, values, bounds, units."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from .parameters import Parameters
 
 WIDEST = 60
 
@@ -28,14 +26,13 @@ def number(x: Any) -> str:
     return f"{float(x):.5g}"
 
 
-def parameter_table(unknown: "Parameters") -> str:
+def parameter_table(unknowns: Sequence[Any], starts: np.ndarray, units: Sequence[str]) -> str:
     """Every unknown parameter with its start, its range, its prior and its unit."""
-    values = np.asarray(unknown.values(unknown.initial))
     rows = []
-    for entry, value, unit in zip(unknown.unknowns, values, unknown.units, strict=True):
+    for entry, value, unit in zip(unknowns, starts, units, strict=True):
         prior = "" if entry.space.prior is None else f"± {entry.space.prior:g}"
         rows.append([entry.name, number(value), range_text(entry), prior, unit])
-    title = f"{len(unknown)} unknown parameters"
+    title = f"{len(unknowns)} unknown parameters"
     return f"{title}\n" + text_table(["parameter", "start", "range", "prior", "unit"], rows)
 
 

@@ -143,7 +143,7 @@ class Parameters(eqx.Module):
         return (numbers[rows] - start) / jnp.asarray(deviation, numbers.dtype)
 
     def __str__(self) -> str:
-        return parameter_table(self)
+        return parameter_table(self.unknowns, np.asarray(self.values(self.initial)), self.units)
 
 
 def written_system(unknown: Parameters, theta: Float[Array, " n"]) -> System:

@@ -1,21 +1,19 @@
 """Plots of a fit by matplotlib: measured and predicted signals, and what is left of them."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from mbjax.figures import empty_figure
 
-if TYPE_CHECKING:
-    from .fit_result import Fit
+from .log import Log
 
 MOST_CHANNELS = 12
 
 
-def plot_fit(fit: "Fit") -> Any:
+def plot_fit(log: Log, names: Sequence[str], measured: Any, predicted: Any, *, is_held_out: bool) -> Any:
     """A figure with a row for each channel: measured and predicted on the left, the residual on the right."""
-    log = (fit.held_out or fit.logs)[0]
-    names, measured, predicted = fit.method.prediction(fit.unknown, fit.theta, log)
     shown = list(range(len(names)))[:MOST_CHANNELS]
     size = (11.0, 1.6 * len(shown) + 0.8)
     figure = empty_figure("plots need matplotlib", figsize=size, facecolor="white", layout="constrained")
@@ -32,7 +30,7 @@ def plot_fit(fit: "Fit") -> Any:
         for axis in (left, right):
             axis.tick_params(labelsize=7)
     axes[0][0].legend(fontsize=7, loc="upper right")
-    axes[0][0].set_title(f"{log.name}{' (held out)' if fit.held_out else ''}", fontsize=9)
+    axes[0][0].set_title(f"{log.name}{' (held out)' if is_held_out else ''}", fontsize=9)
     axes[0][1].set_title("fitted less measured", fontsize=9)
     for axis in axes[-1]:
         axis.set_xlabel("time, s", fontsize=8)

@@ -3,17 +3,11 @@
 import base64
 import html
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-
-from .answers import NOISE_ALONE
-from .plots import plot_fit
-
-if TYPE_CHECKING:
-    from .fit_result import Fit
 
 STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#222}
@@ -26,35 +20,20 @@ td:first-child,th:first-child{text-align:left}
 MOST_IN_MATRIX = 40
 
 
-def write_report(fit: "Fit", path: Path) -> Path:
-    """Writes the report and returns its path."""
-    parts = [
-        f"<h1>System identification of {html.escape(', '.join(log.name for log in fit.logs))}</h1>",
-        f"<p{'' if fit.converged else ' class=bad'}>{html.escape(fit.message)}</p>",
-        f"<p>{fit.num_data} measured numbers, {len(fit.unknown)} parameters, {fit.rank} combinations seen, condition "
-        f"number {fit.condition_number:.3g}, chi squared per degree of freedom {fit.chi_squared:.3g}.</p>",
-        "<h2>Parameters</h2>",
-        table(["parameter", "start", "estimate", "± deviation", "unit"], fit.table()),
-        f"<p>{html.escape(NOISE_ALONE)}</p>",
-        "<h2>Errors</h2>",
-        table(["channel", "error (rms)", *(f"{name} (held out)" for name in fit.held_out_errors)], fit.error_rows()),
-        "<h2>What the data do not see</h2>",
-        bullets(fit.unseen) if fit.unseen else "<p>Every parameter is seen by itself.</p>",
-        "<h2>Strongest correlations</h2>",
-        table(
-            ["parameter", "parameter", "correlation"],
-            [[a, b, f"{c:+.3f}"] for a, b, c in fit.strongest_correlations(10)],
-        ),
-        correlation_matrix(fit),
-        "<h2>Measured and fitted</h2>",
-        picture(fit),
-        "<h2>Convergence</h2>",
-        f"<p>Half the sum of squares, step by step: {', '.join(f'{cost:.4g}' for cost in fit.costs)}.</p>",
-    ]
+def write_report(path: Path, heading: str, paragraphs: Sequence[str], sections: Sequence[tuple[str, str]]) -> Path:
+    """Writes the report, sections of a title and HTML below paragraphs of HTML, and returns its path."""
+    parts = [f"<h1>{html.escape(heading)}</h1>", *paragraphs]
+    for title, body in sections:
+        parts += [f"<h2>{html.escape(title)}</h2>", body]
     head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>System identification</title>'
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"{head}<style>{STYLE}</style><body>{''.join(parts)}</body></html>\n", encoding="utf-8")
     return path
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """A paragraph of plain text; `kind` names its style."""
+    return f"<p{f' class={kind}' if kind else ''}>{html.escape(text)}</p>"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -69,13 +48,12 @@ def bullets(sentences: Sequence[str]) -> str:
     return "<ul>" + "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences) + "</ul>"
 
 
-def correlation_matrix(fit: "Fit") -> str:
+def correlation_matrix(names: Sequence[str], correlations: np.ndarray) -> str:
     """Correlations as colours, of not too many parameters; names are in the titles of the cells."""
-    names = fit.unknown.names
     if len(names) > MOST_IN_MATRIX:
         return ""
     rows = []
-    for i, row in enumerate(fit.correlations):
+    for i, row in enumerate(correlations):
         cells = "".join(
             f'<td title="{html.escape(f"{names[i]}, {names[j]}: {c:+.3f}")}" style="background:{colour(c)}"></td>'
             for j, c in enumerate(row)
@@ -90,10 +68,10 @@ def colour(correlation: float) -> str:
     return f"rgb(255,{fade},{fade})" if correlation > 0.0 else f"rgb({fade},{fade},255)"
 
 
-def picture(fit: "Fit") -> str:
-    """The plot of the fit as an image inside the page; a sentence where matplotlib is missing."""
+def picture(plot: Callable[[], Any]) -> str:
+    """The figure that `plot` makes as an image inside the page; a sentence where matplotlib is missing."""
     try:
-        figure = plot_fit(fit)
+        figure = plot()
     except ImportError as error:
         return f"<p>{html.escape(str(error))}</p>"
     memory = io.BytesIO()

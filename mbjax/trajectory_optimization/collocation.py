@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.kinematics import is_velocity_equal_to_qdot
-from mbjax.linear_algebra import factor_general, solve, solve_factored
+from mbjax.linear_algebra import factor_general, solve, solve_with_factors
 from mbjax.model import MultibodyModel
 from mbjax.simulation import Inputs, State, time_derivatives
 
@@ -75,7 +75,7 @@ class Collocation(eqx.Module):
         J = fixed(jax.jacfwd(defect)(xi, fixed_state, fixed_effort))
         factors = factor_general(J)
         for _ in range(DERIVATIVES):
-            xi = xi - solve_factored(J, factors, defect(xi, state, effort))
+            xi = xi - solve_with_factors(J, factors, defect(xi, state, effort))
         after = move_state(model, state, xi)
         return jax.tree.map(lambda x: later(x, h), after, is_leaf=lambda x: isinstance(x, State))
 

@@ -88,9 +88,9 @@ ELSEWHERE = {
         set_free_body_random_rotation_distribution_to_uniform set_free_body_random_translation_distribution
         set_actuation_in_array actuator_selector_matrix force_in_world add_in_force_in_world""",
     "of every leaf, in test_model_status": "model_status",
-    "in tests/parsing: orders of other engines": """
+    "in tests/formats: orders of other engines": """
         drake_state state_from_drake pinocchio_state state_from_pinocchio inputs_from_mujoco""",
-    "in tests/writing and tests/saving: robots with mimics": "to_urdf to_sdf to_mjcf save",
+    "in tests/formats and tests/saving: robots with mimics": "to_urdf to_sdf to_mjcf save",
     "steps, and models that differ": "rollout_policy randomize",
     "draws what others compute": "plot",
 }

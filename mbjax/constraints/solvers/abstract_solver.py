@@ -34,7 +34,7 @@ class ArticulatedInverse(eqx.Module):
         return solve_factored(self.topology, self.factor, b)
 
 
-class AbstractInertia(eqx.Module):
+class AbstractMassMatrix(eqx.Module):
     """The symmetric, positive definite matrix M, in the forms that strategies use."""
 
     @property
@@ -60,7 +60,7 @@ class AbstractInertia(eqx.Module):
         """M⁻¹ without forming M; for the inertia of a tree only."""
 
 
-class TreeInertia(AbstractInertia):
+class TreeMassMatrix(AbstractMassMatrix):
     """The matrix M(q) + diag of a model. Locked velocities have the identity's rows and columns."""
 
     topology: TreeTopology = eqx.field(static=True)
@@ -97,7 +97,7 @@ class TreeInertia(AbstractInertia):
         return ArticulatedInverse(self.topology, factor)
 
 
-class DenseInertia(AbstractInertia):
+class DenseMassMatrix(AbstractMassMatrix):
     """An inertia given as a dense matrix."""
 
     M: Float[Array, "nv nv *w"]
@@ -123,7 +123,7 @@ class DenseInertia(AbstractInertia):
 class KktMatrix(eqx.Module):
     """The blocks M, G and R ≥ 0, the compliance of the rows. Inactive rows and locked columns of G are zero."""
 
-    inertia: AbstractInertia
+    inertia: AbstractMassMatrix
     G: Float[Array, "nc nv *w"]
     regularization: Float[Array, "nc *w"] | None = None
 

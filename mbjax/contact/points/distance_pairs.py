@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from mbjax.errors import ModelError
 from mbjax.geometry.signed_distance.pair_table import supported_pairs
 from mbjax.model import GeometryNames, MultibodyModel, checked_pairs, select_pairs
-
-Pair = tuple[int, int]
+from mbjax.model.geometry_selection import Pair
 
 
 def find_distance_pairs(model: MultibodyModel, call: str, pairs: Sequence[tuple[str, str]] | None) -> tuple[Pair, ...]:

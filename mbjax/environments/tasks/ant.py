@@ -5,8 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from mbjax.engines import mujoco_state
 from mbjax.model import MultibodyModel
-from mbjax.simulation import State, default_state, mujoco_state
+from mbjax.simulation import State, default_state
 
 from ..environment import AbstractEnvironment, Motion, Outcome, require_contact, require_discrete_model
 

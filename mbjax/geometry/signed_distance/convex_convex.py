@@ -18,10 +18,10 @@ from .convex_contact import ConvexPair, Features, farthest_points, touch
 from .convex_search import Found, separating_features
 from .convex_shapes import CONVEX_SHAPES, ConvexShape
 from .flat_contact import Disc, Piece, flat_contact, make_piece
-from .nearest_corners import ROUNDING
+from .nearest_corners import DIRECTION_ROUNDING
 from .witnesses import Witnesses
 
-NEAR = 0.01  # distance, relative to the shapes' size, within which a flat contact's point duplicates the deepest
+SAME_POINT = 0.01  # distance, relative to the shapes' size, within which a flat contact's point duplicates the deepest
 ASTRAY = 1e-4  # difference, relative to the shapes' size, between features' distance and separation beyond which ...
 TURNED = 0.9999  # ... or cosine of the angle between their directions below which features do not say where they touch
 AS_DEEP = 0.01  # relative depth that a flat contact's point may lack and still replace the deepest point
@@ -51,7 +51,7 @@ def convex_convex(
     valid = jnp.ones_like(distance, bool)
     if flat and num_points(kind_A, kind_B) > 1:
         of_A = piece_of(A, core_A, n_AB)
-        of_B = moved(R, p, *piece_of(B, core_B, -ca.transposed_matvec(R, n_AB)))
+        of_B = moved_piece(R, p, *piece_of(B, core_B, -ca.transposed_matvec(R, n_AB)))
         pieces = make_piece(*of_A, n_AB), make_piece(*of_B, n_AB)
         distance, point, valid = with_flat_contact(pieces, n_AB, distance, point, num_points(kind_A, kind_B))
     k = distance.shape[0]
@@ -91,7 +91,7 @@ def piece_of(
     return points, dimension, Disc(0.5 * (points[:, 0] + points[:, 2]), axis, core[0])
 
 
-def moved(
+def moved_piece(
     R_AB: Float[Array, "3 3 *n"],
     p_AB: Float[Array, "3 *n"],
     points: Float[Array, "3 4 *n"],
@@ -117,11 +117,11 @@ def with_flat_contact(
     (held_A, held_B), deepest, depth = held
     size = jnp.max(safe_norm(held_A.points - deepest, 0) + safe_norm(held_B.points - deepest, 0), axis=0)
     flat = flat_contact(*pieces, n_AB, size)
-    slack = AS_DEEP * jnp.maximum(-depth[0], 0.0) + ROUNDING * float(jnp.finfo(depth.dtype).eps) * size
+    slack = AS_DEEP * jnp.maximum(-depth[0], 0.0) + DIRECTION_ROUNDING * float(jnp.finfo(depth.dtype).eps) * size
     replaces = flat.valid[0] & (lax.stop_gradient(flat.distance[0]) <= depth[0] + slack)
     distance = jnp.where(replaces, flat.distance[0], distance[0])
     point = jnp.where(replaces, flat.point[:, 0], point[:, 0])
-    apart = safe_norm(lax.stop_gradient(flat.point - point[:, None]), 0) > NEAR * size
+    apart = safe_norm(lax.stop_gradient(flat.point - point[:, None]), 0) > SAME_POINT * size
     valid = jnp.concatenate([jnp.ones_like(replaces)[None], flat.valid & apart])
     return (
         jnp.concatenate([distance[None], flat.distance])[:count],

@@ -18,10 +18,10 @@ from mbjax.spatial import safe_norm, safe_normalize
 
 from .choices import chosen_columns, dot_columns, gathered, index_of_farthest, sign_of
 from .lowest_vertices import low_and_wide
-from .nearest_corners import ROUNDING, heights, nearest_corners
+from .nearest_corners import DIRECTION_ROUNDING, heights, nearest_corners
 
 CORNERS = [[x, y, z] for x in (1.0, -1.0) for y in (1.0, -1.0) for z in (1.0, -1.0)]
-TURN = 2**20  # integer units of a unit vector's component
+UNITS = 2**20  # integer units of a unit vector's component
 NUDGE = 1e-3  # turn, in rad, of an axial direction towards the chosen side
 FLAT_SINE = 0.1  # sine of the angle within which a cylinder's end or side is perpendicular to a direction
 
@@ -96,9 +96,9 @@ def farthest_of_cylinder(size: Float[Array, "2 *n"], direction: Float[Array, "3 
 def nearest_end(
     size: Float[Array, "2 *n"], direction: Float[Array, "3 *n"], towards: Float[Array, "3 *n"]
 ) -> Int[Array, "3 *n"]:
-    """Identifies the farthest end (1: the lower one), and its rim's side towards a point in units of 1 / TURN."""
-    is_level = jnp.abs(direction[2]) <= ROUNDING * float(jnp.finfo(direction.dtype).eps)
-    side = jnp.round(TURN * safe_normalize(towards[:2], 0))
+    """Identifies the farthest end (1: the lower one), and its rim's side towards a point in units of 1 / UNITS."""
+    is_level = jnp.abs(direction[2]) <= DIRECTION_ROUNDING * float(jnp.finfo(direction.dtype).eps)
+    side = jnp.round(UNITS * safe_normalize(towards[:2], 0))
     is_lower = (jnp.where(is_level, towards[2], direction[2]) < 0.0).astype(side.dtype)
     return jnp.stack([is_lower, *side]).astype(jnp.int32)
 
@@ -115,8 +115,8 @@ def feature_of_cylinder(
     side.
     """
     is_line, is_end = num_tangents == 1, num_tangents == 2
-    is_along = dot_columns(direction[:2], direction[:2]) <= (ROUNDING * float(jnp.finfo(size.dtype).eps)) ** 2
-    side = near[1:, None].astype(size.dtype) / TURN
+    is_along = dot_columns(direction[:2], direction[:2]) <= (DIRECTION_ROUNDING * float(jnp.finfo(size.dtype).eps)) ** 2
+    side = near[1:, None].astype(size.dtype) / UNITS
     nudged = direction[:2] + jnp.where(is_along, NUDGE * side, 0.0)
     radial = safe_normalize(nudged, 0) * jnp.where(is_end, 0.0, 1.0)
     up = jnp.where(is_line, 0.0, jnp.where(near[0] == 1, -1.0, 1.0)).astype(size.dtype)

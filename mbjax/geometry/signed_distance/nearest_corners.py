@@ -9,7 +9,7 @@ from mbjax.spatial import safe_divide, safe_normalize, safe_sqrt
 
 from .choices import chosen_columns, dot_columns, index_of_farthest, index_of_largest
 
-ROUNDING = 64.0  # rounding of directions, and of lengths relative to a shape's size, in machine epsilons
+DIRECTION_ROUNDING = 64.0  # rounding of directions, and of lengths relative to a shape's size, in machine epsilons
 NARROW = 1e-6  # distance, relative to the farthest vertex, below which two vertices count as one
 
 
@@ -27,7 +27,7 @@ def nearest_corners(
     that are equally far it takes the one nearest to `towards`, and of level edges the one towards it.
     """
     up = heights(vertices, direction)
-    rounding = ROUNDING * float(jnp.finfo(up.dtype).eps) * jnp.max(sum(jnp.abs(vertices)), axis=0)
+    rounding = DIRECTION_ROUNDING * float(jnp.finfo(up.dtype).eps) * jnp.max(sum(jnp.abs(vertices)), axis=0)
     beside = vertices - towards[:, None]
     is_farthest = up >= jnp.max(up, axis=0) - rounding
     first = index_of_farthest(jnp.where(is_farthest, -ca.dot(beside, beside), -jnp.inf))

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from .coordinates import sliders_of
+from mbjax.model import MultibodyModel
 
-if TYPE_CHECKING:
-    from .viewer import Viewer
+from .coordinates import sliders_of
 
 SPEEDS = ("0.1×", "0.25×", "0.5×", "1×", "2×", "4×")
 OVERLAYS = {"forces": "Contact forces", "frames": "Body frames", "mass_center": "Centre of mass"}
 
 
-class Panel:
-    """Controls of a `Viewer`: `show_state` and `show_time` write what happens, callbacks pass on what a user does."""
+class Viewed(Protocol):
+    """What a panel controls: the view of one model, with a method for each control."""
 
-    def __init__(self, server: Any, viewer: Viewer) -> None:
+    model: MultibodyModel
+
+    @property
+    def q(self) -> np.ndarray: ...
+    def set_positions(self, q: Any) -> None: ...
+    def resume(self) -> None: ...
+    def pause(self) -> None: ...
+    def seek(self, time: float) -> None: ...
+    def simulate(self) -> None: ...
+    def redraw(self) -> None: ...
+    def reset(self) -> None: ...
+
+
+class Panel:
+    """Controls of a view: `show_state` and `show_time` write what happens, callbacks pass on what a user does."""
+
+    def __init__(self, server: Any, viewer: Viewed) -> None:
         gui = server.gui
         self.sliders = sliders_of(viewer.model)
         with gui.add_folder("Playback") as self.playback:
@@ -40,7 +55,7 @@ class Panel:
         self._bind(viewer)
         self.set_track(None, None)
 
-    def _bind(self, viewer: Viewer) -> None:
+    def _bind(self, viewer: Viewed) -> None:
         """Connects what a user does; changes that the program makes have no client and are not passed on."""
 
         def by_user(handle: Any, action: Any) -> None:

@@ -1,0 +1,1 @@
+"""Which files may be read, and where the files are that a robot file names."""

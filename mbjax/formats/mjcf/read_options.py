@@ -1,0 +1,49 @@
+"""<option> and its flags: gravity is used, the rest belongs to MuJoCo's solver or is refused."""
+
+import numpy as np
+
+from mbjax.model import IGNORED
+
+from ..notes.load_notes import LoadNotes
+from ..records.robot_records import RobotRecord
+from .compiled import Compiled
+
+PHYSICS_OFF = {
+    "CONSTRAINT": "constraints: limits, friction, equality and contact",
+    "EQUALITY": "equality constraints",
+    "FRICTIONLOSS": "joint friction",
+    "LIMIT": "joint limits",
+    "CONTACT": "contact",
+    "PASSIVE": "springs and dampers",
+    "SPRING": "springs",
+    "DAMPER": "dampers",
+    "GRAVITY": "gravity",
+    "ACTUATION": "actuators",
+    "CLAMPCTRL": "limits of controls",
+    "FILTERPARENT": "the filter between a body and its parent",
+}
+
+
+def read_options(compiled: Compiled, robot: RobotRecord, notes: LoadNotes) -> None:
+    """Gravity into the record, the rest into the notes."""
+    m = compiled.m
+    element = next((e for e in compiled.source.elements if e.tag == "option"), compiled.source.root)
+    if compiled.disabled("GRAVITY"):
+        robot.gravity = (0.0, 0.0, 0.0)
+    elif any("gravity" in e.attributes for e in compiled.source.elements if e.tag == "option"):
+        x, y, z = map(float, m.opt.gravity)
+        robot.gravity = (x, y, z)
+    message = f"{m.opt.timestep:g} s in the file; a model steps by load(…, time_step={m.opt.timestep:g})"
+    notes.add(IGNORED, "<option timestep>", message, element.place)
+    if m.opt.density > 0.0 or m.opt.viscosity > 0.0:
+        what = f"a fluid (density {m.opt.density:g}, viscosity {m.opt.viscosity:g}) whose drag is not simulated"
+        notes.unsupported(element, what)
+    elif np.any(np.asarray(m.opt.wind) != 0.0):
+        notes.add(IGNORED, "<option wind>", "without density or viscosity it does nothing", element.place)
+    for flag, what in PHYSICS_OFF.items():
+        if compiled.disabled(flag):
+            notes.add("used", f"<flag {flag.lower()}>", f"{what} off, as the file says", element.place)
+    if m.nflex:
+        notes.unsupported(element, "flexible bodies (flex) are not simulated")
+    if getattr(m, "nplugin", 0):
+        notes.unsupported(element, "plugins are not simulated")

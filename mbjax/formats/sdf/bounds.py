@@ -1,0 +1,85 @@
+"""Numbers that no robot has: an SDFormat file that holds one most likely has it wrong, so they are reported."""
+
+from collections.abc import Iterator
+
+from mbjax.model import KEPT
+
+from ..notes.load_notes import LoadNotes
+from ..urdf.bounds import (
+    ANGLE,
+    DIRECTION,
+    DISSIPATION,
+    FRICTION,
+    GEAR,
+    HUNT_CROSSLEY,
+    LENGTH,
+    LIMIT,
+    MASS,
+    MOMENT,
+    MULTIPLIER,
+    PITCH,
+    ROTOR,
+    SCALE,
+    SIZE,
+    STIFFNESS,
+    TIME,
+    WARNING,
+    Bound,
+    complaint,
+)
+from ..xml.tree import XmlElement
+from ..xml.values import NUMBER, shortened
+from .leftovers import READ
+
+BOUNDS: dict[str, Bound] = {
+    "mass": MASS,
+    **dict.fromkeys(("ixx", "iyy", "izz", "ixy", "ixz", "iyz"), MOMENT),
+    **dict.fromkeys(("radius", "length", "size", "radii", "a", "b", "c"), SIZE),
+    "scale": SCALE,
+    **dict.fromkeys(("xyz", "normal"), DIRECTION),
+    **dict.fromkeys(("lower", "upper", "effort", "velocity", "drake:acceleration"), LIMIT),
+    **dict.fromkeys(("damping", "friction", "drake:damping"), DISSIPATION),
+    **dict.fromkeys(("mu", "mu2", "drake:mu_static", "drake:mu_dynamic"), FRICTION),
+    **dict.fromkeys(("spring_stiffness", "drake:point_contact_stiffness"), STIFFNESS),
+    "spring_reference": LENGTH,
+    "drake:hunt_crossley_dissipation": HUNT_CROSSLEY,
+    "drake:relaxation_time": TIME,
+    "drake:rotor_inertia": ROTOR,
+    "drake:gear_ratio": GEAR,
+    "screw_thread_pitch": PITCH,
+    "multiplier": MULTIPLIER,
+}
+
+
+def report_numbers_no_robot_has(roots: list[XmlElement], notes: LoadNotes) -> None:
+    """One report entry per element with such a number, and one warning for all; the numbers stay."""
+    for root in roots:
+        for element in elements_read(root):
+            for value, bound in numbers_and_bounds(element):
+                excess = complaint(value, bound)
+                if excess:
+                    where = f"'{shortened(element.text)}'"
+                    notes.add(KEPT, element.label, f"{where}: {excess}; taken as it stands", element.place)
+                    if not bound.is_limit:
+                        notes.warn(WARNING, f"{element.label} (line {element.line}): {where}")
+                    break
+
+
+def numbers_and_bounds(element: XmlElement) -> Iterator[tuple[float, Bound]]:
+    """The numbers of an element's text, each with what is believed of it."""
+    words = [word for word in element.text.split() if NUMBER.fullmatch(word)]
+    if element.tag == "pose":
+        is_rpy = element.attributes.get("rotation_format", "euler_rpy") == "euler_rpy"
+        for i, word in enumerate(words):
+            yield float(word), LENGTH if i < 3 else ANGLE if is_rpy else DIRECTION
+    elif element.tag in BOUNDS:
+        for word in words:
+            yield float(word), BOUNDS[element.tag]
+
+
+def elements_read(element: XmlElement) -> Iterator[XmlElement]:
+    """The element and all in it that readers look at."""
+    yield element
+    for child in element.children:
+        if child.tag in READ.get(element.tag, (set(), set()))[1]:
+            yield from elements_read(child)

@@ -1,0 +1,1 @@
+"""XML that remembers its places, the numbers in it, and its text."""
