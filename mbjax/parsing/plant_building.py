@@ -17,6 +17,7 @@ from mbjax.plant import MultibodyPlant
 from mbjax.plant.number_checks import find_overflow
 from mbjax.spatial import RigidTransform
 
+from .degrees import note_limits_in_degrees
 from .load_notes import LoadNotes
 from .record_names import Elements, instance_names, with_free_name
 from .robot_records import WORLD, ActuatorRecord, ConstraintRecord, FrameRecord, JointRecord, RobotRecord
@@ -48,6 +49,7 @@ def add_robots(
     Numbers that a model of `dtype` could not compute with are a `ParseError`. Everything is tried on an empty plant
     first, and warnings are given before the first change; a plant that is thrown away on an error needs no trial.
     """
+    note_limits_in_degrees(robots, notes)
     for robot in robots:
         if actuators == "joints":
             add_missing_actuators(robot, notes)
