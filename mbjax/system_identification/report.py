@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .answers import NOISE_ALONE
+from .parameter_table import counted
 from .plots import plot_fit
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def write_report(fit: "Fit", path: Path) -> Path:
     parts = [
         f"<h1>System identification of {html.escape(', '.join(log.name for log in fit.logs))}</h1>",
         f"<p{'' if fit.converged else ' class=bad'}>{html.escape(fit.message)}</p>",
-        f"<p>{fit.num_data} measured numbers, {len(fit.unknown)} parameters, {fit.rank} combinations seen, condition "
+        f"<p>{fit.num_data} measured numbers, {counted(len(fit.unknown), 'parameter')}, "
+        f"{counted(fit.rank, 'combination')} seen, condition "
         f"number {fit.condition_number:.3g}, chi squared per degree of freedom {fit.chi_squared:.3g}.</p>",
         "<h2>Parameters</h2>",
         table(["parameter", "start", "estimate", "± deviation", "unit"], fit.table()),
