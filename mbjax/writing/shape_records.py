@@ -23,6 +23,7 @@ from mbjax.model import CollisionGeometryRecord, MultibodyModel
 from mbjax.parsing.mjcf.poses import matrix
 from mbjax.parsing.robot_records import CollisionRecord
 
+from .numbers import as_double
 from .written import WriteNotes
 
 PLACE = "model:0"  # what stands for the place in a file
@@ -41,8 +42,8 @@ class CollisionShapes:
 
     def __init__(self, model: MultibodyModel, notes: WriteNotes):
         self.layout = model.layout
-        self.default_time = float(np.asarray(DEFAULT_RELAXATION_TIME, model.dtype))
-        self.numbers = jax.tree.map(lambda leaf: np.asarray(leaf, float), model.collision)
+        self.default_time = float(as_double(np.asarray(DEFAULT_RELAXATION_TIME, model.dtype)))
+        self.numbers = jax.tree.map(as_double, model.collision)
         contact = model.layout.contact
         self._touching = {(g.body, g.name): (i, g) for i, g in enumerate(contact.geometries)}
         self._others = {(g.body, g.name): (i, g) for i, g in enumerate(contact.others)}
