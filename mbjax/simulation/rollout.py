@@ -133,8 +133,8 @@ def split_inputs(inputs: Any, num_steps: int | None) -> tuple[Any, int]:
         require_numbers(inputs)
         if jnp.ndim(inputs) == 0:
             raise ModelError(
-                f"rollout: the inputs are one number, {shown(inputs)}, without a leading axis of steps. If it is the number "
-                "of steps, name it: num_steps=."
+                f"rollout: the inputs are one number, {shown(inputs)}, without a leading axis of steps. If it is the "
+                "number of steps, name it: num_steps=."
             )
         inputs = Inputs(actuation=jnp.asarray(inputs))
     lengths = {jnp.shape(x)[:1] for x in jax.tree.leaves(inputs)}
