@@ -17,6 +17,8 @@ from mbjax.formats import load
 from mbjax.model import IGNORED, KEPT, REPAIRED, MultibodyModel, ReportEntry, default_positions
 from mbjax.progress import telling
 
+from .option_words import in_options
+
 ERROR, WARNING, INFO = "error", "warning", "info"
 # What is left out and changes what one gets, other than what has no place in a rigid-body model.
 MATTERS = re.compile(r"the model is built without it|file not found|no mass properties")
@@ -83,8 +85,8 @@ def finding_of_error(error: ModelError, file: str, line: int | None) -> Finding:
     """The message without its place."""
     found = PLACED.fullmatch(str(error))
     if found is not None and (line is not None or Path(found["file"]).is_file()):
-        return Finding(ERROR, found["file"], int(found["line"]), "", found["message"])
-    return Finding(ERROR, file, line, "", str(error).removeprefix(f"{file}: "))
+        return Finding(ERROR, found["file"], int(found["line"]), "", in_options(found["message"]))
+    return Finding(ERROR, file, line, "", in_options(str(error).removeprefix(f"{file}: ")))
 
 
 def finding_of_entry(entry: ReportEntry, file: str) -> Finding:
@@ -94,9 +96,10 @@ def finding_of_entry(entry: ReportEntry, file: str) -> Finding:
     if not line.isdecimal():
         place, line = entry.place or file, ""
     severity = WARNING if matters else INFO
-    return Finding(
-        severity, place or file, int(line) if line else None, entry.element, f"{entry.status}: {entry.message}"
-    )
+    said = in_options(entry.message)
+    if not re.search(rf"\b{entry.status}\b", said):
+        said = f"{entry.status}: {said}"
+    return Finding(severity, place or file, int(line) if line else None, entry.element, said)
 
 
 def positions_outside_limits(model: MultibodyModel, file: str) -> Iterator[Finding]:

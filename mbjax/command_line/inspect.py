@@ -7,6 +7,8 @@ from rich.console import Console
 from mbjax.formats import load
 from mbjax.model.model_table import print_model
 
+from .option_words import in_options
+
 
 def inspect_model(options: argparse.Namespace, console: Console) -> None:
     """Prints the model's table and counts, and every entry of the load report that was not simply used."""
@@ -18,4 +20,4 @@ def inspect_model(options: argparse.Namespace, console: Console) -> None:
     entries = [entry for entry in model.report() if entry.status != "used"]
     console.print(f"\nload report: {len(entries)} entries" if entries else "\nload report: everything was used")
     for entry in entries:
-        console.print(f"  {entry}", markup=False, soft_wrap=True)
+        console.print(in_options(f"  {entry}"), markup=False, soft_wrap=True)

@@ -23,6 +23,7 @@ from .doctor import add_doctor_command, examine
 from .identify import EPILOG as IDENTIFY_EPILOG
 from .identify import add_identify_options, identify_model
 from .inspect import inspect_model
+from .option_words import in_options
 from .questions import DEFAULT_QUESTIONS, QUESTIONS
 from .simulate import simulate_model
 from .view import add_view_command, view_model
@@ -198,7 +199,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         keep_compiled_programs()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ModelWarning)  # the load report lists these warnings, in order
+            if options.command == "identify":  # which prints no load report, and whose logs have warnings of their own
+                warnings.simplefilter("always", ModelWarning)
+                warnings.showwarning = lambda message, *_: print_warning(errors, str(message))
+            else:
+                warnings.simplefilter("ignore", ModelWarning)  # the load report lists these warnings, in order
             return run(options, console)
     except ImportError as error:  # `MissingPackageError` is one
         print_error(errors, str(error))
@@ -280,7 +285,12 @@ def parse_xacro_arguments(pairs: Sequence[str]) -> dict[str, str] | None:
 
 def print_error(console: Console, message: str) -> None:
     """Prints an error as one line that starts with the program's name."""
-    console.print(f"mbjax: error: {message}", style="red", markup=False, soft_wrap=True)
+    console.print(f"mbjax: error: {in_options(message)}", style="red", markup=False, soft_wrap=True)
+
+
+def print_warning(console: Console, message: str) -> None:
+    """Prints a warning as one line."""
+    console.print(f"mbjax: warning: {in_options(message)}", style="yellow", markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

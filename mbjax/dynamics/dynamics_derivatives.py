@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
 from mbjax.errors import ModelError
+from mbjax.execution import takes_model_first
 from mbjax.forces import MultibodyForces
 from mbjax.kinematics import (
     MobodInertia,
@@ -61,6 +62,7 @@ class ForwardDynamicsDerivatives(eqx.Module):
     dtau: Float[Array, "nv nv"]
 
 
+@takes_model_first
 def inverse_dynamics_derivatives(
     model: MultibodyModel,
     q: Positions,
@@ -84,6 +86,7 @@ def inverse_dynamics_derivatives(
     return for_worlds_of(_inverse_dynamics_derivatives, model, q, v, vdot, forces, force_elements, wrt, several=2)
 
 
+@takes_model_first
 def forward_dynamics_derivatives(
     model: MultibodyModel,
     q: Positions,

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
 from mbjax.errors import ModelError
-from mbjax.execution import compiled_outside_jit, dot_with_mask
+from mbjax.execution import compiled_outside_jit, dot_with_mask, takes_model_first
 from mbjax.forces import (
     MultibodyForces,
     are_elements_at,
@@ -32,6 +32,7 @@ from .newton_euler.sums import calc_mass_matrix_product
 from .records.tree_motion import TreeMotion, calc_inertia_in_world, calc_tree_motion
 
 
+@takes_model_first
 def mass_matrix(model: MultibodyModel, q: Positions) -> Float[Array, "nv nv"]:
     """Mass matrix M(q), symmetric and positive definite, with reflected rotor inertias on its diagonal."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)
@@ -52,11 +53,13 @@ def mass_matrix_via_inverse_dynamics(model: MultibodyModel, q: Positions) -> Flo
     return product + jnp.diag(calc_reflected_inertia(model))
 
 
+@takes_model_first
 def bias_term(model: MultibodyModel, q: Positions, v: Velocities) -> GeneralizedForces:
     """Bias term C(q, v) v in N m or N: Coriolis, centripetal and gyroscopic forces, without gravity."""
     return inverse_dynamics(model, q, v, jnp.zeros(model.num_velocities, model.dtype))
 
 
+@takes_model_first
 def inverse_dynamics(
     model: MultibodyModel,
     q: Positions,
@@ -92,6 +95,7 @@ def _inverse_dynamics(
     return tau if tau_applied is None else tau - tau_applied
 
 
+@takes_model_first
 def forward_dynamics(
     model: MultibodyModel,
     q: Positions,

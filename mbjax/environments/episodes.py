@@ -108,6 +108,15 @@ class Episodes(eqx.Module):
         return EpisodeState(env, last, truncated, broken, statistics, state.first)
 
 
+def require_episodes(call: str, episodes: Any) -> None:
+    """Raises `ModelError` for anything but `Episodes`, and says how to make them of an environment."""
+    if not isinstance(episodes, Episodes):
+        raise ModelError(
+            f"{call}: the first argument must be mbjax.environments.Episodes(environment), got "
+            f"{type(episodes).__name__}."
+        )
+
+
 def keys_of_step(key: PRNGKeyArray, num_steps: Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
     """Keys of the next episode, and of a step of this one for its judgement and its observation.
 

@@ -15,6 +15,7 @@ from .compiled_calls import call_compiled as call_compiled
 from .compiled_calls import compiled_outside_jit as compiled_outside_jit
 from .compiled_calls import is_traced as is_traced
 from .compiled_calls import of_one_model as of_one_model
+from .compiled_calls import takes_model_first as takes_model_first
 from .compiled_calls import require_one_model as require_one_model
 from .by_device import in_kernels as in_kernels
 from .by_device import on_cpu as on_cpu

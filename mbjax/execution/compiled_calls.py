@@ -77,6 +77,27 @@ def of_one_model(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
+def takes_model_first(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorates a public function of a model to say so where something else came in the model's place.
+
+    It looks only once reading the model has failed, so that a right call costs nothing more.
+    """
+
+    @functools.wraps(function)
+    def called(*args: P.args, **keywords: P.kwargs) -> R:
+        try:
+            return function(*args, **keywords)
+        except AttributeError:
+            model = args[0] if args else keywords.get("model")
+            if hasattr(model, "require_one"):
+                raise
+            raise ModelError(
+                f"{function.__name__}: the model must be a mbjax.MultibodyModel, {what_came(model)}"
+            ) from None
+
+    return called
+
+
 def require_one_model(model: Any, call: str = "") -> None:
     """Raises `ModelError` unless `model` is one model; its class, in a folder above, checks for a batch itself."""
     if not hasattr(model, "require_one"):

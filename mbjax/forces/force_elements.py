@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import GeneralizedForces, Positions, Velocities
-from mbjax.execution import compiled_outside_jit, each_world
+from mbjax.execution import compiled_outside_jit, each_world, takes_model_first
 from mbjax.kinematics import (
     PositionKinematics,
     VelocityKinematics,
@@ -56,6 +56,7 @@ def calc_force_elements(
     return gravity + calc_element_forces(model, position, velocity, q, v)
 
 
+@takes_model_first
 def gravity_generalized_forces(model: MultibodyModel, q: Positions) -> GeneralizedForces:
     """Generalized forces of gravity, tau_g = sum J^T (m g), in N m or N."""
     return for_worlds_of(_gravity_generalized_forces, model, as_coordinates("q", q, model.num_positions, model.dtype))

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, BodySpatialVectors, Positions, Velocities
-from mbjax.execution import compiled_outside_jit, take
+from mbjax.execution import compiled_outside_jit, take, takes_model_first
 from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
@@ -17,6 +17,7 @@ from .tree_poses import PositionKinematics, calc_body_poses
 from .velocity_kinematics import VelocityKinematics, calc_velocity_kinematics
 
 
+@takes_model_first
 def body_poses_in_world(model: MultibodyModel, q: Positions) -> RigidTransform:
     """Poses X_WB of all bodies: rotation (nb, 3, 3) and translation (nb, 3) in m."""
     q = as_coordinates("q", q, model.num_positions, model.dtype)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from mbjax.array_types import Accelerations, Positions, SpatialVector, Vector3, Velocities
-from mbjax.execution import compiled_outside_jit
+from mbjax.execution import compiled_outside_jit, takes_model_first
 from mbjax.model import MultibodyModel, center_of_mass_in_body_frame
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
@@ -15,6 +15,7 @@ from .bodies import (
 )
 
 
+@takes_model_first
 def body_pose_in_world(model: MultibodyModel, q: Positions, body: str | int) -> RigidTransform:
     """Pose X_WB of one body in the world."""
     X_WB, index = body_poses_in_world(model, q), model.body_index(body)

@@ -115,6 +115,7 @@ def named(call: str, key: str, names: Sequence[GeometryNames]) -> list[int]:
         return by_body
     if len(by_name) == 1 and by_body in ([], by_name):
         return by_name
-    options = [names[i].scoped for i in by_name] + [names[i].scoped_body for i in by_body]
-    listed = ", ".join(f"'{option}'" for option in dict.fromkeys(options))
+    options = [f"'{names[i].scoped}' (a shape)" for i in by_name]
+    options += [f"'{names[i].scoped_body}' (a body, with all its shapes)" for i in by_body]
+    listed = ", ".join(dict.fromkeys(options))
     raise ModelError(f"{call}: '{key}' may mean several things; say which: {listed}.")

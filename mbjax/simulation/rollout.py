@@ -66,6 +66,7 @@ def rollout(
     if per_step is not None:
         require_controllers(model, per_step)
     every = checkpoint_interval(checkpoint, steps)
+    require_axis_of_steps(inputs, num_steps)
     if not callable(inputs):
         held = as_inputs(model, inputs) if per_step is None else None
         return take_steps(model, state, held, per_step, steps, every)
@@ -130,14 +131,44 @@ def split_inputs(inputs: Any, num_steps: int | None) -> tuple[Any, int]:
         raise ModelError("rollout: give num_steps, or inputs with a leading axis of steps.")
     if not isinstance(inputs, Inputs):
         require_numbers(inputs)
+        if jnp.ndim(inputs) == 0:
+            raise ModelError(
+                f"rollout: the inputs are one number, {shown(inputs)}, without a leading axis of steps. If it is the "
+                "number of steps, name it: num_steps=."
+            )
         inputs = Inputs(actuation=jnp.asarray(inputs))
-    lengths = {jnp.shape(x)[0] if jnp.ndim(x) else -1 for x in jax.tree.leaves(inputs)}
-    if len(lengths) != 1 or -1 in lengths:
+    lengths = {jnp.shape(x)[:1] for x in jax.tree.leaves(inputs)}
+    if len(lengths) != 1 or () in lengths:
+        shapes = ", ".join(str(jnp.shape(x)) for x in jax.tree.leaves(inputs)) or "no arrays"
         raise ModelError(
-            "rollout: without num_steps all inputs need the same leading axis of steps, got "
-            f"{sorted(map(str, lengths))}. Pass num_steps to hold inputs constant."
+            f"rollout: without num_steps all inputs need the same leading axis of steps, got {shapes}. Pass num_steps "
+            "to hold inputs constant."
         )
-    return inputs, lengths.pop()
+    return inputs, lengths.pop()[0]
+
+
+def require_axis_of_steps(inputs: Any, num_steps: int | None) -> None:
+    """Raises `ModelError` for actuation or a desired state that lacks the axis of steps, or has one beside `num_steps`.
+
+    The rows are checked step by step, but their shape alone would not tell what is wrong.
+    """
+    if callable(inputs):
+        return
+    given = inputs if isinstance(inputs, Inputs) else Inputs(actuation=inputs)
+    for name in ("actuation", "desired_state"):
+        shape = jnp.shape(getattr(given, name)) if getattr(given, name) is not None else None
+        if shape is None or len(shape) == (2 if num_steps is None else 1):
+            continue
+        if num_steps is None and len(shape) == 1:
+            raise ModelError(
+                f"rollout: inputs.{name} has shape {shape} and no axis of steps. Pass num_steps to hold it over so "
+                "many steps, or give a row for each step."
+            )
+        if num_steps is not None and len(shape) == 2:
+            raise ModelError(
+                f"rollout: inputs.{name} has shape {shape}, but with num_steps one row is held over all steps. Leave "
+                "num_steps out to give each step its row."
+            )
 
 
 def checked_steps(num_steps: Any) -> int:

@@ -48,6 +48,7 @@ def fit(
     nothing: `fit.converged` and `fit.message` say so. `progress` shows a line with the step and its cost; None shows it
     on a terminal and in a notebook.
     """
+    require_arguments(unknown, method)
     with telling("fit", progress) as teller:
         return fitted(unknown, logs, method, solver, held_out, start, unseen, teller)
 
@@ -233,6 +234,17 @@ def sentence(message: str, run: Run, r: np.ndarray) -> str:
         return f"Converged in {len(run.costs)} steps."
     cost = f"{run.costs[-1]:.4g}" if run.costs else "unknown"
     return f"Not converged: {message or 'no step was taken'}; half the sum of squares is {cost}."
+
+
+def require_arguments(unknown: Any, method: Any) -> None:
+    """Raises `ModelError` for unknowns or a method of another kind, as where arguments are in another order."""
+    if not isinstance(unknown, Parameters):
+        raise ModelError(f"fit: the first argument must be si.Parameters(model, …), got {type(unknown).__name__}.")
+    if not hasattr(method, "problem"):
+        came = repr(method) if isinstance(method, str) else type(method).__name__
+        raise ModelError(
+            f"fit: the method must be si.Torques(), si.Trajectories(horizon=…) or one of your own, got {came}."
+        )
 
 
 def as_logs(logs: Log | Sequence[Log]) -> tuple[Log, ...]:

@@ -12,7 +12,7 @@ from mbjax.model import MultibodyModel
 from .answers import NOISE_ALONE, correlations_of, is_seen
 from .log import Log
 from .method import Method
-from .parameter_table import text_table
+from .parameter_table import counted, ends_of_range, text_table
 from .parameters import Parameters
 from .plots import plot_fit
 from .report import bullets, correlation_matrix, paragraph, picture, table, write_report
@@ -92,6 +92,17 @@ class Fit:
         pairs = [np.unravel_index(k, C.shape) for k in order]
         return [(names[i], names[j], float(C[i, j])) for i, j in pairs if C[i, j] != 0.0]
 
+    @property
+    def at_end_of_range(self) -> tuple[str, ...]:
+        """Names of the parameters whose range ends within two standard deviations of their estimate."""
+        values, deviation, found = self.values, self.standard_deviation, []
+        for entry in self.unknown.unknowns:
+            low, high = ends_of_range(entry)
+            value, near = values[entry.name], 2.0 * deviation[entry.name]
+            if np.isfinite(near) and (value - low <= near or high - value <= near):
+                found.append(entry.name)
+        return tuple(found)
+
     def table(self) -> list[list[str]]:
         """Rows of name, start, estimate, standard deviation and unit, as text."""
         values, start, deviation = self.values, self.start, self.standard_deviation
@@ -102,8 +113,15 @@ class Fit:
 
     def __str__(self) -> str:
         lines = [self.message]
+        ends = () if self.converged else self.at_end_of_range
+        if ends:
+            lines.append(
+                f"At the end of their range within the error bars: {', '.join(ends)}. The search approaches it without "
+                "end, so it may not converge; leave them out, or take another range."
+            )
         lines.append(
-            f"{self.num_data} measured numbers, {len(self.unknown)} parameters, {self.rank} combinations seen, "
+            f"{self.num_data} measured numbers, {counted(len(self.unknown), 'parameter')}, "
+            f"{counted(self.rank, 'combination')} seen, "
             f"condition number {self.condition_number:.3g}."
         )
         lines += ["", text_table(COLUMNS, self.table()), ""]
@@ -138,7 +156,8 @@ class Fit:
     def report(self, path: str | Path) -> Path:
         """Writes one HTML file that needs nothing else: values, plots, correlations, what the data do not see."""
         known = (
-            f"{self.num_data} measured numbers, {len(self.unknown)} parameters, {self.rank} combinations seen, "
+            f"{self.num_data} measured numbers, {counted(len(self.unknown), 'parameter')}, "
+            f"{counted(self.rank, 'combination')} seen, "
             f"condition number {self.condition_number:.3g}, chi squared per degree of freedom {self.chi_squared:.3g}."
         )
         errors = ["channel", "error (rms)", *(f"{name} (held out)" for name in self.held_out_errors)]

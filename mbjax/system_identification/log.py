@@ -1,5 +1,6 @@
 """A log: what was measured along one motion, on an even time grid."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +13,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import compiled_outside_jit
 from mbjax.kinematics import jacobian_spatial_velocity
 from mbjax.linear_algebra import pseudo_inverse
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, summary_of
 
 from .signals import differentiate_configurations, differentiate_evenly
 
@@ -35,6 +36,10 @@ class Log(eqx.Module):
 
     def __len__(self) -> int:
         return self.time.shape[0]
+
+    def __str__(self) -> str:
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "name"}
+        return summary_of(f"Log '{self.name}', {len(self)} samples in SI units", fields)
 
     def __getitem__(self, rows: slice) -> "Log":
         """The samples of a slice, such as `log[:-200]` to hold the last 200 out."""

@@ -25,14 +25,15 @@ def require_numbers(path: Path, column: str, values: Any, first: int = 0) -> Flo
             numbers[row] = float(value)
         except (TypeError, ValueError):
             raise ModelError(
-                f"{path}: column '{column}' has {value!r} in row {first + row}, which is no number."
+                f"{path}: column '{column}' has {value!r} in row {first + row}, which is no number; rows are counted "
+                "from 0 below the names."
             ) from None
     bad = np.flatnonzero(~np.isfinite(numbers))
     if bad.size:
         more = f", and in {bad.size - 1} more rows" if bad.size > 1 else ""
         raise ModelError(
-            f"{path}: column '{column}' has {numbers[bad[0]]} in row {first + bad[0]}{more}. Cut the log with start= "
-            "and stop=, or repair it: nothing is filled in silently."
+            f"{path}: column '{column}' has {numbers[bad[0]]} in row {first + bad[0]}, counted from 0 below the "
+            f"names{more}. Cut the log with start= and stop=, or repair it: nothing is filled in silently."
         )
     return numbers
 
@@ -63,16 +64,18 @@ def require_times(path: Path, column: str | None, time: Float[np.ndarray, " rows
 def check_units(path: Path, model: MultibodyModel, log: Log) -> None:
     """Warns where positions look like degrees, or velocities are not the rates of positions."""
     labels, q = velocity_labels(model), np.asarray(log.q, float)
+    large = []
     for joint in model.layout.joints:
         if joint.kind != "revolute" or joint.num_positions == 0:
             continue
         largest = float(np.abs(q[:, joint.q_start]).max())
         if largest > LARGE_ANGLE:
-            warnings.warn(
-                f"{path}: position of '{joint.name}' reaches {largest:g} rad, {largest / (2 * np.pi):.0f} turns. If it "
-                "is in degrees, say units={'position': 'deg'}.",
-                ModelWarning, stacklevel=3,
-            )  # fmt: skip
+            large.append(f"of '{joint.name}' reaches {largest:g} rad, {largest / (2 * np.pi):.0f} turns")
+    if large:
+        warnings.warn(
+            f"{path}: position {'; '.join(large)}. If it is in degrees, say units={{'position': 'deg'}}.",
+            ModelWarning, stacklevel=3,
+        )  # fmt: skip
     if model.num_positions != model.num_velocities:
         return
     rate = np.gradient(q, log.period, axis=0)

@@ -46,6 +46,8 @@ def read_or_refuse(path: Path) -> Table:
         if path.stat().st_size == 0:
             raise ModelError(f"{path}: the file is empty.") from None
         said = " ".join(str(error).split())[:200] or type(error).__name__
+        if "pickle" in said:  # NumPy's advice to read it unsafely is none for a log
+            said = "no archive of arrays"
         raise ModelError(
             f"{path}: the file is damaged, or none of the format that its suffix {suffix} says ({said}). Write it "
             "again, or name it by its format."

@@ -8,6 +8,11 @@ import numpy as np
 WIDEST = 60
 
 
+def counted(count: int, what: str) -> str:
+    """A count with its noun."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def text_table(columns: list[str], rows: list[list[str]]) -> str:
     """Columns of text, the first one to the left and the others to the right."""
     widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
@@ -32,8 +37,15 @@ def parameter_table(unknowns: Sequence[Any], starts: np.ndarray, units: Sequence
     for entry, value, unit in zip(unknowns, starts, units, strict=True):
         prior = "" if entry.space.prior is None else f"± {entry.space.prior:g}"
         rows.append([entry.name, number(value), range_text(entry), prior, unit])
-    title = f"{len(unknowns)} unknown parameters"
+    title = counted(len(unknowns), "unknown parameter")
     return f"{title}\n" + text_table(["parameter", "start", "range", "prior", "unit"], rows)
+
+
+def ends_of_range(entry: Any) -> tuple[float, float]:
+    """The least and the largest value that a parameter may approach."""
+    if entry.coding.kind == "logistic":
+        return entry.coding.low, entry.coding.high
+    return (0.0 if entry.coding.kind in ("logarithm", "softplus") else -np.inf), np.inf
 
 
 def range_text(entry: Any) -> str:

@@ -49,6 +49,11 @@ def read_log(
     resampled, to `period` if given. `cutoff` in Hz filters all signals forwards and backwards. `start` and `stop` in s
     choose a part. Raises `ModelError` with file, column and row for what cannot be right, and warns of the rest.
     """
+    if not isinstance(path, str | Path) or not isinstance(model, MultibodyModel):
+        raise ModelError(
+            f"read_log: the arguments are the log's path and the model, got {type(path).__name__} and "
+            f"{type(model).__name__}."
+        )
     path = Path(path)
     table = read_table(path)
     units, offsets = dict(units or {}), dict(time_offsets or {})

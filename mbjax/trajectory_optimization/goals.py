@@ -53,6 +53,8 @@ class JointGoal(eqx.Module):
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, " nv"]:
         state = state_of(x)
+        if self.q.shape != state.q.shape:
+            raise ModelError(f"JointGoal: q has shape {self.q.shape}, the model needs {state.q.shape}.")
         return self.weight * difference_configuration(model, self.q.astype(state.q.dtype), state.q)
 
 
@@ -67,6 +69,8 @@ class VelocityGoal(eqx.Module):
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, " nv"]:
         state = state_of(x)
+        if self.v.shape not in ((), state.v.shape):
+            raise ModelError(f"VelocityGoal: v has shape {self.v.shape}, the model needs {state.v.shape} or a number.")
         return self.weight * (state.v - self.v)
 
 

@@ -17,7 +17,7 @@ from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel, missing_actuators
 from mbjax.number_rules import is_known
 from mbjax.simulation import State, step
-from mbjax.simulation.state import as_state
+from mbjax.simulation.state import as_state, require_state
 from mbjax.simulation.step import require_discrete
 
 from .constraints import Constraint
@@ -70,6 +70,8 @@ class Problem(eqx.Module):
             require_discrete(model)
         if isinstance(num_steps, bool) or not isinstance(num_steps, int | np.integer) or num_steps < 1:
             raise ModelError(f"Problem: num_steps must be a whole number of at least 1, got {num_steps!r}.")
+        if dynamics is None:
+            require_state(start, "Problem")
         self.model, self.start, self.num_steps = model, start, int(num_steps)
         self.running, self.terminal = terms_of("running", running), terms_of("terminal", terminal)
         if not self.running and not self.terminal:
@@ -97,7 +99,25 @@ class Problem(eqx.Module):
 
 def call_term(term: Term, model: Any, state: Any, effort: Any, stage: Any) -> Any:
     """Calls a cost or constraint function with the arguments that there are."""
-    return term(model, state, *(() if effort is None else (effort,)), *(() if stage is None else (stage,)))
+    names = ["model", "state", *([] if effort is None else ["effort"]), *([] if stage is None else ["stage"])]
+    arguments = (model, state, *(() if effort is None else (effort,)), *(() if stage is None else (stage,)))
+    require_parameters(term, names)
+    return term(*arguments)
+
+
+def require_parameters(term: Term, names: Sequence[str]) -> None:
+    """Raises `ModelError` for a plain function that cannot be called with so many arguments."""
+    if not isinstance(term, types.FunctionType | types.MethodType):
+        return
+    signature = inspect.signature(term)
+    try:
+        signature.bind(*names)
+    except TypeError:
+        raise ModelError(
+            f"Problem: the cost or constraint {term.__name__}{signature} is called with {len(names)} arguments, "
+            f"({', '.join(names)}): running ones have the effort, those at the end have not, and with stages= each has "
+            "its stage."
+        ) from None
 
 
 def terms_of(what: str, terms: Term | Sequence[Term]) -> tuple[Term, ...]:

@@ -123,7 +123,7 @@ def text_of_one(report: Report) -> str:
     """The outcome as a sentence, the numbers at the end, and the constraint that is farthest from its bounds."""
     code = Outcome(int(report.outcome))
     lines = [
-        f"{OUTCOME_TEXTS[code]} ({int(report.iterations)} iterations)",
+        f"{OUTCOME_TEXTS[code]} ({int(report.iterations)} iteration{'' if report.iterations == 1 else 's'})",
         f"  cost {float(report.cost):.9g}, largest gap {float(report.gap):.2g}",
     ]
     if report.constraint_names and float(report.violation) > 0.0:

@@ -160,6 +160,12 @@ def starting_trajectory(problem: Problem, guess: Any) -> tuple[Any, Float[Array,
     efforts = jnp.zeros((steps, nu), dtype) if efforts is None else jnp.asarray(efforts, dtype)
     if efforts.shape != (steps, nu):
         raise ModelError(f"solve: the guess has efforts of shape {efforts.shape}; the problem needs ({steps}, {nu}).")
+    if is_known(efforts) and not np.all(np.isfinite(np.asarray(efforts))):
+        step, actuator = (int(i) for i in np.argwhere(~np.isfinite(np.asarray(efforts)))[0])
+        raise ModelError(
+            f"solve: the guess has the effort {float(efforts[step, actuator])} at step {step}, place {actuator}; "
+            "efforts to start from must be finite."
+        )
     if guess is None:
         states = jax.tree.map(lambda x: jnp.repeat(jnp.asarray(x)[None], steps + 1, axis=0), problem.start)
     elif states is None:

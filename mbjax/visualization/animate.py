@@ -12,7 +12,7 @@ from mbjax.dynamics import center_of_mass_position_in_world, total_mass
 from mbjax.errors import ModelError
 from mbjax.kinematics import body_poses_in_world
 from mbjax.model import MultibodyModel
-from mbjax.simulation import State
+from mbjax.simulation import State, default_state
 from mbjax.spatial import RigidTransform
 
 from .animation import Animation, page, require_finite_trajectory
@@ -26,7 +26,7 @@ from .force_arrows import (
     given_contact_results,
 )
 from .joint_sliders import joint_sliders
-from .tracks import Track, as_tracks, frames_to_show, of_states, one_each
+from .tracks import Track, as_tracks, frames_to_show, of_states, one_each, require_model
 
 FRAMES_PER_SECOND = 60.0
 MOST_WORLDS_WITH_FORCES = 4
@@ -34,7 +34,7 @@ MOST_WORLDS_WITH_FORCES = 4
 
 def animate(
     model: MultibodyModel,
-    trajectory: Any,
+    trajectory: Any = None,
     *,
     inputs: Any = None,
     outputs: Any = None,
@@ -49,8 +49,8 @@ def animate(
     """Makes an `Animation` of what `rollout` or `simulate` returned; `.save(path)` writes it as one HTML file.
 
     `trajectory` is a `Trajectory`, a `State` with a leading axis of times, or a plan with `states`; or several: a list,
-    a dict by label, or a leading axis of worlds. The first is opaque, and the others are translucent over it; each
-    starts at its own time.
+    a dict by label, or a leading axis of worlds. Without one the default state is shown. The first is opaque, and the
+    others are translucent over it; each starts at its own time.
 
     Contact forces are arrows, in N, on the body that moves. They are recomputed from the states shown and the recorded
     actuation. Where other forces acted, give the `inputs` as `rollout` takes them (with several trajectories a list or
@@ -64,6 +64,9 @@ def animate(
     more where a page of many worlds would exceed 5 MB. With `path` the page is also saved.
     """
     call = "animate"
+    require_model(call, model)
+    if trajectory is None:
+        trajectory = default_state(model)
     tracks = as_tracks(call, model, trajectory)
     _check_options(call, ground, frames_per_second)
     each_inputs = one_each(call, "inputs", inputs, trajectory, tracks)

@@ -37,6 +37,12 @@ class Track:
         return State(jnp.asarray(self.q[frames]), jnp.asarray(self.v[frames]), jnp.asarray(self.time[frames]))
 
 
+def require_model(call: str, model: Any) -> None:
+    """Raises `ModelError` for anything but a model in its place, such as a trajectory."""
+    if not isinstance(model, MultibodyModel):
+        raise ModelError(f"{call}: the first argument must be the model, got {type(model).__name__}.")
+
+
 def as_tracks(call: str, model: MultibodyModel, trajectory: Any) -> list[Track]:
     """Converts a trajectory to the tracks to draw, in order, each checked.
 

@@ -38,8 +38,9 @@ def test_warnings_pass_unless_strict(write, capsys):
     assert main(["check", file]) == 0
     out = capsys.readouterr().out
     assert "2 warnings" in out
-    assert f"{file}:2: warning: body 'a': kept: non-physical inertia" in out
+    assert f"{file}:2: warning: body 'a': non-physical inertia kept: " in out
     assert "mesh 'no.obj': ignored: file not found" in out
+    assert "give --package package=folder if" in out
     assert main(["check", file, "--strict"]) == 1
 
 
@@ -72,3 +73,10 @@ def test_shapes_that_overlap(write, capsys):
     links = GOOD.replace("</link>", BALL.format(0)) + GOOD.replace('"a"', '"b"').replace("</link>", BALL.format(0.15))
     assert main(["check", write(links), "--collisions", "--strict"]) == 1
     assert "it overlaps 'b::b_collision' by 50 mm" in capsys.readouterr().out
+
+
+def test_limits_in_degrees_are_a_warning(write, capsys):
+    joint = '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><limit lower="-90" upper="90" '
+    file = write(GOOD + GOOD.replace('"a"', '"b"') + f'\n{joint} effort="1" velocity="1"/></joint>')
+    assert main(["check", file]) == 0
+    assert f"{file}:3: warning: joint 'j': kept: limits -90 to 90 rad are 14 turns" in capsys.readouterr().out

@@ -76,3 +76,24 @@ def test_xacro_with_arguments_is_fitted_and_written_as_sdf(tmp_path: pathlib.Pat
     fitted = mbjax.load(robot)
     np.testing.assert_allclose(mbjax.mass(fitted, "rod"), 2.5)
     np.testing.assert_allclose(fitted.parameters.joint_damping[fitted.joint("hinge").all_v_start], 0.3, rtol=1e-6)
+
+
+def test_warnings_of_a_log_are_printed(tmp_path: pathlib.Path, capsys) -> None:
+    """A log in degrees is fitted as if in radians, so a user must hear of it."""
+    write_log(tmp_path / "log.csv", mbjax.load("pendulum"))
+    rows = [line.split(",") for line in (tmp_path / "log.csv").read_text().split()]
+    rows = [rows[0], *([row[0], *(str(57.3 * float(x)) for x in row[1:4]), row[4]] for row in rows[1:])]
+    (tmp_path / "log.csv").write_text("\n".join(map(",".join, rows)) + "\n")
+    main(["identify", "pendulum", str(tmp_path / "log.csv"), "--parameters", "mass:pendulum=positive"])
+    printed = capsys.readouterr().err
+    assert "mbjax: warning: " in printed
+    assert "If it is in degrees, say --unit position=deg" in printed
+
+
+def test_advice_is_in_words_of_the_command_line(tmp_path: pathlib.Path, capsys) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("time,q1,q2,tau1\n" + "".join(f"{0.1 * k},1,2,3\n" for k in range(9)))
+    assert main(["identify", "acrobot", str(log), "--actuators", "joints", "--parameters", "mass:*"]) == 3
+    printed = capsys.readouterr().err
+    assert "--column effort." in printed
+    assert "columns=" not in printed

@@ -164,6 +164,12 @@ def test_a_missing_package_says_what_to_install(
         call()
 
 
+@pytest.mark.parametrize("adapter", [as_gymnasium, as_torch])
+def test_an_environment_without_episodes_says_how_to_make_them(adapter: Any) -> None:
+    with pytest.raises(mbjax.ModelError, match=r"must be mbjax\.environments\.Episodes\(environment\), got CartPole"):
+        adapter(TASK, 2)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="orbax's own tests run on Linux")
 def test_a_resumed_run_continues_bit_equal(tmp_path) -> None:
     episodes = Episodes(TASK, LENGTH)

@@ -224,3 +224,39 @@ def test_numbers_that_overflow_only_together_are_refused():
                 '<parent link="a"/><child link="b"/></joint>')  # fmt: skip
     with pytest.raises(mbjax.ParseError, match=r"in all.*float32"):
         loaded(far, dtype="float32")
+
+
+# Degrees in place of radians
+
+
+@pytest.mark.parametrize("kind", ["revolute", "continuous"])
+def test_limits_that_look_like_degrees_are_warned_of(kind: str) -> None:
+    model, said = loaded(joint('<limit lower="-180" upper="90" effort="1" velocity="1"/>', kind))
+    assert "limits of joints look like degrees" in said
+    assert "joint 'j': limits -180 to 90 rad" in said
+    (entry,) = entries(model, "kept")
+    assert "29 turns; if they are in degrees, write -3.142 to 1.571 rad" in entry
+    np.testing.assert_allclose(model.position_lower_limits, -180.0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind"),
+    [('lower="-6.3" upper="6.3"', "revolute"), ('lower="-1000" upper="1e16"', "revolute"),
+     ('lower="-90" upper="90"', "prismatic")],
+)  # fmt: skip
+def test_other_limits_are_none_in_degrees(limits: str, kind: str) -> None:
+    assert "degrees" not in loaded(joint(f'<limit {limits} effort="1" velocity="1"/>', kind))[1]
+
+
+def test_rotations_that_look_like_degrees_are_warned_of() -> None:
+    model, said = loaded(joint('<origin rpy="0 0 45"/>'))
+    assert """numbers that no robot has are taken as they stand""" in said
+    assert any("a rotation of 45 rad" in entry and "is it in degrees?" in entry for entry in entries(model, "kept"))
+    assert "no robot has" not in loaded(joint('<origin rpy="0 0 6.3"/>'))[1]
+
+
+@pytest.mark.parametrize(("attributes", "is_odd"), [("", True), ('degrees="true"', False)])
+def test_poses_in_degrees_of_sdf(attributes: str, is_odd: bool) -> None:
+    pose = f"<pose {attributes}>0 0 0 0 0 90</pose>"
+    said = loaded(f'<sdf version="1.9"><model name="m"><link name="a">{pose}</link></model></sdf>')[1]
+    assert ("numbers that no robot has" in said) == is_odd

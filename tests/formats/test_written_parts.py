@@ -1,5 +1,6 @@
 """Parts of a model in each format: constraints, forces, contact, frames, states, meshes; and what is refused."""
 
+import re
 import warnings
 from pathlib import Path
 
@@ -288,3 +289,15 @@ def test_odd_models() -> None:
     assert mbjax.load(mbjax.to_sdf(empty.finalize())).num_positions == 0
     for write in WRITERS:
         assert write(mbjax.astype(mbjax.load("arm", contact_model="point"), jnp.float32))
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_numbers_of_single_precision_have_no_more_digits_than_they_hold(write) -> None:
+    """0.1 is written as 0.1, not as 0.10000000149011612, and reads back as the same number."""
+    model = mbjax.astype(chain(0.01).finalize(), jnp.float32)
+    text = write_quietly(write, model)
+    assert "0000000149" not in text
+    assert max(len(digits) for digits in re.findall(r"0\.0*(\d+)", text.split("<joint")[0])) <= 9
+    again = load_quietly(text, time_step=0.01, dtype=jnp.float32)
+    np.testing.assert_array_equal(again.parameters.body_mass, model.parameters.body_mass)
+    np.testing.assert_array_equal(again.position_upper_limits, model.position_upper_limits)

@@ -125,6 +125,32 @@ MISUSES = {
         lambda m, q: jax.jit(lambda n: mbjax.rollout(m, mbjax.default_state(m), None, n))(3),
         "num_steps must be at least 0 and a whole number.*static_argnums",
     ),
+    "q before the model": (
+        lambda m, q: mbjax.mass_matrix(q, m),
+        r"mass_matrix: the model must be a mbjax\.MultibodyModel",
+    ),
+    "q before the model, of poses": (
+        lambda m, q: mbjax.body_poses_in_world(q, m),
+        r"body_poses_in_world: the model must be",
+    ),
+    "number of steps as inputs": (
+        lambda m, q: mbjax.rollout(m, mbjax.default_state(m), 10),
+        r"the inputs are one number, 10, .*name it: num_steps=",
+    ),
+    "one row without a number of steps": (
+        lambda m, q: mbjax.rollout(m, mbjax.default_state(m), q[:2]),
+        r"inputs\.actuation has shape \(2,\) and no axis of steps\. Pass num_steps",
+    ),
+    "rows with a number of steps": (
+        lambda m, q: mbjax.rollout(m, mbjax.default_state(m), jnp.zeros((5, 2)), 5),
+        r"inputs\.actuation has shape \(5, 2\), but with num_steps one row .*Leave num_steps out",
+    ),
+    "inputs of unlike lengths": (
+        lambda m, q: mbjax.rollout(
+            m, mbjax.default_state(m), mbjax.Inputs(jnp.zeros((5, 2)), applied_generalized_force=jnp.zeros((4, 8)))
+        ),
+        r"same leading axis of steps, got \(5, 2\), \(4, 8\)",
+    ),
     "leaves of integers": (lambda m, q: mbjax.astype(m, int), "dtype must be a float type, like jnp.float32, got int"),
 }
 

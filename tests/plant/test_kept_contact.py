@@ -134,8 +134,12 @@ def test_called_again_it_adds_and_filters_hold() -> None:
 MISUSES = {
     "no such name": ([("fot", "ground")], r"no body and no collision geometry is named 'fot'. Did you mean 'foot'"),
     "no such pattern": ([("*fot*", "ground")], r"matches the pattern '\*fot\*'. Did you mean 'foot'"),
-    "several bodies": ([("foot", "ground")], "'foot' may mean several things; say which: 'left::foot', 'right::foot'"),
-    "several shapes": ([("toe", "ground")], "say which: 'left::foot::toe', 'right::foot::toe'"),
+    "several bodies": (
+        [("foot", "ground")],
+        r"several things; say which: 'left::foot' \(a body, with all its shapes\), "
+        "'right::foot'",
+    ),
+    "several shapes": ([("toe", "ground")], r"say which: 'left::foot::toe' \(a shape\), 'right::foot::toe'"),
     "no shapes": ([("ghost", "ground")], "'ghost' means 'ghost', without any collision geometry"),
     "one body": ([("left::foot::toe", "left::foot::ball")], "'left::foot::toe' and .* may not touch"),
     "one shape": ([("ground", "world")], "mean the same one geometry, 'WorldModelInstance::world::ground'"),

@@ -256,6 +256,12 @@ def test_files_that_are_not_ours(tmp_path) -> None:
     refused("damaged|no array")
 
 
+def test_load_says_that_a_saved_model_is_for_load_model(tmp_path) -> None:
+    mbjax.save(mbjax.load("pendulum"), tmp_path / "model.npz")
+    with pytest.raises(mbjax.ParseError, match=r"model\.npz: this is a zip archive.*mbjax\.load_model"):
+        mbjax.load(tmp_path / "model.npz")
+
+
 def test_a_damaged_file_does_not_stay_open(tmp_path) -> None:
     path = tmp_path / "damaged.npz"
     mbjax.save(mbjax.load("pendulum"), path)

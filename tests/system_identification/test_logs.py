@@ -200,8 +200,10 @@ def test_doubtful_logs_are_warned_of(change, message: str, columns: dict, tmp_pa
 def test_text_in_a_column_and_ragged_rows(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("time,q0,q1\n" + "".join(f"{0.1 * k},1,2\n" for k in range(9)) + "0.9,oops,2\n")
-    with pytest.raises(mbjax.ModelError, match="'oops' in row 9, which is no number"):
+    with pytest.raises(mbjax.ModelError, match="'oops' in row 9, which is no number; rows are counted from 0 below"):
         si.read_log(path, two_links())
+    with pytest.raises(mbjax.ModelError, match="the log's path and the model, got MultibodyModel and str"):
+        si.read_log(two_links(), "log.csv")
     path.write_text("time,q0,q1\n0,1,2\n0.1,1\n")
     with pytest.raises(mbjax.ModelError, match=r"log\.csv:3: 2 values in a row of 3 columns"):
         si.read_log(path, two_links())
@@ -329,3 +331,39 @@ def test_a_passive_joint_needs_no_effort(tmp_path: pathlib.Path) -> None:
     path = write_csv(tmp_path / "log.csv", {"time": time, "q1": q, "q2": 0.5 * q, "tau1": 3.0 * q})
     log = si.read_log(path, model)
     np.testing.assert_allclose(log.effort, np.stack([3.0 * q, 0.0 * q], 1), atol=1e-9)
+
+
+def test_positions_in_degrees_are_one_warning_for_all_joints(columns, tmp_path) -> None:
+    turned = {name: 57.0 * x if name.startswith("position") else x for name, x in columns.items()}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        si.read_log(write_csv(tmp_path / "degrees.csv", turned), two_links())
+    said = [str(w.message) for w in caught if "in degrees" in str(w.message)]
+    assert len(said) == 1
+    assert "'first' reaches" in said[0]
+    assert "units={'position': 'deg'}" in said[0]
+
+
+def test_a_log_prints_its_numbers(columns, tmp_path) -> None:
+    text = str(si.read_log(write_csv(tmp_path / "log.csv", columns), two_links()))
+    assert text.startswith("Log 'log.csv', ")
+    assert " samples in SI units\n  time " in text
+    assert "…" in text
+
+
+def test_advice_of_numpy_to_read_unsafely_is_not_passed_on(tmp_path) -> None:
+    path = tmp_path / "log.npz"
+    path.write_text("no archive")
+    with pytest.raises(mbjax.ModelError, match=r"log\.npz: the file is damaged.*no archive of arrays") as caught:
+        si.read_log(path, two_links())
+    assert "pickle" not in str(caught.value)
+
+
+def test_arguments_of_a_fit_in_another_order_are_refused(columns, tmp_path) -> None:
+    model = two_links()
+    log = si.read_log(write_csv(tmp_path / "log.csv", columns), model)
+    unknown = si.Parameters(model, {"joint_damping:*": si.positive()})
+    with pytest.raises(mbjax.ModelError, match=r"first argument must be si\.Parameters\(model, …\), got Log"):
+        si.fit(log, unknown, si.Torques())  # pyright: ignore[reportArgumentType]
+    with pytest.raises(mbjax.ModelError, match=r"method must be si\.Torques\(\).*got 'torques'"):
+        si.fit(unknown, log, "torques")

@@ -66,6 +66,16 @@ def test_deviations_are_honest() -> None:
     assert np.mean(np.abs(values - truth) < 1.96 * deviation) > 0.9
 
 
+def test_a_value_at_the_end_of_its_range_is_named() -> None:
+    """Damping that is zero in truth has a logarithm without end, so the search for it need not converge."""
+    true = mbjax.set_joint_damping(two_links(), "second", 0.0)
+    unknown = si.Parameters(two_links(), {"joint_damping:*": si.positive()})
+    fit = si.fit(unknown, torque_log(true, noise=0.05), si.Torques(), solver=si.LevenbergMarquardt(max_steps=8))
+    assert fit.at_end_of_range == ("joint_damping:second",)
+    assert not fit.converged
+    assert "At the end of their range within the error bars: joint_damping:second." in str(fit)
+
+
 def test_robust_losses_ignore_outliers() -> None:
     true = mbjax.set_mass(two_links(), "lower", 1.7)
     log = torque_log(true, noise=0.01)

@@ -281,6 +281,8 @@ class TestProblemsWithoutSolution:
     def test_shapes_of_a_guess(self):
         with pytest.raises(mbjax.ModelError, match="efforts of shape"):
             to.solve(pendulum(), jnp.zeros((3, 1)))
+        with pytest.raises(mbjax.ModelError, match="the guess has the effort nan at step 2, place 0"):
+            to.solve(pendulum(), jnp.zeros((STEPS, 1)).at[2].set(jnp.nan))
         with pytest.raises(mbjax.ModelError, match="leading axis"):
             to.solve(pendulum(), (jnp.zeros((3, 2)), jnp.zeros((STEPS, 1))))
 
@@ -376,6 +378,21 @@ def test_a_cost_without_descent_is_told():
     with pytest.warns(mbjax.ModelWarning, match="no step length lowers the cost"):
         found = to.solve(problem)
     assert found.report.outcome == to.Outcome.NO_DESCENT
+
+
+def test_misuse_of_a_problem_of_a_model_is_named():
+    model = mbjax.load("arm", time_step=0.02)
+    start = mbjax.default_state(model)
+    with pytest.raises(mbjax.ModelError, match=r"Problem: the state must be a mbjax\.State"):
+        to.Problem(model, start.q, 3, to.Effort())
+    with pytest.raises(mbjax.ModelError, match=r"JointGoal: q has shape \(3,\), the model needs \(7,\)"):
+        to.solve(to.Problem(model, start, 3, to.Effort(), to.JointGoal(jnp.zeros(3))))
+    with pytest.raises(mbjax.ModelError, match=r"VelocityGoal: v has shape \(3,\)"):
+        to.solve(to.Problem(model, start, 3, to.Effort(), to.VelocityGoal(jnp.zeros(3))))
+    with pytest.raises(
+        mbjax.ModelError, match=r"<lambda>\(q, v\) is called with 3 arguments, \(model, state, effort\)"
+    ):
+        to.solve(to.Problem(model, start, 3, lambda q, v: 0.0))
 
 
 def test_a_start_of_the_wrong_size_is_named():

@@ -168,6 +168,14 @@ def test_trajectories_come_in_many_forms(model) -> None:
         assert len(read_record(animate(model, given, contact_forces=False).html)["worlds"]) == worlds
 
 
+def test_a_model_alone_is_shown_where_it_starts(model) -> None:
+    (world,) = read_record(animate(model).html)["worlds"]
+    (start,) = read_record(animate(model, mbjax.default_state(model)).html)["worlds"]
+    np.testing.assert_array_equal(world["translations"], start["translations"])
+    with pytest.raises(mbjax.ModelError, match="first argument must be the model, got Trajectory"):
+        animate(sliding(model), model)  # pyright: ignore[reportArgumentType]
+
+
 def test_frames_follow_the_display_and_keep_both_ends() -> None:
     time = np.linspace(0.0, 2.0, 2001)
     frames = frames_to_show(time, 60.0)

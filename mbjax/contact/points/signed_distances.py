@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.array_types import Positions
 from mbjax.errors import ModelWarning
-from mbjax.execution import take
+from mbjax.execution import take, takes_model_first
 from mbjax.geometry.signed_distance.choices import chosen_columns, index_of_largest
 from mbjax.geometry.signed_distance.witnesses import Witnesses
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of
@@ -46,6 +46,7 @@ class SignedDistances(eqx.Module):
     pairs: tuple[tuple[str, str], ...] = eqx.field(static=True)
 
 
+@takes_model_first
 def signed_distances(
     model: MultibodyModel, q: Positions, pairs: Sequence[tuple[str, str]] | None = None
 ) -> SignedDistances:

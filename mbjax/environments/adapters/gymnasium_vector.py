@@ -8,7 +8,7 @@ import numpy as np
 
 from mbjax.optional_packages import imported
 
-from ..episodes import Episodes
+from ..episodes import Episodes, require_episodes
 
 
 def as_gymnasium(episodes: Episodes, worlds: int, seed: int = 0) -> Any:
@@ -17,6 +17,7 @@ def as_gymnasium(episodes: Episodes, worlds: int, seed: int = 0) -> Any:
     A world restarts in the step that ends its episode (`AutoresetMode.SAME_STEP`). Then `infos["final_obs"]` has the
     observations that ended episodes, for the worlds of the mask `infos["_final_obs"]`. Needs gymnasium.
     """
+    require_episodes("as_gymnasium", episodes)
     return gymnasium_class()(episodes, worlds, seed)
 
 

@@ -13,7 +13,7 @@ import jax
 
 from mbjax.optional_packages import imported
 
-from ..episodes import Episodes, worlds_status
+from ..episodes import Episodes, require_episodes, worlds_status
 
 
 class TorchWorlds:
@@ -74,6 +74,7 @@ class TorchWorlds:
 
 def as_torch(episodes: Episodes, worlds: int, seed: int = 0) -> TorchWorlds:
     """The episodes of many worlds for PyTorch: rsl_rl's vectorised environment. Needs torch."""
+    require_episodes("as_torch", episodes)
     return TorchWorlds(episodes, worlds, seed)
 
 

@@ -24,7 +24,7 @@ from mbjax.spatial import SpatialInertia, UnitInertia
 from ..notes.write_notes import WriteNotes
 from .force_records import constraint_records, force_element_records
 from .names import NameRules, Names
-from .numbers import as_rigid_transform, pose_of_quaternion
+from .numbers import as_double, as_rigid_transform, pose_of_quaternion
 from .robot_records import (
     WORLD,
     ActuatorRecord,
@@ -71,7 +71,7 @@ class Walk:
 
     def __init__(self, model: MultibodyModel, notes: WriteNotes, rules: NameRules):
         self.model, self.notes, self.layout = model, notes, model.layout
-        self.numbers: Any = jax.tree.map(lambda leaf: np.asarray(leaf, float), model.parameters)
+        self.numbers: Any = jax.tree.map(as_double, model.parameters)
         self.names = Names(self.layout, rules, notes)
         self.shapes = CollisionShapes(model, notes)
         self._rows = {frame: row for row, frame in enumerate(self.layout.offset_frames)}

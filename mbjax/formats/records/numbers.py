@@ -14,6 +14,14 @@ from .poses import pose as pose_of_quaternion
 MOMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
 
 
+def as_double(leaf: Any) -> np.ndarray:
+    """An array in double precision; from single precision with the shortest decimals that round to its numbers."""
+    array = np.asarray(leaf)
+    if array.dtype != np.float32:
+        return np.asarray(array, float)
+    return np.array([float(str(number)) for number in array.ravel()], float).reshape(array.shape)
+
+
 def number_text(value: Any) -> str:
     """The shortest text that reads back as the same double."""
     return repr(float(value) + 0.0).removesuffix(".0")
@@ -58,7 +66,7 @@ def as_rigid_transform(X: np.ndarray) -> RigidTransform:
 
 
 def as_matrix(X: RigidTransform) -> np.ndarray:
-    return pose_matrix(np.asarray(X.rotation), np.asarray(X.translation))
+    return pose_matrix(as_double(X.rotation), as_double(X.translation))
 
 
 def pose_of_floating(q: np.ndarray) -> np.ndarray:
@@ -75,8 +83,9 @@ def quaternion_of(R: np.ndarray) -> np.ndarray:
 
 def central_inertia(M: SpatialInertia) -> tuple[float, np.ndarray, np.ndarray]:
     """Mass, centre of mass and the matrix of moments about it, in kg m², in the body's axes."""
-    mass, com = float(M.mass), np.asarray(M.com, float)
-    xx, yy, zz = (float(x) for x in np.asarray(M.unit_inertia.moments))
-    xy, xz, yz = (float(x) for x in np.asarray(M.unit_inertia.products))
+    mass, com = float(as_double(M.mass)), as_double(M.com)
+    xx, yy, zz = (float(x) for x in as_double(M.unit_inertia.moments))
+    xy, xz, yz = (float(x) for x in as_double(M.unit_inertia.products))
     G = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    return mass, com, mass * (G - (np.dot(com, com) * np.eye(3) - np.outer(com, com)))
+    moments = mass * (G - (np.dot(com, com) * np.eye(3) - np.outer(com, com)))
+    return mass, com, moments if M.com.dtype != np.float32 else as_double(moments.astype(np.float32))

@@ -18,6 +18,7 @@ from mbjax.plant.number_checks import find_overflow
 from mbjax.spatial import RigidTransform
 
 from ..notes.load_notes import LoadNotes
+from .degrees import note_limits_in_degrees
 from .record_names import Elements, instance_names, with_free_name
 from .robot_records import WORLD, ActuatorRecord, ConstraintRecord, FrameRecord, JointRecord, RobotRecord
 from .states_and_filters import add_filtered_pairs, add_states
@@ -48,6 +49,7 @@ def add_robots(
     Numbers that a model of `dtype` could not compute with are a `ParseError`. Everything is tried on an empty plant
     first, and warnings are given before the first change; a plant that is thrown away on an error needs no trial.
     """
+    note_limits_in_degrees(robots, notes)
     for robot in robots:
         if actuators == "joints":
             add_missing_actuators(robot, notes)

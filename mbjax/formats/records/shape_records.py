@@ -22,6 +22,7 @@ from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.model import CollisionGeometryRecord, MultibodyModel
 
 from ..notes.write_notes import WriteNotes
+from .numbers import as_double
 from .poses import matrix
 from .robot_records import CollisionRecord
 
@@ -41,8 +42,8 @@ class CollisionShapes:
 
     def __init__(self, model: MultibodyModel, notes: WriteNotes):
         self.layout = model.layout
-        self.default_time = float(np.asarray(DEFAULT_RELAXATION_TIME, model.dtype))
-        self.numbers = jax.tree.map(lambda leaf: np.asarray(leaf, float), model.collision)
+        self.default_time = float(as_double(np.asarray(DEFAULT_RELAXATION_TIME, model.dtype)))
+        self.numbers = jax.tree.map(as_double, model.collision)
         contact = model.layout.contact
         self._touching = {(g.body, g.name): (i, g) for i, g in enumerate(contact.geometries)}
         self._others = {(g.body, g.name): (i, g) for i, g in enumerate(contact.others)}

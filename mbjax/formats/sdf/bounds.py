@@ -30,7 +30,9 @@ from ..urdf.bounds import (
 from ..xml.tree import XmlElement
 from ..xml.values import NUMBER, shortened
 from .leftovers import READ
+from .values import TRUE
 
+IN_DEGREES = Bound("rotation", "degrees", 720.0)
 BOUNDS: dict[str, Bound] = {
     "mass": MASS,
     **dict.fromkeys(("ixx", "iyy", "izz", "ixy", "ixz", "iyz"), MOMENT),
@@ -70,8 +72,10 @@ def numbers_and_bounds(element: XmlElement) -> Iterator[tuple[float, Bound]]:
     words = [word for word in element.text.split() if NUMBER.fullmatch(word)]
     if element.tag == "pose":
         is_rpy = element.attributes.get("rotation_format", "euler_rpy") == "euler_rpy"
+        is_in_degrees = element.attributes.get("degrees", "").strip().lower() in TRUE
+        of_rotation = DIRECTION if not is_rpy else IN_DEGREES if is_in_degrees else ANGLE
         for i, word in enumerate(words):
-            yield float(word), LENGTH if i < 3 else ANGLE if is_rpy else DIRECTION
+            yield float(word), LENGTH if i < 3 else of_rotation
     elif element.tag in BOUNDS:
         for word in words:
             yield float(word), BOUNDS[element.tag]

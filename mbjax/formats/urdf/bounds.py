@@ -1,5 +1,6 @@
 """Reports implausible numbers: a robot file with a number that no robot has most likely has it wrong."""
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -24,12 +25,13 @@ class Bound(NamedTuple):
     largest: float
     smallest: float = 0.0
     is_limit: bool = False  # files write huge limits for none: reported without a warning
+    question: str = ""  # what a number that is too large may come from
 
 
 LENGTH = Bound("length", "m", 1e5)
 SIZE = Bound("length of a shape", "m", 1e5, 1e-9)
 SCALE = Bound("scale", "", 1e6, 1e-9)
-ANGLE = Bound("angle", "rad", 1e4)
+ANGLE = Bound("rotation", "rad", 4.0 * math.pi, question="; is it in degrees?")
 DIRECTION = Bound("component of a direction", "", 1e6)
 MASS = Bound("mass", "kg", 1e6, 1e-9)
 MOMENT = Bound("moment of inertia", "kg m²", 1e12, 1e-18)
@@ -92,7 +94,7 @@ def complaint(value: float, bound: Bound) -> str:
     unit = f" {bound.unit}" if bound.unit else ""
     size = abs(value)
     if bound.largest < size < float("inf"):
-        return f"a {bound.what} of {value:g}{unit} is beyond what robots have, {bound.largest:g}{unit}"
+        return f"a {bound.what} of {value:g}{unit} is beyond what robots have, {bound.largest:g}{unit}{bound.question}"
     if 0.0 < size < bound.smallest:
         return f"a {bound.what} of {value:g}{unit} is below what robots have, {bound.smallest:g}{unit}"
     return ""

@@ -207,7 +207,8 @@ def _parse(text: str, file: str, may_quote: bool) -> XmlElement:
 def _decoded(data: bytes, file: str) -> str:
     for magic, kind in COMPRESSED.items():
         if data.startswith(magic):
-            raise ParseError(f"this is a {kind} archive, not XML; unpack it first.", file=file)
+            saved = " A model that mbjax.save wrote is read by mbjax.load_model." if kind == "zip" else ""
+            raise ParseError(f"this is a {kind} archive, not XML; unpack it first.{saved}", file=file)
     encoding = next((name for mark, name in BYTE_ORDER_MARKS if data.startswith(mark)), None)
     if encoding is None and b"\0" in data[:4096]:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
