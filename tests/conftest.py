@@ -9,7 +9,7 @@ import sys
 import jax
 import pytest
 
-from mbjax.execution import chunks
+from mbjax.execution.worlds import chunks
 from tests.xla_options import FAST_TO_COMPILE
 
 if "--trimmed" in sys.argv:  # most of the time is XLA's: programs that are not optimized compile in a quarter of it

@@ -47,7 +47,7 @@ ORDER = (
 )
 EDGES = {"parsing", "saving", "writing", "visualization", "command_line", "reference_models"}
 # Optional parts that are imported where they are needed: Pallas, and what prints a table with rich.
-LATE_IMPORTS = {("execution/tree_scan.py", "execution"), ("model/multibody_model.py", "model")}
+LATE_IMPORTS = {("execution/recursion/tree_scan.py", "execution"), ("model/multibody_model.py", "model")}
 PUBLIC_MODULES_OF_EXECUTION = {"execution.recursions", "execution.derivative_rules"}
 TOP_LEVEL = {"__init__", "__main__"}  # these may import everything
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .gpu_kernels import is_world_a_thread
+from ..targets.gpu_kernels import is_world_a_thread
 from .stages import Entry, Late, Row, read
 
 
