@@ -9,13 +9,11 @@ from .recursion.parts import Matrix as Matrix
 from .recursion.parts import Parts as Parts
 from .recursion.parts import RowEntries as RowEntries
 from .recursion.parts import ScannedRow as ScannedRow
-from .recursion.parts import StageResult as StageResult
 from .recursion.parts import Vector as Vector
 from .recursion.parts import parts as parts
 from .recursion.parts import put_together as put_together
 from .recursion.parts import take_apart as take_apart
 from .recursion.parts import total as total
-from .recursion.stages import Late as Late
 from .recursion.stages import Row as Row
 from .recursion.stages import computed_once as computed_once
 from .recursion.stages import computed_where_kept as computed_where_kept
