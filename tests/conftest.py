@@ -9,13 +9,12 @@ import sys
 import jax
 import pytest
 
-from mbjax.execution import chunks
+from mbjax.execution.worlds import chunks
 from tests.tiers import is_quick
 from tests.xla_options import FAST_TO_COMPILE
 
-if {"--trimmed", "--quick"} & set(
-    sys.argv
-):  # most of the time is XLA's: programs that are not optimized compile in a quarter of it
+# Most of the time is XLA's: programs that are not optimized compile in a quarter of it.
+if {"--trimmed", "--quick"} & set(sys.argv):
     flags = " ".join(f"--{name}={str(value).lower()}" for name, value in FAST_TO_COMPILE.items())
     os.environ["MBJAX_TRIMMED_TESTS"] = "1"  # workers inherit both
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"

@@ -48,9 +48,10 @@ ORDER = (
 )
 EDGES = {"formats", "saving", "visualization", "command_line", "reference_models"}
 # Optional parts that are imported where they are needed: Pallas, and what prints a table with rich.
-LATE_IMPORTS = {("execution/tree_scan.py", "execution"), ("model/multibody_model.py", "model")}
+LATE_IMPORTS = {("execution/recursion/tree_scan.py", "execution"), ("model/multibody_model.py", "model")}
 # A model prints itself by a module that needs models, and rich.
 LATE_CIRCLES = {("model.multibody_model", "model.model_table")}
+FOLDERS_OF_EXECUTION = "calls", "targets", "linear", "worlds", "recursion"
 PUBLIC_MODULES_OF_EXECUTION = {"execution.recursions", "execution.derivative_rules"}
 TOP_LEVEL = {"__init__", "__main__"}  # these may import everything
 
@@ -144,6 +145,15 @@ def test_imports_stand_at_the_top() -> None:
 def test_execution_is_imported_by_its_public_names_only() -> None:
     deeper = [x for x in of_folders() if x.place != "execution" and x.target.startswith("execution.")]
     assert not [str(x) for x in deeper if x.target not in PUBLIC_MODULES_OF_EXECUTION]
+
+
+def test_folders_of_execution_import_upward_only() -> None:
+    within = PACKAGE / "execution"
+    assert {p.name for p in within.iterdir() if p.is_dir()} - {"__pycache__"} == set(FOLDERS_OF_EXECUTION)
+    inner = [x for x in of_folders() if within in x.file.parent.parents and x.target.startswith("execution")]
+    assert inner
+    place = FOLDERS_OF_EXECUTION.index
+    assert not [str(x) for x in inner if place(x.target.split(".")[1]) > place(x.file.parent.name)]
 
 
 def test_only_the_edges_import_the_plant() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import mbjax
 from benchmarks.figures import build_mbjax, humanoid
-from mbjax.execution.chunks import CHUNK
+from mbjax.execution.worlds.chunks import CHUNK
 from tests.xla_options import SAME_KERNELS
 
 # Of many worlds: kernels that XLA starts a chunk, and fused operations in all, those within kernels included. Measured
@@ -147,7 +147,7 @@ def test_recursions_are_kernels_where_each_world_has_its_model(
 
     Trimmed: the mass matrix, and the gradient by the model, whose recursions are those of forward dynamics too.
     """
-    monkeypatch.setattr("mbjax.execution.transposition.FEWEST", 10**9)
+    monkeypatch.setattr("mbjax.execution.worlds.transposition.FEWEST", 10**9)
     model, x = chain(30), jnp.ones((128, 30))  # sums over the axes of its joints would be calls of a library
     models = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (128, *leaf.shape)), model)
 

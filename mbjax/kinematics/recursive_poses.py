@@ -1,6 +1,6 @@
 """Poses of all bodies by the usual recursion outward, one mobod per step, where nothing but poses is needed.
 
-Everything is one kernel (`mbjax/execution/cpu_kernel.py`). `tree_poses.py` computes the same poses by sums over all
+Everything is one kernel (`execution/targets/cpu_kernel.py`). `tree_poses.py` computes the same poses by sums over all
 mobods; derivatives are taken of those.
 """
 

@@ -10,7 +10,7 @@ from pydrake.math import RollPitchYaw
 
 import mbjax
 from mbjax.constraints import BoundConstraintSet, ConstraintSet, ConstraintTerms, calc_constraint_terms
-from mbjax.execution.worlds import for_worlds
+from mbjax.execution.worlds.many_worlds import for_worlds
 from mbjax.kinematics import calc_position_kinematics, calc_velocity_kinematics
 from tests.gradients.checks import compiled
 from tests.models import ALL_KINDS, load_robot, random_tree

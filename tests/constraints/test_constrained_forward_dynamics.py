@@ -11,7 +11,7 @@ import pytest
 
 import mbjax
 from mbjax.constraints import calc_constrained_dynamics, calc_constrained_dynamics_terms
-from mbjax.execution.worlds import for_worlds
+from mbjax.execution.worlds.many_worlds import for_worlds
 from tests.dynamics.oracles import PinocchioRobot, friction_forces
 from tests.gradients.checks import WHOLE_RUN, compiled
 from tests.models import ROBOTS, relative_error

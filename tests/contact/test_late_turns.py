@@ -7,7 +7,7 @@ import pytest
 
 import mbjax
 from mbjax.contact.search import convex_search
-from mbjax.execution.chunks import CHUNK
+from mbjax.execution.worlds.chunks import CHUNK
 from tests.gradients.checks import compiled
 from tests.models import relative_error
 

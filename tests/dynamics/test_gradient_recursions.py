@@ -13,7 +13,7 @@ from mbjax.dynamics.derivatives.cotangent_inward import has_torque_cotangent
 from mbjax.dynamics.derivatives.rule import Fixed, Moved, calc_change_under_weights
 from mbjax.dynamics.newton_euler.recursion import calc_motion
 from mbjax.dynamics.records.direction_rows import PlacedRows
-from mbjax.execution.tangents import no_tangent
+from mbjax.execution.linear.tangents import no_tangent
 from mbjax.forces import calc_gravity_on_mobods
 from mbjax.kinematics import calc_position_kinematics
 from tests.gradients.checks import WHOLE_RUN, compiled

@@ -11,9 +11,9 @@ from jax import lax
 from jax.core import ShapedArray
 
 import mbjax
-from mbjax.execution import chunks
-from mbjax.execution.chunks import SMALLEST_CHUNK, VECTOR, size_of_chunk
-from mbjax.execution.worlds import for_worlds
+from mbjax.execution.worlds import chunks
+from mbjax.execution.worlds.chunks import SMALLEST_CHUNK, VECTOR, size_of_chunk
+from mbjax.execution.worlds.many_worlds import for_worlds
 from tests.xla_options import SAME_KERNELS
 
 SIZE, MOST = 8, 50  # worlds of a chunk, iterations

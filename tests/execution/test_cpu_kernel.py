@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from jax import lax
 
-from mbjax.execution.by_device import on_cpu
-from mbjax.execution.cpu_kernel import in_one_kernel, is_in_kernel, is_tested_version
-from mbjax.execution.stages import computed_once, read_all
-from mbjax.execution.worlds import for_worlds
+from mbjax.execution.recursion.stages import computed_once, read_all
+from mbjax.execution.targets.by_device import on_cpu
+from mbjax.execution.targets.cpu_kernel import in_one_kernel, is_in_kernel, is_tested_version
+from mbjax.execution.worlds.many_worlds import for_worlds
 
 X = jnp.linspace(0.1, 1.2, 12).reshape(3, 4)
 

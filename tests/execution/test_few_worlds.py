@@ -13,8 +13,9 @@ import pytest
 from jax.core import ShapedArray
 
 import mbjax
-from mbjax.execution import chunks, for_worlds
-from mbjax.execution.chunks import are_few
+from mbjax.execution import for_worlds
+from mbjax.execution.worlds import chunks
+from mbjax.execution.worlds.chunks import are_few
 from tests.conftest import FEW_NUMBERS
 from tests.models import relative_error
 

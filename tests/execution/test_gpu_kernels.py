@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.execution import gpu_kernels, gpu_scan
-from mbjax.execution.gpu_scan import scan_on_gpu
+from mbjax.execution.recursion import gpu_scan
+from mbjax.execution.recursion.gpu_scan import scan_on_gpu
+from mbjax.execution.targets import gpu_kernels
 from tests.dynamics.recursion_models import model_of
 from tests.models import JOINT_CLASSES, random_tree, relative_error
 

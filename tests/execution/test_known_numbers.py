@@ -10,7 +10,7 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr
 
 from mbjax.execution import dot_with_mask, take
-from mbjax.execution.known_numbers import CALLS, ELEMENTWISE, RULES, call_now, evaluate_now
+from mbjax.execution.calls.known_numbers import CALLS, ELEMENTWISE, RULES, call_now, evaluate_now
 from mbjax.kinematics import calc_model_placement
 from mbjax.kinematics.placed_model import read_by_placement
 from tests.models import ALL_KINDS, load_robot, random_tree

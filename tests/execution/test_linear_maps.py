@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.execution.linear_maps import linear_map
+from mbjax.execution.linear.linear_maps import linear_map
 
 A = jnp.linspace(-1.0, 1.0, 12).reshape(3, 4)
 X, Y = jnp.linspace(0.2, 1.0, 4), jnp.linspace(-1.0, 2.0, 4)

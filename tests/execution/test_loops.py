@@ -12,7 +12,7 @@ from jax import lax
 from jax.test_util import check_grads
 
 import mbjax
-from mbjax.execution.loops import one_by_one
+from mbjax.execution.worlds.loops import one_by_one
 
 X, Y = jnp.linspace(0.1, 1.2, 12).reshape(3, 4), jnp.linspace(1.0, 0.2, 4)
 

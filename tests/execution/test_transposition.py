@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.execution.transposition import worlds_first, worlds_last
+from mbjax.execution.worlds.transposition import worlds_first, worlds_last
 
 SHAPES = [(3, 5), (8, 64), (130, 67), (9, 2, 33), (17, 3, 3, 9), (1, 80), (128, 0)]
 

@@ -12,8 +12,8 @@ from jaxtyping import Array, Float
 
 import mbjax
 from mbjax.execution import for_worlds, is_batched, keeps_found
-from mbjax.execution.chunks import CHUNK
-from mbjax.execution.compiled_calls import call_compiled, compiled_outside_jit
+from mbjax.execution.calls.compiled_calls import call_compiled, compiled_outside_jit
+from mbjax.execution.worlds.chunks import CHUNK
 from mbjax.kinematics import placed
 from tests.gradients.checks import compiled
 from tests.models import random_tree, relative_error

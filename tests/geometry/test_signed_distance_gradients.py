@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.execution.worlds import for_worlds
+from mbjax.execution.worlds.many_worlds import for_worlds
 from mbjax.geometry.signed_distance.pair_table import PAIRS
 from tests.geometry.pairs import IDENTITY, pose, random_rows, rows, turned, witnesses_of_row
 from tests.gradients.checks import Gradients, central_differences, compare, compiled

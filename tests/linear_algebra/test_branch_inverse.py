@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.execution.cpu_kernel import in_one_kernel
+from mbjax.execution.targets.cpu_kernel import in_one_kernel
 from mbjax.linear_algebra.branch_inverse import inverse_of_branches, invert_in_products
 from mbjax.linear_algebra.inverse_along_paths import invert_along_paths, last_in_common
 

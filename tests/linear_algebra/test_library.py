@@ -13,7 +13,7 @@ import pytest
 
 import mbjax
 from mbjax import linear_algebra
-from mbjax.execution import library_calls
+from mbjax.execution.targets import library_calls
 from tests.constraints.mechanisms import four_bar
 
 PACKAGE = pathlib.Path(mbjax.__file__).parent

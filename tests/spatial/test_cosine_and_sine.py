@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.execution.cpu_kernel import in_one_kernel
+from mbjax.execution.targets.cpu_kernel import in_one_kernel
 from mbjax.spatial.cosine_and_sine import cosine_and_sine
 
 in_kernel = jax.jit(lambda angle: in_one_kernel(cosine_and_sine, angle))

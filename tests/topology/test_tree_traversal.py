@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mbjax.execution.recursion.walk_plan import FEW_PLACES
 from mbjax.execution.recursions import scan_inward, scan_outward, walk_plan
-from mbjax.execution.walk_plan import FEW_PLACES
 from mbjax.spatial import written_out as wo
 from mbjax.topology import sum_moved_mobods, sum_over_path, sum_over_subtree, sum_velocities_over_path
 from mbjax.topology.tree_traversal import jump_rotations_outward, roll, roll_p, roll_rotations_outward, sum_by_product

@@ -37,7 +37,7 @@ from .step import (
     Pivot,
     accelerate,
     articulate,
-    gather,
+    pass_force_inward,
 )
 
 
@@ -128,7 +128,7 @@ def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Floa
 
     def step(outboard: Array, x: tuple[Array, Array, Array]) -> tuple[Array, Array]:
         b, hinge, pivot = x
-        handed_on, own = gather(force_of(outboard), hinge_of(hinge), pivot_of(pivot), Number(b))
+        handed_on, own = pass_force_inward(force_of(outboard), hinge_of(hinge), pivot_of(pivot), Number(b))
         return concatenate(handed_on, 0), concatenate([pivot, own.value[None]], 0)
 
     directions, pivots, of_base = factor

@@ -32,7 +32,7 @@ from .step import (
     RigidInertia,
     accelerate,
     articulate,
-    gather,
+    pass_force_inward,
     plus_inertia,
     plus_rigid_mobod,
 )
@@ -117,7 +117,7 @@ def solve_with_pivots(
     worlds = jnp.broadcast_shapes(hinge.shape[2:], factor.shape[2:], b.shape[1:])
 
     def step(outboard: Any, row: tuple) -> tuple[Force, Number]:
-        return gather(outboard, *row)
+        return pass_force_inward(outboard, *row)
 
     def inward(hinge: Array, factor: Array, b: Array) -> Array:
         rows = Packed(hinge, Hinge), Packed(factor, Pivot), Packed(b, Number)

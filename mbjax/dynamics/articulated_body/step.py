@@ -2,7 +2,7 @@
 
     inward     `plus_rigid_mobod`, `articulate`   book: 2nd loop, last lines    I_A, p_A of what is outboard, U, D, u
     outward    `accelerate`                       book: 3rd loop                a' = X a,  v̇ = u / D - Uᵀ a' / D
-    inward     `gather`                           u alone, with U and D known   for further right-hand sides
+    inward     `pass_force_inward`                u alone, with U and D known   for further right-hand sides
 
 Velocities of one joint follow one another at the same point: D is a number, and no matrix is inverted. Quantities are
 in the world frame at the body's own origin Mo. `diagonal` (reflected rotor inertia, and what an implicit step adds) is
@@ -100,8 +100,8 @@ def articulate(
     one_over_D, u = pivot(body, U, hinge, diagonal, tau)
     divided = divide(U, one_over_D, u)
     own = give_way(body, U, divided)
-    H = shift_coupling(own.inertia, hinge.p)
-    J, t = shift_moments(own, H, hinge.p)
+    H = coupling_inboard(own.inertia, hinge.p)
+    J, t = moments_inboard(own, H, hinge.p)
     inertia = ArticulatedInertia(J, H, own.inertia.M)
     force = None if own.force is None else Force(t, own.force.f)
     U_over_D, vdot = read(divided)
@@ -170,13 +170,13 @@ def give_way(body: ArticulatedBody, U: Force, divided: tuple[Force, Array | None
 
 
 @read_stage
-def shift_coupling(inertia: ArticulatedInertia, p: va.Vector) -> va.Matrix:
+def coupling_inboard(inertia: ArticulatedInertia, p: va.Vector) -> va.Matrix:
     """Shifts H to the inboard point."""
     return va.shift_coupling(inertia.H, inertia.M, p)
 
 
 @kept_stage
-def shift_moments(own: ArticulatedBody, H_P: va.Matrix, p: va.Vector) -> tuple[va.Symmetric, va.Vector | None]:
+def moments_inboard(own: ArticulatedBody, H_P: va.Matrix, p: va.Vector) -> tuple[va.Symmetric, va.Vector | None]:
     """Shifts J and the torque to the inboard point: J + [p]Hᵀ + H_P[p]ᵀ and t + p x f."""
     (J, H, _), F = own
     return va.shift_moments(J, H, H_P, p), None if F is None else shifted_torque(F, p)
@@ -187,7 +187,7 @@ def shifted_torque(force: Force, p: va.Vector) -> va.Vector:
     return va.add(force.t, va.cross(p, force.f))
 
 
-def gather(outboard: Force, hinge: Hinge, row: Pivot, b: Number) -> tuple[Force, Number]:
+def pass_force_inward(outboard: Force, hinge: Hinge, row: Pivot, b: Number) -> tuple[Force, Number]:
     """One step inward with a known factor: F + (U / D) u shifted inward, and u / D, with u = b - h · F."""
     u, vdot = left_of(outboard, hinge, row, b)
     return hand_on(outboard, u, hinge.p, row), Number(vdot)

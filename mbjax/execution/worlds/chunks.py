@@ -17,8 +17,8 @@ from jax import lax
 from jax.core import ShapedArray
 from jaxtyping import Array, Bool, Float, Int
 
-from .compiled_calls import Flattened, compiled_whole
-from .manual_axes import repeat_turns
+from ..calls.compiled_calls import Flattened, compiled_whole
+from ..targets.manual_axes import repeat_turns
 from .transposition import worlds_first, worlds_last
 
 CHUNK = 96  # worlds, up to a third more where that fits the batch better

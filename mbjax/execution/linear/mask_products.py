@@ -18,8 +18,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
-from .known_numbers import has_rule
-from .manual_axes import keeping_axes
+from ..calls.known_numbers import has_rule
+from ..targets.manual_axes import keeping_axes
 
 LARGEST_WHOLE = 128 * 128
 BLOCK = 32

@@ -22,10 +22,10 @@ from jax.core import ShapedArray, Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from ..calls.compiled_calls import Flattened, compiled_whole, flatten, is_array, is_traced
+from ..targets.cpu_kernel import without_sharding
+from ..targets.manual_axes import varying_alike
 from .chunks import Given, Searching, are_few, size_of_chunk
-from .compiled_calls import Flattened, compiled_whole, flatten, is_array, is_traced
-from .cpu_kernel import without_sharding
-from .manual_axes import varying_alike
 from .worlds_primitive import for_worlds_p
 
 NO_MESH = jax.sharding.AbstractMesh((), ())

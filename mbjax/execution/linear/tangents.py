@@ -10,7 +10,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
-from .manual_axes import keeping_axes, varying_alike
+from ..targets.manual_axes import keeping_axes, varying_alike
 
 
 def add_tangents(*tangents: Any) -> Any:

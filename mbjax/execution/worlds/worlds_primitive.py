@@ -15,10 +15,10 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 
+from ..targets.cpu_kernel import is_final, lower_as_one_kernel, lowered
+from ..targets.gpu_kernels import are_interpreted, are_on
+from ..targets.manual_axes import of_many_worlds, varying_as
 from .chunks import Searching, are_few, run_at_once, run_in_chunks, run_one_by_one, shapes_of_one
-from .cpu_kernel import is_final, lower_as_one_kernel, lowered
-from .gpu_kernels import are_interpreted, are_on
-from .manual_axes import of_many_worlds, varying_as
 from .several_devices import is_shared_out, lower_in_shares
 
 # The primitive `for_worlds_p`. Its parameters:

@@ -1,8 +1,8 @@
 """Forgets the functions that this process has traced and kept besides JAX's own caches."""
 
-from .compiled_calls import compiled_whole
-from .known_numbers import operations_of
-from .worlds import results_of
+from ..calls.compiled_calls import compiled_whole
+from ..calls.known_numbers import operations_of
+from .many_worlds import results_of
 from .worlds_primitive import compiled
 
 

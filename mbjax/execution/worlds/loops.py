@@ -15,10 +15,10 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
-from .by_device import on_cpu
-from .compiled_calls import Flattened, compiled_whole, flatten, is_traced
-from .cpu_kernel import in_one_kernel, lower_as_one_kernel, lowered
-from .worlds import is_batched
+from ..calls.compiled_calls import Flattened, compiled_whole, flatten, is_traced
+from ..targets.by_device import on_cpu
+from ..targets.cpu_kernel import in_one_kernel, lower_as_one_kernel, lowered
+from .many_worlds import is_batched
 from .worlds_primitive import of_moving
 
 

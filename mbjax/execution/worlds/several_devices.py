@@ -21,7 +21,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
-from .cpu_kernel_marks import APART, ATTRIBUTE, attribute
+from ..targets.cpu_kernel_marks import APART, ATTRIBUTE, attribute
 
 EVERYWHERE = PartitionSpec()
 

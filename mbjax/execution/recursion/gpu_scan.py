@@ -17,8 +17,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool
 
-from .gpu_kernels import DeviceRows, NotInKernelError, are_interpreted
-from .manual_axes import shape_like
+from ..targets.gpu_kernels import DeviceRows, NotInKernelError, are_interpreted
+from ..targets.manual_axes import shape_like
 from .parts import Parts
 from .walk_plan import WORLD, WalkPlan, as_numbered, as_numbered_after_world, in_order_of_walk
 

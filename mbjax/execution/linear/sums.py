@@ -16,7 +16,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
-from .manual_axes import keeping_axes
+from ..targets.manual_axes import keeping_axes
 
 sum_over_axis_p = Primitive("sum_over_axis")
 repeat_p = Primitive("repeat")

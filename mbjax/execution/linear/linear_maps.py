@@ -16,8 +16,8 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from .by_device import in_kernels
-from .manual_axes import varying_as
+from ..targets.by_device import in_kernels
+from ..targets.manual_axes import varying_as
 
 
 @dataclass(frozen=True)

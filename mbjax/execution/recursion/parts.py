@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .gpu_kernels import is_world_a_thread
-from .stages import Entry, Late, Row, read
+from ..targets.gpu_kernels import is_world_a_thread
+from .stages import Row, read
 
 
 class Parts(list):
@@ -28,8 +28,6 @@ Matrix = list[Vector]
 ScannedRow = Array | Row | Parts
 # A scanned row as a stage sees it: an array (k, ...) or its k entries. It may be indexed, sliced and taken apart.
 RowEntries = Array | list[Array]
-# A result of a stage, for the step that called it: arrays, or numbers for the next stage. `read` gives arrays.
-StageResult = Array | Entry | Late | list[Array]
 
 
 def is_parts(x: Any) -> bool:

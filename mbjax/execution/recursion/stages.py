@@ -17,10 +17,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from .cpu_kernel import is_in_kernel
-from .gpu_kernels import DeviceRows, is_world_a_thread
+from ..targets.cpu_kernel import is_in_kernel
+from ..targets.gpu_kernels import DeviceRows, is_world_a_thread
+from ..targets.stage_marks import of_stage
 from .packed_rows import is_packed, unpacked
-from .stage_marks import of_stage
 
 FEW_WORLDS = 96  # LLVM copies rows of up to 64 worlds without a loop
 SEVERAL = 3  # numbers; for fewer an array saves nothing

@@ -15,8 +15,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
-from .known_numbers import has_rule
-from .manual_axes import keeping_axes
+from ..calls.known_numbers import has_rule
+from ..targets.manual_axes import keeping_axes
 from .mask_products import dot_with_mask
 
 MAX_SLICES = 8  # XLA's CPU backend makes one kernel of up to eight parts, else a kernel a part

@@ -11,8 +11,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from .by_device import on_cpu
-from .cpu_kernel import in_one_kernel
+from ..targets.by_device import on_cpu
+from ..targets.cpu_kernel import in_one_kernel
 
 BLOCK = 8  # numbers in a line of a cache
 FEWEST = 64  # numbers of one world; for fewer a kernel takes longer to compile than it saves

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .columns import take
+from ..linear.columns import take
 
 ON_BASE = -1  # the parent of nodes that are on a body which is not among the nodes
 

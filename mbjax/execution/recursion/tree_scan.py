@@ -14,9 +14,9 @@ from jax import lax
 from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array
 
-from .chunks import compiled_apart
-from .gpu_kernels import NotInKernelError, is_world_a_thread
-from .manual_axes import varying_alike, varying_axes
+from ..targets.gpu_kernels import NotInKernelError, is_world_a_thread
+from ..targets.manual_axes import varying_alike, varying_axes
+from ..worlds.chunks import compiled_apart
 from .packed_rows import Packed, is_record
 from .parts import is_parts, parts, put_together
 from .stages import Late, Row, are_few, is_unread, read_all
