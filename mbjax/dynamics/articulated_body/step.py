@@ -189,12 +189,12 @@ def shifted_torque(force: Force, p: va.Vector) -> va.Vector:
 
 def pass_force_inward(outboard: Force, hinge: Hinge, row: Pivot, b: Number) -> tuple[Force, Number]:
     """One step inward with a known factor: F + (U / D) u shifted inward, and u / D, with u = b - h · F."""
-    u, vdot = left_of(outboard, hinge, row, b)
+    u, vdot = residual_force(outboard, hinge, row, b)
     return hand_on(outboard, u, hinge.p, row), Number(vdot)
 
 
 @stage
-def left_of(outboard: Force, hinge: Hinge, row: Pivot, b: Number) -> tuple[Array, Array]:
+def residual_force(outboard: Force, hinge: Hinge, row: Pivot, b: Number) -> tuple[Array, Array]:
     """u = b - h · F, and u / D."""
     u = b.value - along(outboard, hinge)
     return u, u * row.one_over_D
