@@ -36,6 +36,7 @@ ORDER = (
     "randomization",
     "environments",
     "trajectory_optimization",
+    "controllers",
     "system_identification",
     "saving",
     "reference_models",

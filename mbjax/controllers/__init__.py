@@ -1,0 +1,15 @@
+"""Controllers: pure functions of a model, a state and a reference that return efforts."""
+
+from .gravity_compensation import gravity_compensation as gravity_compensation
+from .joint_pd import joint_pd as joint_pd
+from .computed_torque import computed_torque as computed_torque
+from .joint_impedance import joint_impedance as joint_impedance
+from .cartesian_impedance import cartesian_impedance as cartesian_impedance
+from .operational_space import operational_space as operational_space
+from .admittance import AdmittanceState as AdmittanceState
+from .admittance import admittance_step as admittance_step
+from .tasks import CenterOfMassTask as CenterOfMassTask
+from .tasks import FrameTask as FrameTask
+from .tasks import MomentumTask as MomentumTask
+from .tasks import PostureTask as PostureTask
+from .damping_design import damping_matrix as damping_matrix
