@@ -13,3 +13,8 @@ from .tasks import FrameTask as FrameTask
 from .tasks import MomentumTask as MomentumTask
 from .tasks import PostureTask as PostureTask
 from .damping_design import damping_matrix as damping_matrix
+from .linear_quadratic_regulator import Regulator as Regulator
+from .linear_quadratic_regulator import lqr as lqr
+from .riccati import discrete_riccati as discrete_riccati
+from .time_varying_lqr import TrajectoryRegulator as TrajectoryRegulator
+from .time_varying_lqr import time_varying_lqr as time_varying_lqr
