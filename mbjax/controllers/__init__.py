@@ -18,3 +18,7 @@ from .linear_quadratic_regulator import lqr as lqr
 from .riccati import discrete_riccati as discrete_riccati
 from .time_varying_lqr import TrajectoryRegulator as TrajectoryRegulator
 from .time_varying_lqr import time_varying_lqr as time_varying_lqr
+from .sampled_plans import SampledPlan as SampledPlan
+from .sampled_plans import sampled_plan as sampled_plan
+from .path_integral import mppi_step as mppi_step
+from .cross_entropy import cem_step as cem_step
