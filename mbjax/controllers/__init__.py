@@ -22,3 +22,6 @@ from .sampled_plans import SampledPlan as SampledPlan
 from .sampled_plans import sampled_plan as sampled_plan
 from .path_integral import mppi_step as mppi_step
 from .cross_entropy import cem_step as cem_step
+from .contact_points import ContactPoints as ContactPoints
+from .whole_body import WholeBody as WholeBody
+from .whole_body import whole_body as whole_body

@@ -256,6 +256,10 @@ def test_models_that_efforts_cannot_move_at_will_are_refused() -> None:
     coupled = planar(coupled=True)
     with pytest.raises(mbjax.ModelError, match="has the constraints 'link'"):
         controllers.gravity_compensation(coupled, jnp.zeros(2))
+    with pytest.raises(mbjax.ModelError, match="has the constraints 'link'"):
+        controllers.whole_body(
+            coupled, mbjax.State(jnp.zeros(2), jnp.zeros(2)), [controllers.PostureTask(jnp.zeros(2))]
+        )
     held = mbjax.lock_joint(cart, "pole_pivot")
     u = controllers.computed_torque(held, mbjax.default_state(held), jnp.zeros(2), None, [1.5, 7.0])
     vdot = mbjax.time_derivatives(held, mbjax.default_state(held), u)[1]
