@@ -60,6 +60,12 @@ TOPICS = {
         ("trajectory_optimization",),
         ("mbjax.trajectory_optimization",),
     ),
+    "controllers": Topic(
+        "Controllers",
+        "Efforts from a model, a state and a reference: from gravity compensation to sampling.",
+        ("controllers",),
+        ("mbjax.controllers",),
+    ),
     "spatial": Topic("Spatial algebra", "Poses and inertias.", ("spatial",)),
     "geometry": Topic("Geometry", "Shapes and their materials.", ("geometry",)),
     "parameters": Topic(

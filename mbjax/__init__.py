@@ -156,6 +156,7 @@ from mbjax import environments as environments
 from mbjax import parameters as parameters
 from mbjax import reference_models as reference_models
 from mbjax import trajectory_optimization as trajectory_optimization
+from mbjax import controllers as controllers
 from mbjax import system_identification as system_identification
 from .model import AbstractForceElement as AbstractForceElement
 from .model import ActuatorInfo as ActuatorInfo

@@ -38,6 +38,7 @@ ORDER = (
     "randomization",
     "environments",
     "trajectory_optimization",
+    "controllers",
     "system_identification",
     "saving",
     "reference_models",

@@ -31,6 +31,7 @@ EXTRAS = {
     "xacro": (("xacro",), "xacro files"),
     "optimize": (("optax",), "direct shooting"),
     "nlp": (("casadi", "scipy"), "transcription of trajectory optimization to IPOPT"),
+    "control": (("qpax",), "whole-body control"),
     "identify": (("optimistix", "lineax", "optax", "scipy", "pyarrow", "mcap"), "system identification, and logs"),
     "notebook": (("jupyterlab", "matplotlib"), "JupyterLab, and what the notebooks use"),
     "learn": (("brax", "optax", "orbax", "gymnasium"), "learning, checkpoints, vector environments"),

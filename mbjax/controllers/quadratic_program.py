@@ -1,0 +1,123 @@
+"""Convex quadratic programs: solved by qpax's interior point method, differentiated at the solution.
+
+qpax has derivatives in reverse mode of a smoothed solution. Here the optimality conditions are differentiated as a
+linear system, so that forward and reverse mode agree with each other and with differences.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from mbjax.linear_algebra import solve
+from mbjax.optional_packages import imported
+
+MOST_ITERATIONS = 60
+ACTIVE_SET_TURNS = 6
+
+
+class QuadraticProgram(NamedTuple):
+    """Minimize xᵀ Q x / 2 + q·x subject to A x = b and G x <= h, with Q positive definite and A of full rank."""
+
+    Q: Float[Array, "n n"]
+    q: Float[Array, " n"]
+    A: Float[Array, "m n"]
+    b: Float[Array, " m"]
+    G: Float[Array, "p n"]
+    h: Float[Array, " p"]
+
+
+class Optimum(NamedTuple):
+    """The minimum x, the multipliers of equalities and of inequalities, and whether it was found."""
+
+    x: Float[Array, " n"]
+    equality: Float[Array, " m"]
+    inequality: Float[Array, " p"]
+    converged: Bool[Array, ""]
+
+
+def solve_quadratic_program(program: QuadraticProgram) -> Optimum:
+    """The optimum. Its derivatives hold which inequalities are active; where the program has no solution it is NaN."""
+    x, y, z, converged = optimum(*program)
+    return Optimum(x, y, z, converged > 0.5)
+
+
+def search(*given: Array) -> tuple[Array, Array, Array, Array]:
+    """The optimum by qpax, then exactly on the constraints that it found to be active; `converged` as a number."""
+    qpax = imported("qpax", "controllers.whole_body needs qpax", "control")
+    program = QuadraticProgram(*given)
+    dtype = program.Q.dtype
+    tolerance = 1e-6 if dtype == jnp.float64 else 1e-3
+    with jax.numpy_dtype_promotion("standard"):
+        x, _, z, y, converged, _ = qpax.solve_qp(*program, solver_tol=tolerance, max_iter=MOST_ITERATIONS)
+    near = x.astype(dtype), y.astype(dtype), z.astype(dtype)
+    exact = on_active_set(program, *near)
+    better = residual(program, *exact) < residual(program, *near)
+    good = (converged == 1) | (better & (residual(program, *exact) < tolerance))
+    x, y, z = (jnp.where(good, jnp.where(better, a, b), jnp.nan) for a, b in zip(exact, near, strict=True))
+    return x, y, z, good.astype(dtype)
+
+
+def on_active_set(program: QuadraticProgram, x: Array, y: Array, z: Array) -> tuple[Array, Array, Array]:
+    """The optimum with equality where a multiplier outweighs the room that is left, from one that is near.
+
+    A few turns of the primal-dual active set method (Hintermüller, Ito and Kunisch 2002), the best of which counts.
+    """
+
+    def turn(carry: tuple, _: None) -> tuple[tuple, None]:
+        best, (x, _, z) = carry
+        is_active = (z > program.h - program.G @ x).astype(x.dtype)
+        right = jnp.concatenate([-program.q, program.b, is_active * program.h])
+        solved = solve(optimality_matrix(program, is_active, 1.0 - is_active), right)
+        new = tuple(jnp.split(solved, [len(x), len(x) + len(program.b)]))
+        is_better = residual(program, *new) < residual(program, *best)
+        return (tuple(jnp.where(is_better, a, b) for a, b in zip(new, best, strict=True)), new), None
+
+    (best, _), _ = jax.lax.scan(turn, ((x, y, z), (x, y, z)), length=ACTIVE_SET_TURNS)
+    x, y, z = best
+    return x, y, z
+
+
+def optimality_matrix(program: QuadraticProgram, active: Array, idle: Array) -> Float[Array, "all all"]:
+    """Matrix of the optimality conditions in (x, y, z): active rows G x = h, and z = 0 for idle ones."""
+    Q, _, A, b, G, h = program
+    m, p = len(b), len(h)
+    return jnp.block(
+        [
+            [Q, A.T, G.T],
+            [A, jnp.zeros((m, m + p), Q.dtype)],
+            [active[:, None] * G, jnp.zeros((p, m), Q.dtype), jnp.diag(idle)],
+        ]
+    )
+
+
+def residual(program: QuadraticProgram, x: Array, y: Array, z: Array) -> Float[Array, ""]:
+    """How far a point is from optimal; infinite where it is not finite."""
+    Q, q, A, b, G, h = program
+    room = h - G @ x
+    slope = (Q @ x + q + A.T @ y + G.T @ z) / jnp.maximum(jnp.max(jnp.abs(q)), 1.0)
+    parts = slope, A @ x - b, jnp.minimum(room, 0.0), jnp.minimum(z, 0.0), jnp.minimum(jnp.abs(room), jnp.abs(z))
+    worst = jnp.max(jnp.abs(jnp.concatenate(parts)))
+    return jnp.where(jnp.isfinite(worst), worst, jnp.inf)
+
+
+@jax.custom_jvp
+def optimum(Q: Array, q: Array, A: Array, b: Array, G: Array, h: Array) -> tuple[Array, Array, Array, Array]:
+    """x, multipliers of equalities and inequalities, and whether they were found, as a number."""
+    return search(Q, q, A, b, G, h)
+
+
+@optimum.defjvp
+def _optimum_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
+    """Differentiates Q x + q + Aᵀ y + Gᵀ z = 0, A x = b, and z (h - G x) = 0 of each inequality (Amos, Kolter 2017)."""
+    _, _, A, _, G, h = primals
+    dQ, dq, dA, db, dG, dh = tangents
+    x, y, z, found = optimum(*primals)
+    room = jnp.maximum(h - G @ x, 0.0)
+    z_in, room_in = (value / (z + room + jnp.finfo(x.dtype).tiny) for value in (jnp.maximum(z, 0.0), room))
+    KKT = optimality_matrix(QuadraticProgram(*primals), z_in, -room_in)
+    change = jnp.concatenate([-(dQ @ x + dq + dA.T @ y + dG.T @ z), db - dA @ x, z_in * (dh - dG @ x)])
+    solved = solve(KKT, change)
+    dx, dy, dz = jnp.split(solved, [len(x), len(x) + len(A)])
+    return (x, y, z, found), (dx, dy, dz, jnp.zeros_like(found))

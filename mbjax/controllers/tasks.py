@@ -1,0 +1,188 @@
+"""What a controller shall do, each as an acceleration asked of a part of the robot.
+
+A task is a function of model and state. It returns the Jacobian J of a velocity y = J v, the bias J̇ v, and the
+acceleration asked for, ẏ_d + Kd (y_d - y) + Kp e. `operational_space` takes one, `whole_body` weighs several.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from mbjax.dynamics import (
+    bias_center_of_mass_translational_acceleration,
+    center_of_mass_position_in_world,
+    jacobian_center_of_mass_translational_velocity,
+    spatial_momentum_in_world_about_point,
+)
+from mbjax.errors import ModelError
+from mbjax.kinematics import (
+    bias_spatial_acceleration,
+    difference_configuration,
+    integrate_configuration,
+    jacobian_spatial_velocity,
+    relative_transform,
+)
+from mbjax.model import MultibodyModel, as_array
+from mbjax.simulation import State
+from mbjax.spatial import RigidTransform, rotation_log
+
+
+class TaskMotion(NamedTuple):
+    """The acceleration `wanted` of rows whose acceleration is J vdot + bias."""
+
+    J: Float[Array, "rows nv"]
+    bias: Float[Array, " rows"]
+    wanted: Float[Array, " rows"]
+
+
+def feedback(task: Any, acceleration: Any, velocity: Array, error: Array) -> Array:
+    """Acceleration asked for by a task whose gains are numbers or one for each row."""
+    return acceleration + task.damping * velocity + task.stiffness * error
+
+
+class FrameTask(eqx.Module):
+    """Moves a frame F to X_WF, with the spatial velocity V_WF_W and acceleration A_WF_W, rotation first.
+
+    `stiffness` in 1/s² and `damping` in 1/s are numbers or (6,). `axes` are the rows that count, in the world: 0 to 2
+    turn about x, y, z, 3 to 5 move along them. The error is a rotation vector in the world, then a translation.
+    """
+
+    X_WF: RigidTransform
+    V_WF_W: Float[Array, "..."]
+    A_WF_W: Float[Array, "..."]
+    stiffness: Float[Array, "..."]
+    damping: Float[Array, "..."]
+    weight: Float[Array, "..."]
+    frame: str | int = eqx.field(static=True)
+    axes: tuple[int, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        frame: str | int,
+        X_WF: RigidTransform,
+        V_WF_W: ArrayLike = 0.0,
+        A_WF_W: ArrayLike = 0.0,
+        *,
+        stiffness: ArrayLike = 100.0,
+        damping: ArrayLike = 20.0,
+        weight: ArrayLike = 1.0,
+        axes: tuple[int, ...] = (0, 1, 2, 3, 4, 5),
+    ):
+        self.frame, self.X_WF, self.axes = frame, X_WF, tuple(axes)
+        self.V_WF_W, self.A_WF_W = jnp.asarray(V_WF_W, float), jnp.asarray(A_WF_W, float)
+        self.stiffness, self.damping = jnp.asarray(stiffness, float), jnp.asarray(damping, float)
+        self.weight = jnp.asarray(weight, float)
+        if not self.axes or len(set(self.axes)) < len(self.axes) or not set(self.axes) <= set(range(6)):
+            raise ModelError(f"FrameTask('{frame}'): axes must be different numbers from 0 to 5, got {self.axes}.")
+
+    def __call__(self, model: MultibodyModel, state: State) -> TaskMotion:
+        zero, rows = jnp.zeros(3, model.dtype), jnp.array(self.axes)
+        J = jacobian_spatial_velocity(model, state.q, self.frame, zero, "world", "world")
+        bias = bias_spatial_acceleration(model, state.q, state.v, self.frame, zero, "world", "world")
+        error = pose_error(model, state.q, self.frame, self.X_WF)
+        wanted = feedback(self, self.A_WF_W, self.V_WF_W - J @ state.v, error)
+        return TaskMotion(J[rows], bias[rows], wanted[rows])
+
+
+def pose_error(model: MultibodyModel, q: Array, frame: str | int, X_WF_d: RigidTransform) -> Float[Array, "6"]:
+    """From a frame's pose to the desired one: the rotation vector in the world, in rad, then the translation, in m."""
+    X_WF = relative_transform(model, q, "world", frame)
+    turn = rotation_log(X_WF_d.rotation @ X_WF.rotation.T)
+    return jnp.concatenate([turn, X_WF_d.translation - X_WF.translation])
+
+
+class CenterOfMassTask(eqx.Module):
+    """Moves the centre of mass of the whole model to p_WCcm, with a velocity and an acceleration, in the world."""
+
+    p_WCcm: Float[Array, "3"]
+    v_WCcm: Float[Array, "..."]
+    a_WCcm: Float[Array, "..."]
+    stiffness: Float[Array, "..."]
+    damping: Float[Array, "..."]
+    weight: Float[Array, "..."]
+
+    def __init__(
+        self,
+        p_WCcm: ArrayLike,
+        v_WCcm: ArrayLike = 0.0,
+        a_WCcm: ArrayLike = 0.0,
+        *,
+        stiffness: ArrayLike = 100.0,
+        damping: ArrayLike = 20.0,
+        weight: ArrayLike = 1.0,
+    ):
+        self.p_WCcm, self.v_WCcm = as_array("p_WCcm", p_WCcm, 3, float), jnp.asarray(v_WCcm, float)
+        self.a_WCcm, self.weight = jnp.asarray(a_WCcm, float), jnp.asarray(weight, float)
+        self.stiffness, self.damping = jnp.asarray(stiffness, float), jnp.asarray(damping, float)
+
+    def __call__(self, model: MultibodyModel, state: State) -> TaskMotion:
+        J = jacobian_center_of_mass_translational_velocity(model, state.q)
+        bias = bias_center_of_mass_translational_acceleration(model, state.q, state.v)
+        error = self.p_WCcm - center_of_mass_position_in_world(model, state.q)
+        return TaskMotion(J, bias, feedback(self, self.a_WCcm, self.v_WCcm - J @ state.v, error))
+
+
+class PostureTask(eqx.Module):
+    """Moves the configuration to q (nq,), with velocities and accelerations (nv,), along its tangent."""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, "..."]
+    vdot: Float[Array, "..."]
+    stiffness: Float[Array, "..."]
+    damping: Float[Array, "..."]
+    weight: Float[Array, "..."]
+
+    def __init__(
+        self,
+        q: ArrayLike,
+        v: ArrayLike = 0.0,
+        vdot: ArrayLike = 0.0,
+        *,
+        stiffness: ArrayLike = 100.0,
+        damping: ArrayLike = 20.0,
+        weight: ArrayLike = 1.0,
+    ):
+        self.q, self.v = jnp.asarray(q, float), jnp.asarray(v, float)
+        self.vdot, self.weight = jnp.asarray(vdot, float), jnp.asarray(weight, float)
+        self.stiffness, self.damping = jnp.asarray(stiffness, float), jnp.asarray(damping, float)
+
+    def __call__(self, model: MultibodyModel, state: State) -> TaskMotion:
+        nv = model.num_velocities
+        error = difference_configuration(model, state.q, self.q)
+        wanted = feedback(self, self.vdot, self.v - state.v, error)
+        return TaskMotion(jnp.eye(nv, dtype=model.dtype), jnp.zeros(nv, model.dtype), wanted)
+
+
+class MomentumTask(eqx.Module):
+    """Brings the spatial momentum about the centre of mass to L_WCcm_W (6,), angular part first, at `damping` 1/s.
+
+    h = A(q) v with the centroidal momentum matrix A (Orin, Goswami and Lee 2013, "Centroidal dynamics of a humanoid
+    robot"). `rate` is the rate of change asked for besides, in N m, then N.
+    """
+
+    L_WCcm_W: Float[Array, "..."]
+    rate: Float[Array, "..."]
+    damping: Float[Array, "..."]
+    weight: Float[Array, "..."]
+
+    def __init__(
+        self, L_WCcm_W: ArrayLike = 0.0, rate: ArrayLike = 0.0, *, damping: ArrayLike = 20.0, weight: ArrayLike = 1.0
+    ):
+        self.L_WCcm_W, self.rate = jnp.asarray(L_WCcm_W, float), jnp.asarray(rate, float)
+        self.damping, self.weight = jnp.asarray(damping, float), jnp.asarray(weight, float)
+
+    def __call__(self, model: MultibodyModel, state: State) -> TaskMotion:
+        def momentum(q: Array, v: Array) -> Array:
+            return spatial_momentum_in_world_about_point(model, q, v, center_of_mass_position_in_world(model, q))
+
+        def later(time: Array) -> Array:
+            return momentum(integrate_configuration(model, state.q, time * state.v), state.v)
+
+        time = jnp.zeros((), model.dtype)
+        h, bias = jax.jvp(later, (time,), (jnp.ones_like(time),))
+        A = jax.vmap(lambda v: momentum(state.q, v), out_axes=1)(jnp.eye(model.num_velocities, dtype=model.dtype))
+        return TaskMotion(A, bias, self.rate + self.damping * (self.L_WCcm_W - h))

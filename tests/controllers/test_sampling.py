@@ -1,0 +1,108 @@
+"""Sampling control: better plans by costs alone, within limits, with a key; a cart-pole swung up, a block pushed."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax import controllers
+from mbjax import trajectory_optimization as to
+from tests.gradients.checks import compiled
+from tests.trajectory_optimization.problems import pendulum
+
+STEPPERS = [controllers.mppi_step, controllers.cem_step]
+
+
+@pytest.mark.parametrize("stepper", STEPPERS)
+def test_plans_get_better_within_limits_and_depend_on_the_key_alone(stepper) -> None:
+    problem = pendulum(limited=True)
+    first = controllers.sampled_plan(problem, 3.0)
+    key = jax.random.key(0)
+    u, plan = stepper(problem, first, jnp.zeros(2), key, knots=8, iterations=8)
+    again, _ = stepper(problem, first, jnp.zeros(2), key, knots=8, iterations=8)
+    np.testing.assert_array_equal(u, again)
+    at_rest = stepper(problem, first, jnp.zeros(2), key, samples=2, iterations=1, **few(stepper))[1].cost
+    assert plan.cost < 0.5 * at_rest
+    assert ((plan.efforts >= problem.low - 1e-12) & (plan.efforts <= problem.high + 1e-12)).all()
+    best = to.solve(problem)
+    assert plan.cost < 3.0 * best.cost
+
+
+def few(stepper) -> dict:
+    return {"elites": 2} if stepper is controllers.cem_step else {}
+
+
+def test_the_mean_of_mppi_is_that_of_its_equation() -> None:
+    """Two samples whose costs are known weigh as exp(-S / λ) says."""
+    problem = pendulum()
+    plan = controllers.sampled_plan(problem, 1.0)
+    key = jax.random.key(3)
+    _, found = controllers.mppi_step(problem, plan, jnp.zeros(2), key, samples=2, temperature=5.0)
+    drawn = controllers.sampled_plans.draw(problem, plan, jax.random.split(key, 1)[0], 2, None)
+    S = np.asarray(controllers.sampled_plans.costs_of(problem, drawn))
+    w = np.exp(-(S - S.min()) / 5.0)
+    np.testing.assert_allclose(found.efforts, np.tensordot(w / w.sum(), drawn, 1), rtol=1e-9, atol=1e-12)
+
+
+def test_derivatives_of_mppi_are_those_of_the_mean() -> None:
+    def effort(goal):
+        problem = pendulum(goal=goal)
+        plan = controllers.sampled_plan(problem, 1.0)
+        return controllers.mppi_step(problem, plan, jnp.zeros(2), jax.random.key(0), samples=8, temperature=50.0)[0]
+
+    check = mbjax.check_grads(effort, jnp.array(1.2), quiet=True)
+    assert check, str(check)
+
+
+def test_what_samplers_cannot_do_is_refused() -> None:
+    problem, key = pendulum(constrained=True), jax.random.key(0)
+    plan = controllers.sampled_plan(problem, 1.0)
+    with pytest.raises(mbjax.ModelError, match="'speed', 'goal'"):
+        controllers.mppi_step(problem, plan, jnp.zeros(2), key)
+    with pytest.raises(mbjax.ModelError, match="elites must be"):
+        controllers.cem_step(pendulum(), plan, jnp.zeros(2), key, samples=8, elites=9)
+    with pytest.raises(mbjax.ModelError, match="samples must be"):
+        controllers.mppi_step(pendulum(), plan, jnp.zeros(2), key, samples=1)
+    with pytest.raises(mbjax.ModelError, match="temperature must be"):
+        controllers.mppi_step(pendulum(), plan, jnp.zeros(2), key, temperature=0.0)
+    with pytest.raises(mbjax.ModelError, match="deviation has shape"):
+        controllers.sampled_plan(problem, jnp.ones(3))
+
+
+@functools.cache
+def cart() -> mbjax.MultibodyModel:
+    return mbjax.load("cart_pole", time_step=0.02)
+
+
+def pole_cost(model, state, effort):
+    x, angle = state.q
+    return 10.0 * (1.0 - jnp.cos(angle)) + 0.5 * x**2 + 0.05 * state.v @ state.v + 1e-4 * effort @ effort
+
+
+def pole_end(model, state):
+    return 20.0 * pole_cost(model, state, jnp.zeros(1))
+
+
+def test_mppi_swings_up_the_cart_pole() -> None:
+    """From hanging to standing, under effort limits, step by step in closed loop."""
+    model = cart()
+    start = mbjax.State(jnp.array([0.0, jnp.pi]), jnp.zeros(2))
+    problem = to.Problem(model, start, 50, pole_cost, pole_end)
+
+    def one(carry, key):
+        state, plan = carry
+        u, plan = controllers.mppi_step(problem, plan, state, key, samples=64, temperature=5.0, knots=8)
+        after = mbjax.step(model, state, u)[0]
+        return (after, plan), (after.q, u)
+
+    @compiled
+    def run(key):
+        first = start, controllers.sampled_plan(problem, 25.0)
+        return jax.lax.scan(one, first, jax.random.split(key, 200))[1]
+
+    q, u = run(jax.random.key(0))
+    assert (abs(u) <= 80.0).all()
+    assert (jnp.cos(q[-25:, 1]) > 0.95).all()

@@ -1,0 +1,146 @@
+"""The whole-body program: equal to Clarabel's solution, within cones and limits, and a quadruped that stands."""
+
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pydrake.solvers import ClarabelSolver, MathematicalProgram, SolverOptions
+
+import mbjax
+from mbjax import controllers
+from mbjax.controllers import quadratic_program
+from mbjax.controllers.quadratic_program import QuadraticProgram, solve_quadratic_program
+from mbjax.controllers.whole_body import Weights, whole_body_program
+from tests.gradients.checks import compiled
+
+FEET = [f"{end}_{side}_foot" for end in ("front", "rear") for side in ("left", "right")]
+solved = compiled(solve_quadratic_program)
+
+
+@functools.cache
+def quadruped() -> mbjax.MultibodyModel:
+    return mbjax.load("quadruped")
+
+
+def by_clarabel(program: QuadraticProgram) -> np.ndarray:
+    """The same program by an independent solver."""
+    Q, q, A, b, G, h = (np.asarray(x) for x in program)
+    problem = MathematicalProgram()
+    x = problem.NewContinuousVariables(len(q))
+    problem.AddQuadraticCost(Q, q, x, is_convex=True)
+    problem.AddLinearEqualityConstraint(A, b, x)
+    problem.AddLinearConstraint(G, np.full(len(h), -np.inf), h, x)
+    options = SolverOptions()
+    for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas", "tol_ktratio"):
+        options.SetOption(ClarabelSolver.id(), name, 1e-13)
+    result = ClarabelSolver().Solve(problem, None, options)
+    assert result.is_success()
+    return result.GetSolution(x)
+
+
+def random_program(seed: int) -> QuadraticProgram:
+    rng = np.random.default_rng(seed)
+    half, A, G, inside = (rng.normal(size=s) for s in ((10, 10), (4, 10), (14, 10), 10))
+    given = half @ half.T + 0.1 * np.eye(10), 10.0 * rng.normal(size=10), A, A @ inside
+    return QuadraticProgram(*map(jnp.asarray, (*given, G, G @ inside + rng.uniform(0.1, 0.5, size=14))))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs_are_solved_as_by_clarabel(seed: int) -> None:
+    program = random_program(seed)
+    found = solved(program)
+    assert found.converged
+    np.testing.assert_allclose(found.x, by_clarabel(program), atol=1e-6)
+
+
+def test_a_program_without_a_solution_says_so() -> None:
+    program = random_program(0)
+    never = program._replace(G=program.G.at[1].set(-program.G[0]), h=program.h.at[1].set(-program.h[0] - 1.0))
+    found = solved(never)
+    assert not found.converged
+    assert jnp.isnan(found.x).all()
+
+
+def test_derivatives_of_a_program_hold_what_is_active() -> None:
+    program = random_program(3)
+
+    def of(scale):
+        return solve_quadratic_program(program._replace(q=scale[0] * program.q, h=scale[1] + program.h)).x
+
+    check = mbjax.check_grads(of, jnp.array([1.0, 0.0]), quiet=True)
+    assert check, str(check)
+
+
+def cost(program: QuadraticProgram, x) -> float:
+    return float(0.5 * x @ program.Q @ x + program.q @ x)
+
+
+def off_optimum(program: QuadraticProgram, found) -> float:
+    """The largest violation of the optimality conditions, which suffice as the program is convex."""
+    Q, q, A, b, G, h = (np.asarray(x) for x in program)
+    x, y, z, _ = (np.asarray(x) for x in found)
+    slope = (Q @ x + q + A.T @ y + G.T @ z) / abs(q).max()
+    room = h - G @ x
+    return max(abs(slope).max(), abs(A @ x - b).max(), -room.min(), -z.min(), abs(z * room).max())
+
+
+def posed(x):
+    """The quadruped's state with bent legs, and what it shall do."""
+    model = quadruped()
+    state = mbjax.default_state(model)
+    bent = jnp.zeros(18).at[6:].set(jnp.tile(jnp.array([0.0, 0.7, -1.4]), 4))
+    q = mbjax.integrate_configuration(model, state.q, bent + 0.05 * jnp.sin(jnp.arange(18.0)) + x)
+    state = mbjax.State(mbjax.integrate_configuration(model, state.q, bent), state.v)
+    tasks = (
+        controllers.CenterOfMassTask(mbjax.center_of_mass_position_in_world(model, state.q), weight=10.0),
+        controllers.MomentumTask(damping=5.0, weight=0.1),
+        controllers.PostureTask(state.q, weight=0.1),
+    )
+    return mbjax.State(q, 0.1 * jnp.cos(jnp.arange(18.0))), tasks
+
+
+def terms(x, friction, active):
+    """The program of a state, and its solution."""
+    model = quadruped()
+    state, tasks = posed(x)
+    contacts = controllers.ContactPoints(FEET, friction=friction)
+    weights = Weights(*(jnp.asarray(w) for w in (1e4, 50.0, 1e-4, 1e-4, 1e-4)))
+    program = whole_body_program(model, state, tasks, contacts, active, weights)
+    return program, controllers.whole_body(model, state, tasks, contacts, active)
+
+
+def test_the_program_of_a_quadruped_is_optimal() -> None:
+    """As Clarabel finds it, standing, on a trot's two feet, and with friction that limits; one program serves all."""
+    limit, run = quadruped().parameters.effort_limit, compiled(terms)
+    for friction, active in ((0.7, [1, 1, 1, 1]), (0.1, [1, 1, 1, 1]), (0.7, [1, 0, 0, 1])):
+        is_down = jnp.asarray(active, bool)
+        program, found = run(jnp.zeros(18), jnp.asarray(friction), is_down)
+        assert found.converged
+        exact = by_clarabel(program)
+        np.testing.assert_allclose(found.vdot, exact[:18], atol=1e-6)
+        np.testing.assert_allclose(found.effort, exact[18:30], atol=2e-3)  # whose weights are small: Clarabel stops
+        ours = solved(program)
+        np.testing.assert_allclose(ours.x[:18], found.vdot, atol=1e-9)
+        assert off_optimum(program, ours) < 1e-9
+        assert cost(program, ours.x) <= cost(program, exact) + 1e-9 * abs(cost(program, exact))
+        forces = np.asarray(found.contact_forces)
+        np.testing.assert_array_equal(forces[~np.asarray(is_down)], 0.0)
+        assert (np.linalg.norm(forces[:, :2], axis=1) <= friction * forces[:, 2] + 1e-6).all()
+        assert (abs(found.effort) <= limit + 1e-6).all()
+
+
+def test_what_is_missing_or_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = quadruped()
+    state, tasks = posed(jnp.zeros(18))
+    with pytest.raises(mbjax.ModelError, match="active has shape"):
+        controllers.whole_body(model, state, tasks, controllers.ContactPoints(FEET), [True])
+    with pytest.raises(mbjax.ModelError, match="tasks must be"):
+        controllers.whole_body(model, state, ())
+    with pytest.raises(mbjax.ModelError, match="a list with a frame"):
+        controllers.ContactPoints("foot")
+    with pytest.raises(mbjax.ModelError, match="friction has shape"):
+        controllers.ContactPoints(FEET, friction=jnp.ones(3))
+    monkeypatch.setitem(__import__("sys").modules, "qpax", None)
+    with pytest.raises(ImportError, match=r"mbjax\[control\]"):
+        quadratic_program.search(*random_program(0))
