@@ -31,7 +31,7 @@ def admittance_step(
     """The compliant pose a time `dt` later, in s, under the wrench F_W (6,) measured on the frame, torque first.
 
     M V̇ + D V + K e = F_W, with e from the desired pose X_WD to X_WC: a rotation vector in the world, then a translation
-    (Siciliano et al. 2009, "Robotics", equation 9.37). The step is implicit, so stable at any dt:
+    (Siciliano et al. 2009, "Robotics", section 9.3). The step is implicit, so stable at any dt:
     (M + dt D + dt² K) V' = M V + dt (F_W - K e), and the pose moves by dt V'. The three gains are numbers, (6,) or
     (6, 6). It knows no model: give X_WC to inverse kinematics, `computed_torque` or `operational_space`.
     """

@@ -48,7 +48,7 @@ def cartesian_impedance(
 
     B u = g(q) + Jᵀ (K e + D (V_d - V)) + (1 - Jᵀ J̄ᵀ)(K_q (q_0 ⊖ q) - D_q v)
 
-    (Ott 2008, "Cartesian Impedance Control of Redundant and Flexible-Joint Robots", sections 3.2 and 4.3; Hogan 1985).
+    (Ott 2008, "Cartesian Impedance Control of Redundant and Flexible-Joint Robots"; Hogan 1985).
     Twists and wrenches are (6,) in the world at the frame's origin, rotation first; e is a rotation vector and a
     translation. A wrench F on the frame moves it at rest by K⁻¹ F. K is the `stiffness` in N m/rad, then N/m: a number,
     (6,) or (6, 6). D is the `damping`, or what gives every mode a `damping_ratio`, 1 by default, with the inertia of

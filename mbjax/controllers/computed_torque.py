@@ -28,7 +28,7 @@ def computed_torque(
 
     B u = M(q) a + C(q, v) v + g(q),    a = vdot_d + Kd (v_d - v) + Kp (q_d ⊖ q)
 
-    so that errors obey ë + Kd ė + Kp e = 0 (Siciliano et al. 2009, "Robotics", equations 8.56 to 8.60). Kp is the
+    so that errors obey ë + Kd ė + Kp e = 0 (Siciliano et al. 2009, "Robotics", section 8.5.2). Kp is the
     `stiffness` in 1/s² and Kd the `damping` in 1/s: a number, (nv,) or (nv, nv). Springs and damping of the model are
     made up for. Locked joints get no effort. Raises `ModelError` where a joint of the arm has no actuator.
     """

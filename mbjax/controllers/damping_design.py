@@ -12,7 +12,7 @@ def damping_matrix(inertia: Float[Array, "n n"], stiffness: Float[Array, "n n"],
     """Damping D = 2 ζ L (L⁻¹ K L⁻ᵀ)^½ Lᵀ with the inertia Λ = L Lᵀ and the stiffness K.
 
     Λ and K are diagonal in the same coordinates, in which each mode has the damping ratio ζ: double diagonalization
-    (Albu-Schäffer et al. 2003, "Cartesian impedance control of redundant robots", equations 26 to 28).
+    (Albu-Schäffer et al. 2003, "Cartesian impedance control of redundant robots").
     """
     L = cholesky(inertia)
     half = solve_lower_triangular(L, stiffness)

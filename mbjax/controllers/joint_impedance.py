@@ -30,7 +30,7 @@ def joint_impedance(
 ) -> Float[Array, " nu"]:
     """Efforts (nu,) in N m or N that hold q_d (nq,) as springs and dampers do, with the inertia that the model has.
 
-    B u = g(q) + K (q_d ⊖ q) + D (v_d - v)      (Ott 2008, "Cartesian Impedance Control", section 3.2; Hogan 1985)
+    B u = g(q) + K (q_d ⊖ q) + D (v_d - v)      (Ott 2008, "Cartesian Impedance Control"; Hogan 1985)
 
     An external torque moves a joint at rest by K⁻¹ τ. K is the `stiffness` in N m/rad or N/m, positive definite: a
     number, (nv,) or (nv, nv). D is the `damping` in N m s/rad or N s/m, or what gives every mode a `damping_ratio`, 1

@@ -18,8 +18,8 @@ def joint_pd(model: MultibodyModel, q_d: Positions, v_d: Any = None, efforts: An
     """Inputs with which the drives follow q_d (nq,) and v_d (nv,), at rest by default, with feed-forward `efforts`.
 
     u = Kp (q_d - q) + Kd (v_d - v) + efforts, with the gains of `set_controller_gains` or of the file, within the
-    effort limits, and implicit in a discrete step, where stiff gains stay stable (Siciliano et al. 2009, equation
-    8.51). The desired positions are picked for each actuator, those of joints that mimic too, so any model will do.
+    effort limits, and implicit in a discrete step, where stiff gains stay stable (Siciliano et al. 2009, section
+    8.5.1). The desired positions are picked for each actuator, those of joints that mimic too, so any model will do.
     Raises `ModelError` where no actuator has gains.
     """
     require_one_model(model, "joint_pd")

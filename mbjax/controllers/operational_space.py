@@ -32,7 +32,7 @@ def operational_space(
 
     B u = Jᵀ F + (1 - Jᵀ J̄ᵀ) tau_0,    F = Λ (a - J̇ v) + J̄ᵀ (C v + g),    Λ = (J M⁻¹ Jᵀ)⁻¹,    J̄ = M⁻¹ Jᵀ Λ
 
-    (Khatib 1987, "A unified approach for motion and force control of robot manipulators", equations 20 to 43), with
+    (Khatib 1987, "A unified approach for motion and force control of robot manipulators"), with
     tau_0 = g + K_q (q_0 ⊖ q) - D_q v for the `posture` q_0 (nq,), or g alone. What is left of tau_0 accelerates nothing
     in the task. Where the task is singular, its inertia is damped and directions without mobility are given up.
     Raises `ModelError` where a joint of the arm has no actuator.

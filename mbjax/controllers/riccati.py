@@ -21,7 +21,7 @@ def discrete_riccati(
     """Stabilizing solution P of P = Q + Aᵀ P A - Aᵀ P B (R + Bᵀ P B)⁻¹ Bᵀ P A.
 
     It costs xᵀ P x from x to the end of time, with the costs xᵀ Q x + uᵀ R u of each step (Anderson and Moore 1990,
-    "Optimal Control: Linear Quadratic Methods", section 2.4). Structure-preserving doubling finds it (Chu, Fan, Lin and
+    "Optimal Control: Linear Quadratic Methods"). Structure-preserving doubling finds it (Chu, Fan, Lin and
     Wang 2004), squaring the error in each turn. NaN where (A, B) cannot be stabilized. R is positive definite, Q
     positive semidefinite, and sees what is unstable.
     """

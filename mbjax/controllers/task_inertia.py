@@ -18,7 +18,7 @@ class TaskInertia(NamedTuple):
 
 
 def calc_task_inertia(M: Float[Array, "nv nv"], J: Float[Array, "rows nv"], singular: Any = SINGULAR) -> TaskInertia:
-    """Inertia seen by a task (Khatib 1987, "A unified approach for motion and force control", equations 20 and 42).
+    """Inertia seen by a task (Khatib 1987, "A unified approach for motion and force control").
 
     Where the least mobility falls below `singular` times the largest, a part of the identity is added to the mobility,
     rising smoothly from zero, so that forces stay finite (Nakamura and Hanafusa 1986).
@@ -35,5 +35,5 @@ def calc_task_inertia(M: Float[Array, "nv nv"], J: Float[Array, "rows nv"], sing
 
 
 def without_effect(J: Float[Array, "rows nv"], of: TaskInertia, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
-    """The part (1 - Jᵀ J̄ᵀ) tau of generalized forces that accelerates nothing in the task (Khatib 1987, eq. 43)."""
+    """The part (1 - Jᵀ J̄ᵀ) tau of generalized forces that accelerates nothing in the task (Khatib 1987)."""
     return tau - J.T @ (of.J_bar.T @ tau)

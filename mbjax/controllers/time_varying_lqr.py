@@ -49,7 +49,7 @@ def time_varying_lqr(
 
     P[k] = Q + Aᵀ P[k+1] (A - B K[k]),    K[k] = (R + Bᵀ P[k+1] B)⁻¹ Bᵀ P[k+1] A,    P[end] = Q_end
 
-    (Anderson and Moore 1990, "Optimal Control", section 2.2), with A and B of `trajectory_optimization.linearize` at
+    (Anderson and Moore 1990, "Optimal Control"), with A and B of `trajectory_optimization.linearize` at
     each step. States come from a `Trajectory`, a plan, or a `State` with a leading axis. Q, R and Q_end, which is Q by
     default, are as in `lqr`.
     """
