@@ -64,6 +64,6 @@ def test_mesh_in_text_is_not_looked_for_in_the_working_directory(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     visual = '<visual><geometry><mesh filename="m.stl" scale="2"/></geometry></visual>'
     plant = MultibodyPlant()
-    with pytest.warns(ModelWarning, match="m.stl.*nowhere to look"):
+    with pytest.warns(ModelWarning, match="m.stl.*no folder to look in"):
         Parser(plant).add_models(f'<robot name="r"><link name="a">{visual}</link></robot>')
     assert plant.bodies[1].visual[0].shape == Mesh("m.stl", None, (2.0, 2.0, 2.0))

@@ -297,6 +297,13 @@ def test_what_is_not_used_is_listed():
         assert reported(plant, "ignored", text)
 
 
+def test_moments_that_are_left_out_beside_a_mass_are_warned_of():
+    plant = MultibodyPlant()
+    with pytest.warns(ModelWarning, match=r"no <inertia> get 1 kg m² about each axis, as SDFormat says: 'a'"):
+        Parser(plant).add_models(model(link("<inertial><mass>3</mass></inertial>")))
+    assert reported(plant, "used", "link 'a': no <inertia>: 1 kg m² about each axis")
+
+
 def test_numbers_that_no_robot_has_are_reported():
     text = model(link("<pose>1e7 0 0 0 0 0</pose><inertial><mass>1e9</mass></inertial>") + link("", "b"))
     plant = MultibodyPlant()

@@ -10,7 +10,7 @@ from mbjax.joints import WeldJoint
 from mbjax.spatial import RigidTransform
 
 from ..files.reading_policy import MAX_FILES, MAX_FILES_INSIDE, ReadableFolders
-from ..files.resource_paths import ResourceFinder
+from ..files.resource_paths import ResourceFinder, words_for_tried
 from ..records.robot_records import WORLD, FrameRecord, JointRecord, RobotRecord
 from ..xml.values import did_you_mean, rotation_from_quaternion, rotation_from_rpy
 from .yaml_source import Value, YamlFile, find_directives, read_yaml
@@ -98,9 +98,8 @@ class DirectivesReader:
             )
         path, tried = finder.find_model(uri.text("file"))
         if path is None or os.path.isdir(path):
-            where = ", ".join(tried) if tried else "nowhere to look"
             hint = 'Give package_map={"package": "folder"}.'
-            raise uri.error(f"'{uri.text('file')[:200]}' was not found (tried: {where}). {hint}")
+            raise uri.error(f"'{uri.text('file')[:200]}' was not found ({words_for_tried(tried)}). {hint}")
         if not finder.readable.allows(path):
             raise uri.error(finder.readable.refusal(path))
         return path

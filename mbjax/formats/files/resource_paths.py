@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -112,3 +112,8 @@ def _is_file(path: str) -> bool:
         return os.path.isfile(path)
     except (OSError, ValueError):
         return False
+
+
+def words_for_tried(tried: Sequence[str]) -> str:
+    """Where a file was looked for, in words."""
+    return f"tried: {', '.join(tried)}" if tried else "there was no folder to look in"

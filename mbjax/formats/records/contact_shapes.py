@@ -7,7 +7,7 @@ from mbjax.geometry import Convex, Mesh, Shape
 from mbjax.geometry.mesh_hull import MAX_VERTICES, describe_cut, read_mesh_hull
 from mbjax.model import IGNORED, USED
 
-from ..files.resource_paths import ResourceFinder
+from ..files.resource_paths import ResourceFinder, words_for_tried
 from ..notes.load_notes import LoadNotes
 from ..xml.tree import XmlElement
 
@@ -39,14 +39,14 @@ def warn_of_missing_files(finder: ResourceFinder, notes: LoadNotes) -> None:
     """One warning for all meshes that were not found, and an entry each."""
     hint = 'give package_map={"package": "folder"} if you want to see them; dynamics needs no mesh'
     for filename, tried in finder.missing.items():
-        where = ", ".join(tried) if tried else "nowhere to look"
+        where = words_for_tried(tried)
         notes.add(
             IGNORED,
             f"mesh '{filename}'",
-            f"file not found (tried: {where}); {hint}",
+            f"file not found ({where}); {hint}",
             notes.file,
         )
-        notes.warn(f"mesh files not found ({hint})", f"'{filename}' (tried {where})")
+        notes.warn(f"mesh files not found ({hint})", f"'{filename}' ({where})")
 
 
 def unique_name(name: str, taken: dict[str, int]) -> str:

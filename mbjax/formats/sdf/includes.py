@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..files.reading_policy import MAX_FILES, MAX_FILES_INSIDE, ReadableFolders
-from ..files.resource_paths import ResourceFinder
+from ..files.resource_paths import ResourceFinder, words_for_tried
 from ..records.robot_records import WORLD, RobotRecord
 from ..xml.source import XmlDocument, read_named_xml
 from ..xml.tree import XmlElement
@@ -40,9 +40,8 @@ class IncludeReader:
             )
         path, tried = finder.find_model(uri)
         if path is None:
-            where = ", ".join(tried) if tried else "nowhere to look"
             raise required_child(include, "uri").error(
-                f"<include>: '{uri[:200]}' was not found (tried: {where}). "
+                f"<include>: '{uri[:200]}' was not found ({words_for_tried(tried)}). "
                 'Give package_map={"package": "folder"}, or set GZ_SIM_RESOURCE_PATH.'
             )
         if os.path.isdir(path):

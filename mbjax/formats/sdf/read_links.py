@@ -72,6 +72,9 @@ def read_inertia(link: Vertex, geometry: GeometryReader, notes: LoadNotes, on_in
     mass = child_number(inertial, "mass", 1.0, lowest=0.0)
     moments = inertial.only("inertia")
     central = np.eye(3) if moments is None else _inertia_matrix(moments)
+    if moments is None:
+        notes.add(USED, f"link '{name}'", "no <inertia>: 1 kg m² about each axis, as SDFormat says", inertial.place)
+        notes.warn("links with <inertial> but no <inertia> get 1 kg m² about each axis, as SDFormat says", f"'{name}'")
     return spatial_inertia(inertial, name, mass, central, X_BBcm, notes, on_invalid)
 
 
