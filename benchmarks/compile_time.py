@@ -185,13 +185,14 @@ def drone_plan() -> Program:
 
     model, start, after = drone()
     goal = to.PointGoal("hull", jnp.array([1.0, 0.5, 1.0]))
-    low, high = jnp.zeros(4), jnp.full(4, 8.0)
+    low, high, hovering = jnp.zeros(4), jnp.full(4, 8.0), jnp.full((50, 4), 2.45)
     running = [to.VelocityGoal(weight=0.1), to.Effort(0.1)]
-    problem = to.Problem(
-        model, start, num_steps=50, running=running, terminal=[goal], dynamics=after, efforts=(low, high)
-    )
-    hovering = jnp.full((50, 4), 2.45)
-    return lambda problem: to.solve(problem, hovering), (problem,)
+
+    def plan(model: Any, start: Any) -> Any:
+        problem = to.Problem(model, start, 50, running, [goal], dynamics=after, efforts=(low, high))
+        return to.solve(problem, hovering)
+
+    return plan, (model, start)
 
 
 def scheduled_contacts() -> Program:
@@ -218,8 +219,8 @@ def scheduled_contacts() -> Program:
         model,
         start,
         50,
-        [to.JointGoal(q[7:], weight=0.5), to.VelocityGoal(weight=0.1), to.Effort(0.02)],
-        [to.JointGoal(q[7:], weight=5.0)],
+        [to.JointGoal(q, weight=0.5), to.VelocityGoal(weight=0.1), to.Effort(0.02)],
+        [to.JointGoal(q, weight=5.0)],
         constraints=[cone],
         stages=to.contact_schedule(active),
         dynamics=dynamics,
