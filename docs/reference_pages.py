@@ -228,7 +228,7 @@ def text_of(page: str, names: list[str]) -> str:
 
 
 def write_pages() -> None:
-    """Hands the pages to mkdocs; they are nowhere on disk."""
+    """Hands the pages to mkdocs, which may leave them in `docs/reference`; git ignores them there."""
     import mkdocs_gen_files
 
     for page, names in names_of_pages().items():
