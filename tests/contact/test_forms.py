@@ -72,12 +72,6 @@ class PlainMatrices(AbstractContactForm):
         inputs = LawInputs(points.distance, points.normal_W, points.active, points.parameters)
         return cls(v_AcBc_W, calc_contact_law(step.model, inputs, v_AcBc_W, w), moved)
 
-    def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
-        return function(self.law, self.v_AcBc_W, *motions)
-
-    def power_along(self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
-        return self.law.power_along(self.v_AcBc_W + motion, d)
-
     def newton_matrix(self, topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
         def inertia_product(x: Array) -> Array:
             return calc_mass_matrix_product(topology, terms.position, terms.inertia_W, x) + terms.diagonal * x

@@ -10,7 +10,7 @@ are stored: a form may hold all points side by side, or a list of those that act
   of a face of the surface of contact; its law has the face's area times the pressure's gradient as stiffness.
 - `moved`: what moves the points. Points of any kind between two bodies are moved by `MovedBodies`, if which bodies
   touch is known when the program is made.
-- `by_law` and `power_along`: how it goes through its points.
+- `by_law` and `power_along`, if its points do not lie side by side: how it goes through them.
 - `newton_matrix`: the matrix with its points' stiffness, in the cheapest way that its structure allows.
 - a row of `FORMS` that says which models take it.
 """
@@ -69,13 +69,13 @@ class AbstractContactForm(eqx.Module):
     def at(cls, step: StepSoFar) -> Self:
         """The form at the step's start."""
 
-    @abc.abstractmethod
     def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
-        """`function(law, v_AcBc_W, *motions)` where points act; zero elsewhere."""
+        """`function(law, v_AcBc_W, *motions)` of all points side by side; a list does it where points act."""
+        return function(self.law, self.v_AcBc_W, *motions)
 
-    @abc.abstractmethod
     def power_along(self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
         """s → d · impulse(motion + s d) and its derivative, (2, k): of each point, or summed over several."""
+        return self.law.power_along(self.v_AcBc_W + motion, d)
 
     @abc.abstractmethod
     def newton_matrix(self, topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:

@@ -1,7 +1,6 @@
 """All contact points side by side, between any two bodies of the model."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from jaxtyping import Array, Float
 
@@ -20,8 +19,8 @@ from ..rows.rows_of_step import OtherRows
 from .abstract_form import AbstractContactForm, StepSoFar
 
 
-class AllPoints(AbstractContactForm):
-    """All points, with a dense Newton matrix: where two moving bodies touch, or constraints couple the bodies."""
+class AbstractAllPoints(AbstractContactForm):
+    """All points that may touch, side by side."""
 
     v_AcBc_W: Float[Array, "3 m"]
     law: AbstractContactLaw
@@ -31,25 +30,18 @@ class AllPoints(AbstractContactForm):
 
     @classmethod
     def at(cls, step: StepSoFar) -> Self:
-        return cls(*moved_points(step))
+        points, terms = step.all_points(), step.terms
+        moved = find_moved_bodies(step.model.topology, terms.position, points, terms.locked)
+        inputs = LawInputs(points.distance, points.normal_W, points.active, points.parameters)
+        return cls(*laws_of(step, inputs, moved), moved)
 
-    def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
-        return function(self.law, self.v_AcBc_W, *motions)
 
-    def power_along(self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
-        return self.law.power_along(self.v_AcBc_W + motion, d)
+class AllPoints(AbstractAllPoints):
+    """All points, with a dense Newton matrix: where two moving bodies touch, or constraints couple the bodies."""
 
     def newton_matrix(self, topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
         parents, hessian = chain(topology.num_velocities), contact_hessian_of_pairs(self.moved)
         return matrix_along_branches(topology, terms, others, parents, lambda G: branch_rows(parents, hessian(G)))
-
-
-def moved_points(step: StepSoFar) -> tuple[Float[Array, "3 m"], AbstractContactLaw, MovedBodies]:
-    """Velocities and laws of all points, and what moves them."""
-    points, terms = step.all_points(), step.terms
-    moved = find_moved_bodies(step.model.topology, terms.position, points, terms.locked)
-    inputs = LawInputs(points.distance, points.normal_W, points.active, points.parameters)
-    return *laws_of(step, inputs, moved), moved
 
 
 def laws_of(step: StepSoFar, inputs: LawInputs, moved: AbstractMover) -> tuple[Float[Array, "3 m"], AbstractContactLaw]:

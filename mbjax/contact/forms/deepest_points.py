@@ -1,7 +1,6 @@
 """The deepest contact points of each world, as many as the plant's `max_contacts`."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -51,12 +50,6 @@ class DeepestPoints(AbstractContactForm):
             distance, active, parameters = jax.tree.map(lambda x: choose_slots(x, slots, 0), of_points)
             inputs = LawInputs(distance, normal_W, active, parameters)
         return cls(*laws_of(step, inputs, moved), moved, slots)
-
-    def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
-        return function(self.law, self.v_AcBc_W, *motions)
-
-    def power_along(self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
-        return self.law.power_along(self.v_AcBc_W + motion, d)
 
     def newton_matrix(self, topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
         parents, hessian = chain(topology.num_velocities), contact_hessian_of_jacobian(self.moved)

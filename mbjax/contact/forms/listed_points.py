@@ -3,8 +3,9 @@
 Laws take `GROUP` points in a turn, as vector instructions do; the last of them may be inactive.
 """
 
+import abc
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +14,13 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from mbjax.execution import repeat_turns
+from mbjax.topology import TreeTopology
 
 from ..laws.abstract_law import AbstractContactLaw
 from ..laws.law_of_model import LawInputs, calc_contact_law, size_of_response
 from ..movers.abstract_mover import AbstractMover
-from ..points.contact_list import GROUP, ContactList
-from .abstract_form import StepSoFar
+from ..points.contact_list import GROUP, ContactList, calc_contact_list
+from .abstract_form import AbstractContactForm, StepSoFar
 
 
 def laws_of_list(
@@ -37,34 +39,44 @@ def laws_of_list(
     return v_AcBc_W, in_groups(law_of, points.count, len(points.pair))
 
 
-class PointsInList(Protocol):
-    """A form whose points are on a list, the first `moved.count` of which act."""
+class AbstractListedPoints(AbstractContactForm):
+    """Points on a list, the first `moved.count` of which act."""
 
     v_AcBc_W: Float[Array, "3 m"]
     law: AbstractContactLaw
     moved: Any
+    slots: None = None
+    starts_at_rest: ClassVar[bool] = True
 
+    @classmethod
+    def at(cls, step: StepSoFar) -> Self:
+        model, terms = step.model, step.terms
+        listed, mobods = calc_contact_list(model, terms.position, step.points)
+        moved = cls.mover(model.topology, listed, mobods, jnp.where(terms.locked, 0.0, terms.position.S_T))
+        return cls(*laws_of_list(step, listed, moved), moved)
 
-def by_groups(form: PointsInList, function: Callable, *args: Float[Array, "c m"]) -> Any:
-    """`function(law, v, *args)` of the points that act; zero elsewhere."""
-    given = form.law, form.v_AcBc_W, *args
-    return in_groups(lambda k: function(*group_at(given, k)), form.moved.count, form.v_AcBc_W.shape[1])
+    @staticmethod
+    @abc.abstractmethod
+    def mover(
+        topology: TreeTopology, points: ContactList, mobods: tuple[tuple[int, int], ...], S_T: Float[Array, "6 nv"]
+    ) -> AbstractMover:
+        """What moves the points of a list, where `S_T` is zero for locked velocities."""
 
+    def by_law(self, function: Callable, *motions: Float[Array, "c m"]) -> Any:
+        given = self.law, self.v_AcBc_W, *motions
+        return in_groups(lambda k: function(*group_at(given, k)), self.moved.count, self.v_AcBc_W.shape[1])
 
-def power_by_groups(
-    form: PointsInList, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]
-) -> Callable[[Array], Float[Array, "2 1"]]:
-    """s → d · impulse(motion + s d) and its derivative, summed over all points."""
-    line = by_groups(form, lambda law, v, motion, d: law.line(v + motion, d), motion, d)
+    def power_along(self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
+        line = self.by_law(lambda law, v, motion, d: law.line(v + motion, d), motion, d)
 
-    def power(s: Array) -> Float[Array, "2 1"]:
-        def turn(k: Array, total: Array) -> Array:
-            law, of_group = group_at((form.law, line), k)
-            return total + jnp.sum(law.power_on(of_group, s), axis=1, keepdims=True)
+        def power(s: Array) -> Float[Array, "2 1"]:
+            def turn(k: Array, total: Array) -> Array:
+                law, of_group = group_at((self.law, line), k)
+                return total + jnp.sum(law.power_on(of_group, s), axis=1, keepdims=True)
 
-        return repeat_turns(num_groups(form.moved.count), turn, jnp.zeros((2, 1), motion.dtype))
+            return repeat_turns(num_groups(self.moved.count), turn, jnp.zeros((2, 1), motion.dtype))
 
-    return power
+        return power
 
 
 def num_groups(count: Int[Array, ""]) -> Array:

@@ -1,47 +1,24 @@
 """Robots whose bodies may touch each other, in one world on a CPU: a list of the points that overlap."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Self
-
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from mbjax.dynamics import ForwardDynamicsTerms
 from mbjax.execution import repeat_turns
 from mbjax.linear_algebra import branch_rows, chain
 from mbjax.topology import TreeTopology, velocity_parents
 
-from ..laws.abstract_law import AbstractContactLaw
 from ..movers.paths_of_list import PathsOfList, paths_of_list
 from ..newton.along_branches import matrix_along_branches
 from ..newton.newton_matrix import NewtonMatrix
-from ..points.contact_list import calc_contact_list
 from ..rows.rows_of_step import OfRows, OtherRows
-from .abstract_form import AbstractContactForm, StepSoFar
-from .listed_points import by_groups, laws_of_list, power_by_groups
+from .listed_points import AbstractListedPoints
 
 
-class ListedTrees(AbstractContactForm):
+class ListedTrees(AbstractListedPoints):
     """Points on a list, between any bodies; the Newton matrix is dense only while one of them couples branches."""
 
-    v_AcBc_W: Float[Array, "3 m"]
-    law: AbstractContactLaw
     moved: PathsOfList
-    slots: None = None
-    starts_at_rest: ClassVar[bool] = True
-
-    @classmethod
-    def at(cls, step: StepSoFar) -> Self:
-        model, terms = step.model, step.terms
-        listed, mobods = calc_contact_list(model, terms.position, step.points)
-        moved = paths_of_list(model.topology, listed, mobods, jnp.where(terms.locked, 0.0, terms.position.S_T))
-        return cls(*laws_of_list(step, listed, moved), moved)
-
-    def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
-        return by_groups(self, function, *motions)
-
-    def power_along(self, motion: Float[Array, "3 m"], d: Float[Array, "3 m"]) -> Callable[[Array], Array]:
-        return power_by_groups(self, motion, d)
+    mover = staticmethod(paths_of_list)
 
     def newton_matrix(self, topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
         def along(parents: tuple[int, ...]) -> NewtonMatrix:
