@@ -38,7 +38,11 @@ class Optimum(NamedTuple):
 
 
 def solve_quadratic_program(program: QuadraticProgram) -> Optimum:
-    """The optimum. Its derivatives hold which inequalities are active; where the program has no solution it is NaN."""
+    """The optimum; NaN where the program has no solution.
+
+    Its derivatives hold which inequalities are active. Where one holds with equality and a multiplier of zero there
+    are two slopes, and the derivative is that of the side on which it is idle.
+    """
     x, y, z, converged = optimum(*program)
     return Optimum(x, y, z, converged > 0.5)
 
@@ -114,8 +118,9 @@ def _optimum_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     _, _, A, _, G, h = primals
     dQ, dq, dA, db, dG, dh = tangents
     x, y, z, found = optimum(*primals)
-    room = jnp.maximum(h - G @ x, 0.0)
-    z_in, room_in = (value / (z + room + jnp.finfo(x.dtype).tiny) for value in (jnp.maximum(z, 0.0), room))
+    z, room = jnp.maximum(z, 0.0), jnp.maximum(h - G @ x, 0.0)
+    z_in = jnp.where(z > 0.0, z / jnp.where(z > 0.0, z + room, 1.0), 0.0)
+    room_in = 1.0 - z_in  # an inequality that holds by nothing and presses with nothing counts as idle
     KKT = optimality_matrix(QuadraticProgram(*primals), z_in, -room_in)
     change = jnp.concatenate([-(dQ @ x + dq + dA.T @ y + dG.T @ z), db - dA @ x, z_in * (dh - dG @ x)])
     solved = solve(KKT, change)

@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -70,6 +71,19 @@ def test_derivatives_of_a_program_hold_what_is_active() -> None:
 
     check = mbjax.check_grads(of, jnp.array([1.0, 0.0]), quiet=True)
     assert check, str(check)
+
+
+@pytest.mark.parametrize(("q", "by_q", "by_h"), [(1.0, -1.0, 0.0), (-1.0, 0.0, 1.0), (0.0, -1.0, 0.0)])
+def test_derivatives_where_an_inequality_is_idle_active_or_between(q: float, by_q: float, by_h: float) -> None:
+    """The least x²/2 + q x with x <= 0; between, at q = 0, the slope is that of the idle side."""
+    one, none = jnp.ones((1, 1)), (jnp.zeros((0, 1)), jnp.zeros(0))
+
+    def least(x):
+        return solve_quadratic_program(QuadraticProgram(one, x[:1], *none, one, x[1:])).x[0]
+
+    at = jnp.array([q, 0.0])
+    np.testing.assert_allclose(compiled(jax.jacfwd(least))(at), [by_q, by_h], atol=1e-12)
+    np.testing.assert_allclose(compiled(jax.grad(least))(at), [by_q, by_h], atol=1e-12)
 
 
 def cost(program: QuadraticProgram, x) -> float:
