@@ -1,4 +1,4 @@
-"""The whole-body program: equal to Clarabel's solution, within cones and limits, and a quadruped that stands."""
+"""The whole-body program: its solution is Clarabel's, and the exact one, within cones and limits."""
 
 import functools
 
@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 from pydrake.solvers import ClarabelSolver, MathematicalProgram, SolverOptions
 
 import mbjax
@@ -86,17 +87,24 @@ def test_derivatives_where_an_inequality_is_idle_active_or_between(q: float, by_
     np.testing.assert_allclose(compiled(jax.grad(least))(at), [by_q, by_h], atol=1e-12)
 
 
-def cost(program: QuadraticProgram, x) -> float:
-    return float(0.5 * x @ program.Q @ x + program.q @ x)
+def exact_optimum(program: QuadraticProgram, near: np.ndarray) -> np.ndarray:
+    """The optimum with the inequalities active that hold with equality nearby, refined in extended precision.
 
-
-def off_optimum(program: QuadraticProgram, found) -> float:
-    """The largest violation of the optimality conditions, which suffice as the program is convex."""
+    The optimality conditions, which suffice as the program is convex, say that these were the right ones.
+    """
     Q, q, A, b, G, h = (np.asarray(x) for x in program)
-    x, y, z, _ = (np.asarray(x) for x in found)
-    slope = (Q @ x + q + A.T @ y + G.T @ z) / abs(q).max()
-    room = h - G @ x
-    return max(abs(slope).max(), abs(A @ x - b).max(), -room.min(), -z.min(), abs(z * room).max())
+    is_active = h - G @ near < 1e-9
+    rows, right = np.concatenate([A, G[is_active]]), np.concatenate([-q, b, h[is_active]])
+    K = np.block([[Q, rows.T], [rows, np.zeros((len(rows), len(rows)))]])
+    factor, found = scipy.linalg.lu_factor(K), np.zeros(len(K), np.longdouble)
+    for _ in range(10):
+        left = right - K.astype(np.longdouble) @ found
+        found = found + scipy.linalg.lu_solve(factor, left.astype(float))
+    x, multipliers = found[: len(q)].astype(float), found[len(q) + len(b) :]
+    assert abs(left).max() < 1e-12
+    assert (multipliers >= 0.0).all()
+    assert (h - G @ x >= -1e-14).all()
+    return x
 
 
 def posed(x):
@@ -125,19 +133,18 @@ def terms(x, friction, active):
 
 
 def test_the_program_of_a_quadruped_is_optimal() -> None:
-    """As Clarabel finds it, standing, on a trot's two feet, and with friction that limits; one program serves all."""
+    """Standing, on a trot's two feet, and with friction that limits; one program serves all.
+
+    Of efforts and forces, whose weights are small, Clarabel is 3e-4 to 4e-3 off, so its accelerations are compared.
+    """
     limit, run = quadruped().parameters.effort_limit, compiled(terms)
     for friction, active in ((0.7, [1, 1, 1, 1]), (0.1, [1, 1, 1, 1]), (0.7, [1, 0, 0, 1])):
         is_down = jnp.asarray(active, bool)
         program, found = run(jnp.zeros(18), jnp.asarray(friction), is_down)
         assert found.converged
-        exact = by_clarabel(program)
-        np.testing.assert_allclose(found.vdot, exact[:18], atol=1e-6)
-        np.testing.assert_allclose(found.effort, exact[18:30], atol=2e-3)  # whose weights are small: Clarabel stops
-        ours = solved(program)
-        np.testing.assert_allclose(ours.x[:18], found.vdot, atol=1e-9)
-        assert off_optimum(program, ours) < 1e-9
-        assert cost(program, ours.x) <= cost(program, exact) + 1e-9 * abs(cost(program, exact))
+        x = np.concatenate([found.vdot, found.effort, np.ravel(found.contact_forces)])
+        np.testing.assert_allclose(x, exact_optimum(program, x), atol=1e-9)
+        np.testing.assert_allclose(found.vdot, by_clarabel(program)[:18], atol=1e-6)
         forces = np.asarray(found.contact_forces)
         np.testing.assert_array_equal(forces[~np.asarray(is_down)], 0.0)
         assert (np.linalg.norm(forces[:, :2], axis=1) <= friction * forces[:, 2] + 1e-6).all()
