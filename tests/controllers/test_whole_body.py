@@ -151,6 +151,56 @@ def test_the_program_of_a_quadruped_is_optimal() -> None:
         assert (abs(found.effort) <= limit + 1e-6).all()
 
 
+@pytest.mark.whole_run("derivatives of programs by all that they are made of, and those of dynamics")
+def test_derivatives_by_state_friction_and_mass() -> None:
+    """Along a line through all of them, where two feet stand and friction limits: forward = reverse = differences."""
+    model = quadruped()
+    active = jnp.array([True, False, False, True])
+
+    def effort(t):
+        state, tasks = posed(0.1 * t * jnp.cos(jnp.arange(18.0)))
+        contacts = controllers.ContactPoints(FEET, friction=0.1 + 0.05 * t)
+        heavier = mbjax.set_mass(model, "trunk", 8.0 + t)
+        found = controllers.whole_body(heavier, state, tasks, contacts, active)
+        return jnp.sum(jnp.sin(jnp.arange(12.0)) * found.effort) + jnp.sum(found.contact_forces[0])
+
+    def both(t):
+        return effort(t), jax.jvp(effort, (t,), (jnp.ones_like(t),))[1], jax.grad(effort)(t)
+
+    run, h = compiled(both), 1e-5
+    _, forward, reverse = run(jnp.array(0.3))
+    np.testing.assert_allclose(forward, reverse, rtol=1e-9)
+    np.testing.assert_allclose(reverse, (run(jnp.array(0.3 + h))[0] - run(jnp.array(0.3 - h))[0]) / (2 * h), rtol=1e-6)
+
+
+def test_a_standing_quadruped_takes_a_push() -> None:
+    """40 N from the side for 0.1 s: it gives way by a centimetre, and is back a second later."""
+    model = mbjax.load("quadruped", time_step=0.002, ground=0.8, contact_pairs=[("*foot*", "ground")])
+    q = mbjax.default_positions(model).at[7:].set(jnp.tile(jnp.array([0.0, 0.7, -1.4]), 4)).at[6].set(0.349)
+    center = mbjax.center_of_mass_position_in_world(model, q)
+    upright = mbjax.relative_transform(model, q, "world", "trunk")
+    tasks = (
+        controllers.CenterOfMassTask(center, weight=10.0),
+        controllers.FrameTask("trunk", upright, axes=(0, 1, 2), weight=5.0),
+        controllers.PostureTask(q, weight=0.01),
+    )
+    feet = controllers.ContactPoints(FEET, friction=0.6)
+
+    def turn(state, k):
+        push = jnp.where((k >= 50) & (k < 100), 40.0, 0.0) * jnp.array([[0.0, 0.0, 0.0, 0.0, 1.0, 0.0]])
+        found = controllers.whole_body(model, state, tasks, feet)
+        inputs = mbjax.Inputs(found.effort, applied_spatial_forces=mbjax.AppliedSpatialForces(["trunk"], push))
+        state, _ = mbjax.step(model, state, inputs)
+        return state, (mbjax.center_of_mass_position_in_world(model, state.q)[1], found.converged)
+
+    run = compiled(lambda state: jax.lax.scan(turn, state, jnp.arange(600)))
+    end, (aside, converged) = run(mbjax.State(q, jnp.zeros(18), jnp.zeros(())))
+    assert converged.all()
+    assert 5e-3 < jnp.max(aside) < 20e-3
+    assert abs(aside[-1]) < 1e-3
+    assert end.q[0] > 0.9999
+
+
 def test_what_is_missing_or_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     model = quadruped()
     state, tasks = posed(jnp.zeros(18))
