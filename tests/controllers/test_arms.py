@@ -307,3 +307,38 @@ def test_derivatives_of_arm_controllers() -> None:
     batch = jax.tree.map(lambda a: jnp.stack([a, 1.1 * a]), x)
     both = compiled(jax.vmap(efforts))(batch)
     np.testing.assert_allclose(both[0], efforts(x), rtol=1e-11)
+
+
+def test_derivatives_of_impedance_where_the_frame_moves_in_two_of_six_directions() -> None:
+    """By positions, where modes of the inertia are alike: forward = reverse = differences."""
+    model = planar()
+    X = mbjax.relative_transform(model, jnp.array([0.5, 0.6]), "world", "link1")
+
+    def effort(q):
+        state = mbjax.State(q, jnp.array([0.1, 0.2]))
+        return controllers.cartesian_impedance(model, state, "link1", X, stiffness=100.0)
+
+    run, q, h = (
+        compiled(lambda q: (effort(q), jax.jacfwd(effort)(q), jax.jacrev(effort)(q))),
+        jnp.array([0.4, 0.7]),
+        1e-6,
+    )
+    _, forward, reverse = run(q)
+    differences = np.stack([(run(q + d)[0] - run(q - d)[0]) / (2.0 * h) for d in h * np.eye(2)], 1)
+    np.testing.assert_allclose(forward, reverse, atol=1e-10)
+    np.testing.assert_allclose(reverse, differences, atol=1e-6)
+
+
+def test_derivatives_of_admittance() -> None:
+    """By the wrench, the gains and the time: forward = reverse = differences."""
+    X = mbjax.RigidTransform(jnp.eye(3), jnp.zeros(3))
+
+    def pose(x):
+        F, inertia, damping, stiffness, dt = x
+        state = controllers.AdmittanceState(X, 0.1 * jnp.arange(6.0))
+        found = controllers.admittance_step(state, X, F, inertia=inertia, damping=damping, stiffness=stiffness, dt=dt)
+        return found.X_WC.as_matrix4(), found.V_WC_W
+
+    x = jnp.arange(6.0), jnp.array(2.0), jnp.array(5.0), jnp.array(30.0), jnp.array(0.1)
+    check = mbjax.check_grads(pose, x, quiet=True)
+    assert check, str(check)

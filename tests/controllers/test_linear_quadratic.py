@@ -131,6 +131,24 @@ def test_derivatives_of_the_regulator() -> None:
     assert check, str(check)
 
 
+def test_derivatives_of_gains_along_a_trajectory() -> None:
+    """By the mass of the pole: forward = reverse = differences."""
+    efforts = 5.0 * jnp.sin(0.2 * jnp.arange(20.0))[:, None]
+    trajectory = mbjax.rollout(cart(), mbjax.default_state(cart()), efforts)
+
+    def gain(mass):
+        model = mbjax.set_mass(cart(), "pole", mass)
+        return jnp.sum(controllers.time_varying_lqr(model, trajectory, efforts, Q, R).K[0])
+
+    def both(mass):
+        return gain(mass), jax.jvp(gain, (mass,), (jnp.ones_like(mass),))[1], jax.grad(gain)(mass)
+
+    run, h = compiled(both), 1e-5
+    _, forward, reverse = run(jnp.array(0.5))
+    np.testing.assert_allclose(forward, reverse, rtol=1e-10)
+    np.testing.assert_allclose(reverse, (run(jnp.array(0.5 + h))[0] - run(jnp.array(0.5 - h))[0]) / (2 * h), rtol=1e-6)
+
+
 def test_along_a_trajectory_gains_are_those_of_the_recursion_by_hand() -> None:
     """And they follow it from beside it, where efforts alone do not."""
     model, steps = cart(), 60
