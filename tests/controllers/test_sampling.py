@@ -1,4 +1,4 @@
-"""Sampling control: better plans by costs alone, within limits, with a key; a cart-pole swung up, a block pushed."""
+"""Sampling control: better plans by costs alone, within limits, with a key; a cart-pole swung up."""
 
 import functools
 

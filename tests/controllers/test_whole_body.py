@@ -56,6 +56,16 @@ def test_random_programs_are_solved_as_by_clarabel(seed: int) -> None:
     np.testing.assert_allclose(found.x, by_clarabel(program), atol=1e-6)
 
 
+def test_programs_of_a_batch_are_as_alone_and_nan_stays_in_its_own() -> None:
+    programs = [random_program(seed) for seed in range(3)]
+    programs[1] = programs[1]._replace(q=jnp.full(10, jnp.nan))
+    found = compiled(jax.vmap(solve_quadratic_program))(jax.tree.map(lambda *x: jnp.stack(x), *programs))
+    np.testing.assert_array_equal(found.converged, [True, False, True])
+    assert jnp.isnan(found.x[1]).all()
+    for k in (0, 2):
+        np.testing.assert_allclose(found.x[k], solved(programs[k]).x, atol=1e-12)
+
+
 def test_a_program_without_a_solution_says_so() -> None:
     program = random_program(0)
     never = program._replace(G=program.G.at[1].set(-program.G[0]), h=program.h.at[1].set(-program.h[0] - 1.0))
