@@ -108,7 +108,6 @@ def test_assembles_spatial_mechanisms_from_random_guesses(name: str) -> None:
     assert converged.all()
 
 
-@pytest.mark.whole_run("guesses near and far, and the derivatives of the nearest configuration")
 def test_weights_say_what_may_change() -> None:
     """With weights of zero on all joints but the crank's, the crank stays and the others close the loop."""
     mechanism = four_bar()
@@ -197,7 +196,6 @@ def nearest_by_hand(goal: np.ndarray, q_guess: np.ndarray, weights: np.ndarray) 
     return least
 
 
-@pytest.mark.whole_run("guesses near and far, and the derivatives of the nearest configuration")
 def test_reaches_what_can_be_reached_whatever_the_weights() -> None:
     """Seeded goals, guesses and weights, zeros among them: all converge, and most of them to the nearest solution.
 
