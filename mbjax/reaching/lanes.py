@@ -1,0 +1,90 @@
+"""Many tasks at once: a lane that is done takes the next task, so that none waits for the slowest of its batch."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array, Float
+
+from mbjax.execution import as_one_kernel
+
+from .search import Search, Settings, advance, begin, frozen_if_done, run
+from .task import Task
+
+LANES = 128
+STEPS_A_TURN = 2  # between two looks at which lanes are done
+
+
+def search_tasks(task: Task, settings: Settings, guess: Float[Array, " nq"]) -> Search:
+    """The state at the end of a task's search; under `vmap`, of a batch of tasks in lanes."""
+    numbers, rest = eqx.partition((task, settings, guess), eqx.is_array)
+    leaves, treedef = jax.tree.flatten(numbers)
+
+    def restored(leaves: Any) -> tuple[Task, Settings, Array]:
+        return eqx.combine(jax.tree.unflatten(treedef, leaves), rest)
+
+    @custom_vmap
+    def search(*leaves: Array) -> Search:
+        return as_one_kernel(lambda *leaves: run(*restored(leaves)))(*leaves)
+
+    @search.def_vmap
+    def in_lanes(size: int, batched: list[bool], *leaves: Array) -> tuple[Search, Any]:
+        found = search_in_lanes(size, batched, leaves, restored)
+        return found, jax.tree.map(lambda _: True, found)
+
+    return search(*leaves)
+
+
+def search_in_lanes(size: int, batched: Any, leaves: tuple, restored: Any) -> Search:
+    """All tasks of a batch; `batched` says which leaves have an axis of tasks."""
+    lanes = min(size, LANES)
+    axes = tuple(0 if each else None for each in batched)
+
+    def of_tasks(places: Array) -> tuple:
+        return tuple(x[places] if each else x for x, each in zip(leaves, batched, strict=True))
+
+    def begun(*leaves: Array) -> Search:
+        task, _, guess = restored(leaves)
+        return begin(task, guess)
+
+    def stepped(search: Search, *leaves: Array) -> Search:
+        task, settings, guess = restored(leaves)
+        for _ in range(1):
+            search = frozen_if_done(search, advance(task, settings, guess, search))
+        return search
+
+    def step_all(search: Search, own: tuple) -> Search:
+        return jax.vmap(stepped, (0, *axes))(search, *own)
+
+    def has_more(carry: tuple) -> Array:
+        return jnp.any(carry[0] < size)
+
+    def turn(carry: tuple) -> tuple:
+        places, following, own, search, found = carry
+        search = lax.fori_loop(0, STEPS_A_TURN, lambda _, each: step_all(each, own), search)
+        is_done = search.is_done & (places < size)
+        to = jnp.where(is_done, places, size)
+        found = jax.tree.map(lambda all, x: all.at[to].set(x, mode="drop"), found, search)
+        rank = jnp.cumsum(is_done.astype(jnp.int32))
+        places = jnp.where(is_done, following + rank - 1, places)
+        following = following + rank[-1]
+        fresh_leaves = of_tasks(jnp.minimum(places, size - 1))
+        begins = is_done & (places < size)
+        fresh = jax.vmap(begun, axes)(*fresh_leaves)
+
+        def chosen(new: Array, old: Array) -> Array:
+            return jnp.where(begins.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+
+        search = jax.tree.map(chosen, fresh, search)
+        own = tuple(new if each else old for new, old, each in zip(fresh_leaves, own, batched, strict=True))
+        return places, following, own, search, found
+
+    places = jnp.arange(lanes, dtype=jnp.int32)
+    own = of_tasks(places)
+    search = jax.vmap(begun, axes)(*own)
+    found = jax.tree.map(lambda x: jnp.zeros((size, *x.shape[1:]), x.dtype), search)
+    carry = (places, jnp.asarray(lanes, jnp.int32), own, search, found)
+    return lax.while_loop(has_more, turn, carry)[-1]

@@ -1,0 +1,265 @@
+"""Levenberg–Marquardt within limits, from a guess and then from other starts, as a state that advances step by step.
+
+    minimize 1/2 Σ (w r(q))²   subject to   lower <= h(q) <= upper,   q within its limits
+
+Limits are held exactly: coordinates at a limit that the step would leave through it are fixed, and the step ends at the
+limits (Bertsekas' projected Newton method). Hard rows are in an augmented Lagrangian (Nocedal & Wright, chapter 17),
+whose multipliers change when its minimum is near. The damping is proportional to the residual (Sugihara 2011), so that
+steps become Newton's as the goal is reached, times a factor that follows the success of steps.
+
+Everything is one state, so that a start needs no program of its own, and so that a lane of a batch that is done takes
+the next task (`lanes.py`).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from mbjax.linear_algebra import eliminate_positive_definite
+from mbjax.model import locked_velocities
+
+from .task import Evaluation, Task, evaluate
+from .tangent import drawn_start, limits_in_tangent, move
+
+LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING = 1e-8, 1e-2, 1e6
+FIRST_PENALTY, MOST_PENALTY = 1e2, 1e8
+MULTIPLIER_ROUNDS = 4  # steps, at most, between two changes of multipliers
+PATIENCE = 6  # steps that lower the merit by less than a part in a thousand, before a start counts as stuck
+LONGEST_STEP = 1.0  # rad or m, of any coordinate
+
+
+class Settings(NamedTuple):
+    """Numbers that a user chooses; none needs a new program."""
+
+    tolerance: Float[Array, ""]  # of residuals without weights, and of hard rows
+    step_tolerance: Float[Array, ""]
+    max_iterations: Int[Array, ""]  # of one start
+    starts: Int[Array, ""]
+    draw: Float[Array, " nv"]  # numbers in [0, 1) that all starts are drawn from
+
+
+class Search(NamedTuple):
+    """State between two steps."""
+
+    q: Float[Array, " nq"]
+    rows: Evaluation
+    multipliers: Float[Array, " h"]
+    penalty: Float[Array, ""]
+    damping: Float[Array, ""]
+    violation: Float[Array, ""]  # of hard rows when the multipliers last changed
+    merit: Float[Array, ""]
+    trial: Float[Array, " nq"]
+    is_new: Bool[Array, ""]  # the trial is a start, taken whatever its merit
+    rounds: Int[Array, ""]  # steps since the multipliers changed
+    stalled: Int[Array, ""]  # steps without progress
+    iterations: Int[Array, ""]  # of this start
+    total: Int[Array, ""]
+    start: Int[Array, ""]
+    best_q: Float[Array, " nq"]
+    best_score: Float[Array, ""]
+    best_start: Int[Array, ""]
+    is_settled: Bool[Array, ""]  # the start ended at a minimum rather than at max_iterations
+    is_closing: Bool[Array, ""]  # the trial is the best of all starts: the last evaluation
+    is_done: Bool[Array, ""]
+
+
+def begin(task: Task, guess: Float[Array, " nq"]) -> Search:
+    """The state before the first evaluation."""
+    shapes = jax.eval_shape(evaluate, task, guess)
+    rows = Evaluation(*(jnp.zeros(x.shape, x.dtype) for x in shapes))
+    zero, count = jnp.zeros((), guess.dtype), jnp.zeros((), jnp.int32)
+    q = jnp.clip(guess, *task.limits)
+    return Search(
+        q=q,
+        rows=rows,
+        multipliers=jnp.zeros_like(rows.hard),
+        penalty=zero + FIRST_PENALTY,
+        damping=zero + FIRST_DAMPING,
+        violation=zero + jnp.inf,
+        merit=zero + jnp.inf,
+        trial=q,
+        is_new=jnp.array(True),
+        rounds=count,
+        stalled=count,
+        iterations=count,
+        total=count,
+        start=count,
+        best_q=q,
+        best_score=zero + jnp.inf,
+        best_start=count,
+        is_settled=jnp.array(False),
+        is_closing=jnp.array(False),
+        is_done=jnp.array(False),
+    )
+
+
+def advance(task: Task, settings: Settings, guess: Float[Array, " nq"], search: Search) -> Search:
+    """Evaluates the trial, takes or refuses it, and proposes the next."""
+    rows = evaluate(task, search.trial)
+    taken = with_trial(search, rows)
+    updated = with_multipliers(task, taken) if task.has_hard_rows else taken
+    proposed, is_short = with_proposal(task, settings, updated)
+    return with_next_start(task, settings, guess, proposed, is_short)
+
+
+def with_trial(search: Search, rows: Evaluation) -> Search:
+    """Takes the trial where it lowers the merit, and changes the damping by how much it does."""
+    merit = merit_of(rows, search.multipliers, search.penalty)
+    is_taken = search.is_new | (merit < search.merit)
+    is_little = ~search.is_new & ~(merit < 0.999 * search.merit)
+    damping = jnp.where(is_taken, 0.2 * search.damping, 8.0 * search.damping)
+    damping = jnp.where(search.is_new, FIRST_DAMPING, jnp.clip(damping, LEAST_DAMPING, MOST_DAMPING))
+    return search._replace(
+        q=jnp.where(is_taken, search.trial, search.q),
+        rows=Evaluation(*(jnp.where(is_taken, new, old) for new, old in zip(rows, search.rows, strict=True))),
+        merit=jnp.where(is_taken, jnp.where(jnp.isfinite(merit), merit, jnp.inf), search.merit),
+        damping=damping,
+        rounds=search.rounds + 1,
+        stalled=jnp.where(search.is_new, 0, jnp.where(is_little, search.stalled + 1, 0)),
+        iterations=search.iterations + 1,
+        total=search.total + 1,
+        is_done=search.is_closing,
+    )
+
+
+def merit_of(rows: Evaluation, multipliers: Array, penalty: Array) -> Float[Array, ""]:
+    """Augmented Lagrangian, without its constant."""
+    soft = rows.weight * rows.value
+    excess = excess_of(rows, multipliers, penalty)
+    return 0.5 * jnp.sum(soft * soft) + 0.5 * penalty * jnp.sum(excess * excess)
+
+
+def excess_of(rows: Evaluation, multipliers: Array, penalty: Array) -> Float[Array, " h"]:
+    """How far h + y / μ is from its bounds."""
+    shifted = rows.hard + multipliers / penalty
+    return shifted - jnp.clip(shifted, rows.lower, rows.upper)
+
+
+def violation_of(rows: Evaluation) -> Float[Array, ""]:
+    """Largest distance of a hard row from its bounds."""
+    return jnp.max(jnp.abs(rows.hard - jnp.clip(rows.hard, rows.lower, rows.upper)), initial=0.0)
+
+
+def with_multipliers(task: Task, search: Search) -> Search:
+    """Changes the multipliers where the last change is some steps ago, and raises the penalty if that did too little."""
+    violation = violation_of(search.rows)
+    is_time = (search.rounds >= MULTIPLIER_ROUNDS) | (search.stalled > 0)
+    raised = jnp.minimum(10.0 * search.penalty, MOST_PENALTY)
+    excess = excess_of(search.rows, search.multipliers, search.penalty)
+    multipliers = jnp.where(is_time, search.penalty * excess, search.multipliers)
+    penalty = jnp.where(is_time & (violation > 0.25 * search.violation), raised, search.penalty)
+    is_restart = search.is_new
+    multipliers = jnp.where(is_restart, 0.0, multipliers)
+    penalty = jnp.where(is_restart, FIRST_PENALTY, penalty)
+    return search._replace(
+        multipliers=multipliers,
+        penalty=penalty,
+        violation=jnp.where(is_restart, jnp.inf, jnp.where(is_time, violation, search.violation)),
+        merit=merit_of(search.rows, multipliers, penalty),
+        rounds=jnp.where(is_time | is_restart, 0, search.rounds),
+    )
+
+
+def gradient_of(rows: Evaluation, multipliers: Array, penalty: Array) -> Float[Array, " nv"]:
+    """Gradient of the augmented Lagrangian along tangent coordinates."""
+    soft = rows.weight * rows.weight * rows.value
+    hard = penalty * excess_of(rows, multipliers, penalty)
+    return jnp.sum(rows.J * soft[:, None], 0) + jnp.sum(rows.G * hard[:, None], 0)
+
+
+def free_coordinates(task: Task, q: Array, gradient: Array) -> Bool[Array, " nv"]:
+    """Coordinates that are neither locked nor at a limit that the descent would leave through."""
+    low, high = limits_in_tangent(task.model, task.limits, q)
+    is_fixed = ((low >= 0.0) & (gradient >= 0.0)) | ((high <= 0.0) & (gradient <= 0.0))
+    return ~(is_fixed | locked_velocities(task.model))
+
+
+def with_proposal(task: Task, settings: Settings, search: Search) -> tuple[Search, Bool[Array, ""]]:
+    """The next trial by a damped Gauss–Newton step, and whether it would be short."""
+    rows, model = search.rows, task.model
+    gradient = gradient_of(rows, search.multipliers, search.penalty)
+    is_free = free_coordinates(task, search.q, gradient)
+    J = rows.J * rows.weight[:, None] * is_free
+    H = jnp.sum(J[:, :, None] * J[:, None, :], 0)
+    if task.has_hard_rows:
+        is_active = excess_of(rows, search.multipliers, search.penalty) != 0.0
+        G = rows.G * jnp.where(is_active, 1.0, 0.0)[:, None] * is_free
+        H = H + search.penalty * jnp.sum(G[:, :, None] * G[:, None, :], 0)
+    nv = model.num_velocities
+    eye = jnp.eye(nv, dtype=H.dtype)
+    size = jnp.max(jnp.where(eye > 0.0, H, 0.0))
+    eps = float(jnp.finfo(H.dtype).eps)
+    soft = rows.weight * rows.value
+    scale = 2.0 * search.merit if task.has_hard_rows else jnp.sum(soft * soft)
+    damping = search.damping * jnp.minimum(scale, size) + 8.0 * eps * size
+    damping = jnp.where(damping > 0.0, damping, 1.0)
+    H = H + eye * jnp.where(is_free, damping, jnp.maximum(size, damping))[:, None]
+    d = eliminate_positive_definite(H, jnp.where(is_free, -gradient, 0.0))
+    d = jnp.where(is_free, d, 0.0)
+    longest = jnp.max(jnp.abs(d), initial=0.0)
+    d = jnp.where(jnp.isfinite(longest), d * jnp.minimum(1.0, LONGEST_STEP / jnp.maximum(longest, eps)), 0.0)
+    d = jnp.clip(d, *limits_in_tangent(model, task.limits, search.q))
+    trial = jnp.clip(move(model, search.q, d), *task.limits)
+    is_short = jnp.max(jnp.abs(d), initial=0.0) <= settings.step_tolerance
+    return search._replace(trial=trial, is_new=jnp.array(False)), is_short
+
+
+def with_next_start(
+    task: Task, settings: Settings, guess: Array, search: Search, is_short: Bool[Array, ""]
+) -> Search:
+    """Ends a start that reached the goals, or that comes no nearer; and the search, with the last start."""
+    rows, tolerance = search.rows, settings.tolerance
+    violation = violation_of(rows)
+    left = jnp.max(jnp.where(rows.weight != 0.0, jnp.abs(rows.value), 0.0), initial=0.0)
+    is_reached = (left <= tolerance) & (violation <= tolerance)
+    is_stuck = (is_short | (search.stalled >= PATIENCE)) & ((violation <= tolerance) | (search.penalty >= MOST_PENALTY))
+    ends = is_reached | is_stuck | (search.iterations >= settings.max_iterations) | ~jnp.isfinite(search.merit)
+    soft = rows.weight * rows.value
+    score = 0.5 * jnp.sum(soft * soft) + 1e6 * jnp.maximum(violation - tolerance, 0.0)
+    is_best = ends & (score < search.best_score) & ~search.is_closing
+    best_q = jnp.where(is_best, search.q, search.best_q)
+    best_start = jnp.where(is_best, search.start, search.best_start)
+    is_last = is_reached | (search.start + 1 >= settings.starts)
+    is_here = best_start == search.start
+    starts_anew = ends & ~is_last & ~search.is_closing
+    closes = ends & is_last & ~is_here & ~search.is_closing
+    start = search.start + jnp.where(starts_anew, 1, 0).astype(jnp.int32)
+    trial = jnp.where(starts_anew, start_of(task, settings, guess, start), search.trial)
+    return search._replace(
+        trial=jnp.where(closes, best_q, trial),
+        is_new=starts_anew | closes,
+        is_closing=closes,
+        is_settled=jnp.where(search.is_closing, search.is_settled, is_reached | is_stuck),
+        is_done=search.is_done | (ends & is_last & is_here),
+        start=start,
+        iterations=jnp.where(starts_anew, 0, search.iterations),
+        best_q=best_q,
+        best_score=jnp.where(is_best, score, search.best_score),
+        best_start=best_start,
+    )
+
+
+def start_of(task: Task, settings: Settings, guess: Array, start: Int[Array, ""]) -> Float[Array, " nq"]:
+    """The start of this number: a sequence that fills the limits evenly (Kronecker's, with Roberts' numbers)."""
+    nv = task.model.num_velocities
+    root = 2.0
+    for _ in range(40):
+        root = (1.0 + root) ** (1.0 / (nv + 1))
+    steps = jnp.asarray([root ** -(k + 1) for k in range(nv)], guess.dtype)
+    draw = settings.draw + steps * start.astype(guess.dtype)
+    return drawn_start(task.model, task.limits, guess, draw - jnp.floor(draw))
+
+
+def frozen_if_done(search: Search, new: Search) -> Search:
+    """The search itself where it is done."""
+    return jax.tree.map(lambda old, new: jnp.where(search.is_done, old, new), search, new)
+
+
+def run(task: Task, settings: Settings, guess: Float[Array, " nq"]) -> Search:
+    """One task to its end."""
+    return lax.while_loop(
+        lambda search: ~search.is_done, lambda search: advance(task, settings, guess, search), begin(task, guess)
+    )

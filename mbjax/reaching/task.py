@@ -1,0 +1,88 @@
+"""What a search works on: goals, hard constraints and closed loops of a model, as rows with Jacobians."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.constraints import BoundConstraintSet
+from mbjax.constraints.assembly_problem import calc_position_rows, rows_with_position
+from mbjax.kinematics import calc_position_kinematics
+from mbjax.model import MultibodyModel
+from mbjax.trajectory_optimization import Constraint
+
+from .residual_rows import rows_of, weight_of
+from .tangent import columns_in_tangent
+
+
+class Task(eqx.Module):
+    """Goals with names, constraints with names, and the model with its closed loops; numbers are leaves."""
+
+    model: MultibodyModel
+    loops: BoundConstraintSet
+    goals: tuple[Any, ...]
+    constraints: tuple[Constraint, ...]
+    limits: tuple[Float[Array, " nq"], Float[Array, " nq"]]
+    goal_names: tuple[str, ...] = eqx.field(static=True)
+    constraint_names: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def has_hard_rows(self) -> bool:
+        """Whether anything must hold exactly besides limits."""
+        return bool(self.constraints) or self.has_loops
+
+    @property
+    def has_loops(self) -> bool:
+        return bool(np.any(rows_with_position(self.loops)))
+
+
+class Evaluation(NamedTuple):
+    """Residuals of goals without weights, their weights, and hard values with bounds, with Jacobians."""
+
+    value: Float[Array, " m"]
+    J: Float[Array, "m nv"]
+    weight: Float[Array, " m"]
+    hard: Float[Array, " h"]
+    G: Float[Array, "h nv"]
+    lower: Float[Array, " h"]
+    upper: Float[Array, " h"]
+
+
+def evaluate(task: Task, q: Float[Array, " nq"]) -> Evaluation:
+    """All rows at q."""
+    model = task.model
+    position = calc_position_kinematics(model, q)
+    nv = model.num_velocities
+    value, J, weight = [jnp.zeros(0, q.dtype)], [jnp.zeros((0, nv), q.dtype)], [jnp.zeros(0, q.dtype)]
+    for goal in task.goals:
+        rows = rows_of(goal, model, q, position)
+        value.append(rows.value)
+        J.append(rows.J)
+        weight.append(weight_of(goal, rows.value.shape[0], q.dtype))
+    hard, G, lower, upper = [jnp.zeros(0, q.dtype)], [jnp.zeros((0, nv), q.dtype)], [], []
+    for constraint in task.constraints:
+        rows = rows_of(constraint.function, model, q, position)
+        hard.append(rows.value)
+        G.append(rows.J)
+        lower.append(jnp.broadcast_to(constraint.lower.astype(q.dtype), rows.value.shape))
+        upper.append(jnp.broadcast_to(constraint.upper.astype(q.dtype), rows.value.shape))
+    if task.has_loops:
+        error, G_loops = calc_position_rows(model, task.loops, q)
+        T = columns_in_tangent(model, q)
+        hard.append(error)
+        G.append(G_loops if T is None else G_loops @ T)
+        lower.append(jnp.zeros_like(error))
+        upper.append(jnp.zeros_like(error))
+    none = jnp.zeros(0, q.dtype)
+    return Evaluation(
+        jnp.concatenate(value),
+        jnp.concatenate(J),
+        jnp.concatenate(weight),
+        jnp.concatenate(hard),
+        jnp.concatenate(G),
+        jnp.concatenate([none, *lower]),
+        jnp.concatenate([none, *upper]),
+    )
+
