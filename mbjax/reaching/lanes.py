@@ -9,17 +9,17 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Float
 
-from mbjax.execution import as_one_kernel
+from mbjax.execution import in_one_kernel
 
-from .search import Search, Settings, advance, begin, frozen_if_done, run
+from .search import Found, Search, Settings, advance, begin, found_by, frozen_if_done, run
 from .task import Task
 
 LANES = 128
 STEPS_A_TURN = 2  # between two looks at which lanes are done
 
 
-def search_tasks(task: Task, settings: Settings, guess: Float[Array, " nq"]) -> Search:
-    """The state at the end of a task's search; under `vmap`, of a batch of tasks in lanes."""
+def search_tasks(task: Task, settings: Settings, guess: Float[Array, " nq"]) -> Found:
+    """What a task's search ends with; under `vmap`, of a batch of tasks in lanes."""
     numbers, rest = eqx.partition((task, settings, guess), eqx.is_array)
     leaves, treedef = jax.tree.flatten(numbers)
 
@@ -27,18 +27,18 @@ def search_tasks(task: Task, settings: Settings, guess: Float[Array, " nq"]) -> 
         return eqx.combine(jax.tree.unflatten(treedef, leaves), rest)
 
     @custom_vmap
-    def search(*leaves: Array) -> Search:
-        return as_one_kernel(lambda *leaves: run(*restored(leaves)))(*leaves)
+    def search(*leaves: Array) -> Found:
+        return in_one_kernel(lambda *leaves: found_by(run(*restored(leaves))), *leaves)
 
     @search.def_vmap
-    def in_lanes(size: int, batched: list[bool], *leaves: Array) -> tuple[Search, Any]:
+    def in_lanes(size: int, batched: list[bool], *leaves: Array) -> tuple[Found, Any]:
         found = search_in_lanes(size, batched, leaves, restored)
         return found, jax.tree.map(lambda _: True, found)
 
     return search(*leaves)
 
 
-def search_in_lanes(size: int, batched: Any, leaves: tuple, restored: Any) -> Search:
+def search_in_lanes(size: int, batched: Any, leaves: tuple, restored: Any) -> Found:
     """All tasks of a batch; `batched` says which leaves have an axis of tasks."""
     lanes = min(size, LANES)
     axes = tuple(0 if each else None for each in batched)
@@ -52,9 +52,7 @@ def search_in_lanes(size: int, batched: Any, leaves: tuple, restored: Any) -> Se
 
     def stepped(search: Search, *leaves: Array) -> Search:
         task, settings, guess = restored(leaves)
-        for _ in range(1):
-            search = frozen_if_done(search, advance(task, settings, guess, search))
-        return search
+        return frozen_if_done(search, advance(task, settings, guess, search))
 
     def step_all(search: Search, own: tuple) -> Search:
         return jax.vmap(stepped, (0, *axes))(search, *own)
@@ -67,7 +65,7 @@ def search_in_lanes(size: int, batched: Any, leaves: tuple, restored: Any) -> Se
         search = lax.fori_loop(0, STEPS_A_TURN, lambda _, each: step_all(each, own), search)
         is_done = search.is_done & (places < size)
         to = jnp.where(is_done, places, size)
-        found = jax.tree.map(lambda all, x: all.at[to].set(x, mode="drop"), found, search)
+        found = jax.tree.map(lambda all, x: all.at[to].set(x, mode="drop"), found, jax.vmap(found_by)(search))
         rank = jnp.cumsum(is_done.astype(jnp.int32))
         places = jnp.where(is_done, following + rank - 1, places)
         following = following + rank[-1]
@@ -85,6 +83,7 @@ def search_in_lanes(size: int, batched: Any, leaves: tuple, restored: Any) -> Se
     places = jnp.arange(lanes, dtype=jnp.int32)
     own = of_tasks(places)
     search = jax.vmap(begun, axes)(*own)
-    found = jax.tree.map(lambda x: jnp.zeros((size, *x.shape[1:]), x.dtype), search)
+    shapes = jax.eval_shape(jax.vmap(found_by), search)
+    found = jax.tree.map(lambda x: jnp.zeros((size, *x.shape[1:]), x.dtype), shapes)
     carry = (places, jnp.asarray(lanes, jnp.int32), own, search, found)
     return lax.while_loop(has_more, turn, carry)[-1]

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.dynamics import center_of_mass_position_in_world, jacobian_center_of_mass_translational_velocity
+from mbjax.errors import ModelError
 from mbjax.kinematics import (
     PositionKinematics,
     calc_frame_pose,
@@ -20,7 +21,7 @@ from mbjax.kinematics import (
 from mbjax.kinematics.frames import calc_offset
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State
-from mbjax.spatial import rotation_log, safe_norm, safe_normalize, skew
+from mbjax.spatial import RigidTransform, rotation_log, safe_norm, safe_normalize, skew
 from mbjax.trajectory_optimization import CenterOfMass, JointGoal, LookAt, PointGoal, PoseGoal, RelativePose
 
 from .tangent import columns_in_tangent, move
@@ -43,6 +44,39 @@ def rows_of(goal: Any, model: MultibodyModel, q: Float[Array, " nq"], position: 
     value, J = closed_form(goal, model, q, position)
     T = columns_in_tangent(model, q)
     return Rows(value, J if T is None else J @ T)
+
+
+def size_of(goal: Any, model: MultibodyModel, q: Float[Array, " nq"]) -> int:
+    """Number of rows of a goal."""
+    if type(goal) in SIZES:
+        return SIZES[type(goal)]
+    if isinstance(goal, JointGoal):
+        return model.num_velocities
+    v = jnp.zeros(model.num_velocities, q.dtype)
+    return jax.eval_shape(lambda: jnp.ravel(unweighted(goal)(model, State(q, v)))).size
+
+
+def require_shapes(name: str, goal: Any, model: MultibodyModel) -> None:
+    """Raises with the goal's name where its numbers are not those of one goal."""
+    shapes = {"p_WP": (3,), "p_FP": (3,), "p_WT": (3,), "axis_F": (3,), "p_WCcm": (3,), "q": (model.num_positions,)}
+    found = {field: getattr(goal, field, None) for field in shapes}
+    for field in ("X_WF", "X_AF"):
+        X = getattr(goal, field, None)
+        if X is not None:
+            if not isinstance(X, RigidTransform):
+                raise ModelError(f"goal '{name}': {field} must be a mbjax.RigidTransform, got {type(X).__name__}.")
+            found |= {f"{field}.rotation": X.rotation, f"{field}.translation": X.translation}
+            shapes |= {f"{field}.rotation": (3, 3), f"{field}.translation": (3,)}
+    for field, value in found.items():
+        if type(goal) in GOALS and value is not None and jnp.shape(value) != shapes[field]:
+            raise ModelError(
+                f"goal '{name}': {field} must have shape {shapes[field]}, got {jnp.shape(value)}; for many goals use "
+                "jax.vmap."
+            )
+    size = SIZES.get(type(goal), model.num_velocities)
+    weight = getattr(goal, "weight", None)
+    if type(goal) in GOALS and weight is not None and jnp.shape(weight) not in ((), (1,), (size,)):
+        raise ModelError(f"goal '{name}': weight must be a number or have shape ({size},), got {jnp.shape(weight)}.")
 
 
 def rows_by_differentiation(function: Any, model: MultibodyModel, q: Float[Array, " nq"]) -> Rows:
@@ -150,3 +184,5 @@ CLOSED_FORMS: dict[type, Any] = {
     LookAt: look_at_rows,
     CenterOfMass: center_of_mass_rows,
 }
+SIZES: dict[type, int] = {PoseGoal: 6, RelativePose: 6, PointGoal: 3, LookAt: 3, CenterOfMass: 3}
+GOALS = (*SIZES, JointGoal)

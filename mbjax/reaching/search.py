@@ -24,11 +24,15 @@ from mbjax.model import locked_velocities
 from .task import Evaluation, Task, evaluate
 from .tangent import drawn_start, limits_in_tangent, move
 
-LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING = 1e-8, 1e-2, 1e6
+LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING = 1e-8, 1.0, 1e6
 FIRST_PENALTY, MOST_PENALTY = 1e2, 1e8
 MULTIPLIER_ROUNDS = 4  # steps, at most, between two changes of multipliers
-PATIENCE = 6  # steps that lower the merit by less than a part in a thousand, before a start counts as stuck
-LONGEST_STEP = 1.0  # rad or m, of any coordinate
+DOWN = 0.5
+ESCAPES = 2  # of one start, from a minimum that does not reach the goals
+NUDGE = 0.2  # rad or m, from side to side: an escape where no coordinate is at a limit
+PASSES = 2  # of a step: coordinates that come to a limit are fixed between two
+PATIENCE = 4  # steps that lower the merit by less than a part in a thousand, before a start counts as stuck
+LONGEST_STEP = 3.0  # rad or m, of any coordinate
 
 
 class Settings(NamedTuple):
@@ -58,6 +62,7 @@ class Search(NamedTuple):
     iterations: Int[Array, ""]  # of this start
     total: Int[Array, ""]
     start: Int[Array, ""]
+    escapes: Int[Array, ""]  # of this start
     best_q: Float[Array, " nq"]
     best_score: Float[Array, ""]
     best_start: Int[Array, ""]
@@ -87,6 +92,7 @@ def begin(task: Task, guess: Float[Array, " nq"]) -> Search:
         iterations=count,
         total=count,
         start=count,
+        escapes=count,
         best_q=q,
         best_score=zero + jnp.inf,
         best_start=count,
@@ -110,7 +116,7 @@ def with_trial(search: Search, rows: Evaluation) -> Search:
     merit = merit_of(rows, search.multipliers, search.penalty)
     is_taken = search.is_new | (merit < search.merit)
     is_little = ~search.is_new & ~(merit < 0.999 * search.merit)
-    damping = jnp.where(is_taken, 0.2 * search.damping, 8.0 * search.damping)
+    damping = jnp.where(is_taken, DOWN * search.damping, 8.0 * search.damping)
     damping = jnp.where(search.is_new, FIRST_DAMPING, jnp.clip(damping, LEAST_DAMPING, MOST_DAMPING))
     return search._replace(
         q=jnp.where(is_taken, search.trial, search.q),
@@ -196,15 +202,34 @@ def with_proposal(task: Task, settings: Settings, search: Search) -> tuple[Searc
     scale = 2.0 * search.merit if task.has_hard_rows else jnp.sum(soft * soft)
     damping = search.damping * jnp.minimum(scale, size) + 8.0 * eps * size
     damping = jnp.where(damping > 0.0, damping, 1.0)
-    H = H + eye * jnp.where(is_free, damping, jnp.maximum(size, damping))[:, None]
-    d = eliminate_positive_definite(H, jnp.where(is_free, -gradient, 0.0))
-    d = jnp.where(is_free, d, 0.0)
-    longest = jnp.max(jnp.abs(d), initial=0.0)
-    d = jnp.where(jnp.isfinite(longest), d * jnp.minimum(1.0, LONGEST_STEP / jnp.maximum(longest, eps)), 0.0)
-    d = jnp.clip(d, *limits_in_tangent(model, task.limits, search.q))
+    low, high = limits_in_tangent(model, task.limits, search.q)
+    d = step_within(H + eye * damping, gradient, is_free, low, high, settings)
     trial = jnp.clip(move(model, search.q, d), *task.limits)
     is_short = jnp.max(jnp.abs(d), initial=0.0) <= settings.step_tolerance
     return search._replace(trial=trial, is_new=jnp.array(False)), is_short
+
+
+def step_within(
+    H: Array, gradient: Array, is_free: Array, low: Array, high: Array, settings: Settings
+) -> Float[Array, " nv"]:
+    """Minimum of the quadratic model on the free coordinates; those that come to a limit stay there, the rest again."""
+    eye = jnp.eye(H.shape[0], dtype=H.dtype)
+    eps = float(jnp.finfo(H.dtype).eps)
+
+    def solved(_: Array, carry: tuple) -> tuple:
+        d, is_free = carry
+        is_open = is_free[:, None] & is_free[None]
+        fixed = jnp.where(is_free, 0.0, d)
+        right = -gradient - jnp.sum(H * fixed[None], 1)
+        A = jnp.where(is_open, H, eye * jnp.max(H * eye))
+        free = eliminate_positive_definite(A, jnp.where(is_free, right, 0.0))
+        d = jnp.where(is_free, free, fixed)
+        longest = jnp.max(jnp.abs(d), initial=0.0)
+        d = jnp.where(jnp.isfinite(longest), d * jnp.minimum(1.0, LONGEST_STEP / jnp.maximum(longest, eps)), 0.0)
+        clipped = jnp.clip(d, low, high)
+        return clipped, is_free & (clipped == d)
+
+    return lax.fori_loop(0, PASSES, solved, (jnp.zeros_like(gradient), is_free))[0]
 
 
 def with_next_start(
@@ -219,38 +244,62 @@ def with_next_start(
     ends = is_reached | is_stuck | (search.iterations >= settings.max_iterations) | ~jnp.isfinite(search.merit)
     soft = rows.weight * rows.value
     score = 0.5 * jnp.sum(soft * soft) + 1e6 * jnp.maximum(violation - tolerance, 0.0)
+    score = jnp.where(jnp.isfinite(score), score, jnp.inf)
     is_best = ends & (score < search.best_score) & ~search.is_closing
     best_q = jnp.where(is_best, search.q, search.best_q)
     best_start = jnp.where(is_best, search.start, search.best_start)
+    escape, can_escape = escape_from(task, settings, search.q)
+    escapes = ends & ~is_reached & can_escape & (search.escapes < ESCAPES) & ~search.is_closing
     is_last = is_reached | (search.start + 1 >= settings.starts)
-    is_here = best_start == search.start
-    starts_anew = ends & ~is_last & ~search.is_closing
-    closes = ends & is_last & ~is_here & ~search.is_closing
+    starts_anew = ends & ~escapes & ~is_last & ~search.is_closing
+    closes = ends & ~escapes & is_last & ~is_best & ~search.is_closing
     start = search.start + jnp.where(starts_anew, 1, 0).astype(jnp.int32)
     trial = jnp.where(starts_anew, start_of(task, settings, guess, start), search.trial)
+    trial = jnp.where(escapes, escape, trial)
     return search._replace(
         trial=jnp.where(closes, best_q, trial),
-        is_new=starts_anew | closes,
+        is_new=starts_anew | closes | escapes,
         is_closing=closes,
         is_settled=jnp.where(search.is_closing, search.is_settled, is_reached | is_stuck),
-        is_done=search.is_done | (ends & is_last & is_here),
+        is_done=search.is_done | (ends & ~escapes & is_last & is_best),
         start=start,
-        iterations=jnp.where(starts_anew, 0, search.iterations),
+        escapes=jnp.where(starts_anew, 0, search.escapes + jnp.where(escapes, 1, 0)).astype(jnp.int32),
+        iterations=jnp.where(starts_anew | escapes, 0, search.iterations),
         best_q=best_q,
         best_score=jnp.where(is_best, score, search.best_score),
         best_start=best_start,
     )
 
 
+def escape_from(task: Task, settings: Settings, q: Float[Array, " nq"]) -> tuple[Array, Bool[Array, ""]]:
+    """Another place to go on from, after a minimum at q, and whether it is another.
+
+    Coordinates at a limit go to the middle of their range; most minima are due to them. Where none is, all move a
+    little, off a singular point where no direction lowers the merit.
+    """
+    low, high = limits_in_tangent(task.model, task.limits, q)
+    is_open = ~locked_velocities(task.model) & (high > low)
+    is_held = ((low >= 0.0) | (high <= 0.0)) & is_open & jnp.isfinite(low) & jnp.isfinite(high)
+    to_middle = jnp.where(is_held, 0.5 * (jnp.where(is_held, low, 0.0) + jnp.where(is_held, high, 0.0)), 0.0)
+    nudge = jnp.where(is_open, NUDGE * (fractions(settings.draw, jnp.ones((), q.dtype)) - 0.5), 0.0)
+    moved = move(task.model, q, jnp.where(jnp.any(is_held), to_middle, nudge))
+    return jnp.clip(moved, *task.limits), jnp.any(is_open)
+
+
 def start_of(task: Task, settings: Settings, guess: Array, start: Int[Array, ""]) -> Float[Array, " nq"]:
-    """The start of this number: a sequence that fills the limits evenly (Kronecker's, with Roberts' numbers)."""
-    nv = task.model.num_velocities
+    """The start of this number, drawn within limits."""
+    return drawn_start(task.model, task.limits, guess, fractions(settings.draw, start.astype(guess.dtype)))
+
+
+def fractions(draw: Float[Array, " nv"], turn: Float[Array, ""]) -> Float[Array, " nv"]:
+    """Numbers in [0, 1) that fill the cube evenly, turn by turn: Kronecker's sequence with Roberts' numbers."""
+    size = draw.shape[0]
     root = 2.0
-    for _ in range(40):
-        root = (1.0 + root) ** (1.0 / (nv + 1))
-    steps = jnp.asarray([root ** -(k + 1) for k in range(nv)], guess.dtype)
-    draw = settings.draw + steps * start.astype(guess.dtype)
-    return drawn_start(task.model, task.limits, guess, draw - jnp.floor(draw))
+    for _ in range(60):
+        root = (1.0 + root) ** (1.0 / (size + 1))
+    steps = jnp.asarray([root ** -(k + 1) for k in range(size)], draw.dtype)
+    place = draw + steps * turn
+    return place - jnp.floor(place)
 
 
 def frozen_if_done(search: Search, new: Search) -> Search:
@@ -263,3 +312,20 @@ def run(task: Task, settings: Settings, guess: Float[Array, " nq"]) -> Search:
     return lax.while_loop(
         lambda search: ~search.is_done, lambda search: advance(task, settings, guess, search), begin(task, guess)
     )
+
+
+class Found(NamedTuple):
+    """What a search ends with."""
+
+    q: Float[Array, " nq"]
+    rows: Evaluation
+    multipliers: Float[Array, " h"]
+    is_settled: Bool[Array, ""]
+    iterations: Int[Array, ""]  # of all starts
+    start: Int[Array, ""]
+
+
+def found_by(search: Search) -> Found:
+    """The end of a search."""
+    multipliers = search.penalty * excess_of(search.rows, search.multipliers, search.penalty)
+    return Found(search.q, search.rows, multipliers, search.is_settled, search.total, search.start)

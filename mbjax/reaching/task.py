@@ -1,23 +1,27 @@
 """What a search works on: goals, hard constraints and closed loops of a model, as rows with Jacobians."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
-import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.constraints import BoundConstraintSet
 from mbjax.constraints.assembly_problem import calc_position_rows, rows_with_position
-from mbjax.kinematics import calc_position_kinematics
+from mbjax.errors import ModelError
+from mbjax.kinematics import PositionKinematics, calc_position_kinematics
 from mbjax.model import MultibodyModel
 from mbjax.trajectory_optimization import Constraint
 
-from .residual_rows import rows_of, weight_of
+from .residual_rows import Rows, require_shapes, rows_of, weight_of
 from .tangent import columns_in_tangent
 
 
-class Task(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Task:
     """Goals with names, constraints with names, and the model with its closed loops; numbers are leaves."""
 
     model: MultibodyModel
@@ -25,8 +29,8 @@ class Task(eqx.Module):
     goals: tuple[Any, ...]
     constraints: tuple[Constraint, ...]
     limits: tuple[Float[Array, " nq"], Float[Array, " nq"]]
-    goal_names: tuple[str, ...] = eqx.field(static=True)
-    constraint_names: tuple[str, ...] = eqx.field(static=True)
+    goal_names: tuple[str, ...] = dataclasses.field(metadata={"static": True})
+    constraint_names: tuple[str, ...] = dataclasses.field(metadata={"static": True})  # then that of closed loops
 
     @property
     def has_hard_rows(self) -> bool:
@@ -36,6 +40,11 @@ class Task(eqx.Module):
     @property
     def has_loops(self) -> bool:
         return bool(np.any(rows_with_position(self.loops)))
+
+    @property
+    def num_loop_rows(self) -> int:
+        """Rows of closed loops and other constraints of the model, zero where none constrains positions."""
+        return len(rows_with_position(self.loops)) if self.has_loops else 0
 
 
 class Evaluation(NamedTuple):
@@ -56,14 +65,14 @@ def evaluate(task: Task, q: Float[Array, " nq"]) -> Evaluation:
     position = calc_position_kinematics(model, q)
     nv = model.num_velocities
     value, J, weight = [jnp.zeros(0, q.dtype)], [jnp.zeros((0, nv), q.dtype)], [jnp.zeros(0, q.dtype)]
-    for goal in task.goals:
-        rows = rows_of(goal, model, q, position)
+    for name, goal in zip(task.goal_names, task.goals, strict=True):
+        rows = named_rows(name, goal, model, q, position)
         value.append(rows.value)
         J.append(rows.J)
         weight.append(weight_of(goal, rows.value.shape[0], q.dtype))
     hard, G, lower, upper = [jnp.zeros(0, q.dtype)], [jnp.zeros((0, nv), q.dtype)], [], []
-    for constraint in task.constraints:
-        rows = rows_of(constraint.function, model, q, position)
+    for name, constraint in zip(task.constraint_names, task.constraints, strict=False):  # loops have a name only
+        rows = named_rows(name, constraint.function, model, q, position)
         hard.append(rows.value)
         G.append(rows.J)
         lower.append(jnp.broadcast_to(constraint.lower.astype(q.dtype), rows.value.shape))
@@ -86,3 +95,13 @@ def evaluate(task: Task, q: Float[Array, " nq"]) -> Evaluation:
         jnp.concatenate([none, *upper]),
     )
 
+
+def named_rows(
+    name: str, function: Any, model: MultibodyModel, q: Float[Array, " nq"], position: PositionKinematics
+) -> Rows:
+    """Rows of a goal; what is wrong with it is said with its name."""
+    require_shapes(name, function, model)
+    try:
+        return rows_of(function, model, q, position)
+    except ModelError as error:
+        raise ModelError(f"goal '{name}': {error}") from error
