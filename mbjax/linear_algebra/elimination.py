@@ -15,11 +15,9 @@ def eliminate_positive_definite(A: Float[Array, "n n"], b: Float[Array, " n"]) -
     rows = jnp.arange(n)
 
     def advance(k: Array, table: Array) -> Array:
-        is_k = rows == k
-        row = jnp.sum(jnp.where(is_k[:, None], table, 0.0), 0)
-        pivot = jnp.sum(jnp.where(is_k, row[:n], 0.0))
-        row = row / pivot
-        column = jnp.sum(jnp.where(is_k[None], table[:, :n], 0.0), 1)
-        return jnp.where(is_k[:, None], row[None], table - column[:, None] * row[None])
+        row = lax.dynamic_index_in_dim(table, k, 0, False)
+        column = lax.dynamic_index_in_dim(table, k, 1, False)
+        row = row / lax.dynamic_index_in_dim(row, k, 0, False)
+        return jnp.where((rows == k)[:, None], row[None], table - column[:, None] * row[None])
 
     return lax.fori_loop(0, n, advance, jnp.concatenate([A, b[:, None]], 1))[:, n]

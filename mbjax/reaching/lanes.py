@@ -9,7 +9,7 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Float
 
-from mbjax.execution import in_one_kernel
+from mbjax.execution import in_one_kernel, on_cpu
 
 from .search import Found, Search, Settings, advance, begin, found_by, frozen_if_done, run
 from .task import Task
@@ -32,10 +32,33 @@ def search_tasks(task: Task, settings: Settings, guess: Float[Array, " nq"]) -> 
 
     @search.def_vmap
     def in_lanes(size: int, batched: list[bool], *leaves: Array) -> tuple[Found, Any]:
-        found = search_in_lanes(size, batched, leaves, restored)
+        def one_by_one(*leaves: Array) -> Found:
+            return in_one_kernel(lambda *leaves: search_one_by_one(size, batched, leaves, restored), *leaves)
+
+        def side_by_side(*leaves: Array) -> Found:
+            return search_in_lanes(size, batched, leaves, restored)
+
+        found = on_cpu(one_by_one, side_by_side, *leaves)
         return found, jax.tree.map(lambda _: True, found)
 
     return search(*leaves)
+
+
+def search_one_by_one(size: int, batched: Any, leaves: tuple, restored: Any) -> Found:
+    """All tasks of a batch in turn, in a loop that a CPU has as one kernel."""
+
+    def of_task(place: Array) -> tuple:
+        return tuple(
+            lax.dynamic_index_in_dim(x, place, 0, False) if each else x for x, each in zip(leaves, batched, strict=True)
+        )
+
+    def turn(place: Array, found: Found) -> Found:
+        one = found_by(run(*restored(of_task(place))))
+        return jax.tree.map(lambda all, x: lax.dynamic_update_index_in_dim(all, x, place, 0), found, one)
+
+    shapes = jax.eval_shape(lambda: found_by(begin(*restored(of_task(jnp.int32(0)))[::2])))
+    nothing = jax.tree.map(lambda x: jnp.zeros((size, *x.shape), x.dtype), shapes)
+    return lax.fori_loop(0, size, turn, nothing)
 
 
 def search_in_lanes(size: int, batched: Any, leaves: tuple, restored: Any) -> Found:

@@ -31,6 +31,7 @@ DOWN = 0.5
 ESCAPES = 2  # of one start, from a minimum that does not reach the goals
 NUDGE = 0.2  # rad or m, from side to side: an escape where no coordinate is at a limit
 PASSES = 2  # of a step: coordinates that come to a limit are fixed between two
+CLOSING_PATIENCE = 12
 PATIENCE = 4  # steps that lower the merit by less than a part in a thousand, before a start counts as stuck
 LONGEST_STEP = 3.0  # rad or m, of any coordinate
 
@@ -67,7 +68,9 @@ class Search(NamedTuple):
     best_score: Float[Array, ""]
     best_start: Int[Array, ""]
     is_settled: Bool[Array, ""]  # the start ended at a minimum rather than at max_iterations
-    is_closing: Bool[Array, ""]  # the trial is the best of all starts: the last evaluation
+    step: Float[Array, " nv"]  # from q to the trial
+    curvature: Float[Array, "nv nv"]  # of residuals, from how their slopes changed along steps
+    is_closing: Bool[Array, ""]  # no start is left: from the best one to the last digit
     is_done: Bool[Array, ""]
 
 
@@ -97,6 +100,8 @@ def begin(task: Task, guess: Float[Array, " nq"]) -> Search:
         best_score=zero + jnp.inf,
         best_start=count,
         is_settled=jnp.array(False),
+        step=jnp.zeros(task.model.num_velocities, q.dtype),
+        curvature=jnp.zeros((task.model.num_velocities,) * 2, q.dtype),
         is_closing=jnp.array(False),
         is_done=jnp.array(False),
     )
@@ -114,7 +119,9 @@ def advance(task: Task, settings: Settings, guess: Float[Array, " nq"], search: 
 def with_trial(search: Search, rows: Evaluation) -> Search:
     """Takes the trial where it lowers the merit, and changes the damping by how much it does."""
     merit = merit_of(rows, search.multipliers, search.penalty)
-    is_taken = search.is_new | (merit < search.merit)
+    eps = float(jnp.finfo(merit.dtype).eps)
+    most = search.merit * jnp.where(search.is_closing, 1.0 + 16.0 * eps, 1.0)
+    is_taken = search.is_new | (merit < most)
     is_little = ~search.is_new & ~(merit < 0.999 * search.merit)
     damping = jnp.where(is_taken, DOWN * search.damping, 8.0 * search.damping)
     damping = jnp.where(search.is_new, FIRST_DAMPING, jnp.clip(damping, LEAST_DAMPING, MOST_DAMPING))
@@ -127,8 +134,27 @@ def with_trial(search: Search, rows: Evaluation) -> Search:
         stalled=jnp.where(search.is_new, 0, jnp.where(is_little, search.stalled + 1, 0)),
         iterations=search.iterations + 1,
         total=search.total + 1,
-        is_done=search.is_closing,
+        curvature=jnp.where(search.is_new, 0.0, jnp.where(is_taken, updated_curvature(search, rows), search.curvature)),
     )
+
+
+def updated_curvature(search: Search, rows: Evaluation) -> Float[Array, "nv nv"]:
+    """Σ r ∇²r after a step, by the secant update of NL2SOL (Dennis, Gay and Welsch 1981)."""
+    old, d, S = search.rows, search.step, search.curvature
+    soft = rows.weight * rows.weight * rows.value
+    hard = search.penalty * excess_of(rows, search.multipliers, search.penalty)
+    bent = jnp.sum((rows.J - old.J) * soft[:, None], 0) + jnp.sum((rows.G - old.G) * hard[:, None], 0)
+    y = gradient_of(rows, search.multipliers, search.penalty) - gradient_of(old, search.multipliers, search.penalty)
+    along, Sd = jnp.sum(y * d), jnp.sum(S * d[None], 1)
+    is_sound = along > 0.0
+    one_over = 1.0 / jnp.where(is_sound, along, 1.0)
+    dSd = jnp.sum(d * Sd)
+    size = jnp.where(dSd != 0.0, jnp.abs(jnp.sum(d * bent)) / jnp.where(dSd != 0.0, jnp.abs(dSd), 1.0), 1.0)
+    size = jnp.minimum(size, 1.0)
+    miss = bent - size * Sd
+    new = size * S + (miss[:, None] * y[None] + y[:, None] * miss[None]) * one_over
+    new = new - jnp.sum(miss * d) * one_over * one_over * y[:, None] * y[None]
+    return jnp.where(is_sound & jnp.isfinite(jnp.sum(new)), new, S)
 
 
 def merit_of(rows: Evaluation, multipliers: Array, penalty: Array) -> Float[Array, ""]:
@@ -201,12 +227,13 @@ def with_proposal(task: Task, settings: Settings, search: Search) -> tuple[Searc
     soft = rows.weight * rows.value
     scale = 2.0 * search.merit if task.has_hard_rows else jnp.sum(soft * soft)
     damping = search.damping * jnp.minimum(scale, size) + 8.0 * eps * size
+    H = H + jnp.where(search.is_closing, search.curvature, 0.0)
     damping = jnp.where(damping > 0.0, damping, 1.0)
     low, high = limits_in_tangent(model, task.limits, search.q)
     d = step_within(H + eye * damping, gradient, is_free, low, high, settings)
     trial = jnp.clip(move(model, search.q, d), *task.limits)
     is_short = jnp.max(jnp.abs(d), initial=0.0) <= settings.step_tolerance
-    return search._replace(trial=trial, is_new=jnp.array(False)), is_short
+    return search._replace(trial=trial, step=d, is_new=jnp.array(False)), is_short
 
 
 def step_within(
@@ -240,31 +267,33 @@ def with_next_start(
     violation = violation_of(rows)
     left = jnp.max(jnp.where(rows.weight != 0.0, jnp.abs(rows.value), 0.0), initial=0.0)
     is_reached = (left <= tolerance) & (violation <= tolerance)
-    is_stuck = (is_short | (search.stalled >= PATIENCE)) & ((violation <= tolerance) | (search.penalty >= MOST_PENALTY))
+    patience = jnp.where(search.is_closing, CLOSING_PATIENCE, PATIENCE)
+    is_stuck = (is_short | (search.stalled >= patience)) & ((violation <= tolerance) | (search.penalty >= MOST_PENALTY))
     ends = is_reached | is_stuck | (search.iterations >= settings.max_iterations) | ~jnp.isfinite(search.merit)
     soft = rows.weight * rows.value
     score = 0.5 * jnp.sum(soft * soft) + 1e6 * jnp.maximum(violation - tolerance, 0.0)
     score = jnp.where(jnp.isfinite(score), score, jnp.inf)
-    is_best = ends & (score < search.best_score) & ~search.is_closing
+    is_searching = ends & ~search.is_closing
+    is_best = is_searching & (score < search.best_score)
     best_q = jnp.where(is_best, search.q, search.best_q)
     best_start = jnp.where(is_best, search.start, search.best_start)
     escape, can_escape = escape_from(task, settings, search.q)
-    escapes = ends & ~is_reached & can_escape & (search.escapes < ESCAPES) & ~search.is_closing
-    is_last = is_reached | (search.start + 1 >= settings.starts)
-    starts_anew = ends & ~escapes & ~is_last & ~search.is_closing
-    closes = ends & ~escapes & is_last & ~is_best & ~search.is_closing
+    escapes = is_searching & ~is_reached & can_escape & (search.escapes < ESCAPES)
+    is_last = search.start + 1 >= settings.starts
+    starts_anew = is_searching & ~is_reached & ~escapes & ~is_last
+    closes = is_searching & ~is_reached & ~escapes & is_last
     start = search.start + jnp.where(starts_anew, 1, 0).astype(jnp.int32)
     trial = jnp.where(starts_anew, start_of(task, settings, guess, start), search.trial)
     trial = jnp.where(escapes, escape, trial)
     return search._replace(
         trial=jnp.where(closes, best_q, trial),
         is_new=starts_anew | closes | escapes,
-        is_closing=closes,
-        is_settled=jnp.where(search.is_closing, search.is_settled, is_reached | is_stuck),
-        is_done=search.is_done | (ends & ~escapes & is_last & is_best),
+        is_closing=search.is_closing | closes,
+        is_settled=is_reached | is_stuck,
+        is_done=search.is_done | is_reached | (ends & search.is_closing),
         start=start,
         escapes=jnp.where(starts_anew, 0, search.escapes + jnp.where(escapes, 1, 0)).astype(jnp.int32),
-        iterations=jnp.where(starts_anew | escapes, 0, search.iterations),
+        iterations=jnp.where(starts_anew | escapes | closes, 0, search.iterations),
         best_q=best_q,
         best_score=jnp.where(is_best, score, search.best_score),
         best_start=best_start,
