@@ -24,6 +24,7 @@ from .solution_derivative import solution_of
 from .task import Task
 
 LOOPS = "closed loops"
+ESCAPES = 2  # of one start, from a minimum that does not reach the goals
 
 
 @of_one_model
@@ -38,6 +39,7 @@ def inverse_kinematics(
     key: PRNGKeyArray | None = None,
     tolerance: float | None = None,
     max_iterations: int = 60,
+    local: bool = False,
 ) -> InverseKinematicsResult:
     """The configuration within joint limits that reaches the goals, or comes nearest: min 1/2 Σ (w r(q))².
 
@@ -47,9 +49,11 @@ def inverse_kinematics(
     `Constraint`s with bounds, such as at_least(Clearance(), 0.01). Joint limits hold exactly as well, as do the model's
     own constraints (closed loops, couplers) or those of `cset`; locked joints stay.
 
-    The search starts at `guess`, the default positions if None. Where it ends with a goal missed, it starts again at
-    up to `restarts` configurations drawn within limits; coordinates without limits are drawn about the guess. Of the
-    minima found the least is returned. `key` draws other starts than the usual ones. `tolerance` is of residuals without
+    The search starts at `guess`, the default positions if None. Where it ends with a goal missed, it goes on twice with
+    the coordinates at limits in the middle of their range, and then from up to `restarts` configurations drawn within
+    limits; coordinates without limits are drawn about the guess. Of the minima found the least is returned. With
+    `local` it is the one next to the guess, as for a target that moves little by little. `key` draws other starts than
+    the usual ones. `tolerance` is of residuals without
     weights, in m and rad (1e-8; 1e-5 in float32), `max_iterations` of one start.
 
     `jit` and `vmap` go through it; a batch runs in lanes, of which each takes the next task when it is done.
@@ -63,7 +67,7 @@ def inverse_kinematics(
     named, held = goals_by_name(goals), constraints_by_name(constraints)
     task = task_of(model, named, held, cset)
     q = default_guess(model, guess)
-    settings = settings_of(model, tolerance, max_iterations, restarts, key)
+    settings = settings_of(model, tolerance, max_iterations, restarts, key, local)
     require_no_nan(task)
     if is_traced(jax.tree.leaves((task, settings, q))):
         return compiled(task, settings, q)
@@ -162,7 +166,12 @@ def default_guess(model: MultibodyModel, guess: Any) -> Float[Array, " nq"]:
 
 
 def settings_of(
-    model: MultibodyModel, tolerance: Any, max_iterations: Any, restarts: Any, key: PRNGKeyArray | None
+    model: MultibodyModel,
+    tolerance: Any,
+    max_iterations: Any,
+    restarts: Any,
+    key: PRNGKeyArray | None,
+    local: bool,
 ) -> Settings:
     """Checked numbers of the search."""
     is_double = model.dtype == jnp.float64
@@ -183,7 +192,8 @@ def settings_of(
         as_number(tolerance, model.dtype),
         step,  # pyright: ignore[reportArgumentType]
         as_count(max_iterations),  # pyright: ignore[reportArgumentType]
-        as_count(restarts + 1),  # pyright: ignore[reportArgumentType]
+        as_count(1 if local else restarts + 1),  # pyright: ignore[reportArgumentType]
+        np.int32(0 if local else ESCAPES),  # pyright: ignore[reportArgumentType]
         draw,  # pyright: ignore[reportArgumentType]
     )
 

@@ -28,7 +28,6 @@ LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING = 1e-8, 1.0, 1e6
 FIRST_PENALTY, MOST_PENALTY = 1e2, 1e8
 MULTIPLIER_ROUNDS = 4  # steps, at most, between two changes of multipliers
 DOWN = 0.5
-ESCAPES = 2  # of one start, from a minimum that does not reach the goals
 NUDGE = 0.2  # rad or m, from side to side: an escape where no coordinate is at a limit
 PASSES = 2  # of a step: coordinates that come to a limit are fixed between two
 CLOSING_PATIENCE = 12
@@ -43,6 +42,7 @@ class Settings(NamedTuple):
     step_tolerance: Float[Array, ""]
     max_iterations: Int[Array, ""]  # of one start
     starts: Int[Array, ""]
+    escapes: Int[Array, ""]  # of one start, from a minimum that does not reach the goals
     draw: Float[Array, " nv"]  # numbers in [0, 1) that all starts are drawn from
 
 
@@ -278,7 +278,7 @@ def with_next_start(
     best_q = jnp.where(is_best, search.q, search.best_q)
     best_start = jnp.where(is_best, search.start, search.best_start)
     escape, can_escape = escape_from(task, settings, search.q)
-    escapes = is_searching & ~is_reached & can_escape & (search.escapes < ESCAPES)
+    escapes = is_searching & ~is_reached & can_escape & (search.escapes < settings.escapes)
     is_last = search.start + 1 >= settings.starts
     starts_anew = is_searching & ~is_reached & ~escapes & ~is_last
     closes = is_searching & ~is_reached & ~escapes & is_last
