@@ -2,11 +2,11 @@
 
     minimize 1/2 Σ (w (J v - V))² + 1/2 λ² v·v    subject to   G v = 0,   low <= v <= high
 
-It is solved by projected Newton steps, whose set of coordinates at limits then gives v, and its derivatives, by one
-linear system.
+The active set method (Nocedal & Wright, algorithm 16.3) finds which coordinates are at limits. These then give v, and
+its derivatives, by one linear system.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,12 +25,22 @@ from mbjax.linear_algebra import solve
 from mbjax.model import MultibodyModel, as_coordinates, locked_velocities
 from mbjax.number_rules import is_known
 from mbjax.simulation import State
+from mbjax.spatial import safe_sqrt
 
 from .inverse_kinematics import goals_by_name
 from .tangent import coordinates_of, has_roll_pitch_yaw
 
-ROUNDS = 60  # projected Newton steps, at most
-LOOP_WEIGHT = 1e-9  # softness of constraints, relative to the largest entry of the matrix
+SEARCH_WEIGHT = 1e4  # of constraints while coordinates at limits are found, relative to the same
+LOOP_WEIGHT = 1e-10  # softness of constraints, relative to λ, for those that are redundant
+
+
+class Problem(NamedTuple):
+    """Minimize 1/2 |J v - wanted|² + 1/2 λ² v·v on G v = 0."""
+
+    J: Float[Array, "m nv"]
+    wanted: Float[Array, " m"]
+    damping: Float[Array, ""]
+    G: Float[Array, "h nv"]
 
 
 @of_one_model
@@ -48,8 +58,8 @@ def differential_inverse_kinematics(
 
     `goals` are residuals of `mbjax.trajectory_optimization`, one, several, or by name in a dict. Of velocities
     (`FrameVelocity`, `CenterOfMassVelocity`, `VelocityGoal`, `Momentum`) they are to be zero; of positions (`PoseGoal`,
-    `PointGoal`, …) they are to decrease at the rate `gain`, in 1/s. `damping` is λ relative to the largest column of the
-    weighted Jacobian: near singular configurations v stays bounded, and elsewhere it changes v by about its square.
+    `PointGoal`, …) they are to decrease at the rate `gain`, in 1/s. `damping` is λ relative to the largest column of
+    the weighted Jacobian: near singular configurations v stays bounded, elsewhere it changes v by about its square.
 
     Velocity limits of the model hold, locked joints rest, and joints at a position limit do not move further; with
     `time_step` no joint would pass its limit within it (joints with roll, pitch and yaw: at the limit only). Closed
@@ -89,17 +99,14 @@ def calc_velocities(
     """Sets up the convex problem, finds which coordinates are at limits, and solves for the others."""
     J, wanted = linear_goals(model, q, goals, gain)
     loops = bound_constraints(model) if cset is None else cset
-    H = jnp.matmul(J.T, J, precision=lax.Precision.HIGHEST)
-    size = jnp.max(jnp.diag(H), initial=0.0)
-    least = float(jnp.finfo(q.dtype).eps) * jnp.where(size > 0.0, size, 1.0)
-    H = H + jnp.eye(model.num_velocities, dtype=q.dtype) * (damping**2 * size + least)
-    c = -J.T @ wanted
     G = calc_active_jacobian(model, loops, q) if loops.names else jnp.zeros((0, model.num_velocities), q.dtype)
+    size = safe_sqrt(jnp.max(jnp.sum(J * J, 0), initial=0.0))
+    least = float(jnp.finfo(q.dtype).eps) ** 0.5 * jnp.where(size > 0.0, size, 1.0)
+    problem = Problem(J, wanted, jnp.maximum(damping * size, least), G)
     low, high = velocity_bounds(model, q, time_step)
-    found = lax.stop_gradient((H, c, G, low, high))
-    v, is_fixed = search_bounds(*found)
+    v, is_fixed = search_bounds(*lax.stop_gradient((problem, low, high)))
     bound = jnp.where(v <= low, low, high)
-    return solved_with(H, c, G, jnp.where(is_fixed, bound, 0.0), is_fixed)
+    return jnp.where(is_fixed, bound, solved_with(problem, jnp.where(is_fixed, bound, 0.0), is_fixed))
 
 
 compiled = eqx.filter_jit(calc_velocities)
@@ -160,43 +167,59 @@ def rotates_otherwise(model: MultibodyModel) -> Bool[np.ndarray, " nv"]:
     return mask
 
 
-def search_bounds(H: Array, c: Array, G: Array, low: Array, high: Array) -> tuple[Array, Bool[Array, " nv"]]:
-    """Minimum of 1/2 v·H v + c·v within bounds on G v = 0, by projected Newton steps, and what is at a bound."""
-    n = c.shape[0]
-    H = H + jnp.matmul(G.T, G, precision=lax.Precision.HIGHEST) * (jnp.max(jnp.diag(H)) / jnp.sqrt(LOOP_WEIGHT))
+def search_bounds(
+    problem: Problem, low: Float[Array, " nv"], high: Float[Array, " nv"]
+) -> tuple[Float[Array, " nv"], Bool[Array, " nv"]]:
+    """The minimum within bounds, constraints by their weight, and what is at a bound: the primal active set method.
 
-    def fixed(v: Array) -> Array:
-        g = H @ v + c
-        return ((v <= low) & (g >= 0.0)) | ((v >= high) & (g <= 0.0)) | (low >= high)
+    Each round moves to the minimum with some coordinates held at bounds. One that comes to a bound on the way is held
+    there, and one whose bound lowers nothing is let go.
+    """
+    J, wanted, damping, G = problem
+    scale = SEARCH_WEIGHT * safe_sqrt(jnp.max(jnp.sum(J * J, 0), initial=0.0)) + damping
+    J, wanted = jnp.concatenate([J, scale * G]), jnp.concatenate([wanted, jnp.zeros(G.shape[0], J.dtype)])
+    soft = Problem(J, wanted, damping, G[:0])
 
-    def cost(v: Array) -> Array:
-        return 0.5 * v @ (H @ v) + c @ v
+    rounds = 10 + 4 * low.shape[0]
+
+    def gradient(v: Array) -> Array:
+        return J.T @ (J @ v - wanted) + damping**2 * v
 
     def advance(carry: tuple) -> tuple:
-        v, _, rounds = carry
-        is_fixed = fixed(v)
-        d = solved_with(H, H @ v + c, jnp.zeros((0, n), H.dtype), jnp.zeros(n, H.dtype), is_fixed)
-        lengths = 0.5 ** jnp.arange(12, dtype=H.dtype)
-        tries = jax.vmap(lambda t: jnp.clip(v + t * d, low, high))(lengths)
-        costs = jax.vmap(cost)(tries)
-        new = tries[jnp.argmin(costs)]
-        goes_on = (jnp.min(costs) < cost(v)) & jnp.any(jnp.abs(new - v) > 0.0)
-        return jnp.where(goes_on, new, v), goes_on, rounds + 1
+        v, is_held, _, rounds = carry
+        d = jnp.where(is_held, 0.0, solved_with(soft, v, is_held) - v)
+        bound = jnp.where(d > 0.0, high, low)
+        lengths = jnp.where(is_held | (d == 0.0), jnp.inf, (bound - v) / jnp.where(d == 0.0, 1.0, d))
+        length = jnp.clip(jnp.min(lengths), 0.0, 1.0)
+        is_first = jnp.arange(v.shape[0]) == jnp.argmin(lengths)
+        comes_to_bound = jnp.min(lengths) < 1.0
+        v = jnp.clip(jnp.where(comes_to_bound & is_first, bound, v + length * d), low, high)
+        slope = gradient(v)
+        wrong = jnp.where(is_held & (low < high), jnp.where(v <= low, -slope, slope), -jnp.inf)
+        frees = ~comes_to_bound & (jnp.max(wrong) > 0.0)
+        is_held = jnp.where(comes_to_bound, is_held | is_first, is_held)
+        is_held = jnp.where(frees & (jnp.arange(v.shape[0]) == jnp.argmax(wrong)), False, is_held)
+        return v, is_held, comes_to_bound | frees, rounds + 1
 
-    start = jnp.clip(jnp.zeros(n, H.dtype), low, high), jnp.array(True), jnp.zeros((), jnp.int32)
-    v = lax.while_loop(lambda carry: carry[1] & (carry[2] < ROUNDS), advance, start)[0]
-    return v, fixed(v)
+    still = jnp.clip(jnp.zeros_like(low), low, high)
+    wished = solved_with(soft, still, low >= high)
+    v = jnp.clip(wished, low, high)
+    start = v, (v != wished) | (low >= high), jnp.array(True), jnp.zeros((), jnp.int32)
+    return lax.while_loop(lambda carry: carry[2] & (carry[3] < rounds), advance, start)[:2]
 
 
-def solved_with(H: Array, c: Array, G: Array, given: Array, is_fixed: Bool[Array, " nv"]) -> Float[Array, " nv"]:
-    """Minimum of 1/2 v·H v + c·v on G v = 0 with some v given, by one linear system in v and multipliers."""
-    eye = jnp.eye(c.shape[0], dtype=H.dtype)
-    size = lax.stop_gradient(jnp.max(jnp.diag(H), initial=0.0))
-    top = jnp.where(is_fixed[:, None], eye * size, H)
-    if G.shape[0] == 0:
-        return solve(top, jnp.where(is_fixed, size * given, -c))
-    upper = jnp.where(is_fixed[:, None], 0.0, G.T)
-    soft = -LOOP_WEIGHT * jnp.eye(G.shape[0], dtype=H.dtype) / size
-    K = jnp.concatenate([jnp.concatenate([top, upper], 1), jnp.concatenate([G, soft], 1)])
-    right = jnp.concatenate([jnp.where(is_fixed, size * given, -c), jnp.zeros(G.shape[0], H.dtype)])
-    return solve(K, right)[: c.shape[0]]
+def solved_with(problem: Problem, given: Float[Array, " nv"], is_fixed: Bool[Array, " nv"]) -> Float[Array, " nv"]:
+    """The minimum with some v given, from v, s / λ and multipliers: λ² v + Jᵀ s + Gᵀ y = 0, J v - s = wanted, G v = 0.
+
+    The matrix has the condition of J, not of its square.
+    """
+    J, wanted, damping, G = problem
+    n, m, h = J.shape[1], J.shape[0], G.shape[0]
+    eye = damping * jnp.eye(n, dtype=J.dtype)
+    top = jnp.concatenate([eye, J.T, G.T], 1)
+    top = jnp.where(is_fixed[:, None], jnp.concatenate([eye, jnp.zeros((n, m + h), J.dtype)], 1), top)
+    middle = jnp.concatenate([J, -damping * jnp.eye(m, dtype=J.dtype), jnp.zeros((m, h), J.dtype)], 1)
+    softness = LOOP_WEIGHT * lax.stop_gradient(damping)
+    bottom = jnp.concatenate([G, jnp.zeros((h, m), J.dtype), -softness * jnp.eye(h, dtype=J.dtype)], 1)
+    right = jnp.concatenate([jnp.where(is_fixed, damping * given, 0.0), wanted, jnp.zeros(h, J.dtype)])
+    return solve(jnp.concatenate([top, middle, bottom]), right)[:n]

@@ -107,13 +107,13 @@ def goals_by_name(goals: Any) -> dict[str, Any]:
             raise ModelError(f"goal '{name}': a Constraint is held exactly; give it in constraints=.")
         if isinstance(goal, Clearance):
             raise ModelError(
-                f"goal '{name}': Clearance is a distance, not a residual; give constraints=[to.at_least(to.Clearance(), "
-                "0.01)], or the goal to.Barrier(to.Clearance(), 0.01, inf)."
+                f"goal '{name}': Clearance is a distance, not a residual; give constraints=[to.at_least("
+                "to.Clearance(), 0.01)], or the goal to.Barrier(to.Clearance(), 0.01, inf)."
             )
         if not callable(goal):
             raise ModelError(
-                f"goal '{name}': it must be a goal like to.PoseGoal('hand', X_WH), or a function of (model, state), got "
-                f"{type(goal).__name__}."
+                f"goal '{name}': it must be a goal like to.PoseGoal('hand', X_WH), or a function of (model, state), "
+                f"got {type(goal).__name__}."
             )
     return named
 

@@ -1,21 +1,21 @@
 """What a search ended with, in numbers and in a sentence."""
 
 import enum
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.errors import ModelError
 from mbjax.model import locked_velocities
 from mbjax.spatial import safe_norm
 
+from .residual_rows import size_of
 from .search import Found, Settings
 from .solution_derivative import coordinates_at_limits
-from .residual_rows import size_of
 from .task import Task
 
 STILL = 1e-3  # cosine between a residual and what motion can change of it, below which no motion lowers it
@@ -36,9 +36,9 @@ class InverseKinematicsResult(eqx.Module):
     """Result of `inverse_kinematics`: q, residuals and violations by name, and why the search ended.
 
     `residuals` are goals' without weights. `violations` are distances of constraints from their bounds. `reachable`
-    says that all goals are reached and all constraints held, to the tolerance; `converged` that q is a minimum at least,
-    with the constraints held. `missed` and `at_limit` say which names and coordinates (nv,) are to blame. `print` shows
-    a table.
+    says that all goals are reached and all constraints held, to the tolerance; `converged` that q is a minimum at
+    least, with the constraints held. `missed` and `at_limit` say which names and coordinates (nv,) are to
+    blame. `print` shows a table.
     """
 
     q: Float[Array, "*batch nq"]
@@ -72,8 +72,8 @@ class InverseKinematicsResult(eqx.Module):
             f"{'is' if len(held) == 1 else 'are'} at a limit.",
             ReachOutcome.CONTRADICTORY: f"{missed} contradict each other, {tried}: each could be met alone, but not "
             "together; give what matters less a smaller weight, or what matters more as a constraint.",
-            ReachOutcome.UNREACHABLE: f"{missed} cannot come nearer, {tried}: out of reach, as no motion lowers what is "
-            "left.",
+            ReachOutcome.UNREACHABLE: f"{missed} cannot come nearer, {tried}: out of reach, as no motion lowers what "
+            "is left.",
             ReachOutcome.ITERATION_LIMIT: f"max_iterations came before a minimum, {tried}, with {missed or 'nothing'} "
             "missed: allow more, or start nearer.",
             ReachOutcome.NOT_FINITE: "a goal, the guess or the model has a number that is not finite; q is the guess.",
@@ -83,7 +83,7 @@ class InverseKinematicsResult(eqx.Module):
         """A table of goals and constraints, under the sentence."""
         if np.ndim(self.outcome) or not all(eqx.is_array(x) for x in jax.tree.leaves(self)):
             return f"InverseKinematicsResult of shape {jnp.shape(self.outcome)}"
-        if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(self)):
+        if any(isinstance(x, Tracer) for x in jax.tree.leaves(self)):
             return "InverseKinematicsResult of traced numbers"
         parts = {**self.residuals, **self.violations}
         width = max(len(name) for name in (*parts, "goal"))
@@ -101,8 +101,9 @@ def result_of(task: Task, settings: Settings, guess: Float[Array, " nq"], found:
     names = (*task.goal_names, *task.constraint_names)
     values, distances = parts_by_name(task, guess, found)
     at_limit = pushed_into_limits(task, found)
-    missed = jnp.stack([jnp.max(jnp.abs(x), initial=0.0) > settings.tolerance for x in (*values, *distances)])
-    missed = jax.lax.stop_gradient(missed) & counted(task)
+    weighty = found._replace(rows=rows._replace(value=jnp.where(rows.weight != 0.0, rows.value, 0.0)))
+    left = [jnp.max(jnp.abs(x), initial=0.0) for part in parts_by_name(task, guess, weighty) for x in part]
+    missed = jax.lax.stop_gradient(jnp.stack(left)) > settings.tolerance
     blamed = missed | (jnp.any(missed) & acting_constraints(task, found))
     pulls = blamed & jnp.stack([is_pulling(task, found, part) for part in range(len(names))])
     is_finite = jnp.all(jnp.isfinite(rows.value)) & jnp.all(jnp.isfinite(rows.hard)) & jnp.all(jnp.isfinite(found.q))
@@ -188,9 +189,3 @@ def is_pulling(task: Task, found: Found, part: int) -> Bool[Array, ""]:
     is_free = ~coordinates_at_limits(task, jax.lax.stop_gradient(found.q))
     slope = jnp.sum(jnp.where(is_free[None], J, 0.0) * value[:, None], 0)
     return safe_norm(slope) > STILL * safe_norm(value) * safe_norm(J.reshape(-1))
-
-
-def counted(task: Task) -> Bool[Array, " names"]:
-    """Which names count: not goals whose weight is zero."""
-    counts = [jnp.any(jnp.asarray(getattr(goal, "weight", 1.0)) != 0.0) for goal in task.goals]
-    return jnp.stack([*counts, *(jnp.array(True) for _ in task.constraint_names)])

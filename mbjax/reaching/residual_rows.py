@@ -94,7 +94,8 @@ def unweighted(goal: Any) -> Any:
     """The goal with weight one, if it has one."""
     if not isinstance(goal, eqx.Module) or getattr(goal, "weight", None) is None:
         return goal
-    return eqx.tree_at(lambda each: each.weight, goal, jnp.ones_like(goal.weight))
+    weighted: Any = goal
+    return eqx.tree_at(lambda each: each.weight, weighted, jnp.ones_like(weighted.weight))
 
 
 def weight_of(goal: Any, size: int, dtype: Any) -> Float[Array, " m"]:

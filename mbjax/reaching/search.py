@@ -21,16 +21,17 @@ from jaxtyping import Array, Bool, Float, Int
 from mbjax.linear_algebra import eliminate_positive_definite
 from mbjax.model import locked_velocities
 
-from .task import Evaluation, Task, evaluate
 from .tangent import drawn_start, limits_in_tangent, move
+from .task import Evaluation, Task, evaluate
 
 LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING = 1e-8, 1.0, 1e6
-FIRST_PENALTY, MOST_PENALTY = 1e2, 1e8
-MULTIPLIER_ROUNDS = 4  # steps, at most, between two changes of multipliers
-DOWN = 0.5
+FIRST_PENALTY, MOST_PENALTY = 1e2, 1e6
+SOLVED = 0.02  # the gradient relative to its parts, below which multipliers change
+STALLED = 3  # steps without progress after which they change as well
+DOWN = 0.5  # factor of the damping after a step that lowers the merit
 NUDGE = 0.2  # rad or m, from side to side: an escape where no coordinate is at a limit
 PASSES = 2  # of a step: coordinates that come to a limit are fixed between two
-CLOSING_PATIENCE = 12
+CLOSING_PATIENCE = 30  # the same from the best start to the last digit
 PATIENCE = 4  # steps that lower the merit by less than a part in a thousand, before a start counts as stuck
 LONGEST_STEP = 3.0  # rad or m, of any coordinate
 
@@ -55,10 +56,11 @@ class Search(NamedTuple):
     penalty: Float[Array, ""]
     damping: Float[Array, ""]
     violation: Float[Array, ""]  # of hard rows when the multipliers last changed
+    unmet: Int[Array, ""]  # changes of multipliers, one after another, that did not halve the violation
     merit: Float[Array, ""]
     trial: Float[Array, " nq"]
     is_new: Bool[Array, ""]  # the trial is a start, taken whatever its merit
-    rounds: Int[Array, ""]  # steps since the multipliers changed
+    is_taken: Bool[Array, ""]  # whether the last trial became q
     stalled: Int[Array, ""]  # steps without progress
     iterations: Int[Array, ""]  # of this start
     total: Int[Array, ""]
@@ -76,7 +78,7 @@ class Search(NamedTuple):
 
 def begin(task: Task, guess: Float[Array, " nq"]) -> Search:
     """The state before the first evaluation."""
-    shapes = jax.eval_shape(evaluate, task, guess)
+    shapes = jax.eval_shape(lambda: evaluate(task, guess))
     rows = Evaluation(*(jnp.zeros(x.shape, x.dtype) for x in shapes))
     zero, count = jnp.zeros((), guess.dtype), jnp.zeros((), jnp.int32)
     q = jnp.clip(guess, *task.limits)
@@ -87,10 +89,11 @@ def begin(task: Task, guess: Float[Array, " nq"]) -> Search:
         penalty=zero + FIRST_PENALTY,
         damping=zero + FIRST_DAMPING,
         violation=zero + jnp.inf,
+        unmet=count,
         merit=zero + jnp.inf,
         trial=q,
         is_new=jnp.array(True),
-        rounds=count,
+        is_taken=jnp.array(True),
         stalled=count,
         iterations=count,
         total=count,
@@ -130,7 +133,7 @@ def with_trial(search: Search, rows: Evaluation) -> Search:
         rows=Evaluation(*(jnp.where(is_taken, new, old) for new, old in zip(rows, search.rows, strict=True))),
         merit=jnp.where(is_taken, jnp.where(jnp.isfinite(merit), merit, jnp.inf), search.merit),
         damping=damping,
-        rounds=search.rounds + 1,
+        is_taken=is_taken,
         stalled=jnp.where(search.is_new, 0, jnp.where(is_little, search.stalled + 1, 0)),
         iterations=search.iterations + 1,
         total=search.total + 1,
@@ -176,10 +179,15 @@ def violation_of(rows: Evaluation) -> Float[Array, ""]:
 
 
 def with_multipliers(task: Task, search: Search) -> Search:
-    """Changes the multipliers where the last change is some steps ago, and raises the penalty if that did too little."""
+    """Changes the multipliers near the minimum for the present ones; raises the penalty if that did too little."""
     violation = violation_of(search.rows)
-    is_time = (search.rounds >= MULTIPLIER_ROUNDS) | (search.stalled > 0)
+    soft, hard = gradient_parts(search.rows, search.multipliers, search.penalty)
+    is_free = free_coordinates(task, search.q, soft + hard)
+    whole, parts = (jnp.sum(jnp.where(is_free, x * x, 0.0)) for x in (soft + hard, jnp.abs(soft) + jnp.abs(hard)))
+    is_solved = (whole <= SOLVED**2 * parts) | (search.stalled >= STALLED)
+    is_time = is_solved & search.is_taken & ~search.is_new
     raised = jnp.minimum(10.0 * search.penalty, MOST_PENALTY)
+    is_less = violation <= 0.5 * search.violation
     excess = excess_of(search.rows, search.multipliers, search.penalty)
     multipliers = jnp.where(is_time, search.penalty * excess, search.multipliers)
     penalty = jnp.where(is_time & (violation > 0.25 * search.violation), raised, search.penalty)
@@ -190,16 +198,22 @@ def with_multipliers(task: Task, search: Search) -> Search:
         multipliers=multipliers,
         penalty=penalty,
         violation=jnp.where(is_restart, jnp.inf, jnp.where(is_time, violation, search.violation)),
+        unmet=jnp.where(is_restart, 0, jnp.where(is_time, jnp.where(is_less, 0, search.unmet + 1), search.unmet)),
         merit=merit_of(search.rows, multipliers, penalty),
-        rounds=jnp.where(is_time | is_restart, 0, search.rounds),
     )
 
 
 def gradient_of(rows: Evaluation, multipliers: Array, penalty: Array) -> Float[Array, " nv"]:
     """Gradient of the augmented Lagrangian along tangent coordinates."""
+    soft, hard = gradient_parts(rows, multipliers, penalty)
+    return soft + hard
+
+
+def gradient_parts(rows: Evaluation, multipliers: Array, penalty: Array) -> tuple[Array, Array]:
+    """Gradient of the goals, and of the hard rows' part."""
     soft = rows.weight * rows.weight * rows.value
     hard = penalty * excess_of(rows, multipliers, penalty)
-    return jnp.sum(rows.J * soft[:, None], 0) + jnp.sum(rows.G * hard[:, None], 0)
+    return jnp.sum(rows.J * soft[:, None], 0), jnp.sum(rows.G * hard[:, None], 0)
 
 
 def free_coordinates(task: Task, q: Array, gradient: Array) -> Bool[Array, " nv"]:
@@ -214,11 +228,12 @@ def with_proposal(task: Task, settings: Settings, search: Search) -> tuple[Searc
     rows, model = search.rows, task.model
     gradient = gradient_of(rows, search.multipliers, search.penalty)
     is_free = free_coordinates(task, search.q, gradient)
-    J = rows.J * rows.weight[:, None] * is_free
+    free = jnp.where(is_free, 1.0, 0.0).astype(search.q.dtype)
+    J = rows.J * rows.weight[:, None] * free
     H = jnp.sum(J[:, :, None] * J[:, None, :], 0)
     if task.has_hard_rows:
         is_active = excess_of(rows, search.multipliers, search.penalty) != 0.0
-        G = rows.G * jnp.where(is_active, 1.0, 0.0)[:, None] * is_free
+        G = jnp.where(is_active[:, None], rows.G, 0.0) * free
         H = H + search.penalty * jnp.sum(G[:, :, None] * G[:, None, :], 0)
     nv = model.num_velocities
     eye = jnp.eye(nv, dtype=H.dtype)
@@ -259,16 +274,15 @@ def step_within(
     return lax.fori_loop(0, PASSES, solved, (jnp.zeros_like(gradient), is_free))[0]
 
 
-def with_next_start(
-    task: Task, settings: Settings, guess: Array, search: Search, is_short: Bool[Array, ""]
-) -> Search:
+def with_next_start(task: Task, settings: Settings, guess: Array, search: Search, is_short: Bool[Array, ""]) -> Search:
     """Ends a start that reached the goals, or that comes no nearer; and the search, with the last start."""
     rows, tolerance = search.rows, settings.tolerance
     violation = violation_of(rows)
     left = jnp.max(jnp.where(rows.weight != 0.0, jnp.abs(rows.value), 0.0), initial=0.0)
     is_reached = (left <= tolerance) & (violation <= tolerance)
     patience = jnp.where(search.is_closing, CLOSING_PATIENCE, PATIENCE)
-    is_stuck = (is_short | (search.stalled >= patience)) & ((violation <= tolerance) | (search.penalty >= MOST_PENALTY))
+    is_unmet = (violation > tolerance) & (search.unmet >= patience)
+    is_stuck = ((is_short | (search.stalled >= patience)) & (violation <= tolerance)) | is_unmet
     ends = is_reached | is_stuck | (search.iterations >= settings.max_iterations) | ~jnp.isfinite(search.merit)
     soft = rows.weight * rows.value
     score = 0.5 * jnp.sum(soft * soft) + 1e6 * jnp.maximum(violation - tolerance, 0.0)
@@ -282,12 +296,13 @@ def with_next_start(
     is_last = search.start + 1 >= settings.starts
     starts_anew = is_searching & ~is_reached & ~escapes & ~is_last
     closes = is_searching & ~is_reached & ~escapes & is_last
+    goes_back = closes & ~is_best
     start = search.start + jnp.where(starts_anew, 1, 0).astype(jnp.int32)
     trial = jnp.where(starts_anew, start_of(task, settings, guess, start), search.trial)
     trial = jnp.where(escapes, escape, trial)
     return search._replace(
-        trial=jnp.where(closes, best_q, trial),
-        is_new=starts_anew | closes | escapes,
+        trial=jnp.where(goes_back, best_q, trial),
+        is_new=starts_anew | goes_back | escapes,
         is_closing=search.is_closing | closes,
         is_settled=is_reached | is_stuck,
         is_done=search.is_done | is_reached | (ends & search.is_closing),

@@ -23,8 +23,8 @@ from mbjax.model import locked_velocities
 
 from .lanes import search_tasks
 from .search import Found, Settings
-from .task import Evaluation, Task, evaluate
 from .tangent import coordinates_of, limits_in_tangent, move
+from .task import Evaluation, Task, evaluate
 
 
 @eqx.filter_custom_jvp

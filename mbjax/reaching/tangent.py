@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.joints import JOINT_KINDS
 from mbjax.kinematics import integrate_configuration, is_velocity_equal_to_qdot, qdot_to_velocity_matrix
-from mbjax.model import MultibodyModel
+from mbjax.model import MultibodyModel, locked_velocities
 
 FREE_TURN, FREE_SHIFT = np.pi, 0.3  # rad, m: how far from the guess a start without limits may be
 FLOATING_TURN = 0.5  # rad
@@ -95,4 +95,5 @@ def drawn_start(
     low = jnp.where(jnp.isfinite(low), low, -spans)
     high = jnp.where(jnp.isfinite(high), high, jnp.maximum(spans, low + spans))
     low = jnp.minimum(low, high)
-    return jnp.clip(move(model, guess, low + draw * (high - low)), *q_limits)
+    change = jnp.where(locked_velocities(model), 0.0, low + draw * (high - low))
+    return jnp.clip(move(model, guess, change), *q_limits)
