@@ -15,7 +15,7 @@ from mbjax.execution import call_compiled, is_traced, of_one_model, scan
 from mbjax.model import MultibodyModel
 from mbjax.trajectory_optimization import Constraint
 
-from .inverse_kinematics import constraints_by_name, default_guess, goals_by_name, settings_of, solved, task_of
+from .inverse_kinematics import constraints_by_name, default_guess, goals_by_name, settings_of, solved
 from .outcome import InverseKinematicsResult
 from .search import Settings
 
@@ -52,6 +52,8 @@ def follow(
     if len(sizes) != 1 or None in sizes or 0 in sizes:
         raise ModelError(f"follow: path must have its points on the first axis of all its arrays, got sizes {sizes}.")
     q = default_guess(model, guess)
+    if cset is not None:
+        cset.require_model(model)
     first = settings_of(model, tolerance, max_iterations, restarts, key, False)
     later = settings_of(model, tolerance, max_iterations, 0, None, True)
     held = constraints_by_name(constraints)
@@ -73,7 +75,8 @@ def followed(
 
     def advance(carry: tuple, point: Any) -> tuple[tuple, InverseKinematicsResult]:
         q, settings = carry
-        result = solved(task_of(model, goals_by_name(goals(point)), constraints, cset), settings, q)
+        named = tuple(goals_by_name(goals(point)).items())
+        result = solved(model, named, tuple(constraints.items()), cset, settings, q)
         return (jax.lax.stop_gradient(result.q), jax.tree.map(jnp.asarray, later)), result
 
     return scan(advance, (guess, jax.tree.map(jnp.asarray, first)), path)[1]

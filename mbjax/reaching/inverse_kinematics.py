@@ -65,17 +65,25 @@ def inverse_kinematics(
     if goals is None or (isinstance(goals, Sequence | Mapping) and not goals and not constraints):
         raise ModelError("inverse_kinematics: there are no goals; give one like to.PoseGoal('hand', X_WH).")
     named, held = goals_by_name(goals), constraints_by_name(constraints)
-    task = task_of(model, named, held, cset)
+    require_no_nan(named | held)
+    if cset is not None:
+        cset.require_model(model)
     q = default_guess(model, guess)
     settings = settings_of(model, tolerance, max_iterations, restarts, key, local)
-    require_no_nan(task)
-    if is_traced(jax.tree.leaves((task, settings, q))):
-        return compiled(task, settings, q)
-    return call_compiled(solved, task, settings, q)
+    args = (model, tuple(named.items()), tuple(held.items()), cset, settings, q)
+    return compiled(*args) if is_traced(jax.tree.leaves(args)) else call_compiled(solved, *args)
 
 
-def solved(task: Task, settings: Settings, guess: Float[Array, " nq"]) -> InverseKinematicsResult:
+def solved(
+    model: MultibodyModel,
+    goals: tuple[tuple[str, Any], ...],
+    constraints: tuple[tuple[str, Constraint], ...],
+    cset: BoundConstraintSet | None,
+    settings: Settings,
+    guess: Float[Array, " nq"],
+) -> InverseKinematicsResult:
     """The result of one task, compiled as a whole."""
+    task = task_of(model, dict(goals), dict(constraints), cset)
     return result_of(task, settings, guess, solution_of(task, settings, guess))
 
 
@@ -86,8 +94,6 @@ def task_of(
     model: MultibodyModel, goals: dict[str, Any], constraints: dict[str, Constraint], cset: BoundConstraintSet | None
 ) -> Task:
     """The task, with the model's own constraints unless others are given."""
-    if cset is not None:
-        cset.require_model(model)
     loops = bound_constraints(model) if cset is None else cset
     has_loops = bool(np.any(rows_with_position(loops)))
     names = (*constraints, LOOPS) if has_loops else tuple(constraints)
@@ -203,13 +209,14 @@ def as_number(x: Any, dtype: Any) -> Any:
     return np.asarray(x, dtype) if is_known(x) else jnp.asarray(x, dtype)
 
 
-def require_no_nan(task: Task) -> None:
+def require_no_nan(goals: dict[str, Any]) -> None:
     """Raises with the goal's name where a known number of it is NaN."""
-    hard = zip(task.constraint_names, task.constraints, strict=False)  # closed loops have a name only
-    for name, goal in (*zip(task.goal_names, task.goals, strict=True), *hard):
-        for path, x in jax.tree_util.tree_leaves_with_path(goal):
+    for name, goal in goals.items():
+        for x in jax.tree.leaves(goal):
             if hasattr(x, "dtype") and is_known(x) and np.any(np.isnan(np.asarray(x))):
-                raise ModelError(f"inverse_kinematics: goal '{name}' has a number that is NaN, in {where(path)}.")
+                leaves = jax.tree_util.tree_leaves_with_path(goal)
+                place = next(where(path) for path, leaf in leaves if leaf is x)
+                raise ModelError(f"inverse_kinematics: goal '{name}' has a number that is NaN, in {place}.")
 
 
 def where(path: tuple) -> str:

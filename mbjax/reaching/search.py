@@ -230,11 +230,11 @@ def with_proposal(task: Task, settings: Settings, search: Search) -> tuple[Searc
     is_free = free_coordinates(task, search.q, gradient)
     free = jnp.where(is_free, 1.0, 0.0).astype(search.q.dtype)
     J = rows.J * rows.weight[:, None] * free
-    H = jnp.sum(J[:, :, None] * J[:, None, :], 0)
+    H = gram_matrix(J)
     if task.has_hard_rows:
         is_active = excess_of(rows, search.multipliers, search.penalty) != 0.0
         G = jnp.where(is_active[:, None], rows.G, 0.0) * free
-        H = H + search.penalty * jnp.sum(G[:, :, None] * G[:, None, :], 0)
+        H = H + search.penalty * gram_matrix(G)
     nv = model.num_velocities
     eye = jnp.eye(nv, dtype=H.dtype)
     size = jnp.max(jnp.where(eye > 0.0, H, 0.0))
@@ -249,6 +249,18 @@ def with_proposal(task: Task, settings: Settings, search: Search) -> tuple[Searc
     trial = jnp.clip(move(model, search.q, d), *task.limits)
     is_short = jnp.max(jnp.abs(d), initial=0.0) <= settings.step_tolerance
     return search._replace(trial=trial, step=d, is_new=jnp.array(False)), is_short
+
+
+def gram_matrix(J: Float[Array, "m nv"]) -> Float[Array, "nv nv"]:
+    """Jᵀ J, row by row, as part of a kernel."""
+
+    def add(k: Array, H: Array) -> Array:
+        row = lax.dynamic_index_in_dim(J, k, 0, False)
+        return H + row[:, None] * row[None]
+
+    if J.shape[0] == 0:
+        return jnp.zeros((J.shape[1],) * 2, J.dtype)
+    return lax.fori_loop(0, J.shape[0], add, jnp.zeros((J.shape[1],) * 2, J.dtype))
 
 
 def step_within(

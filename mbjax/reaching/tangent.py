@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.joints import JOINT_KINDS
-from mbjax.kinematics import integrate_configuration, is_velocity_equal_to_qdot, qdot_to_velocity_matrix
+from mbjax.kinematics import integrate_configuration, qdot_to_velocity_matrix
 from mbjax.model import MultibodyModel, locked_velocities
 
 FREE_TURN, FREE_SHIFT = np.pi, 0.3  # rad, m: how far from the guess a start without limits may be
@@ -46,13 +46,11 @@ def coordinates_of(model: MultibodyModel) -> Coordinates:
 def columns_in_tangent(model: MultibodyModel, q: Float[Array, " nq"]) -> Float[Array, "nv nv"] | None:
     """Matrix from tangent coordinates to velocities; None where they are the same."""
     coordinates = coordinates_of(model)
-    where = np.flatnonzero(coordinates.are_positions)
-    if is_velocity_equal_to_qdot(model) or where.size == 0:
-        return None
+    own = coordinates.are_positions
     if not has_roll_pitch_yaw(model):
         return None
-    N = qdot_to_velocity_matrix(model, q)[:, coordinates.places[where]]
-    return jnp.eye(model.num_velocities, dtype=q.dtype).at[:, where].set(N)
+    N = qdot_to_velocity_matrix(model, q)[:, np.where(own, coordinates.places, 0)]
+    return jnp.where(own[None], N, jnp.eye(model.num_velocities, dtype=q.dtype))
 
 
 def has_roll_pitch_yaw(model: MultibodyModel) -> bool:
@@ -62,12 +60,15 @@ def has_roll_pitch_yaw(model: MultibodyModel) -> bool:
 
 def move(model: MultibodyModel, q: Float[Array, " nq"], d: Float[Array, " nv"]) -> Float[Array, " nq"]:
     """The configuration q moved along tangent coordinates."""
-    coordinates = coordinates_of(model)
-    where = np.flatnonzero(coordinates.are_positions)
-    if where.size == model.num_velocities == model.num_positions and np.array_equal(coordinates.places, where):
+    places = coordinates_of(model).places
+    if np.array_equal(places, np.arange(model.num_positions)):
         return q + d
-    turned = q if where.size == model.num_velocities else integrate_configuration(model, q, d)
-    return turned.at[coordinates.places[where]].set(q[coordinates.places[where]] + d[where])
+    velocities = np.full(model.num_positions, -1)
+    velocities[places[places >= 0]] = np.flatnonzero(places >= 0)
+    changed = q + d[np.maximum(velocities, 0)]
+    if np.all(velocities >= 0):
+        return changed
+    return jnp.where(velocities >= 0, changed, integrate_configuration(model, q, d))
 
 
 def limits_in_tangent(
