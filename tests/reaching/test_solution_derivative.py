@@ -86,7 +86,13 @@ def closed(t: jax.Array, guess: jax.Array) -> mbjax.InverseKinematicsResult:
 CASES = {"reached": reached_pose, "compromise": compromise, "constraints": constrained, "closed loop": closed}
 
 
-@pytest.mark.parametrize("case", CASES)
+WHOLE = {
+    "reached": pytest.mark.whole_run("a compromise and constraints stand for it"),
+    "closed loop": pytest.mark.whole_run("constraints go the same way"),
+}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=WHOLE.get(case, ())) for case in CASES])
 def test_derivatives_are_those_of_differences(case: str) -> None:
     function: Callable = jax.jit(CASES[case])
     zero = jnp.zeros(())
