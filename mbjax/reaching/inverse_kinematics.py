@@ -46,15 +46,16 @@ def inverse_kinematics(
     `goals` are residuals of `mbjax.trajectory_optimization`, one, several, or by name in a dict: `PoseGoal`,
     `PointGoal`, `RelativePose`, `LookAt`, `CenterOfMass`, `JointGoal`, `Barrier`, or any function of (model, state);
     their weights w say what gives way to what. `constraints` are held exactly: residuals, which are then zero, or
-    `Constraint`s with bounds, such as at_least(Clearance(), 0.01). Joint limits hold exactly as well, as do the model's
-    own constraints (closed loops, couplers) or those of `cset`; locked joints stay.
+    `Constraint`s with bounds, such as at_least(Clearance(), 0.01); of their weights only zeros count, which drop rows.
+    Joint limits hold exactly as well, as do the model's own constraints (closed loops, couplers) or those of `cset`;
+    locked joints stay.
 
     The search starts at `guess`, the default positions if None. Where it ends with a goal missed, it goes on twice with
     the coordinates at limits in the middle of their range, and then from up to `restarts` configurations drawn within
     limits; coordinates without limits are drawn about the guess. Of the minima found the least is returned. With
     `local` it is the one next to the guess, as for a target that moves little by little. `key` draws other starts than
-    the usual ones. `tolerance` is of residuals without
-    weights, in m and rad (1e-8; 1e-5 in float32), `max_iterations` of one start.
+    the usual ones. `tolerance` is of residuals without weights, in m and rad (1e-8; 1e-5 in float32), `max_iterations`
+    of one start.
 
     `jit` and `vmap` go through it; a batch runs in lanes, of which each takes the next task when it is done.
     Derivatives of `q` and the residuals are those of the solution by the goals' numbers, the limits and all leaves of

@@ -75,8 +75,9 @@ def evaluate(task: Task, q: Float[Array, " nq"]) -> Evaluation:
         rows = named_rows(name, constraint.function, model, q, position)
         hard.append(rows.value)
         G.append(rows.J)
-        lower.append(jnp.broadcast_to(constraint.lower.astype(q.dtype), rows.value.shape))
-        upper.append(jnp.broadcast_to(constraint.upper.astype(q.dtype), rows.value.shape))
+        is_held = weight_of(constraint.function, rows.value.shape[0], q.dtype) != 0.0
+        lower.append(jnp.where(is_held, constraint.lower.astype(q.dtype), -jnp.inf))
+        upper.append(jnp.where(is_held, constraint.upper.astype(q.dtype), jnp.inf))
     if task.has_loops:
         error, G_loops = calc_position_rows(model, task.loops, q)
         T = columns_in_tangent(model, q)
