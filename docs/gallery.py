@@ -26,6 +26,7 @@ GROUPS = {
         "swing_up", "arm_around_obstacles", "push_through_contact", "quadruped_gaits", "throw_into_a_goal",
         "model_predictive_control", "design_a_leg",
     ),
+    "Control": ("pick_and_place", "humanoid_that_stands"),
     "Identify": ("identify_arm", "identify_contact", "identify_payload"),
     "Learn": ("train_a_quadruped", "domain_randomization"),
 }  # fmt: skip

@@ -39,7 +39,9 @@ TOPICS = {
         ("formats", "saving", "reference_models", "errors"),
     ),
     "kinematics": Topic(
-        "Kinematics", "Poses, velocities, accelerations and Jacobians of bodies, frames and points.", ("kinematics",)
+        "Kinematics",
+        "Poses, velocities, accelerations and Jacobians of bodies, frames and points; inverse kinematics.",
+        ("kinematics", "reaching"),
     ),
     "dynamics": Topic(
         "Dynamics",

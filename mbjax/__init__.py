@@ -313,6 +313,11 @@ from .visualization import Animation as Animation
 from .visualization import Viewer as Viewer
 from .visualization import animate as show
 from .visualization import plot as plot
+from .reaching import InverseKinematicsResult as InverseKinematicsResult
+from .reaching import ReachOutcome as ReachOutcome
+from .reaching import differential_inverse_kinematics as differential_inverse_kinematics
+from .reaching import follow as follow
+from .reaching import inverse_kinematics as inverse_kinematics
 from .randomization import Distribution as Distribution
 from .randomization import domain_randomizer as domain_randomizer
 from .randomization import log_uniform as log_uniform

@@ -38,6 +38,7 @@ ORDER = (
     "randomization",
     "environments",
     "trajectory_optimization",
+    "reaching",
     "controllers",
     "system_identification",
     "saving",

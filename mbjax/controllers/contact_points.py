@@ -50,11 +50,14 @@ class ContactPoints(eqx.Module):
         self, model: MultibodyModel, state: State
     ) -> tuple[Float[Array, "points 3 nv"], Float[Array, "points 3"]]:
         """Jacobians of the points' velocities in the world, and the bias J̇ v of their accelerations."""
-        J, bias = [], []
-        for frame, p_FC in zip(self.frames, self.p_FC.astype(model.dtype), strict=True):
-            J.append(jacobian_translational_velocity(model, state.q, frame, p_FC, "world", "world"))
-            bias.append(bias_translational_acceleration(model, state.q, state.v, frame, p_FC, "world", "world"))
-        return jnp.stack(J), jnp.stack(bias)
+        p_FC, places, J, bias = self.p_FC.astype(model.dtype), [], [], []
+        for frame in dict.fromkeys(self.frames):  # the points of a foot at once
+            own = [i for i, each in enumerate(self.frames) if each == frame]
+            places += own
+            J.append(jacobian_translational_velocity(model, state.q, frame, p_FC[own, :], "world", "world"))
+            bias.append(bias_translational_acceleration(model, state.q, state.v, frame, p_FC[own, :], "world", "world"))
+        order = np.argsort(places)
+        return jnp.concatenate(J).reshape(-1, 3, model.num_velocities)[order], jnp.concatenate(bias)[order]
 
     def pyramids(self) -> Float[Array, "points 5 3"]:
         """Rows P with P f <= 0 within the pyramid: four sides inscribed in the cone, |f_t| <= μ f_n / √2; f_n >= 0."""

@@ -18,6 +18,7 @@ from .branch_factor import solve_outward as solve_outward
 from .branch_factor import solve_branch_rows as solve_branch_rows
 from .branch_factor import trunk_of as trunk_of
 from .branch_inverse import inverse_of_branches as inverse_of_branches
+from .elimination import eliminate_positive_definite as eliminate_positive_definite
 from .entries import with_entry as with_entry
 from .library import TriangularFactors as TriangularFactors
 from .library import cholesky as cholesky

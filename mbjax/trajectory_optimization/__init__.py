@@ -14,9 +14,11 @@ from .goals import Clearance as Clearance
 from .goals import Effort as Effort
 from .goals import FrameVelocity as FrameVelocity
 from .goals import JointGoal as JointGoal
+from .goals import LookAt as LookAt
 from .goals import Momentum as Momentum
 from .goals import PointGoal as PointGoal
 from .goals import PoseGoal as PoseGoal
+from .goals import RelativePose as RelativePose
 from .goals import StateGoal as StateGoal
 from .goals import VelocityGoal as VelocityGoal
 from .effort_rate import EffortRate as EffortRate

@@ -27,7 +27,7 @@ from mbjax.kinematics import (
 )
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State
-from mbjax.spatial import RigidTransform, rotation_log
+from mbjax.spatial import RigidTransform, rotation_log, safe_normalize
 
 from .states import parts_of
 
@@ -135,6 +135,53 @@ class PoseGoal(eqx.Module):
         X_WF = relative_transform(model, state.q, "world", self.frame)
         turn = rotation_log(X_WF.rotation @ self.X_WF.rotation.T)
         return self.weight * jnp.concatenate([turn, X_WF.translation - self.X_WF.translation])
+
+
+class RelativePose(eqx.Module):
+    """Difference of the pose of `frame` in `of` from X_AF: rotation vector, then translation, both in `of` (6,)."""
+
+    X_AF: RigidTransform
+    weight: Float[Array, "..."]
+    frame: FrameName = eqx.field(static=True)
+    of: FrameName = eqx.field(static=True)
+
+    def __init__(self, frame: FrameName, of: FrameName, X_AF: RigidTransform, weight: ArrayLike = 1.0):
+        self.frame, self.of, self.X_AF, self.weight = frame, of, X_AF, jnp.asarray(weight, float)
+
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
+        X_AF = relative_transform(model, state_of(x).q, self.of, self.frame)
+        turn = rotation_log(X_AF.rotation @ self.X_AF.rotation.T)
+        return self.weight * jnp.concatenate([turn, X_AF.translation - self.X_AF.translation])
+
+
+class LookAt(eqx.Module):
+    """Difference between an axis of `frame`, through its point p_FP, and the direction from there to p_WT (3,).
+
+    Both are unit vectors in the world; the difference has length 2 sin(angle / 2).
+    """
+
+    p_WT: Float[Array, "3"]
+    axis_F: Float[Array, "3"]
+    p_FP: Float[Array, "3"]
+    weight: Float[Array, "..."]
+    frame: FrameName = eqx.field(static=True)
+
+    def __init__(
+        self,
+        frame: FrameName,
+        p_WT: ArrayLike,
+        axis_F: Any = (0.0, 0.0, 1.0),
+        weight: ArrayLike = 1.0,
+        p_FP: Any = (0.0, 0.0, 0.0),
+    ):
+        self.frame, self.weight = frame, jnp.asarray(weight, float)
+        self.p_WT, self.axis_F = jnp.asarray(p_WT, float), jnp.asarray(axis_F, float)
+        self.p_FP = jnp.asarray(p_FP, float)
+
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
+        X_WF = relative_transform(model, state_of(x).q, "world", self.frame)
+        axis_W = X_WF.rotation @ safe_normalize(self.axis_F)
+        return self.weight * (axis_W - safe_normalize(self.p_WT - X_WF @ self.p_FP))
 
 
 class FrameVelocity(eqx.Module):

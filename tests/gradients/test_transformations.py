@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax import trajectory_optimization as to
 from tests.gradients.checks import WHOLE_RUN, check_gradients
 from tests.models import relative_error
 
@@ -168,7 +169,7 @@ def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dic
         "X_BG": mbjax.frame_pose(model, "j1_parent"), "joint_dof": 0, "joint_tau": one, "index": 0,
         "cset": cset, "multipliers": jnp.ones(cset.num_rows, T),
         "force": jnp.ones(cset.num_rows, T), "q_guess": q, "v_guess": v, "v_minus": v, "constraint": 0, "status": True,
-        "actuators": ["m1", "m0"], "V_FM_F": v[:6], "V_WB_W": v[:6], "V_AB_A": v[:6],
+        "goals": [to.PointGoal("b2", three)], "actuators": ["m1", "m0"], "V_FM_F": v[:6], "V_WB_W": v[:6], "V_AB_A": v[:6],
         "qpos": q, "qvel": v, "position_names": model.position_names(), "velocity_names": model.velocity_names(),
         "ctrl": v, "joint_names": tuple(joint.name for joint in model.layout.joints if joint.mobod >= 0),
         **dict.fromkeys(("X_FM", "X_WB", "X_AB"), mbjax.frame_pose(model, "j1_parent")),
@@ -201,8 +202,9 @@ def test_g53_single_precision_stays_single_with_x64_on(request: pytest.FixtureRe
             "inputs_from_mujoco",
             "rollout_policy",
             "randomize",
+            "follow",
         ):
-            continue  # of a plant that was built with one: tests/contact, tests/model; policies and distributions
+            continue  # of a plant that was built with one: tests/contact, tests/model; policies, distributions, paths
         assert not unknown, f"{name}: say in arguments_of what to pass for {sorted(unknown)}"
 
         def call(model, q, v, function=function, wanted=wanted, name=name):

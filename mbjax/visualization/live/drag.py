@@ -9,14 +9,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from mbjax.kinematics import body_poses_in_world, body_spatial_velocities_in_world, integrate_configuration
-from mbjax.linear_algebra import solve
+from mbjax.kinematics import body_poses_in_world, body_spatial_velocities_in_world
 from mbjax.model import MultibodyModel
+from mbjax.reaching import inverse_kinematics
 from mbjax.simulation import AppliedSpatialForces, Inputs, State, step
 
-ITERATIONS = 8
+ITERATIONS = 20  # of one movement of the mouse
 STIFFNESS_PER_MASS = 100.0  # 1/s²: the spring moves the whole robot at 10 rad/s
-DAMPING = 1e-3  # of the normal equations, relative to their largest diagonal entry
 
 
 class Grip(NamedTuple):
@@ -35,26 +34,23 @@ def grip_at(model: MultibodyModel, q: Float[Array, " nq"], body: Any, place: Any
     return Grip(jnp.asarray(body, jnp.int32), X_WB.rotation[body].T @ (p_WT - X_WB.translation[body]), p_WT)
 
 
-@eqx.filter_jit
+class HeldPoint(eqx.Module):
+    """Goal of inverse kinematics: the held point is where it should be; one program serves all bodies."""
+
+    grip: Grip
+
+    def __call__(self, model: MultibodyModel, state: State) -> Float[Array, " 3"]:
+        X_WB = body_poses_in_world(model, state.q)
+        R_WB, p_WB = X_WB.rotation[self.grip.body], X_WB.translation[self.grip.body]
+        return p_WB + R_WB @ self.grip.point - self.grip.target
+
+
 def reach(model: MultibodyModel, q: Float[Array, " nq"], grip: Grip) -> Float[Array, " nq"]:
-    """Positions within limits that bring the held point close to its target: damped Gauss–Newton steps from q."""
-    lower, upper = model.position_lower_limits, model.position_upper_limits
-
-    def offset(q: Array, dv: Array) -> Array:
-        X_WB = body_poses_in_world(model, integrate_configuration(model, q, dv))
-        return X_WB.translation[grip.body] + X_WB.rotation[grip.body] @ grip.point - grip.target
-
-    def improve(_: Any, q: Array) -> Array:
-        nothing = jnp.zeros(model.num_velocities, q.dtype)
-        error = offset(q, nothing)
-        J = jax.jacfwd(offset, 1)(q, nothing)
-        normal = J.T @ J
-        damping = DAMPING * jnp.max(jnp.diag(normal)) + 1e-12
-        dv = -solve(normal + damping * jnp.eye(model.num_velocities, dtype=q.dtype), J.T @ error)
-        dv = dv * jnp.minimum(1.0, 0.5 / jnp.maximum(jnp.max(jnp.abs(dv)), 1e-9))
-        return jnp.clip(integrate_configuration(model, q, dv), lower, upper)
-
-    return jax.lax.fori_loop(0, ITERATIONS, improve, q)
+    """Positions within limits that bring the held point close to its target, next to q; closed loops stay closed."""
+    found = inverse_kinematics(
+        model, {"grip": HeldPoint(grip)}, q, local=True, tolerance=1e-5, max_iterations=ITERATIONS
+    )
+    return found.q
 
 
 @eqx.filter_jit

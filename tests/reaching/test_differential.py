@@ -1,0 +1,77 @@
+"""Velocities of inverse kinematics: what pseudo-inverses give, within limits, on closed loops, with derivatives."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.optimize
+
+import mbjax
+from mbjax import trajectory_optimization as to
+from tests.constraints import mechanisms
+from tests.gradients.checks import OFFSETS, WEIGHTS
+
+ARM = mbjax.load("arm")
+Q = mbjax.random_state_within_limits(ARM, jax.random.key(3)).q
+V = jnp.array([0.1, -0.2, 0.3, 0.2, 0.1, -0.1])
+
+
+def test_it_is_the_least_velocity_and_decreases_positions_at_the_gain() -> None:
+    v = mbjax.differential_inverse_kinematics(ARM, Q, to.FrameVelocity("tool", V), damping=1e-6)
+    J = np.asarray(mbjax.jacobian_spatial_velocity(ARM, Q, "tool", jnp.zeros(3), "world", "world"))
+    np.testing.assert_allclose(v, np.linalg.pinv(J) @ V, atol=1e-6)
+    p = mbjax.points_positions(ARM, Q, "tool", jnp.zeros(3), "world")
+    goal = to.PointGoal("tool", p + 0.01)
+    v = mbjax.differential_inverse_kinematics(ARM, Q, goal, gain=2.0, damping=1e-6)
+    np.testing.assert_allclose(J[3:] @ v, 0.02, atol=1e-7)
+
+
+def test_limits_hold_and_the_rest_is_a_minimum() -> None:
+    wanted = 40.0 * V
+    step = 0.05
+    v = mbjax.differential_inverse_kinematics(ARM, Q, to.FrameVelocity("tool", wanted), time_step=step)
+    low = np.maximum(ARM.velocity_lower_limits, (ARM.position_lower_limits - Q) / step)
+    high = np.minimum(ARM.velocity_upper_limits, (ARM.position_upper_limits - Q) / step)
+    assert np.all((v >= low) & (v <= high))
+    assert np.any((v == low) | (v == high))
+    J = np.asarray(mbjax.jacobian_spatial_velocity(ARM, Q, "tool", jnp.zeros(3), "world", "world"))
+    damped = np.concatenate([J, 1e-3 * np.sqrt(np.max(np.diag(J.T @ J))) * np.eye(7)])
+    best = scipy.optimize.lsq_linear(damped, np.concatenate([wanted, np.zeros(7)]), (low, high), tol=1e-14)
+    np.testing.assert_allclose(v, best.x, atol=1e-6)
+
+
+def test_loops_stay_closed_and_derivatives_are_those_of_differences() -> None:
+    case = mechanisms.four_bar()
+    wanted = to.VelocityGoal(jnp.arange(1.0, len(case.q) + 1.0))
+    v = mbjax.differential_inverse_kinematics(case.model, case.q, wanted, cset=case.cset)
+    G = mbjax.constraints_jacobian(case.model, case.cset, case.q)
+    np.testing.assert_allclose(G @ v, 0.0, atol=1e-8)
+    assert np.max(np.abs(v)) > 0.1
+
+    def along(t: jax.Array) -> jax.Array:
+        goal = to.FrameVelocity("tool", V * (30.0 + t))
+        model = eqx.tree_at(lambda m: m.parameters.frame_translation, ARM, ARM.parameters.frame_translation * (1.0 + t))
+        return mbjax.differential_inverse_kinematics(model, Q + t, goal)
+
+    direction = jnp.arange(1.0, 8.0)
+
+    @jax.jit
+    def slopes(t: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        value, forward = jax.jvp(along, (t,), (jnp.ones(()),))
+        return value, forward, jax.grad(lambda t: direction @ along(t))(t)
+
+    zero, h = jnp.zeros(()), 1e-3
+    values = np.stack([slopes(zero + o * h)[0] for o in OFFSETS])
+    _, forward, reverse = slopes(zero)
+    np.testing.assert_allclose(forward, np.tensordot(WEIGHTS, values, 1) / h, atol=1e-6)
+    np.testing.assert_allclose(reverse, direction @ forward, atol=1e-9)
+
+
+def test_errors() -> None:
+    with pytest.raises(mbjax.ModelError, match="gain must be at least 0"):
+        mbjax.differential_inverse_kinematics(ARM, Q, to.FrameVelocity("tool", V), gain=-1.0)
+    with pytest.raises(mbjax.ModelError, match="there are no goals"):
+        mbjax.differential_inverse_kinematics(ARM, Q, [])
+    with pytest.raises(mbjax.ModelError, match="time_step must be above 0"):
+        mbjax.differential_inverse_kinematics(ARM, Q, to.FrameVelocity("tool", V), time_step=0.0)

@@ -1,0 +1,220 @@
+"""Inverse kinematics reaches what forward kinematics made, holds what is hard, and says why where it cannot."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax import trajectory_optimization as to
+from tests.constraints import mechanisms
+
+ARM = mbjax.load("arm")
+LIMITS = np.asarray(ARM.position_lower_limits), np.asarray(ARM.position_upper_limits)
+Q = mbjax.random_state_within_limits(ARM, jax.random.key(3)).q
+X_WT = mbjax.relative_transform(ARM, Q, "world", "tool")
+
+
+def drawn(model: mbjax.MultibodyModel, key: int, count: int) -> jax.Array:
+    """Configurations within limits."""
+    keys = jax.random.split(jax.random.key(key), count)
+    return jax.vmap(lambda key: mbjax.random_state_within_limits(model, key).q)(keys)
+
+
+def solve_pose(X: mbjax.RigidTransform, guess: jax.Array) -> mbjax.InverseKinematicsResult:
+    return mbjax.inverse_kinematics(ARM, {"hand": to.PoseGoal("tool", X)}, guess)
+
+
+def test_random_poses_are_reached_within_limits_in_a_batch_as_one_by_one() -> None:
+    targets, guesses = drawn(ARM, 0, 40), drawn(ARM, 1, 40)
+    X = jax.vmap(lambda q: mbjax.relative_transform(ARM, q, "world", "tool"))(targets)
+    found = jax.jit(jax.vmap(solve_pose))(X, guesses)
+    assert np.all(found.reachable)
+    assert np.all(found.converged)
+    assert np.all((found.q >= LIMITS[0]) & (found.q <= LIMITS[1]))
+    reached = jax.vmap(lambda q: mbjax.relative_transform(ARM, q, "world", "tool"))(found.q)
+    np.testing.assert_allclose(reached.translation, X.translation, atol=1e-8)
+    np.testing.assert_allclose(reached.rotation, X.rotation, atol=1e-8)
+    one = solve_pose(jax.tree.map(lambda x: x[7], X), guesses[7])
+    np.testing.assert_allclose(one.q, found.q[7], atol=1e-9)
+    assert "all goals are reached" in str(one)
+    with pytest.raises(mbjax.ModelError, match="take one of them first"):
+        _ = found.message
+
+
+def test_lanes_find_what_tasks_one_by_one_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a CPU's kernels are off, as on a GPU, a batch runs in lanes, here fewer than tasks."""
+    from mbjax.reaching import lanes
+
+    monkeypatch.setattr(lanes, "LANES", 4)
+    targets, guesses = drawn(ARM, 0, 11), drawn(ARM, 1, 11)
+    goals = jax.vmap(lambda q: mbjax.points_positions(ARM, q, "tool", jnp.zeros(3), "world"))(targets)
+
+    def solve(p: jax.Array, guess: jax.Array) -> tuple[jax.Array, jax.Array]:
+        found = mbjax.inverse_kinematics(ARM, to.PointGoal("tool", p), guess)
+        return found.q, found.iterations
+
+    q, iterations = jax.jit(jax.vmap(solve))(goals, guesses)
+    monkeypatch.setenv("MBJAX_ONE_KERNEL", "0")
+    jax.clear_caches()
+    in_lanes, lane_iterations = jax.jit(jax.vmap(solve))(goals, guesses)
+    np.testing.assert_allclose(in_lanes, q, atol=1e-6)
+    np.testing.assert_array_equal(lane_iterations, iterations)
+
+
+@pytest.mark.parametrize(
+    ("target", "outcome", "words"),
+    [
+        ([9.0, 0.0, 0.0], "UNREACHABLE", "'hand' cannot come nearer, from 3 starts: out of reach"),
+        ([0.0, 0.0, -9.0], "UNREACHABLE", "out of reach"),
+    ],
+)
+def test_what_is_out_of_reach_is_said_to_be(target, outcome, words) -> None:
+    found = mbjax.inverse_kinematics(ARM, {"hand": to.PointGoal("tool", target)}, restarts=2)
+    assert mbjax.ReachOutcome(int(found.outcome)).name in (outcome, "AT_LIMITS")
+    if int(found.outcome) == mbjax.ReachOutcome.UNREACHABLE:
+        assert words in found.message
+    assert not found.reachable
+    assert found.converged
+    assert np.all(np.isfinite(found.q))
+    assert "missed" in str(found)
+
+
+def test_a_limit_that_keeps_the_goal_away_is_named() -> None:
+    beyond = ARM.position_upper_limits.at[3].add(0.4)
+    goal = to.JointGoal(Q.at[3].set(beyond[3]))
+    found = mbjax.inverse_kinematics(ARM, {"posture": goal}, Q, restarts=0)
+    assert int(found.outcome) == mbjax.ReachOutcome.AT_LIMITS
+    np.testing.assert_array_equal(found.at_limit, np.arange(7) == 3)
+    assert found.q[3] == ARM.position_upper_limits[3]
+    assert ARM.velocity_names()[3] in found.message
+    np.testing.assert_allclose(found.residuals["posture"], np.where(np.arange(7) == 3, -0.4, 0.0), atol=1e-8)
+
+
+def test_goals_that_contradict_each_other_are_named() -> None:
+    p = X_WT.translation
+    goals = {
+        "here": to.PointGoal("tool", p),
+        "there": to.PointGoal("tool", p + 0.1),
+        "any": to.LookAt("tool", p, weight=0),
+    }
+    found = mbjax.inverse_kinematics(ARM, goals, Q, restarts=1)
+    assert int(found.outcome) == mbjax.ReachOutcome.CONTRADICTORY
+    assert "'here', 'there' contradict each other" in found.message
+    np.testing.assert_allclose(found.residuals["here"], 0.05, atol=1e-7)
+    np.testing.assert_allclose(found.residuals["there"], -0.05, atol=1e-7)
+    held = mbjax.inverse_kinematics(ARM, goals["there"], Q, constraints={"here": goals["here"]}, restarts=0)
+    np.testing.assert_allclose(held.violations["here"], 0.0, atol=1e-8)
+    assert int(held.outcome) == mbjax.ReachOutcome.CONTRADICTORY
+    assert "'here'" in held.message
+    impossible = mbjax.inverse_kinematics(ARM, (), Q, constraints=goals | {"any": goals["here"]}, restarts=0)
+    assert not impossible.converged
+    assert "'there'" in impossible.message
+
+
+def test_it_leaves_a_singular_configuration() -> None:
+    """Stretched out, no direction brings the hand nearer to a place between it and the base."""
+    model = two_link()
+    start = jnp.zeros(2)
+    straight = mbjax.points_positions(model, start, "hand", jnp.zeros(3), "world")
+    found = mbjax.inverse_kinematics(model, to.PointGoal("hand", 0.6 * straight), start, restarts=0)
+    assert found.reachable
+    at_the_edge = mbjax.inverse_kinematics(model, to.PointGoal("hand", straight), start + 0.3, restarts=0)
+    np.testing.assert_allclose(at_the_edge.residuals["PointGoal of hand"], 0.0, atol=1e-6)
+
+
+def two_link() -> mbjax.MultibodyModel:
+    """Two links of 1 m in the plane, without limits."""
+    plant = mbjax.MultibodyPlant()
+    inertia = mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.1, 0.1, 0.1)
+    upper, lower = plant.add_rigid_body("upper", inertia), plant.add_rigid_body("lower", inertia)
+    out = mbjax.RigidTransform(jnp.eye(3), jnp.array([1.0, 0.0, 0.0]))
+    plant.add_joint(mbjax.RevoluteJoint("shoulder", plant.world_body, upper, axis=[0, 0, 1]))
+    plant.add_joint(mbjax.RevoluteJoint("upper_arm_roll", upper, lower, X_PF=out, axis=[0, 0, 1]))
+    plant.add_frame("hand", lower, out)
+    return plant.finalize()
+
+
+def test_hard_priorities_bounds_and_locked_joints_hold_exactly() -> None:
+    model = mbjax.lock_joint(ARM, "upper_arm_roll")
+    low = X_WT.translation - jnp.array([0.02, 0.05, 0.1])
+
+    def tip(model: mbjax.MultibodyModel, state: mbjax.State) -> jax.Array:
+        return mbjax.points_positions(model, state.q, "tool", jnp.zeros(3), "world")
+
+    found = mbjax.inverse_kinematics(
+        model,
+        {"posture": to.JointGoal(jnp.zeros(7))},
+        Q,
+        constraints={
+            "window": to.Constraint(tip, low, low + 0.02),
+            "view": to.LookAt("tool", X_WT @ jnp.array([0, 0, 1.0])),
+        },
+        restarts=0,
+    )
+    assert found.converged
+    assert not found.reachable
+    assert found.q[ARM.joint("upper_arm_roll").q] == Q[ARM.joint("upper_arm_roll").q]
+    p = mbjax.points_positions(model, found.q, "tool", jnp.zeros(3), "world")
+    assert np.all((p >= low - 1e-8) & (p <= low + 0.02 + 1e-8))
+    np.testing.assert_allclose(found.violations["view"], 0.0, atol=1e-8)
+
+
+def test_closed_loops_stay_closed() -> None:
+    case = mechanisms.four_bar()
+    goal = case.q.at[0].add(0.3)
+    crank = {"crank": to.JointGoal(goal, jnp.arange(len(goal)) == 0)}
+    found = mbjax.inverse_kinematics(case.model, crank, case.q, cset=case.cset, local=True)
+    np.testing.assert_allclose(mbjax.constraints_position_error(case.model, case.cset, found.q), 0.0, atol=1e-8)
+    np.testing.assert_allclose(found.q[0], goal[0], atol=1e-7)
+    assert found.reachable
+    np.testing.assert_allclose(found.violations["closed loops"], 0.0, atol=1e-8)
+
+
+def test_errors_say_which_goal_and_what_to_do() -> None:
+    pose = to.PoseGoal("tool", X_WT)
+    with pytest.raises(mbjax.ModelError, match="there are no goals"):
+        mbjax.inverse_kinematics(ARM, [])
+    with pytest.raises(mbjax.ModelError, match=r"goal 'hand': there is no frame named 'tol'. Did you mean 'tool'"):
+        mbjax.inverse_kinematics(ARM, {"hand": to.PoseGoal("tol", X_WT)})
+    with pytest.raises(mbjax.ModelError, match=r"'PointGoal of tool': p_WP must have shape \(3,\), got \(2, 3\).*vmap"):
+        mbjax.inverse_kinematics(ARM, to.PointGoal("tool", np.zeros((2, 3))))
+    with pytest.raises(mbjax.ModelError, match="goal 'JointGoal' has a number that is NaN, in q"):
+        mbjax.inverse_kinematics(ARM, to.JointGoal(np.full(7, np.nan)))
+    with pytest.raises(mbjax.ModelError, match="guess must be finite"):
+        mbjax.inverse_kinematics(ARM, pose, np.full(7, np.inf))
+    with pytest.raises(mbjax.ModelError, match="Clearance is a distance"):
+        mbjax.inverse_kinematics(ARM, to.Clearance())
+    with pytest.raises(mbjax.ModelError, match="held exactly; give it in constraints="):
+        mbjax.inverse_kinematics(ARM, to.at_least(to.Clearance(), 0.01))
+    with pytest.raises(mbjax.ModelError, match="tolerance must be above 0"):
+        mbjax.inverse_kinematics(ARM, pose, tolerance=0.0)
+    with pytest.raises(mbjax.ModelError, match="or a function of"):
+        mbjax.inverse_kinematics(ARM, 3.0)
+    with pytest.raises(mbjax.ModelError, match="weight must be a number or have shape"):
+        mbjax.inverse_kinematics(ARM, to.PoseGoal("tool", X_WT, np.ones(3)))
+
+
+def test_numbers_that_are_not_finite_inside_of_jit_are_reported_and_q_is_the_guess() -> None:
+    X = eqx.tree_at(lambda X: X.translation, X_WT, jnp.full(3, jnp.nan))
+    found = jax.jit(solve_pose)(X, Q)
+    assert int(found.outcome) == mbjax.ReachOutcome.NOT_FINITE
+    np.testing.assert_array_equal(found.q, Q)
+    assert not found.converged
+
+
+def test_a_path_is_followed_without_jumps() -> None:
+    s = jnp.linspace(0.0, 1.0, 25)[:, None]
+    path = X_WT.translation + 0.15 * jnp.concatenate([jnp.cos(6 * s) - 1.0, jnp.sin(6 * s), 0.0 * s], 1)
+    found = mbjax.follow(ARM, hand_at, path, Q)
+    assert np.mean(found.reachable) == 1.0
+    reached = jax.vmap(lambda q: mbjax.points_positions(ARM, q, "tool", jnp.zeros(3), "world"))(found.q)
+    np.testing.assert_allclose(reached, path, atol=1e-8)
+    assert np.max(np.abs(np.diff(found.q, axis=0))) < 0.3
+    with pytest.raises(mbjax.ModelError, match="must be a function of a point"):
+        mbjax.follow(ARM, to.PointGoal("tool", path[0]).p_WP, path)
+
+
+def hand_at(p: jax.Array) -> to.PointGoal:
+    return to.PointGoal("tool", p)
