@@ -15,6 +15,7 @@ from .multibody_model import MultibodyModel
 from .whole_table import Column, WholeTable
 
 WIDTH = 118  # columns of text; a table is wider where it must be
+LONGEST_ENTRY = 240  # characters of a line on the report; the report itself has all
 MAX_BASES_NAMED = 6
 MAX_INSTANCES_NAMED = 3
 UNKNOWN = "–"
@@ -297,7 +298,8 @@ def report_lines(model: MultibodyModel, limit: int = 6) -> list[str]:
         return []
     counts = Counter(e.status for e in entries)
     lines = ["load report: " + ", ".join(f"{n} {status}" for status, n in counts.items())]
-    lines += [f"  {e.status}: {short_place(e)}{e.element}: {e.message}" for e in entries[:limit]]
+    shown = [f"  {e.status}: {short_place(e)}{e.element}: {e.message}" for e in entries[:limit]]
+    cut = [line if len(line) <= LONGEST_ENTRY else f"{line[:LONGEST_ENTRY].rstrip()} …" for line in shown]
     if len(entries) > limit:
-        lines.append(f"  … and {len(entries) - limit} more: model.report()")
-    return lines
+        return [*lines, *cut, f"  … and {len(entries) - limit} more: model.report()"]
+    return [*lines, *cut, *(["  model.report() has these lines in full"] if cut != shown else [])]

@@ -1,5 +1,7 @@
 """`print(model)` says what there is, in words that find it."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import mbjax
 from mbjax import trajectory_optimization
+from mbjax.model.load_report import ReportEntry
 from mbjax.model.model_table import model_table
 from tests.model.plants import hinge, inertia
 
@@ -198,3 +201,12 @@ def test_a_report_prints_by_status_what_needs_attention_first():
     assert html.count("<tr>") == 1 + len(report)
     assert "<&>" not in html, "names are escaped"
     assert str(mbjax.MultibodyPlant().finalize().report()) == "load report: empty"
+
+
+def test_a_long_entry_is_cut_in_the_table_and_whole_in_the_report():
+    model = mbjax.load("pendulum")
+    entry = ReportEntry("ignored", "<gazebo>", "settings of another simulator, " * 20)
+    model = dataclasses.replace(model, layout=dataclasses.replace(model.layout, report=(entry,)))
+    assert max(map(len, str(model).splitlines())) <= 242
+    assert "model.report() has these lines in full" in str(model)
+    assert entry.message in str(model.report())
