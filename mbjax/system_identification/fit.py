@@ -1,12 +1,10 @@
 """`fit`: from unknown parameters and logs to a model with error bars."""
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -14,19 +12,16 @@ from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
 from mbjax.progress import Teller, telling
 
-from .answers import uncertainty_of, unseen_in_words
+from .answers import Uncertainty, uncertainty_of, unseen_in_words
+from .correlated_noise import with_correlated_noise
 from .fit_result import Fit
 from .influence import require_influence
 from .log import Log
-from .method import Method
+from .method import Method, MethodWithRows
 from .parameters import Parameters, values_at
 from .problem import AbstractProblem
-from .solver import DONE, FirstOrder, LevenbergMarquardt, evaluate
-from .weights import anchors, as_array, first_weights, needs_guidance, noise_weights
-
-GUIDES = (1.0, 10.0, 100.0, 1000.0)  # how data weigh, stage by stage
-GUIDE_STRENGTH = 0.3  # one over the deviation of unknowns from the start, in these stages
-PASSES = 5  # of estimating the noise and fitting with it
+from .search import Found, Run, Start, evaluated, search
+from .solver import DONE, FirstOrder, LevenbergMarquardt
 
 
 def fit(
@@ -65,103 +60,18 @@ def fitted(
 ) -> Fit:
     """The fit, which tells where it is."""
     logs, held_out = as_logs(logs), as_logs(held_out) if not isinstance(held_out, tuple) or held_out else ()
-    problem = method.problem(unknown, logs)
+    cleans = isinstance(method, MethodWithRows) and method.can_clean(unknown)
+    problem = (method.plain if cleans else method).problem(unknown, logs)
     y = problem.initial if start is None else problem.initial.at[: len(unknown)].set(start)
     known = method.known_weights(problem)
-    weights = np.ones(len(problem.channel_names)) if known is None else known
-    r, J, squares = evaluated(problem, y, weights)
-    at_start = np.sqrt(squares)
-    weights = first_weights(at_start) if known is None else known
-    require_finite_start(problem, r, J, at_start)
+    r, J, squares, _ = evaluated(problem, y, np.ones(len(problem.channel_names)) if known is None else known)
+    errors = np.sqrt(squares)
+    require_finite_start(problem, r, J, errors)
     if unseen == "error":
         require_influence(unknown, J[:, : len(unknown)])
-    solver = LevenbergMarquardt() if solver is None else solver
-    run = Run(solver, problem, [], [])
-    anchor = anchors(unknown, y)
-    if needs_guidance(unknown, problem) and isinstance(solver, LevenbergMarquardt):
-        y = run.guide(y, first_weights(at_start), teller)
-    if known is None:
-        y, message = run.loosely().go(y, as_array(weights, y), teller, "first fit")
-        weights = noise_weights(np.sqrt(evaluated(problem, y, weights)[2]), at_start)
-    for count in range(1 if known is not None else PASSES):
-        y, message = run.go(y, as_array(weights, y), teller, f"fit {count + 1}", anchor)
-        left = noise_weights(np.sqrt(evaluated(problem, y, weights)[2]), at_start)
-        if known is not None or message != DONE or np.all(np.abs(np.log(left / weights)) < 0.05):
-            break
-        weights = left
-    r, J, squares = evaluated(problem, y, weights)
-    found = Found(y, r, J, np.sqrt(squares), weights, known is not None, message)
-    return answer(unknown, logs, held_out, method, problem, found, run)
-
-
-@dataclasses.dataclass(frozen=True)
-class Found:
-    """Where a fit ended: unknowns, canonical rows there, errors by channel, weights, and how it ended."""
-
-    y: Array
-    r: np.ndarray
-    J: np.ndarray
-    errors: np.ndarray
-    weights: np.ndarray
-    noise_is_known: bool
-    message: str
-
-
-def evaluated(problem: AbstractProblem, y: Array, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Canonical rows and mean squared errors of channels, as NumPy's arrays."""
-    r, J, squares = evaluate(problem, y, as_array(weights, y))
-    return np.asarray(r, float), np.asarray(J, float), np.asarray(squares, float)
-
-
-@dataclasses.dataclass
-class Run:
-    """The iterates of a fit."""
-
-    solver: Any
-    problem: AbstractProblem
-    costs: list[float]
-    iterates: list[np.ndarray]
-
-    def loosely(self) -> "Run":
-        """A run that stops where the noise can be told."""
-        if not isinstance(self.solver, LevenbergMarquardt):
-            return self
-        return Run(
-            dataclasses.replace(self.solver, rtol=1e-2, atol=1e-2, max_steps=30),
-            self.problem,
-            self.costs,
-            self.iterates,
-        )
-
-    def guide(self, y: Array, weights: np.ndarray, teller: Teller) -> Array:
-        """Nears the solution in stages: data that weigh more and more against staying near the start.
-
-        Full steps from a start far off can end at inertias near those of a rod or a sheet, from where the way back is
-        long; with the stages directions that the data hardly see move late.
-        """
-        share = weights / np.sqrt(self.problem.num_data)  # errors at the start have a sum of squares of one
-        held = jnp.full_like(y, GUIDE_STRENGTH)
-        for factor in GUIDES:
-            y, _ = self.loosely().go(y, as_array(0.01 * factor * share, y), teller, f"guide {factor:g}", held)
-        return y
-
-    def go(
-        self, y: Array, weights: Array, teller: Teller, title: str, anchor: Array | float = 0.0
-    ) -> tuple[Array, str]:
-        """Iterates until the solver is done; returns the unknowns and how it ended."""
-        message = ""
-        strength = jnp.zeros_like(y) + anchor
-        for count, (y_next, cost, done, words) in enumerate(self.solver.steps(self.problem, y, weights, strength)):
-            if not math.isfinite(float(cost)):
-                message = words or "residuals are not finite"
-                break
-            y, message = y_next, words
-            self.costs.append(float(cost))
-            self.iterates.append(np.asarray(y[: self.problem.num_parameters], float))
-            teller.say(f"{title}, step {count}, cost {float(cost):.6g}")
-            if done:
-                break
-        return y, message
+    run = Run(LevenbergMarquardt() if solver is None else solver, problem, [], [])
+    found = search(unknown, logs, method, Start(problem, y, errors, known), run, teller)
+    return answer(unknown, logs, held_out, method, found, run)
 
 
 def answer(
@@ -169,47 +79,62 @@ def answer(
     logs: tuple[Log, ...],
     held_out: tuple[Log, ...],
     method: Method,
-    problem: AbstractProblem,
     found: Found,
     run: Run,
 ) -> Fit:
     """The result: values with standard deviations, correlations, errors by channel, and words."""
-    y, r, J, weights, message = found.y, found.r, found.J, found.weights, found.message
-    theta = y[: len(unknown)]
-    freedom = max(1, problem.num_data - J.shape[1])
-    chi = float(r @ r) / freedom
-    whole = uncertainty_of(J, 1.0 if found.noise_is_known else chi, np.dtype(theta.dtype))
+    y, problem, n = found.y, found.problem, len(unknown)
+    theta = y[:n]
+    freedom = max(1, problem.num_data - found.J.shape[1])
+    chi = float(found.r @ found.r) / freedom
+    whole, effective = uncertainty_and_samples(unknown, method, found, 1.0 if found.noise_is_known else chi)
     D = np.asarray(call_compiled(slopes_of_values, unknown, theta), float)
-    n = len(unknown)
     null = np.linalg.qr(D @ whole.null_space[:n])[0] if whole.null_space.shape[1] else np.zeros((n, 0))
-    covariance = D @ whole.covariance[:n, :n] @ D.T
-    errors_held_out = {}
-    for log in held_out:
-        other = method.problem(unknown, (log,))
-        errors = np.sqrt(evaluated(other, other.initial.at[:n].set(theta), weights)[2])
-        errors_held_out[log.name] = dict(zip(other.channel_names, errors, strict=True))
     return Fit(
         unknown=unknown,
         theta=theta,
         extra=np.asarray(y[n:], float),
-        covariance=covariance,
+        covariance=D @ whole.covariance[:n, :n] @ D.T,
+        covariance_of_theta=whole.covariance[:n, :n],
         null_space=null,
         unseen=unseen_in_words(null, unknown.names, unknown.units, typical_sizes(unknown)),
         condition_number=whole.condition_number,
         rank=whole.rank,
         errors=dict(zip(problem.channel_names, found.errors, strict=True)),
-        held_out_errors=errors_held_out,
-        noise=dict(zip(problem.channel_names, 1.0 / weights, strict=True)),
+        held_out_errors={log.name: errors_of(method, unknown, log, theta, found.weights) for log in held_out},
+        noise=dict(zip(problem.channel_names, 1.0 / found.weights, strict=True)),
+        effective_samples=dict(zip(problem.channel_names, effective, strict=True)),
         chi_squared=chi,
         num_data=problem.num_data,
-        converged=message == DONE,
-        message=sentence(message, run, r),
+        converged=found.message == DONE,
+        message=sentence(found.message, run, found.r),
         costs=tuple(run.costs),
         iterates=tuple(run.iterates),
         logs=logs,
         held_out=held_out,
         method=method,
     )
+
+
+def uncertainty_and_samples(
+    unknown: Parameters, method: Method, found: Found, variance: float
+) -> tuple[Uncertainty, np.ndarray]:
+    """Uncertainty of all unknowns, and how many white samples the data of each channel are worth."""
+    channels = found.problem.channel_names
+    dtype = np.dtype(found.y.dtype)
+    if not isinstance(method, MethodWithRows):
+        each = found.problem.num_data / len(channels)
+        return uncertainty_of(found.J, variance, dtype), np.full(len(channels), each)
+    classical = uncertainty_of(found.J, 1.0, dtype)
+    covariance, effective = with_correlated_noise(method, unknown, found, classical)
+    return dataclasses.replace(classical, covariance=covariance), effective
+
+
+def errors_of(method: Method, unknown: Parameters, log: Log, theta: Array, weights: np.ndarray) -> dict[str, float]:
+    """Root mean square errors of one log by channel."""
+    problem = (method.plain if isinstance(method, MethodWithRows) else method).problem(unknown, (log,))
+    squares = evaluated(problem, problem.initial.at[: len(unknown)].set(theta), weights)[2]
+    return dict(zip(problem.channel_names, np.sqrt(squares), strict=True))
 
 
 def slopes_of_values(unknown: Parameters, theta: Array) -> Float[Array, "n n"]:

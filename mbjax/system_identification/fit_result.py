@@ -36,6 +36,7 @@ class Fit:
     theta: Float[Array, " n"]
     extra: np.ndarray  # what else was fitted: the starts of windows
     covariance: Float[np.ndarray, "n n"]
+    covariance_of_theta: Float[np.ndarray, "n n"]
     null_space: Float[np.ndarray, "n unseen"]
     unseen: tuple[str, ...]
     condition_number: float
@@ -43,6 +44,7 @@ class Fit:
     errors: dict[str, float]
     held_out_errors: dict[str, dict[str, float]]
     noise: dict[str, float]
+    effective_samples: dict[str, float]
     chi_squared: float
     num_data: int
     converged: bool

@@ -16,9 +16,9 @@ from mbjax.kinematics import difference_configuration
 from mbjax.simulation import State
 
 from .log import Log
-from .losses import Loss, as_loss
+from .losses import Loss, as_loss, noise_square
 from .parameters import Parameters
-from .problem import AbstractProblem, Rows, canonical_rows, fewer_rows
+from .problem import AbstractProblem, Channels, Evaluated, Rows, canonical_rows, fewer_rows
 from .sensitivities import trajectory_and_sensitivities
 from .shooting import measurement_error, start_of, take_sample
 from .system import velocity_labels
@@ -121,30 +121,38 @@ class ShootingProblem(AbstractProblem):
         return jnp.concatenate([r.reshape(-1), self.unknown.prior_residuals(y[: self.num_parameters])])
 
     def rows(self, y: Array, weights: Array) -> Rows:
-        return self.rows_and_squares(y, weights)[:2]
+        return self.rows_and_channels(y, weights)[:2]
 
-    def evaluate(self, y: Array, weights: Array) -> tuple[Array, Array, Array]:
-        r, J, squares = self.rows_and_squares(y, weights)
-        return *canonical_rows(r, J), squares
+    def evaluate(self, y: Array, weights: Array) -> Evaluated:
+        r, J, channels = self.rows_and_channels(y, weights)
+        return *canonical_rows(r, J), channels
 
-    def rows_and_squares(self, y: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Rows of all windows, and mean squared errors of channels, from one simulation."""
+    def rows_and_channels(self, y: Array, weights: Array) -> tuple[Array, Array, Channels]:
+        """Rows of all windows, and the errors of channels, from one simulation."""
         theta, shifts = self.split(y)
 
         def of_window(item: tuple[Array, Windows]) -> tuple[Array, Array, Array]:
             shift, window = item
             both = self.by_single_steps if self.by_steps else self.by_forward_mode
             r, J, errors = both(theta, shift, window, weights)
-            return *fewer_rows(r, J), jnp.sum(errors**2 * window.counts[:, None], 0)
+            return *fewer_rows(r, J), errors
 
         items = shifts, self.windows
-        r, J, squares = jax.lax.map(of_window, items) if self.by_steps else jax.vmap(of_window)(items)
+        r, J, errors = jax.lax.map(of_window, items) if self.by_steps else jax.vmap(of_window)(items)
         J = self.placed(J)
         r, J = fewer_rows(r.reshape(-1), J)
         prior = self.unknown.prior_residuals
         J_prior = jnp.pad(jax.jacfwd(prior)(theta), ((0, 0), (0, y.shape[0] - self.num_parameters)))
-        squares = jnp.sum(squares, 0) / jnp.sum(self.windows.counts)
-        return jnp.concatenate([r, prior(theta)]), jnp.concatenate([J, J_prior]), squares
+        return jnp.concatenate([r, prior(theta)]), jnp.concatenate([J, J_prior]), self.channels(errors)
+
+    def channels(self, errors: Float[Array, "windows samples 2nv"]) -> Channels:
+        """Mean squared errors of channels, and their noise."""
+        counts = self.windows.counts[..., None]
+        squares = jnp.sum(errors**2 * counts, (0, 1)) / jnp.sum(counts)
+        if not self.loss.is_robust:
+            return Channels(squares, squares)
+        flat = errors.reshape(-1, errors.shape[-1])
+        return Channels(squares, noise_square(flat, jnp.broadcast_to(counts, errors.shape).reshape(flat.shape)))
 
     def placed(self, J: Float[Array, "windows rows own"]) -> Float[Array, "all_rows unknowns"]:
         """Jacobians of windows, by theta and their own shifts, as one by all unknowns."""
@@ -187,9 +195,7 @@ class ShootingProblem(AbstractProblem):
         return jax.vmap(lambda s, w: self.errors_of_window(theta, s, w))(shifts, self.windows)
 
     def channel_squares(self, y: Array) -> Array:
-        errors = self.errors(y)
-        counts = self.windows.counts[..., None]
-        return jnp.sum(errors**2 * counts, (0, 1)) / jnp.sum(counts)
+        return self.channels(self.errors(y)).squares
 
     @property
     def channel_names(self) -> tuple[str, ...]:
