@@ -170,7 +170,7 @@ def friction(repeats: int = 100) -> None:
     rng = np.random.default_rng(7)
     ways: dict[str, list[si.Fit]] = {"least squares": [], "huber": [], "without slow samples": []}
     for _ in range(repeats):
-        log = si.make_log(model, t, q, v, vdot, effort=tau + NOISE * rng.normal(size=tau.shape))
+        log = si.make_log(model, t, q, v, vdot, effort=tau + 0.1 * NOISE * rng.normal(size=tau.shape))
         ways["least squares"].append(si.fit(unknown, log, si.Torques()))
         ways["huber"].append(si.fit(unknown, log, si.Torques(loss="huber")))
         if hasattr(log, "weighted"):

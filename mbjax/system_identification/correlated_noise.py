@@ -96,8 +96,8 @@ def levinson(gamma: Float[np.ndarray, " lags"]) -> Iterable[tuple[np.ndarray, fl
 
 def with_correlated_noise(
     method: MethodWithRows, unknown: Parameters, found: Found, classical: Uncertainty
-) -> tuple[Float[np.ndarray, "n n"], np.ndarray]:
-    """Covariance of theta with the errors' own distribution in time, and how many white samples each channel is worth.
+) -> tuple[Float[np.ndarray, "n n"], np.ndarray, np.ndarray]:
+    """Covariance of theta with the errors' own distribution in time, samples by channel, and what they are worth.
 
     `classical` is the uncertainty for white errors of standard deviation one. A robust loss has scores for errors, and
     its mean slope divides them (Huber 1981, section 7.6). Where the noise was given, the errors tell only how it is
@@ -134,7 +134,7 @@ def with_correlated_noise(
             colored[c] += np.sum(C * G)
     prior = prior_information(unknown, theta)
     effective = counts * np.where(colored > 0.0, white / np.where(colored > 0.0, colored, 1.0), 1.0)
-    return C @ (middle + prior) @ C, np.minimum(effective, counts)
+    return C @ (middle + prior) @ C, counts, np.minimum(effective, counts)
 
 
 def prior_information(unknown: Parameters, theta: Array) -> Float[np.ndarray, "n n"]:

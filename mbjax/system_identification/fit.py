@@ -87,7 +87,7 @@ def answer(
     theta = y[:n]
     freedom = max(1, problem.num_data - found.J.shape[1])
     chi = float(found.r @ found.r) / freedom
-    whole, effective = uncertainty_and_samples(unknown, method, found, 1.0 if found.noise_is_known else chi)
+    whole, samples, effective = uncertainty_and_samples(unknown, method, found, 1.0 if found.noise_is_known else chi)
     D = np.asarray(call_compiled(slopes_of_values, unknown, theta), float)
     null = np.linalg.qr(D @ whole.null_space[:n])[0] if whole.null_space.shape[1] else np.zeros((n, 0))
     return Fit(
@@ -95,15 +95,17 @@ def answer(
         theta=theta,
         extra=np.asarray(y[n:], float),
         covariance=D @ whole.covariance[:n, :n] @ D.T,
-        covariance_of_theta=whole.covariance[:n, :n],
         null_space=null,
+        covariance_of_theta=whole.covariance[:n, :n],
+        null_space_of_theta=whole.null_space[:n],
         unseen=unseen_in_words(null, unknown.names, unknown.units, typical_sizes(unknown)),
         condition_number=whole.condition_number,
         rank=whole.rank,
         errors=dict(zip(problem.channel_names, found.errors, strict=True)),
         held_out_errors={log.name: errors_of(method, unknown, log, theta, found.weights) for log in held_out},
         noise=dict(zip(problem.channel_names, 1.0 / found.weights, strict=True)),
-        effective_samples=dict(zip(problem.channel_names, effective, strict=True)),
+        samples=dict(zip(problem.channel_names, (int(x) for x in samples), strict=True)),
+        effective_samples=dict(zip(problem.channel_names, map(float, effective), strict=True)),
         chi_squared=chi,
         num_data=problem.num_data,
         converged=found.message == DONE,
@@ -118,16 +120,16 @@ def answer(
 
 def uncertainty_and_samples(
     unknown: Parameters, method: Method, found: Found, variance: float
-) -> tuple[Uncertainty, np.ndarray]:
-    """Uncertainty of all unknowns, and how many white samples the data of each channel are worth."""
+) -> tuple[Uncertainty, np.ndarray, np.ndarray]:
+    """Uncertainty of all unknowns, the samples of each channel, and how many independent ones they are worth."""
     channels = found.problem.channel_names
     dtype = np.dtype(found.y.dtype)
     if not isinstance(method, MethodWithRows):
-        each = found.problem.num_data / len(channels)
-        return uncertainty_of(found.J, variance, dtype), np.full(len(channels), each)
+        each = np.full(len(channels), found.problem.num_data / len(channels))
+        return uncertainty_of(found.J, variance, dtype), each, each
     classical = uncertainty_of(found.J, 1.0, dtype)
-    covariance, effective = with_correlated_noise(method, unknown, found, classical)
-    return dataclasses.replace(classical, covariance=covariance), effective
+    covariance, samples, effective = with_correlated_noise(method, unknown, found, classical)
+    return dataclasses.replace(classical, covariance=covariance), samples, effective
 
 
 def errors_of(method: Method, unknown: Parameters, log: Log, theta: Array, weights: np.ndarray) -> dict[str, float]:

@@ -306,6 +306,8 @@ def predicted_effort(
     """Efforts that sensors would measure along a measured motion, in N m or N."""
     sensors = system.sensors
     q = integrate_configuration(system.model, q, -sensors.position_bias)
-    tau = inverse_dynamics(system.model, q, v - sensors.velocity_bias, vdot, force_elements=True)
+    v = v - sensors.velocity_bias
+    tau = inverse_dynamics(system.model, q, v, vdot, force_elements=True)
+    tau = tau + system.drives.efforts(v, system.model.parameters.friction_velocity)
     measured = sensors.effort_gain * (tau - external) + sensors.effort_bias
     return measured if projector is None else projector @ measured

@@ -15,6 +15,7 @@ from mbjax.execution import call_compiled
 from mbjax.kinematics import difference_configuration
 from mbjax.simulation import State
 
+from .kind_table import DRIVE_KINDS
 from .log import Log
 from .losses import Loss, as_loss, noise_square
 from .parameters import Parameters
@@ -48,11 +49,7 @@ class Trajectories:
         model, loss = unknown.base.model, as_loss(self.loss)
         if self.initial not in ("measured", "fitted"):
             raise ModelError(f"Trajectories: initial must be 'measured' or 'fitted', got {self.initial!r}.")
-        if "delay" in unknown.kind_names():
-            raise ModelError(
-                "Trajectories: 'delay:effort' does not act on simulated motions. Fit it with Torques, or shift a "
-                "signal by read_log(time_offsets={'effort': seconds}), and take it out of the parameters."
-            )
+        require_simulated(unknown)
         windows = cut(model, logs, self.horizon)
         local = 2 * model.num_velocities if self.initial == "fitted" else 0
         y = jnp.concatenate([unknown.initial, jnp.zeros(local * windows.num_windows, model.dtype)])
@@ -76,6 +73,22 @@ class Trajectories:
         errors, measured = call_compiled(errors_and_measured, problem, theta)
         is_first = np.asarray(problem.windows.counts).reshape(-1) > 0.0  # windows may overlap
         return problem.names, measured[is_first], (errors + measured)[is_first]
+
+
+def require_simulated(unknown: Parameters) -> None:
+    """Raises `ModelError` for unknowns that do not act on simulated motions."""
+    kinds = unknown.kind_names()
+    if "delay" in kinds:
+        raise ModelError(
+            "Trajectories: 'delay:effort' does not act on simulated motions. Fit it with Torques, or shift a "
+            "signal by read_log(time_offsets={'effort': seconds}), and take it out of the parameters."
+        )
+    of_drives = sorted(kinds & {kind.name for kind in DRIVE_KINDS})
+    if of_drives:
+        raise ModelError(
+            f"Trajectories: '{of_drives[0]}' does not act on simulated motions, for models have no such friction. Fit it "
+            "with Torques, and take it out of the parameters."
+        )
 
 
 class ShootingProblem(AbstractProblem):
