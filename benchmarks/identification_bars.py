@@ -1,4 +1,4 @@
-"""Whether error bars of fits hold, on logs as laboratories have them; `python -m benchmarks.identification_bars [CASE…]`.
+"""Whether error bars of fits hold, on logs as laboratories have them: `python -m benchmarks.identification_bars`.
 
 filter    exact positions, noise of efforts alone, through `read_log(cutoff=)`: at several cutoffs, 100 repeats
 outliers  2 % of the efforts off by 40 N m, noise unknown
@@ -88,8 +88,9 @@ def tell(name: str, fits: Sequence[si.Fit], truth: dict[str, float]) -> None:
     off = np.abs(errors.mean(0)) / np.median(deviations, 0)
     worst = np.max(np.abs(errors) / np.abs(np.array(list(truth.values()))))
     print(
-        f"{name}: {100.0 * held.mean():.1f} % of intervals hold ({100.0 * held.mean(0).min():.0f} % of the worst number); "
-        f"scatter {ratio.min():.2f} to {ratio.max():.2f} deviations, bias up to {off.max():.2f}; farthest {100 * worst:.1f} %",
+        f"{name}: {100.0 * held.mean():.1f} % of intervals hold ({100.0 * held.mean(0).min():.0f} % of the worst "
+        f"number); scatter {ratio.min():.2f} to {ratio.max():.2f} deviations, bias up to {off.max():.2f}; farthest "
+        f"{100 * worst:.1f} %",
         flush=True,
     )
 
@@ -127,7 +128,7 @@ def outliers(repeats: int = 20) -> None:
             rng, fits = np.random.default_rng(7), []
             for _ in range(repeats):
                 noisy = tau + NOISE * rng.normal(size=tau.shape) + 40.0 * (rng.random(tau.shape) < 0.02)
-                more = {} if cutoff is None else {"cutoff": cutoff}
+                more: dict[str, Any] = {} if cutoff is None else {"cutoff": cutoff}
                 log = si.make_log(model, t, q, v, vdot, effort=noisy, **more)
                 fits.append(si.fit(unknown, log, si.Torques(loss=loss)))
             tell(f"{loss}, cutoff {cutoff}", fits, truth)
@@ -141,7 +142,11 @@ def holes(repeats: int = 50) -> None:
     tau = efforts(model, q, v, vdot)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "log.npz"
-        cases: dict[str, dict[str, Any]] = {"": {}, ", cutoff 8 Hz": {"cutoff": 8.0}, ", times as recorded": {"period": "recorded"}}
+        cases: dict[str, dict[str, Any]] = {
+            "": {},
+            ", cutoff 8 Hz": {"cutoff": 8.0},
+            ", times as recorded": {"period": "recorded"},
+        }
         for name, options in cases.items():
             rng, fits = np.random.default_rng(7), []
             for _ in range(repeats):
@@ -181,20 +186,25 @@ def friction(repeats: int = 100) -> None:
             tell(f"sharp friction, {name}", fits, truth)
 
 
+def by_law(law: Sequence[float], x: np.ndarray) -> np.ndarray:
+    """What an autoregressive law makes of white noise."""
+    from scipy import signal
+
+    return np.asarray(signal.lfilter([1.0], law, x, axis=0))
+
+
 def colored(repeats: int = 100) -> None:
     """Noise of the first order with correlations of 0.9 from sample to sample, and that of a vibration at 1 Hz."""
     model = robot()
     unknown, truth = wrong(model), truth_of(model)
     t, q, v, vdot = motion(0.01, 10.0)
     tau = efforts(model, q, v, vdot)
-    from scipy import signal
-
     laws = {"0.9": [1.0, -0.9], "a vibration": [1.0, -2 * 0.98 * np.cos(2 * np.pi * 0.01), 0.98**2]}
     for name, law in laws.items():
         rng, fits = np.random.default_rng(7), []
         for _ in range(repeats):
-            noise = signal.lfilter([1.0], law, rng.normal(size=(len(t) + 1000, 3)), axis=0)[1000:]
-            noise *= NOISE / signal.lfilter([1.0], law, np.eye(1, 5000)[0]).dot(signal.lfilter([1.0], law, np.eye(1, 5000)[0])) ** 0.5
+            noise = by_law(law, rng.normal(size=(len(t) + 1000, 3)))[1000:]
+            noise *= NOISE / np.linalg.norm(by_law(law, np.eye(5000)[:, :1]))
             fits.append(si.fit(unknown, si.make_log(model, t, q, v, vdot, effort=tau + noise), si.Torques()))
         tell(f"noise correlated by {name}", fits, truth)
 

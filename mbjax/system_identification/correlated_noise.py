@@ -2,14 +2,15 @@
 
     u_t = a_1 u_(t-1) + … + a_p u_(t-p) + e_t      (Yule and Walker; the order p by the Bayesian information criterion)
     cov = H⁻¹ (Σ_c X_cᵀ Γ_c X_c) H⁻¹,              H = Σ_c X_cᵀ X_c
-X_c are the slopes of channel c in standard deviations, and Γ_c the covariance of its errors in time. A product with Γ is a
-filter, Γ = s² A⁻¹ A⁻ᵀ (Söderström and Stoica 1989, section 7.3). White errors give back H⁻¹ s².
+X_c are the slopes of channel c in standard deviations, and Γ_c the covariance of its errors in time. A product with Γ
+is a filter, Γ = s² A⁻¹ A⁻ᵀ (Söderström and Stoica 1989, section 7.3). White errors give back H⁻¹ s².
 """
 
 import dataclasses
 from collections.abc import Iterable, Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -21,6 +22,21 @@ from .parameters import Parameters
 from .search import Found
 
 MOST_LAGS = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Scatter:
+    """Covariance of theta with the errors' own distribution, the data of each channel, and what they are worth.
+
+    `errors` are those of each log's rows in standard deviations, and ones where they are data.
+    """
+
+    covariance: Float[np.ndarray, "n n"]
+    samples: Float[np.ndarray, " channels"]
+    effective: Float[np.ndarray, " channels"]
+    errors: list[tuple[np.ndarray, np.ndarray]]
+
+
 Series = tuple[Float[np.ndarray, " steps"], Float[np.ndarray, " steps"]]  # values, and ones where they are data
 
 
@@ -43,7 +59,7 @@ class NoiseModel:
         from scipy import signal
 
         a = np.concatenate([[1.0], -self.coefficients])
-        return signal.lfilter([np.sqrt(self.innovation)], a, X[::-1], axis=0)
+        return np.asarray(signal.lfilter([np.sqrt(self.innovation)], a, X[::-1], axis=0))
 
 
 def noise_model(series: Sequence[Series]) -> NoiseModel:
@@ -94,10 +110,8 @@ def levinson(gamma: Float[np.ndarray, " lags"]) -> Iterable[tuple[np.ndarray, fl
         yield a, innovation
 
 
-def with_correlated_noise(
-    method: MethodWithRows, unknown: Parameters, found: Found, classical: Uncertainty
-) -> tuple[Float[np.ndarray, "n n"], np.ndarray, np.ndarray]:
-    """Covariance of theta with the errors' own distribution in time, samples by channel, and what they are worth.
+def with_correlated_noise(method: MethodWithRows, unknown: Parameters, found: Found, classical: Uncertainty) -> Scatter:
+    """How theta scatters where errors are correlated in time, or far from normal.
 
     `classical` is the uncertainty for white errors of standard deviation one. A robust loss has scores for errors, and
     its mean slope divides them (Huber 1981, section 7.6). Where the noise was given, the errors tell only how it is
@@ -107,11 +121,13 @@ def with_correlated_noise(
     plain, loss = method.plain, method.loss_of
     in_problem = loss.is_robust and not method.can_clean(unknown)
     parts = [plain.rows_of(unknown, theta, log, with_slopes=False)[::2] for log in found.logs]
-    scores = [(np.asarray(loss.score(e * found.weights)) if in_problem else e * found.weights, kept) for e, kept in parts]
+    scores = [
+        (np.asarray(loss.score(jnp.asarray(e * found.weights))) if in_problem else e * found.weights, kept) for e, kept in parts
+    ]
     slope = found.score_slope
     if in_problem:
         z, kept = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        slopes = np.asarray(loss.score_slope(z * found.weights)) * kept
+        slopes = np.asarray(loss.score_slope(jnp.asarray(z * found.weights))) * kept
         slope = slopes.sum(0) / np.maximum(kept.sum(0), 1.0)
     channels = range(len(found.weights))
     models = [noise_model([(u[:, c], kept[:, c]) for u, kept in scores]) for c in channels]
@@ -134,7 +150,7 @@ def with_correlated_noise(
             colored[c] += np.sum(C * G)
     prior = prior_information(unknown, theta)
     effective = counts * np.where(colored > 0.0, white / np.where(colored > 0.0, colored, 1.0), 1.0)
-    return C @ (middle + prior) @ C, counts, np.minimum(effective, counts)
+    return Scatter(C @ (middle + prior) @ C, counts, np.minimum(effective, counts), scores)
 
 
 def prior_information(unknown: Parameters, theta: Array) -> Float[np.ndarray, "n n"]:

@@ -1,10 +1,10 @@
-"""The filter of efforts: a low-pass without delay that measured and predicted efforts go through alike, then decimation.
+"""The filter of efforts: a low-pass without delay for measured and predicted efforts alike, then decimation.
 
     row_k = s_k sum_i h_i sqrt(w_(kd+i)) (predicted - measured)_(kd+i),      s_k² = sum_i h_i² / sum_i h_i² w_(kd+i)
-h are the filter's taps, w the samples' weights, d the decimation. Both sides of tau = Y pi pass the same filter, so that it
-biases nothing, whatever its cutoff (parallel filtering: Gautier 1997; Khalil and Dombre 2002, section 12.6.5). Samples
-that are no data have weight zero on both sides, which leaves the equation true, as normalized convolution does (Knutsson
-and Westin 1993); s keeps the noise of all rows alike. Rows past the decimated rate would repeat what the others say.
+h are the filter's taps, w the samples' weights, d the decimation. Both sides of tau = Y pi pass the same filter, so
+that it biases nothing, whatever its cutoff (parallel filtering: Gautier 1997; Khalil and Dombre 2002, section 12.6.5).
+Samples that are no data have weight zero on both sides, which leaves the equation true, as normalized convolution does
+(Knutsson and Westin 1993); s keeps the noise of all rows alike. More rows would repeat what these say.
 """
 
 import dataclasses
@@ -67,7 +67,7 @@ class Blocks:
 
 
 def blocks_of(steps: int, effort_filter: EffortFilter | None, chunk: int = CHUNK) -> Blocks:
-    """Blocks of equal size; with a filter each reaches into its neighbours, and makes a row every `decimation` samples."""
+    """Blocks of equal size; with a filter each reaches into its neighbours, with a row every `decimation` samples."""
     if effort_filter is None:
         apart, rows, reach = 1, chunk, 0
     else:
@@ -121,15 +121,16 @@ def filtered_log(
 
 
 def noise_gain_of(logs: Sequence[Any]) -> Float[Array, ""]:
-    """Standard deviation of a log's rows over that of its samples' noise; raises `ModelError` where logs differ in it."""
+    """Noise of the logs' rows over that of their samples; raises `ModelError` where logs have different filters."""
     kinds = {None if f is None else (f.cutoff, f.decimation, f.reach) for f in (log.effort_filter for log in logs)}
     if len(kinds) > 1:
         told = ", ".join(
-            f"'{log.name}' {'none' if log.effort_filter is None else f'{log.effort_filter.cutoff:g} Hz'}" for log in logs
+            f"'{log.name}' {'none' if log.effort_filter is None else f'{log.effort_filter.cutoff:g} Hz'}"
+            for log in logs
         )
         raise ModelError(
-            f"Torques: the efforts of the logs go through different filters: {told}. Read all of them with one cutoff and "
-            "one period."
+            f"Torques: the efforts of the logs go through different filters: {told}. Read all of them with one cutoff "
+            "and one period."
         )
     first = logs[0].effort_filter if logs else None
     return jnp.ones(()) if first is None else first.noise_gain

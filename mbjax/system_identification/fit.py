@@ -13,7 +13,7 @@ from mbjax.execution import call_compiled
 from mbjax.progress import Teller, telling
 
 from .answers import Uncertainty, uncertainty_of, unseen_in_words
-from .correlated_noise import with_correlated_noise
+from .correlated_noise import Scatter, with_correlated_noise
 from .fit_result import Fit
 from .influence import require_influence
 from .log import Log
@@ -22,6 +22,11 @@ from .parameters import Parameters, values_at
 from .problem import AbstractProblem
 from .search import Found, Run, Start, evaluated, search
 from .solver import DONE, FirstOrder, LevenbergMarquardt
+from .system import velocity_labels
+
+SLOW = 10.0  # friction velocities, below which half a per cent of friction and more depends on its law
+FEWEST_SLOW = 8  # samples
+LARGER = 1.5  # errors of slow samples over those of fast ones
 
 
 def fit(
@@ -60,8 +65,8 @@ def fitted(
 ) -> Fit:
     """The fit, which tells where it is."""
     logs, held_out = as_logs(logs), as_logs(held_out) if not isinstance(held_out, tuple) or held_out else ()
-    cleans = isinstance(method, MethodWithRows) and method.can_clean(unknown)
-    problem = (method.plain if cleans else method).problem(unknown, logs)
+    cleaner = method if isinstance(method, MethodWithRows) and method.can_clean(unknown) else None
+    problem = (method if cleaner is None else cleaner.plain).problem(unknown, logs)
     y = problem.initial if start is None else problem.initial.at[: len(unknown)].set(start)
     known = method.known_weights(problem)
     r, J, squares, _ = evaluated(problem, y, np.ones(len(problem.channel_names)) if known is None else known)
@@ -87,7 +92,7 @@ def answer(
     theta = y[:n]
     freedom = max(1, problem.num_data - found.J.shape[1])
     chi = float(found.r @ found.r) / freedom
-    whole, samples, effective = uncertainty_and_samples(unknown, method, found, 1.0 if found.noise_is_known else chi)
+    whole, scatter = uncertainty_and_scatter(unknown, method, found, 1.0 if found.noise_is_known else chi)
     D = np.asarray(call_compiled(slopes_of_values, unknown, theta), float)
     null = np.linalg.qr(D @ whole.null_space[:n])[0] if whole.null_space.shape[1] else np.zeros((n, 0))
     return Fit(
@@ -104,8 +109,9 @@ def answer(
         errors=dict(zip(problem.channel_names, found.errors, strict=True)),
         held_out_errors={log.name: errors_of(method, unknown, log, theta, found.weights) for log in held_out},
         noise=dict(zip(problem.channel_names, 1.0 / found.weights, strict=True)),
-        samples=dict(zip(problem.channel_names, (int(x) for x in samples), strict=True)),
-        effective_samples=dict(zip(problem.channel_names, map(float, effective), strict=True)),
+        samples=dict(zip(problem.channel_names, map(int, scatter.samples), strict=True)),
+        effective_samples=dict(zip(problem.channel_names, map(float, scatter.effective), strict=True)),
+        advice=slow_friction(unknown, found, scatter, problem.channel_names),
         chi_squared=chi,
         num_data=problem.num_data,
         converged=found.message == DONE,
@@ -118,18 +124,41 @@ def answer(
     )
 
 
-def uncertainty_and_samples(
+def uncertainty_and_scatter(
     unknown: Parameters, method: Method, found: Found, variance: float
-) -> tuple[Uncertainty, np.ndarray, np.ndarray]:
-    """Uncertainty of all unknowns, the samples of each channel, and how many independent ones they are worth."""
-    channels = found.problem.channel_names
+) -> tuple[Uncertainty, Scatter]:
+    """Uncertainty of all unknowns, and what the errors are like in time."""
     dtype = np.dtype(found.y.dtype)
     if not isinstance(method, MethodWithRows):
-        each = np.full(len(channels), found.problem.num_data / len(channels))
-        return uncertainty_of(found.J, variance, dtype), each, each
-    classical = uncertainty_of(found.J, 1.0, dtype)
-    covariance, samples, effective = with_correlated_noise(method, unknown, found, classical)
-    return dataclasses.replace(classical, covariance=covariance), samples, effective
+        white = uncertainty_of(found.J, variance, dtype)
+        each = np.full(len(found.weights), found.problem.num_data / len(found.weights))
+        return white, Scatter(white.covariance, each, each, [])
+    white = uncertainty_of(found.J, 1.0, dtype)
+    scatter = with_correlated_noise(method, unknown, found, white)
+    return dataclasses.replace(white, covariance=scatter.covariance), scatter
+
+
+def slow_friction(unknown: Parameters, found: Found, scatter: Scatter, names: Sequence[str]) -> tuple[str, ...]:
+    """Sentences on joints whose errors are much larger where they hardly move: friction near rest is another there."""
+    model = unknown.base.model
+    if "joint_friction" not in unknown.kind_names() or any(log.effort_filter is not None for log in found.logs):
+        return ()
+    limit = SLOW * float(model.parameters.friction_velocity)
+    labels, said = velocity_labels(model), []
+    for c, name in enumerate(names):
+        parts = []
+        for (z, kept), log in zip(scatter.errors, found.logs, strict=True):
+            v = np.abs(np.asarray(log.v, float))[:, labels.index(name)]
+            parts.append(np.stack([z[:, c] ** 2, v <= limit, kept[:, c] > 0.0]))
+        squares, slow, kept = np.concatenate(parts, 1)
+        slow, fast = squares[(slow * kept) > 0.0], squares[((1.0 - slow) * kept) > 0.0]
+        if len(slow) >= FEWEST_SLOW and len(fast) and slow.mean() > LARGER**2 * fast.mean():
+            said.append(
+                f"Errors of '{name}' are {np.sqrt(slow.mean() / fast.mean()):.1f} times as large where it moves by "
+                f"less than {limit:g} rad/s or m/s: its friction near rest is not the model's. Leave them out by "
+                f"Torques(slowest={limit:g}), or fit 'friction_velocity:world' or 'stribeck:{name}'."
+            )
+    return tuple(said)
 
 
 def errors_of(method: Method, unknown: Parameters, log: Log, theta: Array, weights: np.ndarray) -> dict[str, float]:

@@ -34,7 +34,8 @@ class Fit:
     `unseen` says it in words. `errors` are root mean squares by channel, `noise` the standard deviations that weighed
     them; `chi_squared` per degree of freedom is one where they were right. `samples` are the data of each channel, and
     `effective_samples` how many independent ones they are worth in the deviations: fewer where errors are correlated in
-    time. Deviations are what noise does: they leave out the bias of forces that the model does not have.
+    time. `advice` are sentences on what the errors show. Deviations are what noise does: they leave out the bias of
+    forces that the model does not have.
     """
 
     unknown: Parameters
@@ -52,6 +53,7 @@ class Fit:
     noise: dict[str, float]
     samples: dict[str, int]
     effective_samples: dict[str, float]
+    advice: tuple[str, ...]
     chi_squared: float
     num_data: int
     converged: bool
@@ -156,7 +158,7 @@ class Fit:
         )
         lines += ["", text_table(COLUMNS, self.table()), ""]
         lines.append(text_table(["channel", "error (rms)", *self.held_out_errors], self.error_rows()))
-        lines += ["", *self.not_white, NOISE_ALONE]
+        lines += ["", *self.not_white, *self.advice, NOISE_ALONE]
         if self.unseen:
             lines += ["", f"What the data do not see ({len(self.unseen)}):"]
             lines += [f"- {words}" for words in self.unseen[:SHOWN_SENTENCES]]
@@ -201,7 +203,7 @@ class Fit:
             [
                 ("Parameters", table(COLUMNS, self.table()) + paragraph(NOISE_ALONE)),
                 ("Base parameters", paragraph(BASE_WORDS) + table(BASE_COLUMNS, self.base.table())),
-                ("Errors", table(errors, self.error_rows()) + bullets(self.not_white)),
+                ("Errors", table(errors, self.error_rows()) + bullets((*self.not_white, *self.advice))),
                 ("What the data do not see", unseen),
                 (
                     "Strongest correlations",

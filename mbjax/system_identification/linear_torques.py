@@ -99,7 +99,9 @@ def make_linear_torques(
     for i, log in enumerate(logs):
         for rows, counts in rows_of_log(model, log, None if projectors is None else projectors[i], measured, columns):
             R, samples = add_rows(R, samples, rows, counts)
-    return LinearTorques(unknown.initial, len(unknown), unknown, R, samples, noise_gain_of(logs), measured, columns, labels)
+    return LinearTorques(
+        unknown.initial, len(unknown), unknown, R, samples, noise_gain_of(logs), measured, columns, labels
+    )
 
 
 def linear_rows(
@@ -116,7 +118,9 @@ def linear_rows(
         counts.append(np.asarray(kept, float))
         if with_slopes:
             J.append(np.einsum("tjc,jcn->tjn", block, slopes, optimize=True))
-    return np.concatenate(errors), np.concatenate(J) if with_slopes else None, np.concatenate(counts)
+    last = int(blocks_of(len(log), log.effort_filter).is_row.sum())  # the last block may reach beyond the log
+    slopes = np.concatenate(J)[:last] if with_slopes else None
+    return np.concatenate(errors)[:last], slopes, np.concatenate(counts)[:last]
 
 
 def numbers_at(
@@ -157,7 +161,7 @@ def rows_of_log(
     log, projector, weights = jax.tree.map(on_host, (bare(log), projector, weights))
     for index, is_sample, is_row in zip(blocks.samples, blocks.is_sample, blocks.is_row, strict=True):
         part = jax.tree.map(lambda x, index=index: x[index], log)
-        masks = weights[index] * np.asarray(is_sample[:, None], model.dtype), np.asarray(is_row, model.dtype)
+        masks: Any = weights[index] * np.asarray(is_sample[:, None], model.dtype), np.asarray(is_row, model.dtype)
         P = None if projector is None else projector[index]
         yield rows_of_block(model, part, P, *masks, effort_filter, measured, columns)
 

@@ -119,8 +119,8 @@ def make_log(
     Velocities and accelerations that are not given are differentiated from what is, along the configuration manifold.
     Of `effort` (along v) and `actuation` (by actuator) either follows from the other, by the actuators' joints.
     Times may be uneven for `Torques`; a sample whose derivatives reach over a gap in them is no data. `weight` and
-    `recorded` are those of `Log`. `cutoff` in Hz is that of a filter for measured and predicted efforts, for which times
-    must be even; positions, velocities and accelerations are low-passed at five times that, or
+    `recorded` are those of `Log`. `cutoff` in Hz is that of a filter for measured and predicted efforts, for which
+    times must be even; positions, velocities and accelerations are low-passed at five times that, or
     `cutoff={"effort": 10, "position": 40}` says both. Filters run forwards and backwards, so that nothing comes late.
     """
     time = np.asarray(time, float)
@@ -142,7 +142,9 @@ def make_log(
     gaps = np.diff(time)
     if np.any(gaps <= 0.0):
         row = int(np.argmin(gaps))
-        raise ModelError(f"{name}: times must grow, but from row {row} to row {row + 1} they change by {gaps[row]:g} s.")
+        raise ModelError(
+            f"{name}: times must grow, but from row {row} to row {row + 1} they change by {gaps[row]:g} s."
+        )
     recorded = np.ones(steps) if recorded is None else checked("recorded", np.reshape(recorded, (-1, 1)), 1)[:, 0]
     period, nv, nu = float(np.median(gaps)), model.num_velocities, model.num_actuators
     cutoffs = checked_cutoffs(name, cutoff, gaps)

@@ -96,7 +96,9 @@ def words_of_degrees(model: MultibodyModel, log: Log) -> list[str]:
         if far > LARGE_ANGLE:
             found.append(f"of '{joint.name}' reaches {far:g} rad, {far / (2 * np.pi):.0f} turns")
         elif (least < low - slack or most > high + slack) and low <= DEGREE * least and DEGREE * most <= high:
-            found.append(f"of '{joint.name}' goes from {least:.3g} to {most:.3g}, past its limits {low:.3g} and {high:.3g} rad")
+            found.append(
+                f"of '{joint.name}' goes from {least:.3g} to {most:.3g}, past its limits {low:.3g} and {high:.3g} rad"
+            )
         elif speed > PAST_SPEED * fastest and DEGREE * speed < fastest:
             found.append(f"of '{joint.name}' changes by up to {speed:.3g} rad/s, where its limit is {fastest:.3g}")
     return found
@@ -110,7 +112,7 @@ def check_small_angles(path: Path, model: MultibodyModel, log: Log, units: Mappi
     far = float(np.abs(np.asarray(log.q, float)[:, turning]).max())
     if far < DEGREE * 2.0 * np.pi:
         warnings.warn(
-            f"{path}: positions reach {far / DEGREE:.3g} degrees at most. If they are in radians, leave their unit out.",
+            f"{path}: positions reach {far / DEGREE:.3g} degrees at most. If they are in radians, give no unit.",
             ModelWarning, stacklevel=4,
         )  # fmt: skip
 
@@ -141,8 +143,8 @@ def check_what_is_left(path: Path, log: Log) -> None:
     share = float(np.mean(np.any(np.asarray(log.weights) > 0.0, axis=1)))
     if share < FEW:
         warnings.warn(
-            f"{path}: only {100.0 * share:.0f} % of the samples are data; the others are missing, or their velocities and "
-            "accelerations reach what is. Log velocities too, or read the log with period='recorded' and no cutoff.",
+            f"{path}: only {100.0 * share:.0f} % of the samples are data; the others are missing, or their velocities "
+            "and accelerations reach what is. Log velocities too, or read it with period='recorded' without cutoff.",
             ModelWarning, stacklevel=3,
         )  # fmt: skip
 

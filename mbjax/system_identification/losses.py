@@ -39,9 +39,8 @@ class Loss:
         large = jnp.where(is_small, s, jnp.abs(z))
         return jnp.where(is_small, z, jnp.sign(z) * safe_sqrt(2.0 * s * large - s * s))
 
-
     def score(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
-        """Half the derivative of the loss: z where errors are small, and never above `scale` in size if it is robust."""
+        """Half the derivative of the loss: z where errors are small, and at most `scale` in size if it is robust."""
         if self.kind == "least_squares":
             return z
         if self.kind == "soft_l1":

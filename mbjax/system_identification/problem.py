@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from mbjax.linear_algebra import singular_value_factors, triangular_factor
 from mbjax.spatial import safe_sqrt
 
+
 class Channels(NamedTuple):
     """Mean squared errors of channels, and squares of their noise: the same, or robust against outliers."""
 

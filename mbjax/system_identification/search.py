@@ -58,7 +58,7 @@ class Start:
 def search(
     unknown: Parameters, logs: tuple[Log, ...], method: Method, start: Start, run: "Run", teller: Teller
 ) -> Found:
-    """Solves, with the noise estimated from what is left where it is not known, and outliers moved to where they may be."""
+    """Solves, with unknown noise estimated from what is left, and outliers moved to where they may be."""
     problem, y, at_start, known = start.problem, start.y, start.errors, start.known_weights
     weights = first_weights(at_start) if known is None else known
     anchor = anchors(unknown, y)

@@ -29,7 +29,9 @@ def derivative_weights(time: Float[np.ndarray, " steps"]) -> Float[np.ndarray, "
     for j in (0, 1, 3, 4):
         others = [k for k in (0, 1, 3, 4) if k != j]
         both = [used[:, j] & used[:, k] for k in others]
-        ratios = [np.where(b, x[:, k] / np.where(b, x[:, k] - x[:, j], 1.0), 1.0) for k, b in zip(others, both, strict=True)]
+        ratios = [
+            np.where(b, x[:, k] / np.where(b, x[:, k] - x[:, j], 1.0), 1.0) for k, b in zip(others, both, strict=True)
+        ]
         W[:, j] = np.where(used[:, j], np.prod(ratios, 0) / np.where(used[:, j], x[:, j], 1.0), 0.0)
     W[:, 2] = -W.sum(1)
     return W
@@ -125,7 +127,7 @@ def resample(
 def resample_smooth(
     time: Float[np.ndarray, " steps"], x: Float[np.ndarray, "steps n"], at: Float[np.ndarray, " new"]
 ) -> Float[np.ndarray, "new n"]:
-    """Signals without steps, such as positions, at other times, by a cubic spline: its second derivative is continuous."""
+    """Signals without steps, such as positions, at other times, by a cubic spline with continuous curvature."""
     from scipy import interpolate
 
     return interpolate.CubicSpline(time, x, axis=0)(at)

@@ -38,9 +38,7 @@ class Drives(eqx.Module):
     friction_asymmetry: Float[Array, " nv"]  # N m or N
     damping_asymmetry: Float[Array, " nv"]  # N m s/rad or N s/m
 
-    def efforts(
-        self, v: Float[Array, " nv"], friction_velocity: Float[Array, ""]
-    ) -> Float[Array, " nv"]:
+    def efforts(self, v: Float[Array, " nv"], friction_velocity: Float[Array, ""]) -> Float[Array, " nv"]:
         """Efforts that this friction needs, in N m or N."""
         sign = v / safe_sqrt(v * v + friction_velocity * friction_velocity)
         breakaway = self.stribeck * jnp.exp(-((v / self.stribeck_velocity) ** 2))

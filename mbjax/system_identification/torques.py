@@ -41,7 +41,8 @@ class Torques:
     `noise` is the standard deviation of efforts, one for all or by measured velocity; None estimates it for each from
     what is left, and fits again. `contacts` are bodies that touch something with forces nobody measured: what they
     could do at the bodies' origins, in three translations or with `contact_rows=6` also torques, is projected out.
-    `rows` are names of the velocities whose efforts were measured, all by default; the others are in no sum.
+    `rows` are names of the velocities whose efforts were measured, all by default; the others are in no sum. `slowest`
+    in rad/s or m/s leaves out the efforts of joints that move more slowly, where friction is known least.
     """
 
     noise: float | Sequence[float] | None = None
@@ -49,17 +50,18 @@ class Torques:
     contacts: tuple[str, ...] = ()
     contact_rows: int = 3
     rows: tuple[str, ...] | None = None
+    slowest: float | None = None
 
     def problem(self, unknown: Parameters, logs: Sequence[Log]) -> AbstractProblem:
         """The least-squares problem of these logs."""
-        model = unknown.base.model
+        model, logs = unknown.base.model, self.moving(logs)
         measured, labels = self.measured(model)
         projectors = self.projectors(model, logs)
         if self.is_linear(unknown) and not self.loss_of.is_robust:
             return make_linear_torques(unknown, logs, projectors, measured, labels)
         return DirectTorques(
-            unknown.initial, len(unknown), unknown, tuple(dataclasses.replace(log, name="") for log in logs), projectors,
-            noise_gain_of(logs), measured, labels, self.loss_of,
+            unknown.initial, len(unknown), unknown, tuple(dataclasses.replace(log, name="") for log in logs),
+            projectors, noise_gain_of(logs), measured, labels, self.loss_of,
         )  # fmt: skip
 
     def known_weights(self, problem: Any) -> Float[np.ndarray, " channels"] | None:
@@ -71,10 +73,19 @@ class Torques:
 
     def prediction(self, unknown: Parameters, theta: Array, log: Log) -> tuple[tuple[str, ...], Array, Array]:
         """Names of channels, and measured and predicted signals of one log."""
+        (log,) = self.moving((log,))
         projectors = self.projectors(unknown.base.model, (log,))
         measured, labels = self.measured(unknown.base.model)
         direct = DirectTorques(
-            theta, len(unknown), unknown, (dataclasses.replace(log, name=""),), projectors, noise_gain_of((log,)), measured, labels, self.loss_of
+            theta,
+            len(unknown),
+            unknown,
+            (dataclasses.replace(log, name=""),),
+            projectors,
+            noise_gain_of((log,)),
+            measured,
+            labels,
+            self.loss_of,
         )
         target, predicted = call_compiled(signals_of, direct, theta)
         return labels, target, predicted
@@ -83,6 +94,14 @@ class Torques:
     def loss_of(self) -> Loss:
         """The loss, which may be given by its name."""
         return as_loss(self.loss)
+
+    def moving(self, logs: Sequence[Log]) -> tuple[Log, ...]:
+        """Logs without weights for what moves too slowly."""
+        if self.slowest is None:
+            return tuple(logs)
+        if not self.slowest >= 0.0:
+            raise ModelError(f"Torques(slowest={self.slowest}): it must be a speed of 0 or more.")
+        return tuple(log.weighted(jnp.abs(log.v) >= self.slowest) for log in logs)
 
     def is_linear(self, unknown: Parameters) -> bool:
         """Whether all unknowns enter through the regressor and biases."""
@@ -95,7 +114,7 @@ class Torques:
         return dataclasses.replace(self, loss="least_squares")
 
     def can_clean(self, unknown: Parameters) -> bool:
-        """Whether a robust loss may be least squares of cleaned efforts: samples and velocities stand for themselves."""
+        """Whether a robust loss may be least squares of cleaned efforts: each sample stands for itself."""
         return self.loss_of.is_robust and not self.contacts and "delay" not in unknown.kind_names()
 
     def cleaned(self, unknown: Parameters, theta: Array, logs: Sequence[Log]) -> tuple[tuple[Log, ...], np.ndarray]:
@@ -105,7 +124,7 @@ class Torques:
         where the robust loss has its minimum (Huber 1981, section 7.8), also behind a filter, which would smear
         outliers. s is the noise that was given, or comes from the median of |e|.
         """
-        measured, loss = np.array(self.measured(unknown.base.model)[0]), self.loss_of
+        measured, loss, logs = np.array(self.measured(unknown.base.model)[0]), self.loss_of, self.moving(logs)
         errors = [np.asarray(call_compiled(raw_errors, unknown, theta, bare(log)), float)[:, measured] for log in logs]
         weights = [np.asarray(log.weights, float)[:, measured] for log in logs]
         e, w = np.concatenate(errors), np.concatenate(weights)
@@ -132,6 +151,7 @@ class Torques:
         self, unknown: Parameters, theta: Array, log: Log, *, with_slopes: bool = True
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Errors of one log's rows, their slopes by theta if wanted, and ones where they are data."""
+        (log,) = self.moving((log,))
         if not self.is_linear(unknown):
             problem = self.plain.problem(unknown, (log,))
             errors, slopes, counts = (np.asarray(x, float) for x in call_compiled(slopes_of_first_log, problem, theta))

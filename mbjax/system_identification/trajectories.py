@@ -86,8 +86,8 @@ def require_simulated(unknown: Parameters) -> None:
     of_drives = sorted(kinds & {kind.name for kind in DRIVE_KINDS})
     if of_drives:
         raise ModelError(
-            f"Trajectories: '{of_drives[0]}' does not act on simulated motions, for models have no such friction. Fit it "
-            "with Torques, and take it out of the parameters."
+            f"Trajectories: '{of_drives[0]}' does not act on simulated motions, for models have no such friction. Fit "
+            "it with Torques, and take it out of the parameters."
         )
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 
-from .log import Log
+from .log import EVEN, Log
 
 
 class Windows(eqx.Module):
@@ -65,6 +65,12 @@ def cut(model: MultibodyModel, logs: Sequence[Log], horizon: int | None) -> Wind
 
 def substeps_of(model: MultibodyModel, log: Log) -> int:
     """Steps of the model between two samples of a log; raises `ModelError` where there is no whole number."""
+    gaps = np.diff(np.asarray(log.time, float))
+    if np.ptp(gaps) > EVEN * gaps.mean():
+        raise ModelError(
+            f"Trajectories: log '{log.name}' has uneven times, and steps are even. Use si.resample, or si.read_log, "
+            "which resamples unless told otherwise."
+        )
     if not model.is_discrete:
         raise ModelError("Trajectories needs a discrete model, whose step it fits: load it with a time_step.")
     dt, period = float(model.time_step), log.period

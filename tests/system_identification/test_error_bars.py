@@ -1,7 +1,9 @@
 """Error bars that hold: filters, outliers, holes, weights, uneven times, friction, noise that is not white."""
 
 import dataclasses
+import pathlib
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,6 @@ import pytest
 
 import mbjax
 from mbjax import system_identification as si
-
 from mbjax.system_identification.linear_torques import changing_columns
 
 from .robots import efforts, motion, torque_log, two_links
@@ -120,3 +121,139 @@ def test_correlated_noise_makes_longer_bars(memory: float) -> None:
         assert share < 0.15 if memory else share > 0.7
     assert 0.6 < np.sqrt(np.mean(np.square(errors))) < 1.4
     assert ("are not white: 1500 samples count as" in str(fit)) is (memory > 0.0)
+
+
+@pytest.fixture
+def lossy(tmp_path) -> tuple[pathlib.Path, np.ndarray, np.ndarray]:
+    """A file of positions and noisy efforts with a hole of 0.24 s and 5 % lost samples; all times, and those kept."""
+    time, q, v, vdot = motion(2, steps=800)
+    tau = efforts(two_links(), *map(jnp.asarray, (q, v, vdot)))
+    rng = np.random.default_rng(4)
+    kept = rng.random(800) > 0.05
+    kept[300:324] = False
+    np.savez(tmp_path / "log.npz", time=time[kept], q=q[kept], tau=(tau + SIGMA * rng.normal(size=tau.shape))[kept])
+    return tmp_path / "log.npz", time, kept
+
+
+@pytest.mark.parametrize("options", [{}, {"cutoff": 10.0}, {"period": "recorded"}])
+def test_interpolated_samples_are_no_data(lossy, options: dict) -> None:
+    path, _, kept = lossy
+    with pytest.warns(mbjax.ModelWarning, match=r"0.25 s are missing .* is no data"):
+        log = si.read_log(path, two_links(), **options)
+    is_data = np.asarray(log.weights[:, 0]) > 0.0
+    if "period" in options:
+        assert len(log) == kept.sum()
+    else:
+        assert not np.any(is_data & ~kept)
+        spoilt = dataclasses.replace(log, effort=log.effort + jnp.where(jnp.asarray(is_data)[:, None], 0.0, 100.0))
+    unknown = si.Parameters(two_links(), PATTERNS)
+    fit = si.fit(unknown, log, si.Torques())
+    for name, value in fit.start.items():
+        assert abs(fit.values[name] - value) < 3.5 * fit.standard_deviation[name], name
+    assert fit.errors["first"] < 1.2 * SIGMA
+    if "period" not in options:
+        again = si.fit(unknown, spoilt, si.Torques())
+        np.testing.assert_allclose([*again.values.values()], [*fit.values.values()], rtol=1e-9)
+    else:
+        with pytest.raises(mbjax.ModelError, match="uneven times, and steps are even"):
+            si.Trajectories().problem(si.Parameters(two_links(0.01), PATTERNS), [log])
+
+
+def test_uneven_times_are_differentiated_to_fourth_order() -> None:
+    time = 0.01 * np.arange(300) + 0.003 * np.sin(0.37 * np.arange(300))
+    q, v, vdot = (
+        np.stack([f(3.0 * time), f(5.0 * time)], 1) * [3.0**k, 5.0**k]
+        for k, f in enumerate((np.sin, np.cos, minus_sine))
+    )
+    log = si.make_log(two_links(), time, q)
+    np.testing.assert_allclose(log.v[2:-2], v[2:-2], atol=2e-5)
+    np.testing.assert_allclose(log.vdot[4:-4], vdot[4:-4], atol=2e-3)
+    with pytest.raises(mbjax.ModelError, match="a filter needs even times"):
+        si.make_log(two_links(), time, q, cutoff=5.0)
+
+
+def minus_sine(x: np.ndarray) -> np.ndarray:
+    return -np.sin(x)
+
+
+def test_weights_are_of_samples_and_velocities() -> None:
+    """Half the weight is twice the variance; none is no data; what does not fit is refused."""
+    log = torque_log(two_links(), noise=0.01)
+    unknown = si.Parameters(two_links(), PATTERNS)
+    spoilt = dataclasses.replace(log, effort=log.effort.at[20:60, 1].add(30.0))
+    mask = np.ones((200, 2))
+    mask[20:60, 1] = 0.0
+    fit = si.fit(unknown, spoilt.weighted(mask), si.Torques(noise=0.05))
+    assert fit.samples == {"first": 200, "second": 160}
+    assert abs(fit.values["mass:lower"] - 1.2) < 4.0 * fit.standard_deviation["mass:lower"]
+    whole, half = (si.fit(unknown, log.weighted(np.full(200, w)), si.Torques(noise=0.05)) for w in (1.0, 0.5))
+    np.testing.assert_allclose([*half.values.values()], [*whole.values.values()], rtol=1e-6)
+    ratio = np.array([*half.standard_deviation.values()]) / np.array([*whole.standard_deviation.values()])
+    np.testing.assert_allclose(ratio, np.sqrt(2.0), rtol=1e-6)
+    ones = jnp.ones((200, 2))
+    direction = jnp.zeros((200, 2)).at[70, 1].set(1.0)
+
+    def cost(w: jax.Array) -> jax.Array:
+        return jnp.sum(
+            si.Torques(loss="huber").problem(unknown, [log.weighted(w)]).residuals(unknown.initial, jnp.ones(2)) ** 2
+        )
+
+    numeric = (cost(ones + 1e-5 * direction) - cost(ones - 1e-5 * direction)) / 2e-5
+    np.testing.assert_allclose(jax.grad(cost)(ones)[70, 1], numeric, rtol=1e-6)
+    for bad in (np.ones(3), -np.ones(200)):
+        with pytest.raises(mbjax.ModelError, match="weights"):
+            log.weighted(bad)
+
+
+def test_sharp_friction_is_told_and_slow_samples_left_out() -> None:
+    """The robot's friction is the sign of the velocity, the model's is smooth: bars hold without slow samples."""
+    time, q, v, vdot = motion(2, steps=600)
+    smooth = two_links()
+    for name in ("first", "second"):
+        smooth = mbjax.set_joint_friction(smooth, name, 0.0)
+    tau = efforts(smooth, *map(jnp.asarray, (q, v, vdot))) + 2.0 * np.sign(v)
+    model = two_links()
+    for name in ("first", "second"):
+        model = mbjax.set_joint_friction(model, name, 2.0)
+    log = si.make_log(model, time, q, v, vdot, effort=tau)
+    unknown = si.Parameters(
+        model, {"mass:lower": si.positive(), "joint_damping:*": si.positive(), "joint_friction:*": si.positive()}
+    )
+    rng, inside = np.random.default_rng(0), []
+    for _ in range(25):
+        noisy = dataclasses.replace(log, effort=log.effort + jnp.asarray(0.02 * rng.normal(size=tau.shape)))
+        fit = si.fit(unknown, noisy, si.Torques(slowest=0.15))
+        inside += [abs(fit.values[n] - fit.start[n]) < 1.96 * fit.standard_deviation[n] for n in fit.values]
+        assert not fit.advice
+    assert np.mean(inside) > 0.9
+    whole = si.fit(unknown, noisy, si.Torques())
+    assert "Errors of 'second' are" in str(whole)
+    assert "Torques(slowest=0.1)" in whole.advice[0]
+
+
+def test_stribeck_and_asymmetric_friction() -> None:
+    """Laws that models do not have, with the width of Coulomb friction, come back from exact efforts."""
+    time, q, v, vdot = motion(2, steps=400)
+    sign = v / np.sqrt(v**2 + 0.05**2)
+    model = eqx.tree_at(lambda m: m.parameters.friction_velocity, two_links(), jnp.asarray(0.05))
+    tau = np.array(efforts(model, *map(jnp.asarray, (q, v, vdot))))
+    tau[:, 0] += sign[:, 0] * 0.6 * np.exp(-((v[:, 0] / 0.4) ** 2)) + 0.2 * sign[:, 0] ** 2
+    tau[:, 1] += 0.1 * v[:, 1] * sign[:, 1]
+    unknown = si.Parameters(
+        two_links(),
+        {
+            "joint_friction:*": si.positive(), "joint_damping:*": si.positive(), "stribeck:first": si.positive(),
+            "stribeck_velocity:first": si.positive(), "friction_asymmetry:first": si.free(),
+            "damping_asymmetry:second": si.free(), "friction_velocity:world": si.positive(),
+        },
+    )  # fmt: skip
+    fit = si.fit(unknown, si.make_log(model, time, q, v, vdot, effort=tau), si.Torques())
+    expected = {
+        "stribeck:first": 0.6, "stribeck_velocity:first": 0.4, "friction_asymmetry:first": 0.2,
+        "damping_asymmetry:second": 0.1, "friction_velocity:world": 0.05, "joint_friction:first": 0.4,
+    }  # fmt: skip
+    for name, value in expected.items():
+        np.testing.assert_allclose(fit.values[name], value, rtol=1e-5, err_msg=name)
+    np.testing.assert_allclose(fit.drives.stribeck, [0.6, 0.0], rtol=1e-5)
+    with pytest.raises(mbjax.ModelError, match="'damping_asymmetry' does not act on simulated motions"):
+        si.Trajectories().problem(unknown, [])
