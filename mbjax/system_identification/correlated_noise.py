@@ -121,14 +121,13 @@ def with_correlated_noise(method: MethodWithRows, unknown: Parameters, found: Fo
     plain, loss = method.plain, method.loss_of
     in_problem = loss.is_robust and not method.can_clean(unknown)
     parts = [plain.rows_of(unknown, theta, log, with_slopes=False)[::2] for log in found.logs]
-    scores = [
-        (np.asarray(loss.score(jnp.asarray(e * found.weights))) if in_problem else e * found.weights, kept) for e, kept in parts
-    ]
+    scores = [(e * found.weights, kept) for e, kept in parts]
     slope = found.score_slope
     if in_problem:
-        z, kept = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        slopes = np.asarray(loss.score_slope(jnp.asarray(z * found.weights))) * kept
+        z, kept = (np.concatenate([part[i] for part in scores]) for i in (0, 1))
+        slopes = np.asarray(loss.score_slope(jnp.asarray(z))) * kept
         slope = slopes.sum(0) / np.maximum(kept.sum(0), 1.0)
+        scores = [(np.asarray(loss.score(jnp.asarray(z))), kept) for z, kept in scores]
     channels = range(len(found.weights))
     models = [noise_model([(u[:, c], kept[:, c]) for u, kept in scores]) for c in channels]
     counts = np.array([sum(kept[:, c].sum() for _, kept in scores) for c in channels])

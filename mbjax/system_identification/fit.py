@@ -141,7 +141,11 @@ def uncertainty_and_scatter(
 def slow_friction(unknown: Parameters, found: Found, scatter: Scatter, names: Sequence[str]) -> tuple[str, ...]:
     """Sentences on joints whose errors are much larger where they hardly move: friction near rest is another there."""
     model = unknown.base.model
-    if "joint_friction" not in unknown.kind_names() or any(log.effort_filter is not None for log in found.logs):
+    if (
+        not scatter.errors
+        or "joint_friction" not in unknown.kind_names()
+        or any(log.effort_filter is not None for log in found.logs)
+    ):
         return ()
     limit = SLOW * float(model.parameters.friction_velocity)
     labels, said = velocity_labels(model), []

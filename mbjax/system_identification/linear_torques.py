@@ -161,9 +161,10 @@ def rows_of_log(
     log, projector, weights = jax.tree.map(on_host, (bare(log), projector, weights))
     for index, is_sample, is_row in zip(blocks.samples, blocks.is_sample, blocks.is_row, strict=True):
         part = jax.tree.map(lambda x, index=index: x[index], log)
-        masks: Any = weights[index] * np.asarray(is_sample[:, None], model.dtype), np.asarray(is_row, model.dtype)
+        weight: Any = weights[index] * np.asarray(is_sample[:, None], model.dtype)
+        rows: Any = np.asarray(is_row, model.dtype)
         P = None if projector is None else projector[index]
-        yield rows_of_block(model, part, P, *masks, effort_filter, measured, columns)
+        yield rows_of_block(model, part, P, weight, rows, effort_filter, measured, columns)
 
 
 def on_host(x: Array) -> Any:
