@@ -12,18 +12,19 @@ from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
 from mbjax.progress import Teller, telling
 
-from .answers import Uncertainty, uncertainty_of, unseen_in_words
+from .answers import Uncertainty, is_seen, uncertainty_of, unseen_in_words
 from .correlated_noise import Scatter, with_correlated_noise
 from .fit_result import Fit
 from .influence import require_influence
 from .log import Log
-from .method import Method, MethodWithRows
+from .method import Method, MethodWithRows, MethodWithSteps
 from .parameters import Parameters, values_at
 from .problem import AbstractProblem
 from .search import Found, Run, Start, evaluated, search
 from .solver import DONE, FirstOrder, LevenbergMarquardt
 from .system import velocity_labels
 
+CLEARLY_WORSE = 9.0  # sum of squares in variances of the noise: three deviations
 SLOW = 10.0  # friction velocities, below which half a per cent of friction and more depends on its law
 FEWEST_SLOW = 8  # samples
 LARGER = 1.5  # errors of slow samples over those of fast ones
@@ -111,7 +112,10 @@ def answer(
         noise=dict(zip(problem.channel_names, 1.0 / found.weights, strict=True)),
         samples=dict(zip(problem.channel_names, map(int, scatter.samples), strict=True)),
         effective_samples=dict(zip(problem.channel_names, map(float, scatter.effective), strict=True)),
-        advice=slow_friction(unknown, found, scatter, problem.channel_names),
+        advice=(
+            *slow_friction(unknown, found, scatter, problem.channel_names),
+            *long_steps(unknown, method, found, whole),
+        ),
         chi_squared=chi,
         num_data=problem.num_data,
         converged=found.message == DONE,
@@ -163,6 +167,28 @@ def slow_friction(unknown: Parameters, found: Found, scatter: Scatter, names: Se
                 f"Torques(slowest={limit:g}), or fit 'friction_velocity:world' or 'stribeck:{name}'."
             )
     return tuple(said)
+
+
+def long_steps(unknown: Parameters, method: Method, found: Found, whole: Uncertainty) -> tuple[str, ...]:
+    """A sentence on the numbers that half the step would move by more than their deviations."""
+    refined = method.refined(found.problem, found.y) if isinstance(method, MethodWithSteps) else None
+    if refined is None:
+        return ()
+    r, J, _, _ = evaluated(refined, found.y, found.weights)
+    if r[-1] ** 2 > found.r[-1] ** 2 + CLEARLY_WORSE:  # what no number can make up for: the log is of these steps
+        return ()
+    move = np.linalg.lstsq(J, found.r - r, rcond=1e-8)[0][: len(unknown)]
+    deviation = np.sqrt(np.maximum(np.diag(whole.covariance)[: len(unknown)], np.finfo(float).tiny))
+    seen = is_seen(whole.null_space[: len(unknown)])
+    ratio = np.where(seen, np.abs(move) / deviation, 0.0)
+    worst = int(np.argmax(ratio))
+    if ratio[worst] <= 1.0:
+        return ()
+    more = f", and {int(np.sum(ratio > 1.0)) - 1} more by more than theirs" if np.sum(ratio > 1.0) > 1 else ""
+    return (
+        f"Half the step would move {unknown.names[worst]} by {ratio[worst]:.2g} of its deviations{more}: the steps are "
+        "too long for these error bars. Fit Trajectories(continuous=True), or give more substeps=.",
+    )
 
 
 def errors_of(method: Method, unknown: Parameters, log: Log, theta: Array, weights: np.ndarray) -> dict[str, float]:

@@ -30,6 +30,21 @@ class Method(Protocol):
 
 
 @runtime_checkable
+class MethodWithSteps(Protocol):
+    """A method that simulates by steps, and can tell what shorter ones would change."""
+
+    continuous: bool
+
+    def corrected(self, problem: Any, y: Array) -> Any:
+        """The problem whose errors near y are those of the continuous motion, if that is what is fitted."""
+        ...
+
+    def refined(self, problem: Any, y: Array) -> Any:
+        """The problem whose errors near y are those of half the step; None where steps do not matter."""
+        ...
+
+
+@runtime_checkable
 class MethodWithRows(Protocol):
     """A method that tells the rows behind its sums, for error bars where errors are not white or far from normal."""
 

@@ -12,7 +12,7 @@ from jaxtyping import Array
 from mbjax.progress import Teller
 
 from .log import Log
-from .method import Method, MethodWithRows
+from .method import Method, MethodWithRows, MethodWithSteps
 from .parameters import Parameters
 from .problem import AbstractProblem
 from .solver import DONE, LevenbergMarquardt, evaluate
@@ -21,6 +21,7 @@ from .weights import anchors, as_array, first_weights, needs_guidance, noise_wei
 GUIDES = (1.0, 10.0, 100.0, 1000.0)  # how data weigh, stage by stage
 GUIDE_STRENGTH = 0.3  # one over the deviation of unknowns from the start, in these stages
 PASSES = 5  # of estimating the noise and fitting with it
+CORRECTIONS = 2  # of what steps lack of the continuous motion, after the first; each leaves a few per cent of the last
 ROBUST_PASSES = 30  # of cleaning as well
 SETTLED_EFFORTS = 1e-3  # change of cleaned efforts from pass to pass, in standard deviations
 
@@ -71,6 +72,9 @@ def search(
     if cleaner is not None:
         clean, slope = cleaner.cleaned(unknown, y[: len(unknown)], logs)
         run.problem = cleaner.plain.problem(unknown, clean)
+    stepper = method if isinstance(method, MethodWithSteps) and method.continuous else None
+    if stepper is not None:
+        run.problem = stepper.corrected(problem, y)
     if known is None:
         weights = noise_weights(noise_at(run.problem, y, weights), at_start)
     for count in range(ROBUST_PASSES if cleaner is not None else PASSES):
@@ -81,13 +85,15 @@ def search(
             clean, slope = cleaner.cleaned(unknown, y[: len(unknown)], logs)
         settled = bool(np.all(np.abs(np.log(left / weights)) < 0.05))
         settled = settled and largest_change(before, clean, left) < SETTLED_EFFORTS
-        if message != DONE or settled:
+        if message != DONE or (settled and (stepper is None or count >= CORRECTIONS)):
             break
         weights = left
+        if stepper is not None:
+            run.problem = stepper.corrected(problem, y)
         if cleaner is not None:
             run.problem = cleaner.plain.problem(unknown, clean)
     r, J, _, _ = evaluated(run.problem, y, weights)
-    errors = evaluated(problem, y, weights)[2]
+    errors = evaluated(run.problem if cleaner is None else problem, y, weights)[2]
     return Found(y, r, J, np.sqrt(errors), weights, known is not None, message, run.problem, clean, slope)
 
 

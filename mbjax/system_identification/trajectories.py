@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
-from mbjax.kinematics import difference_configuration
+from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.simulation import State
 
 from .kind_table import DRIVE_KINDS
@@ -21,7 +21,7 @@ from .losses import Loss, as_loss, noise_square
 from .parameters import Parameters
 from .problem import AbstractProblem, Channels, Evaluated, Rows, canonical_rows, fewer_rows
 from .sensitivities import trajectory_and_sensitivities
-from .shooting import measurement_error, start_of, take_sample
+from .shooting import inputs_of_steps, measurement_error, start_of, take_sample, with_shorter_steps
 from .system import velocity_labels
 from .windows import Windows, cut
 
@@ -33,6 +33,11 @@ class Trajectories:
     `horizon` is the number of samples in a window; None takes each log whole. Windows start at `"measured"` states, or
     at states that are `"fitted"` as well, within the noise of what was measured there. `position_noise` and
     `velocity_noise` are standard deviations; None estimates those of each channel from what is left, and fits again.
+    `substeps` is the number of steps between two samples, with steps of that length; None takes the model's time step.
+    Actuation is that of the last sample, or with `hold="linear"` on the line to the next. `continuous=True` fits the
+    continuous motion that ever shorter steps approach: what the steps lack is extrapolated from runs with four and
+    eight times as many (Richardson), at the price of simulating, not of derivatives. Otherwise a fit says where half
+    the step would move a number by more than its deviation.
     `jacobian` is `"forward"`, one pass for each unknown along the motion, or `"steps"`: every step by itself, backwards
     and at once, then products of matrices; `"auto"` takes what is cheaper.
     """
@@ -43,6 +48,9 @@ class Trajectories:
     velocity_noise: float | None = None
     loss: "str | Loss" = "least_squares"
     jacobian: Literal["auto", "forward", "steps"] = "auto"
+    substeps: int | None = None
+    hold: Literal["zero", "linear"] = "zero"
+    continuous: bool = False
 
     def problem(self, unknown: Parameters, logs: Sequence[Log]) -> "ShootingProblem":
         """The least-squares problem of these logs."""
@@ -50,7 +58,13 @@ class Trajectories:
         if self.initial not in ("measured", "fitted"):
             raise ModelError(f"Trajectories: initial must be 'measured' or 'fitted', got {self.initial!r}.")
         require_simulated(unknown)
-        windows = cut(model, logs, self.horizon)
+        if self.hold not in ("zero", "linear"):
+            raise ModelError(f"Trajectories: hold must be 'zero' or 'linear', got {self.hold!r}.")
+        if "time_step" in unknown.kind_names() and (self.substeps is not None or self.continuous):
+            raise ModelError(
+                "Trajectories: 'time_step:world' cannot be unknown where substeps or continuous=True set the steps."
+            )
+        windows = cut(model, logs, self.horizon, self.substeps)
         local = 2 * model.num_velocities if self.initial == "fitted" else 0
         y = jnp.concatenate([unknown.initial, jnp.zeros(local * windows.num_windows, model.dtype)])
         by_steps = self.jacobian == "steps"
@@ -58,7 +72,7 @@ class Trajectories:
             by_steps = len(unknown) + local > 2 * model.num_velocities
         labels = velocity_labels(model)
         names = tuple(f"{label} position" for label in labels) + tuple(f"{label} velocity" for label in labels)
-        return ShootingProblem(y, len(unknown), unknown, windows, local, by_steps, loss, names)
+        return ShootingProblem(y, len(unknown), unknown, windows, local, by_steps, loss, names, self.hold)
 
     def known_weights(self, problem: AbstractProblem) -> Float[np.ndarray, " channels"] | None:
         """One over the noises that were given."""
@@ -67,10 +81,18 @@ class Trajectories:
         half = len(problem.channel_names) // 2
         return 1.0 / np.repeat([float(self.position_noise), float(self.velocity_noise)], half)
 
+    def corrected(self, problem: "ShootingProblem", y: Array) -> "ShootingProblem":
+        """The problem whose errors near y are those of the continuous motion, if that is what is fitted."""
+        return with_gain(problem, call_compiled(continuous_gain, problem, y)) if self.continuous else problem
+
+    def refined(self, problem: "ShootingProblem", y: Array) -> "ShootingProblem | None":
+        """The problem whose errors near y are those of half the step; None where steps do not matter."""
+        return None if self.continuous else with_gain(problem, call_compiled(half_step_gain, problem, y))
+
     def prediction(self, unknown: Parameters, theta: Array, log: Log) -> tuple[tuple[str, ...], Array, Array]:
         """Names of channels, and measured and predicted signals: positions along v from the first, and velocities."""
         problem = dataclasses.replace(self, initial="measured").problem(unknown, (log,))
-        errors, measured = call_compiled(errors_and_measured, problem, theta)
+        errors, measured = call_compiled(errors_and_measured, self.corrected(problem, theta), theta)
         is_first = np.asarray(problem.windows.counts).reshape(-1) > 0.0  # windows may overlap
         return problem.names, measured[is_first], (errors + measured)[is_first]
 
@@ -102,6 +124,7 @@ class ShootingProblem(AbstractProblem):
     by_steps: bool = eqx.field(static=True)
     loss: Loss = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    hold: str = eqx.field(static=True)
 
     def split(self, y: Float[Array, " unknowns"]) -> tuple[Array, Float[Array, "windows local"]]:
         """theta, and the shifts of each window's start."""
@@ -109,15 +132,20 @@ class ShootingProblem(AbstractProblem):
 
     def errors_of_window(self, theta: Array, shift: Array, window: Windows) -> Float[Array, "samples 2nv"]:
         """Predicted less measured positions (along v) and velocities of one window."""
+        q, v = self.motion(theta, shift, window)
         system = self.unknown.system(theta)
-        state = start_of(system, window, shift)
+        return jax.vmap(lambda *x: measurement_error(system, *x))(q, v, window.q, window.v)
+
+    def motion(self, theta: Array, shift: Array, window: Windows, refined: int = 1) -> tuple[Array, Array]:
+        """Positions and velocities at the samples of one window, by `refined` times as many steps."""
+        system = with_shorter_steps(self.unknown.system(theta), self.windows.factor * refined)
 
         def one_sample(state: State, inputs: tuple[Array, Array]) -> tuple[State, tuple[Array, Array]]:
-            state = take_sample(system, state, inputs, self.windows.substeps)
+            state = take_sample(system, state, inputs)
             return state, (state.q, state.v)
 
-        _, (q, v) = jax.lax.scan(one_sample, state, (window.actuation, window.external))
-        return jax.vmap(lambda *x: measurement_error(system, *x))(q, v, window.q, window.v)
+        inputs = inputs_of_steps(window, self.hold, self.windows.substeps * refined)
+        return jax.lax.scan(one_sample, start_of(system, window, shift), inputs)[1]
 
     def scaled(self, errors: Array, shift: Array, counts: Array, weights: Array) -> Float[Array, " rows"]:
         """Residuals of one window: its errors, and the shift of its start, in standard deviations."""
@@ -194,7 +222,8 @@ class ShootingProblem(AbstractProblem):
         self, theta: Array, shift: Array, window: Windows, weights: Array
     ) -> tuple[Array, Array, Array]:
         """Residuals, Jacobian and errors of one window: all its steps at once, then products of matrices."""
-        errors, J = trajectory_and_sensitivities(self.unknown, theta, shift, window, self.windows.substeps)
+        inputs = inputs_of_steps(window, self.hold, self.windows.substeps)
+        errors, J = trajectory_and_sensitivities(self.unknown, theta, shift, window, inputs, self.windows.factor)
         flat, push = jax.vjp(lambda e: self.loss.apply(e * weights) * window.counts[:, None], errors)
         slope = push(jnp.ones_like(flat))[0]  # each residual depends on its own error
         start = jnp.concatenate([jnp.zeros((self.local, theta.shape[0])), jnp.diag(weights[: self.local])], 1)
@@ -217,6 +246,40 @@ class ShootingProblem(AbstractProblem):
     @property
     def num_data(self) -> int:
         return int(np.sum(np.asarray(self.windows.counts))) * len(self.names) + self.local * self.windows.num_windows
+
+
+def half_step_gain(problem: ShootingProblem, y: Array) -> tuple[Array, Array]:
+    """What half the step changes of positions, along the velocities, and of velocities, in all windows."""
+    return gain_of(problem, y, ((2, 1.0),))
+
+
+def continuous_gain(problem: ShootingProblem, y: Array) -> tuple[Array, Array]:
+    """What the continuous motion differs by from that of the steps, extrapolated from shorter ones."""
+    return gain_of(problem, y, ((4, -1.0), (8, 2.0)))
+
+
+def gain_of(problem: ShootingProblem, y: Array, terms: tuple[tuple[int, float], ...]) -> tuple[Array, Array]:
+    """A sum of what motions with so many times as many steps differ by, each times its factor."""
+    theta, shifts = problem.split(y)
+    difference = jax.vmap(lambda a, b: difference_configuration(problem.unknown.base.model, a, b))
+
+    def of_window(shift: Array, window: Windows) -> tuple[Array, Array]:
+        q, v = problem.motion(theta, shift, window)
+        moved, faster = jnp.zeros_like(v), jnp.zeros_like(v)
+        for refined, factor in terms:
+            q_fine, v_fine = problem.motion(theta, shift, window, refined)
+            moved, faster = moved + factor * difference(q, q_fine), faster + factor * (v_fine - v)
+        return moved, faster
+
+    return jax.vmap(of_window)(shifts, problem.windows)
+
+
+def with_gain(problem: ShootingProblem, gain: tuple[Array, Array]) -> ShootingProblem:
+    """The problem with the gain taken off what was measured: its errors are those of the better motion."""
+    model, windows = problem.unknown.base.model, problem.windows
+    q = jax.vmap(jax.vmap(lambda q, d: integrate_configuration(model, q, -d)))(windows.q, gain[0])
+    better = dataclasses.replace(windows, q=q, v=windows.v - gain[1])
+    return dataclasses.replace(problem, windows=better)
 
 
 def errors_and_measured(problem: ShootingProblem, theta: Array) -> tuple[Array, Array]:
