@@ -68,7 +68,7 @@ def require_times(path: Path, column: str | None, time: Float[np.ndarray, " rows
 
 def check_units(path: Path, model: MultibodyModel, log: Log, units: Mapping[str, str]) -> None:
     """Warns where positions look like degrees or like radians taken for degrees, or velocities are not their rates."""
-    wide = words_of_degrees(model, log)
+    wide = [] if "deg" in units.values() else words_of_degrees(model, log)
     if wide:
         warnings.warn(
             f"{path}: position {'; '.join(wide)}. If it is in degrees, say units={{'position': 'deg'}}.",
