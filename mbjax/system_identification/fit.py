@@ -1,6 +1,7 @@
 """`fit`: from unknown parameters and logs to a model with error bars."""
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -8,7 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.errors import ModelError
+from mbjax.errors import ModelError, ModelWarning
 from mbjax.execution import call_compiled
 from mbjax.progress import Teller, telling
 
@@ -115,6 +116,7 @@ def answer(
         advice=(
             *slow_friction(unknown, found, scatter, problem.channel_names),
             *long_steps(unknown, method, found, whole),
+            *noisy_starts(method, found),
         ),
         chi_squared=chi,
         num_data=problem.num_data,
@@ -170,7 +172,7 @@ def slow_friction(unknown: Parameters, found: Found, scatter: Scatter, names: Se
 
 
 def long_steps(unknown: Parameters, method: Method, found: Found, whole: Uncertainty) -> tuple[str, ...]:
-    """A sentence on the numbers that half the step would move by more than their deviations."""
+    """A sentence, and a warning, on the numbers that half the step would move by more than their deviations."""
     refined = method.refined(found.problem, found.y) if isinstance(method, MethodWithSteps) else None
     if refined is None:
         return ()
@@ -184,10 +186,25 @@ def long_steps(unknown: Parameters, method: Method, found: Found, whole: Uncerta
     worst = int(np.argmax(ratio))
     if ratio[worst] <= 1.0:
         return ()
-    more = f", and {int(np.sum(ratio > 1.0)) - 1} more by more than theirs" if np.sum(ratio > 1.0) > 1 else ""
+    others = int(np.sum(ratio > 1.0)) - 1
+    words = (
+        f"Half the step would move {unknown.names[worst]} by {ratio[worst]:.2g} of its deviations"
+        f"{f', and {others} more by more than theirs' if others else ''}: the steps are too long for these error bars. "
+        "Fit Trajectories(continuous=True), or give more substeps=."
+    )
+    warnings.warn(words, ModelWarning, stacklevel=5)
+    return (words,)
+
+
+def noisy_starts(method: Method, found: Found) -> tuple[str, ...]:
+    """A sentence where errors grow along windows, as those of starts at noisy states do."""
+    growth = method.growth(found.problem, found.y, found.weights) if isinstance(method, MethodWithSteps) else 1.0
+    if growth < LARGER:
+        return ()
     return (
-        f"Half the step would move {unknown.names[worst]} by {ratio[worst]:.2g} of its deviations{more}: the steps are "
-        "too long for these error bars. Fit Trajectories(continuous=True), or give more substeps=.",
+        f"Errors at the ends of windows are {growth:.1f} times those at their starts: the measured states that they "
+        "start at are noisy, or the model lacks something. Deviations do not know of it, and numbers may be many of "
+        "them off. Use Trajectories(initial='fitted'), or shorter windows.",
     )
 
 

@@ -43,6 +43,10 @@ class MethodWithSteps(Protocol):
         """The problem whose errors near y are those of half the step; None where steps do not matter."""
         ...
 
+    def growth(self, problem: Any, y: Array, weights: Float[np.ndarray, " channels"]) -> float:
+        """How much larger errors are at the ends of windows than at their starts; 1 where starts are fitted."""
+        ...
+
 
 @runtime_checkable
 class MethodWithRows(Protocol):

@@ -83,11 +83,24 @@ class Trajectories:
 
     def corrected(self, problem: "ShootingProblem", y: Array) -> "ShootingProblem":
         """The problem whose errors near y are those of the continuous motion, if that is what is fitted."""
-        return with_gain(problem, call_compiled(continuous_gain, problem, y)) if self.continuous else problem
+        return with_gain(problem, call_compiled(gain_of, problem, y, CONTINUOUS)) if self.continuous else problem
 
     def refined(self, problem: "ShootingProblem", y: Array) -> "ShootingProblem | None":
         """The problem whose errors near y are those of half the step; None where steps do not matter."""
-        return None if self.continuous else with_gain(problem, call_compiled(half_step_gain, problem, y))
+        return None if self.continuous else with_gain(problem, call_compiled(gain_of, problem, y, HALF_STEP))
+
+    def growth(self, problem: "ShootingProblem", y: Array, weights: Float[np.ndarray, " channels"]) -> float:
+        """Errors in the last quarter of windows that start at measured states over those in the first; 1 for others."""
+        quarter = problem.windows.num_samples // 4
+        if self.initial == "fitted" or not quarter:
+            return 1.0
+        squares = (np.asarray(call_compiled(errors_of_windows, problem, y), float) * weights) ** 2
+        counts = np.asarray(problem.windows.counts, float)[..., None]
+        first, last = (
+            np.sum((squares * counts)[:, part]) / max(1.0, np.sum(counts[:, part]))
+            for part in (slice(0, quarter), slice(-quarter, None))
+        )
+        return float(np.sqrt(last / first)) if first > 0.0 else 1.0
 
     def prediction(self, unknown: Parameters, theta: Array, log: Log) -> tuple[tuple[str, ...], Array, Array]:
         """Names of channels, and measured and predicted signals: positions along v from the first, and velocities."""
@@ -248,18 +261,15 @@ class ShootingProblem(AbstractProblem):
         return int(np.sum(np.asarray(self.windows.counts))) * len(self.names) + self.local * self.windows.num_windows
 
 
-def half_step_gain(problem: ShootingProblem, y: Array) -> tuple[Array, Array]:
-    """What half the step changes of positions, along the velocities, and of velocities, in all windows."""
-    return gain_of(problem, y, ((2, 1.0),))
-
-
-def continuous_gain(problem: ShootingProblem, y: Array) -> tuple[Array, Array]:
-    """What the continuous motion differs by from that of the steps, extrapolated from shorter ones."""
-    return gain_of(problem, y, ((4, -1.0), (8, 2.0)))
+HALF_STEP = ((2, 1.0),)
+CONTINUOUS = ((4, -1.0), (8, 2.0))  # extrapolated to steps of no length (Richardson)
 
 
 def gain_of(problem: ShootingProblem, y: Array, terms: tuple[tuple[int, float], ...]) -> tuple[Array, Array]:
-    """A sum of what motions with so many times as many steps differ by, each times its factor."""
+    """What better motions differ by in all windows: in positions, along the velocities, and in velocities.
+
+    It is the sum of what motions with so many times as many steps differ by, each times its factor.
+    """
     theta, shifts = problem.split(y)
     difference = jax.vmap(lambda a, b: difference_configuration(problem.unknown.base.model, a, b))
 
@@ -272,6 +282,11 @@ def gain_of(problem: ShootingProblem, y: Array, terms: tuple[tuple[int, float], 
         return moved, faster
 
     return jax.vmap(of_window)(shifts, problem.windows)
+
+
+def errors_of_windows(problem: ShootingProblem, y: Array) -> Float[Array, "windows samples 2nv"]:
+    """Predicted less measured positions (along v) and velocities of all windows."""
+    return problem.errors(y)
 
 
 def with_gain(problem: ShootingProblem, gain: tuple[Array, Array]) -> ShootingProblem:
