@@ -7,6 +7,7 @@ import re
 import struct
 import warnings
 
+import jax.numpy as jnp
 import numpy as np
 import pyarrow.parquet
 import pytest
@@ -375,11 +376,9 @@ def limited(q: float, v: float) -> mbjax.MultibodyModel:
     """Two links whose joints have these limits of position and speed."""
     model = two_links()
     p = model.parameters
-    ends = q * np.ones(2), v * np.ones(2)
     new = dataclasses.replace(
-        p, position_lower_limits=-ends[0] + 0.0 * p.position_lower_limits.clip(-1, 1),
-        position_upper_limits=ends[0] + 0.0 * p.position_upper_limits.clip(-1, 1),
-        velocity_upper_limits=ends[1] + 0.0 * p.velocity_upper_limits.clip(-1, 1),
+        p, position_lower_limits=jnp.full(2, -q, model.dtype), position_upper_limits=jnp.full(2, q, model.dtype),
+        velocity_upper_limits=jnp.full(2, v, model.dtype),
     )  # fmt: skip
     return dataclasses.replace(model, parameters=new)
 
