@@ -118,7 +118,7 @@ def make_log(
 
     Velocities and accelerations that are not given are differentiated from what is, along the configuration manifold.
     Of `effort` (along v) and `actuation` (by actuator) either follows from the other, by the actuators' joints.
-    Times may be uneven for `Torques`; a sample whose derivatives reach over a gap in them is no data. `weight` and
+    Times may be uneven for `Torques`; samples whose derivatives reach over a longer gap are no data. `weight` and
     `recorded` are those of `Log`. `cutoff` in Hz is that of a filter for measured and predicted efforts, for which
     times must be even; positions, velocities and accelerations are low-passed at five times that, or
     `cutoff={"effort": 10, "position": 40}` says both. Filters run forwards and backwards, so that nothing comes late.
@@ -217,14 +217,14 @@ def usable_samples(
     """Samples whose velocities and accelerations come from what was recorded alone.
 
     Not those whose differences reach an interpolated sample or over a gap in time, nor those to which the filter of
-    positions carries more than a little of a hole. A sample or two that is missing by itself is interpolated to the
-    order of the differences, so that filters may pass it.
+    positions carries more than a little of a hole. One or two missing samples are interpolated to the order of the
+    differences, so that filters may pass them, and differences over them are as good as others.
     """
     steps, gaps = len(time), np.diff(time)
     reach = 2 * (int(v_is_derived) + int(vdot_is_derived))
     missing = recorded <= 0.0
     unusable = dilated(missing, reach)
-    for row in np.flatnonzero(gaps > LONG_GAP * np.median(gaps)):  # between row and row + 1
+    for row in np.flatnonzero(gaps > (SHORT_HOLE + LONG_GAP) * np.median(gaps)):  # between row and row + 1
         unusable[max(0, row + 1 - reach) : row + 1 + reach] |= reach > 0
     if position_cutoff is not None:
         end = min(int(np.ceil(END_REACH / (position_cutoff * np.median(gaps)))), steps // 8)
@@ -239,7 +239,7 @@ def usable_samples(
 
 def dilated(mask: Bool[np.ndarray, " steps"], reach: int) -> Bool[np.ndarray, " steps"]:
     """True up to `reach` samples from where the mask is true."""
-    return np.convolve(mask, np.ones(2 * reach + 1), "same") > 0.5 if np.any(mask) else mask.copy()
+    return np.convolve(mask, np.ones(2 * reach + 1))[reach : reach + len(mask)] > 0.5
 
 
 def bare(log: Log) -> Log:
