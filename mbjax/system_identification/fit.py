@@ -27,6 +27,7 @@ from .system import velocity_labels
 
 CLEARLY_WORSE = 9.0  # sum of squares in variances of the noise: three deviations
 SLOW = 10.0  # friction velocities, below which half a per cent of friction and more depends on its law
+EXACT = 1e-9  # rad or m, and their rates: errors of rounding
 FEWEST_SLOW = 8  # samples
 LARGER = 1.5  # errors of slow samples over those of fast ones
 
@@ -199,7 +200,7 @@ def long_steps(unknown: Parameters, method: Method, found: Found, whole: Uncerta
 def noisy_starts(method: Method, found: Found) -> tuple[str, ...]:
     """A sentence where errors grow along windows, as those of starts at noisy states do."""
     growth = method.growth(found.problem, found.y, found.weights) if isinstance(method, MethodWithSteps) else 1.0
-    if growth < LARGER:
+    if growth < LARGER or found.errors.max(initial=0.0) < EXACT:
         return ()
     return (
         f"Errors at the ends of windows are {growth:.1f} times those at their starts: the measured states that they "
