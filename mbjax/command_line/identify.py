@@ -135,7 +135,7 @@ def add_identify_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--loss", choices=("least_squares", "huber", "soft_l1"), default="least_squares", help="for outliers"
     )
-    parser.add_argument("--cutoff", type=float, metavar="HZ", help="filters the logs forwards and backwards")
+    parser.add_argument("--cutoff", type=float, metavar="HZ", help="of a filter for measured and predicted efforts")
     parser.add_argument(
         "--column", action="append", default=[], metavar="SIGNAL=NAME",
         help="the file's column of a signal, such as effort.elbow=i4, or a number if it stands still, such as "

@@ -41,6 +41,10 @@ KINDS = (
     ),
     JointFrictionKind("joint_friction", TORQUE, (*OF_MODEL, "joint_friction"), of_joints, "Coulomb friction"),
     NumberKind("joint_damping", DAMPING, (*OF_MODEL, "joint_damping"), of_joints, "viscous damping"),
+    NumberKind(
+        "friction_velocity", "rad/s or m/s", (*OF_MODEL, "friction_velocity"), of_the_whole("world", ("",)),
+        "at which smooth Coulomb friction has reached 71 %",
+    ),
     NumberKind("armature", INERTIA, (*OF_MODEL, "joint_armature"), of_joints, "inertia on the diagonal of M"),
     NumberKind("rotor_inertia", INERTIA, (*OF_MODEL, "rotor_inertia"), of_actuators, "of a motor, before its gear"),
     NumberKind("gear_ratio", "", (*OF_MODEL, "gear_ratio"), of_actuators, "rotor turns per joint turn"),

@@ -12,6 +12,7 @@ from .spaces import free as free
 from .spaces import physical as physical
 from .spaces import positive as positive
 from .spaces import scaled as scaled
+from .system import Drives as Drives
 from .system import Sensors as Sensors
 from .system import System as System
 from .fit import fit as fit
@@ -27,6 +28,7 @@ from .solver import LevenbergMarquardt as LevenbergMarquardt
 from .solver import solve as solve
 from .torques import Torques as Torques
 from .trajectories import Trajectories as Trajectories
+from .base_fit import BaseFit as BaseFit
 from .base_parameters import BaseParameters as BaseParameters
 from .base_parameters import base_parameters as base_parameters
 from .base_parameters import condition_number as condition_number

@@ -9,8 +9,9 @@ from jaxtyping import Float
 FEWEST_DIGITS = 1e-3  # entries of a null vector below this part of the largest do not count
 SHOWN_TERMS = 4
 NOISE_ALONE = (
-    "± is what noise alone does. Filters, friction that is softer and contact that is simpler than the robot's move "
-    "estimates too: look at errors on held-out logs, and fit a log that the fitted model made, treated alike."
+    "± is what noise alone does. Filters of positions, friction that is softer and contact that is simpler than the "
+    "robot's move estimates too: look at errors on held-out logs, and fit a log that the fitted model made, treated "
+    "alike."
 )
 
 

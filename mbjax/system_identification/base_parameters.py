@@ -51,14 +51,21 @@ class BaseParameters:
 
     def in_words(self) -> tuple[str, ...]:
         """What is seen: a sentence for every combination, and one for each number that has no influence."""
-        sentences = []
-        for row, k in zip(self.combinations, self.independent, strict=True):
-            others = [i for i in np.argsort(-np.abs(row)) if abs(row[i]) > 1e-9]
-            if others:
-                terms = [f"{row[i]:+.4g} {self.names[self.dependent[i]]}" for i in others]
-                sentences.append(f"only {self.names[k]} {' '.join(terms)} is seen, not each by itself")
+        sentences = [
+            f"only {self.names[k]} {terms} is seen, not each by itself"
+            for k, terms in zip(self.independent, self.terms(), strict=True)
+            if terms
+        ]
         sentences += [f"{self.names[i]} is not seen at all" for i in self.unseen]
         return tuple(sentences)
+
+    def terms(self) -> tuple[str, ...]:
+        """For each base parameter what is added to the number that stands first, the largest factor first."""
+        found = []
+        for row in self.combinations:
+            others = [i for i in np.argsort(-np.abs(row)) if abs(row[i]) > 1e-9]
+            found.append(" ".join(f"{row[i]:+.4g} {self.names[self.dependent[i]]}" for i in others))
+        return tuple(found)
 
     def __str__(self) -> str:
         head = f"{self.rank} of {len(self.names)} numbers can be told apart; condition {self.condition_number:.3g}."
@@ -76,6 +83,11 @@ def base_parameters(
     """
     names = linear_parameter_names(model)
     rows = random_rows(model, samples, seed) if Y is None else np.asarray(Y, float).reshape(-1, len(names))
+    return base_of_rows(names, rows)
+
+
+def base_of_rows(names: tuple[str, ...], rows: Float[np.ndarray, "rows n"]) -> BaseParameters:
+    """Base parameters that rows show of the numbers with these names."""
     norms = np.linalg.norm(rows, axis=0)
     unseen = np.flatnonzero(norms <= TOLERANCE * norms.max(initial=0.0))
     seen = np.setdiff1d(np.arange(len(names)), unseen)

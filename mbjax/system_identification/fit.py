@@ -1,32 +1,35 @@
 """`fit`: from unknown parameters and logs to a model with error bars."""
 
 import dataclasses
-import math
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.errors import ModelError
+from mbjax.errors import ModelError, ModelWarning
 from mbjax.execution import call_compiled
 from mbjax.progress import Teller, telling
 
-from .answers import uncertainty_of, unseen_in_words
+from .answers import Uncertainty, is_seen, uncertainty_of, unseen_in_words
+from .correlated_noise import Scatter, with_correlated_noise
 from .fit_result import Fit
 from .influence import require_influence
 from .log import Log
-from .method import Method
+from .method import Method, MethodWithRows, MethodWithSteps
 from .parameters import Parameters, values_at
 from .problem import AbstractProblem
-from .solver import DONE, FirstOrder, LevenbergMarquardt, evaluate
-from .weights import anchors, as_array, first_weights, needs_guidance, noise_weights
+from .search import Found, Run, Start, evaluated, search
+from .solver import DONE, FirstOrder, LevenbergMarquardt
+from .system import velocity_labels
 
-GUIDES = (1.0, 10.0, 100.0, 1000.0)  # how data weigh, stage by stage
-GUIDE_STRENGTH = 0.3  # one over the deviation of unknowns from the start, in these stages
-PASSES = 5  # of estimating the noise and fitting with it
+CLEARLY_WORSE = 9.0  # sum of squares in variances of the noise: three deviations
+SLOW = 10.0  # friction velocities, below which half a per cent of friction and more depends on its law
+EXACT = 1e-9  # rad or m, and their rates: errors of rounding
+FEWEST_SLOW = 8  # samples
+LARGER = 1.5  # errors of slow samples over those of fast ones
 
 
 def fit(
@@ -65,103 +68,18 @@ def fitted(
 ) -> Fit:
     """The fit, which tells where it is."""
     logs, held_out = as_logs(logs), as_logs(held_out) if not isinstance(held_out, tuple) or held_out else ()
-    problem = method.problem(unknown, logs)
+    cleaner = method if isinstance(method, MethodWithRows) and method.can_clean(unknown) else None
+    problem = (method if cleaner is None else cleaner.plain).problem(unknown, logs)
     y = problem.initial if start is None else problem.initial.at[: len(unknown)].set(start)
     known = method.known_weights(problem)
-    weights = np.ones(len(problem.channel_names)) if known is None else known
-    r, J, squares = evaluated(problem, y, weights)
-    at_start = np.sqrt(squares)
-    weights = first_weights(at_start) if known is None else known
-    require_finite_start(problem, r, J, at_start)
+    r, J, squares, _ = evaluated(problem, y, np.ones(len(problem.channel_names)) if known is None else known)
+    errors = np.sqrt(squares)
+    require_finite_start(problem, r, J, errors)
     if unseen == "error":
         require_influence(unknown, J[:, : len(unknown)])
-    solver = LevenbergMarquardt() if solver is None else solver
-    run = Run(solver, problem, [], [])
-    anchor = anchors(unknown, y)
-    if needs_guidance(unknown, problem) and isinstance(solver, LevenbergMarquardt):
-        y = run.guide(y, first_weights(at_start), teller)
-    if known is None:
-        y, message = run.loosely().go(y, as_array(weights, y), teller, "first fit")
-        weights = noise_weights(np.sqrt(evaluated(problem, y, weights)[2]), at_start)
-    for count in range(1 if known is not None else PASSES):
-        y, message = run.go(y, as_array(weights, y), teller, f"fit {count + 1}", anchor)
-        left = noise_weights(np.sqrt(evaluated(problem, y, weights)[2]), at_start)
-        if known is not None or message != DONE or np.all(np.abs(np.log(left / weights)) < 0.05):
-            break
-        weights = left
-    r, J, squares = evaluated(problem, y, weights)
-    found = Found(y, r, J, np.sqrt(squares), weights, known is not None, message)
-    return answer(unknown, logs, held_out, method, problem, found, run)
-
-
-@dataclasses.dataclass(frozen=True)
-class Found:
-    """Where a fit ended: unknowns, canonical rows there, errors by channel, weights, and how it ended."""
-
-    y: Array
-    r: np.ndarray
-    J: np.ndarray
-    errors: np.ndarray
-    weights: np.ndarray
-    noise_is_known: bool
-    message: str
-
-
-def evaluated(problem: AbstractProblem, y: Array, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Canonical rows and mean squared errors of channels, as NumPy's arrays."""
-    r, J, squares = evaluate(problem, y, as_array(weights, y))
-    return np.asarray(r, float), np.asarray(J, float), np.asarray(squares, float)
-
-
-@dataclasses.dataclass
-class Run:
-    """The iterates of a fit."""
-
-    solver: Any
-    problem: AbstractProblem
-    costs: list[float]
-    iterates: list[np.ndarray]
-
-    def loosely(self) -> "Run":
-        """A run that stops where the noise can be told."""
-        if not isinstance(self.solver, LevenbergMarquardt):
-            return self
-        return Run(
-            dataclasses.replace(self.solver, rtol=1e-2, atol=1e-2, max_steps=30),
-            self.problem,
-            self.costs,
-            self.iterates,
-        )
-
-    def guide(self, y: Array, weights: np.ndarray, teller: Teller) -> Array:
-        """Nears the solution in stages: data that weigh more and more against staying near the start.
-
-        Full steps from a start far off can end at inertias near those of a rod or a sheet, from where the way back is
-        long; with the stages directions that the data hardly see move late.
-        """
-        share = weights / np.sqrt(self.problem.num_data)  # errors at the start have a sum of squares of one
-        held = jnp.full_like(y, GUIDE_STRENGTH)
-        for factor in GUIDES:
-            y, _ = self.loosely().go(y, as_array(0.01 * factor * share, y), teller, f"guide {factor:g}", held)
-        return y
-
-    def go(
-        self, y: Array, weights: Array, teller: Teller, title: str, anchor: Array | float = 0.0
-    ) -> tuple[Array, str]:
-        """Iterates until the solver is done; returns the unknowns and how it ended."""
-        message = ""
-        strength = jnp.zeros_like(y) + anchor
-        for count, (y_next, cost, done, words) in enumerate(self.solver.steps(self.problem, y, weights, strength)):
-            if not math.isfinite(float(cost)):
-                message = words or "residuals are not finite"
-                break
-            y, message = y_next, words
-            self.costs.append(float(cost))
-            self.iterates.append(np.asarray(y[: self.problem.num_parameters], float))
-            teller.say(f"{title}, step {count}, cost {float(cost):.6g}")
-            if done:
-                break
-        return y, message
+    run = Run(LevenbergMarquardt() if solver is None else solver, problem, [], [])
+    found = search(unknown, logs, method, Start(problem, y, errors, known), run, teller)
+    return answer(unknown, logs, held_out, method, found, run)
 
 
 def answer(
@@ -169,47 +87,133 @@ def answer(
     logs: tuple[Log, ...],
     held_out: tuple[Log, ...],
     method: Method,
-    problem: AbstractProblem,
     found: Found,
     run: Run,
 ) -> Fit:
     """The result: values with standard deviations, correlations, errors by channel, and words."""
-    y, r, J, weights, message = found.y, found.r, found.J, found.weights, found.message
-    theta = y[: len(unknown)]
-    freedom = max(1, problem.num_data - J.shape[1])
-    chi = float(r @ r) / freedom
-    whole = uncertainty_of(J, 1.0 if found.noise_is_known else chi, np.dtype(theta.dtype))
+    y, problem, n = found.y, found.problem, len(unknown)
+    theta = y[:n]
+    freedom = max(1, problem.num_data - found.J.shape[1])
+    chi = float(found.r @ found.r) / freedom
+    whole, scatter = uncertainty_and_scatter(unknown, method, found, 1.0 if found.noise_is_known else chi)
     D = np.asarray(call_compiled(slopes_of_values, unknown, theta), float)
-    n = len(unknown)
     null = np.linalg.qr(D @ whole.null_space[:n])[0] if whole.null_space.shape[1] else np.zeros((n, 0))
-    covariance = D @ whole.covariance[:n, :n] @ D.T
-    errors_held_out = {}
-    for log in held_out:
-        other = method.problem(unknown, (log,))
-        errors = np.sqrt(evaluated(other, other.initial.at[:n].set(theta), weights)[2])
-        errors_held_out[log.name] = dict(zip(other.channel_names, errors, strict=True))
     return Fit(
         unknown=unknown,
         theta=theta,
         extra=np.asarray(y[n:], float),
-        covariance=covariance,
+        covariance=D @ whole.covariance[:n, :n] @ D.T,
         null_space=null,
+        covariance_of_theta=whole.covariance[:n, :n],
+        null_space_of_theta=whole.null_space[:n],
         unseen=unseen_in_words(null, unknown.names, unknown.units, typical_sizes(unknown)),
         condition_number=whole.condition_number,
         rank=whole.rank,
         errors=dict(zip(problem.channel_names, found.errors, strict=True)),
-        held_out_errors=errors_held_out,
-        noise=dict(zip(problem.channel_names, 1.0 / weights, strict=True)),
+        held_out_errors={log.name: errors_of(method, unknown, log, theta, found.weights) for log in held_out},
+        noise=dict(zip(problem.channel_names, 1.0 / found.weights, strict=True)),
+        samples=dict(zip(problem.channel_names, map(int, scatter.samples), strict=True)),
+        effective_samples=dict(zip(problem.channel_names, map(float, scatter.effective), strict=True)),
+        advice=(
+            *slow_friction(unknown, found, scatter, problem.channel_names),
+            *long_steps(unknown, method, found, whole),
+            *noisy_starts(method, found),
+        ),
         chi_squared=chi,
         num_data=problem.num_data,
-        converged=message == DONE,
-        message=sentence(message, run, r),
+        converged=found.message == DONE,
+        message=sentence(found.message, run, found.r),
         costs=tuple(run.costs),
         iterates=tuple(run.iterates),
         logs=logs,
         held_out=held_out,
         method=method,
     )
+
+
+def uncertainty_and_scatter(
+    unknown: Parameters, method: Method, found: Found, variance: float
+) -> tuple[Uncertainty, Scatter]:
+    """Uncertainty of all unknowns, and what the errors are like in time."""
+    dtype = np.dtype(found.y.dtype)
+    if not isinstance(method, MethodWithRows):
+        white = uncertainty_of(found.J, variance, dtype)
+        each = np.full(len(found.weights), found.problem.num_data / len(found.weights))
+        return white, Scatter(white.covariance, each, each, [])
+    white = uncertainty_of(found.J, 1.0, dtype)
+    scatter = with_correlated_noise(method, unknown, found, white)
+    return dataclasses.replace(white, covariance=scatter.covariance), scatter
+
+
+def slow_friction(unknown: Parameters, found: Found, scatter: Scatter, names: Sequence[str]) -> tuple[str, ...]:
+    """Sentences on joints whose errors are much larger where they hardly move: friction near rest is another there."""
+    model = unknown.base.model
+    if (
+        not scatter.errors
+        or "joint_friction" not in unknown.kind_names()
+        or any(log.effort_filter is not None for log in found.logs)
+    ):
+        return ()
+    limit = SLOW * float(model.parameters.friction_velocity)
+    labels, said = velocity_labels(model), []
+    for c, name in enumerate(names):
+        parts = []
+        for (z, kept), log in zip(scatter.errors, found.logs, strict=True):
+            v = np.abs(np.asarray(log.v, float))[:, labels.index(name)]
+            parts.append(np.stack([z[:, c] ** 2, v <= limit, kept[:, c] > 0.0]))
+        squares, slow, kept = np.concatenate(parts, 1)
+        slow, fast = squares[(slow * kept) > 0.0], squares[((1.0 - slow) * kept) > 0.0]
+        if len(slow) >= FEWEST_SLOW and len(fast) and slow.mean() > LARGER**2 * fast.mean():
+            said.append(
+                f"Errors of '{name}' are {np.sqrt(slow.mean() / fast.mean()):.1f} times as large where it moves by "
+                f"less than {limit:g} rad/s or m/s: its friction near rest is not the model's. Leave them out by "
+                f"Torques(slowest={limit:g}), or fit 'friction_velocity:world' or 'stribeck:{name}'."
+            )
+    return tuple(said)
+
+
+def long_steps(unknown: Parameters, method: Method, found: Found, whole: Uncertainty) -> tuple[str, ...]:
+    """A sentence, and a warning, on the numbers that half the step would move by more than their deviations."""
+    refined = method.refined(found.problem, found.y) if isinstance(method, MethodWithSteps) else None
+    if refined is None:
+        return ()
+    r, J, _, _ = evaluated(refined, found.y, found.weights)
+    if r[-1] ** 2 > found.r[-1] ** 2 + CLEARLY_WORSE:  # what no number can make up for: the log is of these steps
+        return ()
+    move = np.linalg.lstsq(J, found.r - r, rcond=1e-8)[0][: len(unknown)]
+    deviation = np.sqrt(np.maximum(np.diag(whole.covariance)[: len(unknown)], np.finfo(float).tiny))
+    seen = is_seen(whole.null_space[: len(unknown)])
+    ratio = np.where(seen, np.abs(move) / deviation, 0.0)
+    worst = int(np.argmax(ratio))
+    if ratio[worst] <= 1.0:
+        return ()
+    others = int(np.sum(ratio > 1.0)) - 1
+    words = (
+        f"Half the step would move {unknown.names[worst]} by {ratio[worst]:.2g} of its deviations"
+        f"{f', and {others} more by more than theirs' if others else ''}: the steps are too long for these error bars. "
+        "Fit Trajectories(continuous=True), or give more substeps=."
+    )
+    warnings.warn(words, ModelWarning, stacklevel=5)
+    return (words,)
+
+
+def noisy_starts(method: Method, found: Found) -> tuple[str, ...]:
+    """A sentence where errors grow along windows, as those of starts at noisy states do."""
+    growth = method.growth(found.problem, found.y, found.weights) if isinstance(method, MethodWithSteps) else 1.0
+    if growth < LARGER or found.errors.max(initial=0.0) < EXACT:
+        return ()
+    return (
+        f"Errors at the ends of windows are {growth:.1f} times those at their starts: the measured states that they "
+        "start at are noisy, or the model lacks something. Deviations do not know of it, and numbers may be many of "
+        "them off. Use Trajectories(initial='fitted'), or shorter windows.",
+    )
+
+
+def errors_of(method: Method, unknown: Parameters, log: Log, theta: Array, weights: np.ndarray) -> dict[str, float]:
+    """Root mean square errors of one log by channel."""
+    problem = (method.plain if isinstance(method, MethodWithRows) else method).problem(unknown, (log,))
+    squares = evaluated(problem, problem.initial.at[: len(unknown)].set(theta), weights)[2]
+    return dict(zip(problem.channel_names, np.sqrt(squares), strict=True))
 
 
 def slopes_of_values(unknown: Parameters, theta: Array) -> Float[Array, "n n"]:

@@ -1,6 +1,7 @@
 """The result of a fit: values with standard deviations, what the data cannot see, errors, plots and a report."""
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,18 @@ from jaxtyping import Array, Float
 from mbjax.model import MultibodyModel
 
 from .answers import NOISE_ALONE, correlations_of, is_seen
+from .base_fit import BASE_COLUMNS, BaseFit, fitted_base
 from .log import Log
 from .method import Method
 from .parameter_table import counted, ends_of_range, text_table
 from .parameters import Parameters
 from .plots import plot_fit
 from .report import bullets, correlation_matrix, paragraph, picture, table, write_report
-from .system import Sensors
+from .system import Drives, Sensors
 
 SHOWN_SENTENCES = 12
+CORRELATED = 0.8  # effective over all samples, below which it is said
+BASE_WORDS = "The combinations of numbers that the data tell apart, as inverse dynamics is linear in them."
 COLUMNS = ["parameter", "start", "estimate", "± deviation", "unit"]
 
 
@@ -28,8 +32,10 @@ class Fit:
 
     `covariance` is of the values where the data see them; `null_space` spans, in values, what they do not see, and
     `unseen` says it in words. `errors` are root mean squares by channel, `noise` the standard deviations that weighed
-    them; `chi_squared` per degree of freedom is one where they were right. Deviations are what noise does: they leave
-    out the bias of filters and of forces that the model does not have.
+    them; `chi_squared` per degree of freedom is one where they were right. `samples` are the data of each channel, and
+    `effective_samples` how many independent ones they are worth in the deviations: fewer where errors are correlated in
+    time. `advice` are sentences on what the errors show. Deviations are what noise does: they leave out the bias of
+    forces that the model does not have.
     """
 
     unknown: Parameters
@@ -37,12 +43,17 @@ class Fit:
     extra: np.ndarray  # what else was fitted: the starts of windows
     covariance: Float[np.ndarray, "n n"]
     null_space: Float[np.ndarray, "n unseen"]
+    covariance_of_theta: Float[np.ndarray, "n n"]
+    null_space_of_theta: Float[np.ndarray, "n unseen"]
     unseen: tuple[str, ...]
     condition_number: float
     rank: int
     errors: dict[str, float]
     held_out_errors: dict[str, dict[str, float]]
     noise: dict[str, float]
+    samples: dict[str, int]
+    effective_samples: dict[str, float]
+    advice: tuple[str, ...]
     chi_squared: float
     num_data: int
     converged: bool
@@ -64,6 +75,11 @@ class Fit:
         return self.unknown.sensors(self.theta)
 
     @property
+    def drives(self) -> Drives:
+        """The fitted drives: Stribeck's and asymmetric friction, which `model` does not have."""
+        return self.unknown.drives(self.theta)
+
+    @property
     def values(self) -> dict[str, float]:
         """Estimates by name, in their units."""
         return named(self.unknown, np.asarray(self.unknown.values(self.theta), float))
@@ -78,6 +94,22 @@ class Fit:
         """Standard deviations by name; infinite for what the data do not see by itself."""
         deviation = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         return named(self.unknown, np.where(is_seen(self.null_space), deviation, np.inf))
+
+    @functools.cached_property
+    def base(self) -> BaseFit:
+        """Base parameters, the combinations that the data see, with standard deviations and intervals."""
+        return fitted_base(
+            self.unknown, self.theta, self.covariance_of_theta, self.null_space_of_theta, self.logs, self.method
+        )
+
+    @property
+    def not_white(self) -> tuple[str, ...]:
+        """Sentences on channels whose errors are correlated in time, so that their samples count as fewer."""
+        return tuple(
+            f"Errors of '{name}' are not white: {self.samples[name]} samples count as {count:.0f} in the deviations."
+            for name, count in self.effective_samples.items()
+            if count < CORRELATED * self.samples[name]
+        )
 
     @property
     def correlations(self) -> Float[np.ndarray, "n n"]:
@@ -126,7 +158,7 @@ class Fit:
         )
         lines += ["", text_table(COLUMNS, self.table()), ""]
         lines.append(text_table(["channel", "error (rms)", *self.held_out_errors], self.error_rows()))
-        lines += ["", NOISE_ALONE]
+        lines += ["", *self.not_white, *self.advice, NOISE_ALONE]
         if self.unseen:
             lines += ["", f"What the data do not see ({len(self.unseen)}):"]
             lines += [f"- {words}" for words in self.unseen[:SHOWN_SENTENCES]]
@@ -170,7 +202,8 @@ class Fit:
             [paragraph(self.message, "" if self.converged else "bad"), paragraph(known)],
             [
                 ("Parameters", table(COLUMNS, self.table()) + paragraph(NOISE_ALONE)),
-                ("Errors", table(errors, self.error_rows())),
+                ("Base parameters", paragraph(BASE_WORDS) + table(BASE_COLUMNS, self.base.table())),
+                ("Errors", table(errors, self.error_rows()) + bullets((*self.not_white, *self.advice))),
                 ("What the data do not see", unseen),
                 (
                     "Strongest correlations",

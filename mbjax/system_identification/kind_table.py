@@ -1,10 +1,10 @@
-"""All kinds of parameters: those of `mbjax.parameters`, with inertias in kg m², and those of sensors."""
+"""All kinds of parameters: those of `mbjax.parameters`, with inertias in kg m², and those of sensors and drives."""
 
 import dataclasses
 
 from mbjax.model import MultibodyModel
 from mbjax.parameters import NumberKind
-from mbjax.parameters.kind_table import TORQUE, kinds_of
+from mbjax.parameters.kind_table import DAMPING, TORQUE, kinds_of
 from mbjax.parameters.named_numbers import Places, of_bodies, of_the_whole
 
 from .kinds import FrameTurn, Kind, LogCholeskyInertia
@@ -15,7 +15,7 @@ SCALES = {  # typical changes, in the kinds' units; 1 for the others
     "center_of_mass": 0.05, "joint_friction": 0.1, "joint_damping": 0.1, "armature": 0.01, "rotor_inertia": 1e-4,
     "effort_limit": 10.0, "kp": 10.0, "frame_translation": 0.01, "frame_rotation": 0.05, "friction": 0.1,
     "stiffness": 1e3, "relaxation_time": 0.01, "geometry_size": 0.01, "geometry_translation": 0.01, "time_step": 1e-3,
-    "default_position": 0.1,
+    "default_position": 0.1, "friction_velocity": 0.01,
 }  # fmt: skip
 SPECIAL = {"inertia": LogCholeskyInertia, "frame_rotation": FrameTurn}
 
@@ -36,10 +36,20 @@ SENSOR_KINDS = tuple(
     )
 )
 
+DRIVE_KINDS = tuple(
+    Kind(NumberKind(name, unit, (name,), of_velocities, words), "drives", 0.1)
+    for name, unit, words in (
+        ("stribeck", TORQUE, "breakaway friction above Coulomb's, which fades with speed; of Torques alone"),
+        ("stribeck_velocity", "rad/s or m/s", "at which 37 % of it are left"),
+        ("friction_asymmetry", TORQUE, "by how much Coulomb friction forwards exceeds the mean; of Torques alone"),
+        ("damping_asymmetry", DAMPING, "by how much damping forwards exceeds the mean; of Torques alone"),
+    )
+)
+
 
 def identifiable_kinds(model: MultibodyModel) -> tuple[Kind, ...]:
     """All kinds, in the order in which they are written, with those of the model's force elements."""
-    return (*(kind_of(of) for of in kinds_of(model)), *SENSOR_KINDS)
+    return (*(kind_of(of) for of in kinds_of(model)), *SENSOR_KINDS, *DRIVE_KINDS)
 
 
 def kind_of(of: NumberKind) -> Kind:

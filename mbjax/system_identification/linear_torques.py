@@ -5,7 +5,7 @@ so that an iteration costs nothing per sample (Golub and Van Loan 2013, section 
 depend on theta are part of the effort.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -21,7 +21,8 @@ from mbjax.forces import PrismaticSpring, RevoluteSpring
 from mbjax.linear_algebra import triangular_factor
 from mbjax.model import MultibodyModel
 
-from .log import Log
+from .effort_filter import EffortFilter, blocks_of, filtered_rows, noise_gain_of
+from .log import Log, bare
 from .parameters import Parameters
 from .problem import AbstractProblem, Rows
 from .regressor import linear_parameters, regressor
@@ -41,7 +42,6 @@ LINEAR_KINDS = frozenset(
         "effort_bias",
     ]
 )
-CHUNK = 256  # samples whose regressors are in memory together
 
 
 class LinearTorques(AbstractProblem):
@@ -51,18 +51,15 @@ class LinearTorques(AbstractProblem):
     num_parameters: int = eqx.field(static=True)
     unknown: Parameters
     R: Float[Array, "measured rows columns"]  # the last column is z, of the data
-    samples: int = eqx.field(static=True)
+    samples: Float[Array, " measured"]  # how many rows are data
+    noise_gain: Float[Array, ""]  # of the filter of efforts
     measured: tuple[int, ...] = eqx.field(static=True)  # velocities
     columns: tuple[int, ...] = eqx.field(static=True)  # numbers in pi that depend on theta
     labels: tuple[str, ...] = eqx.field(static=True)  # of the measured velocities
 
     def errors(self, y: Float[Array, " unknowns"]) -> Float[Array, "measured rows"]:
         """Compressed errors, in N m or N."""
-        system = self.unknown.system(y)
-        pi = linear_parameters(system.model)[np.array(self.columns, int)]
-        bias = system.sensors.effort_bias[np.array(self.measured)][:, None]
-        numbers = jnp.concatenate([jnp.broadcast_to(pi, (bias.shape[0], pi.shape[0])), bias, -jnp.ones_like(bias)], -1)
-        return jnp.einsum("jrc,jc->jr", self.R, numbers)
+        return jnp.einsum("jrc,jc->jr", self.R, numbers_at(self.unknown, y, self.columns, self.measured))
 
     def residuals(self, y: Array, weights: Array) -> Array:
         r = self.errors(y) * weights[:, None]
@@ -75,7 +72,7 @@ class LinearTorques(AbstractProblem):
         return residuals(y), jax.jacfwd(residuals)(y)
 
     def channel_squares(self, y: Array) -> Array:
-        return jnp.sum(self.errors(y) ** 2, -1) / self.samples
+        return jnp.sum(self.errors(y) ** 2, -1) / jnp.maximum(self.samples, 1.0)
 
     @property
     def channel_names(self) -> tuple[str, ...]:
@@ -83,7 +80,7 @@ class LinearTorques(AbstractProblem):
 
     @property
     def num_data(self) -> int:
-        return len(self.measured) * self.samples
+        return int(np.sum(np.asarray(self.samples)))
 
 
 def make_linear_torques(
@@ -96,12 +93,51 @@ def make_linear_torques(
     """Compresses the data of all logs."""
     model = unknown.base.model
     columns = changing_columns(unknown)
-    R = None
+    width = len(columns) + 2
+    R = jnp.zeros((len(measured), width, width), model.dtype)
+    samples = jnp.zeros(len(measured), model.dtype)
     for i, log in enumerate(logs):
-        R = compress_log(model, log, None if projectors is None else projectors[i], measured, columns, R)
-    assert R is not None
-    samples = sum(len(log) for log in logs)
-    return LinearTorques(unknown.initial, len(unknown), unknown, R, samples, measured, columns, labels)
+        for rows, counts in rows_of_log(model, log, None if projectors is None else projectors[i], measured, columns):
+            R, samples = add_rows(R, samples, rows, counts)
+    return LinearTorques(
+        unknown.initial, len(unknown), unknown, R, samples, noise_gain_of(logs), measured, columns, labels
+    )
+
+
+def linear_rows(
+    unknown: Parameters, theta: Array, log: Log, projector: Array | None, measured: tuple[int, ...], with_slopes: bool
+) -> tuple[Float[np.ndarray, "rows measured"], Float[np.ndarray, "rows measured n"] | None, np.ndarray]:
+    """Errors of one log's rows at theta, their slopes if wanted, and ones where they are data."""
+    model, columns = unknown.base.model, changing_columns(unknown)
+    numbers = np.asarray(call_compiled(numbers_at, unknown, theta, columns, measured), float)
+    slopes = np.asarray(call_compiled(slopes_of_numbers, unknown, theta, columns, measured), float)
+    errors, J, counts = [], [], []
+    for rows, kept in rows_of_log(model, log, projector, measured, columns):
+        block = np.asarray(rows, float)
+        errors.append(np.einsum("tjc,jc->tj", block, numbers))
+        counts.append(np.asarray(kept, float))
+        if with_slopes:
+            J.append(np.einsum("tjc,jcn->tjn", block, slopes, optimize=True))
+    last = int(blocks_of(len(log), log.effort_filter).is_row.sum())  # the last block may reach beyond the log
+    slopes = np.concatenate(J)[:last] if with_slopes else None
+    return np.concatenate(errors)[:last], slopes, np.concatenate(counts)[:last]
+
+
+def numbers_at(
+    unknown: Parameters, theta: Array, columns: tuple[int, ...], measured: tuple[int, ...]
+) -> Float[Array, "measured columns"]:
+    """What rows [Y 1 target] are multiplied by for their errors, velocity by velocity."""
+    system = unknown.system(theta)
+    pi = linear_parameters(system.model)[np.array(columns, int)]
+    bias = system.sensors.effort_bias[np.array(measured)][:, None]
+    return jnp.concatenate([jnp.broadcast_to(pi, (bias.shape[0], pi.shape[0])), bias, -jnp.ones_like(bias)], -1)
+
+
+def slopes_of_numbers(
+    unknown: Parameters, theta: Array, columns: tuple[int, ...], measured: tuple[int, ...]
+) -> Float[Array, "measured columns n"]:
+    """Derivatives of these numbers by theta."""
+    return jax.jacfwd(lambda theta: numbers_at(unknown, theta, columns, measured))(theta)
 
 
 def changing_columns(unknown: Parameters) -> tuple[int, ...]:
@@ -116,25 +152,19 @@ def pi_at(unknown: Parameters, theta: Float[Array, " n"]) -> Float[Array, " para
     return linear_parameters(unknown.system(theta).model)
 
 
-def compress_log(
-    model: MultibodyModel,
-    log: Log,
-    projector: Array | None,
-    measured: tuple[int, ...],
-    columns: tuple[int, ...],
-    R: Array | None,
-) -> Array:
-    """R of the rows [Y 1 target] of each velocity, chunk by chunk, on top of those of earlier logs."""
-    if R is None:
-        R = jnp.zeros((len(measured), len(columns) + 2, len(columns) + 2), model.dtype)
-    steps, log, projector = len(log), *jax.tree.map(on_host, (log, projector))
-    for start in range(0, steps, CHUNK):
-        index = np.arange(start, start + CHUNK)
-        keep = jnp.asarray(index < steps, model.dtype)
-        part = jax.tree.map(lambda x, index=index: x[np.minimum(index, steps - 1)], log)
-        P = None if projector is None else projector[np.minimum(index, steps - 1)]
-        R = add_chunk(model, part, P, keep, R, measured, columns)
-    return R
+def rows_of_log(
+    model: MultibodyModel, log: Log, projector: Array | None, measured: tuple[int, ...], columns: tuple[int, ...]
+) -> Iterator[tuple[Float[Array, "rows measured columns"], Float[Array, "rows measured"]]]:
+    """Rows [Y 1 target] of a log, weighted and filtered, block by block, and ones where they are data."""
+    blocks = blocks_of(len(log), log.effort_filter)
+    weights, effort_filter = log.weights, log.effort_filter
+    log, projector, weights = jax.tree.map(on_host, (bare(log), projector, weights))
+    for index, is_sample, is_row in zip(blocks.samples, blocks.is_sample, blocks.is_row, strict=True):
+        part = jax.tree.map(lambda x, index=index: x[index], log)
+        weight: Any = weights[index] * np.asarray(is_sample[:, None], model.dtype)
+        rows: Any = np.asarray(is_row, model.dtype)
+        P = None if projector is None else projector[index]
+        yield rows_of_block(model, part, P, weight, rows, effort_filter, measured, columns)
 
 
 def on_host(x: Array) -> Any:
@@ -143,16 +173,17 @@ def on_host(x: Array) -> Any:
 
 
 @eqx.filter_jit
-def add_chunk(
+def rows_of_block(
     model: MultibodyModel,
     log: Log,
     projector: Array | None,
-    keep: Array,
-    R: Array,
+    weight: Float[Array, "window nv"],
+    is_row: Float[Array, " rows"],
+    effort_filter: EffortFilter | None,
     measured: tuple[int, ...],
     columns: tuple[int, ...],
-) -> Array:
-    """R with the rows of one chunk added; rows that are not to be kept are zero."""
+) -> tuple[Float[Array, "rows measured columns"], Float[Array, "rows measured"]]:
+    """Rows [Y 1 target] of one block of samples, and ones where they are data."""
     few, pi = np.array(columns, int), linear_parameters(model)
     known = pi.at[few].set(0.0)
 
@@ -162,11 +193,20 @@ def add_chunk(
         ones = jnp.ones((Y.shape[0], 1), Y.dtype)
         return jnp.concatenate([Y[:, few], ones, (effort + external - rest)[:, None]], -1)
 
-    rows = jax.vmap(of_one)(log.q, log.v, log.vdot, log.effort, log.external) * keep[:, None, None]
+    rows = jax.vmap(of_one)(log.q, log.v, log.vdot, log.effort, log.external)
     if projector is not None:
         rows = jnp.einsum("tij,tjc->tic", projector, rows)
-    stacked = jnp.concatenate([R, jnp.swapaxes(rows[:, np.array(measured)], 0, 1)], 1)
-    return jax.vmap(triangular_factor)(stacked)
+    places = np.array(measured)
+    return filtered_rows(rows[:, places], weight[:, places], is_row, effort_filter)
+
+
+@jax.jit
+def add_rows(
+    R: Float[Array, "measured columns columns"], samples: Array, rows: Array, counts: Array
+) -> tuple[Array, Array]:
+    """R and the number of data with the rows of one block added."""
+    stacked = jnp.concatenate([R, jnp.swapaxes(rows, 0, 1)], 1)
+    return jax.vmap(triangular_factor)(stacked), samples + jnp.sum(counts, 0)
 
 
 def rest_of(model: MultibodyModel, q: Array, v: Array, vdot: Array, Y: Array) -> Float[Array, " nv"]:

@@ -17,7 +17,7 @@ from .choosing import choose
 from .kinds import Kind
 from .parameter_table import parameter_table
 from .spaces import Coding, Space, coding_of, decode, encode
-from .system import Sensors, System, ideal_sensors
+from .system import Drives, Sensors, System, ideal_sensors, symmetric_drives
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Parameters(eqx.Module):
         places = [tuple(entry.place for entry in chosen if entry.kind == kind) for kind in kinds]
         for kind, at in zip(kinds, places, strict=True):
             model = kind.of.prepared(model, at) if kind.part == "model" else model
-        base = System(model, ideal_sensors(model))
+        base = System(model, ideal_sensors(model), symmetric_drives(model))
         unknowns, theta = [], []
         for k, (kind, at) in enumerate(zip(kinds, places, strict=True)):
             raw = np.asarray(kind.raw(base, base, at), float)
@@ -98,6 +98,10 @@ class Parameters(eqx.Module):
         """The sensors at theta."""
         return self.system(theta).sensors
 
+    def drives(self, theta: Float[Array, " n"]) -> Drives:
+        """The drives at theta, with the friction that the model does not have."""
+        return self.system(theta).drives
+
     def values(self, theta: Float[Array, " n"]) -> Float[Array, " n"]:
         """Values at theta, in their units; inertias about the centre of mass."""
         return call_compiled(values_at, self, jnp.asarray(theta))
@@ -119,8 +123,8 @@ class Parameters(eqx.Module):
         return jnp.asarray(theta, self.initial.dtype)
 
     def as_system(self, system: System | MultibodyModel) -> System:
-        """A bare model has the sensors of the base."""
-        return system if isinstance(system, System) else System(system, self.base.sensors)
+        """A bare model has the sensors and drives of the base."""
+        return system if isinstance(system, System) else dataclasses.replace(self.base, model=system)
 
     def blocks(self) -> list[tuple[Kind, np.ndarray, tuple[int, ...]]]:
         """By kind: the rows of theta, and the places in the kind's leaf."""

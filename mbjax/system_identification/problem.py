@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,7 +12,16 @@ from jaxtyping import Array, Float
 from mbjax.linear_algebra import singular_value_factors, triangular_factor
 from mbjax.spatial import safe_sqrt
 
+
+class Channels(NamedTuple):
+    """Mean squared errors of channels, and squares of their noise: the same, or robust against outliers."""
+
+    squares: Float[Array, " channels"]
+    noise: Float[Array, " channels"]
+
+
 Rows = tuple[Float[Array, " rows"], Float[Array, "rows unknowns"]]  # residuals and their Jacobian
+Evaluated = tuple[Float[Array, " rows"], Float[Array, "rows unknowns"], Channels]
 
 
 class AbstractProblem(eqx.Module):
@@ -32,9 +42,10 @@ class AbstractProblem(eqx.Module):
     def channel_squares(self, y: Float[Array, " unknowns"]) -> Float[Array, " channels"]:
         """Mean squared error of each channel, in its unit squared."""
 
-    def evaluate(self, y: Float[Array, " unknowns"], weights: Float[Array, " channels"]) -> tuple[Array, Array, Array]:
-        """Canonical rows, and mean squared errors of channels: all that a solver asks for, in one program."""
-        return *canonical_rows(*self.rows(y, weights)), self.channel_squares(y)
+    def evaluate(self, y: Float[Array, " unknowns"], weights: Float[Array, " channels"]) -> Evaluated:
+        """Canonical rows, and the errors of channels: all that a solver asks for, in one program."""
+        squares = self.channel_squares(y)
+        return *canonical_rows(*self.rows(y, weights)), Channels(squares, squares)
 
     @property
     @abc.abstractmethod

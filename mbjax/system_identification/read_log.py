@@ -3,20 +3,21 @@
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from mbjax.errors import ModelError, ModelWarning
 from mbjax.model import MultibodyModel, near_matches
 
-from .log import Log, make_log
-from .log_checks import check_excitation, check_units, require_numbers, require_times
+from .log import LONG_GAP, Log, make_log
+from .log_checks import check_excitation, check_units, check_what_is_left, require_numbers, require_times
 from .log_columns import SIGNALS, columns_hint, labels_of, match_columns, required_labels
 from .log_files import read_table
-from .signals import low_pass, resample, resample_positions, smooth_positions
+from .signals import resample, resample_positions
 
+ON_TIME = 0.05  # of a period, by which a sample may be off the grid and still be itself
 UNITS = {
     "": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3,
     "rad/s": 1.0, "deg/s": np.pi / 180.0, "rpm": 2.0 * np.pi / 60.0, "m/s": 1.0, "mm/s": 1e-3, "rad/s2": 1.0,
@@ -30,8 +31,8 @@ def read_log(
     *,
     columns: Mapping[str, str | float | None] | None = None,
     units: Mapping[str, str] | None = None,
-    period: float | None = None,
-    cutoff: float | None = None,
+    period: float | Literal["recorded"] | None = None,
+    cutoff: float | Mapping[str, float] | None = None,
     time_offsets: Mapping[str, float] | None = None,
     start: float | None = None,
     stop: float | None = None,
@@ -46,8 +47,11 @@ def read_log(
     `units` are by signal or column: `{"position": "deg", "time": "ms"}`. Positions must be there, and if there are
     efforts, those of every joint with an actuator, or of every joint if none has one; missing velocities and
     accelerations are differentiated. `time_offsets`, in s by signal, are added to that signal's times. Uneven times are
-    resampled, to `period` if given. `cutoff` in Hz filters all signals forwards and backwards. `start` and `stop` in s
-    choose a part. Raises `ModelError` with file, column and row for what cannot be right, and warns of the rest.
+    resampled, to `period` if given, and samples that are missing there are interpolated, but are no data: their weights
+    are zero, as are those of samples whose derivatives or filters they reach. `period="recorded"` leaves the samples
+    and their times as they are, for fits by `Torques`. `cutoff` in Hz is that of `make_log`: measured and predicted
+    efforts go through one filter, positions through one of five times the cutoff. `start` and `stop` in s choose a
+    part. Raises `ModelError` with file, column and row for what cannot be right, and warns of the rest.
     """
     if not isinstance(path, str | Path) or not isinstance(model, MultibodyModel):
         raise ModelError(
@@ -79,23 +83,22 @@ def read_log(
         raise ModelError(f"{path}: no columns of positions were found. {columns_hint(model, list(table))}")
     if not {"effort", "actuation"} & set(signals):
         warnings.warn(f"{path}: no efforts or actuation were found; they count as zero.", ModelWarning, stacklevel=2)
-    grid = even_times(time, period, start, stop, offsets)
+    grid = time if period == "recorded" else even_times(time, period, start, stop, offsets)
     if len(grid) < 8:
         raise ModelError(f"{path}: only {len(grid)} samples, from {time[0]:g} s to {time[-1]:g} s, are too few.")
+    if period == "recorded" and any(offsets.values()):
+        raise ModelError(f"{path}: time_offsets shift signals between samples, so they need even times: give a period.")
     times = {name: time + offsets.get(name, 0.0) for name in signals}
     even = {name: resample(times[name], x, grid) for name, x in signals.items() if name != "position"}
     even["position"] = resample_positions(model, times["position"], signals["position"], grid)
-    step = float(grid[1] - grid[0])
-    if cutoff is not None:
-        even = {
-            name: smooth_positions(model, x, step, cutoff) if name == "position" else low_pass(x, step, cutoff)
-            for name, x in even.items()
-        }
+    recorded = np.all([is_recorded(times[name], grid) for name in signals], axis=0)
     log = make_log(
         model, grid, even["position"], even.get("velocity"), even.get("acceleration"), effort=even.get("effort"),
-        actuation=even.get("actuation"), external=even.get("external"), name=path.name,
+        actuation=even.get("actuation"), external=even.get("external"), recorded=recorded, cutoff=cutoff,
+        name=path.name,
     )  # fmt: skip
-    check_units(path, model, log)
+    check_what_is_left(path, log)
+    check_units(path, model, log, units)
     check_excitation(path, log)
     return log
 
@@ -175,7 +178,7 @@ def unit_factor(path: Path, units: dict[str, str], signal: str, column: str | No
 
 
 def even_times(
-    time: np.ndarray, period: float | None, start: float | None, stop: float | None, offsets: Mapping[str, float]
+    time: np.ndarray, period: Any, start: float | None, stop: float | None, offsets: Mapping[str, float]
 ) -> Float[np.ndarray, " steps"]:
     """Even times inside the log, by its median period if none is given."""
     step = float(np.median(np.diff(time))) if period is None else period
@@ -184,3 +187,14 @@ def even_times(
     last = min(time[-1] + early, np.inf if stop is None else stop)
     count = int(np.floor((last - first) / step + 1e-6)) + 1
     return first + step * np.arange(max(count, 0))
+
+
+def is_recorded(time: Float[np.ndarray, " rows"], at: Float[np.ndarray, " steps"]) -> Bool[np.ndarray, " steps"]:
+    """Whether each new time stands for a recorded one: it is one, or nothing is missing between its neighbours."""
+    usual, step = (float(np.median(np.diff(x))) for x in (time, at))
+    after = np.clip(np.searchsorted(time, at), 1, len(time) - 1)
+    gap = time[after] - time[after - 1]
+    distance = np.minimum(np.abs(at - time[after]), np.abs(at - time[after - 1]))
+    if step < 0.75 * usual:  # finer times are no more data
+        return distance <= 0.5 * step
+    return (gap <= LONG_GAP * usual) | (distance <= ON_TIME * usual)

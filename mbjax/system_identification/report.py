@@ -44,7 +44,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def bullets(sentences: Sequence[str]) -> str:
-    """A list of sentences."""
+    """A list of sentences, if there are any."""
+    if not sentences:
+        return ""
     return "<ul>" + "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences) + "</ul>"
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.simulation import State
 
-from .shooting import measurement_error, start_of, take_sample
+from .shooting import measurement_error, start_of, take_step, with_shorter_steps
 from .system import System
 
 if TYPE_CHECKING:
@@ -25,19 +25,25 @@ if TYPE_CHECKING:
 
 
 def trajectory_and_sensitivities(
-    unknown: "Parameters", theta: Float[Array, " p"], shift: Float[Array, " local"], window: "Windows", substeps: int
+    unknown: "Parameters",
+    theta: Float[Array, " p"],
+    shift: Float[Array, " local"],
+    window: "Windows",
+    inputs: tuple[Float[Array, "samples substeps nu"], Float[Array, "samples substeps nv"]],
+    factor: float,
 ) -> tuple[Float[Array, "samples 2nv"], Float[Array, "samples 2nv own"]]:
     """Errors of one window, and their Jacobian by theta and, if there is one, by the shift of the start."""
-    system = unknown.system(theta)
+    system = with_shorter_steps(unknown.system(theta), factor)
     model, nv = system.model, system.model.num_velocities
-    inputs = jnp.repeat(window.actuation, substeps, axis=0), jnp.repeat(window.external, substeps, axis=0)
+    substeps = inputs[0].shape[1]
+    inputs = tuple(x.reshape(-1, x.shape[-1]) for x in inputs)  # pyright: ignore[reportAssignmentType]
 
     def advance(state: State, held: tuple[Array, Array]) -> tuple[State, tuple[Array, Array, Array, Array]]:
-        after = take_sample(system, state, held, 1)
+        after = take_step(system, state, held)
         return after, (state.q, state.v, after.q, after.v)
 
     _, (q, v, q_after, v_after) = jax.lax.scan(advance, start_of(system, window, shift), inputs)
-    numbers = Numbers(unknown, theta)
+    numbers = Numbers(unknown, theta, factor)
     A, B = jax.vmap(lambda *x: jacobians_of_step(numbers, *x))(q, v, q_after, v_after, inputs)
     B = B @ numbers.by_theta
 
@@ -75,8 +81,8 @@ def trajectory_and_sensitivities(
 class Numbers:
     """The numbers of a system that depend on theta, and their derivatives by it."""
 
-    def __init__(self, unknown: "Parameters", theta: Float[Array, " p"]):
-        self.system = unknown.system(theta)
+    def __init__(self, unknown: "Parameters", theta: Float[Array, " p"], factor: float):
+        self.system = with_shorter_steps(unknown.system(theta), factor)
         leaves, self.treedef = jax.tree.flatten(self.system)
         before = jax.tree.leaves(unknown.base)
         self.changed = [i for i, (x, y) in enumerate(zip(leaves, before, strict=True)) if x is not y]
@@ -84,7 +90,7 @@ class Numbers:
         self.values, self.restore = ravel_pytree([leaves[i] for i in self.changed])
 
         def values_at(theta: Array) -> Array:
-            leaves = jax.tree.leaves(unknown.system(theta))
+            leaves = jax.tree.leaves(with_shorter_steps(unknown.system(theta), factor))
             return ravel_pytree([leaves[i] for i in self.changed])[0]
 
         self.by_theta = jax.jacfwd(values_at)(theta)
@@ -106,7 +112,7 @@ def jacobians_of_step(
 
     def v_next(values: Array, dq: Array, dv: Array) -> Array:
         state = State(integrate_configuration(model, q, dq), v + dv, jnp.zeros((), model.dtype))
-        return take_sample(numbers.system_at(values), state, held, 1).v
+        return take_step(numbers.system_at(values), state, held).v
 
     def q_next(dq: Array, v_after: Array) -> Array:
         moved = integrate_configuration(model, integrate_configuration(model, q, dq), model.time_step * v_after)

@@ -12,35 +12,48 @@ from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.model import MultibodyModel
 
 
-def differentiate_evenly(x: Float[np.ndarray, "steps n"], period: float) -> Float[np.ndarray, "steps n"]:
-    """Rates of signals at even times, by differences of fourth order inside and of second order at the ends."""
-    rate = np.gradient(x, period, axis=0, edge_order=2)
-    if x.shape[0] >= 5:
-        rate[2:-2] = (x[:-4] - 8.0 * x[1:-3] + 8.0 * x[3:-1] - x[4:]) / (12.0 * period)
-    return rate
+def derivative_weights(time: Float[np.ndarray, " steps"]) -> Float[np.ndarray, "steps 5"]:
+    """Weights of the samples from two before to two after whose sum is the rate at each time.
+
+    They differentiate the polynomial through five samples, of fourth order whatever the times, and at the two ends
+    that through three (Fornberg 1988). Weights of samples that are not there are zero.
+    """
+    steps = len(time)
+    offsets = np.arange(-2, 3)
+    index = np.clip(np.arange(steps)[:, None] + offsets, 0, steps - 1)
+    x = time[index] - time[:, None]
+    used = np.ones((steps, 5), bool)
+    for row, first in ((0, 0), (1, -1), (steps - 2, -1), (steps - 1, -2)):
+        used[row] = (offsets >= first) & (offsets <= first + 2)
+    W = np.zeros((steps, 5))
+    for j in (0, 1, 3, 4):
+        others = [k for k in (0, 1, 3, 4) if k != j]
+        both = [used[:, j] & used[:, k] for k in others]
+        ratios = [
+            np.where(b, x[:, k] / np.where(b, x[:, k] - x[:, j], 1.0), 1.0) for k, b in zip(others, both, strict=True)
+        ]
+        W[:, j] = np.where(used[:, j], np.prod(ratios, 0) / np.where(used[:, j], x[:, j], 1.0), 0.0)
+    W[:, 2] = -W.sum(1)
+    return W
+
+
+def differentiate(x: Float[np.ndarray, "steps n"], time: Float[np.ndarray, " steps"]) -> Float[np.ndarray, "steps n"]:
+    """Rates of signals, by polynomials through five samples, and through three at the ends."""
+    steps = len(time)
+    index = np.clip(np.arange(steps)[:, None] + np.arange(-2, 3), 0, steps - 1)
+    return np.einsum("tk,tkn->tn", derivative_weights(time), x[index])
 
 
 def differentiate_configurations(
-    model: MultibodyModel, q: Float[np.ndarray, "steps nq"], period: float
+    model: MultibodyModel, q: Float[np.ndarray, "steps nq"], time: Float[np.ndarray, " steps"]
 ) -> Float[np.ndarray, "steps nv"]:
-    """Velocities along measured positions: differences on the manifold to the neighbours, fourth order inside."""
-    Q = jnp.asarray(q, model.dtype)
-    steps = Q.shape[0]
-
-    def to_offset(k: int) -> np.ndarray:
-        index = np.clip(np.arange(steps) + k, 0, steps - 1)
-        return np.asarray(call_compiled(differences, model, Q, Q[index]), float)
-
-    back, ahead = to_offset(-1), to_offset(1)
-    v = (ahead - back) / (2.0 * period)
-    v[0], v[-1] = (ahead[0] / period, -back[-1] / period) if steps < 3 else (0.0, 0.0)
-    if steps >= 3:
-        two_ahead, two_back = to_offset(2), to_offset(-2)
-        v[0] = (4.0 * ahead[0] - two_ahead[0]) / (2.0 * period)
-        v[-1] = -(4.0 * back[-1] - two_back[-1]) / (2.0 * period)
-        if steps >= 5:
-            inner = slice(2, -2)
-            v[inner] = (8.0 * (ahead - back)[inner] - (two_ahead - two_back)[inner]) / (12.0 * period)
+    """Velocities along measured positions: `differentiate` of the differences on the manifold to the neighbours."""
+    Q, W = jnp.asarray(q, model.dtype), derivative_weights(time)
+    steps = len(time)
+    v = np.zeros((steps, model.num_velocities))
+    for j, offset in ((0, -2), (1, -1), (3, 1), (4, 2)):
+        index = np.clip(np.arange(steps) + offset, 0, steps - 1)
+        v += W[:, j, None] * np.asarray(call_compiled(differences, model, Q, Q[index]), float)
     return v
 
 
@@ -96,7 +109,7 @@ def resample_positions(
     for place in places:
         turns = np.sum(q[1:, place] * q[:-1, place], 1) < 0.0
         q[1:, place] *= np.where(np.cumsum(turns) % 2 == 1, -1.0, 1.0)[:, None]
-    new = resample(time, q, at)
+    new = resample_smooth(time, q, at)
     for place in places:
         new[:, place] /= np.linalg.norm(new[:, place], axis=1, keepdims=True)
     return new
@@ -109,6 +122,15 @@ def resample(
     from scipy import interpolate
 
     return interpolate.PchipInterpolator(time, x, axis=0)(at)
+
+
+def resample_smooth(
+    time: Float[np.ndarray, " steps"], x: Float[np.ndarray, "steps n"], at: Float[np.ndarray, " new"]
+) -> Float[np.ndarray, "new n"]:
+    """Signals without steps, such as positions, at other times, by a cubic spline with continuous curvature."""
+    from scipy import interpolate
+
+    return interpolate.CubicSpline(time, x, axis=0)(at)
 
 
 def shifted(x: Float[Array, "steps n"], samples: Float[Array, ""]) -> Float[Array, "steps n"]:

@@ -16,7 +16,7 @@ from mbjax.optional_packages import imported
 from mbjax.spatial import safe_sqrt
 
 from .least_squares import LeastSquares
-from .problem import AbstractProblem, Rows, for_solver, linear
+from .problem import AbstractProblem, Evaluated, Rows, for_solver, linear
 
 DONE = "converged"
 SETTLED = 4  # steps
@@ -68,7 +68,7 @@ class LevenbergMarquardt:
 
 
 @eqx.filter_jit
-def evaluate(problem: AbstractProblem, y: Array, weights: Array) -> tuple[Array, Array, Array]:
+def evaluate(problem: AbstractProblem, y: Array, weights: Array) -> Evaluated:
     """The problem's rows and errors at y: the one program that knows the problem."""
     return problem.evaluate(y, weights)
 

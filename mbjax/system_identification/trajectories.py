@@ -12,15 +12,16 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
-from mbjax.kinematics import difference_configuration
+from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.simulation import State
 
+from .kind_table import DRIVE_KINDS
 from .log import Log
-from .losses import Loss, as_loss
+from .losses import Loss, as_loss, noise_square
 from .parameters import Parameters
-from .problem import AbstractProblem, Rows, canonical_rows, fewer_rows
+from .problem import AbstractProblem, Channels, Evaluated, Rows, canonical_rows, fewer_rows
 from .sensitivities import trajectory_and_sensitivities
-from .shooting import measurement_error, start_of, take_sample
+from .shooting import inputs_of_steps, measurement_error, start_of, take_sample, with_shorter_steps
 from .system import velocity_labels
 from .windows import Windows, cut
 
@@ -32,6 +33,11 @@ class Trajectories:
     `horizon` is the number of samples in a window; None takes each log whole. Windows start at `"measured"` states, or
     at states that are `"fitted"` as well, within the noise of what was measured there. `position_noise` and
     `velocity_noise` are standard deviations; None estimates those of each channel from what is left, and fits again.
+    `substeps` is the number of steps between two samples, with steps of that length; None takes the model's time step.
+    Actuation is that of the last sample, or with `hold="linear"` on the line to the next. `continuous=True` fits the
+    continuous motion that ever shorter steps approach: what the steps lack is extrapolated from runs with four and
+    eight times as many (Richardson), at the price of simulating, not of derivatives. Otherwise a fit says where half
+    the step would move a number by more than its deviation.
     `jacobian` is `"forward"`, one pass for each unknown along the motion, or `"steps"`: every step by itself, backwards
     and at once, then products of matrices; `"auto"` takes what is cheaper.
     """
@@ -42,18 +48,23 @@ class Trajectories:
     velocity_noise: float | None = None
     loss: "str | Loss" = "least_squares"
     jacobian: Literal["auto", "forward", "steps"] = "auto"
+    substeps: int | None = None
+    hold: Literal["zero", "linear"] = "zero"
+    continuous: bool = False
 
     def problem(self, unknown: Parameters, logs: Sequence[Log]) -> "ShootingProblem":
         """The least-squares problem of these logs."""
         model, loss = unknown.base.model, as_loss(self.loss)
         if self.initial not in ("measured", "fitted"):
             raise ModelError(f"Trajectories: initial must be 'measured' or 'fitted', got {self.initial!r}.")
-        if "delay" in unknown.kind_names():
+        require_simulated(unknown)
+        if self.hold not in ("zero", "linear"):
+            raise ModelError(f"Trajectories: hold must be 'zero' or 'linear', got {self.hold!r}.")
+        if "time_step" in unknown.kind_names() and (self.substeps is not None or self.continuous):
             raise ModelError(
-                "Trajectories: 'delay:effort' does not act on simulated motions. Fit it with Torques, or shift a "
-                "signal by read_log(time_offsets={'effort': seconds}), and take it out of the parameters."
+                "Trajectories: 'time_step:world' cannot be unknown where substeps or continuous=True set the steps."
             )
-        windows = cut(model, logs, self.horizon)
+        windows = cut(model, logs, self.horizon, self.substeps)
         local = 2 * model.num_velocities if self.initial == "fitted" else 0
         y = jnp.concatenate([unknown.initial, jnp.zeros(local * windows.num_windows, model.dtype)])
         by_steps = self.jacobian == "steps"
@@ -61,7 +72,7 @@ class Trajectories:
             by_steps = len(unknown) + local > 2 * model.num_velocities
         labels = velocity_labels(model)
         names = tuple(f"{label} position" for label in labels) + tuple(f"{label} velocity" for label in labels)
-        return ShootingProblem(y, len(unknown), unknown, windows, local, by_steps, loss, names)
+        return ShootingProblem(y, len(unknown), unknown, windows, local, by_steps, loss, names, self.hold)
 
     def known_weights(self, problem: AbstractProblem) -> Float[np.ndarray, " channels"] | None:
         """One over the noises that were given."""
@@ -70,12 +81,49 @@ class Trajectories:
         half = len(problem.channel_names) // 2
         return 1.0 / np.repeat([float(self.position_noise), float(self.velocity_noise)], half)
 
+    def corrected(self, problem: "ShootingProblem", y: Array) -> "ShootingProblem":
+        """The problem whose errors near y are those of the continuous motion, if that is what is fitted."""
+        return with_gain(problem, call_compiled(gain_of, problem, y, CONTINUOUS)) if self.continuous else problem
+
+    def refined(self, problem: "ShootingProblem", y: Array) -> "ShootingProblem | None":
+        """The problem whose errors near y are those of half the step; None where steps do not matter."""
+        return None if self.continuous else with_gain(problem, call_compiled(gain_of, problem, y, HALF_STEP))
+
+    def growth(self, problem: "ShootingProblem", y: Array, weights: Float[np.ndarray, " channels"]) -> float:
+        """Errors in the last quarter of windows that start at measured states over those in the first; 1 for others."""
+        quarter = problem.windows.num_samples // 4
+        if self.initial == "fitted" or not quarter:
+            return 1.0
+        squares = (np.asarray(call_compiled(errors_of_windows, problem, y), float) * weights) ** 2
+        counts = np.asarray(problem.windows.counts, float)[..., None]
+        first, last = (
+            np.sum((squares * counts)[:, part]) / max(1.0, np.sum(counts[:, part]))
+            for part in (slice(0, quarter), slice(-quarter, None))
+        )
+        return float(np.sqrt(last / first)) if first > 0.0 else 1.0
+
     def prediction(self, unknown: Parameters, theta: Array, log: Log) -> tuple[tuple[str, ...], Array, Array]:
         """Names of channels, and measured and predicted signals: positions along v from the first, and velocities."""
         problem = dataclasses.replace(self, initial="measured").problem(unknown, (log,))
-        errors, measured = call_compiled(errors_and_measured, problem, theta)
+        errors, measured = call_compiled(errors_and_measured, self.corrected(problem, theta), theta)
         is_first = np.asarray(problem.windows.counts).reshape(-1) > 0.0  # windows may overlap
         return problem.names, measured[is_first], (errors + measured)[is_first]
+
+
+def require_simulated(unknown: Parameters) -> None:
+    """Raises `ModelError` for unknowns that do not act on simulated motions."""
+    kinds = unknown.kind_names()
+    if "delay" in kinds:
+        raise ModelError(
+            "Trajectories: 'delay:effort' does not act on simulated motions. Fit it with Torques, or shift a "
+            "signal by read_log(time_offsets={'effort': seconds}), and take it out of the parameters."
+        )
+    of_drives = sorted(kinds & {kind.name for kind in DRIVE_KINDS})
+    if of_drives:
+        raise ModelError(
+            f"Trajectories: '{of_drives[0]}' does not act on simulated motions, for models have no such friction. Fit "
+            "it with Torques, and take it out of the parameters."
+        )
 
 
 class ShootingProblem(AbstractProblem):
@@ -89,6 +137,7 @@ class ShootingProblem(AbstractProblem):
     by_steps: bool = eqx.field(static=True)
     loss: Loss = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    hold: str = eqx.field(static=True)
 
     def split(self, y: Float[Array, " unknowns"]) -> tuple[Array, Float[Array, "windows local"]]:
         """theta, and the shifts of each window's start."""
@@ -96,15 +145,20 @@ class ShootingProblem(AbstractProblem):
 
     def errors_of_window(self, theta: Array, shift: Array, window: Windows) -> Float[Array, "samples 2nv"]:
         """Predicted less measured positions (along v) and velocities of one window."""
+        q, v = self.motion(theta, shift, window)
         system = self.unknown.system(theta)
-        state = start_of(system, window, shift)
+        return jax.vmap(lambda *x: measurement_error(system, *x))(q, v, window.q, window.v)
+
+    def motion(self, theta: Array, shift: Array, window: Windows, refined: int = 1) -> tuple[Array, Array]:
+        """Positions and velocities at the samples of one window, by `refined` times as many steps."""
+        system = with_shorter_steps(self.unknown.system(theta), self.windows.factor * refined)
 
         def one_sample(state: State, inputs: tuple[Array, Array]) -> tuple[State, tuple[Array, Array]]:
-            state = take_sample(system, state, inputs, self.windows.substeps)
+            state = take_sample(system, state, inputs)
             return state, (state.q, state.v)
 
-        _, (q, v) = jax.lax.scan(one_sample, state, (window.actuation, window.external))
-        return jax.vmap(lambda *x: measurement_error(system, *x))(q, v, window.q, window.v)
+        inputs = inputs_of_steps(window, self.hold, self.windows.substeps * refined)
+        return jax.lax.scan(one_sample, start_of(system, window, shift), inputs)[1]
 
     def scaled(self, errors: Array, shift: Array, counts: Array, weights: Array) -> Float[Array, " rows"]:
         """Residuals of one window: its errors, and the shift of its start, in standard deviations."""
@@ -121,30 +175,38 @@ class ShootingProblem(AbstractProblem):
         return jnp.concatenate([r.reshape(-1), self.unknown.prior_residuals(y[: self.num_parameters])])
 
     def rows(self, y: Array, weights: Array) -> Rows:
-        return self.rows_and_squares(y, weights)[:2]
+        return self.rows_and_channels(y, weights)[:2]
 
-    def evaluate(self, y: Array, weights: Array) -> tuple[Array, Array, Array]:
-        r, J, squares = self.rows_and_squares(y, weights)
-        return *canonical_rows(r, J), squares
+    def evaluate(self, y: Array, weights: Array) -> Evaluated:
+        r, J, channels = self.rows_and_channels(y, weights)
+        return *canonical_rows(r, J), channels
 
-    def rows_and_squares(self, y: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Rows of all windows, and mean squared errors of channels, from one simulation."""
+    def rows_and_channels(self, y: Array, weights: Array) -> tuple[Array, Array, Channels]:
+        """Rows of all windows, and the errors of channels, from one simulation."""
         theta, shifts = self.split(y)
 
         def of_window(item: tuple[Array, Windows]) -> tuple[Array, Array, Array]:
             shift, window = item
             both = self.by_single_steps if self.by_steps else self.by_forward_mode
             r, J, errors = both(theta, shift, window, weights)
-            return *fewer_rows(r, J), jnp.sum(errors**2 * window.counts[:, None], 0)
+            return *fewer_rows(r, J), errors
 
         items = shifts, self.windows
-        r, J, squares = jax.lax.map(of_window, items) if self.by_steps else jax.vmap(of_window)(items)
+        r, J, errors = jax.lax.map(of_window, items) if self.by_steps else jax.vmap(of_window)(items)
         J = self.placed(J)
         r, J = fewer_rows(r.reshape(-1), J)
         prior = self.unknown.prior_residuals
         J_prior = jnp.pad(jax.jacfwd(prior)(theta), ((0, 0), (0, y.shape[0] - self.num_parameters)))
-        squares = jnp.sum(squares, 0) / jnp.sum(self.windows.counts)
-        return jnp.concatenate([r, prior(theta)]), jnp.concatenate([J, J_prior]), squares
+        return jnp.concatenate([r, prior(theta)]), jnp.concatenate([J, J_prior]), self.channels(errors)
+
+    def channels(self, errors: Float[Array, "windows samples 2nv"]) -> Channels:
+        """Mean squared errors of channels, and their noise."""
+        counts = self.windows.counts[..., None]
+        squares = jnp.sum(errors**2 * counts, (0, 1)) / jnp.sum(counts)
+        if not self.loss.is_robust:
+            return Channels(squares, squares)
+        flat = errors.reshape(-1, errors.shape[-1])
+        return Channels(squares, noise_square(flat, jnp.broadcast_to(counts, errors.shape).reshape(flat.shape)))
 
     def placed(self, J: Float[Array, "windows rows own"]) -> Float[Array, "all_rows unknowns"]:
         """Jacobians of windows, by theta and their own shifts, as one by all unknowns."""
@@ -173,7 +235,8 @@ class ShootingProblem(AbstractProblem):
         self, theta: Array, shift: Array, window: Windows, weights: Array
     ) -> tuple[Array, Array, Array]:
         """Residuals, Jacobian and errors of one window: all its steps at once, then products of matrices."""
-        errors, J = trajectory_and_sensitivities(self.unknown, theta, shift, window, self.windows.substeps)
+        inputs = inputs_of_steps(window, self.hold, self.windows.substeps)
+        errors, J = trajectory_and_sensitivities(self.unknown, theta, shift, window, inputs, self.windows.factor)
         flat, push = jax.vjp(lambda e: self.loss.apply(e * weights) * window.counts[:, None], errors)
         slope = push(jnp.ones_like(flat))[0]  # each residual depends on its own error
         start = jnp.concatenate([jnp.zeros((self.local, theta.shape[0])), jnp.diag(weights[: self.local])], 1)
@@ -187,9 +250,7 @@ class ShootingProblem(AbstractProblem):
         return jax.vmap(lambda s, w: self.errors_of_window(theta, s, w))(shifts, self.windows)
 
     def channel_squares(self, y: Array) -> Array:
-        errors = self.errors(y)
-        counts = self.windows.counts[..., None]
-        return jnp.sum(errors**2 * counts, (0, 1)) / jnp.sum(counts)
+        return self.channels(self.errors(y)).squares
 
     @property
     def channel_names(self) -> tuple[str, ...]:
@@ -198,6 +259,42 @@ class ShootingProblem(AbstractProblem):
     @property
     def num_data(self) -> int:
         return int(np.sum(np.asarray(self.windows.counts))) * len(self.names) + self.local * self.windows.num_windows
+
+
+HALF_STEP = ((2, 1.0),)
+CONTINUOUS = ((4, -1.0), (8, 2.0))  # extrapolated to steps of no length (Richardson)
+
+
+def gain_of(problem: ShootingProblem, y: Array, terms: tuple[tuple[int, float], ...]) -> tuple[Array, Array]:
+    """What better motions differ by in all windows: in positions, along the velocities, and in velocities.
+
+    It is the sum of what motions with so many times as many steps differ by, each times its factor.
+    """
+    theta, shifts = problem.split(y)
+    difference = jax.vmap(lambda a, b: difference_configuration(problem.unknown.base.model, a, b))
+
+    def of_window(shift: Array, window: Windows) -> tuple[Array, Array]:
+        q, v = problem.motion(theta, shift, window)
+        moved, faster = jnp.zeros_like(v), jnp.zeros_like(v)
+        for refined, factor in terms:
+            q_fine, v_fine = problem.motion(theta, shift, window, refined)
+            moved, faster = moved + factor * difference(q, q_fine), faster + factor * (v_fine - v)
+        return moved, faster
+
+    return jax.vmap(of_window)(shifts, problem.windows)
+
+
+def errors_of_windows(problem: ShootingProblem, y: Array) -> Float[Array, "windows samples 2nv"]:
+    """Predicted less measured positions (along v) and velocities of all windows."""
+    return problem.errors(y)
+
+
+def with_gain(problem: ShootingProblem, gain: tuple[Array, Array]) -> ShootingProblem:
+    """The problem with the gain taken off what was measured: its errors are those of the better motion."""
+    model, windows = problem.unknown.base.model, problem.windows
+    q = jax.vmap(jax.vmap(lambda q, d: integrate_configuration(model, q, -d)))(windows.q, gain[0])
+    better = dataclasses.replace(windows, q=q, v=windows.v - gain[1])
+    return dataclasses.replace(problem, windows=better)
 
 
 def errors_and_measured(problem: ShootingProblem, theta: Array) -> tuple[Array, Array]:

@@ -1,10 +1,13 @@
 """Logs from files: names, units, formats, even times; bad ones are refused or warned of by file, column and row."""
 
+import dataclasses
 import json
 import pathlib
+import re
 import struct
 import warnings
 
+import jax.numpy as jnp
 import numpy as np
 import pyarrow.parquet
 import pytest
@@ -367,3 +370,38 @@ def test_arguments_of_a_fit_in_another_order_are_refused(columns, tmp_path) -> N
         si.fit(log, unknown, si.Torques())  # pyright: ignore[reportArgumentType]
     with pytest.raises(mbjax.ModelError, match=r"method must be si\.Torques\(\).*got 'torques'"):
         si.fit(unknown, log, "torques")
+
+
+def limited(q: float, v: float) -> mbjax.MultibodyModel:
+    """Two links whose joints have these limits of position and speed."""
+    model = two_links()
+    p = model.parameters
+    new = dataclasses.replace(
+        p, position_lower_limits=jnp.full(2, -q, model.dtype), position_upper_limits=jnp.full(2, q, model.dtype),
+        velocity_upper_limits=jnp.full(2, v, model.dtype),
+    )  # fmt: skip
+    return dataclasses.replace(model, parameters=new)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "limits", "units", "said"),
+    [
+        (4.0, (2.9, 50.0), {}, "position of 'first' goes from .* past its limits -2.9 and 2.9 rad.* in degrees"),
+        (2.0, (2.9, 3.0), {}, "position of 'first' changes by up to .* rad/s, where its limit is 3.* in degrees"),
+        (2.0, (2.9, 3.0), {"position": "deg"}, "positions reach 2 degrees at most. If they are in radians"),
+        (40.0, (2.9, 3.0), {"position": "deg"}, None),
+    ],
+)  # fmt: skip
+def test_a_few_degrees_are_told_by_limits_and_speeds(
+    degrees: float, limits: tuple, units: dict, said: str | None, tmp_path: pathlib.Path
+) -> None:
+    """Whatever the file has, degrees or radians, nothing in it says; what joints can do does."""
+    time = 0.01 * np.arange(150)
+    q = degrees * np.sin(np.outer(time, [4.0, 5.0]))
+    np.savez(tmp_path / "log.npz", time=time, q=q, tau=0.0 * q)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        si.read_log(tmp_path / "log.npz", limited(*limits), units=units)
+    found = [str(warning.message) for warning in caught]
+    assert len(found) == (said is not None), found
+    assert said is None or re.search(said, found[0]), found

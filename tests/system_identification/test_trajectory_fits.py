@@ -1,5 +1,8 @@
 """Fits of motions through `step`: MuJoCo's data, contact, both kinds of Jacobians, fitted starts."""
 
+import dataclasses
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -137,3 +140,69 @@ def test_a_delay_is_refused() -> None:
     unknown = si.Parameters(two_links(0.01), {"delay:effort": si.between(-0.1, 0.1)})
     with pytest.raises(mbjax.ModelError, match=r"does not act on simulated motions\. Fit it with Torques"):
         si.Trajectories().problem(unknown, [])
+
+
+def without_friction(time_step: float) -> mbjax.MultibodyModel:
+    model = two_links(0.005)
+    for name in ("first", "second"):
+        model = mbjax.set_joint_friction(model, name, 0.0)
+    return eqx.tree_at(lambda m: m.parameters.time_step, model, jnp.asarray(time_step))
+
+
+@pytest.fixture(scope="module")
+def fine_log() -> si.Log:
+    """Samples every 5 ms of a motion in steps of 12.5 µs, with noise after the first."""
+    samples, finer = 160, 400
+    u = np.stack([1.5 * np.sin(0.05 * np.arange(samples + 1)), np.cos(0.035 * np.arange(samples + 1))], 1)
+    fine = without_friction(0.005 / finer)
+    motion = jax.jit(lambda u: mbjax.rollout(fine, mbjax.default_state(fine), u))(jnp.repeat(u[:-1], finer, 0))
+    rng = np.random.default_rng(0)
+    q, v = (np.array(x[::finer]) for x in (motion.q, motion.v))
+    q[1:] += 1e-4 * rng.normal(size=q[1:].shape)
+    v[1:] += 1e-3 * rng.normal(size=v[1:].shape)
+    return si.make_log(fine, 0.005 * np.arange(samples + 1), q, v, actuation=u)
+
+
+def test_the_continuous_motion_is_fitted_by_long_steps(fine_log: si.Log) -> None:
+    """Steps of 5 ms are told to be too long for the error bars; what they lack is made up for from shorter ones."""
+    unknown = si.Parameters(without_friction(0.005), {"mass:lower": si.positive(), "joint_damping:*": si.positive()})
+
+    def errors(**options) -> tuple[si.Fit, np.ndarray]:
+        fit = si.fit(unknown, fine_log, si.Trajectories(position_noise=1e-4, velocity_noise=1e-3, **options))
+        return fit, np.array([(fit.values[n] - fit.start[n]) / fit.standard_deviation[n] for n in fit.values])
+
+    with pytest.warns(mbjax.ModelWarning, match="Half the step would move"):
+        fit, off = errors()
+    assert np.abs(off).max() > 5.0
+    assert "the steps are too long" in str(fit)
+    fit, off = errors(continuous=True)
+    assert np.abs(off).max() < 3.0
+    assert not fit.advice
+
+
+@pytest.mark.whole_run("the fit of the continuous motion")
+def test_more_substeps_come_nearer(fine_log: si.Log) -> None:
+    unknown = si.Parameters(without_friction(0.005), {"mass:lower": si.positive(), "joint_damping:*": si.positive()})
+    off = []
+    for substeps in (1, 4):
+        fit = si.fit(unknown, fine_log, si.Trajectories(substeps=substeps, position_noise=1e-4, velocity_noise=1e-3))
+        off.append(max(abs(fit.values[n] - fit.start[n]) for n in fit.values))
+    assert off[1] < 0.4 * off[0]
+    with pytest.raises(mbjax.ModelError, match="'time_step:world' cannot be unknown"):
+        si.Trajectories(substeps=2).problem(
+            si.Parameters(two_links(0.01), {"time_step:world": si.positive()}), [fine_log]
+        )
+
+
+def test_noisy_starts_are_told(fine_log: si.Log) -> None:
+    """Errors of windows that start at noisy velocities grow along them, which white noise would not."""
+    rng = np.random.default_rng(1)
+    noisy = dataclasses.replace(fine_log, v=fine_log.v + jnp.asarray(0.02 * rng.normal(size=fine_log.v.shape)))
+    unknown = si.Parameters(without_friction(0.005), {"mass:lower": si.positive(), "joint_damping:*": si.positive()})
+    method = si.Trajectories(horizon=40, position_noise=1e-4, velocity_noise=0.02)
+    problem = method.problem(unknown, [noisy])
+    weights = method.known_weights(problem)
+    assert weights is not None
+    assert method.growth(problem, problem.initial, weights) > 2.0
+    exact = dataclasses.replace(method, initial="fitted")
+    assert exact.growth(problem, problem.initial, weights) == 1.0
