@@ -1,5 +1,6 @@
 """From polygons in one geometry's frame to the faces of a contact surface in the world."""
 
+import dataclasses
 from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -27,16 +28,6 @@ class Polygons(NamedTuple):
     gradient_D: Float[Array, " n"] | None
     filled: Bool[Array, " n"]
     left_out: Int[Array, ""]
-
-
-def swapped(polygons: Polygons) -> Polygons:
-    """The same polygons with the two geometries in the other order: winding and normal turn over."""
-    return polygons._replace(
-        corners_E=jnp.roll(polygons.corners_E[:, ::-1], 1, axis=1),
-        normal_E=-polygons.normal_E,
-        gradient_C=polygons.gradient_D,
-        gradient_D=polygons.gradient_C,
-    )
 
 
 def faces_of(polygons: Polygons, X_WE: RigidTransform, representation: Representation) -> ContactSurface:
@@ -85,4 +76,17 @@ def triangles_of(polygons: Polygons, centroid: Float[Array, "4 n"]) -> Polygons:
         gradient_C=None if polygons.gradient_C is None else repeated(polygons.gradient_C),
         gradient_D=None if polygons.gradient_D is None else repeated(polygons.gradient_D),
         filled=repeated(polygons.filled),
+    )
+
+
+def seen_from_other(surface: ContactSurface) -> ContactSurface:
+    """The same surface with the two geometries in the other order: normals and the winding of the corners turn over."""
+    slots = jnp.arange(surface.vertices_W.shape[1])
+    order = jnp.where(slots > 0, jnp.maximum(surface.num_vertices[:, None] - slots, 0), 0)
+    return dataclasses.replace(
+        surface,
+        normal_W=jnp.where(surface.active[:, None], -surface.normal_W, surface.normal_W),
+        gradient_M=surface.gradient_N,
+        gradient_N=surface.gradient_M,
+        vertices_W=jnp.take_along_axis(surface.vertices_W, order[..., None], axis=1),
     )

@@ -31,6 +31,35 @@ def area_and_centroid(
     return area, corners[:, 0] + offset
 
 
+def clip(
+    corners: Float[Array, "k corners n"], num_corners: Int[Array, " n"], depth: Float[Array, "corners n"], tolerance: float
+) -> tuple[Float[Array, "k corners+1 n"], Int[Array, " n"]]:
+    """The part of each polygon where the depth of its corners is positive, with one more slot for a corner.
+
+    Each corner that is deep enough stays, and after it comes the point where the edge to the next corner crosses depth
+    0 (Sutherland and Hodgman 1974). Corners count as deep enough down to -`tolerance`: rounding could otherwise give
+    corners in the plane signs that alternate, and so more crossings than there are slots.
+    """
+    num_slots = corners.shape[1]
+    ahead, depth_ahead = jnp.roll(corners, -1, axis=1), jnp.roll(depth, -1, axis=0)
+    is_inside, is_inside_ahead = depth >= -tolerance, depth_ahead >= -tolerance
+    is_kept = is_inside & (jnp.arange(num_slots)[:, None] < num_corners)
+    is_crossed = (is_inside != is_inside_ahead) & (num_corners > 0)
+    here = jnp.where(is_inside, jnp.maximum(depth, 0.0), -depth)
+    there = jnp.where(is_inside_ahead, jnp.maximum(depth_ahead, 0.0), -depth_ahead)
+    share = jnp.where(is_crossed, here, 0.0) / jnp.where(is_crossed, here + there, 1.0)
+    crossings = corners + share * (ahead - corners)
+    listed = jnp.stack([corners, crossings], axis=2).reshape(len(corners), 2 * num_slots, -1)
+    is_listed = jnp.stack([is_kept, is_crossed], axis=1).reshape(2 * num_slots, -1)
+    place = jnp.tril(jnp.ones((2 * num_slots, 2 * num_slots), int), -1) @ is_listed.astype(int)
+    count = is_listed.sum(axis=0)
+    slot = jnp.arange(num_slots + 1)[:, None]
+    wanted = jnp.where(slot < count, slot, 0)
+    goes = is_listed & (place == wanted[:, None])  # slot, listed, n
+    clipped = (jnp.where(goes, 1.0, 0.0) * listed[:, None]).sum(axis=2)
+    return clipped, jnp.minimum(count, num_slots + 1)
+
+
 def edge_table() -> tuple[Int[np.ndarray, "16 4"], Int[np.ndarray, "16 4"], Int[np.ndarray, " 16"]]:
     """Ends of a tetrahedron's edges that a plane cuts, in the order of the polygon's corners, and their number.
 

@@ -7,7 +7,9 @@ from jaxtyping import Array, ArrayLike, Float
 from mbjax.geometry.shapes import Convex, Ellipsoid, Shape, shape_lengths
 from mbjax.spatial import safe_norm
 
-from .topology import HydroelasticTopology
+from .convex_field import convex_vertices_and_extents
+from .convex_mesh import ConvexPattern
+from .topology import HydroelasticTopology, SurfacePattern
 
 
 class PressureField(eqx.Module):
@@ -33,39 +35,46 @@ def field(
 ) -> PressureField:
     """The pressure field of a geometry with given lengths, in the order of the shape's fields, and modulus in Pa.
 
-    A `Convex` takes its vertices (m, 3) instead of lengths. What is not given is as it was when the topology was made.
-    A rigid geometry needs no modulus.
+    A `Convex` takes its vertices (m, 3) instead of lengths. What is not given is as it was when the topology was made,
+    whose connectivity stays: other lengths must leave the shortest sides of a box the shortest, a long cylinder long,
+    and a hull with the same facets. A hull without margin ignores margins given later. A rigid geometry needs no
+    modulus.
     """
-    lengths = jnp.asarray(lengths_of(topology.shape if shape is None else shape), float)
-    modulus = jnp.asarray(0.0 if hydroelastic_modulus is None else hydroelastic_modulus, lengths.dtype)
-    margin = jnp.asarray(topology.margin if margin is None else margin, lengths.dtype)
+    numbers = jnp.asarray(numbers_of(topology.shape if shape is None else shape), float)
+    if hydroelastic_modulus is None and not topology.is_rigid:
+        raise ValueError(
+            f"field: the compliant {type(topology.shape).__name__} has no hydroelastic_modulus; give it in Pa."
+        )
+    modulus = jnp.asarray(0.0 if topology.is_rigid else hydroelastic_modulus, numbers.dtype)
+    margin = jnp.asarray(topology.margin if margin is None else margin, numbers.dtype)
     if topology.is_half_space:
         thickness = topology.slab_thickness if slab_thickness is None else slab_thickness
-        slope = jnp.zeros_like(modulus) if topology.is_rigid else modulus / thickness
-        return PressureField(jnp.zeros((0, 3), lengths.dtype), jnp.zeros(0, lengths.dtype), slope, margin)
-    pattern = topology.mesh
-    vertices_G = jnp.asarray(pattern.basis, lengths.dtype) @ (lengths + margin * pattern.growth)
-    pressure = modulus * extents(topology, lengths, margin, vertices_G)
-    return PressureField(vertices_G, pressure, jnp.zeros_like(modulus), margin)
+        slope = modulus if topology.is_rigid else modulus / jnp.asarray(thickness, numbers.dtype)
+        return PressureField(jnp.zeros((0, 3), numbers.dtype), jnp.zeros(0, numbers.dtype), slope, margin)
+    vertices_G, extent = vertices_and_extents(topology, numbers, margin)
+    return PressureField(vertices_G, modulus * extent, jnp.zeros_like(modulus), margin)
 
 
-def lengths_of(shape: Shape | Float[Array, "..."]) -> Float[Array, "..."] | tuple:
+def numbers_of(shape: Shape | Float[Array, "..."]) -> Float[Array, "..."] | tuple:
     """The numbers of a shape that are leaves: its vertices where it is a hull, otherwise its lengths."""
     if isinstance(shape, Convex):
         return shape.vertices
     return shape_lengths(shape) if isinstance(shape, Shape) else shape
 
 
-def extents(
-    topology: HydroelasticTopology,
-    lengths: Float[Array, " lengths"],
-    margin: Float[Array, ""],
-    vertices_G: Float[Array, "vertices 3"],
-) -> Float[Array, " vertices"]:
-    """Pressure over modulus: 1 on the medial axis, 0 on the surface, and negative beyond it in the margin."""
+def vertices_and_extents(
+    topology: HydroelasticTopology, numbers: Float[Array, "..."], margin: Float[Array, ""]
+) -> tuple[Float[Array, "vertices 3"], Float[Array, " vertices"]]:
+    """Vertices in G, and pressures over modulus: 1 on the medial axis, 0 on the surface, negative in the margin."""
+    mesh = topology.mesh
+    if isinstance(mesh, SurfacePattern):
+        return jnp.asarray(mesh.vertices, numbers.dtype), jnp.zeros(len(mesh.vertices), numbers.dtype)
+    if isinstance(mesh, ConvexPattern):
+        return convex_vertices_and_extents(mesh, topology.is_rigid, numbers, margin)
+    vertices_G = jnp.asarray(mesh.basis, numbers.dtype) @ (numbers + margin * mesh.growth)
     if topology.is_rigid:
-        return jnp.zeros_like(vertices_G[:, 0])
+        return vertices_G, jnp.zeros_like(vertices_G[:, 0])
     if isinstance(topology.shape, Ellipsoid):
-        return 1.0 - safe_norm(vertices_G / lengths)
-    on_surface = -margin / (topology.mesh.depth @ lengths)
-    return jnp.where(topology.mesh.interior, 1.0, on_surface)
+        return vertices_G, 1.0 - safe_norm(vertices_G / numbers)
+    on_surface = -margin / (jnp.asarray(mesh.depth, numbers.dtype) @ numbers)
+    return vertices_G, jnp.where(mesh.interior, 1.0, on_surface)

@@ -1,12 +1,19 @@
 """The contact surface of two hydroelastic geometries: which ones have one, and the way to it."""
 
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
 from mbjax.spatial import RigidTransform
 
 from .contact_surface import ContactSurface
-from .faces import Polygons, Representation, faces_of, swapped
-from .half_space_surfaces import rigid_half_space
+from .faces import Polygons, Representation, faces_of, seen_from_other
+from .half_space_surfaces import polygons_in_compliant_half_space, polygons_with_rigid_half_space
+from .mesh_surfaces import Meshes, polygons_with_compliant_mesh, polygons_with_rigid_mesh
 from .pressure_field import PressureField
 from .topology import HydroelasticTopology
+
+SMALL_MESH = 64  # elements, up to which a bound takes all
+SHARE_IN_CONTACT = 4  # a larger mesh is bounded by this fraction of its elements
 
 
 def contact_surface(
@@ -25,30 +32,66 @@ def contact_surface(
     `bound` is how many polygons there may be; None takes `largest_number_of_faces`. What goes beyond is counted in
     `left_out`. With `representation="triangle"` each polygon becomes as many triangles as it has edges.
     """
+    reason = reason_for_no_surface(topology_A, topology_B)
+    if reason is not None:
+        raise ValueError(f"contact_surface: {reason}")
+    if representation not in ("polygon", "triangle"):
+        raise ValueError(f"contact_surface: representation is {representation!r}; give 'polygon' or 'triangle'.")
     bound = largest_number_of_faces(topology_A, topology_B) if bound is None else bound
     if topology_A.is_rigid:
-        polygons = swapped(polygons_between(topology_B, field_B, X_WB, topology_A, field_A, X_WA, bound))
-        return faces_of(polygons, X_WB, representation)
-    polygons = polygons_between(topology_A, field_A, X_WA, topology_B, field_B, X_WB, bound)
+        polygons = polygons_between(topology_B, field_B, topology_A, field_A, X_WB.inverse() @ X_WA, bound)
+        return seen_from_other(faces_of(polygons, X_WB, representation))
+    polygons = polygons_between(topology_A, field_A, topology_B, field_B, X_WA.inverse() @ X_WB, bound)
     return faces_of(polygons, X_WA, representation)
+
+
+def reason_for_no_surface(topology_A: HydroelasticTopology, topology_B: HydroelasticTopology) -> str | None:
+    """Why two geometries have no contact surface and need contact at points, as in Drake; None where they have one."""
+    both = topology_A, topology_B
+    if all(topology.is_rigid for topology in both):
+        return "both geometries are rigid; make one of them compliant, or let them touch at points."
+    if all(topology.is_half_space for topology in both):
+        return "both geometries are half-spaces; give one of them a bounded shape."
+    if any(topology.is_half_space and not topology.is_rigid for topology in both) and not any(
+        topology.is_rigid for topology in both
+    ):
+        return "a compliant half-space meets another compliant geometry; make one of them rigid, or take a large Box."
+    return None
 
 
 def polygons_between(
     topology_C: HydroelasticTopology,
     field_C: PressureField,
-    X_WC: RigidTransform,
     topology_D: HydroelasticTopology,
     field_D: PressureField,
-    X_WD: RigidTransform,
+    X_CD: RigidTransform,
     bound: int,
 ) -> Polygons:
     """Polygons between a compliant geometry C and another one D, in C."""
-    X_CD = X_WC.inverse() @ X_WD
-    if topology_D.is_rigid and topology_D.is_half_space and not topology_C.is_half_space:
-        return rigid_half_space(topology_C, field_C, X_CD, bound)
-    raise NotImplementedError(f"{topology_C.shape} against {topology_D.shape}")
+    if topology_C.is_half_space:
+        vertices = vertices_of(field_D, X_CD)[:3]
+        return polygons_in_compliant_half_space(field_C.slope, field_C.margin, vertices, elements_of(topology_D), bound)
+    vertices_C, elements_C = vertices_of(field_C), elements_of(topology_C)
+    if topology_D.is_half_space:
+        return polygons_with_rigid_half_space(vertices_C, elements_C, X_CD, bound)
+    meshes = Meshes(vertices_C, elements_C, vertices_of(field_D, X_CD), elements_of(topology_D), X_CD)
+    return polygons_with_rigid_mesh(meshes, bound) if topology_D.is_rigid else polygons_with_compliant_mesh(meshes, bound)
+
+
+def vertices_of(field: PressureField, X_CG: RigidTransform | None = None) -> Float[Array, "4 vertices"]:
+    """Positions in C, or in G, and pressures of vertices, components first."""
+    positions = field.vertices_G if X_CG is None else X_CG @ field.vertices_G
+    return jnp.concatenate([positions, field.pressure[:, None]], axis=1).T
+
+
+def elements_of(topology: HydroelasticTopology) -> Int[Array, "corners elements"]:
+    """Indices of the vertices of elements, corners first."""
+    return jnp.asarray(topology.mesh.elements.T)
 
 
 def largest_number_of_faces(topology_A: HydroelasticTopology, topology_B: HydroelasticTopology) -> int:
     """A bound on the polygons of two geometries that contact of usual depth does not reach."""
-    return min(64, topology_A.num_elements + topology_B.num_elements)
+    in_contact = [
+        max(min(n, SMALL_MESH), n // SHARE_IN_CONTACT) for n in (topology_A.num_elements, topology_B.num_elements)
+    ]
+    return sum(in_contact)
