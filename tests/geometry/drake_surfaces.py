@@ -26,7 +26,7 @@ def drake_shape(shape: Shape) -> dg.Shape:
         case HalfSpace():
             return dg.HalfSpace()
         case Convex(vertices):
-            return dg.Convex(np.array(vertices), "hull")
+            return dg.Convex(np.array(vertices).T, "hull")
     raise ValueError(shape)
 
 

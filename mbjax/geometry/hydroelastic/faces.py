@@ -15,52 +15,52 @@ Representation = Literal["polygon", "triangle"]
 
 
 class Polygons(NamedTuple):
-    """Polygons with pressure between a first geometry C and a second geometry D, components first, in a frame E.
+    """Polygons with pressure between a compliant geometry C and another geometry D, components first, in C.
 
     Corners have the components x, y, z in m and the pressure in Pa. Normals are unit vectors out of D and into C. The
     gradients are those of the two pressures along the normal, each into its geometry; None stands for a rigid one.
     """
 
-    corners_E: Float[Array, "4 corners n"]
+    corners_C: Float[Array, "4 corners n"]
     num_corners: Int[Array, " n"]
-    normal_E: Float[Array, "3 n"]
+    normal_C: Float[Array, "3 n"]
     gradient_C: Float[Array, " n"] | None
     gradient_D: Float[Array, " n"] | None
     filled: Bool[Array, " n"]
     left_out: Int[Array, ""]
 
 
-def faces_of(polygons: Polygons, X_WE: RigidTransform, representation: Representation) -> ContactSurface:
+def faces_of(polygons: Polygons, X_WC: RigidTransform, representation: Representation) -> ContactSurface:
     """The contact surface of polygons, or of the triangles that join their edges to their centroids."""
-    area, centroid = area_and_centroid(polygons.corners_E, polygons.normal_E)
+    area, centroid = area_and_centroid(polygons.corners_C, polygons.normal_C)
     if representation == "triangle":
-        polygons = triangles_of(polygons, centroid)
-        area, centroid = area_and_centroid(polygons.corners_E, polygons.normal_E)
+        polygons = fan_of(polygons, centroid)
+        area, centroid = area_and_centroid(polygons.corners_C, polygons.normal_C)
     active = polygons.filled & (polygons.num_corners >= 3) & (area > SMALLEST_AREA)
     up = jnp.array([0.0, 0.0, 1.0], area.dtype)
-    in_W = jnp.moveaxis(polygons.corners_E[:3], 0, -1)
+    in_W = jnp.moveaxis(polygons.corners_C[:3], 0, -1)
     gradients = (
         jnp.where(active, gradient, 1.0) if gradient is not None else jnp.full(area.shape, jnp.inf, area.dtype)
         for gradient in (polygons.gradient_C, polygons.gradient_D)
     )
     gradient_M, gradient_N = gradients
     return ContactSurface(
-        centroid_W=X_WE @ centroid[:3].T,
+        centroid_W=X_WC @ centroid[:3].T,
         area=jnp.where(active, area, 0.0),
-        normal_W=jnp.where(active[:, None], polygons.normal_E.T @ X_WE.rotation.T, up),
+        normal_W=jnp.where(active[:, None], polygons.normal_C.T @ X_WC.rotation.T, up),
         pressure=jnp.where(active, centroid[3], 0.0),
         gradient_M=gradient_M,
         gradient_N=gradient_N,
         active=active,
-        vertices_W=jnp.moveaxis(X_WE @ in_W, 0, 1),
+        vertices_W=jnp.moveaxis(X_WC @ in_W, 0, 1),
         num_vertices=jnp.where(active, polygons.num_corners, 0),
         left_out=polygons.left_out,
     )
 
 
-def triangles_of(polygons: Polygons, centroid: Float[Array, "4 n"]) -> Polygons:
+def fan_of(polygons: Polygons, centroid: Float[Array, "4 n"]) -> Polygons:
     """One triangle an edge of each polygon, with the centroid as its last corner."""
-    corners, num_slots = polygons.corners_E, polygons.corners_E.shape[1]
+    corners, num_slots = polygons.corners_C, polygons.corners_C.shape[1]
 
     def repeated(x: Array) -> Array:
         return jnp.repeat(x, num_slots, axis=-1)
@@ -70,9 +70,9 @@ def triangles_of(polygons: Polygons, centroid: Float[Array, "4 n"]) -> Polygons:
     triangles = jnp.swapaxes(jnp.concatenate([ends, middles], axis=1), -1, -2)
     has_edge = jnp.arange(num_slots) < polygons.num_corners[:, None]
     return polygons._replace(
-        corners_E=triangles.reshape(4, 3, -1),
+        corners_C=triangles.reshape(4, 3, -1),
         num_corners=jnp.where(has_edge, 3, 0).reshape(-1),
-        normal_E=repeated(polygons.normal_E),
+        normal_C=repeated(polygons.normal_C),
         gradient_C=None if polygons.gradient_C is None else repeated(polygons.gradient_C),
         gradient_D=None if polygons.gradient_D is None else repeated(polygons.gradient_D),
         filled=repeated(polygons.filled),

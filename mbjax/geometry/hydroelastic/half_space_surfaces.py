@@ -4,32 +4,42 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from mbjax.spatial import RigidTransform, safe_normalize
+from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca
 
 from .element_pairs import is_along
 from .faces import Polygons
-from .mesh_surfaces import normals_of
-from .plane_cut import cut_tetrahedra
-from .polygons import clip
+from .mesh_surfaces import joined, with_pressure
+from .outlines import clip, corners_where_planes_meet, cut_tetrahedra, whole_triangles
+from .planes import Planes
 from .selection import select
 from .tetrahedra import tetrahedra_of
+from .triangles import triangles_of
 
 
 def polygons_with_rigid_half_space(
     vertices_C: Float[Array, "4 vertices"], elements_C: Int[Array, "4 n"], X_CD: RigidTransform, bound: int
 ) -> Polygons:
     """Polygons in which the surface of a rigid half-space D cuts the tetrahedra of a compliant mesh C, in C."""
-    normal_C = X_CD.rotation[:, 2]
-    height = normal_C @ (vertices_C[:3] - X_CD.translation[:, None])
-    heights = jax.lax.stop_gradient(height)[elements_C]
+    up_C = X_CD.rotation[:, 2]
+    height = jax.lax.stop_gradient(up_C @ (vertices_C[:3] - X_CD.translation[:, None]))
+    heights = height[elements_C]
     chosen = select((heights.max(axis=0) > 0.0) & (heights.min(axis=0) <= 0.0), bound)
     elements = elements_C[:, chosen.indices]
     tetrahedra = tetrahedra_of(vertices_C[:, elements])
-    corners, num_corners = cut_tetrahedra(tetrahedra.corners, height[elements])
-    normal = jnp.broadcast_to(normal_C[:, None], tetrahedra.gradient.shape)
-    gradient = ca.dot(tetrahedra.gradient, normal)
-    return Polygons(corners, num_corners, normal, gradient, None, chosen.filled, chosen.left_out)
+    outline = cut_tetrahedra(jax.lax.stop_gradient(tetrahedra.corners[:3]), height[elements])
+    normal = jnp.broadcast_to(up_C[:, None], tetrahedra.pressure.slope.shape)
+    surface = Planes(normal, jnp.broadcast_to(-up_C @ X_CD.translation, (bound,)))
+    corners = corners_where_planes_meet(outline, surface, tetrahedra.faces)
+    return Polygons(
+        corners_C=with_pressure(corners, tetrahedra.pressure),
+        num_corners=outline.num_corners,
+        normal_C=normal,
+        gradient_C=ca.dot(tetrahedra.pressure.slope, normal),
+        gradient_D=None,
+        filled=chosen.filled,
+        left_out=chosen.left_out,
+    )
 
 
 def polygons_in_compliant_half_space(
@@ -43,12 +53,23 @@ def polygons_in_compliant_half_space(
 
     The pressure is `slope` times the depth below Cz = 0.
     """
-    down = jnp.zeros((3, 1), slope.dtype).at[2].set(-1.0)
-    triangles = jax.lax.stop_gradient(vertices_C)[:, elements_D]
-    touches = triangles[2].min(axis=0) <= jax.lax.stop_gradient(margin)
-    chosen = select(touches & is_along(normals_of(triangles), down), bound)
-    corners = vertices_C[:, elements_D[:, chosen.indices]]
-    normal = safe_normalize(normals_of(corners), axis=0)
-    corners, num_corners = clip(corners, jnp.where(chosen.filled, 3, 0), margin - corners[2], 0.0)
-    corners = jnp.concatenate([corners, -slope * corners[2:]])
-    return Polygons(corners, num_corners, normal, -slope * normal[2], None, chosen.filled, chosen.left_out)
+    every = triangles_of(jax.lax.stop_gradient(vertices_C)[:, elements_D])
+    touches = every.corners[2].min(axis=0) <= jax.lax.stop_gradient(margin)
+    faces_up = is_along(-every.face.slope[2], ca.dot(every.face.slope, every.face.slope), jnp.ones((), slope.dtype))
+    chosen = select(touches & faces_up, bound)
+    triangles = triangles_of(vertices_C[:, elements_D[:, chosen.indices]])
+    none, one = jnp.zeros(bound, slope.dtype), jnp.ones(bound, slope.dtype)
+    top = Planes(jnp.stack([none, none, -one])[:, None], jnp.broadcast_to(margin, (1, bound)))
+    planes = joined(triangles.edges, top)
+    outline = clip(*jax.lax.stop_gradient((whole_triangles(triangles.corners), planes)), 3, 4)
+    corners = corners_where_planes_meet(outline, triangles.face, planes)
+    pressure = Planes(jnp.stack([none, none, -slope * one]), none)
+    return Polygons(
+        corners_C=with_pressure(corners, pressure),
+        num_corners=outline.num_corners,
+        normal_C=triangles.face.slope,
+        gradient_C=ca.dot(pressure.slope, triangles.face.slope),
+        gradient_D=None,
+        filled=chosen.filled,
+        left_out=chosen.left_out,
+    )
