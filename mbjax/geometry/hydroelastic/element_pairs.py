@@ -7,11 +7,10 @@ against the planes of both elements, by products of matrices. Nothing here has a
 import math
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .planes import Planes
+from .linear_functions import values_of_all
 from .selection import Selection, select
 
 FEWEST_ELEMENTS = 64  # of a mesh that pass on to the pairs, however small the bound on pairs is
@@ -28,22 +27,18 @@ class ElementPairs(NamedTuple):
 
 
 def elements_near(
-    vertices_G: Float[Array, "3 vertices"],
-    elements: Int[Array, "corners n"],
-    others_G: Float[Array, "3 others"],
-    bound: int,
+    corners_G: Float[Array, "4 corners n"], others_G: Float[Array, "4 other_corners m"], bound: int
 ) -> Selection:
-    """The elements whose box overlaps the box around the vertices of another mesh, in the frame G of that mesh.
+    """The elements whose box overlaps the box around all elements of another mesh, in the frame G of that mesh.
 
     All elements are taken where there are slots for them.
     """
-    num_elements, num_slots = elements.shape[1], max(bound, FEWEST_ELEMENTS)
+    num_elements, num_slots = corners_G.shape[2], max(bound, FEWEST_ELEMENTS)
     if num_elements <= num_slots:
         every = jnp.arange(num_elements)
         return Selection(every, jnp.ones(num_elements, bool), jnp.zeros((), every.dtype))
-    corners = vertices_G[:, elements]
-    lowest, highest = others_G.min(axis=1, keepdims=True), others_G.max(axis=1, keepdims=True)
-    overlaps = (corners.min(axis=1) <= highest) & (corners.max(axis=1) >= lowest)
+    lowest, highest = others_G.min(axis=(1, 2))[:, None], others_G.max(axis=(1, 2))[:, None]
+    overlaps = (corners_G.min(axis=1) <= highest) & (corners_G.max(axis=1) >= lowest)
     return select(overlaps.all(axis=0), num_slots)
 
 
@@ -58,13 +53,7 @@ def pairs_that_passed(
     return ElementPairs(chosen_C.indices[row], chosen_D.indices[column], chosen.filled, left_out)
 
 
-def values_of_all(planes: Planes, points: Float[Array, "3 *m"]) -> Float[Array, "..."]:
-    """Values of all functions at all points."""
-    products = jnp.tensordot(planes.slope, points, axes=(0, 0), precision=jax.lax.Precision.HIGHEST)
-    return products + planes.at_origin.reshape(planes.at_origin.shape + (1,) * (points.ndim - 1))
-
-
-def reach_inside(faces: Planes, corners: Float[Array, "3 corners m"]) -> Bool[Array, "n m"]:
+def reach_inside(faces: Float[Array, "4 4 n"], corners: Float[Array, "4 corners m"]) -> Bool[Array, "n m"]:
     """Whether no face of a tetrahedron has all corners of the other element on its outer side, for all pairs."""
     rounding = 16.0 * float(jnp.finfo(corners.dtype).eps)
     return (values_of_all(faces, corners).max(axis=2) > rounding).all(axis=0)

@@ -14,7 +14,8 @@ from jaxtyping import Array, Float, Int
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide
 
-from .planes import Planes
+from .linear_functions import values_at
+from .selection import take_columns
 
 POWERS = (1, 2, 4, 8)
 
@@ -69,112 +70,111 @@ def edge_table() -> EdgeTable:
 
 
 TABLE = edge_table()
+COLUMNS = np.concatenate([TABLE.above.T, TABLE.below.T, TABLE.faces.T, TABLE.num_corners[None]])
 
 
 def cut_tetrahedra(corners: Float[Array, "3 4 n"], heights: Float[Array, "4 n"]) -> Outline:
     """Polygons where the heights of corners above planes change sign; a corner at height 0 counts as below."""
-    row = sum(jnp.where(height > 0.0, power, 0) for height, power in zip(heights, POWERS, strict=True))
-    above, below, faces = (jnp.asarray(part.T)[:, row] for part in TABLE[:3])
-    height_above = jnp.take_along_axis(heights, above, axis=0)
-    height_below = jnp.take_along_axis(heights, below, axis=0)
-    start = jnp.take_along_axis(corners, above[None], axis=1)
-    end = jnp.take_along_axis(corners, below[None], axis=1)
-    share = safe_divide(height_above, height_above - height_below)
-    return Outline(start + share * (end - start), faces, jnp.asarray(TABLE.num_corners)[row])
+    row = (jnp.where(heights > 0.0, 1, 0) * jnp.array(POWERS)[:, None]).sum(axis=0)
+    above, below, faces, number = jnp.split(take_columns(jnp.asarray(COLUMNS), row), (4, 8, 12))
+    listed = jnp.concatenate([corners, heights[None]])
+    start, end = taken_along(listed, above), taken_along(listed, below)
+    share = safe_divide(start[3], start[3] - end[3])
+    return Outline(start[:3] + share * (end[:3] - start[:3]), faces, number[0])
 
 
 def whole_triangles(triangles: Float[Array, "3 3 n"]) -> Outline:
     """The outlines of triangles; the edge from corner k is in plane k."""
     count = triangles.shape[2]
-    edges = jnp.broadcast_to(jnp.arange(3)[:, None], (3, count))
-    return Outline(triangles, edges, jnp.full(count, 3))
+    return Outline(triangles, jnp.broadcast_to(jnp.arange(3)[:, None], (3, count)), jnp.full(count, 3))
 
 
-def clip(outline: Outline, planes: Planes, first: int, num_slots: int) -> Outline:
-    """The parts of polygons on the inner side of planes (…, m, n) from the first one on, with slots for more corners."""
+def clip(outline: Outline, planes: Float[Array, "4 m n"], first: int, num_slots: int) -> Outline:
+    """The parts of polygons on the inner side of planes from the first one on, with slots for more corners."""
     more = num_slots - outline.corners.shape[1]
     corners = jnp.concatenate([outline.corners, jnp.repeat(outline.corners[:, :1], more, axis=1)], axis=1)
     edges = jnp.concatenate([outline.edges, jnp.repeat(outline.edges[:1], more, axis=0)])
     reach = jnp.abs(corners).max(axis=(0, 1))
-    size = jnp.abs(planes.slope).sum(axis=0) * reach + jnp.abs(planes.at_origin)
+    size = jnp.abs(planes[:3]).sum(axis=0) * reach + jnp.abs(planes[3])
     rounding = 16.0 * float(jnp.finfo(corners.dtype).eps) * size
+    state = jnp.concatenate([corners, edges.astype(corners.dtype)[None]])
 
-    def step(outline: Outline, plane: tuple[Planes, Array, Array]) -> tuple[Outline, None]:
-        return clip_once(outline, *plane), None
+    def step(carry: tuple[Array, Array], plane: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
+        return clip_once(*carry, *plane), None
 
-    slopes, values = jnp.moveaxis(planes.slope, 1, 0)[first:], planes.at_origin[first:]
-    steps = Planes(slopes, values), rounding[first:], jnp.arange(first, len(planes.at_origin))
-    return jax.lax.scan(step, Outline(corners, edges, outline.num_corners), steps)[0]
+    count = planes.shape[1]
+    steps = jnp.moveaxis(planes, 1, 0)[first:], rounding[first:], jnp.arange(first, count).astype(corners.dtype)
+    (state, number), _ = jax.lax.scan(step, (state, outline.num_corners), steps)
+    return Outline(state[:3], state[3].astype(int), number)
 
 
-def clip_once(outline: Outline, plane: Planes, rounding: Float[Array, " n"], index: Int[Array, ""]) -> Outline:
-    """Clips polygons by one plane each.
+def clip_once(
+    state: Float[Array, "4 corners n"],
+    number: Int[Array, " n"],
+    plane: Float[Array, "4 n"],
+    rounding: Float[Array, " n"],
+    index: Float[Array, ""],
+) -> tuple[Float[Array, "4 corners n"], Int[Array, " n"]]:
+    """Clips polygons by one plane each; the fourth component of a corner is the plane of the edge that follows.
 
     The corners inside a plane follow each other. A polygon is turned so that they come first. Then there are the points
     where it leaves the plane's inner side and where it comes back (Sutherland and Hodgman 1974). Corners up to
     `rounding` outside count as inside, or those in the plane would not follow each other.
     """
-    num_slots = outline.corners.shape[1]
+    num_slots = state.shape[1]
     slot = jnp.arange(num_slots)[:, None]
-    number = jnp.maximum(outline.num_corners, 1)
-    is_inside = (plane.at(outline.corners) >= -rounding) & (slot < outline.num_corners)
+    is_last = slot == number - 1
+    is_inside = (values_at(plane, state[:3]) >= -rounding) & (slot < number)
     num_inside = is_inside.sum(axis=0)
-    comes_back = is_inside & ~jnp.take_along_axis(is_inside, (slot - 1) % number, axis=0)
-    start = jnp.argmax(comes_back, axis=0)
-    turn = (start + slot) % number
-    corners = jnp.take_along_axis(outline.corners, turn[None], axis=1)
-    edges = jnp.take_along_axis(outline.edges, turn, axis=0)
-    depth = plane.at(corners)
-    last = jnp.stack([num_inside - 1, number - 1]) % number  # before the crossings out of the plane's side, and back
-    ends = jnp.stack([num_inside % number, jnp.zeros_like(number)])
-    crossings = crossings_of(corners, depth, last, ends)
-    is_whole = num_inside == outline.num_corners
-    count = jnp.where(is_whole, outline.num_corners, jnp.where(num_inside > 0, num_inside + 2, 0))
-    last_edge = jnp.take_along_axis(edges, last[1:], axis=0)
-    is_out, is_back = (slot == num_inside) & ~is_whole, (slot == num_inside + 1) & ~is_whole
-    corners = jnp.where(is_out, crossings[:, :1], jnp.where(is_back, crossings[:, 1:], corners))
-    edges = jnp.where(is_out, index, jnp.where(is_back, last_edge, edges))
-    return Outline(jnp.where(slot < count, corners, corners[:, :1]), edges, jnp.minimum(count, num_slots))
+    is_last_inside = (is_inside & is_last).any(axis=0)
+    comes_back = is_inside & ~jnp.concatenate([is_last_inside[None], is_inside[:-1]])
+    start = jnp.where(comes_back, slot, 0).sum(axis=0)
+    turn = start + slot
+    turn = jnp.where(turn < number, turn, turn - number)
+    turned = taken_along(state, jnp.clip(turn, 0, num_slots - 1))
+    turned = jnp.where(slot < number, turned, turned[:, :1])
+    ahead = jnp.roll(turned[:3], -1, axis=1)
+    depth, depth_ahead = values_at(plane, turned[:3]), values_at(plane, ahead)
+    share = jnp.clip(safe_divide(depth, depth - depth_ahead), 0.0, 1.0)
+    crossings = turned[:3] + share * (ahead - turned[:3])
+    out = jnp.concatenate([jnp.roll(crossings, 1, axis=1), jnp.full_like(state[:1], index)])
+    back = jnp.where(is_last, jnp.concatenate([crossings, turned[3:]]), 0.0).sum(axis=1, keepdims=True)
+    is_whole = num_inside == number
+    clipped = jnp.where((slot < num_inside) | is_whole, turned, jnp.where(slot == num_inside, out, back))
+    count = jnp.where(is_whole, number, jnp.where(num_inside > 0, num_inside + 2, 0))
+    return jnp.where(slot < count, clipped, clipped[:, :1]), jnp.minimum(count, num_slots)
 
 
-def crossings_of(
-    corners: Float[Array, "3 corners n"],
-    depth: Float[Array, "corners n"],
-    start: Int[Array, "edges n"],
-    end: Int[Array, "edges n"],
-) -> Float[Array, "3 edges n"]:
-    """Points of depth 0 between two corners; a corner that counts as inside has a depth of 0 or more."""
-    depth_start, depth_end = (jnp.take_along_axis(depth, index, axis=0) for index in (start, end))
-    share = safe_divide(depth_start, depth_start - depth_end)
-    p_start, p_end = (jnp.take_along_axis(corners, index[None], axis=1) for index in (start, end))
-    return p_start + jnp.clip(share, 0.0, 1.0) * (p_end - p_start)
-
-
-def corners_where_planes_meet(outline: Outline, face: Planes, planes: Planes) -> Float[Array, "3 corners n"]:
-    """Corners as where the face's plane meets those of the two edges, s·x + c = 0 for all three.
+def corners_where_planes_meet(
+    outline: Outline, face: Float[Array, "4 n"], planes: Float[Array, "4 m n"]
+) -> Float[Array, "3 corners n"]:
+    """Corners as where the face's plane meets those of the two edges: s·x + d = 0 for all three.
 
     From the outline's corner x the solution is x - (r1 s2 x s3 + r2 s3 x s1 + r3 s1 x s2) / det(s1, s2, s3) with the
     residuals r. Where two planes are so nearly parallel that rounding decides, the outline's corner stays, and has no
     derivative.
     """
-    num_slots = outline.corners.shape[1]
-    slot = jnp.arange(num_slots)[:, None]
-    before = jnp.take_along_axis(outline.edges, (slot - 1) % jnp.maximum(outline.num_corners, 1), axis=0)
-    x = jax.lax.stop_gradient(outline.corners)
-    face = Planes(face.slope[:, None], face.at_origin)
-    p, q = picked(planes, before), picked(planes, outline.edges)
-    pq = ca.cross(p.slope, q.slope)
-    face_slope = jnp.broadcast_to(face.slope, pq.shape)
-    det = ca.dot(face_slope, pq)
-    moved = face.at(x) * pq + p.at(x) * ca.cross(q.slope, face_slope) + q.at(x) * ca.cross(face_slope, p.slope)
-    squares = ca.dot(face_slope, face_slope) * ca.dot(p.slope, p.slope) * ca.dot(q.slope, q.slope)
-    meets = (det * det > float(jnp.finfo(x.dtype).eps) * squares) & (slot < outline.num_corners)
-    corners = x - jnp.where(meets, moved / jnp.where(meets, det, 1.0), 0.0)
-    return jnp.where(slot < outline.num_corners, corners, corners[:, :1])
+    slot = jnp.arange(outline.edges.shape[0])[:, None]
+    is_corner = slot < outline.num_corners
+    last = jnp.where(slot == outline.num_corners - 1, outline.edges, 0).sum(axis=0, keepdims=True)
+    x = outline.corners
+    p, q = picked(planes, jnp.concatenate([last, outline.edges[:-1]])), picked(planes, outline.edges)
+    f = jnp.broadcast_to(face[:, None], p.shape)
+    pq = ca.cross(p[:3], q[:3])
+    det = ca.dot(f[:3], pq)
+    step = values_at(f, x) * pq + values_at(p, x) * ca.cross(q[:3], f[:3]) + values_at(q, x) * ca.cross(f[:3], p[:3])
+    squares = ca.dot(f[:3], f[:3]) * ca.dot(p[:3], p[:3]) * ca.dot(q[:3], q[:3])
+    meets = (det * det > float(jnp.finfo(x.dtype).eps) * squares) & is_corner
+    corners = x - jnp.where(meets, step, 0.0) / jnp.where(meets, det, 1.0)
+    return jnp.where(is_corner, corners, corners[:, :1])
 
 
-def picked(planes: Planes, index: Int[Array, "corners n"]) -> Planes:
+def picked(planes: Float[Array, "4 m n"], index: Int[Array, "corners n"]) -> Float[Array, "4 corners n"]:
     """The plane of each corner: a sum over all, as the transpose of a gather is slow."""
-    is_it = jnp.arange(planes.at_origin.shape[0])[:, None] == index[:, None]
-    slope = jnp.where(is_it, planes.slope[:, None], 0.0).sum(axis=2)
-    return Planes(slope, jnp.where(is_it, planes.at_origin, 0.0).sum(axis=1))
+    is_it = jnp.arange(planes.shape[1])[:, None] == index[:, None]
+    return jnp.where(is_it, planes[:, None], 0.0).sum(axis=2)
+
+
+def taken_along(x: Float[Array, "k corners n"], index: Int[Array, "slots n"]) -> Float[Array, "k slots n"]:
+    """The corner of each slot, by indices that are known to be valid."""
+    return jnp.take_along_axis(x, index[None], axis=1, mode="promise_in_bounds")

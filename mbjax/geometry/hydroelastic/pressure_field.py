@@ -9,20 +9,26 @@ from mbjax.spatial import safe_norm
 
 from .convex_field import convex_vertices_and_extents
 from .convex_mesh import ConvexPattern
+from .linear_functions import functions_of_tetrahedra, functions_of_triangles, homogeneous
+from .selection import take_columns
 from .topology import HydroelasticTopology, SurfacePattern
 
 
 class PressureField(eqx.Module):
-    """Vertices and pressures of a hydroelastic mesh in the frame G of its shape.
+    """Vertices and pressures of a hydroelastic mesh in the frame G of its shape, and what follows for its elements.
 
     Of a rigid geometry only the vertices matter. A half-space has no vertices: its pressure is `slope` times the depth
-    below Gz = 0, and contact begins at a height of `margin`.
+    below Gz = 0, and contact begins at a height of `margin`. `functions_G` are linear functions of position:
+    barycentric coordinates and pressure of tetrahedra, or the edges and the face of triangles.
     """
 
     vertices_G: Float[Array, "vertices 3"]
     pressure: Float[Array, " vertices"]  # Pa
     slope: Float[Array, ""]  # Pa/m
     margin: Float[Array, ""]  # m
+    corners_G: Float[Array, "4 corners elements"]  # homogeneous
+    corner_pressure: Float[Array, "corners elements"]
+    functions_G: Float[Array, "4 functions elements"]
 
 
 def field(
@@ -50,9 +56,21 @@ def field(
     if topology.is_half_space:
         thickness = topology.slab_thickness if slab_thickness is None else slab_thickness
         slope = modulus if topology.is_rigid else modulus / jnp.asarray(thickness, numbers.dtype)
-        return PressureField(jnp.zeros((0, 3), numbers.dtype), jnp.zeros(0, numbers.dtype), slope, margin)
+        none = jnp.zeros((4, 0, 0), numbers.dtype)
+        return PressureField(jnp.zeros((0, 3), numbers.dtype), jnp.zeros(0, numbers.dtype), slope, margin, none, none[0], none)
     vertices_G, extent = vertices_and_extents(topology, numbers, margin)
-    return PressureField(vertices_G, modulus * extent, jnp.zeros_like(modulus), margin)
+    pressure = modulus * extent
+    elements = jnp.asarray(topology.mesh.elements.T)
+    corners_G, corner_pressure = take_columns(vertices_G.T, elements), take_columns(pressure, elements)
+    functions_G = (
+        functions_of_triangles(corners_G)
+        if topology.is_rigid
+        else functions_of_tetrahedra(corners_G, corner_pressure)
+    )
+    corners_G = homogeneous(corners_G)
+    return PressureField(
+        vertices_G, pressure, jnp.zeros_like(modulus), margin, corners_G, corner_pressure, functions_G
+    )
 
 
 def numbers_of(shape: Shape | Float[Array, "..."]) -> Float[Array, "..."] | tuple:

@@ -1,14 +1,11 @@
 """The contact surface of two hydroelastic geometries: which ones have one, and the way to it."""
 
-import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
-
 from mbjax.spatial import RigidTransform
 
 from .contact_surface import ContactSurface
 from .faces import Polygons, Representation, faces_of, seen_from_other
 from .half_space_surfaces import polygons_in_compliant_half_space, polygons_with_rigid_half_space
-from .mesh_surfaces import Meshes, polygons_with_compliant_mesh, polygons_with_rigid_mesh
+from .mesh_surfaces import polygons_with_compliant_mesh, polygons_with_rigid_mesh
 from .pressure_field import PressureField
 from .topology import HydroelasticTopology
 
@@ -69,24 +66,11 @@ def polygons_between(
 ) -> Polygons:
     """Polygons between a compliant geometry C and another one D, in C."""
     if topology_C.is_half_space:
-        vertices = vertices_of(field_D, X_CD)[:3]
-        return polygons_in_compliant_half_space(field_C.slope, field_C.margin, vertices, elements_of(topology_D), bound)
-    vertices_C, elements_C = vertices_of(field_C), elements_of(topology_C)
+        return polygons_in_compliant_half_space(field_C, field_D, X_CD, bound)
     if topology_D.is_half_space:
-        return polygons_with_rigid_half_space(vertices_C, elements_C, X_CD, bound)
-    meshes = Meshes(vertices_C, elements_C, vertices_of(field_D, X_CD), elements_of(topology_D), X_CD)
-    return polygons_with_rigid_mesh(meshes, bound) if topology_D.is_rigid else polygons_with_compliant_mesh(meshes, bound)
-
-
-def vertices_of(field: PressureField, X_CG: RigidTransform | None = None) -> Float[Array, "4 vertices"]:
-    """Positions in C, or in G, and pressures of vertices, components first."""
-    positions = field.vertices_G if X_CG is None else X_CG @ field.vertices_G
-    return jnp.concatenate([positions, field.pressure[:, None]], axis=1).T
-
-
-def elements_of(topology: HydroelasticTopology) -> Int[Array, "corners elements"]:
-    """Indices of the vertices of elements, corners first."""
-    return jnp.asarray(topology.mesh.elements.T)
+        return polygons_with_rigid_half_space(field_C, X_CD, bound)
+    with_mesh = polygons_with_rigid_mesh if topology_D.is_rigid else polygons_with_compliant_mesh
+    return with_mesh(field_C, field_D, X_CD, bound)
 
 
 def largest_number_of_faces(topology_A: HydroelasticTopology, topology_B: HydroelasticTopology) -> int:
