@@ -1,8 +1,5 @@
 """Drake's contact surfaces of two hydroelastic geometries, and their sums."""
 
-import pathlib
-import tempfile
-
 import numpy as np
 import pydrake.geometry as dg
 from pydrake.math import RigidTransform
@@ -68,11 +65,13 @@ class DrakeSurface:
     """Numbers of the faces of a contact surface, M being the first geometry."""
 
     def __init__(self, surface: dg.ContactSurface | None, first: dg.GeometryId):
-        count = range(surface.num_faces() if surface else 0)
-        self.area = np.array([surface.area(f) for f in count])
-        self.centroid = np.array([surface.centroid(f) for f in count]).reshape(-1, 3)
-        self.normal = np.array([surface.face_normal(f) for f in count]).reshape(-1, 3)
-        if surface:
+        self.area = self.pressure = np.zeros(0)
+        self.centroid = self.normal = self.grad_M = self.grad_N = np.zeros((0, 3))
+        if surface is not None:
+            count = range(surface.num_faces())
+            self.area = np.array([surface.area(f) for f in count])
+            self.centroid = np.array([surface.centroid(f) for f in count])
+            self.normal = np.array([surface.face_normal(f) for f in count])
             field = surface.tri_e_MN() if surface.is_triangle() else surface.poly_e_MN()
             self.pressure = np.array([field.EvaluateCartesian(f, surface.centroid(f)) for f in count])
             gradients = [
@@ -85,9 +84,6 @@ class DrakeSurface:
             in_order = surface.id_M() == first
             self.normal *= 1.0 if in_order else -1.0
             self.grad_M, self.grad_N = gradients if in_order else gradients[::-1]
-        else:
-            self.pressure = np.zeros(0)
-            self.grad_M = self.grad_N = np.zeros((0, 3))
 
 
 def properties(geometry: dict) -> dg.ProximityProperties:

@@ -43,9 +43,7 @@ def long_cylinder(bottom: np.ndarray, top: np.ndarray, medial: int) -> np.ndarra
     """A cone on each end, and prisms around the medial line in between."""
     b, t = np.roll(bottom, 1), np.roll(top, 1)
     low, high = medial, medial + 1
-    return np.concatenate(
-        [stacked((0, b, bottom, low), (1, top, t, high)), split_prisms(low, b, bottom, high, t, top)]
-    )
+    return np.concatenate([stacked((0, b, bottom, low), (1, top, t, high)), split_prisms(low, b, bottom, high, t, top)])
 
 
 def medium_cylinder(bottom: np.ndarray, top: np.ndarray, medial: int) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Broad phase: the pairs of elements of two meshes that may share a polygon, in a fixed number of slots.
 
 First each mesh keeps the elements that reach into the box around the other mesh. Then all pairs of those are tried
-against the planes of both elements, by products of matrices. Nothing here has a derivative: it only chooses indices.
+against the planes of both elements, by products of matrices. What remains is tried in the plane of the face that the
+pair would share. Nothing here has a derivative: it only chooses indices.
 """
 
 import math
@@ -10,10 +11,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .linear_functions import values_of_all
-from .selection import Selection, select
+from .linear_functions import values_at, values_of_all
+from .selection import Selection, select, take_columns
 
 FEWEST_ELEMENTS = 64  # of a mesh that pass on to the pairs, however small the bound on pairs is
+CANDIDATES = 3  # pairs that are tried in the plane of their face, for each slot of a face
 LEAST_COSINE = math.cos(5.0 * math.pi / 8.0)  # between a face's normal and the gradient of pressure, as in Drake
 
 
@@ -43,14 +45,32 @@ def elements_near(
 
 
 def pairs_that_passed(
-    passed: Bool[Array, "elements_C elements_D"], chosen_C: Selection, chosen_D: Selection, bound: int
+    passed: Bool[Array, "elements_C elements_D"], chosen_C: Selection, chosen_D: Selection, num_slots: int
 ) -> ElementPairs:
     """The first pairs of chosen elements that passed all tests."""
     passed = passed & chosen_C.filled[:, None] & chosen_D.filled
-    chosen = select(passed.reshape(-1), bound)
+    chosen = select(passed.reshape(-1), num_slots)
     row, column = jnp.divmod(chosen.indices, passed.shape[1])
     left_out = chosen.left_out + chosen_C.left_out + chosen_D.left_out
-    return ElementPairs(chosen_C.indices[row], chosen_D.indices[column], chosen.filled, left_out)
+    return ElementPairs(
+        take_columns(chosen_C.indices, row), take_columns(chosen_D.indices, column), chosen.filled, left_out
+    )
+
+
+def pairs_that_overlap(pairs: ElementPairs, overlap: Bool[Array, " slots"], bound: int) -> ElementPairs:
+    """The first pairs whose polygons overlap."""
+    chosen = select(pairs.filled & overlap, bound)
+    of_C, of_D = (take_columns(elements, chosen.indices) for elements in (pairs.elements_C, pairs.elements_D))
+    return ElementPairs(of_C, of_D, chosen.filled, pairs.left_out + chosen.left_out)
+
+
+def is_any_inside(sides: Float[Array, "4 sides n"], corners: Float[Array, "3 corners n"]) -> Bool[Array, " n"]:
+    """Whether each side of a polygon has a corner of another polygon, in the same plane, on its inner side.
+
+    Two convex polygons in a plane overlap where this holds for the sides of both.
+    """
+    rounding = 16.0 * float(jnp.finfo(corners.dtype).eps)
+    return (values_at(sides[:, :, None], corners[:, None]).max(axis=1) > rounding).all(axis=0)
 
 
 def reach_inside(faces: Float[Array, "4 4 n"], corners: Float[Array, "4 corners m"]) -> Bool[Array, "n m"]:

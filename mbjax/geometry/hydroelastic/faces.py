@@ -39,11 +39,10 @@ def faces_of(polygons: Polygons, X_WC: RigidTransform, representation: Represent
     active = polygons.filled & (polygons.num_corners >= 3) & (area > SMALLEST_AREA)
     up = jnp.array([0.0, 0.0, 1.0], area.dtype)
     in_W = jnp.moveaxis(polygons.corners_C[:3], 0, -1)
-    gradients = (
-        jnp.where(active, gradient, 1.0) if gradient is not None else jnp.full(area.shape, jnp.inf, area.dtype)
+    gradient_M, gradient_N = (
+        jnp.where(active, jnp.inf if gradient is None else gradient, jnp.ones_like(area))
         for gradient in (polygons.gradient_C, polygons.gradient_D)
     )
-    gradient_M, gradient_N = gradients
     return ContactSurface(
         centroid_W=X_WC @ centroid[:3].T,
         area=jnp.where(active, area, 0.0),

@@ -13,7 +13,17 @@ from jaxtyping import Array, Float, Int
 from mbjax.spatial import RigidTransform, safe_divide, safe_norm
 from mbjax.spatial import component_algebra as ca
 
-from .element_pairs import ElementPairs, both_signs, elements_near, is_along, pairs_that_passed, reach_inside
+from .element_pairs import (
+    CANDIDATES,
+    ElementPairs,
+    both_signs,
+    elements_near,
+    is_along,
+    is_any_inside,
+    pairs_that_overlap,
+    pairs_that_passed,
+    reach_inside,
+)
 from .faces import Polygons
 from .linear_functions import (
     TETRAHEDRON_FACES,
@@ -86,7 +96,7 @@ def polygons_with_rigid_mesh(C: PressureField, D: PressureField, X_CD: RigidTran
 def tetrahedra_and_triangles(
     all_C: Elements, all_D: Elements, chosen_C: Selection, chosen_D: Selection, bound: int
 ) -> ElementPairs:
-    """Pairs of a tetrahedron and a triangle that may overlap, and whose triangle faces the growing pressure."""
+    """Pairs of a tetrahedron and a triangle that overlap, and whose triangle faces the growing pressure."""
     of_C, of_D = all_C.at(chosen_C.indices), all_D.at(chosen_D.indices)
     face = of_D.functions[:, TRIANGLE_FACE]
     passed = reach_inside(of_C.faces, of_D.corners)
@@ -94,7 +104,11 @@ def tetrahedra_and_triangles(
     gradient, normal = of_C.pressure[:3], face[:3]
     along = values_of_all(gradient, normal)
     passed &= is_along(along, ca.dot(normal, normal), ca.dot(gradient, gradient)[:, None])
-    return pairs_that_passed(passed, chosen_C, chosen_D, bound)
+    pairs = pairs_that_passed(passed, chosen_C, chosen_D, CANDIDATES * bound)
+    of_C, of_D = all_C.at(pairs.elements_C), all_D.at(pairs.elements_D)
+    heights = values_at(of_D.functions[:, TRIANGLE_FACE, None], of_C.corners[:3])
+    cut = cut_tetrahedra(of_C.corners[:3], heights)
+    return pairs_that_overlap(pairs, is_any_inside(of_D.functions[:, TRIANGLE_EDGES], cut.corners), bound)
 
 
 def polygons_with_compliant_mesh(C: PressureField, D: PressureField, X_CD: RigidTransform, bound: int) -> Polygons:
@@ -106,8 +120,7 @@ def polygons_with_compliant_mesh(C: PressureField, D: PressureField, X_CD: Rigid
     excess = of_C.pressure - of_D.pressure
     face = safe_divide(excess, jnp.broadcast_to(safe_norm(excess[:3], axis=0), excess.shape))
     planes = jnp.concatenate([of_C.faces, of_D.faces], axis=1)
-    heights = of_C.corner_pressure - values_at(of_D.pressure[:, None], of_C.corners[:3])
-    corners, heights, sides = jax.lax.stop_gradient((of_C.corners[:3], heights, planes))
+    corners, heights, sides = jax.lax.stop_gradient((of_C.corners[:3], excess_over(of_C, of_D), planes))
     outline = clip(cut_tetrahedra(corners, heights), sides, 4, MOST_CORNERS_OF_CUT)
     return Polygons(
         corners_C=with_pressure(corners_where_planes_meet(outline, face, planes), of_C.pressure),
@@ -123,7 +136,7 @@ def polygons_with_compliant_mesh(C: PressureField, D: PressureField, X_CD: Rigid
 def tetrahedra_and_tetrahedra(
     all_C: Elements, all_D: Elements, chosen_C: Selection, chosen_D: Selection, bound: int
 ) -> ElementPairs:
-    """Pairs of tetrahedra that may overlap on their plane of equal pressure."""
+    """Pairs of tetrahedra that overlap on their plane of equal pressure."""
     of_C, of_D = all_C.at(chosen_C.indices), all_D.at(chosen_D.indices)
     passed = reach_inside(of_C.faces, of_D.corners) & reach_inside(of_D.faces, of_C.corners).T
     passed &= both_signs(of_C.corner_pressure - values_of_all(of_D.pressure, of_C.corners)).T
@@ -133,7 +146,17 @@ def tetrahedra_and_tetrahedra(
     square_C, square_D = ca.dot(gradient_C, gradient_C)[:, None], ca.dot(gradient_D, gradient_D)
     square = square_C - 2.0 * product + square_D  # of the normal, which is the difference of the gradients
     passed &= is_along(square_C - product, square, square_C) & is_along(square_D - product, square, square_D)
-    return pairs_that_passed(passed, chosen_C, chosen_D, bound)
+    pairs = pairs_that_passed(passed, chosen_C, chosen_D, CANDIDATES * bound)
+    of_C, of_D = all_C.at(pairs.elements_C), all_D.at(pairs.elements_D)
+    cut_C = cut_tetrahedra(of_C.corners[:3], excess_over(of_C, of_D))
+    cut_D = cut_tetrahedra(of_D.corners[:3], excess_over(of_D, of_C))
+    overlap = is_any_inside(of_D.faces, cut_C.corners) & is_any_inside(of_C.faces, cut_D.corners)
+    return pairs_that_overlap(pairs, overlap, bound)
+
+
+def excess_over(elements: Elements, others: Elements) -> Float[Array, "4 n"]:
+    """Pressure of the corners of tetrahedra above the pressure of other tetrahedra there."""
+    return elements.corner_pressure - values_at(others.pressure[:, None], elements.corners[:3])
 
 
 def chosen_elements(

@@ -47,7 +47,8 @@ class EdgeTable(NamedTuple):
 
 def edge_table() -> EdgeTable:
     """The table, from a tetrahedron that is not inside out."""
-    table = EdgeTable(*(np.zeros((16, 4), int) for _ in range(3)), np.zeros(16, int))
+    nothing = np.zeros((16, 4), int)
+    table = EdgeTable(nothing, nothing.copy(), nothing.copy(), np.zeros(16, int))
     reference = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     for row in range(1, 15):
         above = [i for i in range(4) if row >> i & 1]

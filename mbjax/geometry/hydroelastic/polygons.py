@@ -17,8 +17,8 @@ def area_and_centroid(
 ) -> tuple[Float[Array, " n"], Float[Array, "k n"]]:
     """Areas, and means of the components over polygons that wind counterclockwise about unit normals.
 
-    Triangles (0, i, i + 1) cover a polygon: each weighs its area, and counts for the mean of its corners. Where the area
-    is too small to divide by, the centroid is the first corner.
+    Triangles (0, i, i + 1) cover a polygon: each weighs its area, and counts for the mean of its corners. Where the
+    area is too small to divide by, the centroid is the first corner.
     """
     arms = corners[:, 1:] - corners[:, :1]
     products = ca.cross(arms[:3, :-1], arms[:3, 1:])

@@ -57,20 +57,18 @@ def field(
         thickness = topology.slab_thickness if slab_thickness is None else slab_thickness
         slope = modulus if topology.is_rigid else modulus / jnp.asarray(thickness, numbers.dtype)
         none = jnp.zeros((4, 0, 0), numbers.dtype)
-        return PressureField(jnp.zeros((0, 3), numbers.dtype), jnp.zeros(0, numbers.dtype), slope, margin, none, none[0], none)
+        return PressureField(
+            jnp.zeros((0, 3), numbers.dtype), jnp.zeros(0, numbers.dtype), slope, margin, none, none[0], none
+        )
     vertices_G, extent = vertices_and_extents(topology, numbers, margin)
     pressure = modulus * extent
     elements = jnp.asarray(topology.mesh.elements.T)
     corners_G, corner_pressure = take_columns(vertices_G.T, elements), take_columns(pressure, elements)
     functions_G = (
-        functions_of_triangles(corners_G)
-        if topology.is_rigid
-        else functions_of_tetrahedra(corners_G, corner_pressure)
+        functions_of_triangles(corners_G) if topology.is_rigid else functions_of_tetrahedra(corners_G, corner_pressure)
     )
     corners_G = homogeneous(corners_G)
-    return PressureField(
-        vertices_G, pressure, jnp.zeros_like(modulus), margin, corners_G, corner_pressure, functions_G
-    )
+    return PressureField(vertices_G, pressure, jnp.zeros_like(modulus), margin, corners_G, corner_pressure, functions_G)
 
 
 def numbers_of(shape: Shape | Float[Array, "..."]) -> Float[Array, "..."] | tuple:

@@ -21,16 +21,14 @@ from .mesh_pattern import MeshPattern, surface_of
 from .sphere_mesh import ellipsoid_pattern, sphere_pattern
 
 Compliance = Literal["compliant", "rigid"]
-
-
-ROUND = Sphere, Ellipsoid, Cylinder, Capsule
+ROUND = Sphere, Ellipsoid, Cylinder, Capsule  # shapes whose mesh only approximates them
 
 
 class SurfaceMesh(NamedTuple):
     """Vertices and triangles of a surface, as plain numbers."""
 
-    vertices: tuple[tuple[float, ...], ...]
-    triangles: tuple[tuple[int, ...], ...]
+    vertices: tuple[tuple[float, float, float], ...]
+    triangles: tuple[tuple[int, int, int], ...]
 
 
 class SurfacePattern(NamedTuple):
@@ -144,7 +142,9 @@ def surface_in_file(shape: Mesh, label: str) -> SurfaceMesh:
         raise ValueError(f"{label} '{shape.path}' has no triangles; give a file with a surface.")
     if np.prod(shape.scale) < 0.0:
         triangles = triangles[:, ::-1]
-    return SurfaceMesh(tuple(map(tuple, vertices.tolist())), tuple(map(tuple, triangles.tolist())))
+    return SurfaceMesh(
+        tuple((x, y, z) for x, y, z in vertices.tolist()), tuple((a, b, c) for a, b, c in triangles.tolist())
+    )
 
 
 def positive_length(label: str, name: str, value: float | None, meaning: str) -> float:
