@@ -10,11 +10,23 @@ from mbjax.execution import HashedOnce
 
 
 @dataclasses.dataclass(frozen=True)
+class HydroelasticRecord:
+    """What is static of a geometry's hydroelastic properties, and the place of its modulus; -1 if it is rigid."""
+
+    compliance: str  # "rigid" or "compliant"
+    resolution_hint: float | None  # m
+    margin: float  # m
+    slab_thickness: float | None  # m
+    modulus_index: int
+
+
+@dataclasses.dataclass(frozen=True)
 class CollisionGeometryRecord:
     """Places of a collision geometry's numbers in `model.collision`; `kind` is the class of its shape.
 
     Numbers of a geometry that can touch no other one are in `model.collision.others`. A `stiffness_index` or
-    `dissipation_index` of -1 means the default that follows from the penetration allowance.
+    `dissipation_index` of -1 means the default that follows from the penetration allowance. `hydroelastic` is None for
+    a geometry that touches at points alone.
     """
 
     name: str
@@ -26,6 +38,12 @@ class CollisionGeometryRecord:
     num_vertices: int
     stiffness_index: int
     dissipation_index: int
+    hydroelastic: HydroelasticRecord | None = None
+
+    @property
+    def modulus_index(self) -> int:
+        """Place of its hydroelastic modulus; -1 if it has none."""
+        return -1 if self.hydroelastic is None else self.hydroelastic.modulus_index
 
     @property
     def sizes(self) -> slice:

@@ -2,13 +2,13 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mbjax.errors import ModelError, ModelWarning
-from mbjax.geometry import Convex, shape_lengths
+from mbjax.geometry import Convex, HydroelasticProperties, shape_lengths
 from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.geometry.signed_distance.pair_table import supported_pairs
 from mbjax.model import (
@@ -17,6 +17,7 @@ from mbjax.model import (
     CollisionParameters,
     ContactLayout,
     GeometryParameters,
+    HydroelasticRecord,
     ReportEntry,
 )
 from mbjax.model.elements import rotation_quaternion
@@ -179,7 +180,20 @@ def make_records(
             dissipation_index=-1
             if properties.hunt_crossley_dissipation is None or not may_touch
             else take("dissipation", 1),
+            hydroelastic=None if not may_touch else make_hydroelastic_record(properties.hydroelastic, take),
         )
+
+
+def make_hydroelastic_record(
+    properties: HydroelasticProperties | None, take: Callable[[str, int], int]
+) -> HydroelasticRecord | None:
+    """What is static of hydroelastic properties; `take` gives the place of a number."""
+    if properties is None:
+        return None
+    place = -1 if properties.modulus is None else take("modulus", 1)
+    return HydroelasticRecord(
+        properties.compliance, properties.resolution_hint, properties.margin, properties.slab_thickness, place
+    )
 
 
 def gather_collision_parameters(
@@ -198,6 +212,8 @@ def gather_collision_parameters(
     properties = [c.properties for c in collisions]
     taus = [DEFAULT_RELAXATION_TIME if p.relaxation_time is None else p.relaxation_time for p in properties]
     smoothing = settings.contact_smoothing_length
+    moduli = [p.hydroelastic.modulus for p in properties if p.hydroelastic is not None]
+    moduli = [modulus for modulus in moduli if modulus is not None]
     dissipations = (p.hunt_crossley_dissipation for p in properties)
     return CollisionParameters(
         quaternion=geometry.quaternion,
@@ -213,6 +229,7 @@ def gather_collision_parameters(
         stiction_tolerance=array([settings.stiction_tolerance]),
         sap_near_rigid_threshold=array([settings.sap_near_rigid_threshold]),
         smoothing_length=array([smoothing]) if smoothing > 0.0 else None,
+        hydroelastic_modulus=array(moduli, -1) if moduli else None,
         others=gather_geometry_parameters(others, dtype) if others else None,
     )
 

@@ -77,11 +77,13 @@ class PlantGeometry(PlantQueries):
         if isinstance(geometry, Geometry) and shape is not None:
             shape, properties = None, shape
         made = as_geometry(call, geometry, shape, name, None)
-        label = f"{call}('{on.name}', '{made.name}')"
+        label = f"{'' if source is None else f'{source}: '}{call}('{on.name}', '{made.name}')"
         if properties is None:
             raise ModelError(f"{label}: give ProximityProperties or a coefficient of friction.")
         try:
             touch = as_proximity_properties(properties)
+            if touch.hydroelastic is not None:
+                touch.hydroelastic.require_fits(made.shape)
         except ValueError as error:
             raise ModelError(f"{label}: {error}") from None
         require_free_name(call, on, made.name, on.collision)
