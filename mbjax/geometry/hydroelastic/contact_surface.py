@@ -19,6 +19,7 @@ class ContactSurface(eqx.Module):
     gradient_N: Float[Array, " faces"]  # -∇p_B·n in Pa/m, into B; inf where B is rigid
     active: Bool[Array, " faces"]
     vertices_W: Float[Array, "faces corners 3"]  # counterclockwise about the normal; the last ones repeat the first
+    vertex_pressure: Float[Array, "faces corners"]  # Pa at the vertices, between which the pressure is linear
     num_vertices: Int[Array, " faces"]
     left_out: Int[Array, ""]  # number of pairs of elements for which there was no slot
 

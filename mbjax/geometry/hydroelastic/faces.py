@@ -52,6 +52,7 @@ def faces_of(polygons: Polygons, X_WC: RigidTransform, representation: Represent
         gradient_N=gradient_N,
         active=active,
         vertices_W=jnp.moveaxis(X_WC @ in_W, 0, 1),
+        vertex_pressure=jnp.where(active[:, None], polygons.corners_C[3].T, 0.0),
         num_vertices=jnp.where(active, polygons.num_corners, 0),
         left_out=polygons.left_out,
     )
@@ -88,4 +89,5 @@ def seen_from_other(surface: ContactSurface) -> ContactSurface:
         gradient_M=surface.gradient_N,
         gradient_N=surface.gradient_M,
         vertices_W=jnp.take_along_axis(surface.vertices_W, order[..., None], axis=1),
+        vertex_pressure=jnp.take_along_axis(surface.vertex_pressure, order, axis=1),
     )
