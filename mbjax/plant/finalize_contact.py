@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,19 @@ from mbjax.model.parameters import leaf_of
 from mbjax.topology import TreeTopology
 
 from .collision_filters import candidate_pairs
-from .contact_settings import require_that_settings_agree
+from .contact_settings import (
+    default_contact_surface_representation,
+    require_that_settings_agree,
+    require_that_surfaces_agree,
+)
 from .declarations import RegisteredCollision
 from .kept_contact import entries_of_kept, keep_named_pairs
 from .queries import PlantQueries
+from .surface_pairs import pairs_with_surfaces
 
 MAX_NAMES_LISTED = 6
-KINDS_WITH_NUMBERS = {kind for pair in supported_pairs() for kind in pair}
+SUPPORTED = supported_pairs()
+KINDS_WITH_NUMBERS = {kind for pair in SUPPORTED for kind in pair}
 CALLER_OF_FINALIZE = 6  # stack frames: this, finalize_contact, build_model, finalize, plant.finalize, its caller
 RegisteredPair = tuple[RegisteredCollision, RegisteredCollision]
 
@@ -50,7 +56,9 @@ def finalize_contact(
         settings.adjacent_bodies_collision_filters,
     )
     kept = keep_named_pairs(plant, candidates)
-    pairs, left_out = split_by_support(plant.collisions, kept)
+    with_surface = pairs_with_surfaces(settings.contact_model, plant.collisions, kept)
+    require_that_surfaces_agree(settings, bool(with_surface))
+    pairs, left_out = split_by_support(plant.collisions, kept, with_surface)
     has_contact = settings.contact_model != "none"
     if has_contact:
         refuse_pairs_made_in_code(left_out)
@@ -70,8 +78,12 @@ def finalize_contact(
         max_pairs=settings.max_pairs,
         prediction=settings.contact_prediction,
         others=tuple(make_records(apart, may_touch=False)),
-        distance_pairs=placed,
+        distance_pairs=tuple(p for p, pair in zip(placed, pairs, strict=True) if has_distance(plant.collisions, pair)),
         without_distance=tuple((*kinds, len(members)) for kinds, members in by_kinds(left_out).items()),
+        surface_pairs=tuple(i for i, pair in enumerate(pairs) if pair in with_surface),
+        surface_representation=settings.contact_surface_representation
+        or default_contact_surface_representation(plant.time_step),
+        max_faces=settings.max_faces,
     )
     parameters = gather_collision_parameters(plant, touching, apart, dtype)
     if not plant.time_step:
@@ -81,19 +93,24 @@ def finalize_contact(
 
 
 def split_by_support(
-    collisions: Sequence[RegisteredCollision], pairs: Iterable[tuple[int, int]]
+    collisions: Sequence[RegisteredCollision],
+    pairs: Iterable[tuple[int, int]],
+    with_surface: Container[tuple[int, int]],
 ) -> tuple[list[tuple[int, int]], list[RegisteredPair]]:
-    """Splits pairs into those that have a signed distance and those that have none."""
-    supported = supported_pairs()
+    """Splits pairs into those that have a contact surface or a signed distance and those that have neither."""
     having: list[tuple[int, int]] = []
     lacking: list[RegisteredPair] = []
-    for a, b in pairs:
-        A, B = collisions[a], collisions[b]
-        if (kind(A), kind(B)) in supported:
-            having.append((a, b))
+    for pair in pairs:
+        if pair in with_surface or has_distance(collisions, pair):
+            having.append(pair)
         else:
-            lacking.append((A, B))
+            lacking.append((collisions[pair[0]], collisions[pair[1]]))
     return having, lacking
+
+
+def has_distance(collisions: Sequence[RegisteredCollision], pair: tuple[int, int]) -> bool:
+    """Whether there is a signed distance of two geometries."""
+    return tuple(kind(collisions[i]) for i in pair) in SUPPORTED
 
 
 def kind(collision: RegisteredCollision) -> str:

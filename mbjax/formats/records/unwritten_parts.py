@@ -28,7 +28,8 @@ def list_time_step(records: ModelRecords, notes: WriteNotes) -> None:
         step = number_text(records.time_step)
         notes.ignored("time step", f"{step} s is not in the file; a model steps by load(…, time_step={step})")
     if records.has_contact:
-        settings = f"contact_model='point', approximation '{records.model.layout.contact.approximation}'"
+        contact = records.model.layout.contact
+        settings = f"contact_model='{contact.contact_model}', approximation '{contact.approximation}'"
         notes.ignored("contact settings", f"{settings} and tolerances are options of load and MultibodyPlant")
 
 
