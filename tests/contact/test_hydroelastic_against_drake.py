@@ -66,6 +66,7 @@ def test_results_name_the_pair_and_have_drakes_force() -> None:
         del root
         assert contact.names(twins.model) == ("floor", "top", "box", "skin")
         assert int(contact.surface.num_faces) == surface.num_faces()
+        assert "floor/top – box/skin" in str(mbjax.describe(twins.model, outputs))
         np.testing.assert_allclose(contact.area, surface.total_area(), rtol=1e-10)
         np.testing.assert_allclose(contact.centroid, surface.centroid(), atol=1e-10)
         np.testing.assert_allclose(contact.spatial_force, force, atol=1e-9 * np.abs(force).max())
