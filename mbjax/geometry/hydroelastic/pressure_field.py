@@ -46,7 +46,8 @@ def field(
     and a hull with the same facets. A hull without margin ignores margins given later. A rigid geometry needs no
     modulus.
     """
-    numbers = jnp.asarray(numbers_of(topology.shape if shape is None else shape), float)
+    numbers = jnp.asarray(numbers_of(topology.shape if shape is None else shape))
+    numbers = numbers if jnp.issubdtype(numbers.dtype, jnp.floating) else numbers.astype(float)
     if hydroelastic_modulus is None and not topology.is_rigid:
         raise ValueError(
             f"field: the compliant {type(topology.shape).__name__} has no hydroelastic_modulus; give it in Pa."
@@ -87,7 +88,7 @@ def vertices_and_extents(
         return jnp.asarray(mesh.vertices, numbers.dtype), jnp.zeros(len(mesh.vertices), numbers.dtype)
     if isinstance(mesh, ConvexPattern):
         return convex_vertices_and_extents(mesh, topology.is_rigid, numbers, margin)
-    vertices_G = jnp.asarray(mesh.basis, numbers.dtype) @ (numbers + margin * mesh.growth)
+    vertices_G = jnp.asarray(mesh.basis, numbers.dtype) @ (numbers + margin * jnp.asarray(mesh.growth, numbers.dtype))
     if topology.is_rigid:
         return vertices_G, jnp.zeros_like(vertices_G[:, 0])
     if isinstance(topology.shape, Ellipsoid):
