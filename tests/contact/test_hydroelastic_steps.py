@@ -71,6 +71,15 @@ def test_faces_beyond_the_bound_are_counted() -> None:
     assert int(contact.surface.left_out) > 0
 
 
+def test_single_precision_stays_single() -> None:
+    """Also where JAX's default is double."""
+    model = mbjax.astype(ball_on_ground(), jnp.float32)
+    state = mbjax.State(*(x.astype(jnp.float32) for x in (Q, V, jnp.zeros(()))))
+    after, outputs = jax.eval_shape(lambda state: mbjax.step(model, state), state)
+    found = {str(x.dtype) for x in jax.tree.leaves((after, outputs))}
+    assert {name for name in found if name.startswith("float")} == {"float32"}
+
+
 @pytest.mark.parametrize("time_step", [0.005, 0.0])
 def test_plants_without_surfaces_keep_their_programs(time_step: float) -> None:
     """Under the default model the program is that of contact at points, to the instruction."""
