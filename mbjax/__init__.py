@@ -104,6 +104,7 @@ from .geometry import Cylinder as Cylinder
 from .geometry import Ellipsoid as Ellipsoid
 from .geometry import Geometry as Geometry
 from .geometry import HalfSpace as HalfSpace
+from .geometry import HydroelasticProperties as HydroelasticProperties
 from .geometry import Mesh as Mesh
 from .geometry import ProximityProperties as ProximityProperties
 from .geometry import Sphere as Sphere

@@ -17,8 +17,8 @@ from .laws.continuous_law import calc_continuous_contact_forces as calc_continuo
 from .laws.law_of_model import NEAR_RIGID as NEAR_RIGID
 from .movers.moved_bodies import find_moved_bodies as find_moved_bodies
 from .points.contact_parameters import contact_penalty_method_time_scale as contact_penalty_method_time_scale
-from .points.contact_points import ContactPoints as ContactPoints
 from .points.contact_points import calc_contact_points as calc_contact_points
+from .points.point_records import ContactPoints as ContactPoints
 from .points.signed_distances import SignedDistances as SignedDistances
 from .points.signed_distances import signed_distances as signed_distances
 from .rows.box_rows import BoxRows as BoxRows
@@ -31,3 +31,4 @@ from .search.convex_problem import calc_row_motion as calc_row_motion
 from .search.convex_search import ConvexSearch as ConvexSearch
 from .search.convex_search import ConvexSolution as ConvexSolution
 from .search.convex_solver import calc_convex_solution as calc_convex_solution
+from .surface_contacts import SurfaceContact as SurfaceContact

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from mbjax.errors import ModelError
 from mbjax.execution import dot_with_mask, take
 from mbjax.kinematics import PositionKinematics
 from mbjax.model import MultibodyModel, summary_of
@@ -14,10 +15,11 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
 from .movers.moved_bodies import find_moved_bodies
-from .points.contact_points import ContactPoints
+from .points.point_records import ContactPoints
 from .rows.rows_of_step import OfRows
 from .search.convex_problem import ConvexProblem
 from .search.convex_search import ConvexSolution
+from .surface_contacts import SurfaceContact, calc_surface_contacts
 
 
 class ContactForces(eqx.Module):
@@ -42,7 +44,8 @@ class ContactResults(eqx.Module):
     solved. `num_left_out` counts the touching points beyond the plant's `max_contacts`, which have no force; with
     prediction, or a smoothing length, it also counts points that would touch at the end of the step.
     `num_pairs_left_out` counts the pairs beyond the plant's `max_pairs` that were not looked at, although bounding
-    spheres of their shapes overlap or are within the smoothing length.
+    spheres of their shapes overlap or are within the smoothing length. The slots of a hydroelastic pair are the faces
+    of its surface, whose depth is pressure over gradient; `surfaces` has such pairs as wholes.
     """
 
     is_active: Bool[Array, "*batch m"]
@@ -58,10 +61,11 @@ class ContactResults(eqx.Module):
     num_left_out: Int[Array, "*batch"]
     num_pairs_left_out: Int[Array, "*batch"]
     pair_indices: tuple[int, ...] = eqx.field(static=True)
+    surfaces: tuple[SurfaceContact, ...] = ()
 
     def __str__(self) -> str:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        del fields["pair_indices"]
+        del fields["pair_indices"], fields["surfaces"]
         return summary_of("ContactResults, by name: mbjax.describe(model, outputs.contact_results)", fields)
 
     def names(self, model: MultibodyModel) -> tuple[tuple[str, str, str, str], ...]:
@@ -69,6 +73,19 @@ class ContactResults(eqx.Module):
         contact = model.layout.contact
         sides = [[contact.geometries[g] for g in contact.pairs[i]] for i in self.pair_indices]
         return tuple((model.body_names[A.body], A.name, model.body_names[B.body], B.name) for A, B in sides)
+
+    def surface(self, model: MultibodyModel, geometry_A: str, geometry_B: str) -> SurfaceContact:
+        """The contact of a hydroelastic pair by the names of its geometries, in the model's order."""
+        A, B = (model.collision_geometry_index(geometry) for geometry in (geometry_A, geometry_B))
+        found = {model.layout.contact.pairs[contact.pair_index]: contact for contact in self.surfaces}
+        if (A, B) not in found:
+            names = model.collision_geometry_names
+            known = [f"'{names[a]}' and '{names[b]}'" for a, b in found]
+            raise ModelError(
+                f"surface: '{geometry_A}' and '{geometry_B}' are no hydroelastic pair, in this order. "
+                f"The model has {', '.join(known) if known else 'none'}."
+            )
+        return found[A, B]
 
 
 def calc_contact_results(position: PositionKinematics, contacts: ContactForces) -> ContactResults:
@@ -92,6 +109,7 @@ def calc_contact_results(position: PositionKinematics, contacts: ContactForces) 
         zero if contacts.num_left_out is None else contacts.num_left_out,
         points.num_pairs_left_out,
         points.pairs,
+        calc_surface_contacts(points, p_WC, contacts.f_Bc_W),
     )
 
 

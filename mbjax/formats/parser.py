@@ -12,6 +12,7 @@ from mbjax.errors import ModelError
 from mbjax.geometry import Geometry, HalfSpace, ProximityProperties
 from mbjax.model import MultibodyModel
 from mbjax.plant import MultibodyPlant
+from mbjax.plant.contact_settings import ContactSettings
 
 from .directives import DirectivesReader, find_directives
 from .mjcf import read_mjcf
@@ -149,7 +150,7 @@ def load(
     on_unsupported: Literal["error", "warn"] = "error",
     inertia: Literal["warn", "error"] = "warn",
     mimic: Literal["couple", "eliminate", "free"] = "couple",
-    contact_model: Literal["point", "none"] | None = None,
+    contact_model: Literal["point", "hydroelastic", "hydroelastic_with_fallback", "none"] | None = None,
     discrete_contact_approximation: Literal["sap", "similar", "lagged"] = "sap",
     ground: bool | float | tuple[float, float] | ProximityProperties = False,
     contact_pairs: Sequence[tuple[str, str]] | None = None,
@@ -163,9 +164,9 @@ def load(
     The options are those of `MultibodyPlant` and `Parser`.
     `ground` adds what a file lacks, the half-space z <= 0 of the world as collision geometry "ground": True for a
     friction of 1, a coefficient, a (static, dynamic) pair or `ProximityProperties`. `contact_pairs` says what may
-    touch, as `keep_contact_only` does: `[("*foot*", "ground")]`. Either turns contact on. Without them and
-    `contact_model="point"` a robot's links pass through one another, as there are hundreds of pairs within a robot. A
-    plant, by contrast, has contact from the start.
+    touch, as `keep_contact_only` does: `[("*foot*", "ground")]`. Either turns contact on. Without them and a
+    `contact_model` a robot's links pass through one another, as there are hundreds of pairs within a robot. A plant, by
+    contrast, has contact from the start: `contact_model="hydroelastic_with_fallback"`.
     """
     plant = MultibodyPlant(
         time_step,
@@ -202,7 +203,7 @@ def _contact_model(contact_model: str | None, ground: Any, contact_pairs: Any) -
             f"load: contact_model='none' asks for no contact, {' and '.join(f'{name}=' for name in asking)} for some; "
             "leave contact_model out."
         )
-    return ("point" if asking else "none") if contact_model is None else contact_model
+    return (ContactSettings.contact_model if asking else "none") if contact_model is None else contact_model
 
 
 def _require_choice(option: str, value: object, choices: tuple[str, ...]) -> None:

@@ -1,8 +1,11 @@
-"""Contact properties of a collision geometry: friction, stiffness and dissipation."""
+"""Contact properties of a collision geometry: friction, stiffness, dissipation, and hydroelastic properties."""
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
+
+from .hydroelastic_properties import COMPLIANT_VOLUME, RIGID_SURFACE, HydroelasticProperties
 
 DEFAULT_FRICTION = 1.0
 DEFAULT_RELAXATION_TIME = 0.1  # s, as in Drake
@@ -14,7 +17,9 @@ class ProximityProperties:
 
     `dynamic_friction` defaults to the static friction. Both default to 1, as in a robot file without friction.
     `point_stiffness` is in N/m (inf: rigid) and `hunt_crossley_dissipation` in s/m; None derives them from the plant's
-    penetration allowance. `relaxation_time` in s is the dissipation of the SAP approximation.
+    penetration allowance. `relaxation_time` in s is the dissipation of the SAP approximation. `hydroelastic` is None
+    for a shape that touches at points alone; the methods that add hydroelastic properties, named as in Drake, return
+    new properties that have them.
     """
 
     static_friction: float = DEFAULT_FRICTION
@@ -22,6 +27,7 @@ class ProximityProperties:
     point_stiffness: float | None = None
     hunt_crossley_dissipation: float | None = None
     relaxation_time: float | None = None
+    hydroelastic: HydroelasticProperties | None = None
 
     def __post_init__(self) -> None:
         if self.dynamic_friction is None:
@@ -45,6 +51,35 @@ class ProximityProperties:
                 f"ProximityProperties: the dynamic friction {self.dynamic_friction:g} is greater than the static one "
                 f"{self.static_friction:g}; it takes at least as much to start sliding as to go on."
             )
+        if not isinstance(self.hydroelastic, HydroelasticProperties | None):
+            raise ValueError(
+                f"ProximityProperties: hydroelastic is {self.hydroelastic!r}; give HydroelasticProperties, or None."
+            )
+
+    def add_rigid_hydroelastic_properties(self, resolution_hint: float | None = None) -> "ProximityProperties":
+        """The properties of a shape that is rigid in hydroelastic contact; a hint in m where its surface is curved."""
+        return dataclasses.replace(
+            self, hydroelastic=HydroelasticProperties(RIGID_SURFACE, resolution_hint=resolution_hint)
+        )
+
+    def add_compliant_hydroelastic_properties(
+        self, resolution_hint: float | None, hydroelastic_modulus: float, *, margin: float = 0.0
+    ) -> "ProximityProperties":
+        """The properties of a shape that is compliant in hydroelastic contact, with a modulus in Pa.
+
+        The hint in m is for curved shapes, the margin in m how far outside of the shape its field begins.
+        """
+        made = HydroelasticProperties(COMPLIANT_VOLUME, hydroelastic_modulus, resolution_hint, margin)
+        return dataclasses.replace(self, hydroelastic=made)
+
+    def add_compliant_hydroelastic_properties_for_half_space(
+        self, slab_thickness: float, hydroelastic_modulus: float, *, margin: float = 0.0
+    ) -> "ProximityProperties":
+        """The properties of a compliant half space, whose pressure is the modulus in Pa at this depth in m."""
+        made = HydroelasticProperties(
+            COMPLIANT_VOLUME, hydroelastic_modulus, margin=margin, slab_thickness=slab_thickness
+        )
+        return dataclasses.replace(self, hydroelastic=made)
 
     @property
     def friction(self) -> tuple[float, float]:

@@ -117,7 +117,7 @@ def describe_outputs(model: MultibodyModel, outputs: Outputs) -> list[Block]:
 
 
 def describe_contacts(model: MultibodyModel, results: ContactResults) -> list[Block]:
-    """Tabulates contacts, one line for each slot that has a force in any world."""
+    """Tabulates contacts, one line for each slot that has a force in any world, and one for each surface."""
     names = results.names(model)
     pairs = [f"{A}/{shape_A} – {B}/{shape_B}" for A, shape_A, B, shape_B in names]
     headings = ["contact (A – B)", "force on B (N)", "|f|", "depth (m)", "slip (m/s)", "point (m)"]
@@ -129,7 +129,10 @@ def describe_contacts(model: MultibodyModel, results: ContactResults) -> list[Bl
         np.asarray(x) for x in (results.force, results.point, results.depth, results.slip_speed)
     )
     active = np.asarray(results.is_active).reshape(-1, len(pairs))
+    wholes = {contact.pair_index for contact in results.surfaces}
     for i in np.flatnonzero(active.any(axis=0)):
+        if results.pair_indices[i] in wholes:
+            continue
         on = np.asarray(results.is_active)[..., i]
         f, p = force[..., i, :][on], point[..., i, :][on]
         size = np.linalg.norm(f, axis=-1)
@@ -146,7 +149,30 @@ def describe_contacts(model: MultibodyModel, results: ContactResults) -> list[Bl
     line += worlds_text(results.depth, 1)
     line += "" if np.all(results.converged) else "; the equation of the step was not solved"
     line += "".join(f"; {n} {what} left out" for n, what in zip(left_out, ("points", "pairs"), strict=True) if n)
-    return [line, table] if table.row_count else [line]
+    return [line, *(x for x in (table, describe_surfaces(model, results)) if x.row_count)]
+
+
+def describe_surfaces(model: MultibodyModel, results: ContactResults) -> Table:
+    """Tabulates hydroelastic pairs that touch in any world, one line for each."""
+    headings = ["surface (A – B)", "faces", "left out", "area (m²)", "force on A (N)", "torque (N m)", "at (m)"]
+    table = new_table(headings, right=range(1, 7))
+    for contact in results.surfaces:
+        area, force, centroid = (np.asarray(x) for x in (contact.area, contact.spatial_force, contact.centroid))
+        on = area > 0.0
+        if not on.any():
+            continue
+        A, shape_A, B, shape_B = contact.names(model)
+        surface = contact.surface
+        table.add_row(
+            f"{A}/{shape_A} – {B}/{shape_B}" + ("" if on.ndim == 0 else f" in {on.sum()}"),
+            range_text(np.asarray(surface.active).sum(axis=-1)[on]),
+            str(int(np.sum(surface.left_out))),
+            range_text(area[on]),
+            vector_text(force[on][..., 3:]),
+            vector_text(force[on][..., :3]),
+            vector_text(centroid[on]),
+        )
+    return table
 
 
 def describe_trajectory(model: MultibodyModel, trajectory: Trajectory) -> list[Block]:

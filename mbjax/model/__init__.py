@@ -17,6 +17,7 @@ from .collision_setters import set_sap_near_rigid_threshold as set_sap_near_rigi
 from .collision_setters import set_contact_smoothing_length as set_contact_smoothing_length
 from .collision_setters import set_stiction_tolerance as set_stiction_tolerance
 from .contact_layout import CollisionGeometryRecord as CollisionGeometryRecord
+from .contact_layout import HydroelasticRecord as HydroelasticRecord
 from .contact_layout import ContactLayout as ContactLayout
 from .controls import Control as Control
 from .elements import Body as Body

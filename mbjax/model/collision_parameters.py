@@ -35,4 +35,6 @@ class CollisionParameters(eqx.Module):
     sap_near_rigid_threshold: Float[Array, ""]  # stiffer contacts are treated as rigid
     smoothing_length: Float[Array, ""] | None  # m, depth over which force rises; None: it begins at touch
 
+    hydroelastic_modulus: Float[Array, " h"] | None = None  # Pa, of compliant geometries; None: there are none
+
     others: GeometryParameters | None = None  # None: there are none

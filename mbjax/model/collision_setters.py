@@ -19,6 +19,11 @@ from .leaf_setting import checked_pose, set_rows
 from .multibody_model import MultibodyModel
 from .poses import PoseLike
 
+WHY_WITHOUT = {
+    **dict.fromkeys(("stiffness", "hunt_crossley_dissipation"), "it follows from the penetration allowance"),
+    "hydroelastic_modulus": "for it is not compliant in hydroelastic contact",
+}
+
 
 @of_one_model
 def friction(model: MultibodyModel, geometry: str | int) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -45,11 +50,13 @@ def set_proximity_properties(
     point_stiffness: ArrayLike | None = None,
     hunt_crossley_dissipation: ArrayLike | None = None,
     relaxation_time: ArrayLike | None = None,
+    hydroelastic_modulus: ArrayLike | None = None,
 ) -> MultibodyModel:
-    """Sets a geometry's friction, stiffness (N/m), dissipation (s/m) or relaxation time (s); None leaves one as it is.
+    """Sets a geometry's numbers of contact; None leaves one as it is.
 
-    A stiffness or dissipation can be set where one was given at registration; elsewhere it follows from the
-    penetration allowance.
+    They are its friction, stiffness (N/m), dissipation (s/m), relaxation time (s) and hydroelastic modulus (Pa). A
+    stiffness or dissipation can be set where one was given at registration; elsewhere it follows from the penetration
+    allowance. A modulus can be set where the geometry was registered as compliant.
     """
     g = model.collision_geometry_index(geometry)
     record = model.layout.contact.geometries[g]
@@ -59,12 +66,13 @@ def set_proximity_properties(
         ("relaxation_time", g, relaxation_time),
         ("stiffness", record.stiffness_index, point_stiffness),
         ("hunt_crossley_dissipation", record.dissipation_index, hunt_crossley_dissipation),
+        ("hydroelastic_modulus", record.modulus_index, hydroelastic_modulus),
     ):
         if value is not None:
             if row < 0:
                 raise ModelError(
-                    f"set_proximity_properties('{geometry}'): the geometry was registered without {name}, it follows "
-                    "from the penetration allowance. Register it with ProximityProperties that have one."
+                    f"set_proximity_properties('{geometry}'): the geometry was registered without {name}, "
+                    f"{WHY_WITHOUT[name]}. Register it with ProximityProperties that have one."
                 )
             model = set_rows(model, f"set_proximity_properties('{geometry}')", name, row, value, of="collision")
     if point_stiffness is not None and not model.is_discrete and is_known(model.collision.stiffness):

@@ -10,11 +10,23 @@ from mbjax.execution import HashedOnce
 
 
 @dataclasses.dataclass(frozen=True)
+class HydroelasticRecord:
+    """What is static of a geometry's hydroelastic properties, and the place of its modulus; -1 if it is rigid."""
+
+    compliance: str  # "rigid" or "compliant"
+    resolution_hint: float | None  # m
+    margin: float  # m
+    slab_thickness: float | None  # m
+    modulus_index: int
+
+
+@dataclasses.dataclass(frozen=True)
 class CollisionGeometryRecord:
     """Places of a collision geometry's numbers in `model.collision`; `kind` is the class of its shape.
 
     Numbers of a geometry that can touch no other one are in `model.collision.others`. A `stiffness_index` or
-    `dissipation_index` of -1 means the default that follows from the penetration allowance.
+    `dissipation_index` of -1 means the default that follows from the penetration allowance. `hydroelastic` is None for
+    a geometry that touches at points alone.
     """
 
     name: str
@@ -26,6 +38,12 @@ class CollisionGeometryRecord:
     num_vertices: int
     stiffness_index: int
     dissipation_index: int
+    hydroelastic: HydroelasticRecord | None = None
+
+    @property
+    def modulus_index(self) -> int:
+        """Place of its hydroelastic modulus; -1 if it has none."""
+        return -1 if self.hydroelastic is None else self.hydroelastic.modulus_index
 
     @property
     def sizes(self) -> slice:
@@ -45,11 +63,13 @@ class ContactLayout(HashedOnce):
     `prediction`, points that would touch within the step take part in it. `others` are geometries in no pair.
     `distance_pairs` are the pairs of `signed_distances` where the caller names none: `pairs`, or with contact off what
     they would be. `without_distance` counts, by two kinds of shapes, the pairs missing there for want of a distance.
+    Pairs among `surface_pairs` touch by a hydroelastic surface, all others at points. `max_faces` bounds the polygons
+    of each surface; None stands for as many as contact of usual depth has.
     """
 
     geometries: tuple[CollisionGeometryRecord, ...]
     pairs: tuple[tuple[int, int], ...]  # indices of geometries, the first one registered before the second
-    contact_model: str  # "point" or "none"
+    contact_model: str  # "point", "hydroelastic", "hydroelastic_with_fallback" or "none"
     approximation: str  # "sap", "similar" or "lagged"
     max_contacts: int | None
     max_pairs: int | None
@@ -57,6 +77,9 @@ class ContactLayout(HashedOnce):
     others: tuple[CollisionGeometryRecord, ...]
     distance_pairs: tuple[tuple[int, int], ...]  # indices of `all_geometries`
     without_distance: tuple[tuple[str, str, int], ...]
+    surface_pairs: tuple[int, ...] = ()  # indices of `pairs`
+    surface_representation: str = "polygon"  # or "triangle"
+    max_faces: int | None = None
 
     @property
     def all_geometries(self) -> tuple[CollisionGeometryRecord, ...]:
@@ -70,7 +93,7 @@ class ContactLayout(HashedOnce):
 
         `stiffness` has the numbers of geometries with a stiffness of their own.
         """
-        for a, b in self.pairs:
+        for a, b in (pair for i, pair in enumerate(self.pairs) if i not in self.surface_pairs):
             A, B = self.geometries[a], self.geometries[b]
             if all(g.stiffness_index >= 0 and np.isinf(stiffness[g.stiffness_index]) for g in (A, B)):
                 raise ModelError(

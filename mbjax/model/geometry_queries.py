@@ -44,8 +44,13 @@ class GeometryQueries(ElementQueries):
 
     @property
     def contact_model(self) -> str:
-        """Contact model: `"point"`, or `"none"`, with which geometries pass through each other."""
+        """Contact model: `"point"`, `"hydroelastic"`, `"hydroelastic_with_fallback"` or `"none"`."""
         return self.layout.contact.contact_model
+
+    @property
+    def contact_surface_representation(self) -> str:
+        """Faces of hydroelastic contact surfaces: `"polygon"` or `"triangle"`."""
+        return self.layout.contact.surface_representation
 
     @property
     def discrete_contact_approximation(self) -> str:

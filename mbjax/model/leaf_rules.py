@@ -66,6 +66,7 @@ COLLISION_RULES = {
     "relaxation_time": LeafRule("relaxation_time", "s", NOT_NEGATIVE),
     "stiffness": LeafRule("point_stiffness", "N/m", POSITIVE_OR_INFINITE),
     "hunt_crossley_dissipation": LeafRule("hunt_crossley_dissipation", "s/m", NOT_NEGATIVE),
+    "hydroelastic_modulus": LeafRule("hydroelastic_modulus", "Pa", POSITIVE),
     "penetration_allowance": LeafRule("penetration_allowance", "m", POSITIVE),
     "stiction_tolerance": LeafRule("stiction_tolerance", "m/s", POSITIVE),
     "sap_near_rigid_threshold": LeafRule("near_rigid_threshold", "", NOT_NEGATIVE),

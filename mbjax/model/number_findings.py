@@ -18,6 +18,11 @@ from mbjax.spatial import central_second_moment
 from .leaf_rules import COLLISION_RULES, ELEMENT_RULES, ORDERED_LIMITS, PARAMETER_RULES, LeafRule
 from .multibody_model import MultibodyModel
 
+INDEX_OF_LEAF = {  # of leaves that some geometries have
+    "stiffness": "stiffness_index",
+    "hunt_crossley_dissipation": "dissipation_index",
+    "hydroelastic_modulus": "modulus_index",
+}
 INERTIA_ROUNDING = 16.0  # times the type's epsilon; allowed beyond the border of physical inertias
 TIME_STEP_OF_CONTINUOUS = NumberRule("0, as the model is continuous", lambda x: x == 0.0)
 
@@ -201,8 +206,8 @@ def geometry_names(model: MultibodyModel, section: str, name: str) -> list[str]:
     """Name of the geometry for each row of a leaf of `collision`, or of its `others`."""
     contact = model.layout.contact
     records = contact.geometries if section == "collision" else contact.others
-    if name in ("stiffness", "hunt_crossley_dissipation"):
-        index = "stiffness_index" if name == "stiffness" else "dissipation_index"
+    if name in INDEX_OF_LEAF:
+        index = INDEX_OF_LEAF[name]
         found = sorted((getattr(r, index), r.name) for r in records if getattr(r, index) >= 0)
         return [f"'{geometry}'" for _, geometry in found]
     if name in ("size", "vertices"):

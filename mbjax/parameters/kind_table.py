@@ -74,6 +74,10 @@ KINDS = (
         "Hunt–Crossley's, of a surface that has one",
     ),
     NumberKind(
+        "hydroelastic_modulus", "Pa", (*OF_CONTACT, "hydroelastic_modulus"), of_geometries("modulus_index"),
+        "of a surface that yields in hydroelastic contact",
+    ),
+    NumberKind(
         "relaxation_time", "s", (*OF_CONTACT, "relaxation_time"), of_geometries(None), "of a surface's contacts"
     ),
     NumberKind("geometry_size", "m", (*OF_CONTACT, "size"), of_sizes, "lengths of a collision geometry's shape"),

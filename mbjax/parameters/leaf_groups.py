@@ -30,7 +30,14 @@ GROUPS = {
         "switches": ("velocity_locked",),
     },
     "collision": {
-        "contact": ("static_friction", "dynamic_friction", "relaxation_time", "stiffness", "hunt_crossley_dissipation"),
+        "contact": (
+            "static_friction",
+            "dynamic_friction",
+            "relaxation_time",
+            "stiffness",
+            "hunt_crossley_dissipation",
+            "hydroelastic_modulus",
+        ),
         "geometry": ("quaternion", "translation", "size", "vertices"),
         "options": ("penetration_allowance", "stiction_tolerance", "sap_near_rigid_threshold", "smoothing_length"),
     },

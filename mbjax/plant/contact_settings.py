@@ -8,7 +8,8 @@ from typing import Any
 from mbjax.errors import ModelError
 
 APPROXIMATIONS = ("sap", "similar", "lagged")
-CONTACT_MODELS = ("point", "none")
+CONTACT_MODELS = ("point", "hydroelastic", "hydroelastic_with_fallback", "none")
+REPRESENTATIONS = ("polygon", "triangle")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,10 +19,11 @@ class ContactSettings:
     `max_contacts` bounds how many points a world works on at a time, `max_pairs` how many pairs of each two kinds of
     shapes the broad phase leaves; None: all there may be. Two settings are not Drake's and are off by default:
     `contact_prediction` counts points that would touch within the step, `contact_smoothing_length` lets surfaces that
-    are apart push each other a little.
+    are apart push each other a little. A `contact_surface_representation` of None is Drake's default for the kind of
+    plant. `max_faces` bounds the polygons of each contact surface; None: as many as contact of usual depth has.
     """
 
-    contact_model: str = "point"
+    contact_model: str = "hydroelastic_with_fallback"
     discrete_contact_approximation: str = "sap"
     penetration_allowance: float = 1e-3  # m
     stiction_tolerance: float = 1e-4  # m/s
@@ -31,10 +33,15 @@ class ContactSettings:
     max_pairs: int | None = None
     contact_prediction: bool = False
     contact_smoothing_length: float = 0.0  # m
+    contact_surface_representation: str | None = None
+    max_faces: int | None = None
 
     def __post_init__(self) -> None:
         require_choice("contact_model", self.contact_model, CONTACT_MODELS)
         require_choice("discrete_contact_approximation", self.discrete_contact_approximation, APPROXIMATIONS)
+        if self.contact_surface_representation is not None:
+            given = self.contact_surface_representation
+            require_choice("contact_surface_representation", given, REPRESENTATIONS)
         for name, unit, lowest in (
             ("penetration_allowance", "m", "> 0"),
             ("stiction_tolerance", "m/s", "> 0"),
@@ -45,7 +52,7 @@ class ContactSettings:
         for name in ("adjacent_bodies_collision_filters", "contact_prediction"):
             if not isinstance(getattr(self, name), bool):
                 raise ModelError(f"{name} must be True or False, got {getattr(self, name)!r}.")
-        for name in ("max_contacts", "max_pairs"):
+        for name in ("max_contacts", "max_pairs", "max_faces"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, checked_count(name, getattr(self, name)))
 
@@ -61,6 +68,21 @@ def require_that_settings_agree(settings: ContactSettings, is_discrete: bool) ->
             f"contact_smoothing_length={settings.contact_smoothing_length} m is of Hunt–Crossley's law: choose "
             "discrete_contact_approximation='similar' or 'lagged', or a continuous plant."
         )
+
+
+def require_that_surfaces_agree(settings: ContactSettings, has_surfaces: bool) -> None:
+    """Refuses settings that surfaces of contact would ignore."""
+    if has_surfaces and settings.contact_smoothing_length:
+        raise ModelError(
+            f"contact_smoothing_length={settings.contact_smoothing_length} m is of contact at points, and geometries "
+            "of this plant touch by hydroelastic surfaces: leave it out, or choose contact_model='point'. A margin of "
+            "compliant shapes lets their fields begin outside of them."
+        )
+
+
+def default_contact_surface_representation(time_step: float) -> str:
+    """Drake's default: polygons in discrete plants, triangles in continuous ones."""
+    return "polygon" if time_step > 0.0 else "triangle"
 
 
 def require_choice(option: str, value: Any, choices: tuple[str, ...]) -> None:

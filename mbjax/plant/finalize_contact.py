@@ -2,13 +2,13 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mbjax.errors import ModelError, ModelWarning
-from mbjax.geometry import Convex, shape_lengths
+from mbjax.geometry import Convex, HydroelasticProperties, shape_lengths
 from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.geometry.signed_distance.pair_table import supported_pairs
 from mbjax.model import (
@@ -17,6 +17,7 @@ from mbjax.model import (
     CollisionParameters,
     ContactLayout,
     GeometryParameters,
+    HydroelasticRecord,
     ReportEntry,
 )
 from mbjax.model.elements import rotation_quaternion
@@ -24,13 +25,19 @@ from mbjax.model.parameters import leaf_of
 from mbjax.topology import TreeTopology
 
 from .collision_filters import candidate_pairs
-from .contact_settings import require_that_settings_agree
+from .contact_settings import (
+    default_contact_surface_representation,
+    require_that_settings_agree,
+    require_that_surfaces_agree,
+)
 from .declarations import RegisteredCollision
 from .kept_contact import entries_of_kept, keep_named_pairs
 from .queries import PlantQueries
+from .surface_pairs import pairs_with_surfaces
 
 MAX_NAMES_LISTED = 6
-KINDS_WITH_NUMBERS = {kind for pair in supported_pairs() for kind in pair}
+SUPPORTED = supported_pairs()
+KINDS_WITH_NUMBERS = {kind for pair in SUPPORTED for kind in pair}
 CALLER_OF_FINALIZE = 6  # stack frames: this, finalize_contact, build_model, finalize, plant.finalize, its caller
 RegisteredPair = tuple[RegisteredCollision, RegisteredCollision]
 
@@ -49,7 +56,9 @@ def finalize_contact(
         settings.adjacent_bodies_collision_filters,
     )
     kept = keep_named_pairs(plant, candidates)
-    pairs, left_out = split_by_support(plant.collisions, kept)
+    with_surface = pairs_with_surfaces(settings.contact_model, plant.collisions, kept)
+    require_that_surfaces_agree(settings, bool(with_surface))
+    pairs, left_out = split_by_support(plant.collisions, kept, with_surface)
     has_contact = settings.contact_model != "none"
     if has_contact:
         refuse_pairs_made_in_code(left_out)
@@ -69,8 +78,12 @@ def finalize_contact(
         max_pairs=settings.max_pairs,
         prediction=settings.contact_prediction,
         others=tuple(make_records(apart, may_touch=False)),
-        distance_pairs=placed,
+        distance_pairs=tuple(p for p, pair in zip(placed, pairs, strict=True) if has_distance(plant.collisions, pair)),
         without_distance=tuple((*kinds, len(members)) for kinds, members in by_kinds(left_out).items()),
+        surface_pairs=tuple(i for i, pair in enumerate(pairs) if pair in with_surface),
+        surface_representation=settings.contact_surface_representation
+        or default_contact_surface_representation(plant.time_step),
+        max_faces=settings.max_faces,
     )
     parameters = gather_collision_parameters(plant, touching, apart, dtype)
     if not plant.time_step:
@@ -80,19 +93,24 @@ def finalize_contact(
 
 
 def split_by_support(
-    collisions: Sequence[RegisteredCollision], pairs: Iterable[tuple[int, int]]
+    collisions: Sequence[RegisteredCollision],
+    pairs: Iterable[tuple[int, int]],
+    with_surface: Container[tuple[int, int]],
 ) -> tuple[list[tuple[int, int]], list[RegisteredPair]]:
-    """Splits pairs into those that have a signed distance and those that have none."""
-    supported = supported_pairs()
+    """Splits pairs into those that have a contact surface or a signed distance and those that have neither."""
     having: list[tuple[int, int]] = []
     lacking: list[RegisteredPair] = []
-    for a, b in pairs:
-        A, B = collisions[a], collisions[b]
-        if (kind(A), kind(B)) in supported:
-            having.append((a, b))
+    for pair in pairs:
+        if pair in with_surface or has_distance(collisions, pair):
+            having.append(pair)
         else:
-            lacking.append((A, B))
+            lacking.append((collisions[pair[0]], collisions[pair[1]]))
     return having, lacking
+
+
+def has_distance(collisions: Sequence[RegisteredCollision], pair: tuple[int, int]) -> bool:
+    """Whether there is a signed distance of two geometries."""
+    return tuple(kind(collisions[i]) for i in pair) in SUPPORTED
 
 
 def kind(collision: RegisteredCollision) -> str:
@@ -179,7 +197,20 @@ def make_records(
             dissipation_index=-1
             if properties.hunt_crossley_dissipation is None or not may_touch
             else take("dissipation", 1),
+            hydroelastic=None if not may_touch else make_hydroelastic_record(properties.hydroelastic, take),
         )
+
+
+def make_hydroelastic_record(
+    properties: HydroelasticProperties | None, take: Callable[[str, int], int]
+) -> HydroelasticRecord | None:
+    """What is static of hydroelastic properties; `take` gives the place of a number."""
+    if properties is None:
+        return None
+    place = -1 if properties.modulus is None else take("modulus", 1)
+    return HydroelasticRecord(
+        properties.compliance, properties.resolution_hint, properties.margin, properties.slab_thickness, place
+    )
 
 
 def gather_collision_parameters(
@@ -198,6 +229,8 @@ def gather_collision_parameters(
     properties = [c.properties for c in collisions]
     taus = [DEFAULT_RELAXATION_TIME if p.relaxation_time is None else p.relaxation_time for p in properties]
     smoothing = settings.contact_smoothing_length
+    moduli = [p.hydroelastic.modulus for p in properties if p.hydroelastic is not None]
+    moduli = [modulus for modulus in moduli if modulus is not None]
     dissipations = (p.hunt_crossley_dissipation for p in properties)
     return CollisionParameters(
         quaternion=geometry.quaternion,
@@ -213,6 +246,7 @@ def gather_collision_parameters(
         stiction_tolerance=array([settings.stiction_tolerance]),
         sap_near_rigid_threshold=array([settings.sap_near_rigid_threshold]),
         smoothing_length=array([smoothing]) if smoothing > 0.0 else None,
+        hydroelastic_modulus=array(moduli, -1) if moduli else None,
         others=gather_geometry_parameters(others, dtype) if others else None,
     )
 

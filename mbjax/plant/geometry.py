@@ -12,6 +12,7 @@ from mbjax.geometry import Geometry, Shape, as_proximity_properties
 from mbjax.model import Body, checked_pairs
 from mbjax.model.poses import as_rigid_transform
 
+from .contact_settings import REPRESENTATIONS, default_contact_surface_representation, require_choice
 from .declarations import CollisionExclusion, RegisteredCollision
 from .queries import PlantQueries
 
@@ -77,11 +78,13 @@ class PlantGeometry(PlantQueries):
         if isinstance(geometry, Geometry) and shape is not None:
             shape, properties = None, shape
         made = as_geometry(call, geometry, shape, name, None)
-        label = f"{call}('{on.name}', '{made.name}')"
+        label = f"{'' if source is None else f'{source}: '}{call}('{on.name}', '{made.name}')"
         if properties is None:
             raise ModelError(f"{label}: give ProximityProperties or a coefficient of friction.")
         try:
             touch = as_proximity_properties(properties)
+            if touch.hydroelastic is not None:
+                touch.hydroelastic.require_fits(made.shape)
         except ValueError as error:
             raise ModelError(f"{label}: {error}") from None
         require_free_name(call, on, made.name, on.collision)
@@ -127,8 +130,30 @@ class PlantGeometry(PlantQueries):
         self._set_contact(adjacent_bodies_collision_filters=value)
 
     def set_contact_model(self, contact_model: str) -> None:
-        """Sets the contact model: `"point"`, or `"none"`, with which geometries pass through each other."""
+        """Sets the contact model.
+
+        `"hydroelastic_with_fallback"` takes surfaces of hydroelastic contact where both geometries have hydroelastic
+        properties that make one, and points elsewhere; `"hydroelastic"` refuses other pairs at finalize; `"point"`
+        takes points for all, and with `"none"` geometries pass through each other.
+        """
         self._set_contact(contact_model=contact_model)
+
+    def set_contact_surface_representation(self, representation: str) -> None:
+        """Sets the faces of hydroelastic contact surfaces: `"polygon"`, or `"triangle"`, several for each polygon."""
+        require_choice("contact_surface_representation", representation, REPRESENTATIONS)
+        self._set_contact(contact_surface_representation=representation)
+
+    @staticmethod
+    def default_contact_surface_representation(time_step: float) -> str:
+        """`"polygon"` for a discrete plant, `"triangle"` for a continuous one, whose time step is 0."""
+        return default_contact_surface_representation(time_step)
+
+    def set_max_faces(self, max_faces: int | None) -> None:
+        """Bounds the polygons of each hydroelastic contact surface; None: as many as contact of usual depth has.
+
+        Those beyond have no force; `surfaces` of the contact results count them.
+        """
+        self._set_contact(max_faces=max_faces)
 
     def set_discrete_contact_approximation(self, approximation: str) -> None:
         """Sets how the discrete step treats dissipation and friction: `"sap"`, `"similar"` or `"lagged"`."""

@@ -71,6 +71,8 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         max_pairs: int | None = ContactSettings.max_pairs,
         contact_prediction: bool = ContactSettings.contact_prediction,
         contact_smoothing_length: float = ContactSettings.contact_smoothing_length,
+        contact_surface_representation: str | None = ContactSettings.contact_surface_representation,
+        max_faces: int | None = ContactSettings.max_faces,
     ):
         step = as_numbers(time_step) if is_known(time_step) else None
         if step is None or step.shape != () or not NOT_NEGATIVE.holds(step):
@@ -100,6 +102,8 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
             max_pairs=max_pairs,
             contact_prediction=contact_prediction,
             contact_smoothing_length=contact_smoothing_length,
+            contact_surface_representation=contact_surface_representation,
+            max_faces=max_faces,
         )
         self.default_free_poses: dict[int, Any] = {}
         self.free_poses_of_files: dict[int, Any] = {}  # where files put bodies, if these turn out to float

@@ -105,5 +105,6 @@ def numbers_of_contact(plant: PlantQueries) -> Iterator[tuple[str, Any, str, str
             ("point stiffness", 0.0 if stiffness in (None, math.inf) else stiffness, " N/m"),
             ("dissipation", properties.hunt_crossley_dissipation or 0.0, " s/m"),
             ("relaxation time", properties.relaxation_time or 0.0, " s"),
+            ("hydroelastic modulus", (properties.hydroelastic and properties.hydroelastic.modulus) or 0.0, " Pa"),
         ):
             yield f"{what} of {name}", value, unit, collision.source

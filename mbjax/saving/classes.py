@@ -16,6 +16,7 @@ STRUCTURE = (
     model.Control,
     model.ContactLayout,
     model.CollisionGeometryRecord,
+    model.HydroelasticRecord,
     model.ReportEntry,
 )
 NUMBERS = (model.MultibodyParameters, model.CollisionParameters, model.GeometryParameters, model.Keyframe)

@@ -74,7 +74,10 @@ class Plant(eqx.Module):
         else:
             points = contacts.points
             rate = ca.dot(points.normal_W, contacts.v_AcBc_W)
-            distances = jnp.where(points.exists, points.distance, 1.0), jnp.where(points.exists, rate, 0.0)
+            lands = points.exists  # faces begin without area, and so without force
+            if points.surfaces:
+                lands = lands & ~points.are_faces.reshape(-1, *(1,) * (lands.ndim - 1))
+            distances = jnp.where(lands, points.distance, 1.0), jnp.where(lands, rate, 0.0)
         return jnp.concatenate([qdot, acceleration.vdot, one]), distances
 
 

@@ -259,7 +259,7 @@ def test_contact_can_be_off():
         assert mbjax.load(text).collision_pairs == ()
     assert load(text, contact_model="none").collision_pairs == ()
     assert load(text, contact_model="point").collision_pairs == (("a::a_shape", "b::b_shape"),)
-    with pytest.raises(mbjax.ModelError, match="choose one of 'point', 'none'"):
+    with pytest.raises(mbjax.ModelError, match="choose one of 'point', 'hydroelastic'"):
         load(text, contact_model="mesh")
 
 

@@ -230,8 +230,9 @@ LEFTOVERS = {
     "<hardwareInterface>E</hardwareInterface></actuator></transmission>",
     "contact": "<link name='z'><contact/></link>",
     "link type": "<link name='z' type='x'/>",
-    "drake:compliant_hydroelastic": "<link name='z'><collision><geometry><sphere radius='1'/></geometry>"
-    "<drake:proximity_properties><drake:compliant_hydroelastic/></drake:proximity_properties></collision></link>",
+    "drake:hydroelastic_margin": "<link name='z'><collision><geometry><sphere radius='1'/></geometry>"
+    "<drake:proximity_properties><drake:hydroelastic_margin value='0.1'/></drake:proximity_properties></collision>"
+    "</link>",
     "texture": "<link name='z'><visual><geometry><sphere radius='1'/></geometry><material name='m'>"
     "<texture filename='x.png'/></material></visual></link>",
 }

@@ -72,7 +72,11 @@ def test_settings_are_drakes_save_the_approximation():
     names = ("penetration_allowance", "stiction_tolerance", "sap_near_rigid_threshold")
     for name in (*names, "adjacent_bodies_collision_filters"):
         assert getattr(ours, name) == getattr(drake, name)
-    assert (ours.discrete_contact_approximation, ours.contact_model, ours.max_contacts) == ("sap", "point", None)
+    assert (ours.discrete_contact_approximation, ours.contact_model, ours.max_contacts) == (
+        "sap",
+        drake.contact_model,
+        None,
+    )
 
 
 SETTINGS = {
@@ -86,6 +90,8 @@ SETTINGS = {
     "max_pairs": 5,
     "contact_prediction": True,
     "contact_smoothing_length": 0.001,
+    "contact_surface_representation": "triangle",
+    "max_faces": 7,
 }
 
 
@@ -113,7 +119,9 @@ def test_settings_reach_the_model():
 
 
 BAD_SETTINGS = {
-    "contact_model": ["hydroelastic", None],
+    "contact_model": ["hydro", None],
+    "contact_surface_representation": ["quad", 3],
+    "max_faces": [0, 2.5, True],
     "discrete_contact_approximation": ["tamsi"],
     "penetration_allowance": [0.0, -1.0, np.nan, np.inf, "deep"],
     "stiction_tolerance": [0.0, -1.0, np.nan],

@@ -166,7 +166,7 @@ def test_what_means_nothing_is_refused(name) -> None:
 def test_load_turns_contact_on_where_something_asks_for_it() -> None:
     assert load(QUADRUPED).contact_model == "none"
     for options in ({"ground": True}, {"contact_pairs": [("front_left_foot", "rear_left_foot")]}):
-        assert load(QUADRUPED, **options).contact_model == "point"
+        assert load(QUADRUPED, **options).contact_model == "hydroelastic_with_fallback"
         with pytest.raises(ModelError, match=f"contact_model='none' asks for no contact, {next(iter(options))}= for"):
             load(QUADRUPED, contact_model="none", **options)
     model = load(QUADRUPED, ground=mbjax.ProximityProperties(0.5, point_stiffness=1e4), contact_pairs=FEET_ON_GROUND)

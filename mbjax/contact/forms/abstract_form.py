@@ -29,7 +29,8 @@ from mbjax.topology import TreeTopology
 from ..laws.abstract_law import AbstractContactLaw
 from ..movers.abstract_mover import AbstractMover
 from ..newton.newton_matrix import NewtonMatrix
-from ..points.contact_points import ContactPoints, calc_contact_points
+from ..points.contact_points import calc_contact_points
+from ..points.point_records import ContactPoints
 from ..rows.rows_of_step import OtherRows
 
 

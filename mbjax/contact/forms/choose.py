@@ -95,10 +95,11 @@ def is_deep(topology: TreeTopology) -> bool:
 
 
 def can_list(model: MultibodyModel, target: Target) -> bool:
-    """Whether the target runs loops over the points that act, and bodies that move may touch each other."""
+    """Whether the target runs loops over the points that act, and bodies that move may touch each other at points."""
     if not (target.has_kernels and target.is_one_world) or model.topology.followers:
         return False
-    return model.layout.contact.max_contacts is None and num_moving_pairs(model) > 0
+    contact = model.layout.contact
+    return contact.max_contacts is None and not contact.surface_pairs and num_moving_pairs(model) > 0
 
 
 def num_moving_pairs(model: MultibodyModel) -> int:

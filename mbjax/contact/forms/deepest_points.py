@@ -18,7 +18,7 @@ from ..movers.moved_bodies import find_moved_bodies
 from ..newton.along_branches import matrix_along_branches
 from ..newton.contact_hessian import contact_hessian_of_jacobian
 from ..newton.newton_matrix import NewtonMatrix
-from ..points.contact_points import ContactPoints
+from ..points.point_records import ContactPoints
 from ..rows.rows_of_step import OtherRows
 from .abstract_form import AbstractContactForm, StepSoFar
 from .all_points import laws_of

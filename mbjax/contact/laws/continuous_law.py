@@ -1,8 +1,11 @@
 """Contact forces of the continuous plant: Hunt–Crossley along the normal, Stribeck friction across it.
 
 f_n = k x (1 + d ẋ)₊ with depth x, and f_t = -μ(|v_t| / v_s) f_n t, where μ rises to the static coefficient at the
-stiction tolerance v_s and falls to the dynamic one at 3 v_s: "Contact modeling" in Drake's MultibodyPlant.
+stiction tolerance v_s and falls to the dynamic one at 3 v_s: "Contact modeling" in Drake's MultibodyPlant. A face of a
+hydroelastic surface has its area times its pressure in place of k x, and μ = μ_d (2 / π) atan(|v_t| / v_s).
 """
+
+import math
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -10,7 +13,7 @@ from jaxtyping import Array, Float
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_sqrt
 
-from ..points.contact_points import ContactPoints
+from ..points.point_records import ContactPoints
 from .elastic_force import ElasticForce
 
 END_OF_TRANSITION = 3.0  # stiction tolerances at which friction is dynamic
@@ -31,7 +34,15 @@ def calc_continuous_contact_forces(
     elastic = ElasticForce(1.0 / pair.compliance, smoothing_length).at(points.distance)
     f_n = jnp.where(points.active & (damping > 0.0), elastic * damping, 0.0)
     slope = calc_friction_over_slip(speed / stiction_tolerance, pair.static_friction, pair.dynamic_friction)
+    if points.surfaces:
+        of_faces = calc_friction_of_faces_over_slip(speed / stiction_tolerance, pair.dynamic_friction)
+        slope = jnp.where(points.are_faces.reshape(-1, *(1,) * (speed.ndim - 1)), of_faces, slope)
     return ca.scale(n, f_n) - ca.scale(v_t, f_n * slope / stiction_tolerance)
+
+
+def calc_friction_of_faces_over_slip(s: Float[Array, " m"], dynamic: Float[Array, " m"]) -> Float[Array, " m"]:
+    """μ(s) / s of faces of surfaces at the slip s in stiction tolerances."""
+    return (2.0 / math.pi) * dynamic * safe_divide(jnp.arctan(s), s, at_zero=1.0)
 
 
 def calc_friction_over_slip(

@@ -17,7 +17,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology, over_directions, sum_directions
 
-from ..points.contact_points import ContactPoints
+from ..points.point_records import ContactPoints
 from .abstract_mover import AbstractMover
 from .contact_paths import ContactPaths, find_contact_paths
 

@@ -27,16 +27,11 @@ from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 
 from .contact_parameters import PairParameters, SurfaceParameters, calc_surface_parameters, combine_surfaces
-from .contact_points import (
-    ContactPoints,
-    GeometryPoses,
-    calc_contact_points,
-    calc_geometry_poses,
-    calc_witnesses,
-    pairs_by_kind,
-    shape_sizes,
-)
+from .contact_points import calc_contact_points, calc_witnesses, pairs_by_kind
+from .geometry_poses import GeometryPoses, calc_geometry_poses, shape_sizes
+from .point_records import ContactPoints
 from .runtime_lists import list_of, row_at, with_row
+from .surface_points import count_faces
 
 LEAST_ROOM, POINTS_OF_A_BODY = 1024, 24  # room of the list: boxes in a stack have eight points each
 GROUP = 8  # points that laws take in a turn; the list has room for whole groups
@@ -70,9 +65,14 @@ def calc_contact_list(
 
 
 def do_only_overlaps_act(model: MultibodyModel) -> bool:
-    """Whether surfaces have forces where they overlap, and there alone: no prediction, smoothing or bound of pairs."""
+    """Whether shapes have forces at points, where they overlap and there alone: no prediction, smoothing or bound."""
     contact = model.layout.contact
-    return not contact.prediction and contact.max_pairs is None and model.collision.smoothing_length is None
+    return (
+        not contact.surface_pairs
+        and not contact.prediction
+        and contact.max_pairs is None
+        and model.collision.smoothing_length is None
+    )
 
 
 def with_ordered_pairs(model: MultibodyModel) -> MultibodyModel:
@@ -141,8 +141,8 @@ def with_room_kept(found: ContactList) -> ContactList:
 
 
 def count_points(model: MultibodyModel) -> int:
-    """How many points all pairs may have."""
-    return sum(len(pairs) * num_points_of(model, pairs) for pairs in pairs_by_kind(model))
+    """How many points all pairs may have, faces of surfaces included."""
+    return sum(len(pairs) * num_points_of(model, pairs) for pairs in pairs_by_kind(model)) + count_faces(model)
 
 
 def num_points_of(model: MultibodyModel, pairs: Sequence[int]) -> int:

@@ -18,15 +18,9 @@ from mbjax.kinematics import calc_position_kinematics, for_worlds_of
 from mbjax.model import CollisionGeometryRecord, GeometryParameters, MultibodyModel, as_coordinates
 from mbjax.spatial import component_algebra as ca
 
-from .contact_points import (
-    GeometryPoses,
-    calc_geometry_poses,
-    calc_relative_poses,
-    calc_witnesses,
-    pairs_by_kind,
-    shape_sizes,
-)
+from .contact_points import calc_witnesses, pairs_by_kind
 from .distance_pairs import find_distance_pairs, names_of_pairs
+from .geometry_poses import GeometryPoses, calc_geometry_poses, calc_relative_poses, shape_sizes
 
 
 class SignedDistances(eqx.Module):
@@ -150,6 +144,7 @@ def seeing_only(model: MultibodyModel, pairs: Sequence[tuple[int, int]]) -> Mult
         contact,
         geometries=tuple(shifted[g] for g in used),
         pairs=tuple((place[a], place[b]) for a, b in pairs),
+        surface_pairs=(),
     )
     return dataclasses.replace(
         model,

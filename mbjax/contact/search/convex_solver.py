@@ -22,7 +22,7 @@ from mbjax.topology import TreeTopology
 
 from ..forms.abstract_form import AbstractContactForm, StepSoFar
 from ..forms.choose import form_elsewhere, form_on_cpu
-from ..points.contact_points import ContactPoints
+from ..points.point_records import ContactPoints
 from .convex_problem import (
     ConvexProblem,
     calc_impulses,

@@ -29,7 +29,7 @@ MESHES_OF_MUJOCO = (".stl", ".obj", ".msh")
 NOT_TOUCHING: dict[str, Any] = {"contype": 0, "conaffinity": 0}
 LARGEST_STL = 200_000  # triangles
 SEEN_ALONE, TOUCHING_ALONE = 1, 3  # groups: MuJoCo's viewer shows 0 to 2
-OF_SHAPES = ("point_stiffness", "hunt_crossley_dissipation", "relaxation_time")
+OF_SHAPES = ("point_stiffness", "hunt_crossley_dissipation", "relaxation_time", "hydroelastic")
 
 
 def pose_attributes(X: np.ndarray) -> dict[str, Any]:
@@ -89,7 +89,8 @@ class Geoms:
             refuse(label, f"static friction {static:g} and dynamic friction {dynamic:g}: MuJoCo has one coefficient")
         for what in OF_SHAPES:
             if getattr(properties, what) is not None:
-                refuse(label, f"its {what} is not MuJoCo's, whose contact is soft in another way")
+                named = "hydroelastic properties are" if what == "hydroelastic" else f"{what} is"
+                refuse(label, f"its {named} not MuJoCo's, whose contact is soft in another way")
         return {"friction": (dynamic, 0.005, 0.0001), **({"condim": 1} if dynamic == 0.0 else {})}
 
     def _shape(self, geometry: Geometry, link_name: str, touches: bool) -> dict[str, Any] | None:

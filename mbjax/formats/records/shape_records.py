@@ -14,12 +14,13 @@ from mbjax.geometry import (
     Ellipsoid,
     Geometry,
     HalfSpace,
+    HydroelasticProperties,
     ProximityProperties,
     Shape,
     Sphere,
 )
 from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
-from mbjax.model import CollisionGeometryRecord, MultibodyModel
+from mbjax.model import CollisionGeometryRecord, HydroelasticRecord, MultibodyModel
 
 from ..notes.write_notes import WriteNotes
 from .numbers import as_double
@@ -81,6 +82,15 @@ class CollisionShapes:
             float(numbers.stiffness[stiffness]) if stiffness >= 0 else None,
             float(numbers.hunt_crossley_dissipation[dissipation]) if dissipation >= 0 else None,
             None if time == self.default_time else time,
+            self._hydroelastic(found.hydroelastic),
+        )
+
+    def _hydroelastic(self, found: HydroelasticRecord | None) -> HydroelasticProperties | None:
+        if found is None:
+            return None
+        modulus = None if found.modulus_index < 0 else float(self.numbers.hydroelastic_modulus[found.modulus_index])
+        return HydroelasticProperties(
+            found.compliance, modulus, found.resolution_hint, found.margin, found.slab_thickness
         )
 
 

@@ -10,6 +10,7 @@ from mbjax.model import MultibodyModel
 
 from ..notes.write_notes import WriteNotes
 from ..urdf.read_contact import PROXIMITY_TAGS
+from ..urdf.read_hydroelastic import hydroelastic_tags
 from .model_records import ModelRecords
 from .numbers import number_text, numbers_text
 from .robot_records import JointRecord, RobotRecord
@@ -27,7 +28,8 @@ def list_time_step(records: ModelRecords, notes: WriteNotes) -> None:
         step = number_text(records.time_step)
         notes.ignored("time step", f"{step} s is not in the file; a model steps by load(…, time_step={step})")
     if records.has_contact:
-        settings = f"contact_model='point', approximation '{records.model.layout.contact.approximation}'"
+        contact = records.model.layout.contact
+        settings = f"contact_model='{contact.contact_model}', approximation '{contact.approximation}'"
         notes.ignored("contact settings", f"{settings} and tolerances are options of load and MultibodyPlant")
 
 
@@ -102,14 +104,23 @@ def refuse_armature(robots: list[RobotRecord], notes: WriteNotes) -> dict[str, d
 
 def drake_properties(
     properties: ProximityProperties, element: str, has_contact: bool, notes: WriteNotes
-) -> dict[str, float]:
-    """The numbers of drake:proximity_properties by tag; a rigid surface has none there."""
+) -> dict[str, float | None]:
+    """The numbers of drake:proximity_properties by tag, None where the tag alone says it.
+
+    A surface that is rigid at points has no stiffness there, and no file says how thick a compliant half space is.
+    """
     found: dict[str, Any] = {tag: getattr(properties, name) for tag, name in PROXIMITY_TAGS.items()}
+    refuse = notes.unsupported if has_contact else notes.ignored
     if properties.point_stiffness is not None and np.isinf(properties.point_stiffness):
-        refuse = notes.unsupported if has_contact else notes.ignored
         refuse(element, "its point_stiffness is infinite, which drake:proximity_properties cannot say")
         del found["drake:point_contact_stiffness"]
-    return {tag: value for tag, value in found.items() if value is not None}
+    numbers = {tag: value for tag, value in found.items() if value is not None}
+    if properties.hydroelastic is None:
+        return numbers
+    if properties.hydroelastic.slab_thickness is not None:
+        refuse(element, "the slab_thickness of a compliant half space, which drake:proximity_properties cannot say")
+        return numbers
+    return {**numbers, **hydroelastic_tags(properties.hydroelastic)}
 
 
 def is_gravity_of_earth(model: MultibodyModel) -> bool:

@@ -3,6 +3,7 @@
 from ..notes.leftovers import Leftovers, report_leftovers
 from ..notes.load_notes import LoadNotes
 from ..urdf.read_contact import PROXIMITY_TAGS
+from ..urdf.read_hydroelastic import HYDROELASTIC_TAGS, OLD_TAG
 from ..xml.tree import XmlElement
 from .read_contact import FILTER
 from .read_custom import BALL, BUSHING, DISTANCE, NO_PHYSICS, SPRING
@@ -63,7 +64,7 @@ READ: dict[str, Entry] = {
     "surface": (set(), {"friction"}),
     "friction": (set(), {"ode"}),
     "ode": (set(), {"mu", "mu2"}),
-    "drake:proximity_properties": (set(), set(PROXIMITY_TAGS)),
+    "drake:proximity_properties": (set(), {*PROXIMITY_TAGS, *HYDROELASTIC_TAGS, OLD_TAG}),
     "geometry": (set(), set(SHAPES)),
     "joint": (
         {"name", "type"},
@@ -98,7 +99,6 @@ GAZEBO, SENSOR, ODE = (
     "sensors are not simulated",
     "a setting of other engines' contact",
 )
-HYDROELASTIC = "hydroelastic contact is not computed; there is contact at points"
 DRAWING = "not drawn: shapes have one color"
 REASONS = {
     "plugin": GAZEBO,
@@ -160,12 +160,6 @@ REASONS = {
     "initial_position": "joints start at zero; set default positions of the model",
     "model_state": "states are not read; set positions and velocities of the model",
     "namespace": "names of topics",
-    "drake:rigid_hydroelastic": HYDROELASTIC,
-    "drake:soft_hydroelastic": HYDROELASTIC,
-    "drake:compliant_hydroelastic": HYDROELASTIC,
-    "drake:mesh_resolution_hint": HYDROELASTIC,
-    "drake:hydroelastic_modulus": HYDROELASTIC,
-    "drake:hydroelastic_margin": HYDROELASTIC,
 }
 # Where the tag alone does not tell.
 PHYSICS_IN = {("axis2", "mimic"): "a second axis that mimics a joint is not simulated"}

@@ -1,15 +1,18 @@
 """What SDFormat and Drake's extensions say of contact: proximity properties and collision filter groups."""
 
+from typing import Any
+
 from mbjax.geometry import ProximityProperties
 from mbjax.model import IGNORED
 
 from ..notes.load_notes import LoadNotes
 from ..records.robot_records import CollisionFilterRecord
 from ..urdf.read_contact import MAX_GROUPS, PROXIMITY_TAGS, links_of
+from ..urdf.read_hydroelastic import read_hydroelastic
 from ..xml.tree import XmlElement
 from ..xml.values import did_you_mean, required_text
 from .read_scopes import DELIMITER, Scope
-from .values import child_number, flag, text_of
+from .values import child_number, flag, text_numbers, text_of
 
 FILTER = "drake:collision_filter_group"
 
@@ -17,7 +20,7 @@ FILTER = "drake:collision_filter_group"
 def read_proximity_properties(collision: XmlElement, link_name: str, notes: LoadNotes) -> ProximityProperties:
     """Those of one <collision>: Drake's, and else the friction <mu> (static) and <mu2> (dynamic) meant for ODE."""
     properties = collision.only("drake:proximity_properties")
-    found = {}
+    found: dict[str, Any] = {}
     if properties is not None:
         present = {tag: name for tag, name in PROXIMITY_TAGS.items() if properties.only(tag) is not None}
         found = {name: child_number(properties, tag, allow_infinite=False) for tag, name in present.items()}
@@ -31,6 +34,8 @@ def read_proximity_properties(collision: XmlElement, link_name: str, notes: Load
     if "dynamic_friction" in found:
         found.setdefault("static_friction", found["dynamic_friction"])
     try:
+        if properties is not None:
+            found["hydroelastic"] = read_hydroelastic(properties, lambda tag: float(text_numbers(tag, 1)[0]), notes)
         return ProximityProperties(**found)
     except ValueError as error:
         place = ode if properties is None and ode is not None else properties or collision

@@ -39,6 +39,7 @@ LIMIT = Bound("limit", "SI units", 1e10, is_limit=True)
 DISSIPATION = Bound("damping or friction", "SI units", 1e8)
 FRICTION = Bound("coefficient of friction", "", 1e3)
 STIFFNESS = Bound("stiffness", "N/m", 1e15, 1e-9)
+MODULUS = Bound("hydroelastic modulus", "Pa", 1e15, 1e-3)
 HUNT_CROSSLEY = Bound("dissipation", "s/m", 1e6)
 TIME = Bound("time", "s", 1e4)
 ROTOR = Bound("rotor inertia", "kg m² or kg", 1e6, 1e-18)
@@ -69,6 +70,9 @@ BOUNDS: dict[str, dict[str, Bound]] = {
     "static_friction": {TEXT: FRICTION},
     "dynamic_friction": {TEXT: FRICTION},
     **{tag: {"value": bound} for tag, bound in zip(PROXIMITY_TAGS, PROXIMITY, strict=True)},
+    "drake:hydroelastic_modulus": {"value": MODULUS},
+    "drake:mesh_resolution_hint": {"value": SIZE},
+    "drake:hydroelastic_margin": {"value": LENGTH},
     "drake:controller_gains": {"p": GAIN, "d": GAIN},
     **ACTUATOR,
 }

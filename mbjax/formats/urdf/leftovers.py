@@ -4,12 +4,12 @@ from ..notes.leftovers import Leftovers, report_leftovers
 from ..notes.load_notes import LoadNotes
 from ..xml.tree import XmlElement
 from .read_contact import PROXIMITY_TAGS
+from .read_hydroelastic import COMPLIANCE_TAGS, HYDROELASTIC_NUMBERS, HYDROELASTIC_TAGS, OLD_TAG
 from .read_joints import ignored_parts
 
 FILTER = "drake:collision_filter_group"
 DRAWING = "not drawn: shapes have one color"
 OTHER_TRANSMISSION = "part of a transmission that is no SimpleTransmission, and those alone make actuators"
-HYDROELASTIC = "hydroelastic contact is not computed; there is contact at points"
 NAMED = frozenset({"name"})
 SHAPES = {
     "box": ({"size"}, set()),
@@ -32,8 +32,9 @@ READ: dict[str, tuple[set[str], set[str]]] = {
     "origin": ({"xyz", "rpy", "quat_xyzw"}, set()),
     "visual": ({"name"}, {"origin", "geometry", "material"}),
     "collision": ({"name"}, {"origin", "geometry", "drake:proximity_properties", "drake_compliance"}),
-    "drake:proximity_properties": (set(), set(PROXIMITY_TAGS)),
-    **dict.fromkeys(PROXIMITY_TAGS, ({"value"}, set())),
+    "drake:proximity_properties": (set(), {*PROXIMITY_TAGS, *HYDROELASTIC_TAGS, OLD_TAG}),
+    **dict.fromkeys((*PROXIMITY_TAGS, *HYDROELASTIC_NUMBERS), ({"value"}, set())),
+    **dict.fromkeys((*COMPLIANCE_TAGS, OLD_TAG), (set(), set())),
     "drake_compliance": (set(), {"static_friction", "dynamic_friction"}),
     "static_friction": (set(), set()),
     "dynamic_friction": (set(), set()),
@@ -103,12 +104,6 @@ REASONS = {
     "drake:illustration_properties": "every visual shape is drawn",
     "drake:perception_properties": "every visual shape is drawn",
     "drake:declare_convex": 'with meshes="hull" every mesh touches with its convex hull',
-    "drake:rigid_hydroelastic": HYDROELASTIC,
-    "drake:soft_hydroelastic": HYDROELASTIC,
-    "drake:compliant_hydroelastic": HYDROELASTIC,
-    "drake:mesh_resolution_hint": HYDROELASTIC,
-    "drake:hydroelastic_modulus": HYDROELASTIC,
-    "drake:hydroelastic_margin": HYDROELASTIC,
 }
 DEFAULT_REASON = "nothing that mbjax reads in a URDF"
 

@@ -1,6 +1,7 @@
 """Reads Drake's extensions of URDF for contact: proximity properties of shapes, and collision filter groups."""
 
 from collections.abc import Mapping, Set
+from typing import Any
 
 from mbjax.geometry import ProximityProperties
 from mbjax.model import IGNORED
@@ -9,6 +10,7 @@ from ..notes.load_notes import LoadNotes
 from ..records.robot_records import WORLD, CollisionFilterRecord, RobotRecord
 from ..xml.tree import XmlElement
 from ..xml.values import did_you_mean, required_number, required_text, text_number
+from .read_hydroelastic import read_hydroelastic
 
 MAX_GROUPS = 1000
 PROXIMITY_TAGS = {
@@ -20,16 +22,18 @@ PROXIMITY_TAGS = {
 }
 
 
-def read_proximity_properties(collision: XmlElement, link_name: str) -> ProximityProperties:
+def read_proximity_properties(collision: XmlElement, link_name: str, notes: LoadNotes) -> ProximityProperties:
     """Reads the contact properties of a <collision>; a single coefficient of friction stands for both, as in Drake."""
     properties = collision.only("drake:proximity_properties")
-    found = {} if properties is None else read_values(properties)
+    found: dict[str, Any] = {} if properties is None else dict(read_values(properties))
     legacy = collision.only("drake_compliance")
     if legacy is not None and not {"static_friction", "dynamic_friction"} & set(found):
         found |= read_legacy_friction(legacy)
     if "dynamic_friction" in found:
         found.setdefault("static_friction", found["dynamic_friction"])
     try:
+        if properties is not None:
+            found["hydroelastic"] = read_hydroelastic(properties, lambda tag: required_number(tag, "value"), notes)
         return ProximityProperties(**found)
     except ValueError as error:
         place = collision if properties is None else properties

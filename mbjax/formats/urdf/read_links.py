@@ -32,7 +32,9 @@ def read_link(element: XmlElement, geometry: GeometryReader, notes: LoadNotes, i
     link.visual = [geometry.read(child, link.name, taken_names) for child in element.all("visual")]
     link.collision = [
         CollisionRecord(
-            child.place, geometry.read(child, link.name, taken_names), read_proximity_properties(child, link.name)
+            child.place,
+            geometry.read(child, link.name, taken_names),
+            read_proximity_properties(child, link.name, notes),
         )
         for child in element.all("collision")
     ]

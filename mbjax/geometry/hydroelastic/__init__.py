@@ -1,0 +1,12 @@
+"""Hydroelastic contact: pressure fields within shapes, and the surfaces where two of them press on each other."""
+
+from .contact_surface import ContactSurface as ContactSurface
+from .faces import Representation as Representation
+from .pressure_field import PressureField as PressureField
+from .pressure_field import field as field
+from .surface_of_pair import contact_surface as contact_surface
+from .surface_of_pair import largest_number_of_faces as largest_number_of_faces
+from .surface_of_pair import reason_for_no_surface as reason_for_no_surface
+from .topology import Compliance as Compliance
+from .topology import HydroelasticTopology as HydroelasticTopology
+from .topology import hydroelastic_geometry as hydroelastic_geometry

@@ -1,0 +1,81 @@
+"""The contact surface of two hydroelastic geometries: which ones have one, and the way to it."""
+
+from mbjax.spatial import RigidTransform
+
+from .contact_surface import ContactSurface
+from .faces import Polygons, Representation, faces_of, seen_from_other
+from .half_space_surfaces import polygons_in_compliant_half_space, polygons_with_rigid_half_space
+from .mesh_surfaces import polygons_with_compliant_mesh, polygons_with_rigid_mesh
+from .pressure_field import PressureField
+from .topology import HydroelasticTopology
+
+SMALL_MESH = 64  # elements, up to which a bound takes all
+SHARE_IN_CONTACT = 4  # a larger mesh is bounded by this fraction of its elements
+
+
+def contact_surface(
+    topology_A: HydroelasticTopology,
+    field_A: PressureField,
+    X_WA: RigidTransform,
+    topology_B: HydroelasticTopology,
+    field_B: PressureField,
+    X_WB: RigidTransform,
+    *,
+    representation: Representation = "polygon",
+    bound: int | None = None,
+) -> ContactSurface:
+    """The surface of equal pressure of two geometries in poses X_WA and X_WB, at least one of which is compliant.
+
+    `bound` is how many polygons there may be; None takes `largest_number_of_faces`. What goes beyond is counted in
+    `left_out`. With `representation="triangle"` each polygon becomes as many triangles as it has edges.
+    """
+    reason = reason_for_no_surface(topology_A, topology_B)
+    if reason is not None:
+        raise ValueError(f"contact_surface: {reason}")
+    if representation not in ("polygon", "triangle"):
+        raise ValueError(f"contact_surface: representation is {representation!r}; give 'polygon' or 'triangle'.")
+    bound = largest_number_of_faces(topology_A, topology_B) if bound is None else bound
+    if topology_A.is_rigid:
+        polygons = polygons_between(topology_B, field_B, topology_A, field_A, X_WB.inverse() @ X_WA, bound)
+        return seen_from_other(faces_of(polygons, X_WB, representation))
+    polygons = polygons_between(topology_A, field_A, topology_B, field_B, X_WA.inverse() @ X_WB, bound)
+    return faces_of(polygons, X_WA, representation)
+
+
+def reason_for_no_surface(topology_A: HydroelasticTopology, topology_B: HydroelasticTopology) -> str | None:
+    """Why two geometries have no contact surface and need contact at points, as in Drake; None where they have one."""
+    both = topology_A, topology_B
+    if all(topology.is_rigid for topology in both):
+        return "both geometries are rigid; make one of them compliant, or let them touch at points."
+    if all(topology.is_half_space for topology in both):
+        return "both geometries are half-spaces; give one of them a bounded shape."
+    if any(topology.is_half_space and not topology.is_rigid for topology in both) and not any(
+        topology.is_rigid for topology in both
+    ):
+        return "a compliant half-space meets another compliant geometry; make one of them rigid, or take a large Box."
+    return None
+
+
+def polygons_between(
+    topology_C: HydroelasticTopology,
+    field_C: PressureField,
+    topology_D: HydroelasticTopology,
+    field_D: PressureField,
+    X_CD: RigidTransform,
+    bound: int,
+) -> Polygons:
+    """Polygons between a compliant geometry C and another one D, in C."""
+    if topology_C.is_half_space:
+        return polygons_in_compliant_half_space(field_C, field_D, X_CD, bound)
+    if topology_D.is_half_space:
+        return polygons_with_rigid_half_space(field_C, X_CD, bound)
+    with_mesh = polygons_with_rigid_mesh if topology_D.is_rigid else polygons_with_compliant_mesh
+    return with_mesh(field_C, field_D, X_CD, bound)
+
+
+def largest_number_of_faces(topology_A: HydroelasticTopology, topology_B: HydroelasticTopology) -> int:
+    """A bound on the polygons of two geometries that contact of usual depth does not reach."""
+    in_contact = [
+        max(min(n, SMALL_MESH), n // SHARE_IN_CONTACT) for n in (topology_A.num_elements, topology_B.num_elements)
+    ]
+    return sum(in_contact)

@@ -1,0 +1,55 @@
+"""Which pairs of shapes touch by a hydroelastic surface and which at points, as in Drake."""
+
+from collections.abc import Sequence
+
+from mbjax.errors import ModelError
+from mbjax.geometry import HalfSpace, HydroelasticProperties, Mesh, Shape
+
+from .declarations import RegisteredCollision
+
+
+def pairs_with_surfaces(
+    contact_model: str, collisions: Sequence[RegisteredCollision], pairs: Sequence[tuple[int, int]]
+) -> set[tuple[int, int]]:
+    """The pairs that touch by a surface under a contact model.
+
+    Raises `ModelError` under `"hydroelastic"`, which has no contact at points, for a pair that has no surface.
+    """
+    if not contact_model.startswith("hydroelastic"):
+        return set()
+    lacking = {(a, b): why_no_surface(collisions[a], collisions[b]) for a, b in pairs}
+    for (a, b), why in lacking.items():
+        if why is not None and contact_model == "hydroelastic":
+            A, B = collisions[a], collisions[b]
+            raise ModelError(
+                f"contact_model='hydroelastic': collision geometries '{A.name}' and '{B.name}' may touch, but {why}. "
+                f"Give them other hydroelastic properties, exclude_collisions_between('{A.body.name}', "
+                f"'{B.body.name}'), or choose 'hydroelastic_with_fallback', with which they touch at points."
+            )
+    return {pair for pair, why in lacking.items() if why is None}
+
+
+def why_no_surface(A: RegisteredCollision, B: RegisteredCollision) -> str | None:
+    """Why two shapes have no contact surface, as part of a sentence; None where they have one."""
+    sides = (A.properties.hydroelastic, A.geometry.shape), (B.properties.hydroelastic, B.geometry.shape)
+    for collision, (properties, shape) in zip((A, B), sides, strict=True):
+        if properties is None:
+            return f"'{collision.name}' has no hydroelastic properties"
+        if isinstance(shape, Mesh):
+            return f"'{collision.name}' is a Mesh, which has no pressure field (meshes='hull' takes its convex hull)"
+    (properties_A, shape_A), (properties_B, shape_B) = sides
+    assert properties_A is not None
+    assert properties_B is not None
+    return why_not(properties_A, shape_A, properties_B, shape_B)
+
+
+def why_not(A: HydroelasticProperties, shape_A: Shape, B: HydroelasticProperties, shape_B: Shape) -> str | None:
+    """Why two shapes with hydroelastic properties have no contact surface."""
+    if A.compliance == B.compliance == "rigid":
+        return "both are rigid, and a surface needs one that is compliant"
+    planes = [isinstance(shape, HalfSpace) for shape in (shape_A, shape_B)]
+    if all(planes):
+        return "both are half spaces"
+    if any(planes) and A.compliance == B.compliance == "compliant":
+        return "a compliant half space has a surface with rigid shapes alone"
+    return None

@@ -1,0 +1,75 @@
+"""Steps with hydroelastic contact beside Drake's: the three laws, four scenes step for step, and continuous plants.
+
+Each of our steps starts where Drake is. Drake stops its search where the momentum residual is 1e-6 of the momentum,
+which is what the velocities may differ by.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from tests.contact.hydroelastic_scenes import WORLDS, Twins, drake_contexts, states_in_drake, twins_of
+from tests.gradients.checks import compiled
+
+STEPS = 200
+WHOLE_RUN = pytest.mark.whole_run("a ball that rolls, under all laws, and a box that slides")
+SCENES = [pytest.param(name, marks=() if name in ("rolling", "sliding") else WHOLE_RUN) for name in WORLDS]
+
+
+def after_each(twins: Twins, q: np.ndarray, v: np.ndarray) -> tuple[jax.Array, mbjax.ContactResults]:
+    """Our velocities after a step from each of these states, and the contact results."""
+    inputs = mbjax.Inputs(applied_generalized_force=jnp.asarray(twins.tau))
+
+    def one(state: tuple) -> tuple:
+        after, outputs = mbjax.step(twins.model, mbjax.State(*state, jnp.zeros(())), inputs)
+        return after.v, outputs.contact_results
+
+    return compiled(lambda *states: jax.lax.map(one, states))(q, v)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_steps_are_drakes(name: str) -> None:
+    """Each of 200 steps from the state where Drake is: rolling, sliding to rest, gripping and lifting, in a stack."""
+    twins = twins_of(name)
+    q, v = states_in_drake(twins, STEPS)
+    ours, contacts = after_each(twins, q[:-1], v[:-1])
+    apart = np.abs(np.array(ours) - v[1:]).max()
+    print(f"{name}: velocities apart {apart:.1e}")
+    assert contacts.converged.all()
+    assert max(int(contact.surface.left_out.max()) for contact in contacts.surfaces) == 0
+    assert any(bool(contact.surface.active.any()) for contact in contacts.surfaces)
+    assert apart < 1e-5
+
+
+@pytest.mark.parametrize("approximation", ["similar", "lagged"])
+def test_the_other_laws_are_drakes(approximation: str) -> None:
+    twins = twins_of("rolling", approximation)
+    q, v = states_in_drake(twins, 10)
+    ours, _ = after_each(twins, q[:-1], v[:-1])
+    np.testing.assert_allclose(ours, v[1:], atol=2e-6)
+
+
+def test_results_name_the_pair_and_have_drakes_force() -> None:
+    """Area, centroid and spatial force of the surface as a whole, in a continuous plant, whose forces are explicit."""
+    for representation in ("triangle", "polygon"):
+        twins = twins_of("sliding", time_step=0.0, contact_surface_representation=representation)
+        q = twins.state.q.at[6].add(-0.004)
+        outputs = mbjax.outputs(twins.model, mbjax.State(q, twins.state.v, jnp.zeros(())))
+        contact = outputs.contact_results.surface(twins.model, "floor::top", "box::skin")
+        root, context = drake_contexts(twins, q, twins.state.v)
+        theirs = twins.plant.get_contact_results_output_port().Eval(context).hydroelastic_contact_info(0)
+        force = np.concatenate([theirs.F_Ac_W().rotational(), theirs.F_Ac_W().translational()])
+        vdot = twins.plant.get_generalized_acceleration_output_port().Eval(context)
+        surface = theirs.contact_surface()
+        del root
+        assert contact.names(twins.model) == ("floor", "top", "box", "skin")
+        assert int(contact.surface.num_faces) == surface.num_faces()
+        assert "floor/top – box/skin" in str(mbjax.describe(twins.model, outputs))
+        np.testing.assert_allclose(contact.area, surface.total_area(), rtol=1e-10)
+        np.testing.assert_allclose(contact.centroid, surface.centroid(), atol=1e-10)
+        np.testing.assert_allclose(contact.spatial_force, force, atol=1e-9 * np.abs(force).max())
+        np.testing.assert_allclose(outputs.generalized_acceleration, vdot, atol=1e-9 * np.abs(vdot).max())
+    with pytest.raises(mbjax.ModelError, match=r"in this order\. The model has 'floor::top' and 'box::skin'"):
+        outputs.contact_results.surface(twins.model, "box::skin", "floor::top")

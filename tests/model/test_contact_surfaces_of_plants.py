@@ -1,0 +1,95 @@
+"""Which pairs of a plant touch by hydroelastic surfaces, beside Drake's choice, and what is refused."""
+
+import jax
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax.geometry import Box, Geometry, HalfSpace, Mesh, ProximityProperties, Sphere
+
+INERTIA = mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1)
+RIGID = ProximityProperties(0.5).add_rigid_hydroelastic_properties(0.1)
+SOFT = ProximityProperties(0.5).add_compliant_hydroelastic_properties(0.1, 1e5)
+SLAB = ProximityProperties(0.5).add_compliant_hydroelastic_properties_for_half_space(0.5, 1e5)
+PLAIN = ProximityProperties(0.5)
+
+
+def plant_of(ground: ProximityProperties, ball: ProximityProperties, **settings) -> mbjax.MultibodyPlant:
+    """A ball above the ground, and a plain box."""
+    plant = mbjax.MultibodyPlant(**{"time_step": 0.01, **settings})
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), ground)
+    plant.add_rigid_body("ball", INERTIA)
+    plant.register_collision_geometry("ball", Geometry("skin", Sphere(0.1)), ball)
+    plant.add_rigid_body("box", INERTIA)
+    plant.register_collision_geometry("box", Geometry("skin", Box((0.1, 0.1, 0.1))), PLAIN)
+    return plant
+
+
+@pytest.mark.parametrize(
+    ("ground", "ball", "why"),
+    [
+        (RIGID, SOFT, None),
+        (SLAB, RIGID, None),
+        (RIGID, RIGID, "both are rigid, and a surface needs one that is compliant"),
+        (SLAB, SOFT, "a compliant half space has a surface with rigid shapes alone"),
+        (PLAIN, SOFT, "'world::ground' has no hydroelastic properties"),
+        (RIGID, PLAIN, "'ball::skin' has no hydroelastic properties"),
+    ],
+)
+def test_pairs_without_a_surface_fall_back_to_points(ground, ball, why) -> None:
+    """The choice is Drake's: kCalculated of its contact calculator, or one of its reasons to fall back."""
+    model = plant_of(ground, ball).finalize()
+    contact = model.layout.contact
+    assert model.contact_model == "hydroelastic_with_fallback"
+    assert contact.pairs == ((0, 1), (0, 2), (1, 2))
+    assert contact.surface_pairs == (() if why else (0,))
+    of_points = plant_of(ground, ball, contact_model="point").finalize()
+    assert of_points.layout.contact.surface_pairs == ()
+    strict = plant_of(ground, ball, contact_model="hydroelastic")
+    strict.keep_contact_only([("ball", "ground")])
+    if why is None:
+        assert strict.finalize().layout.contact.surface_pairs == (0,)
+        return
+    with pytest.raises(mbjax.ModelError, match=f"'world::ground' and 'ball::skin' may touch, but {why}"):
+        strict.finalize()
+
+
+def test_meshes_have_no_surface() -> None:
+    plant = mbjax.MultibodyPlant(0.01, contact_model="hydroelastic")
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), RIGID)
+    plant.add_rigid_body("stone", INERTIA)
+    plant.register_collision_geometry("stone", Geometry("skin", Mesh("stone.obj")), SOFT, source="file:1")
+    with pytest.raises(mbjax.ModelError, match="'stone::skin' is a Mesh, which has no pressure field"):
+        plant.finalize()
+
+
+def test_representations_are_drakes() -> None:
+    assert mbjax.MultibodyPlant.default_contact_surface_representation(0.01) == "polygon"
+    assert mbjax.MultibodyPlant.default_contact_surface_representation(0.0) == "triangle"
+    for time_step, default in ((0.01, "polygon"), (0.0, "triangle")):
+        assert plant_of(RIGID, SOFT, time_step=time_step).finalize().contact_surface_representation == default
+    plant = plant_of(RIGID, SOFT)
+    plant.set_contact_surface_representation("triangle")
+    plant.set_max_faces(9)
+    contact = plant.finalize().layout.contact
+    assert (contact.surface_representation, contact.max_faces) == ("triangle", 9)
+
+
+def test_settings_that_surfaces_would_ignore_are_refused() -> None:
+    with pytest.raises(mbjax.ModelError, match=r"contact_smoothing_length=0\.001 m is of contact at points"):
+        plant_of(RIGID, SOFT, time_step=0.0, contact_smoothing_length=0.001).finalize()
+
+
+def test_a_saved_model_keeps_its_surfaces(tmp_path) -> None:
+    model = plant_of(RIGID, SOFT, max_faces=7).finalize()
+    mbjax.save(model, tmp_path / "model.npz")
+    kept = mbjax.load_model(tmp_path / "model.npz")
+    assert jax.tree.structure(kept) == jax.tree.structure(model)
+    assert kept.layout.contact.surface_pairs == (0,)
+
+
+def test_distances_are_between_all_shapes() -> None:
+    model = plant_of(RIGID, SOFT).finalize()
+    q = mbjax.default_state(model).q.at[np.array([6, 13])].set(np.array([0.3, 0.7]))
+    distances = mbjax.signed_distances(model, q).distance
+    np.testing.assert_allclose(distances, [0.2, 0.65, 0.25], atol=1e-12)
