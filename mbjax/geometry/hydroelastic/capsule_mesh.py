@@ -9,13 +9,13 @@ from mbjax.geometry.shapes import Capsule
 from .mesh_pattern import MeshPattern, oriented
 from .prisms import circle, split_prisms, split_pyramids, stacked
 
-FEWEST, MOST = 3, 706  # vertices on a circle; the most make about a million tetrahedra
+FEWEST_ON_CIRCLE, MOST_ON_CIRCLE = 3, 706  # vertices on a circle; the most make about a million tetrahedra
 UPPER, LOWER, TOP, BOTTOM = range(4)  # the ends of the medial line, and the poles
 
 
 def capsule_pattern(shape: Capsule, resolution_hint: float, margin: float) -> MeshPattern:
     """The mesh of a capsule; its first two vertices are the ends of the medial line."""
-    count = int(min(max(2.0 * math.pi * (shape.radius + margin) / resolution_hint, FEWEST), MOST))
+    count = int(min(max(2.0 * math.pi * (shape.radius + margin) / resolution_hint, FEWEST_ON_CIRCLE), MOST_ON_CIRCLE))
     latitudes = count // 2
     up = np.array([0.0, 0.0, 1.0])
     polar = 0.5 * np.pi * (1.0 - np.arange(latitudes) / latitudes)[:, None, None]

@@ -57,15 +57,17 @@ def moved_functions(X_CG: RigidTransform, functions_G: Float[Array, "4 *n"]) -> 
     """Functions of positions in G as functions of positions in C: slope R s, and d - R s · p."""
     R_CG, p_CoGo_C = X_CG.rotation, X_CG.translation
     sides = jnp.concatenate([R_CG, -(p_CoGo_C @ R_CG)[None]])
-    return product(jnp.concatenate([sides, jnp.array([[0.0], [0.0], [0.0], [1.0]], sides.dtype)], axis=1), functions_G)
+    return matrix_times_columns(
+        jnp.concatenate([sides, jnp.array([[0.0], [0.0], [0.0], [1.0]], sides.dtype)], axis=1), functions_G
+    )
 
 
 def moved_points(X_CG: RigidTransform, points_G: Float[Array, "4 *n"]) -> Float[Array, "4 *n"]:
     """Homogeneous points of G in C."""
-    return product(X_CG.as_matrix4(), points_G)
+    return matrix_times_columns(X_CG.as_matrix4(), points_G)
 
 
-def product(matrix: Float[Array, "4 4"], columns: Float[Array, "4 *n"]) -> Float[Array, "4 *n"]:
+def matrix_times_columns(matrix: Float[Array, "4 4"], columns: Float[Array, "4 *n"]) -> Float[Array, "4 *n"]:
     """A matrix times many columns."""
     return jnp.tensordot(matrix, columns, axes=1, precision=jax.lax.Precision.HIGHEST)
 

@@ -46,7 +46,7 @@ def field(
     and a hull with the same facets. A hull without margin ignores margins given later. A rigid geometry needs no
     modulus.
     """
-    numbers = jnp.asarray(numbers_of(topology.shape if shape is None else shape))
+    numbers = jnp.asarray(leaves_of_shape(topology.shape if shape is None else shape))
     numbers = numbers if jnp.issubdtype(numbers.dtype, jnp.floating) else numbers.astype(float)
     if hydroelastic_modulus is None and not topology.is_rigid:
         raise ValueError(
@@ -72,7 +72,7 @@ def field(
     return PressureField(vertices_G, pressure, jnp.zeros_like(modulus), margin, corners_G, corner_pressure, functions_G)
 
 
-def numbers_of(shape: Shape | Float[Array, "..."]) -> Float[Array, "..."] | tuple:
+def leaves_of_shape(shape: Shape | Float[Array, "..."]) -> Float[Array, "..."] | tuple:
     """The numbers of a shape that are leaves: its vertices where it is a hull, otherwise its lengths."""
     if isinstance(shape, Convex):
         return shape.vertices
