@@ -2,6 +2,7 @@
 
 import functools
 import math
+import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -149,3 +150,24 @@ def test_what_makes_no_mesh_is_refused(arguments: dict, words: str) -> None:
 def test_a_compliant_geometry_needs_a_modulus() -> None:
     with pytest.raises(ValueError, match="has no hydroelastic_modulus"):
         field(hydroelastic_geometry(Box((1, 1, 1))))
+
+
+def test_mesh_files_are_surfaces_or_hulls(tmp_path: pathlib.Path) -> None:
+    """A rigid mesh is as its file has it, here a box with a corner pushed in; a compliant one is its hull."""
+    corners = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
+    corners[7] = (0.2, 0.3, 0.1)
+    quads = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+    lines = [f"v {x} {y} {z}" for x, y, z in corners]
+    lines += [
+        "f " + " ".join(str(i + 1) for i in triangle) for a, b, c, d in quads for triangle in ((a, b, c), (a, c, d))
+    ]
+    path = tmp_path / "dented.obj"
+    path.write_text("\n".join(lines))
+    mesh = Mesh(str(path), str(path), (0.1, 0.2, -0.3))
+    rigid, compliant = (hydroelastic_geometry(mesh, compliance=kind) for kind in ("rigid", "compliant"))
+    surface = field(rigid)
+    volume = volume_within(np.asarray(surface.vertices_G), rigid.mesh.elements)
+    assert rigid.num_elements == 12
+    assert 0.0 < volume < 0.1 * 0.2 * 0.3 * 8.0
+    hull = made(compliant, jnp.array(compliant.shape.vertices), 1.0)
+    assert volumes(np.asarray(hull.vertices_G), compliant.mesh.elements).sum() > volume

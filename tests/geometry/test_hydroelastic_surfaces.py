@@ -143,6 +143,32 @@ def test_surfaces_equal_drakes(case: Case) -> None:
         check_one(jax.tree.map(lambda x, world=world: np.asarray(x[world]), ours), theirs)
 
 
+def test_flush_boxes_equal_drakes() -> None:
+    """Equal compliant boxes on each other: sides, edges and medial planes coincide, up to rounding or exactly."""
+    size = (0.2, 0.2, 0.2)
+    box = hydroelastic_geometry(Box(size))
+    drake = DrakeSurfaces([{"shape": Box(size), "compliance": "compliant", "modulus": modulus} for modulus in MODULI])
+    placed = [
+        (angle, (x, y, 0.2 - depth))
+        for angle in (0.0, 0.25 * np.pi, 0.5 * np.pi, 1e-13)
+        for x, y in ((0.0, 0.0), (0.05, 0.0), (0.1, 0.1))
+        for depth in (0.01, 1e-5)
+    ]
+    R = Rotation.from_rotvec([[0.0, 0.0, angle] for angle, _ in placed]).as_matrix()
+    p = np.array([position for _, position in placed])
+    on_ground = np.eye(3), np.zeros(3)
+    ground = RigidTransform(jnp.eye(3)[None].repeat(len(p), 0), jnp.zeros((len(p), 3)))
+    lengths = jnp.array(size)
+    ours = surfaces(box, box, lengths, lengths, RigidTransform(jnp.asarray(R), jnp.asarray(p)), ground)
+    assert not ours.left_out.any()
+    for world in range(len(p)):
+        theirs = drake.surface([(R[world], p[world]), on_ground], "polygon")
+        one = jax.tree.map(lambda x, world=world: np.asarray(x[world]), ours)
+        mine = totals(one.area, one.centroid_W, one.pressure, one.normal_W)
+        expected = totals(theirs.area, theirs.centroid, theirs.pressure, theirs.normal)
+        np.testing.assert_allclose(mine, expected, rtol=1e-9, atol=1e-10)
+
+
 def check_one(ours: ContactSurface, theirs: DrakeSurface) -> None:
     """The sums, and the gradients of both pressures face by face."""
     active = ours.active
