@@ -17,6 +17,7 @@ from tests.xla_options import SAME_KERNELS
 # with jax 0.10.2: 26 and 224, 44 and 461, 17 and 146. The gradient's rows are written number by number, 59 operations
 # more, which take a twentieth less time than to put them together first.
 KERNELS = {"forward dynamics": (25, 204), "its gradient": (46, 398), "mass matrix": (17, 126)}
+SORTED = int(jax.__version_info__ >= (0, 12))  # and one more, of the number that keeps the loop over chunks a loop
 SLOW_SUMS = {"mass matrix": 2, "reverse mode of forward dynamics": 6}  # else 4
 
 STEP, ROLLOUT_GRADIENT = 8650, 20700  # operations of a humanoid on the ground; measured: 8431 and 20277
@@ -135,7 +136,7 @@ def test_kernels_of_many_worlds() -> None:
         arguments = [x] * (4 if function is gradient else 2)
         program = jax.jit(jax.vmap(function)).lower(*arguments).compile(SAME_KERNELS).as_text()
         started, fused = count_kernels(program)
-        assert (started <= KERNELS[name][0], fused <= KERNELS[name][1]) == (True, True), (name, started, fused)
+        assert (started <= KERNELS[name][0] + SORTED, fused <= KERNELS[name][1]) == (True, True), (name, started, fused)
         assert arithmetic_at_an_index(program) == []
         assert copies_in_loops(program, worlds) == []
 
@@ -168,8 +169,8 @@ def count_kernels(program: str) -> tuple[int, int]:
     """How many kernels XLA starts, and how many there would be of what is within single kernels too."""
     found = re.finditer(r"^(?:ENTRY )?%?([\w.\-]+) \(.*?\{\n.*?^\}", program, re.MULTILINE | re.DOTALL)
     computations = {match.group(1): match.group(0) for match in found}
-    pending = re.findall(r'to_apply=%([\w.\-]+), frontend_attributes=\{[^}]*xla_cpu_small_call="true"', program)
-    single, inside = len(pending), set()
+    marked = re.compile(r'to_apply=%([\w.\-]+), frontend_attributes=\{[^}]*xla_cpu_small_call="true"')
+    pending, inside = marked.findall(program), set()
     while pending:
         name = pending.pop()
         if name not in inside:
@@ -178,7 +179,8 @@ def count_kernels(program: str) -> tuple[int, int]:
     kernel = re.compile(r" (?:fusion|dot|copy|custom-call|scatter|gather)\(")
     inside |= set(re.findall(r"calls=%([\w.\-]+)", program))  # fused
     outside = "".join(text for name, text in computations.items() if name not in inside)
-    return single + len(kernel.findall(outside)), len(kernel.findall(program))
+    # XLA of JAX 0.12 marks loops within kernels, too
+    return len(marked.findall(outside)) + len(kernel.findall(outside)), len(kernel.findall(program))
 
 
 def copies_in_loops(program: str, worlds: int) -> list[str]:

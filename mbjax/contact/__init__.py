@@ -12,6 +12,7 @@ from .forms.abstract_form import AbstractContactForm as AbstractContactForm
 from .forms.abstract_form import StepSoFar as StepSoFar
 from .forms.choose import are_worlds_alone as are_worlds_alone
 from .forms.choose import form_elsewhere as form_elsewhere
+from .forms.choose import is_matrix_factored as is_matrix_factored
 from .laws.abstract_law import AbstractContactLaw as AbstractContactLaw
 from .laws.continuous_law import calc_continuous_contact_forces as calc_continuous_contact_forces
 from .laws.law_of_model import NEAR_RIGID as NEAR_RIGID

@@ -47,6 +47,7 @@ from .equations_of_motion import mass_matrix_via_inverse_dynamics as mass_matrix
 from .equations_of_motion import split_forces as split_forces
 from .equations_of_motion import spread_over_velocities as spread_over_velocities
 from .forward_dynamics import ForwardDynamicsTerms as ForwardDynamicsTerms
+from .forward_dynamics import calc_force_at_rest as calc_force_at_rest
 from .forward_dynamics import calc_forward_dynamics as calc_forward_dynamics
 from .forward_dynamics import calc_forward_dynamics_from_state as calc_forward_dynamics_from_state
 from .forward_dynamics import calc_residual_change as calc_residual_change

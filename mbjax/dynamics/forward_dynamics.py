@@ -28,6 +28,7 @@ from mbjax.topology import TreeTopology
 from .articulated_body.factor import ArticulatedFactor
 from .articulated_body.recursion import calc_accelerations
 from .derivatives.rule import enough, shape_of_torques, torque_derivative_rule
+from .inverse_dynamics import recursive_newton_euler_algorithm
 from .mass_matrix_factor import MassMatrixFactor, factor_mass_matrix, solve_factored, solve_many_factored
 from .newton_euler.recursion import calc_motion
 from .newton_euler.sums import (
@@ -45,7 +46,8 @@ class ForwardDynamicsTerms(eqx.Module):
 
     `diagonal` holds the reflected inertias, and what an implicit step adds to them. Velocities that are `locked` have
     zero acceleration and no equation; `v` is zero there. `only_weights` says that `F_applied_T` are the weights of all
-    bodies and nothing else, so that recursions can compute them on their way.
+    bodies and nothing else, so that recursions can compute them on their way. Where nobody reads the kinematics in
+    `motion` but derivatives, M may have been computed from the state, by a recursion.
     """
 
     motion: TreeMotion
@@ -54,6 +56,7 @@ class ForwardDynamicsTerms(eqx.Module):
     diagonal: Float[Array, " nv"]
     locked: Bool[Array, " nv"]
     only_weights: bool = eqx.field(static=True, default=False)
+    M: Float[Array, "nv nv"] | None = None  # without `diagonal`; not differentiated
 
     @property
     def position(self) -> PositionKinematics:
@@ -167,10 +170,20 @@ def calc_residual_change(
     return add_tangents(of_rest, None if required is None else -required)
 
 
+def calc_force_at_rest(terms: ForwardDynamicsTerms) -> Float[Array, " nv"]:
+    """The forces that act less the bias: tau - ID(vdot = 0), zero where locked; not differentiated."""
+    motion = terms.motion
+    if terms.M is not None:
+        weights = terms.F_applied_T is not None
+        bias = recursive_newton_euler_algorithm(motion.model, motion.q, motion.v, None, None, weights)
+    else:
+        bias = calc_inverse_dynamics(motion, None, terms.F_applied_T)
+    return jnp.where(terms.locked, 0.0, terms.tau - bias)
+
+
 def solve_by_sums_over_tree(terms: ForwardDynamicsTerms) -> tuple[MassMatrixFactor, Float[Array, " nv"]]:
     """Factor and vdot from bias forces that are summed over all mobods at once, and one solve with the factor."""
-    rhs = terms.tau - calc_inverse_dynamics(terms.motion, None, terms.F_applied_T)
-    rhs = jnp.where(terms.locked, 0.0, rhs)
+    rhs = calc_force_at_rest(terms)
     inertia = terms.position, terms.inertia_W, terms.diagonal
     factor, vdot = factor_mass_matrix(terms.motion.model.topology, *inertia, terms.locked, rhs)
     assert vdot is not None

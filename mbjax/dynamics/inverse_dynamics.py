@@ -74,16 +74,16 @@ def recursive_newton_euler_algorithm(
     model: MultibodyModel,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
-    vdot: Float[Array, " nv"],
+    vdot: Float[Array, " nv"] | None,
     F_applied_W: Float[Array, "6 nm"] | None,
     weights: bool,
 ) -> Float[Array, " nv"]:
     """tau from model and state: by recursion in kernels, by sums elsewhere. Applied forces act at each mobod's Mo."""
 
-    def by_recursion(model: MultibodyModel, q: Array, v: Array, vdot: Array, F_W: Array | None) -> Array:
+    def by_recursion(model: MultibodyModel, q: Array, v: Array, vdot: Array | None, F_W: Array | None) -> Array:
         return calc_torques(model.topology, calc_motion(model, q, v, vdot, weights, F_W))
 
-    def by_sums(model: MultibodyModel, q: Array, v: Array, vdot: Array, F_W: Array | None) -> Array:
+    def by_sums(model: MultibodyModel, q: Array, v: Array, vdot: Array | None, F_W: Array | None) -> Array:
         motion, F_T = calc_motion_and_forces(model, q, v, F_W, weights)
         return newton_euler(motion, vdot, F_T)
 

@@ -5,12 +5,15 @@ model carries none.
 """
 
 import dataclasses
+import functools
+import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax.core import Tracer
+from jax.extend.core import get_opaque_trace_state
 
 from mbjax.execution import call_now, for_worlds, is_batched, is_traced, require_one_model
 from mbjax.execution.derivative_rules import no_tangent
@@ -45,10 +48,42 @@ def placed(model: MultibodyModel, *args: Any) -> MultibodyModel:
     if placement_of(model) is not None or not is_traced(jax.tree.leaves((model, args))):
         return model
     if any(isinstance(x, Tracer) for x in jax.tree.leaves(model)):
-        placement = calc_placement(model)
+        placement = placement_in_trace(model)
     else:
         placement = call_now(calc_model_placement, read_by_placement(model))
     return with_placement(model, placement)
+
+
+class InTrace(NamedTuple):
+    """The placement of a traced model, and the trace that computed it."""
+
+    model: weakref.ref
+    trace: Any
+    placement: ModelPlacement
+
+
+_in_traces: dict[int, InTrace] = {}  # by the model's address; an entry goes with the model
+
+
+def placement_in_trace(model: MultibodyModel) -> ModelPlacement:
+    """The placement of a traced model, computed once for all functions that a trace gives the same model.
+
+    Each would otherwise have its own in the program, and in a gradient by the model its own transpose.
+    """
+    trace, known = get_opaque_trace_state(), _in_traces.get(id(model))
+    if known is not None and known.model() is model and known.trace == trace:
+        return known.placement
+    placement = calc_placement(model)
+    forget = functools.partial(forgotten, id(model))
+    _in_traces[id(model)] = InTrace(weakref.ref(model, forget), trace, placement)
+    return placement
+
+
+def forgotten(address: int, model: weakref.ref) -> None:
+    """Forgets what was computed for a model that is no more."""
+    known = _in_traces.get(address)
+    if known is not None and known.model is model:
+        del _in_traces[address]
 
 
 def calc_placement(model: MultibodyModel) -> ModelPlacement:

@@ -1,6 +1,9 @@
 """The discrete plant's acceleration: one convex problem for everything that acts at the end of the step."""
 
+import dataclasses
+
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
 from mbjax.contact import (
@@ -19,10 +22,12 @@ from mbjax.contact import (
     calc_impulses,
     calc_row_motion,
     form_elsewhere,
+    is_matrix_factored,
     join_rows,
 )
 from mbjax.dynamics import ForwardDynamicsTerms, calc_forward_dynamics, spread_over_velocities
 from mbjax.dynamics.composite_body.mass_matrix_diagonal import calc_mass_matrix_diagonal
+from mbjax.dynamics.composite_body.recursion import calc_mass_matrix_from_state
 from mbjax.execution import ResumedSearch
 from mbjax.forces import calc_dissipation_coefficient
 from mbjax.model import MultibodyModel, actuator_ratios
@@ -33,7 +38,7 @@ from .joint_friction_rows import calc_friction_without_rows, calc_joint_friction
 from .joint_limit_rows import calc_joint_limit_rows
 from .ports import Inputs
 from .state import State
-from .time_derivatives import Acceleration, calc_explicit_terms, replace_tau
+from .time_derivatives import Acceleration, calc_explicit_terms, feels_weights_alone, replace_tau
 
 
 def calc_discrete_acceleration(
@@ -73,9 +78,19 @@ def calc_step_problem(
     """The step's convex problem, its possible contact points, and the efforts of actuators that do not track."""
     law = calc_actuator_law(model, inputs, state.q, state.v, model.time_step)
     terms, u = calc_implicit_terms(model, state, inputs, law)
+    if has_box_rows_alone(model, inputs):
+        M = calc_mass_matrix_from_state(model, state.q, jnp.zeros_like(terms.diagonal))
+        terms = dataclasses.replace(terms, M=lax.stop_gradient(M))
     tracking = calc_tracking_rows(model, law) if is_tracking(inputs) else None
     others, contacts, points = calc_rows_of_state(model, state, terms, tracking)
     return ConvexProblem(terms, terms.v, model.time_step, others, contacts), points, u
+
+
+def has_box_rows_alone(model: MultibodyModel, inputs: Inputs) -> bool:
+    """Whether a step has rows that act on one velocity each, and reads of the kinematics M and the bias alone."""
+    topology, layout = model.topology, model.layout
+    has_rows = is_tracking(inputs) or bool(layout.limited_joints or layout.frictional_directions)
+    return has_rows and feels_weights_alone(model, inputs) and is_matrix_factored(topology) and not topology.followers
 
 
 def calc_implicit_terms(
@@ -102,7 +117,7 @@ def calc_rows_of_state(
     has_contacts, has_joint_rows = bool(layout.contact.pairs), layout.limited_joints or layout.frictional_directions
     if not (has_contacts or model.constraints or has_joint_rows):
         return OtherRows(join_rows([tracking])), None, None
-    diagonal = calc_mass_matrix_diagonal(terms.motion, terms.diagonal)
+    diagonal = calc_mass_matrix_diagonal(terms.motion, terms.diagonal, terms.M)
     limits = calc_joint_limit_rows(model, state.q, terms.v, diagonal)
     friction = calc_joint_friction_rows(model, terms.v, diagonal)
     box = join_rows([tracking, join_rows([limits, friction])])

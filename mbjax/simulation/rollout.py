@@ -69,9 +69,9 @@ def rollout(
     require_axis_of_steps(inputs, num_steps)
     if not callable(inputs):
         held = as_inputs(model, inputs) if per_step is None else None
-        return take_steps(model, state, held, per_step, steps, every)
+        return take_steps(placed(model, state, held, per_step), state, held, per_step, steps, every)
     if is_traced(jax.tree.leaves((model, state))):
-        return take_steps(model, state, inputs, per_step, steps, every)
+        return take_steps(placed(model, state), state, inputs, per_step, steps, every)
     # A function may read values that change between calls, so it is compiled only where the caller says so.
     return take_each_step(model, state, inputs, per_step, steps, every)
 

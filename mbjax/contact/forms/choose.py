@@ -84,9 +84,14 @@ def matrix_without_contacts(topology: TreeTopology, terms: ForwardDynamicsTerms,
     """The Newton matrix of limits, friction, actuators and constraints alone."""
     if topology.followers or others.coupled is not None:
         return matrix_along_branches(topology, terms, others, chain(topology.num_velocities), None)
-    if is_deep(topology) or are_world_threads_expected():
+    if not is_matrix_factored(topology):
         return articulated_matrix(topology, terms, others, None)
     return matrix_along_branches(topology, terms, others, velocity_parents(topology), None)
+
+
+def is_matrix_factored(topology: TreeTopology) -> bool:
+    """Whether a step without contacts factors M and what rows add to it, instead of articulated bodies."""
+    return bool(topology.followers) or not (is_deep(topology) or are_world_threads_expected())
 
 
 def is_deep(topology: TreeTopology) -> bool:

@@ -41,7 +41,7 @@ def matrix_along_branches(
     factorization enforces that bound, as rounding would make a pivot negative where a heavy body squeezes a light one.
     """
     free = ~terms.locked
-    M = calc_mass_matrix(topology, terms.position, shift_inertia_to_T(terms.position, terms.inertia_W), terms.diagonal)
+    M = mass_matrix_of(topology, terms)
     M = jnp.where(free[:, None] & free[None], M, 0.0)
     rows_of_M = branch_rows(parents, M + on_diagonal(jnp.where(free, 0.0, 1.0)))
     least = pivots_of_rows(parents, rows_of_M)
@@ -64,6 +64,14 @@ def matrix_along_branches(
         return solve_branch_rows(parents, rows(stiffness), b, least)
 
     return NewtonMatrix(lambda x: matrix_vector(M, x), solver, solve)
+
+
+def mass_matrix_of(topology: TreeTopology, terms: ForwardDynamicsTerms) -> Float[Array, "nv nv"]:
+    """M + diag of the terms."""
+    if terms.M is not None:
+        return terms.M + on_diagonal(terms.diagonal)
+    inertia_T = shift_inertia_to_T(terms.position, terms.inertia_W)
+    return calc_mass_matrix(topology, terms.position, inertia_T, terms.diagonal)
 
 
 def on_diagonal(x: Float[Array, "n *w"]) -> Float[Array, "n n *w"]:

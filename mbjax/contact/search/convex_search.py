@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.dynamics import calc_inverse_dynamics
+from mbjax.dynamics import calc_force_at_rest
 from mbjax.dynamics.composite_body.mass_matrix_diagonal import calc_mass_matrix_diagonal
 from mbjax.execution import ResumedSearch, largest_over_first, sum_over_first
 from mbjax.spatial import safe_sqrt
@@ -77,12 +77,11 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
     a light body are not lost beside those of a heavy one.
     """
     terms = problem.terms
-    applied = terms.tau - calc_inverse_dynamics(terms.motion, None, terms.F_applied_T)
-    applied = jnp.where(terms.locked, 0.0, applied)
+    applied = calc_force_at_rest(terms)
     matrix = problem.newton_matrix(topology)
     tolerance, eps = BALANCED[applied.dtype.itemsize], float(jnp.finfo(applied.dtype).eps)
 
-    inertia = calc_mass_matrix_diagonal(terms.motion, terms.diagonal)
+    inertia = calc_mass_matrix_diagonal(terms.motion, terms.diagonal, terms.M)
     scale = jnp.where(terms.locked, 0.0, 1.0 / safe_sqrt(inertia))
 
     def calc_forces(impulses: OfRows) -> Array:

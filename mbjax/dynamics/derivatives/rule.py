@@ -21,7 +21,7 @@ from ..newton_euler.sums import calc_inverse_dynamics, calc_motion_and_forces
 from ..records.direction_rows import PlacedRows
 from ..records.tree_motion import TreeMotion
 from .cotangent_by_model import calc_model_change
-from .cotangent_inward import TorqueCotangent, calc_torque_cotangent, has_torque_cotangent
+from .cotangent_inward import calc_torque_cotangent, has_torque_cotangent
 from .jacobian import TorqueColumns, calc_all_columns
 
 
@@ -79,10 +79,11 @@ def calc_change_under_weights(fixed: Fixed, moved: Moved, gravity: bool) -> Floa
         model, q, v, vdot, placed = fixed
         of_model = bool(jax.tree.leaves(like.model))
         found = calc_torque_cotangent(model, q, v, vdot, weight, gravity, of_model, placed)
-        q, by_q = (jnp.broadcast_to(x, (x.shape[0], *found.q.shape[1:])) for x in (q, found.q))
-        _, to_qdot = jax.vjp(lambda dq: qdot_to_velocity(model, q, dq), jnp.zeros_like(q))
-        by_model = pull_back_to_model(model, found, like.model) if of_model else like.model
-        state = zip((like.q, like.v, like.vdot), (*to_qdot(by_q), found.v, found.vdot), strict=True)
+        by_model = like.model
+        if of_model:
+            by_model = pull_back_to_model(model, found.by_model, found.by_gravity, like.model)
+        by_state = pull_back_to_q(model, q, found.q), found.v, found.vdot
+        state = zip((like.q, like.v, like.vdot), by_state, strict=True)
         return Moved(by_model, *(None if x is None else y for x, y in state))
 
     many = partial(push_many, gravity), partial(pull_many, gravity, like), enough(fixed.model.topology)
@@ -132,13 +133,26 @@ def calc_whole_change(
     return columns, M
 
 
-def pull_back_to_model(model: MultibodyModel, by: TorqueCotangent, like: Any) -> Any:
-    """Gradient by the model's moving leaves, from the gradient by what they move (`calc_model_change`)."""
+def pull_back_to_q(model: MultibodyModel, q: Float[Array, " nq"], by_q: Float[Array, " nv"]) -> Float[Array, " nq"]:
+    """Gradient by q, from the one in terms of velocities."""
+    q, by_q = (jnp.broadcast_to(x, (x.shape[0], *by_q.shape[1:])) for x in (q, by_q))
+    return jax.vjp(lambda dq: qdot_to_velocity(model, q, dq), jnp.zeros_like(q))[1](by_q)[0]
+
+
+def pull_back_to_model(
+    model: MultibodyModel, by_moved: Float[Array, "nd k"] | None, by_gravity: Float[Array, "3"] | None, like: Any
+) -> Any:
+    """Gradient by the model's moving leaves, from the gradient by what they move (`calc_model_change`).
+
+    Without `by_gravity` gravity has no part in it.
+    """
     still = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
     (moved, gravity), pull = jax.vjp(lambda dmodel: calc_model_change(model, dmodel), still)
-    assert by.by_model is not None
-    of_gravity = None if gravity is None else fitting(by.by_gravity, gravity.shape)
-    return pull((fitting(by.by_model, moved.shape), of_gravity))[0]
+    assert by_moved is not None
+    of_gravity = None
+    if gravity is not None:
+        of_gravity = jnp.zeros_like(gravity) if by_gravity is None else fitting(by_gravity, gravity.shape)
+    return pull((fitting(by_moved, moved.shape), of_gravity))[0]
 
 
 def enough(topology: TreeTopology) -> int:
