@@ -123,8 +123,8 @@ def calc_faces_of_kind(
     k = faces.area.shape[0]
     gradients = faces.gradient_M, faces.gradient_N
     has_gradient = (gradients[0] > SMALLEST_GRADIENT) & (gradients[1] > SMALLEST_GRADIENT)
-    inverses = (1.0 / jnp.where(has_gradient, gradient, 2.0) for gradient in gradients)
-    compliance = flat(sum(inverses), 0)  # 1 / g in m/Pa, or 1
+    of_M, of_N = (1.0 / jnp.where(has_gradient, gradient, 2.0) for gradient in gradients)
+    compliance = flat(of_M + of_N, 0)  # 1 / g in m/Pa, or 1
     active = flat(faces.active & has_gradient if model.is_discrete else faces.active, 0)
     area = jnp.where(active, flat(faces.area, 0), 1.0)
     surfaces = calc_surface_parameters(model)

@@ -105,8 +105,8 @@ def gradient_by_model(row: PathRow, given: RowsOfModel, sums: CotangentSums) -> 
     held = computed_once(by_held_motion, row, sums)
     sigma = computed_once(by_direction, row, given, sums)
     by_frame = computed_once(by_inboard_motion, row, given, held, sigma, sums[1])
-    across, along = computed_once(by_turned_mobod, row, given, held, sigma)
-    by_axis, by_advance = computed_once(by_axis_and_advance, row, given, across, along, sigma)
+    across, along = computed_once(by_turned_mobod, row.S, row.p_TM, given, held, sigma)
+    by_axis, by_advance = computed_once(by_axis_and_advance, row.S, row.p_TM, given, across, along, sigma)
     return wo.parts(by_frame, by_axis, computed_once(by_inertia, row, given), by_advance)
 
 
@@ -140,26 +140,26 @@ def by_inboard_motion(row: PathRow, given: RowsOfModel, held: wo.Vector, sigma: 
 
 
 def by_turned_mobod(
-    row: PathRow, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector
+    S: Array, p_TM: Array | wo.Vector, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector
 ) -> tuple[wo.Vector, wo.Vector | None]:
     """y = (moment of K about Mo) x h, and where a joint slides l = σ_v + q (force of K + h x σ_v)."""
-    y = wo.cross(wo.add(held[:3], wo.cross(held[3:], list(row.p_TM))), list(row.S[:3]))
+    y = wo.cross(wo.add(held[:3], wo.cross(held[3:], list(p_TM))), list(S[:3]))
     if given.slide is None:
         return y, None
-    moved = wo.add(held[3:], wo.cross(list(row.S[:3]), sigma[3:]))
+    moved = wo.add(held[3:], wo.cross(list(S[:3]), sigma[3:]))
     return y, wo.add(sigma[3:], wo.scale(moved, given.slide[1][0]))
 
 
 def by_axis_and_advance(
-    row: PathRow, given: RowsOfModel, across: wo.Vector, along: wo.Vector | None, sigma: wo.Vector
+    S: Array, p_TM: Array | wo.Vector, given: RowsOfModel, across: wo.Vector, along: wo.Vector | None, sigma: wo.Vector
 ) -> tuple[wo.Vector, wo.Vector]:
     """Gradient by the axis in P and in M, and by the advance; arbitrary for joints without an axis."""
     assert given.frames is not None
     R_WP, R_WM, _ = given.frames
-    turned = wo.add(sigma[:3], wo.cross(sigma[3:], list(row.p_TM)))
+    turned = wo.add(sigma[:3], wo.cross(sigma[3:], list(p_TM)))
     in_P, by_advance = wo.add(wo.scale(turned, given.flags[1]), across), []
     if along is not None and given.slide is not None:
-        in_P, by_advance = wo.add(in_P, wo.scale(along, given.slide[0][0])), [wo.dot(list(row.S[:3]), along)]
+        in_P, by_advance = wo.add(in_P, wo.scale(along, given.slide[0][0])), [wo.dot(list(S[:3]), along)]
     in_M = wo.scale(wo.matvec(wo.transpose(matrix(R_WM)), across), -1.0)
     return [*wo.matvec(wo.transpose(matrix(R_WP)), in_P), *in_M], by_advance
 

@@ -47,7 +47,6 @@ from ..records.direction_rows import DirectionRows, calc_direction_rows, worlds_
 from .cotangent_by_model import RowsOfModel, by_axis_and_advance, by_turned_mobod, rows_of_model
 from .cotangent_outward import (
     OwnRows,
-    PathRow,
     across_joint,
     calc_own_rows,
     ends_of_mobods,
@@ -192,7 +191,7 @@ def gather_inward(outboard: ScannedRow, element: tuple, lasting: Placed, p_TF: A
     by_q = wo.parts(computed_where_kept(gradient_by_q, row, held, joint))
     passed = computed_once(hand_on, held, joint, is_first)
     handed_on = wo.parts(composite, passed)
-    if given is None:
+    if given is None or p_TF is None:
         return handed_on, (by_q, None)
     frames = at(lasting.pose, parent), row.pose, at(p_TF, first)
     return handed_on, (by_q, gradient_by_model(row, given, frames, composite, held, passed))
@@ -231,16 +230,13 @@ def gradient_by_model(
     row: DiagonalRow, given: RowsOfModel, frames: tuple, composite: wo.Vector, held: wo.Vector, passed: wo.Vector
 ) -> Any:
     """Gradient by the numbers of a direction's row of `calc_model_change`."""
-    (R_WP, p_TM), (R_WM, _) = (computed_once(rotation_and_point, x) for x in frames[:2])
-    del p_TM
-    r = computed_once(rotation_and_point, frames[1])[1]
+    (R_WP, _), (R_WM, r) = (computed_once(rotation_and_point, x) for x in frames[:2])
     given = given._replace(frames=(R_WP, R_WM, frames[2]))
-    path_row = PathRow(row.S, None, None, row.weight, r, None, None)
     sigma = computed_once(by_direction, row, composite)
     moved = computed_once(motion_of_frame, given, passed, row.is_first)
     by_frame = computed_once(in_inboard_body, given, moved)
-    across, along = computed_once(by_turned_mobod, path_row, given, held, sigma)
-    by_axis, by_advance = computed_once(by_axis_and_advance, path_row, given, across, along, sigma)
+    across, along = computed_once(by_turned_mobod, row.S, r, given, held, sigma)
+    by_axis, by_advance = computed_once(by_axis_and_advance, row.S, r, given, across, along, sigma)
     by_inertia = computed_once(squares_in_mobod, given, r, row.squares[0])
     return wo.parts(by_frame, by_axis, by_inertia, by_advance)
 
