@@ -167,6 +167,8 @@ AFTER_FINALIZE = {
     "set_sap_near_rigid_threshold": lambda p: p.set_sap_near_rigid_threshold(0.5),
     "set_max_contacts": lambda p: p.set_max_contacts(3),
     "set_max_pairs": lambda p: p.set_max_pairs(3),
+    "set_max_faces": lambda p: p.set_max_faces(3),
+    "set_contact_surface_representation": lambda p: p.set_contact_surface_representation("polygon"),
     "set_contact_prediction": lambda p: p.set_contact_prediction(True),
     "set_contact_smoothing_length": lambda p: p.set_contact_smoothing_length(0.001),
     "set_gravity": lambda p: p.set_gravity([0, 0, -1]),
