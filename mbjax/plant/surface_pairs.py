@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from mbjax.errors import ModelError
-from mbjax.geometry import HalfSpace, HydroelasticProperties, Mesh, Shape
+from mbjax.geometry import Mesh
+from mbjax.geometry.hydroelastic import reason_for_no_surface
 
 from .declarations import RegisteredCollision
 
@@ -40,16 +41,4 @@ def why_no_surface(A: RegisteredCollision, B: RegisteredCollision) -> str | None
     (properties_A, shape_A), (properties_B, shape_B) = sides
     assert properties_A is not None
     assert properties_B is not None
-    return why_not(properties_A, shape_A, properties_B, shape_B)
-
-
-def why_not(A: HydroelasticProperties, shape_A: Shape, B: HydroelasticProperties, shape_B: Shape) -> str | None:
-    """Why two shapes with hydroelastic properties have no contact surface."""
-    if A.compliance == B.compliance == "rigid":
-        return "both are rigid, and a surface needs one that is compliant"
-    planes = [isinstance(shape, HalfSpace) for shape in (shape_A, shape_B)]
-    if all(planes):
-        return "both are half spaces"
-    if any(planes) and A.compliance == B.compliance == "compliant":
-        return "a compliant half space has a surface with rigid shapes alone"
-    return None
+    return reason_for_no_surface((properties_A.compliance, shape_A), (properties_B.compliance, shape_B))

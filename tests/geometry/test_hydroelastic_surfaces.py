@@ -308,9 +308,9 @@ def test_faces_beyond_the_bound_are_counted() -> None:
 @pytest.mark.parametrize(
     ("shape_A", "compliance_A", "shape_B", "compliance_B", "words"),
     [
-        (Box((1, 1, 1)), "rigid", Box((1, 1, 1)), "rigid", "both geometries are rigid"),
-        (HalfSpace(), "compliant", HalfSpace(), "rigid", "both geometries are half-spaces"),
-        (HalfSpace(), "compliant", Box((1, 1, 1)), "compliant", "compliant half-space meets another compliant"),
+        (Box((1, 1, 1)), "rigid", Box((1, 1, 1)), "rigid", "both are rigid"),
+        (HalfSpace(), "compliant", HalfSpace(), "rigid", "both are half spaces"),
+        (HalfSpace(), "compliant", Box((1, 1, 1)), "compliant", "compliant half space has a surface with rigid"),
     ],
 )
 def test_pairs_without_a_surface_are_refused(
@@ -319,7 +319,7 @@ def test_pairs_without_a_surface_are_refused(
     """Those which Drake refuses too, or gives to contact at points."""
     A = hydroelastic_geometry(shape_A, compliance=compliance_A, slab_thickness=0.1)
     B = hydroelastic_geometry(shape_B, compliance=compliance_B, slab_thickness=0.1)
-    assert words in str(reason_for_no_surface(A, B))
+    assert words in str(reason_for_no_surface((compliance_A, shape_A), (compliance_B, shape_B)))
     assert largest_number_of_faces(A, B) >= 0
     identity, unread = RigidTransform.identity(), cast(PressureField, None)
     with pytest.raises(ValueError, match=words):

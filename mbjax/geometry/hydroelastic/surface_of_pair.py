@@ -2,6 +2,7 @@
 
 from mbjax.spatial import RigidTransform
 
+from ..shapes import HalfSpace, Shape
 from .contact_surface import ContactSurface
 from .faces import Polygons, Representation, faces_of, seen_from_other
 from .half_space_surfaces import polygons_in_compliant_half_space, polygons_with_rigid_half_space
@@ -29,9 +30,10 @@ def contact_surface(
     `bound` is how many polygons there may be; None takes `largest_number_of_faces`. What goes beyond is counted in
     `left_out`. With `representation="triangle"` each polygon becomes as many triangles as it has edges.
     """
-    reason = reason_for_no_surface(topology_A, topology_B)
+    sides = [(topology.compliance, topology.shape) for topology in (topology_A, topology_B)]
+    reason = reason_for_no_surface(*sides)
     if reason is not None:
-        raise ValueError(f"contact_surface: {reason}")
+        raise ValueError(f"contact_surface: the geometries have none, as {reason}.")
     if representation not in ("polygon", "triangle"):
         raise ValueError(f"contact_surface: representation is {representation!r}; give 'polygon' or 'triangle'.")
     bound = largest_number_of_faces(topology_A, topology_B) if bound is None else bound
@@ -42,17 +44,15 @@ def contact_surface(
     return faces_of(polygons, X_WA, representation)
 
 
-def reason_for_no_surface(topology_A: HydroelasticTopology, topology_B: HydroelasticTopology) -> str | None:
-    """Why two geometries have no contact surface and need contact at points, as in Drake; None where they have one."""
-    both = topology_A, topology_B
-    if all(topology.is_rigid for topology in both):
-        return "both geometries are rigid; make one of them compliant, or let them touch at points."
-    if all(topology.is_half_space for topology in both):
-        return "both geometries are half-spaces; give one of them a bounded shape."
-    if any(topology.is_half_space and not topology.is_rigid for topology in both) and not any(
-        topology.is_rigid for topology in both
-    ):
-        return "a compliant half-space meets another compliant geometry; make one of them rigid, or take a large Box."
+def reason_for_no_surface(A: tuple[str, Shape], B: tuple[str, Shape]) -> str | None:
+    """Why geometries of these compliances and shapes touch at points, as in Drake; None where they have a surface."""
+    compliances, are_planes = {A[0], B[0]}, [isinstance(shape, HalfSpace) for _, shape in (A, B)]
+    if compliances == {"rigid"}:
+        return "both are rigid, and a surface needs one that is compliant"
+    if all(are_planes):
+        return "both are half spaces"
+    if any(are_planes) and compliances == {"compliant"}:
+        return "a compliant half space has a surface with rigid shapes alone"
     return None
 
 
