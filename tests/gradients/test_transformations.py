@@ -169,7 +169,7 @@ def arguments_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> dic
         "X_BG": mbjax.frame_pose(model, "j1_parent"), "joint_dof": 0, "joint_tau": one, "index": 0,
         "cset": cset, "multipliers": jnp.ones(cset.num_rows, T),
         "force": jnp.ones(cset.num_rows, T), "q_guess": q, "v_guess": v, "v_minus": v, "constraint": 0, "status": True,
-        "goals": [to.PointGoal("b2", three)],
+        "goals": [to.PointGoal("b2", three)], "path": points,
         "actuators": ["m1", "m0"], "V_FM_F": v[:6], "V_WB_W": v[:6], "V_AB_A": v[:6],
         "qpos": q, "qvel": v, "position_names": model.position_names(), "velocity_names": model.velocity_names(),
         "ctrl": v, "joint_names": tuple(joint.name for joint in model.layout.joints if joint.mobod >= 0),
