@@ -17,6 +17,7 @@ from mbjax.spatial import RigidTransform
 
 from .animation import Animation, page, require_finite_trajectory
 from .animation_data import RecordedMotion, animation_record, frames_that_fit
+from .contact_patches import contact_patches
 from .drawn_shapes import drawn_shapes
 from .force_arrows import (
     Arrows,
@@ -52,11 +53,11 @@ def animate(
     a dict by label, or a leading axis of worlds. Without one the default state is shown. The first is opaque, and the
     others are translucent over it; each starts at its own time.
 
-    Contact forces are arrows, in N, on the body that moves. They are recomputed from the states shown and the recorded
-    actuation. Where other forces acted, give the `inputs` as `rollout` takes them (with several trajectories a list or
-    dict, one each); their applied spatial forces are drawn too. Or give `outputs`, `Outputs` along the trajectory,
-    whose contacts are drawn unchanged. `contact_forces=False` leaves contacts out. With more than four worlds only the
-    first has forces.
+    Contact forces are arrows, in N, on the body that moves; surfaces of hydroelastic contact have colors by pressure.
+    They are recomputed from the states shown and the recorded actuation. Where other forces acted, give the `inputs` as
+    `rollout` takes them (with several trajectories a list or dict, one each); their applied spatial forces are drawn
+    too. Or give `outputs`, `Outputs` along the trajectory, whose contacts are drawn unchanged. `contact_forces=False`
+    leaves contacts out. With more than four worlds only the first has forces.
 
     `ground="auto"` draws the model's half-spaces, or a faint grid below everything if it has none. `True` draws a floor
     at z = 0, a number draws one at that height in m, and `False` draws nothing. `collision_shapes` adds a button that
@@ -123,16 +124,18 @@ def _motion(
     require_finite_trajectory(call, model.body_names, rotation, translation, times, world)
     center = np.asarray(p_WScm, dtype=np.float64) if total_mass(model) > 0.0 else None
     arrows: dict[str, Arrows] = {}
+    patches = None
     if contact_forces:
         given = given_contact_results(call, outputs, track, frames) if outputs is not None else None
         results = given if outputs is not None else contact_results_of(model, track, inputs, frames)
         if results is not None:
             arrows["contact"] = contact_arrows(model, results)
+            patches = contact_patches(results) if results.surfaces else None
     if inputs is not None:
         forces, torques = applied_arrows(model, track, inputs, frames)
         found = {"applied_force": forces, "applied_torque": torques}
         arrows |= {kind: each for kind, each in found.items() if np.any(each.vectors)}
-    return RecordedMotion(times, rotation, translation, track.num_frames, track.label, center, arrows)
+    return RecordedMotion(times, rotation, translation, track.num_frames, track.label, center, arrows, patches)
 
 
 def _poses_and_mass_center(model: MultibodyModel, state: State) -> tuple[RigidTransform, Vector3]:

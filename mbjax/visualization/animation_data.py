@@ -22,6 +22,7 @@ from mbjax.geometry import (
     Sphere,
 )
 
+from .contact_patches import Patches, patch_record
 from .force_arrows import Arrows, arrow_record
 from .joint_sliders import JointSliders
 from .mesh_embedding import embed_hull, embed_meshes
@@ -45,7 +46,7 @@ ARROW_KINDS = {  # how the page draws and explains each kind of arrow
 class RecordedMotion:
     """Motion of one world over T frames: times (T,) in s, R_WB (T, nb, 3, 3), p_WBo (T, nb, 3) in m, world first.
 
-    `mass_center` p_WScm (T, 3) and the `arrows` of each kind of `ARROW_KINDS` may be missing.
+    `mass_center` p_WScm (T, 3), the `arrows` of each kind of `ARROW_KINDS` and the `patches` of contact may be missing.
     """
 
     times: np.ndarray
@@ -55,6 +56,7 @@ class RecordedMotion:
     label: str | None = None
     mass_center: np.ndarray | None = None
     arrows: Mapping[str, Arrows] = dataclasses.field(default_factory=dict)
+    patches: Patches | None = None
 
 
 def animation_record(
@@ -86,6 +88,7 @@ def animation_record(
             for kind, look in ARROW_KINDS.items()
             if any(kind in motion.arrows for motion in motions)
         ],
+        "patches": _patches(motions, packed),
         "sliders": (JointSliders([], np.zeros((0, 0))) if sliders is None else sliders).record(packed),
     }
     return record, packed
@@ -117,6 +120,12 @@ def _world(motion: RecordedMotion, packed: PackedArrays) -> dict[str, Any]:
 
 def _arrows(motion: RecordedMotion, kind: str, packed: PackedArrays) -> dict[str, Any] | None:
     return arrow_record(motion.arrows[kind], packed) if kind in motion.arrows else None
+
+
+def _patches(motions: Sequence[RecordedMotion], packed: PackedArrays) -> dict[str, Any] | None:
+    if all(motion.patches is None for motion in motions):
+        return None
+    return {"worlds": [None if each.patches is None else patch_record(each.patches, packed) for each in motions]}
 
 
 def quaternions_xyzw(rotation: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -51,23 +52,32 @@ def given_contact_results(call: str, given: Any, track: Track, frames: np.ndarra
             f"contact forces of shape {shape}."
         )
     chosen = np.minimum(frames, shape[0] - 1)
-    return dataclasses.replace(
-        results, force=np.asarray(results.force)[chosen], point=np.asarray(results.point)[chosen]
+    force, point, surfaces = jax.tree.map(
+        lambda x: np.asarray(x)[chosen], (results.force, results.point, results.surfaces)
     )
+    return dataclasses.replace(results, force=force, point=point, surfaces=surfaces)
 
 
 def contact_arrows(model: MultibodyModel, results: ContactResults) -> Arrows:
-    """Arrows of each contact's force on body B, or on body A where B is fixed to the world."""
-    points = np.asarray(results.point, dtype=np.float64)
-    force = np.array(results.force, dtype=np.float64)
-    names = []
-    for slot, (body_A, name_A, body_B, name_B) in enumerate(results.names(model)):
-        on, by = f"{body_B}::{name_B}", f"{body_A}::{name_A}"
-        if model.is_anchored(_owner(model, results, slot)):
+    """Arrows of each contact's force on body B, or on body A where B is fixed to the world; one for each surface."""
+    of_surfaces = [contact.pair_index for contact in results.surfaces]
+    slots = [slot for slot, pair in enumerate(results.pair_indices) if pair not in of_surfaces]
+    points = [np.asarray(results.point, np.float64)[:, slots]]
+    forces = [np.asarray(results.force, np.float64)[:, slots]]
+    pairs = [results.pair_indices[slot] for slot in slots]
+    for contact in results.surfaces:
+        points.append(np.asarray(contact.centroid, np.float64)[:, None])
+        forces.append(-np.asarray(contact.spatial_force, np.float64)[:, None, 3:])
+        pairs.append(contact.pair_index)
+    force, names = np.concatenate(forces, axis=1), []
+    for slot, pair in enumerate(pairs):
+        A, B = (model.layout.contact.geometries[g] for g in model.layout.contact.pairs[pair])
+        by, on = (f"{model.body_names[side.body]}::{side.name}" for side in (A, B))
+        if model.is_anchored(B.body):
             force[:, slot] *= -1.0
             on, by = by, on
         names.append(f"{by} on {on}")
-    return Arrows(points, force, tuple(names))
+    return Arrows(np.concatenate(points, axis=1), force, tuple(names))
 
 
 def applied_arrows(model: MultibodyModel, track: Track, inputs: Any, frames: np.ndarray) -> tuple[Arrows, Arrows]:
@@ -118,9 +128,3 @@ def _applied_points(model: MultibodyModel, state: State, inputs: Inputs) -> Any:
     X_WB = body_poses_in_world(model, state.q)
     p_BoBq_W = jnp.einsum("kij,kj->ki", X_WB.rotation[bodies], jnp.asarray(applied.p_BoBq_B, model.dtype))
     return X_WB.translation[bodies] + p_BoBq_W
-
-
-def _owner(model: MultibodyModel, results: ContactResults, slot: int) -> int:
-    """Index of body B of a contact slot."""
-    contact = model.layout.contact
-    return contact.geometries[contact.pairs[results.pair_indices[slot]][1]].body

@@ -54,6 +54,7 @@ class Player {
       row.style.setProperty("--dot", set.look.color);
       return { set, value };
     });
+    if (this.view.patches) add("body", `Contact pressure, yellow ${(this.view.patches.largest / 1e3).toPrecision(3)} kPa`).row.style.setProperty("--dot", "#21918c");
     element("legend").hidden = !element("legend").children.length;
   }
 

@@ -192,6 +192,7 @@ class RobotScene {
   addArrowsAndCenters(arrays) {
     const { record, recordings, scene, size } = this;
     this.arrows = record.arrows.map((look) => new ArrowSet(scene, look, arrays, size));
+    this.patches = record.patches ? new PatchSet(scene, record.patches, arrays) : null;
     const level = record.ground === false ? null : this.groundLevel;
     this.massCenters = recordings.filter(({ massCenter }, world) => massCenter && (world === 0 || recordings.length <= 4))
       .map((recording, world) => new MassCenter(scene, recording.massCenter, recording, size, level, world ? 0.55 : 1));
@@ -254,6 +255,7 @@ class RobotScene {
     this.joints.apply(this.groups[0]);
     const isRecorded = !this.joints.isPosed; // forces and masses belong to the motion that was recorded
     this.arrows?.forEach((set) => set.pose(isRecorded ? this.recordings : [], time));
+    this.patches?.pose(isRecorded ? this.recordings : [], time);
     this.massCenters?.forEach((center) => center.pose(time, isRecorded));
     const along = new THREE.Vector3();
     for (const { stick, from, to } of this.sticks) {
@@ -298,7 +300,7 @@ class RobotScene {
 
   show(what, isOn) {
     if (what === "frames") this.showFrames(isOn);
-    if (what === "forces") for (const set of this.arrows) set.isOn = isOn;
+    if (what === "forces") for (const set of [...this.arrows, this.patches]) if (set) set.isOn = isOn;
     if (what === "mass") for (const center of this.massCenters) center.isOn = isOn;
     if (what === "touching") for (const mesh of this.touching) mesh.visible = isOn;
   }
