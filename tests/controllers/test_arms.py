@@ -282,6 +282,7 @@ def test_wrong_gains_and_references_are_refused(given, message) -> None:
         controllers.FrameTask("tool", mbjax.RigidTransform(jnp.eye(3), jnp.zeros(3)), axes=(3, 6))
 
 
+@pytest.mark.whole_run("derivatives where the frame moves in two of six directions")
 def test_derivatives_of_arm_controllers() -> None:
     """By state, gains and all numbers of the model: forward = reverse = differences; in batches too."""
     model = planar()

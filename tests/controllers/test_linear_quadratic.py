@@ -131,6 +131,7 @@ def test_derivatives_of_the_regulator() -> None:
     assert check, str(check)
 
 
+@pytest.mark.whole_run("derivatives of the regulator")
 def test_derivatives_of_gains_along_a_trajectory() -> None:
     """By the mass of the pole: forward = reverse = differences."""
     efforts = 5.0 * jnp.sin(0.2 * jnp.arange(20.0))[:, None]

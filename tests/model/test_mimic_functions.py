@@ -93,6 +93,7 @@ ELSEWHERE = {
     "in tests/formats and tests/saving: robots with mimics": "to_urdf to_sdf to_mjcf save",
     "steps, and models that differ": "rollout_policy randomize",
     "draws what others compute": "plot",
+    "in tests/reaching: robots with mimics": "inverse_kinematics differential_inverse_kinematics follow",
 }
 TRIMMED = """
     constraint_terms inverse_dynamics_derivatives jacobian_position_vector bias_translational_acceleration
