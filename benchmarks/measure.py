@@ -2,6 +2,11 @@
 
 import pathlib
 import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
 
 from mbjax.command_line.machine import describe_machine, version_of
 from mbjax.command_line.machine import device_name as device_name
@@ -21,6 +26,12 @@ from mbjax.command_line.measurement import warm_up_jax as warm_up_jax
 from mbjax.command_line.measurement import with_prefix as with_prefix
 
 PACKAGES = ("jax", "jaxlib", "frax", "mujoco", "mujoco-mjx", "pin", "example-robot-data", "numpy")
+
+
+def processor_seconds(function: Callable, *args: Any) -> tuple[Any, float]:
+    """The result and the processor's seconds."""
+    start = time.process_time()
+    return jax.block_until_ready(function(*args)), time.process_time() - start
 
 
 def source_version(package_folder: pathlib.Path) -> str:

@@ -131,10 +131,10 @@ def drake_contexts(twins: Twins, q: Any, v: Any) -> tuple[Any, Any]:
 def twins_of(name: str, approximation: str = "sap", time_step: float = DT, **options: Any) -> Twins:
     """A scene in both."""
     logging.getLogger("drake").setLevel(logging.CRITICAL)
+    options = {"contact_model": "hydroelastic_with_fallback", **options}
     builder = DiagramBuilder()
     config = MultibodyPlantConfig(
         time_step=time_step,
-        contact_model="hydroelastic_with_fallback",
         discrete_contact_approximation=approximation,
         use_sampled_output_ports=False,
         **options,
