@@ -61,7 +61,7 @@ def main() -> None:
     least = 1e3 * float(np.median([seconds for _, seconds in calls]))
     print(f"| whole-body program of G1 | {compiled:.1f} | {least:.1f} | {solved} of {CALLS} solved |", flush=True)
     for name, run, outcome in (
-        ("MPPI, cart-pole, 64 samples of 50 steps", swing_up, standing),
+        ("MPPI, cart-pole, 64 samples of 50 steps", swing_up(), standing),
         ("MPPI, block, 64 samples of 30 steps", push_block(64), placed),
         ("MPPI, block, 128 samples of 30 steps", push_block(128), placed),
     ):

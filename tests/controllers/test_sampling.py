@@ -87,11 +87,12 @@ def pole_end(model, state):
     return 20.0 * pole_cost(model, state, jnp.zeros(1))
 
 
-def swing_up(key):
-    """Positions and efforts of four seconds of control from hanging."""
+def swing_up():
+    """From a key to positions and efforts of four seconds of control from hanging."""
     model = cart()
     start = mbjax.State(jnp.array([0.0, jnp.pi]), jnp.zeros(2))
     problem = to.Problem(model, start, 50, pole_cost, pole_end)
+    first = controllers.sampled_plan(problem, 25.0)
 
     def one(carry, key):
         state, plan = carry
@@ -99,13 +100,12 @@ def swing_up(key):
         after = mbjax.step(model, state, u)[0]
         return (after, plan), (after.q, u)
 
-    first = start, controllers.sampled_plan(problem, 25.0)
-    return jax.lax.scan(one, first, jax.random.split(key, 200))[1]
+    return lambda key: jax.lax.scan(one, (start, first), jax.random.split(key, 200))[1]
 
 
 def test_mppi_swings_up_the_cart_pole() -> None:
     """From hanging to standing, under effort limits, step by step in closed loop."""
-    q, u = compiled(swing_up)(jax.random.key(0))
+    q, u = compiled(swing_up())(jax.random.key(0))
     assert (abs(u) <= 80.0).all()
     assert (jnp.cos(q[-25:, 1]) > 0.95).all()
 
