@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from .abstract_constraint import AbstractConstraint, unknown_constraint
-from .constraint_elements import BallConstraint, CouplerConstraint, DistanceConstraint, WeldConstraint
+from .constraint_records import BallConstraint, CouplerConstraint, DistanceConstraint, WeldConstraint
 from .lookup import checked_index
 
 Kind = TypeVar("Kind", bound=AbstractConstraint)

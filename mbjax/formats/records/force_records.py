@@ -14,7 +14,7 @@ from mbjax.model import (
     MultibodyModel,
     WeldConstraint,
 )
-from mbjax.model.constraint_elements import STABILIZATION_TIME
+from mbjax.model.constraint_records.common import STABILIZATION_TIME
 
 from ..notes.write_notes import WriteNotes
 from .names import Names
