@@ -54,7 +54,7 @@ LATE_IMPORTS = {("execution/recursion/tree_scan.py", "execution"), ("model/multi
 # A model prints itself by a module that needs models, and rich.
 LATE_CIRCLES = {("model.multibody_model", "model.model_table")}
 FOLDERS_OF_EXECUTION = "calls", "targets", "linear", "worlds", "recursion"
-PUBLIC_MODULES_OF_EXECUTION = {"execution.recursions", "execution.derivative_rules"}
+PUBLIC_MODULES_OF_EXECUTION = {f"execution.{x}" for x in ("arrays", "recursions", "derivative_rules", "gpu_blocks")}
 TOP_LEVEL = {"__init__", "__main__"}  # these may import everything
 
 

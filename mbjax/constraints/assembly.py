@@ -14,7 +14,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.array_types import Positions, Velocities
 from mbjax.errors import ModelError
-from mbjax.execution import call_compiled, scan
+from mbjax.execution import call_compiled
+from mbjax.execution.arrays import scan
 from mbjax.execution.derivative_rules import varying_as_after
 from mbjax.kinematics import difference_configuration, integrate_configuration, velocity_to_qdot
 from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked

@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.execution import scan
+from mbjax.execution.arrays import scan
 from mbjax.execution.derivative_rules import varying_as_after
 from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.model import zero_where_locked

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import (
     one_minus_cos_over_x2_of_square,

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
-from mbjax.execution import scan
+from mbjax.execution.arrays import scan
 from mbjax.forces import MultibodyForces
 from mbjax.kinematics import for_worlds_of
 from mbjax.model import MultibodyModel, as_coordinates

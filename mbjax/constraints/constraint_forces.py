@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.model import DistanceConstraint, MultibodyModel
 from mbjax.spatial import component_algebra as ca

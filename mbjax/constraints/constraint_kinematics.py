@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.model import (
     AbstractConstraint,

@@ -33,7 +33,7 @@ from mbjax.dynamics import (
     matrix_rows,
     rows_as_matrix,
 )
-from mbjax.execution import dot_with_mask, take
+from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.kinematics import PositionKinematics, VelocityKinematics, calc_velocity_kinematics
 from mbjax.linear_algebra import (
     chain,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import dot_with_mask, take
+from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.kinematics import PositionKinematics, VelocityKinematics
 from mbjax.linear_algebra import sum_of_outer
 from mbjax.model import (

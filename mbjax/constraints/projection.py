@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
-from mbjax.execution import scan
+from mbjax.execution.arrays import scan
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of, integrate_configuration
 from mbjax.linear_algebra import matrix_vector
 from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.errors import ModelError
-from mbjax.execution import dot_with_mask, take
+from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.kinematics import PositionKinematics
 from mbjax.model import MultibodyModel, summary_of
 from mbjax.spatial import component_algebra as ca

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 
 from mbjax.array_types import Positions
 from mbjax.errors import ModelError
-from mbjax.execution import require_one_model, take
+from mbjax.execution import require_one_model
+from mbjax.execution.arrays import take
 from mbjax.model import MultibodyModel, all_joint_positions, all_joint_velocities, as_coordinates, missing_actuators
 from mbjax.simulation import Inputs
 from mbjax.simulation.ports import as_inputs

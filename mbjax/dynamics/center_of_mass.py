@@ -8,7 +8,8 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, Positions, Vector3, Velocities
 from mbjax.errors import ModelError
-from mbjax.execution import compiled_outside_jit, dot_with_mask, of_one_model, take
+from mbjax.execution import compiled_outside_jit, of_one_model
+from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.forces import calc_masses_and_centers
 from mbjax.kinematics import (
     calc_acceleration_kinematics,

@@ -8,7 +8,8 @@ import numpy as np
 
 from mbjax.array_types import Positions
 from mbjax.errors import ModelError
-from mbjax.execution import compiled_outside_jit, take
+from mbjax.execution import compiled_outside_jit
+from mbjax.execution.arrays import take
 from mbjax.kinematics import (
     calc_body_offsets,
     calc_body_poses,

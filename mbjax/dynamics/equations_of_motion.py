@@ -7,7 +7,8 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
 from mbjax.errors import ModelError
-from mbjax.execution import compiled_outside_jit, dot_with_mask, takes_model_first
+from mbjax.execution import compiled_outside_jit, takes_model_first
+from mbjax.execution.arrays import dot_with_mask
 from mbjax.forces import (
     MultibodyForces,
     are_elements_at,

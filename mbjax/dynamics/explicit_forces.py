@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.execution import dot_with_mask, each_world, take
+from mbjax.execution import each_world
+from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.forces import MultibodyForces, calc_joint_dissipation, calc_mobod_forces
 from mbjax.forces.force_elements import calc_element_forces
 from mbjax.forces.gravity import calc_masses_with_gravity, gravity_at_each

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Velocities
-from mbjax.execution import one_by_one
+from mbjax.execution.arrays import one_by_one
 from mbjax.model import MultibodyModel, all_joint_velocities, sum_joint_coefficients
 from mbjax.spatial import safe_sqrt
 

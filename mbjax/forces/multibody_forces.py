@@ -9,7 +9,8 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import GeneralizedForces, Positions, SpatialVector
 from mbjax.errors import ModelError
-from mbjax.execution import compiled_outside_jit, dot_with_mask, take
+from mbjax.execution import compiled_outside_jit
+from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.kinematics import PositionKinematics, calc_body_offsets, calc_frame_pose, calc_position_kinematics
 from mbjax.kinematics.frames import FrameLike
 from mbjax.model import MultibodyModel, as_coordinates, direction_ratios

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import has_matrix_products
+from mbjax.execution import traced_for
 from mbjax.execution.recursions import computed_once
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial.cosine_and_sine import cosine_and_sine
@@ -57,7 +57,7 @@ def rotation_about(n: Float[Array, "3 *k"], angle: Float[Array, "*k"]) -> Float[
     along = ca.outer(n, n)
     identity = jnp.eye(3, dtype=n.dtype).reshape(3, 3, *(1 for _ in n.shape[1:]))
     parts = along, identity - along, ca.skew(n)
-    if angle.ndim == 2 and n.shape[2:] == (1,) and has_matrix_products():
+    if angle.ndim == 2 and n.shape[2:] == (1,) and not traced_for().one_kernel:
         return sum_of_parts(parts, [jnp.ones_like(angle), *cosine_and_sine(angle)])
     c, s = (ca.spread(ca.spread(x, 3), 3) for x in computed_once(cosine_and_sine, angle))
     return parts[0] + c * parts[1] + s * parts[2]

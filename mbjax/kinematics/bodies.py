@@ -4,7 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, BodySpatialVectors, Positions, Velocities
-from mbjax.execution import compiled_outside_jit, take, takes_model_first
+from mbjax.execution import compiled_outside_jit, takes_model_first
+from mbjax.execution.arrays import take
 from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.spatial import RigidTransform
 from mbjax.spatial import component_algebra as ca

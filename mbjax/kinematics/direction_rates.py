@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from jaxtyping import Array
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca

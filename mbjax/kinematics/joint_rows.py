@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.execution.recursions import Row, computed_once, computed_where_read, read, read_all, row_of
 from mbjax.joints import JOINT_KINDS, AxisJoint
 from mbjax.model import MultibodyModel, all_joint_positions

@@ -7,7 +7,7 @@ a joint changes with its axis and pitch.
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.execution.derivative_rules import with_zeros
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca

@@ -5,7 +5,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.joints import JOINT_KINDS, AbstractJoint
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca

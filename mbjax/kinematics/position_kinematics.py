@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions
-from mbjax.execution import compiled_outside_jit, take
+from mbjax.execution import compiled_outside_jit
+from mbjax.execution.arrays import take
 from mbjax.execution.derivative_rules import fit_tangent, moving_with, no_tangent, varying_with
 from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.spatial import component_algebra as ca

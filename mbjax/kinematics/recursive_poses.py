@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mbjax.execution import in_kernels, take
+from mbjax.execution import in_kernels
+from mbjax.execution.arrays import take
 from mbjax.execution.derivative_rules import fit_tangent
 from mbjax.execution.recursions import ScannedRow, computed_once, in_one_kernel, scan_outward, scan_paths, walk_plan
 from mbjax.model import MultibodyModel

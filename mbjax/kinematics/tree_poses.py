@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel, all_joint_positions, direction_ratios
 from mbjax.spatial import component_algebra as ca

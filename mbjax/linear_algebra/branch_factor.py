@@ -18,7 +18,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.execution import compiled_apart, on_gpu, scan, sum_over_first
+from mbjax.execution import on_gpu
+from mbjax.execution.arrays import compiled_apart, scan, sum_over_first
 
 from .dense_factor import solve_dense
 from .dense_on_gpu import pivots_in_blocks, solve_in_blocks

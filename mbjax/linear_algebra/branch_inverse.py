@@ -14,7 +14,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import on_cpu, take
+from mbjax.execution import on_cpu
+from mbjax.execution.arrays import take
 from mbjax.execution.recursions import in_one_kernel
 
 from .branch_factor import Parents, factor_branches, paths

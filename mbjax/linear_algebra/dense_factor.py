@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import compiled_apart, scan, sum_over_axis
+from mbjax.execution.arrays import compiled_apart, scan, sum_over_axis
 from mbjax.spatial.component_algebra import concatenate, sum_products
 
 from .small_factor import LARGEST, SmallFactor, eliminate_small, factor_small, solve_small_outward

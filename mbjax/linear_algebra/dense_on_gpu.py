@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import NotInKernelError, load_tile, run_blocks, store_tile
+from mbjax.execution.gpu_blocks import NotInKernelError, load_tile, run_blocks, store_tile
 
 SMALLEST_TILE, LARGEST_TILE = 16, 64  # rows; a larger matrix does not fit into registers
 

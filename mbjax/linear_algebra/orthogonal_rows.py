@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from mbjax.execution import scan
+from mbjax.execution.arrays import scan
 
 from .products import matrix_vector, outer_rows, sum_over_first, transposed_matrix_vector
 from .thresholds import smallest_pivots

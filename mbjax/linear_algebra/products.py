@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import repeat, scan, stored, sum_over_axis, sum_over_first
+from mbjax.execution.arrays import repeat, scan, stored, sum_over_axis, sum_over_first
 from mbjax.spatial.component_algebra import spread, sum_products
 
 MOST_COPIES = 32  # above, the program would grow with the matrix

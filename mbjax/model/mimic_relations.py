@@ -7,7 +7,7 @@ map here returns its argument.
 
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.topology import over_directions, sum_directions
 
 from .mimic_limits import calc_relations, stack_shared

@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mbjax.array_types import Positions
 from mbjax.constraints import BoundConstraintSet
 from mbjax.errors import ModelError
-from mbjax.execution import call_compiled, is_traced, of_one_model, scan
+from mbjax.execution import call_compiled, is_traced, of_one_model
+from mbjax.execution.arrays import scan
 from mbjax.model import MultibodyModel
 from mbjax.trajectory_optimization import Constraint
 

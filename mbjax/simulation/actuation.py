@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from mbjax.execution import of_one_model, take
+from mbjax.execution import of_one_model
+from mbjax.execution.arrays import take
 from mbjax.model import (
     MultibodyModel,
     actuator_ratios,

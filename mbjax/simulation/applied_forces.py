@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import dot_with_mask, take
+from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.forces import MultibodyForces
 from mbjax.kinematics import PositionKinematics
 from mbjax.model import MultibodyModel

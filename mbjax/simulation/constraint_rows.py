@@ -26,7 +26,7 @@ from mbjax.constraints import (
 from mbjax.constraints.constraint_kinematics import per_row
 from mbjax.contact import NEAR_RIGID
 from mbjax.dynamics import ForwardDynamicsTerms
-from mbjax.execution import dot_with_mask
+from mbjax.execution.arrays import dot_with_mask
 from mbjax.linear_algebra import products_of_columns, transposed_matrix_vector
 from mbjax.model import DistanceConstraint, MultibodyModel
 from mbjax.model.abstract_constraint import with_static

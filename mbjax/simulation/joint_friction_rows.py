@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.contact import NEAR_RIGID, BoxRows
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.model import MultibodyModel, all_joint_velocities, direction_ratios
 from mbjax.spatial import safe_divide
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.contact import NEAR_RIGID, BoxRows, join_rows
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.model import MultibodyModel
 
 STIFFNESS = 1e12  # stiffness of a limit that the step could resolve, in N/m or N m/rad, as in Drake

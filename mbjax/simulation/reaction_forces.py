@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.execution import dot_with_mask, take
+from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.forces import calc_masses_and_centers
 from mbjax.kinematics import PositionKinematics, calc_body_offsets, calc_body_poses
 from mbjax.model import MultibodyModel

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.execution import as_one_kernel, is_traced, keeps_found, scan
+from mbjax.execution import as_one_kernel, is_traced, keeps_found
+from mbjax.execution.arrays import scan
 from mbjax.kinematics import placed
 from mbjax.model import MultibodyModel, summary_of
 from mbjax.number_rules import is_known, shown

@@ -19,7 +19,8 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, Positions, Velocities
 from mbjax.dynamics import calc_reflected_inertia
-from mbjax.execution import compiled_outside_jit, take
+from mbjax.execution import compiled_outside_jit
+from mbjax.execution.arrays import take
 from mbjax.forces import PrismaticSpring, RevoluteSpring
 from mbjax.kinematics import (
     bodies_with_gravity,

@@ -9,7 +9,7 @@ import functools
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import dot_with_mask, take
+from mbjax.execution.arrays import dot_with_mask, take
 
 from .tree_topology import TreeTopology
 from .tree_traversal import direction_parents

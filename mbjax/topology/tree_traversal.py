@@ -22,7 +22,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Bool, Float
 
-from mbjax.execution import dot_with_mask, take
+from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.execution.derivative_rules import keeping_axes
 from mbjax.execution.recursions import scan_inward, scan_outward, walk_plan
 from mbjax.spatial.component_algebra import matmul

@@ -163,5 +163,5 @@ def test_only_one_file_knows_the_forms() -> None:
         imported = {x.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for x in node.names}
         assert not imported & forms, file
         if "mbjax/contact/" in file.as_posix():
-            asked = {"are_world_threads_expected", "is_world_a_thread", "is_in_kernel", "has_matrix_products"}
+            asked = {"traced_for"}
             assert not imported & asked, file

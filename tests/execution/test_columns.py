@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 
 RUNS = {"in order": [0, 1, 2, 3, 4], "one": [1, 2, 3], "few": [3, 4, 0, 0], "many": [0, *[1, 1, 3] * 5], "none": []}
 

@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 from jax.extend.core import ClosedJaxpr
 
-from mbjax.execution import dot_with_mask, take
+from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.execution.calls.known_numbers import CALLS, ELEMENTWISE, RULES, call_now, evaluate_now
 from mbjax.kinematics import calc_model_placement
 from mbjax.kinematics.placed_model import read_by_placement

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.execution import dot_with_mask
+from mbjax.execution.arrays import dot_with_mask
 from mbjax.execution.linear.mask_products import BLOCK, LARGEST_WHOLE, mask_parts
 from tests.topology.test_tree_traversal import caterpillar, random_depth_first
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.execution import repeat, sum_over_axis
+from mbjax.execution.arrays import repeat, sum_over_axis
 from tests.gradients.checks import check_gradients
 
 

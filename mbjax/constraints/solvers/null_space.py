@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
-from mbjax.execution import sum_over_first
+from mbjax.execution.arrays import sum_over_first
 from mbjax.linear_algebra import (
     BranchFactor,
     OrthogonalRows,

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
-from mbjax.execution import scan
+from mbjax.execution.arrays import scan
 from mbjax.linear_algebra import (
     BranchFactor,
     chain,

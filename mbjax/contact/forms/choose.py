@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from mbjax.dynamics import ForwardDynamicsTerms
-from mbjax.execution import are_world_threads_expected
+from mbjax.execution import traced_for
 from mbjax.linear_algebra import chain, paths
 from mbjax.model import MultibodyModel
 from mbjax.topology import TreeTopology, velocity_parents
@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
 def target_of(model: MultibodyModel, has_kernels: bool, reads_points: bool = True) -> Target:
     """The target of the code traced now, on a CPU with kernels or anywhere else."""
-    return Target(has_kernels, model.num_world_axes == 0, are_world_threads_expected(), reads_points)
+    return Target(has_kernels, model.num_world_axes == 0, traced_for().expects_world_threads, reads_points)
 
 
 def choose_form(model: MultibodyModel, target: Target) -> type[AbstractContactForm]:
@@ -91,7 +91,7 @@ def matrix_without_contacts(topology: TreeTopology, terms: ForwardDynamicsTerms,
 
 def is_matrix_factored(topology: TreeTopology) -> bool:
     """Whether a step without contacts factors M and what rows add to it, instead of articulated bodies."""
-    return bool(topology.followers) or not (is_deep(topology) or are_world_threads_expected())
+    return bool(topology.followers) or not (is_deep(topology) or traced_for().expects_world_threads)
 
 
 def is_deep(topology: TreeTopology) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from mbjax.execution import repeat_turns
+from mbjax.execution.arrays import repeat_turns
 from mbjax.topology import TreeTopology
 
 from ..laws.abstract_law import AbstractContactLaw

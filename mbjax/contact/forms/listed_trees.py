@@ -3,7 +3,7 @@
 from jaxtyping import Array
 
 from mbjax.dynamics import ForwardDynamicsTerms
-from mbjax.execution import repeat_turns
+from mbjax.execution.arrays import repeat_turns
 from mbjax.linear_algebra import branch_rows, chain
 from mbjax.topology import TreeTopology, velocity_parents
 

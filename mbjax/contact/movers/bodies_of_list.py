@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from mbjax.execution import repeat_turns
+from mbjax.execution.arrays import repeat_turns
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.linear_algebra import LARGEST
 from mbjax.topology import TreeTopology
 

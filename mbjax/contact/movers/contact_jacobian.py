@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mbjax.execution import sum_over_axis, take
+from mbjax.execution.arrays import sum_over_axis, take
 from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from mbjax.execution import dot_with_mask, sum_over_axis, sum_over_first, take
+from mbjax.execution.arrays import dot_with_mask, sum_over_axis, sum_over_first, take
 from mbjax.kinematics import PositionKinematics
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mbjax.execution import repeat_turns
+from mbjax.execution.arrays import repeat_turns
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 

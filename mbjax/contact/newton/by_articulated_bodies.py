@@ -14,7 +14,8 @@ from mbjax.dynamics import (
     solve_with_factor,
 )
 from mbjax.dynamics.articulated_body.recursion import articulated_rows, solve_with_inertias
-from mbjax.execution import dot_with_mask, in_kernels
+from mbjax.execution import in_kernels
+from mbjax.execution.arrays import dot_with_mask
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, ends_of_joints

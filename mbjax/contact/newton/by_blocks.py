@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from mbjax.dynamics import ForwardDynamicsTerms
 from mbjax.dynamics.composite_body.mass_matrix import calc_composite_forces
 from mbjax.dynamics.records.inertia_about_origin import shift_inertia_to_T
-from mbjax.execution import repeat_turns
+from mbjax.execution.arrays import repeat_turns
 from mbjax.linear_algebra import SmallFactor, eliminate_small, factor_small, solve_small_outward
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.execution import dot_with_mask, take
+from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.linear_algebra import Parents, paths, sum_of_outer, trunk_of
 from mbjax.spatial import component_algebra as ca
 

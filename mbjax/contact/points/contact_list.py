@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.execution import repeat_turns, take
+from mbjax.execution.arrays import repeat_turns, take
 from mbjax.execution.recursions import computed_once
 from mbjax.geometry.signed_distance.bounding_boxes import gap_along_axes
 from mbjax.geometry.signed_distance.bounding_spheres import bounding_sphere, length_from

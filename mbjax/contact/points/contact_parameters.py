@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import of_one_model, take
+from mbjax.execution import of_one_model
+from mbjax.execution.arrays import take
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_norm, safe_sqrt

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.geometry.mesh_hull import MAX_VERTICES
 from mbjax.geometry.signed_distance.bounding_spheres import gap_between
 from mbjax.geometry.signed_distance.pair_table import pair_function

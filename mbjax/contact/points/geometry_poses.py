@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.kinematics import PositionKinematics
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.execution import repeat_turns
+from mbjax.execution.arrays import repeat_turns
 
 
 def list_of(wanted: Bool[Array, " n"], is_one_world: bool) -> tuple[Int[Array, " n"], Int[Array, ""]]:

@@ -11,7 +11,8 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.array_types import Positions
 from mbjax.errors import ModelWarning
-from mbjax.execution import take, takes_model_first
+from mbjax.execution import takes_model_first
+from mbjax.execution.arrays import take
 from mbjax.geometry.signed_distance.choices import chosen_columns, index_of_largest
 from mbjax.geometry.signed_distance.witnesses import Witnesses
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import each_world, take
+from mbjax.execution import each_world
+from mbjax.execution.arrays import take
 from mbjax.geometry.hydroelastic import (
     ContactSurface,
     HydroelasticTopology,

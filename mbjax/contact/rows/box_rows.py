@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import dot_with_mask, take
+from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.spatial import component_algebra as ca
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.dynamics import ForwardDynamicsTerms, calc_inverse_dynamics
-from mbjax.execution import sum_over_axis
+from mbjax.execution.arrays import sum_over_axis
 from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
 from mbjax.topology import TreeTopology
 

@@ -10,7 +10,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.dynamics import calc_force_at_rest
 from mbjax.dynamics.composite_body.mass_matrix_diagonal import calc_mass_matrix_diagonal
-from mbjax.execution import ResumedSearch, largest_over_first, sum_over_first
+from mbjax.execution import ResumedSearch
+from mbjax.execution.arrays import largest_over_first, sum_over_first
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import TreeTopology
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.execution import sum_over_axis, take
+from mbjax.execution.arrays import sum_over_axis, take
 from mbjax.execution.recursions import scan_inward, scan_outward, walk_plan
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import SmallFactor, factor_small, solve_small_inward, solve_small_outward

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.linear_algebra import sum_of_outer
 from mbjax.spatial import component_algebra as ca

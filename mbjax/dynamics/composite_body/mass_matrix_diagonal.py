@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.execution.derivative_rules import fit_tangent, fitting, linear_map
 from mbjax.kinematics import MobodInertia, PositionKinematics, calc_position_kinematics, motions_within_tree
 from mbjax.model import MultibodyModel

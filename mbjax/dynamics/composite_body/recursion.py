@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from mbjax.execution import in_kernels, is_world_a_thread
+from mbjax.execution import in_kernels, traced_for
 from mbjax.execution.derivative_rules import fit_tangent
 from mbjax.execution.recursions import (
     ScannedRow,
@@ -71,7 +71,7 @@ def mass_matrix_by_recursion(model: MultibodyModel, q: Array, diagonal: Array) -
         S = jnp.broadcast_to(S, (*S.shape[:2], *np.broadcast_shapes(S.shape[2:], diagonal.shape[1:])))
         zero = jnp.zeros((10, *S.shape[2:]), S.dtype)
         F, _ = scan_inward(walk_plan(direction_parents(topology)), add_inward, (S, inertia), zero, staged=True)
-        products = products_of_all if is_world_a_thread() else products_of_pairs
+        products = products_of_all if traced_for().world_a_thread else products_of_pairs
         return products(topology, S, F, diagonal)
 
     return in_one_kernel(from_composites, S, inertia, diagonal)

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.execution.derivative_rules import with_zeros
 from mbjax.execution.recursions import computed_once
 from mbjax.kinematics import (

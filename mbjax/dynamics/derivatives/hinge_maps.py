@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import take
+from mbjax.execution.arrays import take
 from mbjax.joints import JOINT_KINDS
 from mbjax.kinematics import PositionKinematics, joint_groups
 from mbjax.kinematics.joint_groups import JointGroup, gather, in_coordinate_order

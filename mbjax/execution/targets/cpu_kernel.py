@@ -38,11 +38,6 @@ def is_in_kernel() -> bool:
     return _in_kernel.get()
 
 
-def has_matrix_products() -> bool:
-    """Whether the code traced now may use products of matrices; a kernel cannot, as they are calls of a library."""
-    return not is_in_kernel()
-
-
 def in_one_kernel(function: Callable, *args: Any) -> Any:
     """Runs `function(*args)` of trees of arrays, on a CPU as one kernel where it can be. Not differentiated."""
     if is_world_a_thread():  # on a GPU its scans are the kernels

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.execution import is_in_kernel
+from mbjax.execution import traced_for
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_norm, safe_normalize
 
@@ -134,8 +134,8 @@ def separating_features(pair: ConvexPair) -> tuple[Found, Float[Array, "*n"], Bo
         def restarted() -> tuple[Found, Array]:
             return keep_better(restarts, start_at(chosen_columns(num_climbs, starts, axis=1)), (found, gaps))
 
-        # a kernel has no branches
-        found, gaps = restarted() if is_in_kernel() else lax.cond(jnp.any(restarts), restarted, lambda: (found, gaps))
+        has_branches = not traced_for().one_kernel
+        found, gaps = lax.cond(jnp.any(restarts), restarted, lambda: (found, gaps)) if has_branches else restarted()
         num_rounds = jnp.where(ended, 0, num_rounds)
         return keep_better(
             search.is_done, search, ConvexShapeSearch(best, found, gaps, num_rounds, num_climbs, is_done)
