@@ -25,7 +25,13 @@ def name_of(page: pathlib.Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-DEAR = {"docs/usage/contact_gradients.md": "the same solver in tests/simulation/test_contact_integrator.py"}
+DEAR = {
+    "docs/usage/contact_gradients.md": "the same solver in tests/simulation/test_contact_integrator.py",
+    "docs/usage/controllers.md": "the controllers' own tests, and pd_control.md",
+    "docs/usage/constraints.md": "tests/constraints",
+    "docs/usage/hydroelastic_contact.md": "tests/contact/test_hydroelastic_steps.py",
+    "docs/usage/debugging.md": "tests/inspection",
+}
 
 
 def with_snippets() -> list:

@@ -53,6 +53,7 @@ def test_forward_dynamics_is_the_inverse_of_inverse_dynamics(model, worlds, answ
     np.testing.assert_allclose(difference, worlds.tau - answers["inverse_dynamics"], rtol=0, atol=1e-12)
 
 
+@pytest.mark.whole_run("numbers agree with one another")
 def test_step_moves_to_the_velocity_it_returns(model, worlds, answers) -> None:
     np.testing.assert_allclose(answers["step"].q, worlds.q + 1e-3 * answers["step"].v, rtol=0, atol=1e-13)
 
@@ -68,6 +69,7 @@ def test_gradient_is_the_jacobian_pulled_back(answers) -> None:
         np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-10 * float(jnp.abs(expected).max()))
 
 
+@pytest.mark.whole_run("numbers agree with one another")
 def test_gradient_by_the_model_is_that_of_the_sum_over_worlds(model, worlds, answers) -> None:
     @jax.jit
     def total(mass):

@@ -6,6 +6,7 @@ import pathlib
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import mbjax
 from mbjax.command_line import main
@@ -62,6 +63,7 @@ XACRO = """<robot name="swing" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacr
 <joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>"""
 
 
+@pytest.mark.whole_run("identify writes a report and the robot")
 def test_xacro_with_arguments_is_fitted_and_written_as_sdf(tmp_path: pathlib.Path, capsys) -> None:
     (tmp_path / "swing.urdf.xacro").write_text(XACRO)
     model = mbjax.load(tmp_path / "swing.urdf.xacro", base="fixed", xacro_arguments={"mass": "2.5"})

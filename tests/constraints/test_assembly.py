@@ -196,6 +196,7 @@ def nearest_by_hand(goal: np.ndarray, q_guess: np.ndarray, weights: np.ndarray) 
     return least
 
 
+@pytest.mark.whole_run("assembly from near and far, and weights of zero")
 def test_reaches_what_can_be_reached_whatever_the_weights() -> None:
     """Seeded goals, guesses and weights, zeros among them: all converge, and most of them to the nearest solution.
 
@@ -301,6 +302,7 @@ def test_velocities_with_weights_of_zero_are_exact(free) -> None:
         check_gradients(by, jnp.zeros(12), forward=WHOLE_RUN)
 
 
+@pytest.mark.whole_run("states that contradict their constraints are named")
 def test_status_says_why_it_did_not_converge() -> None:
     mechanism = four_bar()
     q_guess = guesses(mechanism, 1.0, 1)[0]
@@ -342,6 +344,7 @@ def test_derivatives_are_those_of_the_nearest_configuration() -> None:
     compare(Gradients(*map(np.asarray, (forward, reverse, differences)), [f"entry {k}" for k in range(9)]))
 
 
+@pytest.mark.whole_run("derivatives of the nearest configuration")
 def test_derivative_at_a_guess_that_is_the_solution() -> None:
     """G45: no iteration is needed there, and the derivatives are those of the law.
 

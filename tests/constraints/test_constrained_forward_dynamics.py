@@ -123,6 +123,7 @@ def test_against_pinocchio() -> None:
     assert relative_error(np.abs(result.force), np.abs(data.lambda_c)) < 1e-9
 
 
+@pytest.mark.whole_run("energy over ten seconds of a four-bar")
 def test_constraints_do_no_work() -> None:
     """The power of all other forces is the rate of the kinetic energy."""
     case = loops()
@@ -140,6 +141,7 @@ def test_constraints_do_no_work() -> None:
     np.testing.assert_allclose(rate, given, rtol=1e-9)
 
 
+@pytest.mark.whole_run("worlds of steps under constraints")
 def test_many_worlds_are_as_alone() -> None:
     case = mechanisms.slider_crank()
     count = 300  # more than a chunk
@@ -207,6 +209,7 @@ def kite() -> Mechanism:
     return mechanisms.mechanism(plant.finalize(), loop, [0.0, 0.0, 0.0])
 
 
+@pytest.mark.whole_run("loops with redundant rows beside Pinocchio")
 def test_a_planar_loop_closed_in_space() -> None:
     """A spatial hinge instead of two rows: the other three hold anyway, and are noticed."""
     case = mechanisms.four_bar()

@@ -265,6 +265,7 @@ def spring_pair(time_step: float) -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
+@pytest.mark.whole_run("steps of plants with constraints beside Drake's")
 def test_a_compliant_distance_is_a_spring_in_the_continuous_and_the_discrete_plant() -> None:
     state = mbjax.State(jnp.array([1.3]), jnp.array([-0.4]), jnp.zeros(()))
     continuous, discrete = spring_pair(0.0), spring_pair(DT)
@@ -280,6 +281,7 @@ def test_a_compliant_distance_is_a_spring_in_the_continuous_and_the_discrete_pla
     np.testing.assert_allclose(step_outputs.constraint_forces, expected, rtol=1e-12)
 
 
+@pytest.mark.whole_run("switches and worlds of forward dynamics")
 def test_switched_off_constraints_do_nothing_and_nan_stays_in_its_world() -> None:
     """A batch with the loop closed, open, and NaN: neighbours are bit-equal to a batch without it."""
     model = closed_four_bar(DT)

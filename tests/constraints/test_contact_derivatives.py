@@ -65,6 +65,7 @@ def test_motion_under_contacts(model, contacts, inputs):
     assert np.max(np.abs(plain[1][0][0, model.num_velocities :])) > 1.0  # forces vary with q
 
 
+@pytest.mark.whole_run("derivatives of motion under contacts, and laws of impact")
 def test_an_impact(model, contacts, inputs):
     @jax.jit
     @jax.vmap

@@ -90,6 +90,7 @@ def test_locked_joints_take_the_impact() -> None:
         np.testing.assert_allclose(result.v, 0.0, atol=1e-12)  # the others cannot move without it
 
 
+@pytest.mark.whole_run("derivatives of motion under contacts")
 def test_gradients() -> None:
     """With respect to q, v_minus, v_plus, masses and the points of the loop."""
     case = mechanisms.four_bar()

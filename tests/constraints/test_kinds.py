@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import mbjax
 from tests.gradients.checks import OFFSETS, WEIGHTS, WHOLE_RUN, check_gradients, compiled
@@ -48,6 +49,7 @@ def has_position_error() -> np.ndarray:
     return mask
 
 
+@pytest.mark.whole_run("rates beside Pinocchio's and Drake's")
 def test_velocity_error_is_the_rate_of_the_error() -> None:
     terms, rows = zoo_terms(), has_position_error()
     assert relative_error(terms.G @ zoo().v, terms.velocity_error) < 1e-13

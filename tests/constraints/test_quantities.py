@@ -58,6 +58,7 @@ def system_under_gravity(model, cset, q, v, tau):
     return mbjax.constrained_system_variables(model, cset, q, v, tau, forces)
 
 
+@pytest.mark.whole_run("closed forms satisfy the constrained equation")
 def test_system_variables_are_those_of_the_free_system_and_of_the_rows() -> None:
     model, cset, q, v = vars(spring_leg()).values()
     off, tau = cset.with_active({"heel": False}), jnp.arange(1.0, v.size + 1.0)

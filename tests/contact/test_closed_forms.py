@@ -68,6 +68,7 @@ def balls(**options) -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
+@pytest.mark.whole_run("the deepest contacts are kept")
 def test_predicted_contacts_are_kept_too() -> None:
     """One ball in the ground, one that would reach it within the step, one far above: room for the first two.
 

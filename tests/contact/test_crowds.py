@@ -56,6 +56,7 @@ def after(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> tuple:
     return state.v, found.force, found.num_iterations, found.converged
 
 
+@pytest.mark.whole_run("lists of contacts beside all points")
 def test_contacts_that_act_give_what_all_do(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Velocities and forces of many worlds; bit by bit whatever touches in other worlds. Whole run: and of one."""
     model = crowd()

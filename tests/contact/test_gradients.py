@@ -201,6 +201,7 @@ def test_where_limbs_touch_and_where_trees_do() -> None:
     np.testing.assert_allclose(jacobian, paths, rtol=0.0, atol=1e-9 * np.abs(paths).max())
 
 
+@pytest.mark.whole_run("first derivatives by every number")
 def test_second_derivatives_where_it_slides() -> None:
     """Of a ball: the Hessian along a direction, forward over reverse, against differences of gradients."""
     model, state = ball(), at(-5e-4, -0.05, 0.4)

@@ -47,6 +47,7 @@ def test_derivatives_by_state_and_by_every_number() -> None:
         assert any(leaf in name for name in moved), leaf
 
 
+@pytest.mark.whole_run("worlds of surfaces, and steps beside Drake's")
 def test_worlds_are_as_one_by_one() -> None:
     model = ball_on_ground(max_faces=40)
     q = jnp.stack([Q.at[6].add(0.002 * k) for k in range(6)])
@@ -63,6 +64,7 @@ def test_worlds_are_as_one_by_one() -> None:
         assert np.isnan(np.asarray(together[0][5])).any()
 
 
+@pytest.mark.whole_run("the same of surfaces alone")
 def test_faces_beyond_the_bound_are_counted() -> None:
     few = ball_on_ground(max_faces=5)
     outputs = mbjax.outputs(few, mbjax.State(Q, V, jnp.zeros(())))

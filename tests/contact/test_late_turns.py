@@ -60,6 +60,7 @@ def test_each_world_is_as_alone_and_leaves_the_others_alone() -> None:
         np.testing.assert_array_equal(ours[~broken], theirs[~broken])
 
 
+@pytest.mark.whole_run("late turns, each world as alone")
 def test_a_world_that_is_given_up_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though others of its late turn, which came there after fewer iterations, go on."""
     q, v = thrown()

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import mbjax
 from mbjax.geometry import Box, Geometry, ProximityProperties, Sphere
@@ -23,6 +24,7 @@ def box_and_ball(dtype: str) -> mbjax.MultibodyModel:
     return plant.finalize(jnp.dtype(dtype))
 
 
+@pytest.mark.whole_run("drops of boxes")
 def test_a_light_box_struck_at_a_corner() -> None:
     """Its forces are 1e-3 of the ball's, and rounding of the contact's stiffness would exceed its own inertia."""
     rng = np.random.default_rng(3)

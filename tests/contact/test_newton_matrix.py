@@ -144,6 +144,7 @@ def compare_with_jacobian(model: mbjax.MultibodyModel) -> ContactPaths:
     return find_contact_paths(topology, points.mobods_A, points.mobods_B)
 
 
+@pytest.mark.whole_run("contacts do what their Jacobian says")
 def test_contacts_of_fingers_that_mimic() -> None:
     """Of two that close on each other and on the ground, with one velocity for both: a Jacobian sums what it moves."""
     plant = mbjax.MultibodyPlant(2e-3)

@@ -96,6 +96,7 @@ def test_weight_is_held_and_accelerations_are_those_asked_for(mimics: bool) -> N
     np.testing.assert_allclose(mbjax.time_derivatives(model, mbjax.State(q, v), u)[1], [1.0, -2.0], atol=1e-11)
 
 
+@pytest.mark.whole_run("the Cartesian one yields")
 def test_joint_impedance_yields_by_its_stiffness_and_swings_by_its_damping() -> None:
     """A torque of 1 N m moves the joints by K⁻¹ τ; each mode decays as its damping ratio says."""
     model = mbjax.set_joint_damping(mbjax.set_joint_damping(planar(), "joint0", 0.0), "joint1", 0.0)
@@ -137,6 +138,7 @@ def test_cartesian_impedance_yields_by_its_stiffness_to_a_push_of_1_newton() -> 
     np.testing.assert_allclose(after.rotation, X.rotation, atol=1e-7)
 
 
+@pytest.mark.whole_run("it yields by its stiffness")
 def test_cartesian_impedance_swings_by_the_damping_ratio() -> None:
     """The modes of the frame alone have the frequency of K on Λ, and the ratio asked for."""
     model = arm()
@@ -310,6 +312,7 @@ def test_derivatives_of_arm_controllers() -> None:
     np.testing.assert_allclose(both[0], efforts(x), rtol=1e-11)
 
 
+@pytest.mark.whole_run("finite at singularities")
 def test_derivatives_of_impedance_where_the_frame_moves_in_two_of_six_directions() -> None:
     """By positions, where modes of the inertia are alike: forward = reverse = differences."""
     model = planar()

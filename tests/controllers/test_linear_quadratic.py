@@ -73,6 +73,7 @@ def test_the_gain_is_that_of_scipy_and_holds_the_pole() -> None:
     np.testing.assert_allclose(after.q[-1], 0.0, atol=1e-4)
 
 
+@pytest.mark.whole_run("gains of a pole, beside scipy")
 def test_a_floating_body_is_held_in_tangent_coordinates() -> None:
     """Its attitude is a quaternion, which wheels turn; nothing moves it along, and that is said."""
     plant = mbjax.MultibodyPlant(0.01)
@@ -151,6 +152,7 @@ def test_derivatives_of_gains_along_a_trajectory() -> None:
     np.testing.assert_allclose(reverse, (run(jnp.array(0.5 + h))[0] - run(jnp.array(0.5 - h))[0]) / (2 * h), rtol=1e-6)
 
 
+@pytest.mark.whole_run("the gain is that of scipy")
 def test_along_a_trajectory_gains_are_those_of_the_recursion_by_hand() -> None:
     """And they follow it from beside it, where efforts alone do not."""
     model, steps = cart(), 60

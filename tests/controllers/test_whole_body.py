@@ -183,6 +183,7 @@ def test_derivatives_by_state_friction_and_mass() -> None:
     np.testing.assert_allclose(reverse, (run(jnp.array(0.3 + h))[0] - run(jnp.array(0.3 - h))[0]) / (2 * h), rtol=1e-6)
 
 
+@pytest.mark.whole_run("the program of a quadruped is optimal")
 def test_a_standing_quadruped_takes_a_push() -> None:
     """40 N from the side for 0.1 s: it gives way by a centimetre, and is back a second later."""
     model = mbjax.load("quadruped", time_step=0.002, ground=0.8, contact_pairs=[("*foot*", "ground")])

@@ -126,6 +126,7 @@ def test_locked_joints_do_not_move() -> None:
     assert not np.any(got.dv[:, held])
 
 
+@pytest.mark.whole_run("Jacobians equal those of JAX and of Pinocchio")
 def test_by_the_tangent_of_q() -> None:
     """Along q̇ = N(q) v; and M times the derivative by tau is the identity."""
     model, (q, v, x, held) = with_elements(), sample("elements")

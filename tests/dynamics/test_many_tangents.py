@@ -61,6 +61,7 @@ def test_jacobians_are_those_of_single_tangents(name: str, direction: str) -> No
     assert not np.isfinite(by_v[0]).any()
 
 
+@pytest.mark.whole_run("double precision")
 def test_in_single_precision() -> None:
     """As exact as one tangent at a time: solved with the factor, not with an inverse of the mass matrix."""
     model = chain(40)

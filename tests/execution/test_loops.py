@@ -127,6 +127,7 @@ def test_calls_of_libraries_stay_what_they_are(name: str, capfd: pytest.CaptureF
     assert_same(found, looped(X))
 
 
+@pytest.mark.whole_run("rollouts in tests/simulation, as one kernel too")
 def test_rollouts_of_one_world() -> None:
     """With their steps, under inputs that are held, of each step, or found by a function that closes over numbers."""
     model = mbjax.load(mbjax.reference_models.path("arm"), time_step=1e-3)

@@ -143,6 +143,7 @@ def test_surfaces_equal_drakes(case: Case) -> None:
         check_one(jax.tree.map(lambda x, world=world: np.asarray(x[world]), ours), theirs)
 
 
+@pytest.mark.whole_run("surfaces of other shapes beside Drake's")
 def test_flush_boxes_equal_drakes() -> None:
     """Equal compliant boxes on each other: sides, edges and medial planes coincide, up to rounding or exactly."""
     size = (0.2, 0.2, 0.2)
@@ -194,6 +195,7 @@ def check_one(ours: ContactSurface, theirs: DrakeSurface) -> None:
         np.testing.assert_allclose(twice, 2.0 * ours.area[face] * ours.normal_W[face], atol=1e-12)
 
 
+@pytest.mark.whole_run("surfaces beside Drake's")
 def test_force_of_a_sphere_approaches_the_integral() -> None:
     """p = E (1 - r / R) over the disk of radius a in which a plane at distance d cuts a sphere of radius R."""
     R, d, E = 0.1, 0.07, 1e5

@@ -136,6 +136,7 @@ def test_an_edge_across_a_narrower_box_keeps_both_ends(tilt: float) -> None:
     np.testing.assert_allclose(np.sort(w.point[0, 0, on_edge]), [-0.25, 0.25], atol=0.02)
 
 
+@pytest.mark.whole_run("boxes that lie on one another")
 def test_centred_boxes_are_degenerate_and_finite() -> None:
     """G22: every face is as near; the first is taken."""
     arrays = [np.ones((1, 3)), np.ones((1, 3)), np.eye(3)[None], np.zeros((1, 3))]
@@ -149,6 +150,7 @@ def test_centred_boxes_are_degenerate_and_finite() -> None:
     np.testing.assert_allclose(single.distance[0], -1.0)
 
 
+@pytest.mark.whole_run("worlds of simple shapes")
 def test_a_worlds_axis_and_shared_sizes() -> None:
     size_A, size_B, R_AB, p_AB = (jnp.moveaxis(jnp.asarray(x[:6]), 0, -1) for x in poses())
     w = compiled(box_box)(size_A[:, :2, None], size_B[:, :2, None], R_AB[:, :, :2, None], p_AB[:, :6].reshape(3, 2, 3))

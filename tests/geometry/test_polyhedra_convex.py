@@ -95,6 +95,7 @@ def test_distance_is_the_largest_separation_over_directions(kinds: tuple[str, st
         assert np.isfinite(numbers).all()
 
 
+@pytest.mark.whole_run("distances beside Drake's, and points of simple shapes")
 def test_points_lie_on_both_shapes(kinds: tuple[str, str]) -> None:
     """Farthest along the normal, in A and against it in B: what makes the distance the separation."""
     w = answers(*kinds)
@@ -140,6 +141,7 @@ def clear_of_kinks(kinds: tuple[str, str]) -> np.ndarray:
     return np.nonzero(clear > CLEAR)[0][:NUM_DERIVATIVES]
 
 
+@pytest.mark.whole_run("gradients of two boxes, and of simple shapes")
 def test_gradients(kinds: tuple[str, str]) -> None:
     """Of distance, normal and points: poses apart and overlapping, some where they just touch, some nearly flat."""
     function = pair_function(*kinds)[0].function
@@ -173,6 +175,7 @@ def test_distance_does_not_depend_on_which_is_first(kinds: tuple[str, str]) -> N
     np.testing.assert_allclose(w.distance[apart, 0], swapped.distance[apart, 0], rtol=0, atol=1e-9)
 
 
+@pytest.mark.whole_run("distances beside Drake's")
 def test_depth_of_hulls_is_that_of_their_minkowski_difference() -> None:
     """The plane of the hull of all b - a that is nearest to the origin; deep ones may miss it by a little.
 

@@ -120,6 +120,7 @@ def test_g49_fifty_branches_are_fifty_single_bodies() -> None:
     np.testing.assert_allclose(together, 0.0, rtol=0, atol=1e-12)
 
 
+@pytest.mark.whole_run("massless and tiny links")
 def test_g49_gradients_where_nothing_moves(request: pytest.FixtureRequest) -> None:
     """A body welded to the world, through a rollout and the dynamics of no coordinates.
 

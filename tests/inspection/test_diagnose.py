@@ -25,6 +25,7 @@ def model() -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
+@pytest.mark.whole_run("findings of steps that are not")
 def test_a_healthy_step_has_no_findings(model) -> None:
     assert not mbjax.diagnose(model, mbjax.default_state(model), jnp.array([1.0]))
 

@@ -126,6 +126,7 @@ def test_worlds_equal_models_made_by_setters() -> None:
     np.testing.assert_allclose(ratio, 0.75, rtol=1e-12)
 
 
+@pytest.mark.whole_run("worlds equal models made by setters")
 def test_only_drawn_leaves_have_an_axis_of_worlds() -> None:
     """The batch goes through `vmap` with its axes, and its worlds step like models of their own."""
     models, axes = mbjax.randomize(cart_pole(), KEY, WORLDS, {"mass:pole": mbjax.uniform(1.0, 2.0)})

@@ -41,6 +41,7 @@ def test_limits_hold_and_the_rest_is_a_minimum() -> None:
     np.testing.assert_allclose(v, best.x, atol=1e-6)
 
 
+@pytest.mark.whole_run("loops in inverse kinematics")
 def test_loops_stay_closed_and_derivatives_are_those_of_differences() -> None:
     case = mechanisms.four_bar()
     wanted = to.VelocityGoal(jnp.arange(1.0, len(case.q) + 1.0))

@@ -43,6 +43,7 @@ def test_random_poses_are_reached_within_limits_in_a_batch_as_one_by_one() -> No
         _ = found.message
 
 
+@pytest.mark.whole_run("random poses in a batch as one by one")
 def test_lanes_find_what_tasks_one_by_one_find(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a CPU's kernels are off, as on a GPU, a batch runs in lanes, here fewer than tasks."""
     from mbjax.reaching import lanes

@@ -80,6 +80,7 @@ def test_jacobians_in_closed_form_are_those_of_differentiation() -> None:
     assert start == len(differentiated[0])
 
 
+@pytest.mark.whole_run("random poses are reached; derivatives under constraints")
 def test_a_humanoid_reaches_with_its_feet_on_the_ground_and_its_mass_above_them() -> None:
     model = load_robot("g1_description/urdf/g1_29dof_rev_1_0.urdf", "floating")
     q = jnp.asarray(model.parameters.default_positions)

@@ -46,6 +46,7 @@ def test_an_instance_without_gains_is_an_error_another_is_not() -> None:
         advance(model, instance_desired_state={"right": jnp.zeros(4)})
 
 
+@pytest.mark.whole_run("desired states of the arm beside Drake")
 def test_actuators_without_gains_among_others_are_named() -> None:
     model = two_arms(kd=5.0)
     with pytest.warns(

@@ -66,6 +66,7 @@ def test_as_if_welded() -> None:
     np.testing.assert_allclose(ours.net_actuation[1], 5.0)  # at its limit, and without the controller's part
 
 
+@pytest.mark.whole_run("derivatives by every leaf of the model")
 def test_gradients_of_a_step() -> None:
     """With respect to state, inputs and model; zero for the lock itself and for the velocity it overrides."""
     plant = mbjax.MultibodyPlant(0.01)

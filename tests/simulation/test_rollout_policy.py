@@ -110,6 +110,7 @@ def test_worlds_end_each_by_itself_and_stay() -> None:
     np.testing.assert_array_equal(q[1:], other.recorded.q[1:])
 
 
+@pytest.mark.whole_run("restarts by functions, and their worlds")
 def test_worlds_restart_and_have_gradients() -> None:
     """What follows an end depends on the start anew: the gradient is that of differences, through all episodes."""
 

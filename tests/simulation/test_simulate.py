@@ -127,6 +127,7 @@ def test_gradients_through_the_integrator() -> None:
     assert relative_error(reverse, forward) < 1e-8
 
 
+@pytest.mark.whole_run("simulations beside Drake's")
 def test_rollouts_converge_to_the_simulation_with_the_time_step() -> None:
     """First order: half the step, half the error."""
     model, T = acrobot(), 0.4
@@ -145,6 +146,7 @@ def test_rollouts_converge_to_the_simulation_with_the_time_step() -> None:
     np.testing.assert_allclose(ratios[1:], 2.0, rtol=0.1)
 
 
+@pytest.mark.whole_run("inputs by a function, in rollouts")
 def test_feedback_is_seen_along_the_way() -> None:
     """Inputs from a function of the state: a spring made of actuation swings like one built in."""
     plant = mbjax.MultibodyPlant()

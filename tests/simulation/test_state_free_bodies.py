@@ -154,6 +154,7 @@ def test_bodies_that_do_not_float_and_frames_that_move() -> None:
         mbjax.set_free_body_spatial_velocity(model, state, "free", np.zeros(3))
 
 
+@pytest.mark.whole_run("poses in the frames of the joint")
 def test_derivatives() -> None:
     """Of a body on a moving parent: by the state, by pose and velocity, by the joint's frame; at 0, pi and 0.7 rad."""
     rng = np.random.default_rng(12)

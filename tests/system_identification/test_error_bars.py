@@ -231,6 +231,7 @@ def test_sharp_friction_is_told_and_slow_samples_left_out() -> None:
     assert "Torques(slowest=0.1)" in whole.advice[0]
 
 
+@pytest.mark.whole_run("intervals behind a filter, and base parameters")
 def test_stribeck_and_asymmetric_friction() -> None:
     """Laws that models do not have, with the width of Coulomb friction, come back from exact efforts."""
     time, q, v, vdot = motion(2, steps=400)

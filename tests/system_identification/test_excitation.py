@@ -1,6 +1,7 @@
 """Exciting motions stay within limits and show more than where they started."""
 
 import numpy as np
+import pytest
 
 import mbjax
 from mbjax import system_identification as si
@@ -8,6 +9,7 @@ from mbjax import system_identification as si
 from .robots import two_links
 
 
+@pytest.mark.whole_run("motions within limits")
 def test_gradient_finds_a_better_motion_within_limits() -> None:
     model = two_links()
     for name in ("first", "second"):

@@ -87,6 +87,7 @@ def test_robust_losses_ignore_outliers() -> None:
     assert abs(robust.values["effort_bias:first"]) < 0.2  # the mean of the outliers is 2.4
 
 
+@pytest.mark.whole_run("other numbers of sensors")
 def test_delay_and_gain_of_a_sensor() -> None:
     log = torque_log(two_links(), steps=300)
     late = np.asarray(log.effort)[2:-1] * 0.5 + np.asarray(log.effort)[1:-2] * 0.5  # 1.5 samples
@@ -105,6 +106,7 @@ def test_no_influence_is_an_error_that_names_it() -> None:
         si.fit(unknown, torque_log(model), si.Torques())
 
 
+@pytest.mark.whole_run("fits of torques without contact")
 def test_unmeasured_contact_forces_are_projected_out() -> None:
     model, feet = hopper(), ("foot",)
     true = mbjax.set_mass(model, "trunk", float(mbjax.mass(model, "trunk")) + 2.0)

@@ -67,6 +67,7 @@ def box() -> si.Parameters:
     return si.Parameters(model, {"friction:ball::ball": si.positive(), "stiffness:ball::ball": si.positive()})
 
 
+@pytest.mark.whole_run("the notebook that identifies contact")
 def test_friction_and_stiffness_through_contact(
     box: si.Parameters, box_log: si.Log, request: pytest.FixtureRequest
 ) -> None:
@@ -163,6 +164,7 @@ def fine_log() -> si.Log:
     return si.make_log(fine, 0.005 * np.arange(samples + 1), q, v, actuation=u)
 
 
+@pytest.mark.whole_run("fits of armature and damping beside MuJoCo")
 def test_the_continuous_motion_is_fitted_by_long_steps(fine_log: si.Log) -> None:
     """Steps of 5 ms are told to be too long for the error bars; what they lack is made up for from shorter ones."""
     unknown = si.Parameters(without_friction(0.005), {"mass:lower": si.positive(), "joint_damping:*": si.positive()})
