@@ -58,10 +58,12 @@ def test_step_moves_to_the_velocity_it_returns(model, worlds, answers) -> None:
     np.testing.assert_allclose(answers["step"].q, worlds.q + 1e-3 * answers["step"].v, rtol=0, atol=1e-13)
 
 
+@pytest.mark.whole_run("numbers agree with one another")
 def test_body_poses_are_of_all_bodies(model, answers) -> None:
     assert answers["body_poses"].translation.shape == (WORLDS, model.num_bodies, 3)
 
 
+@pytest.mark.whole_run("numbers agree with one another")
 def test_gradient_is_the_jacobian_pulled_back(answers) -> None:
     by_q, by_v = (jnp.sum(J, axis=1) for J in answers["jacobian"])
     by_tau = jnp.sum(jnp.linalg.inv(answers["mass_matrix"]), axis=1)

@@ -369,6 +369,7 @@ def test_derivative_at_a_guess_that_is_the_solution() -> None:
     np.testing.assert_allclose(by_guess, np.eye(3) - np.linalg.pinv(G) @ G, rtol=0, atol=1e-10)
 
 
+@pytest.mark.whole_run("velocities with weights of zero")
 def test_velocities_are_the_nearest_that_keep_the_rows() -> None:
     """G v = 0, v - v_guess along W⁻¹ Gᵀ; redundant rows do no harm; the gradient is that of differences."""
     mechanism = floating_rod()

@@ -56,11 +56,14 @@ def loops() -> Mechanism:
     return mechanisms.spring_leg() if WHOLE_RUN else mechanisms.four_bar()
 
 
+OTHER_ANGLES = pytest.mark.whole_run("the same linkages at 0.8 rad")
+
+
 def torques(case: Mechanism, seed: int = 0) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).normal(size=case.model.num_velocities))
 
 
-@pytest.mark.parametrize("theta", [0.8, 2.9, -1.4])
+@pytest.mark.parametrize("theta", [0.8, *(pytest.param(x, marks=OTHER_ANGLES) for x in (2.9, -1.4))])
 @pytest.mark.parametrize("linkage", ["four_bar", "slider_crank", "slider_crank_with_distance_rod"])
 def test_closed_forms(linkage: str, theta: float) -> None:
     """One Lagrange equation in the driven angle (G47: with a distance as the rod)."""

@@ -81,6 +81,7 @@ def test_motions_out_of_reach() -> None:
     assert distance(best) < distance(best + h)
 
 
+@pytest.mark.whole_run("a standing robot")
 def test_torques_that_cost() -> None:
     """With a weight the sum of both costs is least: smaller torques, and a motion farther away."""
     case = mechanisms.five_bar()

@@ -128,6 +128,7 @@ def test_ten_seconds_of_a_four_bar(time: float, project: bool) -> None:
     assert np.ptp(np.asarray(trajectory.q[:, 0])) > 0.5
 
 
+@pytest.mark.whole_run("derivatives of the nearest configuration")
 def test_projection_has_the_gradient_of_its_differences() -> None:
     """Of (q, v) on the loop, by a state off it and by a leaf of the loop."""
     mechanism, model = four_bar(), closed_four_bar()

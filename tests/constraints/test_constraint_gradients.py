@@ -131,6 +131,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.whole_run("gradients of constraints of every kind")
 @pytest.mark.parametrize("solver", [mbjax.Proximal(), *OTHERS], ids=["prox", "direct", "null"])
 def test_the_same_constraint_twice(solver, request: pytest.FixtureRequest) -> None:
     """G41: the derivative of the acceleration is that of the single set, in both modes; trimmed: in reverse mode."""

@@ -148,6 +148,7 @@ def slopes_of_end() -> Callable[[jax.Array, jax.Array], jax.Array]:
     return compiled(jax.jacrev(end))
 
 
+@pytest.mark.whole_run("derivatives of steps by every leaf, and smoothing")
 @pytest.mark.parametrize("k", [1e3, 1e4, 1e5])
 def test_gradient_through_an_elastic_bounce(k: float) -> None:
     """G30: 0.5 from the wall, v = -1, T = 1; dz(T)/dz0 = -1. The other ball is far away."""

@@ -96,6 +96,7 @@ def test_derivatives_where_worlds_differ_in_one_leaf_alone(
     jax.clear_caches()
 
 
+@pytest.mark.whole_run("worlds with models of their own")
 @pytest.mark.parametrize("kernels", ["1", pytest.param("0", marks=G1)])
 def test_worlds_that_share_all_but_one_argument(
     kernels: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

@@ -210,6 +210,7 @@ def test_a_gpu_gets_kernels_in_single_precision(model: Callable, monkeypatch: py
         assert num_kernels(of_worlds(name, single), *state) == (NUM_SCANS[name], 0), name
 
 
+@pytest.mark.whole_run("interpreted kernels are the same")
 @pytest.mark.parametrize(
     "name", ["forward dynamics", *(pytest.param(x, marks=WHOLE) for x in ("gradient by the model", "jacobian", "step"))]
 )

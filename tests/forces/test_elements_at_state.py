@@ -28,6 +28,7 @@ def copied(forces: mbjax.MultibodyForces) -> mbjax.MultibodyForces:
     return jax.tree.map(lambda x: x, forces)
 
 
+@pytest.mark.whole_run("other forces act as given")
 @pytest.mark.parametrize("dynamics", [mbjax.forward_dynamics, mbjax.inverse_dynamics])
 def test_values_and_gradients_are_those_of_copied_forces(dynamics) -> None:
     q, v = random_motion(MODEL, 1)

@@ -110,6 +110,7 @@ def test_empty_robot_is_refused():
             Parser(MultibodyPlant()).add_models(FILES[EMPTY])
 
 
+@pytest.mark.whole_run("the same robots load, and what is refused in small files")
 @pytest.mark.parametrize("name", READ)
 def test_inertias_refused_in_strict_mode_are_those_reported(name):
     plant, _ = read(name)

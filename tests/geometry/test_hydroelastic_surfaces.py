@@ -223,11 +223,11 @@ DERIVATIVES = {
     "hull on ball": (Convex(HULL), None, Sphere(0.1), "rigid", 0.15, 0.01),
     "slab on capsule": (HalfSpace(), None, Capsule(0.05, 0.1), "rigid", -0.06, 0.01),
 }
-SLOW = pytest.mark.whole_run("the derivatives of a sphere on a plane and of a box on a disk")
+SLOW = pytest.mark.whole_run("the derivatives of a sphere on a plane")
 
 
 @pytest.mark.parametrize(
-    "name", [*list(DERIVATIVES)[:2], *(pytest.param(name, marks=SLOW) for name in list(DERIVATIVES)[2:])]
+    "name", [*list(DERIVATIVES)[:1], *(pytest.param(name, marks=SLOW) for name in list(DERIVATIVES)[1:])]
 )
 def test_derivatives(name: str) -> None:
     """By lengths, moduli, margin, thickness and pose: reverse = forward = differences."""

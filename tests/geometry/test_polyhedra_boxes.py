@@ -36,6 +36,7 @@ def box_distance(points: np.ndarray, size: np.ndarray) -> np.ndarray:
     return np.linalg.norm(np.maximum(outside, 0.0), axis=-1) + np.minimum(outside.max(-1), 0.0)
 
 
+@pytest.mark.whole_run("a box lying on another")
 def test_distance_is_the_largest_separation_over_directions() -> None:
     """Exactly where apart or face on; up to 1 % deeper where two edges touch within 8 degrees of a face's normal."""
     size_A, size_B, R_AB, p_AB = poses()

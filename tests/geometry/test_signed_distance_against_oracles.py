@@ -84,6 +84,7 @@ def test_penetrations_are_drakes(kinds) -> None:
     assert num_overlapping > 5
 
 
+@pytest.mark.whole_run("distances are Drake's")
 @pytest.mark.parametrize("kinds", MINE, ids="-".join)
 def test_points_are_on_both_surfaces(kinds) -> None:
     """Ca on A and Cb on B, of the deepest point; of the others they may be within. Normals are unit vectors."""

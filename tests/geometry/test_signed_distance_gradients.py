@@ -28,6 +28,8 @@ KINDS = [
     ("Box", "Capsule"),
 ]
 EASY = KINDS[:3] + KINDS[4:8]  # nothing singular that the others do not have: the trimmed run skips float32
+SLOW = KINDS[1:4] + KINDS[7:10]
+IN_THE_WHOLE_RUN = pytest.mark.whole_run("pairs that are more singular, and points against half-spaces")
 NUM_REGULAR = 6
 QUATERNIONS = [
     IDENTITY,
@@ -71,7 +73,9 @@ def both_modes(kinds, row: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     return y, jax.vmap(push, out_axes=1)(inputs), jax.vmap(lambda weights: pull(weights)[0])(outputs)
 
 
-@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+@pytest.mark.parametrize(
+    "kinds", [pytest.param(x, id="-".join(x), marks=[IN_THE_WHOLE_RUN] * (x in SLOW)) for x in KINDS]
+)
 def test_derivatives(kinds, request) -> None:
     """Regular rows between degenerate ones: the former equal differences, the latter are finite, in float32 too.
 

@@ -111,6 +111,7 @@ def test_cylinders_stand_and_lie() -> None:
     assert w.distance[0, ~low].min() > 0.3
 
 
+@pytest.mark.whole_run("distances beside Drake's, and special poses")
 @pytest.mark.parametrize(
     ("kinds", "position"),
     [

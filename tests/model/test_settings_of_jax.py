@@ -20,6 +20,7 @@ def quadruped() -> mbjax.MultibodyModel:
     return mbjax.load("quadruped", time_step=1e-3, ground=True, contact_pairs=[("*foot*", "ground")])
 
 
+@pytest.mark.whole_run("transfers that are not silent")
 def test_ranks_are_not_promoted(arm, quadruped) -> None:
     """A step with contact, its outputs and derivatives, constraints, assembly and linearizations: traced, not run."""
     state, standing, mechanism = mbjax.default_state(arm), mbjax.default_state(quadruped), four_bar()

@@ -205,6 +205,7 @@ def test_numbers_that_are_not_finite_inside_of_jit_are_reported_and_q_is_the_gue
     assert not found.converged
 
 
+@pytest.mark.whole_run("a solution follows its guess")
 def test_a_path_is_followed_without_jumps() -> None:
     s = jnp.linspace(0.0, 1.0, 25)[:, None]
     path = X_WT.translation + 0.15 * jnp.concatenate([jnp.cos(6 * s) - 1.0, jnp.sin(6 * s), 0.0 * s], 1)

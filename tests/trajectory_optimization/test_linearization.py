@@ -76,6 +76,7 @@ def test_a_step_against_finite_differences(k):
     np.testing.assert_allclose(jnp.concatenate([A, B], axis=1), expected, atol=1e-8 * np.max(np.abs(expected)))
 
 
+@pytest.mark.whole_run("a step with limits, friction, damping and saturation")
 def test_a_locked_joint_stays():
     model = mbjax.lock_joint(mixed(0.01), "b")
     A, B = linearize(model, STATES, EFFORTS)

@@ -86,6 +86,7 @@ def test_numbers_that_a_plain_function_closes_over_are_differentiated():
     np.testing.assert_allclose(jax.grad(J)(jnp.array(1.2)), by_leaf, rtol=1e-9)
 
 
+@pytest.mark.whole_run("numbers of cost, dynamics, limits and constraints")
 def test_numbers_that_a_constraint_closes_over_are_differentiated():
     base = pendulum(constrained=True)
     solver = to.AugmentedLagrangian(EXACT, tolerance=1e-9)

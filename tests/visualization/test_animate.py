@@ -118,6 +118,7 @@ def test_shapes_have_the_sizes_that_the_leaves_have_now(model) -> None:
     np.testing.assert_allclose(ball["radius"], 0.25)
 
 
+@pytest.mark.whole_run("a page plays in a browser")
 def test_page_shows_forces_ground_and_both_trajectories(animation) -> None:
     report, document = report_of(animation.html, REPORTER)
     assert report["error"] is None
@@ -268,6 +269,7 @@ MOVE = """const reporter = setInterval(() => {
 }, 200);"""
 
 
+@pytest.mark.whole_run("a page plays in a browser")
 def test_sliders_of_a_page_move_joints() -> None:
     """Turning, sliding, screwing, in frames that are not the bodies', and a joint that follows another."""
     plant = mbjax.MultibodyPlant(0.01)
