@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.execution import in_kernels
 from mbjax.execution.derivative_rules import add_tangents, fit_tangent, linear_map
+from mbjax.execution.recursions import array_of
 from mbjax.kinematics import MobodInertia, PositionKinematics, VelocityKinematics
 from mbjax.model import MultibodyModel, locked_velocities
 from mbjax.topology import TreeTopology
@@ -240,8 +241,9 @@ def articulated_body_recursion(
     """Articulated-body algorithm in three passes: outward, inward, outward. Applied forces act at each mobod's Mo."""
     motion = calc_motion(model, q, v, None, weights, F_applied_W)
     tau, diagonal = jnp.where(locked, 0.0, tau), jnp.where(locked, jnp.inf, diagonal)
-    vdot, pivots = calc_accelerations(model.topology, motion, diagonal[:, None], tau[:, None])
-    return ArticulatedFactor(motion.hinge, pivots.factor, None), vdot, PlacedRows(motion.hinge, motion.inertia)
+    vdot, pivots = calc_accelerations(model.topology, motion, diagonal, tau)
+    hinge = array_of(motion.hinge)
+    return ArticulatedFactor(hinge, array_of(pivots.factor), None), vdot, PlacedRows(hinge, array_of(motion.inertia))
 
 
 @eqx.filter_custom_jvp

@@ -3,7 +3,9 @@
 One text of a recursion runs as one kernel on a CPU, as one on a GPU, and elsewhere as XLA would run it.
 """
 
-from .recursion.packed_rows import Packed as Packed
+from .recursion.packed_rows import array_of as array_of
+from .recursion.packed_rows import rows_of as rows_of
+from .recursion.packed_rows import unpacked as unpacked
 from .recursion.packed_rows import zeros_of as zeros_of
 from .recursion.parts import Matrix as Matrix
 from .recursion.parts import Parts as Parts

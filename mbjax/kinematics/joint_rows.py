@@ -12,7 +12,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from mbjax.execution.arrays import take
-from mbjax.execution.recursions import Row, computed_once, computed_where_read, read, read_all, row_of
+from mbjax.execution.recursions import Row, computed_once, read, read_all, read_stage, row_of, rows_of
 from mbjax.joints import JOINT_KINDS, AxisJoint
 from mbjax.model import MultibodyModel, all_joint_positions
 from mbjax.spatial import component_algebra as ca
@@ -27,23 +27,47 @@ from .placement_records import BodyPlacement, JointSteps
 class JointStepRows(NamedTuple):
     """Rows of steps that cross a joint each, or one of its directions: the first translates, the last rotates."""
 
-    turns: Float[Array, "n 27 ..."]  # `calc_joint_turns` of the first direction; the identity of F for others
-    point: Float[Array, "n 3 ..."]  # p_PF of the first direction; zero for others
-    cosine: Float[Array, "n 1 ..."]
-    sine: Float[Array, "n 1 ..."]
+    turns: "JointTurns"  # of the first direction; the identity of F for others
+    point: wo.Vector  # p_PF of the first direction; zero for others
+    cosine: Array
+    sine: Array
     slide: "Slide | None"  # None where no joint slides along its axis
-    other: Int[Array, " n"] | None  # which row of `other_poses` is added; None where all joints have an axis
+    other: Int[Array, " n"] | None  # which of `OtherPoses` is added; None where all joints have an axis
+
+
+class JointTurns(NamedTuple):
+    """Factors of 1, cosine and sine in R_PM, each row by row: `calc_joint_turns`."""
+
+    of_one: wo.Vector
+    of_cosine: wo.Vector
+    of_sine: wo.Vector
+    shapes = 9, 9, 9
 
 
 class Slide(NamedTuple):
     """Translation along the axis, which is given in P."""
 
-    axis: Float[Array, "n 3 ..."]
-    distance: Float[Array, "n 1 ..."]
+    axis: wo.Vector
+    distance: Array
 
 
-OtherPoses = Float[Array, "k 12 ..."]  # rotation and translation of joints without an axis, as their steps add them
-Pose = tuple[wo.Matrix, wo.Vector]
+class OtherPose(NamedTuple):
+    """Rotation, row by row, and translation of a joint without an axis, as a step adds them."""
+
+    R: wo.Vector
+    p: wo.Vector
+    shapes = 9, 3
+
+
+OtherPoses = OtherPose  # rows of them
+
+
+class Pose(NamedTuple):
+    """Rotation R_AB and translation p_AB."""
+
+    R: wo.Matrix
+    p: wo.Vector
+    shapes = (3, 3), 3
 
 
 def calc_joint_steps(
@@ -75,19 +99,23 @@ def calc_joint_rows(
     topology, groups = model.topology, joint_groups(model)
     q, axis_joints = all_joint_positions(model, q), axis_kinds(model, mobods)
     has_axis = np.array([kind is not None for kind in axis_joints])
-    turns = np.array([kind is not None and kind.turns for kind in axis_joints])
+    have_angle = np.array([kind is not None and kind.turns for kind in axis_joints])
     own = q_indices(topology.mobod_q_starts, mobods, q.shape[0])
     q_own = take(q, own, 0)
 
-    cosine, sine = cosines_and_sines(q_own, turns, ~has_axis & last)
-    slide = None if steps.advance is None else Slide(steps.axis, (steps.advance * q_own)[:, None])
-    rows = JointStepRows(steps.turns, steps.point, cosine, sine, slide, None)
+    cosine, sine = cosines_and_sines(q_own, have_angle, ~has_axis & last)
+    slide = None
+    if steps.advance is not None:
+        slide = Slide(rows_of(3, steps.axis), rows_of(1, (steps.advance * q_own)[:, None]))
+    turns, point = rows_of(JointTurns, steps.turns), rows_of(3, steps.point)
+    rows = JointStepRows(turns, point, rows_of(1, cosine), rows_of(1, sine), slide, None)
     others = [g for g in groups if not issubclass(JOINT_KINDS[g.kind], AxisJoint)]
     if not others:
         return rows, None
     alone, number = bool((first & last).all()), {m: k for k, m in enumerate(m for g in others for m in g.mobods)}
     assert alone or has_axis[first & last].all(), "a joint without an axis and with a single direction"
-    return rows._replace(other=other_numbers(number, mobods, first, last)), other_poses(placement, q, others, alone)
+    poses = rows_of(OtherPose, other_poses(placement, q, others, alone))
+    return rows._replace(other=other_numbers(number, mobods, first, last)), poses
 
 
 def q_indices(starts: Sequence[int], mobods: np.ndarray, size: int) -> list[int]:
@@ -181,19 +209,19 @@ def other_numbers(number: dict[int, int], mobods: np.ndarray, first: np.ndarray,
 def pose_across(row: JointStepRows, others: OtherPoses | None) -> Any:
     """Pose R_PM and p_PM across one step."""
     if others is None:
-        return computed_where_read(pose_of_row, row, None)
+        return pose_of_row(row, None)
     assert row.other is not None
     other = row_of(others, read(row.other), late=isinstance(row.other, Row))
-    return computed_where_read(pose_of_row, row._replace(other=None), other)
+    return pose_of_row(row._replace(other=None), other)
 
 
-def pose_of_row(row: JointStepRows, other: Float[Array, "12 ..."] | None) -> tuple[wo.Matrix, wo.Vector]:
+@read_stage
+def pose_of_row(row: JointStepRows, other: OtherPose | None) -> Pose:
     """R_PM as factors of 1, c and s, and p_PF; plus the slide along the axis, and the pose of a joint without one."""
-    along, across, turned = wo.take_apart(row.turns, 9, 9, 9)
-    R, p = wo.add(along, wo.scale(across, row.cosine[0]), wo.scale(turned, row.sine[0])), list(row.point)
+    of_one, of_cosine, of_sine = row.turns
+    R, p = wo.add(of_one, wo.scale(of_cosine, row.cosine), wo.scale(of_sine, row.sine)), row.point
     if row.slide is not None:
-        p = wo.add(p, wo.scale(list(row.slide.axis), row.slide.distance[0]))
+        p = wo.add(p, wo.scale(row.slide.axis, row.slide.distance))
     if other is not None:
-        R_other, p_other = wo.take_apart(other, 9, 3)
-        R, p = wo.add(R, R_other), wo.add(p, p_other)
-    return [R[:3], R[3:6], R[6:]], p
+        R, p = wo.add(R, other.R), wo.add(p, other.p)
+    return Pose([R[:3], R[3:6], R[6:]], p)

@@ -14,6 +14,7 @@ from mbjax.dynamics.derivatives.rule import Fixed, Moved, calc_change_under_weig
 from mbjax.dynamics.newton_euler.recursion import calc_motion
 from mbjax.dynamics.records.direction_rows import PlacedRows
 from mbjax.execution.linear.tangents import no_tangent
+from mbjax.execution.recursions import array_of
 from mbjax.forces import calc_gravity_on_mobods
 from mbjax.kinematics import calc_position_kinematics
 from tests.gradients.checks import WHOLE_RUN, compiled
@@ -30,7 +31,7 @@ def gradient_both_ways(model, q, v, vdot, weight, gravity: bool) -> dict:
     Those of the state from what a pass outward has placed, too.
     """
     found = calc_motion(model, q, v, None, False, None)
-    placed = PlacedRows(found.hinge, found.inertia)
+    placed = PlacedRows(array_of(found.hinge), array_of(found.inertia))
 
     def required(model, q, v, vdot):
         position = calc_position_kinematics(model, q)

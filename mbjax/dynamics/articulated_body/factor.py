@@ -27,18 +27,8 @@ from mbjax.spatial.component_algebra import (
 )
 from mbjax.topology import TreeTopology, free_base, parents_beyond
 
-from .step import (
-    ArticulatedBody,
-    ArticulatedInertia,
-    Force,
-    Hinge,
-    Motion,
-    Number,
-    Pivot,
-    accelerate,
-    articulate,
-    pass_force_inward,
-)
+from ..records.spatial_records import Force, Hinge, Motion
+from .step import ArticulatedBody, ArticulatedInertia, Pivot, accelerate, articulate, pass_force_inward
 
 
 class BaseFactor(NamedTuple):
@@ -84,10 +74,10 @@ def factor_articulated_bodies(
 
     def step(outboard: Array, x: Array) -> tuple[Array, Array]:
         mobod, hinge, numbers = jnp.split(x, [27, 36])
-        force, tau = (None, None) if b is None else (force_of(outboard[27:]), Number(numbers[1]))
+        force, tau = (None, None) if b is None else (force_of(outboard[27:]), numbers[1])
         body = ArticulatedBody(inertia_of(outboard[:27] + mobod), force)
-        handed_on, pivot, own = articulate(body, hinge_of(hinge), Number(numbers[0]), tau)
-        numbers = [x[None] for x in (pivot.one_over_D, *(own or ()))]
+        handed_on, pivot, own = articulate(body, hinge_of(hinge), numbers[0], tau)
+        numbers = [x[None] for x in (pivot.one_over_D, own) if x is not None]
         return row_of_body(handed_on), concatenate([*pivot.U_over_D, *numbers], 0)
 
     worlds, count = xs.shape[2:], 27 if b is None else 33
@@ -128,8 +118,8 @@ def solve_with_factor(topology: TreeTopology, factor: ArticulatedFactor, b: Floa
 
     def step(outboard: Array, x: tuple[Array, Array, Array]) -> tuple[Array, Array]:
         b, hinge, pivot = x
-        handed_on, own = pass_force_inward(force_of(outboard), hinge_of(hinge), pivot_of(pivot), Number(b))
-        return concatenate(handed_on, 0), concatenate([pivot, own.value[None]], 0)
+        handed_on, own = pass_force_inward(force_of(outboard), hinge_of(hinge), pivot_of(pivot), b)
+        return concatenate(handed_on, 0), concatenate([pivot, own[None]], 0)
 
     directions, pivots, of_base = factor
     base = base_of(topology, factor)
@@ -149,7 +139,7 @@ def accelerate_all_outward(
     """Outward pass: accelerations from pivots, and from each velocity's own with everything inboard at rest."""
 
     def step(A: Array, x: tuple[Array, Array]) -> tuple[Array, Array]:
-        motion, vdot = accelerate(Motion(*jnp.split(A, 2)), hinge_of(x[0]), pivot_of(x[1][:7]), Number(x[1][7]))
+        motion, vdot = accelerate(Motion(*jnp.split(A, 2)), hinge_of(x[0]), pivot_of(x[1][:7]), x[1][7])
         return concatenate(motion, 0), vdot
 
     worlds = jnp.broadcast_shapes(factor.directions.shape[2:], kept.shape[2:])

@@ -11,25 +11,31 @@ velocity-product term c_i of the book is inside the forces of bodies, p_i = I_i 
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution.recursions import Packed, in_one_kernel, scan_inward, scan_outward, walk_plan, zeros_of
+from mbjax.execution.recursions import (
+    array_of,
+    in_one_kernel,
+    rows_of,
+    scan_inward,
+    scan_outward,
+    walk_plan,
+    zeros_of,
+)
 from mbjax.kinematics import MobodInertia, PositionKinematics
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, direction_parents
 
-from ..newton_euler.recursion import MotionRows
+from ..newton_euler.step import MotionRows
+from ..records.spatial_records import Force, Hinge, Motion
 from .factor import inertia_blocks, spread_over_directions
 from .step import (
     ArticulatedBody,
     ArticulatedInertia,
-    Force,
-    Hinge,
-    Motion,
-    Number,
     Pivot,
-    RigidInertia,
     accelerate,
     articulate,
     pass_force_inward,
@@ -41,23 +47,28 @@ from .step import (
 class Pivots(NamedTuple):
     """U / D and 1 / D of each direction, and its acceleration with everything inboard at rest."""
 
-    factor: Float[Array, "nd 7 ..."]
-    own: Float[Array, "nd 1 ..."]
+    factor: Pivot
+    own: Float[Array, "nd ..."]
 
 
 def calc_accelerations(
-    topology: TreeTopology, motion: MotionRows, diagonal: Float[Array, "nd 1 ..."], tau: Float[Array, "nd 1 ..."]
+    topology: TreeTopology, motion: MotionRows, diagonal: Float[Array, " nd"], tau: Float[Array, " nd"]
 ) -> tuple[Float[Array, " nd"], Pivots]:
     """Solves (M + diag) v̇ + bias = tau; where locked, `diagonal` is infinite and v̇ zero. Also returns the pivots."""
 
     def step(outboard: Any, row: tuple) -> tuple[ArticulatedBody, tuple]:
-        hinge, force, mobod, diagonal, tau = row
-        handed_on, pivot, own = articulate(plus_rigid_mobod(outboard, mobod, force), hinge, diagonal, tau)
-        return handed_on, (pivot, own)
+        motion, diagonal, tau = row
+        body = plus_rigid_mobod(outboard, motion.inertia, motion.force)
+        handed_on, *pivots = articulate(body, motion.hinge, diagonal, tau)
+        return handed_on, tuple(pivots)
 
-    kinds = Hinge, Force, RigidInertia, Number, Number
-    pivots = scan_bodies_inward(topology, step, kinds, (*motion, diagonal, tau))
+    pivots = scan_bodies_inward(topology, step, (motion, numbers_in_rows(diagonal), numbers_in_rows(tau)))
     return calc_from_own(topology, motion.hinge, pivots), pivots
+
+
+def numbers_in_rows(x: Float[Array, " nd"]) -> Array:
+    """A number in each row."""
+    return rows_of(1, x[:, None])
 
 
 def solve_with_inertias(
@@ -75,26 +86,24 @@ def solve_with_inertias(
 
     def step(outboard: Any, row: tuple) -> tuple[ArticulatedBody, tuple]:
         hinge, mobod, diagonal, b = row
-        handed_on, pivot, own = articulate(plus_inertia(outboard, mobod), hinge, diagonal, b)
-        return handed_on, (pivot, own)
+        handed_on, *pivots = articulate(plus_inertia(outboard, mobod), hinge, diagonal, b)
+        return handed_on, tuple(pivots)
 
-    kinds = Hinge, ArticulatedInertia, Number, Number
-    return calc_from_own(
-        topology, hinge, scan_bodies_inward(topology, step, kinds, (hinge, inertia, diagonal[:, None], b[:, None]))
-    )
+    hinges = rows_of(Hinge, hinge)
+    rows = hinges, rows_of(ArticulatedInertia, inertia), numbers_in_rows(diagonal), numbers_in_rows(b)
+    return calc_from_own(topology, hinges, scan_bodies_inward(topology, step, rows))
 
 
-def scan_bodies_inward(topology: TreeTopology, step: Any, kinds: tuple, arrays: tuple) -> Pivots:
-    """Scans inward with articulated bodies, as one kernel; `kinds` are the records in the rows of the arrays."""
+def scan_bodies_inward(topology: TreeTopology, step: Any, rows: tuple) -> Pivots:
+    """Scans inward with articulated bodies, as one kernel."""
     plan = walk_plan(direction_parents(topology))
 
-    def inward(*arrays: Array) -> Pivots:
-        rows = tuple(map(Packed, arrays, kinds))
-        zero = zeros_of(ArticulatedBody, jnp.broadcast_shapes(*(x.shape[2:] for x in arrays)), arrays[0].dtype)
-        factor, own = scan_inward(plan, step, rows, zero, staged=True)[0]
-        return Pivots(factor.array, own.array)
+    def inward(rows: tuple) -> Pivots:
+        worlds = np.broadcast_shapes(*(x.shape[2:] for x in jax.tree.leaves(rows)))
+        zero = zeros_of(ArticulatedBody, worlds, jax.tree.leaves(rows)[0].dtype)
+        return Pivots(*scan_inward(plan, step, rows, zero, staged=True)[0])
 
-    return in_one_kernel(inward, *arrays)
+    return in_one_kernel(inward, rows)
 
 
 def articulated_rows(
@@ -113,30 +122,30 @@ def solve_with_pivots(
     topology: TreeTopology, hinge: Float[Array, "nd 9 ..."], factor: Float[Array, "nd 7 ..."], b: Float[Array, " nd"]
 ) -> Float[Array, " nd"]:
     """Solves (M + diag) x = b with a known factor; b must be zero where locked, and x is zero there."""
-    plan = walk_plan(direction_parents(topology))
-    worlds = jnp.broadcast_shapes(hinge.shape[2:], factor.shape[2:], b.shape[1:])
+    plan, hinges, pivots = walk_plan(direction_parents(topology)), rows_of(Hinge, hinge), rows_of(Pivot, factor)
+    worlds = np.broadcast_shapes(hinge.shape[2:], factor.shape[2:], b.shape[1:])
 
-    def step(outboard: Any, row: tuple) -> tuple[Force, Number]:
+    def step(outboard: Any, row: tuple) -> tuple[Force, Array]:
         return pass_force_inward(outboard, *row)
 
-    def inward(hinge: Array, factor: Array, b: Array) -> Array:
-        rows = Packed(hinge, Hinge), Packed(factor, Pivot), Packed(b, Number)
-        return scan_inward(plan, step, rows, zeros_of(Force, worlds, hinge.dtype), staged=True)[0].array
+    def inward(*rows: Any) -> Array:
+        return scan_inward(plan, step, rows, zeros_of(Force, worlds, hinge.dtype), staged=True)[0]
 
-    own = in_one_kernel(inward, hinge, factor, b[:, None])
-    return calc_from_own(topology, hinge, Pivots(factor, own))
+    own = in_one_kernel(inward, hinges, pivots, numbers_in_rows(b))
+    return calc_from_own(topology, hinges, Pivots(pivots, own))
 
 
-def calc_from_own(topology: TreeTopology, hinge: Float[Array, "nd 9 ..."], pivots: Pivots) -> Float[Array, " nd"]:
+def calc_from_own(topology: TreeTopology, hinges: Hinge, pivots: Pivots) -> Float[Array, " nd"]:
     """Outward pass: accelerations from what each would be with everything inboard at rest."""
     plan = walk_plan(direction_parents(topology))
 
     def step(inboard: Any, row: tuple) -> tuple[Motion, Array]:
-        return accelerate(inboard, *row)
+        hinge, pivots = row
+        return accelerate(inboard, hinge, *pivots)
 
-    def outward(hinge: Array, pivots: Pivots) -> Array:
-        worlds = jnp.broadcast_shapes(hinge.shape[2:], pivots.factor.shape[2:], pivots.own.shape[2:])
-        rows = Packed(hinge, Hinge), Packed(pivots.factor, Pivot), Packed(pivots.own, Number)
-        return scan_outward(plan, step, rows, zeros_of(Motion, worlds, hinge.dtype), staged=True)
+    def outward(hinges: Hinge, pivots: Pivots) -> Array:
+        worlds = np.broadcast_shapes(*(array_of(x).shape[2:] for x in (hinges, pivots.factor)), pivots.own.shape[1:])
+        world = zeros_of(Motion, worlds, pivots.own.dtype)
+        return scan_outward(plan, step, (hinges, pivots), world, staged=True)
 
-    return in_one_kernel(outward, hinge, pivots)
+    return in_one_kernel(outward, hinges, pivots)

@@ -21,46 +21,7 @@ from jaxtyping import Array
 from mbjax.execution.recursions import kept_stage, read, read_stage, stage
 from mbjax.spatial import vector_algebra as va
 
-
-class Number(NamedTuple):
-    """A number of a velocity, such as its torque or force."""
-
-    value: Array
-    shapes = (1,)
-
-
-class Hinge(NamedTuple):
-    """Motion [h; s] of a unit of the velocity; p points from the inboard velocity's point to this one's."""
-
-    h: va.Vector
-    s: va.Vector
-    p: va.Vector
-    shapes = 3, 3, 3
-
-
-class Force(NamedTuple):
-    """Spatial force: torque and force."""
-
-    t: va.Vector
-    f: va.Vector
-    shapes = 3, 3
-
-
-class Motion(NamedTuple):
-    """Spatial acceleration of a point: angular and translational."""
-
-    alpha: va.Vector
-    a: va.Vector
-    shapes = 3, 3
-
-
-class RigidInertia(NamedTuple):
-    """Inertia of a rigid mobod about Mo: moments, c = m p_MoMcm, and the mass."""
-
-    J: va.Symmetric
-    c: va.Vector
-    m: Array
-    shapes = 6, 3, 1
+from ..records.spatial_records import Force, Hinge, Motion, RigidInertia, along, plus, shifted_torque
 
 
 class ArticulatedInertia(NamedTuple):
@@ -89,8 +50,8 @@ class Pivot(NamedTuple):
 
 
 def articulate(
-    body: ArticulatedBody, hinge: Hinge, diagonal: Number, tau: Number | None
-) -> tuple[ArticulatedBody, Pivot, Number | None]:
+    body: ArticulatedBody, hinge: Hinge, diagonal: Array, tau: Array | None
+) -> tuple[ArticulatedBody, Pivot, Array | None]:
     """One step inward: what the inboard velocity feels, the pivot, and v̇ with everything inboard at rest.
 
     U = I h        D = h · U + diag        u = tau - h · F
@@ -105,7 +66,7 @@ def articulate(
     inertia = ArticulatedInertia(J, H, own.inertia.M)
     force = None if own.force is None else Force(t, own.force.f)
     U_over_D, vdot = read(divided)
-    return ArticulatedBody(inertia, force), Pivot(U_over_D, one_over_D), None if vdot is None else Number(vdot)
+    return ArticulatedBody(inertia, force), Pivot(U_over_D, one_over_D), vdot
 
 
 @read_stage
@@ -125,11 +86,6 @@ def plus_inertia(outboard: ArticulatedBody, mobod: ArticulatedInertia) -> Articu
     return ArticulatedBody(inertia, outboard.force)
 
 
-def plus(a: Force, b: Force) -> Force:
-    """Sum of two forces at one point."""
-    return Force(va.add(a.t, b.t), va.add(a.f, b.f))
-
-
 @stage
 def times_hinge(body: ArticulatedBody, hinge: Hinge) -> Force:
     """U = I h."""
@@ -140,16 +96,11 @@ def times_hinge(body: ArticulatedBody, hinge: Hinge) -> Force:
 
 @stage
 def pivot(
-    body: ArticulatedBody, U: Force, hinge: Hinge, diagonal: Number, tau: Number | None
+    body: ArticulatedBody, U: Force, hinge: Hinge, diagonal: Array, tau: Array | None
 ) -> tuple[Array, Array | None]:
     """1 / D with D = h · U + diag, and u = tau - h · F."""
-    one_over_D = 1.0 / (along(U, hinge) + diagonal.value)
-    return one_over_D, None if tau is None or body.force is None else tau.value - along(body.force, hinge)
-
-
-def along(force: Force, hinge: Hinge) -> Array:
-    """Torque or force h · F along a hinge."""
-    return va.dot(hinge.h, force.t) + va.dot(hinge.s, force.f)
+    one_over_D = 1.0 / (along(U, hinge) + diagonal)
+    return one_over_D, None if tau is None or body.force is None else tau - along(body.force, hinge)
 
 
 @read_stage
@@ -182,21 +133,16 @@ def moments_inboard(own: ArticulatedBody, H_P: va.Matrix, p: va.Vector) -> tuple
     return va.shift_moments(J, H, H_P, p), None if F is None else shifted_torque(F, p)
 
 
-def shifted_torque(force: Force, p: va.Vector) -> va.Vector:
-    """Torque about a point from which p leads to the force's own: t + p x f."""
-    return va.add(force.t, va.cross(p, force.f))
-
-
-def pass_force_inward(outboard: Force, hinge: Hinge, row: Pivot, b: Number) -> tuple[Force, Number]:
+def pass_force_inward(outboard: Force, hinge: Hinge, row: Pivot, b: Array) -> tuple[Force, Array]:
     """One step inward with a known factor: F + (U / D) u shifted inward, and u / D, with u = b - h · F."""
     u, vdot = residual_force(outboard, hinge, row, b)
-    return hand_on(outboard, u, hinge.p, row), Number(vdot)
+    return hand_on(outboard, u, hinge.p, row), vdot
 
 
 @stage
-def residual_force(outboard: Force, hinge: Hinge, row: Pivot, b: Number) -> tuple[Array, Array]:
+def residual_force(outboard: Force, hinge: Hinge, row: Pivot, b: Array) -> tuple[Array, Array]:
     """u = b - h · F, and u / D."""
-    u = b.value - along(outboard, hinge)
+    u = b - along(outboard, hinge)
     return u, u * row.one_over_D
 
 
@@ -208,7 +154,7 @@ def hand_on(outboard: Force, u: Array, p: va.Vector, row: Pivot) -> Force:
     return Force(shifted_torque(force, p), force.f)
 
 
-def accelerate(inboard: Motion, hinge: Hinge, row: Pivot, own: Number) -> tuple[Motion, Array]:
+def accelerate(inboard: Motion, hinge: Hinge, row: Pivot, own: Array) -> tuple[Motion, Array]:
     """One step outward: v̇ = u / D - (U / D) · A, with A the acceleration of what is inboard, at this point."""
     A = move_to_point(inboard, hinge.p)
     vdot = give_way_to(A, row.U_over_D, own)
@@ -222,9 +168,9 @@ def move_to_point(A: Motion, p: va.Vector) -> Motion:
 
 
 @stage
-def give_way_to(A: Motion, U_over_D: Force, own: Number) -> Array:
+def give_way_to(A: Motion, U_over_D: Force, own: Array) -> Array:
     """v̇ = u / D - (U / D) · A."""
-    return own.value - (va.dot(U_over_D.t, A.alpha) + va.dot(U_over_D.f, A.a))
+    return own - (va.dot(U_over_D.t, A.alpha) + va.dot(U_over_D.f, A.a))
 
 
 @kept_stage

@@ -17,10 +17,11 @@ from mbjax.execution.recursions import (
     computed_once,
     computed_where_kept,
     in_one_kernel,
-    read,
+    read_all,
     read_row,
     scan_inward,
     scan_outward,
+    unpacked,
     walk_plan,
 )
 from mbjax.kinematics import OtherPoses, calc_position_kinematics, pose_across
@@ -99,14 +100,16 @@ def place_direction(
     r, h, s = computed_once(directions, X_TP, r, row.hinge_map, within_tree)
     S = computed_where_kept(screw_about_T, r, h, s)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
-    inertia = wo.parts(*computed_where_kept(inertia_about_T, R, RJ, c, r, row.inertia), read(row.inertia)[9])
+    inertia = wo.parts(
+        *computed_where_kept(inertia_about_T, R, RJ, c, r, row.inertia.m), unpacked(read_all(row.inertia.m))
+    )
     return wo.parts(R, r), (wo.parts(S), inertia)
 
 
 def directions(X_TP: Array, r: wo.Vector, hinge_map: Array, within_tree: Array) -> tuple:
     """p_TM, which is zero at the root of a tree, and the hinge map [h; s] in W."""
     R_WP, _ = wo.take_apart(X_TP, (3, 3), 3)
-    h, s = (wo.matvec(R_WP, x) for x in wo.take_apart(hinge_map, 3, 3))
+    h, s = (wo.matvec(R_WP, x) for x in hinge_map)
     return wo.scale(r, within_tree), h, s
 
 

@@ -10,13 +10,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution.recursions import computed_once, computed_where_kept, read, scan_paths, walk_plan
+from mbjax.execution.recursions import (
+    computed_once,
+    computed_where_kept,
+    read,
+    read_all,
+    scan_paths,
+    unpacked,
+    walk_plan,
+)
 from mbjax.kinematics import OtherPoses, Pose, pose_across
 from mbjax.model import MultibodyModel
 from mbjax.spatial import written_out as wo
 from mbjax.topology import TreeTopology, direction_parents, ends_of_joints
 
 from ..records.direction_rows import DirectionRows, PlacedRows, calc_direction_rows, worlds_of
+from ..records.spatial_records import RigidInertia
 
 
 class Lasting(NamedTuple):
@@ -127,11 +136,11 @@ def move_weighted_outward(
     S = computed_once(screw_about_T, r, h, s)
     motion, V_p = move_along(inboard, S, r, own)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
-    inertia = computed_where_kept(inertia_about_T, R, RJ, c, r, row.inertia)
+    inertia = computed_where_kept(inertia_about_T, R, RJ, c, r, row.inertia.m)
     p_TF = wo.parts(computed_once(inboard_origin, R_P, X_PM, row.joint.point, r)) if of_model else None
     R = wo.parts(R)
     passing, lasting = Passing(None if of_model else R, V_p), Lasting(wo.parts(r), motion, R if of_model else None)
-    return (passing, lasting), (wo.parts(S), wo.parts(*inertia, read(row.inertia)[9]), p_TF)
+    return (passing, lasting), (wo.parts(S), wo.parts(*inertia, unpacked(read_all(row.inertia.m))), p_TF)
 
 
 def move_placed_outward(
@@ -161,7 +170,7 @@ def move_along(inboard: tuple[Passing, Lasting], S: wo.Vector, r: wo.Vector, own
 def across_joint(R_P: Array, p_TP: Array, X_PM: Pose, hinge_map: Array, flags: Array) -> tuple:
     """R_WM, p_TM and the hinge map in W; T is the Mo of the tree's root."""
     R, (R_PM, p_PM) = matrix(R_P), X_PM
-    h, s = (wo.matvec(R, x) for x in wo.take_apart(hinge_map, 3, 3))
+    h, s = (wo.matvec(R, x) for x in hinge_map)
     p = wo.matvec(R, p_PM)
     return wo.matmul(R, R_PM), wo.add(list(p_TP), wo.scale(p, flags[0])), h, s
 
@@ -204,17 +213,14 @@ def with_turned_joint(V: wo.Vector, A: wo.Vector, V_p: wo.Vector, r: wo.Vector, 
     return [*A[:3], *wo.add(A[3:], wo.scale(wo.cross(v, w), flags[1]))]
 
 
-def turned_inertia(R: wo.Matrix, inertia: Array) -> tuple:
+def turned_inertia(R: wo.Matrix, inertia: RigidInertia) -> tuple:
     """R J, and the first moment c about Mo in W."""
-    J, c, _ = wo.take_apart(inertia, 6, 3, 1)
-    return wo.matmul(R, wo.symmetric(J)), wo.matvec(R, c)
+    return wo.matmul(R, wo.symmetric(inertia.J)), wo.matvec(R, inertia.c)
 
 
-def inertia_about_T(
-    R: wo.Matrix, RJ: wo.Matrix, c: wo.Vector, r: wo.Vector, inertia: Array
-) -> tuple[wo.Vector, wo.Vector]:
+def inertia_about_T(R: wo.Matrix, RJ: wo.Matrix, c: wo.Vector, r: wo.Vector, m: Array) -> tuple[wo.Vector, wo.Vector]:
     """Moments and first moment about T in W: R J Rᵀ and c about Mo, shifted by r = p_TM."""
-    return shifted_inertia(wo.symmetric_product(RJ, R), c, inertia[9], r)
+    return shifted_inertia(wo.symmetric_product(RJ, R), c, m, r)
 
 
 def placed_inertia_about_T(inertia: Array, r: wo.Vector) -> tuple[wo.Vector, wo.Vector]:

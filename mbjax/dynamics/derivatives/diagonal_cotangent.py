@@ -33,9 +33,11 @@ from mbjax.execution.recursions import (
     computed_where_kept,
     in_one_kernel,
     read,
+    read_all,
     row_of,
     scan_inward,
     scan_paths,
+    unpacked,
     walk_plan,
 )
 from mbjax.kinematics import OtherPoses, pose_across
@@ -129,8 +131,8 @@ def place_direction(
     S = computed_once(screw_about_T, r, h, s)
     squares = computed_once(add_squares, lasting.squares, S, own.weight)
     RJ, c = computed_once(turned_inertia, R, row.inertia)
-    about_T = computed_once(inertia_about_T, R, RJ, c, r, row.inertia)
-    inertia = *about_T, read(row.inertia)[9]
+    about_T = computed_once(inertia_about_T, R, RJ, c, r, row.inertia.m)
+    inertia = *about_T, unpacked(read_all(row.inertia.m))
     moment = computed_where_kept(moment_of, squares, inertia)
     p_TF = wo.parts(computed_once(origin_of_frame, lasting.pose, X_PM, row.joint.point, r)) if of_model else None
     placed = Placed(wo.parts(R, r), wo.parts(*squares))

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.execution.arrays import take
+from mbjax.execution.recursions import rows_of
 from mbjax.kinematics import (
     JointStepRows,
     MobodInertia,
@@ -30,19 +31,21 @@ from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology, ends_of_joints
 
+from .spatial_records import Force, HingeMap, MassMoment, RigidInertia
+
 
 class DirectionRows(NamedTuple):
     """Inputs of a recursion, one row for each direction. None means zeros; for `is_first`, that every direction is."""
 
     joint: JointStepRows
-    hinge_map: Float[Array, "nd 6 ..."]  # in P
-    hinge_map_rate: Float[Array, "nd 6 ..."] | None  # in P, times v
-    v: Float[Array, "nd 1 ..."]
-    vdot: Float[Array, "nd 1 ..."] | None
-    inertia: Float[Array, "nd 10 ..."]  # of the mobod about Mo, in M: moments, m p_MoMcm, m
-    weight: Float[Array, "nd 4 ..."] | None  # of what feels gravity: m p_MoMcm, m; None where all bodies do
-    F_applied_W: Float[Array, "nd 6 ..."] | None  # at Mo
-    is_first: Float[Array, "nd 1 ..."] | None
+    hinge_map: HingeMap  # in P
+    hinge_map_rate: HingeMap | None  # in P, times v
+    v: Array
+    vdot: Array | None
+    inertia: RigidInertia  # of the mobod about Mo, in M
+    weight: MassMoment | None  # of what feels gravity, in M; None where all bodies do
+    F_applied_W: Force | None  # at Mo
+    is_first: Array | None
 
 
 class PlacedRows(NamedTuple):
@@ -74,16 +77,18 @@ def calc_direction_rows(
         return only_if(last, directions_first(take(F, mobods, 1)))
 
     rate, hinge_map = calc_hinge_map_rate_in_F(model, q, v), of_model.hinge_map
+    hinge_map = in_P(calc_hinge_maps(model, placement.bodies, q)) if hinge_map is None else hinge_map
+    is_first = jnp.asarray(first, v.dtype).reshape(-1, 1, *(1 for _ in v.shape[1:])) if several else None
     rows = DirectionRows(
         joint=joint,
-        hinge_map=in_P(calc_hinge_maps(model, placement.bodies, q)) if hinge_map is None else hinge_map,
-        hinge_map_rate=None if rate is None else in_P(ca.scale(rate, v)),
-        v=v[:, None],
-        vdot=None if vdot is None else vdot[:, None],
-        inertia=of_model.inertia,
-        weight=of_model.weight if weights else None,
-        F_applied_W=None if F_applied_W is None else of_last(F_applied_W),
-        is_first=jnp.asarray(first, v.dtype).reshape(-1, 1, *(1 for _ in v.shape[1:])) if several else None,
+        hinge_map=rows_of(HingeMap, hinge_map),
+        hinge_map_rate=None if rate is None else rows_of(HingeMap, in_P(ca.scale(rate, v))),
+        v=rows_of(1, v[:, None]),
+        vdot=None if vdot is None else rows_of(1, vdot[:, None]),
+        inertia=rows_of(RigidInertia, of_model.inertia),
+        weight=rows_of(MassMoment, of_model.weight) if weights and of_model.weight is not None else None,
+        F_applied_W=None if F_applied_W is None else rows_of(Force, of_last(F_applied_W)),
+        is_first=None if is_first is None else rows_of(1, is_first),
     )
     return rows, others
 

@@ -65,8 +65,8 @@ def parts(*arrays: Array | Vector | Matrix) -> Any:
 
 
 def entries_of(parts: Sequence) -> list[Array]:
-    """All entries of nested lists, in order."""
-    return [y for x in parts for y in (entries_of(x) if isinstance(x, list | tuple) else [x])]
+    """All entries of nested lists, in order, without fields that a record leaves out."""
+    return [y for x in parts if x is not None for y in (entries_of(x) if isinstance(x, list | tuple) else [x])]
 
 
 def total(a: Any, b: Any) -> Any:

@@ -188,10 +188,13 @@ def side_by_side(numbers: list) -> Float[Array, " n"]:
     return array
 
 
-def row_of(array: jax.Array | DeviceRows, index: jax.Array, late: bool) -> Any:
-    """Row `index` of an array: a `Row` that a stage reads if `late`, else its numbers."""
-    row = Row(array, index)
-    return row if late else row.read()
+def row_of(rows: Any, index: jax.Array, late: bool) -> Any:
+    """Row `index` of an array, or of each array of a tree: a `Row` that a stage reads if `late`, else its numbers."""
+
+    def row(array: jax.Array | DeviceRows) -> Any:
+        return Row(array, index) if late else Row(array, index).read()
+
+    return jax.tree.map(row, rows, is_leaf=lambda x: isinstance(x, DeviceRows))
 
 
 def read(x: Any) -> Any:

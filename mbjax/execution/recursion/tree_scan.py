@@ -17,7 +17,7 @@ from jaxtyping import Array
 from ..targets.gpu_kernels import NotInKernelError, is_world_a_thread
 from ..targets.manual_axes import varying_alike, varying_axes
 from ..worlds.chunks import compiled_apart
-from .packed_rows import Packed, is_record
+from .packed_rows import Packed, is_packed, is_record, kind_of, unpacked
 from .parts import is_parts, parts, put_together
 from .stages import Late, Row, are_few, is_unread, read_all
 from .walk_plan import BASE, WalkPlan, as_numbered, as_numbered_after_world, in_order_of_walk
@@ -44,15 +44,24 @@ def of_first(step: Callable) -> Callable:
 
 
 def with_packed_results(step: Callable) -> Callable:
-    """A step whose records, among what it returns, are handed on as `Packed`."""
+    """A step that hands on as `Packed` what it returns: records, vectors and matrices of entries."""
 
-    def read_late(x: Any) -> Any:
+    def is_given(x: Any) -> bool:
+        return is_unread(x) or is_packed(x) or is_parts(x)
+
+    def given(x: Any) -> Any:
+        if is_packed(x):
+            return unpacked(read_all(x))
         return x.read() if isinstance(x, Late) else x
 
-    def packed(x: Any) -> Any:
-        return Packed(parts(*jax.tree.map(read_late, x, is_leaf=is_unread)), type(x)) if is_record(x) else x
+    def is_row(x: Any) -> bool:
+        return is_record(x) or isinstance(x, list) or is_given(x)
 
-    return lambda *args: jax.tree.map(packed, step(*args), is_leaf=lambda x: is_record(x) or is_unread(x))
+    def packed(x: Any) -> Any:
+        x = jax.tree.map(given, x, is_leaf=is_given)
+        return Packed(parts(*x), kind_of(x)) if is_record(x) or (isinstance(x, list) and not is_parts(x)) else x
+
+    return lambda *args: jax.tree.map(packed, step(*args), is_leaf=is_row)
 
 
 def on_gpu(*args: Any, **options: Any) -> tuple[Any, Any]:
