@@ -14,6 +14,7 @@ from .recursion.parts import ScannedRow as ScannedRow
 from .recursion.parts import Vector as Vector
 from .recursion.parts import parts as parts
 from .recursion.parts import put_together as put_together
+from .recursion.parts import sum_of_rows as sum_of_rows
 from .recursion.parts import take_apart as take_apart
 from .recursion.parts import total as total
 from .recursion.stages import Row as Row

@@ -55,6 +55,7 @@ from .model_placement import calc_model_placement as calc_model_placement
 from .model_placement import inertia_rows_of_mobods as inertia_rows_of_mobods
 from .model_placement import only_if as only_if
 from .recursive_poses import calc_poses_of_bodies as calc_poses_of_bodies
+from .recursive_poses import cross_joint as cross_joint
 from .placed_model import for_worlds_of as for_worlds_of
 from .placed_model import placed as placed
 from .position_kinematics import calc_position_kinematics as calc_position_kinematics

@@ -13,7 +13,15 @@ from jaxtyping import Array, Float, Int
 from mbjax.execution import in_kernels
 from mbjax.execution.arrays import take
 from mbjax.execution.derivative_rules import fit_tangent
-from mbjax.execution.recursions import ScannedRow, computed_once, in_one_kernel, scan_outward, scan_paths, walk_plan
+from mbjax.execution.recursions import (
+    array_of,
+    in_one_kernel,
+    rows_of,
+    scan_outward,
+    scan_paths,
+    stage,
+    walk_plan,
+)
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
@@ -67,14 +75,13 @@ def poses_outward(
     worlds = np.broadcast_shapes(q.shape[1:], *(x.shape[2:] for x in jax.tree.leaves((joints, others, X_MB))))
     identity = jnp.broadcast_to(np.eye(4, 3, dtype=q.dtype).reshape(12, *(1 for _ in worlds)), (12, *worlds))
 
-    def to_mobod(inboard: tuple[None, ScannedRow], row: JointStepRows, others: OtherPoses | None) -> tuple[tuple, None]:
-        X_WM = computed_once(cross_joint, inboard[1], pose_across(row, others))
-        return (None, wo.parts(*X_WM)), None
+    def to_mobod(inboard: tuple[None, Pose], row: JointStepRows, others: OtherPoses | None) -> tuple[tuple, None]:
+        return (None, cross_joint(inboard[1], pose_across(row, others))), None
 
     X_WM = identity[None]
     if joints is not None:
-        plan = walk_plan(topology.mobod_parents[1:])
-        X_WM, _ = scan_paths(plan, to_mobod, joints, None, identity, staged=True, tables=(others,))
+        plan, world = walk_plan(topology.mobod_parents[1:]), rows_of(Pose, identity)
+        X_WM = array_of(scan_paths(plan, to_mobod, joints, None, world, staged=True, tables=(others,))[0])
     if apart_from_M.size:
         X_WM = jnp.concatenate([X_WM, place_all(take(X_WM, np.array(topology.body_mobods)[apart_from_M], 0), X_MB)])
     source = np.array(topology.body_mobods)
@@ -96,10 +103,11 @@ def bodies_apart_from_mobod(topology: TreeTopology) -> Int[np.ndarray, " n"]:
 def place_all(X_WM: Float[Array, "n 12 ..."], X_MB: Float[Array, "n 12 ..."]) -> Float[Array, "n 12 ..."]:
     """Composes X_WM X_MB row by row."""
 
-    def place(_: None, row: tuple[Array, Array]) -> tuple[None, Array]:
-        return None, wo.parts(*computed_once(compose_rows, *row))
+    def place_body(_: None, row: tuple[Pose, Pose]) -> tuple[None, Pose]:
+        return None, cross_joint(*row)
 
-    return scan_outward(walk_plan((0,) * X_MB.shape[0]), place, (X_WM, X_MB), None, staged=True)
+    plan, rows = walk_plan((0,) * X_MB.shape[0]), (rows_of(Pose, X_WM), rows_of(Pose, X_MB))
+    return array_of(scan_outward(plan, place_body, rows, None, staged=True))
 
 
 def rows_of_poses(R: Float[Array, "3 3 n ..."], p: Float[Array, "3 n ..."]) -> Float[Array, "n 12 ..."]:
@@ -107,13 +115,7 @@ def rows_of_poses(R: Float[Array, "3 3 n ..."], p: Float[Array, "3 n ..."]) -> F
     return jnp.swapaxes(ca.concatenate([R.reshape(9, *R.shape[2:]), p], 0), 0, 1)
 
 
-def compose_rows(X_AB: Float[Array, "12 ..."], X_BC: Float[Array, "12 ..."]) -> Pose:
-    """Composes two rows of twelve numbers: X_AC = X_AB X_BC."""
-    R_BC, p_BC = wo.take_apart(X_BC, (3, 3), 3)
-    return cross_joint(X_AB, (R_BC, p_BC))
-
-
-def cross_joint(X_WP: Float[Array, "12 ..."], X_PM: Pose) -> Pose:
-    """X_WM = X_WP X_PM, X_WP as a row of twelve numbers."""
-    (R_WP, p_WP), (R_PM, p_PM) = wo.take_apart(X_WP, (3, 3), 3), X_PM
-    return wo.matmul(R_WP, R_PM), wo.add(p_WP, wo.matvec(R_WP, p_PM))
+@stage
+def cross_joint(X_WP: Pose, X_PM: Pose) -> Pose:
+    """X_WM = X_WP X_PM."""
+    return Pose(wo.matmul(X_WP.R, X_PM.R), wo.add(X_WP.p, wo.matvec(X_WP.R, X_PM.p)))

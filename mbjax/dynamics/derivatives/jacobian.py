@@ -16,12 +16,13 @@ from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.execution import on_cpu
 from mbjax.execution.derivative_rules import fit_tangent
-from mbjax.execution.recursions import in_one_kernel
+from mbjax.execution.recursions import in_one_kernel, rows_of, stage
 from mbjax.kinematics import PositionKinematics, VelocityKinematics, calc_velocity_kinematics
 from mbjax.linear_algebra import products_of_columns
 from mbjax.model import MultibodyModel
@@ -141,23 +142,43 @@ def products_pair_by_pair(
     topology: TreeTopology, S: Array, G: Pairs, left: Array, right: Pairs, within: Array | None
 ) -> tuple[Array, Array]:
     """`calc_products` by walks along paths, one pair of directions at a time."""
-    size = left.shape[0]
 
-    def pair(inboard: Array, outboard: Array) -> tuple[wo.Vector, wo.Vector]:
-        (S, *right), (*G, left) = wo.take_apart(inboard, 6, size, size), wo.take_apart(outboard, 6, 6, size)
-        return [wo.dot(S, x) for x in G], [wo.dot(left, x) for x in right]
-
-    def pair_within_joint(k: Array, j: Array) -> tuple[wo.Vector, None]:
-        S, (*G, within) = list(k[:6]), wo.take_apart(j, 6, 6, 3)
-        by_q, by_v = (wo.dot(S, x) for x in G)
-        return [by_q + wo.dot(S[:3], within), by_v], None
-
-    def in_kernel(X: Array, Y: Array, of_joints: Array | None) -> list[Array]:
-        matrices = products_along_paths(topology, pair, X, Y, 2)
-        if of_joints is None:
+    def in_kernel(X: OfInboard, Y: OfOutboard, within: Array | None) -> list[Array]:
+        X, Y, within = jax.tree.map(lambda x: rows_of(x.shape[1], x), (X, Y, within))
+        matrices = products_along_paths(topology, products_of_pair, X, Y, 2)
+        if within is None:
             return matrices
-        return products_within_joints(topology, pair_within_joint, X, of_joints, matrices)
+        return products_within_joints(topology, products_within_joint, X, (Y, within), matrices)
 
-    rows = [S, *right], [*G, left], None if within is None else [*G, within]
-    dq, dv = in_one_kernel(in_kernel, *(None if x is None else directions_first(ca.concatenate(x, 0)) for x in rows))
+    rows = jax.tree.map(directions_first, (OfInboard(S, *right), OfOutboard(*G, left), within))
+    dq, dv = in_one_kernel(in_kernel, *rows)
     return dq, dv
+
+
+class OfInboard(NamedTuple):
+    """Columns of the direction that is inboard: S, and `right` by q and by v."""
+
+    S: wo.Vector
+    right_q: wo.Vector
+    right_v: wo.Vector
+
+
+class OfOutboard(NamedTuple):
+    """Columns of the direction that is outboard: G by q and by v, and `left`."""
+
+    G_q: wo.Vector
+    G_v: wo.Vector
+    left: wo.Vector
+
+
+@stage
+def products_of_pair(k: OfInboard, j: OfOutboard) -> tuple[wo.Vector, wo.Vector]:
+    """Entries kj, S_k · G_j by q and by v, and entries jk, left_j · right_k."""
+    return [wo.dot(k.S, j.G_q), wo.dot(k.S, j.G_v)], [wo.dot(j.left, k.right_q), wo.dot(j.left, k.right_v)]
+
+
+@stage
+def products_within_joint(k: OfInboard, given: tuple[OfOutboard, wo.Vector]) -> tuple[wo.Vector, None]:
+    """Entries kj where k and j are of one joint: S_k · G_j, by q also h_k · within_j."""
+    j, within = given
+    return [wo.dot(k.S, j.G_q) + wo.dot(k.S[:3], within), wo.dot(k.S, j.G_v)], None

@@ -6,8 +6,10 @@ of matrices would need the axis of worlds first.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -15,7 +17,7 @@ from jaxtyping import Array, Float
 
 from mbjax.execution import on_cpu
 from mbjax.execution.derivative_rules import fit_tangent
-from mbjax.execution.recursions import Row, computed_once, in_one_kernel, read_all, read_row
+from mbjax.execution.recursions import in_one_kernel, read_all, read_row, row_of, rows_of, stage
 from mbjax.linear_algebra import products_of_columns, with_entry
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
@@ -23,7 +25,7 @@ from mbjax.topology import TreeTopology, direction_parents
 
 from ..records.direction_rows import directions_first
 
-ColumnPair = Callable[[Array, Array], tuple[wo.Vector, wo.Vector | None]]
+ColumnPair = Callable[[Any, Any], tuple[wo.Vector, wo.Vector | None]]
 
 
 @eqx.filter_custom_jvp
@@ -35,13 +37,20 @@ def calc_mirrored_products(
         return mirrored_products_at_once(topology, S, F)
 
     def pair_by_pair(S: Array, F: Array) -> Array:
-        (M,) = products_along_paths(topology, lambda S, F: ([wo.dot(list(S), list(F))], None), S, F, 1)
+        S, F = (rows_of(x.shape[1], x) for x in (S, F))
+        (M,) = products_along_paths(topology, lambda S, F: ([scalar_product(S, F)], None), S, F, 1)
         return M
 
     def in_kernel(S: Array, F: Array) -> Array:
         return in_one_kernel(pair_by_pair, directions_first(S), directions_first(F))
 
     return on_cpu(in_kernel, partial(mirrored_products_at_once, topology), S, F)
+
+
+@stage
+def scalar_product(S: wo.Vector, F: wo.Vector) -> Array:
+    """S · F."""
+    return wo.dot(S, F)
 
 
 @calc_mirrored_products.def_jvp
@@ -72,21 +81,25 @@ def by_place_on_path(
 
 
 def products_along_paths(
-    topology: TreeTopology, pair: ColumnPair, X: Float[Array, "nd k w"], Y: Float[Array, "nd l w"], count: int
+    topology: TreeTopology, pair: ColumnPair, X: Any, Y: Any, count: int
 ) -> list[Float[Array, "nd nd w"]]:
-    """`count` matrices of `pair(X_i, Y_j)` for i at or inboard of j: its entries ij, then ji (None: those of ij)."""
+    """`count` matrices of `pair(X_i, Y_j)` for i at or inboard of j: its entries ij, then ji (None: those of ij).
+
+    X and Y are rows, or trees of rows, one for each direction.
+    """
     inboard = jnp.asarray(np.array(direction_parents(topology), np.int32) - 1)
-    directions, worlds = X.shape[0], jnp.broadcast_shapes(X.shape[2:], Y.shape[2:])
+    arrays = jax.tree.leaves((X, Y))
+    directions, worlds = arrays[0].shape[0], jnp.broadcast_shapes(*(x.shape[2:] for x in arrays))
 
     def to_next(carry: tuple[list[Array], Array, Array]) -> tuple[list[Array], Array, Array]:
         matrices, i, j = carry
-        at_ij, at_ji = read_all(computed_once(pair, Row(X, i), Row(Y, j)))
+        at_ij, at_ji = read_all(pair(row_of(X, i, late=True), row_of(Y, j, late=True)))
         matrices = [with_entry(M, value, j, i) for M, value in zip(matrices, at_ji or at_ij, strict=True)]
         matrices = [with_entry(M, value, i, j) for M, value in zip(matrices, at_ij, strict=True)]
         next_i = read_row(inboard, i)
         return matrices, jnp.where(next_i < 0, jnp.maximum(j - 1, 0), next_i), jnp.where(next_i < 0, j - 1, j)
 
-    matrices = [jnp.zeros((directions, directions, *worlds), X.dtype) for _ in range(count)]
+    matrices = [jnp.zeros((directions, directions, *worlds), arrays[0].dtype) for _ in range(count)]
     if directions == 0:
         return matrices
     start = jnp.asarray(directions - 1, jnp.int32)
@@ -96,8 +109,8 @@ def products_along_paths(
 def products_within_joints(
     topology: TreeTopology,
     pair: ColumnPair,
-    X: Float[Array, "nd k w"],
-    Y: Float[Array, "nd l w"],
+    X: Any,
+    Y: Any,
     matrices: list[Array],
 ) -> list[Float[Array, "nd nd w"]]:
     """Sets entries ij to `pair(X_i, Y_j)` where i and j are of one joint that has several directions."""
@@ -107,7 +120,7 @@ def products_within_joints(
 
     def to_next(n: Array, matrices: list[Array]) -> list[Array]:
         i, j = read_row(first, n), read_row(second, n)
-        values, _ = read_all(computed_once(pair, Row(X, i), Row(Y, j)))
+        values, _ = read_all(pair(row_of(X, i, late=True), row_of(Y, j, late=True)))
         return [with_entry(M, value, i, j) for M, value in zip(matrices, values, strict=True)]
 
     return lax.fori_loop(0, first.shape[0], to_next, matrices)

@@ -22,6 +22,7 @@ from mbjax.kinematics import OtherPoses, Pose, pose_across
 from mbjax.spatial import written_out as wo
 
 from ..records.direction_rows import DirectionRows
+from ..records.placing_stages import hinge_in_world, turned_inertia
 from ..records.spatial_records import (
     Force,
     Hinge,
@@ -79,12 +80,6 @@ def joint_in_world(R_WP: wo.Matrix, X_PM: Pose) -> tuple[wo.Matrix, wo.Vector]:
 
 
 @stage
-def hinge_in_world(R_WP: wo.Matrix, hinge_map: HingeMap, rate: HingeMap | None) -> tuple[HingeMap, HingeMap | None]:
-    """[h; s] and [ḣ; ṡ] v, from P to W."""
-    return turned_hinge(R_WP, hinge_map), None if rate is None else turned_hinge(R_WP, rate)
-
-
-@stage
 def velocity_of_F(w_P: wo.Vector, w_F: wo.Vector, is_first: Array) -> wo.Vector:
     """w_F: at a joint's first velocity w_P, at the others what the first handed on."""
     return [jnp.where(is_first > 0.0, x, y) for x, y in zip(w_P, w_F, strict=True)]
@@ -115,12 +110,6 @@ def translate(
     if vdot is not None:
         a = wo.add(a, wo.scale(s, vdot))
     return a
-
-
-@stage
-def turned_inertia(R: wo.Matrix, inertia: RigidInertia) -> tuple[wo.Matrix, wo.Vector]:
-    """R J, and c in W."""
-    return wo.matmul(R, wo.symmetric(inertia.J)), wo.matvec(R, inertia.c)
 
 
 @stage
@@ -159,8 +148,3 @@ def gather_force(outboard: Force, hinge: Hinge, force: Force) -> tuple[Force, Ar
     """One step inward: F = force + what is outboard, handed on about the inboard point, and the torque h · F."""
     F = plus(outboard, force)
     return Force(shifted_torque(F, hinge.p), F.f), along(F, hinge)
-
-
-def turned_hinge(R_WP: wo.Matrix, hinge_map: HingeMap) -> HingeMap:
-    """A hinge map in P, expressed in W."""
-    return HingeMap(wo.matvec(R_WP, hinge_map.h), wo.matvec(R_WP, hinge_map.s))

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..targets.gpu_kernels import is_world_a_thread
-from .stages import Row, read
+from .packed_rows import Packed
+from .stages import Row, computed_once, read
 
 
 class Parts(list):
@@ -72,3 +73,8 @@ def entries_of(parts: Sequence) -> list[Array]:
 def total(a: Any, b: Any) -> Any:
     """Sum a + b of two rows, each an array or, in a kernel of a GPU, a list of entries."""
     return [x + y for x, y in zip(a, b, strict=True)] if isinstance(a, list) else a + b
+
+
+def sum_of_rows(a: Any, b: Any) -> Any:
+    """Sum of two rows of one kind, a stage: whole rows, whose entries are not told apart, are added by one loop."""
+    return Packed(computed_once(total, a.array, b.array), a.kind)

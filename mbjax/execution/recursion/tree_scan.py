@@ -58,6 +58,8 @@ def with_packed_results(step: Callable) -> Callable:
         return is_record(x) or isinstance(x, list) or is_given(x)
 
     def packed(x: Any) -> Any:
+        if isinstance(x, Packed):
+            return x
         x = jax.tree.map(given, x, is_leaf=is_given)
         return Packed(parts(*x), kind_of(x)) if is_record(x) or (isinstance(x, list) and not is_parts(x)) else x
 
