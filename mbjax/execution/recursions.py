@@ -1,26 +1,17 @@
-"""The words that recursions over the tree are written in: scans, stages of a step, and rows taken apart.
+"""The words that recursions over the tree are written in: scans, rows of records, and stages of a step.
 
 One text of a recursion runs as one kernel on a CPU, as one on a GPU, and elsewhere as XLA would run it.
 """
 
 from .recursion.packed_rows import array_of as array_of
 from .recursion.packed_rows import rows_of as rows_of
-from .recursion.packed_rows import unpacked as unpacked
 from .recursion.packed_rows import zeros_of as zeros_of
 from .recursion.parts import Matrix as Matrix
-from .recursion.parts import Parts as Parts
-from .recursion.parts import RowEntries as RowEntries
-from .recursion.parts import ScannedRow as ScannedRow
 from .recursion.parts import Vector as Vector
 from .recursion.parts import parts as parts
-from .recursion.parts import put_together as put_together
 from .recursion.parts import sum_of_rows as sum_of_rows
-from .recursion.parts import take_apart as take_apart
-from .recursion.parts import total as total
 from .recursion.stages import Row as Row
 from .recursion.stages import computed_once as computed_once
-from .recursion.stages import computed_where_kept as computed_where_kept
-from .recursion.stages import computed_where_read as computed_where_read
 from .recursion.stages import kept_stage as kept_stage
 from .recursion.stages import read as read
 from .recursion.stages import read_all as read_all

@@ -11,12 +11,7 @@ from collections.abc import Sequence
 from jaxtyping import Array
 
 from mbjax.execution.recursions import Matrix as Matrix
-from mbjax.execution.recursions import Parts as Parts
 from mbjax.execution.recursions import Vector as Vector
-from mbjax.execution.recursions import parts as parts
-from mbjax.execution.recursions import put_together as put_together
-from mbjax.execution.recursions import take_apart as take_apart
-from mbjax.execution.recursions import total as total
 
 from .component_algebra import SYMMETRIC_PAIRS as SYMMETRIC_PAIRS
 from .component_algebra import cross_components as cross

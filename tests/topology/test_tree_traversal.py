@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from mbjax.execution.recursion.walk_plan import FEW_PLACES
-from mbjax.execution.recursions import scan_inward, scan_outward, walk_plan
-from mbjax.spatial import written_out as wo
+from mbjax.execution.recursions import parts, scan_inward, scan_outward, walk_plan
 from mbjax.topology import sum_moved_mobods, sum_over_path, sum_over_subtree, sum_velocities_over_path
 from mbjax.topology.tree_traversal import jump_rotations_outward, roll, roll_p, roll_rotations_outward, sum_by_product
 from tests.models import random_tree
@@ -89,7 +88,7 @@ def test_parts_are_added_like_arrays_and_no_number_waits(worlds: int) -> None:
 
     def step(outboard, x):
         total = outboard + x
-        return wo.parts(total[0], total[1]), total
+        return parts(total[0], total[1]), total
 
     def array_step(outboard, x):
         return outboard + x, outboard + x

@@ -95,8 +95,7 @@ def products_of_all(
     topology: TreeTopology, S: wo.Vector, F: wo.Vector, diagonal: Float[Array, " nd ..."]
 ) -> Float[Array, "nd nd ..."]:
     """`products_of_pairs` of all pairs at once, one kernel of a GPU; zero for directions on different paths."""
-    S, F = array_of(S), array_of(F)
-    numbers, ones = np.arange(topology.velocity_mobods.size), (1,) * (S.ndim - 2)
+    numbers, ones = np.arange(topology.velocity_mobods.size), (1,) * (array_of(S).ndim - 2)
     is_upper = (numbers[:, None] <= numbers).reshape(numbers.size, numbers.size, *ones)
     on_path = is_upper & topology.moves[:, topology.velocity_mobods].reshape(is_upper.shape)
 
@@ -104,7 +103,7 @@ def products_of_all(
         S, F = jnp.swapaxes(S, 0, 1), jnp.swapaxes(F, 0, 1)
         return jnp.where(jnp.asarray(on_path), wo.dot(list(S[:, :, None]), list(F[:, None])), 0.0)
 
-    M = computed_once(products, S, F)
+    M = computed_once(products, array_of(S), array_of(F))
     M = jnp.where(jnp.asarray(is_upper), M, jnp.swapaxes(M, 0, 1))
     return M + jnp.where(jnp.eye(numbers.size, dtype=bool).reshape(is_upper.shape), diagonal, 0.0)
 

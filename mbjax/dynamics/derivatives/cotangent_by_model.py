@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 
 from mbjax.execution.arrays import take
 from mbjax.execution.derivative_rules import with_zeros
-from mbjax.execution.recursions import computed_once
+from mbjax.execution.recursions import rows_of, stage
 from mbjax.kinematics import (
     axis_kinds,
     calc_advances,
@@ -44,16 +44,41 @@ from mbjax.spatial import written_out as wo
 from mbjax.topology import ends_of_joints
 
 from ..records.direction_rows import directions_first
-from .cotangent_outward import PathRow, matrix, point_and_parent, relative_motion
+from .cotangent_outward import PathRow, parent_of, relative_motion
+
+
+class AxisFlags(NamedTuple):
+    """Whether a direction is the last of its joint, and turns about an axis: 1 or 0."""
+
+    is_last: Array
+    turns: Array
+    shapes = 1, 1
+
+
+class SlideRows(NamedTuple):
+    """How far each direction goes along its axis as q grows by one, and q."""
+
+    advance: Array
+    q: Array
 
 
 class RowsOfModel(NamedTuple):
     """Further rows, one for each direction, that the gradient by the model reads."""
 
-    frames: tuple[Array, Array, Array] | None  # R_WP, R_WM, p_TF, of 9, 9 and 3 numbers
-    rates: tuple[Float[Array, "nd 1 ..."], Float[Array, "nd 1 ..."]]  # v, v̇
-    flags: Float[Array, "nd 2 ..."]  # whether it is the last of its joint, and turns about an axis
-    slide: tuple[Float[Array, "nd 1 ..."], Float[Array, "nd 1 ..."]] | None  # advance, q; None where no joint slides
+    frames: tuple[wo.Matrix, wo.Matrix, wo.Vector] | None  # R_WP, R_WM, p_TF
+    rates: tuple[Array, Array]  # v, v̇
+    flags: AxisFlags
+    slide: SlideRows | None  # None where no joint slides
+
+
+class CotangentSums(NamedTuple):
+    """F, G, Y and P of what a direction moves."""
+
+    F: wo.Vector
+    G: wo.Vector
+    Y: wo.Vector
+    P: wo.Vector
+    shapes = 6, 6, 3, 6
 
 
 def calc_model_change(
@@ -92,92 +117,95 @@ def rows_of_model(
     flags = np.stack([ends_of_joints(topology)[1], [kind is not None and kind.turns for kind in kinds]], 1)
     advance, slide = calc_advances(calc_body_placement(model), owner, kinds), None
     if advance is not None:
-        slide = advance[:, None], take(q, q_indices(topology.mobod_q_starts, owner, q.shape[0]), 0)[:, None]
+        q_own = take(q, q_indices(topology.mobod_q_starts, owner, q.shape[0]), 0)
+        slide = SlideRows(rows_of(1, advance[:, None]), rows_of(1, q_own[:, None]))
     flags = jnp.asarray(flags, v.dtype).reshape(-1, 2, *(1 for _ in v.shape[1:]))
-    return RowsOfModel(None, (v[:, None], vdot[:, None]), flags, slide)
+    rates = rows_of(1, v[:, None]), rows_of(1, vdot[:, None])
+    return RowsOfModel(None, rates, rows_of(AxisFlags, flags), slide)
 
 
-CotangentSums = tuple[wo.Vector, wo.Vector, wo.Vector, wo.Vector]  # F, G, Y and P of what a direction moves
-
-
-def gradient_by_model(row: PathRow, given: RowsOfModel, sums: CotangentSums) -> Any:
+def gradient_by_model(row: PathRow, given: RowsOfModel, sums: CotangentSums) -> wo.Vector:
     """Gradient by the numbers of a direction's row of `calc_model_change`."""
-    held = computed_once(by_held_motion, row, sums)
-    sigma = computed_once(by_direction, row, given, sums)
-    by_frame = computed_once(by_inboard_motion, row, given, held, sigma, sums[1])
-    across, along = computed_once(by_turned_mobod, row.S, row.p_TM, given, held, sigma)
-    by_axis, by_advance = computed_once(by_axis_and_advance, row.S, row.p_TM, given, across, along, sigma)
-    return wo.parts(by_frame, by_axis, computed_once(by_inertia, row, given), by_advance)
+    held = by_held_motion(row, sums)
+    sigma = by_direction(row, given, sums)
+    by_frame = by_inboard_motion(row, given, held, sigma, sums.G)
+    across, along_axis = by_turned_mobod(row.S, row.p_TM, given, held, sigma)
+    by_axis, by_advance = by_axis_and_advance(row.S, row.p_TM, given, across, along_axis, sigma)
+    return [*by_frame, *by_axis, *by_inertia(row, given), *by_advance]
 
 
+@stage
 def by_held_motion(row: PathRow, sums: CotangentSums) -> wo.Vector:
     """K = P + V x* (V x* G - Y) - A x* G: the gradient by a motion of m, the directions of its joint held."""
-    (_, G, Y, P), (V, A, _) = sums, wo.take_apart(row.motion, 6, 6, 6)
+    (_, G, Y, P), (V, A, _) = sums, row.motion
     within = wo.force_cross(V, G)
     within = [*wo.subtract(within[:3], Y), *within[3:]]
     return wo.subtract(wo.add(P, wo.force_cross(V, within)), wo.force_cross(A, G))
 
 
+@stage
 def by_direction(row: PathRow, given: RowsOfModel, sums: CotangentSums) -> wo.Vector:
     """σ = λ F + v Y + v̇ G - v (V_p + V_m) x* G: the gradient by the direction S."""
-    (F, G, Y, _), (v, vdot), (_, V_p, *_) = sums, given.rates, point_and_parent(row)
-    carried = wo.force_cross(wo.add(V_p, list(row.motion[:6])), G)
-    sigma = wo.add(wo.scale(F, row.weight[0]), wo.scale(G, vdot[0]), wo.scale(carried, -v[0]))
-    return [*wo.add(sigma[:3], wo.scale(Y, v[0])), *sigma[3:]]
+    (F, G, Y, _), (v, vdot) = sums, given.rates
+    carried = wo.force_cross(wo.add(parent_of(row).V, row.motion.V), G)
+    sigma = wo.add(wo.scale(F, row.weight), wo.scale(G, vdot), wo.scale(carried, -v))
+    return [*wo.add(sigma[:3], wo.scale(Y, v)), *sigma[3:]]
 
 
+@stage
 def by_inboard_motion(row: PathRow, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector, G: wo.Vector) -> wo.Vector:
     """This direction's part of the gradient by a motion of F, at Fo in P."""
     assert given.frames is not None
-    is_last, (R_WP, _, p_TF) = given.flags[0], given.frames
+    R_WP, _, p_TF = given.frames
     if row.is_first is not None:
-        r, V_p, _, _ = point_and_parent(row)
-        w, v = relative_motion(list(row.motion[:6]), V_p, r)
+        w, v = relative_motion(row.motion.V, parent_of(row).V, row.p_TM)
         held = [*wo.add(held[:3], wo.cross(wo.cross(v, w), G[3:])), *held[3:]]
-    force = wo.add(wo.scale(held, is_last), wo.force_cross(list(row.S), sigma))
-    back, moment = wo.transpose(matrix(R_WP)), wo.add(force[:3], wo.cross(force[3:], list(p_TF)))
+    force = wo.add(wo.scale(held, given.flags.is_last), wo.force_cross(row.S, sigma))
+    back, moment = wo.transpose(R_WP), wo.add(force[:3], wo.cross(force[3:], p_TF))
     return [*wo.matvec(back, moment), *wo.matvec(back, force[3:])]
 
 
+@stage
 def by_turned_mobod(
-    S: Array, p_TM: Array | wo.Vector, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector
+    S: wo.Vector, p_TM: wo.Vector, given: RowsOfModel, held: wo.Vector, sigma: wo.Vector
 ) -> tuple[wo.Vector, wo.Vector | None]:
     """y = (moment of K about Mo) x h, and where a joint slides l = σ_v + q (force of K + h x σ_v)."""
-    y = wo.cross(wo.add(held[:3], wo.cross(held[3:], list(p_TM))), list(S[:3]))
+    y = wo.cross(wo.add(held[:3], wo.cross(held[3:], p_TM)), S[:3])
     if given.slide is None:
         return y, None
-    moved = wo.add(held[3:], wo.cross(list(S[:3]), sigma[3:]))
-    return y, wo.add(sigma[3:], wo.scale(moved, given.slide[1][0]))
+    moved = wo.add(held[3:], wo.cross(S[:3], sigma[3:]))
+    return y, wo.add(sigma[3:], wo.scale(moved, given.slide.q))
 
 
+@stage
 def by_axis_and_advance(
-    S: Array, p_TM: Array | wo.Vector, given: RowsOfModel, across: wo.Vector, along: wo.Vector | None, sigma: wo.Vector
+    S: wo.Vector, p_TM: wo.Vector, given: RowsOfModel, y: wo.Vector, along_axis: wo.Vector | None, sigma: wo.Vector
 ) -> tuple[wo.Vector, wo.Vector]:
     """Gradient by the axis in P and in M, and by the advance; arbitrary for joints without an axis."""
     assert given.frames is not None
     R_WP, R_WM, _ = given.frames
-    turned = wo.add(sigma[:3], wo.cross(sigma[3:], list(p_TM)))
-    in_P, by_advance = wo.add(wo.scale(turned, given.flags[1]), across), []
-    if along is not None and given.slide is not None:
-        in_P, by_advance = wo.add(in_P, wo.scale(along, given.slide[0][0])), [wo.dot(list(S[:3]), along)]
-    in_M = wo.scale(wo.matvec(wo.transpose(matrix(R_WM)), across), -1.0)
-    return [*wo.matvec(wo.transpose(matrix(R_WP)), in_P), *in_M], by_advance
+    turned = wo.add(sigma[:3], wo.cross(sigma[3:], p_TM))
+    in_P, by_advance = wo.add(wo.scale(turned, given.flags.turns), y), []
+    if along_axis is not None and given.slide is not None:
+        in_P, by_advance = wo.add(in_P, wo.scale(along_axis, given.slide.advance)), [wo.dot(S[:3], along_axis)]
+    in_M = wo.scale(wo.matvec(wo.transpose(R_WM), y), -1.0)
+    return [*wo.matvec(wo.transpose(R_WP), in_P), *in_M], by_advance
 
 
+@stage
 def by_inertia(row: PathRow, given: RowsOfModel) -> wo.Vector:
     """Gradient by the six moments, c and m, from X · I Z = x · (J z + c x z') + x' · (m z' + z x c), at Mo in M."""
     assert given.frames is not None
-    (V, A, weighted), (r, *_) = wo.take_apart(row.motion, 6, 6, 6), point_and_parent(row)
-    back = wo.transpose(matrix(given.frames[1]))
+    back = wo.transpose(given.frames[1])
 
     def in_mobod(X: wo.Vector) -> wo.Vector:
-        return [*wo.matvec(back, X[:3]), *wo.matvec(back, wo.add(X[3:], wo.cross(X[:3], r)))]
+        return [*wo.matvec(back, X[:3]), *wo.matvec(back, wo.add(X[3:], wo.cross(X[:3], row.p_TM)))]
 
     def of_product(X: wo.Vector, Z: wo.Vector) -> wo.Vector:
         (x, x_), (z, z_) = (X[:3], X[3:]), (Z[:3], Z[3:])
         moments = [x[i] * z[i] if i == j else x[i] * z[j] + x[j] * z[i] for i, j in wo.SYMMETRIC_PAIRS]
         return [*moments, *wo.add(wo.cross(z_, x), wo.cross(x_, z)), wo.dot(x_, z_)]
 
-    V, A, weighted = in_mobod(V), in_mobod(A), in_mobod(weighted)
-    found = wo.subtract(of_product(weighted, A), of_product(wo.motion_cross(V, weighted), V))
-    return wo.scale(found, given.flags[0])
+    V, A, Lambda = map(in_mobod, row.motion)
+    found = wo.subtract(of_product(Lambda, A), of_product(wo.motion_cross(V, Lambda), V))
+    return wo.scale(found, given.flags.is_last)

@@ -16,7 +16,7 @@ number. The gradient by the model's frames and inertias stands in `cotangent_by_
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,15 +25,15 @@ from jaxtyping import Array, Float
 from mbjax.execution.recursions import (
     ON_BASE,
     Row,
-    RowEntries,
-    ScannedRow,
-    computed_once,
-    computed_where_kept,
+    array_of,
     in_one_kernel,
+    kept_stage,
     read,
     row_of,
     scan_inward,
+    stage,
     walk_plan,
+    zeros_of,
 )
 from mbjax.joints import JOINT_KINDS, AbstractJoint
 from mbjax.kinematics import all_feel_gravity
@@ -42,15 +42,17 @@ from mbjax.spatial import written_out as wo
 from mbjax.topology import direction_parents
 
 from ..records.direction_rows import PlacedRows
-from .cotangent_by_model import RowsOfModel, gradient_by_model, rows_of_model
+from ..records.spatial_records import RigidInertia
+from .cotangent_by_model import CotangentSums, RowsOfModel, gradient_by_model, rows_of_model
 from .cotangent_outward import (
     Lasting,
+    PathMotion,
     PathRow,
     PathRows,
     calc_own_rows,
     calc_weighted_motion,
     ends_of_mobods,
-    point_and_parent,
+    parent_of,
     relative_motion,
 )
 
@@ -93,34 +95,36 @@ def calc_torque_cotangent(
     def inward(rows: PathRows, given: RowsOfModel | None, weight: Array, is_first: Array | None) -> tuple[tuple, Array]:
         ends = jax.tree.map(jnp.asarray, ends_of_mobods(model.topology))
         elements, tables = ((rows.S, rows.inertia, weight, is_first), given, ends), (rows.lasting, rows.p_TF)
-        zero = jnp.zeros((21, *rows.S.shape[2:]), rows.S.dtype)
+        S = array_of(rows.S)
+        zero = zeros_of(CotangentSums, S.shape[2:], S.dtype)
         return scan_inward(plan, gather_inward, elements, zero, staged=True, tables=tables)
 
     outward = partial(calc_weighted_motion, gravity=gravity, of_model=of_model)
     rows = in_one_kernel(outward, model, q, v, vdot, weight, None if of_model else placed)
     given = rows_of_model(model, q, v, vdot) if of_model else None
     (by_state, by_model), sums = in_one_kernel(inward, rows, given, own.weight, own.is_first)
-    by_gravity = -sums[9:12] if gravity else jnp.zeros_like(sums[9:12])
-    by_q, by_v, by_vdot = jnp.unstack(by_state, axis=1)
-    return TorqueCotangent(by_q, by_v, by_vdot, by_model, by_gravity)
+    force = array_of(sums)[9:12]  # of `sums.G`
+    by_q, by_v, by_vdot = jnp.unstack(array_of(by_state), axis=1)
+    by_model = None if by_model is None else array_of(by_model)
+    return TorqueCotangent(by_q, by_v, by_vdot, by_model, -force if gravity else jnp.zeros_like(force))
 
 
-def gather_inward(outboard: ScannedRow, element: tuple, lasting: Lasting, p_TF: Any) -> tuple[Array, tuple]:
+def gather_inward(
+    outboard: CotangentSums, element: tuple, lasting: Lasting, p_TF: wo.Vector | None
+) -> tuple[CotangentSums, tuple]:
     """One step inward: sums over what is outboard, and this direction's gradient by the state and by the model."""
     own, given, ends = element
     row, given = looked_up(own, given, ends, lasting, p_TF)
-    F, G, Y, hf_part = computed_once(of_mobod, row.motion, row.inertia)
-    sums = computed_once(add_mobod_sums, outboard, row.motion, F, G, Y, hf_part)
-    B, E, dS = computed_once(rates_of_direction, row)
+    sums = add_mobod(outboard, row.motion.Lambda, of_mobod(row.motion, row.inertia))
+    rates = rates_of_direction(row.motion, row.S)
     if row.is_first is not None:
-        B, E, dS = computed_once(rates_within_joint, row, B, E)
-    by_state = wo.parts(computed_where_kept(gradient_of_direction, row, sums, B, E, dS))
-    handed_on = wo.parts(*sums[:3], computed_where_kept(hand_on, row, sums))
-    return handed_on, (by_state, None if given is None else gradient_by_model(row, given, sums))
+        rates = rates_within_joint(row, rates)
+    by_state, P = gradient_of_direction(row, sums, rates), moment_inboard(row, sums)
+    return sums._replace(P=P), (by_state, None if given is None else gradient_by_model(row, given, sums))
 
 
 def looked_up(
-    own: tuple, given: RowsOfModel | None, ends: tuple, lasting: Lasting, p_TF: Array | None
+    own: tuple, given: RowsOfModel | None, ends: tuple, lasting: Lasting, p_TF: wo.Vector | None
 ) -> tuple[PathRow, RowsOfModel | None]:
     """Rows of a direction, with those looked up at other directions: at the last of m, and of p or the world."""
     (S, inertia, weight, is_first), (first, last, parent) = own, (read(x) for x in ends)
@@ -134,73 +138,89 @@ def looked_up(
     return row, given
 
 
-def of_mobod(motion: RowEntries, inertia: RowEntries) -> tuple:
-    """F, G, and Y in two parts, of the mobod; zero except at the last direction of a joint."""
-    (V, A, weighted), (J, c, m) = wo.take_apart(motion, 6, 6, 6), wo.take_apart(inertia, 6, 3, 1)
-    w, v, x = V[:3], V[3:], weighted[:3]
-    momentum, by_A, G = (wo.times_inertia((J, c, m), X) for X in (V, A, weighted))
+class MobodTerms(NamedTuple):
+    """F and G of a mobod, its Y without 2 hf x Λ_v, and its translational momentum hf."""
+
+    F: wo.Vector
+    G: wo.Vector
+    Y: wo.Vector
+    hf: wo.Vector
+
+
+@stage
+def of_mobod(motion: PathMotion, inertia: RigidInertia) -> MobodTerms:
+    """F = I A + V x* I V, G = I Λ, and Kᵀ Λ_w; zero except at the last direction of a joint."""
+    (V, A, Lambda), (J, c, _) = motion, inertia
+    w, v, x = V[:3], V[3:], Lambda[:3]
+    momentum, by_A, G = (wo.times_inertia(inertia, X) for X in (V, A, Lambda))
     F = wo.add(by_A, wo.force_cross(V, momentum))
     turned = wo.cross(w, x)
     trace = J[0] + J[1] + J[2]
     Y = wo.subtract(wo.scale(turned, trace), wo.scale(wo.matvec(wo.symmetric(J), turned), 2.0))
     Y = wo.add(Y, wo.scale(wo.subtract(wo.scale(x, wo.dot(c, v)), wo.scale(c, wo.dot(v, x))), 2.0))
-    return F, G, Y, momentum[3:]
+    return MobodTerms(F, G, Y, momentum[3:])
 
 
-def add_mobod_sums(
-    outboard: RowEntries, motion: RowEntries, F: wo.Vector, G: wo.Vector, Y: wo.Vector, hf: wo.Vector
-) -> tuple:
+@stage
+def add_mobod(outboard: CotangentSums, Lambda: wo.Vector, own: MobodTerms) -> CotangentSums:
     """Adds the mobod's own terms to the sums F, G, Y and P."""
-    F_sum, G_sum, Y_sum, P_sum = wo.take_apart(outboard, 6, 6, 3, 6)
-    weighted = list(motion[12:])
-    Y = wo.add(Y_sum, Y, wo.scale(wo.cross(hf, weighted[3:]), 2.0))
-    return wo.add(F_sum, F), wo.add(G_sum, G), Y, wo.subtract(P_sum, wo.force_cross(weighted, F))
+    Y = wo.add(outboard.Y, own.Y, wo.scale(wo.cross(own.hf, Lambda[3:]), 2.0))
+    P = wo.subtract(outboard.P, wo.force_cross(Lambda, own.F))
+    return CotangentSums(wo.add(outboard.F, own.F), wo.add(outboard.G, own.G), Y, P)
 
 
-def rates_of_direction(row: PathRow) -> tuple:
-    """B, E and dS/dt of a joint with one direction."""
-    (V, A, _), S = wo.take_apart(row.motion, 6, 6, 6), list(row.S)
-    B = wo.motion_cross(V, S)
-    return B, wo.add(wo.motion_cross(A, S), wo.motion_cross(V, B)), B
+class DirectionRates(NamedTuple):
+    """How S, B and V along a direction change: B, E and dS/dt."""
+
+    B: wo.Vector
+    E: wo.Vector
+    dS: wo.Vector
 
 
-def rates_within_joint(row: PathRow, B: wo.Vector, E: wo.Vector) -> tuple:
+@stage
+def rates_of_direction(motion: PathMotion, S: wo.Vector) -> DirectionRates:
+    """B = dS/dt = V x S and E = A x S + V x B, of a joint with one direction."""
+    B = wo.motion_cross(motion.V, S)
+    return DirectionRates(B, wo.add(wo.motion_cross(motion.A, S), wo.motion_cross(motion.V, B)), B)
+
+
+@stage
+def rates_within_joint(row: PathRow, rates: DirectionRates) -> DirectionRates:
     """B, E and dS/dt of one of a joint's several directions.
 
     With P = [0; s x w^J], Q = [0; s x alpha^J] and dS/dt = V_p x S + [0; v^J x h].
     """
-    (V, A, _), S = wo.take_apart(row.motion, 6, 6, 6), list(row.S)
-    r, V_p, A_p, _ = point_and_parent(row)
+    (V, A, _), (V_p, A_p, _), (B, E, _), S, r = row.motion, parent_of(row), rates, row.S, row.p_TM
     h, (w, v) = S[:3], relative_motion(V, V_p, r)
     s = wo.subtract(S[3:], wo.cross(r, h))
     alpha = wo.subtract(wo.subtract(A[:3], A_p[:3]), wo.cross(V_p[:3], w))
     P, Q = wo.cross(s, w), wo.cross(s, alpha)
     dS = wo.motion_cross(V_p, S)
     moved = wo.add(Q, wo.cross(V[:3], P), wo.cross(V_p[:3], P))
-    return (
+    return DirectionRates(
         [*B[:3], *wo.add(B[3:], P)],
         [*E[:3], *wo.add(E[3:], moved)],
         [*dS[:3], *wo.add(dS[3:], wo.cross(v, h))],
     )
 
 
-def gradient_of_direction(row: PathRow, sums: tuple, B: wo.Vector, E: wo.Vector, dS: wo.Vector) -> wo.Vector:
+@kept_stage
+def gradient_of_direction(row: PathRow, sums: CotangentSums, rates: DirectionRates) -> wo.Vector:
     """Gradient by q, v and v̇ of one direction."""
-    (F, G, Y, P), S = sums, list(row.S)
+    (F, G, Y, P), (B, E, dS), S = sums, rates, row.S
     by_q = wo.dot(S, P) + wo.dot(E, G) + wo.dot(B[:3], Y)
     if row.is_first is not None:
-        r, _, _, weighted_p = point_and_parent(row)
-        s, turned = wo.subtract(S[3:], wo.cross(r, S[:3])), wo.subtract(list(row.motion[12:15]), weighted_p[:3])
+        s = wo.subtract(S[3:], wo.cross(row.p_TM, S[:3]))
+        turned = wo.subtract(row.motion.Lambda[:3], parent_of(row).Lambda[:3])
         by_q = by_q + wo.dot(s, wo.cross(turned, F[3:]))
     by_v = wo.dot(wo.add(B, dS), G) + wo.dot(S[:3], Y)
     return [by_q, by_v, wo.dot(S, G)]
 
 
-def hand_on(row: PathRow, sums: tuple) -> wo.Vector:
+@kept_stage
+def moment_inboard(row: PathRow, sums: CotangentSums) -> wo.Vector:
     """P to hand inward; a joint's first direction adds Λ^J x* F, which directions inboard of the joint read."""
-    F, _, _, P = sums
     if row.is_first is None:
-        return wo.add(P, wo.force_cross(wo.scale(list(row.S), row.weight[0]), F))
-    assert row.of_parent is not None
-    joint = wo.subtract(list(row.motion[12:]), list(row.of_parent[12:]))
-    return wo.add(P, wo.scale(wo.force_cross(joint, F), row.is_first[0]))
+        return wo.add(sums.P, wo.force_cross(wo.scale(row.S, row.weight), sums.F))
+    joint = wo.subtract(row.motion.Lambda, parent_of(row).Lambda)
+    return wo.add(sums.P, wo.scale(wo.force_cross(joint, sums.F), row.is_first))

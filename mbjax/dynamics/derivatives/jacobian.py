@@ -13,7 +13,7 @@ rotation of S_j. Indices k and j are directions; those that one velocity drives 
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -143,15 +143,16 @@ def products_pair_by_pair(
 ) -> tuple[Array, Array]:
     """`calc_products` by walks along paths, one pair of directions at a time."""
 
-    def in_kernel(X: OfInboard, Y: OfOutboard, within: Array | None) -> list[Array]:
-        X, Y, within = jax.tree.map(lambda x: rows_of(x.shape[1], x), (X, Y, within))
-        matrices = products_along_paths(topology, products_of_pair, X, Y, 2)
+    def in_kernel(arrays: Any) -> list[Array]:
+        k, j, within = jax.tree.map(lambda x: rows_of(x.shape[1], x), arrays)
+        k, j = OfInboard(*k), OfOutboard(*j)
+        matrices = products_along_paths(topology, products_of_pair, k, j, 2)
         if within is None:
             return matrices
-        return products_within_joints(topology, products_within_joint, X, (Y, within), matrices)
+        return products_within_joints(topology, products_within_joint, k, (j, within), matrices)
 
-    rows = jax.tree.map(directions_first, (OfInboard(S, *right), OfOutboard(*G, left), within))
-    dq, dv = in_one_kernel(in_kernel, *rows)
+    arrays = (S, *right), (*G, left), within
+    dq, dv = in_one_kernel(in_kernel, jax.tree.map(directions_first, arrays))
     return dq, dv
 
 

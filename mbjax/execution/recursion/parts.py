@@ -1,4 +1,4 @@
-"""Few kernels: takes rows apart into entries, arrays of their own, and puts entries together into one array.
+"""Few kernels: entries of a row that are arrays of their own, and the array that they are put together into.
 
 A step of a recursion computes with entries: numbers of one world, or vectors over many worlds. When it hands a row on,
 a scan over a tree writes each entry into its place, so that the row is never put together first.
@@ -9,11 +9,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from ..targets.gpu_kernels import is_world_a_thread
 from .packed_rows import Packed
-from .stages import Row, computed_once, read
+from .stages import computed_once, read
 
 
 class Parts(list):
@@ -23,36 +23,14 @@ class Parts(list):
 Vector = list[Array]
 Matrix = list[Vector]
 
-# A row as a step of a scan receives it and hands it on. Its type depends on where the step is traced: in a kernel of a
-# CPU a `Row`, which a stage reads when it needs it; in a kernel of a GPU `Parts`; elsewhere an array. A step gives it
-# to its stages (`computed_once`) and does not look inside.
-ScannedRow = Array | Row | Parts
-# A scanned row as a stage sees it: an array (k, ...) or its k entries. It may be indexed, sliced and taken apart.
-RowEntries = Array | list[Array]
-
 
 def is_parts(x: Any) -> bool:
     """Whether a row is `Parts`, not put together yet."""
     return isinstance(x, Parts)
 
 
-def take_apart(x: Float[Array, "k *w"] | list[Array], *shapes: int | tuple[int, int]) -> list:
-    """Takes x apart into the vectors and (rows, columns) matrices that follow one another in it; 1 is a number."""
-    entries, start, parts = list(x) if isinstance(x, list) else list(jnp.unstack(x)), 0, []
-    for shape in shapes:
-        rows, columns = shape if isinstance(shape, tuple) else (1, shape)
-        found = entries[start : start + rows * columns]
-        start += rows * columns
-        if isinstance(shape, tuple):
-            parts.append([found[i * columns : (i + 1) * columns] for i in range(rows)])
-        else:
-            parts.append(found[0] if shape == 1 else found)
-    assert start == len(entries), (start, len(entries))
-    return parts
-
-
 def put_together(*parts: Array | Vector | Matrix) -> Any:
-    """Stacks what `take_apart` took apart into an array (k, ...); in a kernel of a GPU the entries stay apart."""
+    """Stacks entries of nested lists into an array (k, ...); in a kernel of a GPU they stay apart."""
     entries = [read(x) for x in entries_of(parts)]
     return Parts(entries) if is_world_a_thread() else jnp.stack(jnp.broadcast_arrays(*entries))
 
