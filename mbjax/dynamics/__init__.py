@@ -22,10 +22,10 @@ from .center_of_mass import (
 )
 from .center_of_mass import total_mass as total_mass
 from .composite_inertia import spatial_inertia as spatial_inertia
-from .composite_body.sums import FixedWrenches as FixedWrenches
-from .composite_body.sums import calc_turning_of_wrenches as calc_turning_of_wrenches
-from .composite_body.sums import matrix_rows as matrix_rows
-from .composite_body.sums import rows_as_matrix as rows_as_matrix
+from .derivatives.composite_terms import FixedWrenches as FixedWrenches
+from .derivatives.composite_terms import calc_turning_of_wrenches as calc_turning_of_wrenches
+from .derivatives.composite_terms import matrix_rows as matrix_rows
+from .derivatives.composite_terms import rows_as_matrix as rows_as_matrix
 from .derivatives.motion import MotionDerivatives as MotionDerivatives
 from .derivatives.motion import calc_motion_derivatives as calc_motion_derivatives
 from .dynamics_derivatives import FreeMotion as FreeMotion

@@ -33,7 +33,13 @@ from mbjax.topology import (
     sum_velocities_over_path,
 )
 
-from .composite_body.sums import CompositeTerms, FixedWrenches, add_wrenches, calc_composite_terms, times_inertia_at_T
+from .derivatives.composite_terms import (
+    CompositeTerms,
+    FixedWrenches,
+    add_wrenches,
+    calc_composite_terms,
+    times_inertia_at_T,
+)
 from .derivatives.jacobian import TorqueColumns, calc_all_columns, calc_torque_columns
 from .derivatives.motion import MotionDerivatives, calc_motion_derivatives
 from .derivatives.path_products import calc_mirrored_products

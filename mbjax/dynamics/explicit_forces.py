@@ -22,7 +22,7 @@ from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions, sum_moved_mobods
 
-from .composite_body.sums import (
+from .derivatives.composite_terms import (
     FixedWrenches,
     calc_turning_of_wrenches,
     matrix_rows,

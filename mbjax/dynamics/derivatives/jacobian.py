@@ -7,7 +7,7 @@ Composite terms are those of direction k where it is outboard of j's joint, else
                     + dS_k/dq_j · F_j
     dtau_k / dv_j = S_k · (I (B_j + dS_j/dt) + 𝓑 S_j)
 
-where 𝓑 X = [K b; 2 b x hf] with b the rotation of X, K, hf and Z are as in `composite_body/sums.py`, and b_j is the
+where 𝓑 X = [K b; 2 b x hf] with b the rotation of X, K, hf and Z are as in `composite_terms.py`, and b_j is the
 rotation of S_j. Indices k and j are directions; those that one velocity drives are summed in the end.
 """
 
@@ -30,10 +30,10 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import written_out as wo
 from mbjax.topology import TreeTopology, sum_directions
 
-from ..composite_body.sums import CompositeTerms, FixedWrenches, calc_composite_terms
 from ..records.direction_rows import directions_first
 from ..records.inertia_about_origin import shift_inertia_to_T
 from ..records.tree_motion import calc_inertia_in_world
+from .composite_terms import CompositeTerms, FixedWrenches, calc_composite_terms
 from .motion import (
     MotionDerivatives,
     calc_forces_of_hinge_changes,

@@ -10,7 +10,7 @@ by m_j with F held, mobod i moves rigidly by phi_i = sum S_j dq_j + f_j + m_j ov
     eps_i  = sum_j E_j dq_j + (B_j + dS_j/dt) dv_j + S_j dvdot_j
              + A_p x f_j + V_p x (V_p x f_j) + A_j x m_j + V_j x (V_j x m_j) + s_j vdot_j + (V_p + V_j) x s_j v_j
 
-about T held fixed in the world; B and E as in `motion.py`, K and hf as in `composite_body/sums.py`, p the parent of
+about T held fixed in the world; B and E as in `motion.py`, K and hf as in `composite_terms.py`, p the parent of
 j, F_i what the motion of i takes and F_k what k's joint transmits. dS_k is the rate of S_k along the whole change, s_j
 that with F held, which only the model changes; dF_i is what a change of i's inertia takes, less that of the applied
 force. b and eps are the first and second rates of phi, beside what belongs to dv and dvdot. Joints whose axis or pitch
@@ -40,9 +40,9 @@ from mbjax.topology import (
     sum_velocities_over_path,
 )
 
-from ..composite_body.sums import calc_momentum_and_force, calc_turning_of_momentum, times_inertia_at_T
 from ..records.inertia_about_origin import shift_inertia_to_T
 from ..records.tree_motion import TreeMotion
+from .composite_terms import calc_momentum_and_force, calc_turning_of_momentum, times_inertia_at_T
 from .motion import calc_motion_derivatives
 
 
