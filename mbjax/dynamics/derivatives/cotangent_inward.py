@@ -94,7 +94,7 @@ def calc_torque_cotangent(
 
     def inward(rows: PathRows, given: RowsOfModel | None, weight: Array, is_first: Array | None) -> tuple[tuple, Array]:
         ends = jax.tree.map(jnp.asarray, ends_of_mobods(model.topology))
-        elements, tables = ((rows.S, rows.inertia, weight, is_first), given, ends), (rows.lasting, rows.p_TF)
+        elements, tables = ((rows.inertia, rows.S, weight, is_first), given, ends), (rows.lasting, rows.p_TF)
         S = array_of(rows.S)
         zero = zeros_of(CotangentSums, S.shape[2:], S.dtype)
         return scan_inward(plan, gather_inward, elements, zero, staged=True, tables=tables)
@@ -113,9 +113,9 @@ def gather_inward(
     outboard: CotangentSums, element: tuple, lasting: Lasting, p_TF: wo.Vector | None
 ) -> tuple[CotangentSums, tuple]:
     """One step inward: sums over what is outboard, and this direction's gradient by the state and by the model."""
-    own, given, ends = element
+    (inertia, *own), given, ends = element
     row, given = looked_up(own, given, ends, lasting, p_TF)
-    sums = add_mobod(outboard, row.motion.Lambda, of_mobod(row.motion, row.inertia))
+    sums = add_mobod(outboard, row.motion.Lambda, of_mobod(row.motion, inertia))
     rates = rates_of_direction(row.motion, row.S)
     if row.is_first is not None:
         rates = rates_within_joint(row, rates)
@@ -124,13 +124,13 @@ def gather_inward(
 
 
 def looked_up(
-    own: tuple, given: RowsOfModel | None, ends: tuple, lasting: Lasting, p_TF: wo.Vector | None
+    own: list, given: RowsOfModel | None, ends: tuple, lasting: Lasting, p_TF: wo.Vector | None
 ) -> tuple[PathRow, RowsOfModel | None]:
     """Rows of a direction, with those looked up at other directions: at the last of m, and of p or the world."""
-    (S, inertia, weight, is_first), (first, last, parent) = own, (read(x) for x in ends)
+    (S, weight, is_first), (first, last, parent) = own, (read(x) for x in ends)
     at = partial(row_of, late=isinstance(ends[0], Row))
     of_parent = None if is_first is None and given is None else at(lasting.motion, parent)
-    row = PathRow(S, at(lasting.motion, last), inertia, weight, at(lasting.p_TM, last), of_parent, is_first)
+    row = PathRow(S, at(lasting.motion, last), weight, at(lasting.p_TM, last), of_parent, is_first)
     if given is not None:
         assert lasting.R_WM is not None
         assert p_TF is not None

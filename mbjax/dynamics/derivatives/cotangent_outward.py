@@ -59,7 +59,6 @@ class PathRow(NamedTuple):
 
     S: wo.Vector
     motion: PathMotion
-    inertia: RigidInertia
     weight: Array  # λ
     p_TM: wo.Vector
     of_parent: PathMotion | None  # where joints have several directions, or by the model

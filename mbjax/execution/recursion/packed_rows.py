@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
 
@@ -64,8 +65,9 @@ def unpacked(x: Any) -> Any:
 
 def entries_between(x: Any, start: int, stop: int) -> list:
     """Entries of an array, or of a list of them."""
-    part = x if stop - start == len(x) else x[start:stop]
-    return list(part) if isinstance(part, list) else list(jnp.unstack(part))
+    if isinstance(x, list):
+        return list(x[start:stop])
+    return [lax.index_in_dim(x, k, keepdims=False) for k in range(start, stop)]
 
 
 def record_of(record: Any, entries: list) -> Any:
