@@ -7,9 +7,9 @@
     f = I a + v x* I v - f_x             `inertia_in_world`, `net_force`
     τ = Sᵀ f,  f_λ = f_λ + X* f          `gather_force`
 
-Quantities are in the world frame at each mobod's own origin Mo, and a is the acceleration of that point, in which the
-book's v x v_J becomes w x (w x p); the velocity of Mo is needed nowhere. P is what is inboard of a velocity, M what is
-outboard of it, F the inboard frame of its joint.
+Quantities are in the world frame at each mobod's own origin Mo, and a is the acceleration of that point, not the book's
+spatial one: v x v_J becomes w_F x h v in alpha, and 2 w_F x s v and w_P x (w_P x p) in a; the velocity of Mo is needed
+nowhere. P is what is inboard of a velocity, M what is outboard of it, F the inboard frame of its joint.
 """
 
 from typing import NamedTuple

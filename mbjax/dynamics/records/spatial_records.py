@@ -1,6 +1,6 @@
 """Spatial quantities by name, as the steps of recursions see them in rows: motions, forces, inertias, hinges.
 
-`shapes` says how a row holds them (`Packed` of `mbjax.execution.recursions`): vectors one after the other, a symmetric
+`shapes` says how a row holds them (`rows_of` of `mbjax.execution.recursions`): vectors one after the other, a symmetric
 matrix by its six entries. A step of entries sees lists of them, a step of whole arrays sees arrays.
 """
 
