@@ -35,3 +35,12 @@ def test_the_figure_names_modules_that_exist() -> None:
         assert (ROOT / "mbjax" / "execution" / folder).is_dir()
         named = {x for x in re.findall(r"[a-z]+(?:_[a-z]+)+", text)}
         assert named <= modules, named - modules
+
+
+def test_names_stand_in_the_files_that_are_said() -> None:
+    """Where the page says (`name` in `file.py`), a file of that name has it."""
+    pairs = re.findall(r"`(\w+)` in\s+`([\w/]+\.py)`", PAGE.read_text())
+    assert pairs
+    for name, file in pairs:
+        texts = [path.read_text() for folder in FOLDERS for path in (ROOT / folder).rglob(file.split("/")[-1])]
+        assert any(re.search(rf"\b{name}\b", text) for text in texts), f"{name} is not in {file}"

@@ -2,7 +2,9 @@
 
     calc_inverse_dynamics_from_state    model, q, v, v̇         where nothing else reads the kinematics
     calc_inverse_dynamics_from_motion   kinematics computed     where forces on bodies act
-Both run `recursive_newton_euler_algorithm`: in kernels newton_euler/recursion.py, elsewhere newton_euler/sums.py.
+    calc_inverse_dynamics               kinematics computed     sums on any device, which other equations differentiate
+The first two run `recursive_newton_euler_algorithm`: in kernels newton_euler/recursion.py, elsewhere
+newton_euler/sums.py.
 Derivatives are in closed form: derivatives/rule.py.
 """
 

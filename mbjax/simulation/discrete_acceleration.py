@@ -50,9 +50,9 @@ def calc_discrete_acceleration(
 ) -> tuple[Acceleration, ConvexSolution | None, ConvexSearch | None]:
     """Acceleration vdot of the discrete step, whose new velocity is v + dt vdot, and the forces that cause it.
 
-    (M + dt C) vdot = tau(q, v) - C v + Gᵀ γ(v + dt vdot) / dt
+    (M + diag) vdot + bias = tau - D v + Gᵀ γ(G v⁺) / dt        v⁺ = v + dt vdot, and diag has dt D
 
-    Dissipation C acts on the new velocity, and so do all rows: tracking actuators within their effort limits, joint
+    Dissipation D acts on the new velocity, and so do all rows: tracking actuators within their effort limits, joint
     limits and friction, constraints and contacts. See docs/development/contact.md. The second result is the solution
     if a search was needed; passed as `found`, it spares the search. The third result is the search. Where nobody reads
     the contacts there are no results of them, and one world may work on a list of those that act.

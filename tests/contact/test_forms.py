@@ -102,7 +102,7 @@ def test_another_form_is_one_more_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
     expected = with_tangent(balls(max_pairs=98))
     calls = []
-    row = choose.Row(PlainMatrices, lambda *_: calls.append("asked") is None, "all models")
+    row = choose.FormRow(PlainMatrices, lambda *_: calls.append("asked") is None, "all models")
     monkeypatch.setattr(choose, "FORMS", (row, *choose.FORMS))
     found = with_tangent(balls(max_pairs=99))  # traced anew
     assert calls

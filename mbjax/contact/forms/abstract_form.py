@@ -4,10 +4,9 @@ A form has m points, each with a law and a velocity, and something that moves th
 impulses, stiffness and power, and for the Newton matrix that goes with its points. What it does not ask is how they
 are stored: a form may hold all points side by side, or a list of those that act.
 
-`choose.py` lists the forms. A new one, of pressure fields say, brings
+`choose.py` lists the forms. A new one brings
 
-- `at`: its points with their normals, where they are, and the law of each. A point of a pressure field is the middle
-  of a face of the surface of contact; its law has the face's area times the pressure's gradient as stiffness.
+- `at`: its points with their normals, where they are, and the law of each.
 - `moved`: what moves the points. Points of any kind between two bodies are moved by `MovedBodies`, if which bodies
   touch is known when the program is made.
 - `by_law` and `power_along`, if its points do not lie side by side: how it goes through them.

@@ -41,7 +41,7 @@ class Target(NamedTuple):
     reads_points: bool  # all points are computed anyway, as their forces are results
 
 
-class Row(NamedTuple):
+class FormRow(NamedTuple):
     """A form, the condition under which a model takes it on a target, and the condition in words."""
 
     form: type[AbstractContactForm]
@@ -135,15 +135,25 @@ def takes_trees(model: MultibodyModel, target: Target) -> bool:
 
 
 FORMS = (
-    Row(ListedBodies, takes_bodies, "free bodies that may touch each other, without constraints; one world on a CPU"),
-    Row(ListedTrees, takes_trees, "robots whose bodies may touch each other; one world on a CPU, in a rollout"),
-    Row(DeepestPoints, lambda model, _: chooses_points(model), "`max_contacts`, or joints that mimic others"),
-    Row(
+    FormRow(
+        ListedBodies, takes_bodies, "free bodies that may touch each other, without constraints; one world on a CPU"
+    ),
+    FormRow(
+        ListedTrees,
+        takes_trees,
+        "robots whose bodies may touch each other, where only overlaps act; one world on a CPU, in a rollout",
+    ),
+    FormRow(
+        DeepestPoints,
+        lambda model, _: chooses_points(model),
+        "`max_contacts` below the number of points, or joints that mimic others",
+    ),
+    FormRow(
         PointsOnDeepTree,
         lambda model, target: keeps_tree(model) and (is_deep(model.topology) or target.has_world_threads),
         "one moving body at each point and no constraints, where paths "
         f"have more than {DEEPEST} velocities or worlds are a GPU's threads",
     ),
-    Row(PointsOnTree, lambda model, _: keeps_tree(model), "the same, where paths are shorter"),
-    Row(AllPoints, lambda *_: True, "all other models and targets"),
+    FormRow(PointsOnTree, lambda model, _: keeps_tree(model), "the same, where paths are shorter"),
+    FormRow(AllPoints, lambda *_: True, "all other models and targets"),
 )

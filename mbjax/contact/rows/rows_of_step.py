@@ -25,7 +25,7 @@ class OfRows(eqx.Module):
 
     box: Float[Array, " k"] | None
     coupled: Float[Array, " nc"] | None
-    contacts: Float[Array, "3 m"] | None
+    contacts: Float[Array, "c m"] | None  # c: 3, or 6 of a stiffness
 
 
 def calc_box_diagonal(rows: OtherRows, stiffness: OfRows, like: Float[Array, " nv"]) -> Float[Array, " nv"]:

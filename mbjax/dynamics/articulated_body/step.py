@@ -1,8 +1,12 @@
 """Steps of the articulated-body algorithm, beside Featherstone 2008, table 7.1; one step is one velocity of a joint.
 
-    inward     `plus_rigid_mobod`, `articulate`   book: 2nd loop, last lines    I_A, p_A of what is outboard, U, D, u
-    outward    `accelerate`                       book: 3rd loop                a' = X a,  v̇ = u / D - Uᵀ a' / D
-    inward     `pass_force_inward`                u alone, with U and D known   for further right-hand sides
+    table 7.1                                             here
+    I_A = I,  p_A = v x* I v - f_x                        `plus_rigid_mobod`; p_A has I a_0 too: a_0 is due to v alone
+    U = I_A S,  D = Sᵀ U,  u = τ - Sᵀ p_A                 `times_hinge`, `pivot`: S = [h; s], D with `diagonal`
+    I_a = I_A - U Uᵀ / D,  p_a = p_A + I_a c + U u / D    `give_way`: F is p_A; I_a c is none, as a_0 has c
+    I_Aλ += X* I_a X,  p_Aλ += X* p_a                     `coupling_inboard`, `moments_inboard`
+    a' = X a_λ + c,  q̈ = (u - Uᵀ a') / D,  a = a' + S q̈   `accelerate`: without c
+    u for further right-hand sides                        `pass_force_inward`, with U and D known
 
 Velocities of one joint follow one another at the same point: D is a number, and no matrix is inverted. Quantities are
 in the world frame at the body's own origin Mo. `diagonal` (reflected rotor inertia, and what an implicit step adds) is
@@ -60,11 +64,11 @@ def articulate(
     U = times_hinge(body, hinge)
     one_over_D, u = pivot(body, U, hinge, diagonal, tau)
     divided = divide(U, one_over_D, u)
-    own = give_way(body, U, divided)
-    H = coupling_inboard(own.inertia, hinge.p)
-    J, t = moments_inboard(own, H, hinge.p)
-    inertia = ArticulatedInertia(J, H, own.inertia.M)
-    force = None if own.force is None else Force(t, own.force.f)
+    left = give_way(body, U, divided)
+    H = coupling_inboard(left.inertia, hinge.p)
+    J, t = moments_inboard(left, H, hinge.p)
+    inertia = ArticulatedInertia(J, H, left.inertia.M)
+    force = None if left.force is None else Force(t, left.force.f)
     U_over_D, vdot = read(divided)
     return ArticulatedBody(inertia, force), Pivot(U_over_D, one_over_D), vdot
 

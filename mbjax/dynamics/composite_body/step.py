@@ -4,7 +4,8 @@
     S, I                         `place_outward`: S and the inertia of the mobod, placed in the world
     I_c = I,  I_cλ += X* I_c X   `add_inward`: about one point for the whole tree, inertias add up without shifts
     F = I_c S                    `force_of_composite`
-    H = Fᵀ S, along the path     `inertia_between`, for each two velocities of which one is inboard of the other
+    H = Fᵀ S, along the path     `inertia_between`, for each two velocities of one path; the path (while λ(j) ≠ 0)
+                                 is walked by `products_along_paths` in `derivatives/path_products.py`
 
 Motions [w; v] and forces [t; f] are about T, the tree's origin, in W, so that X of the book is the identity.
 """

@@ -43,7 +43,7 @@ class DirectionRows(NamedTuple):
     v: Array
     vdot: Array | None
     inertia: RigidInertia  # of the mobod about Mo, in M
-    weight: MassMoment | None  # of what feels gravity, in M; None where all bodies do
+    weight: MassMoment | None  # of what feels gravity, in M; None: all do (a_0 = -g), or no weights are wanted
     F_applied_W: Force | None  # at Mo
     is_first: Array | None
 

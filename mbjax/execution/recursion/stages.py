@@ -135,7 +135,10 @@ def stage(function: Callable) -> Callable:
 
 
 def kept_stage(function: Callable) -> Callable:
-    """Decorates a step's last stage: `computed_where_kept` in a step of entries, a plain call in one of arrays."""
+    """Decorates a step's last stage: `computed_where_kept` in a step of entries, a plain call in one of arrays.
+
+    Not for values that other steps handed on: see `computed_where_kept`.
+    """
     return staged_by(computed_where_kept, function)
 
 

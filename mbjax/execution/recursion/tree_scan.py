@@ -66,7 +66,7 @@ def with_packed_results(step: Callable) -> Callable:
     return lambda *args: jax.tree.map(packed, step(*args), is_leaf=is_row)
 
 
-def on_gpu(*args: Any, **options: Any) -> tuple[Any, Any]:
+def call_scan_on_gpu(*args: Any, **options: Any) -> tuple[Any, Any]:
     """Calls `scan_on_gpu`; Pallas is imported only where it is needed."""
     from .gpu_scan import scan_on_gpu
 
@@ -178,7 +178,7 @@ def scan_inward(
     """
     step = with_packed_results(step) if staged else step
     if is_world_a_thread():
-        (places, _), kept = on_gpu(plan, of_first(step), xs, (zero, None), tables, inward=True)
+        (places, _), kept = call_scan_on_gpu(plan, of_first(step), xs, (zero, None), tables, inward=True)
         return kept, jax.tree.map(lambda x: x[BASE], places)
     step = reading(step, tables)
     num_nodes, xs = len(plan.place), in_order_of_walk(plan, xs)
@@ -250,7 +250,7 @@ def scan_paths(
     if is_world_a_thread():
         if (plan.inboard == BASE).any():
             raise NotInKernelError
-        (_, rows), kept = on_gpu(plan, step, xs, (passing, lasting), tables, inward=False)
+        (_, rows), kept = call_scan_on_gpu(plan, step, xs, (passing, lasting), tables, inward=False)
         return rows, kept
     step = reading(step, tables)
     num_nodes, xs = len(plan.place), in_order_of_walk(plan, xs)
