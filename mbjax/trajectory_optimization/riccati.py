@@ -68,11 +68,24 @@ def solve_riccati(
 def feedback_of(
     Q_u: Float[Array, " nu"], Q_ux: Float[Array, "nu ndx"], Q_uu: Float[Array, "nu nu"], room: tuple | None
 ) -> tuple[Array, Array, Array]:
-    """k and K of one step, and whether Q_uu is positive definite; limited efforts have no feedback."""
+    """k and K of one step, and whether Q_uu is positive definite; limited efforts have no feedback.
+
+    Where the minimum without limits lies within them it is the minimum: most steps need no search within the box.
+    """
+    factor = cholesky(Q_uu)
+    both = cholesky_solve(factor, jnp.concatenate([Q_u[:, None], Q_ux], axis=1))
+    free = both[:, 0], both[:, 1:], jnp.all(jnp.isfinite(factor))
     if room is None:
-        factor = cholesky(Q_uu)
-        both = cholesky_solve(factor, jnp.concatenate([Q_u[:, None], Q_ux], axis=1))
-        return both[:, 0], both[:, 1:], jnp.all(jnp.isfinite(factor))
+        return free
+    low, high = room
+    is_inside = free[2] & jnp.all((low < -free[0]) & (-free[0] < high))
+    return jax.lax.cond(is_inside, lambda: free, lambda: limited_feedback(Q_u, Q_ux, Q_uu, room))
+
+
+def limited_feedback(
+    Q_u: Float[Array, " nu"], Q_ux: Float[Array, "nu ndx"], Q_uu: Float[Array, "nu nu"], room: tuple
+) -> tuple[Array, Array, Array]:
+    """k and K where some efforts are held at a limit."""
     du, free = solve_in_box(Q_uu, Q_u, *room)
     one = jnp.eye(len(Q_u), dtype=Q_u.dtype)
     factor = cholesky(jnp.where(free[:, None] & free, Q_uu, one))
