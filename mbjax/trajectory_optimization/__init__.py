@@ -21,6 +21,7 @@ from .goals import PoseGoal as PoseGoal
 from .goals import RelativePose as RelativePose
 from .goals import StateGoal as StateGoal
 from .goals import VelocityGoal as VelocityGoal
+from .weights import Scheduled as Scheduled
 from .effort_rate import EffortRate as EffortRate
 from .effort_rate import WithLastEffort as WithLastEffort
 from .scheduled_contacts import FrictionCone as FrictionCone
@@ -37,6 +38,7 @@ from .transcription import Transcription as Transcription
 from .solution import Outcome as Outcome
 from .solution import Report as Report
 from .solution import Solution as Solution
+from .solution import print_iteration as print_iteration
 from .states import difference_states as difference_states
 from .states import move_state as move_state
 from .solve import solve as solve

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .multipliers import Penalties
@@ -29,7 +31,11 @@ class Found(eqx.Module):
 
 
 class AbstractSolver(eqx.Module):
-    """A method that improves a trajectory."""
+    """A method that improves a trajectory.
+
+    Fields that are whole or floating-point numbers reach `search` as arrays, so that other tolerances and other numbers
+    of iterations take the same program; numbers that set shapes are static fields.
+    """
 
     max_iterations: eqx.AbstractVar[int]
     takes_constraints: ClassVar[bool] = False  # by itself; else `solve` puts `AugmentedLagrangian` around it
@@ -46,3 +52,14 @@ class AbstractSolver(eqx.Module):
         callback: Callable | None,
     ) -> Found:
         """Searches from a trajectory, which may have gaps, for one that minimizes cost and penalties."""
+
+
+def with_numbers_as_leaves(solver: AbstractSolver, dtype: Any) -> AbstractSolver:
+    """The solver with its tolerances, factors and numbers of iterations as arrays."""
+
+    def leaf(x: Any) -> Any:
+        if isinstance(x, bool) or not isinstance(x, int | float):
+            return x
+        return jnp.asarray(x, jnp.int32 if isinstance(x, int) else dtype)
+
+    return jax.tree.map(leaf, solver)

@@ -61,6 +61,7 @@ class AugmentedLagrangian(AbstractSolver):
             lambda f: (f.states, f.efforts, f.penalties, f.history), nothing, (states, efforts, penalties, history)
         )
         violation = jnp.asarray(jnp.inf, efforts.dtype)
+        last = jnp.minimum(self.max_iterations, history.cost.shape[0])
 
         def is_running(r: Round) -> Array:
             return (r.outcome == Outcome.RUNNING) & (r.count < self.max_rounds)
@@ -77,7 +78,7 @@ class AugmentedLagrangian(AbstractSolver):
             grown = jnp.where(slow, weight * self.weight_factor, weight)
             penalties = updated(problem, found.penalties, values, jnp.minimum(grown, self.largest_weight))
             hopeless = slow & (grown > self.largest_weight) & ~met
-            spent = found.history.count >= found.history.cost.shape[0]
+            spent = found.history.count >= last
             outcome = jnp.select(
                 [met & ended, found.outcome == Outcome.NOT_FINITE, hopeless, spent],
                 [found.outcome, found.outcome, Outcome.CONSTRAINTS_VIOLATED, Outcome.MAX_ITERATIONS],

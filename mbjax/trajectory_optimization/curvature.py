@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .expansion import Expansion, at, running_terms, terminal_terms, value_of
+from .expansion import Expansion, at, costates_of, running_terms, terminal_terms, value_of
 from .multipliers import Penalties
 from .problem import Problem
 from .states import difference_states, move_state
@@ -53,15 +53,3 @@ def calc_curvature(
     H_at_end = jax.hessian(at_end)(jnp.zeros(ndx, efforts.dtype))
     xx = jnp.concatenate([H[:, :ndx, :ndx], H_at_end[None]]) - e.l_xx
     return Curvature(xx, H[:, ndx:, :ndx] - e.l_ux, H[:, ndx:, ndx:] - e.l_uu)
-
-
-def costates_of(e: Expansion) -> Float[Array, "steps_and_end ndx"]:
-    """Derivatives of the cost to go by each state, under efforts as they are."""
-
-    def backward(costate: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
-        A, l_x = step
-        costate = l_x + costate @ A
-        return costate, costate
-
-    _, costates = jax.lax.scan(backward, e.l_x[-1], (e.A, e.l_x[:-1]), reverse=True)
-    return jnp.concatenate([costates, e.l_x[-1:]])

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from mbjax.optional_packages import imported
 
 from .abstract_solver import AbstractSolver, Found
-from .expansion import expand, total_cost
+from .expansion import effort_slopes_of, expand, total_cost
 from .feasibility_ddp import clipped, room_of
 from .multipliers import Penalties
 from .problem import Problem
@@ -70,7 +70,7 @@ class DirectShooting(AbstractSolver):
         states = rolled_out(problem, s.efforts)
         e = expand(problem, states, s.efforts, jax.tree.map(lambda x: x[1:], states), penalties)
         feedback = solve_riccati(e, jnp.asarray(1e-9, efforts.dtype), room_of(problem, s.efforts))
-        slopes = e.l_u + jnp.einsum("kij,ki->kj", e.B, feedback.V_x[1:])
+        slopes = effort_slopes_of(e)
         return Found(states, s.efforts, feedback.K, feedback.V_x, slopes, e.A, e.B, penalties, outcome, s.history)
 
 

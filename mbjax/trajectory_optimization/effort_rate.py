@@ -3,12 +3,13 @@
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State, step
+
+from .weights import weight_of
 
 
 class WithLastEffort(eqx.Module):
@@ -28,8 +29,8 @@ class EffortRate(eqx.Module):
 
     weight: Float[Array, "..."]
 
-    def __init__(self, weight: ArrayLike = 1.0):
-        self.weight = jnp.asarray(weight, float)
+    def __init__(self, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None):
+        self.weight = weight_of("EffortRate", weight, factor)
 
     def __call__(self, model: Any, pair: tuple[State, Array], effort: Array, *rest: Any) -> Float[Array, " nu"]:
         return self.weight * (effort - pair[1])

@@ -12,9 +12,10 @@ from jaxtyping import Array, Float
 
 from mbjax.simulation import Inputs, State
 
+from .costs import running_costs, terminal_costs
 from .linearization import differentiate_steps, linearize_steps
 from .multipliers import Penalties, penalty_residuals
-from .problem import Problem, call_term
+from .problem import Problem
 from .states import difference_states, moved_from, parts_of, size_of_part
 
 FEW = 0.25  # of the tangent's size: terms with fewer residuals are differentiated in reverse mode
@@ -87,19 +88,18 @@ def linearize_problem(problem: Problem, states: Any, efforts: Array, stages: Any
 
 def running_terms(problem: Problem, x: Any, u: Any, stage: Any, k: Any, penalties: Penalties | None) -> list[Array]:
     """Costs of one step: numbers, and vectors of residuals."""
-    terms = [call_term(term, problem.model, x, u, stage) for term in problem.running]
+    terms = running_costs(problem, x, u, stage, k)
     if penalties is not None:
         terms += penalty_residuals(problem, penalties, x, u, stage, k, False)
-    return [jnp.asarray(term) for term in terms]
+    return terms
 
 
 def terminal_terms(problem: Problem, x: Any, penalties: Penalties | None) -> list[Array]:
     """Costs of the last state: numbers, and vectors of residuals."""
-    stage = problem.stage(-1)
-    terms = [call_term(term, problem.model, x, None, stage) for term in problem.terminal]
+    terms = terminal_costs(problem, x)
     if penalties is not None:
-        terms += penalty_residuals(problem, penalties, x, None, stage, problem.num_steps, True)
-    return [jnp.asarray(term) for term in terms]
+        terms += penalty_residuals(problem, penalties, x, None, problem.stage(-1), problem.num_steps, True)
+    return terms
 
 
 def value_of(terms: list[Array]) -> Float[Array, ""]:
@@ -120,6 +120,23 @@ def total_cost(
 
     running = jax.vmap(one)(before, efforts, stages, jnp.arange(problem.num_steps))
     return jnp.sum(running) + value_of(terminal_terms(problem, last, at(penalties, -1)))
+
+
+def costates_of(e: Expansion) -> Float[Array, "steps_and_end ndx"]:
+    """Derivatives of the cost to go by each state, under efforts as they are."""
+
+    def backward(costate: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
+        A, l_x = step
+        costate = l_x + costate @ A
+        return costate, costate
+
+    _, costates = jax.lax.scan(backward, e.l_x[-1], (e.A, e.l_x[:-1]), reverse=True)
+    return jnp.concatenate([costates, e.l_x[-1:]])
+
+
+def effort_slopes_of(e: Expansion) -> Float[Array, "steps nu"]:
+    """Derivatives of the total cost by each effort, the states following from the efforts: zero at an optimum."""
+    return e.l_u + jnp.einsum("kij,ki->kj", e.B, costates_of(e)[1:])
 
 
 def at(penalties: Penalties | None, k: Any) -> Penalties | None:

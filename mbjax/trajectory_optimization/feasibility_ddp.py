@@ -18,7 +18,7 @@ from mbjax.errors import ModelError
 
 from .abstract_solver import AbstractSolver, Found
 from .curvature import Curvature, calc_curvature
-from .expansion import Expansion, at, expand, running_terms, terminal_terms, total_cost, value_of
+from .expansion import Expansion, at, effort_slopes_of, expand, running_terms, terminal_terms, total_cost, value_of
 from .multipliers import Penalties, values_along, violations_along
 from .parallel_riccati import solve_riccati_in_parallel
 from .problem import Problem
@@ -106,7 +106,7 @@ class FeasibilityDDP(AbstractSolver):
         s = jax.lax.while_loop(is_running, iterate, s)
         outcome = jnp.where(s.outcome == Outcome.RUNNING, Outcome.MAX_ITERATIONS, s.outcome)
         last_states, efforts, e, V_x = s.attempt.states, s.attempt.efforts, s.expansion, s.feedback.V_x
-        slopes = e.l_u + jnp.einsum("kij,ki->kj", e.B, V_x[1:])
+        slopes = effort_slopes_of(e)
         cost = e.cost if penalties is None else None
         return Found(last_states, efforts, s.feedback.K, V_x, slopes, e.A, e.B, penalties, outcome, s.history, cost)
 

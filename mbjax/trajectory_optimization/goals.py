@@ -2,7 +2,7 @@
 
 Each is an equinox module whose numbers are leaves, called with (model, state) or (model, state, effort), and returns an
 array. Of states that are pytrees it reads the first `State`. As a cost, the array counts by half its squares; as a
-constraint, by its values. Weights are roots of the factors in a cost: a residual `weight * r` costs weight² r·r / 2.
+constraint, by its values. A residual `weight * r` costs weight² r·r / 2; `factor=` in place of `weight` is weight².
 """
 
 from typing import Any
@@ -20,16 +20,17 @@ from mbjax.dynamics import (
 )
 from mbjax.errors import ModelError
 from mbjax.kinematics import (
-    difference_configuration,
     jacobian_spatial_velocity,
     points_positions,
     relative_transform,
 )
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State
-from mbjax.spatial import RigidTransform, rotation_log, safe_normalize
+from mbjax.spatial import RigidTransform, pose_log, rotation_log, safe_normalize
 
+from .own_frames import InFrame, checked_frame, difference_in, velocity_in
 from .states import parts_of
+from .weights import weight_of
 
 FrameName = str | int
 
@@ -43,50 +44,77 @@ def state_of(x: Any) -> State:
 
 
 class JointGoal(eqx.Module):
-    """Distance of the configuration from `q`, along the tangent of `difference_configuration`."""
+    """Distance of the configuration from `q`, along the tangent of `difference_configuration`.
+
+    With `in_frame="own"` the part of a floating body is the twist in its own frame, log(X_goal⁻¹ X).
+    """
 
     q: Float[Array, " nq"]
     weight: Float[Array, "..."]
+    in_frame: InFrame = eqx.field(static=True)
 
-    def __init__(self, q: ArrayLike, weight: ArrayLike = 1.0):
-        self.q, self.weight = jnp.asarray(q, float), jnp.asarray(weight, float)
+    def __init__(
+        self, q: ArrayLike, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None, in_frame: InFrame = "world"
+    ):
+        self.q, self.weight = jnp.asarray(q, float), weight_of("JointGoal", weight, factor)
+        self.in_frame = checked_frame("JointGoal", in_frame)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, " nv"]:
         state = state_of(x)
         if self.q.shape != state.q.shape:
             raise ModelError(f"JointGoal: q has shape {self.q.shape}, the model needs {state.q.shape}.")
-        return self.weight * difference_configuration(model, self.q.astype(state.q.dtype), state.q)
+        return self.weight * difference_in(model, self.in_frame, self.q.astype(state.q.dtype), state.q)
 
 
 class VelocityGoal(eqx.Module):
-    """Distance of the generalized velocities from `v`, at rest by default."""
+    """Distance of the generalized velocities from `v`, at rest by default.
+
+    With `in_frame="own"` those of a floating body, and their goal, are along its own axes.
+    """
 
     v: Float[Array, "..."]
     weight: Float[Array, "..."]
+    in_frame: InFrame = eqx.field(static=True)
 
-    def __init__(self, v: ArrayLike = 0.0, weight: ArrayLike = 1.0):
-        self.v, self.weight = jnp.asarray(v, float), jnp.asarray(weight, float)
+    def __init__(
+        self,
+        v: ArrayLike = 0.0,
+        weight: ArrayLike = 1.0,
+        *,
+        factor: ArrayLike | None = None,
+        in_frame: InFrame = "world",
+    ):
+        self.v, self.weight = jnp.asarray(v, float), weight_of("VelocityGoal", weight, factor)
+        self.in_frame = checked_frame("VelocityGoal", in_frame)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, " nv"]:
         state = state_of(x)
         if self.v.shape not in ((), state.v.shape):
             raise ModelError(f"VelocityGoal: v has shape {self.v.shape}, the model needs {state.v.shape} or a number.")
-        return self.weight * (state.v - self.v)
+        return self.weight * (velocity_in(model, self.in_frame, state.q, state.v) - self.v)
 
 
 class StateGoal(eqx.Module):
-    """Distance of a state from another along its tangent (dq, dv), for a `State`."""
+    """Distance of a state from another along its tangent (dq, dv), for a `State`.
+
+    With `in_frame="own"` floating bodies are seen from themselves: the twist log(X_goal⁻¹ X), and the change of the
+    velocity along their own axes, each in its own attitude. Those are the numbers of Crocoddyl and Pinocchio.
+    """
 
     goal: State
     weight: Float[Array, "..."]
+    in_frame: InFrame = eqx.field(static=True)
 
-    def __init__(self, goal: State, weight: ArrayLike = 1.0):
-        self.goal, self.weight = goal, jnp.asarray(weight, float)
+    def __init__(
+        self, goal: State, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None, in_frame: InFrame = "world"
+    ):
+        self.goal, self.weight = goal, weight_of("StateGoal", weight, factor)
+        self.in_frame = checked_frame("StateGoal", in_frame)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, " two_nv"]:
-        state = state_of(x)
-        dq = difference_configuration(model, self.goal.q, state.q)
-        return self.weight * jnp.concatenate([dq, state.v - self.goal.v])
+        state, goal = state_of(x), self.goal
+        v, v_goal = (velocity_in(model, self.in_frame, at.q, at.v) for at in (state, goal))
+        return self.weight * jnp.concatenate([difference_in(model, self.in_frame, goal.q, state.q), v - v_goal])
 
 
 class Effort(eqx.Module):
@@ -95,8 +123,8 @@ class Effort(eqx.Module):
     weight: Float[Array, "..."]
     reference: Float[Array, "..."]
 
-    def __init__(self, weight: ArrayLike = 1.0, reference: ArrayLike = 0.0):
-        self.weight, self.reference = jnp.asarray(weight, float), jnp.asarray(reference, float)
+    def __init__(self, weight: ArrayLike = 1.0, reference: ArrayLike = 0.0, *, factor: ArrayLike | None = None):
+        self.weight, self.reference = weight_of("Effort", weight, factor), jnp.asarray(reference, float)
 
     def __call__(self, model: Any, state: Any, effort: Array, *rest: Any) -> Float[Array, " nu"]:
         return self.weight * (effort - self.reference)
@@ -110,8 +138,16 @@ class PointGoal(eqx.Module):
     weight: Float[Array, "..."]
     frame: FrameName = eqx.field(static=True)
 
-    def __init__(self, frame: FrameName, p_WP: ArrayLike, weight: ArrayLike = 1.0, p_FP: Any = (0.0, 0.0, 0.0)):
-        self.frame, self.weight = frame, jnp.asarray(weight, float)
+    def __init__(
+        self,
+        frame: FrameName,
+        p_WP: ArrayLike,
+        weight: ArrayLike = 1.0,
+        p_FP: Any = (0.0, 0.0, 0.0),
+        *,
+        factor: ArrayLike | None = None,
+    ):
+        self.frame, self.weight = frame, weight_of("PointGoal", weight, factor)
         self.p_WP, self.p_FP = jnp.asarray(p_WP, float), jnp.asarray(p_FP, float)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
@@ -121,18 +157,33 @@ class PointGoal(eqx.Module):
 
 
 class PoseGoal(eqx.Module):
-    """Difference of a frame's pose from X_WF: rotation vector in the world, then translation (6,)."""
+    """Difference of a frame's pose from X_WF: rotation vector in the world, then translation (6,).
+
+    With `in_frame="own"` it is the twist log(X_goal⁻¹ X) of `pose_log`, rotation first, in the goal's own frame: a
+    screw that leads straight from the goal to the frame (`log6` elsewhere).
+    """
 
     X_WF: RigidTransform
     weight: Float[Array, "..."]
     frame: FrameName = eqx.field(static=True)
+    in_frame: InFrame = eqx.field(static=True)
 
-    def __init__(self, frame: FrameName, X_WF: RigidTransform, weight: ArrayLike = 1.0):
-        self.frame, self.X_WF, self.weight = frame, X_WF, jnp.asarray(weight, float)
+    def __init__(
+        self,
+        frame: FrameName,
+        X_WF: RigidTransform,
+        weight: ArrayLike = 1.0,
+        *,
+        factor: ArrayLike | None = None,
+        in_frame: InFrame = "world",
+    ):
+        self.frame, self.X_WF, self.weight = frame, X_WF, weight_of("PoseGoal", weight, factor)
+        self.in_frame = checked_frame("PoseGoal", in_frame)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
-        state = state_of(x)
-        X_WF = relative_transform(model, state.q, "world", self.frame)
+        X_WF = relative_transform(model, state_of(x).q, "world", self.frame)
+        if self.in_frame == "own":
+            return self.weight * pose_log(self.X_WF.inverse() @ X_WF)
         turn = rotation_log(X_WF.rotation @ self.X_WF.rotation.T)
         return self.weight * jnp.concatenate([turn, X_WF.translation - self.X_WF.translation])
 
@@ -145,8 +196,16 @@ class RelativePose(eqx.Module):
     frame: FrameName = eqx.field(static=True)
     of: FrameName = eqx.field(static=True)
 
-    def __init__(self, frame: FrameName, of: FrameName, X_AF: RigidTransform, weight: ArrayLike = 1.0):
-        self.frame, self.of, self.X_AF, self.weight = frame, of, X_AF, jnp.asarray(weight, float)
+    def __init__(
+        self,
+        frame: FrameName,
+        of: FrameName,
+        X_AF: RigidTransform,
+        weight: ArrayLike = 1.0,
+        *,
+        factor: ArrayLike | None = None,
+    ):
+        self.frame, self.of, self.X_AF, self.weight = frame, of, X_AF, weight_of("RelativePose", weight, factor)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
         X_AF = relative_transform(model, state_of(x).q, self.of, self.frame)
@@ -173,8 +232,10 @@ class LookAt(eqx.Module):
         axis_F: Any = (0.0, 0.0, 1.0),
         weight: ArrayLike = 1.0,
         p_FP: Any = (0.0, 0.0, 0.0),
+        *,
+        factor: ArrayLike | None = None,
     ):
-        self.frame, self.weight = frame, jnp.asarray(weight, float)
+        self.frame, self.weight = frame, weight_of("LookAt", weight, factor)
         self.p_WT, self.axis_F = jnp.asarray(p_WT, float), jnp.asarray(axis_F, float)
         self.p_FP = jnp.asarray(p_FP, float)
 
@@ -191,8 +252,10 @@ class FrameVelocity(eqx.Module):
     weight: Float[Array, "..."]
     frame: FrameName = eqx.field(static=True)
 
-    def __init__(self, frame: FrameName, V_WF: ArrayLike = 0.0, weight: ArrayLike = 1.0):
-        self.frame, self.V_WF, self.weight = frame, jnp.asarray(V_WF, float), jnp.asarray(weight, float)
+    def __init__(
+        self, frame: FrameName, V_WF: ArrayLike = 0.0, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None
+    ):
+        self.frame, self.V_WF, self.weight = frame, jnp.asarray(V_WF, float), weight_of("FrameVelocity", weight, factor)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
         state = state_of(x)
@@ -207,8 +270,8 @@ class CenterOfMass(eqx.Module):
     p_WCcm: Float[Array, "3"]
     weight: Float[Array, "..."]
 
-    def __init__(self, p_WCcm: ArrayLike, weight: ArrayLike = 1.0):
-        self.p_WCcm, self.weight = jnp.asarray(p_WCcm, float), jnp.asarray(weight, float)
+    def __init__(self, p_WCcm: ArrayLike, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None):
+        self.p_WCcm, self.weight = jnp.asarray(p_WCcm, float), weight_of("CenterOfMass", weight, factor)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
         state = state_of(x)
@@ -221,8 +284,8 @@ class CenterOfMassVelocity(eqx.Module):
     v_WCcm: Float[Array, "..."]
     weight: Float[Array, "..."]
 
-    def __init__(self, v_WCcm: ArrayLike = 0.0, weight: ArrayLike = 1.0):
-        self.v_WCcm, self.weight = jnp.asarray(v_WCcm, float), jnp.asarray(weight, float)
+    def __init__(self, v_WCcm: ArrayLike = 0.0, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None):
+        self.v_WCcm, self.weight = jnp.asarray(v_WCcm, float), weight_of("CenterOfMassVelocity", weight, factor)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
         state = state_of(x)
@@ -235,8 +298,8 @@ class Momentum(eqx.Module):
     L_WCcm: Float[Array, "..."]
     weight: Float[Array, "..."]
 
-    def __init__(self, L_WCcm: ArrayLike = 0.0, weight: ArrayLike = 1.0):
-        self.L_WCcm, self.weight = jnp.asarray(L_WCcm, float), jnp.asarray(weight, float)
+    def __init__(self, L_WCcm: ArrayLike = 0.0, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None):
+        self.L_WCcm, self.weight = jnp.asarray(L_WCcm, float), weight_of("Momentum", weight, factor)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
         state = state_of(x)
@@ -267,8 +330,16 @@ class Barrier(eqx.Module):
     upper: Float[Array, "..."]
     weight: Float[Array, "..."]
 
-    def __init__(self, residual: Any, lower: ArrayLike, upper: ArrayLike, weight: ArrayLike = 1.0):
-        self.residual, self.weight = residual, jnp.asarray(weight, float)
+    def __init__(
+        self,
+        residual: Any,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        weight: ArrayLike = 1.0,
+        *,
+        factor: ArrayLike | None = None,
+    ):
+        self.residual, self.weight = residual, weight_of("Barrier", weight, factor)
         self.lower, self.upper = jnp.asarray(lower, float), jnp.asarray(upper, float)
 
     def __call__(self, model: MultibodyModel, state: Any, *rest: Any) -> Float[Array, " size"]:

@@ -16,9 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .constraints import Constraint
+from .costs import running_costs, terminal_costs
 from .expansion import expand_terms, linearize_problem, total_cost, value_of
 from .multipliers import bounds_of, evaluate, is_evaluated, mask_of
-from .problem import Problem, call_term, num_efforts
+from .problem import Problem, num_efforts
 from .states import difference_states, move_state, tangent_size
 
 
@@ -132,12 +133,11 @@ class NonlinearProgram(eqx.Module):
     def step_terms(self, w: Float[Array, " nw"], at: "StepData") -> list[Array]:
         """Running costs of one step."""
         x, u, _ = self.of_step(w, at)
-        return [jnp.asarray(call_term(term, self.problem.model, x, u, at.stage)) for term in self.problem.running]
+        return running_costs(self.problem, x, u, at.stage, at.index)
 
     def end_terms(self, w: Float[Array, " ndx"]) -> list[Array]:
         """Terminal costs."""
-        x, stage = self.last(w), self.problem.stage(-1)
-        return [jnp.asarray(call_term(term, self.problem.model, x, None, stage)) for term in self.problem.terminal]
+        return terminal_costs(self.problem, self.last(w))
 
     def end_rows(self, w: Float[Array, " ndx"]) -> Float[Array, " rows"]:
         """Constraints at the end."""
@@ -166,7 +166,9 @@ class NonlinearProgram(eqx.Module):
         dx, efforts = self.parts(z)
         before, after = (jax.tree.map(lambda x, p=p: x[p], self.reference) for p in (np.s_[:-1], np.s_[1:]))
         stages = jax.tree.map(lambda x: x[:-1], self.problem.stages)
-        return jnp.concatenate([dx[:-1], efforts, dx[1:]], axis=1), StepData(before, after, stages)
+        return jnp.concatenate([dx[:-1], efforts, dx[1:]], axis=1), StepData(
+            before, after, stages, jnp.arange(self.problem.num_steps)
+        )
 
     # the whole program
 
@@ -278,11 +280,12 @@ class NonlinearProgram(eqx.Module):
 
 
 class StepData(NamedTuple):
-    """Reference states before and after steps, and the steps' data."""
+    """Reference states before and after steps, the steps' data, and their indices."""
 
     before: Any
     after: Any
     stage: Any
+    index: Any
 
 
 def zw_in(w: Float[Array, " nw"], zw: Float[Array, " nz"]) -> Float[Array, " nw"]:

@@ -16,10 +16,11 @@ from jaxtyping import Array, Bool, Float
 from mbjax.linear_algebra import cholesky, cholesky_solve
 
 from .abstract_solver import Found
+from .costs import running_costs, terminal_costs
 from .expansion import value_of
 from .feasibility_ddp import limits_along
 from .multipliers import bounds_of, evaluate, is_evaluated, mask_of
-from .problem import Problem, call_term
+from .problem import Problem
 from .states import difference_states, move_state
 
 REFINEMENTS = 25  # of the multipliers of active constraints, by the method of multipliers
@@ -84,7 +85,7 @@ def lagrangian(problem: Problem, found: Found, z: Float[Array, " nz"], k: Any, x
     """Cost of one step, plus costate · gap, plus multipliers · constraints, at the tangent z = (dx, du)."""
     ndx, stage = found.costates.shape[-1], problem.stage(k)
     x, u = move_state(problem.model, x, z[:ndx]), u + z[ndx:]
-    terms = [jnp.asarray(call_term(term, problem.model, x, u, stage)) for term in problem.running]
+    terms = running_costs(problem, x, u, stage, k)
     gap = difference_states(problem.model, x_after, problem.next_state(x, u, stage))
     rows, multipliers = active_rows(problem, found, x, u, stage, k, False)
     return value_of(terms) + found.costates[k + 1] @ gap + multipliers @ rows
@@ -93,7 +94,7 @@ def lagrangian(problem: Problem, found: Found, z: Float[Array, " nz"], k: Any, x
 def lagrangian_at_end(problem: Problem, found: Found, dx: Float[Array, " ndx"], x: Any) -> Array:
     """Terminal cost plus multipliers · constraints, at the tangent dx."""
     stage, x = problem.stage(-1), move_state(problem.model, x, dx)
-    terms = [jnp.asarray(call_term(term, problem.model, x, None, stage)) for term in problem.terminal]
+    terms = terminal_costs(problem, x)
     rows, multipliers = active_rows(problem, found, x, None, stage, problem.num_steps, True)
     return value_of(terms) + multipliers @ rows
 

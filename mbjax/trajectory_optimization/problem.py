@@ -4,7 +4,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -21,6 +21,7 @@ from mbjax.simulation.state import as_state, require_state
 from mbjax.simulation.step import require_discrete
 
 from .constraints import Constraint
+from .weights import require_schedules
 
 Term = Callable[..., Any]
 
@@ -30,9 +31,11 @@ class Problem(eqx.Module):
 
     Costs are functions `cost(model, state, effort)` and `final(model, state)`, one or several. One that returns a
     number is taken as it is, with its exact Hessian. One that returns an array of residuals r costs r·r/2, with the
-    Hessian JᵀJ of Gauss and Newton: prefer it where you can. Costs are sums over steps and are not multiplied by the
-    time step. `state.time` tells when; for other data of each step give `stages`, a pytree with a leading axis of
-    num_steps + 1, of which every function receives its step's entry as one more argument.
+    Hessian JᵀJ of Gauss and Newton: prefer it where you can. Running costs are sums over steps; with `per="second"`
+    each is multiplied by its step's length, so that another time step leaves the total nearly the same. Weights that
+    change from step to step: `Scheduled(cost, weights)`. `state.time` tells when; for other data of each step give
+    `stages`, a pytree with a leading axis of num_steps + 1, of which every function receives its step's entry as one
+    more argument.
 
     The steps are those of the discrete `model`, whose actuators' effort limits hold, or of `dynamics(model, state,
     effort) -> state` with any pytree as its state, which has none. Dynamics with a method `linearize(model, states,
@@ -50,6 +53,8 @@ class Problem(eqx.Module):
     stages: Any
     dynamics: Callable | None
     num_steps: int = eqx.field(static=True)
+    num_limits: int | None = eqx.field(static=True)  # that are given for efforts one by one
+    per: Literal["step", "second"] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -63,7 +68,10 @@ class Problem(eqx.Module):
         *,
         stages: Any = None,
         dynamics: Callable | None = None,
+        per: Literal["step", "second"] = "step",
     ):
+        if per not in ("step", "second"):
+            raise ModelError(f"Problem: per must be 'step' or 'second', got {per!r}.")
         if dynamics is None:
             if model is None:
                 raise ModelError("Problem: give a discrete model, or dynamics(model, state, effort) -> state.")
@@ -74,16 +82,20 @@ class Problem(eqx.Module):
             require_state(start, "Problem")
         self.model, self.start, self.num_steps = model, start, int(num_steps)
         self.running, self.terminal = terms_of("running", running), terms_of("terminal", terminal)
+        require_schedules(self.running + self.terminal, self.num_steps)
         if not self.running and not self.terminal:
             raise ModelError("Problem: give a running cost, a terminal cost, or both.")
         self.constraints = (constraints,) if isinstance(constraints, Constraint) else tuple(constraints)
         require_constraints(self.constraints)
-        self.stages, self.dynamics = stages, dynamics
+        self.stages, self.dynamics, self.per = stages, dynamics, per
         require_stages(stages, self.num_steps)
         self.low, self.high = effort_bounds(model if dynamics is None else None, efforts, self.num_steps)
+        self.num_limits = jnp.shape(self.low)[-1] if self.low is not None and jnp.ndim(self.low) else None
         if model is not None and num_efforts(self) == 0:
             own = "" if dynamics is None else " Or give efforts=(low, high) as arrays, a number for each effort."
             raise ModelError(f"Problem: there are no efforts to choose.{missing_actuators(model)}{own}")
+        if per == "second":
+            self.step_length(jnp.zeros(num_efforts(self)))
 
     def next_state(self, state: Any, effort: Array, stage: Any = None) -> Any:
         """The state after one step."""
@@ -91,6 +103,18 @@ class Problem(eqx.Module):
             return self.dynamics(self.model, state, effort, *(() if stage is None else (stage,)))
         assert self.model is not None
         return step(self.model, state, effort)[0]
+
+    def step_length(self, effort: Array) -> Any:
+        """Length of a step, in s: that of the model, or what `step_length(model, effort)` of the dynamics says."""
+        own = getattr(self.dynamics, "step_length", None)
+        if own is not None:
+            return own(self.model, effort)
+        if self.model is None or not self.model.is_discrete:
+            raise ModelError(
+                "Problem: per='second' needs the length of a step: give a model with a time step, or dynamics with a "
+                "method step_length(model, effort)."
+            )
+        return self.model.time_step
 
     def stage(self, k: Any) -> Any:
         """The data of step k; None if there are none."""
@@ -195,11 +219,22 @@ def with_start(problem: Problem, start: Any) -> Problem:
     return eqx.tree_at(lambda p: p.start, problem, start)
 
 
+def without_infinite_limits(problem: Problem) -> Problem:
+    """The problem without limits that are known to limit no effort: solvers then need no search within a box."""
+    low, high = problem.low, problem.high
+    if low is None or not is_known(low, high):
+        return problem
+    if np.all(np.asarray(low) == -np.inf) and np.all(np.asarray(high) == np.inf):
+        return eqx.tree_at(lambda p: (p.low, p.high), problem, (None, None))
+    return problem
+
+
 def prepared(problem: Problem) -> Problem:
     """The problem with a checked start, and with traced arrays that plain functions close over as leaves.
 
     So it can be differentiated by them. Its numbers become those of the start's precision.
     """
+    problem = without_infinite_limits(problem)
     if isinstance(problem.start, State) and problem.model is not None:
         problem = with_start(problem, as_state(problem.model, problem.start))
     dtype = dtype_of(problem)
@@ -264,8 +299,8 @@ def num_efforts(problem: Problem) -> int:
     if problem.dynamics is None:
         assert problem.model is not None
         return problem.model.num_actuators
-    if problem.low is not None and jnp.ndim(problem.low):
-        return jnp.shape(problem.low)[-1]
+    if problem.num_limits is not None:
+        return problem.num_limits
     if problem.model is None:
         raise ModelError("Problem: give efforts=(low, high) as arrays, so that the number of efforts is known.")
     return problem.model.num_actuators

@@ -12,7 +12,7 @@ from .augmented_lagrangian import AugmentedLagrangian
 from .feasibility_ddp import FeasibilityDDP
 from .problem import Problem, prepared, with_start
 from .solution import Solution
-from .solve import compiled_solve, starting_trajectory
+from .solve import improved, starting_trajectory
 
 
 def mpc_step(
@@ -21,24 +21,22 @@ def mpc_step(
     """The effort to apply at `state`, and the plan that it comes from: `plan` moved on by a step and improved.
 
     It takes at most `iterations` iterations, so that no call takes longer, whether they converge or not. The last step
-    of the old plan is repeated. With `stages`, give the problem those of the new horizon.
+    of the old plan is repeated. With `stages`, give the problem those of the new horizon. It runs the program that
+    `solve` has compiled, and the plan that it returns has the shapes of the one given, as `jax.lax.scan` needs; a
+    solver of your own must be the one of `solve`, apart from its numbers.
     """
     problem = prepared(with_start(problem, state))
     if solver is None:
         solver = FeasibilityDDP(max_iterations=iterations + 1)  # the first only evaluates the guess
         if problem.constraints:
             solver = AugmentedLagrangian(inner=solver, max_iterations=2 * iterations + 2, max_rounds=2)
-    return improved(problem, plan, solver)
-
-
-@eqx.filter_jit
-def improved(problem: Problem, plan: Solution, solver: AbstractSolver) -> tuple[Float[Array, " nu"], Solution]:
-    """The first effort of the plan moved on and improved, and that plan: one program."""
     states, efforts, warm = starting_trajectory(problem, moved_on(plan))
-    found = compiled_solve(problem, states, efforts, warm, solver, None)
+    length = max(plan.report.history.cost.shape[-1], solver.max_iterations)
+    found = improved(problem, states, efforts, warm, solver, length, None)
     return found.efforts[0], found
 
 
+@eqx.filter_jit
 def moved_on(plan: Solution) -> Solution:
     """The plan one step later, with its last step repeated."""
 

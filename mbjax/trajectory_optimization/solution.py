@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from mbjax.errors import ModelError
 from mbjax.number_rules import is_known
 
 
@@ -75,6 +76,7 @@ class Report(eqx.Module):
     worst_constraint: Int[Array, "*batch"]
     worst_step: Int[Array, "*batch"]
     history: History
+    stationarity: Float[Array, "*batch"]  # largest derivative of cost and penalties by an effort not held at its limit
     constraint_names: tuple[str, ...] = eqx.field(static=True)
     is_through_sharp_contact: bool = eqx.field(static=True, default=False)  # whose derivatives see no contact ahead
 
@@ -88,12 +90,51 @@ class Report(eqx.Module):
         """Number of iterations."""
         return self.history.count
 
+    def table(self) -> str:
+        """The search of one problem as a table, a line for each iteration."""
+        if not is_known(self.outcome) or np.ndim(self.outcome):
+            raise ModelError(
+                "table: it shows one search that has ended; take one of a batch by "
+                "jax.tree.map(lambda x: x[0], plan.report)."
+            )
+        columns = {name: np.asarray(getattr(self.history, name)) for name in HISTORY_FIELDS}
+        rows = [line_of({name: column[k] for name, column in columns.items()}, k) for k in range(int(self.iterations))]
+        return "\n".join([TITLE_OF_TABLE, *rows])
+
     def __str__(self) -> str:
         if not is_known(self.outcome):
             return "Report of a search that is being traced"
         if np.ndim(self.outcome):
             return text_of_batch(self)
         return text_of_one(self)
+
+
+TITLE_OF_TABLE = "iteration             cost       gap  expected      step  regular.  violation"
+LINES_OF_A_PAGE = 20
+
+
+def line_of(entry: dict[str, Any], iteration: int) -> str:
+    """One iteration in numbers below `TITLE_OF_TABLE`; what a solver does not know is a dash."""
+
+    def number(name: str, width: int, digits: int) -> str:
+        value = float(entry.get(name, np.nan))
+        return f"{'–' if np.isnan(value) else f'{value:.{digits}g}':>{width}}"
+
+    others = (
+        ("gap", 10, 2),
+        ("expected", 10, 2),
+        ("step_length", 10, 3),
+        ("regularization", 10, 1),
+        ("violation", 11, 2),
+    )
+    return f"{iteration:9d}{number('cost', 17, 9)}" + "".join(number(*column) for column in others)
+
+
+def print_iteration(iteration: Any, entry: dict[str, Any]) -> None:
+    """Prints an iteration as a line of a table while a search runs: `solve(problem, callback=print_iteration)`."""
+    if int(iteration) % LINES_OF_A_PAGE == 0:
+        print(TITLE_OF_TABLE)
+    print(line_of(entry, int(iteration)), flush=True)
 
 
 def text_of_batch(report: Report) -> str:
@@ -124,7 +165,8 @@ def text_of_one(report: Report) -> str:
     code = Outcome(int(report.outcome))
     lines = [
         f"{OUTCOME_TEXTS[code]} ({int(report.iterations)} iteration{'' if report.iterations == 1 else 's'})",
-        f"  cost {float(report.cost):.9g}, largest gap {float(report.gap):.2g}",
+        f"  cost {float(report.cost):.9g}, largest gap {float(report.gap):.2g}, largest slope by an effort "
+        f"{float(report.stationarity):.2g}",
     ]
     if report.constraint_names and float(report.violation) > 0.0:
         name = report.constraint_names[int(report.worst_constraint)]

@@ -16,12 +16,13 @@ from mbjax.execution import is_traced
 from mbjax.number_rules import is_known
 from mbjax.progress import telling
 
-from .abstract_solver import AbstractSolver, Found
+from .abstract_solver import AbstractSolver, Found, with_numbers_as_leaves
 from .augmented_lagrangian import AugmentedLagrangian
+from .costs import term_at_step
 from .expansion import total_cost
 from .feasibility_ddp import FeasibilityDDP, clipped
 from .multipliers import Penalties, values_along, violations_along
-from .optimum_derivative import at_optimum
+from .optimum_derivative import at_optimum, sides_of_limits
 from .problem import Problem, dtype_of, num_efforts, prepared, times_of
 from .rolled_out import rolled_out
 from .solution import Outcome, Report, Solution, empty_history
@@ -40,8 +41,8 @@ def solve(
     The guess is None (no effort, all states at the start), efforts (num_steps, nu), a pair (states, efforts) whose
     states need not follow from the efforts, or an earlier plan, whose multipliers are kept too. The default solver is
     `FeasibilityDDP()`; constraints put `AugmentedLagrangian` around it. `callback(iteration, entry)` is called once an
-    iteration, with a dict of numbers. `progress` shows a line that says whether it compiles or runs, and for how long;
-    None shows it on a terminal and in a notebook.
+    iteration, with a dict of numbers; `print_iteration` prints them as a table. `progress` shows a line that says
+    whether it compiles or runs, and for how long; None shows it on a terminal and in a notebook.
 
     Derivatives are those of the optimality conditions at the optimum (implicit function theorem), by the start, by all
     leaves of the model and by those of costs, limits and constraints; limits and constraints keep their side. Where the
@@ -58,16 +59,32 @@ def solve(
     problem = prepared(problem)
     with telling("solve", progress):
         states, efforts, warm = starting_trajectory(problem, guess)
-        search = searched if solver.runs_on_host else compiled_solve
-        plan = search(problem, states, efforts, warm, solver, callback)
-        report = dataclasses.replace(plan.report, is_through_sharp_contact=is_through_sharp_contact(problem))
-        plan = dataclasses.replace(plan, report=report)
+        plan = improved(problem, states, efforts, warm, solver, solver.max_iterations, callback)
         is_concrete = not is_traced(jax.tree.leaves((plan.report, plan.cost)))
         converged = not is_concrete or bool(np.all(np.asarray(plan.report.converged)))
     if not converged:
         place = first_bad_place(problem, states, efforts) if plan.report.outcome == Outcome.NOT_FINITE else ""
         warnings.warn(f"solve: {plan.report}{place}", ModelWarning, stacklevel=2)
     return plan
+
+
+def improved(
+    problem: Problem,
+    states: Any,
+    efforts: Float[Array, "steps nu"],
+    warm: Penalties | None,
+    solver: AbstractSolver,
+    length_of_history: int,
+    callback: Callable | None,
+) -> Solution:
+    """The plan that a search from a trajectory ends with: one program, whatever numbers the solver has."""
+    if solver.runs_on_host:
+        plan = searched(problem, states, efforts, warm, solver, length_of_history, callback)
+    else:
+        solver = with_numbers_as_leaves(solver, efforts.dtype)
+        plan = compiled_solve(problem, states, efforts, warm, solver, length_of_history, callback)
+    report = dataclasses.replace(plan.report, is_through_sharp_contact=is_through_sharp_contact(problem))
+    return dataclasses.replace(plan, report=report)
 
 
 def is_through_sharp_contact(problem: Problem) -> bool:
@@ -84,12 +101,13 @@ def searched(
     efforts: Float[Array, "steps nu"],
     warm: Penalties | None,
     solver: AbstractSolver,
+    length_of_history: int,
     callback: Callable | None,
 ) -> Solution:
     """The search, whose results are then attached to the problem for derivatives."""
     numbers, rest = eqx.partition((problem, states, efforts, warm), eqx.is_array)
     fixed_problem, states, efforts, warm = eqx.combine(jax.lax.stop_gradient(numbers), rest)
-    history = empty_history(solver.max_iterations, efforts.dtype)
+    history = empty_history(length_of_history, efforts.dtype)
     found = solver.search(fixed_problem, states, efforts, warm, history, callback)
     return solution_of(problem, fixed_problem, found)
 
@@ -145,7 +163,10 @@ def report_of(problem: Problem, found: Found, cost: Float[Array, ""], names: tup
         constraint = jnp.argmax(each)
         violation, step = each[constraint], steps[constraint]
     last = jnp.maximum(found.history.count - 1, 0)
-    return Report(found.outcome, cost, found.history.gap[last], violation, constraint, step, found.history, names)
+    held = sides_of_limits(problem, found) != 0.0
+    slope = jnp.max(jnp.where(held, 0.0, jnp.abs(found.effort_slopes)))
+    gap = found.history.gap[last]
+    return Report(found.outcome, cost, gap, violation, constraint, step, found.history, slope, names)
 
 
 def starting_trajectory(problem: Problem, guess: Any) -> tuple[Any, Float[Array, "steps nu"], Penalties | None]:
@@ -192,10 +213,8 @@ def first_bad_place(problem: Problem, states: Any, efforts: Array) -> str:
             if not np.all(np.isfinite(np.asarray(leaf))):
                 return f"\n  state{jax.tree_util.keystr(path)} of step {k} is not finite: {np.asarray(leaf)}"
         at_end = k == problem.num_steps
-        given = (x,) if at_end else (x, efforts[k])
-        given = given if stage is None else (*given, stage)
         for i, term in enumerate(problem.terminal if at_end else problem.running):
-            value = np.asarray(term(problem.model, *given))
+            value = np.asarray(term_at_step(problem, term, x, None if at_end else efforts[k], stage, k))
             if not np.all(np.isfinite(value)):
                 kind, name = "terminal" if at_end else "running", getattr(term, "__name__", type(term).__name__)
                 return f"\n  {kind} cost {i} ({name}) of step {k} is not finite: {value}"

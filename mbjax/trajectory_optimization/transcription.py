@@ -19,7 +19,7 @@ from mbjax.execution import is_traced
 from mbjax.optional_packages import imported
 
 from .abstract_solver import AbstractSolver, Found
-from .expansion import expand
+from .expansion import effort_slopes_of, expand
 from .feasibility_ddp import clipped, limits_along
 from .multipliers import Penalties, bounds_of, is_evaluated, mask_of, values_along
 from .nonlinear_program import NonlinearProgram
@@ -281,7 +281,7 @@ def found_of(
     )
     e = expand(problem, states, efforts, reached, penalties)
     feedback = solve_riccati(e, jnp.asarray(1e-9, efforts.dtype), room)
-    slopes = e.l_u + jnp.einsum("kij,ki->kj", e.B, feedback.V_x[1:])
+    slopes = effort_slopes_of(e)
     gap = jnp.maximum(jnp.max(jnp.abs(e.gaps)), jnp.max(jnp.abs(e.gap_at_start)))
     last = jnp.maximum(history.count - 1, 0)
     history = eqx.tree_at(lambda h: h.gap, history, history.gap.at[last].set(gap))

@@ -112,3 +112,55 @@ def test_clearance_is_the_signed_distance():
     model = mbjax.load(text, base="fixed", time_step=0.01, contact_model=None)
     state = mbjax.State(jnp.array([0.7]), jnp.zeros(1))
     np.testing.assert_allclose(to.Clearance([("a", "wall")])(model, state), [0.5])
+
+
+FLOATING = mbjax.load(
+    """<robot name="box"><link name="box"><inertial><mass value="2"/>
+    <inertia ixx="0.1" iyy="0.2" izz="0.15" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>""",
+    base="floating",
+    time_step=0.01,
+)
+
+
+def floating_state(seed: int) -> mbjax.State:
+    rng = np.random.default_rng(seed)
+    quaternion = rng.normal(size=4)
+    q = np.concatenate([quaternion / np.linalg.norm(quaternion), rng.normal(size=3)])
+    return mbjax.State(jnp.asarray(q), jnp.asarray(rng.normal(size=6)))
+
+
+def test_floating_states_in_their_own_frame_are_those_of_pinocchio():
+    """The log of SE(3) and velocities along the body's axes, with the translation first there."""
+    pinocchio = pytest.importorskip("pinocchio")
+    here, goal = floating_state(1), floating_state(2)
+
+    def placement(state):
+        R = np.asarray(mbjax.spatial.quaternion_to_matrix(state.q[:4]))
+        return pinocchio.SE3(R, np.asarray(state.q[4:]))
+
+    X0, X1 = placement(goal), placement(here)
+    expected = pinocchio.log6(X0.actInv(X1)).vector
+    dq = to.JointGoal(goal.q, in_frame="own")(FLOATING, here)
+    np.testing.assert_allclose(dq, np.concatenate([expected[3:], expected[:3]]), atol=1e-12)
+    along = [np.concatenate([X.rotation.T @ x.v[:3], X.rotation.T @ x.v[3:]]) for X, x in ((X1, here), (X0, goal))]
+    np.testing.assert_allclose(to.VelocityGoal(in_frame="own")(FLOATING, here), along[0], atol=1e-12)
+    both = to.StateGoal(goal, in_frame="own")(FLOATING, here)
+    np.testing.assert_allclose(both, np.concatenate([dq, along[0] - along[1]]), atol=1e-12)
+    pose = to.PoseGoal("box", mbjax.RigidTransform(jnp.asarray(X0.rotation), goal.q[4:]), in_frame="own")
+    np.testing.assert_allclose(pose(FLOATING, here), dq, atol=1e-12)
+    np.testing.assert_allclose(pose(FLOATING, goal), 0.0, atol=1e-12)
+    with pytest.raises(mbjax.ModelError, match="in_frame must be"):
+        to.StateGoal(goal, in_frame="body")
+
+
+def test_gradients_of_a_state_goal_in_its_own_frame():
+    here, goal = floating_state(1), to.StateGoal(floating_state(2), in_frame="own")
+
+    def of(dx):
+        return goal(FLOATING, to.move_state(FLOATING, here, dx))
+
+    gradients = all_gradients(of, 0.1 * jnp.arange(1.0, 13.0))
+    np.testing.assert_allclose(gradients.reverse, gradients.forward, atol=1e-9)
+    np.testing.assert_allclose(gradients.differences, gradients.forward, atol=1e-6)
+    at_goal = jax.jacfwd(lambda dx: goal(FLOATING, to.move_state(FLOATING, goal.goal, dx)))(jnp.zeros(12))
+    assert np.all(np.isfinite(at_goal))

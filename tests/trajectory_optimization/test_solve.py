@@ -190,6 +190,50 @@ def test_receding_horizon_keeps_to_the_plan_and_rejects_a_push(plan):
     np.testing.assert_allclose(x, [1.2, 0.0], atol=0.05)
 
 
+TRACES: list[None] = []
+
+
+class CountedPendulum(Pendulum):
+    """A pendulum that notes when a program is made of it."""
+
+    def __call__(self, model, x, u):
+        TRACES.append(None)
+        return super().__call__(model, x, u)
+
+
+def test_one_program_for_plans_receding_horizons_and_other_tolerances():
+    base = pendulum()
+    limits, dynamics = (base.low, base.high), CountedPendulum(jnp.array(1.0))
+    problem = to.Problem(None, base.start, STEPS, base.running, base.terminal, limits, dynamics=dynamics)
+    plan = to.solve(problem)
+    made = len(TRACES)
+    assert made > 0
+    _, moved = to.mpc_step(problem, plan, plan.states[1], iterations=3)
+    assert 2 <= moved.report.iterations <= 4
+    assert jax.tree.structure(moved) == jax.tree.structure(plan)
+    assert [x.shape for x in jax.tree.leaves(moved)] == [x.shape for x in jax.tree.leaves(plan)]
+    tighter = to.solve(problem, plan, to.FeasibilityDDP(tolerance=1e-15, largest_regularization=1e6))
+    assert tighter.report.iterations > 1
+    assert len(TRACES) == made
+
+
+def test_the_report_has_the_slope_that_differences_give(plan, capsys):
+    """Of a search that ends early: the largest derivative of the cost of a rollout by an effort."""
+    problem = pendulum(limited=True)
+    with pytest.warns(mbjax.ModelWarning, match="largest slope by an effort"):
+        early = to.solve(problem, solver=to.FeasibilityDDP(max_iterations=4), callback=to.print_iteration)
+    slopes = jax.grad(lambda u: cost_of_efforts(problem, u))(early.efforts)
+    outward = ((early.efforts <= problem.low) & (slopes > 0.0)) | ((early.efforts >= problem.high) & (slopes < 0.0))
+    np.testing.assert_allclose(early.report.stationarity, jnp.max(jnp.where(outward, 0.0, jnp.abs(slopes))), rtol=1e-9)
+    assert early.report.stationarity > 1e-3
+    assert plan.report.stationarity < 1e-6
+    jax.effects_barrier()
+    assert capsys.readouterr().out.rstrip() == early.report.table()
+    assert len(early.report.table().splitlines()) == 1 + early.report.iterations
+    with pytest.raises(mbjax.ModelError, match="it shows one search"):
+        jax.tree.map(lambda x: x[None], early.report).table()
+
+
 def test_progress_reaches_the_callback():
     seen = []
     found = to.solve(pendulum(), callback=lambda k, entry: seen.append((int(k), float(entry["cost"]))))

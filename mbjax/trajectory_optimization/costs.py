@@ -1,0 +1,33 @@
+"""Costs of a problem at one step: what its functions return, with weights of the step and lengths in time."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from mbjax.spatial import safe_sqrt
+
+from .problem import Problem, call_term
+from .weights import Scheduled, weighted
+
+
+def running_costs(problem: Problem, x: Any, u: Any, stage: Any, k: Any) -> list[Array]:
+    """Numbers and vectors of residuals of step k."""
+    costs = [term_at_step(problem, term, x, u, stage, k) for term in problem.running]
+    if problem.per == "step":
+        return costs
+    root = safe_sqrt(jnp.asarray(problem.step_length(u), u.dtype))
+    return [weighted(cost, root) for cost in costs]
+
+
+def terminal_costs(problem: Problem, x: Any) -> list[Array]:
+    """Numbers and vectors of residuals of the last state."""
+    return [term_at_step(problem, term, x, None, problem.stage(-1), -1) for term in problem.terminal]
+
+
+def term_at_step(problem: Problem, term: Any, x: Any, u: Any, stage: Any, k: Any) -> Array:
+    """One cost's number or residuals, with the weights of a schedule."""
+    if not isinstance(term, Scheduled):
+        return jnp.asarray(call_term(term, problem.model, x, u, stage))
+    value = jnp.asarray(call_term(term.goal, problem.model, x, u, stage))
+    return weighted(value, term.weights[k].astype(value.dtype))

@@ -1,0 +1,56 @@
+"""Differences between states with floating bases seen from themselves, as flying and walking robots are controlled.
+
+In the tangent of the world a base that is turned by half a turn is still pushed along the world's axes. In its own
+frame the difference of two poses is the twist of `pose_log`, and velocities are those along the body's axes.
+"""
+
+from typing import Literal
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.kinematics import difference_configuration
+from mbjax.model import MultibodyModel
+from mbjax.spatial import RigidTransform, normalize_quaternion, pose_log, quaternion_to_matrix
+
+InFrame = Literal["world", "own"]
+
+
+def checked_frame(call: str, in_frame: InFrame) -> InFrame:
+    """The choice of a frame, checked."""
+    if in_frame not in ("world", "own"):
+        raise ModelError(f"{call}: in_frame must be 'world' or 'own', got {in_frame!r}.")
+    return in_frame
+
+
+def difference_in(
+    model: MultibodyModel, in_frame: InFrame, q0: Float[Array, " nq"], q1: Float[Array, " nq"]
+) -> Float[Array, " nv"]:
+    """Tangent from q0 to q1; with "own" each floating body's six numbers are the twist log(X0⁻¹ X1) in its frame."""
+    dq = difference_configuration(model, q0, q1)
+    if in_frame == "own":
+        for joint in floating_joints(model):
+            dq = dq.at[joint.v].set(pose_log(base_pose(q0[joint.q]).inverse() @ base_pose(q1[joint.q])))
+    return dq
+
+
+def velocity_in(
+    model: MultibodyModel, in_frame: InFrame, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
+    """Velocities; with "own" those of floating bodies are along their own axes, R_WBᵀ w and R_WBᵀ v."""
+    if in_frame == "own":
+        for joint in floating_joints(model):
+            R_WB = base_pose(q[joint.q]).rotation
+            v = v.at[joint.v].set(jnp.ravel(v[joint.v].reshape(2, 3) @ R_WB))
+    return v
+
+
+def floating_joints(model: MultibodyModel) -> list:
+    """Joints that let a body float, with a quaternion; roll, pitch and yaw stay differences of angles."""
+    return [joint for joint in model.layout.joints if joint.kind == "quaternion_floating"]
+
+
+def base_pose(q: Float[Array, "7"]) -> RigidTransform:
+    """Pose of a floating body of its seven coordinates."""
+    return RigidTransform(quaternion_to_matrix(normalize_quaternion(q[:4])), q[4:])
