@@ -229,6 +229,7 @@ from .model import set_sap_near_rigid_threshold as set_sap_near_rigid_threshold
 from .model import set_contact_smoothing_length as set_contact_smoothing_length
 from .model import set_stiction_tolerance as set_stiction_tolerance
 from .simulation import AppliedSpatialForces as AppliedSpatialForces
+from .simulation import WrenchActuators as WrenchActuators
 from .inspection import Diagnosis as Diagnosis
 from .inspection import diagnose as diagnose
 from .simulation import ContactIntegrator as ContactIntegrator

@@ -35,6 +35,7 @@ from .random_state import random_state_within_limits as random_state_within_limi
 from .selector_matrices import actuation_matrix_pseudoinverse as actuation_matrix_pseudoinverse
 from .selector_matrices import actuator_selector_matrix as actuator_selector_matrix
 from .selector_matrices import state_selector_matrix as state_selector_matrix
+from .wrench_actuators import WrenchActuators as WrenchActuators
 from .state_access import positions as positions
 from .state_access import positions_and_velocities as positions_and_velocities
 from .state_access import set_positions as set_positions

@@ -24,6 +24,7 @@ from .goals import VelocityGoal as VelocityGoal
 from .weights import Scheduled as Scheduled
 from .effort_rate import EffortRate as EffortRate
 from .effort_rate import WithLastEffort as WithLastEffort
+from .wrench_dynamics import WithWrenches as WithWrenches
 from .scheduled_contacts import FrictionCone as FrictionCone
 from .scheduled_contacts import ScheduledContacts as ScheduledContacts
 from .scheduled_contacts import contact_schedule as contact_schedule

@@ -1,6 +1,7 @@
 """The linear-quadratic model of a problem about a trajectory: what Riccati recursions solve."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -80,7 +81,8 @@ def linearize_problem(problem: Problem, states: Any, efforts: Array, stages: Any
 
     closed = getattr(problem.dynamics, "linearize", None)
     if closed is not None:
-        of = closed(problem.model, states, efforts, *(() if stages is None else (stages,)))
+        known = {"reached": reached} if "reached" in inspect.signature(closed).parameters else {}
+        of = closed(problem.model, states, efforts, *(() if stages is None else (stages,)), **known)
     else:
         of = differentiate_steps(problem.next_state, problem.model, states, efforts, stages)
     return of.A, of.B

@@ -22,7 +22,7 @@ from mbjax.dynamics import (
 )
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled, require_one_model
-from mbjax.forces import calc_dissipation_coefficient
+from mbjax.forces import MultibodyForces, calc_dissipation_coefficient
 from mbjax.kinematics import difference_configuration, integrate_configuration, is_velocity_equal_to_qdot
 from mbjax.linear_algebra import solve_positive_definite
 from mbjax.model import MultibodyModel, locked_velocities
@@ -32,6 +32,14 @@ from mbjax.simulation.joint_limit_rows import calc_joint_limit_rows
 from mbjax.simulation.state import as_state
 
 from .states import difference_states, move_state
+
+
+class Wrenches(NamedTuple):
+    """Spatial forces on bodies at their origins, what turns with the bodies, and generalized forces of unit efforts."""
+
+    forces: MultibodyForces
+    by_q: Float[Array, "*steps nv nv"]  # derivative of the generalized forces as bodies turn the forces with them
+    by_effort: Float[Array, "*steps nv k"]
 
 
 class Linearization(eqx.Module):
@@ -133,7 +141,11 @@ def linearize_rates(model: MultibodyModel, state: State, inputs: Inputs) -> Line
 
 
 def linearize_joint_steps(
-    model: MultibodyModel, states: State, inputs: Inputs, w: Float[Array, "steps nv"]
+    model: MultibodyModel,
+    states: State,
+    inputs: Inputs,
+    w: Float[Array, "steps nv"],
+    wrenches: Wrenches | None = None,
 ) -> Linearization:
     """Closed form of steps, from the derivatives of inverse dynamics at their accelerations.
 
@@ -141,16 +153,21 @@ def linearize_joint_steps(
     and γ the impulses of limits and friction in the joints, a function of each joint's own numbers. So
 
     (M + dt c - γ_w) dw = (M - dt ID_v - dt c_v w + γ_v) dv - (dt ID_q - γ_q) dq + dt B du.
+
+    Wrenches on bodies are forces of the inverse dynamics; B has their columns behind those of joint actuators.
     """
     vdot = (w - states.v) / model.time_step
-    of = jax.vmap(lambda state, vdot: inverse_dynamics_derivatives(model, state.q, state.v, vdot, force_elements=True))(
-        states, vdot
-    )
+    forces = None if wrenches is None else wrenches.forces
+
+    def differentiated(state: State, vdot: Array, forces: MultibodyForces | None) -> InverseDynamicsDerivatives:
+        return inverse_dynamics_derivatives(model, state.q, state.v, vdot, forces, force_elements=True)
+
+    of = jax.vmap(differentiated)(states, vdot, forces)
     rows = None
     if model.layout.limited_joints or model.layout.frictional_directions:
         rows = jax.vmap(differentiate_joint_rows, (None, 0, 0, 0, 0))(model, states.q, states.v, w, of.dvdot)
         rows = rows._replace(by_q=rows.by_q + calc_changes_of_stiffness(model, states.q, rows.by_M))
-    return jax.vmap(solve_step, (None, 0, 0, 0, 0, 0))(model, states, inputs.actuation, w, of, rows)
+    return jax.vmap(solve_step, (None, 0, 0, 0, 0, 0, 0))(model, states, inputs.actuation, w, of, rows, wrenches)
 
 
 class RowSlopes(NamedTuple):
@@ -210,6 +227,7 @@ def solve_step(
     w: Float[Array, " nv"],
     of: InverseDynamicsDerivatives,
     rows: RowSlopes | None,
+    wrenches: Wrenches | None = None,
 ) -> Linearization:
     """A and B of one step, from the derivatives of the equation that its new velocity w solves."""
     v, dt, nv, M = state.v, model.time_step, model.num_velocities, of.dvdot
@@ -221,9 +239,12 @@ def solve_step(
     by_q, by_v = -dt * of.dq, M - dt * ID_v - jnp.diag(dt * c_v * w)
     if rows is not None:
         H, by_q, by_v = H - jnp.diag(rows.by_w), by_q + rows.by_q, by_v + jnp.diag(rows.by_v)
+    by_u = dt * calc_effort_slopes(model, u)
+    if wrenches is not None:
+        by_q, by_u = by_q + dt * wrenches.by_q, jnp.concatenate([by_u, dt * wrenches.by_effort], axis=1)
     locked = locked_velocities(model)
     H = jnp.where(locked[:, None] | locked[None], one, H)
-    right = jnp.concatenate([by_q, by_v, dt * calc_effort_slopes(model, u)], axis=1)
+    right = jnp.concatenate([by_q, by_v, by_u], axis=1)
     W = solve_positive_definite(H, jnp.where(locked[:, None], 0.0, right))
     W_q, W_v, W_u = W[:, :nv], jnp.where(locked, 0.0, W[:, nv : 2 * nv]), W[:, 2 * nv :]
     return linearize_move(model, state.q, w, W_q, W_v, W_u)

@@ -38,9 +38,10 @@ class Problem(eqx.Module):
     more argument.
 
     The steps are those of the discrete `model`, whose actuators' effort limits hold, or of `dynamics(model, state,
-    effort) -> state` with any pytree as its state, which has none. Dynamics with a method `linearize(model, states,
-    efforts, stages) -> Linearization` are linearized by it, all steps at once. `efforts` are further limits (low,
-    high). Functions with leaves, such as equinox modules, are differentiated by them.
+    effort) -> state` with any pytree as its state. Dynamics with a method `linearize(model, states, efforts, stages)
+    -> Linearization` are linearized by it, all steps at once; those with `effort_limits(model) -> (low, high)` and
+    `effort_names(model)` have limits, others have none. `efforts` are further limits (low, high). Functions with
+    leaves, such as equinox modules, are differentiated by them.
     """
 
     model: MultibodyModel | None
@@ -89,7 +90,7 @@ class Problem(eqx.Module):
         require_constraints(self.constraints)
         self.stages, self.dynamics, self.per = stages, dynamics, per
         require_stages(stages, self.num_steps)
-        self.low, self.high = effort_bounds(model if dynamics is None else None, efforts, self.num_steps)
+        self.low, self.high = effort_bounds(model, dynamics, efforts, self.num_steps)
         self.num_limits = jnp.shape(self.low)[-1] if self.low is not None and jnp.ndim(self.low) else None
         if model is not None and num_efforts(self) == 0:
             own = "" if dynamics is None else " Or give efforts=(low, high) as arrays, a number for each effort."
@@ -178,40 +179,58 @@ def require_stages(stages: Any, num_steps: int) -> None:
             )
 
 
-def effort_bounds(model: MultibodyModel | None, efforts: Any, num_steps: int) -> tuple[Any, Any]:
+def own_limits(model: MultibodyModel | None, dynamics: Callable | None) -> tuple[tuple[str, ...], Any, Any] | None:
+    """Names and limits of the efforts of a model, or of dynamics that say them; None where nothing is known of them."""
+    if dynamics is None:
+        assert model is not None
+        limit = model.parameters.effort_limit
+        return model.actuator_names, -limit, limit
+    limits = getattr(dynamics, "effort_limits", None)
+    return None if limits is None else (dynamics.effort_names(model), *limits(model))  # pyright: ignore
+
+
+def effort_bounds(
+    model: MultibodyModel | None, dynamics: Callable | None, efforts: Any, num_steps: int
+) -> tuple[Any, Any]:
     """Limits of the efforts, (nu,) or (num_steps, nu) each, or a pair of None where nothing limits them.
 
     A model's own limits hold with those that are given: beyond them an effort would change nothing.
     """
-    limit = None if model is None else model.parameters.effort_limit
-    if limit is not None and is_known(limit) and not np.any(np.isfinite(np.asarray(limit))):
-        limit = None
+    own = own_limits(model, dynamics)
+    names, *limits = own or ((), None, None)
+    is_free = dynamics is None and is_known(*limits) and not np.any(np.isfinite(np.asarray(limits)))
     if efforts is None:
-        return (None, None) if limit is None else (-limit, limit)
+        return (None, None) if own is None or is_free else (limits[0], limits[1])
     if not isinstance(efforts, tuple | list) or len(efforts) != 2:
         raise ModelError(f"Problem: efforts must be a pair (low, high), got {efforts!r}.")
-    low, high = (jnp.asarray(bound, None if model is None else model.dtype) for bound in efforts)
-    if model is not None:
-        for name, bound in (("low", low), ("high", high)):
-            if bound.ndim and bound.shape not in ((model.num_actuators,), (num_steps, model.num_actuators)):
-                raise ModelError(
-                    f"Problem: efforts' {name} has shape {bound.shape}; the model has {model.num_actuators} actuators: "
-                    f"give a number, ({model.num_actuators},) or ({num_steps}, {model.num_actuators})."
-                    f"{missing_actuators(model)}"
-                )
-        low, high = (jnp.broadcast_to(b, (model.num_actuators,)) if b.ndim == 0 else b for b in (low, high))
-    if limit is not None:
-        low, high = jnp.maximum(low, -limit), jnp.minimum(high, limit)
+    dtype = None if own is None or model is None else model.dtype
+    low, high = (jnp.asarray(bound, dtype) for bound in efforts)
+    if own is not None:
+        none = missing_actuators(model) if dynamics is None and model is not None else ""
+        low, high = (checked_bound(*pair, names, num_steps, none) for pair in (("low", low), ("high", high)))
+        if not is_free:
+            low, high = jnp.maximum(low, limits[0]), jnp.minimum(high, limits[1])
     if is_known(low) and is_known(high):
         wrong = np.argwhere(~(np.asarray(low) <= np.asarray(high)))
         if len(wrong):
             where, lower, upper = tuple(int(i) for i in wrong[0]), np.asarray(low), np.asarray(high)
-            name = f"'{model.actuator_names[where[-1]]}'" if model is not None else str(where)
+            name = f"'{names[where[-1]]}'" if names else str(where)
             raise ModelError(
                 f"Problem: the effort of actuator {name} must be at least {lower[where]} and at most {upper[where]}: "
                 "no effort is both."
             )
     return low, high
+
+
+def checked_bound(name: str, bound: Array, names: tuple[str, ...], num_steps: int, none: str) -> Array:
+    """A bound for every actuator, or for every step and actuator."""
+    count = len(names)
+    if bound.ndim and bound.shape not in ((count,), (num_steps, count)):
+        raise ModelError(
+            f"Problem: efforts' {name} has shape {bound.shape}; the model has {count} actuators: give a number, "
+            f"({count},) or ({num_steps}, {count}).{none}"
+        )
+    return jnp.broadcast_to(bound, (count,)) if bound.ndim == 0 else bound
 
 
 def with_start(problem: Problem, start: Any) -> Problem:

@@ -7,9 +7,13 @@ import pytest
 
 import mbjax
 from mbjax import trajectory_optimization as to
+from mbjax.trajectory_optimization.linearization import differentiate_steps
 from tests.gradients.checks import all_gradients
+from tests.simulation.test_wrench_actuators import POINTS as ROTORS
+from tests.simulation.test_wrench_actuators import TEXT as FLYING_ARM
 
 MASS, DT = 2.0, 0.01
+DRAG = 0.02, -0.02, 0.02, -0.02
 LINK = """<link name="{name}"><inertial><mass value="{mass}"/>
 <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
 SLIDE = """<joint name="{name}" type="prismatic"><parent link="{parent}"/><child link="{child}"/><axis xyz="{axis}"/>
@@ -90,3 +94,37 @@ def test_the_rate_of_efforts_is_a_cost(bead):
     np.testing.assert_allclose(to.JointGoal(jnp.ones(3))(bead, pair), pair[0].q - 1.0)
     with pytest.raises(mbjax.ModelError, match=r"need a mbjax\.State"):
         to.JointGoal(jnp.ones(3))(bead, jnp.zeros(3))
+
+
+@pytest.fixture(scope="module")
+def flying_arm() -> tuple[mbjax.MultibodyModel, to.WithWrenches]:
+    model = mbjax.load(FLYING_ARM, base="floating", time_step=DT, actuators="joints")
+    return model, to.WithWrenches(mbjax.WrenchActuators.propellers(["body"] * 4, ROTORS, drag=DRAG, high=8.0))
+
+
+def test_closed_forms_of_steps_under_wrenches_are_their_derivatives(flying_arm):
+    model, dynamics = flying_arm
+    keys = jax.random.split(jax.random.key(0), 3)
+    states = jax.vmap(lambda key: mbjax.random_state(model, key))(keys)
+    states = mbjax.State(states.q, 0.2 * jnp.sin(jnp.arange(21.0)).reshape(3, 7), states.time)
+    efforts = jnp.linspace(0.1, 7.0, 15).reshape(3, 5).at[0, 0].set(9.0).at[1, 2].set(-1.0)  # two beyond their limits
+
+    @jax.jit
+    def both(states, efforts):
+        by_steps = differentiate_steps(lambda *args: dynamics(model, *args), model, states, efforts, None)
+        return dynamics.linearize(model, states, efforts), by_steps
+
+    closed, differentiated = both(states, efforts)
+    np.testing.assert_allclose(closed.A, differentiated.A, atol=1e-11)
+    np.testing.assert_allclose(closed.B, differentiated.B, atol=1e-11)
+    assert np.all(closed.B[0, :, 0] == 0.0)
+    assert np.all(closed.B[1, :, 2] == 0.0)
+
+
+def test_limits_of_wrenches_are_those_of_the_problem(flying_arm):
+    model, dynamics = flying_arm
+    problem = to.Problem(model, mbjax.default_state(model), 3, to.Effort(), efforts=(-2.0, 5.0), dynamics=dynamics)
+    np.testing.assert_array_equal(problem.low, [-1.5, 0, 0, 0, 0])
+    np.testing.assert_array_equal(problem.high, [1.5, 5, 5, 5, 5])
+    with pytest.raises(mbjax.ModelError, match="actuator 'propeller_1' must be at least 9"):
+        to.Problem(model, problem.start, 3, to.Effort(), efforts=([0, 0, 9, 0, 0], 9.0), dynamics=dynamics)
