@@ -3,16 +3,14 @@
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.errors import ModelError
-from mbjax.spatial import safe_sqrt
 from mbjax.trajectory_optimization import Problem
+from mbjax.trajectory_optimization.cross_entropy import mean_of_elites, require_elites
+from mbjax.trajectory_optimization.sampling import SampledPlan, draw_samples, require_samples
 
-from .sampled_plans import SampledPlan, costs_of, draw, improved_plan, require_samples
+from .sampled_plans import improved_plan
 
 
 def cem_step(
@@ -36,13 +34,12 @@ def cem_step(
     so many times. The same key gives the same plan. In derivatives the elites are held as chosen.
     """
     require_samples("cem_step", samples, knots)
-    if isinstance(elites, bool) or not isinstance(elites, int | np.integer) or not 2 <= elites <= samples:
-        raise ModelError(f"cem_step: elites must be a whole number from 2 to samples = {samples}, got {elites!r}.")
-    improve = CrossEntropy(jnp.asarray(least_deviation, plan.efforts.dtype), samples, elites, knots)
+    require_elites("cem_step", elites, samples)
+    improve = CrossEntropyTurn(jnp.asarray(least_deviation, plan.efforts.dtype), samples, elites, knots)
     return improved_plan("cem_step", improve, problem, plan, state, key, iterations)
 
 
-class CrossEntropy(eqx.Module):
+class CrossEntropyTurn(eqx.Module):
     """One turn of the cross-entropy method."""
 
     least_deviation: Float[Array, "..."]
@@ -51,10 +48,5 @@ class CrossEntropy(eqx.Module):
     knots: int | None = eqx.field(static=True)
 
     def __call__(self, problem: Problem, plan: SampledPlan, key: Array) -> SampledPlan:
-        efforts = draw(problem, plan, key, self.samples, self.knots)
-        costs = costs_of(problem, efforts)
-        _, best = jax.lax.top_k(-jax.lax.stop_gradient(costs), self.elites)
-        chosen = efforts[best]
-        mean = jnp.mean(chosen, axis=0)
-        deviation = jnp.maximum(safe_sqrt(jnp.mean((chosen - mean) ** 2, axis=0)), self.least_deviation)
-        return SampledPlan(mean, deviation, jnp.min(costs))
+        drawn = draw_samples(problem, plan, key, self.samples, self.knots)
+        return mean_of_elites(drawn, self.elites, self.least_deviation)

@@ -9,8 +9,10 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.number_rules import is_known
 from mbjax.trajectory_optimization import Problem
+from mbjax.trajectory_optimization.path_integral import weighted_mean
+from mbjax.trajectory_optimization.sampling import SampledPlan, draw_samples, require_samples
 
-from .sampled_plans import SampledPlan, costs_of, draw, improved_plan, require_samples
+from .sampled_plans import improved_plan
 
 
 def mppi_step(
@@ -39,11 +41,11 @@ def mppi_step(
     temperature = jnp.asarray(temperature, plan.efforts.dtype)
     if is_known(temperature) and not (temperature.shape == () and temperature > 0.0):
         raise ModelError(f"mppi_step: temperature must be a number above 0, got {temperature}.")
-    improve = PathIntegral(temperature, samples, knots)
+    improve = PathIntegralTurn(temperature, samples, knots)
     return improved_plan("mppi_step", improve, problem, plan, state, key, iterations)
 
 
-class PathIntegral(eqx.Module):
+class PathIntegralTurn(eqx.Module):
     """One turn of MPPI."""
 
     temperature: Float[Array, ""]
@@ -51,12 +53,5 @@ class PathIntegral(eqx.Module):
     knots: int | None = eqx.field(static=True)
 
     def __call__(self, problem: Problem, plan: SampledPlan, key: Array) -> SampledPlan:
-        efforts = draw(problem, plan, key, self.samples, self.knots)
-        costs = costs_of(problem, efforts)
-        least = jnp.min(costs)
-        excess = costs - jnp.where(jnp.isfinite(least), least, 0.0)
-        finite = jnp.isfinite(excess)
-        weights = jnp.where(finite, jnp.exp(-jnp.where(finite, excess, 0.0) / self.temperature), 0.0)
-        total = jnp.sum(weights)
-        mean = jnp.tensordot(weights, efforts, 1) / jnp.where(total > 0.0, total, 1.0)
-        return SampledPlan(jnp.where(total > 0.0, mean, plan.efforts), plan.deviation, least)
+        drawn = draw_samples(problem, plan, key, self.samples, self.knots)
+        return weighted_mean(plan, drawn, self.temperature)

@@ -32,6 +32,8 @@ from .abstract_solver import AbstractSolver as AbstractSolver
 from .feasibility_ddp import FeasibilityDDP as FeasibilityDDP
 from .augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian
 from .direct_shooting import DirectShooting as DirectShooting
+from .path_integral import PathIntegral as PathIntegral
+from .cross_entropy import CrossEntropy as CrossEntropy
 from .collocation import HermiteSimpson as HermiteSimpson
 from .collocation import Trapezoid as Trapezoid
 from .nonlinear_program import NonlinearProgram as NonlinearProgram

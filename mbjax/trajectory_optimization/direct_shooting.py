@@ -11,11 +11,11 @@ from jaxtyping import Array, Float
 from mbjax.optional_packages import imported
 
 from .abstract_solver import AbstractSolver, Found
-from .expansion import effort_slopes_of, expand, total_cost
-from .feasibility_ddp import clipped, room_of
+from .effort_feedback import found_at_efforts
+from .expansion import total_cost
+from .feasibility_ddp import clipped
 from .multipliers import Penalties
 from .problem import Problem
-from .riccati import solve_riccati
 from .rolled_out import rolled_out
 from .solution import History, Outcome, with_entry
 
@@ -67,11 +67,7 @@ class DirectShooting(AbstractSolver):
         start = Descent(efforts, optimizer.init(efforts), jnp.asarray(Outcome.RUNNING), history)
         s = jax.lax.while_loop(lambda s: (s.outcome == Outcome.RUNNING) & (s.history.count < last), iterate, start)
         outcome = jnp.where(s.outcome == Outcome.RUNNING, Outcome.MAX_ITERATIONS, s.outcome)
-        states = rolled_out(problem, s.efforts)
-        e = expand(problem, states, s.efforts, jax.tree.map(lambda x: x[1:], states), penalties)
-        feedback = solve_riccati(e, jnp.asarray(1e-9, efforts.dtype), room_of(problem, s.efforts))
-        slopes = effort_slopes_of(e)
-        return Found(states, s.efforts, feedback.K, feedback.V_x, slopes, e.A, e.B, penalties, outcome, s.history)
+        return found_at_efforts(problem, s.efforts, penalties, outcome, s.history)
 
 
 class Descent(NamedTuple):

@@ -11,6 +11,7 @@ import mbjax
 from mbjax import controllers
 from mbjax import trajectory_optimization as to
 from mbjax.geometry import Box, Sphere
+from mbjax.trajectory_optimization.sampling import costs_of, draw
 from tests.gradients.checks import compiled
 from tests.trajectory_optimization.problems import pendulum
 
@@ -42,8 +43,8 @@ def test_the_mean_of_mppi_is_that_of_its_equation() -> None:
     plan = controllers.sampled_plan(problem, 1.0)
     key = jax.random.key(3)
     _, found = controllers.mppi_step(problem, plan, jnp.zeros(2), key, samples=2, temperature=5.0)
-    drawn = controllers.sampled_plans.draw(problem, plan, jax.random.split(key, 1)[0], 2, None)
-    S = np.asarray(controllers.sampled_plans.costs_of(problem, drawn))
+    drawn = draw(problem, plan, jax.random.split(key, 1)[0], 2, None)
+    S = np.asarray(costs_of(problem, drawn))
     w = np.exp(-(S - S.min()) / 5.0)
     np.testing.assert_allclose(found.efforts, np.tensordot(w / w.sum(), drawn, 1), rtol=1e-9, atol=1e-12)
 
