@@ -40,7 +40,8 @@ class Parser:
     relations. `meshes="hull"` lets collision meshes touch with their convex hulls, which costs far more than
     simple shapes; with `"none"` they touch nothing. `actuators="joints"` gives each joint of one degree of freedom that
     the file drives by no actuator one of its own name, with the joint's effort limit; `"file"` takes those of the file,
-    and so does None, which warns where joints have effort limits and none has an actuator.
+    and so does None, which warns where joints have effort limits and none has an actuator. With names or patterns of
+    joints, `actuators=["shoulder"]`, these are driven and no others, by the file's actuators or by ones of their name.
     `xacro_arguments` are those of `<xacro:arg>`; files called `*.xacro` are expanded, others and texts where arguments
     are given, be they `{}`. This evaluates expressions of the file as Python: load only those you trust. `plant.report`
     says what became of each part of a file.
@@ -56,7 +57,7 @@ class Parser:
         base: Literal["file", "fixed", "floating"] = "file",
         mimic: Literal["couple", "eliminate", "free"] = "couple",
         meshes: Literal["hull", "none"] = "none",
-        actuators: Literal["file", "joints"] | None = None,
+        actuators: Literal["file", "joints"] | Sequence[str] | None = None,
         xacro_arguments: Mapping[str, str | float | bool] | None = None,
     ):
         if not isinstance(plant, MultibodyPlant):
@@ -66,8 +67,10 @@ class Parser:
         _require_choice("base", base, BASES)
         _require_choice("mimic", mimic, ("couple", "eliminate", "free"))
         _require_choice("meshes", meshes, ("hull", "none"))
-        if actuators is not None:
+        if isinstance(actuators, str):
             _require_choice("actuators", actuators, ACTUATORS)
+        elif actuators is not None and not all(isinstance(name, str) for name in actuators):
+            raise ModelError(f"Parser: actuators must be 'file', 'joints' or names of joints, got {actuators!r}.")
         self.plant = plant
         self.package_map = _checked_package_map({} if package_map is None else package_map)
         self.on_unsupported = on_unsupported
@@ -155,7 +158,7 @@ def load(
     ground: bool | float | tuple[float, float] | ProximityProperties = False,
     contact_pairs: Sequence[tuple[str, str]] | None = None,
     meshes: Literal["hull", "none"] = "none",
-    actuators: Literal["file", "joints"] | None = None,
+    actuators: Literal["file", "joints"] | Sequence[str] | None = None,
     xacro_arguments: Mapping[str, str | float | bool] | None = None,
     dtype: Any = None,
 ) -> MultibodyModel:

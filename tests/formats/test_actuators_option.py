@@ -55,6 +55,28 @@ def test_one_for_each_joint_without():
     assert any("effort limit 0" in entry.message for entry in plant.report.entries)
 
 
+def test_those_of_the_joints_that_are_named():
+    """Others of the file are left out, and the report says so; a pattern means the joints that can be driven."""
+    plant = plant_of(ROBOT, actuators=["second", "th*"])
+    assert actuators(plant) == [("second", "second", 5.0), ("third", "third", math.inf)]
+    assert any("does not name its joint 'first'" in entry.message for entry in plant.report.entries)
+    assert actuators(plant_of(ROBOT, actuators=["f*"])) == [("second", "first", 3.0)]
+    assert actuators(plant_of(ROBOT, actuators=[])) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["elbow"], "no joint is called 'elbow'; there are 'first', 'second', 'third', 'free', 'idle'"),
+        (["free"], "joint 'free' cannot be driven: it has 6 degrees of freedom"),
+        (["idle"], "joint 'idle' cannot be driven: its effort limit is 0"),
+    ],
+)
+def test_names_that_mean_no_joint_that_can_be_driven(names, message):
+    with pytest.raises(ParseError, match=message):
+        plant_of(ROBOT, actuators=names)
+
+
 def test_followers_have_none():
     follower = joint("k", "bc", '<mimic joint="j" multiplier="2"/>' + limit(1))
     text = f'<robot name="r">{LINK["a"]}{LINK["b"]}{LINK["c"]}{joint("j", "ab", limit(2))}{follower}</robot>'

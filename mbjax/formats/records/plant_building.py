@@ -1,5 +1,6 @@
 """Adds a `RobotRecord` to a plant, by all of its calls or none."""
 
+import fnmatch
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -39,7 +40,7 @@ def add_robots(
     robots: Sequence[RobotRecord],
     notes: LoadNotes,
     base: str,
-    actuators: str | None,
+    actuators: str | Sequence[str] | None,
     dtype: Any,
     *,
     is_of_caller: bool = True,
@@ -50,8 +51,12 @@ def add_robots(
     first, and warnings are given before the first change; a plant that is thrown away on an error needs no trial.
     """
     note_limits_in_degrees(robots, notes)
-    for robot in robots:
-        if actuators == "joints":
+    chosen = None if actuators is None or isinstance(actuators, str) else chosen_joints(robots, actuators)
+    for k, robot in enumerate(robots):
+        if chosen is not None:
+            keep_actuators(robot, chosen[k], notes)
+            add_missing_actuators(robot, notes, chosen[k])
+        elif actuators == "joints":
             add_missing_actuators(robot, notes)
         else:
             note_missing_actuators(robot, notes, is_wanted=actuators == "file")
@@ -76,8 +81,52 @@ def add_robots(
     return instances
 
 
-def add_missing_actuators(robot: RobotRecord, notes: LoadNotes) -> None:
-    """One actuator for each joint of one degree of freedom that has none and can bear an effort.
+def chosen_joints(robots: Sequence[RobotRecord], patterns: Sequence[str]) -> list[set[str]]:
+    """Names of each robot's joints that the patterns name and that an actuator can drive.
+
+    Raises where a pattern names none. A joint that is named itself and cannot be driven is an error that says why.
+    """
+    chosen: list[set[str]] = [set() for _ in robots]
+    joints = [(k, robot, joint) for k, robot in enumerate(robots) for joint in robot.joints]
+    for pattern in patterns:
+        matching = [(k, robot, joint) for k, robot, joint in joints if fnmatch.fnmatchcase(joint.name, pattern)]
+        drivable = [(k, joint.name) for k, robot, joint in matching if not why_undriven(robot, joint)]
+        if matching and not drivable:
+            _, robot, joint = matching[0]
+            message = f"actuators: joint '{joint.name}' cannot be driven: {why_undriven(robot, joint)}."
+            raise ParseError(message, **placed_at(joint.place))
+        if not matching:
+            names = ", ".join(f"'{joint.name}'" for _, _, joint in joints)
+            raise ParseError(
+                f"actuators: no joint is called '{pattern}'; there are {names or 'none'}. Give names of joints, or "
+                'patterns such as "left_*".'
+            )
+        for k, name in drivable:
+            chosen[k].add(name)
+    return chosen
+
+
+def why_undriven(robot: RobotRecord, joint: JointRecord) -> str:
+    """Why an actuator cannot drive a joint; empty if it can."""
+    if joint.joint_class.num_velocities != 1:
+        return f"it has {joint.joint_class.num_velocities} degrees of freedom, and an actuator drives one"
+    if any(mimic.joint == joint.name for mimic in robot.mimics):
+        return "it mimics another joint"
+    is_driven = any(actuator.joint == joint.name for actuator in robot.actuators)
+    return "its effort limit is 0" if joint.effort_limit == 0.0 and not is_driven else ""
+
+
+def keep_actuators(robot: RobotRecord, joints: set[str], notes: LoadNotes) -> None:
+    """Leaves out the file's actuators at other joints."""
+    for actuator in robot.actuators:
+        if actuator.joint not in joints:
+            message = f"left out, as actuators= does not name its joint '{actuator.joint}'"
+            notes.add(IGNORED, f"actuator '{actuator.name}'", message, actuator.place)
+    robot.actuators = [actuator for actuator in robot.actuators if actuator.joint in joints]
+
+
+def add_missing_actuators(robot: RobotRecord, notes: LoadNotes, wanted: set[str] | None = None) -> None:
+    """One actuator for each joint of one degree of freedom that has none and can bear an effort, or is wanted.
 
     It has the joint's name, or `name_1`, … where an actuator is called so, and the joint's effort limit. Joints that
     mimic others get none.
@@ -86,6 +135,8 @@ def add_missing_actuators(robot: RobotRecord, notes: LoadNotes) -> None:
     taken = {actuator.name for actuator in robot.actuators}
     for joint in robot.joints:
         if joint.joint_class.num_velocities != 1 or joint.name in driven:
+            continue
+        if wanted is not None and joint.name not in wanted:
             continue
         if joint.effort_limit < 0.0:
             raise ParseError(
