@@ -25,9 +25,15 @@ from .weights import Scheduled as Scheduled
 from .effort_rate import EffortRate as EffortRate
 from .effort_rate import WithLastEffort as WithLastEffort
 from .wrench_dynamics import WithWrenches as WithWrenches
-from .scheduled_contacts import FrictionCone as FrictionCone
 from .scheduled_contacts import ScheduledContacts as ScheduledContacts
 from .scheduled_contacts import contact_schedule as contact_schedule
+from .contact_forces import ContactForce as ContactForce
+from .contact_forces import FrictionCone as FrictionCone
+from .contact_forces import FrictionPyramid as FrictionPyramid
+from .flat_feet import CenterOfPressure as CenterOfPressure
+from .flat_feet import FlatFoot as FlatFoot
+from .flat_feet import WrenchCone as WrenchCone
+from .quasi_static import quasi_static as quasi_static
 from .abstract_solver import AbstractSolver as AbstractSolver
 from .feasibility_ddp import FeasibilityDDP as FeasibilityDDP
 from .augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian

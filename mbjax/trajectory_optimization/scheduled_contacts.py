@@ -96,6 +96,11 @@ class ScheduledContacts(eqx.Module):
         """The contacts, with those of a stage active."""
         return self.contacts.with_active(self.named(stage["active"]))
 
+    def active_rows(self, stage: dict[str, Array]) -> Bool[Array, " rows"]:
+        """Which rows act at a stage."""
+        rows = [self.contacts.rows_of(name) for name in self.contacts.names]
+        return jnp.concatenate([jnp.broadcast_to(stage["active"][i], (r.stop - r.start,)) for i, r in enumerate(rows)])
+
     def named(self, active: Bool[Array, " contacts"]) -> dict[str, Array]:
         """What is active, by the constraints' names."""
         return {name: active[i] for i, name in enumerate(self.contacts.names)}
@@ -110,33 +115,3 @@ def contact_schedule(active: ArrayLike) -> dict[str, Bool[Array, "steps_and_end 
         )
     begins = active[1:] & ~active[:-1]
     return {"active": active, "begins": jnp.concatenate([jnp.zeros_like(active[:1]), begins])}
-
-
-class FrictionCone(eqx.Module):
-    """n and μ² n² - t·t of each contact's force in a scheduled step: both are above zero within the cone.
-
-    Of contacts with three rows, whose first normal is the surface's and whose others span it. Use it by
-    `at_least(FrictionCone(dynamics, 0.8), at="running")`. An inactive contact has `margin`, which is positive.
-    """
-
-    dynamics: ScheduledContacts
-    coefficient: Float[Array, "..."]
-    margin: Float[Array, ""]
-
-    def __init__(self, dynamics: ScheduledContacts, coefficient: ArrayLike, margin: ArrayLike = 1.0):
-        self.dynamics = dynamics
-        self.coefficient, self.margin = jnp.asarray(coefficient, float), jnp.asarray(margin, float)
-
-    def __call__(
-        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]
-    ) -> Float[Array, " two_contacts"]:
-        names = self.dynamics.contacts.names
-        _, force = self.dynamics.solve(model, state, effort, stage)
-        if force.shape[0] != 3 * len(names):
-            raise ModelError(
-                f"FrictionCone: {len(names)} contacts have {force.shape[0]} rows; each needs three: a normal of the "
-                "surface and two directions in it."
-            )
-        normal, *tangents = jnp.moveaxis(force.reshape(-1, 3), 1, 0)
-        cone = (self.coefficient * normal) ** 2 - tangents[0] ** 2 - tangents[1] ** 2
-        return jnp.ravel(jnp.where(stage["active"], jnp.stack([normal, cone]), self.margin))

@@ -67,6 +67,30 @@ def test_the_friction_cone_is_that_of_the_force(bead, dynamics):
     np.testing.assert_allclose(cone(bead, state, EFFORT, stage(False, False)), 7.0)
 
 
+def test_the_friction_pyramid_and_the_force_are_those_of_the_contact(bead, dynamics):
+    pyramid = to.FrictionPyramid(dynamics, 0.8, margin=7.0)
+    state = mbjax.State(jnp.zeros(3), jnp.zeros(3))
+    n = MASS * 9.81 - 1.5
+    sides = [n, 0.8 * n + 3.0, 0.8 * n - 3.0, 0.8 * n - 4.0, 0.8 * n + 4.0]
+    np.testing.assert_allclose(pyramid(bead, state, EFFORT, stage(True, False)), sides, rtol=1e-9)
+    np.testing.assert_allclose(pyramid(bead, state, EFFORT, stage(False, False)), 7.0)
+    force = to.ContactForce(dynamics, [n, -3.0, 1.0], factor=4.0)
+    np.testing.assert_allclose(force(bead, state, EFFORT, stage(True, False)), [0.0, 0.0, 6.0], atol=1e-9)
+    with pytest.raises(mbjax.ModelError, match="the contacts have 3 rows"):
+        to.ContactForce(dynamics, jnp.zeros(2))(bead, state, EFFORT, stage(True, False))
+
+
+def test_a_quasi_static_guess_stands_on_its_contacts_and_hovers_without(bead, dynamics):
+    stages = to.contact_schedule([[True], [True], [False], [False]])
+    problem = to.Problem(
+        bead, mbjax.State(jnp.zeros(3), jnp.ones(3)), 3, lambda model, x, u, stage: u, stages=stages, dynamics=dynamics
+    )
+    states, efforts = to.quasi_static(problem)
+    np.testing.assert_array_equal(states.v, 0.0)
+    np.testing.assert_allclose(states.time, DT * np.arange(4))
+    np.testing.assert_allclose(efforts, [[0, 0, 0], [0, 0, 0], [0, 0, MASS * 9.81]], atol=1e-7)
+
+
 @pytest.mark.parametrize("force", [[0.0, 0.0, MASS * 9.81], [3.0, -4.0, 1.5]], ids=["none", "some"])
 def test_gradients_of_the_cone(bead, dynamics, force):
     """Also where the contact bears nothing: the cone's tip is smooth in squares."""

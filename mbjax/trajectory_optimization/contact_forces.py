@@ -1,0 +1,113 @@
+"""Costs and constraints of contact forces in scheduled steps: forces themselves, friction cones and pyramids."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.model import MultibodyModel
+from mbjax.simulation import State
+
+from .scheduled_contacts import ScheduledContacts
+from .weights import weight_of
+
+
+class ContactForce(eqx.Module):
+    """Forces of the contacts' rows less a reference, in N; zero of a contact that is not active. For running costs.
+
+    Rows are in the order of the contacts and of the normals of each. The reference is a number or (rows,): say half the
+    weight on each normal, so that legs share it.
+    """
+
+    dynamics: ScheduledContacts
+    reference: Float[Array, "..."]
+    weight: Float[Array, "..."]
+
+    def __init__(
+        self,
+        dynamics: ScheduledContacts,
+        reference: ArrayLike = 0.0,
+        weight: ArrayLike = 1.0,
+        *,
+        factor: ArrayLike | None = None,
+    ):
+        self.dynamics, self.reference = dynamics, jnp.asarray(reference, float)
+        self.weight = weight_of("ContactForce", weight, factor)
+
+    def __call__(
+        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]
+    ) -> Float[Array, " rows"]:
+        _, force = self.dynamics.solve(model, state, effort, stage)
+        if self.reference.shape not in ((), force.shape):
+            raise ModelError(
+                f"ContactForce: reference has shape {self.reference.shape}; the contacts have {force.shape[0]} rows: "
+                f"give a number or {force.shape}."
+            )
+        return self.weight * jnp.where(self.dynamics.active_rows(stage), force - self.reference, 0.0)
+
+
+class FrictionCone(eqx.Module):
+    """n and μ² n² - t·t of each contact's force in a scheduled step: both are above zero within the cone.
+
+    Of contacts with three rows, whose first normal is the surface's and whose others span it. Use it by
+    `at_least(FrictionCone(dynamics, 0.8), at="running")`. An inactive contact has `margin`, which is positive.
+    """
+
+    dynamics: ScheduledContacts
+    coefficient: Float[Array, "..."]
+    margin: Float[Array, ""]
+
+    def __init__(self, dynamics: ScheduledContacts, coefficient: ArrayLike, margin: ArrayLike = 1.0):
+        self.dynamics = dynamics
+        self.coefficient, self.margin = jnp.asarray(coefficient, float), jnp.asarray(margin, float)
+
+    def __call__(
+        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]
+    ) -> Float[Array, " two_contacts"]:
+        normal, *tangents = forces_of_points("FrictionCone", self.dynamics, model, state, effort, stage)
+        cone = (self.coefficient * normal) ** 2 - tangents[0] ** 2 - tangents[1] ** 2
+        return jnp.ravel(jnp.where(stage["active"], jnp.stack([normal, cone]), self.margin))
+
+
+class FrictionPyramid(eqx.Module):
+    """n, μ n - t and μ n + t of each contact's force, for both directions t: all above zero within the pyramid.
+
+    It is linear in forces, and touches the cone of `coefficient` μ from outside: take μ/√2 for the pyramid within it.
+    Contacts, use and `margin` are as in `FrictionCone`.
+    """
+
+    dynamics: ScheduledContacts
+    coefficient: Float[Array, "..."]
+    margin: Float[Array, ""]
+
+    def __init__(self, dynamics: ScheduledContacts, coefficient: ArrayLike, margin: ArrayLike = 1.0):
+        self.dynamics = dynamics
+        self.coefficient, self.margin = jnp.asarray(coefficient, float), jnp.asarray(margin, float)
+
+    def __call__(
+        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]
+    ) -> Float[Array, " five_contacts"]:
+        n, s, t = forces_of_points("FrictionPyramid", self.dynamics, model, state, effort, stage)
+        bound = self.coefficient * n
+        sides = jnp.stack([n, bound - s, bound + s, bound - t, bound + t])
+        return jnp.ravel(jnp.where(stage["active"], sides, self.margin))
+
+
+def forces_of_points(
+    call: str,
+    dynamics: ScheduledContacts,
+    model: MultibodyModel,
+    state: State,
+    effort: Array,
+    stage: dict[str, Array],
+) -> Float[Array, "3 contacts"]:
+    """Normal force and two tangential forces of each contact, of contacts that have three rows."""
+    names = dynamics.contacts.names
+    _, force = dynamics.solve(model, state, effort, stage)
+    if force.shape[0] != 3 * len(names):
+        raise ModelError(
+            f"{call}: {len(names)} contacts have {force.shape[0]} rows; each needs three: a normal of the surface and "
+            "two directions in it."
+        )
+    return jnp.moveaxis(force.reshape(-1, 3), 1, 0)
