@@ -24,6 +24,8 @@ from .goals import VelocityGoal as VelocityGoal
 from .weights import Scheduled as Scheduled
 from .effort_rate import EffortRate as EffortRate
 from .effort_rate import WithLastEffort as WithLastEffort
+from .free_steps import Duration as Duration
+from .free_steps import FreeSteps as FreeSteps
 from .wrench_dynamics import WithWrenches as WithWrenches
 from .scheduled_contacts import ScheduledContacts as ScheduledContacts
 from .scheduled_contacts import contact_schedule as contact_schedule

@@ -330,14 +330,18 @@ def dtype_of(problem: Problem) -> Any:
     return jnp.result_type(*(leaf for leaf in jax.tree.leaves(problem.start)))
 
 
-def times_of(problem: Problem, states: Any) -> Any:
+def times_of(problem: Problem, states: Any, efforts: Float[Array, "steps nu"]) -> Any:
     """States (num_steps + 1) with the times at which they are, counted from the start."""
+    own = getattr(problem.dynamics, "step_length", None)
 
     def timed(part: Any, first: Any) -> Any:
         if not isinstance(part, State):
             return part
         assert problem.model is not None
-        time = first.time + problem.model.time_step * jnp.arange(problem.num_steps + 1, dtype=part.q.dtype)
-        return State(part.q, part.v, time.astype(part.q.dtype))
+        passed = problem.model.time_step * jnp.arange(problem.num_steps + 1, dtype=part.q.dtype)
+        if own is not None:
+            lengths = jax.vmap(lambda effort: own(problem.model, effort))(efforts)
+            passed = jnp.concatenate([jnp.zeros(1, lengths.dtype), jnp.cumsum(lengths)])
+        return State(part.q, part.v, (first.time + passed).astype(part.q.dtype))
 
     return jax.tree.map(timed, states, problem.start, is_leaf=lambda part: isinstance(part, State))

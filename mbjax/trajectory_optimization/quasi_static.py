@@ -29,7 +29,8 @@ def quasi_static(problem: Problem, states: Any = None) -> tuple[Any, Float[Array
     if states is None:
         states = jax.tree.map(lambda x: jnp.repeat(jnp.asarray(x)[None], problem.num_steps + 1, axis=0), problem.start)
     rest = jax.tree.map(at_rest, states, is_leaf=lambda part: isinstance(part, State))
-    return times_of(problem, rest), holding_efforts(problem, rest)
+    efforts = holding_efforts(problem, rest)
+    return times_of(problem, rest, efforts), efforts
 
 
 def at_rest(part: Any) -> Any:

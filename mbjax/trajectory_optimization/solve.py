@@ -197,7 +197,7 @@ def starting_trajectory(problem: Problem, guess: Any) -> tuple[Any, Float[Array,
                 f"solve: the guess has states{jax.tree_util.keystr(path)} of shape {jnp.shape(leaf)}; the problem "
                 f"needs a leading axis of num_steps + 1 = {steps + 1}."
             )
-    states = times_of(problem, states)
+    states = times_of(problem, states, clipped(problem, efforts))
     if isinstance(guess, Solution) and problem.constraints:
         names = [constraint.name for constraint in problem.constraints]
         if set(names) == set(guess.multipliers):
