@@ -67,7 +67,7 @@ class WrenchActuators(eqx.Module):
     def propellers(
         bodies: Sequence[BodyName],
         p_BoP_B: ArrayLike,
-        axis_B: ArrayLike = (0.0, 0.0, 1.0),
+        axis_B: Any = (0.0, 0.0, 1.0),
         *,
         drag: ArrayLike = 0.0,
         low: ArrayLike = 0.0,
@@ -116,7 +116,7 @@ class WrenchActuators(eqx.Module):
     ) -> AppliedSpatialForces:
         """The wrenches on the bodies under efforts, in the world: for the port `applied_spatial_forces`."""
         F_Bo_B = self.F_Bo_B.astype(q.dtype) * self.within_limits(jnp.asarray(efforts, q.dtype))[:, None]
-        return AppliedSpatialForces(self.bodies, turned(self.rotations(model, q), F_Bo_B))
+        return AppliedSpatialForces(self.bodies, wrenches_along(self.rotations(model, q), F_Bo_B))
 
     def inputs(self, model: MultibodyModel, state: State, efforts: ArrayLike, actuation: Any = None) -> Inputs:
         """`Inputs` with the wrenches at a state, and the actuation of joints if any."""
@@ -125,7 +125,7 @@ class WrenchActuators(eqx.Module):
 
     def matrix(self, model: MultibodyModel, q: Float[Array, " nq"]) -> Float[Array, "nv k"]:
         """G(q) with generalized forces tau = G(q) u: Jᵀ times the wrenches of unit efforts."""
-        columns = turned(self.rotations(model, q), self.F_Bo_B.astype(q.dtype))
+        columns = wrenches_along(self.rotations(model, q), self.F_Bo_B.astype(q.dtype))
         jacobians = self.jacobians(model, q)
         return jnp.stack([jacobians[b].T @ F for b, F in zip(self.bodies, columns, strict=True)], axis=1)
 
@@ -150,6 +150,6 @@ def frame_of(model: MultibodyModel, body: BodyName) -> int:
     return model.body(body).body_frame
 
 
-def turned(R: Float[Array, "k 3 3"], F: Float[Array, "k 6"]) -> Float[Array, "k 6"]:
+def wrenches_along(R: Float[Array, "k 3 3"], F: Float[Array, "k 6"]) -> Float[Array, "k 6"]:
     """Wrenches with both halves turned."""
     return jnp.einsum("kij,khj->khi", R, F.reshape(-1, 2, 3)).reshape(-1, 6)

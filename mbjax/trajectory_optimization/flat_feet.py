@@ -162,7 +162,7 @@ class CenterOfPressure(eqx.Module):
         self,
         dynamics: ScheduledContacts,
         foot: FlatFoot,
-        p_FP: ArrayLike = (0.0, 0.0),
+        p_FP: Any = (0.0, 0.0),
         weight: ArrayLike = 1.0,
         *,
         factor: ArrayLike | None = None,

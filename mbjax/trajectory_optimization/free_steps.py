@@ -13,6 +13,7 @@ from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel, set_time_step
 from mbjax.number_rules import is_known
 from mbjax.simulation import Inputs, State, step
+from mbjax.spatial import safe_sqrt
 
 from .linearization import Linearization, differentiate_steps, has_closed_form, linearize_joint_steps
 from .states import difference_states
@@ -104,4 +105,4 @@ class Duration(eqx.Module):
         self.weight = weight_of("Duration", 1.0, factor)
 
     def __call__(self, model: Any, state: Any, effort: Float[Array, " nu"], *stage: Any) -> Float[Array, "1"]:
-        return self.weight * jnp.sqrt(2.0 * effort[-1:])
+        return self.weight * safe_sqrt(2.0 * effort[-1:])

@@ -4,7 +4,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -179,14 +179,22 @@ def require_stages(stages: Any, num_steps: int) -> None:
             )
 
 
-def own_limits(model: MultibodyModel | None, dynamics: Callable | None) -> tuple[tuple[str, ...], Any, Any] | None:
-    """Names and limits of the efforts of a model, or of dynamics that say them; None where nothing is known of them."""
+class OwnLimits(NamedTuple):
+    """Names and limits of efforts that a model has, or dynamics of their own."""
+
+    names: tuple[str, ...]
+    low: Any
+    high: Any
+
+
+def own_limits(model: MultibodyModel | None, dynamics: Any) -> OwnLimits | None:
+    """Limits of the efforts of a model, or of dynamics that say them; None where nothing is known of them."""
     if dynamics is None:
         assert model is not None
         limit = model.parameters.effort_limit
-        return model.actuator_names, -limit, limit
+        return OwnLimits(model.actuator_names, -limit, limit)
     limits = getattr(dynamics, "effort_limits", None)
-    return None if limits is None else (dynamics.effort_names(model), *limits(model))  # pyright: ignore
+    return None if limits is None else OwnLimits(dynamics.effort_names(model), *limits(model))
 
 
 def effort_bounds(
@@ -197,19 +205,18 @@ def effort_bounds(
     A model's own limits hold with those that are given: beyond them an effort would change nothing.
     """
     own = own_limits(model, dynamics)
-    names, *limits = own or ((), None, None)
-    is_free = dynamics is None and is_known(*limits) and not np.any(np.isfinite(np.asarray(limits)))
+    is_free = own is not None and dynamics is None and is_known(own.high) and not np.any(np.isfinite(own.high))
     if efforts is None:
-        return (None, None) if own is None or is_free else (limits[0], limits[1])
+        return (None, None) if own is None or is_free else (own.low, own.high)
     if not isinstance(efforts, tuple | list) or len(efforts) != 2:
         raise ModelError(f"Problem: efforts must be a pair (low, high), got {efforts!r}.")
-    dtype = None if own is None or model is None else model.dtype
-    low, high = (jnp.asarray(bound, dtype) for bound in efforts)
+    names = () if own is None else own.names
+    low, high = (jnp.asarray(bound, None if own is None or model is None else model.dtype) for bound in efforts)
     if own is not None:
         none = missing_actuators(model) if dynamics is None and model is not None else ""
         low, high = (checked_bound(*pair, names, num_steps, none) for pair in (("low", low), ("high", high)))
         if not is_free:
-            low, high = jnp.maximum(low, limits[0]), jnp.minimum(high, limits[1])
+            low, high = jnp.maximum(low, own.low), jnp.minimum(high, own.high)
     if is_known(low) and is_known(high):
         wrong = np.argwhere(~(np.asarray(low) <= np.asarray(high)))
         if len(wrong):
@@ -332,15 +339,15 @@ def dtype_of(problem: Problem) -> Any:
 
 def times_of(problem: Problem, states: Any, efforts: Float[Array, "steps nu"]) -> Any:
     """States (num_steps + 1) with the times at which they are, counted from the start."""
-    own = getattr(problem.dynamics, "step_length", None)
+    is_timed = hasattr(problem.dynamics, "step_length")
 
     def timed(part: Any, first: Any) -> Any:
         if not isinstance(part, State):
             return part
         assert problem.model is not None
         passed = problem.model.time_step * jnp.arange(problem.num_steps + 1, dtype=part.q.dtype)
-        if own is not None:
-            lengths = jax.vmap(lambda effort: own(problem.model, effort))(efforts)
+        if is_timed:
+            lengths = jax.vmap(problem.step_length)(efforts)
             passed = jnp.concatenate([jnp.zeros(1, lengths.dtype), jnp.cumsum(lengths)])
         return State(part.q, part.v, (first.time + passed).astype(part.q.dtype))
 
