@@ -36,6 +36,8 @@ from .flat_feet import CenterOfPressure as CenterOfPressure
 from .flat_feet import FlatFoot as FlatFoot
 from .flat_feet import WrenchCone as WrenchCone
 from .quasi_static import quasi_static as quasi_static
+from .phase_times import PhaseTimes as PhaseTimes
+from .phase_times import phase_times as phase_times
 from .abstract_solver import AbstractSolver as AbstractSolver
 from .feasibility_ddp import FeasibilityDDP as FeasibilityDDP
 from .augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian

@@ -175,3 +175,15 @@ def test_expansions_of_costs_with_known_diagonals_are_those_of_differentiation(m
     for expected, expanded in zip(*both(), strict=True):
         for one, other in zip(expected, expanded, strict=True):
             np.testing.assert_allclose(other, one, atol=1e-12)
+
+
+def test_times_of_phases_are_told_by_name():
+    problem = pendulum(limited=True)
+    times = to.phase_times(problem, to.solve(problem), repeats=1)
+    assert list(times.seconds) == ["steps", "derivatives of steps", "derivatives of costs", "Riccati recursion"]
+    assert all(seconds > 0.0 for seconds in times.seconds.values())
+    assert "Riccati recursion" in str(times)
+    with pytest.raises(mbjax.ModelError, match="cannot stand within jit"):
+        jax.jit(lambda start: to.phase_times(eqx.tree_at(lambda p: p.start, problem, start), to.solve(problem)))(
+            problem.start
+        )
