@@ -41,23 +41,28 @@ def solve_riccati(
     """
     e, ndx, nu = expansion, expansion.A.shape[-1], expansion.B.shape[-1]
     one_x, one_u = (regularization * jnp.eye(n, dtype=e.A.dtype) for n in (ndx, nu))
+    # by z = (dx, du), so that a step has few products of matrices, each a kernel
+    AB, l_z = jnp.concatenate([e.A, e.B], axis=2), jnp.concatenate([e.l_x[:-1], e.l_u], axis=1)
+    l_xu = jnp.swapaxes(e.l_ux, 1, 2)
+    l_zz = jnp.concatenate(
+        [jnp.concatenate([e.l_xx[:-1], l_xu], axis=2), jnp.concatenate([e.l_ux, e.l_uu], axis=2)], axis=1
+    )
 
     def backward(carry: tuple, step: tuple) -> tuple:
         V_x, V_xx = carry
-        A, B, gap, l_x, l_u, l_xx, l_ux, l_uu, room = step
-        V_xx_next = V_xx + one_x
-        V_x_next = V_x + V_xx @ gap
-        VA, VB = V_xx_next @ A, V_xx_next @ B
-        Q_x, Q_u = l_x + V_x_next @ A, l_u + V_x_next @ B
-        Q_xx, Q_ux, Q_uu = l_xx + A.T @ VA, l_ux + B.T @ VA, l_uu + B.T @ VB
+        AB, gap, l_z, l_zz, room = step
+        Q_z = l_z + (V_x + V_xx @ gap) @ AB
+        Q_zz = l_zz + AB.T @ ((V_xx + one_x) @ AB)
+        Q_x, Q_u = Q_z[:ndx], Q_z[ndx:]
+        Q_xx, Q_ux, Q_uu = Q_zz[:ndx, :ndx], Q_zz[ndx:, :ndx], Q_zz[ndx:, ndx:]
         k, K, is_convex = feedback_of(Q_u, Q_ux, Q_uu + one_u, room)
-        KQ = K.T @ Q_uu
-        V_x = Q_x - K.T @ Q_u - k @ Q_ux + KQ @ k
-        V_xx = Q_xx - K.T @ Q_ux - Q_ux.T @ K + KQ @ K
+        pushed = Q_uu @ k
+        V_x = Q_x - K.T @ (Q_u - pushed) - k @ Q_ux
+        V_xx = Q_xx + K.T @ (Q_uu @ K - 2.0 * Q_ux)
         V_xx = 0.5 * (V_xx + V_xx.T)
-        return (V_x, V_xx), (k, K, V_x, V_xx, Q_u @ k, k @ Q_uu @ k, is_convex)
+        return (V_x, V_xx), (k, K, V_x, V_xx, Q_u @ k, k @ pushed, is_convex)
 
-    steps = e.A, e.B, e.gaps, e.l_x[:-1], e.l_u, e.l_xx[:-1], e.l_ux, e.l_uu, room
+    steps = AB, e.gaps, l_z, l_zz, room
     _, (k, K, V_x, V_xx, first, second, is_convex) = jax.lax.scan(
         backward, (e.l_x[-1], e.l_xx[-1]), steps, reverse=True
     )
