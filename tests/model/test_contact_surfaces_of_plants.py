@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.geometry import Box, Geometry, HalfSpace, Mesh, ProximityProperties, Sphere
+from mbjax.geometry import Box, Convex, Cylinder, Geometry, HalfSpace, Mesh, ProximityProperties, Shape, Sphere
+from mbjax.model import find_numbers, sentences
 
 INERTIA = mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1)
 RIGID = ProximityProperties(0.5).add_rigid_hydroelastic_properties(0.1)
@@ -93,3 +94,38 @@ def test_distances_are_between_all_shapes() -> None:
     q = mbjax.default_state(model).q.at[np.array([6, 13])].set(np.array([0.3, 0.7]))
     distances = mbjax.signed_distances(model, q).distance
     np.testing.assert_allclose(distances, [0.2, 0.65, 0.25], atol=1e-12)
+
+
+PYRAMID = np.array([[-1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]) / 10.0
+RESIZED = [  # a shape, numbers that its mesh fits, numbers that it does not
+    (Box((0.1, 0.2, 0.3)), (0.15, 0.2, 0.18), (0.25, 0.2, 0.3)),
+    (Cylinder(0.1, 0.4), (0.1, 0.25), (0.1, 0.1)),
+    (Cylinder(0.1, 0.1), (0.2, 0.3), (0.1, 0.4)),
+    (Convex(tuple(map(tuple, PYRAMID.tolist()))), 2.0 * PYRAMID, PYRAMID * np.array([1.0, 1.0, -1.0])),
+]
+
+
+@pytest.mark.parametrize(("shape", "fits", "does_not"), RESIZED)
+@pytest.mark.parametrize("properties", [SOFT, RIGID], ids=["compliant", "rigid"])
+def test_numbers_that_a_mesh_does_not_fit_are_refused(shape: Shape, fits, does_not, properties) -> None:
+    """Elements of the mesh, made at finalize, would be inside out. A rigid surface has no inside, but for a hull's."""
+    plant = mbjax.MultibodyPlant(0.01)
+    other = SLAB if properties is RIGID else RIGID
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), other)
+    plant.add_rigid_body("thing", INERTIA)
+    plant.register_collision_geometry("thing", Geometry("skin", shape), properties)
+    model = plant.finalize()
+    name = "set_collision_geometry_vertices" if isinstance(shape, Convex) else "set_collision_geometry_size"
+    setter = getattr(mbjax, name)
+    setter(model, "skin", fits)
+    if properties is RIGID and not isinstance(shape, Convex):
+        setter(model, "skin", does_not)
+        return
+    with pytest.raises(mbjax.ModelError, match=f"does not fit the {type(shape).__name__}'s hydroelastic mesh"):
+        setter(model, "skin", does_not)
+    status = jax.jit(lambda x: mbjax.model_status(setter(model, "skin", x)).meshes_inside_out)
+    assert [int(status(numbers)) for numbers in (fits, does_not)] == [0, 1]
+    broken = jax.jit(lambda x: setter(model, "skin", x))(does_not)
+    (sentence,) = [sentence for finding in find_numbers(broken) for sentence in sentences(broken, finding)]
+    assert " of 'skin' is [" in sentence
+    assert "must be as the mesh needs it" in sentence

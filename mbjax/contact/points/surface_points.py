@@ -21,9 +21,8 @@ from mbjax.geometry.hydroelastic import (
     HydroelasticTopology,
     contact_surface,
     field,
-    hydroelastic_geometry,
 )
-from mbjax.model import ContactLayout, MultibodyModel
+from mbjax.model import ContactLayout, MultibodyModel, hydroelastic_topology
 from mbjax.spatial import RigidTransform
 
 from .contact_parameters import PairParameters, SurfaceParameters, calc_surface_parameters, combine_surfaces
@@ -48,21 +47,6 @@ def surface_pairs_by_kind(model: MultibodyModel) -> dict[Topologies, list[int]]:
         A, B = (hydroelastic_topology(model, g) for g in contact.pairs[i])
         groups.setdefault((A, B), []).append(i)
     return groups
-
-
-def hydroelastic_topology(model: MultibodyModel, geometry: int) -> HydroelasticTopology:
-    """What is static of a geometry's mesh: it follows from the shape as it was registered."""
-    record = model.layout.contact.geometries[geometry]
-    assert record.hydroelastic is not None
-    (shape,) = (g.shape for g in model.layout.collision[record.body] if g.name == record.name)
-    of = record.hydroelastic
-    return hydroelastic_geometry(
-        shape,
-        compliance="rigid" if of.compliance == "rigid" else "compliant",
-        resolution_hint=of.resolution_hint,
-        margin=of.margin,
-        slab_thickness=of.slab_thickness,
-    )
 
 
 def count_faces(model: MultibodyModel) -> int:
