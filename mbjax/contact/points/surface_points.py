@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import each_world
 from mbjax.execution.arrays import take
 from mbjax.geometry.hydroelastic import (
     ContactSurface,
@@ -27,6 +26,7 @@ from mbjax.spatial import RigidTransform
 
 from .contact_parameters import PairParameters, SurfaceParameters, calc_surface_parameters, combine_surfaces
 from .geometry_poses import GeometryPoses, calc_relative_poses, shape_sizes
+from .near_surfaces import are_pairs_near, calc_near_surfaces
 from .point_records import ContactPoints, PairSurfaces, flat, in_slots
 
 SMALLEST_GRADIENT = 1e-14  # Pa/m: faces with less have no force in discrete steps, as in Drake
@@ -98,11 +98,12 @@ def calc_faces_of_kind(
     contact, body_mobods = model.layout.contact, model.topology.body_mobods
     A, B = ([contact.pairs[i][side] for i in pairs] for side in (0, 1))
     mobods_A, mobods_B = ([body_mobods[contact.geometries[g].body] for g in side] for side in (A, B))
-    R_WA, p_AB_W, _, _ = calc_relative_poses(model, poses, A, B)
+    R_WA, p_AB_W, R_AB, p_AB = calc_relative_poses(model, poses, A, B)
     moduli = [calc_moduli(model, side) for side in (A, B)]
-    of_kind = jax.vmap(functools.partial(calc_surface, contact, *topologies), in_axes=-1, out_axes=-1)
-    sizes = shape_sizes(model, A), shape_sizes(model, B)
-    surface = each_world(of_kind, model.num_world_axes, *sizes, *moduli, R_WA, take(poses.R_WG, B, 2), p_AB_W)
+    is_near = are_pairs_near(model, topologies, (A, B), R_AB, p_AB)
+    args = shape_sizes(model, A), shape_sizes(model, B), *moduli, R_WA, take(poses.R_WG, B, 2), p_AB_W
+    of_pair = functools.partial(calc_surface, contact, *topologies)
+    surface = calc_near_surfaces(of_pair, model.num_world_axes, is_near, *args)
 
     faces = surface if model.is_discrete else at_quadrature_points(surface, contact)
     k = faces.area.shape[0]
