@@ -1,7 +1,8 @@
 """Steps with hydroelastic contact beside Drake's: the three laws, four scenes step for step, and continuous plants.
 
-Each of our steps starts where Drake is. Drake stops its search where the momentum residual is 1e-6 of the momentum,
-which is what the velocities may differ by.
+Each of our steps starts where Drake is. Drake stops its search where the residual is 1e-6 of the momentum, both
+divided by the square root of the mass matrix's diagonal. The box that slides has 1 kg, up to 0.85 m/s and 0.004 kg m²:
+its angular velocity, which differs most, may then be off by 1e-6 * 0.85 / sqrt(0.004) = 1.3e-5 rad/s.
 """
 
 import jax
@@ -14,6 +15,7 @@ from tests.contact.hydroelastic_scenes import WORLDS, Twins, drake_contexts, sta
 from tests.gradients.checks import compiled
 
 STEPS = 200
+APART = {"rolling": 5e-7, "sliding": 4e-6, "lifted": 2e-8, "stacked": 3e-8}  # m/s, rad/s; measured: less than half
 WHOLE_RUN = pytest.mark.whole_run("a ball that rolls, under all laws, and a box that slides")
 SCENES = [pytest.param(name, marks=() if name in ("rolling", "sliding") else WHOLE_RUN) for name in WORLDS]
 
@@ -40,7 +42,7 @@ def test_steps_are_drakes(name: str) -> None:
     assert contacts.converged.all()
     assert max(int(contact.surface.left_out.max()) for contact in contacts.surfaces) == 0
     assert any(bool(contact.surface.active.any()) for contact in contacts.surfaces)
-    assert apart < 1e-5
+    assert apart < APART[name]
 
 
 @pytest.mark.parametrize("approximation", ["similar", "lagged"])
