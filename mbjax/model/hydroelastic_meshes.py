@@ -24,6 +24,7 @@ def hydroelastic_topology(model: MultibodyModel, geometry: int) -> HydroelasticT
         resolution_hint=of.resolution_hint,
         margin=of.margin,
         slab_thickness=of.slab_thickness,
+        surface=of.surface,
     )
 
 
