@@ -23,6 +23,7 @@ from .controls import Control as Control
 from .elements import Body as Body
 from .elements import Frame as Frame
 from .elements import JointActuator as JointActuator
+from .hydroelastic_meshes import hydroelastic_topology as hydroelastic_topology
 from .geometry_selection import GeometryNames as GeometryNames
 from .geometry_selection import checked_pairs as checked_pairs
 from .geometry_selection import select_pairs as select_pairs

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -10,11 +11,12 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import of_one_model
-from mbjax.number_rules import is_known
+from mbjax.number_rules import is_known, shown
 from mbjax.spatial import RigidTransform, matrix_to_quaternion, quaternion_to_matrix
 
 from .collision_parameters import CollisionParameters, GeometryParameters
 from .contact_layout import CollisionGeometryRecord
+from .hydroelastic_meshes import WHAT_FITS, geometries_with_surfaces, is_mesh_inside_out, numbers_of_shape
 from .leaf_setting import checked_pose, set_rows
 from .multibody_model import MultibodyModel
 from .poses import PoseLike
@@ -112,12 +114,17 @@ def collision_geometry_size(model: MultibodyModel, geometry: str | int) -> Float
 
 
 def set_collision_geometry_size(model: MultibodyModel, geometry: str | int, size: ArrayLike) -> MultibodyModel:
-    """Sets the lengths of a collision geometry's shape in m, in the order of the shape's fields."""
+    """Sets the lengths of a collision geometry's shape in m, in the order of the shape's fields.
+
+    Known lengths must fit the mesh of a hydroelastic geometry, whose connectivity is that of the registered shape.
+    """
     place = _place(model, geometry)
     call, record = f"set_collision_geometry_size('{geometry}')", place.record
     if record.num_sizes == 0:
         raise ModelError(f"{call}: a {record.kind} has no lengths.")
-    return set_rows(model, call, "size", record.sizes, size, of=place.of, is_repeated=True)
+    return with_fitting_mesh(
+        set_rows(model, call, "size", record.sizes, size, of=place.of, is_repeated=True), call, place
+    )
 
 
 @of_one_model
@@ -132,7 +139,24 @@ def set_collision_geometry_vertices(model: MultibodyModel, geometry: str | int, 
     call = "set_collision_geometry_vertices"
     place = _convex(model, call, geometry)
     rows = place.record.vertices
-    return set_rows(model, f"{call}('{geometry}')", "vertices", rows, vertices, of=place.of)
+    call = f"{call}('{geometry}')"
+    return with_fitting_mesh(set_rows(model, call, "vertices", rows, vertices, of=place.of), call, place)
+
+
+def with_fitting_mesh(model: MultibodyModel, call: str, place: "_Place") -> MultibodyModel:
+    """The model, unless known numbers of a shape do not fit its hydroelastic mesh, whose connectivity is frozen."""
+    if place.of == "others" or place.row not in geometries_with_surfaces(model):
+        return model
+    numbers = numbers_of_shape(model, place.row)
+    if is_known(numbers):
+        with jax.ensure_compile_time_eval():
+            is_bad = bool(is_mesh_inside_out(model, place.row))
+        if is_bad:
+            raise ModelError(
+                f"{call}: {shown(np.asarray(numbers))} m does not fit the {place.record.kind}'s hydroelastic mesh. "
+                f"It must be {WHAT_FITS}. Register the shape with other numbers, which makes another mesh."
+            )
+    return model
 
 
 def set_penetration_allowance(model: MultibodyModel, penetration_allowance: ArrayLike) -> MultibodyModel:

@@ -7,17 +7,22 @@ from jaxtyping import Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import HashedOnce
+from mbjax.geometry.hydroelastic import SurfaceMesh
 
 
 @dataclasses.dataclass(frozen=True)
 class HydroelasticRecord:
-    """What is static of a geometry's hydroelastic properties, and the place of its modulus; -1 if it is rigid."""
+    """What is static of a geometry's hydroelastic properties, and the place of its modulus; -1 if it is rigid.
+
+    `surface` has the triangles of a rigid `Mesh`, whose file nobody reads again.
+    """
 
     compliance: str  # "rigid" or "compliant"
     resolution_hint: float | None  # m
     margin: float  # m
     slab_thickness: float | None  # m
     modulus_index: int
+    surface: SurfaceMesh | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,7 @@ class ModelStatus(eqx.Module):
     about the centre of mass. `zero_directions`: quaternions and axes of zeros. `wrong_signs`: damping,
     friction, effort limits, gains, rotor inertias, sizes, stiffness and others below what they must be.
     `crossed_limits`: lower above upper, or dynamic above static friction. `time_step`: not positive in a discrete
-    model, not zero in a continuous one.
+    model, not zero in a continuous one. `meshes_inside_out`: sizes that hydroelastic meshes do not fit.
     """
 
     not_finite: Int[Array, ""]
@@ -29,6 +29,7 @@ class ModelStatus(eqx.Module):
     wrong_signs: Int[Array, ""]
     crossed_limits: Int[Array, ""]
     time_step: Int[Array, ""]
+    meshes_inside_out: Int[Array, ""]
 
     @property
     def is_valid(self) -> Bool[Array, "..."]:

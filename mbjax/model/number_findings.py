@@ -15,6 +15,7 @@ from mbjax.linear_algebra import eigenvalues
 from mbjax.number_rules import DIRECTION, FINITE, NumberRule, is_finite
 from mbjax.spatial import central_second_moment
 
+from .hydroelastic_meshes import WHAT_FITS, geometries_with_surfaces, is_mesh_inside_out, numbers_of_shape
 from .leaf_rules import COLLISION_RULES, ELEMENT_RULES, ORDERED_LIMITS, PARAMETER_RULES, LeafRule
 from .multibody_model import MultibodyModel
 
@@ -46,6 +47,7 @@ def find_numbers(model: MultibodyModel) -> Iterator[Finding]:
     yield from find_crossed(model)
     yield find_inertias(model)
     yield from find_default_quaternions(model)
+    yield from find_inside_out(model)
 
 
 def find_number_by_number(model: MultibodyModel) -> Iterator[Finding]:
@@ -131,6 +133,15 @@ def find_default_quaternions(model: MultibodyModel) -> Iterator[Finding]:
         yield Finding(
             "zero_directions", f"joint '{joint.name}'", "default_positions", leaf, values, is_bad, "not all zero"
         )
+
+
+def find_inside_out(model: MultibodyModel) -> Iterator[Finding]:
+    """Finds shapes whose hydroelastic meshes do not fit their numbers."""
+    for geometry in geometries_with_surfaces(model):
+        record, values = model.layout.contact.geometries[geometry], numbers_of_shape(model, geometry)
+        leaf = LeafRule("vertices" if record.num_vertices else "size", "m", FINITE)
+        is_bad = is_mesh_inside_out(model, geometry)
+        yield Finding("meshes_inside_out", f"'{record.name}'", leaf.what, leaf, values, is_bad, WHAT_FITS)
 
 
 def leaf_name(path: Any) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mbjax.errors import ModelError, ModelWarning
-from mbjax.geometry import Convex, HydroelasticProperties, shape_lengths
+from mbjax.geometry import Convex, Mesh, shape_lengths
+from mbjax.geometry.hydroelastic import count_open_edges, surface_in_file
 from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.geometry.signed_distance.pair_table import supported_pairs
 from mbjax.model import (
@@ -88,7 +89,11 @@ def finalize_contact(
     parameters = gather_collision_parameters(plant, touching, apart, dtype)
     if not plant.time_step:
         layout.refuse_rigid_pairs(np.asarray(parameters.stiffness))
-    entries = (*entries_of_left_out(left_out if has_contact else ()), *entries_of_kept(plant, candidates, kept))
+    entries = (
+        *entries_of_left_out(left_out if has_contact else ()),
+        *entries_of_kept(plant, candidates, kept),
+        *entries_of_open_meshes(touching, layout.geometries),
+    )
     return layout, parameters, entries
 
 
@@ -197,20 +202,42 @@ def make_records(
             dissipation_index=-1
             if properties.hunt_crossley_dissipation is None or not may_touch
             else take("dissipation", 1),
-            hydroelastic=None if not may_touch else make_hydroelastic_record(properties.hydroelastic, take),
+            hydroelastic=make_hydroelastic_record(collision, take) if may_touch else None,
         )
 
 
 def make_hydroelastic_record(
-    properties: HydroelasticProperties | None, take: Callable[[str, int], int]
+    collision: RegisteredCollision, take: Callable[[str, int], int]
 ) -> HydroelasticRecord | None:
     """What is static of hydroelastic properties; `take` gives the place of a number."""
+    properties, shape = collision.properties.hydroelastic, collision.geometry.shape
     if properties is None:
         return None
     place = -1 if properties.modulus is None else take("modulus", 1)
+    surface = None
+    if isinstance(shape, Mesh):  # rigid, or it would touch nothing
+        try:
+            surface = surface_in_file(shape, f"collision geometry '{collision.name}': the rigid Mesh")
+        except ValueError as error:
+            raise ModelError(str(error)) from None
     return HydroelasticRecord(
-        properties.compliance, properties.resolution_hint, properties.margin, properties.slab_thickness, place
+        properties.compliance, properties.resolution_hint, properties.margin, properties.slab_thickness, place, surface
     )
+
+
+def entries_of_open_meshes(
+    collisions: Sequence[RegisteredCollision], records: Sequence[CollisionGeometryRecord]
+) -> Iterable[ReportEntry]:
+    """Report entries on surfaces with holes, through which other shapes pass."""
+    for collision, record in zip(collisions, records, strict=True):
+        surface = None if record.hydroelastic is None else record.hydroelastic.surface
+        if surface is not None and (number := count_open_edges(surface)):
+            yield ReportEntry(
+                RECORDED,
+                f"surface of '{collision.name}'",
+                f"the mesh has holes, with {number} edges around them: what passes through one feels nothing",
+                "" if collision.source is None else str(collision.source),
+            )
 
 
 def gather_collision_parameters(

@@ -1,6 +1,6 @@
 """Applies `keep_contact_only` at finalize: keeps the pairs that are named and reports the others."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from mbjax.errors import ModelError
 from mbjax.geometry.signed_distance.pair_table import supported_pairs
@@ -8,8 +8,8 @@ from mbjax.model import IGNORED, GeometryNames, ReportEntry, select_pairs
 from mbjax.model.geometry_selection import Pair
 from mbjax.model.lookup import scoped_name
 
-from .declarations import RegisteredCollision
 from .queries import PlantQueries
+from .surface_pairs import why_no_surface
 
 CALL = "keep_contact_only"
 
@@ -17,7 +17,7 @@ CALL = "keep_contact_only"
 def keep_named_pairs(plant: PlantQueries, candidates: Sequence[Pair]) -> Sequence[Pair]:
     """The candidate pairs that some pair of names means; all candidates where no names were given.
 
-    Raises `ModelError` for a name without match, and for a pair of names without a candidate with a signed distance.
+    Raises `ModelError` for a name without match, and where no candidate that names mean has a surface or a distance.
     """
     if not plant.contact_kept:
         return candidates
@@ -28,20 +28,24 @@ def keep_named_pairs(plant: PlantQueries, candidates: Sequence[Pair]) -> Sequenc
     meant = select_pairs(CALL, plant.contact_kept, names, [body.name for body in plant.bodies])
     for (A, B), members in zip(plant.contact_kept, meant, strict=True):
         touching = {(min(pair), max(pair)) for pair in members} & possible
-        require_contact(f"{CALL}: '{A}' and '{B}'", plant.collisions, touching)
+        require_contact(f"{CALL}: '{A}' and '{B}'", plant, touching)
         kept |= touching
     return [pair for pair in candidates if pair in kept]
 
 
-def require_contact(what: str, collisions: Sequence[RegisteredCollision], touching: Iterable[Pair]) -> None:
-    """Raises `ModelError` where none of the pairs that names mean may touch, or none has a signed distance."""
+def require_contact(what: str, plant: PlantQueries, touching: Collection[Pair]) -> None:
+    """Raises `ModelError` where no pair that names mean may touch, or none has a surface or a signed distance."""
+    collisions, model = plant.collisions, plant.contact_settings.contact_model
     kinds = {tuple(type(collisions[i].geometry.shape).__name__ for i in pair) for pair in touching}
     if not kinds:
         raise ModelError(
             f"{what} may not touch: their shapes are on one body, on bodies welded together or joined by a joint, or "
             "excluded. set_adjacent_bodies_collision_filters(False) lets bodies touch that a joint connects."
         )
-    if not kinds & supported_pairs():
+    has_surface = model.startswith("hydroelastic") and any(
+        why_no_surface(*(collisions[i] for i in pair)) is None for pair in touching
+    )
+    if not kinds & supported_pairs() and not has_surface:
         listed = ", ".join(" with ".join(pair) for pair in sorted(kinds))
         raise ModelError(
             f"{what}: there is no signed distance of their shapes, {listed}. Give simpler shapes, or load meshes with "

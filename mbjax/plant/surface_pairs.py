@@ -36,8 +36,13 @@ def why_no_surface(A: RegisteredCollision, B: RegisteredCollision) -> str | None
     for collision, (properties, shape) in zip((A, B), sides, strict=True):
         if properties is None:
             return f"'{collision.name}' has no hydroelastic properties"
-        if isinstance(shape, Mesh):
-            return f"'{collision.name}' is a Mesh, which has no pressure field (meshes='hull' takes its convex hull)"
+        if isinstance(shape, Mesh) and properties.compliance == "compliant":
+            return (
+                f"'{collision.name}' is a compliant Mesh, which has no pressure field: make it rigid, or take its "
+                "convex hull (meshes='hull')"
+            )
+        if isinstance(shape, Mesh) and shape.path is None:
+            return f"the Mesh '{collision.name}' has no file on disk ({shape.filename})"
     (properties_A, shape_A), (properties_B, shape_B) = sides
     assert properties_A is not None
     assert properties_B is not None

@@ -1,6 +1,7 @@
 """The classes whose objects a saved model may hold; a file names them, and no other name means anything."""
 
 from mbjax import forces, geometry, model
+from mbjax.geometry.hydroelastic import SurfaceMesh
 from mbjax.model.model_layout import ModelLayout
 from mbjax.model.random_distributions import CoordinateDistribution
 from mbjax.topology import TreeTopology
@@ -30,6 +31,7 @@ SHAPES = (
     geometry.HalfSpace,
     geometry.Mesh,
     geometry.Convex,
+    SurfaceMesh,
 )
 LAWS = (
     forces.RevoluteSpring,

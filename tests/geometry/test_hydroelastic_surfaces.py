@@ -273,6 +273,26 @@ def test_derivatives(name: str) -> None:
     np.testing.assert_allclose(reverse, np.array(differences), atol=1e-7 * scale)
 
 
+@pytest.mark.parametrize("name", ["sphere on plane", pytest.param("box on disk", marks=SLOW)])
+def test_forces_are_continuous_while_faces_come_and_go(name: str) -> None:
+    """Down, across and around: steps of the pose that are half as long change the force at most half as much."""
+    shape_A, hint, shape_B, compliance, height, _ = DERIVATIVES[name]
+    A = hydroelastic_geometry(shape_A, resolution_hint=hint)
+    B = hydroelastic_geometry(shape_B, compliance=compliance, resolution_hint=hint or 0.08)
+    along = np.linspace(0.0, 1.0, 401)[:, None]
+    turned = Rotation.from_rotvec([0.02, 0.03, 0.4] + along * [0.1, -0.05, 0.2])
+    moved = [0.013, 0.021, height + 0.012] + along * [0.011, -0.007, -0.022]
+    poses = RigidTransform(jnp.asarray(turned.as_matrix()), jnp.asarray(moved))
+    still = RigidTransform(jnp.eye(3)[None].repeat(401, 0), jnp.zeros((401, 3)))
+    found = surfaces(A, B, numbers_of(shape_A), numbers_of(shape_B), poses, still)
+    forces = np.asarray(((found.pressure * found.area)[..., None] * found.normal_W).sum(axis=1))
+    changes, coarse = (np.linalg.norm(np.diff(forces[::k], axis=0), axis=1) for k in (1, 2))
+    assert np.count_nonzero(np.diff(found.active.astype(int), axis=0).any(axis=1)) >= 5
+    assert not found.left_out.any()
+    assert np.linalg.norm(forces, axis=1).max() > 10.0
+    assert 0.45 < changes.max() / coarse.max() < 0.6
+
+
 def test_worlds_without_contact_and_nan_worlds_stay_alone() -> None:
     A, B = hydroelastic_geometry(Box((0.2, 0.3, 0.1))), hydroelastic_geometry(Box((1.0, 1.0, 0.1)), compliance="rigid")
     lengths = jnp.array([0.2, 0.3, 0.1]), jnp.array([1.0, 1.0, 0.1])

@@ -1,11 +1,14 @@
 """Which pairs of a plant touch by hydroelastic surfaces, beside Drake's choice, and what is refused."""
 
+import pathlib
+
 import jax
 import numpy as np
 import pytest
 
 import mbjax
-from mbjax.geometry import Box, Geometry, HalfSpace, Mesh, ProximityProperties, Sphere
+from mbjax.geometry import Box, Convex, Cylinder, Geometry, HalfSpace, Mesh, ProximityProperties, Shape, Sphere
+from mbjax.model import find_numbers, hydroelastic_topology, sentences
 
 INERTIA = mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1)
 RIGID = ProximityProperties(0.5).add_rigid_hydroelastic_properties(0.1)
@@ -54,13 +57,58 @@ def test_pairs_without_a_surface_fall_back_to_points(ground, ball, why) -> None:
         strict.finalize()
 
 
-def test_meshes_have_no_surface() -> None:
-    plant = mbjax.MultibodyPlant(0.01, contact_model="hydroelastic")
-    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), RIGID)
-    plant.add_rigid_body("stone", INERTIA)
-    plant.register_collision_geometry("stone", Geometry("skin", Mesh("stone.obj")), SOFT, source="file:1")
-    with pytest.raises(mbjax.ModelError, match="'stone::skin' is a Mesh, which has no pressure field"):
-        plant.finalize()
+CORNERS = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
+DENTED = [*CORNERS[:-1], (0.2, 0.2, 0.2)]  # a cube with a corner pushed in
+SQUARES = (0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)
+
+
+def dented_cube(folder: pathlib.Path, num_squares: int = 6) -> str:
+    """A file of a cube of 2 m whose surface is not convex; fewer than 6 squares leave a hole."""
+    lines = [f"v {x} {y} {z}" for x, y, z in DENTED]
+    lines += [f"f {a + 1} {b + 1} {c + 1}\nf {a + 1} {c + 1} {d + 1}" for a, b, c, d in SQUARES[:num_squares]]
+    path = folder / f"dented_{num_squares}.obj"
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def plant_with_mesh(path: str | None, stone: ProximityProperties, **settings) -> mbjax.MultibodyPlant:
+    """A ball above a stone that is a mesh."""
+    plant = mbjax.MultibodyPlant(0.01, **settings)
+    plant.register_collision_geometry("world", Geometry("stone", Mesh("stone.obj", path, (0.1, 0.1, 0.1))), stone)
+    plant.add_rigid_body("ball", INERTIA)
+    plant.register_collision_geometry("ball", Geometry("skin", Sphere(0.1)), SOFT)
+    return plant
+
+
+@pytest.mark.parametrize(
+    ("path", "stone", "why"),
+    [
+        ("stone.obj", SOFT, "'world::stone' is a compliant Mesh, which has no pressure field: make it rigid"),
+        (None, RIGID, r"the Mesh 'world::stone' has no file on disk \(stone.obj\)"),
+        ("stone.obj", RIGID, r"geometry 'world::stone': the rigid Mesh|mesh 'stone.obj' cannot be read"),
+    ],
+)
+def test_meshes_without_a_surface_are_refused(path: str | None, stone: ProximityProperties, why: str) -> None:
+    with pytest.raises(mbjax.ModelError, match=why):
+        plant_with_mesh(path, stone, contact_model="hydroelastic").finalize()
+
+
+def test_a_rigid_mesh_keeps_its_triangles_without_its_file(tmp_path) -> None:
+    """Also one with a hole, which the report tells."""
+    path = dented_cube(tmp_path)
+    plant = plant_with_mesh(path, RIGID)
+    plant.keep_contact_only([("ball", "stone")])
+    model = plant.finalize()
+    pathlib.Path(path).unlink()
+    mbjax.save(model, tmp_path / "model.npz")
+    for each in (model, mbjax.load_model(tmp_path / "model.npz")):
+        topology = hydroelastic_topology(each, 0)
+        assert (topology.compliance, topology.num_elements) == ("rigid", 12)
+        np.testing.assert_allclose(np.abs(topology.mesh.vertices).max(axis=0), 0.1)
+    assert "holes" not in str(model.report())
+    assert "the mesh has holes, with 4 edges" in str(
+        plant_with_mesh(dented_cube(tmp_path, 5), RIGID).finalize().report()
+    )
 
 
 def test_representations_are_drakes() -> None:
@@ -93,3 +141,38 @@ def test_distances_are_between_all_shapes() -> None:
     q = mbjax.default_state(model).q.at[np.array([6, 13])].set(np.array([0.3, 0.7]))
     distances = mbjax.signed_distances(model, q).distance
     np.testing.assert_allclose(distances, [0.2, 0.65, 0.25], atol=1e-12)
+
+
+PYRAMID = np.array([[-1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]) / 10.0
+RESIZED = [  # a shape, numbers that its mesh fits, numbers that it does not
+    (Box((0.1, 0.2, 0.3)), (0.15, 0.2, 0.18), (0.25, 0.2, 0.3)),
+    (Cylinder(0.1, 0.4), (0.1, 0.25), (0.1, 0.1)),
+    (Cylinder(0.1, 0.1), (0.2, 0.3), (0.1, 0.4)),
+    (Convex(tuple(map(tuple, PYRAMID.tolist()))), 2.0 * PYRAMID, PYRAMID * np.array([1.0, 1.0, -1.0])),
+]
+
+
+@pytest.mark.parametrize(("shape", "fits", "does_not"), RESIZED)
+@pytest.mark.parametrize("properties", [SOFT, RIGID], ids=["compliant", "rigid"])
+def test_numbers_that_a_mesh_does_not_fit_are_refused(shape: Shape, fits, does_not, properties) -> None:
+    """Elements of the mesh, made at finalize, would be inside out. A rigid surface has no inside, but for a hull's."""
+    plant = mbjax.MultibodyPlant(0.01)
+    other = SLAB if properties is RIGID else RIGID
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), other)
+    plant.add_rigid_body("thing", INERTIA)
+    plant.register_collision_geometry("thing", Geometry("skin", shape), properties)
+    model = plant.finalize()
+    name = "set_collision_geometry_vertices" if isinstance(shape, Convex) else "set_collision_geometry_size"
+    setter = getattr(mbjax, name)
+    setter(model, "skin", fits)
+    if properties is RIGID and not isinstance(shape, Convex):
+        setter(model, "skin", does_not)
+        return
+    with pytest.raises(mbjax.ModelError, match=f"does not fit the {type(shape).__name__}'s hydroelastic mesh"):
+        setter(model, "skin", does_not)
+    status = jax.jit(lambda x: mbjax.model_status(setter(model, "skin", x)).meshes_inside_out)
+    assert [int(status(numbers)) for numbers in (fits, does_not)] == [0, 1]
+    broken = jax.jit(lambda x: setter(model, "skin", x))(does_not)
+    (sentence,) = [sentence for finding in find_numbers(broken) for sentence in sentences(broken, finding)]
+    assert " of 'skin' is [" in sentence
+    assert "must be as the mesh needs it" in sentence

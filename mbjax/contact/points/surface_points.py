@@ -14,20 +14,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mbjax.execution import each_world
 from mbjax.execution.arrays import take
 from mbjax.geometry.hydroelastic import (
     ContactSurface,
     HydroelasticTopology,
     contact_surface,
     field,
-    hydroelastic_geometry,
 )
-from mbjax.model import ContactLayout, MultibodyModel
+from mbjax.model import ContactLayout, MultibodyModel, hydroelastic_topology
 from mbjax.spatial import RigidTransform
 
 from .contact_parameters import PairParameters, SurfaceParameters, calc_surface_parameters, combine_surfaces
 from .geometry_poses import GeometryPoses, calc_relative_poses, shape_sizes
+from .near_surfaces import are_pairs_near, calc_near_surfaces
 from .point_records import ContactPoints, PairSurfaces, flat, in_slots
 
 SMALLEST_GRADIENT = 1e-14  # Pa/m: faces with less have no force in discrete steps, as in Drake
@@ -48,21 +47,6 @@ def surface_pairs_by_kind(model: MultibodyModel) -> dict[Topologies, list[int]]:
         A, B = (hydroelastic_topology(model, g) for g in contact.pairs[i])
         groups.setdefault((A, B), []).append(i)
     return groups
-
-
-def hydroelastic_topology(model: MultibodyModel, geometry: int) -> HydroelasticTopology:
-    """What is static of a geometry's mesh: it follows from the shape as it was registered."""
-    record = model.layout.contact.geometries[geometry]
-    assert record.hydroelastic is not None
-    (shape,) = (g.shape for g in model.layout.collision[record.body] if g.name == record.name)
-    of = record.hydroelastic
-    return hydroelastic_geometry(
-        shape,
-        compliance="rigid" if of.compliance == "rigid" else "compliant",
-        resolution_hint=of.resolution_hint,
-        margin=of.margin,
-        slab_thickness=of.slab_thickness,
-    )
 
 
 def count_faces(model: MultibodyModel) -> int:
@@ -114,11 +98,12 @@ def calc_faces_of_kind(
     contact, body_mobods = model.layout.contact, model.topology.body_mobods
     A, B = ([contact.pairs[i][side] for i in pairs] for side in (0, 1))
     mobods_A, mobods_B = ([body_mobods[contact.geometries[g].body] for g in side] for side in (A, B))
-    R_WA, p_AB_W, _, _ = calc_relative_poses(model, poses, A, B)
+    R_WA, p_AB_W, R_AB, p_AB = calc_relative_poses(model, poses, A, B)
     moduli = [calc_moduli(model, side) for side in (A, B)]
-    of_kind = jax.vmap(functools.partial(calc_surface, contact, *topologies), in_axes=-1, out_axes=-1)
-    sizes = shape_sizes(model, A), shape_sizes(model, B)
-    surface = each_world(of_kind, model.num_world_axes, *sizes, *moduli, R_WA, take(poses.R_WG, B, 2), p_AB_W)
+    is_near = are_pairs_near(model, topologies, (A, B), R_AB, p_AB)
+    args = shape_sizes(model, A), shape_sizes(model, B), *moduli, R_WA, take(poses.R_WG, B, 2), p_AB_W
+    of_pair = functools.partial(calc_surface, contact, *topologies)
+    surface = calc_near_surfaces(of_pair, model.num_world_axes, is_near, *args)
 
     faces = surface if model.is_discrete else at_quadrature_points(surface, contact)
     k = faces.area.shape[0]

@@ -2,6 +2,7 @@
 
 from .contact_surface import ContactSurface as ContactSurface
 from .faces import Representation as Representation
+from .mesh_fit import is_inside_out as is_inside_out
 from .pressure_field import PressureField as PressureField
 from .pressure_field import field as field
 from .surface_of_pair import contact_surface as contact_surface
@@ -9,4 +10,7 @@ from .surface_of_pair import largest_number_of_faces as largest_number_of_faces
 from .surface_of_pair import reason_for_no_surface as reason_for_no_surface
 from .topology import Compliance as Compliance
 from .topology import HydroelasticTopology as HydroelasticTopology
+from .topology import SurfaceMesh as SurfaceMesh
+from .topology import count_open_edges as count_open_edges
 from .topology import hydroelastic_geometry as hydroelastic_geometry
+from .topology import surface_in_file as surface_in_file

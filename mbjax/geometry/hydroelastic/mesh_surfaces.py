@@ -72,10 +72,12 @@ def elements_of(field: PressureField, X_CG: RigidTransform | None = None) -> Ele
     return Elements(moved_points(X_CG, field.corners_G), field.corner_pressure, functions)
 
 
-def polygons_with_rigid_mesh(C: PressureField, D: PressureField, X_CD: RigidTransform, bound: int) -> Polygons:
-    """The parts of rigid triangles of D within compliant tetrahedra of C."""
+def polygons_with_rigid_mesh(
+    C: PressureField, D: PressureField, X_CD: RigidTransform, bound: int, near: int
+) -> Polygons:
+    """The parts of rigid triangles of D within compliant tetrahedra of C; at most `near` elements of each are tried."""
     all_C, all_D = elements_of(C), elements_of(D, X_CD)
-    chosen = chosen_elements(*jax.lax.stop_gradient((all_C, all_D, C, D, X_CD)), bound)
+    chosen = chosen_elements(*jax.lax.stop_gradient((all_C, all_D, C, D, X_CD)), near)
     pairs = tetrahedra_and_triangles(*jax.lax.stop_gradient((all_C, all_D)), *chosen, bound)
     of_C, of_D = all_C.at(pairs.elements_C), all_D.at(pairs.elements_D)
     planes = jnp.concatenate([of_D.functions[:, TRIANGLE_EDGES], of_C.faces], axis=1)

@@ -11,6 +11,7 @@ from .pressure_field import PressureField
 from .topology import HydroelasticTopology
 
 SMALL_MESH = 64  # elements, up to which a bound takes all
+AROUND = 4  # times the bound on faces: elements near a mesh of a file, which may have the other shape all around
 SHARE_IN_CONTACT = 4  # a larger mesh is bounded by this fraction of its elements
 
 
@@ -69,8 +70,10 @@ def polygons_between(
         return polygons_in_compliant_half_space(field_C, field_D, X_CD, bound)
     if topology_D.is_half_space:
         return polygons_with_rigid_half_space(field_C, X_CD, bound)
-    with_mesh = polygons_with_rigid_mesh if topology_D.is_rigid else polygons_with_compliant_mesh
-    return with_mesh(field_C, field_D, X_CD, bound)
+    if topology_D.is_rigid:
+        near = bound if topology_D.surface is None else AROUND * bound
+        return polygons_with_rigid_mesh(field_C, field_D, X_CD, bound, near)
+    return polygons_with_compliant_mesh(field_C, field_D, X_CD, bound)
 
 
 def largest_number_of_faces(topology_A: HydroelasticTopology, topology_B: HydroelasticTopology) -> int:

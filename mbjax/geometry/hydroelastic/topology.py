@@ -24,7 +24,8 @@ Compliance = Literal["compliant", "rigid"]
 ROUND = Sphere, Ellipsoid, Cylinder, Capsule  # shapes whose mesh only approximates them
 
 
-class SurfaceMesh(NamedTuple):
+@dataclass(frozen=True)
+class SurfaceMesh:
     """Vertices and triangles of a surface, as plain numbers."""
 
     vertices: tuple[tuple[float, float, float], ...]
@@ -86,13 +87,14 @@ def hydroelastic_geometry(
     resolution_hint: float | None = None,
     margin: float = 0.0,
     slab_thickness: float | None = None,
+    surface: SurfaceMesh | None = None,
 ) -> HydroelasticTopology:
     """The topology of a shape's pressure field, or of its surface where it is rigid.
 
     `resolution_hint` in m is about the length of an edge; round shapes need it, others ignore it. `margin` in m grows a
     compliant shape by a layer of negative pressure; a rigid shape ignores it. `slab_thickness` in m is the depth at
     which the pressure of a compliant half-space reaches its modulus. A compliant `Mesh` is the hull of its file's
-    vertices, a rigid one has the triangles of the file, which need not be closed nor convex.
+    vertices, a rigid one has the triangles of the file, or of `surface`, which need not be closed nor convex.
     """
     label = f"hydroelastic_geometry: the {compliance} {type(shape).__name__}"
     if compliance not in ("compliant", "rigid"):
@@ -108,7 +110,8 @@ def hydroelastic_geometry(
     else:
         slab_thickness = None
     if isinstance(shape, Mesh) and is_rigid:
-        return HydroelasticTopology(shape, compliance, None, 0.0, None, surface_in_file(shape, label))
+        surface = surface_in_file(shape, label) if surface is None else surface
+        return HydroelasticTopology(shape, compliance, None, 0.0, None, surface)
     if isinstance(shape, Mesh):
         shape = Convex(surface_in_file(shape, label).vertices)
     return HydroelasticTopology(shape, compliance, resolution_hint, margin, slab_thickness)
@@ -132,7 +135,7 @@ def volume_pattern(shape: Shape, resolution_hint: float | None, margin: float) -
 
 
 def surface_in_file(shape: Mesh, label: str) -> SurfaceMesh:
-    """The scaled surface of a mesh file."""
+    """The scaled surface of a mesh file; ValueError where there is none."""
     if shape.path is None:
         raise ValueError(f"{label} '{shape.filename}' has no file on disk; give Mesh(filename, path).")
     surface = read_surface(shape.path)
@@ -145,6 +148,16 @@ def surface_in_file(shape: Mesh, label: str) -> SurfaceMesh:
     return SurfaceMesh(
         tuple((x, y, z) for x, y, z in vertices.tolist()), tuple((a, b, c) for a, b, c in triangles.tolist())
     )
+
+
+def count_open_edges(surface: SurfaceMesh) -> int:
+    """Number of edges around holes: those of one triangle alone, vertices at the same place being one."""
+    vertices, triangles = np.array(surface.vertices), np.array(surface.triangles)
+    _, place = np.unique(vertices, axis=0, return_inverse=True)
+    corners = place.reshape(-1)[triangles]
+    edges = np.sort(corners[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
+    _, count = np.unique(edges, axis=0, return_counts=True)
+    return int((count == 1).sum())
 
 
 def positive_length(label: str, name: str, value: float | None, meaning: str) -> float:
