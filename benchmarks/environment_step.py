@@ -38,7 +38,7 @@ def environment(name: str) -> AbstractEnvironment:
             warnings.simplefilter("ignore", mbjax.ModelWarning)
             return Ant(mbjax.load(file, time_step=0.01, contact_model="point", on_unsupported="warn"))
     if name == "quadruped":
-        model = mbjax.load(name, time_step=0.004, ground=0.8, contact_pairs=[("*foot*", "ground")])
+        model = mbjax.load(name, time_step=0.01, ground=0.8, contact_pairs=[("*foot*", "ground")])
         return QuadrupedVelocity(mbjax.set_controller_gains(model, 60.0, 1.5))
     return CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02))
 

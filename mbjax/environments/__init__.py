@@ -26,5 +26,6 @@ from .tasks import ArmReach as ArmReach
 from .tasks import CartPoleSwingUp as CartPoleSwingUp
 from .tasks import Hopper as Hopper
 from .tasks import InHandCube as InHandCube
+from .tasks import OpenLoopTrot as OpenLoopTrot
 from .tasks import QuadrupedVelocity as QuadrupedVelocity
 from .tasks import leap_hand_file as leap_hand_file

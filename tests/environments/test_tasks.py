@@ -80,21 +80,26 @@ def originals(task: str) -> gymnasium.Env:
 
 
 def quadruped(env: QuadrupedVelocity, before: EnvState, after: EnvState, action: np.ndarray) -> tuple[float, bool]:
-    q, v, command = after.physics.q, after.physics.v, np.asarray(before.memory.command)
+    q, v, command = np.asarray(after.physics.q), np.asarray(after.physics.v), np.asarray(before.memory.command)
     R_WB = Rotation.from_quat(np.roll(q[:4], -1))
     up, omega, velocity = R_WB.inv().apply(np.stack([[0.0, 0.0, 1.0], v[:3], v[3:6]]))
     names = [name.removesuffix("_motor") for name in env.model.actuator_names]
     joints = [env.model.position_names().index(f"quadruped_{name}_q") for name in names]
     angles = {"abduction": 0.0, "flexion": 0.6, "knee": -1.2}
     standing = np.array([angles[name.split("_")[-1]] for name in names])
-    effort = 60.0 * (standing + 0.5 * action - np.asarray(q)[joints])
+    phase = float(before.memory.first_phase) + float(before.physics.time) / 0.5
+    trot = np.asarray(env.trot.angles(np.float64(phase), command))
+    effort = 60.0 * (standing + trot + 0.3 * action - q[joints]) - 1.5 * v[np.array(joints) - 1]
     wrong = np.append(velocity[:2], omega[2]) - command
-    reward = np.exp(-4.0 * wrong[:2] @ wrong[:2]) + 0.5 * np.exp(-4.0 * wrong[2] ** 2)
+    reward = np.exp(-(wrong[:2] @ wrong[:2]) / 0.15) + 0.5 * np.exp(-(wrong[2] ** 2) / 0.15)
     reward -= velocity[2] ** 2 + 0.05 * (omega[:2] @ omega[:2]) + up[:2] @ up[:2] + 2e-4 * effort @ effort
     change = action - np.asarray(before.memory.last_action)
-    np.testing.assert_allclose(after.observation[:9], np.concatenate([omega, up, command]), atol=1e-12)
+    angle = 2.0 * np.pi * (phase + 0.02 / 0.5)
+    seen = np.concatenate([velocity, omega, up, np.asarray(after.memory.command), [np.sin(angle), np.cos(angle)]])
+    np.testing.assert_allclose(after.observation[:14], seen, atol=1e-12)
+    np.testing.assert_allclose(after.observation[14:26], q[joints] - standing, atol=1e-12)
     np.testing.assert_array_equal(after.observation[-action.size :], action)
-    return reward - 0.01 * change @ change, bool(up[2] < 0.5 or q[6] < 0.15)
+    return reward - 0.01 * (action @ action + change @ change), bool(up[2] < 0.5 or q[6] < 0.19)
 
 
 def reach(env: ArmReach, before: EnvState, after: EnvState, action: np.ndarray) -> tuple[float, bool]:
@@ -147,7 +152,7 @@ TASKS: dict[str, tuple[Callable[[], AbstractEnvironment], Callable]] = {
     "cart-pole": (lambda: CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), cart_pole),
     "ant": (lambda: Ant(of_gymnasium("ant", 0.01)), ant),
     "hopper": (lambda: Hopper(of_gymnasium("hopper", 0.002)), hopper),
-    "quadruped": (lambda: QuadrupedVelocity(gained("quadruped", time_step=0.004, **FEET)), quadruped),
+    "quadruped": (lambda: QuadrupedVelocity(gained("quadruped", time_step=0.01, **FEET)), quadruped),
     "arm": (lambda: ArmReach(gained("arm", time_step=0.01)), reach),
     "hand": (hand, in_hand),
 }

@@ -7,3 +7,4 @@ from .in_hand import InHandCube as InHandCube
 from .in_hand import leap_hand_file as leap_hand_file
 from .quadruped import QuadrupedVelocity as QuadrupedVelocity
 from .reach import ArmReach as ArmReach
+from .trot import OpenLoopTrot as OpenLoopTrot
