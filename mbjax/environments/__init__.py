@@ -29,3 +29,6 @@ from .tasks import InHandCube as InHandCube
 from .tasks import OpenLoopTrot as OpenLoopTrot
 from .tasks import QuadrupedVelocity as QuadrupedVelocity
 from .tasks import leap_hand_file as leap_hand_file
+from .velocity_tracking import VelocityTracking as VelocityTracking
+from .velocity_tracking import evaluate_velocity as evaluate_velocity
+from .velocity_tracking import velocity_commands as velocity_commands

@@ -1,1 +1,1 @@
-"""Learners: methods that train policies by the simulator's gradients, one a module, which is imported by its name."""
+"""Learners and what becomes of policies: training by gradients, files, tasks by name, MuJoCo; import a module by name."""

@@ -36,7 +36,9 @@ class QuadrupedVelocity(AbstractEnvironment):
 
     An action is a residual of up to `scale` rad on the joint angles of a trot in open loop, `trot`, which PD
     controllers follow: such a residual is learned from far fewer steps than a gait from nothing (arXiv 2410.03076).
-    `set_trot` changes it; with `share` and `lift` 0 actions are offsets from standing alone.
+    Numbers of the trot are changed by `dataclasses.replace`; with its `share` and `lift` 0 actions are offsets from
+    standing. Both `trot` and `home`, the configuration of standing, are those of the model that the task is made with:
+    a randomized one is moved by the controller of the nominal one. Feet are the four spheres that may touch the ground.
 
     The reward has the terms of legged-robot tasks (Rudin et al. 2022): tracking of the velocities, minus vertical and
     rolling speed, tilt, effort, size of the residual, and change of action. It is at most 1.5, and to stand still is
@@ -133,8 +135,13 @@ class QuadrupedVelocity(AbstractEnvironment):
 
     def phase(self, state: State, memory: QuadrupedMemory) -> Float[Array, ""]:
         """The trot's phase, in periods."""
+        return jnp.mod(memory.first_phase + state.time / self.period, 1.0)
+
+    @property
+    def period(self) -> float:
+        """Duration of a stride of the trot, in s."""
         assert self.trot is not None
-        return jnp.mod(memory.first_phase + state.time / self.trot.period, 1.0)
+        return self.trot.period
 
     def remembered(self, state: State, memory: QuadrupedMemory, action: Array, key: PRNGKeyArray) -> QuadrupedMemory:
         """The memory after a step: perhaps another command, and another push."""
