@@ -21,6 +21,7 @@ from mbjax.environments import (
     save_checkpoint,
 )
 from mbjax.errors import MissingPackageError
+from mbjax.learners.gymnasium_names import register_with_gymnasium
 
 MODEL = mbjax.load("cart_pole", time_step=0.02, dtype=jnp.float32)
 TASK = CartPoleSwingUp(MODEL)
@@ -129,6 +130,32 @@ def test_gymnasium_worlds() -> None:
         again, _ = worlds.reset(seed=3)
         first, _ = worlds.reset(seed=3)
         np.testing.assert_array_equal(first, again)
+
+
+def test_gymnasium_makes_tasks_by_name() -> None:
+    """One world with Gymnasium's own checks and time limit, and many in one program; options go to the task."""
+    import gymnasium
+
+    names = register_with_gymnasium()
+    assert {"mbjax/Quadruped-v0", "mbjax/CartPole-v0"} <= set(names)
+    assert register_with_gymnasium() == names, "a second time changes nothing"
+    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+        world = gymnasium.make("mbjax/CartPole-v0", max_episode_steps=2, force=5.0)
+        first, _ = world.reset(seed=3)
+        again, _ = world.reset(seed=3)
+        np.testing.assert_array_equal(first, again)
+        assert world.observation_space.contains(first)
+        found = [world.step(np.array([0.5], np.float32)) for _ in range(2)]
+        assert [(ended, truncated) for _, _, ended, truncated, _ in found] == [(False, False), (False, True)]
+        assert 0.0 < found[0][1] < 1.0
+        assert "upright" in found[0][4]
+        assert world.unwrapped.environment.force == 5.0
+        worlds = gymnasium.make_vec("mbjax/CartPole-v0", num_envs=WORLDS)
+        seen, _ = worlds.reset(seed=3)
+        assert seen.shape == (WORLDS, 5)
+        quadruped = gymnasium.make("mbjax/Quadruped-v0", scale=0.5)
+        assert quadruped.action_space.shape == (12,)
+        assert quadruped.unwrapped.environment.scale == 0.5
 
 
 def test_torch_worlds_have_gradients() -> None:
