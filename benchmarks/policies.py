@@ -7,11 +7,12 @@
     python -m benchmarks.policies gradient cart_pole 400    # updates
     python -m benchmarks.policies gradient hopper 300
     python -m benchmarks.policies gradient ant 700
+    python -m benchmarks.policies ppo quadruped 1500000 0   # of this seed; writes the policy to quadruped.npz
     python -m benchmarks.policies picture                   # policies.png of all curves in policies.json
 
 Each prints steps, seconds of wall and of the processor since it began, compilation included, and the mean return of an
 episode without exploration, and adds its curve to policies.json. Tasks are cart_pole (an episode has 250 steps), hopper
-and ant (1000) and quadruped (500).
+and ant (1000) and quadruped (500). How the quadruped walks is measured by `python -m benchmarks.walking`.
 """
 
 import functools
@@ -23,8 +24,20 @@ import time
 import warnings
 from typing import Any
 
+import jax
+
 import mbjax
-from mbjax.environments import Ant, CartPoleSwingUp, Episodes, Hopper, QuadrupedVelocity, as_brax
+from mbjax.environments import (
+    Ant,
+    CartPoleSwingUp,
+    Episodes,
+    Hopper,
+    QuadrupedVelocity,
+    RandomPushes,
+    Sensor,
+    as_brax,
+)
+from mbjax.learners.network_policy import NetworkPolicy
 
 # Horizons of 0.3 to 0.8 s: through contact, longer ones give gradients of 1e2 and more, from which nothing is learned.
 CONTACT: dict[str, Any] = {"longest": 10.0, "last_rate": 0.1, "critic_passes": 16}
@@ -40,9 +53,22 @@ PPO: dict[str, dict[str, Any]] = {
     "cart_pole": SMALL | {"discounting": 0.98, "learning_rate": 1e-3},
     "hopper": SMALL | {"discounting": 0.99},
     "ant": SMALL | {"discounting": 0.98},
-    "quadruped": SMALL | {"discounting": 0.97},
+    "quadruped": {
+        "num_envs": 512,
+        "unroll_length": 16,
+        "batch_size": 64,
+        "num_minibatches": 8,
+        "num_updates_per_batch": 4,
+        "learning_rate": 5e-4,
+        "entropy_cost": 2e-3,
+        "discounting": 0.97,
+        "reward_scaling": 0.2,
+        "num_eval_envs": 64,
+    },
 }
 CURVES = pathlib.Path(__file__).parent / "policies.json"
+WALKING = CURVES.with_name("quadruped.npz")
+DISTURBED: dict[str, Any] = {"encoders": Sensor(noise=0.02), "pushes": RandomPushes("trunk", 40.0, 0.004, 10)}
 TASKS = {"cart_pole": 250, "hopper": 1000, "ant": 1000, "quadruped": 500}  # steps of an episode
 
 
@@ -51,8 +77,7 @@ def episodes(task: str) -> Episodes:
     if task == "cart_pole":
         return Episodes(CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), length=TASKS[task])
     if task == "quadruped":
-        model = mbjax.load("quadruped", time_step=0.004, ground=0.8, contact_pairs=[("*foot*", "ground")])
-        return Episodes(QuadrupedVelocity(mbjax.set_controller_gains(model, 60.0, 1.5)), length=TASKS[task])
+        return Episodes(QuadrupedVelocity(quadruped(), **DISTURBED), length=TASKS[task])
     import gymnasium
 
     path = pathlib.Path(gymnasium.__file__).parent / f"envs/mujoco/assets/{task}.xml"
@@ -61,6 +86,12 @@ def episodes(task: str) -> Episodes:
         warnings.simplefilter("ignore")
         model = mbjax.load(path, time_step=time_step, contact_model="point", on_unsupported="warn")
     return Episodes({"ant": Ant, "hopper": Hopper}[task](model), length=TASKS[task])
+
+
+def quadruped(time_step: float = 0.01) -> mbjax.MultibodyModel:
+    """The bundled robot, whose feet may touch the ground, with controllers."""
+    model = mbjax.load("quadruped", time_step=time_step, ground=0.8, contact_pairs=[("*foot*", "ground")])
+    return mbjax.set_controller_gains(model, 60.0, 1.5)
 
 
 class Curve:
@@ -83,7 +114,11 @@ def settings_of(method: str, task: str, amount: int) -> dict[str, Any]:
     """What a learner of brax is called with beside the task; networks as wide as the gradient method's, for a CPU."""
     networks: Any = importlib.import_module(f"brax.training.agents.{method}.networks")
     if method == "ppo":
-        wide = {"policy_hidden_layer_sizes": (64, 64), "value_hidden_layer_sizes": (128, 128)}
+        wide: dict[str, Any] = {"policy_hidden_layer_sizes": (64, 64), "value_hidden_layer_sizes": (128, 128)}
+        if task == "quadruped":  # its first actions are small: the trot in open loop, and noise
+            small = functools.partial(jax.nn.initializers.variance_scaling, 0.01, "fan_in", "uniform")
+            wide |= {"policy_hidden_layer_sizes": (128, 128), "mean_kernel_init_fn": small}
+            wide |= {"distribution_type": "normal", "noise_std_type": "log", "init_noise_std": 0.5}
         return {
             "num_timesteps": amount,
             "learning_rate": 3e-4,
@@ -92,6 +127,7 @@ def settings_of(method: str, task: str, amount: int) -> dict[str, Any]:
             "clipping_epsilon": 0.2,
             "max_grad_norm": 1.0,
             "num_evals": 13,
+            "num_eval_envs": 32,
             "network_factory": functools.partial(networks.make_ppo_networks, **wide),
         } | PPO[task]
     if method == "sac":
@@ -104,6 +140,7 @@ def settings_of(method: str, task: str, amount: int) -> dict[str, Any]:
             "learning_rate": 1e-3,
             "discounting": 0.98,
             "num_evals": 6,
+            "num_eval_envs": 32,
             "network_factory": functools.partial(networks.make_sac_networks, hidden_layer_sizes=(64, 64)),
         }
     return {
@@ -113,12 +150,13 @@ def settings_of(method: str, task: str, amount: int) -> dict[str, Any]:
         "learning_rate": 2e-3,
         "max_gradient_norm": 1.0,
         "num_evals": 6,
+        "num_eval_envs": 32,
         "network_factory": functools.partial(networks.make_apg_networks, hidden_layer_sizes=(64, 64)),
     }
 
 
-def by_brax(method: str, task: str, amount: int) -> None:
-    """PPO, SAC or APG of brax, with its own wrappers."""
+def by_brax(method: str, task: str, amount: int, seed: int = 0) -> None:
+    """PPO, SAC or APG of brax, with its own wrappers; the quadruped's policy is kept, as far as it is."""
     train = importlib.import_module(f"brax.training.agents.{method}.train").train
     curve, settings = Curve(method, task), settings_of(method, task, amount)
     of_epoch = settings["num_envs"] * settings["horizon_length"] * amount // 5 if method == "apg" else 1
@@ -126,11 +164,16 @@ def by_brax(method: str, task: str, amount: int) -> None:
     def tell(progress: int, metrics: dict) -> None:  # steps, by APG: epochs
         curve(of_epoch * int(progress), float(metrics["eval/episode_reward"]))
 
+    def keep(_: int, __: Any, params: Any) -> None:
+        NetworkPolicy.from_brax(params).save(WALKING)
+
+    if method == "ppo" and task == "quadruped":
+        settings["policy_params_fn"] = keep
     train(
         as_brax(episodes(task).environment),
         episode_length=TASKS[task],
+        seed=seed,
         normalize_observations=True,
-        num_eval_envs=32,
         deterministic_eval=True,
         progress_fn=tell,
         **settings,
@@ -139,10 +182,16 @@ def by_brax(method: str, task: str, amount: int) -> None:
 
 def by_gradient(task: str, updates: int) -> None:
     """The short-horizon actor–critic of mbjax."""
-    from mbjax.learners.short_horizon_actor_critic import Settings, train
+    from mbjax.learners.short_horizon_actor_critic import Settings, train_by_gradients
+
+    curve = Curve("gradient", task)
+
+    def tell(progress: Any) -> None:
+        print(progress, flush=True)
+        curve(progress.steps, progress.episode_return)
 
     settings = Settings(**SETTINGS[task], updates=updates)
-    train(episodes(task), settings, updates, every=max(updates // 12, 1), tell=Curve("gradient", task))
+    train_by_gradients(episodes(task), settings, every=max(updates // 12, 1), tell=tell)
 
 
 def draw() -> None:
@@ -178,4 +227,4 @@ if __name__ == "__main__":
     elif sys.argv[1] == "gradient":
         by_gradient(sys.argv[2], int(sys.argv[3]))
     else:
-        by_brax(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+        by_brax(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))

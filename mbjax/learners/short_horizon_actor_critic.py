@@ -7,22 +7,35 @@ for the networks, optax for the optimizers (extra `learn`), mbjax for the worlds
 
     python -m mbjax.learners.short_horizon_actor_critic     # swings up a cart-pole
 
-For an environment of your own: `train(Episodes(environment, length=500), Settings(), updates=400).policy`.
+For an environment of your own: `train_by_gradients(Episodes(environment, length=500), Settings(updates=400)).policy`.
+With `folder=` a run that was stopped goes on where it was; `network_policy(learner)` is the policy to keep and export.
 """
 
 import dataclasses
 import functools
 import time
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from mbjax.environments import CartPoleSwingUp, Episodes, EpisodeState, worlds_status
+from mbjax.environments import (
+    CartPoleSwingUp,
+    Episodes,
+    EpisodeState,
+    restore_checkpoint,
+    save_checkpoint,
+    worlds_status,
+)
+from mbjax.errors import ModelError
 from mbjax.formats import load
 from mbjax.optional_packages import imported
 from mbjax.spatial import safe_sqrt
+
+from .network_policy import NetworkPolicy
 
 optax = imported("optax", "the short-horizon actor–critic needs optax", "learn")
 
@@ -92,6 +105,26 @@ class Learner(eqx.Module):
         return self.actor(self.scaling(observation), jnp.zeros(self.actor.log_spread.size))
 
 
+class Progress(NamedTuple):
+    """How far a run is: printed, it is a line. Times are those since the call, in s."""
+
+    updates: int
+    steps: int  # of all worlds
+    episode_return: float  # the mean of episodes without exploration
+    reward: float  # the mean of this update's steps, with exploration
+    gradient: float  # the length of the actor's gradient
+    broken: int  # worlds that had a number that is not finite, so far
+    seconds: float
+    processor_seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.updates:5d} updates, {self.steps:8d} steps, {self.seconds:6.1f} s ({self.processor_seconds:6.1f} s "
+            f"of the processor): return {self.episode_return:7.2f}, reward {self.reward:.3f}, gradient "
+            f"{self.gradient:.3g}, broken {self.broken}"
+        )
+
+
 class Way(eqx.Module):
     """What the critic learns from; leading axes steps and worlds."""
 
@@ -131,6 +164,13 @@ def start(episodes: Episodes, settings: Settings, key: jax.Array) -> Learner:
     )
     scaling = Scaling(jnp.zeros(seen), jnp.ones(seen), jnp.array(1.0))
     return Learner(actor, critic, critic, scaling, of_actor, of_critic, states, key)
+
+
+def network_policy(learner: Learner) -> NetworkPolicy:
+    """The policy alone, without exploration, to save, export, or run in NumPy."""
+    layers, scaling = learner.actor.mean.layers, learner.scaling
+    weights, biases = (tuple(f(x) for x in layers) for f in (lambda x: x.weight.T, lambda x: x.bias))
+    return NetworkPolicy(scaling.mean, safe_sqrt(scaling.variance + 1e-4), weights, biases, "elu", "tanh", 10.0)
 
 
 def length_of(tree: Any) -> jax.Array:
@@ -253,29 +293,41 @@ def evaluate(learner: Learner, episodes: Episodes, key: jax.Array, worlds: int =
     return jnp.mean(jnp.sum(jax.lax.scan(one_step, first, None, episodes.length)[1], axis=0))
 
 
-def train(
-    episodes: Episodes, settings: Settings, updates: int, seed: int = 0, every: int = 25, tell: Any = lambda *_: None
+def train_by_gradients(
+    episodes: Episodes,
+    settings: Settings = Settings(),
+    *,
+    seed: int = 0,
+    every: int = 25,
+    tell: Callable[[Progress], Any] = print,
+    folder: str | Path | None = None,
 ) -> Learner:
-    """Learns, prints the return of an episode now and then, and calls `tell(steps, return)`."""
-    learner = start(episodes, settings, jax.random.key(seed))
+    """Takes `settings.updates` updates; `tell` gets a `Progress` at the first and then after each `every` of them.
+
+    With a folder the learner is kept there as often, by orbax, its worlds and random keys included. A run that was
+    stopped goes on from the last one when it is called again with the same arguments, bit-equal to one that was not; a
+    run that was finished returns what it had found. `settings.updates` decides how the optimizers' steps fall, so it
+    must stay the same too.
+    """
+    if every < 1:
+        raise ModelError(f"train_by_gradients: every must be at least 1, got {every}.")
+    learner, done = start(episodes, settings, jax.random.key(seed)), 0
+    if folder is not None and any(path.name.isdigit() for path in Path(folder).glob("*")):
+        done, learner = restore_checkpoint(folder, learner)
     score = eqx.filter_jit(evaluate)
     began, used = time.perf_counter(), time.process_time()
-    for i in range(1, updates + 1):
+    for i in range(done + 1, settings.updates + 1):
         learner, log = update(learner, episodes, settings)
-        if i % every == 0 or i == 1:
+        if i % every == 0 or i in (1, settings.updates):
             found = float(score(learner, episodes, jax.random.key(1)))
-            steps = i * settings.worlds * settings.horizon
-            wall, processor = time.perf_counter() - began, time.process_time() - used
-            print(
-                f"{i:5d} updates, {steps:8d} steps, {wall:6.1f} s ({processor:6.1f} s of the processor): return "
-                f"{found:7.2f}, reward {float(log['reward']):.3f}, "
-                f"gradient {float(log['gradient']):.3g}, broken {int(log['broken'])}",
-                flush=True,
-            )
-            tell(steps, found)
+            numbers = float(log["reward"]), float(log["gradient"]), int(log["broken"])
+            times = time.perf_counter() - began, time.process_time() - used
+            tell(Progress(i, i * settings.worlds * settings.horizon, found, *numbers, *times))
+            if folder is not None:
+                save_checkpoint(folder, i, learner)
     return learner
 
 
 if __name__ == "__main__":
     cart_pole = CartPoleSwingUp(load("cart_pole", time_step=0.02))
-    train(Episodes(cart_pole, length=250), Settings(), updates=400)
+    train_by_gradients(Episodes(cart_pole, length=250), Settings(updates=400))
