@@ -35,6 +35,7 @@ EXTRAS = {
     "identify": (("optimistix", "lineax", "optax", "scipy", "pyarrow", "mcap"), "system identification, and logs"),
     "notebook": (("jupyterlab", "matplotlib"), "JupyterLab, and what the notebooks use"),
     "learn": (("brax", "optax", "orbax", "gymnasium"), "learning, checkpoints, vector environments"),
+    "onnx": (("onnx",), "policies as ONNX files"),
 }
 
 

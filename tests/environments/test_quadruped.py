@@ -114,7 +114,10 @@ def test_other_numbers_keep_the_controller() -> None:
     assert heavy.home is env.home
 
 
-def test_robots_without_four_feet_are_refused() -> None:
+def test_robots_without_four_feet_or_a_free_trunk_are_refused() -> None:
     model = mbjax.load("quadruped", time_step=0.01, ground=0.8, contact_pairs=[("front*foot*", "ground")])
     with pytest.raises(mbjax.ModelError, match="found 2: front_left_foot_collision, front_right_foot_collision"):
         QuadrupedVelocity(mbjax.set_controller_gains(model, 60.0, 1.5))
+    fixed = mbjax.load("quadruped", time_step=0.01, ground=0.8, contact_pairs=[("*foot*", "ground")], base="fixed")
+    with pytest.raises(mbjax.ModelError, match="the trunk must move freely"):
+        QuadrupedVelocity(mbjax.set_controller_gains(fixed, 60.0, 1.5))

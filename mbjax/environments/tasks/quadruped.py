@@ -63,6 +63,9 @@ class QuadrupedVelocity(AbstractEnvironment):
     def __post_init__(self) -> None:
         require_discrete_model("QuadrupedVelocity", self.model)
         require_contact("QuadrupedVelocity", self.model)
+        trunk = next((body for body in self.model.layout.bodies if body.is_floating), None)
+        if trunk is None or trunk.floating_positions_start != 0:
+            raise ModelError("QuadrupedVelocity: the trunk must move freely, and be the first body of the model.")
         if is_known(self.model.parameters.proportional_gain) and not np.all(self.model.parameters.proportional_gain):
             raise ModelError(
                 "QuadrupedVelocity: the actuators need gains, as actions are desired angles; for example "
