@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from mbjax.contact.points.near_surfaces import REACH, calc_near_surfaces, gap_between_boxes
+from mbjax.contact.points.near_surfaces import REACH, gap_between_boxes
 from mbjax.contact.points.surface_points import calc_surface
 from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, HalfSpace, Shape, Sphere, shape_lengths
-from mbjax.geometry.hydroelastic import field, hydroelastic_geometry
+from mbjax.geometry.hydroelastic import calc_near_surfaces, field, hydroelastic_geometry
 from mbjax.model import ContactLayout
 from tests.gradients.checks import compiled
 

@@ -1,21 +1,13 @@
-"""Broad phase of hydroelastic pairs: surfaces are computed for pairs whose bounding boxes overlap.
+"""Broad phase of hydroelastic pairs: which have bounding boxes that overlap."""
 
-Pairs are taken one after another. A branch leaves out those that are apart in every world of a chunk, so that the work
-follows what overlaps. On a GPU, whose worlds do not share branches, all pairs are computed side by side.
-"""
+from collections.abc import Sequence
 
-import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from mbjax.execution import each_world, traced_for
-from mbjax.geometry.hydroelastic import ContactSurface, HydroelasticTopology
+from mbjax.geometry.hydroelastic import HydroelasticTopology
 from mbjax.geometry.signed_distance.bounding_boxes import bounding_box, gap_along_axes
 from mbjax.model import MultibodyModel
 from mbjax.spatial import component_algebra as ca
@@ -23,41 +15,6 @@ from mbjax.spatial import component_algebra as ca
 from .geometry_poses import shape_sizes
 
 REACH = 2.0  # margins; the corner of a box that has grown is the square root of 3 margins away from the box
-
-
-def calc_near_surfaces(
-    calc_surface: Callable[..., ContactSurface],
-    num_world_axes: int,
-    is_near: Bool[Array, " n"],
-    *args: Any,
-) -> ContactSurface:
-    """Surfaces of n pairs, which come last in all arrays, before worlds; empty ones of pairs that are not near."""
-
-    def of_pairs(*args: Any) -> ContactSurface:
-        return each_world(jax.vmap(calc_surface, in_axes=-1, out_axes=-1), num_world_axes, *args)
-
-    def where_near(is_near: Bool[Array, " k"], *args: Any) -> ContactSurface:
-        shapes = jax.eval_shape(of_pairs, *args)
-        return lax.cond(jnp.any(is_near), of_pairs, lambda *_: no_surfaces(shapes), *args)
-
-    if traced_for().expects_world_threads:
-        return of_pairs(*args)
-    if is_near.shape[0] == 1:
-        return where_near(is_near, *args)
-    last = -1 - num_world_axes
-    each = jax.tree.map(
-        lambda x: jnp.moveaxis(x, last, 0)[..., None, *[slice(None)] * num_world_axes], (is_near, *args)
-    )
-    found = lax.map(lambda x: where_near(*x), each)
-    return jax.tree.map(lambda x: jnp.moveaxis(jnp.squeeze(x, last), 0, last), found)
-
-
-def no_surfaces(shapes: ContactSurface) -> ContactSurface:
-    """Surfaces of these shapes in which nothing touches."""
-    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    up = zeros.normal_W.at[:, 2].set(1.0)
-    ones = jnp.ones_like(zeros.gradient_M), jnp.ones_like(zeros.gradient_N)
-    return dataclasses.replace(zeros, normal_W=up, gradient_M=ones[0], gradient_N=ones[1])
 
 
 def are_pairs_near(

@@ -18,6 +18,7 @@ from mbjax.execution.arrays import take
 from mbjax.geometry.hydroelastic import (
     ContactSurface,
     HydroelasticTopology,
+    calc_near_surfaces,
     contact_surface,
     field,
 )
@@ -26,7 +27,7 @@ from mbjax.spatial import RigidTransform
 
 from .contact_parameters import PairParameters, SurfaceParameters, calc_surface_parameters, combine_surfaces
 from .geometry_poses import GeometryPoses, calc_relative_poses, shape_sizes
-from .near_surfaces import are_pairs_near, calc_near_surfaces
+from .near_surfaces import are_pairs_near
 from .point_records import ContactPoints, PairSurfaces, flat, in_slots
 
 SMALLEST_GRADIENT = 1e-14  # Pa/m: faces with less have no force in discrete steps, as in Drake

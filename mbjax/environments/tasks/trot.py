@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.geometry import Sphere
 from mbjax.kinematics import body_pose_in_world, body_poses_in_world, jacobian_translational_velocity
+from mbjax.linear_algebra import pseudo_inverse
 from mbjax.model import MultibodyModel
 from mbjax.simulation import default_state
 
@@ -84,7 +85,8 @@ def trot_of(model: MultibodyModel, home: Float[Array, " nq"], joints: np.ndarray
             rows.append(
                 jacobian_translational_velocity(model, q, frame, point, trunk.body_frame, trunk.body_frame)[:, joints]
             )
-        return jnp.stack(centers), jnp.linalg.pinv(jnp.concatenate(rows))
+        J = jnp.concatenate(rows)
+        return jnp.stack(centers), pseudo_inverse(J, rtol=max(J.shape) * float(jnp.finfo(J.dtype).eps))
 
     return OpenLoopTrot(*numbers(model, home))
 

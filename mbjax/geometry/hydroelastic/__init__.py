@@ -3,6 +3,7 @@
 from .contact_surface import ContactSurface as ContactSurface
 from .faces import Representation as Representation
 from .mesh_fit import is_inside_out as is_inside_out
+from .near_pairs import calc_near_surfaces as calc_near_surfaces
 from .pressure_field import PressureField as PressureField
 from .pressure_field import field as field
 from .surface_of_pair import contact_surface as contact_surface
