@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -87,7 +87,7 @@ def world_class() -> type:
     class GymnasiumWorld(gymnasium.Env):
         """One world of mbjax as Gymnasium sees it."""
 
-        metadata = {"render_modes": []}  # noqa: RUF012
+        metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
 
         def __init__(self, environment: AbstractEnvironment):
             self.environment = environment
