@@ -7,26 +7,22 @@ from jaxtyping import Array
 
 from mbjax.spatial import safe_sqrt
 
-from .problem import Problem, Term, call_term
+from .problem import Problem, call_term
 from .weights import Scheduled, weighted
 
 
-def running_costs(
-    problem: Problem, x: Any, u: Any, stage: Any, k: Any, terms: tuple[Term, ...] | None = None
-) -> list[Array]:
-    """Numbers and vectors of residuals of step k, of some terms or of all."""
-    terms = problem.running if terms is None else terms
-    costs = [term_at_step(problem, term, x, u, stage, k) for term in terms]
+def running_costs(problem: Problem, x: Any, u: Any, stage: Any, k: Any) -> list[Array]:
+    """Numbers and vectors of residuals of step k."""
+    costs = [term_at_step(problem, term, x, u, stage, k) for term in problem.running]
     if problem.per == "step":
         return costs
     root = safe_sqrt(jnp.asarray(problem.step_length(u), u.dtype))
     return [weighted(cost, root) for cost in costs]
 
 
-def terminal_costs(problem: Problem, x: Any, terms: tuple[Term, ...] | None = None) -> list[Array]:
-    """Numbers and vectors of residuals of the last state, of some terms or of all."""
-    terms = problem.terminal if terms is None else terms
-    return [term_at_step(problem, term, x, None, problem.stage(-1), -1) for term in terms]
+def terminal_costs(problem: Problem, x: Any) -> list[Array]:
+    """Numbers and vectors of residuals of the last state."""
+    return [term_at_step(problem, term, x, None, problem.stage(-1), -1) for term in problem.terminal]
 
 
 def term_at_step(problem: Problem, term: Any, x: Any, u: Any, stage: Any, k: Any) -> Array:

@@ -14,7 +14,6 @@ from jaxtyping import Array, Float
 from mbjax.simulation import Inputs, State
 
 from .costs import running_costs, terminal_costs
-from .diagonal_costs import DiagonalCosts, diagonal_costs, has_diagonal
 from .linearization import differentiate_steps, linearize_steps
 from .multipliers import Penalties, penalty_residuals
 from .problem import Problem
@@ -89,19 +88,17 @@ def linearize_problem(problem: Problem, states: Any, efforts: Array, stages: Any
     return of.A, of.B
 
 
-def running_terms(
-    problem: Problem, x: Any, u: Any, stage: Any, k: Any, penalties: Penalties | None, chosen: tuple | None = None
-) -> list[Array]:
-    """Costs of one step, all or some: numbers, and vectors of residuals."""
-    terms = running_costs(problem, x, u, stage, k, chosen)
+def running_terms(problem: Problem, x: Any, u: Any, stage: Any, k: Any, penalties: Penalties | None) -> list[Array]:
+    """Costs of one step: numbers, and vectors of residuals."""
+    terms = running_costs(problem, x, u, stage, k)
     if penalties is not None:
         terms += penalty_residuals(problem, penalties, x, u, stage, k, False)
     return terms
 
 
-def terminal_terms(problem: Problem, x: Any, penalties: Penalties | None, chosen: tuple | None = None) -> list[Array]:
-    """Costs of the last state, all or some: numbers, and vectors of residuals."""
-    terms = terminal_costs(problem, x, chosen)
+def terminal_terms(problem: Problem, x: Any, penalties: Penalties | None) -> list[Array]:
+    """Costs of the last state: numbers, and vectors of residuals."""
+    terms = terminal_costs(problem, x)
     if penalties is not None:
         terms += penalty_residuals(problem, penalties, x, None, problem.stage(-1), problem.num_steps, True)
     return terms
@@ -153,43 +150,22 @@ def expand_running(
     problem: Problem, x: Any, u: Array, stage: Any, k: Any, penalties: Penalties | None
 ) -> tuple[Array, Array, Array]:
     """Value, gradient and Hessian by (dx, du) of the costs of one step."""
-    diagonal, others = split_terms(problem, problem.running, x)
 
     def terms(dx: Array, du: Array) -> list[Array]:
         moved, effort = moved_from(problem.model, x, dx), moved_from(None, u, du)
-        return running_terms(problem, moved, effort, stage, k, at(penalties, k), others)
+        return running_terms(problem, moved, effort, stage, k, at(penalties, k))
 
     zeros = [*zeros_at(problem, x), jnp.zeros_like(u)]
-    expanded = expand_terms(lambda *parts: terms(jnp.concatenate(parts[:-1]), parts[-1]), zeros)
-    ndx = sum(len(zero) for zero in zeros[:-1])
-    return with_diagonal(expanded, diagonal_costs(problem, diagonal, x, u, stage, k, ndx))
+    return expand_terms(lambda *parts: terms(jnp.concatenate(parts[:-1]), parts[-1]), zeros)
 
 
 def expand_terminal(problem: Problem, x: Any, penalties: Penalties | None) -> tuple[Array, Array, Array]:
     """Value, gradient and Hessian by dx of the costs of the last state."""
-    diagonal, others = split_terms(problem, problem.terminal, x)
 
     def terms(*parts: Array) -> list[Array]:
-        moved = moved_from(problem.model, x, jnp.concatenate(parts))
-        return terminal_terms(problem, moved, at(penalties, -1), others)
+        return terminal_terms(problem, moved_from(problem.model, x, jnp.concatenate(parts)), at(penalties, -1))
 
-    zeros = zeros_at(problem, x)
-    expanded, ndx = expand_terms(terms, zeros), sum(len(zero) for zero in zeros)
-    return with_diagonal(expanded, diagonal_costs(problem, diagonal, x, None, problem.stage(-1), -1, ndx))
-
-
-def split_terms(problem: Problem, terms: tuple, x: Any) -> tuple[tuple, tuple]:
-    """Costs with a known diagonal, and the others, which are differentiated."""
-    diagonal = tuple(term for term in terms if has_diagonal(problem, term, x))
-    return diagonal, tuple(term for term in terms if not has_diagonal(problem, term, x))
-
-
-def with_diagonal(expanded: tuple[Array, Array, Array], of: DiagonalCosts | None) -> tuple[Array, Array, Array]:
-    """Value, gradient and Hessian with those of costs that have a diagonal."""
-    if of is None:
-        return expanded
-    value, gradient, hessian = expanded
-    return value + of.value, gradient + of.gradient, hessian + jnp.diag(of.curvature)
+    return expand_terms(terms, zeros_at(problem, x))
 
 
 def zeros_at(problem: Problem, x: Any) -> list[Array]:

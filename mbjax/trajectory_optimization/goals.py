@@ -20,7 +20,6 @@ from mbjax.dynamics import (
 )
 from mbjax.errors import ModelError
 from mbjax.kinematics import (
-    is_velocity_equal_to_qdot,
     jacobian_spatial_velocity,
     points_positions,
     relative_transform,
@@ -66,14 +65,6 @@ class JointGoal(eqx.Module):
             raise ModelError(f"JointGoal: q has shape {self.q.shape}, the model needs {state.q.shape}.")
         return self.weight * difference_in(model, self.in_frame, self.q.astype(state.q.dtype), state.q)
 
-    def is_diagonal(self, model: MultibodyModel) -> bool:
-        """Whether each residual is one number of the tangent, times its weight."""
-        return is_velocity_equal_to_qdot(model)
-
-    def diagonal(self, model: MultibodyModel, x: State, *rest: Any) -> tuple[str, Array, Array]:
-        """The part of the tangent, the residuals, and their slopes."""
-        return "q", self(model, x), self.weight
-
 
 class VelocityGoal(eqx.Module):
     """Distance of the generalized velocities from `v`, at rest by default.
@@ -102,14 +93,6 @@ class VelocityGoal(eqx.Module):
             raise ModelError(f"VelocityGoal: v has shape {self.v.shape}, the model needs {state.v.shape} or a number.")
         return self.weight * (velocity_in(model, self.in_frame, state.q, state.v) - self.v)
 
-    def is_diagonal(self, model: MultibodyModel) -> bool:
-        """Whether each residual is one number of the tangent, times its weight."""
-        return self.in_frame == "world" or is_velocity_equal_to_qdot(model)
-
-    def diagonal(self, model: MultibodyModel, x: State, *rest: Any) -> tuple[str, Array, Array]:
-        """The part of the tangent, the residuals, and their slopes."""
-        return "v", self(model, x), self.weight
-
 
 class StateGoal(eqx.Module):
     """Distance of a state from another along its tangent (dq, dv), for a `State`.
@@ -133,14 +116,6 @@ class StateGoal(eqx.Module):
         v, v_goal = (velocity_in(model, self.in_frame, at.q, at.v) for at in (state, goal))
         return self.weight * jnp.concatenate([difference_in(model, self.in_frame, goal.q, state.q), v - v_goal])
 
-    def is_diagonal(self, model: MultibodyModel) -> bool:
-        """Whether each residual is one number of the tangent, times its weight."""
-        return is_velocity_equal_to_qdot(model)
-
-    def diagonal(self, model: MultibodyModel, x: State, *rest: Any) -> tuple[str, Array, Array]:
-        """The part of the tangent, the residuals, and their slopes."""
-        return "x", self(model, x), self.weight
-
 
 class Effort(eqx.Module):
     """Efforts, less a reference if given; for running costs."""
@@ -153,14 +128,6 @@ class Effort(eqx.Module):
 
     def __call__(self, model: Any, state: Any, effort: Array, *rest: Any) -> Float[Array, " nu"]:
         return self.weight * (effort - self.reference)
-
-    def is_diagonal(self, model: Any) -> bool:
-        """Each residual is one effort, times its weight."""
-        return True
-
-    def diagonal(self, model: Any, x: State, effort: Array) -> tuple[str, Array, Array]:
-        """The part of the tangent, the residuals, and their slopes."""
-        return "u", self(model, x, effort), self.weight
 
 
 class PointGoal(eqx.Module):

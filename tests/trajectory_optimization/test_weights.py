@@ -8,14 +8,7 @@ import pytest
 
 import mbjax
 from mbjax import trajectory_optimization as to
-from mbjax.trajectory_optimization.expansion import (
-    expand_running,
-    expand_terminal,
-    running_terms,
-    terminal_terms,
-    total_cost,
-)
-from mbjax.trajectory_optimization.problem import num_efforts
+from mbjax.trajectory_optimization.expansion import total_cost
 from mbjax.trajectory_optimization.rolled_out import rolled_out
 
 from .problems import DT, STEPS, EffortCost, Goal, Linear, Pendulum, linear_quadratic, pendulum
@@ -120,61 +113,6 @@ def test_infinite_limits_take_the_program_without_limits():
     with pytest.raises(mbjax.ModelError, match="efforts without limits"):
         to.solve(limited, solver=solver)
     assert jnp.max(jnp.abs(to.solve(limited).efforts)) <= 0.1
-
-
-ARM = mbjax.load("acrobot", time_step=0.02, actuators="joints")
-ARM_STATE = mbjax.State(jnp.array([0.3, -0.8]), jnp.array([0.5, 1.5]))
-BOX = mbjax.load(
-    """<robot name="box"><link name="box"><inertial><mass value="2"/>
-    <inertia ixx="0.1" iyy="0.2" izz="0.15" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>""",
-    base="floating",
-    time_step=0.02,
-)
-ROTORS = to.WithWrenches(mbjax.WrenchActuators(["box"], jnp.ones((1, 6))))
-
-
-def of_arm() -> to.Problem:
-    goal = mbjax.State(jnp.array([0.1, 0.2]), jnp.array([-0.3, 0.4]))
-    weights = jnp.array([0.5, 2.0, 1.0])
-    running = [
-        to.StateGoal(goal, factor=[1.0, 2.0, 3.0, 4.0]),
-        to.Scheduled(to.JointGoal(goal.q, 0.3), weights),
-        to.Effort(0.7, reference=0.2),
-        lambda model, x, u: jnp.stack([jnp.sin(x.q[0]) * x.v[1], u[0] * x.q[1]]),
-    ]
-    return to.Problem(ARM, ARM_STATE, 2, running, [to.JointGoal(goal.q), to.VelocityGoal(0.1, 3.0)], per="second")
-
-
-def of_box() -> to.Problem:
-    start = mbjax.State(jnp.array([0.8, 0.6, 0, 0, 0.1, 0.2, 0.3]), 0.1 * jnp.arange(1.0, 7.0))
-    running = [to.StateGoal(mbjax.default_state(BOX)), to.VelocityGoal(weight=2.0), to.Effort(0.3)]
-    return to.Problem(BOX, start, 2, running, to.VelocityGoal(in_frame="own"), dynamics=ROTORS)
-
-
-@pytest.mark.parametrize("make", [of_arm, of_box])
-def test_expansions_of_costs_with_known_diagonals_are_those_of_differentiation(make):
-    problem = make()
-    u, x, k, stage = jnp.full(num_efforts(problem), 0.4), problem.start, jnp.asarray(1), None
-    size = 2 * problem.model.num_velocities
-
-    def residuals(z):
-        terms = running_terms(problem, to.move_state(problem.model, x, z[:size]), u + z[size:], stage, k, None)
-        return jnp.concatenate([jnp.ravel(term) for term in terms])
-
-    def residuals_at_end(z):
-        return jnp.concatenate(terminal_terms(problem, to.move_state(problem.model, x, z), None))
-
-    @jax.jit
-    def both():
-        found, zero = [], jnp.zeros(size + len(u))
-        for f, z in ((residuals, zero), (residuals_at_end, zero[:size])):
-            r, J = f(z), jax.jacfwd(f)(z)
-            found.append((0.5 * r @ r, r @ J, J.T @ J))
-        return found, [expand_running(problem, x, u, stage, k, None), expand_terminal(problem, x, None)]
-
-    for expected, expanded in zip(*both(), strict=True):
-        for one, other in zip(expected, expanded, strict=True):
-            np.testing.assert_allclose(other, one, atol=1e-12)
 
 
 def test_times_of_phases_are_told_by_name():
