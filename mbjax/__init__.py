@@ -162,6 +162,8 @@ from mbjax import system_identification as system_identification
 from .model import AbstractForceElement as AbstractForceElement
 from .model import ActuatorInfo as ActuatorInfo
 from .model import BodyInfo as BodyInfo
+from .model import DeformableBodies as DeformableBodies
+from .model import DeformableMaterial as DeformableMaterial
 from .model import FrameInfo as FrameInfo
 from .model import JointInfo as JointInfo
 from .model import ModelInstanceInfo as ModelInstanceInfo
@@ -239,6 +241,7 @@ from .inspection import check_grads as check_grads
 from .simulation import Inputs as Inputs
 from .simulation import Outputs as Outputs
 from .inspection import Description as Description
+from .simulation import NodeState as NodeState
 from .simulation import State as State
 from .inspection import describe as describe
 from .simulation import Trajectory as Trajectory

@@ -22,6 +22,7 @@ ORDER = (
     "spatial",
     "topology",
     "linear_algebra",
+    "finite_elements",
     "geometry",
     "joints",
     "model",

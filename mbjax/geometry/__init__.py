@@ -1,6 +1,7 @@
 """Geometry: shapes that are seen or collide, their contact properties, and signed distances between them."""
 
 from .hydroelastic_properties import HydroelasticProperties as HydroelasticProperties
+from .membership import is_inside as is_inside
 from .proximity_properties import ProximityProperties as ProximityProperties
 from .proximity_properties import as_proximity_properties as as_proximity_properties
 from .shapes import Box as Box

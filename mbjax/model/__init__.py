@@ -20,6 +20,13 @@ from .contact_layout import CollisionGeometryRecord as CollisionGeometryRecord
 from .contact_layout import HydroelasticRecord as HydroelasticRecord
 from .contact_layout import ContactLayout as ContactLayout
 from .controls import Control as Control
+from .deformable_bodies import DeformableBodies as DeformableBodies
+from .deformable_bodies import DeformableBodyInfo as DeformableBodyInfo
+from .deformable_bodies import DeformableLayout as DeformableLayout
+from .deformable_bodies import FixedNodes as FixedNodes
+from .deformable_bodies import ForceDensity as ForceDensity
+from .deformable_bodies import PlainFunction as PlainFunction
+from .deformable_material import DeformableMaterial as DeformableMaterial
 from .elements import Body as Body
 from .elements import Frame as Frame
 from .elements import JointActuator as JointActuator

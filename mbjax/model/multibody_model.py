@@ -16,6 +16,7 @@ from .abstract_constraint import AbstractConstraint
 from .abstract_force_element import AbstractForceElement
 from .collision_parameters import CollisionParameters
 from .coordinate_names import CoordinateNames
+from .deformable_bodies import DeformableBodies
 from .keyframes import Keyframe
 from .load_report import Report
 from .mimic_limits import tightest_limits
@@ -39,6 +40,7 @@ class MultibodyModel(CoordinateNames, eqx.Module):
     constraints: tuple[AbstractConstraint, ...] = ()
     random_distributions: tuple[Any, ...] = ()  # CoordinateDistribution; random_state draws from them
     keyframes: tuple[Keyframe, ...] = ()  # named states
+    deformables: DeformableBodies | None = None
 
     @property
     def num_positions(self) -> int:
@@ -55,6 +57,11 @@ class MultibodyModel(CoordinateNames, eqx.Module):
     @property
     def is_discrete(self) -> bool:
         return self.layout.is_discrete
+
+    @property
+    def has_fixed_nodes(self) -> bool:
+        """Whether nodes of deformable bodies are fixed to bodies, so that both move each other."""
+        return self.deformables is not None and bool(self.deformables.layout.fixed)
 
     @property
     def num_world_axes(self) -> int:

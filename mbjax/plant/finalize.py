@@ -29,6 +29,7 @@ from mbjax.spatial import RigidTransform
 from mbjax.topology import JointEdge, TreeNode, TreeTopology, build_spanning_tree
 
 from .constraints import with_constraints
+from .deformables import PlantDeformables, finalize_deformables
 from .finalize_contact import finalize_contact
 from .keyframes import declared_keyframes
 from .mass_checks import reject_joints_that_move_nothing
@@ -80,6 +81,7 @@ def build_model(plant: PlantQueries, dtype: Any) -> MultibodyModel:
         parameters=parameters,
         collision=collision,
         force_elements=elements,
+        deformables=finalize_deformables(plant, dtype) if isinstance(plant, PlantDeformables) else None,
     )
     model = with_declared_distributions(plant, with_constraints(plant, model, nodes))
     return dataclasses.replace(model, keyframes=declared_keyframes(plant, model)) if plant.keyframes else model

@@ -27,6 +27,7 @@ from mbjax.spatial import SpatialInertia
 from .constraints import PlantConstraints
 from .contact_settings import ContactSettings
 from .declarations import CollisionExclusion, DeclaredKeyframe, Mimic, RegisteredCollision
+from .deformables import PlantDeformables
 from .finalize import finalize
 from .geometry import PlantGeometry
 from .keyframes import PlantKeyframes
@@ -46,7 +47,9 @@ def article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
-class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, PlantMimics, PlantKeyframes):
+class MultibodyPlant(
+    PlantRandomDistributions, PlantGeometry, PlantConstraints, PlantMimics, PlantKeyframes, PlantDeformables
+):
     """Collects the elements of a model; `finalize()` turns them into a frozen `MultibodyModel`.
 
     `time_step` in s: a positive one makes a discrete plant for `step` and `rollout`, zero a continuous one
@@ -109,6 +112,7 @@ class MultibodyPlant(PlantRandomDistributions, PlantGeometry, PlantConstraints, 
         self.free_poses_of_files: dict[int, Any] = {}  # where files put bodies, if these turn out to float
         self.random_distributions = []
         self.keyframes: list[DeclaredKeyframe] = []
+        self.deformables, self.fixed_nodes, self.force_densities = [], [], []
         self.instances_that_list_contacts: set[int] = set()
         self.report = LoadReport()
         self._finalized: MultibodyModel | None = None

@@ -15,6 +15,7 @@ from .rollout_policy import PolicyStep as PolicyStep
 from .rollout_policy import rollout_policy as rollout_policy
 from .simulate import normalize_quaternions as normalize_quaternions
 from .simulate import simulate as simulate
+from .state import NodeState as NodeState
 from .state import State as State
 from .state import default_state as default_state
 from .state import keyframe_state as keyframe_state

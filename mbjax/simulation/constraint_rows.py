@@ -50,6 +50,11 @@ def constraint_rows(model: MultibodyModel) -> BoundConstraintSet:
     return BoundConstraintSet(tuple(rows), model.topology)
 
 
+def num_constraint_rows(model: MultibodyModel) -> int:
+    """Number of rows of all constraints."""
+    return sum(constraint.num_rows for constraint in constraint_rows(model).constraints)
+
+
 def is_spring(constraint: object) -> bool:
     """Whether a constraint is a spring, which acts as a force in the continuous plant."""
     return isinstance(constraint, DistanceConstraint) and not constraint.is_rigid

@@ -33,7 +33,8 @@ from mbjax.forces import calc_dissipation_coefficient
 from mbjax.model import MultibodyModel, actuator_ratios
 
 from .actuation import ActuatorLaw, calc_actuator_law, is_tracking, saturate
-from .constraint_rows import calc_rows_of_step
+from .constraint_rows import calc_rows_of_step, num_constraint_rows
+from .deformable_step import calc_node_motion, calc_nodes_of_step, with_fixed_nodes
 from .joint_friction_rows import calc_friction_without_rows, calc_joint_friction_rows
 from .joint_limit_rows import calc_joint_limit_rows
 from .ports import Inputs
@@ -58,18 +59,27 @@ def calc_discrete_acceleration(
     the contacts there are no results of them, and one world may work on a list of those that act.
     """
     problem, points, u = calc_step_problem(model, state, inputs)
+    nodes = None if model.deformables is None else calc_nodes_of_step(model, state, inputs, problem.terms)
+    if nodes is not None:
+        problem = with_fixed_nodes(problem, nodes)
     if problem.contacts is None and not problem.others.exist:
-        return Acceleration(calc_forward_dynamics(problem.terms), u, model.zeros(0)), None, None
+        vdot = calc_forward_dynamics(problem.terms)
+        moved = None if nodes is None else calc_node_motion(model, nodes, vdot, problem.terms.position)
+        return Acceleration(vdot, u, model.zeros(0), nodes=moved), None, None
     found, search = calc_convex_solution(model, problem, points if reads_contacts else None, found)
     motion = calc_row_motion(problem, found.vdot)
     impulses = calc_impulses(problem, motion)
     if is_tracking(inputs) and impulses.box is not None:
         u = impulses.box[: model.num_actuators] / model.time_step
     multipliers = model.zeros(0) if impulses.coupled is None else impulses.coupled / model.time_step
+    moved = None
+    if nodes is not None:
+        moved = calc_node_motion(model, nodes, found.vdot, problem.terms.position)
+        multipliers = multipliers[: num_constraint_rows(model)]
     contacts = None
     if reads_contacts and points is not None:
         contacts = calc_contact_forces_of_step(model, problem, points, found, motion, impulses)
-    return Acceleration(found.vdot, u, multipliers, contacts), found, search
+    return Acceleration(found.vdot, u, multipliers, contacts, moved), found, search
 
 
 def calc_step_problem(

@@ -66,6 +66,8 @@ def calc_outputs(
     of_constraints = calc_constraint_forces(model, constraint_rows(model), terms.position, acceleration.multipliers)
     contact_results, F_contacts = report_contacts(model, terms.position, acceleration.contacts)
     on_bodies = F_Bo_W + of_constraints if F_contacts is None else F_Bo_W + of_constraints + F_contacts
+    if acceleration.nodes is not None and acceleration.nodes.F_Bo_W is not None:
+        on_bodies = on_bodies + acceleration.nodes.F_Bo_W
     X_WB, V_WB_W_reported = body_poses_and_velocities(model, reported.q, reported.v)
     return Outputs(
         reported,

@@ -60,7 +60,8 @@ class Inputs(eqx.Module):
     either all are off, whatever the gains. It is an error if no actuator that a desired state is for has gains, and a
     warning if some have none. Traced gains are not checked. `applied_generalized_force` is (nv,), and
     `applied_spatial_forces` act at points of bodies.
-    Instances are all given by name, or all by index.
+    Instances are all given by name, or all by index. `node_forces` (n, 3) in N act on the nodes of all deformable
+    bodies, in the world.
     """
 
     actuation: Float[Array, "*batch nu"] | None
@@ -69,6 +70,7 @@ class Inputs(eqx.Module):
     applied_spatial_forces: AppliedSpatialForces | None
     instance_actuation: PerInstance | None
     instance_desired_state: PerInstance | None
+    node_forces: Float[Array, "*batch n 3"] | None
 
     def __init__(
         self,
@@ -78,6 +80,7 @@ class Inputs(eqx.Module):
         applied_spatial_forces: AppliedSpatialForces | None = None,
         instance_actuation: PerInstance | None = None,
         instance_desired_state: PerInstance | None = None,
+        node_forces: Any = None,
     ):
         self.actuation = actuation
         self.desired_state = desired_state
@@ -85,6 +88,7 @@ class Inputs(eqx.Module):
         self.applied_spatial_forces = applied_spatial_forces
         self.instance_actuation = checked_keys("instance_actuation", instance_actuation)
         self.instance_desired_state = checked_keys("instance_desired_state", instance_desired_state)
+        self.node_forces = node_forces
 
 
 class Outputs(eqx.Module):
@@ -156,7 +160,7 @@ def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
     if inputs.desired_state is not None and inputs.instance_desired_state is not None:
         raise ModelError("inputs: give desired_state for the whole plant or per instance, not both.")
     require_controllers(model, inputs)
-    nu = model.num_actuators
+    nu, num_nodes = model.num_actuators, 0 if model.deformables is None else model.deformables.mesh.num_nodes
 
     def checked(what: str, value: Any, *shape: int) -> Array | None:
         if value is None:
@@ -194,6 +198,7 @@ def as_inputs(model: MultibodyModel, inputs: Any) -> Inputs:
         applied,
         checked_instances("instance_actuation", inputs.instance_actuation, 1),
         checked_instances("instance_desired_state", inputs.instance_desired_state, 2),
+        checked("node_forces", inputs.node_forces, num_nodes, 3),
     )
 
 

@@ -20,7 +20,7 @@ from mbjax.number_rules import is_known, shown
 
 from .idle_controllers import warn_of_idle_controllers
 from .ports import Inputs, as_inputs, require_controllers, require_numbers
-from .state import State, as_state
+from .state import NodeState, State, as_state
 from .step import advance, require_discrete
 
 
@@ -33,15 +33,20 @@ class Trajectory(eqx.Module):
     generalized_acceleration: Float[Array, "*batch steps nv"]
     net_actuation: Float[Array, "*batch steps nu"]
     constraint_forces: Float[Array, "*batch steps nc"]  # λ, as in `Outputs`
+    nodes: NodeState | None = None  # of deformable bodies
 
     def __str__(self) -> str:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        nodes = fields.pop("nodes")
+        if nodes is not None:
+            fields |= {"nodes.position": nodes.position, "nodes.velocity": nodes.velocity}
         return summary_of("Trajectory, by name: mbjax.describe(model, trajectory)", fields)
 
     @property
     def final_state(self) -> State:
         """The last state of each world."""
-        return State(self.q[..., -1, :], self.v[..., -1, :], self.time[..., -1])
+        nodes = jax.tree.map(lambda x: x[..., -1, :, :], self.nodes)
+        return State(self.q[..., -1, :], self.v[..., -1, :], self.time[..., -1], nodes)
 
 
 def rollout(
@@ -88,9 +93,9 @@ def take_each_step(
         chosen = held if per_step is None else step_inputs
         applied = as_inputs(model, chosen(state) if callable(chosen) else chosen)
         after, sampled = advance(model, state, applied, reads_contacts=False)
-        return after, (after.q, after.v, after.time, sampled.vdot, sampled.u, sampled.multipliers)
+        return after, (after.q, after.v, after.time, after.nodes, sampled.vdot, sampled.u, sampled.multipliers)
 
-    _, (q, v, time, vdot, u, multipliers) = scan_in_chunks(one_step, state, per_step, steps, every)
+    _, (q, v, time, nodes, vdot, u, multipliers) = scan_in_chunks(one_step, state, per_step, steps, every)
     return Trajectory(
         jnp.concatenate([state.q[None], q]),
         jnp.concatenate([state.v[None], v]),
@@ -98,6 +103,7 @@ def take_each_step(
         vdot,
         u,
         multipliers,
+        jax.tree.map(lambda first, later: jnp.concatenate([first[None], later]), state.nodes, nodes),
     )
 
 

@@ -23,8 +23,17 @@ from mbjax.model import (
 )
 
 
+class NodeState(eqx.Module):
+    """Positions (n, 3) and velocities (n, 3) of the nodes of all deformable bodies, in the world."""
+
+    position: Float[Array, "*batch n 3"]
+    velocity: Float[Array, "*batch n 3"]
+
+
 class State(eqx.Module):
     """A state: q (nq,), v (nv,) and time in s, which is zero by default, for each world of a batch.
+
+    `nodes` holds the nodes of deformable bodies, and is None in a model without any.
 
     A time given as a number, or in another dtype than q, becomes an array of q's dtype, so that a compiled function of
     states needs no second program for it. `dataclasses.replace(state, time=1.0)` converts it too; `eqx.tree_at` inserts
@@ -34,17 +43,22 @@ class State(eqx.Module):
     q: Float[Array, "*batch nq"]
     v: Float[Array, "*batch nv"]
     time: Float[Array, "*batch"]
+    nodes: NodeState | None
 
-    def __init__(self, q: Any, v: Any, time: Any = None):
+    def __init__(self, q: Any, v: Any, time: Any = None, nodes: NodeState | None = None):
         self.q = q
         self.v = v
         self.time = time_like(q, time)
+        self.nodes = nodes
 
     def __str__(self) -> str:
         return summary_of("State, by name: mbjax.describe(model, state)", self._fields())
 
     def _fields(self) -> dict[str, Any]:
-        return {"q": self.q, "v": self.v, "time": self.time}
+        fields = {"q": self.q, "v": self.v, "time": self.time}
+        if self.nodes is not None:
+            fields |= {"nodes.position": self.nodes.position, "nodes.velocity": self.nodes.velocity}
+        return fields
 
     def __pdoc__(self, **options: Any) -> AbstractDoc:
         """The state's `repr`, by itself and within other records: its numbers in one line."""
@@ -76,14 +90,23 @@ def default_state(model: MultibodyModel) -> State:
         model.parameters.default_positions,
         jnp.zeros(model.num_velocities, model.dtype),
         jnp.zeros((), model.dtype),
+        nodes_at_rest(model),
     )
+
+
+def nodes_at_rest(model: MultibodyModel) -> NodeState | None:
+    """Nodes of deformable bodies at their reference positions; None without any."""
+    if model.deformables is None:
+        return None
+    X = model.deformables.reference_positions
+    return NodeState(X, jnp.zeros_like(X))
 
 
 @of_one_model
 def keyframe_state(model: MultibodyModel, name: str) -> State:
     """The named state of a file's keyframe or of `plant.add_keyframe`; `model.keyframe_names` has the names."""
     keyframe = find_keyframe(model.keyframes, name)
-    return State(keyframe.q, keyframe.v, keyframe.time)
+    return State(keyframe.q, keyframe.v, keyframe.time, nodes_at_rest(model))
 
 
 def as_state(model: MultibodyModel, state: State) -> State:
@@ -94,7 +117,26 @@ def as_state(model: MultibodyModel, state: State) -> State:
         as_coordinates("state.q", state.q, model.num_positions, model.dtype),
         zero_where_locked(model, as_coordinates("state.v", state.v, model.num_velocities, model.dtype)),
         as_time(state.time, model.dtype),
+        as_nodes(model, state.nodes),
     )
+
+
+def as_nodes(model: MultibodyModel, nodes: NodeState | None) -> NodeState | None:
+    """The nodes with checked sizes; those of a state without any are at rest."""
+    if model.deformables is None:
+        if nodes is not None:
+            raise ModelError("state.nodes: the model has no deformable bodies. Leave it out.")
+        return None
+    if nodes is None:
+        return nodes_at_rest(model)
+    count, found = model.deformables.mesh.num_nodes, {}
+    for name in ("position", "velocity"):
+        array = as_array(f"state.nodes.{name}", getattr(nodes, name), 3 * count, model.dtype)
+        if array.shape != (count, 3):
+            batch = " Use jax.vmap for a batch." if array.ndim > 2 else ""
+            raise ModelError(f"state.nodes.{name} has shape {array.shape}, the model needs {(count, 3)}.{batch}")
+        found[name] = array
+    return NodeState(**found)
 
 
 def as_time(time: Any, dtype: Any) -> Array:

@@ -9,6 +9,7 @@ from mbjax.execution import ResumedSearch, call_compiled, require_one_model
 from mbjax.kinematics import for_worlds_of, integrate_configuration
 from mbjax.model import MultibodyModel, without_unread_geometry
 
+from .deformable_step import advance_nodes
 from .discrete_acceleration import calc_discrete_acceleration
 from .idle_controllers import warn_of_idle_controllers
 from .output_ports import calc_outputs
@@ -57,7 +58,11 @@ def _advance(
     dt = model.time_step
     acceleration, found, search = calc_discrete_acceleration(model, state, inputs, found, reads_contacts)
     v = state.v + dt * acceleration.vdot
-    return (State(integrate_configuration(model, state.q, dt * v), v, state.time + dt), acceleration), found, search
+    nodes = None
+    if acceleration.nodes is not None and state.nodes is not None:
+        nodes = advance_nodes(model, state.nodes, acceleration.nodes.v)
+    after = State(integrate_configuration(model, state.q, dt * v), v, state.time + dt, nodes)
+    return (after, acceleration), found, search
 
 
 _advance_alone = functools.partial(_advance, reads_contacts=False)

@@ -29,6 +29,7 @@ from mbjax.model import MultibodyModel, locked_velocities, without_unread_geomet
 from .actuation import calc_actuator_law, saturate
 from .applied_forces import calc_input_forces
 from .constraint_rows import calc_rows_now, solve_with_rows
+from .deformable_step import NodeMotion
 from .ports import Inputs, as_inputs
 from .state import State, as_state
 
@@ -40,6 +41,7 @@ class Acceleration(eqx.Module):
     u: Float[Array, " nu"]
     multipliers: Float[Array, " nc"]
     contacts: ContactForces | None = None
+    nodes: NodeMotion | None = None
 
 
 def time_derivatives(
@@ -70,7 +72,7 @@ def calc_acceleration_now(model: MultibodyModel, state: State, inputs: Inputs) -
 
 def feels_weights_alone(model: MultibodyModel, inputs: Inputs) -> bool:
     """Whether gravity is the only force on bodies, and there are no constraints."""
-    others = model.constraints, model.layout.contact.pairs, model.force_elements
+    others = model.constraints, model.layout.contact.pairs, model.force_elements, model.has_fixed_nodes
     return inputs.applied_spatial_forces is None and not any(others)
 
 

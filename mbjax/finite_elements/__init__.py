@@ -1,0 +1,25 @@
+"""Finite elements of deformable bodies: linear tetrahedra, materials, and their motion in a step.
+
+Functions know nodes and elements, no bodies of a plant. Each is for one world; `vmap` gives many.
+"""
+
+from .elements import ReferenceElements as ReferenceElements
+from .elements import calc_elastic_energies as calc_elastic_energies
+from .elements import calc_reference_elements as calc_reference_elements
+from .elements import calc_start_rotations as calc_start_rotations
+from .elements import deformation_gradient as deformation_gradient
+from .fixed_nodes import FixedNodeRows as FixedNodeRows
+from .fixed_nodes import calc_fixed_node_rows as calc_fixed_node_rows
+from .fixed_nodes import calc_node_response as calc_node_response
+from .free_motion import ElementNumbers as ElementNumbers
+from .free_motion import Motion as Motion
+from .free_motion import MotionProblem as MotionProblem
+from .free_motion import calc_free_motion as calc_free_motion
+from .free_motion import calc_tangent as calc_tangent
+from .material_laws import LAWS as LAWS
+from .material_laws import LameConstants as LameConstants
+from .material_laws import lame_constants as lame_constants
+from .mesh_structure import MeshStructure as MeshStructure
+from .mesh_structure import mesh_structure as mesh_structure
+from .node_forces import calc_volume_forces as calc_volume_forces
+from .node_forces import calc_weights as calc_weights

@@ -1,0 +1,290 @@
+"""The velocities of deformable bodies at the end of a step in which nothing but their own forces acts on them.
+
+    M (v - v0) / dt + (α M + β K) v + f(x) = f_external        x = x0 + dt/2 (v0 + v)
+
+with the derivative f of the elastic energy, K its positive part, and Rayleigh's damping. Velocities are implicit,
+positions follow by the midpoint rule, as in Drake. Newton's method with a line search solves it to rounding.
+Derivatives follow from the equation at its solution, by one solve with its exact derivative.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy.sparse.linalg import gmres
+from jaxtyping import Array, Bool, Float, Int
+
+from mbjax.linear_algebra.block_tridiagonal import (
+    BlockCholesky,
+    BlockTridiagonal,
+    factor_block_tridiagonal,
+    solve_block_tridiagonal,
+)
+
+from .assembly import from_layers, sum_at_nodes, sum_in_layers, to_layers
+from .convex_stiffness import convex_stiffness
+from .elements import (
+    ReferenceElements,
+    by_laws,
+    deformation_gradient,
+    elastic_forces,
+    stiffness_matrices,
+)
+from .material_laws import LAWS, AbstractMaterialLaw, LameConstants, wide
+from .mesh_structure import MeshStructure
+
+MAX_ITERATIONS = 100
+MAX_HALVINGS = 20
+BALANCED = {4: 1e-5, 8: 1e-11}  # largest residual of a solution relative to the largest force, by bytes of a float
+SLOPE = 0.5  # of a line search: as much of the slope at its start may be left, upward
+RESTS = {4: 1e-6, 8: 1e-14}  # of the right-hand side, in a derivative, by bytes of a float
+KRYLOV_VECTORS, KRYLOV_RESTARTS = 12, 6
+
+
+class ElementNumbers(NamedTuple):
+    """Numbers of each element: Lamé's constants, mass in kg, and Rayleigh's damping in 1/s and s."""
+
+    lame: LameConstants
+    mass: Float[Array, " m"]
+    mass_damping: Float[Array, " m"]
+    stiffness_damping: Float[Array, " m"]
+
+
+class ElementsOfStep(NamedTuple):
+    """What a step reads of each element: the motion of its nodes at the start, and its numbers."""
+
+    x0: Float[Array, "m 4 3"]
+    v0: Float[Array, "m 4 3"]
+    reference: ReferenceElements
+    rotations: Float[Array, "m 3 3"]
+    numbers: ElementNumbers
+
+
+class MotionProblem(eqx.Module):
+    """A step of deformable bodies: start, elements with their rotations there, and external forces at the nodes."""
+
+    x0: Float[Array, "n 3"]
+    v0: Float[Array, "n 3"]
+    time_step: Float[Array, ""]
+    elements: ReferenceElements
+    rotations: Float[Array, "m 3 3"]
+    numbers: ElementNumbers
+    forces: Float[Array, "n 3"]
+
+
+class Motion(NamedTuple):
+    """Velocities at the end of the step, and whether each body's were found within the iterations allowed."""
+
+    v: Float[Array, "n 3"]
+    num_iterations: Int[Array, ""]
+    converged: Bool[Array, " bodies"]
+
+
+class ElementEquation(NamedTuple):
+    """What elements need to move with v at the step's end: inertial forces, elastic ones with damping; and the matrix.
+
+    The matrix is Newton's: (1/dt + α) M + (dt/2 + β) K.
+    """
+
+    inertial: Float[Array, "m 4 3"]
+    elastic: Float[Array, "m 4 3"]
+    matrix: Float[Array, "m 12 12"]
+
+
+def calc_element_equation(
+    law: AbstractMaterialLaw, dt: Array, of: ElementsOfStep, v: Float[Array, "m 4 3"]
+) -> ElementEquation:
+    """Forces and Newton's matrix of each element."""
+    numbers, gradients, volume = of.numbers, of.reference.gradients, of.reference.volume
+    F = deformation_gradient(of.x0 + 0.5 * dt * (of.v0 + v), gradients)
+    C = convex_stiffness(law, F, of.rotations, numbers.lame)
+    rate = deformation_gradient(v, gradients).reshape(-1, 9, 1)
+    P = law.stress(F, of.rotations, numbers.lame) + wide(numbers.stiffness_damping) * (C @ rate).reshape(-1, 3, 3)
+    change = (v - of.v0) / dt + wide(numbers.mass_damping) * v
+    momentum = wide(numbers.mass / 16.0) * jnp.sum(change, axis=1, keepdims=True)
+    of_mass = wide((1.0 / dt + numbers.mass_damping) * numbers.mass / 16.0) * np.tile(np.eye(3), (4, 4)).astype(v.dtype)
+    of_stiffness = stiffness_matrices(wide((0.5 * dt + numbers.stiffness_damping) * volume) * C, gradients)
+    return ElementEquation(jnp.broadcast_to(momentum, v.shape), elastic_forces(P, of.reference), of_stiffness + of_mass)
+
+
+def of_elements(mesh: MeshStructure, problem: MotionProblem) -> ElementsOfStep:
+    """What a step reads of each element."""
+    x0, v0 = problem.x0[mesh.elements], problem.v0[mesh.elements]
+    return ElementsOfStep(x0, v0, problem.elements, problem.rotations, problem.numbers)
+
+
+class Equation(NamedTuple):
+    """Forces required less forces that act, at each node; the size of what is summed there; and Newton's matrix.
+
+    Nodes that are held have their velocity as residual.
+    """
+
+    residual: Float[Array, "n 3"]
+    size: Float[Array, "n 3"]
+    matrix: BlockTridiagonal
+
+
+def calc_equation(mesh: MeshStructure, problem: MotionProblem, v: Float[Array, "n 3"]) -> Equation:
+    """The step's equation at velocities v."""
+
+    def equation(law: AbstractMaterialLaw, of: ElementsOfStep, v: Array) -> ElementEquation:
+        return calc_element_equation(law, problem.time_step, of, v)
+
+    found: ElementEquation = by_laws(mesh, equation, of_elements(mesh, problem), v[mesh.elements])
+    sizes = jnp.abs(found.inertial) + jnp.abs(found.elastic)
+    total = sum_at_nodes(mesh, jnp.concatenate([found.inertial + found.elastic, sizes], axis=-1))
+    held = mesh.is_held[:, None]
+    residual = jnp.where(held, v, total[:, :3] - problem.forces)
+    size = jnp.where(held, jnp.abs(v), total[:, 3:] + jnp.abs(problem.forces))
+    return Equation(residual, size, sum_in_layers(mesh, found.matrix))
+
+
+def calc_residual(mesh: MeshStructure, problem: MotionProblem, v: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+    """The residual of the step's equation alone."""
+    return calc_equation(mesh, problem, v).residual
+
+
+def calc_tangent(mesh: MeshStructure, problem: MotionProblem, v: Float[Array, "n 3"]) -> BlockTridiagonal:
+    """Newton's matrix alone, symmetric and positive definite."""
+    return calc_equation(mesh, problem, v).matrix
+
+
+def is_linear(mesh: MeshStructure) -> bool:
+    """Whether one solve finds the solution: the stress of every law is linear in F."""
+    return all(LAWS[law].is_linear for law in mesh.laws_of_bodies)
+
+
+def by_body(mesh: MeshStructure, values: Float[Array, "n 3"]) -> Float[Array, " bodies"]:
+    """Sum over the nodes of each body."""
+    return jax.ops.segment_sum(jnp.sum(values, axis=1), mesh.body_of_node, mesh.num_bodies, indices_are_sorted=True)
+
+
+def largest_by_body(mesh: MeshStructure, values: Float[Array, "n 3"]) -> Float[Array, " bodies"]:
+    """Largest number of each body; NaN where one is."""
+    return jax.ops.segment_max(jnp.max(values, axis=1), mesh.body_of_node, mesh.num_bodies, indices_are_sorted=True)
+
+
+def calc_free_motion(mesh: MeshStructure, problem: MotionProblem) -> Motion:
+    """The velocities at the end of the step, with their derivatives."""
+    found = search_free_motion(mesh, lax.stop_gradient(problem))
+    return found._replace(v=motion_with_rule(mesh, problem, found.v))
+
+
+class Search(NamedTuple):
+    """State of Newton's method: velocities, the equation there, and which bodies are done."""
+
+    v: Float[Array, "n 3"]
+    equation: Equation
+    num_iterations: Int[Array, ""]
+    done: Bool[Array, " bodies"]
+    converged: Bool[Array, " bodies"]
+
+
+def search_free_motion(mesh: MeshStructure, problem: MotionProblem) -> Motion:
+    """Newton's method from the velocities of the step's start; each body has a line search of its own."""
+    eps = float(jnp.finfo(problem.v0.dtype).eps)
+    tolerance = BALANCED[problem.v0.dtype.itemsize]
+    of_nodes = mesh.body_of_node
+
+    def direction_at(equation: Equation) -> Float[Array, "n 3"]:
+        factors = factor_block_tridiagonal(equation.matrix)
+        return -solve_at_nodes(mesh, factors, equation.residual)
+
+    def is_balanced(equation: Equation) -> Bool[Array, " bodies"]:
+        largest = largest_by_body(mesh, equation.size)
+        return largest_by_body(mesh, jnp.abs(equation.residual)) <= tolerance * largest
+
+    def iterate(now: Search) -> Search:
+        direction = jnp.where(now.done[of_nodes, None], 0.0, direction_at(now.equation))
+        moved, equation = line_search(mesh, problem, now, direction)
+        lost = 8.0 * eps * (jnp.abs(now.v) + jnp.abs(problem.x0) / problem.time_step)
+        is_still = largest_by_body(mesh, jnp.abs(moved) - lost) <= 0.0
+        is_finite = jnp.isfinite(by_body(mesh, equation.residual))
+        balanced = is_balanced(equation)
+        done = now.done | balanced | is_still | ~is_finite
+        return Search(now.v + moved, equation, now.num_iterations + 1, done, balanced | (is_still & is_finite))
+
+    v = jnp.where(mesh.is_held[:, None], 0.0, problem.v0)
+    equation, none = calc_equation(mesh, problem, v), jnp.zeros(mesh.num_bodies, bool)
+    if is_linear(mesh):
+        v = v + direction_at(equation)
+        return Motion(v, jnp.ones((), jnp.int32), is_balanced(calc_equation(mesh, problem, v)))
+    found = lax.while_loop(
+        lambda now: jnp.any(~now.done) & (now.num_iterations < MAX_ITERATIONS),
+        iterate,
+        Search(v, equation, jnp.zeros((), jnp.int32), none, none),
+    )
+    return Motion(found.v, found.num_iterations, found.converged)
+
+
+def solve_at_nodes(mesh: MeshStructure, factors: BlockCholesky, b: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+    """Solves with the factors of a matrix for one vector of the nodes."""
+    return from_layers(mesh, solve_block_tridiagonal(factors, to_layers(mesh, b[..., None])))[..., 0]
+
+
+def line_search(
+    mesh: MeshStructure, problem: MotionProblem, now: Search, direction: Float[Array, "n 3"]
+) -> tuple[Float[Array, "n 3"], Equation]:
+    """Halves the step from `direction`, for each body, until the slope along it has not risen far above zero.
+
+    The slope is direction · residual, which is negative at the start. The second result is the equation after the step.
+    """
+    start = by_body(mesh, direction * now.equation.residual)
+
+    def at(t: Array) -> tuple[Array, Array, Equation]:
+        moved = t[mesh.body_of_node, None] * direction
+        equation = calc_equation(mesh, problem, now.v + moved)
+        slope = by_body(mesh, direction * equation.residual)
+        return moved, ~(slope <= SLOPE * jnp.abs(start)) & (start < 0.0), equation
+
+    def halve(carry: tuple) -> tuple:
+        t, (_, is_far, _), count = carry
+        t = jnp.where(is_far, 0.5 * t, t)
+        moved, still_far, equation = at(t)
+        return t, (moved, is_far & still_far, equation), count + 1
+
+    def unfinished(carry: tuple) -> Array:
+        _, (_, is_far, _), count = carry
+        return jnp.any(is_far) & (count < MAX_HALVINGS)
+
+    t = jnp.ones_like(start)
+    _, (moved, _, equation), _ = lax.while_loop(unfinished, halve, (t, at(t), jnp.zeros((), jnp.int32)))
+    return moved, equation
+
+
+@eqx.filter_custom_jvp
+def motion_with_rule(mesh: MeshStructure, problem: MotionProblem, v: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+    """Returns the solution v unchanged; the derivative rule differentiates the equation that it solves."""
+    return v
+
+
+@motion_with_rule.def_jvp
+def _motion_with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    mesh, problem, v = primals
+    v = motion_with_rule(mesh, problem, v)  # needed for second derivatives
+    _, change = eqx.filter_jvp(lambda p: calc_residual(mesh, p, v), (problem,), (tangents[1],))
+
+    def product(dv: Array) -> Array:
+        return jax.jvp(lambda v: calc_residual(mesh, problem, v), (v,), (dv,))[1]
+
+    factors = factor_block_tridiagonal(calc_tangent(mesh, *lax.stop_gradient((problem, v))))
+
+    def solve_near(b: Array) -> Float[Array, "n 3"]:
+        return solve_at_nodes(mesh, factors, b)
+
+    def solve(product: Any, b: Array) -> Float[Array, "n 3"]:
+        return solve_near(b) if is_linear(mesh) else solve_by_krylov(product, solve_near, b)
+
+    return v, lax.custom_linear_solve(product, -change, solve, solve, symmetric=is_linear(mesh))
+
+
+def solve_by_krylov(product: Any, solve_near: Any, b: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+    """Solves A x = b to rounding by GMRES with a matrix near A, Newton's, as preconditioner.
+
+    The two differ by dropped eigenvalues, and by damping whose stiffness changes.
+    """
+    tolerance = RESTS[b.dtype.itemsize]
+    return gmres(product, b, M=solve_near, tol=tolerance, atol=0.0, restart=KRYLOV_VECTORS, maxiter=KRYLOV_RESTARTS)[0]

@@ -1,0 +1,164 @@
+"""The deformable bodies of a model: meshes and names, which are static, and their numbers, which are leaves."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from mbjax.execution import HashedOnce
+from mbjax.finite_elements import LameConstants, MeshStructure, calc_reference_elements, lame_constants
+
+from .lookup import find_index
+
+MATERIAL_NUMBERS = ("youngs_modulus", "poissons_ratio", "mass_density", "mass_damping", "stiffness_damping")
+
+
+@dataclasses.dataclass(frozen=True)
+class DeformableBodyInfo:
+    """A deformable body's name, model instance and index; `has_gravity` as its instance had at finalize."""
+
+    name: str
+    model_instance: int
+    scoped_name: str
+    index: int
+    law: str
+    has_gravity: bool = True
+    source: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class FixedNodes:
+    """Nodes of a deformable body that keep their places in a rigid body; `nodes` are numbered through all bodies."""
+
+    deformable: int
+    body: int
+    nodes: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class DeformableLayout(HashedOnce):
+    """What is static of all deformable bodies."""
+
+    bodies: tuple[DeformableBodyInfo, ...]
+    mesh: MeshStructure
+    fixed: tuple[FixedNodes, ...] = ()
+
+    __hash__ = HashedOnce.__hash__
+
+    @functools.cached_property
+    def triangles(self) -> tuple[Int[np.ndarray, "f 3"], ...]:
+        """Triangles of each body's surface, counterclockwise from outside; nodes are numbered through all bodies."""
+        return tuple(surface_of(self.mesh.elements[self.mesh.elements_of(body)]) for body in range(len(self.bodies)))
+
+
+class PlainFunction(eqx.Module):
+    """A function without leaves, as a module."""
+
+    function: Callable = eqx.field(static=True)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+class ForceDensity(eqx.Module):
+    """A force per volume at points of the world, in N/m³; `function` of p_WQ is differentiated if it is a module."""
+
+    function: Any
+    per: str = eqx.field(static=True)  # "reference_volume" or "current_volume"
+
+
+class DeformableBodies(eqx.Module):
+    """Deformable bodies of a model: `layout` is static, everything else differentiable numbers.
+
+    Reference positions are those of the world at rest. Of each material number, a body has one, or one for each of its
+    elements; bodies come in the order of `names`.
+    """
+
+    layout: DeformableLayout = eqx.field(static=True)
+    reference_positions: Float[Array, "n 3"]  # in the world, m
+    youngs_modulus: tuple[Array, ...]  # Pa
+    poissons_ratio: tuple[Array, ...]
+    mass_density: tuple[Array, ...]  # kg/m³
+    mass_damping: tuple[Array, ...]  # 1/s
+    stiffness_damping: tuple[Array, ...]  # s
+    anchors: tuple[Float[Array, "k 3"], ...]  # of fixed nodes in their rigid body, p_BQ, m
+    enabled: Float[Array, " bodies"]  # 0 where a body stays as it is, else 1
+    force_densities: tuple[ForceDensity, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(body.name for body in self.layout.bodies)
+
+    @property
+    def num_bodies(self) -> int:
+        return len(self.layout.bodies)
+
+    @property
+    def mesh(self) -> MeshStructure:
+        return self.layout.mesh
+
+    def index(self, body: str | int, call: str = "") -> int:
+        """Index of a deformable body, by name or index."""
+        instances = [x.scoped_name.removesuffix(f"::{x.name}") for x in self.layout.bodies]
+        names = {x.model_instance: name for x, name in zip(self.layout.bodies, instances, strict=True)}
+        known = [names.get(k, "") for k in range(max(names, default=-1) + 1)]
+        return find_index("deformable body", body, self.layout.bodies, known, call=call)
+
+    def nodes(self, body: str | int) -> slice:
+        """The body's nodes among those of all bodies."""
+        return self.mesh.nodes(self.index(body))
+
+    def positions(self, state: Any, body: str | int) -> Float[Array, "*batch k 3"]:
+        """Positions of the body's nodes in the world, in m."""
+        return state.nodes.position[..., self.nodes(body), :]
+
+    def velocities(self, state: Any, body: str | int) -> Float[Array, "*batch k 3"]:
+        """Velocities of the body's nodes in the world, in m/s."""
+        return state.nodes.velocity[..., self.nodes(body), :]
+
+    def configuration(self, state: Any) -> dict[str, Float[Array, "*batch k 3"]]:
+        """Positions of the nodes of every body, by name: Drake's deformable body configuration port."""
+        return {body.scoped_name: self.positions(state, body.index) for body in self.layout.bodies}
+
+    def tetrahedra(self, body: str | int) -> Int[np.ndarray, "m 4"]:
+        """The body's elements, in numbers of its own nodes."""
+        index = self.index(body)
+        return self.mesh.elements[self.mesh.elements_of(index)] - self.mesh.nodes(index).start
+
+    def triangles(self, body: str | int) -> Int[np.ndarray, "f 3"]:
+        """Triangles of the body's surface, counterclockwise from outside, in numbers of its own nodes."""
+        index = self.index(body)
+        return self.layout.triangles[index] - self.mesh.nodes(index).start
+
+    def by_element(self, what: str) -> Float[Array, " m"]:
+        """A material number of each element of all bodies."""
+        counts = self.mesh.elements_of_bodies
+        return jnp.concatenate(
+            [jnp.broadcast_to(x, (count,)) for x, count in zip(getattr(self, what), counts, strict=True)]
+        )
+
+    def lame_constants(self) -> LameConstants:
+        """Lamé's constants of each element."""
+        return lame_constants(self.by_element("youngs_modulus"), self.by_element("poissons_ratio"))
+
+    def element_masses(self) -> Float[Array, " m"]:
+        """Mass of each element, in kg."""
+        return self.by_element("mass_density") * calc_reference_elements(self.mesh, self.reference_positions).volume
+
+    def mass(self, body: str | int) -> Float[Array, ""]:
+        """The body's mass, in kg."""
+        return jnp.sum(self.element_masses()[self.mesh.elements_of(self.index(body))])
+
+
+def surface_of(tetrahedra: Int[np.ndarray, "m 4"]) -> Int[np.ndarray, "f 3"]:
+    """Faces that belong to one element alone, counterclockwise from outside."""
+    faces = np.concatenate([tetrahedra[:, list(face)] for face in ((1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 2, 1))])
+    if not len(faces):
+        return faces
+    _, inverse, counts = np.unique(np.sort(faces, axis=1), axis=0, return_inverse=True, return_counts=True)
+    return faces[counts[inverse.reshape(-1)] == 1]

@@ -1,0 +1,59 @@
+"""The material of a deformable body, as it is declared on a plant."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from mbjax.errors import ModelError
+from mbjax.finite_elements import LAWS
+from mbjax.number_rules import NOT_NEGATIVE, POSITIVE, NumberRule, is_known, known_numbers, shown
+
+from .lookup import near_matches
+
+POISSON = NumberRule("a number between -1 and 0.5, both left out", lambda x: (x > -1.0) & (x < 0.5))
+RULES = {
+    "youngs_modulus": (POSITIVE, "Pa"),
+    "poissons_ratio": (POISSON, ""),
+    "mass_density": (POSITIVE, "kg/m³"),
+    "mass_damping": (NOT_NEGATIVE, "1/s"),
+    "stiffness_damping": (NOT_NEGATIVE, "s"),
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DeformableMaterial:
+    """Young's modulus in Pa, Poisson's ratio, density in kg/m³, and Rayleigh's damping α M + β K in 1/s and s.
+
+    A number is one for the whole body, or an array with one for each element. `model` is the law: "linear" for small
+    strains and small rotations, "linear_corotated" for small strains, "corotated" and "neo_hookean" for large ones. The
+    defaults are Drake's.
+    """
+
+    youngs_modulus: Any = 1e8
+    poissons_ratio: Any = 0.49
+    mass_density: Any = 1.5e3
+    mass_damping: Any = 0.0
+    stiffness_damping: Any = 0.0
+    model: str = "linear_corotated"
+
+    def __post_init__(self) -> None:
+        if self.model not in LAWS:
+            raise ModelError(
+                f"DeformableMaterial: there is no model {shown(self.model)}. {near_matches(str(self.model), LAWS)}"
+            )
+        for name, (rule, unit) in RULES.items():
+            value = getattr(self, name)
+            count = np.size(value) if is_known(value) and np.ndim(value) == 1 else 0
+            numbers = known_numbers("DeformableMaterial", name, value, rule, (count,) if count else (), unit=unit)
+            object.__setattr__(self, name, numbers)
+
+    def require_elements(self, call: str, count: int) -> None:
+        """Raises `ModelError` for arrays that do not have a number for each of `count` elements."""
+        for name in RULES:
+            size = np.size(getattr(self, name))
+            if np.ndim(getattr(self, name)) == 1 and size != count:
+                raise ModelError(
+                    f"{call}: the material's {name} has {size} numbers, and the mesh {count} elements. Give one number "
+                    "for all of them, or one for each."
+                )

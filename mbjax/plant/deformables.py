@@ -1,0 +1,262 @@
+"""Methods of the plant for deformable bodies, and what `finalize` makes of them."""
+
+import abc
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from mbjax.errors import ModelError
+from mbjax.finite_elements import mesh_structure
+from mbjax.geometry import is_inside
+from mbjax.model import (
+    Body,
+    DeformableBodies,
+    DeformableBodyInfo,
+    DeformableLayout,
+    DeformableMaterial,
+    FixedNodes,
+    ForceDensity,
+    PlainFunction,
+)
+from mbjax.model.deformable_bodies import MATERIAL_NUMBERS
+from mbjax.model.lookup import find_index, find_model_instance, scoped_name
+from mbjax.model.parameters import leaf_of
+from mbjax.model.poses import as_rigid_transform
+from mbjax.number_rules import DIRECTION, FINITE, known_numbers, shown
+from mbjax.spatial import RigidTransform
+
+from .queries import PlantQueries
+
+VOLUMES = "reference_volume", "current_volume"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DeclaredDeformable:
+    """A deformable body on a plant; `points` are in the world, at rest."""
+
+    name: str
+    index: int
+    model_instance: int
+    points: Float[np.ndarray, "n 3"]
+    tetrahedra: Int[np.ndarray, "m 4"]
+    material: DeformableMaterial
+    pose: RigidTransform
+    held: Bool[np.ndarray, " n"]
+    source: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DeclaredFixedNodes:
+    """Nodes of a deformable body that keep their places p_BQ in a rigid body."""
+
+    deformable: DeclaredDeformable
+    body: Body
+    nodes: tuple[int, ...]
+    anchors: Float[np.ndarray, "k 3"]
+
+
+class PlantDeformables(PlantQueries):
+    """Methods that add deformable bodies and hold them."""
+
+    deformables: list[DeclaredDeformable]
+    fixed_nodes: list[DeclaredFixedNodes]
+    force_densities: list[ForceDensity]
+
+    def add_deformable_body(
+        self,
+        name: str,
+        mesh: Any,
+        material: DeformableMaterial | None = None,
+        *,
+        pose: Any = None,
+        model_instance: int | str = 1,
+        source: str | None = None,
+    ) -> DeclaredDeformable:
+        """Adds a deformable body, whose mesh is at `pose` X_WD in the world when it is at rest.
+
+        `mesh` is a pair (points (n, 3) in m, tetrahedra (m, 4) of nodes), or a record with these two. The corners of a
+        tetrahedron are ordered such that its volume is positive. The plant must be discrete.
+        """
+        call = f"add_deformable_body({name!r})"
+        self._require_building("add_deformable_body")
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"add_deformable_body: the name must be a non-empty string, got {name!r}.")
+        if not self.time_step > 0.0:
+            raise ModelError(
+                f"{call}: deformable bodies need a discrete plant. Make it with MultibodyPlant(time_step=0.005), in s."
+            )
+        instance = find_model_instance(model_instance, self.instance_names, call)
+        if any(x.name == name and x.model_instance == instance for x in self.deformables):
+            raise ModelError(
+                f"{call}: model instance '{self.instance_names[instance]}' has a deformable body of that name already; "
+                "choose another."
+            )
+        material = DeformableMaterial() if material is None else material
+        if not isinstance(material, DeformableMaterial):
+            raise ModelError(f"{call}: the material must be a mbjax.DeformableMaterial, got {shown(material)}.")
+        points, tetrahedra = checked_mesh(call, mesh)
+        material.require_elements(call, len(tetrahedra))
+        X_WD = as_rigid_transform(f"{call}: pose", RigidTransform.identity() if pose is None else pose)
+        placed = points @ np.asarray(X_WD.rotation, float).T + np.asarray(X_WD.translation, float)
+        declared = DeclaredDeformable(
+            name,
+            len(self.deformables),
+            instance,
+            placed,
+            tetrahedra,
+            material,
+            X_WD,
+            np.zeros(len(points), bool),
+            source,
+        )
+        self.deformables.append(declared)
+        return declared
+
+    def deformable_body(self, body: Any, call: str = "") -> DeclaredDeformable:
+        """A declared deformable body, by name or index."""
+        if isinstance(body, DeclaredDeformable):
+            if any(body is x for x in self.deformables):
+                return body
+            raise ModelError(f"{call}: the deformable body '{body.name}' belongs to another plant.")
+        return self.deformables[find_index("deformable body", body, self.deformables, self.instance_names, call=call)]
+
+    def set_wall_boundary_condition(self, body: Any, p_WQ: Any, n_W: Any) -> None:
+        """Holds the nodes of a deformable body that, at rest, are within a wall: behind the plane at p_WQ, normal n_W.
+
+        A node on the plane itself is not held. Walls add up.
+        """
+        call = f"set_wall_boundary_condition({describe(body)})"
+        self._require_building("set_wall_boundary_condition")
+        declared = self.deformable_body(body, call)
+        point = known_numbers(call, "p_WQ", p_WQ, FINITE, (3,))
+        normal = known_numbers(call, "n_W", n_W, DIRECTION, (3,))
+        within = (declared.points - point) @ (normal / np.linalg.norm(normal)) < 0.0
+        if not within.any():
+            raise ModelError(
+                f"{call}: no node of '{declared.name}' is behind the wall, and so the wall would hold nothing. The "
+                f"nodes are between {low_and_high(declared.points)}."
+            )
+        if (within | declared.held).all():
+            raise ModelError(f"{call}: all nodes of '{declared.name}' are behind the wall, and so nothing could move.")
+        fixed = [x for x in self.fixed_nodes if x.deformable is declared and within[list(x.nodes)].any()]
+        if fixed:
+            raise ModelError(
+                f"{call}: a node behind the wall is fixed to body '{fixed[0].body.name}' already, and would be held "
+                "twice."
+            )
+        declared.held[within] = True
+
+    def add_fixed_constraint(
+        self, deformable: Any, body: Body | str, *, shape: Any, X_BA: Any = None, X_BG: Any = None
+    ) -> DeclaredFixedNodes:
+        """Fixes to a rigid body B the nodes of a deformable body A that are within a shape.
+
+        The mesh of A is at X_BA in B, and the shape at X_BG: the nodes within it keep their places in B. A node is held
+        once. As in Drake, the constraint is near-rigid; B may also be the world, or welded to it.
+        """
+        call = f"add_fixed_constraint({describe(deformable)}, {describe(body)})"
+        self._require_building("add_fixed_constraint")
+        A, B = self.deformable_body(deformable, call), self.body(body, call)
+        identity = RigidTransform.identity()
+        X_BA = as_rigid_transform(f"{call}: X_BA", identity if X_BA is None else X_BA)
+        X_BG = as_rigid_transform(f"{call}: X_BG", identity if X_BG is None else X_BG)
+        p_AP = (A.points - np.asarray(A.pose.translation, float)) @ np.asarray(A.pose.rotation, float)
+        p_BP = p_AP @ np.asarray(X_BA.rotation, float).T + np.asarray(X_BA.translation, float)
+        p_GP = (p_BP - np.asarray(X_BG.translation, float)) @ np.asarray(X_BG.rotation, float)
+        nodes = np.flatnonzero(is_inside(call, shape, p_GP))
+        if not len(nodes):
+            raise ModelError(
+                f"{call}: no node of '{A.name}' is within the shape. In its frame the nodes are between "
+                f"{low_and_high(p_GP)}. Change X_BA, X_BG or the shape."
+            )
+        taken = {n for x in self.fixed_nodes if x.deformable is A for n in x.nodes} | set(np.flatnonzero(A.held))
+        twice = [int(n) for n in nodes if n in taken]
+        if twice:
+            raise ModelError(
+                f"{call}: {len(twice)} nodes of '{A.name}' within the shape, node {twice[0]} among them, are held "
+                "already by a wall or another constraint. Make the shape smaller."
+            )
+        declared = DeclaredFixedNodes(A, B, tuple(int(n) for n in nodes), p_BP[nodes])
+        self.fixed_nodes.append(declared)
+        return declared
+
+    def add_force_density(self, function: Callable, *, per: str = "reference_volume") -> None:
+        """Adds a force per volume, in N/m³, at points p_WQ (3,) of the world; it acts on all deformable bodies.
+
+        It is per volume of the mesh at rest or, with `per="current_volume"`, of the mesh as it is. Gravity acts anyway.
+        Numbers of an `equinox.Module` are differentiated, those that a plain function closes over are not.
+        """
+        self._require_building("add_force_density")
+        if not callable(function):
+            raise ModelError(f"add_force_density: expected a function of p_WQ, got {shown(function)}.")
+        if per not in VOLUMES:
+            raise ModelError(f"add_force_density: per must be one of {', '.join(map(repr, VOLUMES))}, got {per!r}.")
+        is_module = isinstance(function, eqx.Module)
+        self.force_densities.append(ForceDensity(function if is_module else PlainFunction(function), per))
+
+    @abc.abstractmethod
+    def _require_building(self, call: str) -> None: ...
+
+
+def describe(element: Any) -> str:
+    """An element in the text of a call."""
+    return repr(getattr(element, "name", element))
+
+
+def low_and_high(points: Float[np.ndarray, "n 3"]) -> str:
+    """The corners of the box around points, as text."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    return " and ".join("(" + ", ".join(f"{x:.4g}" for x in corner) + ")" for corner in (low, high))
+
+
+def checked_mesh(call: str, mesh: Any) -> tuple[Float[np.ndarray, "n 3"], Int[np.ndarray, "m 4"]]:
+    """Points and tetrahedra of a mesh, as arrays."""
+    if hasattr(mesh, "points") and hasattr(mesh, "tetrahedra"):
+        mesh = mesh.points, mesh.tetrahedra
+    if not isinstance(mesh, tuple | list) or len(mesh) != 2:
+        raise ModelError(f"{call}: the mesh must be a pair (points, tetrahedra), got {shown(mesh)}.")
+    points, tetrahedra = np.asarray(mesh[0], float), np.asarray(mesh[1])
+    return points.reshape(-1, 3), tetrahedra.reshape(-1, 4).astype(np.int32)
+
+
+def finalize_deformables(plant: PlantDeformables, dtype: Any) -> DeformableBodies | None:
+    """The deformable bodies of the model; None without any."""
+    declared = plant.deformables
+    if not declared:
+        if plant.force_densities:
+            raise ModelError("add_force_density: the plant has no deformable body that the force could act on.")
+        return None
+    mesh = mesh_structure([(x.points, x.tetrahedra, x.material.model, x.held) for x in declared])
+    infos = tuple(
+        DeformableBodyInfo(
+            x.name,
+            x.model_instance,
+            scoped_name(x, plant.instance_names),
+            x.index,
+            x.material.model,
+            plant.gravity_enabled[x.model_instance],
+            x.source,
+        )
+        for x in declared
+    )
+    fixed = tuple(
+        FixedNodes(x.deformable.index, x.body.index, tuple(n + mesh.nodes(x.deformable.index).start for n in x.nodes))
+        for x in plant.fixed_nodes
+    )
+    numbers = {
+        what: tuple(leaf_of(np.asarray(getattr(x.material, what), float), dtype) for x in declared)
+        for what in MATERIAL_NUMBERS
+    }
+    return DeformableBodies(
+        layout=DeformableLayout(infos, mesh, fixed),
+        reference_positions=leaf_of(np.concatenate([x.points for x in declared]), dtype),
+        anchors=tuple(leaf_of(x.anchors, dtype) for x in plant.fixed_nodes),
+        enabled=jnp.ones(len(declared), dtype),
+        force_densities=tuple(plant.force_densities),
+        **numbers,
+    )
