@@ -241,6 +241,12 @@ from .inspection import check_grads as check_grads
 from .simulation import Inputs as Inputs
 from .simulation import Outputs as Outputs
 from .inspection import Description as Description
+from .simulation import DeformableEnergies as DeformableEnergies
+from .simulation import DeformableEquilibrium as DeformableEquilibrium
+from .simulation import DeformableMomentum as DeformableMomentum
+from .simulation import deformable_energies as deformable_energies
+from .simulation import deformable_equilibrium as deformable_equilibrium
+from .simulation import deformable_momentum as deformable_momentum
 from .simulation import NodeState as NodeState
 from .simulation import State as State
 from .inspection import describe as describe

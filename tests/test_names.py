@@ -6,7 +6,7 @@ import pathlib
 
 PACKAGE = pathlib.Path(__file__).parent.parent / "mbjax"
 PHYSICS = (
-    "spatial", "topology", "linear_algebra", "geometry", "joints", "model", "plant", "kinematics", "forces",
+    "spatial", "topology", "linear_algebra", "finite_elements", "geometry", "joints", "model", "plant", "kinematics", "forces",
     "dynamics", "constraints", "contact", "simulation", "engines",
 )  # fmt: skip
 NUMBERS = ("parameters", "system_identification")

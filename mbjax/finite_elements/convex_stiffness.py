@@ -18,14 +18,14 @@ from jaxtyping import Array, Float
 from .material_laws import (
     AbstractIsotropicLaw,
     AbstractMaterialLaw,
+    ElementMatrix,
     LameConstants,
-    Matrix,
     PrincipalStiffness,
     stiffness_of,
 )
 from .rotation_factor import singular_factors, transposed
 
-ROUNDING = 64.0  # in units of eps: eigenvalues this near to zero, in units of the largest, count as zero
+COUNTS_AS_ZERO = 64.0  # in units of eps: eigenvalues this near to zero, in units of the largest, count as zero
 PLANES = ((1, 2), (0, 2), (0, 1))  # without the axis 0, 1, 2
 
 
@@ -38,8 +38,8 @@ def _units_of_planes() -> Float[np.ndarray, "6 9"]:
     return units.reshape(6, 9)
 
 
-UNITS = _units_of_planes()
-OF_PLANES = np.einsum("ki,kj->kij", UNITS, UNITS).reshape(6, 81)  # from eigenvalues of twists and flips
+PLANE_UNITS = _units_of_planes()
+OF_PLANES = np.einsum("ki,kj->kij", PLANE_UNITS, PLANE_UNITS).reshape(6, 81)  # from eigenvalues of twists and flips
 STRETCHES = np.eye(9)[[0, 4, 8]]  # the diagonal entries of F
 OF_STRETCHES = np.einsum("ai,bj->abij", STRETCHES, STRETCHES).reshape(9, 81)
 
@@ -47,19 +47,19 @@ OF_STRETCHES = np.einsum("ai,bj->abij", STRETCHES, STRETCHES).reshape(9, 81)
 class PrincipalAxes(NamedTuple):
     """The singular vectors of F, and the stiffness in their axes."""
 
-    U: Matrix
-    V: Matrix
+    U: ElementMatrix
+    V: ElementMatrix
     stiffness: PrincipalStiffness
 
 
-def principal_axes(law: AbstractIsotropicLaw, F: Matrix, lame: LameConstants) -> PrincipalAxes:
+def principal_axes(law: AbstractIsotropicLaw, F: ElementMatrix, lame: LameConstants) -> PrincipalAxes:
     """The stiffness of a law in the axes of the singular vectors; not differentiated."""
     F, lame = lax.stop_gradient((F, lame))
     U, sigma, V = singular_factors(F)
     return PrincipalAxes(U, V, law.principal_stiffness(sigma, lame))
 
 
-def eigenvectors_of_symmetric(A: Matrix) -> tuple[Float[Array, "*m 3"], Matrix]:
+def eigenvectors_of_symmetric(A: ElementMatrix) -> tuple[Float[Array, "*m 3"], ElementMatrix]:
     """Eigenvalues and eigenvectors, as columns, of symmetric matrices, from singular vectors of A moved up.
 
     A multiple of the identity makes all eigenvalues positive, so that they are singular values.
@@ -79,7 +79,9 @@ def convex_in_axes(stiffness: PrincipalStiffness) -> Float[Array, "*m 9 9"]:
     return flat.reshape(*m, 9, 9)
 
 
-def convex_stiffness(law: AbstractMaterialLaw, F: Matrix, R: Matrix, lame: LameConstants) -> Float[Array, "*m 9 9"]:
+def convex_stiffness(
+    law: AbstractMaterialLaw, F: ElementMatrix, R: ElementMatrix, lame: LameConstants
+) -> Float[Array, "*m 9 9"]:
     """dP/dF without negative eigenvalues.
 
     Its derivative is exact as long as no eigenvalue changes its sign; a second derivative takes the eigenvectors of
@@ -91,7 +93,7 @@ def convex_stiffness(law: AbstractMaterialLaw, F: Matrix, R: Matrix, lame: LameC
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _convex_stiffness(law: AbstractIsotropicLaw, F: Matrix, lame: LameConstants) -> Float[Array, "*m 9 9"]:
+def _convex_stiffness(law: AbstractIsotropicLaw, F: ElementMatrix, lame: LameConstants) -> Float[Array, "*m 9 9"]:
     U, V, stiffness = principal_axes(law, F, lame)
     both = (U[..., :, None, :, None] * V[..., None, :, None, :]).reshape(*F.shape[:-2], 9, 9)
     return both @ convex_in_axes(stiffness) @ transposed(both)
@@ -108,7 +110,7 @@ def _convex_stiffness_jvp(law: AbstractIsotropicLaw, primals: tuple, tangents: t
 
 def kept_shares(values: Float[Array, "*m 9"]) -> Float[Array, "*m 9 9"]:
     """Γ: 1 for two eigenvalues that stay, 0 for two that go, and the share of the one that stays for one of each."""
-    tolerance = ROUNDING * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(values), axis=-1, keepdims=True)
+    tolerance = COUNTS_AS_ZERO * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(values), axis=-1, keepdims=True)
     stays = values >= -tolerance
     size = jnp.maximum(jnp.abs(values), jnp.finfo(values.dtype).tiny)
     a, b = size[..., :, None], size[..., None, :]
@@ -117,13 +119,13 @@ def kept_shares(values: Float[Array, "*m 9"]) -> Float[Array, "*m 9 9"]:
 
 
 def eigen_factors(
-    law: AbstractIsotropicLaw, F: Matrix, lame: LameConstants
+    law: AbstractIsotropicLaw, F: ElementMatrix, lame: LameConstants
 ) -> tuple[Float[Array, "*m 9"], Float[Array, "*m 9 9"]]:
     """Eigenvalues of dP/dF, and eigenvectors as columns."""
     U, V, stiffness = principal_axes(law, F, lame)
     values, axes = eigenvectors_of_symmetric(stiffness.stretch)
     stretches = transposed(axes) @ jnp.asarray(STRETCHES, F.dtype)
-    planes = jnp.broadcast_to(jnp.asarray(UNITS, F.dtype), (*F.shape[:-2], 6, 9))
+    planes = jnp.broadcast_to(jnp.asarray(PLANE_UNITS, F.dtype), (*F.shape[:-2], 6, 9))
     inner = jnp.concatenate([planes, stretches], axis=-2).reshape(*F.shape[:-2], 9, 3, 3)
     vectors = U[..., None, :, :] @ inner @ transposed(V)[..., None, :, :]
     values = jnp.concatenate([stiffness.twist, stiffness.flip, values], axis=-1)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .material_laws import LAWS, AbstractMaterialLaw, LameConstants, Matrix
+from .material_laws import LAWS, AbstractMaterialLaw, ElementMatrix, LameConstants
 from .mesh_structure import MeshStructure
 from .rotation_factor import cofactors, rotation_factor, transposed
 
@@ -33,12 +33,12 @@ def calc_reference_elements(mesh: MeshStructure, X: Float[Array, "n 3"]) -> Refe
     return ReferenceElements(gradients, six_volumes / 6.0)
 
 
-def deformation_gradient(x: Float[Array, "m 4 3"], gradients: Float[Array, "m 4 3"]) -> Matrix:
+def deformation_gradient(x: Float[Array, "m 4 3"], gradients: Float[Array, "m 4 3"]) -> ElementMatrix:
     """F = Σ x_a ⊗ dS_a/dX, from differences of positions, so that small elements keep their digits."""
     return transposed(x[:, 1:] - x[:, :1]) @ gradients[:, 1:]
 
 
-def elastic_forces(P: Matrix, elements: ReferenceElements) -> Float[Array, "m 4 3"]:
+def elastic_forces(P: ElementMatrix, elements: ReferenceElements) -> Float[Array, "m 4 3"]:
     """Derivative of the elastic energy by the nodes' positions: minus the elastic forces, in N."""
     return elements.volume[:, None, None] * (elements.gradients @ transposed(P))
 
@@ -64,7 +64,7 @@ def calc_start_rotations(
 ) -> Float[Array, "m 3 3"]:
     """Rotation of each element at the start of a step; the identity where its law reads none."""
 
-    def rotations(law: AbstractMaterialLaw, x: Array, gradients: Array) -> Matrix:
+    def rotations(law: AbstractMaterialLaw, x: Array, gradients: Array) -> ElementMatrix:
         if law.reads_rotation:
             return rotation_factor(deformation_gradient(x, gradients))
         return jnp.broadcast_to(jnp.eye(3, dtype=x.dtype), (x.shape[0], 3, 3))
@@ -73,11 +73,11 @@ def calc_start_rotations(
 
 
 def calc_elastic_energies(
-    mesh: MeshStructure, elements: ReferenceElements, lame: LameConstants, R: Matrix, x: Float[Array, "n 3"]
+    mesh: MeshStructure, elements: ReferenceElements, lame: LameConstants, R: ElementMatrix, x: Float[Array, "n 3"]
 ) -> Float[Array, " m"]:
     """Elastic energy of each element, in J."""
 
-    def energies(law: AbstractMaterialLaw, x: Array, R: Matrix, lame: LameConstants, element: Any) -> Array:
+    def energies(law: AbstractMaterialLaw, x: Array, R: ElementMatrix, lame: LameConstants, element: Any) -> Array:
         return element.volume * law.energy_density(deformation_gradient(x, element.gradients), R, lame)
 
     return by_laws(mesh, energies, x[mesh.elements], R, lame, elements)

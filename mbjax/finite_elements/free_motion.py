@@ -36,10 +36,10 @@ from .elements import (
 from .material_laws import LAWS, AbstractMaterialLaw, LameConstants, wide
 from .mesh_structure import MeshStructure
 
-MAX_ITERATIONS = 100
+MOST_ITERATIONS = 100
 MAX_HALVINGS = 20
-BALANCED = {4: 1e-5, 8: 1e-11}  # largest residual of a solution relative to the largest force, by bytes of a float
-SLOPE = 0.5  # of a line search: as much of the slope at its start may be left, upward
+IN_BALANCE = {4: 1e-5, 8: 1e-11}  # largest residual of a solution relative to the largest force, by bytes of a float
+SLOPE_LEFT = 0.5  # of a line search: as much of the slope at its start may be left, upward
 RESTS = {4: 1e-6, 8: 1e-14}  # of the right-hand side, in a derivative, by bytes of a float
 KRYLOV_VECTORS, KRYLOV_RESTARTS = 12, 6
 
@@ -75,7 +75,7 @@ class MotionProblem(eqx.Module):
     forces: Float[Array, "n 3"]
 
 
-class Motion(NamedTuple):
+class NodeVelocities(NamedTuple):
     """Velocities at the end of the step, and whether each body's were found within the iterations allowed."""
 
     v: Float[Array, "n 3"]
@@ -167,9 +167,9 @@ def largest_by_body(mesh: MeshStructure, values: Float[Array, "n 3"]) -> Float[A
     return jax.ops.segment_max(jnp.max(values, axis=1), mesh.body_of_node, mesh.num_bodies, indices_are_sorted=True)
 
 
-def calc_free_motion(mesh: MeshStructure, problem: MotionProblem) -> Motion:
+def calc_node_velocities(mesh: MeshStructure, problem: MotionProblem) -> NodeVelocities:
     """The velocities at the end of the step, with their derivatives."""
-    found = search_free_motion(mesh, lax.stop_gradient(problem))
+    found = search_node_velocities(mesh, lax.stop_gradient(problem))
     return found._replace(v=motion_with_rule(mesh, problem, found.v))
 
 
@@ -183,10 +183,10 @@ class Search(NamedTuple):
     converged: Bool[Array, " bodies"]
 
 
-def search_free_motion(mesh: MeshStructure, problem: MotionProblem) -> Motion:
+def search_node_velocities(mesh: MeshStructure, problem: MotionProblem) -> NodeVelocities:
     """Newton's method from the velocities of the step's start; each body has a line search of its own."""
     eps = float(jnp.finfo(problem.v0.dtype).eps)
-    tolerance = BALANCED[problem.v0.dtype.itemsize]
+    tolerance = IN_BALANCE[problem.v0.dtype.itemsize]
     of_nodes = mesh.body_of_node
 
     def direction_at(equation: Equation) -> Float[Array, "n 3"]:
@@ -211,13 +211,13 @@ def search_free_motion(mesh: MeshStructure, problem: MotionProblem) -> Motion:
     equation, none = calc_equation(mesh, problem, v), jnp.zeros(mesh.num_bodies, bool)
     if is_linear(mesh):
         v = v + direction_at(equation)
-        return Motion(v, jnp.ones((), jnp.int32), is_balanced(calc_equation(mesh, problem, v)))
+        return NodeVelocities(v, jnp.ones((), jnp.int32), is_balanced(calc_equation(mesh, problem, v)))
     found = lax.while_loop(
-        lambda now: jnp.any(~now.done) & (now.num_iterations < MAX_ITERATIONS),
+        lambda now: jnp.any(~now.done) & (now.num_iterations < MOST_ITERATIONS),
         iterate,
         Search(v, equation, jnp.zeros((), jnp.int32), none, none),
     )
-    return Motion(found.v, found.num_iterations, found.converged)
+    return NodeVelocities(found.v, found.num_iterations, found.converged)
 
 
 def solve_at_nodes(mesh: MeshStructure, factors: BlockCholesky, b: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
@@ -238,7 +238,7 @@ def line_search(
         moved = t[mesh.body_of_node, None] * direction
         equation = calc_equation(mesh, problem, now.v + moved)
         slope = by_body(mesh, direction * equation.residual)
-        return moved, ~(slope <= SLOPE * jnp.abs(start)) & (start < 0.0), equation
+        return moved, ~(slope <= SLOPE_LEFT * jnp.abs(start)) & (start < 0.0), equation
 
     def halve(carry: tuple) -> tuple:
         t, (_, is_far, _), count = carry

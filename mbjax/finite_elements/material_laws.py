@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from .rotation_factor import cofactors, rotation_change, rotation_factor, transposed
 
-Matrix = Float[Array, "*m 3 3"]
+ElementMatrix = Float[Array, "*m 3 3"]
 
 
 class LameConstants(NamedTuple):
@@ -54,15 +54,17 @@ class AbstractMaterialLaw(abc.ABC):
     reads_rotation: bool = False
 
     @abc.abstractmethod
-    def energy_density(self, F: Matrix, R: Matrix, lame: LameConstants) -> Float[Array, "*m"]:
+    def energy_density(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> Float[Array, "*m"]:
         """Ψ(F), in J/m³ of reference volume."""
 
     @abc.abstractmethod
-    def stress(self, F: Matrix, R: Matrix, lame: LameConstants) -> Matrix:
+    def stress(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> ElementMatrix:
         """First Piola stress P(F), in Pa."""
 
     @abc.abstractmethod
-    def stress_change(self, F: Matrix, R: Matrix, lame: LameConstants, dF: Matrix) -> Matrix:
+    def stress_change(
+        self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants, dF: ElementMatrix
+    ) -> ElementMatrix:
         """dP along dF, in Pa: the stiffness dP/dF times dF."""
 
 
@@ -71,17 +73,19 @@ class AbstractSmallStrainLaw(AbstractMaterialLaw):
 
     is_linear = True
 
-    def energy_density(self, F: Matrix, R: Matrix, lame: LameConstants) -> Float[Array, "*m"]:
+    def energy_density(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> Float[Array, "*m"]:
         e = symmetric_part(transposed(R) @ F) - identity(F)
         return lame.mu * squared_norm(e) + 0.5 * lame.lam * trace(e) ** 2
 
-    def stress(self, F: Matrix, R: Matrix, lame: LameConstants) -> Matrix:
+    def stress(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> ElementMatrix:
         return self.of_strain(symmetric_part(transposed(R) @ F) - identity(F), R, lame)
 
-    def stress_change(self, F: Matrix, R: Matrix, lame: LameConstants, dF: Matrix) -> Matrix:
+    def stress_change(
+        self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants, dF: ElementMatrix
+    ) -> ElementMatrix:
         return self.of_strain(symmetric_part(transposed(R) @ dF), R, lame)
 
-    def of_strain(self, e: Matrix, R: Matrix, lame: LameConstants) -> Matrix:
+    def of_strain(self, e: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> ElementMatrix:
         """R (2 mu ε + lambda tr ε)."""
         return R @ (2.0 * wide(lame.mu) * e + wide(lame.lam * trace(e)) * identity(e))
 
@@ -109,13 +113,15 @@ class AbstractIsotropicLaw(AbstractMaterialLaw):
 class Corotated(AbstractIsotropicLaw):
     """Ψ = mu |F - R|² + lambda/2 (J - 1)² with J = det F (Stomakhin et al. 2012)."""
 
-    def energy_density(self, F: Matrix, R: Matrix, lame: LameConstants) -> Float[Array, "*m"]:
+    def energy_density(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> Float[Array, "*m"]:
         return lame.mu * squared_norm(F - rotation_factor(F)) + 0.5 * lame.lam * volume_change(F) ** 2
 
-    def stress(self, F: Matrix, R: Matrix, lame: LameConstants) -> Matrix:
+    def stress(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> ElementMatrix:
         return 2.0 * wide(lame.mu) * (F - rotation_factor(F)) + wide(lame.lam * volume_change(F)) * cofactors(F)
 
-    def stress_change(self, F: Matrix, R: Matrix, lame: LameConstants, dF: Matrix) -> Matrix:
+    def stress_change(
+        self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants, dF: ElementMatrix
+    ) -> ElementMatrix:
         turned = rotation_change(F, rotation_factor(F), dF)
         return 2.0 * wide(lame.mu) * (dF - turned) + of_volume(F, dF, lame.lam, lame.lam * volume_change(F))
 
@@ -131,14 +137,16 @@ class Corotated(AbstractIsotropicLaw):
 class NeoHookean(AbstractIsotropicLaw):
     """Ψ = mu/2 (|F|² - 3) - mu (J - 1) + lambda/2 (J - 1)² (Kim and Eberle 2020, eq. 6.9, without their constant)."""
 
-    def energy_density(self, F: Matrix, R: Matrix, lame: LameConstants) -> Float[Array, "*m"]:
+    def energy_density(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> Float[Array, "*m"]:
         change = volume_change(F)
         return 0.5 * lame.mu * (squared_norm(F) - 3.0) - lame.mu * change + 0.5 * lame.lam * change**2
 
-    def stress(self, F: Matrix, R: Matrix, lame: LameConstants) -> Matrix:
+    def stress(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> ElementMatrix:
         return wide(lame.mu) * F + wide(lame.lam * volume_change(F) - lame.mu) * cofactors(F)
 
-    def stress_change(self, F: Matrix, R: Matrix, lame: LameConstants, dF: Matrix) -> Matrix:
+    def stress_change(
+        self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants, dF: ElementMatrix
+    ) -> ElementMatrix:
         return wide(lame.mu) * dF + of_volume(F, dF, lame.lam, lame.lam * volume_change(F) - lame.mu)
 
     def principal_stiffness(self, sigma: Float[Array, "*m 3"], lame: LameConstants) -> PrincipalStiffness:
@@ -148,11 +156,44 @@ class NeoHookean(AbstractIsotropicLaw):
         return PrincipalStiffness(stretch, mu + of_volume, mu - of_volume)
 
 
+class RotatingSmallStrain(AbstractIsotropicLaw):
+    """Ψ = mu |S - 1|² + lambda/2 tr(S - 1)² with F = R S: the linear corotated law where R is that of F itself.
+
+    It is what that law is at rest, when a step's start and end are the same.
+    """
+
+    def energy_density(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> Float[Array, "*m"]:
+        R = rotation_factor(F)
+        return lame.mu * squared_norm(F - R) + 0.5 * lame.lam * (trace(transposed(R) @ F) - 3.0) ** 2
+
+    def stress(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> ElementMatrix:
+        R = rotation_factor(F)
+        return 2.0 * wide(lame.mu) * (F - R) + wide(lame.lam * (trace(transposed(R) @ F) - 3.0)) * R
+
+    def stress_change(
+        self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants, dF: ElementMatrix
+    ) -> ElementMatrix:
+        R = rotation_factor(F)
+        turned = rotation_change(F, R, dF)
+        of_trace = wide(trace(transposed(R) @ dF)) * R + wide(trace(transposed(R) @ F) - 3.0) * turned
+        return 2.0 * wide(lame.mu) * (dF - turned) + wide(lame.lam) * of_trace
+
+    def principal_stiffness(self, sigma: Float[Array, "*m 3"], lame: LameConstants) -> PrincipalStiffness:
+        mu, lam, total = lame.mu[..., None], lame.lam[..., None], sum_of_others(sigma)
+        total = jnp.where(jnp.abs(total) < 1e-30, 1e-30, total)
+        stretch = 2.0 * wide(lame.mu) * identity(sigma) + wide(lame.lam)
+        pressure = 2.0 * lam * (jnp.sum(sigma, axis=-1, keepdims=True) - 3.0) / total
+        return PrincipalStiffness(stretch, 2.0 * mu * (1.0 - 2.0 / total) + pressure, 2.0 * mu + 0.0 * total)
+
+
+MODELS = ("linear", "linear_corotated", "corotated", "neo_hookean")
+AT_REST = {"linear_corotated": "rotating_small_strain"}  # the law of a body at rest, where it has another one
 LAWS: dict[str, AbstractMaterialLaw] = {
     "linear": Linear(),
     "linear_corotated": LinearCorotated(),
     "corotated": Corotated(),
     "neo_hookean": NeoHookean(),
+    "rotating_small_strain": RotatingSmallStrain(),
 }
 
 
@@ -165,32 +206,32 @@ def wide(x: Float[Array, "*m"]) -> Float[Array, "*m 1 1"]:
     return x[..., None, None]
 
 
-def symmetric_part(A: Matrix) -> Matrix:
+def symmetric_part(A: ElementMatrix) -> ElementMatrix:
     return 0.5 * (A + transposed(A))
 
 
-def trace(A: Matrix) -> Float[Array, "*m"]:
+def trace(A: ElementMatrix) -> Float[Array, "*m"]:
     return jnp.trace(A, axis1=-2, axis2=-1)
 
 
-def squared_norm(A: Matrix) -> Float[Array, "*m"]:
+def squared_norm(A: ElementMatrix) -> Float[Array, "*m"]:
     """Sum of the squares of all entries."""
     return jnp.sum(A * A, axis=(-2, -1))
 
 
-def volume_change(F: Matrix) -> Float[Array, "*m"]:
+def volume_change(F: ElementMatrix) -> Float[Array, "*m"]:
     """J - 1 with J = det F."""
     return jnp.sum(F[..., 0, :] * jnp.cross(F[..., 1, :], F[..., 2, :]), axis=-1) - 1.0
 
 
-def cofactors_change(F: Matrix, dF: Matrix) -> Matrix:
+def cofactors_change(F: ElementMatrix, dF: ElementMatrix) -> ElementMatrix:
     """Change of the cofactors of F along dF; they are bilinear in the rows of F."""
     rows = ((1, 2), (2, 0), (0, 1))
     parts = [jnp.cross(dF[..., i, :], F[..., j, :]) + jnp.cross(F[..., i, :], dF[..., j, :]) for i, j in rows]
     return jnp.stack(parts, axis=-2)
 
 
-def of_volume(F: Matrix, dF: Matrix, lam: Array, pressure: Array) -> Matrix:
+def of_volume(F: ElementMatrix, dF: ElementMatrix, lam: Array, pressure: Array) -> ElementMatrix:
     """Change along dF of f(J) cof(F), where f is `pressure` and its derivative `lam`."""
     C = cofactors(F)
     return wide(lam * jnp.sum(C * dF, axis=(-2, -1))) * C + wide(pressure) * cofactors_change(F, dF)
@@ -201,7 +242,7 @@ def sum_of_others(sigma: Float[Array, "*m 3"]) -> Float[Array, "*m 3"]:
     return jnp.sum(sigma, axis=-1, keepdims=True) - sigma
 
 
-def stretch_of_volume(sigma: Float[Array, "*m 3"], lam: Array, pressure: Array) -> Matrix:
+def stretch_of_volume(sigma: Float[Array, "*m 3"], lam: Array, pressure: Array) -> ElementMatrix:
     """Second derivative by σ of a function of J = σ0 σ1 σ2 with the derivatives `pressure` and `lam`."""
     s0, s1, s2 = sigma[..., 0], sigma[..., 1], sigma[..., 2]
     others, zero = jnp.stack([s1 * s2, s0 * s2, s0 * s1], axis=-1), jnp.zeros_like(s0)
@@ -210,7 +251,9 @@ def stretch_of_volume(sigma: Float[Array, "*m 3"], lam: Array, pressure: Array) 
     return wide(lam) * others[..., :, None] * others[..., None, :] + wide(pressure) * of_J
 
 
-def stiffness_of(law: AbstractMaterialLaw, F: Matrix, R: Matrix, lame: LameConstants) -> Float[Array, "*m 9 9"]:
+def stiffness_of(
+    law: AbstractMaterialLaw, F: ElementMatrix, R: ElementMatrix, lame: LameConstants
+) -> Float[Array, "*m 9 9"]:
     """dP/dF; rows and columns go through matrices row by row."""
 
     def along(unit: Array) -> Float[Array, "*m 9"]:

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from mbjax.execution import HashedOnce
 
 from .layers import find_layers, side_by_side
+from .material_laws import AT_REST
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +71,11 @@ class MeshStructure(HashedOnce):
     @functools.cached_property
     def is_held(self) -> Bool[np.ndarray, " n"]:
         return np.array(self.held, bool)
+
+    def at_rest(self, held: Bool[np.ndarray, " n"]) -> "MeshStructure":
+        """The structure with the laws that bodies have at rest, and with these nodes held."""
+        laws = tuple(AT_REST.get(law, law) for law in self.laws_of_bodies)
+        return dataclasses.replace(self, laws_of_bodies=laws, held=tuple(bool(x) for x in held))
 
     def nodes(self, body: int) -> slice:
         """The nodes of a body."""

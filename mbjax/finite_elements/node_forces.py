@@ -12,7 +12,9 @@ from .mesh_structure import MeshStructure
 from .rotation_factor import cofactors
 
 
-def calc_weights(mesh: MeshStructure, masses: Float[Array, " m"], gravity: Float[Array, "m 3"]) -> Float[Array, "n 3"]:
+def calc_node_weights(
+    mesh: MeshStructure, masses: Float[Array, " m"], gravity: Float[Array, "m 3"]
+) -> Float[Array, "n 3"]:
     """A quarter of each element's weight at each of its nodes, in N."""
     quarter = 0.25 * masses[:, None] * gravity
     return sum_at_nodes(mesh, jnp.repeat(quarter[:, None], 4, axis=1))

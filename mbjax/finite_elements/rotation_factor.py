@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from mbjax.spatial import safe_sqrt
+
 SWEEPS = 7  # of Jacobi's method, which converges quadratically: one more than the worst matrices tried need in f64
 
 
@@ -65,15 +67,15 @@ def jacobi_turn(p: Float[Array, "3 m"], q: Float[Array, "3 m"]) -> Float[Array, 
     off = jnp.sum(p * q, axis=0)
     half = 0.5 * (jnp.sum(q * q, axis=0) - jnp.sum(p * p, axis=0))
     is_zero = off == 0.0
-    size = jnp.abs(half) + jnp.sqrt(half * half + off * off)
+    size = jnp.abs(half) + safe_sqrt(half * half + off * off)
     t = jnp.where(is_zero, 0.0, jnp.where(half >= 0.0, off, -off) / jnp.where(is_zero, 1.0, size))
-    c = 1.0 / jnp.sqrt(1.0 + t * t)
+    c = 1.0 / safe_sqrt(1.0 + t * t)
     return jnp.stack([c, t * c])
 
 
 def unit_or(v: Float[Array, "3 m"], other: Float[Array, "3 #m"]) -> Float[Array, "3 m"]:
     """The vector at unit length; `other` where it is zero."""
-    size = jnp.sqrt(jnp.sum(v * v, axis=0))
+    size = safe_sqrt(jnp.sum(v * v, axis=0))
     is_zero = size <= 1e-30
     return jnp.where(is_zero, other, v / jnp.where(is_zero, 1.0, size))
 
@@ -84,7 +86,7 @@ def any_perpendicular(v: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
     zero = jnp.zeros_like(v[0])
     other = jnp.stack([jnp.where(is_along_z, 1.0, zero), zero, jnp.where(is_along_z, zero, 1.0)])
     w = jnp.cross(v, other, axis=0)
-    return w / jnp.sqrt(jnp.sum(w * w, axis=0))
+    return w / safe_sqrt(jnp.sum(w * w, axis=0))
 
 
 def transposed(A: Float[Array, "*m i j"]) -> Float[Array, "*m j i"]:

@@ -42,18 +42,34 @@ class FixedNodes:
 
 @dataclasses.dataclass(frozen=True)
 class DeformableLayout(HashedOnce):
-    """What is static of all deformable bodies."""
+    """What is static of all deformable bodies; `material_counts` has how many numbers a body has, of each kind."""
 
     bodies: tuple[DeformableBodyInfo, ...]
     mesh: MeshStructure
+    material_counts: tuple[tuple[int, ...], ...]  # by `MATERIAL_NUMBERS`, then body
     fixed: tuple[FixedNodes, ...] = ()
 
     __hash__ = HashedOnce.__hash__
 
+    def numbers_of(self, what: str, body: int) -> slice:
+        """The places of a body's material numbers of one kind."""
+        counts = self.material_counts[MATERIAL_NUMBERS.index(what)]
+        return slice(sum(counts[:body]), sum(counts[: body + 1]))
+
+    def numbers_of_elements(self, what: str) -> Int[np.ndarray, " m"]:
+        """The place of each element's material number of one kind."""
+        parts = []
+        for body, count in enumerate(self.mesh.elements_of_bodies):
+            at = np.arange(self.numbers_of(what, body).start, self.numbers_of(what, body).stop, dtype=np.int32)
+            parts.append(np.broadcast_to(at, (count,)))
+        return np.concatenate(parts)
+
     @functools.cached_property
     def triangles(self) -> tuple[Int[np.ndarray, "f 3"], ...]:
         """Triangles of each body's surface, counterclockwise from outside; nodes are numbered through all bodies."""
-        return tuple(surface_of(self.mesh.elements[self.mesh.elements_of(body)]) for body in range(len(self.bodies)))
+        return tuple(
+            boundary_triangles(self.mesh.elements[self.mesh.elements_of(body)]) for body in range(len(self.bodies))
+        )
 
 
 class PlainFunction(eqx.Module):
@@ -75,17 +91,17 @@ class ForceDensity(eqx.Module):
 class DeformableBodies(eqx.Module):
     """Deformable bodies of a model: `layout` is static, everything else differentiable numbers.
 
-    Reference positions are those of the world at rest. Of each material number, a body has one, or one for each of its
-    elements; bodies come in the order of `names`.
+    Reference positions are those in the world at rest. Of each kind of material number, a body has one, or one for each
+    of its elements; one body follows another, in the order of `names`.
     """
 
     layout: DeformableLayout = eqx.field(static=True)
     reference_positions: Float[Array, "n 3"]  # in the world, m
-    youngs_modulus: tuple[Array, ...]  # Pa
-    poissons_ratio: tuple[Array, ...]
-    mass_density: tuple[Array, ...]  # kg/m³
-    mass_damping: tuple[Array, ...]  # 1/s
-    stiffness_damping: tuple[Array, ...]  # s
+    youngs_modulus: Float[Array, " k_E"]  # Pa
+    poissons_ratio: Float[Array, " k_nu"]
+    mass_density: Float[Array, " k_rho"]  # kg/m³
+    mass_damping: Float[Array, " k_alpha"]  # 1/s
+    stiffness_damping: Float[Array, " k_beta"]  # s
     anchors: tuple[Float[Array, "k 3"], ...]  # of fixed nodes in their rigid body, p_BQ, m
     enabled: Float[Array, " bodies"]  # 0 where a body stays as it is, else 1
     force_densities: tuple[ForceDensity, ...] = ()
@@ -137,10 +153,12 @@ class DeformableBodies(eqx.Module):
 
     def by_element(self, what: str) -> Float[Array, " m"]:
         """A material number of each element of all bodies."""
-        counts = self.mesh.elements_of_bodies
-        return jnp.concatenate(
-            [jnp.broadcast_to(x, (count,)) for x, count in zip(getattr(self, what), counts, strict=True)]
-        )
+        return getattr(self, what)[self.layout.numbers_of_elements(what)]
+
+    def material(self, body: str | int) -> dict[str, Float[Array, " k"]]:
+        """The body's material numbers, by kind: one, or one for each element."""
+        index = self.index(body)
+        return {what: getattr(self, what)[self.layout.numbers_of(what, index)] for what in MATERIAL_NUMBERS}
 
     def lame_constants(self) -> LameConstants:
         """Lamé's constants of each element."""
@@ -155,7 +173,7 @@ class DeformableBodies(eqx.Module):
         return jnp.sum(self.element_masses()[self.mesh.elements_of(self.index(body))])
 
 
-def surface_of(tetrahedra: Int[np.ndarray, "m 4"]) -> Int[np.ndarray, "f 3"]:
+def boundary_triangles(tetrahedra: Int[np.ndarray, "m 4"]) -> Int[np.ndarray, "f 3"]:
     """Faces that belong to one element alone, counterclockwise from outside."""
     faces = np.concatenate([tetrahedra[:, list(face)] for face in ((1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 2, 1))])
     if not len(faces):

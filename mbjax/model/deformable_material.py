@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mbjax.errors import ModelError
-from mbjax.finite_elements import LAWS
+from mbjax.finite_elements import MODELS
 from mbjax.number_rules import NOT_NEGATIVE, POSITIVE, NumberRule, is_known, known_numbers, shown
 
 from .lookup import near_matches
@@ -38,9 +38,9 @@ class DeformableMaterial:
     model: str = "linear_corotated"
 
     def __post_init__(self) -> None:
-        if self.model not in LAWS:
+        if self.model not in MODELS:
             raise ModelError(
-                f"DeformableMaterial: there is no model {shown(self.model)}. {near_matches(str(self.model), LAWS)}"
+                f"DeformableMaterial: there is no model {shown(self.model)}. {near_matches(str(self.model), MODELS)}"
             )
         for name, (rule, unit) in RULES.items():
             value = getattr(self, name)

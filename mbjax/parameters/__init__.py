@@ -12,6 +12,7 @@ from .leaf_groups import geometry as geometry
 from .leaf_groups import gravity as gravity
 from .leaf_groups import inertial as inertial
 from .leaf_groups import limits as limits
+from .leaf_groups import materials as materials
 from .leaf_groups import mimics as mimics
 from .leaf_groups import options as options
 from .leaf_groups import physical as physical

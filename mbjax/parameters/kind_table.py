@@ -10,6 +10,7 @@ from .named_numbers import (
     of_geometries,
     of_geometry_places,
     of_joints,
+    of_materials,
     of_positions,
     of_sizes,
     of_the_time_step,
@@ -26,7 +27,8 @@ from .number_kinds import (
 )
 
 TORQUE, DAMPING, INERTIA = "N m or N", "N m s/rad or N s/m", "kg m² or kg"
-OF_MODEL, OF_CONTACT = ("parameters",), ("collision",)
+OF_MODEL, OF_CONTACT, OF_MATERIAL = ("parameters",), ("collision",), ("deformables",)
+OF_DEFORMABLE = "of a deformable body, or of each of its elements"
 
 # In the order in which they are written: an inertia is about the centre of mass.
 KINDS = (
@@ -84,6 +86,17 @@ KINDS = (
     NumberKind(
         "geometry_translation", "m", (*OF_CONTACT, "translation"), of_geometry_places,
         "place of a collision geometry in its body",
+    ),
+    NumberKind("youngs_modulus", "Pa", (*OF_MATERIAL, "youngs_modulus"), of_materials("youngs_modulus"), OF_DEFORMABLE),
+    NumberKind("poissons_ratio", "", (*OF_MATERIAL, "poissons_ratio"), of_materials("poissons_ratio"), OF_DEFORMABLE),
+    NumberKind("mass_density", "kg/m³", (*OF_MATERIAL, "mass_density"), of_materials("mass_density"), OF_DEFORMABLE),
+    NumberKind(
+        "mass_damping", "1/s", (*OF_MATERIAL, "mass_damping"), of_materials("mass_damping"),
+        "Rayleigh's, times the mass matrix; " + OF_DEFORMABLE,
+    ),
+    NumberKind(
+        "stiffness_damping", "s", (*OF_MATERIAL, "stiffness_damping"), of_materials("stiffness_damping"),
+        "Rayleigh's, times the stiffness matrix; " + OF_DEFORMABLE,
     ),
 )  # fmt: skip
 GROUPS = {"body": ("mass", "center_of_mass", "inertia")}

@@ -41,10 +41,16 @@ GROUPS = {
         "geometry": ("quaternion", "translation", "size", "vertices"),
         "options": ("penetration_allowance", "stiction_tolerance", "sap_near_rigid_threshold", "smoothing_length"),
     },
+    "deformables": {
+        "materials": ("youngs_modulus", "poissons_ratio", "mass_density", "mass_damping", "stiffness_damping"),
+        "geometry": ("reference_positions", "anchors"),
+        "switches": ("enabled",),
+        "force_elements": ("force_densities",),
+    },
 }
 PHYSICAL = (
-    "inertial", "frames", "mimics", "friction", "actuation", "gravity", "contact", "geometry", "force_elements",
-    "constraints",
+    "inertial", "frames", "mimics", "friction", "actuation", "gravity", "contact", "geometry", "materials",
+    "force_elements", "constraints",
 )  # fmt: skip
 ALL = (*PHYSICAL, "limits", "defaults", "options", "switches")
 GROUP_OF_LEAF = {
@@ -60,6 +66,8 @@ def group_of(path: Any) -> str:
         return {"active": "switches", "stabilization_time": "options"}.get(leaf, "constraints")
     if section in ("random_distributions", "keyframes"):
         return "defaults"
+    if section == "deformables":
+        leaf = names[1]
     return section if section == "force_elements" else GROUP_OF_LEAF[section, leaf]
 
 
@@ -110,12 +118,17 @@ def contact(model: MultibodyModel) -> MultibodyModel:
 
 
 def geometry(model: MultibodyModel) -> MultibodyModel:
-    """A spec of poses, sizes and vertices of collision geometries."""
+    """A spec of poses, sizes and vertices of collision geometries, and of the nodes of deformable bodies at rest."""
     return chosen(model, "geometry")
 
 
+def materials(model: MultibodyModel) -> MultibodyModel:
+    """A spec of the elastic numbers, densities and damping of deformable bodies."""
+    return chosen(model, "materials")
+
+
 def force_elements(model: MultibodyModel) -> MultibodyModel:
-    """A spec of the numbers of springs, dampers and other force elements."""
+    """A spec of the numbers of springs, dampers, forces per volume and other force elements."""
     return chosen(model, "force_elements")
 
 

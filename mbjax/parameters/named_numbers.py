@@ -122,3 +122,21 @@ def of_the_whole(what: str, components: tuple[str, ...]) -> Callable[[MultibodyM
 def of_the_time_step(model: MultibodyModel) -> Places:
     """The place of the time step; a continuous model has none."""
     return {"world": ((0,), ("",))} if model.is_discrete else {}
+
+
+def of_materials(what: str) -> Callable[[MultibodyModel], Places]:
+    """Places of numbers by deformable body: one, or one for each element."""
+
+    def places(model: MultibodyModel) -> Places:
+        if model.deformables is None:
+            return {}
+        layout = model.deformables.layout
+        labels = unique_names(model.deformables.names, tuple(body.scoped_name for body in layout.bodies))
+        found = {}
+        for label, body in zip(labels, layout.bodies, strict=True):
+            at = layout.numbers_of(what, body.index)
+            count = at.stop - at.start
+            found[label] = tuple(range(at.start, at.stop)), tuple(map(str, range(count))) if count > 1 else ("",)
+        return found
+
+    return places

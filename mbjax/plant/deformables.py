@@ -248,12 +248,11 @@ def finalize_deformables(plant: PlantDeformables, dtype: Any) -> DeformableBodie
         FixedNodes(x.deformable.index, x.body.index, tuple(n + mesh.nodes(x.deformable.index).start for n in x.nodes))
         for x in plant.fixed_nodes
     )
-    numbers = {
-        what: tuple(leaf_of(np.asarray(getattr(x.material, what), float), dtype) for x in declared)
-        for what in MATERIAL_NUMBERS
-    }
+    parts = {what: [np.atleast_1d(getattr(x.material, what)) for x in declared] for what in MATERIAL_NUMBERS}
+    counts = tuple(tuple(len(part) for part in of_kind) for of_kind in parts.values())
+    numbers = {what: leaf_of(np.concatenate(of_kind), dtype) for what, of_kind in parts.items()}
     return DeformableBodies(
-        layout=DeformableLayout(infos, mesh, fixed),
+        layout=DeformableLayout(infos, mesh, counts, fixed),
         reference_positions=leaf_of(np.concatenate([x.points for x in declared]), dtype),
         anchors=tuple(leaf_of(x.anchors, dtype) for x in plant.fixed_nodes),
         enabled=jnp.ones(len(declared), dtype),

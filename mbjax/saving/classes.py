@@ -1,6 +1,7 @@
 """The classes whose objects a saved model may hold; a file names them, and no other name means anything."""
 
 from mbjax import forces, geometry, model
+from mbjax.finite_elements import MeshStructure
 from mbjax.geometry.hydroelastic import SurfaceMesh
 from mbjax.model.model_layout import ModelLayout
 from mbjax.model.random_distributions import CoordinateDistribution
@@ -19,6 +20,11 @@ STRUCTURE = (
     model.CollisionGeometryRecord,
     model.HydroelasticRecord,
     model.ReportEntry,
+    model.DeformableBodies,
+    model.DeformableBodyInfo,
+    model.DeformableLayout,
+    model.FixedNodes,
+    MeshStructure,
 )
 NUMBERS = (model.MultibodyParameters, model.CollisionParameters, model.GeometryParameters, model.Keyframe)
 SHAPES = (

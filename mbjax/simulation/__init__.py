@@ -15,6 +15,12 @@ from .rollout_policy import PolicyStep as PolicyStep
 from .rollout_policy import rollout_policy as rollout_policy
 from .simulate import normalize_quaternions as normalize_quaternions
 from .simulate import simulate as simulate
+from .deformable_statics import DeformableEnergies as DeformableEnergies
+from .deformable_statics import DeformableEquilibrium as DeformableEquilibrium
+from .deformable_statics import DeformableMomentum as DeformableMomentum
+from .deformable_statics import deformable_energies as deformable_energies
+from .deformable_statics import deformable_equilibrium as deformable_equilibrium
+from .deformable_statics import deformable_momentum as deformable_momentum
 from .state import NodeState as NodeState
 from .state import State as State
 from .state import default_state as default_state

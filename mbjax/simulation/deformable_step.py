@@ -18,16 +18,16 @@ from mbjax.execution import each_world
 from mbjax.finite_elements import (
     ElementNumbers,
     FixedNodeRows,
-    Motion,
     MotionProblem,
+    NodeVelocities,
     calc_fixed_node_rows,
-    calc_free_motion,
     calc_node_response,
+    calc_node_velocities,
+    calc_node_weights,
     calc_reference_elements,
     calc_start_rotations,
     calc_tangent,
     calc_volume_forces,
-    calc_weights,
 )
 from mbjax.kinematics import PositionKinematics, calc_body_poses, calc_point_jacobian
 from mbjax.linear_algebra import solve_upper_triangular
@@ -41,7 +41,7 @@ from .state import NodeState, State
 class NodesOfStep(NamedTuple):
     """Free motion of the nodes, and the rows of those fixed to bodies; None without any."""
 
-    free: Motion
+    free: NodeVelocities
     rows: FixedNodeRows | None
 
 
@@ -74,7 +74,7 @@ def _calc_nodes_of_step(
     assert deformables is not None
     mesh = deformables.mesh
     problem = calc_motion_problem(model, deformables, nodes, node_forces)
-    free = calc_free_motion(mesh, problem)
+    free = calc_node_velocities(mesh, problem)
     if not model.has_fixed_nodes:
         return NodesOfStep(free, None)
     assert diagonal is not None
@@ -108,7 +108,7 @@ def calc_motion_problem(
     has_gravity = np.array([body.has_gravity for body in deformables.layout.bodies])[mesh.body_of_element]
     gravity = jnp.where(has_gravity[:, None], model.parameters.gravity, 0.0)
     v0 = jnp.where(mesh.is_held[:, None], 0.0, nodes.velocity)
-    forces = calc_weights(mesh, masses, gravity)
+    forces = calc_node_weights(mesh, masses, gravity)
     if node_forces is not None:
         forces = forces + node_forces
     for density in deformables.force_densities:
@@ -131,15 +131,23 @@ def calc_anchors(
     deformables = model.deformables
     assert deformables is not None
     R_WB, p_WB = calc_body_poses(model, position)
-    places, rows = [], []
+    rows = []
     for fixed, p_BQ in zip(deformables.layout.fixed, deformables.anchors, strict=True):
         p_BQ_W = p_BQ @ R_WB[:, :, fixed.body].T
-        places.append(p_BQ_W + p_WB[:, fixed.body])
         mobod = model.topology.body_mobods[fixed.body]
         J = calc_point_jacobian(model, position, mobod, p_WB[:, fixed.body] - position.p_WM[:, mobod])
         turned = jnp.cross(J[:3].T[None], p_BQ_W[:, None])
         rows.append((J[3:].T[None] + turned).transpose(0, 2, 1).reshape(-1, J.shape[1]))
-    return jnp.concatenate(places), jnp.concatenate(rows)
+    return calc_anchors_of_nodes(model, position), jnp.concatenate(rows)
+
+
+def calc_anchors_of_nodes(model: MultibodyModel, position: PositionKinematics) -> Float[Array, "k 3"]:
+    """Places p_WQ of the anchors of all fixed nodes."""
+    deformables = model.deformables
+    assert deformables is not None
+    R_WB, p_WB = calc_body_poses(model, position)
+    pairs = zip(deformables.layout.fixed, deformables.anchors, strict=True)
+    return jnp.concatenate([p_BQ @ R_WB[:, :, fixed.body].T + p_WB[:, fixed.body] for fixed, p_BQ in pairs])
 
 
 def with_fixed_nodes(problem: ConvexProblem, nodes: NodesOfStep) -> ConvexProblem:

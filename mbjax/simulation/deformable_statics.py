@@ -1,0 +1,153 @@
+"""Deformable bodies at rest under forces, and their energies and momenta."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from mbjax.errors import ModelError
+from mbjax.execution import require_one_model
+from mbjax.finite_elements import (
+    ElementNumbers,
+    MotionProblem,
+    calc_elastic_energies,
+    calc_node_velocities,
+    calc_reference_elements,
+    calc_start_rotations,
+)
+from mbjax.kinematics import calc_position_kinematics
+from mbjax.model import DeformableBodies, MultibodyModel, as_array
+
+from .deformable_step import calc_anchors_of_nodes, calc_motion_problem
+from .state import NodeState, State, as_state, default_state
+
+
+class DeformableEquilibrium(NamedTuple):
+    """A state whose deformable bodies are at rest, and whether each body's positions were found to rounding."""
+
+    state: State
+    converged: Bool[Array, " bodies"]
+
+
+def require_deformables(model: MultibodyModel, call: str) -> DeformableBodies:
+    """The model's deformable bodies; raises `ModelError` where there are none."""
+    require_one_model(model)
+    if model.deformables is None:
+        raise ModelError(f"{call}: the model has no deformable bodies. Add one by plant.add_deformable_body.")
+    return model.deformables
+
+
+def deformable_equilibrium(
+    model: MultibodyModel, state: State | None = None, node_forces: Any = None
+) -> DeformableEquilibrium:
+    """Positions of all nodes at which elastic forces balance gravity, forces per volume and `node_forces` (n, 3) in N.
+
+    Rigid bodies stay at the `state`'s q: nodes that are fixed to them are at their anchors, and those behind walls where
+    the state has them. Each body must be held somewhere. The search starts from the state's nodes; the result is
+    differentiated by every number at the solution, to any order.
+    """
+    deformables = require_deformables(model, "deformable_equilibrium")
+    state = default_state(model) if state is None else as_state(model, state)
+    nodes = state.nodes
+    assert nodes is not None
+    count = deformables.mesh.num_nodes
+    if node_forces is not None:
+        node_forces = as_array("node_forces", node_forces, 3 * count, model.dtype)
+        if node_forces.shape != (count, 3):
+            raise ModelError(f"deformable_equilibrium: node_forces has shape {node_forces.shape}, not {(count, 3)}.")
+    held = np.array(deformables.mesh.is_held)
+    position = nodes.position
+    for fixed in deformables.layout.fixed:
+        held[list(fixed.nodes)] = True
+    if deformables.layout.fixed:
+        places = jnp.asarray(np.concatenate([x.nodes for x in deformables.layout.fixed]))
+        anchors = calc_anchors_of_nodes(model, calc_position_kinematics(model, state.q))
+        position = position.at[places].set(anchors)
+    free_bodies = [
+        body.name for body in deformables.layout.bodies if held[deformables.mesh.nodes(body.index)].sum() < 3
+    ]
+    if free_bodies:
+        raise ModelError(
+            f"deformable_equilibrium: body '{free_bodies[0]}' is held at fewer than three nodes and could move away. "
+            "Hold it by plant.set_wall_boundary_condition or plant.add_fixed_constraint."
+        )
+    rest = NodeState(position, jnp.zeros_like(position))
+    moving = calc_motion_problem(model, deformables, rest, node_forces)
+    # A step of 2 s from rest without mass or damping: x = x0 + v, and the residual is that of the forces at x.
+    none = jnp.zeros_like(moving.numbers.mass)
+    numbers = ElementNumbers(moving.numbers.lame, none, none, none)
+    two = jnp.full((), 2.0, model.dtype)
+    problem = MotionProblem(position, rest.velocity, two, moving.elements, moving.rotations, numbers, moving.forces)
+    found = calc_node_velocities(deformables.mesh.at_rest(held), problem)
+    after = NodeState(position + found.v, jnp.zeros_like(position))
+    return DeformableEquilibrium(State(state.q, state.v, state.time, after), found.converged)
+
+
+class DeformableEnergies(NamedTuple):
+    """Elastic and kinetic energy of each deformable body, in J."""
+
+    elastic: Float[Array, " bodies"]
+    kinetic: Float[Array, " bodies"]
+
+
+def deformable_energies(model: MultibodyModel, state: State) -> DeformableEnergies:
+    """Elastic and kinetic energy of each deformable body at a state.
+
+    The linear corotated law is taken with the rotations of the state itself.
+    """
+    deformables = require_deformables(model, "deformable_energies")
+    nodes = as_state(model, state).nodes
+    assert nodes is not None
+    mesh = deformables.mesh
+    elements = calc_reference_elements(mesh, deformables.reference_positions)
+    rotations = calc_start_rotations(mesh, elements, nodes.position)
+    elastic = calc_elastic_energies(mesh, elements, deformables.lame_constants(), rotations, nodes.position)
+    at_center = jnp.mean(nodes.velocity[mesh.elements], axis=1)
+    kinetic = 0.5 * deformables.element_masses() * jnp.sum(at_center**2, axis=-1)
+    return DeformableEnergies(sum_by_body(deformables, elastic), sum_by_body(deformables, kinetic))
+
+
+class DeformableMomentum(NamedTuple):
+    """Of each deformable body: mass in kg, centre of mass, its velocity, and angular momentum about the centre."""
+
+    mass: Float[Array, " bodies"]
+    center_of_mass: Float[Array, "bodies 3"]  # in the world, m
+    velocity: Float[Array, "bodies 3"]  # m/s
+    angular_momentum: Float[Array, "bodies 3"]  # kg m²/s
+    angular_velocity: Float[Array, "bodies 3"]  # of a rigid body with that angular momentum and inertia, rad/s
+
+
+def deformable_momentum(model: MultibodyModel, state: State) -> DeformableMomentum:
+    """Momenta of each deformable body, each element's mass at its centroid, as in the mass matrix of a step.
+
+    `angular_velocity` is Drake's effective angular velocity.
+    """
+    deformables = require_deformables(model, "deformable_momentum")
+    nodes = as_state(model, state).nodes
+    assert nodes is not None
+    mesh = deformables.mesh
+    m = deformables.element_masses()
+    p, v = (jnp.mean(x[mesh.elements], axis=1) for x in (nodes.position, nodes.velocity))
+    mass = sum_by_body(deformables, m)
+    center, velocity = (sum_by_body(deformables, m[:, None] * x) / mass[:, None] for x in (p, v))
+    r = p - center[mesh.body_of_element]
+    u = v - velocity[mesh.body_of_element]
+    momentum = sum_by_body(deformables, m[:, None] * jnp.cross(r, u))
+    squares = jnp.sum(r * r, axis=-1)[:, None, None] * jnp.eye(3, dtype=r.dtype) - r[:, :, None] * r[:, None, :]
+    inertia = sum_by_body(deformables, m[:, None, None] * squares)
+    return DeformableMomentum(mass, center, velocity, momentum, solve_inertia(inertia, momentum))
+
+
+def solve_inertia(inertia: Float[Array, "bodies 3 3"], momentum: Float[Array, "bodies 3"]) -> Float[Array, "bodies 3"]:
+    """I⁻¹ L by cofactors."""
+    a, b, c = inertia[:, 0], inertia[:, 1], inertia[:, 2]
+    cofactors = jnp.stack([jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)], axis=-2)
+    determinant = jnp.sum(a * cofactors[:, 0], axis=-1, keepdims=True)
+    return jnp.sum(cofactors * momentum[:, None, :], axis=-1) / determinant
+
+
+def sum_by_body(deformables: DeformableBodies, values: Float[Array, "m ..."]) -> Float[Array, "bodies ..."]:
+    """Sums numbers of elements over each body."""
+    counts = np.cumsum([0, *deformables.mesh.elements_of_bodies])
+    return jnp.stack([jnp.sum(values[i:j], axis=0) for i, j in zip(counts[:-1], counts[1:], strict=True)])
