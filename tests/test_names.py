@@ -6,8 +6,8 @@ import pathlib
 
 PACKAGE = pathlib.Path(__file__).parent.parent / "mbjax"
 PHYSICS = (
-    "spatial", "topology", "linear_algebra", "finite_elements", "geometry", "joints", "model", "plant", "kinematics", "forces",
-    "dynamics", "constraints", "contact", "simulation", "engines",
+    "spatial", "topology", "linear_algebra", "finite_elements", "geometry", "joints", "model", "plant", "kinematics",
+    "forces", "dynamics", "constraints", "contact", "simulation", "engines",
 )  # fmt: skip
 NUMBERS = ("parameters", "system_identification")
 # `mbjax.parameters.physical` is a group of leaves, `mbjax.system_identification.physical` a space: both are public.

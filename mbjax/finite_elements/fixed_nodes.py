@@ -87,7 +87,7 @@ def calc_fixed_node_rows(
     together = owners[:, None] == owners[None, :]
     squares = jnp.sum(jnp.where(together, W * W, 0.0), axis=1)
     per_constraint = jnp.sum(jnp.where(together, squares[None, :], 0.0), axis=1)
-    R = near_rigid * safe_sqrt(per_constraint) / jnp.sum(together, axis=1)
+    R = near_rigid * safe_sqrt(per_constraint) / jnp.sum(together.astype(G.dtype), axis=1)
     L = cholesky(C + jnp.diag(R))
     aim = -error.reshape(rows) / (2.0 * time_step) + v_free[nodes].reshape(rows)
     return FixedNodeRows(solve_lower_triangular(L, G), solve_lower_triangular(L, aim - G @ v), L, response)

@@ -135,7 +135,11 @@ class Corotated(AbstractIsotropicLaw):
 
 
 class NeoHookean(AbstractIsotropicLaw):
-    """Ψ = mu/2 (|F|² - 3) - mu (J - 1) + lambda/2 (J - 1)² (Kim and Eberle 2020, eq. 6.9, without their constant)."""
+    """Ψ = mu/2 (|F|² - 3) - mu (J - 1) + lambda/2 (J - 1)² (Kim and Eberle 2020, eq. 6.9, without their constant).
+
+    It is Drake's. At small strain it has lambda - mu in the place of lambda, and so another Young's modulus and Poisson's
+    ratio than were given; where ν ≤ 1/8, rest is not stable.
+    """
 
     def energy_density(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> Float[Array, "*m"]:
         change = volume_change(F)
@@ -154,6 +158,29 @@ class NeoHookean(AbstractIsotropicLaw):
         stretch = wide(lame.mu) * identity(sigma) + stretch_of_volume(sigma, lame.lam, pressure)
         of_volume = pressure[..., None] * sigma
         return PrincipalStiffness(stretch, mu + of_volume, mu - of_volume)
+
+
+class StableNeoHookean(NeoHookean):
+    """The same with lambda + mu, so that small strains have the given E and ν (Smith, de Goes and Kim 2018, sec. 3.4)."""
+
+    def energy_density(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> Float[Array, "*m"]:
+        return super().energy_density(F, R, matched(lame))
+
+    def stress(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> ElementMatrix:
+        return super().stress(F, R, matched(lame))
+
+    def stress_change(
+        self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants, dF: ElementMatrix
+    ) -> ElementMatrix:
+        return super().stress_change(F, R, matched(lame), dF)
+
+    def principal_stiffness(self, sigma: Float[Array, "*m 3"], lame: LameConstants) -> PrincipalStiffness:
+        return super().principal_stiffness(sigma, matched(lame))
+
+
+def matched(lame: LameConstants) -> LameConstants:
+    """Constants with which the neo-Hookean law has the given ones at small strain."""
+    return LameConstants(lame.mu, lame.lam + lame.mu)
 
 
 class RotatingSmallStrain(AbstractIsotropicLaw):
@@ -186,13 +213,14 @@ class RotatingSmallStrain(AbstractIsotropicLaw):
         return PrincipalStiffness(stretch, 2.0 * mu * (1.0 - 2.0 / total) + pressure, 2.0 * mu + 0.0 * total)
 
 
-MODELS = ("linear", "linear_corotated", "corotated", "neo_hookean")
+MODELS = ("linear", "linear_corotated", "corotated", "neo_hookean", "stable_neo_hookean")
 AT_REST = {"linear_corotated": "rotating_small_strain"}  # the law of a body at rest, where it has another one
 LAWS: dict[str, AbstractMaterialLaw] = {
     "linear": Linear(),
     "linear_corotated": LinearCorotated(),
     "corotated": Corotated(),
     "neo_hookean": NeoHookean(),
+    "stable_neo_hookean": StableNeoHookean(),
     "rotating_small_strain": RotatingSmallStrain(),
 }
 

@@ -26,8 +26,9 @@ class DeformableMaterial:
     """Young's modulus in Pa, Poisson's ratio, density in kg/m³, and Rayleigh's damping α M + β K in 1/s and s.
 
     A number is one for the whole body, or an array with one for each element. `model` is the law: "linear" for small
-    strains and small rotations, "linear_corotated" for small strains, "corotated" and "neo_hookean" for large ones. The
-    defaults are Drake's.
+    strains and small rotations, "linear_corotated" for small strains, "corotated", "neo_hookean" and
+    "stable_neo_hookean" for large ones. These are Drake's laws but the last, which at small strain has the given modulus
+    and ratio, as Drake's neo-Hookean law has not. The defaults are Drake's.
     """
 
     youngs_modulus: Any = 1e8
@@ -47,6 +48,11 @@ class DeformableMaterial:
             count = np.size(value) if is_known(value) and np.ndim(value) == 1 else 0
             numbers = known_numbers("DeformableMaterial", name, value, rule, (count,) if count else (), unit=unit)
             object.__setattr__(self, name, numbers)
+        if self.model == "neo_hookean" and np.any(np.asarray(self.poissons_ratio) <= 0.125):
+            raise ModelError(
+                "DeformableMaterial: Drake's neo-Hookean law is stable at rest where poissons_ratio > 0.125, got "
+                f'{shown(self.poissons_ratio)}. Take model="stable_neo_hookean" or "corotated".'
+            )
 
     def require_elements(self, call: str, count: int) -> None:
         """Raises `ModelError` for arrays that do not have a number for each of `count` elements."""

@@ -1,5 +1,6 @@
 """Deformable bodies at rest under forces, and their energies and momenta."""
 
+import itertools
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -43,8 +44,8 @@ def deformable_equilibrium(
 ) -> DeformableEquilibrium:
     """Positions of all nodes at which elastic forces balance gravity, forces per volume and `node_forces` (n, 3) in N.
 
-    Rigid bodies stay at the `state`'s q: nodes that are fixed to them are at their anchors, and those behind walls where
-    the state has them. Each body must be held somewhere. The search starts from the state's nodes; the result is
+    Rigid bodies stay at the `state`'s q: nodes that are fixed to them are at their anchors, and those behind walls
+    where the state has them. Each body must be held somewhere. The search starts from the state's nodes; the result is
     differentiated by every number at the solution, to any order.
     """
     deformables = require_deformables(model, "deformable_equilibrium")
@@ -150,4 +151,4 @@ def solve_inertia(inertia: Float[Array, "bodies 3 3"], momentum: Float[Array, "b
 def sum_by_body(deformables: DeformableBodies, values: Float[Array, "m ..."]) -> Float[Array, "bodies ..."]:
     """Sums numbers of elements over each body."""
     counts = np.cumsum([0, *deformables.mesh.elements_of_bodies])
-    return jnp.stack([jnp.sum(values[i:j], axis=0) for i, j in zip(counts[:-1], counts[1:], strict=True)])
+    return jnp.stack([jnp.sum(values[i:j], axis=0) for i, j in itertools.pairwise(counts)])

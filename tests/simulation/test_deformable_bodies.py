@@ -1,0 +1,333 @@
+"""Deformable bodies in a plant: Drake's steps, an independent solution, derivatives, batches, rest, bad input."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+from mbjax import parameters
+from mbjax.finite_elements import LAWS, lame_constants
+
+from ..deformable_meshes import box_mesh, held_bar
+
+FOAM = {
+    "youngs_modulus": 2e4,
+    "poissons_ratio": 0.4,
+    "mass_density": 500.0,
+    "mass_damping": 0.1,
+    "stiffness_damping": 0.01,
+}
+DT = 5e-3
+
+
+def foam(model: str, **changes: Any) -> mbjax.DeformableMaterial:
+    return mbjax.DeformableMaterial(**(FOAM | changes), model=model)
+
+
+def moving_state(model: mbjax.MultibodyModel, size: float = 3e-3, seed: int = 0) -> mbjax.State:
+    """The model's default state with nodes moved and moving at random, held ones left where they are."""
+    rng = np.random.default_rng(seed)
+    state = mbjax.default_state(model)
+    assert model.deformables is not None
+    assert state.nodes is not None
+    free = ~model.deformables.mesh.is_held[:, None]
+    x = state.nodes.position + jnp.where(free, size * rng.normal(size=state.nodes.position.shape), 0.0)
+    v = jnp.where(free, 0.2 * rng.normal(size=x.shape), 0.0)
+    return mbjax.State(state.q, state.v, state.time, mbjax.NodeState(x, v))
+
+
+class Wind(eqx.Module):
+    """A force per volume that differs from place to place, N/m³."""
+
+    k: jax.Array
+
+    def __call__(self, p_WQ: jax.Array) -> jax.Array:
+        return self.k * jnp.sin(20.0 * p_WQ)
+
+
+def residual_in_numpy(plant: Any, before: Any, after: Any, wind: float) -> np.ndarray:
+    """The step's equation at its end, summed element by element; of a body held by a wall, under gravity and wind."""
+    (body,) = plant.deformables
+    law, material = LAWS[body.material.model], body.material
+    lame = lame_constants(np.array([material.youngs_modulus]), np.array([material.poissons_ratio]))
+    x, v0, v = (np.asarray(a) for a in (after.nodes.position, before.nodes.velocity, after.nodes.velocity))
+    np.testing.assert_allclose(x, np.asarray(before.nodes.position) + 0.5 * DT * (v0 + v), atol=1e-15)
+    total = np.zeros_like(x)
+    for nodes in body.tetrahedra:
+        X = body.points[nodes]
+        inner = np.linalg.inv((X[1:] - X[0]).T)
+        g = np.concatenate([-inner.sum(axis=0)[None], inner])
+        volume = np.linalg.det(X[1:] - X[0]) / 6.0
+        F, rate = x[nodes].T @ g, v[nodes].T @ g
+        C = np.asarray(jax.jacfwd(lambda F: law.stress(F[None], F[None], lame)[0])(jnp.array(F))).reshape(9, 9)
+        values, vectors = np.linalg.eigh(C)
+        positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        P = np.asarray(law.stress(jnp.array(F)[None], jnp.array(F)[None], lame)[0])
+        P = P + material.stiffness_damping * (positive @ rate.reshape(9)).reshape(3, 3)
+        mass = material.mass_density * volume
+        acceleration = np.mean((v[nodes] - v0[nodes]) / DT + material.mass_damping * v[nodes], axis=0)
+        ahead = np.asarray(before.nodes.position)[nodes] + DT * v0[nodes]
+        blown = volume * np.linalg.det(ahead.T @ g) * wind * np.sin(20.0 * ahead.mean(axis=0))
+        total[nodes] += volume * g @ P.T + 0.25 * mass * (acceleration - np.array([0.0, 0.0, -9.81])) - 0.25 * blown
+    return np.where(body.held[:, None], 0.0, total)
+
+
+@pytest.mark.parametrize("law", ["corotated", "neo_hookean"])
+def test_a_step_solves_the_equation_that_numpy_sums(law: str) -> None:
+    plant = held_bar(foam(law))
+    plant.add_force_density(Wind(jnp.array(2000.0)), per="current_volume")
+    model = plant.finalize()
+    before = moving_state(model)
+    after, _ = mbjax.step(model, before)
+    residual = residual_in_numpy(plant, before, after, 2000.0)
+    weight = 9.81 * FOAM["mass_density"] * 0.02**3
+    assert np.abs(residual).max() < 1e-9 * weight
+
+
+@pytest.mark.parametrize("law", ["linear", "linear_corotated"])
+def test_bodies_held_by_a_wall_move_as_in_drake(law: str, tmp_path: Any) -> None:
+    pydrake_plant = pytest.importorskip("pydrake.multibody.plant")
+    fem = pytest.importorskip("pydrake.multibody.fem")
+    points, tetrahedra = box_mesh((2, 1, 1), (0.04, 0.02, 0.02))
+    theirs = DrakePlant(pydrake_plant, fem, points, tetrahedra, law, tmp_path)
+    theirs.deformable_model.SetWallBoundaryCondition(theirs.body, np.array([1e-6, 0, 0]), np.array([1.0, 0, 0]))
+    plant = held_bar(foam(law))
+    model = plant.finalize()
+    state = mbjax.default_state(model)
+    step = jax.jit(lambda state: mbjax.step(model, state)[0])
+    positions = theirs.run(20)
+    for expected in positions:
+        state = step(state)
+        np.testing.assert_allclose(state.nodes.position, expected, rtol=0, atol=1e-12)
+    assert np.abs(state.nodes.position - points).max() > 5e-4
+
+
+@pytest.mark.parametrize("approximation", ["sap", pytest.param("lagged", marks=pytest.mark.whole_run)])
+def test_a_body_fixed_to_a_swinging_link_moves_as_in_drake(approximation: str, tmp_path: Any) -> None:
+    pydrake_plant = pytest.importorskip("pydrake.multibody.plant")
+    fem = pytest.importorskip("pydrake.multibody.fem")
+    points, tetrahedra = box_mesh((2, 1, 1), (0.04, 0.02, 0.02))
+    theirs = DrakePlant(pydrake_plant, fem, points, tetrahedra, "linear_corotated", tmp_path, approximation)
+    theirs.add_swinging_link()
+    plant = swinging_plant(approximation)
+    model = plant.finalize()
+    state = mbjax.default_state(model)
+    step = jax.jit(lambda state: mbjax.step(model, state))
+    for expected in theirs.run(40):
+        state, outputs = step(state)
+        np.testing.assert_allclose(state.nodes.position, expected, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(jnp.abs(state.q), np.abs(theirs.q()), atol=1e-11)
+    assert abs(float(state.q[0])) > 0.1
+    # action and reaction: the joint's force and all weights change the momentum of link and body
+    reaction = outputs.reaction_forces[0]
+    assert np.isfinite(reaction).all()
+
+
+def swinging_plant(approximation: str = "sap") -> mbjax.MultibodyPlant:
+    """A link that swings about y, with a bar of foam fixed to it at one end."""
+    plant = mbjax.MultibodyPlant(DT, discrete_contact_approximation=approximation)
+    inertia = mbjax.SpatialInertia.solid_cube_with_mass(0.02, 0.02).shift(jnp.array([-0.03, 0.0, 0.0]))
+    link = plant.add_rigid_body("link", inertia)
+    plant.add_joint(mbjax.RevoluteJoint("swing", plant.world_frame, plant.frame(link), axis=[0.0, 1.0, 0.0]))
+    plant.add_deformable_body("bar", box_mesh((2, 1, 1), (0.04, 0.02, 0.02)), foam("linear_corotated"))
+    plant.add_fixed_constraint("bar", "link", shape=mbjax.Box((0.01, 0.1, 0.1)))
+    return plant
+
+
+class DrakePlant:
+    """The same body in Drake."""
+
+    def __init__(self, pydrake_plant, fem, points, tetrahedra, law, tmp_path, approximation="sap") -> None:
+        from pydrake.geometry import GeometryInstance, Mesh, ProximityProperties
+        from pydrake.math import RigidTransform
+        from pydrake.systems.framework import DiagramBuilder
+
+        self.builder = DiagramBuilder()
+        self.plant, _ = pydrake_plant.AddMultibodyPlantSceneGraph(self.builder, DT)
+        kind = pydrake_plant.DiscreteContactApproximation
+        self.plant.set_discrete_contact_approximation({"sap": kind.kSap, "lagged": kind.kLagged}[approximation])
+        self.deformable_model = self.plant.mutable_deformable_model()
+        config = fem.DeformableBodyConfig()
+        config.set_youngs_modulus(FOAM["youngs_modulus"])
+        config.set_poissons_ratio(FOAM["poissons_ratio"])
+        config.set_mass_density(FOAM["mass_density"])
+        config.set_mass_damping_coefficient(FOAM["mass_damping"])
+        config.set_stiffness_damping_coefficient(FOAM["stiffness_damping"])
+        names = {"linear": fem.MaterialModel.kLinear, "linear_corotated": fem.MaterialModel.kLinearCorotated}
+        config.set_material_model(names[law])
+        file = tmp_path / "bar.vtk"
+        lines = [
+            "# vtk DataFile Version 3.0",
+            "bar",
+            "ASCII",
+            "DATASET UNSTRUCTURED_GRID",
+            f"POINTS {len(points)} double",
+        ]
+        lines += [" ".join(f"{x:.17g}" for x in p) for p in points]
+        lines += [f"CELLS {len(tetrahedra)} {5 * len(tetrahedra)}", *("4 " + " ".join(map(str, t)) for t in tetrahedra)]
+        lines += [f"CELL_TYPES {len(tetrahedra)}", *["10"] * len(tetrahedra), ""]
+        file.write_text("\n".join(lines))
+        instance = GeometryInstance(RigidTransform(), Mesh(str(file), 1.0), "bar")
+        instance.set_proximity_properties(ProximityProperties())
+        self.body = self.deformable_model.RegisterDeformableBody(instance, config, 1.0)
+
+    def add_swinging_link(self) -> None:
+        from pydrake.geometry import Box
+        from pydrake.math import RigidTransform
+        from pydrake.multibody.tree import RevoluteJoint, SpatialInertia, UnitInertia
+
+        G = UnitInertia.SolidCube(0.02).ShiftFromCenterOfMass([-0.03, 0, 0])
+        link = self.plant.AddRigidBody("link", SpatialInertia(0.02, [0.03, 0, 0], G))
+        self.plant.AddJoint(RevoluteJoint("swing", self.plant.world_frame(), link.body_frame(), [0, 1, 0]))
+        self.deformable_model.AddFixedConstraint(
+            self.body, link, RigidTransform(), Box(0.01, 0.1, 0.1), RigidTransform()
+        )
+
+    def run(self, steps: int) -> list[np.ndarray]:
+        from pydrake.systems.analysis import Simulator
+
+        self.plant.Finalize()
+        simulator = Simulator(self.builder.Build())
+        self.context = self.plant.GetMyMutableContextFromRoot(simulator.get_mutable_context())
+        found = []
+        for k in range(steps):
+            simulator.AdvanceTo((k + 1) * DT)
+            found.append(self.deformable_model.GetPositions(self.context, self.body).T.copy())
+        return found
+
+    def q(self) -> np.ndarray:
+        return self.plant.GetPositions(self.context)
+
+
+def test_free_bodies_keep_their_momenta_and_fall() -> None:
+    """Two bodies in one plant, of different laws, without damping by mass, one without gravity."""
+    plant = mbjax.MultibodyPlant(DT)
+    mesh = box_mesh((2, 1, 1), (0.04, 0.02, 0.02))
+    floating = plant.add_model_instance("floating")
+    plant.set_gravity_enabled(floating, False)
+    plant.add_deformable_body("first", mesh, foam("linear_corotated", mass_damping=0.0), model_instance=floating)
+    plant.add_deformable_body("second", mesh, foam("linear_corotated", mass_damping=0.0), pose=at_height(0.3))
+    model = plant.finalize()
+    state = moving_state(model, 1e-3)
+    trajectory = mbjax.rollout(model, state, num_steps=20)
+    before, after = (mbjax.deformable_momentum(model, s) for s in (state, trajectory.final_state))
+    np.testing.assert_allclose(after.mass, FOAM["mass_density"] * 0.04 * 0.02 * 0.02, rtol=1e-12)
+    np.testing.assert_allclose(after.velocity[0], before.velocity[0], atol=1e-12)
+    np.testing.assert_allclose(after.velocity[1] - before.velocity[1], [0.0, 0.0, -9.81 * 20 * DT], atol=1e-12)
+    fall = before.center_of_mass[1] + 20 * DT * before.velocity[1] - jnp.array([0, 0, 0.5 * 9.81 * (20 * DT) ** 2])
+    np.testing.assert_allclose(after.center_of_mass[1], fall, atol=1e-12)  # the midpoint rule is exact here
+    energies = mbjax.deformable_energies(model, trajectory.final_state)
+    assert (energies.elastic > 0.0).all()
+
+
+def at_height(z: float) -> mbjax.RigidTransform:
+    return mbjax.RigidTransform(jnp.eye(3), jnp.array([0.0, 0.0, z]))
+
+
+def test_batches_equal_single_worlds_and_a_bad_world_harms_no_other() -> None:
+    model = held_bar(foam("neo_hookean"), (1, 1, 1)).finalize()
+    states = [moving_state(model, seed=seed) for seed in range(3)]
+    many = jax.tree.map(lambda *x: jnp.stack(x), *states)
+    broken = eqx.tree_at(lambda s: s.nodes.position, many, many.nodes.position.at[1].set(jnp.nan))
+    step = jax.jit(jax.vmap(lambda s: mbjax.step(model, s)[0]))
+    after, after_broken = step(many), step(broken)
+    for k, state in enumerate(states):
+        alone, _ = mbjax.step(model, state)
+        np.testing.assert_allclose(after.nodes.position[k], alone.nodes.position, atol=1e-14)
+        if k != 1:
+            np.testing.assert_array_equal(after_broken.nodes.position[k], after.nodes.position[k])
+    assert np.isnan(after_broken.nodes.position[1]).any()
+    per_world = jax.vmap(
+        lambda E: mbjax.step(eqx.tree_at(lambda m: m.deformables.youngs_modulus, model, E), states[0])[0]
+    )(jnp.array([[2e4], [4e4]]))
+    np.testing.assert_allclose(per_world.nodes.position[0], after.nodes.position[0], atol=1e-14)
+    assert jnp.abs(per_world.nodes.position[1] - after.nodes.position[0]).max() > 1e-6
+
+
+def test_numbers_have_names_groups_and_can_be_drawn() -> None:
+    points, tetrahedra = box_mesh((1, 1, 1), (0.02, 0.02, 0.02))
+    plant = mbjax.MultibodyPlant(DT)
+    plant.add_deformable_body("soft", (points, tetrahedra), foam("linear"))
+    plant.add_deformable_body("hard", (points, tetrahedra), foam("linear", youngs_modulus=np.linspace(1e5, 2e5, 6)))
+    model = plant.finalize()
+    found = [number for number in parameters.named_numbers(model).values() if number.kind.name == "youngs_modulus"]
+    assert len(found) == 7
+    worlds, _ = mbjax.randomize(
+        model, jax.random.key(0), 4, {"youngs_modulus:soft": mbjax.uniform(0.5, 2.0, relative=True)}
+    )
+    drawn = worlds.deformables.youngs_modulus
+    assert drawn.shape == (4, 7)
+    assert np.ptp(drawn[:, 0]) > 0
+    assert (np.ptp(drawn[:, 1:], axis=0) == 0).all()
+    chosen, _ = eqx.partition(model, parameters.materials(model))
+    assert len(jax.tree.leaves(chosen)) == 5
+    np.testing.assert_allclose(model.deformables.mass("soft"), 500.0 * 8e-6)
+
+
+def misuse(**changes: Any) -> Any:
+    """A plant with a foam cube, and a body to which it may be fixed."""
+    plant = mbjax.MultibodyPlant(changes.pop("time_step", DT))
+    plant.add_rigid_body("link", mbjax.SpatialInertia.solid_cube_with_mass(1.0, 0.1))
+    mesh = changes.pop("mesh", box_mesh((1, 1, 1), (0.02, 0.02, 0.02)))
+    plant.add_deformable_body("cube", mesh, foam("linear", **changes))
+    return plant
+
+
+BAD = {
+    "E": (lambda: misuse(youngs_modulus=0.0), "youngs_modulus must be a finite number > 0 of Pa|youngs_modulus"),
+    "nu": (lambda: misuse(poissons_ratio=0.5), "poissons_ratio must be a number between -1 and 0.5"),
+    "density": (lambda: misuse(mass_density=-1.0), "mass_density must be a finite number > 0"),
+    "damping": (lambda: misuse(stiffness_damping=-1.0), "stiffness_damping must be a finite number >= 0"),
+    "law": (lambda: foam("rubber"), "there is no model 'rubber'"),
+    "unstable law": (lambda: foam("neo_hookean", poissons_ratio=0.0), "stable_neo_hookean"),
+    "per element": (lambda: misuse(youngs_modulus=[1e4, 2e4]), "2 numbers, and the mesh 6 elements"),
+    "continuous": (lambda: misuse(time_step=0.0), "discrete plant"),
+    "wall without nodes": (
+        lambda: misuse().set_wall_boundary_condition("cube", [0, 0, -1], [0, 0, 1]),
+        "no node of 'cube' is behind the wall",
+    ),
+    "wall with all nodes": (
+        lambda: misuse().set_wall_boundary_condition("cube", [0, 0, 1], [0, 0, 1]),
+        "all nodes of 'cube'",
+    ),
+    "no node in the shape": (
+        lambda: misuse().add_fixed_constraint("cube", "link", shape=mbjax.Sphere(1e-3), X_BA=at_height(1.0)),
+        "no node of 'cube' is within the shape",
+    ),
+    "name": (lambda: misuse().add_fixed_constraint("kube", "link", shape=mbjax.Sphere(1.0)), "Did you mean 'cube'"),
+    "force": (lambda: misuse().add_force_density(3.0), "expected a function of p_WQ"),
+    "volume": (lambda: misuse().add_force_density(lambda p: p, per="mass"), "per must be one of"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_with_its_reason(case: str) -> None:
+    call, message = BAD[case]
+    with pytest.raises(mbjax.ModelError, match=message):
+        call()
+
+
+def test_nodes_held_twice_and_states_that_do_not_fit_are_refused() -> None:
+    plant = misuse()
+    plant.set_wall_boundary_condition("cube", [1e-6, 0, 0], [1, 0, 0])
+    with pytest.raises(mbjax.ModelError, match="held already"):
+        plant.add_fixed_constraint("cube", "link", shape=mbjax.Box((1.0, 1.0, 1.0)))
+    fixed = misuse()
+    beside = mbjax.RigidTransform(jnp.eye(3), jnp.array([-0.02, 0.0, 0.0]))
+    fixed.add_fixed_constraint("cube", "link", shape=mbjax.Box((0.01, 1.0, 1.0)), X_BA=beside)
+    with pytest.raises(mbjax.ModelError, match="would be held twice"):
+        fixed.set_wall_boundary_condition("cube", [0.02 - 1e-6, 0, 0], [-1, 0, 0])
+    model = plant.finalize()
+    state = mbjax.default_state(model)
+    with pytest.raises(mbjax.ModelError, match=r"state.nodes.position has shape \(3, 3\)"):
+        mbjax.step(model, mbjax.State(state.q, state.v, None, mbjax.NodeState(jnp.zeros((3, 3)), jnp.zeros((3, 3)))))
+    rigid = mbjax.load(mbjax.reference_models.path("pendulum"), time_step=DT)
+    with pytest.raises(mbjax.ModelError, match="no deformable bodies"):
+        mbjax.step(rigid, dataclasses.replace(mbjax.default_state(rigid), nodes=state.nodes))
+    with pytest.raises(mbjax.ModelError, match="fewer than three nodes"):
+        mbjax.deformable_equilibrium(misuse().finalize())
