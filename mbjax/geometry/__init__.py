@@ -20,4 +20,5 @@ from .tetrahedra import TetrahedralMesh as TetrahedralMesh
 from .tetrahedra import check_tetrahedra as check_tetrahedra
 from .tetrahedra import read_tetrahedra as read_tetrahedra
 from .tetrahedra import repaired_tetrahedra as repaired_tetrahedra
+from .tetrahedra import tetrahedra_of as tetrahedra_of
 from .tetrahedra import write_tetrahedra as write_tetrahedra

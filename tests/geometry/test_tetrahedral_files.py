@@ -8,10 +8,6 @@ import warnings
 import numpy as np
 import pydrake.geometry as dg
 import pytest
-from pydrake.math import RigidTransform
-from pydrake.multibody.fem import DeformableBodyConfig
-from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
-from pydrake.systems.framework import DiagramBuilder
 
 from mbjax import (
     ModelError,
@@ -24,6 +20,7 @@ from mbjax import (
 from mbjax.errors import MissingPackageError
 from mbjax.geometry.tetrahedra import mesh_files
 
+from .drake_deformables import drake_mesh
 from .vtk_texts import POINTS, TETRAHEDRA, bomb, plain, vtk_bytes
 
 FORMS = [(version, binary) for version in ("1.0", "2.0", "3.0", "4.2", "5.1") for binary in (False, True)]
@@ -33,18 +30,6 @@ def saved(folder: pathlib.Path, contents: bytes | str, name: str = "pad.vtk") ->
     path = folder / name
     path.write_bytes(contents.encode() if isinstance(contents, str) else contents)
     return path
-
-
-def drake_mesh(path: pathlib.Path, scale: tuple[float, float, float]) -> tuple[np.ndarray, np.ndarray]:
-    """Reference positions and tetrahedra that Drake has of a deformable body with the mesh of a file."""
-    plant, scene_graph = AddMultibodyPlantSceneGraph(DiagramBuilder(), 0.01)
-    instance = dg.GeometryInstance(RigidTransform(), dg.Mesh(str(path), scale), "pad")
-    instance.set_proximity_properties(dg.ProximityProperties())
-    deformables = plant.mutable_deformable_model()
-    body = deformables.RegisterDeformableBody(instance, DeformableBodyConfig(), 1.0)
-    mesh = scene_graph.model_inspector().GetReferenceMesh(deformables.GetGeometryId(body))
-    tetrahedra = [[element.vertex(k) for k in range(4)] for element in mesh.tetrahedra()]
-    return deformables.GetReferencePositions(body).reshape(-1, 3), np.array(tetrahedra)
 
 
 @pytest.mark.parametrize(("version", "binary"), FORMS)
@@ -69,7 +54,7 @@ def test_drake_reads_the_same(version: str, binary: bool, number: str, tmp_path:
     """Also coordinates in single precision, which are not those that their digits say, and mirrored meshes."""
     path = saved(tmp_path, vtk_bytes(version, binary=binary, number=number))
     for scale in ((1.0, 1.0, 1.0), (0.1, 0.2, -0.3)):
-        points, tetrahedra = drake_mesh(path, scale)
+        points, tetrahedra = drake_mesh(dg.Mesh(str(path), scale))
         mesh = read_tetrahedra(path).scaled(scale)
         np.testing.assert_array_equal(mesh.points, points)
         np.testing.assert_array_equal(mesh.tetrahedra, tetrahedra)
@@ -269,7 +254,7 @@ def test_drake_and_meshio_read_what_is_written(tmp_path: pathlib.Path) -> None:
     moved = POINTS + np.array([0.1, 0.2, 0.3])
     speed = np.arange(15.0).reshape(5, 3)
     path = write_tetrahedra(tmp_path / "pad.vtk", mesh, points=moved, node_fields={"speed": speed})
-    points, tetrahedra = drake_mesh(path, (1.0, 1.0, 1.0))
+    points, tetrahedra = drake_mesh(dg.Mesh(str(path)))
     np.testing.assert_array_equal(points, moved)
     np.testing.assert_array_equal(tetrahedra, TETRAHEDRA)
     read = pytest.importorskip("meshio").read(path)
