@@ -113,8 +113,8 @@ def test_without_meshio_the_way_to_it_is_said(tmp_path: pathlib.Path, monkeypatc
 
 BAD: dict[str, tuple[str | bytes, int | None, str]] = {
     "empty": ("", 1, "the file is empty"),
-    "no header": ("solid a\n", 1, "the first line is 'solid a', so this is no legacy VTK file; expected"),
-    "XML": ('<VTKFile type="x">\n', 1, "no legacy VTK file; give it the extension .vtu"),
+    "no header": ("solid a\n", 1, "the first line is not that of a legacy VTK file; expected"),
+    "XML": ('<VTKFile type="x">\n', 1, "legacy VTK file; give it the extension .vtu"),
     "newer": (plain().replace("3.0", "6.0"), 1, "version 6.0 of the format is not known"),
     "encoding": (plain().replace("ASCII", "BASE64"), 3, "'BASE64'; expected ASCII or BINARY"),
     "a surface": (plain().replace("UNSTRUCTURED_GRID", "POLYDATA"), 4, "POLYDATA, a surface, .* Gmsh makes tetrahedra"),

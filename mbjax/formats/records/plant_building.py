@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mbjax.errors import ModelError, ModelWarning, ParseError
+from mbjax.errors import ModelError, ModelWarning, ParseError, UnsupportedError
 from mbjax.joints import QuaternionFloatingJoint, WeldJoint
 from mbjax.model import IGNORED, REPAIRED, USED, Body
 from mbjax.model.elements import rotation_quaternion
@@ -50,6 +50,7 @@ def add_robots(
     Numbers that a model of `dtype` could not compute with are a `ParseError`. Everything is tried on an empty plant
     first, and warnings are given before the first change; a plant that is thrown away on an error needs no trial.
     """
+    refuse_deformable_bodies(robots)
     note_limits_in_degrees(robots, notes)
     chosen = None if actuators is None or isinstance(actuators, str) else chosen_joints(robots, actuators)
     for k, robot in enumerate(robots):
@@ -79,6 +80,15 @@ def add_robots(
     for entry in notes.entries:
         plant.report.add(entry.status, entry.element, entry.message, entry.place)
     return instances
+
+
+def refuse_deformable_bodies(robots: Sequence[RobotRecord]) -> None:
+    """Raises where a file has one."""
+    for record in (record for robot in robots for record in robot.deformables):
+        raise UnsupportedError(
+            f"link '{record.name}': deformable bodies are not simulated. Remove the link from the file.",
+            **placed_at(record.place),
+        )
 
 
 def chosen_joints(robots: Sequence[RobotRecord], patterns: Sequence[str]) -> list[set[str]]:

@@ -90,7 +90,7 @@ def read_header(source: VtkSource) -> int:
     if found is None:
         is_xml = b"<VTKFile" in source.data[:1000]
         way_out = "give it the extension .vtu" if is_xml else "expected '# vtk DataFile Version 3.0'"
-        source.fail(f"the first line is {shown(first)}, so this is no legacy VTK file; {way_out}", 0)
+        source.fail(f"the first line is not that of a legacy VTK file; {way_out}", 0)
     if int(found[1]) > NEWEST:
         source.fail(f"version {found[1]}.{found[2]} of the format is not known; write version 5.1 or older", 0)
     source.line()  # the title
