@@ -7,8 +7,20 @@ import numpy as np
 import pydrake.geometry as dg
 import pytest
 
-from mbjax import Box, Capsule, Convex, Cylinder, Ellipsoid, HalfSpace, Mesh, Sphere, tetrahedra_of
-from mbjax.geometry import Shape
+from mbjax import (
+    Box,
+    Capsule,
+    Convex,
+    Cylinder,
+    Ellipsoid,
+    HalfSpace,
+    Mesh,
+    ModelError,
+    Sphere,
+    TetrahedralMesh,
+    tetrahedra_of,
+)
+from mbjax.geometry import Shape, as_tetrahedral_mesh
 
 from .drake_deformables import drake_mesh
 from .vtk_texts import POINTS, TETRAHEDRA, vtk_bytes
@@ -113,3 +125,20 @@ def test_a_mesh_is_read_from_its_file_and_scaled(tmp_path: pathlib.Path) -> None
 def test_what_has_no_mesh_is_refused(shape: Shape, hint: float | None, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         tetrahedra_of(shape, hint)
+
+
+def test_a_mesh_may_be_given_in_four_ways(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "pad.vtk"
+    path.write_bytes(vtk_bytes("2.0", binary=False))
+    mesh = TetrahedralMesh(POINTS, TETRAHEDRA)
+    assert as_tetrahedral_mesh(mesh, label="here") is mesh
+    for given in (path, str(path), (POINTS, TETRAHEDRA), [POINTS.tolist(), TETRAHEDRA.tolist()]):
+        np.testing.assert_array_equal(as_tetrahedral_mesh(given, label="here").points, POINTS)
+    assert as_tetrahedral_mesh(Box((1, 1, 1)), 1.0, label="here").num_tetrahedra == 6
+    for given, hint, words in (
+        ((POINTS, TETRAHEDRA + 1), None, "here has tetrahedron 1 of nodes 1, 3, 2, 5"),
+        (mesh, 0.1, "here: resolution_hint is 0.1, but only a shape is cut into tetrahedra; leave it out"),
+        (POINTS, None, "here: the mesh is of type ndarray; give a TetrahedralMesh, a pair"),
+    ):
+        with pytest.raises(ModelError, match=words):
+            as_tetrahedral_mesh(given, hint, label="here")

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import os
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from ..hydroelastic.topology import positive_length
 from ..shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere
 from .ball import unit_ball, unit_disk
 from .mesh_files import read_tetrahedra
-from .tetrahedral_mesh import TetrahedralMesh
+from .tetrahedral_mesh import TetrahedralMesh, check_tetrahedra
 
 MOST_TETRAHEDRA = 1_000_000
 SHORTEST_EDGE = 1e-9  # edge of a unit sphere, far beyond the finest one
@@ -21,6 +23,27 @@ ROUNDING = 1e-9  # of a number of cells, so that 0.3 m in cells of 0.1 m are thr
 CORNERS_OF_CELL = np.array(list(itertools.product((0, 1), repeat=3)))
 # Of a cell whose corner i has the bits of i as coordinates: the six tetrahedra around the diagonal from 0 to 7
 OF_CELL = np.array([[0, 4, 6, 7], [0, 4, 5, 7], [0, 2, 6, 7], [0, 2, 3, 7], [0, 1, 5, 7], [0, 1, 3, 7]])
+
+
+def as_tetrahedral_mesh(mesh: Any, resolution_hint: float | None = None, *, label: str) -> TetrahedralMesh:
+    """A mesh given as such, as (points, tetrahedra), as the path of a file, or as a shape with a resolution hint."""
+    if isinstance(mesh, Shape):
+        return tetrahedra_of(mesh, resolution_hint)
+    if resolution_hint is not None:
+        raise ModelError(
+            f"{label}: resolution_hint is {resolution_hint!r}, but only a shape is cut into tetrahedra; leave it out."
+        )
+    match mesh:
+        case TetrahedralMesh():
+            return mesh
+        case str() | os.PathLike():
+            return read_tetrahedra(mesh)
+        case [points, tetrahedra]:
+            return TetrahedralMesh(*check_tetrahedra(points, tetrahedra, label=label))
+    raise ModelError(
+        f"{label}: the mesh is of type {type(mesh).__name__}; give a TetrahedralMesh, a pair (points, tetrahedra), the "
+        "path of a file, or a shape with a resolution_hint."
+    )
 
 
 def tetrahedra_of(shape: Shape, resolution_hint: float | None = None) -> TetrahedralMesh:
