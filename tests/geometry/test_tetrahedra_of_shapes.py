@@ -131,14 +131,14 @@ def test_a_mesh_may_be_given_in_four_ways(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "pad.vtk"
     path.write_bytes(vtk_bytes("2.0", binary=False))
     mesh = TetrahedralMesh(POINTS, TETRAHEDRA)
-    assert as_tetrahedral_mesh(mesh, label="here") is mesh
+    assert as_tetrahedral_mesh(mesh, call="here") is mesh
     for given in (path, str(path), (POINTS, TETRAHEDRA), [POINTS.tolist(), TETRAHEDRA.tolist()]):
-        np.testing.assert_array_equal(as_tetrahedral_mesh(given, label="here").points, POINTS)
-    assert as_tetrahedral_mesh(Box((1, 1, 1)), 1.0, label="here").num_tetrahedra == 6
+        np.testing.assert_array_equal(as_tetrahedral_mesh(given, call="here").points, POINTS)
+    assert as_tetrahedral_mesh(Box((1, 1, 1)), 1.0, call="here").num_tetrahedra == 6
     for given, hint, words in (
-        ((POINTS, TETRAHEDRA + 1), None, "here has tetrahedron 1 of nodes 1, 3, 2, 5"),
+        ((POINTS, TETRAHEDRA + 1), None, "here: the mesh has tetrahedron 1 of nodes 1, 3, 2, 5"),
         (mesh, 0.1, "here: resolution_hint is 0.1, but only a shape is cut into tetrahedra; leave it out"),
         (POINTS, None, "here: the mesh is of type ndarray; give a TetrahedralMesh, a pair"),
     ):
         with pytest.raises(ModelError, match=words):
-            as_tetrahedral_mesh(given, hint, label="here")
+            as_tetrahedral_mesh(given, hint, call="here")

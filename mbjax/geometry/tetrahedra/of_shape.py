@@ -25,13 +25,13 @@ CORNERS_OF_CELL = np.array(list(itertools.product((0, 1), repeat=3)))
 OF_CELL = np.array([[0, 4, 6, 7], [0, 4, 5, 7], [0, 2, 6, 7], [0, 2, 3, 7], [0, 1, 5, 7], [0, 1, 3, 7]])
 
 
-def as_tetrahedral_mesh(mesh: Any, resolution_hint: float | None = None, *, label: str) -> TetrahedralMesh:
+def as_tetrahedral_mesh(mesh: Any, resolution_hint: float | None = None, *, call: str) -> TetrahedralMesh:
     """A mesh given as such, as (points, tetrahedra), as the path of a file, or as a shape with a resolution hint."""
     if isinstance(mesh, Shape):
         return tetrahedra_of(mesh, resolution_hint)
     if resolution_hint is not None:
         raise ModelError(
-            f"{label}: resolution_hint is {resolution_hint!r}, but only a shape is cut into tetrahedra; leave it out."
+            f"{call}: resolution_hint is {resolution_hint!r}, but only a shape is cut into tetrahedra; leave it out."
         )
     match mesh:
         case TetrahedralMesh():
@@ -39,9 +39,9 @@ def as_tetrahedral_mesh(mesh: Any, resolution_hint: float | None = None, *, labe
         case str() | os.PathLike():
             return read_tetrahedra(mesh)
         case [points, tetrahedra]:
-            return TetrahedralMesh(*check_tetrahedra(points, tetrahedra, label=label))
+            return TetrahedralMesh(*check_tetrahedra(points, tetrahedra, label=f"{call}: the mesh"))
     raise ModelError(
-        f"{label}: the mesh is of type {type(mesh).__name__}; give a TetrahedralMesh, a pair (points, tetrahedra), the "
+        f"{call}: the mesh is of type {type(mesh).__name__}; give a TetrahedralMesh, a pair (points, tetrahedra), the "
         "path of a file, or a shape with a resolution_hint."
     )
 
