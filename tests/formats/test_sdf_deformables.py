@@ -1,21 +1,27 @@
 """Deformable links of SDFormat: as Drake reads them, and refused with words where it would not or could not."""
 
 import pathlib
+import warnings
 
 import numpy as np
 import pydrake.multibody.fem as fem
 import pytest
 from pydrake.multibody.parsing import Parser as DrakeParser
-from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
+from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, DiscreteContactApproximation
+from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
-from mbjax.errors import ParseError, UnsupportedError
-from mbjax.formats import load
+from mbjax import default_state, rollout
+from mbjax.command_line import main
+from mbjax.errors import ModelError, ModelWarning, ParseError, UnsupportedError
+from mbjax.formats import Parser, load
 from mbjax.formats.notes.load_notes import LoadNotes
 from mbjax.formats.records.robot_records import RobotRecord
 from mbjax.formats.sdf.reader import Options, read_sdf
 from mbjax.formats.xml.source import read_xml
 from mbjax.geometry import Box, Mesh, Sphere
+from mbjax.plant import MultibodyPlant
+from tests.formats.test_damaged_files import damaged
 from tests.geometry.vtk_texts import POINTS, TETRAHEDRA, plain
 
 PAD = """<collision name="c"><geometry><mesh><uri>pad.vtk</uri><scale>0.1 0.2 -0.3</scale></mesh></geometry>
@@ -30,6 +36,8 @@ WALLS = """<drake:wall_boundary_condition><drake:point_on_plane>0.1 0.2 0.3</dra
   <drake:outward_normal>0 3 4</drake:outward_normal></drake:wall_boundary_condition>
   <drake:wall_boundary_condition><drake:point_on_plane>0 0 -1</drake:point_on_plane>
   <drake:outward_normal>0 0 -1</drake:outward_normal></drake:wall_boundary_condition>"""
+WALL = """<drake:wall_boundary_condition><drake:point_on_plane>0 0.101 0</drake:point_on_plane>
+  <drake:outward_normal>0 1 0</drake:outward_normal></drake:wall_boundary_condition>"""
 NOTHING = "<drake:deformable_properties/>"
 BALL = "<geometry><sphere><radius>0.1</radius></sphere></geometry>"
 HINT = (
@@ -251,8 +259,98 @@ def test_numbers_no_body_has_are_told(folder: pathlib.Path) -> None:
     assert any("1e9" in text for text in notes.warnings())
 
 
-def test_a_model_with_a_deformable_link_is_refused_in_words(folder: pathlib.Path) -> None:
+def test_a_loaded_model_has_its_deformable_bodies(folder: pathlib.Path) -> None:
+    """All that the file says is in the model: nodes in the world as Drake has them, numbers, held nodes, report."""
+    start = "<pose>0 0 1 0 0 0.3</pose>" + OTHER + soft("<pose>0 0.1 0 0.2 0 0</pose>" + PAD + ALL + WALL)
+    (folder / "pad.sdf").write_text(sdf(start))  # Drake 1.51 fills no spheres
+    read(folder, sdf(start + soft(collision(BALL[10:-11], HINT.format(0.1)) + NOTHING, "ball")))
+    model = load(folder / "soft.sdf", time_step=0.01, dtype="float64")
+    deformables = model.deformables
+    assert deformables is not None
+    assert deformables.names == ("pad", "ball")
+    assert [body.scoped_name for body in deformables.layout.bodies] == ["m::pad", "m::ball"]
+    _, positions, _ = drake_body(folder / "pad.sdf", "pad")
+    np.testing.assert_allclose(deformables.reference_positions[deformables.nodes("pad")], positions, atol=1e-15)
+    assert float(deformables.youngs_modulus[0]) == 3e4
+    assert float(deformables.youngs_modulus[1]) == 1e8
+    assert deformables.layout.bodies[0].law == "neo_hookean"
+    held = deformables.mesh.is_held[deformables.nodes("pad")]
+    np.testing.assert_array_equal(held, positions[:, 1] < 0.101)
+    assert 0 < held.sum() < len(held)
+    entries = [str(entry) for entry in model.report()]
+    assert any("5 nodes and 2 tetrahedra" in entry for entry in entries)
+    assert any("2 deformable bodies" in entry for entry in entries)
+
+
+def test_deformable_bodies_need_a_step(folder: pathlib.Path) -> None:
     read(folder, sdf(OTHER + "\n" + soft()))
-    with pytest.raises(UnsupportedError, match="link 'pad': deformable bodies are not simulated") as caught:
+    with pytest.raises(ParseError, match=r"link 'pad' is deformable, .* give load\(…, time_step=0.005\)") as caught:
         load(folder / "soft.sdf")
     assert caught.value.line == 2
+    plant = MultibodyPlant(time_step=0.01)
+    Parser(plant).add_models(folder / "soft.sdf")
+    assert plant.finalize().deformables is not None
+
+
+def test_walls_that_hold_nothing_are_refused(folder: pathlib.Path) -> None:
+    """Drake takes them, and holds nothing."""
+    read(folder, sdf(soft(PAD + NOTHING + "\n" + WALL.replace("0.101", "-9"))))
+    with pytest.raises(ParseError, match="no node of 'pad' is behind the wall") as caught:
+        load(folder / "soft.sdf", time_step=0.01)
+    assert caught.value.line == 5
+
+
+@pytest.mark.parametrize("name", ["mass_density", "youngs_modulus"])
+def test_numbers_beyond_what_is_computed_with_are_refused(name: str, folder: pathlib.Path) -> None:
+    read(folder, sdf(said(f"<drake:{name}>1e200</drake:{name}>")))
+    with pytest.raises(
+        ParseError, match=f"the material's {name} of deformable body 'pad' of 1e.200.* overflow"
+    ) as caught:
+        load(folder / "soft.sdf", time_step=0.01)
+    assert caught.value.line == 1
+
+
+def test_damaged_files_load_or_are_refused(folder: pathlib.Path) -> None:
+    """As tests/formats/test_damaged_files.py does with other files."""
+    whole = sdf(OTHER + soft(PAD + ALL + WALL) + soft(collision(BALL[10:-11], HINT.format(0.1)) + NOTHING, "ball"))
+    outcomes = []
+    for seed in range(60):
+        (folder / "soft.sdf").write_text(damaged(whole, np.random.default_rng(seed)), errors="surrogatepass")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)
+            try:
+                load(folder / "soft.sdf", time_step=0.01, on_unsupported="warn" if seed % 2 else "error")
+            except ModelError as error:
+                outcomes.append("refused" if 0 < len(str(error)) < 20_000 else f"{seed}: {error}")
+            else:
+                outcomes.append("loads")
+    assert set(outcomes) == {"loads", "refused"}
+
+
+def test_commands_take_a_step_where_they_need_one(folder: pathlib.Path, capsys: pytest.CaptureFixture) -> None:
+    read(folder, sdf(OTHER + soft()))
+    assert main(["check", str(folder / "soft.sdf")]) in (0, None)
+    assert "1 file: 0 errors" in capsys.readouterr().out
+    main(["inspect", str(folder / "soft.sdf")])
+
+
+def test_a_loaded_body_moves_as_drakes(folder: pathlib.Path) -> None:
+    """From the file to the motion: a swinging pad that a wall holds, in double precision."""
+    read(folder, sdf(soft(PAD + ALL.replace("neohookean", "linear_corotated") + WALL)))
+    num_steps = 20
+    builder = DiagramBuilder()
+    plant, _ = AddMultibodyPlantSceneGraph(builder, 0.005)
+    DrakeParser(plant).AddModels(str(folder / "soft.sdf"))
+    plant.set_discrete_contact_approximation(DiscreteContactApproximation.kSap)
+    plant.Finalize()
+    simulator = Simulator(builder.Build())
+    simulator.AdvanceTo((num_steps - 0.5) * 0.005)
+    body = plant.deformable_model().GetBodyByName("pad").body_id()
+    context = plant.GetMyContextFromRoot(simulator.get_mutable_context())
+    theirs = plant.deformable_model().GetPositions(context, body).T
+    model = load(folder / "soft.sdf", time_step=0.005, dtype="float64")
+    assert model.deformables is not None
+    states = rollout(model, default_state(model), None, num_steps)
+    ours = np.asarray(model.deformables.positions(states, "pad"))[-1]
+    assert np.abs(ours - np.asarray(model.deformables.reference_positions)).max() > 1e-3
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)

@@ -98,7 +98,7 @@ PHYSICS = {
     "gripper": "grippers of Gazebo, which hold what they touch, are not simulated",
 }
 # Physics with a reader of its own, which refuses it with more to say.
-REFUSED_BY_READERS = {"fluid_added_mass", "cone", "heightmap", "image", "polyline", DEFORMABLE}
+REFUSED_BY_READERS = {"fluid_added_mass", "cone", "heightmap", "image", "polyline"}
 GAZEBO, SENSOR, ODE = (
     "a setting of the Gazebo simulator",
     "sensors are not simulated",

@@ -260,6 +260,7 @@ def _summarize(robots: list[RobotRecord], notes: LoadNotes) -> None:
             + (f" ({joints})" if joints else "")
             + f", {len(robot.actuators)} actuators, {len(robot.frames) - 1} frames, "
             f"{sum(len(link.visual) for link in robot.links)} visual and "
-            f"{sum(len(link.collision) for link in robot.links)} collision shapes",
+            f"{sum(len(link.collision) for link in robot.links)} collision shapes"
+            + (f", {len(robot.deformables)} deformable bodies" if robot.deformables else ""),
             f"{robot.file}:{robot.line}",
         )
