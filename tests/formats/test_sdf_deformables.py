@@ -3,6 +3,8 @@
 import pathlib
 import warnings
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import pydrake.multibody.fem as fem
 import pytest
@@ -11,7 +13,7 @@ from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, DiscreteContact
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
-from mbjax import default_state, rollout
+from mbjax import DeformableMaterial, default_state, rollout, to_mjcf, to_sdf, to_urdf
 from mbjax.command_line import main
 from mbjax.errors import ModelError, ModelWarning, ParseError, UnsupportedError
 from mbjax.formats import Parser, load
@@ -21,6 +23,7 @@ from mbjax.formats.sdf.reader import Options, read_sdf
 from mbjax.formats.xml.source import read_xml
 from mbjax.geometry import Box, Mesh, Sphere
 from mbjax.plant import MultibodyPlant
+from mbjax.spatial import RigidTransform
 from tests.formats.test_damaged_files import damaged
 from tests.geometry.vtk_texts import POINTS, TETRAHEDRA, plain
 
@@ -271,8 +274,8 @@ def test_a_loaded_model_has_its_deformable_bodies(folder: pathlib.Path) -> None:
     assert [body.scoped_name for body in deformables.layout.bodies] == ["m::pad", "m::ball"]
     _, positions, _ = drake_body(folder / "pad.sdf", "pad")
     np.testing.assert_allclose(deformables.reference_positions[deformables.nodes("pad")], positions, atol=1e-15)
-    assert float(deformables.youngs_modulus[0]) == 3e4
-    assert float(deformables.youngs_modulus[1]) == 1e8
+    assert float(deformables.material("pad")["youngs_modulus"][0]) == 3e4
+    assert float(deformables.material("ball")["youngs_modulus"][0]) == 1e8
     assert deformables.layout.bodies[0].law == "neo_hookean"
     held = deformables.mesh.is_held[deformables.nodes("pad")]
     np.testing.assert_array_equal(held, positions[:, 1] < 0.101)
@@ -332,6 +335,63 @@ def test_commands_take_a_step_where_they_need_one(folder: pathlib.Path, capsys: 
     assert main(["check", str(folder / "soft.sdf")]) in (0, None)
     assert "1 file: 0 errors" in capsys.readouterr().out
     main(["inspect", str(folder / "soft.sdf")])
+
+
+def test_what_is_written_is_read_again(folder: pathlib.Path) -> None:
+    """Nodes, tetrahedra, walls and numbers to the bit, also of a body that a program has made."""
+    plant = MultibodyPlant(time_step=0.01)
+    X_WD = RigidTransform(np.array([[0.0, -0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 0.8, 0.6]]), np.array([0.1, 0.2, 0.3]))
+    other = plant.add_model_instance("other")
+    material = DeformableMaterial(2.5e4, 0.31, 812.0, 0.21, 0.013, "corotated")
+    plant.add_deformable_body(
+        "pad", Box((0.1, 0.2, 0.3)), material, pose=X_WD, resolution_hint=0.15, model_instance=other
+    )
+    plant.set_wall_boundary_condition("pad", (0.1, 0.2, 0.3), (1.0, 2.0, 0.0))
+    plant.add_deformable_body("pad", Sphere(0.1), pose=X_WD, resolution_hint=0.1)
+    model = plant.finalize(dtype="float64")
+    text = to_sdf(model, folder / "out.sdf", mesh_folder=folder / "meshes")
+    assert "<uri>meshes/pad.vtk</uri>" in text
+    assert "<uri>meshes/pad_1.vtk</uri>" in text
+    again = load(folder / "out.sdf", time_step=0.01, dtype="float64")
+    ours, theirs = model.deformables, again.deformables
+    assert ours is not None
+    assert theirs is not None
+    by_size = sorted(range(2), key=lambda i: ours.mesh.nodes(i).stop - ours.mesh.nodes(i).start)
+    of_theirs = sorted(range(2), key=lambda i: theirs.mesh.nodes(i).stop - theirs.mesh.nodes(i).start)
+    for a, b in zip(by_size, of_theirs, strict=True):
+        np.testing.assert_array_equal(
+            ours.reference_positions[ours.nodes(a)], theirs.reference_positions[theirs.nodes(b)]
+        )
+        np.testing.assert_array_equal(ours.tetrahedra(a), theirs.tetrahedra(b))
+        np.testing.assert_array_equal(ours.mesh.is_held[ours.nodes(a)], theirs.mesh.is_held[theirs.nodes(b)])
+        for name in ("youngs_modulus", "poissons_ratio", "mass_density", "mass_damping", "stiffness_damping"):
+            assert ours.material(a)[name] == theirs.material(b)[name], name
+        assert ours.layout.bodies[a].law == theirs.layout.bodies[b].law
+
+
+def test_what_cannot_be_written_is_refused(folder: pathlib.Path) -> None:
+    plant = MultibodyPlant(time_step=0.01)
+    modulus = np.linspace(1e4, 2e4, 6)
+    plant.add_deformable_body("pad", Box((0.1, 0.1, 0.1)), DeformableMaterial(modulus), resolution_hint=1.0)
+    plant.set_wall_boundary_condition("pad", (0, 0, 0), (0, 0, 1))
+    model = plant.finalize(dtype="float64")
+    with pytest.raises(UnsupportedError, match="deformable body 'pad': its youngs_modulus differs from element to"):
+        to_sdf(model, mesh_folder=folder)
+    even = eqx.tree_at(lambda m: m.deformables.youngs_modulus, model, jnp.full(6, 1e4))
+    with pytest.raises(UnsupportedError, match="its tetrahedra need a mesh file: give mesh_folder="):
+        to_sdf(even)
+    assert "<drake:youngs_modulus>10000" in to_sdf(even, mesh_folder=folder)
+    moved = eqx.tree_at(lambda m: m.deformables.reference_positions, even, even.deformables.reference_positions + 1.0)
+    with pytest.raises(UnsupportedError, match="its walls would hold other nodes now"):
+        to_sdf(moved, mesh_folder=folder)
+    off = eqx.tree_at(lambda m: m.deformables.enabled, even, jnp.zeros(1))
+    with pytest.raises(UnsupportedError, match="it is disabled"):
+        to_sdf(off, mesh_folder=folder)
+    for write in (to_urdf, to_mjcf):
+        with pytest.raises(UnsupportedError, match=r"deformable body 'pad': (URDF|MJCF) has none; to_sdf writes them"):
+            write(even)
+        with pytest.warns(ModelWarning, match="left out although it changes the motion"):
+            assert "pad" not in write(even, on_unsupported="warn")
 
 
 def test_a_loaded_body_moves_as_drakes(folder: pathlib.Path) -> None:

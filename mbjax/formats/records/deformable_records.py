@@ -22,14 +22,14 @@ class WallRecord:
 class DeformableRecord:
     """A deformable body, whose mesh has the pose X_WG in the reference configuration.
 
-    `mesh` is that of `shape`, with edges of about `resolution_hint` in m unless it comes from a file. `material` holds
-    what the file says of it by the names of a material's numbers, and its `model`.
+    `mesh` is that of `shape`, with edges of about `resolution_hint` in m unless it comes from a file; that of a model
+    has no shape. `material` holds what is said of it by the names of a material's numbers, and its `model`.
     """
 
     name: str
     line: int
     place: str
-    shape: Shape
+    shape: Shape | None
     mesh: TetrahedralMesh
     X_WG: RigidTransform
     material: dict[str, Any]
