@@ -330,6 +330,41 @@ def test_damaged_files_load_or_are_refused(folder: pathlib.Path) -> None:
     assert set(outcomes) == {"loads", "refused"}
 
 
+DIRECTIVES = """
+directives:
+- add_model:
+    file: package://scene/soft.sdf
+    name: first
+    default_free_body_pose:
+      pad: {translation: [0.1, 0.2, 0.3], rotation: !Rpy {deg: [10, 20, 30]}}
+- add_model: {file: "package://scene/soft.sdf", name: second}
+"""
+
+
+def test_directives_add_and_place_deformable_bodies(folder: pathlib.Path) -> None:
+    read(folder, sdf(OTHER + soft("<pose>0 1 0 0 0 0</pose>" + PAD + NOTHING)))
+    (folder / "package.xml").write_text("<package><name>scene</name></package>")
+    (folder / "scene.dmd.yaml").write_text(DIRECTIVES)
+    deformables = load(folder / "scene.dmd.yaml", time_step=0.01, dtype="float64").deformables
+    assert deformables is not None
+    assert [body.scoped_name for body in deformables.layout.bodies] == ["first::pad", "second::pad"]
+    builder = DiagramBuilder()
+    plant, _ = AddMultibodyPlantSceneGraph(builder, 0.01)
+    parser = DrakeParser(plant)
+    parser.package_map().Add("scene", str(folder))
+    parser.AddModels(str(folder / "scene.dmd.yaml"))
+    plant.Finalize()
+    context = plant.GetMyContextFromRoot(builder.Build().CreateDefaultContext())
+    for k, name in enumerate(("first", "second")):
+        body = plant.deformable_model().GetBodyByName("pad", plant.GetModelInstanceByName(name))
+        theirs = plant.deformable_model().GetPositions(context, body.body_id()).T
+        np.testing.assert_allclose(deformables.reference_positions[deformables.nodes(k)], theirs, atol=1e-15)
+    read(folder, sdf(OTHER + soft(PAD + NOTHING + WALL)))
+    with pytest.raises(ParseError, match="the pose of 'pad', which its file puts behind walls") as caught:
+        load(folder / "scene.dmd.yaml", time_step=0.01)
+    assert caught.value.line == 7
+
+
 def test_commands_take_a_step_where_they_need_one(folder: pathlib.Path, capsys: pytest.CaptureFixture) -> None:
     read(folder, sdf(OTHER + soft()))
     assert main(["check", str(folder / "soft.sdf")]) in (0, None)
