@@ -238,11 +238,6 @@ REFUSED: dict[str, tuple[str, int, str]] = {
     "joint on it": (sdf(OTHER + soft() + FIXED.format("pad", "rigid")), 5, "to the deformable link 'pad'"),
     "frame": (sdf(OTHER + soft() + '\n<frame name="f" attached_to="pad"/>'), 5, "to the deformable link 'pad'"),
     "two visuals": (sdf(soft(PAD + NOTHING + 2 * "\n<visual/>")), 6, "one"),
-    "filter": (
-        sdf(soft() + '<drake:collision_filter_group name="g">\n<drake:member>pad</drake:member>'
-        "<drake:ignored_collision_filter_group>g</drake:ignored_collision_filter_group></drake:collision_filter_group>"),
-        5, "collision filters of deformable links are not read",
-    ),
 }  # fmt: skip
 
 
@@ -285,12 +280,30 @@ def test_a_loaded_model_has_its_deformable_bodies(folder: pathlib.Path) -> None:
     assert any("2 deformable bodies" in entry for entry in entries)
 
 
+def test_what_touches_nothing_is_told(folder: pathlib.Path) -> None:
+    """Contact of deformable bodies is not simulated: the report says so, and a warning where there is contact."""
+    group = (
+        '<drake:collision_filter_group name="g"><drake:member>pad</drake:member><drake:member>rigid</drake:member>'
+        "<drake:ignored_collision_filter_group>g</drake:ignored_collision_filter_group></drake:collision_filter_group>"
+    )
+    look = '<visual name="v"><material><diffuse>1 0 0 1</diffuse></material></visual>'
+    read(folder, sdf(OTHER + soft(PAD + NOTHING + look) + group))
+    entries = [str(entry) for entry in load(folder / "soft.sdf", time_step=0.01).report()]
+    assert any("it touches nothing, since contact of deformable bodies is not simulated" in entry for entry in entries)
+    assert any("color of deformable body 'pad'" in entry for entry in entries)
+    assert any("the deformable link 'm::pad' touches nothing anyway" in entry for entry in entries)
+    with pytest.warns(
+        ModelWarning, match="deformable bodies touch nothing, since their contact is not simulated: 'pad'"
+    ):
+        load(folder / "soft.sdf", time_step=0.01, contact_model="point")
+
+
 def test_deformable_bodies_need_a_step(folder: pathlib.Path) -> None:
     read(folder, sdf(OTHER + "\n" + soft()))
     with pytest.raises(ParseError, match=r"link 'pad' is deformable, .* give load\(…, time_step=0.005\)") as caught:
         load(folder / "soft.sdf")
     assert caught.value.line == 2
-    plant = MultibodyPlant(time_step=0.01)
+    plant = MultibodyPlant(time_step=0.01, contact_model="none")
     Parser(plant).add_models(folder / "soft.sdf")
     assert plant.finalize().deformables is not None
 

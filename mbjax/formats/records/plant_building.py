@@ -55,6 +55,7 @@ def add_robots(
     first, and warnings are given before the first change; a plant that is thrown away on an error needs no trial.
     """
     require_discrete_plant(plant, robots)
+    note_what_deformables_lack(plant, robots, notes)
     note_limits_in_degrees(robots, notes)
     chosen = None if actuators is None or isinstance(actuators, str) else chosen_joints(robots, actuators)
     for k, robot in enumerate(robots):
@@ -95,6 +96,17 @@ def require_discrete_plant(plant: MultibodyPlant, robots: Sequence[RobotRecord])
             "load(…, time_step=0.005), or MultibodyPlant(time_step=0.005), in s.",
             **placed_at(found.place),
         )
+
+
+def note_what_deformables_lack(plant: MultibodyPlant, robots: Sequence[RobotRecord], notes: LoadNotes) -> None:
+    """Lists that deformable bodies touch nothing, and warns of it where the plant has contact; and their colors."""
+    for record in (record for robot in robots for record in robot.deformables):
+        what = "it touches nothing, since contact of deformable bodies is not simulated: its friction is not used"
+        notes.add(IGNORED, f"deformable body '{record.name}'", what, record.place)
+        if plant.contact_settings.contact_model != "none":
+            notes.warn("deformable bodies touch nothing, since their contact is not simulated", f"'{record.name}'")
+        if record.rgba is not None:
+            notes.add(IGNORED, f"color of deformable body '{record.name}'", "not kept", record.place)
 
 
 def chosen_joints(robots: Sequence[RobotRecord], patterns: Sequence[str]) -> list[set[str]]:
