@@ -19,6 +19,7 @@ from mbjax.errors import ModelError, ModelWarning, ParseError, UnsupportedError
 from mbjax.formats import Parser, load
 from mbjax.formats.notes.load_notes import LoadNotes
 from mbjax.formats.records.robot_records import RobotRecord
+from mbjax.formats.sdf import read_deformables
 from mbjax.formats.sdf.reader import Options, read_sdf
 from mbjax.formats.xml.source import read_xml
 from mbjax.geometry import Box, Mesh, Sphere
@@ -250,6 +251,14 @@ def test_refused_with_place(name: str, folder: pathlib.Path) -> None:
         read(folder, text)
     assert caught.value.line == line
     assert len(str(caught.value)) < 1000
+
+
+def test_a_file_makes_no_more_tetrahedra_than_allowed(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_deformables, "MAX_TETRAHEDRA", 100)
+    balls = "\n".join(said("").replace('"pad"', f'"ball {k}"') for k in range(3))
+    with pytest.raises(ParseError, match="up to here have 128 tetrahedra; at most 100 are read of one file") as caught:
+        read(folder, sdf(balls))
+    assert caught.value.line == 2
 
 
 def test_numbers_no_body_has_are_told(folder: pathlib.Path) -> None:

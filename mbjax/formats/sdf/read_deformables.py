@@ -11,6 +11,7 @@ from mbjax.errors import MissingPackageError
 from mbjax.geometry import Mesh, ProximityProperties, Shape, TetrahedralMesh, tetrahedra_of
 from mbjax.model import IGNORED, USED
 
+from ..files.reading_policy import MAX_TETRAHEDRA
 from ..files.resource_paths import words_for_tried
 from ..notes.load_notes import LoadNotes
 from ..records.deformable_records import DeformableRecord, WallRecord
@@ -65,6 +66,7 @@ class DeformableReader:
     graph: PoseGraph
     geometry: GeometryReader
     notes: LoadNotes
+    num_tetrahedra: int = 0  # of all links so far
 
     def read(self, link: Vertex, *, is_static: bool) -> DeformableRecord:
         """One link, whose pose is that of its mesh in the reference configuration."""
@@ -84,6 +86,12 @@ class DeformableReader:
             self.graph.pose(link), read_material(required_child(element, DEFORMABLE)), self._properties(collision),
             hint, [read_wall(wall) for wall in element.all(WALL)], self._color(element),
         )  # fmt: skip
+        self.num_tetrahedra += record.mesh.num_tetrahedra
+        if self.num_tetrahedra > MAX_TETRAHEDRA:
+            raise element.error(
+                f"{element.label}: the deformable links up to here have {self.num_tetrahedra} tetrahedra; at most "
+                f"{MAX_TETRAHEDRA} are read of one file."
+            )
         what = f"a deformable body of {record.mesh.num_nodes} nodes and {record.mesh.num_tetrahedra} tetrahedra"
         self.notes.add(USED, f"link '{link.name}'", what, element.place)
         return record
