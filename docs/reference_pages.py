@@ -69,7 +69,7 @@ TOPICS = {
         ("mbjax.controllers",),
     ),
     "spatial": Topic("Spatial algebra", "Poses and inertias.", ("spatial",)),
-    "geometry": Topic("Geometry", "Shapes and their materials.", ("geometry",)),
+    "geometry": Topic("Geometry", "Shapes, their materials, and meshes of tetrahedra.", ("geometry",)),
     "parameters": Topic(
         "Parameters",
         "Groups of leaves for optimizers, and leaves as numbers that may take any value.",

@@ -108,6 +108,12 @@ from .geometry import HydroelasticProperties as HydroelasticProperties
 from .geometry import Mesh as Mesh
 from .geometry import ProximityProperties as ProximityProperties
 from .geometry import Sphere as Sphere
+from .geometry import TetrahedralMesh as TetrahedralMesh
+from .geometry import check_tetrahedra as check_tetrahedra
+from .geometry import read_tetrahedra as read_tetrahedra
+from .geometry import repaired_tetrahedra as repaired_tetrahedra
+from .geometry import tetrahedra_of as tetrahedra_of
+from .geometry import write_tetrahedra as write_tetrahedra
 from .geometry.signed_distance.pair_table import supported_pairs as supported_pairs
 from .joints import AbstractJoint as AbstractJoint
 from .joints import BallRpyJoint as BallRpyJoint

@@ -13,10 +13,10 @@ from rich.console import Console
 
 from mbjax.contact import signed_distances
 from mbjax.errors import ModelError, ModelWarning, ParseError
-from mbjax.formats import load
 from mbjax.model import IGNORED, KEPT, REPAIRED, MultibodyModel, ReportEntry, default_positions
 from mbjax.progress import telling
 
+from .loading import load_as_it_must_be
 from .option_words import in_options
 
 ERROR, WARNING, INFO = "error", "warning", "info"
@@ -61,7 +61,7 @@ def check_files(options: argparse.Namespace, console: Console) -> bool:
 def find_all(file: Path, options: argparse.Namespace) -> Iterator[Finding]:
     """What is wrong with one file: the error that stops the reading, or all that the model shows."""
     try:
-        model = load(
+        model = load_as_it_must_be(
             file, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
             mimic=options.mimic, xacro_arguments=options.xacro_arguments, actuators=options.actuators,
         )  # fmt: skip

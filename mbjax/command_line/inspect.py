@@ -4,15 +4,15 @@ import argparse
 
 from rich.console import Console
 
-from mbjax.formats import load
 from mbjax.model.model_table import print_model
 
+from .loading import load_as_it_must_be
 from .option_words import in_options
 
 
 def inspect_model(options: argparse.Namespace, console: Console) -> None:
     """Prints the model's table and counts, and every entry of the load report that was not simply used."""
-    model = load(
+    model = load_as_it_must_be(
         options.file, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
         mimic=options.mimic, xacro_arguments=options.xacro_arguments, actuators=options.actuators,
     )  # fmt: skip

@@ -16,3 +16,10 @@ from .shapes import Shape as Shape
 from .shapes import Sphere as Sphere
 from .shapes import shape_lengths as shape_lengths
 from .mesh_solid import read_solid as read_solid
+from .tetrahedra import TetrahedralMesh as TetrahedralMesh
+from .tetrahedra import as_tetrahedral_mesh as as_tetrahedral_mesh
+from .tetrahedra import check_tetrahedra as check_tetrahedra
+from .tetrahedra import read_tetrahedra as read_tetrahedra
+from .tetrahedra import repaired_tetrahedra as repaired_tetrahedra
+from .tetrahedra import tetrahedra_of as tetrahedra_of
+from .tetrahedra import write_tetrahedra as write_tetrahedra

@@ -29,6 +29,7 @@ class DeformableBodyInfo:
     law: str
     has_gravity: bool = True
     source: str | None = None
+    walls: tuple[tuple[tuple[float, float, float], tuple[float, float, float]], ...] = ()  # p_WQ and n_W of each
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 
 from mbjax.errors import ModelError
 from mbjax.finite_elements import mesh_structure
-from mbjax.geometry import is_inside
+from mbjax.geometry import as_tetrahedral_mesh, is_inside
 from mbjax.model import (
     Body,
     DeformableBodies,
@@ -32,6 +32,7 @@ from mbjax.spatial import RigidTransform
 
 from .queries import PlantQueries
 
+Wall = tuple[tuple[float, float, float], tuple[float, float, float]]
 VOLUMES = "reference_volume", "current_volume"
 
 
@@ -48,6 +49,7 @@ class DeclaredDeformable:
     pose: RigidTransform
     held: Bool[np.ndarray, " n"]
     source: str | None = None
+    walls: list[Wall] = dataclasses.field(default_factory=list)  # p_WQ and n_W of each
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,13 +76,15 @@ class PlantDeformables(PlantQueries):
         material: DeformableMaterial | None = None,
         *,
         pose: Any = None,
+        resolution_hint: float | None = None,
         model_instance: int | str = 1,
         source: str | None = None,
     ) -> DeclaredDeformable:
         """Adds a deformable body, whose mesh is at `pose` X_WD in the world when it is at rest.
 
-        `mesh` is a pair (points (n, 3) in m, tetrahedra (m, 4) of nodes), or a record with these two. The corners of a
-        tetrahedron are ordered such that its volume is positive. The plant must be discrete.
+        `mesh` is a pair (points (n, 3) in m, tetrahedra (m, 4) of nodes), a `TetrahedralMesh`, the path of a file, or a
+        shape that is filled with tetrahedra whose edges are about `resolution_hint` in m. The corners of a tetrahedron
+        are ordered such that its volume is positive. The plant must be discrete.
         """
         call = f"add_deformable_body({name!r})"
         self._require_building("add_deformable_body")
@@ -99,7 +103,8 @@ class PlantDeformables(PlantQueries):
         material = DeformableMaterial() if material is None else material
         if not isinstance(material, DeformableMaterial):
             raise ModelError(f"{call}: the material must be a mbjax.DeformableMaterial, got {shown(material)}.")
-        points, tetrahedra = checked_mesh(call, mesh)
+        checked = as_tetrahedral_mesh(mesh, resolution_hint, call=call)
+        points, tetrahedra = checked.points, checked.tetrahedra
         material.require_elements(call, len(tetrahedra))
         X_WD = as_rigid_transform(f"{call}: pose", RigidTransform.identity() if pose is None else pose)
         placed = points @ np.asarray(X_WD.rotation, float).T + np.asarray(X_WD.translation, float)
@@ -150,6 +155,7 @@ class PlantDeformables(PlantQueries):
                 "twice."
             )
         declared.held[within] = True
+        declared.walls.append((tuple(point.tolist()), tuple(normal.tolist())))
 
     def add_fixed_constraint(
         self, deformable: Any, body: Body | str, *, shape: Any, X_BA: Any = None, X_BG: Any = None
@@ -214,16 +220,6 @@ def low_and_high(points: Float[np.ndarray, "n 3"]) -> str:
     return " and ".join("(" + ", ".join(f"{x:.4g}" for x in corner) + ")" for corner in (low, high))
 
 
-def checked_mesh(call: str, mesh: Any) -> tuple[Float[np.ndarray, "n 3"], Int[np.ndarray, "m 4"]]:
-    """Points and tetrahedra of a mesh, as arrays."""
-    if hasattr(mesh, "points") and hasattr(mesh, "tetrahedra"):
-        mesh = mesh.points, mesh.tetrahedra
-    if not isinstance(mesh, tuple | list) or len(mesh) != 2:
-        raise ModelError(f"{call}: the mesh must be a pair (points, tetrahedra), got {shown(mesh)}.")
-    points, tetrahedra = np.asarray(mesh[0], float), np.asarray(mesh[1])
-    return points.reshape(-1, 3), tetrahedra.reshape(-1, 4).astype(np.int32)
-
-
 def finalize_deformables(plant: PlantDeformables, dtype: Any) -> DeformableBodies | None:
     """The deformable bodies of the model; None without any."""
     declared = plant.deformables
@@ -241,6 +237,7 @@ def finalize_deformables(plant: PlantDeformables, dtype: Any) -> DeformableBodie
             x.material.model,
             plant.gravity_enabled[x.model_instance],
             x.source,
+            tuple(x.walls),
         )
         for x in declared
     )

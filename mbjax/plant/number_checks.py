@@ -9,6 +9,7 @@ import numpy as np
 
 from mbjax.geometry import Convex, shape_lengths
 from mbjax.model import CouplerConstraint
+from mbjax.model.deformable_bodies import MATERIAL_NUMBERS
 
 from .queries import PlantQueries
 
@@ -58,6 +59,10 @@ def beyond(dtype: Any, largest: float) -> str:
 
 def numbers_of_plant(plant: PlantQueries) -> Iterator[tuple[str, Any, str, str | None]]:
     """Description, value, unit and source of every number that enters products."""
+    for soft in getattr(plant, "deformables", ()):
+        for name in MATERIAL_NUMBERS:
+            yield f"material's {name} of deformable body '{soft.name}'", getattr(soft.material, name), "", soft.source
+        yield f"node position of deformable body '{soft.name}'", soft.points, " m", soft.source
     for body in plant.bodies:
         if body.inertia is not None:
             mass, G = float(body.inertia.mass), body.inertia.unit_inertia

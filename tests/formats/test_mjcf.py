@@ -186,6 +186,18 @@ def test_section_is_used_or_listed(what: str) -> None:
 
 
 REFUSED = {
+    "a soft solid": (
+        BALL + '<flexcomp name="f" type="grid" count="3 3 3" spacing=".1 .1 .1" dim="3"/>',
+        "",
+        "",
+        "Add the body to the plant by add_deformable_body, with its tetrahedra of a file",
+    ),
+    "a cloth": (
+        BALL + '<flexcomp name="f" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2"/>',
+        "",
+        "",
+        "which are cables and cloth, are not simulated",
+    ),
     "fluid": (JOINT.format(""), "", '<option density="1000"/>', "fluid"),
     "ball range": (JOINT.format('type="ball" range="0 1"'), "", "", "range of a ball joint"),
     "ball spring": (JOINT.format('type="ball" stiffness="1"'), "", "", "springs of ball and free"),

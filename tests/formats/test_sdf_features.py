@@ -418,7 +418,7 @@ REFUSED = {
         2,
         ["was not found", "package_map"],
     ),
-    "deformable": (model(link("\n<drake:deformable_properties/>")), 2, ["deformable"]),
+    "deformable": (model("\n" + link("<drake:deformable_properties/>")), 2, ["deformable"]),
     "merge in a world": (
         sdf('<world name="w">\n<include merge="true"><uri>x</uri></include></world>'),
         2,

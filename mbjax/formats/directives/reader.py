@@ -131,13 +131,22 @@ class DirectivesReader:
 
     def _place_bodies(self, value: Value, robot: RobotRecord) -> None:
         links = [link.name for link in robot.links]
+        soft = {record.name: record for record in robot.deformables}
         for body, pose in value.mapping("default_free_body_pose").items():
-            if body not in links:
-                raise pose.error(f"model '{robot.name}' has no body '{body[:100]}'. {did_you_mean(body, links)}")
+            if body not in links and body not in soft:
+                known = [*links, *soft]
+                raise pose.error(f"model '{robot.name}' has no body '{body[:100]}'. {did_you_mean(body, known)}")
             base, X_WB = transform(pose)
             if base not in ("", WORLD):
                 raise pose.error(f"the pose of '{body}' is in '{base}'; only poses in the world are read.")
-            robot.free_poses[body] = X_WB
+            if body not in soft:
+                robot.free_poses[body] = X_WB
+            elif soft[body].walls:
+                raise pose.error(
+                    f"the pose of '{body}', which its file puts behind walls of the world, is not changed."
+                )
+            else:
+                soft[body].X_WG = X_WB
 
     def _add_frame(self, value: Value, namespace: str) -> None:
         entries = value.mapping("add_frame", *KEYS["add_frame"])

@@ -24,6 +24,7 @@ MAX_MADE = 20_000  # elements of an MJCF file once copies are made by <replicate
 MAX_CELLS = 20_000_000  # of a texture or a heightfield
 MAX_KEYFRAMES = 1000
 MAX_USER_NUMBERS = 1000  # of each body, joint, geom …, and of a sensor
+MAX_TETRAHEDRA = 2_000_000  # of all deformable bodies of a file
 MAX_MESH_PARAMETER = 250  # resolution of a mesh that MuJoCo makes
 
 # How long the process may take that expands xacro, and how much memory

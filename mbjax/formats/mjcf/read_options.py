@@ -7,6 +7,7 @@ from mbjax.model import IGNORED
 from ..notes.load_notes import LoadNotes
 from ..records.robot_records import RobotRecord
 from .compiled import Compiled
+from .expansion import with_all_below
 
 PHYSICS_OFF = {
     "CONSTRAINT": "constraints: limits, friction, equality and contact",
@@ -44,6 +45,21 @@ def read_options(compiled: Compiled, robot: RobotRecord, notes: LoadNotes) -> No
         if compiled.disabled(flag):
             notes.add("used", f"<flag {flag.lower()}>", f"{what} off, as the file says", element.place)
     if m.nflex:
-        notes.unsupported(element, "flexible bodies (flex) are not simulated")
+        refuse_flexible_bodies(compiled, notes)
     if getattr(m, "nplugin", 0):
         notes.unsupported(element, "plugins are not simulated")
+
+
+def refuse_flexible_bodies(compiled: Compiled, notes: LoadNotes) -> None:
+    """Refuses flexes, those of tetrahedra with the way to a deformable body."""
+    m, source = compiled.m, compiled.source
+    element = next((e for e in with_all_below(source.elements) if e.tag in ("flexcomp", "flex")), source.root)
+    if 3 in np.asarray(m.flex_dim):
+        what = (
+            "solids of tetrahedra (flex of three dimensions) are not read, since MuJoCo's elasticity and contact have "
+            "other laws. Add the body to the plant by add_deformable_body, with its tetrahedra of a file "
+            "(mbjax.read_tetrahedra) or of a shape (mbjax.tetrahedra_of)"
+        )
+    else:
+        what = "flexible bodies (flex) of one and two dimensions, which are cables and cloth, are not simulated"
+    notes.unsupported(element, what)

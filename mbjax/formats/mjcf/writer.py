@@ -11,6 +11,7 @@ from mbjax.model import MultibodyModel
 
 from ..notes.write_notes import WriteNotes, Written
 from ..records.contact_shapes import unique_name
+from ..records.deformables_of_models import refuse_deformable_bodies
 from ..records.mesh_files import MeshFiles
 from ..records.model_records import ModelRecords, records_of
 from ..records.names import NameRules
@@ -56,6 +57,7 @@ class MjcfWriter:
     def __init__(self, records: ModelRecords, notes: WriteNotes, meshes: MeshFiles):
         self.records, self.notes = records, notes
         (self.robot,) = records.robots
+        refuse_deformable_bodies(records.robots, notes)
         self.root = new("mujoco", model=self.robot.name)
         add(self.root, "compiler", angle="radian", inertiafromgeom="false", autolimits=True)
         step = records.time_step or None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mbjax.geometry import Convex, Mesh
+from mbjax.geometry import Convex, Mesh, TetrahedralMesh, write_tetrahedra
 from mbjax.geometry.mesh_hull import hull_of
 
 from ..notes.write_notes import WriteNotes
@@ -24,6 +24,7 @@ class MeshFiles:
         self.mesh_folder = None if mesh_folder is None else Path(mesh_folder)
         self.notes = notes
         self._written: dict[tuple, str] = {}
+        self._files: set[Path] = set()
 
     def name_of(self, mesh: Mesh) -> str:
         """The name the model has, if it is a URI or the text has no place yet; else the path from the new file."""
@@ -42,20 +43,33 @@ class MeshFiles:
         if self.mesh_folder is None:
             return None
         known = self._written.get(hull.vertices)
-        if known is not None:
-            return known
-        stem = re.sub(r"[^\w.-]+", "_", name)
-        file = self.mesh_folder / f"{stem}.obj"
-        count = 0
-        while str(file) in self._written.values():
+        if known is None:
+            file = self._free_file(self.mesh_folder, name, ".obj")
+            file.write_text(surface_text(np.array(hull.vertices)))
+            known = self._written[hull.vertices] = self._named(file)
+        return known
+
+    def write_tetrahedra(self, name: str, mesh: TetrahedralMesh) -> str | None:
+        """Writes tetrahedra as name.vtk into the folder for meshes and names it; None without a folder."""
+        if self.mesh_folder is None:
+            return None
+        file = write_tetrahedra(self._free_file(self.mesh_folder, name, ".vtk"), mesh)
+        return self._named(file)
+
+    def _free_file(self, folder: Path, name: str, ending: str) -> Path:
+        """A file of the folder that nothing was written to."""
+        stem, count = re.sub(r"[^\w.-]+", "_", name), 0
+        file = folder / f"{stem}{ending}"
+        while file in self._files:
             count += 1
-            file = self.mesh_folder / f"{stem}_{count}.obj"
-        self.mesh_folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(surface_text(np.array(hull.vertices)))
+            file = folder / f"{stem}_{count}{ending}"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._files.add(file)
+        return file
+
+    def _named(self, file: Path) -> str:
         absolute = file.absolute()
-        found = str(absolute) if self.folder is None else os.path.relpath(absolute, self.folder)
-        self._written[hull.vertices] = found
-        return found
+        return str(absolute) if self.folder is None else os.path.relpath(absolute, self.folder)
 
 
 def surface_text(vertices: np.ndarray) -> str:

@@ -22,6 +22,7 @@ from mbjax.number_rules import is_known
 from mbjax.spatial import SpatialInertia, UnitInertia
 
 from ..notes.write_notes import WriteNotes
+from .deformables_of_models import deformable_records
 from .force_records import constraint_records, force_element_records
 from .names import NameRules, Names
 from .numbers import as_double, as_rigid_transform, pose_of_quaternion
@@ -72,7 +73,8 @@ class Walk:
     def __init__(self, model: MultibodyModel, notes: WriteNotes, rules: NameRules):
         self.model, self.notes, self.layout = model, notes, model.layout
         self.numbers: Any = jax.tree.map(as_double, model.parameters)
-        self.names = Names(self.layout, rules, notes)
+        soft = () if model.deformables is None else model.deformables.layout.bodies
+        self.names = Names(self.layout, rules, notes, soft)
         self.shapes = CollisionShapes(model, notes)
         self._rows = {frame: row for row, frame in enumerate(self.layout.offset_frames)}
 
@@ -94,6 +96,8 @@ class Walk:
             by_instance[instance].constraints.append(record)
         for instance, record in force_element_records(self.model, names, self.notes):
             by_instance[instance].force_elements.append(record)
+        for instance, record in deformable_records(self.model, names, self.notes):
+            by_instance[instance].deformables.append(record)
         self._add_keyframes(robots[names.instances[0]])
         self._list_what_no_format_has()
         touching = TouchingPairs(self.model)

@@ -1,9 +1,11 @@
 """What the elements of a model are called in a file, which may have one space of names where a model has several."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from mbjax.joints import JOINT_KINDS
+from mbjax.model import DeformableBodyInfo
 from mbjax.model.model_layout import FrameInfo, ModelLayout
 
 from ..notes.write_notes import WriteNotes
@@ -12,7 +14,7 @@ from .robot_records import WORLD
 
 DEFAULT_NAME = "robot"  # of elements that were added without a model instance
 DEFAULT_INSTANCE = 1
-KINDS = ("body", "joint", "frame", "actuator")
+KINDS = ("body", "joint", "frame", "actuator", "deformable")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,11 +26,14 @@ class NameRules:
 
 
 class Names:
-    """Names of bodies, joints, frames and actuators by index; those that a file cannot have twice are changed."""
+    """Names of elements by kind and index; those that a file cannot have twice are changed."""
 
-    def __init__(self, layout: ModelLayout, rules: NameRules, notes: WriteNotes):
+    def __init__(
+        self, layout: ModelLayout, rules: NameRules, notes: WriteNotes, deformables: Sequence[DeformableBodyInfo] = ()
+    ):
         self.layout, self.is_flat = layout, rules.is_flat
-        used = [i for i in range(1, len(layout.instance_names)) if any(b.model_instance == i for b in layout.bodies)]
+        with_bodies = {body.model_instance for body in (*layout.bodies, *deformables)}
+        used = [i for i in range(1, len(layout.instance_names)) if i in with_bodies]
         self.instances = used or [DEFAULT_INSTANCE]
         self.of_instances = dict(enumerate(layout.instance_names))
         self.of_instances[DEFAULT_INSTANCE] = unique_name(DEFAULT_NAME, dict.fromkeys(layout.instance_names, 0))
@@ -42,6 +47,7 @@ class Names:
             "joint": layout.joints,
             "frame": tuple(f for f in layout.frames if not f.is_body_frame),
             "actuator": layout.actuators,
+            "deformable": tuple(deformables),
         }
         for kind, members in elements.items():
             for element in members:

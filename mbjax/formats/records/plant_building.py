@@ -12,7 +12,7 @@ import numpy as np
 
 from mbjax.errors import ModelError, ModelWarning, ParseError
 from mbjax.joints import QuaternionFloatingJoint, WeldJoint
-from mbjax.model import IGNORED, REPAIRED, USED, Body
+from mbjax.model import IGNORED, REPAIRED, USED, Body, DeformableMaterial
 from mbjax.model.elements import rotation_quaternion
 from mbjax.plant import MultibodyPlant
 from mbjax.plant.number_checks import find_overflow
@@ -35,6 +35,10 @@ BODIES_OF = {"distance": ("body_A", "body_B"), "ball": ("body_A", "body_B"), "we
 JOINTS_OF = {"coupler": ("joint0", "joint1")}
 
 
+class NeedsTimeStepError(ParseError):
+    """A file has deformable bodies, which a continuous plant cannot hold."""
+
+
 def add_robots(
     plant: MultibodyPlant,
     robots: Sequence[RobotRecord],
@@ -50,6 +54,8 @@ def add_robots(
     Numbers that a model of `dtype` could not compute with are a `ParseError`. Everything is tried on an empty plant
     first, and warnings are given before the first change; a plant that is thrown away on an error needs no trial.
     """
+    require_discrete_plant(plant, robots)
+    note_what_deformables_lack(plant, robots, notes)
     note_limits_in_degrees(robots, notes)
     chosen = None if actuators is None or isinstance(actuators, str) else chosen_joints(robots, actuators)
     for k, robot in enumerate(robots):
@@ -63,7 +69,7 @@ def add_robots(
     names = instance_names(robots, plant.instance_names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
-        trial = MultibodyPlant() if is_of_caller else plant
+        trial = MultibodyPlant(plant.time_step) if is_of_caller else plant
         instances = _add_elements(trial, robots, [robot.name for robot in robots] if is_of_caller else names, base)
     _reject_overflow(trial, robots[0], dtype)
     for text in notes.warnings():
@@ -79,6 +85,28 @@ def add_robots(
     for entry in notes.entries:
         plant.report.add(entry.status, entry.element, entry.message, entry.place)
     return instances
+
+
+def require_discrete_plant(plant: MultibodyPlant, robots: Sequence[RobotRecord]) -> None:
+    """Raises where a file has a deformable body, and the plant no step."""
+    found = next((record for robot in robots for record in robot.deformables), None)
+    if found is not None and not plant.time_step > 0.0:
+        raise NeedsTimeStepError(
+            f"link '{found.name}' is deformable, and deformable bodies move by the steps of a discrete model: give "
+            "load(…, time_step=0.005), or MultibodyPlant(time_step=0.005), in s.",
+            **placed_at(found.place),
+        )
+
+
+def note_what_deformables_lack(plant: MultibodyPlant, robots: Sequence[RobotRecord], notes: LoadNotes) -> None:
+    """Lists that deformable bodies touch nothing, and warns of it where the plant has contact; and their colors."""
+    for record in (record for robot in robots for record in robot.deformables):
+        what = "it touches nothing, since contact of deformable bodies is not simulated: its friction is not used"
+        notes.add(IGNORED, f"deformable body '{record.name}'", what, record.place)
+        if plant.contact_settings.contact_model != "none":
+            notes.warn("deformable bodies touch nothing, since their contact is not simulated", f"'{record.name}'")
+        if record.rgba is not None:
+            notes.add(IGNORED, f"color of deformable body '{record.name}'", "not kept", record.place)
 
 
 def chosen_joints(robots: Sequence[RobotRecord], patterns: Sequence[str]) -> list[set[str]]:
@@ -191,6 +219,7 @@ def _add_elements(plant: MultibodyPlant, robots: Sequence[RobotRecord], names: S
             elements.by_name[robot.name] = elements.instances[id(robot)]
     for robot, name in sorted(zip(robots, names, strict=True), key=lambda pair: pair[0].build_rank):
         _add_links(elements, robot)
+        _add_deformable_bodies(elements, robot)
         _add_frames(elements, robot, [frame for frame in robot.frames if frame.name == "__model__"])
         on_bodies, on_frames = [], []
         for joint in robot.joints:
@@ -240,6 +269,20 @@ def _add_links(elements: Elements, robot: RobotRecord) -> None:
                 geometry = with_free_name(collision.geometry, of_others[1], robot)
                 plant.register_collision_geometry(body, geometry, collision.properties, source=collision.place)
                 elements.shapes[id(robot), f"{link.name}::{collision.geometry.name}"] = geometry
+
+
+def _add_deformable_bodies(elements: Elements, robot: RobotRecord) -> None:
+    plant = elements.plant
+    for record in robot.deformables:
+        with _placed(record.place):
+            material = DeformableMaterial(**record.material)
+            made = plant.add_deformable_body(
+                record.name, record.mesh, material, pose=record.X_WG,
+                model_instance=elements.instances[id(robot)], source=record.place,
+            )  # fmt: skip
+        for wall in record.walls:
+            with _placed(wall.place):
+                plant.set_wall_boundary_condition(made, wall.p_WQ, wall.n_W)
 
 
 def _add_joints(elements: Elements, robot: RobotRecord, records: Sequence[JointRecord]) -> None:

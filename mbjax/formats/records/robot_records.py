@@ -8,6 +8,8 @@ from mbjax.joints import AbstractJoint
 from mbjax.model import Control
 from mbjax.spatial import RigidTransform, SpatialInertia
 
+from .deformable_records import DeformableRecord
+
 WORLD = "world"
 
 
@@ -155,6 +157,7 @@ class RobotRecord:
     lists_contacts: bool = False  # adjacent links may touch unless the file filters them
     free_poses: dict[str, RigidTransform] = dataclasses.field(default_factory=dict)  # X_WB of links without joint
     static_links: list[str] = dataclasses.field(default_factory=list)  # welded to the world
+    deformables: list[DeformableRecord] = dataclasses.field(default_factory=list)
     is_world: bool = False  # not an instance of its own: joints and frames between robots
     build_rank: int = 0  # robots of a lower rank are built first
 

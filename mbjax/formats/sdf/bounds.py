@@ -33,6 +33,9 @@ from ..xml.values import NUMBER, shortened
 from .leftovers import READ
 from .values import TRUE
 
+YOUNGS_MODULUS = Bound("Young's modulus", "Pa", 1e15, 1e-3)
+DENSITY = Bound("density", "kg/m³", 1e6, 1e-6)
+RATE = Bound("damping", "1/s", 1e6)
 IN_DEGREES = Bound("rotation", "degrees", 720.0)
 BOUNDS: dict[str, Bound] = {
     "mass": MASS,
@@ -49,6 +52,12 @@ BOUNDS: dict[str, Bound] = {
     "drake:relaxation_time": TIME,
     "drake:hydroelastic_modulus": MODULUS,
     "drake:mesh_resolution_hint": SIZE,
+    "drake:youngs_modulus": YOUNGS_MODULUS,
+    "drake:mass_density": DENSITY,
+    "drake:mass_damping": RATE,
+    "drake:stiffness_damping": TIME,
+    "drake:point_on_plane": LENGTH,
+    "drake:outward_normal": DIRECTION,
     "drake:hydroelastic_margin": LENGTH,
     "drake:rotor_inertia": ROTOR,
     "drake:gear_ratio": GEAR,

@@ -5,8 +5,10 @@ from ..notes.load_notes import LoadNotes
 from ..urdf.read_contact import PROXIMITY_TAGS
 from ..urdf.read_hydroelastic import HYDROELASTIC_TAGS, OLD_TAG
 from ..xml.tree import XmlElement
+from .pose_graph import DEFORMABLE
 from .read_contact import FILTER
 from .read_custom import BALL, BUSHING, DISTANCE, NO_PHYSICS, SPRING
+from .read_deformables import NUMBERS, WALL
 from .read_shapes import without_prefix
 
 Entry = tuple[set[str], set[str]]
@@ -48,9 +50,12 @@ READ: dict[str, Entry] = {
     "pose": (POSE, set()),
     "link": (
         {"name"},
-        {"pose", "inertial", "visual", "drake:visual", "collision", "gravity", "kinematic", "velocity_decay"},
+        {"pose", "inertial", "visual", "drake:visual", "collision", "gravity", "kinematic", "velocity_decay"}
+        | {DEFORMABLE, WALL},
     ),
     "velocity_decay": (set(), {"linear", "angular"}),
+    DEFORMABLE: (set(), {*NUMBERS, "drake:material_model"}),
+    WALL: (set(), {"drake:point_on_plane", "drake:outward_normal"}),
     "inertial": ({"auto"}, {"pose", "mass", "inertia", "density"}),
     "inertia": (set(), {"ixx", "iyy", "izz", "ixy", "ixz", "iyz"}),
     "visual": (
@@ -93,7 +98,7 @@ PHYSICS = {
     "gripper": "grippers of Gazebo, which hold what they touch, are not simulated",
 }
 # Physics with a reader of its own, which refuses it with more to say.
-REFUSED_BY_READERS = {"fluid_added_mass", "cone", "heightmap", "image", "polyline", "drake:deformable_properties"}
+REFUSED_BY_READERS = {"fluid_added_mass", "cone", "heightmap", "image", "polyline"}
 GAZEBO, SENSOR, ODE = (
     "a setting of the Gazebo simulator",
     "sensors are not simulated",

@@ -8,6 +8,7 @@ from .read_scopes import Vertex, look_up
 from .values import identity, inverse, product
 
 MAX_STEPS = 32
+DEFORMABLE = "drake:deformable_properties"
 
 
 @dataclasses.dataclass
@@ -78,7 +79,8 @@ class PoseGraph:
         if vertex is self.world or vertex.kind == "link":
             return None
         if vertex.kind == "model":
-            return canonical(vertex) or self.world
+            link = canonical(vertex)
+            return self.world if link is None or is_deformable(link) else link
         if vertex.attached_to:
             return self.attached(vertex)
         return vertex.context.home or self.world
@@ -122,6 +124,11 @@ class PoseGraph:
             chain[current] = None
             current = step(current)
         return list(chain)
+
+
+def is_deformable(vertex: Vertex) -> bool:
+    """Whether it is a deformable link, which has a pose at the start alone."""
+    return vertex.kind == "link" and vertex.element.only(DEFORMABLE) is not None
 
 
 def canonical(model: Vertex) -> Vertex | None:

@@ -11,7 +11,8 @@ from ..urdf.read_contact import MAX_GROUPS, PROXIMITY_TAGS, links_of
 from ..urdf.read_hydroelastic import read_hydroelastic
 from ..xml.tree import XmlElement
 from ..xml.values import did_you_mean, required_text
-from .read_scopes import DELIMITER, Scope
+from .pose_graph import is_deformable
+from .read_scopes import DELIMITER, Scope, Vertex
 from .values import child_number, flag, text_numbers, text_of
 
 FILTER = "drake:collision_filter_group"
@@ -68,11 +69,17 @@ def read_collision_filters(world: Scope, notes: LoadNotes) -> dict[Scope, list[C
     if len(groups) > MAX_GROUPS:
         raise world.element.error(f"{len(groups)} collision filter groups; at most {MAX_GROUPS} are read.")
     scopes = world.all_models()
-    return _records(groups, {absolute(s, v.name) for s in scopes for v in s.members.values() if v.kind == "link"})
+    links = {absolute(s, v.name): v for s in scopes for v in s.members.values() if v.kind == "link"}
+    return _records(groups, links, notes)
 
 
-def _records(groups: dict[str, tuple[XmlElement, Scope]], known: set[str]) -> dict[Scope, list[CollisionFilterRecord]]:
-    own = {name: [_link(m, scope, known) for m in e.all("drake:member")] for name, (e, scope) in groups.items()}
+def _records(
+    groups: dict[str, tuple[XmlElement, Scope]], known: dict[str, Vertex], notes: LoadNotes
+) -> dict[Scope, list[CollisionFilterRecord]]:
+    own = {
+        name: [link for m in e.all("drake:member") for link in _link(m, scope, known, notes)]
+        for name, (e, scope) in groups.items()
+    }
     member_groups = {
         name: [_group(member, scope, groups) for member in element.all("drake:member_group")]
         for name, (element, scope) in groups.items()
@@ -87,11 +94,15 @@ def _records(groups: dict[str, tuple[XmlElement, Scope]], known: set[str]) -> di
     return records
 
 
-def _link(member: XmlElement, scope: Scope, known: set[str]) -> str:
+def _link(member: XmlElement, scope: Scope, known: dict[str, Vertex], notes: LoadNotes) -> list[str]:
+    """The link that a member names; none where it is deformable."""
     name = absolute(scope, text_of(member))
     if name not in known:
         raise member.error(f"{member.label}: there is no link '{name[:200]}'. {did_you_mean(name, known)}")
-    return name
+    if is_deformable(known[name]):
+        notes.add(IGNORED, member.label, f"the deformable link '{name}' touches nothing anyway", member.place)
+        return []
+    return [name]
 
 
 def _group(element: XmlElement, scope: Scope, groups: dict[str, tuple[XmlElement, Scope]]) -> str:

@@ -87,7 +87,7 @@ class CustomReader:
         vertex = look_up(name, part.context, element, self.graph.world)
         if bodies_only and vertex.kind not in ("link", "world"):
             raise element.error(f"{element.label}: <{tag}> names {vertex.label}, where a link is expected.")
-        return self.references.frame_name(vertex, scope)
+        return self.references.frame_name(vertex, scope, element)
 
 
 def positive(element: XmlElement, tag: str) -> float:

@@ -69,7 +69,7 @@ class JointReader:
         X_PJ, X_CJ = self.graph.relative_pose(parent, joint), self.graph.relative_pose(child, joint)
         options: dict[str, Any] = {"X_PF": X_PJ, "X_BM": X_CJ}
         scope = joint.context.scope
-        names = [self.references.body_name(body, scope) for body in (parent, child)]
+        names = [self.references.body_name(body, scope, element) for body in (parent, child)]
         joint_class = JOINT_TYPES[type_name]
         record = JointRecord(joint.name, element.line, element.place, joint_class, names[0], names[1], options)
         self.bodies[id(record)] = parent, child
@@ -117,7 +117,7 @@ class JointReader:
         damping = child_numbers(element, "drake:damping", 3)
         if np.any(damping < 0.0):
             raise element.error(f"{element.label}: the damping is negative, which would create energy.")
-        parent, child = (self.references.frame_name(end, context.scope) for end in ends)
+        parent, child = (self.references.frame_name(end, context.scope, element) for end in ends)
         options = {"damping": damping}
         record = JointRecord(name, element.line, element.place, joints.PlanarJoint, parent, child, options)
         self.bodies[id(record)] = self.graph.body_of(ends[0]), self.graph.body_of(ends[1])

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from mbjax.errors import UnsupportedError
 from mbjax.model import IGNORED, USED
 from mbjax.spatial import SpatialInertia
 
@@ -17,19 +16,11 @@ from .values import child_flag, child_number, flag, raw_pose
 
 MOMENTS = ("ixx", "iyy", "izz")
 PRODUCTS = ("ixy", "ixz", "iyz")
-DEFORMABLE = "drake:deformable_properties"
 
 
 def read_link(link: Vertex, geometry: GeometryReader, notes: LoadNotes, inertia: str) -> LinkRecord:
     """One link; `inertia` says what to do with mass properties no body can have: "warn" or "error"."""
     element = link.element
-    deformable = element.only(DEFORMABLE)
-    if deformable is not None:
-        raise UnsupportedError(
-            f"{element.label}: deformable bodies are not simulated. Remove the link from the file.",
-            file=deformable.file,
-            line=deformable.line,
-        )
     _refuse_other_physics(element, notes)
     record = LinkRecord(link.name, element.line, element.place)
     record.inertia = read_inertia(link, geometry, notes, inertia)

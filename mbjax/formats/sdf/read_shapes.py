@@ -79,7 +79,7 @@ class GeometryReader:
         name = required_text(element, "name")
         if self._has_no_shape(element, holder):
             return None
-        placed = self._placed_shape(element, holder, link)
+        placed = self.placed_shape(element, holder, link)
         if placed is None:
             return None
         shape_element, shape, X_LG = placed
@@ -89,7 +89,7 @@ class GeometryReader:
             shape=shape_for_contact(shape_element, shape, self.hulls, self.notes) if is_collision else shape,
             rotation=tuple(np.asarray(X_LG.rotation).tolist()),
             translation=tuple(np.asarray(X_LG.translation).tolist()),
-            rgba=None if is_collision else self._color(element),
+            rgba=None if is_collision else self.color(element),
         )
 
     def solid(self, collision: XmlElement, link: Vertex) -> tuple[Shape, RigidTransform] | None:
@@ -101,10 +101,10 @@ class GeometryReader:
                 f'the volume of <{other.tag}> is not computed, for which <inertial auto="true"> of link '
                 f"'{link.name}' asks. Write <mass> and <inertia>."
             )
-        placed = self._placed_shape(collision, holder, link)
+        placed = self.placed_shape(collision, holder, link)
         return None if placed is None else placed[1:]
 
-    def _placed_shape(
+    def placed_shape(
         self, element: XmlElement, holder: XmlElement, link: Vertex
     ) -> tuple[XmlElement, Shape, RigidTransform] | None:
         """The element of the shape, the shape and its pose in the link; None where it is empty."""
@@ -162,7 +162,8 @@ class GeometryReader:
         except ValueError as error:
             raise element.error(str(error)) from None
 
-    def _color(self, visual: XmlElement) -> tuple[float, float, float, float] | None:
+    def color(self, visual: XmlElement) -> tuple[float, float, float, float] | None:
+        """The diffuse color, or None."""
         material = visual.only("material")
         diffuse = None if material is None else material.only("diffuse")
         if diffuse is None or not diffuse.text:

@@ -17,9 +17,10 @@ from ..xml.source import XmlDocument
 from .bounds import report_numbers_no_robot_has
 from .includes import IncludeReader
 from .leftovers import list_leftovers
-from .pose_graph import PoseGraph
+from .pose_graph import PoseGraph, is_deformable
 from .read_contact import absolute, read_collision_filters
 from .read_custom import CustomReader
+from .read_deformables import DeformableReader
 from .read_joints import JointReader
 from .read_links import read_link
 from .read_scopes import MODEL_FRAME, Context, Scope, Vertex
@@ -127,21 +128,27 @@ class ModelReader:
         self.joint_reader = JointReader(self.graph, self.references, self.notes)
         self.custom_reader = CustomReader(self.graph, self.references, self.notes)
         self.geometry = GeometryReader(self.graph, self.notes, self.options.hulls)
+        self.deformables = DeformableReader(self.graph, self.geometry, self.notes)
 
     def read(self, scope: Scope) -> RobotRecord:
         """One model, without those in it."""
         file, _, line = scope.element.place.rpartition(":")
         robot = RobotRecord(scope.name, file, int(line))
         for vertex in scope.links:
+            if is_deformable(vertex):
+                robot.deformables.append(self.deformables.read(vertex, is_static=scope.is_static))
+                continue
             robot.links.append(read_link(vertex, self.geometry, self.notes, self.options.inertia))
             robot.free_poses[vertex.name] = self.graph.pose(vertex)
         if scope.is_static:
-            robot.static_links = [vertex.name for vertex in scope.links]
+            robot.static_links = [link.name for link in robot.links]
         assert scope.vertex is not None
         body = self.graph.body_of(scope.vertex)
         X = self.graph.relative_pose(body, scope.vertex)
         place = f"{file}:{line}"
-        robot.frames.append(FrameRecord(MODEL_FRAME, int(line), place, self.references.body_name(body, scope), X))
+        robot.frames.append(
+            FrameRecord(MODEL_FRAME, int(line), place, self.references.body_name(body, scope, scope.element), X)
+        )
         self._read_joints(scope, robot)
         for urdf, context in scope.urdfs:
             self._take_urdf(urdf, context, robot)
@@ -199,7 +206,7 @@ class ModelReader:
 
     def _frame(self, frame: Vertex, scope: Scope) -> FrameRecord:
         carrier = self._carrier(frame)
-        name = self.references.frame_name(carrier, scope)
+        name = self.references.frame_name(carrier, scope, frame.element)
         held_by = self.graph.body_of(carrier) if carrier.kind == "joint" else carrier
         X_PF = self.graph.relative_pose(held_by, frame)
         return FrameRecord(frame.name, frame.element.line, frame.element.place, name, X_PF, belongs_to_robot=False)
@@ -253,6 +260,7 @@ def _summarize(robots: list[RobotRecord], notes: LoadNotes) -> None:
             + (f" ({joints})" if joints else "")
             + f", {len(robot.actuators)} actuators, {len(robot.frames) - 1} frames, "
             f"{sum(len(link.visual) for link in robot.links)} visual and "
-            f"{sum(len(link.collision) for link in robot.links)} collision shapes",
+            f"{sum(len(link.collision) for link in robot.links)} collision shapes"
+            + (f", {len(robot.deformables)} deformable bodies" if robot.deformables else ""),
             f"{robot.file}:{robot.line}",
         )

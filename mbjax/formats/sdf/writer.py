@@ -27,6 +27,7 @@ from ..records.unwritten_parts import (
 )
 from ..xml.text import Element, add, document_text, new
 from .write_custom import add_custom
+from .write_deformables import add_deformable
 from .write_joints import FLOATING, TYPES, SdfJoints
 from .write_scopes import Place, Scopes
 from .write_shapes import SdfShapes, add_pose
@@ -49,10 +50,11 @@ def to_sdf(
     of the earth. `load(text)` has the same motion to rounding. All digits of a number are written. What the
     format, as Drake reads it, does not hold and acts on the motion is refused, or with `on_unsupported="warn"` left
     out; the text's `report` lists it, with all else that is not in the file. A mesh is named as the model names it, or
-    with `path` by its path from there. Convex hulls are written as .obj files into `mesh_folder`.
+    with `path` by its path from there. Convex hulls are written as .obj files into `mesh_folder`, and the
+    tetrahedra of deformable bodies as .vtk files.
     """
     notes = WriteNotes("to_sdf", "SDFormat", on_unsupported)
-    records = records_of(model, notes, NameRules(is_flat=False, shared=("body", "joint", "frame")))
+    records = records_of(model, notes, NameRules(is_flat=False, shared=("body", "joint", "frame", "deformable")))
     text = SdfWriter(records, notes, MeshFiles(path, mesh_folder, notes)).text()
     written = notes.finish(text)
     if path is not None:
@@ -66,6 +68,7 @@ class SdfWriter:
     def __init__(self, records: ModelRecords, notes: WriteNotes, meshes: MeshFiles):
         self.records, self.notes = records, notes
         self.scopes = Scopes(records.robots, {frame.name for frame in records.world.frames})
+        self.meshes = meshes
         self.shapes = SdfShapes(meshes, records.has_contact, notes)
         self.joints = SdfJoints(refuse_armature(records.robots, notes), notes)
         self.root = new("sdf", version=VERSION, **{"xmlns:drake": "http://drake.mit.edu"})
@@ -92,6 +95,8 @@ class SdfWriter:
         for robot in records.robots:
             for link in robot.links:
                 self._add_link(robot, link)
+            for record in robot.deformables:
+                add_deformable(self.models[scopes.places[robot.name]], record, self.meshes, self.notes)
         for robot in records.robots:
             self._add_rest(robot)
         self._add_world()

@@ -81,7 +81,7 @@ PHYSICS = {
     "drake:linear_spring_damper": "spring-dampers in a file are not supported yet",
     "drake:ball_constraint": "ball constraints are not supported yet",
     "drake:tendon_constraint": "tendon constraints are not supported yet",
-    "drake:deformable_properties": "deformable bodies are not supported",
+    "drake:deformable_properties": "deformable links are read in SDFormat alone, as in Drake",
 }
 REASONS = {
     "gazebo": "settings of the Gazebo simulator",

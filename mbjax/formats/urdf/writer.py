@@ -10,6 +10,7 @@ from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Geometry, 
 from mbjax.model import MultibodyModel
 
 from ..notes.write_notes import WriteNotes, Written
+from ..records.deformables_of_models import refuse_deformable_bodies
 from ..records.mesh_files import NO_FOLDER, MeshFiles
 from ..records.model_records import ModelRecords, drake_filters, is_mimic, records_of
 from ..records.names import NameRules
@@ -57,6 +58,7 @@ class UrdfWriter:
     def __init__(self, records: ModelRecords, notes: WriteNotes, meshes: MeshFiles):
         self.records, self.notes, self.meshes = records, notes, meshes
         (self.robot,) = records.robots
+        refuse_deformable_bodies(records.robots, notes)
         self.root = new("robot", name=self.robot.name, **{"xmlns:drake": "http://drake.mit.edu"})
 
     def text(self) -> str:
