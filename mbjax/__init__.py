@@ -170,6 +170,7 @@ from .model import ActuatorInfo as ActuatorInfo
 from .model import BodyInfo as BodyInfo
 from .model import DeformableBodies as DeformableBodies
 from .model import DeformableMaterial as DeformableMaterial
+from .model import set_deformable_enabled as set_deformable_enabled
 from .model import FrameInfo as FrameInfo
 from .model import JointInfo as JointInfo
 from .model import ModelInstanceInfo as ModelInstanceInfo

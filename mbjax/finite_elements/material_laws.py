@@ -137,8 +137,8 @@ class Corotated(AbstractIsotropicLaw):
 class NeoHookean(AbstractIsotropicLaw):
     """Ψ = mu/2 (|F|² - 3) - mu (J - 1) + lambda/2 (J - 1)² (Kim and Eberle 2020, eq. 6.9, without their constant).
 
-    It is Drake's. At small strain it has lambda - mu in the place of lambda, and so another Young's modulus and Poisson's
-    ratio than were given; where ν ≤ 1/8, rest is not stable.
+    It is Drake's. At small strain it has lambda - mu in the place of lambda, and so another Young's modulus and
+    Poisson's ratio than were given; where ν ≤ 1/8, rest is not stable.
     """
 
     def energy_density(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> Float[Array, "*m"]:
@@ -161,7 +161,7 @@ class NeoHookean(AbstractIsotropicLaw):
 
 
 class StableNeoHookean(NeoHookean):
-    """The same with lambda + mu, so that small strains have the given E and ν (Smith, de Goes and Kim 2018, sec. 3.4)."""
+    """The same with lambda + mu: small strains have the given E and ν (Smith, de Goes and Kim 2018, sec. 3.4)."""
 
     def energy_density(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> Float[Array, "*m"]:
         return super().energy_density(F, R, matched(lame))

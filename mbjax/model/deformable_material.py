@@ -27,8 +27,8 @@ class DeformableMaterial:
 
     A number is one for the whole body, or an array with one for each element. `model` is the law: "linear" for small
     strains and small rotations, "linear_corotated" for small strains, "corotated", "neo_hookean" and
-    "stable_neo_hookean" for large ones. These are Drake's laws but the last, which at small strain has the given modulus
-    and ratio, as Drake's neo-Hookean law has not. The defaults are Drake's.
+    "stable_neo_hookean" for large ones. These are Drake's laws but the last, which at small strain has the given
+    modulus and ratio, as Drake's neo-Hookean law has not. The defaults are Drake's.
     """
 
     youngs_modulus: Any = 1e8

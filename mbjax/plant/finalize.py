@@ -10,6 +10,7 @@ import numpy as np
 from mbjax.errors import ModelError
 from mbjax.joints import QuaternionFloatingJoint, WeldJoint
 from mbjax.model import (
+    IGNORED,
     RECORDED,
     ActuatorInfo,
     BodyInfo,
@@ -102,6 +103,13 @@ def limits_not_enforced(plant: PlantQueries) -> list[ReportEntry]:
         f"model.{found[0]}_upper_limits has them, for a controller or a planner to respect"
     )
     return [ReportEntry(RECORDED, f"{' and '.join(found)} limits", message)]
+
+
+def deformables_without_contact(plant: PlantQueries) -> list[ReportEntry]:
+    """One report entry for each deformable body declared in code: it touches nothing. Readers of files report theirs."""
+    declared = plant.deformables if isinstance(plant, PlantDeformables) else []
+    message = "it touches nothing, since contact of deformable bodies is not simulated"
+    return [ReportEntry(IGNORED, f"deformable body '{x.name}'", message) for x in declared if x.source is None]
 
 
 def add_floating_joints(plant: PlantQueries, nodes: list[TreeNode]) -> list[TreeNode]:
@@ -259,7 +267,7 @@ def build_layout(
         visual=tuple(tuple(b.visual) for b in plant.bodies),
         collision=tuple(tuple(b.collision) for b in plant.bodies),
         contact=contact,
-        report=(*limits_not_enforced(plant), *plant.report.entries, *left_out),
+        report=(*limits_not_enforced(plant), *deformables_without_contact(plant), *plant.report.entries, *left_out),
         is_discrete=plant.time_step > 0.0,
     )
 

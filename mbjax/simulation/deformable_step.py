@@ -79,10 +79,11 @@ def _calc_nodes_of_step(
         return NodesOfStep(free, None)
     assert diagonal is not None
     fixed = deformables.layout.fixed
-    places = jnp.asarray(np.concatenate([x.nodes for x in fixed]))
+    places = np.concatenate([x.nodes for x in fixed])
     p_WQ, G = calc_anchors(model, terms.position)
-    G = jnp.where(terms.locked, 0.0, G)
-    response = calc_node_response(mesh, calc_tangent(mesh, problem, free.v), problem.time_step, places)
+    is_enabled = jnp.repeat(deformables.enabled[deformables.mesh.body_of_node[places]] != 0.0, 3)
+    G = jnp.where(terms.locked | ~is_enabled[:, None], 0.0, G)
+    response = calc_node_response(mesh, calc_tangent(mesh, problem, free.v), problem.time_step, jnp.asarray(places))
     owner = jnp.asarray(np.repeat(np.arange(len(fixed)), [len(x.nodes) for x in fixed]))
     error = p_WQ - nodes.position[places]
     rows = calc_fixed_node_rows(

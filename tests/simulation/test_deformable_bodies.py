@@ -331,3 +331,16 @@ def test_nodes_held_twice_and_states_that_do_not_fit_are_refused() -> None:
         mbjax.step(rigid, dataclasses.replace(mbjax.default_state(rigid), nodes=state.nodes))
     with pytest.raises(mbjax.ModelError, match="fewer than three nodes"):
         mbjax.deformable_equilibrium(misuse().finalize())
+
+
+def test_a_disabled_body_stays_and_acts_on_nothing() -> None:
+    model = swinging_plant().finalize()
+    state = mbjax.default_state(model)
+    off = mbjax.set_deformable_enabled(model, "bar", False)
+    step = jax.jit(mbjax.step)
+    (alone, _), (with_bar, _) = step(off, state), step(model, state)
+    np.testing.assert_array_equal(alone.nodes.position, state.nodes.position)
+    link = mbjax.SpatialInertia.solid_cube_with_mass(0.02, 0.02).shift(jnp.array([-0.03, 0.0, 0.0]))
+    moment = link.unit_inertia.moments[1] * 0.02
+    np.testing.assert_allclose(alone.v[0], DT * 0.02 * 9.81 * 0.03 / moment, rtol=1e-9)
+    assert abs(float(with_bar.v[0] - alone.v[0])) > 1e-3
