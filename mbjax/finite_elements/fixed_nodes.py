@@ -11,6 +11,7 @@ is linear: seen from the rigid bodies, a deformable body is a spring and damper 
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
@@ -41,7 +42,7 @@ class FixedNodeRows(NamedTuple):
 
 
 def calc_node_response(
-    mesh: MeshStructure, tangent: BlockTridiagonal, time_step: Array, nodes: Int[Array, " k"]
+    mesh: MeshStructure, tangent: BlockTridiagonal, time_step: Array, nodes: Int[Array | np.ndarray, " k"]
 ) -> Float[Array, "n 3 3k"]:
     """Change of all velocities by unit impulses at some nodes, along x, y and z of each: (dt T)⁻¹ Eᵀ.
 
@@ -63,7 +64,7 @@ def calc_node_response(
 
 def calc_fixed_node_rows(
     response: Float[Array, "n 3 r"],
-    nodes: Int[Array, " k"],
+    nodes: Int[Array | np.ndarray, " k"],
     owner: Int[Array, " k"],
     G: Float[Array, "r nv"],
     v: Float[Array, " nv"],

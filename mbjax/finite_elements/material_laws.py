@@ -164,21 +164,21 @@ class StableNeoHookean(NeoHookean):
     """The same with lambda + mu: small strains have the given E and ν (Smith, de Goes and Kim 2018, sec. 3.4)."""
 
     def energy_density(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> Float[Array, "*m"]:
-        return super().energy_density(F, R, matched(lame))
+        return super().energy_density(F, R, matched_constants(lame))
 
     def stress(self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants) -> ElementMatrix:
-        return super().stress(F, R, matched(lame))
+        return super().stress(F, R, matched_constants(lame))
 
     def stress_change(
         self, F: ElementMatrix, R: ElementMatrix, lame: LameConstants, dF: ElementMatrix
     ) -> ElementMatrix:
-        return super().stress_change(F, R, matched(lame), dF)
+        return super().stress_change(F, R, matched_constants(lame), dF)
 
     def principal_stiffness(self, sigma: Float[Array, "*m 3"], lame: LameConstants) -> PrincipalStiffness:
-        return super().principal_stiffness(sigma, matched(lame))
+        return super().principal_stiffness(sigma, matched_constants(lame))
 
 
-def matched(lame: LameConstants) -> LameConstants:
+def matched_constants(lame: LameConstants) -> LameConstants:
     """Constants with which the neo-Hookean law has the given ones at small strain."""
     return LameConstants(lame.mu, lame.lam + lame.mu)
 

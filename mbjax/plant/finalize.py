@@ -106,7 +106,7 @@ def limits_not_enforced(plant: PlantQueries) -> list[ReportEntry]:
 
 
 def deformables_without_contact(plant: PlantQueries) -> list[ReportEntry]:
-    """One report entry for each deformable body declared in code: it touches nothing. Readers of files report theirs."""
+    """A report entry for each deformable body declared in code: it touches nothing. Readers of files report theirs."""
     declared = plant.deformables if isinstance(plant, PlantDeformables) else []
     message = "it touches nothing, since contact of deformable bodies is not simulated"
     return [ReportEntry(IGNORED, f"deformable body '{x.name}'", message) for x in declared if x.source is None]

@@ -83,7 +83,7 @@ def _calc_nodes_of_step(
     p_WQ, G = calc_anchors(model, terms.position)
     is_enabled = jnp.repeat(deformables.enabled[deformables.mesh.body_of_node[places]] != 0.0, 3)
     G = jnp.where(terms.locked | ~is_enabled[:, None], 0.0, G)
-    response = calc_node_response(mesh, calc_tangent(mesh, problem, free.v), problem.time_step, jnp.asarray(places))
+    response = calc_node_response(mesh, calc_tangent(mesh, problem, free.v), problem.time_step, places)
     owner = jnp.asarray(np.repeat(np.arange(len(fixed)), [len(x.nodes) for x in fixed]))
     error = p_WQ - nodes.position[places]
     rows = calc_fixed_node_rows(

@@ -77,7 +77,7 @@ def residual_in_numpy(plant: Any, before: Any, after: Any, wind: float) -> np.nd
     return np.where(body.held[:, None], 0.0, total)
 
 
-@pytest.mark.parametrize("law", ["corotated", "neo_hookean"])
+@pytest.mark.parametrize("law", [pytest.param("corotated", marks=pytest.mark.whole_run), "neo_hookean"])
 def test_a_step_solves_the_equation_that_numpy_sums(law: str) -> None:
     plant = held_bar(foam(law))
     plant.add_force_density(Wind(jnp.array(2000.0)), per="current_volume")
