@@ -27,9 +27,9 @@ OWN_CLASSES = (
 )
 
 FUNCTION_OF_FORCES = (
-    "save: {where} is a function, given to plant.add_force_density, and a file must not hold code to run. Save the model "
-    "without it, by eqx.tree_at(lambda m: m.deformables.force_densities, model, ()), and put it back in the same way "
-    "after load_model."
+    "save: {where} is a function, given to plant.add_force_density, and a file must not hold code to run. Save the "
+    "model without it, by eqx.tree_at(lambda m: m.deformables.force_densities, model, ()), and put it back in the same "
+    "way after load_model."
 )
 
 
