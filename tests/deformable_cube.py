@@ -1,25 +1,17 @@
 """A deformable cube of six tetrahedra, for tests of what shows and keeps deformable bodies."""
 
-import itertools
-
 import numpy as np
 
 import mbjax
+from tests.deformable_meshes import box_mesh
 
 SIDE = 0.1
 FOAM = mbjax.DeformableMaterial(5e4, 0.3, 300.0, stiffness_damping=0.005)
 
 
 def cube_mesh() -> tuple[np.ndarray, np.ndarray]:
-    """Points (8, 3) of a cube whose corner is the origin, and tetrahedra (6, 4) around its diagonal."""
-    points = SIDE * np.array(list(itertools.product((0.0, 1.0), repeat=3)))
-    tetrahedra = []
-    for order in itertools.permutations((4, 2, 1)):
-        corners = [0, order[0], order[0] + order[1], 7]
-        if np.linalg.det(points[corners[1:]]) < 0.0:
-            corners[1:3] = corners[2:0:-1]
-        tetrahedra.append(corners)
-    return points, np.array(tetrahedra)
+    """Points (8, 3) of a cube with a corner at the origin, and its tetrahedra (6, 4)."""
+    return box_mesh((1, 1, 1), (SIDE, SIDE, SIDE))
 
 
 def cube_plant(material: mbjax.DeformableMaterial = FOAM) -> mbjax.MultibodyPlant:
