@@ -17,23 +17,19 @@ def deformable_table(model: MultibodyModel) -> WholeTable | None:
     if deformables is None:
         return None
     bodies, mesh = deformables.layout.bodies, deformables.mesh
-
-    def column(heading: str, cells: list[str], is_text: bool = False) -> Column:
-        return Column(heading, cells, is_text)
-
     names = [body.name for body in bodies]
     return WholeTable(
         "deformable bodies",
         [
-            column("body", [x.name if names.count(x.name) == 1 else x.scoped_name for x in bodies], True),
-            column("nodes", [str(count) for count in mesh.nodes_of_bodies]),
-            column("elements", [str(count) for count in mesh.elements_of_bodies]),
-            column("law", [body.law for body in bodies], True),
-            column("kg", deformable_masses(deformables)),
-            column("Young's modulus (Pa)", [numbers_of_body(deformables, "youngs_modulus", x) for x in bodies]),
-            column("Poisson's ratio", [numbers_of_body(deformables, "poissons_ratio", x) for x in bodies]),
-            column("held", [held_text(deformables, x) for x in bodies]),
-            column("fixed to", [fixed_text(model, deformables, x) for x in bodies], True),
+            Column("body", [x.name if names.count(x.name) == 1 else x.scoped_name for x in bodies], True),
+            Column("nodes", [str(count) for count in mesh.nodes_of_bodies]),
+            Column("elements", [str(count) for count in mesh.elements_of_bodies]),
+            Column("law", [body.law for body in bodies], True),
+            Column("kg", deformable_masses(deformables)),
+            Column("Young's modulus (Pa)", [numbers_of_body(deformables, "youngs_modulus", x) for x in bodies]),
+            Column("Poisson's ratio", [numbers_of_body(deformables, "poissons_ratio", x) for x in bodies]),
+            Column("held", [held_text(deformables, x) for x in bodies]),
+            Column("fixed to", [fixed_text(model, deformables, x) for x in bodies], True),
         ],
     )
 

@@ -11,9 +11,9 @@ from .deformable_bodies import DeformableBodies
 UNKNOWN = "–"
 
 
-def concrete(leaf: Any, axes: int = 1) -> np.ndarray | None:
-    """A leaf with this many axes as numbers, or None while it is traced or has a batch."""
-    if isinstance(leaf, Tracer) or not hasattr(leaf, "ndim") or leaf.ndim != axes:
+def concrete(leaf: Any) -> np.ndarray | None:
+    """A leaf as numbers, or None while it is traced or has a batch."""
+    if isinstance(leaf, Tracer) or not hasattr(leaf, "ndim") or leaf.ndim != 1:
         return None
     return np.asarray(leaf, dtype=float)
 
