@@ -10,6 +10,8 @@ import mbjax
 from mbjax.visualization import animate
 from mbjax.visualization.animation_data import BYTES_PER_NODE, BYTES_PER_POSE, POSE_BUDGET_BYTES, frames_that_fit
 from mbjax.visualization.deformable_surfaces import split_at_creases
+from mbjax.visualization.series import values_of
+from mbjax.visualization.tracks import as_tracks
 from tests.deformable_cube import FOAM, SIDE, cube_mesh, cube_plant, stretched_states
 from tests.visualization.pages import read_record, report_of
 
@@ -156,3 +158,16 @@ def test_the_page_draws_them(page) -> None:
     assert "foam" in report["bodies"]
     assert report["subtitle"].startswith("2 worlds  ·  2 bodies")
     assert "Largest principal strain, yellow 10.0 %" in report["legend"]
+
+
+def test_energies_of_plots_have_those_of_deformable_bodies(model, states) -> None:
+    """A stretch stores energy, a lift by 1 m takes the weight's work, and 2 m/s is kinetic energy."""
+    (track,) = as_tracks("plot", model, states)
+    _, energies = values_of("plot", model, track, "energies", None, None)
+    volume, mass = SIDE**3, 300.0 * SIDE**3
+    E, nu, e = 5e4, 0.3, 0.1
+    lam, mu = E * nu / ((1 + nu) * (1 - 2 * nu)), E / (2 * (1 + nu))
+    np.testing.assert_allclose(energies[:, 0], [0.0, 0.0, 0.5 * mass * 2.0**2], atol=1e-12)
+    g = -np.asarray(model.parameters.gravity)[2]
+    np.testing.assert_allclose(np.diff(energies[:, 1]), [volume * (0.5 * lam + mu) * e**2, mass * g], rtol=1e-9)
+    np.testing.assert_allclose(energies[:, 2], energies[:, 0] + energies[:, 1], rtol=1e-12)
