@@ -25,3 +25,6 @@ from .mesh_structure import MeshStructure as MeshStructure
 from .mesh_structure import mesh_structure as mesh_structure
 from .node_forces import calc_volume_forces as calc_volume_forces
 from .node_forces import calc_node_weights as calc_node_weights
+from .strain_and_stress import calc_largest_strains as calc_largest_strains
+from .strain_and_stress import calc_node_averages as calc_node_averages
+from .strain_and_stress import calc_von_mises_stresses as calc_von_mises_stresses

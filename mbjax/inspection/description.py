@@ -19,7 +19,18 @@ from mbjax.model import JointInfo, MultibodyModel, number_text, range_text
 from mbjax.simulation.constraint_rows import constraint_rows
 from mbjax.simulation.ports import Outputs
 from mbjax.simulation.rollout import Trajectory
-from mbjax.simulation.state import State
+from mbjax.simulation.state import NodeState, State
+
+from .deformable_description import (
+    STATE_HEADINGS,
+    TRAJECTORY_HEADINGS,
+    are_known,
+    centers_of_mass,
+    displacements,
+    largest_sizes,
+    name_of_deformable,
+    require_nodes,
+)
 
 WIDTH = 1000  # wide enough that no number is cut; a table is only as wide as it needs to be
 Block = Table | str
@@ -81,7 +92,49 @@ def describe_state(model: MultibodyModel, state: State, vdot: Array | None = Non
         of_q, of_v = q[joint.q], v[joint.v]
         for i in range(max(len(of_q), len(of_v))):
             table.add_row(*(of_q[i] if i < len(of_q) else ("",) * 3), *(of_v[i] if i < len(of_v) else nothing))
-    return [f"time {cell(state.time)} s{worlds_text(state.q, 1)}", table]
+    blocks: list[Block] = [f"time {cell(state.time)} s{worlds_text(state.q, 1)}", table]
+    return blocks + describe_nodes(model, state.nodes)
+
+
+def describe_nodes(model: MultibodyModel, nodes: NodeState | None) -> list[Block]:
+    """Tabulates the deformable bodies of a state, one line for each; nothing in a model without any."""
+    deformables = model.deformables
+    if deformables is None:
+        return []
+    if nodes is None:
+        return ["", "the state has no nodes: deformable bodies are at rest"]
+    require_nodes(deformables, "state", nodes)
+    table = new_table(STATE_HEADINGS, right=range(1, 4))
+    names = [name_of_deformable(deformables, i) for i in range(deformables.num_bodies)]
+    if not are_known(deformables, nodes):
+        return ["", filled(table, ((name, *["traced"] * 3) for name in names))]
+    rows = zip(
+        names,
+        map(vector_text, centers_of_mass(deformables, nodes.position)),
+        map(cell, displacements(deformables, nodes.position)),
+        map(cell, largest_sizes(deformables, np.asarray(nodes.velocity, float))),
+        strict=True,
+    )
+    return ["", filled(table, rows)]
+
+
+def describe_nodes_over_time(model: MultibodyModel, nodes: NodeState | None) -> list[Block]:
+    """Tabulates the deformable bodies of a trajectory, one line for each, with the most over all times."""
+    deformables = model.deformables
+    if deformables is None:
+        return []
+    if nodes is None:
+        return ["", "the trajectory has no nodes: deformable bodies are at rest"]
+    require_nodes(deformables, "trajectory", nodes)
+    table = new_table(TRAJECTORY_HEADINGS, right=range(1, 5))
+    names = [name_of_deformable(deformables, i) for i in range(deformables.num_bodies)]
+    if not are_known(deformables, nodes):
+        return ["", filled(table, ((name, *["traced"] * 4) for name in names))]
+    start, end = (centers_of_mass(deformables, nodes.position[..., k, :, :]) for k in (0, -1))
+    farthest = displacements(deformables, nodes.position, times=1)
+    fastest = largest_sizes(deformables, np.asarray(nodes.velocity, float))
+    most = [[cell(x.max(axis=-1)) for x in sizes] for sizes in (farthest, fastest)]
+    return ["", filled(table, zip(names, map(vector_text, start), map(vector_text, end), *most, strict=True))]
 
 
 def describe_outputs(model: MultibodyModel, outputs: Outputs) -> list[Block]:
@@ -188,7 +241,8 @@ def describe_trajectory(model: MultibodyModel, trajectory: Trajectory) -> list[B
     filled(table, zip(names, *columns, units, strict=True))
     times = cell(trajectory.time) if isinstance(trajectory.time, Tracer) else range_text(np.asarray(trajectory.time))
     steps = trajectory.time.shape[-1] - 1
-    return [f"{steps} steps, time {times} s{worlds_text(trajectory.q, 2)}", table]
+    blocks: list[Block] = [f"{steps} steps, time {times} s{worlds_text(trajectory.q, 2)}", table]
+    return blocks + describe_nodes_over_time(model, trajectory.nodes)
 
 
 def new_table(headings: Iterable[str], right: Iterable[int]) -> Table:

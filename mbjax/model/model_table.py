@@ -8,7 +8,9 @@ import numpy as np
 from jax.core import Tracer
 from rich.console import Console
 
+from .deformable_table import deformable_table
 from .html_text import html_table
+from .known_leaves import UNKNOWN, concrete
 from .load_report import ReportEntry
 from .model_layout import JointInfo
 from .multibody_model import MultibodyModel
@@ -18,7 +20,6 @@ WIDTH = 118  # columns of text; a table is wider where it must be
 LONGEST_ENTRY = 240  # characters of a line on the report; the report itself has all
 MAX_BASES_NAMED = 6
 MAX_INSTANCES_NAMED = 3
-UNKNOWN = "–"
 ARMATURE = (
     "armature: inertia of the rotors as the joint feels it, with rotor inertia × gear ratio², kg m² or kg; it is part "
     "of M"
@@ -30,7 +31,8 @@ def model_table(model: MultibodyModel, *, width: int | None = None, color: bool 
 
     Without a width the table is as wide as it must be.
     """
-    width = max(WIDTH, joint_table(model).width) if width is None else width
+    tables = [table for table in (joint_table(model), deformable_table(model)) if table is not None]
+    width = max(WIDTH, *(table.width for table in tables)) if width is None else width
     console = Console(file=io.StringIO(), width=width, force_terminal=color, color_system="auto" if color else None)
     print_model(console, model)
     for line in report_lines(model):
@@ -47,7 +49,8 @@ def model_line(model: MultibodyModel) -> str:
     name = ", ".join(names[:MAX_INSTANCES_NAMED]) + (f" and {more} more" if more > 0 else "")
     return (
         f"<MultibodyModel {name}: {model.num_bodies - 1} bodies, {model.num_positions} positions, "
-        f"{model.num_velocities} velocities, {model.num_actuators} actuators; print(model) shows the table>"
+        f"{model.num_velocities} velocities, {model.num_actuators} actuators; "
+        f"{deformables_text(model)}print(model) shows the table>"
     )
 
 
@@ -56,7 +59,9 @@ def model_html(model: MultibodyModel) -> str:
     table = joint_table(model)
     has_armature = any(column.heading == "armature" for column in table.columns)
     notes = [ARMATURE if has_armature else "", summary(model), "\n".join(report_lines(model))]
-    return html_table(table.title, table.columns, [free_base_text(model, "base='fixed'"), *notes])
+    soft = deformable_table(model)
+    below = "" if soft is None else html_table(soft.title, soft.columns)
+    return html_table(table.title, table.columns, [free_base_text(model, "base='fixed'"), *notes]) + below
 
 
 def print_model(console: Console, model: MultibodyModel, weld: str = "base='fixed'") -> None:
@@ -69,6 +74,11 @@ def print_model(console: Console, model: MultibodyModel, weld: str = "base='fixe
     console.print()
     if any(column.heading == "armature" for column in table.columns):
         console.print(ARMATURE, style="dim", highlight=False, markup=False)
+        console.print("\n" if model.deformables is not None else "", end="")
+    soft = deformable_table(model)
+    if soft is not None:
+        console.print(soft)
+        console.print()
     console.print(summary(model), style="dim", highlight=False, markup=False)
 
 
@@ -211,13 +221,6 @@ def effort_text(limit: float) -> str:
     return f"±{limit:.4g}" if np.isfinite(limit) else "no limit"
 
 
-def concrete(leaf: Any) -> np.ndarray | None:
-    """A leaf as numbers, or None while it is traced or has a batch."""
-    if isinstance(leaf, Tracer) or not hasattr(leaf, "ndim") or leaf.ndim != 1:
-        return None
-    return np.asarray(leaf, dtype=float)
-
-
 def limit_text(lower: np.ndarray, upper: np.ndarray) -> str:
     """Limits of one coordinate as `lower … upper`; "yes" for several, empty for none."""
     if not (np.isfinite(lower).any() or np.isfinite(upper).any()):
@@ -239,7 +242,8 @@ def range_text(where: slice) -> str:
 
 def title(model: MultibodyModel) -> str:
     """Names of the instances that hold bodies, as the table's title."""
-    used = sorted(set(model.layout.body_instances[1:]))
+    soft = () if model.deformables is None else model.deformables.layout.bodies
+    used = sorted({*model.layout.body_instances[1:], *(body.model_instance for body in soft)})
     names = [model.layout.instance_names[i] for i in used]
     return ", ".join(names) if names else "empty model"
 
@@ -254,10 +258,20 @@ def summary(model: MultibodyModel) -> str:
         f"{model.num_bodies - 1} bodies in {model.topology.num_mobods - 1} that move apart"
         f"{'' if mass is None else f', {mass.sum():.4g} kg'}; {model.num_positions} positions, "
         f"{model.num_velocities} velocities, {model.num_actuators} actuators; "
+        f"{deformables_text(model)}"
         f"{count_text(model.num_force_elements, 'force element')}{count_text(model.num_constraints, 'constraint')}"
         f"{geometry[0]} visual and {geometry[1]} collision shapes; {contact_text(model)}{gravity_text(model)}{plant}; "
         f"{np.dtype(model.dtype).name}"
     )
+
+
+def deformables_text(model: MultibodyModel) -> str:
+    """Counts of deformable bodies and their nodes, followed by "; "; empty without any."""
+    if model.deformables is None:
+        return ""
+    count = model.deformables.num_bodies
+    bodies = "1 deformable body" if count == 1 else f"{count} deformable bodies"
+    return f"{bodies} of {model.deformables.mesh.num_nodes} nodes; "
 
 
 def count_text(count: int, what: str) -> str:

@@ -15,7 +15,7 @@ from jax.core import Tracer
 
 from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
-from mbjax.model import JointInfo
+from mbjax.model import ForceDensity, JointInfo
 
 from .classes import KNOWN_CLASSES
 
@@ -24,6 +24,12 @@ OUR_PACKAGE = "mbjax."
 OWN_CLASSES = (
     "save knows the classes of mbjax alone, since a file must not name code to run. Save the model without it, and add "
     "it again after load_model with dataclasses.replace(model, {field}=…)."
+)
+
+FUNCTION_OF_FORCES = (
+    "save: {where} is a function, given to plant.add_force_density, and a file must not hold code to run. Save the "
+    "model without it, by eqx.tree_at(lambda m: m.deformables.force_densities, model, ()), and put it back in the same "
+    "way after load_model."
 )
 
 
@@ -48,6 +54,8 @@ def encoded(value: Any, arrays: list[np.ndarray], where: str) -> Any:
         return {"array": len(arrays) - 1, "dtype": str(value.dtype)}
     if isinstance(value, JointInfo):
         require_own_joint(value)
+    if isinstance(value, ForceDensity):
+        raise ModelError(FUNCTION_OF_FORCES.format(where=where))
     return encoded_object(value, arrays, where)
 
 

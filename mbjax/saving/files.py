@@ -36,9 +36,9 @@ def save(model: MultibodyModel, path: str | os.PathLike | IO[bytes]) -> None:
 
     `load_model` reads it back, equal in structure and bit by bit in numbers; programs compiled for one run the other.
     A batch of models is saved as it is. `path` is a file's name or a file that is open for writing bytes. Force
-    elements, constraints, distributions and joints of your own classes are refused, since the file holds no code. A
-    mesh that is drawn stays in its own file; the vertices of one that touches are in the model. Numbers that make no
-    sense, such as NaN, are kept and warned of, here and by `load_model`.
+    elements, constraints, distributions and joints of your own classes, and forces per volume on deformable bodies, are
+    refused, since the file holds no code. A mesh that is drawn stays in its own file; the vertices of one that touches
+    are in the model. Numbers that make no sense, such as NaN, are kept and warned of, here and by `load_model`.
     """
     if type(model) is not MultibodyModel:
         raise ModelError(

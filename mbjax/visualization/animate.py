@@ -18,6 +18,7 @@ from mbjax.spatial import RigidTransform
 from .animation import Animation, page, require_finite_trajectory
 from .animation_data import RecordedMotion, animation_record, frames_that_fit
 from .contact_patches import contact_patches
+from .deformable_surfaces import DeformableSurfaces, deformable_surfaces, require_color, surface_motion
 from .drawn_shapes import drawn_shapes
 from .force_arrows import (
     Arrows,
@@ -42,6 +43,7 @@ def animate(
     contact_forces: bool | None = None,
     ground: bool | float | str = "auto",
     collision_shapes: bool | None = None,
+    color_by: str | None = None,
     frames_per_second: float = FRAMES_PER_SECOND,
     title: str | None = None,
     height: int = 520,
@@ -61,7 +63,9 @@ def animate(
 
     `ground="auto"` draws the model's half-spaces, or a faint grid below everything if it has none. `True` draws a floor
     at z = 0, a number draws one at that height in m, and `False` draws nothing. `collision_shapes` adds a button that
-    shows collision shapes; None adds it if the model has contact. Frames beyond `frames_per_second` are left out, and
+    shows collision shapes; None adds it if the model has contact. `color_by` colors deformable bodies by their
+    "strain", the principal one that is largest in size, or by their von Mises "stress"; both are averages of the
+    elements around each node of the surface. Frames beyond `frames_per_second` are left out, and
     more where a page of many worlds would exceed 5 MB. With `path` the page is also saved.
     """
     call = "animate"
@@ -70,6 +74,7 @@ def animate(
         trajectory = default_state(model)
     tracks = as_tracks(call, model, trajectory)
     _check_options(call, ground, frames_per_second)
+    require_color(call, model, color_by)
     each_inputs = one_each(call, "inputs", inputs, trajectory, tracks)
     each_outputs = one_each(call, "outputs", outputs, trajectory, tracks)
     has_contact = bool(model.layout.contact.pairs)
@@ -79,20 +84,23 @@ def animate(
             'and load with contact_model="point", or leave contact_forces out.'
         )
     motions = []
-    shown = [_frames(track, frames_per_second, len(tracks), model.num_bodies) for track in tracks]
+    surfaces = deformable_surfaces(model)
+    num_nodes = 0 if surfaces is None else len(surfaces.nodes)
+    shown = [_frames(track, frames_per_second, len(tracks), model.num_bodies, num_nodes) for track in tracks]
     for world, track in enumerate(tracks):
         with_forces = world == 0 or len(tracks) <= MOST_WORLDS_WITH_FORCES
         motions.append(
             _motion(
                 call, model, world, track, shown[world],
                 each_inputs[world] if with_forces else None, each_outputs[world] if with_forces else None,
-                with_forces and contact_forces is not False,
+                with_forces and contact_forces is not False, surfaces, color_by,
             )
         )  # fmt: skip
     shapes = drawn_shapes(model, has_contact if collision_shapes is None else collision_shapes)
     record, packed = animation_record(
         shapes.seen, model.body_names, body_parents(model), motions, _title(model) if title is None else title,
         touching=shapes.touching, ground=ground, sliders=joint_sliders(model, tracks[0].q[shown[0]]),
+        surfaces=surfaces, color_by=color_by,
     )  # fmt: skip
     animation = Animation(page(record, packed), len(motions[0].times), height)
     if path is not None:
@@ -100,9 +108,9 @@ def animate(
     return animation
 
 
-def _frames(track: Track, frames_per_second: float, num_worlds: int, num_bodies: int) -> np.ndarray:
+def _frames(track: Track, frames_per_second: float, num_worlds: int, num_bodies: int, num_nodes: int) -> np.ndarray:
     shown = frames_to_show(track.time, frames_per_second)
-    return shown[frames_that_fit(num_worlds, len(shown), num_bodies)]
+    return shown[frames_that_fit(num_worlds, len(shown), num_bodies, num_nodes)]
 
 
 def _motion(
@@ -114,6 +122,8 @@ def _motion(
     inputs: Any,
     outputs: Any,
     contact_forces: bool,
+    surfaces: DeformableSurfaces | None,
+    color_by: str | None,
 ) -> RecordedMotion:
     times = np.asarray(track.time, dtype=np.float64)[frames]
     if not np.all(np.diff(times) > 0.0):
@@ -123,6 +133,10 @@ def _motion(
     rotation, translation = (np.asarray(x, dtype=np.float64) for x in (X_WB.rotation, X_WB.translation))
     require_finite_trajectory(call, model.body_names, rotation, translation, times, world)
     center = np.asarray(p_WScm, dtype=np.float64) if total_mass(model) > 0.0 else None
+    deformed = None
+    if surfaces is not None:
+        assert track.nodes is not None
+        deformed = surface_motion(call, model, surfaces, track.nodes.position[frames], times, color_by)
     arrows: dict[str, Arrows] = {}
     patches = None
     if contact_forces:
@@ -135,7 +149,9 @@ def _motion(
         forces, torques = applied_arrows(model, track, inputs, frames)
         found = {"applied_force": forces, "applied_torque": torques}
         arrows |= {kind: each for kind, each in found.items() if np.any(each.vectors)}
-    return RecordedMotion(times, rotation, translation, track.num_frames, track.label, center, arrows, patches)
+    return RecordedMotion(
+        times, rotation, translation, track.num_frames, track.label, center, arrows, patches, deformed
+    )
 
 
 def _poses_and_mass_center(model: MultibodyModel, state: State) -> tuple[RigidTransform, Vector3]:

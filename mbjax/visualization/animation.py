@@ -20,7 +20,16 @@ from .animation_data import RecordedMotion, animation_record, frames_that_fit
 from .packed_arrays import PackedArrays, deflated
 from .video import film
 
-VIEWER_SCRIPTS = ("three.min.js", "shapes.js", "arrows.js", "patches.js", "joints.js", "scene.js", "player.js")
+VIEWER_SCRIPTS = (
+    "three.min.js",
+    "shapes.js",
+    "arrows.js",
+    "patches.js",
+    "deformables.js",
+    "joints.js",
+    "scene.js",
+    "player.js",
+)
 
 
 @dataclasses.dataclass(frozen=True)

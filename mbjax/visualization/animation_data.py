@@ -23,6 +23,7 @@ from mbjax.geometry import (
 )
 
 from .contact_patches import Patches, patch_record
+from .deformable_surfaces import DeformableSurfaces, SurfaceMotion, surfaces_record
 from .force_arrows import Arrows, arrow_record
 from .joint_sliders import JointSliders
 from .mesh_embedding import embed_hull, embed_meshes
@@ -32,6 +33,7 @@ from .packed_arrays import PackedArrays, steps_of
 # Recordings beyond this budget are thinned to it; the viewer interpolates between the remaining frames.
 POSE_BUDGET_BYTES = 1_900_000
 BYTES_PER_POSE = 20
+BYTES_PER_NODE = 14  # of the surface of a deformable body: three 32-bit lengths, and a 16-bit color
 QUATERNION_STEPS = 32767
 LENGTH_STEPS = 2**21
 
@@ -46,7 +48,8 @@ ARROW_KINDS = {  # how the page draws and explains each kind of arrow
 class RecordedMotion:
     """Motion of one world over T frames: times (T,) in s, R_WB (T, nb, 3, 3), p_WBo (T, nb, 3) in m, world first.
 
-    `mass_center` p_WScm (T, 3), the `arrows` of each kind of `ARROW_KINDS` and the `patches` of contact may be missing.
+    `mass_center` p_WScm (T, 3), the `arrows` of each kind of `ARROW_KINDS`, the `patches` of contact and the surfaces
+    of `deformables` may be missing.
     """
 
     times: np.ndarray
@@ -57,6 +60,7 @@ class RecordedMotion:
     mass_center: np.ndarray | None = None
     arrows: Mapping[str, Arrows] = dataclasses.field(default_factory=dict)
     patches: Patches | None = None
+    deformables: SurfaceMotion | None = None
 
 
 def animation_record(
@@ -69,10 +73,13 @@ def animation_record(
     touching: Sequence[Sequence[Geometry]] | None = None,
     ground: bool | float | str = "auto",
     sliders: JointSliders | None = None,
+    surfaces: DeformableSurfaces | None = None,
+    color_by: str | None = None,
 ) -> tuple[dict[str, Any], PackedArrays]:
     """The record of everything that the page shows, and its arrays, packed separately.
 
-    `touching` are collision shapes that are drawn on request; `ground` is as in `animate`; `sliders` move joints.
+    `touching` are collision shapes that are drawn on request; `ground` is as in `animate`; `sliders` move joints;
+    `surfaces` are those of deformable bodies, in colors by `color_by`.
     """
     packed = PackedArrays()
     meshes, bodies = _bodies(geometries, touching or [()] * len(body_names), body_names, parents, packed)
@@ -89,14 +96,15 @@ def animation_record(
             if any(kind in motion.arrows for motion in motions)
         ],
         "patches": _patches(motions, packed),
+        "deformables": _deformables(surfaces, motions, color_by, packed),
         "sliders": (JointSliders([], np.zeros((0, 0))) if sliders is None else sliders).record(packed),
     }
     return record, packed
 
 
-def frames_that_fit(num_worlds: int, num_frames: int, num_bodies: int) -> np.ndarray:
+def frames_that_fit(num_worlds: int, num_frames: int, num_bodies: int, num_nodes: int = 0) -> np.ndarray:
     """Indices of evenly spread frames that fit the budget, including the first and the last."""
-    affordable = POSE_BUDGET_BYTES // (BYTES_PER_POSE * num_worlds * num_bodies)
+    affordable = POSE_BUDGET_BYTES // (num_worlds * (BYTES_PER_POSE * num_bodies + BYTES_PER_NODE * num_nodes))
     count = min(num_frames, max(2, affordable))
     return np.unique(np.round(np.linspace(0, num_frames - 1, count)).astype(int))
 
@@ -126,6 +134,15 @@ def _patches(motions: Sequence[RecordedMotion], packed: PackedArrays) -> dict[st
     if all(motion.patches is None for motion in motions):
         return None
     return {"worlds": [None if each.patches is None else patch_record(each.patches, packed) for each in motions]}
+
+
+def _deformables(
+    surfaces: DeformableSurfaces | None, motions: Sequence[RecordedMotion], color_by: str | None, packed: PackedArrays
+) -> dict[str, Any] | None:
+    if surfaces is None:
+        return None
+    moved = [motion.deformables for motion in motions if motion.deformables is not None]
+    return surfaces_record(surfaces, moved, color_by, packed)
 
 
 def quaternions_xyzw(rotation: np.ndarray) -> np.ndarray:

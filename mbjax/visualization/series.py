@@ -7,13 +7,14 @@ import fnmatch
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from mbjax.dynamics import kinetic_energy, potential_energy
 from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import JointInfo, MultibodyModel, near_matches
-from mbjax.simulation import State
+from mbjax.simulation import State, deformable_energies, deformable_momentum
 
 from .force_arrows import contact_results_of, given_contact_results
 from .tracks import Track, of_states
@@ -153,4 +154,11 @@ def _contact_force_sizes(
 
 
 def _kinetic_and_potential(model: MultibodyModel, state: State) -> tuple[Any, Any]:
-    return kinetic_energy(model, state.q, state.v), potential_energy(model, state.q)
+    """Energies of rigid and deformable bodies, in J; elastic energy is potential."""
+    kinetic, potential = kinetic_energy(model, state.q, state.v), potential_energy(model, state.q)
+    if model.deformables is None:
+        return kinetic, potential
+    energies, momentum = deformable_energies(model, state), deformable_momentum(model, state)
+    falls = np.array([body.has_gravity for body in model.deformables.layout.bodies])
+    work = jnp.where(falls, momentum.mass * (momentum.center_of_mass @ model.parameters.gravity), 0.0)
+    return kinetic + jnp.sum(energies.kinetic), potential + jnp.sum(energies.elastic) - jnp.sum(work)

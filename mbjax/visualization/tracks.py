@@ -13,20 +13,25 @@ import numpy as np
 
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
-from mbjax.simulation import Inputs, State
+from mbjax.simulation import Inputs, NodeState, State
+from mbjax.simulation.state import nodes_at_rest
 
 NATURAL_AXES = {"applied_spatial_forces": 2}  # number of axes in one world at one time; 1 for other inputs
 
 
 @dataclasses.dataclass(frozen=True)
 class Track:
-    """One world over T times: `q` (T, nq), `v` (T, nv), `time` (T,) in s, and `u` (T or T-1, nu) if known."""
+    """One world over T times: `q` (T, nq), `v` (T, nv), `time` (T,) in s, and `u` (T or T-1, nu) if known.
+
+    `nodes` of deformable bodies, (T, n, 3), are None in a model without any.
+    """
 
     label: str | None
     time: np.ndarray
     q: np.ndarray
     v: np.ndarray
     u: np.ndarray | None
+    nodes: NodeState | None = None
 
     @property
     def num_frames(self) -> int:
@@ -34,7 +39,8 @@ class Track:
 
     def at(self, frames: np.ndarray) -> State:
         """States at these frames, stacked."""
-        return State(jnp.asarray(self.q[frames]), jnp.asarray(self.v[frames]), jnp.asarray(self.time[frames]))
+        nodes = jax.tree.map(lambda x: jnp.asarray(x[frames]), self.nodes)
+        return State(jnp.asarray(self.q[frames]), jnp.asarray(self.v[frames]), jnp.asarray(self.time[frames]), nodes)
 
 
 def require_model(call: str, model: Any) -> None:
@@ -85,7 +91,37 @@ def _worlds(call: str, model: MultibodyModel, label: str | None, trajectory: Any
             f"{np.shape(states.time)}; this model needs (T, {model.num_positions}), (T, {model.num_velocities}) "
             "and (T,), or one more leading axis for several worlds. Is it a trajectory of another model?"
         )
-    return [Track(label, time[w], q[w], v[w], None if u is None else u[w]) for w in range(len(q))]
+    nodes = _nodes(call, model, getattr(states, "nodes", None), q.shape[:2])
+    return [
+        Track(label, time[w], q[w], v[w], None if u is None else u[w], jax.tree.map(lambda x, w=w: x[w], nodes))
+        for w in range(len(q))
+    ]
+
+
+def _nodes(call: str, model: MultibodyModel, nodes: Any, worlds_and_times: tuple[int, ...]) -> NodeState | None:
+    """Nodes (W, T, n, 3) of a trajectory's deformable bodies; they are at rest where a trajectory has none."""
+    if model.deformables is None:
+        if nodes is not None:
+            raise ModelError(
+                f"{call}: the trajectory has nodes of deformable bodies, and this model has none. Is it a trajectory "
+                "of another model?"
+            )
+        return None
+    if nodes is None:
+        nodes = nodes_at_rest(model)
+        return jax.tree.map(lambda x: np.broadcast_to(np.asarray(x), (*worlds_and_times, *x.shape)), nodes)
+    count = model.deformables.mesh.num_nodes
+    expected, found = (*worlds_and_times, count, 3), {}
+    for name in ("position", "velocity"):
+        array = np.asarray(getattr(nodes, name))
+        missing = len(expected) - array.ndim
+        if array.shape != expected[missing:] or expected[:missing] != (1,) * missing:
+            raise ModelError(
+                f"{call}: the trajectory's nodes.{name} has shape {array.shape}; this model has {count} nodes, so that "
+                f"its q of {worlds_and_times} worlds and times needs {expected}. Is it a trajectory of another model?"
+            )
+        found[name] = array.reshape(expected)
+    return NodeState(**found)
 
 
 def one_each(call: str, what: str, given: Any, trajectory: Any, tracks: Sequence[Track]) -> list[Any]:

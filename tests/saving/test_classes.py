@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax.model import ForceDensity
 from mbjax.saving.classes import KNOWN_CLASSES
 
-CODE = {mbjax.CustomConstraint}  # it holds a function of the user
+CODE = {mbjax.CustomConstraint, ForceDensity}  # they hold a function of the user
 EDGES = ("mbjax.visualization", "mbjax.command_line")  # what they make of a model's parts is in no model
 ROBOTS = pathlib.Path(sysconfig.get_path("purelib")) / "cmeel.prefix/share/example-robot-data/robots"
 TEXT = """<mujoco>

@@ -47,6 +47,8 @@ class HeldPoint(eqx.Module):
 
 def reach(model: MultibodyModel, q: Float[Array, " nq"], grip: Grip) -> Float[Array, " nq"]:
     """Positions within limits that bring the held point close to its target, next to q; closed loops stay closed."""
+    if model.num_velocities == 0:
+        return q
     found = inverse_kinematics(
         model, {"grip": HeldPoint(grip)}, q, local=True, tolerance=1e-5, max_iterations=ITERATIONS
     )

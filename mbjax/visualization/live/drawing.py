@@ -29,22 +29,30 @@ NOTHING = np.zeros((0, 3))
 class Drawing:
     """Everything that a live view draws of one model."""
 
-    def __init__(self, server: Any, model: MultibodyModel, q: Any) -> None:
+    def __init__(self, server: Any, model: MultibodyModel, state: State) -> None:
         self.model = model
-        translation = np.asarray(poses_of(model, jnp.asarray(q)[None]).translation, float)[0]
+        places = np.asarray(poses_of(model, jnp.asarray(state.q)[None]).translation, float)[0]
+        if state.nodes is not None:
+            places = np.concatenate([places, np.asarray(state.nodes.position, float)])
         self.scene = LiveScene(server, model)
-        self.size = self.scene.size(translation)
-        self.center = translation.mean(axis=0)
+        self.size = self.scene.size(places)
+        self.center = places.mean(axis=0)
         self.overlays = Overlays(server, self.size)
         self.mass = float(total_mass(model))
 
-    def draw_bodies(self, q: Any) -> tuple[np.ndarray, np.ndarray] | None:
-        """Moves the bodies to positions (worlds, nq); returns poses of the first world, None if any is not finite."""
+    def draw_bodies(self, q: Any, nodes: Any = None) -> tuple[np.ndarray, np.ndarray] | None:
+        """Moves the bodies to positions (worlds, nq), and the nodes of deformable bodies (worlds, n, 3).
+
+        Returns poses of the first world, None if anything is not finite.
+        """
         X_WB = poses_of(self.model, jnp.asarray(q))
         rotation, translation = np.asarray(X_WB.rotation, float), np.asarray(X_WB.translation, float)
         if not (np.isfinite(translation).all() and np.isfinite(rotation).all()):
             return None
-        self.scene.place(rotation, translation)
+        nodes = None if nodes is None else np.asarray(nodes, float)
+        if nodes is not None and not np.isfinite(nodes).all():
+            return None
+        self.scene.place(rotation, translation, nodes)
         return rotation[0], translation[0]
 
     def draw_wanted(
@@ -104,6 +112,6 @@ def contacts_of(model: MultibodyModel, state: State, inputs: Any) -> ContactResu
 @eqx.filter_jit
 def descent(model: MultibodyModel, cost: Callable[[State], Any], state: State) -> tuple[Any, Any]:
     """The cost, and velocities (nb, 3) of the bodies' origins as the positions go down its gradient."""
-    value, by_q = jax.value_and_grad(lambda q: cost(State(q, state.v, state.time)))(state.q)
+    value, by_q = jax.value_and_grad(lambda q: cost(State(q, state.v, state.time, state.nodes)))(state.q)
     v = -velocity_to_qdot_matrix(model, state.q).T @ by_q
     return value, body_spatial_velocities_in_world(model, state.q, v)[:, 3:]

@@ -26,6 +26,12 @@ class Recording:
         """Positions (worlds, nq) of every trajectory at the recorded time that is nearest."""
         return np.stack([track.q[frame] for track, frame in zip(self.tracks, self._frames(time), strict=True)])
 
+    def nodes(self, time: float) -> np.ndarray | None:
+        """Nodes (worlds, n, 3) of deformable bodies at the recorded times that are nearest; None without any."""
+        frames = zip(self.tracks, self._frames(time), strict=True)
+        found = [np.asarray(track.nodes.position[frame]) for track, frame in frames if track.nodes is not None]
+        return np.stack(found) if found else None
+
     def state(self, time: float) -> State:
         """The state of the first trajectory at the recorded time that is nearest."""
         return jax.tree.map(lambda x: x[0], self.tracks[0].at(np.array(self._frames(time)[:1])))

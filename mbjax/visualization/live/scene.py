@@ -16,6 +16,7 @@ from ..animate import body_parents
 from ..animation_data import quaternions_xyzw
 from ..drawn_shapes import drawn_shapes
 from ..mesh_embedding import TOTAL_FACES
+from .deformable_meshes import DeformableMeshes
 from .triangles import GROUND_SIZE, Triangles, triangles_of
 
 GHOST_OPACITY = 0.28
@@ -37,6 +38,7 @@ class LiveScene:
         self.ghosts: list[tuple[int, np.ndarray, np.ndarray, Any]] = []  # body, R_BG, p_BoGo_B, node
         self.num_worlds = 1
         self.sticks: Any = None
+        self.deformables = DeformableMeshes(server, model, GHOST_OPACITY)
         self._add_opaque_world()
 
     def _add_opaque_world(self) -> None:
@@ -106,8 +108,8 @@ class LiveScene:
                 )  # fmt: skip
                 self.ghosts.append((body, np.array(geometry.rotation), np.array(geometry.translation), node))
 
-    def place(self, rotation: np.ndarray, translation: np.ndarray) -> None:
-        """Moves everything to the poses R_WB (worlds, nb, 3, 3), p_WBo (worlds, nb, 3)."""
+    def place(self, rotation: np.ndarray, translation: np.ndarray, nodes: np.ndarray | None = None) -> None:
+        """Moves everything to poses R_WB (worlds, nb, 3, 3), p_WBo (worlds, nb, 3), and `nodes` (worlds, n, 3)."""
         self.set_num_worlds(len(rotation))
         wxyz = quaternions_wxyz(rotation[0])
         for body, handle in enumerate(self.handles):
@@ -117,6 +119,7 @@ class LiveScene:
             node.batched_wxyzs = quaternions_wxyz(rotation[1:, body] @ R_BG)
             node.batched_positions = translation[1:, body] + rotation[1:, body] @ p_BoGo_B
         self._place_sticks(translation[0])
+        self.deformables.place(nodes)
 
     def _place_sticks(self, translation: np.ndarray) -> None:
         """Lines from bodies without shapes to their parents."""
@@ -137,14 +140,14 @@ class LiveScene:
         for body, node in self.grips:
             node.on_drag("left")(lambda event, body=body: callback(body, event))
 
-    def size(self, translation: np.ndarray) -> float:
-        """Diagonal in m of the box around the bodies at p_WBo (nb, 3), with their shapes' sizes."""
+    def size(self, places: np.ndarray) -> float:
+        """Diagonal in m of the box around places p_WQ (n, 3) of bodies and nodes, with the sizes of bodies' shapes."""
         reach = [
             np.abs(self.surfaces[g.shape].vertices).max()
             for on_body in self.shapes[1:] for g in on_body
             if g.shape in self.surfaces and not isinstance(g.shape, HalfSpace)
         ]  # fmt: skip
-        spread = float(np.linalg.norm(np.ptp(translation, axis=0)))
+        spread = float(np.linalg.norm(np.ptp(places, axis=0)))
         return max(spread + 2.0 * float(max(reach, default=0.0)), 0.1)
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.optional_packages import imported
-from mbjax.simulation import State, default_state
+from mbjax.simulation import NodeState, State, default_state
+from mbjax.simulation.state import nodes_at_rest
 
 from .drag import STIFFNESS_PER_MASS, Grip, as_ports, grip_at, reach, steps_under_grip
 from .drawing import NOTHING, Drawing
@@ -47,7 +48,7 @@ class Viewer:
     ) -> None:  # fmt: skip
         viser = import_viser()
         self.model = model
-        self._start = default_state(model) if state is None else state
+        self._start = default_state(model) if state is None else with_nodes(model, state)
         self._state = self._start
         self._lock = threading.RLock()
         self._closed = threading.Event()
@@ -58,7 +59,7 @@ class Viewer:
         self._cost: Callable[[State], Any] | None = None
         with quiet(), own_origin_only(allow_hosts):
             self.server = viser.ViserServer(host=host, port=port, label="mbjax", verbose=False)
-        self.drawing = Drawing(self.server, model, self._state.q)
+        self.drawing = Drawing(self.server, model, self._state)
         self._stiffness = STIFFNESS_PER_MASS * max(self.drawing.mass, 1e-6)
         self.panel = Panel(self.server, self)
         self.drawing.scene.on_drag(self._dragged)
@@ -84,7 +85,7 @@ class Viewer:
     @state.setter
     def state(self, state: State) -> None:
         with self._lock:
-            self._mode, self._state = "pose", state
+            self._mode, self._state = "pose", with_nodes(self.model, state)
             self.redraw()
 
     @property
@@ -106,7 +107,7 @@ class Viewer:
         """Shows these positions (nq,); a simulation goes on from them, at rest."""
         with self._lock:
             q = jnp.asarray(q, self._state.q.dtype)
-            self._state = State(q, jnp.zeros_like(self._state.v), self._state.time)
+            self._state = at_rest(self._state, q)
             if self._mode != "simulating":
                 self._mode = "pose"
             self.redraw()
@@ -169,9 +170,7 @@ class Viewer:
             index = jnp.asarray(self.model.body_index(body), jnp.int32)
             self._grip = Grip(index, jnp.asarray(point, dtype), jnp.asarray(target, dtype))
             if self._mode != "simulating":
-                self._state = State(
-                    reach(self.model, self._state.q, self._grip), jnp.zeros_like(self._state.v), self._state.time
-                )
+                self._state = at_rest(self._state, reach(self.model, self._state.q, self._grip))
                 self._mode = "pose"
             self.redraw()
 
@@ -210,10 +209,13 @@ class Viewer:
             return
         with self._lock, self.server.atomic():
             recording = self._recording if self._mode in ("playing", "paused") else None
-            q = self._state.q[None]
             if recording is not None:
                 self._state, q = recording.state(self._time), recording.positions(self._time)
-            poses = self.drawing.draw_bodies(q)
+                nodes = recording.nodes(self._time)
+            else:
+                q, nodes = self._state.q[None], self._state.nodes
+                nodes = None if nodes is None else nodes.position[None]
+            poses = self.drawing.draw_bodies(q, nodes)
             if poses is None:
                 self._mode = "pose"
                 self.panel.note.content = "The state is not finite: `mbjax.diagnose` finds the reason. Reset to go on."
@@ -301,6 +303,21 @@ class Viewer:
 
     def _repr_html_(self) -> str:
         return f'<iframe src="{self.url}" style="width: 100%; height: 520px; border: 0" title="mbjax viewer"></iframe>'
+
+
+def with_nodes(model: MultibodyModel, state: State) -> State:
+    """The state, with deformable bodies at rest where it has no nodes."""
+    if state.nodes is not None or model.deformables is None:
+        return state
+    return State(state.q, state.v, state.time, nodes_at_rest(model))
+
+
+def at_rest(state: State, q: Any) -> State:
+    """The state with other positions q, and with neither bodies nor nodes moving."""
+    nodes = state.nodes
+    if nodes is not None:
+        nodes = NodeState(nodes.position, jnp.zeros_like(nodes.velocity))
+    return State(q, jnp.zeros_like(state.v), state.time, nodes)
 
 
 def import_viser() -> Any:

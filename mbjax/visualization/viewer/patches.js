@@ -1,6 +1,14 @@
 // Surfaces of hydroelastic contact, colored by pressure.
 
-const PRESSURE_COLORS = ["#440154", "#3b528b", "#21918c", "#5ec962", "#fde725"];
+const SCALE_COLORS = ["#440154", "#3b528b", "#21918c", "#5ec962", "#fde725"];
+
+// The color of a share between 0 and 1 of the largest value.
+function scaleColor(share, target) {
+  scaleColor.stops ??= SCALE_COLORS.map((color) => new THREE.Color(color));
+  const { stops } = scaleColor, place = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
+  const below = Math.min(Math.floor(place), stops.length - 2);
+  return target.lerpColors(stops[below], stops[below + 1], place - below);
+}
 
 // The surfaces of all worlds: in each frame the triangles that are there.
 class PatchSet {
@@ -8,7 +16,6 @@ class PatchSet {
     this.isOn = true;
     this.worlds = record.worlds.map((world) => world && decodePatches(world, arrays));
     this.largest = Math.max(...record.worlds.map((world) => world?.largest ?? 0));
-    const colors = PRESSURE_COLORS.map((color) => new THREE.Color(color));
     const most = Math.max(0, ...this.worlds.flatMap((world) => (world ? [...world.inFrame.values()].map(({ end, start }) => end - start) : [0])));
     this.meshes = this.worlds.map((world) => {
       if (!world) return null;
@@ -23,10 +30,6 @@ class PatchSet {
       scene.add(mesh);
       return mesh;
     });
-    this.colorOf = (share, target) => {
-      const place = Math.min(Math.max(share, 0), 1) * (colors.length - 1), below = Math.min(Math.floor(place), colors.length - 2);
-      return target.lerpColors(colors[below], colors[below + 1], place - below);
-    };
     this.color = new THREE.Color();
   }
 
@@ -42,7 +45,7 @@ class PatchSet {
       for (let corner = 0; corner < 3 * (found.end - found.start); corner++) {
         const at = 3 * found.start + corner;
         position.setXYZ(corner, patches.points[3 * at], patches.points[3 * at + 1], patches.points[3 * at + 2]);
-        this.colorOf(patches.pressures[at] / this.largest, this.color);
+        scaleColor(patches.pressures[at] / this.largest, this.color);
         color.setXYZ(corner, this.color.r, this.color.g, this.color.b);
       }
       position.needsUpdate = color.needsUpdate = true;

@@ -14,7 +14,7 @@ class Player {
     this.speed = 1;
     this.following = false;
     this.lastTick = null;
-    const { num_frames_given: given } = record.worlds[0], count = record.bodies.length - 1;
+    const { num_frames_given: given } = record.worlds[0], count = this.view.names.length - 1;
     element("subtitle").textContent = [
       record.worlds.length > 1 ? `${record.worlds.length} worlds` : null, `${count} ${count === 1 ? "body" : "bodies"}`,
       `${frames} frames${given > frames ? ` of ${given}` : ""}`,
@@ -55,20 +55,22 @@ class Player {
       return { set, value };
     });
     if (this.view.patches) add("body", `Contact pressure, yellow ${(this.view.patches.largest / 1e3).toPrecision(3)} kPa`).row.style.setProperty("--dot", "#21918c");
+    const colors = this.view.deformables?.colors;
+    if (colors) add("body", `${colors.label}, yellow ${colors.largest.toPrecision(3)} ${colors.unit}`).row.style.setProperty("--dot", "#21918c");
     element("legend").hidden = !element("legend").children.length;
   }
 
   listBodies(record) {
-    this.rows = record.bodies.map((body, index) => {
+    this.rows = this.view.names.map((name, index) => {
       const row = document.createElement("li");
-      row.textContent = row.title = body.name;
+      row.textContent = row.title = name;
       row.style.setProperty("--dot", this.view.colors[index].getStyle());
       row.onpointerenter = () => this.highlight(index);
       row.onpointerleave = () => this.highlight(null);
-      if (index > 0 || body.geometries.length) element("bodies").append(row);
+      if (index > 0 || record.bodies[0].geometries.length) element("bodies").append(row);
       return row;
     });
-    this.toggle("names", "panel", window.innerWidth > 720 && record.bodies.length < 26);
+    this.toggle("names", "panel", window.innerWidth > 720 && this.rows.length < 26);
   }
 
   // A slider for each joint that follows no other; a hand that moves one stops the motion.
@@ -141,7 +143,7 @@ class Player {
       this.highlight(body);
       tooltip.hidden = !hit;
       if (!hit) return;
-      tooltip.textContent = arrow ? arrow.object.userData.text : record.bodies[body].name;
+      tooltip.textContent = arrow ? arrow.object.userData.text : this.view.names[body];
       tooltip.style.left = `${Math.min(event.clientX + 14, window.innerWidth - tooltip.offsetWidth - 8)}px`;
       tooltip.style.top = `${event.clientY + 14}px`;
     });

@@ -65,7 +65,9 @@ class RobotScene {
     this.renderer.shadowMap.enabled = true;
     this.renderer.shadowMap.type = THREE.PCFShadowMap;
     this.surfaces = record.meshes.map((mesh) => decodeMesh(mesh, arrays));
-    this.colors = record.bodies.map((body, index) => this.bodyColor(body, index));
+    const soft = record.deformables?.bodies ?? [];
+    this.names = [...record.bodies, ...soft].map(({ name }) => name);
+    this.colors = [...record.bodies, ...soft].map((body, index) => this.bodyColor(body, index));
     this.groundLevel = null;
     this.groups = [];
     this.sticks = [];
@@ -76,6 +78,7 @@ class RobotScene {
     if (typeof record.ground === "number" || record.ground === true) this.setGround(Number(record.ground === true ? 0 : record.ground));
     for (let world = record.worlds.length - 1; world >= 0; world--) this.addWorld(world);
     this.groups.reverse();
+    this.deformables = record.deformables ? this.addDeformables(arrays) : null;
     this.measure();
     this.planes.forEach(({ group, mesh }) => group.add(mesh) && mesh.scale.set(3 * this.size, 3 * this.size, 1));
     this.addSticksAndTriads();
@@ -86,9 +89,9 @@ class RobotScene {
   }
 
   bodyColor(body, index) {
-    const own = body.geometries[0];
+    const own = body.geometries?.[0];
     if (own?.rgba) return fileColor(own.rgba);
-    return paletteColor(Math.max(index - 1, 0), Math.max(this.record.bodies.length - 1, 1));
+    return paletteColor(Math.max(index - 1, 0), Math.max(this.names.length - 1, 1));
   }
 
   // How a world looks that is laid over the first one: tinted if they are few.
@@ -126,6 +129,15 @@ class RobotScene {
     this.groups.push(groups);
   }
 
+  addDeformables(arrays) {
+    const first = this.record.bodies.length;
+    const look = (world, body) => ({ color: this.colors[first + body], ghost: this.ghost(world) });
+    return new DeformableSet(this.scene, this.record.deformables, this.recordings, arrays, look, (mesh, world, body) => {
+      mesh.userData.body = first + body;
+      if (world === 0) this.pickable.push(mesh);
+    });
+  }
+
   setGround(level) {
     this.groundLevel = level;
     this.isGroundSolid = true;
@@ -149,6 +161,7 @@ class RobotScene {
         group.updateMatrixWorld(true);
         if (body > 0 || group.children.length) this.box.expandByObject(group).expandByPoint(group.position);
       }));
+      this.deformables?.expand(this.box);
     }
     if (this.box.isEmpty()) this.box.expandByPoint(new THREE.Vector3());
     this.box.expandByPoint(this.box.min.clone().addScalar(1e-3));
@@ -161,9 +174,9 @@ class RobotScene {
 
   robotCenter() {
     const center = new THREE.Vector3();
-    const groups = this.groups[0].slice(1);
-    groups.forEach((group) => center.add(group.position));
-    return center.divideScalar(Math.max(groups.length, 1));
+    const places = [...this.groups[0].slice(1).map(({ position }) => position), ...(this.deformables?.centers() ?? [])];
+    places.forEach((place) => center.add(place));
+    return center.divideScalar(Math.max(places.length, 1));
   }
 
   addSticksAndTriads() {
@@ -253,6 +266,7 @@ class RobotScene {
   pose(time) {
     this.recordings.forEach((recording, world) => recording.apply(this.groups[world], time));
     this.joints.apply(this.groups[0]);
+    this.deformables?.pose(time);
     const isRecorded = !this.joints.isPosed; // forces and masses belong to the motion that was recorded
     this.arrows?.forEach((set) => set.pose(isRecorded ? this.recordings : [], time));
     this.patches?.pose(isRecorded ? this.recordings : [], time);
