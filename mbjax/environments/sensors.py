@@ -1,4 +1,4 @@
-"""Sensors: joint encoders with noise and delay, inertial units, contact sensors; pure functions of a world.
+"""Sensors: joint encoders, inertial units, motions of frames, contact; pure functions of a world, with noise and delay.
 
 A task keeps a sensor's memory in its own: `start` makes it, `update` takes a true value in, `read` adds noise to the
 value of some steps ago.
@@ -14,8 +14,10 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mbjax.errors import ModelError
-from mbjax.model import MultibodyModel
+from mbjax.kinematics import body_poses_and_velocities
+from mbjax.model import MultibodyModel, frame_pose
 from mbjax.simulation import Outputs, State
+from mbjax.spatial import RigidTransform
 
 
 class Sensor(eqx.Module):
@@ -53,6 +55,49 @@ def joint_encoders(model: MultibodyModel, state: State, joints: Sequence[str]) -
     q = np.concatenate([np.arange(*model.joint(name).q.indices(model.num_positions)) for name in joints])
     v = np.concatenate([np.arange(*model.joint(name).v.indices(model.num_velocities)) for name in joints])
     return jnp.concatenate([state.q[q], state.v[v]])
+
+
+class FrameMotion(eqx.Module):
+    """Pose and velocity of frames in the world, such as those of sites of an MJCF file; leading axis frames.
+
+    `rotation` R_WF and `origin` p_WFo in m; `angular_velocity` w_WF_W in rad/s and `velocity` v_WFo_W in m/s.
+    """
+
+    rotation: Float[Array, "frames 3 3"]
+    origin: Float[Array, "frames 3"]
+    angular_velocity: Float[Array, "frames 3"]
+    velocity: Float[Array, "frames 3"]
+
+    @property
+    def own_velocity(self) -> Float[Array, "frames 3"]:
+        """Velocity of each origin in its frame: what a velocimeter reads."""
+        return jnp.einsum("fij,fi->fj", self.rotation, self.velocity)
+
+    @property
+    def own_angular_velocity(self) -> Float[Array, "frames 3"]:
+        """Angular velocity of each frame in its own axes: what a gyroscope reads."""
+        return jnp.einsum("fij,fi->fj", self.rotation, self.angular_velocity)
+
+
+def frame_motion(model: MultibodyModel, state: State, frames: Sequence[str]) -> FrameMotion:
+    """Poses and velocities of these frames, by name; a body's frame has its name."""
+    X_WB, V_WB_W = body_poses_and_velocities(model, state.q, state.v)
+    parts = []
+    for name in frames:
+        body, X_BF = model.frame(name).body, pose_in_body(model, name)
+        R_WB, omega = X_WB.rotation[body], V_WB_W[body, :3]
+        p_BoFo_W = R_WB @ X_BF.translation
+        velocity = V_WB_W[body, 3:] + jnp.cross(omega, p_BoFo_W)
+        parts.append((R_WB @ X_BF.rotation, X_WB.translation[body] + p_BoFo_W, omega, velocity))
+    return FrameMotion(*(jnp.stack(x) for x in zip(*parts, strict=True)))
+
+
+def pose_in_body(model: MultibodyModel, frame: str | int) -> RigidTransform:
+    """X_BF: a frame's pose in the frame of its body."""
+    info = model.frame(frame)
+    if info.parent is None:
+        return RigidTransform(jnp.eye(3, dtype=model.dtype), model.zeros(3))
+    return pose_in_body(model, info.parent) @ frame_pose(model, info.index)
 
 
 def inertial_unit(model: MultibodyModel, outputs: Outputs, body: str) -> Float[Array, "6"]:
