@@ -100,17 +100,19 @@ def pose_in_body(model: MultibodyModel, frame: str | int) -> RigidTransform:
     return pose_in_body(model, info.parent) @ frame_pose(model, info.index)
 
 
-def inertial_unit(model: MultibodyModel, outputs: Outputs, body: str) -> Float[Array, "6"]:
-    """Angular velocity in rad/s, then specific force in m/s², at a body's origin and in its frame.
+def inertial_unit(model: MultibodyModel, outputs: Outputs, frame: str) -> Float[Array, "6"]:
+    """Angular velocity in rad/s, then specific force in m/s², at a frame's origin and in its axes.
 
-    At rest the specific force is that which carries the body: 9.81 m/s² upward. The acceleration is that of the step.
+    A body's frame has its name. At rest the specific force is that which carries the body: 9.81 m/s² upward. The
+    acceleration is that of the step.
     """
-    index = model.body_index(body)
-    R_BW = outputs.body_poses.rotation[index].T
-    omega = outputs.body_spatial_velocities[index, :3]
-    return jnp.concatenate(
-        [R_BW @ omega, R_BW @ (outputs.body_spatial_accelerations[index, 3:] - model.parameters.gravity)]
-    )
+    body, X_BF = model.frame(frame).body, pose_in_body(model, frame)
+    R_WB, omega = outputs.body_poses.rotation[body], outputs.body_spatial_velocities[body, :3]
+    alpha, a_WBo = jnp.split(outputs.body_spatial_accelerations[body], 2)
+    p_BoFo_W = R_WB @ X_BF.translation
+    a_WFo = a_WBo + jnp.cross(alpha, p_BoFo_W) + jnp.cross(omega, jnp.cross(omega, p_BoFo_W))
+    R_FW = (R_WB @ X_BF.rotation).T
+    return jnp.concatenate([R_FW @ omega, R_FW @ (a_WFo - model.parameters.gravity)])
 
 
 def contact_forces(model: MultibodyModel, outputs: Outputs, bodies: Sequence[str]) -> Float[Array, " k"]:

@@ -21,6 +21,7 @@ from mbjax.environments import (
     Motion,
     PlaygroundCartPole,
     PlaygroundReacher,
+    as_brax,
     frame_motion,
 )
 from mbjax.environments.playground.biped import height_of_phase
@@ -167,6 +168,16 @@ def test_the_quadrupeds_observations_and_rewards(quadruped) -> None:
         aloft, peak = np.where(judge.touches, 0.0, aloft), np.where(judge.touches, 0.0, peak)
         touched, last, landed, before = judge.touches, action, landed + has_landed.sum(), after
     assert landed > 3, "feet were in the air and came down"
+
+
+def test_brax_gets_what_the_policy_and_the_critic_see_by_their_names(quadruped) -> None:
+    env = dataclasses.replace(quadruped[0], privileged=True)
+    adapted = as_brax(env)
+    assert adapted.observation_size == {"state": (24,), "privileged_state": (75,)}
+    first = jax.eval_shape(adapted.reset, jax.random.key(0))
+    after = jax.eval_shape(adapted.step, first, jnp.zeros(4))
+    for state in (first, after):
+        assert {name: x.shape for name, x in state.obs.items()} == adapted.observation_size
 
 
 def test_a_weight_of_no_term_is_refused(quadruped) -> None:

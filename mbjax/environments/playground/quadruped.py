@@ -1,5 +1,6 @@
 """A quadruped that follows a joystick: MuJoCo Playground's Go1JoystickFlatTerrain."""
 
+import dataclasses
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -8,15 +9,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from mbjax.model import MultibodyModel
-from mbjax.simulation import Inputs, State, keyframe_state
+from mbjax.simulation import Inputs, Outputs, State, keyframe_state
 from mbjax.spatial import safe_norm, safe_sqrt
 
 from ..disturbances import RandomPushes
 from ..environment import AbstractEnvironment, Motion, Outcome, require_contact, require_discrete_model
-from ..sensors import FrameMotion, frame_motion
+from ..sensors import FrameMotion, frame_motion, inertial_unit
 from .feet import Feet, FeetStep, feet_in_the_air, overlaps
 from .joystick import (
     JoystickJoints,
@@ -39,6 +40,16 @@ WEIGHTS: Mapping[str, float] = MappingProxyType({  # of the terms of the reward,
 })  # fmt: skip
 
 
+class Hidden(eqx.Module):
+    """What only a simulator knows after a step: what an accelerometer reads, efforts, and the feet before it."""
+
+    accelerometer: Float[Array, "*batch 3"]  # m/s²
+    effort: Float[Array, "*batch nu"]
+    touched: Bool[Array, "*batch feet"]
+    air_time: Float[Array, "*batch feet"]
+    push: Float[Array, "*batch 3"]
+
+
 class QuadrupedJoystickMemory(eqx.Module):
     """What the task keeps: the command and how long it holds, the last action, the feet, and what observations show."""
 
@@ -48,6 +59,7 @@ class QuadrupedJoystickMemory(eqx.Module):
     feet: Feet
     shown: Shown
     push: Float[Array, "*batch 3"]
+    hidden: Hidden | None
 
 
 class JoystickQuadruped(AbstractEnvironment):
@@ -59,6 +71,10 @@ class JoystickQuadruped(AbstractEnvironment):
     start of its last substep. As in Playground a step shows the action and the command before it; noise is uniform, by
     `noise`. The reward is the step's duration times the weighted sum of the terms, and not below 0. An episode ends
     where the trunk is upside down.
+
+    With `privileged` an observation is Playground's "privileged_state": that state, and what only a simulator knows;
+    `as_brax` hands over both under their names, for a critic that sees more than the policy. The accelerometer, which
+    Playground has by MuJoCo's contact, is then zero until the first step.
 
     `weights` are those of the terms, `fastest` is the largest command. A foot is a shape and a frame of one name; it
     touches where its shape overlaps `ground`. Playground's kicks, off by default there, are not had: `pushes` are those
@@ -76,6 +92,7 @@ class JoystickQuadruped(AbstractEnvironment):
     foot_height: float = eqx.field(static=True, default=0.1)  # m, of a swing
     soft_limits: float = eqx.field(static=True, default=0.95)
     pushes: RandomPushes | None = None
+    privileged: bool = eqx.field(static=True, default=False)
     home: str = eqx.field(static=True, default="home")
     unit: str = eqx.field(static=True, default="imu")
     feet: tuple[str, ...] = eqx.field(static=True, default=("FR", "FL", "RR", "RL"))
@@ -107,7 +124,8 @@ class JoystickQuadruped(AbstractEnvironment):
         push = model.zeros(3) if self.pushes is None else self.pushes.start(model)
         still = model.zeros(nu)
         steps = steps_of_command(key_steps, self.duration)
-        return state, QuadrupedJoystickMemory(command, steps, still, feet, Shown(command, still), push)
+        hidden = Hidden(model.zeros(3), still, feet.touched, feet.air_time, push) if self.privileged else None
+        return state, QuadrupedJoystickMemory(command, steps, still, feet, Shown(command, still), push, hidden)
 
     def inputs(self, state: State, memory: QuadrupedJoystickMemory, action: Float[Array, " actions"]) -> Inputs:
         desired = self.joints.desired(self.scale * action)
@@ -125,7 +143,20 @@ class JoystickQuadruped(AbstractEnvironment):
         terms = self.terms(state, frames, feet, memory, action) | {"termination": falls.astype(model.dtype)}
         parts = {name: self.weights[name] * term for name, term in terms.items() if name in self.weights}
         reward = jnp.maximum(motion.duration * jnp.sum(jnp.stack(list(parts.values()))), 0.0)
-        return Outcome(self.remembered(memory, feet, action, falls, key), reward, falls, parts)
+        remembered = self.remembered(memory, feet, action, falls, key)
+        if self.privileged:
+            effort = self.effort(state, action)
+            hidden = Hidden(motion.sensed, effort, memory.feet.touched, feet.during.air_time, memory.push)
+            remembered = dataclasses.replace(remembered, hidden=hidden)
+        return Outcome(remembered, reward, falls, parts)
+
+    def sense(self, outputs: Outputs) -> Any:
+        return inertial_unit(self.model, outputs, self.unit)[3:] if self.privileged else ()
+
+    def effort(self, state: State, action: Float[Array, " actions"]) -> Float[Array, " nu"]:
+        """Efforts of the actuators in a state, within their limits."""
+        largest = self.model.parameters.effort_limit
+        return jnp.clip(self.joints.wanted_effort(self.model, state, self.scale * action), -largest, largest)
 
     def terms(
         self,
@@ -138,8 +169,7 @@ class JoystickQuadruped(AbstractEnvironment):
         """Terms of the reward before their weights, but that of the end of an episode."""
         joints, command = self.joints, memory.command
         away, rates = state.q[joints.rows_in_q] - joints.home, state.v[joints.rows_in_v]
-        largest = self.model.parameters.effort_limit
-        effort = jnp.clip(joints.wanted_effort(self.model, state, self.scale * action), -largest, largest)
+        effort = self.effort(state, action)
         moves = (safe_norm(command) > 0.01).astype(state.q.dtype)
         speed = safe_norm(frames.velocity[1:, :2])
         landed = feet.has_landed.astype(state.q.dtype)
@@ -180,21 +210,39 @@ class JoystickQuadruped(AbstractEnvironment):
         left = jnp.where(falls | (left <= 0), steps_of_command(key_steps, self.duration), left)
         push = memory.push if self.pushes is None else self.pushes.update(memory.push, key_push)
         shown = Shown(memory.command, memory.last_action)
-        return QuadrupedJoystickMemory(command, left, action, feet.after, shown, push)
+        return QuadrupedJoystickMemory(command, left, action, feet.after, shown, push, memory.hidden)
 
     def observe(
         self, state: State, memory: QuadrupedJoystickMemory, key: PRNGKeyArray
     ) -> Float[Array, " observations"]:
-        unit, joints = frame_motion(self.model, state, (self.unit,)), self.joints
+        frames, joints = frame_motion(self.model, state, (self.unit, *self.feet)), self.joints
         parts = {
-            "linvel": unit.own_velocity[0],
-            "gyro": unit.own_angular_velocity[0],
-            "gravity": -unit.rotation[0, 2],
+            "linvel": frames.own_velocity[0],
+            "gyro": frames.own_angular_velocity[0],
+            "gravity": -frames.rotation[0, 2],
             "joint_pos": state.q[joints.rows_in_q] - joints.home,
             "joint_vel": state.v[joints.rows_in_v],
         }
         measured = parts if self.noise is None else self.noise.added(parts, key)
-        return jnp.concatenate([*measured.values(), memory.shown.action, memory.shown.command])
+        seen = jnp.concatenate([*measured.values(), memory.shown.action, memory.shown.command])
+        if memory.hidden is None:
+            return seen
+        return jnp.concatenate([seen, self.unseen(parts, frames, memory.hidden)])
+
+    def unseen(self, parts: dict[str, Array], frames: FrameMotion, hidden: Hidden) -> Float[Array, " unseen"]:
+        """What the privileged state has after the state."""
+        force, is_pushed = hidden.push[:2], hidden.push[2:] > 0.0
+        return jnp.concatenate([
+            parts["gyro"], hidden.accelerometer, parts["gravity"], parts["linvel"], frames.angular_velocity[0],
+            parts["joint_pos"], parts["joint_vel"], hidden.effort, hidden.touched.astype(force.dtype),
+            frames.velocity[1:].reshape(-1), hidden.air_time, force, jnp.zeros_like(force[:1]),
+            is_pushed.astype(force.dtype),
+        ])  # fmt: skip
+
+    @property
+    def observation_groups(self) -> dict[str, int] | None:
+        state = 9 + 3 * self.action_size + 3
+        return {"state": state, "privileged_state": self.observation_size} if self.privileged else None
 
     @property
     def duration(self) -> Any:
