@@ -21,6 +21,7 @@ from mbjax.environments import (
     Motion,
     PlaygroundCartPole,
     PlaygroundReacher,
+    QuadrupedVelocity,
     as_brax,
     frame_motion,
 )
@@ -178,6 +179,13 @@ def test_brax_gets_what_the_policy_and_the_critic_see_by_their_names(quadruped) 
     after = jax.eval_shape(adapted.step, first, jnp.zeros(4))
     for state in (first, after):
         assert {name: x.shape for name, x in state.obs.items()} == adapted.observation_size
+
+
+def test_residuals_on_a_trot_start_from_the_keyframe(quadruped) -> None:
+    """Any robot with feet and a keyframe "home" walks by `QuadrupedVelocity`: joints as there, feet on the ground."""
+    home = QuadrupedVelocity(quadruped[0].model).home
+    np.testing.assert_allclose(home[7:], 0.1, atol=1e-12)
+    np.testing.assert_allclose(home[:7], [1, 0, 0, 0, 0, 0, 0.2 * np.cos(0.1) + 0.02], atol=1e-12)
 
 
 def test_a_weight_of_no_term_is_refused(quadruped) -> None:
