@@ -105,14 +105,16 @@ def film(robot: str, here: VelocityTracking, there: VelocityTracking, path: path
 def main() -> None:
     """Measures what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.walking")
-    parser.add_argument("policies", nargs="*", type=pathlib.Path, default=[WALKING])
+    parser.add_argument("policies", nargs="*", type=pathlib.Path, help="by default the bundled robot's, quadruped.npz")
     parser.add_argument("--robot", choices=tuple(WALKERS), default="quadruped")
     parser.add_argument("--commands", type=int, default=256)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--only", nargs="*", help="rows, by their names")
     parser.add_argument("--film", type=pathlib.Path, help="an HTML file to write, of the first command")
     options = parser.parse_args()
-    policies = [NetworkPolicy.load(path) for path in options.policies]
+    if not options.policies and options.robot != "quadruped":
+        parser.error(f"name a policy of the {options.robot}, from python -m benchmarks.policies ppo {options.robot}")
+    policies = [NetworkPolicy.load(path) for path in options.policies or [WALKING]]
     names = [name for name in rows(options.robot) if not options.only or name in options.only]
     found = {name: measured(name, options.robot, policies, options.commands, options.seconds)[0] for name in names}
     if options.film:
