@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -71,16 +72,23 @@ def measure(name: str, worlds: int) -> None:
         return jax.lax.scan(lambda s, u: (jax.vmap(one)(s, memories, u), None), states, actions)[0]
 
     functions = {}
-    for label, keep_last, same_start in (
-        ("environment", False, False),
-        ("environment, last observations kept", True, False),
-        ("environment, the same starts", False, True),
+    for label, keep_last, same_start, together in (
+        ("environment", False, False, False),
+        ("environment, last observations kept", True, False, False),
+        ("environment, the same starts", False, True, False),
+        ("environment, worlds together, none ends", True, False, True),
+        ("environment, worlds together, some end", True, False, True),
     ):
         episodes = Episodes(env, 500, keep_last, same_start)
         states = jax.jit(jax.vmap(episodes.reset))(jax.random.split(jax.random.key(0), worlds))
 
-        def whole(states: Any, actions: jax.Array, episodes: Episodes = episodes) -> Any:
-            return jax.lax.scan(lambda s, u: (jax.vmap(episodes.step)(s, u), None), states, actions)[0]
+        if label.endswith("some end"):
+            steps = jax.random.randint(jax.random.key(2), (worlds,), 0, episodes.length)
+            states = eqx.tree_at(lambda x: x.statistics.num_steps, states, steps)
+        step_all = episodes.step_worlds if together else jax.vmap(episodes.step)
+
+        def whole(states: Any, actions: jax.Array, step_all: Callable = step_all) -> Any:
+            return jax.lax.scan(lambda s, u: (step_all(s, u), None), states, actions)[0]
 
         if not functions:
             functions["bare step"] = (jax.jit(bare), (states.env.physics, states.env.memory, actions))

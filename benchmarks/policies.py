@@ -7,19 +7,20 @@
     python -m benchmarks.policies gradient cart_pole 400    # updates
     python -m benchmarks.policies gradient hopper 300
     python -m benchmarks.policies gradient ant 700
-    python -m benchmarks.policies ppo quadruped 1500000 0   # of this seed; writes the policy to quadruped.npz
+    python -m benchmarks.policies ppo quadruped 1500000 --seed 1 --policy walk.npz      # keeps the policy of this seed
+    python -m benchmarks.policies ppo quadruped 1500000 --randomized --policy walk.npz  # worlds of different numbers
     python -m benchmarks.policies picture                   # policies.png of all curves in policies.json
 
 Each prints steps, seconds of wall and of the processor since it began, compilation included, and the mean return of an
-episode without exploration, and adds its curve to policies.json. Tasks are cart_pole (an episode has 250 steps), hopper
-and ant (1000) and quadruped (500). How the quadruped walks is measured by `python -m benchmarks.walking`.
+episode without exploration; that of seed 0 adds its curve to policies.json. Tasks are cart_pole (an episode has 250
+steps), hopper and ant (1000), quadruped and go1 (500). `python -m benchmarks.walking` measures how it walks.
 """
 
+import argparse
 import functools
 import importlib
 import json
 import pathlib
-import sys
 import time
 import warnings
 from typing import Any
@@ -38,14 +39,17 @@ from mbjax.environments import (
     as_brax,
 )
 from mbjax.learners.network_policy import NetworkPolicy
+from mbjax.learners.playground_tasks import playground_model
 
 # Horizons of 0.3 to 0.8 s: through contact, longer ones give gradients of 1e2 and more, from which nothing is learned.
 CONTACT: dict[str, Any] = {"longest": 10.0, "last_rate": 0.1, "critic_passes": 16}
+WALK = CONTACT | {"horizon": 16, "exploration": -1.0, "last_rate": 0.3}
 SETTINGS: dict[str, dict[str, Any]] = {
     "cart_pole": {},
     "hopper": CONTACT | {"horizon": 32, "exploration": 0.0},
     "ant": CONTACT | {"horizon": 16, "exploration": -1.4, "keeps_exploring": True, "last_rate": 0.3},
-    "quadruped": CONTACT | {"horizon": 16, "exploration": -1.0},
+    "quadruped": WALK,
+    "go1": WALK,
 }
 # brax's own batches have hundreds of thousands of steps; small ones learn from fewer steps, which a CPU is short of.
 SMALL = {"num_envs": 128, "unroll_length": 32, "batch_size": 16, "num_minibatches": 8, "num_updates_per_batch": 8}
@@ -53,7 +57,7 @@ PPO: dict[str, dict[str, Any]] = {
     "cart_pole": SMALL | {"discounting": 0.98, "learning_rate": 1e-3},
     "hopper": SMALL | {"discounting": 0.99},
     "ant": SMALL | {"discounting": 0.98},
-    "quadruped": {
+    "walker": {
         "num_envs": 512,
         "unroll_length": 16,
         "batch_size": 64,
@@ -68,16 +72,22 @@ PPO: dict[str, dict[str, Any]] = {
 }
 CURVES = pathlib.Path(__file__).parent / "policies.json"
 WALKING = CURVES.with_name("quadruped.npz")
+RANDOMIZED = {  # what differs from world to world, of a robot with PD controllers
+    "mass:*": mbjax.uniform(0.8, 1.2, relative=True),
+    "friction:*": mbjax.uniform(0.5, 1.25, relative=True),
+    "kp:*": mbjax.uniform(0.8, 1.2, relative=True),
+    "kd:*": mbjax.uniform(0.8, 1.2, relative=True),
+}
 DISTURBED: dict[str, Any] = {"encoders": Sensor(noise=0.02), "pushes": RandomPushes("trunk", 40.0, 0.004, 10)}
-TASKS = {"cart_pole": 250, "hopper": 1000, "ant": 1000, "quadruped": 500}  # steps of an episode
+TASKS = {"cart_pole": 250, "hopper": 1000, "ant": 1000, "quadruped": 500, "go1": 500}  # steps of an episode
 
 
 def episodes(task: str) -> Episodes:
     """The task with its length."""
     if task == "cart_pole":
         return Episodes(CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), length=TASKS[task])
-    if task == "quadruped":
-        return Episodes(QuadrupedVelocity(quadruped(), **DISTURBED), length=TASKS[task])
+    if task in WALKERS:
+        return Episodes(QuadrupedVelocity(WALKERS[task](), **DISTURBED), length=TASKS[task])
     import gymnasium
 
     path = pathlib.Path(gymnasium.__file__).parent / f"envs/mujoco/assets/{task}.xml"
@@ -94,11 +104,19 @@ def quadruped(time_step: float = 0.01) -> mbjax.MultibodyModel:
     return mbjax.set_controller_gains(model, 60.0, 1.5)
 
 
-class Curve:
-    """Returns over time: prints each, and adds them to the file of curves."""
+def go1(time_step: float = 0.01) -> mbjax.MultibodyModel:
+    """Playground's Unitree Go1 on its floor, with the gains of its file."""
+    return playground_model("Go1JoystickFlatTerrain", time_step)
 
-    def __init__(self, method: str, task: str) -> None:
-        self.name = f"{method} {task}"
+
+WALKERS = {"quadruped": quadruped, "go1": go1}
+
+
+class Curve:
+    """Returns over time: prints each, and adds them to the file of curves if they have a name there."""
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
         self.began, self.used = time.perf_counter(), time.process_time()
         self.points: list[list[float]] = []
 
@@ -106,6 +124,8 @@ class Curve:
         wall, processor = time.perf_counter() - self.began, time.process_time() - self.used
         print(f"{steps:8d} steps, {wall:6.1f} s ({processor:6.1f} s): return {found:7.2f}", flush=True)
         self.points.append([steps, round(wall, 1), round(processor, 1), round(found, 2)])
+        if self.name is None:
+            return
         curves = json.loads(CURVES.read_text()) if CURVES.exists() else {}
         CURVES.write_text(json.dumps(curves | {self.name: self.points}, indent=None) + "\n")
 
@@ -115,7 +135,7 @@ def settings_of(method: str, task: str, amount: int) -> dict[str, Any]:
     networks: Any = importlib.import_module(f"brax.training.agents.{method}.networks")
     if method == "ppo":
         wide: dict[str, Any] = {"policy_hidden_layer_sizes": (64, 64), "value_hidden_layer_sizes": (128, 128)}
-        if task == "quadruped":  # its first actions are small: the trot in open loop, and noise
+        if task in WALKERS:  # its first actions are small: the trot in open loop, and noise
             small = functools.partial(jax.nn.initializers.variance_scaling, 0.01, "fan_in", "uniform")
             wide |= {"policy_hidden_layer_sizes": (128, 128), "mean_kernel_init_fn": small}
             wide |= {"distribution_type": "normal", "noise_std_type": "log", "init_noise_std": 0.5}
@@ -129,7 +149,7 @@ def settings_of(method: str, task: str, amount: int) -> dict[str, Any]:
             "num_evals": 13,
             "num_eval_envs": 32,
             "network_factory": functools.partial(networks.make_ppo_networks, **wide),
-        } | PPO[task]
+        } | PPO["walker" if task in WALKERS else task]
     if method == "sac":
         return {
             "num_timesteps": amount,
@@ -155,24 +175,27 @@ def settings_of(method: str, task: str, amount: int) -> dict[str, Any]:
     }
 
 
-def by_brax(method: str, task: str, amount: int, seed: int = 0) -> None:
-    """PPO, SAC or APG of brax, with its own wrappers; the quadruped's policy is kept, as far as it is."""
+def by_brax(options: argparse.Namespace, curve: Curve) -> None:
+    """PPO, SAC or APG of brax, with its own wrappers; PPO's policy is kept, as far as it is."""
+    method, task, amount = options.method, options.task, options.amount
     train = importlib.import_module(f"brax.training.agents.{method}.train").train
-    curve, settings = Curve(method, task), settings_of(method, task, amount)
+    settings = settings_of(method, task, amount)
     of_epoch = settings["num_envs"] * settings["horizon_length"] * amount // 5 if method == "apg" else 1
 
     def tell(progress: int, metrics: dict) -> None:  # steps, by APG: epochs
         curve(of_epoch * int(progress), float(metrics["eval/episode_reward"]))
 
     def keep(_: int, __: Any, params: Any) -> None:
-        NetworkPolicy.from_brax(params).save(WALKING)
+        NetworkPolicy.from_brax(params).save(options.policy)
 
-    if method == "ppo" and task == "quadruped":
+    if method == "ppo" and options.policy:
         settings["policy_params_fn"] = keep
+    if options.randomized:
+        settings["randomization_fn"] = mbjax.domain_randomizer(RANDOMIZED)
     train(
         as_brax(episodes(task).environment),
         episode_length=TASKS[task],
-        seed=seed,
+        seed=options.seed,
         normalize_observations=True,
         deterministic_eval=True,
         progress_fn=tell,
@@ -180,18 +203,22 @@ def by_brax(method: str, task: str, amount: int, seed: int = 0) -> None:
     )
 
 
-def by_gradient(task: str, updates: int) -> None:
+def by_gradient(options: argparse.Namespace, curve: Curve) -> None:
     """The short-horizon actor–critic of mbjax."""
-    from mbjax.learners.short_horizon_actor_critic import Settings, train_by_gradients
-
-    curve = Curve("gradient", task)
+    from mbjax.learners.short_horizon_actor_critic import Settings, network_policy, train_by_gradients
 
     def tell(progress: Any) -> None:
         print(progress, flush=True)
         curve(progress.steps, progress.episode_return)
 
-    settings = Settings(**SETTINGS[task], updates=updates)
-    train_by_gradients(episodes(task), settings, every=max(updates // 12, 1), tell=tell)
+    settings = Settings(**SETTINGS[options.task], updates=options.amount)
+    every = max(options.amount // 12, 1)
+    distributions = RANDOMIZED if options.randomized else None
+    learner = train_by_gradients(
+        episodes(options.task), settings, seed=options.seed, every=every, tell=tell, distributions=distributions
+    )
+    if options.policy:
+        network_policy(learner).save(options.policy)
 
 
 def draw() -> None:
@@ -221,10 +248,27 @@ def draw() -> None:
     figure.savefig(CURVES.with_suffix(".png"), dpi=130)
 
 
-if __name__ == "__main__":
-    if sys.argv[1] == "picture":
+def main() -> None:
+    """Runs what is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.policies")
+    parser.add_argument("method", choices=("ppo", "sac", "apg", "gradient", "picture"))
+    parser.add_argument("task", nargs="?", choices=tuple(TASKS), default="cart_pole")
+    parser.add_argument("amount", nargs="?", type=int, default=400, help="steps, by gradients and APG: updates")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--policy", type=pathlib.Path, help="an .npz file for the policy of PPO or of the gradients")
+    parser.add_argument(
+        "--randomized", action="store_true", help="masses, friction and gains differ from world to world"
+    )
+    options = parser.parse_args()
+    if options.method == "picture":
         draw()
-    elif sys.argv[1] == "gradient":
-        by_gradient(sys.argv[2], int(sys.argv[3]))
-    else:
-        by_brax(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))
+        return
+    if options.randomized and options.method not in ("ppo", "gradient"):
+        parser.error("--randomized is for ppo and gradient")
+    is_plain = options.seed == 0 and not options.randomized
+    curve = Curve(f"{options.method} {options.task}" if is_plain else None)
+    (by_gradient if options.method == "gradient" else by_brax)(options, curve)
+
+
+if __name__ == "__main__":
+    main()

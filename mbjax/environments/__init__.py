@@ -17,6 +17,13 @@ from .episodes import Episodes as Episodes
 from .episodes import EpisodeState as EpisodeState
 from .episodes import EpisodeStatistics as EpisodeStatistics
 from .episodes import worlds_status as worlds_status
+from .playground import BipedRules as BipedRules
+from .playground import JoystickBiped as JoystickBiped
+from .playground import JoystickQuadruped as JoystickQuadruped
+from .playground import PlaygroundCartPole as PlaygroundCartPole
+from .playground import PlaygroundReacher as PlaygroundReacher
+from .sensors import FrameMotion as FrameMotion
+from .sensors import frame_motion as frame_motion
 from .sensors import Sensor as Sensor
 from .sensors import contact_forces as contact_forces
 from .sensors import inertial_unit as inertial_unit

@@ -98,6 +98,11 @@ class AbstractEnvironment(eqx.Module):
         """How many numbers an observation has."""
         return jax.eval_shape(self.reset, jax.random.key(0)).observation.shape[0]
 
+    @property
+    def observation_groups(self) -> dict[str, int] | None:
+        """Names of parts of an observation for learners, each with how many of its first numbers it has, or None."""
+        return None
+
     @for_jit
     def reset(self, key: PRNGKeyArray) -> EnvState:
         """Starts an episode of one world."""

@@ -1,4 +1,4 @@
-"""Sensors: joint encoders with noise and delay, inertial units, contact sensors; pure functions of a world.
+"""Sensors: joint encoders, inertial units, motions of frames, contact; pure functions of a world, with noise and delay.
 
 A task keeps a sensor's memory in its own: `start` makes it, `update` takes a true value in, `read` adds noise to the
 value of some steps ago.
@@ -14,8 +14,10 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mbjax.errors import ModelError
-from mbjax.model import MultibodyModel
+from mbjax.kinematics import body_poses_and_velocities
+from mbjax.model import MultibodyModel, frame_pose
 from mbjax.simulation import Outputs, State
+from mbjax.spatial import RigidTransform
 
 
 class Sensor(eqx.Module):
@@ -55,17 +57,62 @@ def joint_encoders(model: MultibodyModel, state: State, joints: Sequence[str]) -
     return jnp.concatenate([state.q[q], state.v[v]])
 
 
-def inertial_unit(model: MultibodyModel, outputs: Outputs, body: str) -> Float[Array, "6"]:
-    """Angular velocity in rad/s, then specific force in m/s², at a body's origin and in its frame.
+class FrameMotion(eqx.Module):
+    """Pose and velocity of frames in the world, such as those of sites of an MJCF file; leading axis frames.
 
-    At rest the specific force is that which carries the body: 9.81 m/s² upward. The acceleration is that of the step.
+    `rotation` R_WF and `origin` p_WFo in m; `angular_velocity` w_WF_W in rad/s and `velocity` v_WFo_W in m/s.
     """
-    index = model.body_index(body)
-    R_BW = outputs.body_poses.rotation[index].T
-    omega = outputs.body_spatial_velocities[index, :3]
-    return jnp.concatenate(
-        [R_BW @ omega, R_BW @ (outputs.body_spatial_accelerations[index, 3:] - model.parameters.gravity)]
-    )
+
+    rotation: Float[Array, "frames 3 3"]
+    origin: Float[Array, "frames 3"]
+    angular_velocity: Float[Array, "frames 3"]
+    velocity: Float[Array, "frames 3"]
+
+    @property
+    def own_velocity(self) -> Float[Array, "frames 3"]:
+        """Velocity of each origin in its frame: what a velocimeter reads."""
+        return jnp.einsum("fij,fi->fj", self.rotation, self.velocity)
+
+    @property
+    def own_angular_velocity(self) -> Float[Array, "frames 3"]:
+        """Angular velocity of each frame in its own axes: what a gyroscope reads."""
+        return jnp.einsum("fij,fi->fj", self.rotation, self.angular_velocity)
+
+
+def frame_motion(model: MultibodyModel, state: State, frames: Sequence[str]) -> FrameMotion:
+    """Poses and velocities of these frames, by name; a body's frame has its name."""
+    X_WB, V_WB_W = body_poses_and_velocities(model, state.q, state.v)
+    parts = []
+    for name in frames:
+        body, X_BF = model.frame(name).body, pose_in_body(model, name)
+        R_WB, omega = X_WB.rotation[body], V_WB_W[body, :3]
+        p_BoFo_W = R_WB @ X_BF.translation
+        velocity = V_WB_W[body, 3:] + jnp.cross(omega, p_BoFo_W)
+        parts.append((R_WB @ X_BF.rotation, X_WB.translation[body] + p_BoFo_W, omega, velocity))
+    return FrameMotion(*(jnp.stack(x) for x in zip(*parts, strict=True)))
+
+
+def pose_in_body(model: MultibodyModel, frame: str | int) -> RigidTransform:
+    """X_BF: a frame's pose in the frame of its body."""
+    info = model.frame(frame)
+    if info.parent is None:
+        return RigidTransform(jnp.eye(3, dtype=model.dtype), model.zeros(3))
+    return pose_in_body(model, info.parent) @ frame_pose(model, info.index)
+
+
+def inertial_unit(model: MultibodyModel, outputs: Outputs, frame: str) -> Float[Array, "6"]:
+    """Angular velocity in rad/s, then specific force in m/s², at a frame's origin and in its axes.
+
+    A body's frame has its name. At rest the specific force is that which carries the body: 9.81 m/s² upward. The
+    acceleration is that of the step.
+    """
+    body, X_BF = model.frame(frame).body, pose_in_body(model, frame)
+    R_WB, omega = outputs.body_poses.rotation[body], outputs.body_spatial_velocities[body, :3]
+    alpha, a_WBo = jnp.split(outputs.body_spatial_accelerations[body], 2)
+    p_BoFo_W = R_WB @ X_BF.translation
+    a_WFo = a_WBo + jnp.cross(alpha, p_BoFo_W) + jnp.cross(omega, jnp.cross(omega, p_BoFo_W))
+    R_FW = (R_WB @ X_BF.rotation).T
+    return jnp.concatenate([R_FW @ omega, R_FW @ (a_WFo - model.parameters.gravity)])
 
 
 def contact_forces(model: MultibodyModel, outputs: Outputs, bodies: Sequence[str]) -> Float[Array, " k"]:

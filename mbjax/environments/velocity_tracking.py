@@ -1,7 +1,7 @@
 """How well a policy walks at commanded velocities, and how often it falls."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -10,9 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from mbjax.errors import ModelError
+from mbjax.model import MultibodyModel
+from mbjax.randomization import Distribution, randomize
 from mbjax.simulation import State
 from mbjax.spatial import safe_norm
 
+from .environment import EnvState
 from .tasks.quadruped import QuadrupedVelocity, trunk_motion
 
 SETTLING = 1.0  # s, the time that a robot has to get up to speed
@@ -53,29 +56,55 @@ def evaluate_velocity(
     key: PRNGKeyArray,
     seconds: float = 20.0,
     shown: int = 4,
+    distributions: Mapping[str, Distribution] | None = None,
 ) -> VelocityTracking:
     """Walks at each command from standing for some time, with the pushes and the noise of the environment.
 
-    `policy` maps an observation to an action, without exploration; a module of equinox may be traced.
+    `policy` maps an observation to an action, without exploration; a module of equinox may be traced. With
+    `distributions` each command has a robot of its own, drawn as by `mbjax.randomize`.
     """
     environment = dataclasses.replace(environment, changing=0.0)
     commands, steps = jnp.asarray(commands, environment.model.dtype), steps_of(environment, seconds)
-    return tracking_of(environment, commands, *walked(environment, policy, commands, key, steps, shown))
+    models, axes = environment.model, None
+    if distributions:
+        key, key_models = jax.random.split(key)
+        models, axes = randomize(environment.model, key_models, len(commands), distributions)
+    robots = models, axes
+    return tracking_of(environment, commands, *walked(environment, robots, policy, commands, key, steps, shown))
 
 
 @eqx.filter_jit
 def walked(
-    environment: QuadrupedVelocity, policy: Any, commands: Array, key: PRNGKeyArray, steps: int, shown: int
+    environment: QuadrupedVelocity,
+    robots: tuple[MultibodyModel, Any],
+    policy: Any,
+    commands: Array,
+    key: PRNGKeyArray,
+    steps: int,
+    shown: int,
 ) -> tuple[Array, Array, State]:
-    """Velocities and who stands, leading axes steps and commands, and states of the first robots, in one program."""
-    states = jax.vmap(environment.reset)(jax.random.split(key, len(commands)))
-    memory = dataclasses.replace(states.memory, command=commands)
-    states = dataclasses.replace(states, memory=memory)
-    states = dataclasses.replace(states, observation=jax.vmap(environment.observe)(states.physics, memory, states.key))
+    """Velocities and who stands, leading axes steps and commands, and states of the first robots, in one program.
+
+    `robots` are the models and their axes of commands.
+    """
+    models, axes = robots
+
+    def for_all(function: Callable) -> Callable:
+        """The function of an environment for each robot."""
+        of_model = jax.vmap(lambda model, *x: function(environment.with_model(model), *x), (axes, 0, 0))
+        return lambda *x: of_model(models, *x)
+
+    def started(env: QuadrupedVelocity, key: PRNGKeyArray, command: Array) -> EnvState:
+        state = env.reset(key)
+        memory = dataclasses.replace(state.memory, command=command)
+        return dataclasses.replace(state, memory=memory, observation=env.observe(state.physics, memory, state.key))
+
+    states = for_all(started)(jax.random.split(key, len(commands)), commands)
 
     def one_step(carry: tuple, _: None) -> tuple[tuple, tuple]:
         states, stands = carry
-        after = jax.vmap(environment.step)(states, jax.vmap(policy)(states.observation))
+        actions = jax.vmap(policy)(states.observation)
+        after = for_all(lambda env, state, action: env.step(state, action))(states, actions)
         stands &= ~after.done
         first = jax.tree.map(lambda x: x[:shown], after.physics)
         return (after, stands), (jax.vmap(planar_velocity)(after.physics), stands, first)

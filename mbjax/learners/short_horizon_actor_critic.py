@@ -9,12 +9,13 @@ for the networks, optax for the optimizers (extra `learn`), mbjax for the worlds
 
 For an environment of your own: `train_by_gradients(Episodes(environment, length=500), Settings(updates=400)).policy`.
 With `folder=` a run that was stopped goes on where it was; `network_policy(learner)` is the policy to keep and export.
+With `distributions=` each world has a robot of its own, drawn as by `mbjax.randomize`.
 """
 
 import dataclasses
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +33,9 @@ from mbjax.environments import (
 )
 from mbjax.errors import ModelError
 from mbjax.formats import load
+from mbjax.model import MultibodyModel
 from mbjax.optional_packages import imported
+from mbjax.randomization import Distribution, randomize
 from mbjax.spatial import safe_sqrt
 
 from .network_policy import NetworkPolicy
@@ -148,7 +151,23 @@ def optimizers(settings: Settings) -> tuple[Any, Any]:
     return optax.apply_if_finite(made[0], 10), made[1]
 
 
-def start(episodes: Episodes, settings: Settings, key: jax.Array) -> Learner:
+class Robots(NamedTuple):
+    """The models of all worlds, and their axes of worlds for `jax.vmap`."""
+
+    models: MultibodyModel
+    axes: Any
+
+
+def robots_of(
+    episodes: Episodes, settings: Settings, distributions: Mapping[str, Distribution] | None, key: jax.Array
+) -> Robots:
+    """One robot for all worlds, or one of its own for each."""
+    if not distributions:
+        return Robots(episodes.environment.model, None)
+    return Robots(*randomize(episodes.environment.model, key, settings.worlds, distributions))
+
+
+def start(episodes: Episodes, settings: Settings, robots: Robots, key: jax.Array) -> Learner:
     """A learner that has learned nothing."""
     seen, actions = episodes.environment.observation_size, episodes.environment.action_size
     key, key_actor, key_critic, key_worlds = jax.random.split(key, 4)
@@ -156,7 +175,8 @@ def start(episodes: Episodes, settings: Settings, key: jax.Array) -> Learner:
     actor = Actor(mean, jnp.full(actions, settings.exploration))
     critic = eqx.nn.MLP(seen, "scalar", settings.width, 2, jax.nn.elu, key=key_critic)
     of_actor, of_critic = optimizers(settings)
-    states = jax.jit(jax.vmap(episodes.reset))(jax.random.split(key_worlds, settings.worlds))
+    reset = jax.vmap(lambda model, key: episodes.with_model(model).reset(key), (robots.axes, 0))
+    states = jax.jit(reset)(robots.models, jax.random.split(key_worlds, settings.worlds))
     taken = jax.random.randint(key_worlds, (settings.worlds,), 0, episodes.length)  # else all worlds restart at once
     states = eqx.tree_at(lambda x: x.statistics.num_steps, states, taken.astype(states.statistics.num_steps.dtype))
     of_actor, of_critic = (
@@ -195,7 +215,7 @@ shortened.defvjp(lambda tree, longest: (tree, None), shortened_backward)
 
 
 def negative_return(
-    actor: Actor, learner: Learner, episodes: Episodes, settings: Settings, noise: jax.Array
+    actor: Actor, learner: Learner, episodes: Episodes, settings: Settings, robots: Robots, noise: jax.Array
 ) -> tuple[jax.Array, tuple[EpisodeState, Way]]:
     """Minus the discounted rewards of the horizon and the value after it, the mean over steps and worlds."""
     target, scaling = learner.target, learner.scaling
@@ -203,11 +223,11 @@ def negative_return(
     def value(observations: jax.Array) -> jax.Array:
         return jax.vmap(target)(jax.vmap(scaling)(observations))
 
-    def moved(states: EpisodeState, noise: jax.Array) -> EpisodeState:
+    def moved(model: MultibodyModel, states: EpisodeState, noise: jax.Array) -> EpisodeState:
         if settings.longest < float("inf"):
             short = shortened((states.env.physics, states.env.observation), settings.longest)
             states = eqx.tree_at(lambda x: (x.env.physics, x.env.observation), states, short)
-        return episodes.step(states, actor(scaling(states.env.observation), noise))
+        return episodes.with_model(model).step(states, actor(scaling(states.env.observation), noise))
 
     if settings.keeps_exploring:
         actor = eqx.tree_at(lambda x: x.log_spread, actor, jax.lax.stop_gradient(actor.log_spread))
@@ -215,7 +235,7 @@ def negative_return(
     def one_step(carry: tuple, noise: jax.Array) -> tuple[tuple, Way]:
         states, discount, total = carry
         seen = states.env.observation
-        states = jax.vmap(moved)(states, noise)
+        states = jax.vmap(moved, (robots.axes, 0, 0))(robots.models, states, noise)
         total += discount * states.env.reward
         discount *= settings.discount
         total += jnp.where(states.truncated, discount * value(states.last_observation), 0.0)
@@ -244,13 +264,13 @@ def td_targets(way: Way, learner: Learner, settings: Settings) -> jax.Array:
 
 
 @eqx.filter_jit
-def update(learner: Learner, episodes: Episodes, settings: Settings) -> tuple[Learner, dict]:
+def update(learner: Learner, episodes: Episodes, settings: Settings, robots: Robots) -> tuple[Learner, dict]:
     """One horizon of all worlds, a step of the actor, and some of the critic."""
     of_actor, of_critic = optimizers(settings)
     key, key_noise = jax.random.split(learner.key)
     noise = jax.random.normal(key_noise, (settings.horizon, settings.worlds, episodes.environment.action_size))
     gradient = eqx.filter_grad(negative_return, has_aux=True)
-    slope, (states, way) = gradient(learner.actor, learner, episodes, settings, noise)
+    slope, (states, way) = gradient(learner.actor, learner, episodes, settings, robots, noise)
     change, actor_memory = of_actor.update(slope, learner.actor_memory)
     actor = eqx.apply_updates(learner.actor, change)
     wanted = td_targets(way, learner, settings)
@@ -285,7 +305,7 @@ def evaluate(learner: Learner, episodes: Episodes, key: jax.Array, worlds: int =
     def one_step(carry: tuple, _: None) -> tuple[tuple, jax.Array]:
         states, goes_on = carry
         actions = jax.vmap(learner.policy)(states.env.observation)
-        states = jax.vmap(episodes.step)(states, actions)
+        states = episodes.step_worlds(states, actions)
         return (states, goes_on & ~states.env.done), jnp.where(goes_on, states.env.reward, 0.0)
 
     states = jax.vmap(episodes.reset)(jax.random.split(key, worlds))
@@ -301,8 +321,12 @@ def train_by_gradients(
     every: int = 25,
     tell: Callable[[Progress], Any] = print,
     folder: str | Path | None = None,
+    distributions: Mapping[str, Distribution] | None = None,
 ) -> Learner:
     """Takes `settings.updates` updates; `tell` gets a `Progress` at the first and then after each `every` of them.
+
+    With `distributions`, by the patterns of `mbjax.randomize`, worlds have robots of their own; the return that
+    `Progress` tells is that of the robot itself.
 
     With a folder the learner is kept there as often, by orbax, its worlds and random keys included. A run that was
     stopped goes on from the last one when it is called again with the same arguments, bit-equal to one that was not; a
@@ -311,13 +335,15 @@ def train_by_gradients(
     """
     if every < 1:
         raise ModelError(f"train_by_gradients: every must be at least 1, got {every}.")
-    learner, done = start(episodes, settings, jax.random.key(seed)), 0
+    key = jax.random.key(seed)
+    robots = robots_of(episodes, settings, distributions, jax.random.fold_in(key, 1))
+    learner, done = start(episodes, settings, robots, key), 0
     if folder is not None and any(path.name.isdigit() for path in Path(folder).glob("*")):
         done, learner = restore_checkpoint(folder, learner)
     score = eqx.filter_jit(evaluate)
     began, used = time.perf_counter(), time.process_time()
     for i in range(done + 1, settings.updates + 1):
-        learner, log = update(learner, episodes, settings)
+        learner, log = update(learner, episodes, settings, robots)
         if i % every == 0 or i in (1, settings.updates):
             found = float(score(learner, episodes, jax.random.key(1)))
             numbers = float(log["reward"]), float(log["gradient"]), int(log["broken"])

@@ -1,5 +1,6 @@
 """Environments as pure functions, their episodes, and worlds that break beside neighbours that go on."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,11 +33,15 @@ def test_a_step_is_the_models_and_the_reward_that_of_the_task() -> None:
     assert np.all((np.asarray(second.env.reward) > 0.0) & (np.asarray(second.env.reward) < 1.0))
 
 
+def with_a_broken_world(states: EpisodeState, world: int) -> EpisodeState:
+    """NaN in the velocity of one world."""
+    return eqx.tree_at(lambda x: x.env.physics.v, states, states.env.physics.v.at[world].set(jnp.nan))
+
+
 def run(states: EpisodeState, steps: int, spoil: int | None = None) -> list[EpisodeState]:
     """Some steps; the first puts NaN into the velocity of one world."""
     if spoil is not None:
-        v = states.env.physics.v.at[spoil].set(jnp.nan)
-        states = jax.tree.map(lambda x: v if x is states.env.physics.v else x, states)
+        states = with_a_broken_world(states, spoil)
     found = []
     for i in range(steps):
         states = STEP(states, actions(i))
@@ -74,6 +79,26 @@ def test_worlds_may_repeat_their_start() -> None:
     np.testing.assert_array_equal(states.env.observation, start.env.observation)
     assert len({float(x) for x in start.env.physics.q[:, 1]}) == WORLDS
     assert "random_bits" not in str(jax.make_jaxpr(episodes.step)(jax.tree.map(lambda x: x[0], start), jnp.zeros(1)))
+
+
+def test_worlds_that_step_together_are_those_that_step_alone() -> None:
+    """Through steps in which none, one and all of them end, and one that breaks a world."""
+    alone = RESET(KEYS)
+    alone = eqx.tree_at(lambda x: x.statistics.num_steps, alone, alone.statistics.num_steps.at[1].set(2))
+    together, step = alone, jax.jit(EPISODES.step_worlds)
+    ends = []
+    for i in range(LENGTH + 2):
+        if i == 3:
+            alone, together = with_a_broken_world(alone, 2), with_a_broken_world(together, 2)
+        alone, together = STEP(alone, actions(i)), step(together, actions(i))
+        for x, y in zip(jax.tree.leaves(alone), jax.tree.leaves(together), strict=True):
+            x, y = (jax.random.key_data(z) if jnp.issubdtype(z.dtype, jax.dtypes.prng_key) else z for z in (x, y))
+            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+        ends.append(int(together.env.done.sum()))
+    assert ends == [0, 0, 0, 2, 0, 2, 0, 0]
+    slope = jax.jit(jax.grad(lambda u: jnp.sum(EPISODES.step_worlds(alone, u).env.reward)))(actions(0))
+    expected = jax.jit(jax.grad(lambda u: jnp.sum(jax.vmap(EPISODES.step)(alone, u).env.reward)))(actions(0))
+    np.testing.assert_allclose(slope, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("spoiled", [0, 2])

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 import pytest
 
@@ -49,6 +50,24 @@ def test_encoders_an_inertial_unit_and_contact_at_rest() -> None:
     np.testing.assert_allclose(contact_forces(model, outputs, ["ball"]), [2.0 * 9.81], rtol=1e-5)
     with pytest.raises(mbjax.ModelError, match="'ball'"):
         contact_forces(model, outputs, ["bal"])
+
+
+def test_an_inertial_unit_beside_a_bodys_origin_reads_what_mujocos_does() -> None:
+    """Gyroscope and accelerometer at a site that is turned and off the axes of two joints."""
+    text = """
+    <mujoco><compiler angle="radian"/><worldbody><body name="arm"><joint name="a" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02"/>
+      <body name="hand" pos="0.3 0 0"><joint name="b" axis="1 0 0.5"/><geom type="sphere" size="0.05" pos="0 0.1 0"/>
+      <site name="unit" pos="0.04 -0.06 0.1" euler="0.3 -0.5 0.9"/></body></body></worldbody>
+    <sensor><gyro site="unit"/><accelerometer site="unit"/></sensor></mujoco>
+    """
+    model = mbjax.load(text, time_step=0.001)
+    state = mbjax.State(jnp.array([0.4, -0.7]), jnp.array([1.5, -2.5]))
+    data = mujoco.MjData(robot := mujoco.MjModel.from_xml_string(text))
+    data.qpos[:], data.qvel[:] = map(np.asarray, mbjax.mujoco_state(model, state))
+    mujoco.mj_forward(robot, data)
+    found = inertial_unit(model, mbjax.outputs(model, state), "unit")
+    np.testing.assert_allclose(found, data.sensordata, rtol=1e-9)
 
 
 def test_pushes_begin_last_and_end() -> None:

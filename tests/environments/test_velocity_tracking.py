@@ -95,3 +95,12 @@ def test_both_simulators_agree_on_the_trot() -> None:
     a, b = (np.asarray(found.states.q[0]) for found in (here, there))
     np.testing.assert_allclose(a[20:, 6].mean(), b[20:, 6].mean(), atol=0.01)
     assert np.abs(a[20:, 7:] - b[20:, 7:]).mean() < 0.05
+
+
+@pytest.mark.whole_run("randomised models in brax's wrappers, in test_adapters: this compiles the physics again")
+def test_each_command_may_have_a_robot_of_its_own() -> None:
+    """Without gains all fall, which the robot itself does not; the environment keeps its own model."""
+    env, still = environment(), lambda x: jnp.zeros((*x.shape[:-1], 12))
+    weak = {"kp:*": mbjax.uniform(0.01, 0.02, relative=True)}
+    found = evaluate_velocity(env, still, jnp.zeros((2, 3)), jax.random.key(0), 1.6, distributions=weak)
+    assert found.fell.all()

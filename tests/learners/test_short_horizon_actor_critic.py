@@ -44,3 +44,19 @@ def test_a_few_updates_change_the_policy_and_a_stopped_run_goes_on(tmp_path) -> 
     assert learner.policy(observation) == learner.policy(observation), "without exploration"
     np.testing.assert_allclose(network_policy(learner)(observation), action, rtol=1e-12)
     assert any(bool(jnp.any(x)) for x in jax.tree.leaves(eqx.filter(learner.actor_memory, eqx.is_array)))
+
+
+@pytest.mark.whole_run("the same learner with one robot, and randomised models by themselves")
+def test_each_world_may_have_a_robot_of_its_own() -> None:
+    """Under the same noise and from the same starts carts that are three to five times as heavy are slower."""
+    episodes = Episodes(CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), length=20)
+    settings = Settings(worlds=4, horizon=3, critic_passes=1, width=8, updates=1)
+    ends = []
+    for low, high in ((1.0, 1.0), (3.0, 5.0)):
+        heavy = {"mass:*": mbjax.uniform(low, high, relative=True)}
+        with jax.numpy_dtype_promotion("standard"):
+            learner = train_by_gradients(episodes, settings, tell=lambda _: None, distributions=heavy)
+        ends.append(np.asarray(learner.states.env.physics.v[:, 0]))
+        assert np.isfinite(ends[-1]).all()
+    assert np.abs(ends[1]).max() < 0.6 * np.abs(ends[0]).max(), ends
+    assert np.ptp(ends[1] / ends[0]) > 0.01, "each has a mass of its own"

@@ -17,8 +17,9 @@ def as_brax(environment: AbstractEnvironment) -> Any:
     """The environment as a `brax.envs.Env`, for `brax.training.agents.ppo.train.train(environment=…)` and others.
 
     brax's own wrappers restart episodes. For worlds that differ, give
-    `randomization_fn=mbjax.domain_randomizer({...})`. A number that is not finite ends an episode, is replaced by zero,
-    and is counted in the metric `broken`. Needs brax (extra `learn`).
+    `randomization_fn=mbjax.domain_randomizer({...})`. Where a task has `observation_groups`, observations are dicts of
+    these names, for networks with `policy_obs_key="state"` and `value_obs_key="privileged_state"`. A number that is not
+    finite ends an episode, is replaced by zero, and is counted in the metric `broken`. Needs brax (extra `learn`).
 
     brax 0.14.2 calls `jax.device_put_replicated`, which JAX has no more; its learners get one of ours, JAX stays as it
     is.
@@ -48,26 +49,34 @@ def brax_class() -> type:
         def reset(self, rng: jax.Array) -> Any:
             state = self.task.reset(rng)
             metrics = {**state.metrics, "broken": jnp.zeros_like(state.reward)}
-            return base.State(parts_of(state), state.observation, state.reward, jnp.zeros_like(state.reward), metrics)
+            seen = self.grouped(state.observation)
+            return base.State(parts_of(state), seen, state.reward, jnp.zeros_like(state.reward), metrics)
 
         def step(self, state: Any, action: jax.Array) -> Any:
             physics, memory, key = state.pipeline_state
-            before = EnvState(physics, memory, key, state.obs, state.reward, state.done > 0.0, {})
+            unread = jnp.zeros(0, state.reward.dtype)  # the observation before
+            before = EnvState(physics, memory, key, unread, state.reward, state.done > 0.0, {})
             after = self.task.step(before, action)
             broken = ~(jnp.all(jnp.isfinite(after.observation)) & jnp.isfinite(after.reward))
             dtype = state.reward.dtype
             metrics = {name: jnp.where(broken, 0.0, x) for name, x in after.metrics.items()}
             return state.replace(
                 pipeline_state=parts_of(after),
-                obs=jnp.where(broken, 0.0, after.observation),
+                obs=self.grouped(jnp.where(broken, 0.0, after.observation)),
                 reward=jnp.where(broken, 0.0, after.reward),
                 done=(after.done | broken).astype(dtype),
                 metrics={**state.metrics, **metrics, "broken": broken.astype(dtype)},
             )
 
+        def grouped(self, observation: jax.Array) -> Any:
+            """The observation, or its parts by their names where the task has such."""
+            groups = self.environment.observation_groups
+            return observation if groups is None else {name: observation[:size] for name, size in groups.items()}
+
         @property
-        def observation_size(self) -> int:
-            return self.environment.observation_size
+        def observation_size(self) -> Any:
+            groups = self.environment.observation_groups
+            return self.environment.observation_size if groups is None else {k: (n,) for k, n in groups.items()}
 
         @property
         def action_size(self) -> int:

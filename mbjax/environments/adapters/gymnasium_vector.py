@@ -45,7 +45,7 @@ def gymnasium_class() -> type:
             self.observation_space = batch(self.single_observation_space, worlds)
             self.action_space = batch(self.single_action_space, worlds)
             self.key = jax.random.key(seed)
-            self.started, self.stepped = jax.jit(jax.vmap(episodes.reset)), jax.jit(jax.vmap(episodes.step))
+            self.started, self.stepped = jax.jit(jax.vmap(episodes.reset)), jax.jit(episodes.step_worlds)
             self.states: Any = None
 
         def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict]:

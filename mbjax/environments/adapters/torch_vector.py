@@ -32,7 +32,7 @@ class TorchWorlds:
         self.num_envs, self.num_actions, self.num_obs = worlds, environment.action_size, environment.observation_size
         self.max_episode_length = episodes.length
         self.cfg: dict = {}
-        self.started, self.stepped = jax.jit(jax.vmap(episodes.reset)), jax.jit(jax.vmap(episodes.step))
+        self.started, self.stepped = jax.jit(jax.vmap(episodes.reset)), jax.jit(episodes.step_worlds)
         self.status = jax.jit(worlds_status)
         self.states = self.started(jax.random.split(jax.random.key(seed), worlds))
         self.device = str(self.tensor(self.states.env.reward).device)

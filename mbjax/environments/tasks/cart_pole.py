@@ -1,5 +1,7 @@
 """Swinging up a pole on a cart."""
 
+import math
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -53,4 +55,4 @@ class CartPoleSwingUp(AbstractEnvironment):
 
 def falloff(x: Array) -> Array:
     """1 at zero and 0.1 at 1: the Gaussian of the control suite's tolerances."""
-    return jnp.exp(-2.302585 * x**2)
+    return jnp.exp(-math.log(10.0) * x**2)

@@ -37,8 +37,9 @@ class QuadrupedVelocity(AbstractEnvironment):
     An action is a residual of up to `scale` rad on the joint angles of a trot in open loop, `trot`, which PD
     controllers follow: such a residual is learned from far fewer steps than a gait from nothing (arXiv 2410.03076).
     Numbers of the trot are changed by `dataclasses.replace`; with its `share` and `lift` 0 actions are offsets from
-    standing. Both `trot` and `home`, the configuration of standing, are those of the model that the task is made with:
-    a randomized one is moved by the controller of the nominal one. Feet are the four spheres that may touch the ground.
+    standing. Both `trot` and `home`, the configuration of standing (the keyframe "home" of a file that has one), are
+    those of the model that the task is made with: a randomized one is moved by the controller of the nominal one. Feet
+    are the four spheres that may touch the ground.
 
     The reward has the terms of legged-robot tasks (Rudin et al. 2022): tracking of the velocities, minus vertical and
     rolling speed, tilt, effort, size of the residual, and change of action. It is at most 1.5, and to stand still is

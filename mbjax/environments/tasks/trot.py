@@ -11,8 +11,9 @@ from mbjax.geometry import Sphere
 from mbjax.kinematics import body_pose_in_world, body_poses_in_world, jacobian_translational_velocity
 from mbjax.linear_algebra import pseudo_inverse
 from mbjax.model import MultibodyModel
-from mbjax.simulation import default_state
+from mbjax.simulation import default_state, keyframe_state
 
+HOME = "home"  # the keyframe of standing, in files that have one
 STANDING = {"abduction": 0.0, "flexion": 0.6, "knee": -1.2}  # rad, by parts of names of the bundled quadruped's joints
 
 
@@ -54,15 +55,19 @@ class OpenLoopTrot(eqx.Module):
 
 
 def standing_on_ground(model: MultibodyModel, joints: np.ndarray) -> Float[Array, " nq"]:
-    """The robot with its lowest foot on the ground: joints with these places in q bent if they are known by name."""
+    """The robot with its lowest foot on the ground, as in its keyframe "home".
+
+    Without such a keyframe joints with these places in q are bent if they are known by name.
+    """
+    is_shown = HOME in model.keyframe_names
     names = {joint.q_start: joint.name for joint in model.layout.joints if joint.mobod >= 0}
     angles = {place: angle for place in joints for part, angle in STANDING.items() if part in names[place]}
     feet = feet_of(model)
 
     @jax.jit
     def standing(model: MultibodyModel) -> Float[Array, " nq"]:
-        q = default_state(model).q
-        if angles:
+        q = keyframe_state(model, HOME).q if is_shown else default_state(model).q
+        if angles and not is_shown:
             q = q.at[np.array(list(angles))].set(jnp.array(list(angles.values()), q.dtype))
         poses = body_poses_in_world(model, q)
         heights = [poses.translation[b, 2] + poses.rotation[b, 2] @ jnp.array(p, q.dtype) - r for b, p, r in feet]
