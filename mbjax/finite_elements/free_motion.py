@@ -200,8 +200,8 @@ def search_node_velocities(mesh: MeshStructure, problem: MotionProblem) -> NodeV
     def iterate(now: Search) -> Search:
         direction = jnp.where(now.done[of_nodes, None], 0.0, direction_at(now.equation))
         moved, equation = line_search(mesh, problem, now, direction)
-        lost = 8.0 * eps * (jnp.abs(now.v) + jnp.abs(problem.x0) / problem.time_step)
-        is_still = largest_by_body(mesh, jnp.abs(moved) - lost) <= 0.0
+        rounding = 8.0 * eps * largest_by_body(mesh, jnp.abs(now.v) + jnp.abs(problem.x0) / problem.time_step)
+        is_still = largest_by_body(mesh, jnp.abs(moved)) <= rounding
         is_finite = jnp.isfinite(by_body(mesh, equation.residual))
         balanced = is_balanced(equation)
         done = now.done | balanced | is_still | ~is_finite
