@@ -186,6 +186,7 @@ def boundary_triangles(tetrahedra: Int[np.ndarray, "m 4"]) -> Int[np.ndarray, "f
 
 def set_deformable_enabled(model: Any, body: str | int, enabled: bool | Array) -> Any:
     """Switches a deformable body on or off; while it is off, its nodes stay where they are and act on nothing."""
+    model.require_one("set_deformable_enabled")
     if model.deformables is None:
         raise ModelError("set_deformable_enabled: the model has no deformable bodies.")
     index = model.deformables.index(body, "set_deformable_enabled")

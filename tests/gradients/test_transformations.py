@@ -113,13 +113,19 @@ OF_KNOWN_NUMBERS = {
 }  # fmt: skip
 
 
+# They refuse a model without deformable bodies; their values and derivatives: tests/simulation/test_deformable_*.py
+OF_DEFORMABLE_BODIES = {
+    "deformable_energies", "deformable_equilibrium", "deformable_momentum", "set_deformable_enabled",
+}  # fmt: skip
+
+
 def functions_of_a_model() -> dict:
-    """Public functions whose first parameter is a model."""
+    """Public functions whose first parameter is a model; but for those of deformable bodies."""
     found = {}
     for name, value in vars(mbjax).items():
         if inspect.isfunction(value) and not name.startswith("_"):
             parameters = list(inspect.signature(value).parameters)
-            if parameters and parameters[0] == "model" and name not in OF_KNOWN_NUMBERS:
+            if parameters and parameters[0] == "model" and name not in OF_KNOWN_NUMBERS | OF_DEFORMABLE_BODIES:
                 found[name] = value
     return found
 

@@ -331,6 +331,15 @@ def test_nodes_held_twice_and_states_that_do_not_fit_are_refused() -> None:
         mbjax.step(rigid, dataclasses.replace(mbjax.default_state(rigid), nodes=state.nodes))
     with pytest.raises(mbjax.ModelError, match="fewer than three nodes"):
         mbjax.deformable_equilibrium(misuse().finalize())
+    batch = jax.tree.map(lambda x: jnp.stack([x, x]), model)
+    for call in (
+        lambda: mbjax.deformable_energies(batch, state),
+        lambda: mbjax.deformable_momentum(batch, state),
+        lambda: mbjax.deformable_equilibrium(batch),
+        lambda: mbjax.set_deformable_enabled(batch, "cube", False),
+    ):
+        with pytest.raises(mbjax.ModelError, match="batch of models"):
+            call()
 
 
 def test_a_disabled_body_stays_and_acts_on_nothing() -> None:
