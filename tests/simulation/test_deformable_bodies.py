@@ -77,7 +77,9 @@ def residual_in_numpy(plant: Any, before: Any, after: Any, wind: float) -> np.nd
     return np.where(body.held[:, None], 0.0, total)
 
 
-@pytest.mark.parametrize("law", [pytest.param("corotated", marks=pytest.mark.whole_run), "neo_hookean"])
+@pytest.mark.parametrize(
+    "law", [pytest.param("corotated", marks=pytest.mark.whole_run("neo_hookean stands for it")), "neo_hookean"]
+)
 def test_a_step_solves_the_equation_that_numpy_sums(law: str) -> None:
     plant = held_bar(foam(law))
     plant.add_force_density(Wind(jnp.array(2000.0)), per="current_volume")
@@ -107,7 +109,9 @@ def test_bodies_held_by_a_wall_move_as_in_drake(law: str, tmp_path: Any) -> None
     assert np.abs(state.nodes.position - points).max() > 5e-4
 
 
-@pytest.mark.parametrize("approximation", ["sap", pytest.param("lagged", marks=pytest.mark.whole_run)])
+@pytest.mark.parametrize(
+    "approximation", ["sap", pytest.param("lagged", marks=pytest.mark.whole_run("sap stands for it"))]
+)
 def test_a_body_fixed_to_a_swinging_link_moves_as_in_drake(approximation: str, tmp_path: Any) -> None:
     pydrake_plant = pytest.importorskip("pydrake.multibody.plant")
     fem = pytest.importorskip("pydrake.multibody.fem")

@@ -55,9 +55,9 @@ def check(loss: Any, at: Any, tolerance: float = 1e-7) -> None:
 
 CASES = [
     "linear_corotated",
-    pytest.param("linear", marks=pytest.mark.whole_run),
-    pytest.param("corotated", marks=pytest.mark.whole_run),
-    pytest.param("neo_hookean", marks=pytest.mark.whole_run),
+    pytest.param("linear", marks=pytest.mark.whole_run("linear_corotated stands for it")),
+    pytest.param("corotated", marks=pytest.mark.whole_run("linear_corotated stands for it")),
+    pytest.param("neo_hookean", marks=pytest.mark.whole_run("linear_corotated stands for it")),
 ]
 
 
@@ -91,7 +91,7 @@ def test_derivatives_through_nodes_fixed_to_a_moving_body() -> None:
     check(loss, (numbers_of(model), state.nodes, state.q + 0.1, state.v + 0.3), 1e-6)
 
 
-@pytest.mark.whole_run
+@pytest.mark.whole_run("first derivatives of the same programs are in the trimmed run")
 @pytest.mark.parametrize("law", ["corotated", "neo_hookean"])
 def test_hessian_vector_products_also_at_rest(law: str) -> None:
     model = held_bar(foam(law), (1, 1, 1)).finalize()
