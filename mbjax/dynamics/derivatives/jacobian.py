@@ -12,11 +12,10 @@ rotation of S_j. Indices k and j are directions; those that one velocity drives 
 """
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from functools import cache, partial
+from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -143,16 +142,18 @@ def products_pair_by_pair(
 ) -> tuple[Array, Array]:
     """`calc_products` by walks along paths, one pair of directions at a time."""
 
-    def in_kernel(arrays: Any) -> list[Array]:
-        k, j, within = jax.tree.map(lambda x: rows_of(x.shape[1], x), arrays)
-        k, j = OfInboard(*k), OfOutboard(*j)
+    size = left.shape[0]
+
+    def in_kernel(k: Array, j: Array, within: Array | None) -> list[Array]:
+        k, j = rows_of(of_inboard(size), k), rows_of(of_outboard(size), j)
         matrices = products_along_paths(topology, products_of_pair, k, j, 2)
         if within is None:
             return matrices
-        return products_within_joints(topology, products_within_joint, k, (j, within), matrices)
+        return products_within_joints(topology, products_within_joint, k, (j, rows_of(3, within)), matrices)
 
-    arrays = (S, *right), (*G, left), within
-    dq, dv = in_one_kernel(in_kernel, jax.tree.map(directions_first, arrays))
+    # one array for each side: what a pair reads then stands together
+    arrays = ca.concatenate([S, *right], 0), ca.concatenate([*G, left], 0), within
+    dq, dv = in_one_kernel(in_kernel, *(None if x is None else directions_first(x) for x in arrays))
     return dq, dv
 
 
@@ -170,6 +171,18 @@ class OfOutboard(NamedTuple):
     G_q: wo.Vector
     G_v: wo.Vector
     left: wo.Vector
+
+
+@cache
+def of_inboard(size: int) -> type[OfInboard]:
+    """The record of directions that are inboard, with `size` entries of each on the right."""
+    return type("OfInboard", (OfInboard,), {"shapes": (6, size, size)})
+
+
+@cache
+def of_outboard(size: int) -> type[OfOutboard]:
+    """The record of directions that are outboard, with `size` entries of `left`."""
+    return type("OfOutboard", (OfOutboard,), {"shapes": (6, 6, size)})
 
 
 @stage
