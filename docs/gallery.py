@@ -17,7 +17,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 OUTPUTS = NOTEBOOKS / "outputs"
 VIEWER = ROOT / "mbjax" / "visualization" / "viewer"
-SCRIPTS = ("three.min.js", "shapes.js", "arrows.js", "patches.js", "joints.js", "scene.js", "player.js")
+SCRIPTS = (
+    "three.min.js", "shapes.js", "arrows.js", "patches.js", "deformables.js", "joints.js", "scene.js", "player.js",
+)  # fmt: skip
 LONGEST = 60  # lines of an output
 # Notebooks in the order of the gallery, by what they are about.
 GROUPS = {

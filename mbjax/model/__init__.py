@@ -26,7 +26,7 @@ from .deformable_bodies import DeformableLayout as DeformableLayout
 from .deformable_bodies import FixedNodes as FixedNodes
 from .deformable_bodies import ForceDensity as ForceDensity
 from .deformable_bodies import PlainFunction as PlainFunction
-from .deformable_bodies import set_deformable_enabled as set_deformable_enabled
+from .deformable_setters import set_deformable_enabled as set_deformable_enabled
 from .deformable_material import DeformableMaterial as DeformableMaterial
 from .elements import Body as Body
 from .elements import Frame as Frame

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mbjax.errors import ModelError
 from mbjax.execution import HashedOnce
 from mbjax.finite_elements import LameConstants, MeshStructure, calc_reference_elements, lame_constants
 
@@ -182,13 +181,3 @@ def boundary_triangles(tetrahedra: Int[np.ndarray, "m 4"]) -> Int[np.ndarray, "f
         return faces
     _, inverse, counts = np.unique(np.sort(faces, axis=1), axis=0, return_inverse=True, return_counts=True)
     return faces[counts[inverse.reshape(-1)] == 1]
-
-
-def set_deformable_enabled(model: Any, body: str | int, enabled: bool | Array) -> Any:
-    """Switches a deformable body on or off; while it is off, its nodes stay where they are and act on nothing."""
-    model.require_one("set_deformable_enabled")
-    if model.deformables is None:
-        raise ModelError("set_deformable_enabled: the model has no deformable bodies.")
-    index = model.deformables.index(body, "set_deformable_enabled")
-    new = model.deformables.enabled.at[index].set(jnp.asarray(enabled, model.deformables.enabled.dtype))
-    return eqx.tree_at(lambda m: m.deformables.enabled, model, new)

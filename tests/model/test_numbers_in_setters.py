@@ -106,8 +106,10 @@ def test_bad_numbers_are_refused(model, name, arguments, message) -> None:
 
 
 def test_every_setter_of_a_number_is_in_the_list() -> None:
-    """Those of states are in tests/simulation; those of arrays put one array into another."""
-    of_others = {"set_default_free_body_pose", "set_free_body_random_rotation_distribution_to_uniform"}
+    """Those of states and of deformable bodies are in tests/simulation; those of arrays put one into another."""
+    of_others = {
+        "set_default_free_body_pose", "set_free_body_random_rotation_distribution_to_uniform", "set_deformable_enabled",
+    }  # fmt: skip
     setters = {
         name
         for name in dir(mbjax)

@@ -350,6 +350,8 @@ def test_a_disabled_body_stays_and_acts_on_nothing() -> None:
     model = swinging_plant().finalize()
     state = mbjax.default_state(model)
     off = mbjax.set_deformable_enabled(model, "bar", False)
+    with pytest.raises(mbjax.ModelError, match="one truth value"):
+        mbjax.set_deformable_enabled(model, "bar", 2)
     step = jax.jit(mbjax.step)
     (alone, _), (with_bar, _) = step(off, state), step(model, state)
     np.testing.assert_array_equal(alone.nodes.position, state.nodes.position)
