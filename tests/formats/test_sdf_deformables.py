@@ -33,7 +33,7 @@ PAD = """<collision name="c"><geometry><mesh><uri>pad.vtk</uri><scale>0.1 0.2 -0
   <drake:hunt_crossley_dissipation>5</drake:hunt_crossley_dissipation><drake:relaxation_time>0.2</drake:relaxation_time>
   </drake:proximity_properties></collision>"""
 ALL = """<drake:deformable_properties><drake:youngs_modulus>3e4</drake:youngs_modulus>
-  <drake:poissons_ratio>-0.2</drake:poissons_ratio><drake:mass_density>1200</drake:mass_density>
+  <drake:poissons_ratio>0.45</drake:poissons_ratio><drake:mass_density>1200</drake:mass_density>
   <drake:mass_damping>0.3</drake:mass_damping><drake:stiffness_damping>0.01</drake:stiffness_damping>
   <drake:material_model>neohookean</drake:material_model></drake:deformable_properties>"""
 WALLS = """<drake:wall_boundary_condition><drake:point_on_plane>0.1 0.2 0.3</drake:point_on_plane>
@@ -105,7 +105,7 @@ def test_every_tag_is_read_as_drake_reads_it(folder: pathlib.Path) -> None:
     [robot], notes = read(folder, text)
     [record] = robot.deformables
     assert record.material == {
-        "youngs_modulus": 3e4, "poissons_ratio": -0.2, "mass_density": 1200.0, "mass_damping": 0.3,
+        "youngs_modulus": 3e4, "poissons_ratio": 0.45, "mass_density": 1200.0, "mass_damping": 0.3,
         "stiffness_damping": 0.01, "model": "neo_hookean",
     }  # fmt: skip
     assert [link.name for link in robot.links] == ["rigid"]
