@@ -94,7 +94,8 @@ def test_derivatives_through_nodes_fixed_to_a_moving_body() -> None:
 @pytest.mark.whole_run("first derivatives of the same programs are in the trimmed run")
 @pytest.mark.parametrize("law", ["corotated", "neo_hookean"])
 def test_hessian_vector_products_also_at_rest(law: str) -> None:
-    model = held_bar(foam(law), (1, 1, 1)).finalize()
+    """Without damping by stiffness: second derivatives of that hold the eigenvectors that were dropped."""
+    model = held_bar(foam(law, stiffness_damping=0.0), (1, 1, 1)).finalize()
 
     def loss(at: Any) -> jax.Array:
         E, nodes = at
