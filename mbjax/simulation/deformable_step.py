@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbjax.contact import NEAR_RIGID, ConvexProblem, CoupledRows, OtherRows
 from mbjax.dynamics import ForwardDynamicsTerms
@@ -81,8 +81,7 @@ def _calc_nodes_of_step(
     fixed = deformables.layout.fixed
     places = np.concatenate([x.nodes for x in fixed])
     p_WQ, G = calc_anchors(model, terms.position)
-    is_enabled = jnp.repeat(deformables.enabled[deformables.mesh.body_of_node[places]] != 0.0, 3)
-    G = jnp.where(terms.locked | ~is_enabled[:, None], 0.0, G)
+    G = jnp.where(terms.locked | ~are_rows_enabled(deformables)[:, None], 0.0, G)
     response = calc_node_response(mesh, calc_tangent(mesh, problem, free.v), problem.time_step, places)
     owner = jnp.asarray(np.repeat(np.arange(len(fixed)), [len(x.nodes) for x in fixed]))
     error = p_WQ - nodes.position[places]
@@ -138,7 +137,7 @@ def calc_anchors(
         mobod = model.topology.body_mobods[fixed.body]
         J = calc_point_jacobian(model, position, mobod, p_WB[:, fixed.body] - position.p_WM[:, mobod])
         turned = jnp.cross(J[:3].T[None], p_BQ_W[:, None])
-        rows.append((J[3:].T[None] + turned).transpose(0, 2, 1).reshape(-1, J.shape[1]))
+        rows.append((J[3:].T[None] + turned).transpose(0, 2, 1).reshape(3 * len(fixed.nodes), J.shape[1]))
     return calc_anchors_of_nodes(model, position), jnp.concatenate(rows)
 
 
@@ -149,6 +148,12 @@ def calc_anchors_of_nodes(model: MultibodyModel, position: PositionKinematics) -
     R_WB, p_WB = calc_body_poses(model, position)
     pairs = zip(deformables.layout.fixed, deformables.anchors, strict=True)
     return jnp.concatenate([p_BQ @ R_WB[:, :, fixed.body].T + p_WB[:, fixed.body] for fixed, p_BQ in pairs])
+
+
+def are_rows_enabled(deformables: DeformableBodies) -> Bool[Array, " r"]:
+    """Mask of the rows of fixed nodes whose deformable body is not disabled."""
+    owners = [fixed.deformable for fixed in deformables.layout.fixed for _ in fixed.nodes]
+    return jnp.repeat(deformables.enabled[np.array(owners)] != 0.0, 3)
 
 
 def with_fixed_nodes(problem: ConvexProblem, nodes: NodesOfStep) -> ConvexProblem:
@@ -178,7 +183,7 @@ def _calc_node_motion(
     if rows is None:
         return NodeMotion(free.v, None, free.converged)
     impulse = rows.start - rows.G @ (model.time_step * vdot)
-    gamma = solve_upper_triangular(rows.L.T, impulse)
+    gamma = jnp.where(are_rows_enabled(deformables), solve_upper_triangular(rows.L.T, impulse), 0.0)
     v = free.v - jnp.einsum("nir,r->ni", rows.response, gamma)
     return NodeMotion(v, calc_forces_on_bodies(model, position, gamma / model.time_step), free.converged)
 
