@@ -39,6 +39,8 @@ from .mesh_structure import MeshStructure
 MOST_ITERATIONS = 100
 MAX_HALVINGS = 20
 IN_BALANCE = {4: 1e-5, 8: 1e-11}  # largest residual of a solution relative to the largest force, by bytes of a float
+ROUNDED = 2.0  # in units of eps: what is left of stresses whose parts cancel, as near rest, relative to these parts
+OF_ONE_SOLVE = 32.0  # times as much may one solve leave, whose rounding grows with the number of nodes
 SLOPE_LEFT = 0.5  # of a line search: as much of the slope at its start may be left, upward
 RESTS = {4: 1e-6, 8: 1e-14}  # of the right-hand side, in a derivative, by bytes of a float
 KRYLOV_VECTORS, KRYLOV_RESTARTS = 12, 6
@@ -86,11 +88,13 @@ class NodeVelocities(NamedTuple):
 class ElementEquation(NamedTuple):
     """What elements need to move with v at the step's end: inertial forces, elastic ones with damping; and the matrix.
 
-    The matrix is Newton's: (1/dt + α) M + (dt/2 + β) K.
+    `cancelled` is the size of the parts of stress that cancel near rest, as forces. The matrix is Newton's:
+    (1/dt + α) M + (dt/2 + β) K.
     """
 
     inertial: Float[Array, "m 4 3"]
     elastic: Float[Array, "m 4 3"]
+    cancelled: Float[Array, "m 4 1"]
     matrix: Float[Array, "m 12 12"]
 
 
@@ -107,7 +111,10 @@ def calc_element_equation(
     momentum = wide(numbers.mass / 16.0) * jnp.sum(change, axis=1, keepdims=True)
     of_mass = wide((1.0 / dt + numbers.mass_damping) * numbers.mass / 16.0) * np.tile(np.eye(3), (4, 4)).astype(v.dtype)
     of_stiffness = stiffness_matrices(wide((0.5 * dt + numbers.stiffness_damping) * volume) * C, gradients)
-    return ElementEquation(jnp.broadcast_to(momentum, v.shape), elastic_forces(P, of.reference), of_stiffness + of_mass)
+    parts = (2.0 * numbers.lame.mu + 3.0 * jnp.abs(numbers.lame.lam)) * jnp.max(jnp.abs(F), axis=(1, 2))
+    cancelled = wide(parts * volume) * jnp.max(jnp.abs(gradients), axis=-1, keepdims=True)
+    elastic = elastic_forces(P, of.reference)
+    return ElementEquation(jnp.broadcast_to(momentum, v.shape), elastic, cancelled, of_stiffness + of_mass)
 
 
 def of_elements(mesh: MeshStructure, problem: MotionProblem) -> ElementsOfStep:
@@ -134,7 +141,8 @@ def calc_equation(mesh: MeshStructure, problem: MotionProblem, v: Float[Array, "
         return calc_element_equation(law, problem.time_step, of, v)
 
     found: ElementEquation = by_laws(mesh, equation, of_elements(mesh, problem), v[mesh.elements])
-    sizes = jnp.abs(found.inertial) + jnp.abs(found.elastic)
+    rounded = ROUNDED * float(jnp.finfo(v.dtype).eps) / IN_BALANCE[v.dtype.itemsize]
+    sizes = jnp.abs(found.inertial) + jnp.abs(found.elastic) + rounded * found.cancelled
     total = sum_at_nodes(mesh, jnp.concatenate([found.inertial + found.elastic, sizes], axis=-1))
     held = mesh.is_held[:, None]
     residual = jnp.where(held, v, total[:, :3] - problem.forces)
@@ -193,9 +201,9 @@ def search_node_velocities(mesh: MeshStructure, problem: MotionProblem) -> NodeV
         factors = factor_block_tridiagonal(equation.matrix)
         return -solve_at_nodes(mesh, factors, equation.residual)
 
-    def is_balanced(equation: Equation) -> Bool[Array, " bodies"]:
+    def is_balanced(equation: Equation, times: float = 1.0) -> Bool[Array, " bodies"]:
         largest = largest_by_body(mesh, equation.size)
-        return largest_by_body(mesh, jnp.abs(equation.residual)) <= tolerance * largest
+        return largest_by_body(mesh, jnp.abs(equation.residual)) <= times * tolerance * largest
 
     def iterate(now: Search) -> Search:
         direction = jnp.where(now.done[of_nodes, None], 0.0, direction_at(now.equation))
@@ -211,7 +219,7 @@ def search_node_velocities(mesh: MeshStructure, problem: MotionProblem) -> NodeV
     equation, none = calc_equation(mesh, problem, v), jnp.zeros(mesh.num_bodies, bool)
     if is_linear(mesh):
         v = v + direction_at(equation)
-        return NodeVelocities(v, jnp.ones((), jnp.int32), is_balanced(calc_equation(mesh, problem, v)))
+        return NodeVelocities(v, jnp.ones((), jnp.int32), is_balanced(calc_equation(mesh, problem, v), OF_ONE_SOLVE))
     found = lax.while_loop(
         lambda now: jnp.any(~now.done) & (now.num_iterations < MOST_ITERATIONS),
         iterate,

@@ -8,8 +8,6 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +27,9 @@ class Layers:
 
 def find_layers(points: Float[np.ndarray, "n 3"], tetrahedra: Int[np.ndarray, "m 4"]) -> Layers:
     """The layers of a connected or unconnected mesh whose factor costs least."""
+    from scipy.sparse import coo_matrix  # here: few models have deformable bodies
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
     n = len(points)
     a, b = (tetrahedra[:, [i for i in range(4) for _ in range(4)]].ravel(), np.tile(tetrahedra, (1, 4)).ravel())
     joined = coo_matrix((np.ones(len(a), np.int8), (a, b)), shape=(n, n)).tocsr()
