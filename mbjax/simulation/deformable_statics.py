@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
-from mbjax.execution import require_one_model
+from mbjax.execution import call_compiled, require_one_model
 from mbjax.finite_elements import (
     ElementNumbers,
     MotionProblem,
@@ -50,29 +50,40 @@ def deformable_equilibrium(
     """
     deformables = require_deformables(model, "deformable_equilibrium")
     state = default_state(model) if state is None else as_state(model, state)
-    nodes = state.nodes
-    assert nodes is not None
     count = deformables.mesh.num_nodes
     if node_forces is not None:
         node_forces = as_array("node_forces", node_forces, 3 * count, model.dtype)
         if node_forces.shape != (count, 3):
             raise ModelError(f"deformable_equilibrium: node_forces has shape {node_forces.shape}, not {(count, 3)}.")
+    held = nodes_held_at_rest(deformables)
+    for body in deformables.layout.bodies:
+        if held[deformables.mesh.nodes(body.index)].sum() < 3:
+            raise ModelError(
+                f"deformable_equilibrium: body '{body.name}' is held at fewer than three nodes and could move away. "
+                "Hold it by plant.set_wall_boundary_condition or plant.add_fixed_constraint."
+            )
+    return call_compiled(_deformable_equilibrium, model, state, node_forces)
+
+
+def nodes_held_at_rest(deformables: DeformableBodies) -> Bool[np.ndarray, " n"]:
+    """Mask of the nodes that walls or rigid bodies hold."""
     held = np.array(deformables.mesh.is_held)
-    position = nodes.position
     for fixed in deformables.layout.fixed:
         held[list(fixed.nodes)] = True
+    return held
+
+
+def _deformable_equilibrium(
+    model: MultibodyModel, state: State, node_forces: Float[Array, "n 3"] | None
+) -> DeformableEquilibrium:
+    deformables, nodes = model.deformables, state.nodes
+    assert deformables is not None
+    assert nodes is not None
+    position = nodes.position
     if deformables.layout.fixed:
-        places = jnp.asarray(np.concatenate([x.nodes for x in deformables.layout.fixed]))
+        places = np.concatenate([x.nodes for x in deformables.layout.fixed])
         anchors = calc_anchors_of_nodes(model, calc_position_kinematics(model, state.q))
         position = position.at[places].set(anchors)
-    free_bodies = [
-        body.name for body in deformables.layout.bodies if held[deformables.mesh.nodes(body.index)].sum() < 3
-    ]
-    if free_bodies:
-        raise ModelError(
-            f"deformable_equilibrium: body '{free_bodies[0]}' is held at fewer than three nodes and could move away. "
-            "Hold it by plant.set_wall_boundary_condition or plant.add_fixed_constraint."
-        )
     rest = NodeState(position, jnp.zeros_like(position))
     moving = calc_motion_problem(model, deformables, rest, node_forces)
     # A step of 2 s from rest without mass or damping: x = x0 + v, and the residual is that of the forces at x.
@@ -80,7 +91,7 @@ def deformable_equilibrium(
     numbers = ElementNumbers(moving.numbers.lame, none, none, none)
     two = jnp.full((), 2.0, model.dtype)
     problem = MotionProblem(position, rest.velocity, two, moving.elements, moving.rotations, numbers, moving.forces)
-    found = calc_node_velocities(deformables.mesh.at_rest(held), problem)
+    found = calc_node_velocities(deformables.mesh.at_rest(nodes_held_at_rest(deformables)), problem)
     after = NodeState(position + found.v, jnp.zeros_like(position))
     return DeformableEquilibrium(State(state.q, state.v, state.time, after), found.converged)
 
@@ -97,8 +108,13 @@ def deformable_energies(model: MultibodyModel, state: State) -> DeformableEnergi
 
     The linear corotated law is taken with the rotations of the state itself.
     """
-    deformables = require_deformables(model, "deformable_energies")
-    nodes = as_state(model, state).nodes
+    require_deformables(model, "deformable_energies")
+    return call_compiled(_deformable_energies, model, as_state(model, state))
+
+
+def _deformable_energies(model: MultibodyModel, state: State) -> DeformableEnergies:
+    deformables, nodes = model.deformables, state.nodes
+    assert deformables is not None
     assert nodes is not None
     mesh = deformables.mesh
     elements = calc_reference_elements(mesh, deformables.reference_positions)
@@ -124,8 +140,13 @@ def deformable_momentum(model: MultibodyModel, state: State) -> DeformableMoment
 
     `angular_velocity` is Drake's effective angular velocity.
     """
-    deformables = require_deformables(model, "deformable_momentum")
-    nodes = as_state(model, state).nodes
+    require_deformables(model, "deformable_momentum")
+    return call_compiled(_deformable_momentum, model, as_state(model, state))
+
+
+def _deformable_momentum(model: MultibodyModel, state: State) -> DeformableMomentum:
+    deformables, nodes = model.deformables, state.nodes
+    assert deformables is not None
     assert nodes is not None
     mesh = deformables.mesh
     m = deformables.element_masses()

@@ -30,7 +30,7 @@ from mbjax.model.poses import PoseLike, as_traced_pose
 from mbjax.spatial import RigidTransform, shift_spatial_velocity
 from mbjax.topology.spanning_tree import WORLD
 
-from .state import State, require_state
+from .state import State, require_state, with_coordinates
 
 VELOCITY_PARTS = ("wx", "wy", "wz", "vx", "vy", "vz")
 
@@ -58,9 +58,8 @@ def set_free_body_pose(model: MultibodyModel, state: State, body: str | int, X_F
 def _set_free_body_pose(model: MultibodyModel, state: State, body: str | int, X_FM: RigidTransform) -> State:
     joint = free_joint(model, body, "set_free_body_pose")
     q = as_coordinates("state.q", state.q, model.num_positions, model.dtype)
-    return State(
-        q.at[joint.q].set(positions_of_pose(joint, X_FM, model.dtype, "set_free_body_pose")), state.v, state.time
-    )
+    q = q.at[joint.q].set(positions_of_pose(joint, X_FM, model.dtype, "set_free_body_pose"))
+    return with_coordinates(state, q=q)
 
 
 def set_free_body_spatial_velocity(
@@ -71,7 +70,7 @@ def set_free_body_spatial_velocity(
     joint = free_joint(model, body, "set_free_body_spatial_velocity")
     require_finite("set_free_body_spatial_velocity", "number", V_FM_F, list(range(6)), lambda: VELOCITY_PARTS)
     v = as_coordinates("state.v", state.v, model.num_velocities, model.dtype)
-    return State(state.q, v.at[joint.v].set(as_coordinates("V_FM_F", V_FM_F, 6, model.dtype)), state.time)
+    return with_coordinates(state, v=v.at[joint.v].set(as_coordinates("V_FM_F", V_FM_F, 6, model.dtype)))
 
 
 def set_free_body_pose_in_world_frame(model: MultibodyModel, state: State, body: str | int, X_WB: PoseLike) -> State:

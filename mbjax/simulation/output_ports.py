@@ -81,6 +81,7 @@ def calc_outputs(
         of_constraints,
         model.zeros(model.num_velocities) if acceleration.contacts is None else acceleration.contacts.generalized,
         contact_results,
+        None if acceleration.nodes is None else acceleration.nodes.converged,
     )
 
 

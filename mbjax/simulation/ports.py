@@ -10,7 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbjax.contact import ContactResults
 from mbjax.errors import ModelError, ModelWarning
@@ -100,7 +100,9 @@ class Outputs(eqx.Module):
     its frame Jc and expressed there. `constraint_forces` λ are in N or N m, in the order of the model's constraints;
     `constraint_spatial_forces` F_Bo_W are their forces on the bodies, without couplers and locks, which act on joints
     alone. `generalized_contact_forces` are Jᵀ f, and `contact_results` holds the contacts one by one; it is None in a
-    model without pairs of collision geometries. From `outputs` all ports are live: those of the given state and inputs.
+    model without pairs of collision geometries. `deformables_converged` says of each deformable body whether its motion
+    was found to rounding; it is None without any. From `outputs` all ports are live: those of the given state and
+    inputs.
     """
 
     state: State
@@ -114,9 +116,12 @@ class Outputs(eqx.Module):
     constraint_spatial_forces: Float[Array, "*batch nb 6"]
     generalized_contact_forces: Float[Array, "*batch nv"]
     contact_results: ContactResults | None = None
+    deformables_converged: Bool[Array, "*batch bodies"] | None = None
 
     def __str__(self) -> str:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        if self.deformables_converged is None:
+            del fields["deformables_converged"]
         state, poses, contacts = (fields.pop(name) for name in ("state", "body_poses", "contact_results"))
         fields = {"q": state.q, "v": state.v, "time": state.time, "body_poses": poses.translation} | fields
         title = "Outputs, by name: mbjax.describe(model, outputs)"

@@ -9,7 +9,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import as_one_kernel, is_traced, keeps_found
@@ -34,11 +34,13 @@ class Trajectory(eqx.Module):
     net_actuation: Float[Array, "*batch steps nu"]
     constraint_forces: Float[Array, "*batch steps nc"]  # λ, as in `Outputs`
     nodes: NodeState | None = None  # of deformable bodies
+    deformables_converged: Bool[Array, "*batch steps bodies"] | None = None  # as in `Outputs`
 
     def __str__(self) -> str:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        nodes = fields.pop("nodes")
+        nodes, converged = fields.pop("nodes"), fields.pop("deformables_converged")
         if nodes is not None:
+            fields["deformables_converged"] = converged
             fields |= {"nodes.position": nodes.position, "nodes.velocity": nodes.velocity}
         return summary_of("Trajectory, by name: mbjax.describe(model, trajectory)", fields)
 
@@ -93,9 +95,10 @@ def take_each_step(
         chosen = held if per_step is None else step_inputs
         applied = as_inputs(model, chosen(state) if callable(chosen) else chosen)
         after, sampled = advance(model, state, applied, reads_contacts=False)
-        return after, (after.q, after.v, after.time, after.nodes, sampled.vdot, sampled.u, sampled.multipliers)
+        found = None if sampled.nodes is None else sampled.nodes.converged
+        return after, (after.q, after.v, after.time, after.nodes, sampled.vdot, sampled.u, sampled.multipliers, found)
 
-    _, (q, v, time, nodes, vdot, u, multipliers) = scan_in_chunks(one_step, state, per_step, steps, every)
+    _, (q, v, time, nodes, vdot, u, multipliers, found) = scan_in_chunks(one_step, state, per_step, steps, every)
     return Trajectory(
         jnp.concatenate([state.q[None], q]),
         jnp.concatenate([state.v[None], v]),
@@ -104,6 +107,7 @@ def take_each_step(
         u,
         multipliers,
         jax.tree.map(lambda first, later: jnp.concatenate([first[None], later]), state.nodes, nodes),
+        found,
     )
 
 

@@ -68,6 +68,20 @@ class State(eqx.Module):
         return summary_html("State, by name: mbjax.describe(model, state)", self._fields())
 
 
+def with_coordinates(state: State, q: Any = None, v: Any = None) -> State:
+    """The state with other positions or velocities; its time, and nodes of deformable bodies, stay."""
+    return State(state.q if q is None else q, state.v if v is None else v, state.time, state.nodes)
+
+
+def require_rigid_bodies_alone(model: MultibodyModel, call: str) -> None:
+    """Raises `ModelError` for a model with deformable bodies, whose nodes a caller does not carry along."""
+    if model.deformables is not None:
+        raise ModelError(
+            f"{call}: the model has deformable bodies, whose nodes are no part of what is computed here. Leave them "
+            "out, or write the loss with mbjax.rollout, which jax.grad differentiates."
+        )
+
+
 def time_like(q: Any, time: Any) -> Any:
     """The time in the dtype of q, or zero if None; unchanged where q or the time is not numeric."""
     is_array = isinstance(q, jax.Array | np.ndarray)

@@ -15,7 +15,7 @@ from mbjax.model import (
     velocities_from_array,
 )
 
-from .state import State, require_state
+from .state import State, require_state, with_coordinates
 
 
 def positions(model: MultibodyModel, state: State, model_instance: str | int | None = None) -> Float[Array, " nq"]:
@@ -48,8 +48,8 @@ def set_positions(
     require_state(state, "set_positions")
     require_positions(model, "set_positions", q, model_instance)
     if model_instance is not None:
-        return State(set_positions_in_array(model, model_instance, state.q, q), state.v, state.time)
-    return State(as_coordinates("q", q, model.num_positions, model.dtype), state.v, state.time)
+        return with_coordinates(state, q=set_positions_in_array(model, model_instance, state.q, q))
+    return with_coordinates(state, q=as_coordinates("q", q, model.num_positions, model.dtype))
 
 
 def set_velocities(
@@ -59,8 +59,8 @@ def set_velocities(
     require_state(state, "set_velocities")
     require_velocities(model, "set_velocities", v, model_instance)
     if model_instance is not None:
-        return State(state.q, set_velocities_in_array(model, model_instance, state.v, v), state.time)
-    return State(state.q, as_coordinates("v", v, model.num_velocities, model.dtype), state.time)
+        return with_coordinates(state, v=set_velocities_in_array(model, model_instance, state.v, v))
+    return with_coordinates(state, v=as_coordinates("v", v, model.num_velocities, model.dtype))
 
 
 def set_positions_and_velocities(

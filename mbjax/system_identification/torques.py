@@ -15,6 +15,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
 from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
+from mbjax.simulation.state import require_rigid_bodies_alone
 
 from .effort_filter import filtered_log, noise_gain_of
 from .linear_torques import LINEAR_KINDS, linear_rows, make_linear_torques
@@ -55,6 +56,7 @@ class Torques:
     def problem(self, unknown: Parameters, logs: Sequence[Log]) -> AbstractProblem:
         """The least-squares problem of these logs."""
         model, logs = unknown.base.model, self.moving(logs)
+        require_rigid_bodies_alone(model, "Torques")
         measured, labels = self.measured(model)
         projectors = self.projectors(model, logs)
         if self.is_linear(unknown) and not self.loss_of.is_robust:

@@ -14,6 +14,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
 from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.simulation import State
+from mbjax.simulation.state import require_rigid_bodies_alone
 
 from .kind_table import DRIVE_KINDS
 from .log import Log
@@ -55,6 +56,7 @@ class Trajectories:
     def problem(self, unknown: Parameters, logs: Sequence[Log]) -> "ShootingProblem":
         """The least-squares problem of these logs."""
         model, loss = unknown.base.model, as_loss(self.loss)
+        require_rigid_bodies_alone(model, "Trajectories")
         if self.initial not in ("measured", "fitted"):
             raise ModelError(f"Trajectories: initial must be 'measured' or 'fitted', got {self.initial!r}.")
         require_simulated(unknown)

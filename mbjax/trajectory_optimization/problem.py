@@ -17,7 +17,7 @@ from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel, missing_actuators
 from mbjax.number_rules import is_known
 from mbjax.simulation import State, step
-from mbjax.simulation.state import as_state, require_state
+from mbjax.simulation.state import as_state, require_rigid_bodies_alone, require_state
 from mbjax.simulation.step import require_discrete
 
 from .constraints import Constraint
@@ -77,6 +77,7 @@ class Problem(eqx.Module):
             if model is None:
                 raise ModelError("Problem: give a discrete model, or dynamics(model, state, effort) -> state.")
             require_discrete(model)
+            require_rigid_bodies_alone(model, "Problem")
         if isinstance(num_steps, bool) or not isinstance(num_steps, int | np.integer) or num_steps < 1:
             raise ModelError(f"Problem: num_steps must be a whole number of at least 1, got {num_steps!r}.")
         if dynamics is None:
