@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy.sparse.linalg import gmres
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.linear_algebra.block_tridiagonal import (
@@ -23,6 +22,7 @@ from mbjax.linear_algebra.block_tridiagonal import (
     factor_block_tridiagonal,
     solve_block_tridiagonal,
 )
+from mbjax.linear_algebra.conjugate_residuals import solve_by_conjugate_residuals
 
 from .assembly import from_layers, sum_at_nodes, sum_in_layers, to_layers
 from .convex_stiffness import convex_stiffness
@@ -43,7 +43,7 @@ ROUNDED = 2.0  # in units of eps: what is left of stresses whose parts cancel, a
 OF_ONE_SOLVE = 32.0  # times as much may one solve leave, whose rounding grows with the number of nodes
 SLOPE_LEFT = 0.5  # of a line search: as much of the slope at its start may be left, upward
 RESTS = {4: 1e-6, 8: 1e-14}  # of the right-hand side, in a derivative, by bytes of a float
-KRYLOV_VECTORS, KRYLOV_RESTARTS = 12, 6
+DIRECTIONS_KEPT, MOST_DIRECTIONS = 12, 72
 
 
 class ElementNumbers(NamedTuple):
@@ -284,15 +284,16 @@ def _motion_with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array
         return solve_at_nodes(mesh, factors, b)
 
     def solve(product: Any, b: Array) -> Float[Array, "n 3"]:
-        return solve_near(b) if is_linear(mesh) else solve_by_krylov(product, solve_near, b)
+        if is_linear(mesh):
+            return solve_near(b)
+        # Newton's matrix is near: it lacks dropped eigenvalues and what damping changes.
+        return solve_by_conjugate_residuals(
+            product,
+            solve_near,
+            b,
+            tolerance=RESTS[b.dtype.itemsize],
+            num_directions=DIRECTIONS_KEPT,
+            max_iterations=MOST_DIRECTIONS,
+        )
 
     return v, lax.custom_linear_solve(product, -change, solve, solve, symmetric=is_linear(mesh))
-
-
-def solve_by_krylov(product: Any, solve_near: Any, b: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
-    """Solves A x = b to rounding by GMRES with a matrix near A, Newton's, as preconditioner.
-
-    The two differ by dropped eigenvalues, and by damping whose stiffness changes.
-    """
-    tolerance = RESTS[b.dtype.itemsize]
-    return gmres(product, b, M=solve_near, tol=tolerance, atol=0.0, restart=KRYLOV_VECTORS, maxiter=KRYLOV_RESTARTS)[0]
