@@ -16,7 +16,14 @@ from .forms.choose import is_matrix_factored as is_matrix_factored
 from .laws.abstract_law import AbstractContactLaw as AbstractContactLaw
 from .laws.continuous_law import calc_continuous_contact_forces as calc_continuous_contact_forces
 from .laws.law_of_model import NEAR_RIGID as NEAR_RIGID
+from .laws.law_of_model import LawInputs as LawInputs
+from .laws.law_of_model import calc_contact_law as calc_contact_law
+from .laws.law_of_model import size_of_response as size_of_response
 from .movers.moved_bodies import find_moved_bodies as find_moved_bodies
+from .nodes.node_points import NodePoints as NodePoints
+from .nodes.node_points import calc_node_points as calc_node_points
+from .nodes.nodes_of_step import FixedNodeSprings as FixedNodeSprings
+from .nodes.nodes_of_step import NodesOfProblem as NodesOfProblem
 from .points.contact_parameters import contact_penalty_method_time_scale as contact_penalty_method_time_scale
 from .points.contact_points import calc_contact_points as calc_contact_points
 from .points.point_records import ContactPoints as ContactPoints
@@ -32,4 +39,5 @@ from .search.convex_problem import calc_row_motion as calc_row_motion
 from .search.convex_search import ConvexSearch as ConvexSearch
 from .search.convex_search import ConvexSolution as ConvexSolution
 from .search.convex_solver import calc_convex_solution as calc_convex_solution
+from .search.convex_solver import calc_solution as calc_solution
 from .surface_contacts import SurfaceContact as SurfaceContact

@@ -3,14 +3,19 @@
 Functions know nodes and elements, no bodies of a plant. Each is for one world; `vmap` gives many.
 """
 
+from .assembly import from_layers as from_layers
+from .assembly import sum_of_nodes_in_layers as sum_of_nodes_in_layers
+from .assembly import to_layers as to_layers
 from .elements import ReferenceElements as ReferenceElements
 from .elements import calc_elastic_energies as calc_elastic_energies
 from .elements import calc_reference_elements as calc_reference_elements
 from .elements import calc_start_rotations as calc_start_rotations
 from .elements import deformation_gradient as deformation_gradient
+from .fixed_nodes import EliminatedRows as EliminatedRows
 from .fixed_nodes import FixedNodeRows as FixedNodeRows
 from .fixed_nodes import calc_fixed_node_rows as calc_fixed_node_rows
 from .fixed_nodes import calc_node_response as calc_node_response
+from .fixed_nodes import eliminate_nodes as eliminate_nodes
 from .free_motion import ElementNumbers as ElementNumbers
 from .free_motion import NodeVelocities as NodeVelocities
 from .free_motion import MotionProblem as MotionProblem

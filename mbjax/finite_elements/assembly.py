@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from mbjax.linear_algebra.block_tridiagonal import BlockTridiagonal
 
@@ -18,19 +18,28 @@ def sum_at_nodes(mesh: MeshStructure, values: Float[Array, "m 4 k"]) -> Float[Ar
 
 def sum_in_layers(mesh: MeshStructure, matrices: Float[Array, "m 12 12"]) -> BlockTridiagonal:
     """Sums symmetric matrices of elements, whose rows go through nodes and then axes; held nodes have the identity."""
-    b, rows = 3 * mesh.layer_size, mesh.num_layers
     free = jnp.asarray(~np.repeat(mesh.is_held[mesh.elements], 3, axis=1), matrices.dtype)
-    values = matrices * free[:, :, None] * free[:, None, :]
-    layer = jnp.asarray(np.repeat(np.array(mesh.layer, np.int32)[mesh.elements], 3, axis=1))
-    slots = 3 * np.array(mesh.slot, np.int32)[mesh.elements]
-    place = jnp.asarray(np.repeat(slots, 3, axis=1) + np.tile(np.arange(3, dtype=np.int32), 4))
+    total = sum_of_nodes_in_layers(mesh, mesh.elements, matrices * free[:, :, None] * free[:, None, :])
+    return total._replace(diagonal=total.diagonal + jnp.asarray(diagonal_of_absent(mesh), matrices.dtype))
+
+
+def sum_of_nodes_in_layers(
+    mesh: MeshStructure, nodes: Int[Array | np.ndarray, "m k"], matrices: Float[Array, "m 3k 3k"]
+) -> BlockTridiagonal:
+    """Sums symmetric matrices of k nodes each, which may be known only when the program runs, in layers."""
+    b, rows = 3 * mesh.layer_size, mesh.num_layers
+    layers, slots = np.array(mesh.layer, np.int32), np.array(mesh.slot, np.int32)
+    if not isinstance(nodes, np.ndarray):
+        layers, slots = jnp.asarray(layers), jnp.asarray(slots)
+    layer = jnp.asarray(layers[nodes].repeat(3, axis=1))
+    place = jnp.asarray((3 * slots[nodes]).repeat(3, axis=1) + np.tile(np.arange(3, dtype=np.int32), nodes.shape[1]))
     row, column = layer[:, :, None], layer[:, None, :]
     # blocks on the diagonal, then those below it; those above it, which symmetry gives, are left out
     block = jnp.where(row == column, row, jnp.where(row > column, rows + column, 2 * rows))
     at = (block * b + place[:, :, None]) * b + place[:, None, :]
-    total = jnp.zeros((2 * rows - 1) * b * b, matrices.dtype).at[at.reshape(-1)].add(values.reshape(-1), mode="drop")
+    total = jnp.zeros((2 * rows - 1) * b * b, matrices.dtype).at[at.reshape(-1)].add(matrices.reshape(-1), mode="drop")
     blocks = total.reshape(2 * rows - 1, b, b)
-    return BlockTridiagonal(blocks[:rows] + jnp.asarray(diagonal_of_absent(mesh), matrices.dtype), blocks[rows:])
+    return BlockTridiagonal(blocks[:rows], blocks[rows:])
 
 
 def diagonal_of_absent(mesh: MeshStructure) -> Float[np.ndarray, "rows b b"]:

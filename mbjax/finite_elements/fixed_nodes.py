@@ -29,16 +29,26 @@ from .mesh_structure import MeshStructure
 
 
 class FixedNodeRows(NamedTuple):
+    """Springs `R γ = aim - G dv + dv_node` of nodes fixed to bodies, and the response of nodes to their impulses γ.
+
+    `response` is (dt T)⁻¹ Eᵀ: the nodes' velocities per unit of γ, with its sign turned around.
+    """
+
+    G: Float[Array, "r nv"]
+    aim: Float[Array, " r"]
+    R: Float[Array, " r"]
+    response: Float[Array, "n 3 r"]
+
+
+class EliminatedRows(NamedTuple):
     """Rows `impulse = start - G dv` in axes in which R + C is the identity, and what turns their impulses to γ.
 
-    With R + C = L Lᵀ, γ = L⁻ᵀ impulse. `response` is (dt T)⁻¹ Eᵀ: the nodes' velocities per unit of γ, with its sign
-    turned around.
+    With R + C = L Lᵀ, γ = L⁻ᵀ impulse.
     """
 
     G: Float[Array, "r nv"]
     start: Float[Array, " r"]
     L: Float[Array, "r r"]
-    response: Float[Array, "n 3 r"]
 
 
 def calc_node_response(
@@ -80,8 +90,7 @@ def calc_fixed_node_rows(
     which A is the mass matrix of the rigid bodies, and the Schur complement of dt T on the fixed nodes.
     """
     rows = G.shape[0]
-    C = response[nodes].reshape(rows, rows)
-    C = 0.5 * (C + C.T)
+    C = response_of_fixed(response, nodes)
     complement = jnp.diagonal(inverse_of(C))
     W = (G / diagonal) @ G.T + jnp.diag(1.0 / complement)
     owners = jnp.repeat(owner, 3)
@@ -89,9 +98,21 @@ def calc_fixed_node_rows(
     squares = jnp.sum(jnp.where(together, W * W, 0.0), axis=1)
     per_constraint = jnp.sum(jnp.where(together, squares[None, :], 0.0), axis=1)
     R = near_rigid * safe_sqrt(per_constraint) / jnp.sum(together.astype(G.dtype), axis=1)
-    L = cholesky(C + jnp.diag(R))
     aim = -error.reshape(rows) / (2.0 * time_step) + v_free[nodes].reshape(rows)
-    return FixedNodeRows(solve_lower_triangular(L, G), solve_lower_triangular(L, aim - G @ v), L, response)
+    return FixedNodeRows(G, aim - G @ v, R, response)
+
+
+def eliminate_nodes(rows: FixedNodeRows, nodes: Int[Array | np.ndarray, " k"]) -> EliminatedRows:
+    """The rows with the nodes' motion eliminated."""
+    L = cholesky(response_of_fixed(rows.response, nodes) + jnp.diag(rows.R))
+    return EliminatedRows(solve_lower_triangular(L, rows.G), solve_lower_triangular(L, rows.aim), L)
+
+
+def response_of_fixed(response: Float[Array, "n 3 r"], nodes: Int[Array | np.ndarray, " k"]) -> Float[Array, "r r"]:
+    """C: the response of the fixed nodes to impulses on them."""
+    rows = response.shape[2]
+    C = response[nodes].reshape(rows, rows)
+    return 0.5 * (C + C.T)
 
 
 def inverse_of(C: Float[Array, "r r"]) -> Float[Array, "r r"]:

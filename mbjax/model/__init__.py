@@ -24,6 +24,7 @@ from .deformable_bodies import DeformableBodies as DeformableBodies
 from .deformable_bodies import DeformableBodyInfo as DeformableBodyInfo
 from .deformable_bodies import DeformableLayout as DeformableLayout
 from .deformable_bodies import FixedNodes as FixedNodes
+from .deformable_bodies import NodeContactPair as NodeContactPair
 from .deformable_bodies import ForceDensity as ForceDensity
 from .deformable_bodies import PlainFunction as PlainFunction
 from .deformable_setters import set_deformable_enabled as set_deformable_enabled
@@ -32,6 +33,7 @@ from .elements import Body as Body
 from .elements import Frame as Frame
 from .elements import JointActuator as JointActuator
 from .hydroelastic_meshes import hydroelastic_topology as hydroelastic_topology
+from .hydroelastic_meshes import numbers_of_shape as numbers_of_shape
 from .geometry_selection import GeometryNames as GeometryNames
 from .geometry_selection import checked_pairs as checked_pairs
 from .geometry_selection import select_pairs as select_pairs

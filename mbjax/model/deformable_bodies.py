@@ -30,6 +30,7 @@ class DeformableBodyInfo:
     has_gravity: bool = True
     source: str | None = None
     walls: tuple[tuple[tuple[float, float, float], tuple[float, float, float]], ...] = ()  # p_WQ and n_W of each
+    dissipation_index: int = -1  # place of its Hunt–Crossley dissipation; -1: the default of the plant
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,15 @@ class FixedNodes:
 
 
 @dataclasses.dataclass(frozen=True)
+class NodeContactPair:
+    """A deformable body and a collision geometry, by its place in the layout of contact, that may touch."""
+
+    deformable: int
+    geometry: int
+    max_faces: int  # slots for the polygons in which the two may touch
+
+
+@dataclasses.dataclass(frozen=True)
 class DeformableLayout(HashedOnce):
     """What is static of all deformable bodies; `material_counts` has how many numbers a body has, of each kind."""
 
@@ -49,6 +59,7 @@ class DeformableLayout(HashedOnce):
     mesh: MeshStructure
     material_counts: tuple[tuple[int, ...], ...]  # by `MATERIAL_NUMBERS`, then body
     fixed: tuple[FixedNodes, ...] = ()
+    contacts: tuple[NodeContactPair, ...] = ()
 
     __hash__ = HashedOnce.__hash__
 
@@ -65,12 +76,24 @@ class DeformableLayout(HashedOnce):
             parts.append(np.broadcast_to(at, (count,)))
         return np.concatenate(parts)
 
-    @functools.cached_property
+    @property
     def triangles(self) -> tuple[Int[np.ndarray, "f 3"], ...]:
         """Triangles of each body's surface, counterclockwise from outside; nodes are numbered through all bodies."""
-        return tuple(
-            boundary_triangles(self.mesh.elements[self.mesh.elements_of(body)]) for body in range(len(self.bodies))
-        )
+        return tuple(triangles for triangles, _ in self._boundaries)
+
+    @property
+    def elements_of_triangles(self) -> tuple[Int[np.ndarray, " f"], ...]:
+        """The element that each triangle of a body's surface is a face of, among those of all bodies."""
+        return tuple(elements for _, elements in self._boundaries)
+
+    @functools.cached_property
+    def _boundaries(self) -> tuple[tuple[Int[np.ndarray, "f 3"], Int[np.ndarray, " f"]], ...]:
+        found = []
+        for body in range(len(self.bodies)):
+            elements = self.mesh.elements_of(body)
+            triangles, owners = boundary_triangles(self.mesh.elements[elements])
+            found.append((triangles, owners + elements.start))
+        return tuple(found)
 
 
 class PlainFunction(eqx.Module):
@@ -105,6 +128,9 @@ class DeformableBodies(eqx.Module):
     stiffness_damping: Float[Array, " k_beta"]  # s
     anchors: tuple[Float[Array, "k 3"], ...]  # of fixed nodes in their rigid body, p_BQ, m
     enabled: Float[Array, " bodies"]  # 0 where a body stays as it is, else 1
+    dynamic_friction: Float[Array, " bodies"]
+    relaxation_time: Float[Array, " bodies"]  # s, of contact in the SAP approximation
+    hunt_crossley_dissipation: Float[Array, " k_d"]  # s/m, of contact, where it was given
     force_densities: tuple[ForceDensity, ...] = ()
 
     @property
@@ -174,10 +200,13 @@ class DeformableBodies(eqx.Module):
         return jnp.sum(self.element_masses()[self.mesh.elements_of(self.index(body))])
 
 
-def boundary_triangles(tetrahedra: Int[np.ndarray, "m 4"]) -> Int[np.ndarray, "f 3"]:
-    """Faces that belong to one element alone, counterclockwise from outside."""
+def boundary_triangles(
+    tetrahedra: Int[np.ndarray, "m 4"],
+) -> tuple[Int[np.ndarray, "f 3"], Int[np.ndarray, " f"]]:
+    """Faces that belong to one element alone, counterclockwise from outside, and these elements."""
     faces = np.concatenate([tetrahedra[:, list(face)] for face in ((1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 2, 1))])
     if not len(faces):
-        return faces
+        return faces, np.zeros(0, int)
     _, inverse, counts = np.unique(np.sort(faces, axis=1), axis=0, return_inverse=True, return_counts=True)
-    return faces[counts[inverse.reshape(-1)] == 1]
+    is_outside = counts[inverse.reshape(-1)] == 1
+    return faces[is_outside], np.flatnonzero(is_outside) % len(tetrahedra)

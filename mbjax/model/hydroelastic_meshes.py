@@ -2,8 +2,10 @@
 
 from jaxtyping import Array, Bool, Float
 
+from mbjax.geometry import Shape
 from mbjax.geometry.hydroelastic import HydroelasticTopology, hydroelastic_geometry, is_inside_out
 
+from .contact_layout import CollisionGeometryRecord
 from .multibody_model import MultibodyModel
 
 WHAT_FITS = (
@@ -15,9 +17,14 @@ WHAT_FITS = (
 def hydroelastic_topology(model: MultibodyModel, geometry: int) -> HydroelasticTopology:
     """What is static of a geometry's mesh: it follows from the shape as it was registered."""
     record = model.layout.contact.geometries[geometry]
-    assert record.hydroelastic is not None
     (shape,) = (g.shape for g in model.layout.collision[record.body] if g.name == record.name)
+    return topology_of_record(record, shape)
+
+
+def topology_of_record(record: CollisionGeometryRecord, shape: Shape) -> HydroelasticTopology:
+    """What is static of the mesh of a geometry with hydroelastic properties."""
     of = record.hydroelastic
+    assert of is not None
     return hydroelastic_geometry(
         shape,
         compliance="rigid" if of.compliance == "rigid" else "compliant",

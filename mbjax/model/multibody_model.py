@@ -64,6 +64,11 @@ class MultibodyModel(CoordinateNames, eqx.Module):
         return self.deformables is not None and bool(self.deformables.layout.fixed)
 
     @property
+    def has_node_contacts(self) -> bool:
+        """Whether deformable bodies may touch collision geometries."""
+        return self.deformables is not None and bool(self.deformables.layout.contacts)
+
+    @property
     def num_world_axes(self) -> int:
         """Number of axes of worlds at the end of every array: 1 inside `for_worlds`, else 0."""
         return jnp.ndim(self.parameters.time_step)

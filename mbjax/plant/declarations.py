@@ -1,6 +1,7 @@
 """What is declared on a plant beside its elements: shapes that touch, filters, mimic relations and keyframes."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -25,10 +26,13 @@ class RegisteredCollision:
 
 @dataclasses.dataclass(frozen=True)
 class CollisionExclusion:
-    """No geometry of group A touches one of B; a group holds bodies, for all their geometries, and geometries."""
+    """No geometry of group A touches one of B; a group holds bodies, for all their geometries, and geometries.
 
-    group_A: tuple[Body | Geometry, ...]
-    group_B: tuple[Body | Geometry, ...]
+    Deformable bodies may be among the bodies.
+    """
+
+    group_A: tuple[Any, ...]
+    group_B: tuple[Any, ...]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +12,8 @@ from jaxtyping import Bool, Float, Int
 
 from mbjax.errors import ModelError
 from mbjax.finite_elements import mesh_structure
-from mbjax.geometry import as_tetrahedral_mesh, is_inside
+from mbjax.geometry import ProximityProperties, as_proximity_properties, as_tetrahedral_mesh, is_inside
+from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.model import (
     Body,
     DeformableBodies,
@@ -21,6 +22,7 @@ from mbjax.model import (
     DeformableMaterial,
     FixedNodes,
     ForceDensity,
+    NodeContactPair,
     PlainFunction,
 )
 from mbjax.model.deformable_bodies import MATERIAL_NUMBERS
@@ -48,6 +50,7 @@ class DeclaredDeformable:
     material: DeformableMaterial
     pose: RigidTransform
     held: Bool[np.ndarray, " n"]
+    properties: ProximityProperties
     source: str | None = None
     walls: list[Wall] = dataclasses.field(default_factory=list)  # p_WQ and n_W of each
 
@@ -76,6 +79,7 @@ class PlantDeformables(PlantQueries):
         material: DeformableMaterial | None = None,
         *,
         pose: Any = None,
+        properties: Any = None,
         resolution_hint: float | None = None,
         model_instance: int | str = 1,
         source: str | None = None,
@@ -84,7 +88,9 @@ class PlantDeformables(PlantQueries):
 
         `mesh` is a pair (points (n, 3) in m, tetrahedra (m, 4) of nodes), a `TetrahedralMesh`, the path of a file, or a
         shape that is filled with tetrahedra whose edges are about `resolution_hint` in m. The corners of a tetrahedron
-        are ordered such that its volume is positive. The plant must be discrete.
+        are ordered such that its volume is positive. `properties` are friction and dissipation of its contact with
+        collision geometries that have a pressure field, which are those with compliant hydroelastic properties;
+        `ProximityProperties`, or a coefficient of friction. The plant must be discrete.
         """
         call = f"add_deformable_body({name!r})"
         self._require_building("add_deformable_body")
@@ -106,6 +112,10 @@ class PlantDeformables(PlantQueries):
         checked = as_tetrahedral_mesh(mesh, resolution_hint, call=call)
         points, tetrahedra = checked.points, checked.tetrahedra
         material.require_elements(call, len(tetrahedra))
+        try:
+            touching = as_proximity_properties(ProximityProperties() if properties is None else properties)
+        except ValueError as error:
+            raise ModelError(f"{call}: {error}") from None
         X_WD = as_rigid_transform(f"{call}: pose", RigidTransform.identity() if pose is None else pose)
         placed = points @ np.asarray(X_WD.rotation, float).T + np.asarray(X_WD.translation, float)
         declared = DeclaredDeformable(
@@ -117,6 +127,7 @@ class PlantDeformables(PlantQueries):
             material,
             X_WD,
             np.zeros(len(points), bool),
+            touching,
             source,
         )
         self.deformables.append(declared)
@@ -220,13 +231,16 @@ def low_and_high(points: Float[np.ndarray, "n 3"]) -> str:
     return " and ".join("(" + ", ".join(f"{x:.4g}" for x in corner) + ")" for corner in (low, high))
 
 
-def finalize_deformables(plant: PlantDeformables, dtype: Any) -> DeformableBodies | None:
-    """The deformable bodies of the model; None without any."""
+def finalize_deformables(
+    plant: PlantDeformables, dtype: Any, contacts: Sequence[NodeContactPair]
+) -> DeformableBodies | None:
+    """The deformable bodies of the model, and what they may touch; None without any."""
     declared = plant.deformables
     if not declared:
         if plant.force_densities:
             raise ModelError("add_force_density: the plant has no deformable body that the force could act on.")
         return None
+    given = [x for x in declared if x.properties.hunt_crossley_dissipation is not None]
     mesh = mesh_structure([(x.points, x.tetrahedra, x.material.model, x.held) for x in declared])
     infos = tuple(
         DeformableBodyInfo(
@@ -238,6 +252,7 @@ def finalize_deformables(plant: PlantDeformables, dtype: Any) -> DeformableBodie
             plant.gravity_enabled[x.model_instance],
             x.source,
             tuple(x.walls),
+            given.index(x) if x in given else -1,
         )
         for x in declared
     )
@@ -249,10 +264,23 @@ def finalize_deformables(plant: PlantDeformables, dtype: Any) -> DeformableBodie
     counts = tuple(tuple(len(part) for part in of_kind) for of_kind in parts.values())
     numbers = {what: leaf_of(np.concatenate(of_kind), dtype) for what, of_kind in parts.items()}
     return DeformableBodies(
-        layout=DeformableLayout(infos, mesh, counts, fixed),
+        layout=DeformableLayout(infos, mesh, counts, fixed, tuple(contacts)),
         reference_positions=leaf_of(np.concatenate([x.points for x in declared]), dtype),
         anchors=tuple(leaf_of(x.anchors, dtype) for x in plant.fixed_nodes),
         enabled=jnp.ones(len(declared), dtype),
+        dynamic_friction=leaf_of(np.array([x.properties.friction[1] for x in declared]), dtype),
+        relaxation_time=leaf_of(
+            np.array(
+                [
+                    DEFAULT_RELAXATION_TIME if x.properties.relaxation_time is None else x.properties.relaxation_time
+                    for x in declared
+                ]
+            ),
+            dtype,
+        ),
+        hunt_crossley_dissipation=leaf_of(
+            np.array([x.properties.hunt_crossley_dissipation for x in given], float), dtype
+        ),
         force_densities=tuple(plant.force_densities),
         **numbers,
     )

@@ -10,7 +10,6 @@ import numpy as np
 from mbjax.errors import ModelError
 from mbjax.joints import QuaternionFloatingJoint, WeldJoint
 from mbjax.model import (
-    IGNORED,
     RECORDED,
     ActuatorInfo,
     BodyInfo,
@@ -69,7 +68,7 @@ def build_model(plant: PlantQueries, dtype: Any) -> MultibodyModel:
         raise ModelError(overflow.message if overflow.source is None else f"{overflow.source}: {overflow.message}")
     reject_joints_that_move_nothing(plant, topology)
     reject_contradicting_limits(plant.mimics)
-    contact, collision, left_out = finalize_contact(plant, topology, dtype)
+    contact, collision, left_out, node_contacts = finalize_contact(plant, topology, dtype)
     layout = build_layout(plant, topology, contact, left_out)
     parameters = gather_parameters(plant, topology, dtype)
     elements = tuple(
@@ -82,7 +81,7 @@ def build_model(plant: PlantQueries, dtype: Any) -> MultibodyModel:
         parameters=parameters,
         collision=collision,
         force_elements=elements,
-        deformables=finalize_deformables(plant, dtype) if isinstance(plant, PlantDeformables) else None,
+        deformables=finalize_deformables(plant, dtype, node_contacts) if isinstance(plant, PlantDeformables) else None,
     )
     model = with_declared_distributions(plant, with_constraints(plant, model, nodes))
     return dataclasses.replace(model, keyframes=declared_keyframes(plant, model)) if plant.keyframes else model
@@ -103,13 +102,6 @@ def limits_not_enforced(plant: PlantQueries) -> list[ReportEntry]:
         f"model.{found[0]}_upper_limits has them, for a controller or a planner to respect"
     )
     return [ReportEntry(RECORDED, f"{' and '.join(found)} limits", message)]
-
-
-def deformables_without_contact(plant: PlantQueries) -> list[ReportEntry]:
-    """A report entry for each deformable body declared in code: it touches nothing. Readers of files report theirs."""
-    declared = plant.deformables if isinstance(plant, PlantDeformables) else []
-    message = "it touches nothing, since contact of deformable bodies is not simulated"
-    return [ReportEntry(IGNORED, f"deformable body '{x.name}'", message) for x in declared if x.source is None]
 
 
 def add_floating_joints(plant: PlantQueries, nodes: list[TreeNode]) -> list[TreeNode]:
@@ -267,7 +259,7 @@ def build_layout(
         visual=tuple(tuple(b.visual) for b in plant.bodies),
         collision=tuple(tuple(b.collision) for b in plant.bodies),
         contact=contact,
-        report=(*limits_not_enforced(plant), *deformables_without_contact(plant), *plant.report.entries, *left_out),
+        report=(*limits_not_enforced(plant), *plant.report.entries, *left_out),
         is_discrete=plant.time_step > 0.0,
     )
 

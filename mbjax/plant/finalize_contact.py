@@ -19,6 +19,7 @@ from mbjax.model import (
     ContactLayout,
     GeometryParameters,
     HydroelasticRecord,
+    NodeContactPair,
     ReportEntry,
 )
 from mbjax.model.elements import rotation_quaternion
@@ -32,6 +33,7 @@ from .contact_settings import (
     require_that_surfaces_agree,
 )
 from .declarations import RegisteredCollision
+from .deformable_contact import entries_of_deformables, node_contacts, pairs_with_deformables
 from .kept_contact import entries_of_kept, keep_named_pairs
 from .queries import PlantQueries
 from .surface_pairs import pairs_with_surfaces
@@ -45,8 +47,8 @@ RegisteredPair = tuple[RegisteredCollision, RegisteredCollision]
 
 def finalize_contact(
     plant: PlantQueries, topology: TreeTopology, dtype: Any
-) -> tuple[ContactLayout, CollisionParameters, tuple[ReportEntry, ...]]:
-    """Contact's layout and leaves, and report entries on pairs that take no part."""
+) -> tuple[ContactLayout, CollisionParameters, tuple[ReportEntry, ...], list[NodeContactPair]]:
+    """Contact's layout and leaves, report entries on pairs that take no part, and what deformable bodies may touch."""
     settings = plant.contact_settings
     require_that_settings_agree(settings, plant.time_step > 0.0)
     candidates = candidate_pairs(
@@ -56,7 +58,7 @@ def finalize_contact(
         plant.collision_exclusions,
         settings.adjacent_bodies_collision_filters,
     )
-    kept = keep_named_pairs(plant, candidates)
+    kept, of_nodes = keep_named_pairs(plant, candidates, pairs_with_deformables(plant))
     with_surface = pairs_with_surfaces(settings.contact_model, plant.collisions, kept)
     require_that_surfaces_agree(settings, bool(with_surface))
     pairs, left_out = split_by_support(plant.collisions, kept, with_surface)
@@ -65,6 +67,7 @@ def finalize_contact(
         refuse_pairs_made_in_code(left_out)
         warn_of_pairs_between_instances(left_out)
     used = {i for pair in pairs for i in pair} if has_contact else set()
+    used |= {i for _, i in of_nodes}
     others = [i for i, c in enumerate(plant.collisions) if i not in used and kind(c) in KINDS_WITH_NUMBERS]
     order = [*sorted(used), *others]
     place = {i: k for k, i in enumerate(order)}
@@ -93,8 +96,9 @@ def finalize_contact(
         *entries_of_left_out(left_out if has_contact else ()),
         *entries_of_kept(plant, candidates, kept),
         *entries_of_open_meshes(touching, layout.geometries),
+        *entries_of_deformables(plant),
     )
-    return layout, parameters, entries
+    return layout, parameters, entries, node_contacts(plant, layout, of_nodes)
 
 
 def split_by_support(

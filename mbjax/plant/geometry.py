@@ -14,6 +14,7 @@ from mbjax.model.poses import as_rigid_transform
 
 from .contact_settings import REPRESENTATIONS, default_contact_surface_representation, require_choice
 from .declarations import CollisionExclusion, RegisteredCollision
+from .deformables import DeclaredDeformable, PlantDeformables
 from .queries import PlantQueries
 
 Group = tuple[str, Iterable[Body | str | int | Geometry]]
@@ -104,11 +105,22 @@ class PlantGeometry(PlantQueries):
             groups[1] = groups[0]
         self.collision_exclusions.append(CollisionExclusion(*groups))
 
-    def exclude_collisions_between(self, body_A: Body | str | int, body_B: Body | str | int) -> None:
-        """Excludes contact between the geometries of two bodies."""
+    def exclude_collisions_between(self, body_A: Any, body_B: Any) -> None:
+        """Excludes contact between the geometries of two bodies; one may be a deformable body."""
         self._require_building("exclude_collisions_between")
-        A, B = (self.body(body, "exclude_collisions_between") for body in (body_A, body_B))
+        A, B = (self._rigid_or_deformable(body, "exclude_collisions_between") for body in (body_A, body_B))
         self.collision_exclusions.append(CollisionExclusion((A,), (B,)))
+
+    def _rigid_or_deformable(self, body: Any, call: str) -> Body | DeclaredDeformable:
+        """A body, or the deformable body of that name where no other body has it."""
+        deformables = self.deformables if isinstance(self, PlantDeformables) else []
+        if isinstance(body, DeclaredDeformable):
+            return self.deformable_body(body, call) if isinstance(self, PlantDeformables) else body
+        if isinstance(body, str) and not any(body == x.name for x in self.bodies):
+            named = [x for x in deformables if x.name == body]
+            if len(named) == 1:
+                return named[0]
+        return self.body(body, call)
 
     def keep_contact_only(self, between: Sequence[tuple[str, str]]) -> None:
         """Restricts contact to named pairs of shapes, among those that the filters allow: only the feet on the ground.

@@ -8,29 +8,44 @@ from mbjax.model import IGNORED, GeometryNames, ReportEntry, select_pairs
 from mbjax.model.geometry_selection import Pair
 from mbjax.model.lookup import scoped_name
 
+from .deformable_contact import NodePair
+from .deformables import PlantDeformables
 from .queries import PlantQueries
 from .surface_pairs import why_no_surface
 
 CALL = "keep_contact_only"
 
 
-def keep_named_pairs(plant: PlantQueries, candidates: Sequence[Pair]) -> Sequence[Pair]:
+def keep_named_pairs(
+    plant: PlantQueries, candidates: Sequence[Pair], of_nodes: Sequence[NodePair]
+) -> tuple[Sequence[Pair], Sequence[NodePair]]:
     """The candidate pairs that some pair of names means; all candidates where no names were given.
 
-    Raises `ModelError` for a name without match, and where no candidate that names mean has a surface or a distance.
+    Names mean deformable bodies, too, whose candidates are `of_nodes`. Raises `ModelError` for a name without match,
+    and where no candidate that names mean has a surface or a distance.
     """
     if not plant.contact_kept:
-        return candidates
+        return candidates, of_nodes
+    deformables = list(plant.deformables) if isinstance(plant, PlantDeformables) else []
     names = [
         GeometryNames(c.body.name, scoped_name(c.body, plant.instance_names), c.geometry.name) for c in plant.collisions
     ]
+    first = len(names)
+    names += [GeometryNames(A.name, scoped_name(A, plant.instance_names), A.name) for A in deformables]
     possible, kept = set(candidates), set()
-    meant = select_pairs(CALL, plant.contact_kept, names, [body.name for body in plant.bodies])
+    possible_of_nodes, kept_of_nodes = {(place, first + A.index) for A, place in of_nodes}, set()
+    bodies = [*(body.name for body in plant.bodies), *(A.name for A in deformables)]
+    meant = select_pairs(CALL, plant.contact_kept, names, bodies)
     for (A, B), members in zip(plant.contact_kept, meant, strict=True):
-        touching = {(min(pair), max(pair)) for pair in members} & possible
-        require_contact(f"{CALL}: '{A}' and '{B}'", plant, touching)
+        ordered = {(min(pair), max(pair)) for pair in members}
+        touching, with_nodes = ordered & possible, ordered & possible_of_nodes
+        if not with_nodes:
+            require_contact(f"{CALL}: '{A}' and '{B}'", plant, touching)
         kept |= touching
-    return [pair for pair in candidates if pair in kept]
+        kept_of_nodes |= with_nodes
+    return [pair for pair in candidates if pair in kept], [
+        (A, place) for A, place in of_nodes if (place, first + A.index) in kept_of_nodes
+    ]
 
 
 def require_contact(what: str, plant: PlantQueries, touching: Collection[Pair]) -> None:

@@ -1,22 +1,39 @@
 """A step's deformable bodies: their free motion, and what bodies that they are fixed to feel of them.
 
 First each body moves as if nothing held it but walls. Then the step's convex problem, whose matrix of a deformable body
-is the tangent at that motion, finds the impulses at nodes that are fixed to rigid bodies, as in Drake.
+is the tangent at that motion, finds the impulses at contacts and at nodes that are fixed to rigid bodies, as in Drake.
+Without contacts, the nodes are eliminated beforehand: fixed nodes alone are linear springs between the bodies.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from mbjax.contact import NEAR_RIGID, ConvexProblem, CoupledRows, OtherRows
+from mbjax.contact import (
+    NEAR_RIGID,
+    ConvexProblem,
+    ConvexSolution,
+    CoupledRows,
+    FixedNodeSprings,
+    LawInputs,
+    NodePoints,
+    NodesOfProblem,
+    OtherRows,
+    calc_contact_law,
+    calc_node_points,
+    calc_solution,
+    size_of_response,
+)
 from mbjax.dynamics import ForwardDynamicsTerms
 from mbjax.dynamics.composite_body.mass_matrix_diagonal import calc_mass_matrix_diagonal
-from mbjax.execution import each_world
+from mbjax.execution import ResumedSearch, each_world
 from mbjax.finite_elements import (
     ElementNumbers,
+    EliminatedRows,
     FixedNodeRows,
     MotionProblem,
     NodeVelocities,
@@ -28,9 +45,11 @@ from mbjax.finite_elements import (
     calc_start_rotations,
     calc_tangent,
     calc_volume_forces,
+    eliminate_nodes,
 )
 from mbjax.kinematics import PositionKinematics, calc_body_poses, calc_point_jacobian
 from mbjax.linear_algebra import solve_upper_triangular
+from mbjax.linear_algebra.block_tridiagonal import BlockTridiagonal
 from mbjax.model import DeformableBodies, MultibodyModel
 from mbjax.spatial import component_algebra as ca
 
@@ -39,24 +58,32 @@ from .state import NodeState, State
 
 
 class NodesOfStep(NamedTuple):
-    """Free motion of the nodes, and the rows of those fixed to bodies; None without any."""
+    """Free motion of the nodes, and the rows of those fixed to bodies, and contacts; None without any."""
 
     free: NodeVelocities
     rows: FixedNodeRows | None
+    eliminated: EliminatedRows | None = None
+    points: NodePoints | None = None
+    of_problem: NodesOfProblem | None = None
 
 
 class NodeMotion(NamedTuple):
-    """Velocities of the nodes at the step's end, forces F_Bo_W on the bodies, and whether each motion was found."""
+    """Velocities of the nodes at the step's end, forces F_Bo_W on the bodies, and whether each motion was found.
+
+    Contact forces f_Bc_W at `points` are there where something may touch.
+    """
 
     v: Float[Array, "n 3"]
     F_Bo_W: Float[Array, "nb 6"] | None
     converged: Array
+    points: NodePoints | None = None
+    f_Bc_W: Float[Array, "3 m"] | None = None
 
 
 def calc_nodes_of_step(model: MultibodyModel, state: State, inputs: Inputs, terms: ForwardDynamicsTerms) -> NodesOfStep:
     """The deformable bodies' part of a step, before the step's convex problem is solved."""
     diagonal = None
-    if model.has_fixed_nodes:
+    if model.has_fixed_nodes or model.has_node_contacts:
         diagonal = calc_mass_matrix_diagonal(terms.motion, terms.diagonal, terms.M)
     return each_world(
         _calc_nodes_of_step, model.num_world_axes, model, terms, diagonal, state.nodes, inputs.node_forces
@@ -72,23 +99,80 @@ def _calc_nodes_of_step(
 ) -> NodesOfStep:
     deformables = model.deformables
     assert deformables is not None
-    mesh = deformables.mesh
     problem = calc_motion_problem(model, deformables, nodes, node_forces)
-    free = calc_node_velocities(mesh, problem)
-    if not model.has_fixed_nodes:
+    free = calc_node_velocities(deformables.mesh, problem)
+    if diagonal is None:
         return NodesOfStep(free, None)
-    assert diagonal is not None
+    tangent = calc_tangent(deformables.mesh, problem, free.v)
+    rows = calc_rows_of_fixed_nodes(model, terms, diagonal, nodes, free, tangent) if model.has_fixed_nodes else None
+    if not model.has_node_contacts:
+        places = np.concatenate([x.nodes for x in deformables.layout.fixed])
+        return NodesOfStep(free, rows, None if rows is None else eliminate_nodes(rows, places))
+    points = calc_node_points(model, terms.position, nodes.position)
+    points = points._replace(J=jnp.where(terms.locked, 0.0, points.J))
+    return NodesOfStep(
+        free, None, None, points, calc_nodes_of_problem(model, terms, diagonal, problem, free, tangent, points, rows)
+    )
+
+
+def calc_rows_of_fixed_nodes(
+    model: MultibodyModel,
+    terms: ForwardDynamicsTerms,
+    diagonal: Float[Array, " nv"],
+    nodes: NodeState,
+    free: NodeVelocities,
+    tangent: BlockTridiagonal,
+) -> FixedNodeRows:
+    """The rows of nodes that are fixed to bodies."""
+    deformables = model.deformables
+    assert deformables is not None
     fixed = deformables.layout.fixed
     places = np.concatenate([x.nodes for x in fixed])
     p_WQ, G = calc_anchors(model, terms.position)
     G = jnp.where(terms.locked | ~are_rows_enabled(deformables)[:, None], 0.0, G)
-    response = calc_node_response(mesh, calc_tangent(mesh, problem, free.v), problem.time_step, places)
+    response = calc_node_response(deformables.mesh, tangent, model.time_step, places)
     owner = jnp.asarray(np.repeat(np.arange(len(fixed)), [len(x.nodes) for x in fixed]))
     error = p_WQ - nodes.position[places]
-    rows = calc_fixed_node_rows(
-        response, places, owner, G, terms.v, diagonal, free.v, error, problem.time_step, NEAR_RIGID
+    return calc_fixed_node_rows(
+        response, places, owner, G, terms.v, diagonal, free.v, error, model.time_step, NEAR_RIGID
     )
-    return NodesOfStep(free, rows)
+
+
+def calc_nodes_of_problem(
+    model: MultibodyModel,
+    terms: ForwardDynamicsTerms,
+    diagonal: Float[Array, " nv"],
+    problem: MotionProblem,
+    free: NodeVelocities,
+    tangent: BlockTridiagonal,
+    points: NodePoints,
+    rows: FixedNodeRows | None,
+) -> NodesOfProblem:
+    """The part of the nodes in the step's convex problem."""
+    deformables, dt = model.deformables, model.time_step
+    assert deformables is not None
+    inertia = BlockTridiagonal(dt * tangent.diagonal, dt * tangent.lower)
+    of_step = NodesOfProblem(
+        mesh=deformables.mesh,
+        inertia=inertia,
+        v_free=free.v,
+        law=None,
+        v_AcBc_W=None,
+        nodes=points.nodes,
+        weights=points.weights,
+        J=points.J,
+        fixed=None,
+    )
+    v_AcBc_W = of_step.motion(terms.v, problem.v0).contacts
+    law_inputs = LawInputs(points.distance, points.normal_W, points.active, points.parameters)
+    law = calc_contact_law(model, law_inputs, v_AcBc_W, size_of_response(of_step.response(diagonal)))
+    springs = None
+    if rows is not None:
+        places = tuple(n for x in deformables.layout.fixed for n in x.nodes)
+        stiffness = jnp.where(are_rows_enabled(deformables), 1.0 / rows.R, 0.0)
+        springs = FixedNodeSprings(places, rows.G, stiffness * rows.aim, stiffness)
+    v_AcBc_W = of_step.motion(terms.v, free.v).contacts
+    return dataclasses.replace(of_step, law=law, v_AcBc_W=v_AcBc_W, fixed=springs)
 
 
 def calc_motion_problem(
@@ -156,36 +240,75 @@ def are_rows_enabled(deformables: DeformableBodies) -> Bool[Array, " r"]:
     return jnp.repeat(deformables.enabled[np.array(owners)] != 0.0, 3)
 
 
-def with_fixed_nodes(problem: ConvexProblem, nodes: NodesOfStep) -> ConvexProblem:
+def with_fixed_nodes(model: MultibodyModel, problem: ConvexProblem, rows: EliminatedRows | None) -> ConvexProblem:
     """The step's problem with the rows of fixed nodes after those of constraints."""
-    if nodes.rows is None or problem.v.shape[0] == 0:
+    if rows is None or model.num_velocities == 0:
         return problem
-    rows = CoupledRows(nodes.rows.G, nodes.rows.start, jnp.ones_like(nodes.rows.start))
+    coupled = CoupledRows(rows.G, rows.start, jnp.ones_like(rows.start))
     before = problem.others.coupled
     if before is not None:
-        parts = zip((before.G, before.start, before.stiffness), (rows.G, rows.start, rows.stiffness), strict=True)
-        rows = CoupledRows(*(ca.concatenate([a, b], 0) for a, b in parts))
-    return dataclasses.replace(problem, others=OtherRows(problem.others.box, rows))
+        coupled = jax.tree.map(lambda a, b: ca.concatenate([a, b], 0), before, coupled)
+    return dataclasses.replace(problem, others=OtherRows(problem.others.box, coupled))
+
+
+def calc_solution_with_nodes(
+    model: MultibodyModel, problem: ConvexProblem, nodes: NodesOfProblem, found: ConvexSolution | ResumedSearch | None
+) -> ConvexSolution:
+    """The solution of the step's problem with nodes: accelerations of the bodies, then those of the nodes."""
+    assert not isinstance(found, ResumedSearch), "such a search is not resumed, for it returns none"
+
+    def of_world(model: MultibodyModel, problem: ConvexProblem, nodes: NodesOfProblem, found: Any) -> ConvexSolution:
+        return calc_solution(model.topology, dataclasses.replace(problem, nodes=nodes), found)[0]
+
+    return each_world(of_world, model.num_world_axes, model, problem, nodes, found)
 
 
 def calc_node_motion(
-    model: MultibodyModel, nodes: NodesOfStep, vdot: Float[Array, " nv"], position: PositionKinematics
+    model: MultibodyModel, nodes: NodesOfStep, vdot: Float[Array, " k"], position: PositionKinematics
 ) -> NodeMotion:
-    """The nodes' motion in the step whose acceleration is vdot."""
+    """The nodes' motion in the step whose acceleration is vdot, of the bodies and, where they touch, of the nodes."""
     return each_world(_calc_node_motion, model.num_world_axes, model, nodes, vdot, position)
 
 
 def _calc_node_motion(
-    model: MultibodyModel, nodes: NodesOfStep, vdot: Float[Array, " nv"], position: PositionKinematics
+    model: MultibodyModel, nodes: NodesOfStep, vdot: Float[Array, " k"], position: PositionKinematics
 ) -> NodeMotion:
-    deformables, free, rows = model.deformables, nodes.free, nodes.rows
+    deformables, free, rows, dt = model.deformables, nodes.free, nodes.rows, model.time_step
     assert deformables is not None
+    if nodes.of_problem is not None and nodes.points is not None:
+        nv = model.num_velocities
+        change = dt * vdot[nv:].reshape(-1, 3)
+        impulses = nodes.of_problem.impulse(nodes.of_problem.motion(dt * vdot[:nv], change))
+        f_Bc_W = impulses.contacts / dt
+        on_bodies = calc_contact_forces_on_bodies(model, position, nodes.points, f_Bc_W)
+        if impulses.fixed is not None:
+            on_bodies = on_bodies + calc_forces_on_bodies(model, position, impulses.fixed / dt)
+        return NodeMotion(free.v + change, on_bodies, free.converged, nodes.points, f_Bc_W)
     if rows is None:
         return NodeMotion(free.v, None, free.converged)
-    impulse = rows.start - rows.G @ (model.time_step * vdot)
-    gamma = jnp.where(are_rows_enabled(deformables), solve_upper_triangular(rows.L.T, impulse), 0.0)
+    eliminated = nodes.eliminated
+    impulse = eliminated.start - eliminated.G @ (dt * vdot)
+    gamma = jnp.where(are_rows_enabled(deformables), solve_upper_triangular(eliminated.L.T, impulse), 0.0)
     v = free.v - jnp.einsum("nir,r->ni", rows.response, gamma)
-    return NodeMotion(v, calc_forces_on_bodies(model, position, gamma / model.time_step), free.converged)
+    return NodeMotion(v, calc_forces_on_bodies(model, position, gamma / dt), free.converged)
+
+
+def calc_contact_forces_on_bodies(
+    model: MultibodyModel, position: PositionKinematics, points: NodePoints, f_Bc_W: Float[Array, "3 m"]
+) -> Float[Array, "nb 6"]:
+    """Spatial forces F_Bo_W on all bodies of their contacts with deformable bodies."""
+    deformables = model.deformables
+    assert deformables is not None
+    _, p_WB = calc_body_poses(model, position)
+    total, first = jnp.zeros((model.num_bodies, 6), f_Bc_W.dtype), 0
+    for pair in deformables.layout.contacts:
+        of_pair = slice(first, first + pair.max_faces)
+        first += pair.max_faces
+        body = model.layout.contact.geometries[pair.geometry].body
+        f = f_Bc_W[:, of_pair]
+        moment = jnp.cross(points.p_WC[:, of_pair] - p_WB[:, body, None], f, axis=0)
+        total = total.at[body].add(jnp.sum(jnp.concatenate([moment, f]), axis=1))
+    return total
 
 
 def calc_forces_on_bodies(

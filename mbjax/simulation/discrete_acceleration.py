@@ -34,7 +34,7 @@ from mbjax.model import MultibodyModel, actuator_ratios
 
 from .actuation import ActuatorLaw, calc_actuator_law, is_tracking, saturate
 from .constraint_rows import calc_rows_of_step, num_constraint_rows
-from .deformable_step import calc_node_motion, calc_nodes_of_step, with_fixed_nodes
+from .deformable_step import calc_node_motion, calc_nodes_of_step, calc_solution_with_nodes, with_fixed_nodes
 from .joint_friction_rows import calc_friction_without_rows, calc_joint_friction_rows
 from .joint_limit_rows import calc_joint_limit_rows
 from .ports import Inputs
@@ -61,13 +61,17 @@ def calc_discrete_acceleration(
     problem, points, u = calc_step_problem(model, state, inputs)
     nodes = None if model.deformables is None else calc_nodes_of_step(model, state, inputs, problem.terms)
     if nodes is not None:
-        problem = with_fixed_nodes(problem, nodes)
-    if problem.contacts is None and not problem.others.exist:
+        problem = with_fixed_nodes(model, problem, nodes.eliminated)
+    if problem.contacts is None and not problem.others.exist and not model.has_node_contacts:
         vdot = calc_forward_dynamics(problem.terms)
         moved = None if nodes is None else calc_node_motion(model, nodes, vdot, problem.terms.position)
         return Acceleration(vdot, u, model.zeros(0), nodes=moved), None, None
-    found, search = calc_convex_solution(model, problem, points if reads_contacts else None, found)
-    motion = calc_row_motion(problem, found.vdot)
+    if nodes is not None and nodes.of_problem is not None:
+        found, search = calc_solution_with_nodes(model, problem, nodes.of_problem, found), None
+    else:
+        found, search = calc_convex_solution(model, problem, points if reads_contacts else None, found)
+    of_bodies = found._replace(vdot=found.vdot[: model.num_velocities])
+    motion = calc_row_motion(problem, of_bodies.vdot)
     impulses = calc_impulses(problem, motion)
     if is_tracking(inputs) and impulses.box is not None:
         u = impulses.box[: model.num_actuators] / model.time_step
@@ -78,8 +82,8 @@ def calc_discrete_acceleration(
         multipliers = multipliers[: num_constraint_rows(model)]
     contacts = None
     if reads_contacts and points is not None:
-        contacts = calc_contact_forces_of_step(model, problem, points, found, motion, impulses)
-    return Acceleration(found.vdot, u, multipliers, contacts, moved), found, search
+        contacts = calc_contact_forces_of_step(model, problem, points, of_bodies, motion, impulses)
+    return Acceleration(of_bodies.vdot, u, multipliers, contacts, moved), found, search
 
 
 def calc_step_problem(

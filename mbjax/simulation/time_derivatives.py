@@ -72,7 +72,13 @@ def calc_acceleration_now(model: MultibodyModel, state: State, inputs: Inputs) -
 
 def feels_weights_alone(model: MultibodyModel, inputs: Inputs) -> bool:
     """Whether gravity is the only force on bodies, and there are no constraints."""
-    others = model.constraints, model.layout.contact.pairs, model.force_elements, model.has_fixed_nodes
+    others = (
+        model.constraints,
+        model.layout.contact.pairs,
+        model.force_elements,
+        model.has_fixed_nodes,
+        model.has_node_contacts,
+    )
     return inputs.applied_spatial_forces is None and not any(others)
 
 

@@ -22,11 +22,13 @@ import equinox as eqx
 from jaxtyping import Array, Float, Int
 
 from mbjax.dynamics import ForwardDynamicsTerms
+from mbjax.linear_algebra import branch_rows, chain
 from mbjax.model import MultibodyModel
 from mbjax.topology import TreeTopology
 
 from ..laws.abstract_law import AbstractContactLaw
 from ..movers.abstract_mover import AbstractMover
+from ..newton.along_branches import matrix_along_branches
 from ..newton.newton_matrix import NewtonMatrix
 from ..points.contact_points import calc_contact_points
 from ..points.point_records import ContactPoints
@@ -108,3 +110,15 @@ class AbstractContactForm(eqx.Module):
             return law.sticking_law(v + motion), (law.impulse(v + motion), law.stiffness(v + motion))
 
         return self.by_law(both, motion)
+
+
+class AbstractDenseForm(AbstractContactForm):
+    """A form whose Newton matrix is dense: it brings the contact part of it."""
+
+    @abc.abstractmethod
+    def hessian(self) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv nv"]]:
+        """Stiffness S → Σ Jᵀ S J, of which the lower triangle is read."""
+
+    def newton_matrix(self, topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
+        parents, hessian = chain(topology.num_velocities), self.hessian()
+        return matrix_along_branches(topology, terms, others, parents, lambda G: branch_rows(parents, hessian(G)))

@@ -1,22 +1,16 @@
 """All contact points side by side, between any two bodies of the model."""
 
+from collections.abc import Callable
 from typing import ClassVar, Self
 
 from jaxtyping import Array, Float
-
-from mbjax.dynamics import ForwardDynamicsTerms
-from mbjax.linear_algebra import branch_rows, chain
-from mbjax.topology import TreeTopology
 
 from ..laws.abstract_law import AbstractContactLaw
 from ..laws.law_of_model import LawInputs, calc_contact_law, size_of_response
 from ..movers.abstract_mover import AbstractMover
 from ..movers.moved_bodies import MovedBodies, find_moved_bodies
-from ..newton.along_branches import matrix_along_branches
 from ..newton.contact_hessian import contact_hessian_of_pairs
-from ..newton.newton_matrix import NewtonMatrix
-from ..rows.rows_of_step import OtherRows
-from .abstract_form import AbstractContactForm, StepSoFar
+from .abstract_form import AbstractContactForm, AbstractDenseForm, StepSoFar
 
 
 class AbstractAllPoints(AbstractContactForm):
@@ -36,12 +30,11 @@ class AbstractAllPoints(AbstractContactForm):
         return cls(*laws_of(step, inputs, moved), moved)
 
 
-class AllPoints(AbstractAllPoints):
+class AllPoints(AbstractAllPoints, AbstractDenseForm):
     """All points, with a dense Newton matrix: where two moving bodies touch, or constraints couple the bodies."""
 
-    def newton_matrix(self, topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
-        parents, hessian = chain(topology.num_velocities), contact_hessian_of_pairs(self.moved)
-        return matrix_along_branches(topology, terms, others, parents, lambda G: branch_rows(parents, hessian(G)))
+    def hessian(self) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv nv"]]:
+        return contact_hessian_of_pairs(self.moved)
 
 
 def laws_of(step: StepSoFar, inputs: LawInputs, moved: AbstractMover) -> tuple[Float[Array, "3 m"], AbstractContactLaw]:

@@ -101,7 +101,7 @@ def is_deep(topology: TreeTopology) -> bool:
 
 def can_list(model: MultibodyModel, target: Target) -> bool:
     """Whether the target runs loops over the points that act, and bodies that move may touch each other at points."""
-    if not (target.has_kernels and target.is_one_world) or model.topology.followers:
+    if not (target.has_kernels and target.is_one_world) or model.topology.followers or model.has_node_contacts:
         return False
     contact = model.layout.contact
     return contact.max_contacts is None and not contact.surface_pairs and num_moving_pairs(model) > 0
@@ -119,7 +119,9 @@ def chooses_points(model: MultibodyModel) -> bool:
 
 
 def keeps_tree(model: MultibodyModel) -> bool:
-    """Whether rows of all kinds keep the sparsity of the tree: one moving body at each point, and no constraints."""
+    """Whether rows of all kinds keep the sparsity of the tree: one body moves at each point, nothing couples."""
+    if model.has_node_contacts:
+        return False
     mobods_A, mobods_B = zip(*mobods_of_pairs(model), strict=True)
     return not model.constraints and find_contact_paths(model.topology, mobods_A, mobods_B).is_single
 
@@ -155,5 +157,5 @@ FORMS = (
         f"have more than {DEEPEST} velocities or worlds are a GPU's threads",
     ),
     FormRow(PointsOnTree, lambda model, _: keeps_tree(model), "the same, where paths are shorter"),
-    FormRow(AllPoints, lambda *_: True, "all other models and targets"),
+    FormRow(AllPoints, lambda *_: True, "all other models and targets, among them those whose deformable bodies touch"),
 )

@@ -1,30 +1,25 @@
 """The deepest contact points of each world, as many as the plant's `max_contacts`."""
 
+from collections.abc import Callable
 from typing import ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from mbjax.dynamics import ForwardDynamicsTerms
-from mbjax.linear_algebra import branch_rows, chain
 from mbjax.model import MultibodyModel
-from mbjax.topology import TreeTopology
 
 from ..laws.abstract_law import AbstractContactLaw
 from ..laws.law_of_model import LawInputs
 from ..movers.contact_jacobian import ContactJacobian, calc_contact_jacobian, choose_slots
 from ..movers.moved_bodies import find_moved_bodies
-from ..newton.along_branches import matrix_along_branches
 from ..newton.contact_hessian import contact_hessian_of_jacobian
-from ..newton.newton_matrix import NewtonMatrix
 from ..points.point_records import ContactPoints
-from ..rows.rows_of_step import OtherRows
-from .abstract_form import AbstractContactForm, StepSoFar
+from .abstract_form import AbstractDenseForm, StepSoFar
 from .all_points import laws_of
 
 
-class DeepestPoints(AbstractContactForm):
+class DeepestPoints(AbstractDenseForm):
     """Points that each world chooses, so that their bodies differ from world to world; all points without a bound.
 
     A Jacobian says what moves them. It also sums what one velocity does along several directions where joints mimic
@@ -51,9 +46,8 @@ class DeepestPoints(AbstractContactForm):
             inputs = LawInputs(distance, normal_W, active, parameters)
         return cls(*laws_of(step, inputs, moved), moved, slots)
 
-    def newton_matrix(self, topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
-        parents, hessian = chain(topology.num_velocities), contact_hessian_of_jacobian(self.moved)
-        return matrix_along_branches(topology, terms, others, parents, lambda G: branch_rows(parents, hessian(G)))
+    def hessian(self) -> Callable[[Float[Array, "6 m"]], Float[Array, "nv nv"]]:
+        return contact_hessian_of_jacobian(self.moved)
 
 
 def find_deepest(model: MultibodyModel, points: ContactPoints) -> Int[Array, " k"] | None:

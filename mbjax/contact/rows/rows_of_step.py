@@ -1,5 +1,7 @@
 """Rows of a step's equation: those beside its contacts, and one number or vector for each row of every kind."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -20,12 +22,20 @@ class OtherRows(eqx.Module):
         return self.box is not None or self.coupled is not None
 
 
+class OfNodes(NamedTuple):
+    """A vector of each contact of deformable bodies, and a number of each row of nodes fixed to bodies, if any."""
+
+    contacts: Float[Array, "c m"]  # c: 3, or 6 of a stiffness
+    fixed: Float[Array, " r"] | None
+
+
 class OfRows(eqx.Module):
     """One number or vector for each row, by kind of row: the change of its velocity, its impulse, or its stiffness."""
 
     box: Float[Array, " k"] | None
     coupled: Float[Array, " nc"] | None
     contacts: Float[Array, "c m"] | None  # c: 3, or 6 of a stiffness
+    nodes: OfNodes | None = None
 
 
 def calc_box_diagonal(rows: OtherRows, stiffness: OfRows, like: Float[Array, " nv"]) -> Float[Array, " nv"]:

@@ -4,6 +4,9 @@
 
 Every row's impulse γ is minus the gradient of a convex function of its velocity, so the equation is that of a
 minimum, and its solution unique (Castro et al. 2022, arXiv 2110.10107).
+
+Where deformable bodies touch, the unknown vdot is followed by the accelerations of their nodes beyond the free motion,
+dt T a = Jᵀ γ / dt (`nodes/nodes_of_step.py`).
 """
 
 import dataclasses
@@ -11,9 +14,10 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from mbjax.dynamics import ForwardDynamicsTerms, calc_inverse_dynamics
+from mbjax.dynamics import ForwardDynamicsTerms, calc_force_at_rest, calc_inverse_dynamics
+from mbjax.dynamics.composite_body.mass_matrix_diagonal import calc_mass_matrix_diagonal
 from mbjax.execution.arrays import sum_over_axis
 from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
 from mbjax.topology import TreeTopology
@@ -21,6 +25,8 @@ from mbjax.topology import TreeTopology
 from ..forms.abstract_form import AbstractContactForm
 from ..forms.choose import matrix_without_contacts
 from ..newton.newton_matrix import NewtonMatrix
+from ..newton.with_nodes import matrix_with_nodes
+from ..nodes.nodes_of_step import NodesOfProblem
 from ..rows.rows_of_step import OfRows, OtherRows
 
 
@@ -32,9 +38,45 @@ class ConvexProblem(eqx.Module):
     time_step: Float[Array, ""]
     others: OtherRows
     contacts: AbstractContactForm | None
+    nodes: NodesOfProblem | None = None
+
+    def apart(self, x: Float[Array, " k"]) -> tuple[Float[Array, " nv"], Float[Array, "n 3"]]:
+        """The parts of an unknown, or of a force: those of the bodies, and those of the nodes."""
+        nv = self.v.shape[0]
+        return x[:nv], x[nv:].reshape(-1, 3)
+
+    def with_nodes(self, of_bodies: Float[Array, " nv"], of_nodes: Callable[[NodesOfProblem], Array]) -> Array:
+        """What `of_nodes` returns after what is of the bodies, if the problem has nodes."""
+        if self.nodes is None:
+            return of_bodies
+        return jnp.concatenate([of_bodies, of_nodes(self.nodes).reshape(-1)])
+
+    @property
+    def start(self) -> Float[Array, " k"]:
+        """Velocities whose change is looked for: those of the bodies at the step's start, of nodes in free motion."""
+        return self.with_nodes(self.v, lambda nodes: nodes.v_free)
+
+    @property
+    def applied(self) -> Float[Array, " k"]:
+        """Forces that act at rest; none on nodes, whose free motion has them."""
+        return self.with_nodes(calc_force_at_rest(self.terms), lambda nodes: jnp.zeros_like(nodes.v_free))
+
+    @property
+    def inertia(self) -> Float[Array, " k"]:
+        """The diagonal of M + diag, and of dt T."""
+        terms = self.terms
+        of_bodies = calc_mass_matrix_diagonal(terms.motion, terms.diagonal, terms.M)
+        return self.with_nodes(of_bodies, lambda nodes: nodes.diagonal())
+
+    @property
+    def locked(self) -> Bool[Array, " k"]:
+        """Mask of the velocities that cannot change. Contacts do not reach nodes that a wall holds."""
+        return self.with_nodes(self.terms.locked, lambda nodes: jnp.zeros(nodes.v_free.shape, bool))
 
     def newton_matrix(self, topology: TreeTopology) -> NewtonMatrix:
         """The Newton matrix of all rows, which the contacts bring; without contacts, that of the other rows."""
+        if self.nodes is not None:
+            return matrix_with_nodes(topology, self.terms, self.others, self.contacts, self.nodes)
         if self.contacts is None:
             return matrix_without_contacts(topology, self.terms, self.others)
         return self.contacts.newton_matrix(topology, self.terms, self.others)
@@ -42,12 +84,16 @@ class ConvexProblem(eqx.Module):
 
 def calc_row_motion(problem: ConvexProblem, vdot: Float[Array, " nv"]) -> OfRows:
     """G dv, the change of each row's velocity over the step; linear in vdot."""
-    dv = problem.time_step * vdot
+    dv, of_nodes = problem.time_step * vdot, None
+    if problem.nodes is not None:
+        dv, dv_nodes = problem.apart(dv)
+        of_nodes = problem.nodes.motion(dv, dv_nodes)
     box, coupled, contacts = problem.others.box, problem.others.coupled, problem.contacts
     return OfRows(
         None if box is None else box.motion(dv),
         None if coupled is None else matrix_vector(coupled.G, dv),
         None if contacts is None else contacts.motion(dv),
+        of_nodes,
     )
 
 
@@ -58,6 +104,7 @@ def calc_impulses(problem: ConvexProblem, motion: OfRows) -> OfRows:
         None if box is None or motion.box is None else box.impulse(motion.box),
         None if coupled is None or motion.coupled is None else coupled.impulse(motion.coupled),
         None if contacts is None or motion.contacts is None else contacts.impulse(motion.contacts),
+        None if problem.nodes is None or motion.nodes is None else problem.nodes.impulse(motion.nodes),
     )
 
 
@@ -68,6 +115,7 @@ def calc_stiffness(problem: ConvexProblem, motion: OfRows) -> OfRows:
         None if box is None or motion.box is None else box.slope(motion.box),
         None,
         None if contacts is None or motion.contacts is None else contacts.stiffness(motion.contacts),
+        None if problem.nodes is None or motion.nodes is None else problem.nodes.stiffness(motion.nodes),
     )
 
 
@@ -75,6 +123,11 @@ def calc_laws_at_start(problem: ConvexProblem, motion: OfRows) -> list[tuple[OfR
     """Impulses and stiffness as if all contacts would stick; beside them those by law where contacts start at rest."""
     contacts, others = problem.contacts, dataclasses.replace(problem, contacts=None)
     impulses, stiffness = calc_impulses(others, motion), calc_stiffness(others, motion)
+    if problem.nodes is not None and motion.nodes is not None:
+        of_nodes = problem.nodes.sticking_law(motion.nodes)
+        impulses, stiffness = (
+            dataclasses.replace(x, nodes=y) for x, y in zip((impulses, stiffness), of_nodes, strict=True)
+        )
     if contacts is None or motion.contacts is None:
         return [(impulses, stiffness)]
     if contacts.starts_at_rest:
@@ -97,7 +150,10 @@ def calc_row_forces(problem: ConvexProblem, impulses: OfRows) -> Float[Array, " 
         total = total + transposed_matrix_vector(coupled.G, impulses.coupled)
     if contacts is not None and impulses.contacts is not None:
         total = total + contacts.generalized(impulses.contacts)
-    return total / problem.time_step
+    if problem.nodes is None or impulses.nodes is None:
+        return total / problem.time_step
+    on_bodies, on_nodes = problem.nodes.generalized(impulses.nodes)
+    return jnp.concatenate([total + on_bodies, on_nodes.reshape(-1)]) / problem.time_step
 
 
 def row_power_along(problem: ConvexProblem, motion: OfRows, d: OfRows) -> Callable[[Array], Float[Array, "2"]]:
@@ -106,6 +162,9 @@ def row_power_along(problem: ConvexProblem, motion: OfRows, d: OfRows) -> Callab
     of_contacts = None
     if contacts is not None and motion.contacts is not None and d.contacts is not None:
         of_contacts = contacts.power_along(motion.contacts, d.contacts)
+    of_nodes = None
+    if problem.nodes is not None and motion.nodes is not None and d.nodes is not None:
+        of_nodes = problem.nodes.power_along(motion.nodes, d.nodes)
 
     def power(s: Array) -> Float[Array, "2"]:
         total = jnp.zeros((2, *(1,) * s.ndim), problem.v.dtype)
@@ -118,6 +177,8 @@ def row_power_along(problem: ConvexProblem, motion: OfRows, d: OfRows) -> Callab
             total = total + sum_over_axis(jnp.stack([impulse * d.coupled, rate]), 1)
         if of_contacts is not None:
             total = total + sum_over_axis(of_contacts(s), 1)
+        if of_nodes is not None:
+            total = total + of_nodes(s)
         return total / (problem.time_step * problem.time_step)
 
     return power
@@ -127,10 +188,10 @@ def calc_problem_residual(
     topology: TreeTopology, problem: ConvexProblem, vdot: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     """Residual at vdot: forces required less forces that act; a locked velocity has the equation vdot = 0."""
-    terms = problem.terms
-    free = jnp.where(terms.locked, 0.0, vdot)
-    required = calc_inverse_dynamics(terms.motion, free, terms.F_applied_T) + terms.diagonal * free
+    terms, locked = problem.terms, problem.locked
+    free = jnp.where(locked, 0.0, vdot)
+    of_bodies, of_nodes = (free, None) if problem.nodes is None else problem.apart(free)
+    required = calc_inverse_dynamics(terms.motion, of_bodies, terms.F_applied_T) + terms.diagonal * of_bodies
+    required = problem.with_nodes(required - terms.tau, lambda nodes: nodes.inertial_force(of_nodes))
     motion = calc_row_motion(problem, free)
-    return jnp.where(
-        terms.locked, vdot, required - terms.tau - calc_row_forces(problem, calc_impulses(problem, motion))
-    )
+    return jnp.where(locked, vdot, required - calc_row_forces(problem, calc_impulses(problem, motion)))

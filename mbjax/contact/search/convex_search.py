@@ -8,8 +8,6 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.dynamics import calc_force_at_rest
-from mbjax.dynamics.composite_body.mass_matrix_diagonal import calc_mass_matrix_diagonal
 from mbjax.execution import ResumedSearch
 from mbjax.execution.arrays import largest_over_first, sum_over_first
 from mbjax.spatial import safe_sqrt
@@ -77,16 +75,14 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
     Forces are divided by the square root of the inertia they move, as in Drake. All are then in N / √kg, and those of
     a light body are not lost beside those of a heavy one.
     """
-    terms = problem.terms
-    applied = calc_force_at_rest(terms)
+    applied, locked, start = problem.applied, problem.locked, problem.start
     matrix = problem.newton_matrix(topology)
     tolerance, eps = BALANCED[applied.dtype.itemsize], float(jnp.finfo(applied.dtype).eps)
 
-    inertia = calc_mass_matrix_diagonal(terms.motion, terms.diagonal, terms.M)
-    scale = jnp.where(terms.locked, 0.0, 1.0 / safe_sqrt(inertia))
+    scale = jnp.where(locked, 0.0, 1.0 / safe_sqrt(problem.inertia))
 
     def calc_forces(impulses: OfRows) -> Array:
-        return jnp.where(terms.locked, 0.0, calc_row_forces(problem, impulses))
+        return jnp.where(locked, 0.0, calc_row_forces(problem, impulses))
 
     def is_balanced(residual: Array, inertial: Array, forces: Array, tolerance: float) -> Array:
         size = jnp.abs(inertial) + jnp.abs(applied) + jnp.abs(forces)
@@ -104,7 +100,7 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
 
         rounding = 8.0 * eps * sum_over_first(jnp.abs(direction) * (jnp.abs(state.inertial) + jnp.abs(applied)))
         going = state.is_unfinished()
-        speed = largest_over_first(jnp.abs(state.vdot) + jnp.abs(problem.v) / problem.time_step)
+        speed = largest_over_first(jnp.abs(state.vdot) + jnp.abs(start) / problem.time_step)
         step, lost = largest_over_first(jnp.abs(direction)), 8.0 * eps * speed
         rise, searched = sum_over_first(direction * state.residual), going & (is_near | (state.num_iterations > 0))
         t = find_minimum(slope, rise, rounding, step, lost, searched)
@@ -136,11 +132,11 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
         is_near = is_balanced(zero - applied - at_rest[0], zero, at_rest[0], NEARLY_BALANCED)
         forces, stiffness = jax.tree.map(lambda x, y, near=is_near: jnp.where(near, x, y), at_rest, laws[0])
     residual = zero - applied - forces
-    start = ConvexSearch(zero, zero, motion, stiffness, residual, jnp.zeros(worlds, jnp.int32), no, no)
+    first = ConvexSearch(zero, zero, motion, stiffness, residual, jnp.zeros(worlds, jnp.int32), no, no)
     if begun is not None:
-        start = jax.tree.map(lambda new, old: jnp.where(begun.goes_on, old, new), start, begun.search)
-        start = start._replace(converged=start.converged | ~begun.wanted)
-    return lax.while_loop(unfinished, update, start)
+        first = jax.tree.map(lambda new, old: jnp.where(begun.goes_on, old, new), first, begun.search)
+        first = first._replace(converged=first.converged | ~begun.wanted)
+    return lax.while_loop(unfinished, update, first)
 
 
 def without_numbers(problem: ConvexProblem) -> ConvexSearch:

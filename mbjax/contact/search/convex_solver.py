@@ -47,14 +47,22 @@ def calc_convex_solution(
     if their forces are read anyway: a CPU, whose form of contact may find its own, then takes these.
     """
     reads = points is not None
-    if isinstance(found, ConvexSolution):
-        searched, found = None, lax.stop_gradient(found)
-    elif found is None and problem.contacts is not None and form_on_cpu(model, reads) is not type(problem.contacts):
+    if found is None and problem.contacts is not None and form_on_cpu(model, reads) is not type(problem.contacts):
         return calc_solution_on_cpu(model, problem, points)
+    return calc_solution(model.topology, problem, found)
+
+
+def calc_solution(
+    topology: TreeTopology, problem: ConvexProblem, found: ConvexSolution | ResumedSearch | None = None
+) -> tuple[ConvexSolution, ConvexSearch | None]:
+    """`calc_convex_solution` with the form of contact that the problem has."""
+    searched = None
+    if isinstance(found, ConvexSolution):
+        found = lax.stop_gradient(found)
     else:
-        searched = search(model.topology, lax.stop_gradient(problem), found)
+        searched = search(topology, lax.stop_gradient(problem), found)
         found = searched.solution()
-    vdot = solution_with_rule(model.topology, problem, found.vdot)
+    vdot = solution_with_rule(topology, problem, found.vdot)
     return ConvexSolution(vdot, found.num_iterations, found.converged), searched
 
 
@@ -125,15 +133,22 @@ def calc_force_change(problem: ConvexProblem, change: ConvexProblem, vdot: Float
 
     It is that of -`calc_problem_residual`. What vdot requires is inverse dynamics, whose transpose is one recursion.
     """
-    locked = problem.terms.locked
+    locked = problem.locked
     free = jnp.where(locked, 0.0, vdot)
+    of_bodies, of_nodes = (free, None) if problem.nodes is None else problem.apart(free)
 
     def of_rows(rows: ConvexProblem) -> Array:
-        return calc_row_forces(rows, calc_impulses(rows, calc_row_motion(rows, free)))
+        forces = calc_row_forces(rows, calc_impulses(rows, calc_row_motion(rows, free)))
+        if rows.nodes is None:
+            return forces
+        return forces - rows.with_nodes(jnp.zeros_like(rows.v), lambda nodes: nodes.inertial_force(of_nodes))
 
     rows, row_change = (dataclasses.replace(x, terms=None) for x in (problem, change))
     _, of_rows_change = eqx.filter_jvp(of_rows, (rows,), (row_change,))
-    total = add_tangents(calc_residual_change(problem.terms, change.terms, free, None), of_rows_change)
+    total = calc_residual_change(problem.terms, change.terms, of_bodies, None)
+    if total is not None:
+        total = problem.with_nodes(total, lambda nodes: jnp.zeros_like(nodes.v_free))
+    total = add_tangents(total, of_rows_change)
     return jnp.zeros_like(free) if total is None else jnp.where(locked, 0.0, total)
 
 

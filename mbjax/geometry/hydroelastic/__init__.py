@@ -3,6 +3,9 @@
 from .contact_surface import ContactSurface as ContactSurface
 from .faces import Representation as Representation
 from .mesh_fit import is_inside_out as is_inside_out
+from .moving_triangles import TriangleFaces as TriangleFaces
+from .moving_triangles import faces_of_triangles as faces_of_triangles
+from .moving_triangles import usual_number_of_faces as usual_number_of_faces
 from .near_pairs import calc_near_surfaces as calc_near_surfaces
 from .pressure_field import PressureField as PressureField
 from .pressure_field import field as field

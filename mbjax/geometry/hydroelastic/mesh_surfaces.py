@@ -92,6 +92,7 @@ def polygons_with_rigid_mesh(
         gradient_D=None,
         filled=pairs.filled,
         left_out=pairs.left_out,
+        triangles_D=pairs.elements_D,
     )
 
 

@@ -1,0 +1,145 @@
+"""The nodes of deformable bodies in a step's convex problem: their inertia with stiffness, and what they touch.
+
+With the free motion v* and the tangent T there (`mbjax.finite_elements`), nodes at the step's end have v* + dt a, and
+
+    dt T a = Jᵀ γ / dt
+
+with the impulses γ at their contacts, and at those that are fixed to bodies. dt T stands for a mass matrix: contacts
+add to it where it has entries, as the three nodes of a triangle are nodes of an element.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from mbjax.finite_elements import MeshStructure, from_layers, sum_of_nodes_in_layers, to_layers
+from mbjax.linear_algebra.block_tridiagonal import BlockTridiagonal, times_block_tridiagonal
+from mbjax.spatial import component_algebra as ca
+
+from ..laws.abstract_law import AbstractContactLaw
+from ..rows.rows_of_step import OfNodes
+
+
+class FixedNodeSprings(eqx.Module):
+    """Nodes fixed to bodies, as springs: impulse = start - stiffness (G dv - dv_node) on the anchor."""
+
+    places: tuple[int, ...] = eqx.field(static=True)
+    G: Float[Array, "r nv"]
+    start: Float[Array, " r"]
+    stiffness: Float[Array, " r"]
+
+
+class NodesOfProblem(eqx.Module):
+    """Inertia dt T of the nodes, contacts with their law and Jacobians, and fixed nodes; of one world."""
+
+    mesh: MeshStructure = eqx.field(static=True)
+    inertia: BlockTridiagonal
+    v_free: Float[Array, "n 3"]
+    law: AbstractContactLaw
+    v_AcBc_W: Float[Array, "3 m"]  # with the nodes in their free motion, and the bodies as at the step's start
+    nodes: Int[Array, "3 m"]
+    weights: Float[Array, "3 m"]
+    J: Float[Array, "3 m nv"]
+    fixed: FixedNodeSprings | None
+
+    def inertial_force(self, a: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+        """dt T a."""
+        product = times_block_tridiagonal(self.inertia, to_layers(self.mesh, a[..., None]))
+        return from_layers(self.mesh, product)[..., 0]
+
+    def diagonal(self) -> Float[Array, "n 3"]:
+        """The diagonal of dt T."""
+        entries = jnp.diagonal(self.inertia.diagonal, axis1=1, axis2=2)
+        return from_layers(self.mesh, entries[..., None])[..., 0]
+
+    def response(self, diagonal: Float[Array, " nv"]) -> Float[Array, "6 m"]:
+        """The response of each point to an impulse in 1/kg, with M and dt T taken as diagonal."""
+        of_B = jnp.stack([jnp.sum(self.J[i] * self.J[k] / diagonal, axis=1) for i, k in ca.SYMMETRIC_PAIRS])
+        of_A = jnp.einsum("km,kmi->im", self.weights**2, (1.0 / self.diagonal())[self.nodes])
+        return of_B.at[:3].add(of_A)
+
+    def motion(self, dv: Float[Array, " nv"], dv_nodes: Float[Array, "n 3"]) -> OfNodes:
+        """Change of the relative velocities, of B's points less A's; dv_nodes is the change from the free motion."""
+        of_A = jnp.einsum("km,kmi->im", self.weights, dv_nodes[self.nodes])
+        of_points = jnp.einsum("imv,v->im", self.J, dv) - of_A
+        if self.fixed is None:
+            return OfNodes(of_points, None)
+        return OfNodes(of_points, self.fixed.G @ dv - dv_nodes[np.array(self.fixed.places)].reshape(-1))
+
+    def impulse(self, motion: OfNodes) -> OfNodes:
+        """Impulses on B and on the anchors; the opposite ones act on the nodes."""
+        of_points = self.law.impulse(self.v_AcBc_W + motion.contacts)
+        if self.fixed is None:
+            return OfNodes(of_points, None)
+        return OfNodes(of_points, self.fixed.start - self.fixed.stiffness * motion.fixed)
+
+    def stiffness(self, motion: OfNodes) -> OfNodes:
+        """-dγ / d motion of the contacts; that of fixed nodes does not change."""
+        return OfNodes(self.law.stiffness(self.v_AcBc_W + motion.contacts), None)
+
+    def sticking_law(self, motion: OfNodes) -> tuple[OfNodes, OfNodes]:
+        """Impulse and stiffness as if all points would stick, from which a search starts."""
+        impulse, stiffness = self.law.sticking_law(self.v_AcBc_W + motion.contacts)
+        return self.impulse(motion)._replace(contacts=impulse), OfNodes(stiffness, None)
+
+    def power_along(self, motion: OfNodes, d: OfNodes) -> Callable[[Array], Float[Array, "2"]]:
+        """s → d · impulse(motion + s d) and its derivative, summed over all rows."""
+        of_points = self.law.power_along(self.v_AcBc_W + motion.contacts, d.contacts)
+
+        def power(s: Array) -> Float[Array, "2"]:
+            total = jnp.sum(of_points(s), axis=1)
+            if self.fixed is None:
+                return total
+            impulse = self.fixed.start - self.fixed.stiffness * (motion.fixed + s * d.fixed)
+            rate = -self.fixed.stiffness * d.fixed * d.fixed
+            return total + jnp.stack([jnp.sum(impulse * d.fixed), jnp.sum(rate)])
+
+        return power
+
+    def generalized(self, impulses: OfNodes) -> tuple[Float[Array, " nv"], Float[Array, "n 3"]]:
+        """Jᵀ γ on the bodies' velocities, and the impulses on the nodes."""
+        gamma = impulses.contacts
+        on_bodies = jnp.einsum("imv,im->v", self.J, gamma)
+        shares = -self.weights[:, :, None] * gamma.T
+        on_nodes = jnp.zeros_like(self.v_free).at[self.nodes.reshape(-1)].add(shares.reshape(-1, 3))
+        if self.fixed is not None:
+            on_bodies = on_bodies + self.fixed.G.T @ impulses.fixed
+            on_nodes = on_nodes.at[np.array(self.fixed.places)].add(-impulses.fixed.reshape(-1, 3))
+        return on_bodies, on_nodes
+
+    def hessian(self, stiffness: OfNodes) -> "NodeHessian":
+        """dt T with the stiffness of all rows, by nodes and velocities."""
+        w, S = self.weights, ca.symmetric_matrix(stiffness.contacts)
+        of_triangles = jnp.einsum("am,bm,ijm->maibj", w, w, S).reshape(-1, 9, 9)
+        added = sum_of_nodes_in_layers(self.mesh, self.nodes.T, of_triangles)
+        SJ = jnp.einsum("ijm,jmv->imv", S, self.J)
+        of_bodies = jnp.einsum("imv,imu->vu", self.J, SJ)
+        shares = -w[:, :, None, None] * jnp.transpose(SJ, (1, 0, 2))
+        nv = of_bodies.shape[0]
+        between = (
+            jnp.zeros((*self.v_free.shape, nv), w.dtype)
+            .at[self.nodes.reshape(-1)]
+            .add(shares.reshape(self.nodes.size, 3, nv))
+        )
+        if self.fixed is not None:
+            places, k = np.array(self.fixed.places), self.fixed.stiffness
+            of_nodes = k.reshape(-1, 3, 1) * jnp.eye(3, dtype=k.dtype)
+            fixed = sum_of_nodes_in_layers(self.mesh, places[:, None], of_nodes)
+            added = BlockTridiagonal(added.diagonal + fixed.diagonal, added.lower + fixed.lower)
+            kG = k[:, None] * self.fixed.G
+            of_bodies = of_bodies + self.fixed.G.T @ kG
+            between = between.at[places].add(-kG.reshape(len(places), 3, nv))
+        total = BlockTridiagonal(self.inertia.diagonal + added.diagonal, self.inertia.lower + added.lower)
+        return NodeHessian(total, between, of_bodies)
+
+
+class NodeHessian(NamedTuple):
+    """Parts of a Newton matrix: nodes by nodes, nodes by velocities, and what is added for velocities by velocities."""
+
+    of_nodes: BlockTridiagonal
+    between: Float[Array, "n 3 nv"]
+    of_bodies: Float[Array, "nv nv"]
