@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from mbjax.spatial import safe_sqrt
+
 
 def solve_by_conjugate_residuals(
     product: Callable[[Array], Array],
@@ -25,11 +27,11 @@ def solve_by_conjugate_residuals(
     `product` is A x for an x, `solve_near` solves with a matrix near A. As many directions are kept as `num_directions`
     says; after that each new one replaces the oldest.
     """
-    enough = tolerance * jnp.sqrt(jnp.sum(b**2))
+    enough = tolerance * safe_sqrt(jnp.sum(b**2))
 
     def unfinished(carry: tuple) -> Array:
         _, residual, _, _, count, progressed = carry
-        return (jnp.sqrt(jnp.sum(residual**2)) > enough) & (count < max_iterations) & progressed
+        return (safe_sqrt(jnp.sum(residual**2)) > enough) & (count < max_iterations) & progressed
 
     def iterate(carry: tuple) -> tuple:
         x, residual, directions, products, count, _ = carry
@@ -39,7 +41,7 @@ def solve_by_conjugate_residuals(
             along = jnp.einsum("kni,ni->k", products, image)
             image = image - jnp.einsum("k,kni->ni", along, products)
             direction = direction - jnp.einsum("k,kni->ni", along, directions)
-        length = jnp.sqrt(jnp.sum(image**2))
+        length = safe_sqrt(jnp.sum(image**2))
         progressed = length > 0.0
         scale = jnp.where(progressed, 1.0 / jnp.where(progressed, length, 1.0), 0.0)
         image, direction = scale * image, scale * direction

@@ -6,6 +6,8 @@ from .named_numbers import (
     XYZ,
     of_actuators,
     of_bodies,
+    of_deformables,
+    of_deformables_with_dissipation,
     of_frames,
     of_geometries,
     of_geometry_places,
@@ -97,6 +99,17 @@ KINDS = (
     NumberKind(
         "stiffness_damping", "s", (*OF_MATERIAL, "stiffness_damping"), of_materials("stiffness_damping"),
         "Rayleigh's, times the stiffness matrix; " + OF_DEFORMABLE,
+    ),
+    NumberKind(
+        "deformable_friction", "", (*OF_MATERIAL, "dynamic_friction"), of_deformables, "of a deformable body"
+    ),
+    NumberKind(
+        "deformable_relaxation_time", "s", (*OF_MATERIAL, "relaxation_time"), of_deformables,
+        "of a deformable body's contacts",
+    ),
+    NumberKind(
+        "deformable_dissipation", "s/m", (*OF_MATERIAL, "hunt_crossley_dissipation"), of_deformables_with_dissipation,
+        "Hunt–Crossley's, of a deformable body that has one",
     ),
 )  # fmt: skip
 GROUPS = {"body": ("mass", "center_of_mass", "inertia")}

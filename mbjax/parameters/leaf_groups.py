@@ -43,6 +43,7 @@ GROUPS = {
     },
     "deformables": {
         "materials": ("youngs_modulus", "poissons_ratio", "mass_density", "mass_damping", "stiffness_damping"),
+        "contact": ("dynamic_friction", "relaxation_time", "hunt_crossley_dissipation"),
         "geometry": ("reference_positions", "anchors"),
         "switches": ("enabled",),
         "force_elements": ("force_densities",),

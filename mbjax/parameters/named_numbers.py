@@ -124,16 +124,35 @@ def of_the_time_step(model: MultibodyModel) -> Places:
     return {"world": ((0,), ("",))} if model.is_discrete else {}
 
 
+def of_deformables(model: MultibodyModel) -> Places:
+    """Places of numbers of which each deformable body has one."""
+    bodies = () if model.deformables is None else model.deformables.layout.bodies
+    return {label: ((body.index,), ("",)) for label, body in zip(names_of_deformables(model), bodies, strict=True)}
+
+
+def of_deformables_with_dissipation(model: MultibodyModel) -> Places:
+    """Places of the dissipation of deformable bodies to which one was given."""
+    bodies = () if model.deformables is None else model.deformables.layout.bodies
+    named = zip(names_of_deformables(model), bodies, strict=True)
+    return {label: ((body.dissipation_index,), ("",)) for label, body in named if body.dissipation_index >= 0}
+
+
+def names_of_deformables(model: MultibodyModel) -> tuple[str, ...]:
+    """Names of the deformable bodies, with their model instances where several share one."""
+    if model.deformables is None:
+        return ()
+    scoped = tuple(body.scoped_name for body in model.deformables.layout.bodies)
+    return tuple(unique_names(model.deformables.names, scoped))
+
+
 def of_materials(what: str) -> Callable[[MultibodyModel], Places]:
     """Places of numbers by deformable body: one, or one for each element."""
 
     def places(model: MultibodyModel) -> Places:
         if model.deformables is None:
             return {}
-        layout = model.deformables.layout
-        labels = unique_names(model.deformables.names, tuple(body.scoped_name for body in layout.bodies))
-        found = {}
-        for label, body in zip(labels, layout.bodies, strict=True):
+        layout, found = model.deformables.layout, {}
+        for label, body in zip(names_of_deformables(model), layout.bodies, strict=True):
             at = layout.numbers_of(what, body.index)
             count = at.stop - at.start
             found[label] = tuple(range(at.start, at.stop)), tuple(map(str, range(count))) if count > 1 else ("",)

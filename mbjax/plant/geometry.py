@@ -96,7 +96,8 @@ class PlantGeometry(PlantQueries):
     def exclude_collision_geometries_with_collision_filter_group_pair(self, group_A: Group, group_B: Group) -> None:
         """Excludes contact between two groups of geometries; with one name for both, within the first group.
 
-        A group is its name and its members: bodies, for all geometries they have at finalize, and `Geometry`s.
+        A group is its name and its members: bodies, for all geometries they have at finalize, deformable bodies, and
+        `Geometry`s.
         """
         call = "exclude_collision_geometries_with_collision_filter_group_pair"
         self._require_building(call)
@@ -213,11 +214,12 @@ class PlantGeometry(PlantQueries):
         self._require_building(f"set_{name}")
         self.contact_settings = dataclasses.replace(self.contact_settings, **settings)
 
-    def _members(self, call: str, group: Group) -> tuple[Body | Geometry, ...]:
+    def _members(self, call: str, group: Group) -> tuple[Any, ...]:
         name, elements = group
         if not isinstance(name, str) or isinstance(elements, str):
             raise ModelError(f"{call}: a group is a pair (name, [bodies and geometries]), got {group!r}.")
-        found = tuple(e if isinstance(e, Geometry) else self.body(e, f"{call}: group '{name}'") for e in elements)
+        label = f"{call}: group '{name}'"
+        found = tuple(e if isinstance(e, Geometry) else self._rigid_or_deformable(e, label) for e in elements)
         for element in found:
             if isinstance(element, Geometry) and not any(c.geometry is element for c in self.collisions):
                 raise ModelError(f"{call}: group '{name}': '{element.name}' is no collision geometry of this plant.")

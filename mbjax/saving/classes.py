@@ -24,6 +24,7 @@ STRUCTURE = (
     model.DeformableBodyInfo,
     model.DeformableLayout,
     model.FixedNodes,
+    model.NodeContactPair,
     MeshStructure,
 )
 NUMBERS = (model.MultibodyParameters, model.CollisionParameters, model.GeometryParameters, model.Keyframe)

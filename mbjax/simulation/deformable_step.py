@@ -18,12 +18,14 @@ from mbjax.contact import (
     ConvexProblem,
     ConvexSolution,
     CoupledRows,
+    DeformableContacts,
     FixedNodeSprings,
     LawInputs,
     NodePoints,
     NodesOfProblem,
     OtherRows,
     calc_contact_law,
+    calc_deformable_contacts,
     calc_node_points,
     calc_solution,
     size_of_response,
@@ -70,14 +72,14 @@ class NodesOfStep(NamedTuple):
 class NodeMotion(NamedTuple):
     """Velocities of the nodes at the step's end, forces F_Bo_W on the bodies, and whether each motion was found.
 
-    Contact forces f_Bc_W at `points` are there where something may touch.
+    Contacts, and their generalized forces on the bodies, are there where something may touch.
     """
 
     v: Float[Array, "n 3"]
     F_Bo_W: Float[Array, "nb 6"] | None
     converged: Array
-    points: NodePoints | None = None
-    f_Bc_W: Float[Array, "3 m"] | None = None
+    contacts: DeformableContacts | None = None
+    generalized: Float[Array, " nv"] | None = None
 
 
 def calc_nodes_of_step(model: MultibodyModel, state: State, inputs: Inputs, terms: ForwardDynamicsTerms) -> NodesOfStep:
@@ -264,14 +266,25 @@ def calc_solution_with_nodes(
 
 
 def calc_node_motion(
-    model: MultibodyModel, nodes: NodesOfStep, vdot: Float[Array, " k"], position: PositionKinematics
+    model: MultibodyModel,
+    nodes: NodesOfStep,
+    vdot: Float[Array, " k"],
+    position: PositionKinematics,
+    converged: Bool[Array, ""] | bool = True,
 ) -> NodeMotion:
-    """The nodes' motion in the step whose acceleration is vdot, of the bodies and, where they touch, of the nodes."""
-    return each_world(_calc_node_motion, model.num_world_axes, model, nodes, vdot, position)
+    """The nodes' motion in the step whose acceleration is vdot, of the bodies and, where they touch, of the nodes.
+
+    `converged` says whether the step's convex problem was solved.
+    """
+    return each_world(_calc_node_motion, model.num_world_axes, model, nodes, vdot, position, converged)
 
 
 def _calc_node_motion(
-    model: MultibodyModel, nodes: NodesOfStep, vdot: Float[Array, " k"], position: PositionKinematics
+    model: MultibodyModel,
+    nodes: NodesOfStep,
+    vdot: Float[Array, " k"],
+    position: PositionKinematics,
+    converged: Bool[Array, ""] | bool,
 ) -> NodeMotion:
     deformables, free, rows, dt = model.deformables, nodes.free, nodes.rows, model.time_step
     assert deformables is not None
@@ -283,7 +296,9 @@ def _calc_node_motion(
         on_bodies = calc_contact_forces_on_bodies(model, position, nodes.points, f_Bc_W)
         if impulses.fixed is not None:
             on_bodies = on_bodies + calc_forces_on_bodies(model, position, impulses.fixed / dt)
-        return NodeMotion(free.v + change, on_bodies, free.converged, nodes.points, f_Bc_W)
+        contacts = calc_deformable_contacts(model, nodes.points, f_Bc_W)
+        generalized = jnp.einsum("imv,im->v", nodes.points.J, f_Bc_W)
+        return NodeMotion(free.v + change, on_bodies, free.converged & converged, contacts, generalized)
     if rows is None:
         return NodeMotion(free.v, None, free.converged)
     eliminated = nodes.eliminated

@@ -78,7 +78,7 @@ def calc_discrete_acceleration(
     multipliers = model.zeros(0) if impulses.coupled is None else impulses.coupled / model.time_step
     moved = None
     if nodes is not None:
-        moved = calc_node_motion(model, nodes, found.vdot, problem.terms.position)
+        moved = calc_node_motion(model, nodes, found.vdot, problem.terms.position, found.converged)
         multipliers = multipliers[: num_constraint_rows(model)]
     contacts = None
     if reads_contacts and points is not None:

@@ -66,8 +66,14 @@ def calc_outputs(
     of_constraints = calc_constraint_forces(model, constraint_rows(model), terms.position, acceleration.multipliers)
     contact_results, F_contacts = report_contacts(model, terms.position, acceleration.contacts)
     on_bodies = F_Bo_W + of_constraints if F_contacts is None else F_Bo_W + of_constraints + F_contacts
-    if acceleration.nodes is not None and acceleration.nodes.F_Bo_W is not None:
-        on_bodies = on_bodies + acceleration.nodes.F_Bo_W
+    moved = acceleration.nodes
+    if moved is not None and moved.F_Bo_W is not None:
+        on_bodies = on_bodies + moved.F_Bo_W
+    generalized = (
+        model.zeros(model.num_velocities) if acceleration.contacts is None else acceleration.contacts.generalized
+    )
+    if moved is not None and moved.generalized is not None:
+        generalized = generalized + moved.generalized
     X_WB, V_WB_W_reported = body_poses_and_velocities(model, reported.q, reported.v)
     return Outputs(
         reported,
@@ -79,9 +85,10 @@ def calc_outputs(
         calc_reaction_forces(model, terms.position, V_WB_W, A_WB_W, on_bodies),
         acceleration.multipliers,
         of_constraints,
-        model.zeros(model.num_velocities) if acceleration.contacts is None else acceleration.contacts.generalized,
+        generalized,
         contact_results,
-        None if acceleration.nodes is None else acceleration.nodes.converged,
+        None if moved is None else moved.converged,
+        None if moved is None else moved.contacts,
     )
 
 

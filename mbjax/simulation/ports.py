@@ -12,7 +12,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
-from mbjax.contact import ContactResults
+from mbjax.contact import ContactResults, DeformableContacts
 from mbjax.errors import ModelError, ModelWarning
 from mbjax.execution import require_one_model
 from mbjax.model import MultibodyModel, as_array, missing_actuators, summary_of
@@ -101,8 +101,8 @@ class Outputs(eqx.Module):
     `constraint_spatial_forces` F_Bo_W are their forces on the bodies, without couplers and locks, which act on joints
     alone. `generalized_contact_forces` are Jᵀ f, and `contact_results` holds the contacts one by one; it is None in a
     model without pairs of collision geometries. `deformables_converged` says of each deformable body whether its motion
-    was found to rounding; it is None without any. From `outputs` all ports are live: those of the given state and
-    inputs.
+    was found to rounding, and `deformable_contacts` has what such bodies touch; both are None where there is nothing
+    of the kind. From `outputs` all ports are live: those of the given state and inputs.
     """
 
     state: State
@@ -117,15 +117,18 @@ class Outputs(eqx.Module):
     generalized_contact_forces: Float[Array, "*batch nv"]
     contact_results: ContactResults | None = None
     deformables_converged: Bool[Array, "*batch bodies"] | None = None
+    deformable_contacts: DeformableContacts | None = None
 
     def __str__(self) -> str:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         if self.deformables_converged is None:
             del fields["deformables_converged"]
-        state, poses, contacts = (fields.pop(name) for name in ("state", "body_poses", "contact_results"))
+        state, poses, *contacts = (
+            fields.pop(name) for name in ("state", "body_poses", "contact_results", "deformable_contacts")
+        )
         fields = {"q": state.q, "v": state.v, "time": state.time, "body_poses": poses.translation} | fields
         title = "Outputs, by name: mbjax.describe(model, outputs)"
-        return summary_of(title, fields) + ("" if contacts is None else f"\n{contacts}")
+        return "\n".join([summary_of(title, fields), *(str(x) for x in contacts if x is not None)])
 
     def constraint_force(self, model: MultibodyModel, constraint: str | int) -> Float[Array, "*batch k"]:
         """Force λ of one of the model's constraints, a number for each of its rows."""

@@ -289,22 +289,31 @@ def test_a_loaded_model_has_its_deformable_bodies(folder: pathlib.Path) -> None:
     assert any("2 deformable bodies" in entry for entry in entries)
 
 
-def test_what_touches_nothing_is_told(folder: pathlib.Path) -> None:
-    """Contact of deformable bodies is not simulated: the report says so, and a warning where there is contact."""
+def test_what_may_touch_and_what_is_not_kept(folder: pathlib.Path) -> None:
+    """Friction and filters of deformable links are read; the report says which shapes they pass through."""
     group = (
         '<drake:collision_filter_group name="g"><drake:member>pad</drake:member><drake:member>rigid</drake:member>'
         "<drake:ignored_collision_filter_group>g</drake:ignored_collision_filter_group></drake:collision_filter_group>"
     )
     look = '<visual name="v"><material><diffuse>1 0 0 1</diffuse></material></visual>'
-    read(folder, sdf(OTHER + soft(PAD + NOTHING + look) + group))
-    entries = [str(entry) for entry in load(folder / "soft.sdf", time_step=0.01).report()]
-    assert any("it touches nothing, since contact of deformable bodies is not simulated" in entry for entry in entries)
+    ball = "<geometry><sphere><radius>0.1</radius></sphere></geometry>"
+    soft_ball = (
+        f'<collision name="soft">{ball}<drake:proximity_properties><drake:compliant_hydroelastic/>'
+        "<drake:hydroelastic_modulus>1e6</drake:hydroelastic_modulus>"
+        "<drake:mesh_resolution_hint>0.1</drake:mesh_resolution_hint></drake:proximity_properties></collision>"
+    )
+    others = (
+        f'<link name="rigid">{soft_ball}<collision name="hard">{ball}</collision></link>'
+        f'<link name="free">{soft_ball}</link>'
+    )
+    read(folder, sdf(others + soft(PAD + NOTHING + look) + group))
+    model = load(folder / "soft.sdf", time_step=0.01)
+    assert model.deformables is not None
+    touched = [model.collision_geometry_name(pair.geometry) for pair in model.deformables.layout.contacts]
+    assert touched == ["free::soft"]
+    entries = [str(entry) for entry in model.report()]
+    assert any("passes through shapes without a pressure field: 'rigid::hard'" in entry for entry in entries)
     assert any("color of deformable body 'pad'" in entry for entry in entries)
-    assert any("the deformable link 'm::pad' touches nothing anyway" in entry for entry in entries)
-    with pytest.warns(
-        ModelWarning, match="deformable bodies touch nothing, since their contact is not simulated: 'pad'"
-    ):
-        load(folder / "soft.sdf", time_step=0.01, contact_model="point")
 
 
 def test_deformable_bodies_need_a_step(folder: pathlib.Path) -> None:

@@ -143,7 +143,11 @@ def swinging_plant(approximation: str = "sap") -> mbjax.MultibodyPlant:
 class DrakePlant:
     """The same body in Drake."""
 
-    def __init__(self, pydrake_plant, fem, points, tetrahedra, law, tmp_path, approximation="sap") -> None:
+    efforts: tuple[float, ...] | list[float] = ()
+
+    def __init__(
+        self, pydrake_plant, fem, points, tetrahedra, law, tmp_path, approximation="sap", pose=None, properties=None
+    ) -> None:
         from pydrake.geometry import GeometryInstance, Mesh, ProximityProperties
         from pydrake.math import RigidTransform
         from pydrake.systems.framework import DiagramBuilder
@@ -151,7 +155,8 @@ class DrakePlant:
         self.builder = DiagramBuilder()
         self.plant, _ = pydrake_plant.AddMultibodyPlantSceneGraph(self.builder, DT)
         kind = pydrake_plant.DiscreteContactApproximation
-        self.plant.set_discrete_contact_approximation({"sap": kind.kSap, "lagged": kind.kLagged}[approximation])
+        kinds = {"sap": kind.kSap, "similar": kind.kSimilar, "lagged": kind.kLagged}
+        self.plant.set_discrete_contact_approximation(kinds[approximation])
         self.deformable_model = self.plant.mutable_deformable_model()
         config = fem.DeformableBodyConfig()
         config.set_youngs_modulus(FOAM["youngs_modulus"])
@@ -173,8 +178,8 @@ class DrakePlant:
         lines += [f"CELLS {len(tetrahedra)} {5 * len(tetrahedra)}", *("4 " + " ".join(map(str, t)) for t in tetrahedra)]
         lines += [f"CELL_TYPES {len(tetrahedra)}", *["10"] * len(tetrahedra), ""]
         file.write_text("\n".join(lines))
-        instance = GeometryInstance(RigidTransform(), Mesh(str(file), 1.0), "bar")
-        instance.set_proximity_properties(ProximityProperties())
+        instance = GeometryInstance(RigidTransform() if pose is None else pose, Mesh(str(file), 1.0), "bar")
+        instance.set_proximity_properties(ProximityProperties() if properties is None else properties)
         self.body = self.deformable_model.RegisterDeformableBody(instance, config, 1.0)
 
     def add_swinging_link(self) -> None:
@@ -195,6 +200,8 @@ class DrakePlant:
         self.plant.Finalize()
         simulator = Simulator(self.builder.Build())
         self.context = self.plant.GetMyMutableContextFromRoot(simulator.get_mutable_context())
+        if self.efforts:
+            self.plant.get_actuation_input_port().FixValue(self.context, self.efforts)
         found = []
         for k in range(steps):
             simulator.AdvanceTo((k + 1) * DT)

@@ -32,8 +32,8 @@ def numbers_of(model: mbjax.MultibodyModel) -> Any:
     return dataclasses.replace(deformables, enabled=None), model.parameters.gravity
 
 
-def check(loss: Any, at: Any, tolerance: float = 1e-7) -> None:
-    """Forward = reverse = differences of fourth order, leaf by leaf, along random directions."""
+def check(loss: Any, at: Any, tolerance: float = 1e-7, h: float = 1e-4) -> None:
+    """Forward = reverse = differences of fourth order over steps h, leaf by leaf, along random directions."""
     value, gradient = jax.jit(jax.value_and_grad(loss))(at)
     assert np.isfinite(value)
     leaves, treedef = jax.tree.flatten(at)
@@ -45,7 +45,6 @@ def check(loss: Any, at: Any, tolerance: float = 1e-7) -> None:
         along = jax.tree.unflatten(treedef, [move if i == j else jnp.zeros_like(x) for j, x in enumerate(leaves)])
         found = forward(at, along)
         reverse = sum(jnp.vdot(a, b) for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(along), strict=True))
-        h = 1e-4
         near, far = (value_at(at, along, k * h) - value_at(at, along, -k * h) for k in (1, 2))
         differences = (8 * near - far) / (12 * h)
         scale = max(abs(float(found)), 1e-4)

@@ -23,7 +23,6 @@ from ..rows.rows_of_step import OfRows, OtherRows
 from .along_branches import matrix_along_branches
 from .newton_matrix import NewtonMatrix, Product
 
-
 NOTHING_MOVES = NewtonMatrix(lambda x: x, lambda _: lambda b: b, lambda _, b: b)  # no body moves
 
 

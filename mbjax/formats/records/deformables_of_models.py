@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from mbjax.geometry import ProximityProperties, TetrahedralMesh
+from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.model import DeformableBodies, DeformableBodyInfo, MultibodyModel
 from mbjax.spatial import RigidTransform
 
@@ -34,10 +35,26 @@ def deformable_records(
         points = positions[deformables.nodes(body.index)]
         record = DeformableRecord(
             name, 0, PLACE, None, TetrahedralMesh(points, deformables.tetrahedra(body.index), label),
-            RigidTransform(np.eye(3), np.zeros(3)), material_of(deformables, body, label, notes), ProximityProperties(),
+            RigidTransform(np.eye(3), np.zeros(3)), material_of(deformables, body, label, notes),
+            properties_of(deformables, body),
         )  # fmt: skip
         record.walls = walls_of(deformables, body, points, label, notes)
         yield body.model_instance, record
+
+
+def properties_of(deformables: DeformableBodies, body: DeformableBodyInfo) -> ProximityProperties:
+    """Friction, dissipation and relaxation time; the coefficient of friction is also the static one."""
+    friction, relaxation_time = (
+        float(as_double(np.asarray(x))[body.index]) for x in (deformables.dynamic_friction, deformables.relaxation_time)
+    )
+    dissipation = None
+    if body.dissipation_index >= 0:
+        dissipation = float(as_double(np.asarray(deformables.hunt_crossley_dissipation))[body.dissipation_index])
+    return ProximityProperties(
+        friction,
+        hunt_crossley_dissipation=dissipation,
+        relaxation_time=None if relaxation_time == DEFAULT_RELAXATION_TIME else relaxation_time,
+    )
 
 
 def material_of(

@@ -55,7 +55,7 @@ def add_robots(
     first, and warnings are given before the first change; a plant that is thrown away on an error needs no trial.
     """
     require_discrete_plant(plant, robots)
-    note_what_deformables_lack(plant, robots, notes)
+    note_what_deformables_lack(robots, notes)
     note_limits_in_degrees(robots, notes)
     chosen = None if actuators is None or isinstance(actuators, str) else chosen_joints(robots, actuators)
     for k, robot in enumerate(robots):
@@ -98,13 +98,9 @@ def require_discrete_plant(plant: MultibodyPlant, robots: Sequence[RobotRecord])
         )
 
 
-def note_what_deformables_lack(plant: MultibodyPlant, robots: Sequence[RobotRecord], notes: LoadNotes) -> None:
-    """Lists that deformable bodies touch nothing, and warns of it where the plant has contact; and their colors."""
+def note_what_deformables_lack(robots: Sequence[RobotRecord], notes: LoadNotes) -> None:
+    """Lists the colors of deformable bodies, which are not kept."""
     for record in (record for robot in robots for record in robot.deformables):
-        what = "it touches nothing, since contact of deformable bodies is not simulated: its friction is not used"
-        notes.add(IGNORED, f"deformable body '{record.name}'", what, record.place)
-        if plant.contact_settings.contact_model != "none":
-            notes.warn("deformable bodies touch nothing, since their contact is not simulated", f"'{record.name}'")
         if record.rgba is not None:
             notes.add(IGNORED, f"color of deformable body '{record.name}'", "not kept", record.place)
 
@@ -241,7 +237,7 @@ def _add_elements(plant: MultibodyPlant, robots: Sequence[RobotRecord], names: S
     for robot in robots:
         for pair in robot.collision_filters:
             groups = [
-                (name, [elements.body(robot, link) for link in links]) for name, links in (pair.group_A, pair.group_B)
+                (name, [elements.link(robot, link) for link in links]) for name, links in (pair.group_A, pair.group_B)
             ]
             plant.exclude_collision_geometries_with_collision_filter_group_pair(*groups)
         shapes = {name: shape for (owner, name), shape in elements.shapes.items() if owner == id(robot)}
@@ -277,9 +273,10 @@ def _add_deformable_bodies(elements: Elements, robot: RobotRecord) -> None:
         with _placed(record.place):
             material = DeformableMaterial(**record.material)
             made = plant.add_deformable_body(
-                record.name, record.mesh, material, pose=record.X_WG,
+                record.name, record.mesh, material, pose=record.X_WG, properties=record.properties,
                 model_instance=elements.instances[id(robot)], source=record.place,
             )  # fmt: skip
+            elements.add_deformable(robot, record.name, made)
         for wall in record.walls:
             with _placed(wall.place):
                 plant.set_wall_boundary_condition(made, wall.p_WQ, wall.n_W)

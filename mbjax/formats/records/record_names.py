@@ -7,7 +7,7 @@ from typing import Any
 from mbjax.geometry import Geometry
 from mbjax.joints import AbstractJoint
 from mbjax.model import Body, Frame
-from mbjax.plant import MultibodyPlant
+from mbjax.plant import DeclaredDeformable, MultibodyPlant
 
 from .robot_records import WORLD, JointRecord, RobotRecord
 
@@ -23,11 +23,15 @@ class Elements:
     by_name: dict[str, int] = dataclasses.field(default_factory=dict)  # the instance of a robot
     shapes: dict[tuple[int, str], Geometry] = dataclasses.field(default_factory=dict)  # by `link::name` of a robot
     _bodies: dict[Any, Body] = dataclasses.field(default_factory=dict)
+    _deformables: dict[Any, DeclaredDeformable] = dataclasses.field(default_factory=dict)
     _joints: dict[Any, AbstractJoint] = dataclasses.field(default_factory=dict)
     _frames: dict[Any, Frame] = dataclasses.field(default_factory=dict)
 
     def add_body(self, robot: RobotRecord, name: str, body: Body) -> None:
         self._bodies[id(robot), name] = self._bodies[name_from_outside(robot, name)] = body
+
+    def add_deformable(self, robot: RobotRecord, name: str, deformable: DeclaredDeformable) -> None:
+        self._deformables[id(robot), name] = self._deformables[name_from_outside(robot, name)] = deformable
 
     def add_joint(self, robot: RobotRecord, name: str, joint: AbstractJoint) -> None:
         self._joints[id(robot), name] = self._joints[name_from_outside(robot, name)] = joint
@@ -48,6 +52,11 @@ class Elements:
             return self.plant.world_body
         found = self._bodies.get((id(robot), name))
         return self._bodies[name] if found is None else found
+
+    def link(self, robot: RobotRecord, name: str) -> Body | DeclaredDeformable:
+        """The body of a link, rigid or deformable."""
+        found = self._deformables.get((id(robot), name), self._deformables.get(name))
+        return self.body(robot, name) if found is None else found
 
     def joint(self, robot: RobotRecord, name: str) -> AbstractJoint:
         found = self._joints.get((id(robot), name))

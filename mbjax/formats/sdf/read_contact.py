@@ -11,7 +11,6 @@ from ..urdf.read_contact import MAX_GROUPS, PROXIMITY_TAGS, links_of
 from ..urdf.read_hydroelastic import read_hydroelastic
 from ..xml.tree import XmlElement
 from ..xml.values import did_you_mean, required_text
-from .pose_graph import is_deformable
 from .read_scopes import DELIMITER, Scope, Vertex
 from .values import child_number, flag, text_numbers, text_of
 
@@ -70,15 +69,14 @@ def read_collision_filters(world: Scope, notes: LoadNotes) -> dict[Scope, list[C
         raise world.element.error(f"{len(groups)} collision filter groups; at most {MAX_GROUPS} are read.")
     scopes = world.all_models()
     links = {absolute(s, v.name): v for s in scopes for v in s.members.values() if v.kind == "link"}
-    return _records(groups, links, notes)
+    return _records(groups, links)
 
 
 def _records(
-    groups: dict[str, tuple[XmlElement, Scope]], known: dict[str, Vertex], notes: LoadNotes
+    groups: dict[str, tuple[XmlElement, Scope]], known: dict[str, Vertex]
 ) -> dict[Scope, list[CollisionFilterRecord]]:
     own = {
-        name: [link for m in e.all("drake:member") for link in _link(m, scope, known, notes)]
-        for name, (e, scope) in groups.items()
+        name: [_link(member, scope, known) for member in e.all("drake:member")] for name, (e, scope) in groups.items()
     }
     member_groups = {
         name: [_group(member, scope, groups) for member in element.all("drake:member_group")]
@@ -94,15 +92,12 @@ def _records(
     return records
 
 
-def _link(member: XmlElement, scope: Scope, known: dict[str, Vertex], notes: LoadNotes) -> list[str]:
-    """The link that a member names; none where it is deformable."""
+def _link(member: XmlElement, scope: Scope, known: dict[str, Vertex]) -> str:
+    """The link that a member names."""
     name = absolute(scope, text_of(member))
     if name not in known:
         raise member.error(f"{member.label}: there is no link '{name[:200]}'. {did_you_mean(name, known)}")
-    if is_deformable(known[name]):
-        notes.add(IGNORED, member.label, f"the deformable link '{name}' touches nothing anyway", member.place)
-        return []
-    return [name]
+    return name
 
 
 def _group(element: XmlElement, scope: Scope, groups: dict[str, tuple[XmlElement, Scope]]) -> str:

@@ -1,0 +1,383 @@
+"""Contact of deformable bodies with rigid shapes: Drake's steps, closed forms, derivatives, batches, who may touch."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mbjax
+
+from ..deformable_meshes import box_mesh
+from .test_deformable_bodies import DT, DrakePlant, foam
+from .test_deformable_derivatives import check
+
+CELLS, SIDE, MODULUS = (2, 2, 2), 0.06, 1e6
+TILT = np.array([[0.9553364891, 0.0, 0.2955202067], [0.0, 1.0, 0.0], [-0.2955202067, 0.0, 0.9553364891]])
+TILT = TILT @ np.array([[1.0, 0.0, 0.0], [0.0, 0.9800665778, -0.1986693308], [0.0, 0.1986693308, 0.9800665778]])
+TILT = np.linalg.qr(TILT)[0] * np.sign(np.diag(np.linalg.qr(TILT)[1]))  # no face stands upright, where forces jump
+PLACE = np.array([0.31, 0.12, 0.058])  # above no edge within the field of the ground
+PLACE_OF_BALL = [0.315, 0.12, 0.119]
+
+
+def middle(mesh: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The mesh with its middle at the origin."""
+    return mesh[0] - 0.5 * (mesh[0].max(axis=0) + mesh[0].min(axis=0)), mesh[1]
+
+
+BLOCK = middle(box_mesh(CELLS, (SIDE, SIDE, SIDE)))
+
+
+def rubber(friction: float = 0.5) -> mbjax.ProximityProperties:
+    return mbjax.ProximityProperties(friction, hunt_crossley_dissipation=1.0)
+
+
+def compliant(friction: float = 0.5, hint: float | None = None) -> mbjax.ProximityProperties:
+    return rubber(friction).add_compliant_hydroelastic_properties(hint, MODULUS)
+
+
+def at(x: Any) -> mbjax.RigidTransform:
+    return mbjax.RigidTransform(jnp.eye(3), jnp.asarray(x, float))
+
+
+def ground_plant(approximation: str = "sap", friction: float = 0.5, **more: Any) -> mbjax.MultibodyPlant:
+    """Ground as the top of a large box."""
+    plant = mbjax.MultibodyPlant(DT, discrete_contact_approximation=approximation, **more)
+    plant.register_collision_geometry(
+        plant.world_body, at([0, 0, -0.5]), mbjax.Box((2.0, 2.0, 1.0)), "ground", compliant(friction)
+    )
+    return plant
+
+
+def add_ball(plant: mbjax.MultibodyPlant, friction: float = 0.5) -> None:
+    ball = plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(0.1, 0.02))
+    plant.register_collision_geometry(
+        ball, mbjax.RigidTransform.identity(), mbjax.Sphere(0.02), "ball", compliant(friction, 0.02)
+    )
+
+
+def block_and_ball(approximation: str, friction: float, law: str = "linear_corotated") -> tuple[Any, Any]:
+    """A tilted block that falls on the ground, with a ball that falls on it; the model and its state."""
+    plant = ground_plant(approximation, friction)
+    add_ball(plant, friction)
+    pose = mbjax.RigidTransform(jnp.asarray(TILT), jnp.asarray(PLACE))
+    plant.add_deformable_body("block", BLOCK, foam(law), pose=pose, properties=rubber(friction))
+    model = plant.finalize()
+    return model, mbjax.set_free_body_pose(model, mbjax.default_state(model), "ball", at(PLACE_OF_BALL))
+
+
+class DrakeContact(DrakePlant):
+    """The same in Drake."""
+
+    def __init__(self, plant: Any, fem: Any, mesh: Any, path: Any, approximation: str, friction: float, pose: Any):
+        from pydrake.geometry import AddContactMaterial, ProximityProperties
+
+        self.friction, self.of_plant = friction, plant
+        properties = ProximityProperties()
+        AddContactMaterial(1.0, None, plant.CoulombFriction(friction, friction), properties)
+        super().__init__(plant, fem, *mesh, "linear_corotated", path, approximation, pose, properties)
+
+    def compliant(self, hint: float) -> Any:
+        from pydrake.geometry import AddCompliantHydroelasticProperties, AddContactMaterial, ProximityProperties
+
+        properties = ProximityProperties()
+        AddContactMaterial(1.0, None, self.of_plant.CoulombFriction(self.friction, self.friction), properties)
+        AddCompliantHydroelasticProperties(hint, MODULUS, properties)
+        return properties
+
+    def add(self, body: Any, pose: Any, shape: Any, name: str, hint: float = 1.0) -> None:
+        self.plant.RegisterCollisionGeometry(body, pose, shape, name, self.compliant(hint))
+
+
+@pytest.mark.parametrize(
+    ("approximation", "friction"),
+    [
+        ("sap", 0.0),
+        pytest.param("lagged", 0.0, marks=pytest.mark.whole_run("sap stands for it")),
+        pytest.param("similar", 0.5, marks=pytest.mark.whole_run("sap stands for it")),
+    ],
+)
+def test_a_block_falls_and_a_ball_on_it_as_in_drake(approximation: str, friction: float, tmp_path: Any) -> None:
+    pydrake_plant = pytest.importorskip("pydrake.multibody.plant")
+    fem = pytest.importorskip("pydrake.multibody.fem")
+    from pydrake.geometry import Box, Sphere
+    from pydrake.math import RigidTransform, RotationMatrix
+    from pydrake.multibody.tree import SpatialInertia
+
+    pose = RigidTransform(RotationMatrix(TILT), PLACE)
+    theirs = DrakeContact(pydrake_plant, fem, BLOCK, tmp_path, approximation, friction, pose)
+    theirs.add(theirs.plant.world_body(), RigidTransform([0, 0, -0.5]), Box(2, 2, 1), "ground")
+    ball = theirs.plant.AddRigidBody("ball", SpatialInertia.SolidSphereWithMass(0.1, 0.02))
+    theirs.add(ball, RigidTransform(), Sphere(0.02), "ball", 0.02)
+    newer, older = "SetDefaultFloatingBaseBodyPose", "SetDefaultFreeBodyPose"  # names in Drake
+    set_pose = getattr(theirs.plant, newer if hasattr(theirs.plant, newer) else older)
+    set_pose(ball, RigidTransform(PLACE_OF_BALL))
+    expected = theirs.run(40)
+    model, state = block_and_ball(approximation, friction)
+    step = jax.jit(lambda state: mbjax.step(model, state))
+    touched = False
+    for k, positions in enumerate(expected):
+        state, outputs = step(state)
+        contacts = outputs.deformable_contacts
+        first_touch = not touched
+        touched = touched or bool(contacts.is_active.any())
+        error = np.abs(state.nodes.position - positions).max()
+        assert error < (1e-9 if first_touch else 1e-7 if friction == 0.0 else 2e-6), (k, error)
+        assert bool(outputs.deformables_converged.all())
+        assert not contacts.num_left_out.any()
+    assert float(jnp.linalg.norm(contacts.of(model, "block", "ball::ball").spatial_force[3:])) > 0.1
+    np.testing.assert_allclose(state.q[4:], theirs.q()[4:], atol=1e-7 if friction == 0.0 else 2e-5)
+
+
+@pytest.mark.parametrize(
+    "approximation", ["sap", pytest.param("lagged", marks=pytest.mark.whole_run("sap stands for it"))]
+)
+def test_a_padded_finger_presses_a_box_as_in_drake(approximation: str, tmp_path: Any) -> None:
+    """The pad is fixed to a finger that slides along x and pushes a box, which slides too."""
+    pydrake_plant = pytest.importorskip("pydrake.multibody.plant")
+    fem = pytest.importorskip("pydrake.multibody.fem")
+    from pydrake.geometry import Box
+    from pydrake.math import RigidTransform, RotationMatrix
+    from pydrake.multibody.tree import PrismaticJoint, SpatialInertia
+
+    mesh = middle(box_mesh((1, 2, 2), (0.02, 0.04, 0.04)))
+    friction, push, gap, end = 0.5, 3.0, 1e-4, (0.004, 0.1, 0.1)
+    theirs = DrakeContact(pydrake_plant, fem, mesh, tmp_path, approximation, friction, RigidTransform())
+    plant = mbjax.MultibodyPlant(DT, discrete_contact_approximation=approximation)
+    place = [0.01 + gap + 0.03, 0.003, 0.002]
+    turned = RotationMatrix.MakeYRotation(0.02) @ RotationMatrix.MakeZRotation(0.03)
+    for name, mass, axis in (("finger", 0.1, [1.0, 0.0, 0.0]), ("box", 0.2, [1.0, 0.0, 0.0])):
+        where = np.zeros(3) if name == "finger" else np.array(place)
+        R = np.eye(3) if name == "finger" else turned.matrix()
+        body = plant.add_rigid_body(name, mbjax.SpatialInertia.solid_cube_with_mass(mass, 0.05))
+        frame = plant.add_frame(
+            f"{name}_frame", plant.world_frame, mbjax.RigidTransform(jnp.array(R), jnp.array(where))
+        )
+        joint = plant.add_joint(mbjax.PrismaticJoint(f"{name}_joint", frame, plant.frame(body), axis=axis, damping=2.0))
+        other = theirs.plant.AddRigidBody(name, SpatialInertia.SolidBoxWithMass(mass, 0.05, 0.05, 0.05))
+        from pydrake.multibody.tree import FixedOffsetFrame
+
+        base = theirs.plant.AddFrame(
+            FixedOffsetFrame(f"{name}_frame", theirs.plant.world_frame(), RigidTransform(RotationMatrix(R), where))
+        )
+        slides = theirs.plant.AddJoint(PrismaticJoint(f"{name}_joint", base, other.body_frame(), axis, damping=2.0))
+        if name == "finger":
+            plant.add_joint_actuator("push", joint)
+            theirs.plant.AddJointActuator("push", slides)
+        else:
+            plant.register_collision_geometry(
+                body, mbjax.RigidTransform.identity(), mbjax.Box((0.06, 0.025, 0.02)), "box", compliant()
+            )
+            theirs.add(other, RigidTransform(), Box(0.06, 0.025, 0.02), "box")
+    plant.add_deformable_body("pad", mesh, foam("linear_corotated"), properties=rubber())
+    X_BG = mbjax.RigidTransform(jnp.eye(3), jnp.array([-0.01, 0.0, 0.0]))
+    plant.add_fixed_constraint("pad", "finger", shape=mbjax.Box(end), X_BG=X_BG)
+    theirs.deformable_model.AddFixedConstraint(
+        theirs.body,
+        theirs.plant.GetBodyByName("finger"),
+        RigidTransform(),
+        Box(*end),
+        RigidTransform([-0.01, 0.0, 0.0]),
+    )
+    theirs.efforts = [push]
+    model = plant.finalize()
+    state = mbjax.default_state(model)
+    step = jax.jit(lambda state: mbjax.step(model, state, jnp.array([push])))
+    for k, positions in enumerate(theirs.run(20)):  # the pad touches at once
+        state, outputs = step(state)
+        error = np.abs(state.nodes.position - positions).max()
+        assert error < (1e-8 if k == 0 else 1e-4 * float(state.q[0])), (k, error)  # friction is estimated in two ways
+    np.testing.assert_allclose(state.q, theirs.q(), rtol=1e-4)
+    assert float(state.q[1]) > 0.03
+    force = outputs.deformable_contacts.of(model, "pad", "box::box").spatial_force[3]
+    v, a = state.v[1], outputs.generalized_acceleration[1]
+    in_line = outputs.generalized_contact_forces[1]
+    np.testing.assert_allclose(in_line, 0.2 * a + 2.0 * v, rtol=1e-9)
+    assert abs(float(force - in_line)) < 0.1 * float(in_line)
+
+
+def test_a_half_space_is_the_top_of_a_box_with_the_same_gradient() -> None:
+    """In closed form, against the mesh of the box where a block is above one element of it."""
+    states = []
+    for half_space in (True, False):
+        plant = mbjax.MultibodyPlant(DT)
+        if half_space:
+            soft = rubber().add_compliant_hydroelastic_properties_for_half_space(0.5, MODULUS)
+            plant.register_collision_geometry(
+                plant.world_body, mbjax.RigidTransform.identity(), mbjax.HalfSpace(), "ground", soft
+            )
+        else:
+            plant = ground_plant()
+        block = middle(box_mesh((1, 1, 1), (0.03, 0.03, 0.03)))
+        pose = mbjax.RigidTransform(jnp.asarray(TILT), jnp.array([0.31, 0.12, 0.024]))
+        plant.add_deformable_body("block", block, foam("neo_hookean"), pose=pose, properties=rubber())
+        model = plant.finalize()
+        trajectory = mbjax.rollout(model, mbjax.default_state(model), num_steps=30)
+        states.append(trajectory.final_state.nodes.position)
+    np.testing.assert_allclose(states[0], states[1], rtol=0, atol=1e-10)
+
+
+def test_forces_are_pressures_times_areas_and_balance() -> None:
+    """A ball on a block on the ground: action is reaction, momentum changes by what acts, weights are carried."""
+    model, state = block_and_ball("sap", 0.5)
+    state = mbjax.rollout(model, state, num_steps=30).final_state
+    before = mbjax.deformable_momentum(model, state)
+    after, outputs = mbjax.step(model, state)
+    contacts = outputs.deformable_contacts
+    ground, ball = (contacts.of(model, "block", name) for name in ("world::ground", "ball::ball"))
+    scoped = "DefaultModelInstance::block"
+    assert contacts.names(model) == ((scoped, "world::ground"), (scoped, "ball::ball"))
+    block_mass = float(before.mass[0])
+    velocity = mbjax.deformable_momentum(model, after).velocity[0]
+    change = block_mass * (velocity - before.velocity[0] + DT * 0.1 * velocity)  # with the mass damping
+    weight = jnp.array([0.0, 0.0, -9.81 * block_mass])
+    on_block = -(ground.spatial_force + ball.spatial_force)[3:]
+    np.testing.assert_allclose(change, DT * (weight + on_block), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        0.1 * (after.v[3:] - state.v[3:]), DT * (ball.spatial_force[3:] + jnp.array([0.0, 0.0, -0.981])), atol=1e-13
+    )
+    np.testing.assert_allclose(outputs.generalized_contact_forces[3:], ball.spatial_force[3:], atol=1e-13)
+    floating = outputs.reaction_forces[0]
+    np.testing.assert_allclose(floating, 0.0, atol=1e-10)  # nothing but contacts and weight moves the ball
+    x = np.asarray(state.nodes.position)
+    depth = np.maximum(-x[:, 2], 0.0)
+    assert float(ground.area) > 1e-5
+    assert float(contacts.pressure.max()) > 0.0
+    assert abs(float(ground.centroid[2])) < depth.max()
+    assert "DeformableContacts" in str(contacts)
+    assert "DeformableContacts" in str(outputs)
+    with pytest.raises(mbjax.ModelError, match="may not touch"):
+        dataclasses.replace(contacts, pairs=((0, 0),), sizes=(1,)).of(model, "block", "ball::ball")
+
+
+def numbers_in_contact(model: mbjax.MultibodyModel) -> Any:
+    """The numbers that contact of the block reads, of both sides."""
+    deformables, collision = model.deformables, model.collision
+    assert deformables is not None
+    return (
+        (deformables.youngs_modulus, deformables.mass_density, deformables.stiffness_damping),
+        (deformables.dynamic_friction, deformables.hunt_crossley_dissipation, deformables.relaxation_time),
+        deformables.reference_positions,
+        (collision.dynamic_friction, collision.relaxation_time, collision.hydroelastic_modulus, collision.size),
+        (collision.translation, model.parameters.gravity, model.parameters.body_mass),
+    )
+
+
+def with_numbers_in_contact(model: mbjax.MultibodyModel, numbers: Any) -> mbjax.MultibodyModel:
+    (E, rho, beta), (mu, d, tau), rest, (mu_B, tau_B, modulus, size), (p_BG, gravity, mass) = numbers
+    deformables = dataclasses.replace(
+        model.deformables,
+        youngs_modulus=E,
+        mass_density=rho,
+        stiffness_damping=beta,
+        dynamic_friction=mu,
+        hunt_crossley_dissipation=d,
+        relaxation_time=tau,
+        reference_positions=rest,
+    )
+    collision = dataclasses.replace(
+        model.collision,
+        dynamic_friction=mu_B,
+        relaxation_time=tau_B,
+        hydroelastic_modulus=modulus,
+        size=size,
+        translation=p_BG,
+    )
+    parameters = dataclasses.replace(model.parameters, gravity=gravity, body_mass=mass)
+    return dataclasses.replace(model, deformables=deformables, collision=collision, parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("approximation", "law"),
+    [
+        ("sap", "linear_corotated"),
+        pytest.param("similar", "neo_hookean", marks=pytest.mark.whole_run("sap stands for it")),
+    ],
+)
+def test_derivatives_of_steps_with_contact(approximation: str, law: str) -> None:
+    """Of a block that a ball lies on, which slides over the ground, by the state and by the numbers of both sides."""
+    plant = ground_plant(approximation)
+    add_ball(plant)
+    pose = mbjax.RigidTransform(jnp.asarray(TILT), jnp.array([0.31, 0.12, 0.019]))
+    small = middle(box_mesh((1, 1, 1), (0.03, 0.03, 0.03)))
+    plant.add_deformable_body("block", small, foam(law), pose=pose, properties=rubber())
+    model = plant.finalize()
+    state = mbjax.set_free_body_pose(model, mbjax.default_state(model), "ball", at([0.312, 0.118, 0.049]))
+    rng = np.random.default_rng(1)
+    v = 0.1 * rng.normal(size=state.nodes.velocity.shape) + [0.4, 0.1, -0.3]
+    state = mbjax.State(state.q, state.v + 0.1, state.time, mbjax.NodeState(state.nodes.position, jnp.asarray(v)))
+    contacts = mbjax.step(model, state)[1].deformable_contacts
+    assert contacts.of(model, "block", "ball::ball").area > 1e-6
+    assert contacts.of(model, "block", "world::ground").area > 1e-6
+    weights = jnp.array(rng.normal(size=v.shape))
+
+    def loss(at: Any) -> jax.Array:
+        numbers, state = at
+        after, outputs = mbjax.step(with_numbers_in_contact(model, numbers), state)
+        read = jnp.sum(weights * (after.nodes.position + 0.1 * after.nodes.velocity)) + jnp.sum(jnp.sin(after.q))
+        return read + jnp.sum(after.v) + 1e-2 * jnp.sum(outputs.deformable_contacts.force[:, 0])
+
+    check(loss, (numbers_in_contact(model), state), 1e-6, h=2e-5)
+
+
+def test_batches_with_contact_equal_single_worlds_and_a_bad_world_harms_no_other() -> None:
+    model, state = block_and_ball("sap", 0.5)
+    state = mbjax.rollout(model, state, num_steps=20).final_state
+    shifts = jnp.array([0.0, 1e-4, 2e-4])
+    states = [
+        dataclasses.replace(state, nodes=mbjax.NodeState(state.nodes.position - dz, state.nodes.velocity))
+        for dz in shifts
+    ]
+    many = jax.tree.map(lambda *x: jnp.stack(x), *states)
+    broken = dataclasses.replace(
+        many, nodes=mbjax.NodeState(many.nodes.position.at[1].set(jnp.nan), many.nodes.velocity)
+    )
+    step = jax.jit(jax.vmap(lambda s: mbjax.step(model, s)))
+    (after, outputs), (after_broken, outputs_broken) = step(many), step(broken)
+    for k, one in enumerate(states):
+        alone, _ = mbjax.step(model, one)
+        np.testing.assert_allclose(after.nodes.velocity[k], alone.nodes.velocity, atol=1e-11)
+        np.testing.assert_allclose(after.v[k], alone.v, atol=1e-11)
+        if k != 1:
+            np.testing.assert_array_equal(after_broken.nodes.position[k], after.nodes.position[k])
+    assert outputs.deformables_converged.all()
+    assert outputs_broken.deformables_converged[:, 0].tolist() == [True, False, True]
+
+
+def test_who_may_touch() -> None:
+    """Filters, bodies that are fixed to the geometry's body, shapes without a field, contact that is off."""
+
+    def pairs(change: Any, contact_model: str = "hydroelastic_with_fallback") -> tuple[Any, list[str]]:
+        plant = ground_plant(contact_model=contact_model)
+        add_ball(plant)
+        plant.register_collision_geometry(
+            plant.body("ball"), mbjax.RigidTransform.identity(), mbjax.Box((0.01, 0.01, 0.01)), "hard", 0.5
+        )
+        plant.add_deformable_body("block", BLOCK, foam("linear"), pose=at([0.0, 0.0, 0.1]))
+        change(plant)
+        model = plant.finalize()
+        assert model.deformables is not None
+        names = [model.collision_geometry_name(x.geometry) for x in model.deformables.layout.contacts]
+        return model, names
+
+    model, names = pairs(lambda plant: None)
+    assert names == ["world::ground", "ball::ball"]
+    assert "passes through" in str(model.report())
+    assert "ball::hard" in str(model.report())
+    assert pairs(lambda plant: plant.exclude_collisions_between("block", "ball"))[1] == ["world::ground"]
+    assert pairs(lambda plant: plant.keep_contact_only([("block", "ground")]))[1] == ["world::ground"]
+    big = mbjax.Box((0.05, 0.05, 0.05))
+    fixed = pairs(lambda plant: plant.add_fixed_constraint("block", "ball", shape=big))[1]
+    assert fixed == ["world::ground"]
+    assert pairs(lambda plant: None, "none")[1] == []
+    bounded, _ = pairs(lambda plant: plant.set_max_faces(1))
+    state = mbjax.default_state(bounded)
+    lower = mbjax.NodeState(state.nodes.position - jnp.array([0.0, 0.0, 0.075]), state.nodes.velocity)
+    outputs = mbjax.outputs(bounded, dataclasses.replace(state, nodes=lower))
+    assert int(outputs.deformable_contacts.num_left_out[0]) > 0
+    off = mbjax.set_deformable_enabled(model, "block", False)
+    assert not mbjax.outputs(off, dataclasses.replace(state, nodes=lower)).deformable_contacts.is_active.any()
+    with pytest.raises(mbjax.ModelError, match="friction"):
+        mbjax.MultibodyPlant(DT).add_deformable_body("x", BLOCK, properties=-1.0)
