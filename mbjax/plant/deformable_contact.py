@@ -67,7 +67,9 @@ def node_contacts(plant: PlantQueries, layout: ContactLayout, pairs: Iterable[No
 def entries_of_deformables(plant: PlantQueries) -> list[ReportEntry]:
     """Report entries on shapes that deformable bodies pass through."""
     entries = []
-    for A in plant.deformables if isinstance(plant, PlantDeformables) else ():
+    if not isinstance(plant, PlantDeformables):
+        return entries
+    for A in plant.deformables:
         fixed_to = {id(x.body) for x in plant.fixed_nodes if x.deformable is A}
         lacking = [B for B in plant.collisions if why_no_field(B) is not None and id(B.body) not in fixed_to]
         if lacking:

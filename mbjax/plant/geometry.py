@@ -17,7 +17,7 @@ from .declarations import CollisionExclusion, RegisteredCollision
 from .deformables import DeclaredDeformable, PlantDeformables
 from .queries import PlantQueries
 
-Group = tuple[str, Iterable[Body | str | int | Geometry]]
+Group = tuple[str, Iterable[Body | DeclaredDeformable | str | int | Geometry]]
 
 
 class PlantGeometry(PlantQueries):

@@ -28,6 +28,9 @@ from mbjax.contact import (
     calc_deformable_contacts,
     calc_node_points,
     calc_solution,
+    diagonal_at_nodes,
+    relative_velocities,
+    response_of_points,
     size_of_response,
 )
 from mbjax.dynamics import ForwardDynamicsTerms
@@ -154,27 +157,17 @@ def calc_nodes_of_problem(
     deformables, dt = model.deformables, model.time_step
     assert deformables is not None
     inertia = BlockTridiagonal(dt * tangent.diagonal, dt * tangent.lower)
-    of_step = NodesOfProblem(
-        mesh=deformables.mesh,
-        inertia=inertia,
-        v_free=free.v,
-        law=None,
-        v_AcBc_W=None,
-        nodes=points.nodes,
-        weights=points.weights,
-        J=points.J,
-        fixed=None,
-    )
-    v_AcBc_W = of_step.motion(terms.v, problem.v0).contacts
+    moved = points.nodes, points.weights, points.J
+    w = size_of_response(response_of_points(*moved, diagonal, diagonal_at_nodes(deformables.mesh, inertia)))
     law_inputs = LawInputs(points.distance, points.normal_W, points.active, points.parameters)
-    law = calc_contact_law(model, law_inputs, v_AcBc_W, size_of_response(of_step.response(diagonal)))
+    law = calc_contact_law(model, law_inputs, relative_velocities(*moved, terms.v, problem.v0), w)
     springs = None
     if rows is not None:
         places = tuple(n for x in deformables.layout.fixed for n in x.nodes)
         stiffness = jnp.where(are_rows_enabled(deformables), 1.0 / rows.R, 0.0)
         springs = FixedNodeSprings(places, rows.G, stiffness * rows.aim, stiffness)
-    v_AcBc_W = of_step.motion(terms.v, free.v).contacts
-    return dataclasses.replace(of_step, law=law, v_AcBc_W=v_AcBc_W, fixed=springs)
+    v_AcBc_W = relative_velocities(*moved, terms.v, free.v)
+    return NodesOfProblem(deformables.mesh, inertia, free.v, law, v_AcBc_W, *moved, springs)
 
 
 def calc_motion_problem(
@@ -302,6 +295,7 @@ def _calc_node_motion(
     if rows is None:
         return NodeMotion(free.v, None, free.converged)
     eliminated = nodes.eliminated
+    assert eliminated is not None
     impulse = eliminated.start - eliminated.G @ (dt * vdot)
     gamma = jnp.where(are_rows_enabled(deformables), solve_upper_triangular(eliminated.L.T, impulse), 0.0)
     v = free.v - jnp.einsum("nir,r->ni", rows.response, gamma)

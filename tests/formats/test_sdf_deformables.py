@@ -307,7 +307,7 @@ def test_what_may_touch_and_what_is_not_kept(folder: pathlib.Path) -> None:
         f'<link name="free">{soft_ball}</link>'
     )
     read(folder, sdf(others + soft(PAD + NOTHING + look) + group))
-    model = load(folder / "soft.sdf", time_step=0.01)
+    model = load(folder / "soft.sdf", time_step=0.01, contact_model="point")
     assert model.deformables is not None
     touched = [model.collision_geometry_name(pair.geometry) for pair in model.deformables.layout.contacts]
     assert touched == ["free::soft"]

@@ -135,7 +135,10 @@ def test_a_block_falls_and_a_ball_on_it_as_in_drake(approximation: str, friction
     "approximation", ["sap", pytest.param("lagged", marks=pytest.mark.whole_run("sap stands for it"))]
 )
 def test_a_padded_finger_presses_a_box_as_in_drake(approximation: str, tmp_path: Any) -> None:
-    """The pad is fixed to a finger that slides along x and pushes a box, which slides too."""
+    """The pad is fixed to a finger that slides along x and pushes a box, which slides too.
+
+    What softens friction is estimated in two ways, and elements cross the edges of the box's field at other times.
+    """
     pydrake_plant = pytest.importorskip("pydrake.multibody.plant")
     fem = pytest.importorskip("pydrake.multibody.fem")
     from pydrake.geometry import Box
@@ -188,13 +191,14 @@ def test_a_padded_finger_presses_a_box_as_in_drake(approximation: str, tmp_path:
     for k, positions in enumerate(theirs.run(20)):  # the pad touches at once
         state, outputs = step(state)
         error = np.abs(state.nodes.position - positions).max()
-        assert error < (1e-8 if k == 0 else 1e-4 * float(state.q[0])), (k, error)  # friction is estimated in two ways
+        assert error < (1e-8 if k == 0 else 2e-4 * float(state.q[0])), (k, error)
     np.testing.assert_allclose(state.q, theirs.q(), rtol=1e-4)
     assert float(state.q[1]) > 0.03
     force = outputs.deformable_contacts.of(model, "pad", "box::box").spatial_force[3]
     v, a = state.v[1], outputs.generalized_acceleration[1]
     in_line = outputs.generalized_contact_forces[1]
-    np.testing.assert_allclose(in_line, 0.2 * a + 2.0 * v, rtol=1e-9)
+    weight = -0.2 * 9.81 * turned.matrix()[2, 0]  # along the joint of the box
+    np.testing.assert_allclose(in_line, 0.2 * a + 2.0 * v - weight, rtol=1e-9)
     assert abs(float(force - in_line)) < 0.1 * float(in_line)
 
 

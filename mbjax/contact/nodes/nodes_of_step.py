@@ -53,19 +53,11 @@ class NodesOfProblem(eqx.Module):
 
     def diagonal(self) -> Float[Array, "n 3"]:
         """The diagonal of dt T."""
-        entries = jnp.diagonal(self.inertia.diagonal, axis1=1, axis2=2)
-        return from_layers(self.mesh, entries[..., None])[..., 0]
-
-    def response(self, diagonal: Float[Array, " nv"]) -> Float[Array, "6 m"]:
-        """The response of each point to an impulse in 1/kg, with M and dt T taken as diagonal."""
-        of_B = jnp.stack([jnp.sum(self.J[i] * self.J[k] / diagonal, axis=1) for i, k in ca.SYMMETRIC_PAIRS])
-        of_A = jnp.einsum("km,kmi->im", self.weights**2, (1.0 / self.diagonal())[self.nodes])
-        return of_B.at[:3].add(of_A)
+        return diagonal_at_nodes(self.mesh, self.inertia)
 
     def motion(self, dv: Float[Array, " nv"], dv_nodes: Float[Array, "n 3"]) -> OfNodes:
         """Change of the relative velocities, of B's points less A's; dv_nodes is the change from the free motion."""
-        of_A = jnp.einsum("km,kmi->im", self.weights, dv_nodes[self.nodes])
-        of_points = jnp.einsum("imv,v->im", self.J, dv) - of_A
+        of_points = relative_velocities(self.nodes, self.weights, self.J, dv, dv_nodes)
         if self.fixed is None:
             return OfNodes(of_points, None)
         return OfNodes(of_points, self.fixed.G @ dv - dv_nodes[np.array(self.fixed.places)].reshape(-1))
@@ -73,7 +65,7 @@ class NodesOfProblem(eqx.Module):
     def impulse(self, motion: OfNodes) -> OfNodes:
         """Impulses on B and on the anchors; the opposite ones act on the nodes."""
         of_points = self.law.impulse(self.v_AcBc_W + motion.contacts)
-        if self.fixed is None:
+        if self.fixed is None or motion.fixed is None:
             return OfNodes(of_points, None)
         return OfNodes(of_points, self.fixed.start - self.fixed.stiffness * motion.fixed)
 
@@ -92,7 +84,7 @@ class NodesOfProblem(eqx.Module):
 
         def power(s: Array) -> Float[Array, "2"]:
             total = jnp.sum(of_points(s), axis=1)
-            if self.fixed is None:
+            if self.fixed is None or motion.fixed is None or d.fixed is None:
                 return total
             impulse = self.fixed.start - self.fixed.stiffness * (motion.fixed + s * d.fixed)
             rate = -self.fixed.stiffness * d.fixed * d.fixed
@@ -106,7 +98,7 @@ class NodesOfProblem(eqx.Module):
         on_bodies = jnp.einsum("imv,im->v", self.J, gamma)
         shares = -self.weights[:, :, None] * gamma.T
         on_nodes = jnp.zeros_like(self.v_free).at[self.nodes.reshape(-1)].add(shares.reshape(-1, 3))
-        if self.fixed is not None:
+        if self.fixed is not None and impulses.fixed is not None:
             on_bodies = on_bodies + self.fixed.G.T @ impulses.fixed
             on_nodes = on_nodes.at[np.array(self.fixed.places)].add(-impulses.fixed.reshape(-1, 3))
         return on_bodies, on_nodes
@@ -143,3 +135,32 @@ class NodeHessian(NamedTuple):
     of_nodes: BlockTridiagonal
     between: Float[Array, "n 3 nv"]
     of_bodies: Float[Array, "nv nv"]
+
+
+def relative_velocities(
+    nodes: Int[Array, "3 m"],
+    weights: Float[Array, "3 m"],
+    J: Float[Array, "3 m nv"],
+    v: Float[Array, " nv"],
+    v_nodes: Float[Array, "n 3"],
+) -> Float[Array, "3 m"]:
+    """Velocities v_AcBc_W of points of bodies B, by their Jacobian, relative to those of deformable bodies A."""
+    return jnp.einsum("imv,v->im", J, v) - jnp.einsum("km,kmi->im", weights, v_nodes[nodes])
+
+
+def response_of_points(
+    nodes: Int[Array, "3 m"],
+    weights: Float[Array, "3 m"],
+    J: Float[Array, "3 m nv"],
+    diagonal: Float[Array, " nv"],
+    diagonal_of_nodes: Float[Array, "n 3"],
+) -> Float[Array, "6 m"]:
+    """The response of each point to an impulse in 1/kg, with M and dt T taken as diagonal."""
+    of_B = jnp.stack([jnp.sum(J[i] * J[k] / diagonal, axis=1) for i, k in ca.SYMMETRIC_PAIRS])
+    return of_B.at[:3].add(jnp.einsum("km,kmi->im", weights**2, (1.0 / diagonal_of_nodes)[nodes]))
+
+
+def diagonal_at_nodes(mesh: MeshStructure, matrix: BlockTridiagonal) -> Float[Array, "n 3"]:
+    """The diagonal of a matrix in layers, by node."""
+    entries = jnp.diagonal(matrix.diagonal, axis1=1, axis2=2)
+    return from_layers(mesh, entries[..., None])[..., 0]

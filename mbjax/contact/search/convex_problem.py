@@ -190,8 +190,8 @@ def calc_problem_residual(
     """Residual at vdot: forces required less forces that act; a locked velocity has the equation vdot = 0."""
     terms, locked = problem.terms, problem.locked
     free = jnp.where(locked, 0.0, vdot)
-    of_bodies, of_nodes = (free, None) if problem.nodes is None else problem.apart(free)
+    of_bodies = free if problem.nodes is None else problem.apart(free)[0]
     required = calc_inverse_dynamics(terms.motion, of_bodies, terms.F_applied_T) + terms.diagonal * of_bodies
-    required = problem.with_nodes(required - terms.tau, lambda nodes: nodes.inertial_force(of_nodes))
+    required = problem.with_nodes(required - terms.tau, lambda nodes: nodes.inertial_force(problem.apart(free)[1]))
     motion = calc_row_motion(problem, free)
     return jnp.where(locked, vdot, required - calc_row_forces(problem, calc_impulses(problem, motion)))

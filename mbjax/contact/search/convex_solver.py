@@ -135,13 +135,13 @@ def calc_force_change(problem: ConvexProblem, change: ConvexProblem, vdot: Float
     """
     locked = problem.locked
     free = jnp.where(locked, 0.0, vdot)
-    of_bodies, of_nodes = (free, None) if problem.nodes is None else problem.apart(free)
+    of_bodies = free if problem.nodes is None else problem.apart(free)[0]
 
     def of_rows(rows: ConvexProblem) -> Array:
         forces = calc_row_forces(rows, calc_impulses(rows, calc_row_motion(rows, free)))
         if rows.nodes is None:
             return forces
-        return forces - rows.with_nodes(jnp.zeros_like(rows.v), lambda nodes: nodes.inertial_force(of_nodes))
+        return forces - rows.with_nodes(jnp.zeros_like(rows.v), lambda nodes: nodes.inertial_force(rows.apart(free)[1]))
 
     rows, row_change = (dataclasses.replace(x, terms=None) for x in (problem, change))
     _, of_rows_change = eqx.filter_jvp(of_rows, (rows,), (row_change,))
