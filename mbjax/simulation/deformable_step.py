@@ -89,7 +89,9 @@ def calc_nodes_of_step(model: MultibodyModel, state: State, inputs: Inputs, term
     """The deformable bodies' part of a step, before the step's convex problem is solved."""
     diagonal = None
     if model.has_fixed_nodes or model.has_node_contacts:
-        diagonal = calc_mass_matrix_diagonal(terms.motion, terms.diagonal, terms.M)
+        diagonal = terms.diagonal  # of a model without velocities
+        if model.num_velocities > 0:
+            diagonal = calc_mass_matrix_diagonal(terms.motion, terms.diagonal, terms.M)
     return each_world(
         _calc_nodes_of_step, model.num_world_axes, model, terms, diagonal, state.nodes, inputs.node_forces
     )

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -324,6 +325,19 @@ def test_derivatives_of_steps_with_contact(approximation: str, law: str) -> None
         return read + jnp.sum(after.v) + 1e-2 * jnp.sum(outputs.deformable_contacts.force[:, 0])
 
     check(loss, (numbers_in_contact(model), state), 1e-6, h=2e-5)
+
+
+def test_the_gradient_of_a_model_without_rigid_bodies() -> None:
+    """By all of its numbers: nothing but the block moves."""
+    plant = ground_plant()
+    pose = mbjax.RigidTransform(jnp.asarray(TILT), jnp.array([0.31, 0.12, 0.019]))
+    small = middle(box_mesh((1, 1, 1), (0.03, 0.03, 0.03)))
+    plant.add_deformable_body("block", small, foam("linear"), pose=pose, properties=rubber())
+    model = plant.finalize()
+    state = mbjax.default_state(model)
+    gradient = eqx.filter_grad(lambda m: jnp.sum(mbjax.step(m, state)[0].nodes.velocity[:, 2]))(model)
+    assert float(gradient.collision.hydroelastic_modulus[0]) > 0.0  # a harder ground pushes more
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(eqx.filter(gradient, eqx.is_inexact_array)))
 
 
 def test_batches_with_contact_equal_single_worlds_and_a_bad_world_harms_no_other() -> None:
