@@ -15,7 +15,7 @@ from .fixed_nodes import EliminatedRows as EliminatedRows
 from .fixed_nodes import FixedNodeRows as FixedNodeRows
 from .fixed_nodes import calc_fixed_node_rows as calc_fixed_node_rows
 from .fixed_nodes import calc_node_response as calc_node_response
-from .fixed_nodes import eliminate_nodes as eliminate_nodes
+from .fixed_nodes import eliminate_nodes_of_mesh as eliminate_nodes_of_mesh
 from .free_motion import ElementNumbers as ElementNumbers
 from .free_motion import NodeVelocities as NodeVelocities
 from .free_motion import MotionProblem as MotionProblem

@@ -102,7 +102,7 @@ def calc_fixed_node_rows(
     return FixedNodeRows(G, aim - G @ v, R, response)
 
 
-def eliminate_nodes(rows: FixedNodeRows, nodes: Int[Array | np.ndarray, " k"]) -> EliminatedRows:
+def eliminate_nodes_of_mesh(rows: FixedNodeRows, nodes: Int[Array | np.ndarray, " k"]) -> EliminatedRows:
     """The rows with the nodes' motion eliminated."""
     L = cholesky(response_of_fixed(rows.response, nodes) + jnp.diag(rows.R))
     return EliminatedRows(solve_lower_triangular(L, rows.G), solve_lower_triangular(L, rows.aim), L)

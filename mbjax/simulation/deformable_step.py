@@ -50,7 +50,7 @@ from mbjax.finite_elements import (
     calc_start_rotations,
     calc_tangent,
     calc_volume_forces,
-    eliminate_nodes,
+    eliminate_nodes_of_mesh,
 )
 from mbjax.kinematics import PositionKinematics, calc_body_poses, calc_point_jacobian
 from mbjax.linear_algebra import solve_upper_triangular
@@ -114,7 +114,7 @@ def _calc_nodes_of_step(
     rows = calc_rows_of_fixed_nodes(model, terms, diagonal, nodes, free, tangent) if model.has_fixed_nodes else None
     if not model.has_node_contacts:
         places = np.concatenate([x.nodes for x in deformables.layout.fixed])
-        return NodesOfStep(free, rows, None if rows is None else eliminate_nodes(rows, places))
+        return NodesOfStep(free, rows, None if rows is None else eliminate_nodes_of_mesh(rows, places))
     points = calc_node_points(model, terms.position, nodes.position)
     points = points._replace(J=jnp.where(terms.locked, 0.0, points.J))
     return NodesOfStep(
@@ -288,7 +288,7 @@ def _calc_node_motion(
         change = dt * vdot[nv:].reshape(-1, 3)
         impulses = nodes.of_problem.impulse(nodes.of_problem.motion(dt * vdot[:nv], change))
         f_Bc_W = impulses.contacts / dt
-        on_bodies = calc_contact_forces_on_bodies(model, position, nodes.points, f_Bc_W)
+        on_bodies = calc_node_contact_forces_on_bodies(model, position, nodes.points, f_Bc_W)
         if impulses.fixed is not None:
             on_bodies = on_bodies + calc_forces_on_bodies(model, position, impulses.fixed / dt)
         contacts = calc_deformable_contacts(model, nodes.points, f_Bc_W)
@@ -304,7 +304,7 @@ def _calc_node_motion(
     return NodeMotion(v, calc_forces_on_bodies(model, position, gamma / dt), free.converged)
 
 
-def calc_contact_forces_on_bodies(
+def calc_node_contact_forces_on_bodies(
     model: MultibodyModel, position: PositionKinematics, points: NodePoints, f_Bc_W: Float[Array, "3 m"]
 ) -> Float[Array, "nb 6"]:
     """Spatial forces F_Bo_W on all bodies of their contacts with deformable bodies."""
