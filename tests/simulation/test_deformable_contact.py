@@ -118,18 +118,19 @@ def test_a_block_falls_and_a_ball_on_it_as_in_drake(approximation: str, friction
     expected = theirs.run(40)
     model, state = block_and_ball(approximation, friction)
     step = jax.jit(lambda state: mbjax.step(model, state))
-    touched = False
+    touched, start = False, state.nodes.position
     for k, positions in enumerate(expected):
         state, outputs = step(state)
         contacts = outputs.deformable_contacts
         first_touch = not touched
         touched = touched or bool(contacts.is_active.any())
         error = np.abs(state.nodes.position - positions).max()
-        assert error < (1e-9 if first_touch else 1e-7 if friction == 0.0 else 2e-6), (k, error)
+        motion = float(jnp.abs(state.nodes.position - start).max())
+        assert error < (1e-9 if first_touch else (2e-4 if friction else 1e-5) * motion), (k, error)
         assert bool(outputs.deformables_converged.all())
         assert not contacts.num_left_out.any()
     assert float(jnp.linalg.norm(contacts.of(model, "block", "ball::ball").spatial_force[3:])) > 0.1
-    np.testing.assert_allclose(state.q[4:], theirs.q()[4:], atol=1e-7 if friction == 0.0 else 2e-5)
+    np.testing.assert_allclose(state.q[4:], theirs.q()[4:], atol=(2e-4 if friction else 1e-5) * motion)
 
 
 @pytest.mark.parametrize(
@@ -324,7 +325,96 @@ def test_derivatives_of_steps_with_contact(approximation: str, law: str) -> None
         read = jnp.sum(weights * (after.nodes.position + 0.1 * after.nodes.velocity)) + jnp.sum(jnp.sin(after.q))
         return read + jnp.sum(after.v) + 1e-2 * jnp.sum(outputs.deformable_contacts.force[:, 0])
 
-    check(loss, (numbers_in_contact(model), state), 1e-6, h=2e-5)
+    check(loss, (numbers_in_contact(model), state), 1e-6, h=2e-6)
+
+
+def test_hessian_vector_products_of_a_step_with_contact() -> None:
+    """By the nodes' positions and velocities, beside differences of gradients."""
+    plant = ground_plant()
+    pose = mbjax.RigidTransform(jnp.asarray(TILT), jnp.array([0.31, 0.12, 0.019]))
+    small = middle(box_mesh((1, 1, 1), (0.03, 0.03, 0.03)))
+    plant.add_deformable_body("block", small, foam("linear_corotated"), pose=pose, properties=rubber())
+    model = plant.finalize()
+    state = mbjax.default_state(model)
+    rng = np.random.default_rng(7)
+    weights = jnp.array(rng.normal(size=state.nodes.position.shape))
+    v = jnp.array(0.1 * rng.normal(size=weights.shape) + [0.4, 0.1, -0.3])
+
+    def loss(nodes: Any) -> jax.Array:
+        after = mbjax.step(model, mbjax.State(state.q, state.v, state.time, mbjax.NodeState(*nodes)))[0].nodes
+        return jnp.sum(weights * after.velocity) + jnp.sum(weights * jnp.sin(after.position))
+
+    nodes = (state.nodes.position, v)
+    along = tuple(jnp.array(size * rng.normal(size=v.shape)) for size in (1e-2, 1.0))
+    found = jax.jit(lambda x: jax.jvp(jax.grad(loss), (x,), (along,))[1])(nodes)
+    gradient, h = jax.jit(jax.grad(loss)), 1e-5
+    ahead, behind = (gradient(jax.tree.map(lambda x, d, h=h: x + h * d, nodes, along)) for h in (h, -h))
+    for product, a, b in zip(found, ahead, behind, strict=True):
+        np.testing.assert_allclose(product, (a - b) / (2 * h), rtol=0, atol=1e-6 * float(jnp.abs(product).max()))
+
+
+def gripper(dtype: Any = None, **more: Any) -> tuple[Any, float]:
+    """Two fingers with pads on a hand that moves up, coupled, and a box on a table; the model, and its weight in N."""
+    plant = mbjax.MultibodyPlant(DT, **more)
+    hand = plant.add_rigid_body("hand", mbjax.SpatialInertia.solid_cube_with_mass(0.5, 0.05))
+    lift = mbjax.PrismaticJoint("lift", plant.world_frame, plant.frame(hand), axis=[0.0, 0.0, 1.0], damping=1.0)
+    plant.add_joint_actuator("lift", plant.add_joint(lift))
+    joints, pad = [], box_mesh((1, 2, 2), (0.02, 0.03, 0.03))
+    for name, side in (("left", 1.0), ("right", -1.0)):
+        finger = plant.add_rigid_body(name, mbjax.SpatialInertia.solid_cube_with_mass(0.1, 0.02))
+        frame = plant.add_frame(f"{name}_frame", plant.frame(hand), at([-0.06 * side, 0.0, 0.0]))
+        joint = mbjax.PrismaticJoint(
+            name, frame, plant.frame(finger), axis=[side, 0.0, 0.0], position_limits=(-0.01, 0.05), damping=5.0
+        )
+        joints.append(plant.add_joint(joint))
+        plant.add_joint_actuator(name, joints[-1])
+        order = [0, 1, 2, 3] if side > 0 else [1, 0, 2, 3]  # a mirror turns elements inside out
+        mesh = (pad[0] - [0.0, 0.015, 0.015]) * [side, 1.0, 1.0], pad[1][:, order]
+        plant.add_deformable_body(
+            f"{name}_pad",
+            mesh,
+            mbjax.DeformableMaterial(1e5, 0.4, 500.0, 0.0, 0.01),
+            pose=at([-0.06 * side, 0.0, 0.0]),
+            properties=rubber(1.0),
+        )
+        plant.add_fixed_constraint(f"{name}_pad", finger, shape=mbjax.Box((0.002, 0.1, 0.1)))
+    plant.add_coupler_constraint(*joints, 1.0)
+    box = plant.add_rigid_body("box", mbjax.SpatialInertia.solid_cube_with_mass(0.1, 0.05))
+    plant.register_collision_geometry(
+        box, mbjax.RigidTransform.identity(), mbjax.Box((0.05, 0.05, 0.05)), "box", compliant(0.8)
+    )
+    plant.register_collision_geometry(
+        plant.world_body, at([0.0, 0.0, -0.525]), mbjax.Box((1.0, 1.0, 1.0)), "table", 0.5
+    )
+    model = plant.finalize() if dtype is None else plant.finalize(dtype=dtype)
+    return model, 9.81 * (0.7 + 2 * 500.0 * 0.02 * 0.03**2)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "max_contacts"),
+    [(None, None), pytest.param(jnp.float32, 8, marks=pytest.mark.whole_run("double precision stands for it"))],
+)
+def test_soft_pads_lift_a_box(dtype: Any, max_contacts: int | None) -> None:
+    """Beside joint limits, a coupler, actuators, and contact of the box with the table at points."""
+    model, weight = gripper(dtype, max_contacts=max_contacts)
+    efforts = jnp.array([[weight + lift, 6.0, 6.0] for lift in (0.0, 1.6) for _ in range(40)], model.dtype)
+
+    def advance(state: Any, u: Any) -> Any:
+        after, outputs = mbjax.step(model, state, u)
+        return after, (outputs.deformables_converged, outputs.generalized_acceleration, outputs.deformable_contacts)
+
+    state, (converged, vdot, contacts) = jax.jit(lambda s: jax.lax.scan(advance, s, efforts))(
+        mbjax.default_state(model)
+    )
+    assert converged.all()
+    height, (hand, left, right) = float(state.q[-1]), (float(x) for x in state.q[:3])
+    assert height > 0.01
+    assert abs(height - hand) < 1e-3  # the box does not slip
+    assert abs(left - right) < 1e-4
+    pads = [contacts.of(model, f"{name}_pad", "box::box").spatial_force[-1] for name in ("left", "right")]
+    up = sum(float(pad[5]) for pad in pads)
+    np.testing.assert_allclose(up, 0.1 * (float(vdot[-1, -1]) + 9.81), rtol=1e-9 if dtype is None else 1e-3)
+    np.testing.assert_allclose([pads[0][3], -pads[1][3]], 6.0, rtol=0.05)
 
 
 def test_the_gradient_of_a_model_without_rigid_bodies() -> None:

@@ -7,7 +7,7 @@ H_nn is block tridiagonal, with or without contacts.
 """
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -27,11 +27,14 @@ NOTHING_MOVES = NewtonMatrix(lambda x: x, lambda _: lambda b: b, lambda _, b: b)
 
 
 def matrix_with_nodes(
-    topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows, contacts: Any, nodes: NodesOfProblem
+    topology: TreeTopology,
+    terms: ForwardDynamicsTerms,
+    others: OtherRows,
+    hessian: Callable[[Float[Array, "6 m"]], Float[Array, "nv nv"]] | None,
+    nodes: NodesOfProblem,
 ) -> NewtonMatrix:
-    """The Newton matrix of bodies and nodes; `contacts` is the form of contact between bodies, a dense one, or None."""
-    nv, mesh = topology.num_velocities, nodes.mesh
-    parents, hessian = chain(nv), None if contacts is None else contacts.hessian()
+    """The Newton matrix of bodies and nodes; `hessian` has the part of contacts between bodies, if there are any."""
+    nv, mesh, parents = topology.num_velocities, nodes.mesh, chain(topology.num_velocities)
     of_bodies = NOTHING_MOVES
     if nv > 0:
         of_bodies = matrix_along_branches(topology, terms, others, parents, lambda A: branch_rows(parents, A))

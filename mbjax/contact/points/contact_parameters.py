@@ -109,6 +109,7 @@ def calc_default_stiffness_and_dissipation(model: MultibodyModel) -> tuple[Float
     one body on a spring: ω² = g / δ and d = 1 / (ω δ).
     """
     allowance = model.collision.penetration_allowance
-    mass = jnp.max(model.parameters.body_mass, axis=0, initial=0.0)
+    masses = model.parameters.body_mass
+    mass = jnp.max(masses, axis=0) if masses.shape[0] > 0 else model.zeros()
     g = calc_gravity_or_earths(model)
     return 2.0 * mass * g / allowance, 1.0 / safe_sqrt(g * allowance)

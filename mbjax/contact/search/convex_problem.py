@@ -22,7 +22,7 @@ from mbjax.execution.arrays import sum_over_axis
 from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
 from mbjax.topology import TreeTopology
 
-from ..forms.abstract_form import AbstractContactForm
+from ..forms.abstract_form import AbstractContactForm, AbstractDenseForm
 from ..forms.choose import matrix_without_contacts
 from ..newton.newton_matrix import NewtonMatrix
 from ..newton.with_nodes import matrix_with_nodes
@@ -76,7 +76,9 @@ class ConvexProblem(eqx.Module):
     def newton_matrix(self, topology: TreeTopology) -> NewtonMatrix:
         """The Newton matrix of all rows, which the contacts bring; without contacts, that of the other rows."""
         if self.nodes is not None:
-            return matrix_with_nodes(topology, self.terms, self.others, self.contacts, self.nodes)
+            assert self.contacts is None or isinstance(self.contacts, AbstractDenseForm)
+            hessian = None if self.contacts is None else self.contacts.hessian()
+            return matrix_with_nodes(topology, self.terms, self.others, hessian, self.nodes)
         if self.contacts is None:
             return matrix_without_contacts(topology, self.terms, self.others)
         return self.contacts.newton_matrix(topology, self.terms, self.others)
