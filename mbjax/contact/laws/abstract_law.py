@@ -25,6 +25,9 @@ class LawAtSpeed(NamedTuple):
     extra: Float[Array, " m"]  # df / d|v_t| |v_t|
     mixed: Float[Array, " m"]  # -dγ_n / d|v_t|
     slope: Float[Array, " m"]  # -dγ_n / dv_n
+    along: Float[
+        Array, " m"
+    ]  # length of the friction impulse over its bound, 1 where the point slides; -f along² is in extra
 
 
 class Line(NamedTuple):
@@ -44,11 +47,16 @@ class AbstractContactLaw(eqx.Module):
     """
 
     normal_W: eqx.AbstractVar[Float[Array, "3 m"]]
+    friction: eqx.AbstractVar[Float[Array, " m"]]
     active: eqx.AbstractVar[Bool[Array, " m"]]
 
     @abc.abstractmethod
     def at(self, v_n: Float[Array, " m"], slip_squared: Float[Array, " m"]) -> LawAtSpeed:
         """The law at a normal speed and |v_t|². Searches evaluate it most often, so it divides by the slip only."""
+
+    def friction_bound(self, normal: Float[Array, " m"]) -> Float[Array, " m"]:
+        """The largest friction impulse at a normal impulse."""
+        return self.friction * normal
 
     @abc.abstractmethod
     def sticking_magnitudes(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
@@ -60,19 +68,36 @@ class AbstractContactLaw(eqx.Module):
         law = self.at(v_n, ca.dot(v_t, v_t))
         return jnp.where(self.active, ca.scale(self.normal_W, law.normal) - ca.scale(v_t, law.per_slip), 0.0)
 
-    def stiffness(self, v_AcBc_W: Float[Array, "3 m"]) -> Float[Array, "6 m"]:
+    def stiffness(
+        self, v_AcBc_W: Float[Array, "3 m"], friction_direction: Float[Array, "3 m"] | None = None
+    ) -> Float[Array, "6 m"]:
         """Stiffness -dγ / dv in kg, as the entries of a symmetric, positive semidefinite matrix.
 
         f 1 + (slope - f) n nᵀ + extra t tᵀ + mixed (t nᵀ + n tᵀ) with t = v_t / |v_t|.
+
+        With a `friction_direction` z, |z| ≤ 1, the part -f along² t tᵀ of the third term is -f along (z tᵀ + t zᵀ) / 2.
         """
         v_n, v_t = self.split(v_AcBc_W)
         squared = ca.dot(v_t, v_t)
-        _, per_slip, extra, mixed, slope = (jnp.where(self.active, x, 0.0) for x in self.at(v_n, squared))
+        law = LawAtSpeed(*(jnp.where(self.active, x, 0.0) for x in self.at(v_n, squared)))
         t = ca.scale(v_t, one_over(safe_sqrt(squared)))
         ns, ts = jnp.unstack(self.normal_W), jnp.unstack(t)
-        by_n = [(slope - per_slip) * n + mixed * t for n, t in zip(ns, ts, strict=True)]
-        by_t = [extra * t + mixed * n for n, t in zip(ns, ts, strict=True)]
-        return with_diagonal([by_n[i] * ns[k] + by_t[i] * ts[k] for i, k in ca.SYMMETRIC_PAIRS], per_slip)
+        by_n = [(law.slope - law.per_slip) * n + law.mixed * t for n, t in zip(ns, ts, strict=True)]
+        by_t = [law.extra * t + law.mixed * n for n, t in zip(ns, ts, strict=True)]
+        entries = [by_n[i] * ns[k] + by_t[i] * ts[k] for i, k in ca.SYMMETRIC_PAIRS]
+        if friction_direction is not None:
+            turned = jnp.unstack(ca.scale(friction_direction - ca.scale(t, law.along), 0.5 * law.per_slip * law.along))
+            pairs = zip(entries, ca.SYMMETRIC_PAIRS, strict=True)
+            entries = [entry - turned[i] * ts[k] - ts[i] * turned[k] for entry, (i, k) in pairs]
+        return with_diagonal(entries, law.per_slip)
+
+    def friction_direction(self, v_AcBc_W: Float[Array, "3 m"], impulse: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
+        """The direction z, |z| ≤ 1, of minus the friction in an estimated impulse, over the bound on it at v."""
+        v_n, v_t = self.split(v_AcBc_W)
+        bound = self.friction_bound(self.at(v_n, ca.dot(v_t, v_t)).normal)
+        _, friction = self.split(impulse)
+        z = ca.scale(friction, -one_over(jnp.where(self.active & (bound > 0.0), bound, 0.0)))
+        return ca.scale(z, 1.0 / jnp.maximum(safe_sqrt(ca.dot(z, z)), 1.0))
 
     def sticking_law(self, v_AcBc_W: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
         """Impulse and stiffness of the linear law of sticking points, from which a search may start."""
@@ -102,7 +127,7 @@ class AbstractContactLaw(eqx.Module):
         v_n, d_n, length, along, across_squared = line
         x = along + s * length
         v, squared = v_n + s * d_n, across_squared + x * x
-        normal, f, extra, mixed, slope = self.at(v, squared)
+        normal, f, extra, mixed, slope, _ = self.at(v, squared)
         d_s = length * x * one_over(safe_sqrt(squared))  # d|v_t| / ds
         rate = f * length * length + extra * d_s * d_s + 2.0 * mixed * d_s * d_n + slope * d_n * d_n
         return jnp.where(self.active, jnp.stack([normal * d_n - f * x * length, -rate]), 0.0)

@@ -42,9 +42,12 @@ class HuntCrossleyLaw(AbstractContactLaw):
         softened = safe_sqrt(slip_squared) * one_over_length
         extra = -per_slip * softened * softened
         if self.is_lagged:
-            return LawAtSpeed(normal, per_slip, extra, jnp.zeros_like(extra), slope)
+            return LawAtSpeed(normal, per_slip, extra, jnp.zeros_like(extra), slope, softened)
         mixed = -mu * slope * softened
-        return LawAtSpeed(normal, per_slip, extra - mu * softened * mixed, mixed, slope)
+        return LawAtSpeed(normal, per_slip, extra - mu * softened * mixed, mixed, slope, softened)
+
+    def friction_bound(self, normal: Float[Array, " m"]) -> Float[Array, " m"]:
+        return self.friction * (self.impulse_before if self.is_lagged else normal)
 
     def sticking_magnitudes(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
         approaching = jnp.minimum(v_n, 0.0)

@@ -44,6 +44,7 @@ class SapLaw(AbstractContactLaw):
             extra=by_mode(0.0, stiffness_t * mu * mu_hat * factor - per_slip),
             mixed=by_mode(0.0, -stiffness_n * mu * factor),
             slope=by_mode(stiffness_n, stiffness_n * factor),
+            along=jnp.where(slides, 1.0, 0.0),
         )
 
     def sticking_magnitudes(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:

@@ -16,6 +16,7 @@ from mbjax.topology import TreeTopology
 from ..rows.rows_of_step import OfRows
 from .convex_problem import (
     ConvexProblem,
+    calc_friction_directions,
     calc_impulses,
     calc_laws_at_start,
     calc_row_forces,
@@ -39,12 +40,16 @@ class ConvexSolution(NamedTuple):
 
 
 class ConvexSearch(NamedTuple):
-    """State of the search: vdot, (M + diag) vdot, the rows' motion and stiffness, the residual, and finished worlds."""
+    """State of the search: vdot, (M + diag) vdot, the rows' motion and law, the residual, and finished worlds.
+
+    The stiffness is that of the next step's linear law, and so are the impulses, of contacts of nodes alone.
+    """
 
     vdot: Float[Array, " nv"]
     inertial: Float[Array, " nv"]
     motion: OfRows
     stiffness: OfRows
+    impulses: OfRows
     residual: Float[Array, " nv"]
     num_iterations: Int[Array, ""]
     still: Bool[Array, ""]  # the last step was lost in rounding
@@ -108,14 +113,18 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
         vdot, new_inertial, motion = advanced(
             (state.vdot, state.inertial, state.motion), t, (direction, inertial, rate)
         )
-        forces = calc_forces(calc_impulses(problem, motion))
+        impulses = calc_impulses(problem, motion)
+        forces = calc_forces(impulses)
         residual = new_inertial - applied - forces
         balanced = is_balanced(residual, new_inertial, forces, tolerance)
         still = t * step <= lost
         converged = state.converged | (going & (balanced | (step <= lost) | (still & state.still)))
         count = state.num_iterations + jnp.where(going, 1, 0)
+        change = jax.tree.map(lambda x: t * x, rate)
+        directions = calc_friction_directions(problem, state.impulses, state.stiffness, change, motion)
+        stiffness = calc_stiffness(problem, motion, directions)
         return ConvexSearch(
-            vdot, new_inertial, motion, calc_stiffness(problem, motion), residual, count, still, converged
+            vdot, new_inertial, motion, stiffness, of_nodes_alone(impulses), residual, count, still, converged
         )
 
     def unfinished(state: ConvexSearch) -> Array:
@@ -126,13 +135,15 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
     zero = jnp.zeros((applied.shape[0], *worlds), applied.dtype)
     motion = jax.tree.map(jnp.zeros_like, calc_row_motion(problem, zero))
     no = jnp.zeros(worlds, bool)
-    laws = [(calc_forces(impulses), stiffness) for impulses, stiffness in calc_laws_at_start(problem, motion)]
+    of_laws = calc_laws_at_start(problem, motion)
+    laws = [(calc_forces(impulses), stiffness) for impulses, stiffness in of_laws]
     (forces, stiffness), is_near = laws[0], no
     for at_rest in laws[1:]:
         is_near = is_balanced(zero - applied - at_rest[0], zero, at_rest[0], NEARLY_BALANCED)
         forces, stiffness = jax.tree.map(lambda x, y, near=is_near: jnp.where(near, x, y), at_rest, laws[0])
     residual = zero - applied - forces
-    first = ConvexSearch(zero, zero, motion, stiffness, residual, jnp.zeros(worlds, jnp.int32), no, no)
+    impulses = of_nodes_alone(of_laws[0][0])
+    first = ConvexSearch(zero, zero, motion, stiffness, impulses, residual, jnp.zeros(worlds, jnp.int32), no, no)
     if begun is not None:
         first = jax.tree.map(lambda new, old: jnp.where(begun.goes_on, old, new), first, begun.search)
         first = first._replace(converged=first.converged | ~begun.wanted)
@@ -145,7 +156,12 @@ def without_numbers(problem: ConvexProblem) -> ConvexSearch:
     motion = eqx.filter_eval_shape(calc_row_motion, problem, zero)
     stiffness = eqx.filter_eval_shape(calc_stiffness, problem, motion)
     motion, stiffness = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), (motion, stiffness))
-    return ConvexSearch(zero, zero, motion, stiffness, zero, jnp.zeros((), jnp.int32), no, no)
+    return ConvexSearch(zero, zero, motion, stiffness, of_nodes_alone(motion), zero, jnp.zeros((), jnp.int32), no, no)
+
+
+def of_nodes_alone(x: OfRows) -> OfRows:
+    """What is of contacts of nodes."""
+    return OfRows(None, None, None, x.nodes)
 
 
 def advanced(x: Any, t: Float[Array, "*w"], direction: Any) -> Any:
