@@ -27,7 +27,6 @@ from .nodes.node_points import NodePoints as NodePoints
 from .nodes.node_points import calc_node_points as calc_node_points
 from .nodes.nodes_of_step import FixedNodeSprings as FixedNodeSprings
 from .nodes.nodes_of_step import NodesOfProblem as NodesOfProblem
-from .nodes.nodes_of_step import diagonal_at_nodes as diagonal_at_nodes
 from .nodes.nodes_of_step import relative_velocities as relative_velocities
 from .nodes.nodes_of_step import response_of_points as response_of_points
 from .points.contact_parameters import contact_penalty_method_time_scale as contact_penalty_method_time_scale

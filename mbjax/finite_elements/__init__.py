@@ -3,9 +3,8 @@
 Functions know nodes and elements, no bodies of a plant. Each is for one world; `vmap` gives many.
 """
 
-from .assembly import from_layers as from_layers
-from .assembly import sum_of_nodes_in_layers as sum_of_nodes_in_layers
-from .assembly import to_layers as to_layers
+from .condensation import CondensedNodes as CondensedNodes
+from .condensation import condense as condense
 from .elements import ReferenceElements as ReferenceElements
 from .elements import calc_elastic_energies as calc_elastic_energies
 from .elements import calc_reference_elements as calc_reference_elements
@@ -28,6 +27,8 @@ from .material_laws import LameConstants as LameConstants
 from .material_laws import lame_constants as lame_constants
 from .mesh_structure import MeshStructure as MeshStructure
 from .mesh_structure import mesh_structure as mesh_structure
+from .node_matrices import AbstractNodeMatrix as AbstractNodeMatrix
+from .node_matrices import MeshMatrix as MeshMatrix
 from .node_forces import calc_volume_forces as calc_volume_forces
 from .node_forces import calc_node_weights as calc_node_weights
 from .strain_and_stress import calc_largest_strains as calc_largest_strains

@@ -44,13 +44,19 @@ def factor_block_tridiagonal(A: BlockTridiagonal) -> BlockCholesky:
     return BlockCholesky(*lax.scan(eliminate, identity, (A.diagonal, lower))[1])
 
 
-def solve_block_tridiagonal(factors: BlockCholesky, b: Float[Array, "rows b k"]) -> Float[Array, "rows b k"]:
-    """Solves A x = b for k right-hand sides."""
+def solve_lower_block_tridiagonal(factors: BlockCholesky, b: Float[Array, "rows b k"]) -> Float[Array, "rows b k"]:
+    """Solves L y = b for k right-hand sides."""
 
     def inward(before: Array, row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
         pivot, beside, b = row
         y = call_library(lapack.solve_lower, pivot, b - beside @ before)[0]
         return y, y
+
+    return lax.scan(inward, jnp.zeros_like(b[0]), (factors.pivots, factors.beside, b))[1]
+
+
+def solve_block_tridiagonal(factors: BlockCholesky, b: Float[Array, "rows b k"]) -> Float[Array, "rows b k"]:
+    """Solves A x = b for k right-hand sides."""
 
     def outward(after: tuple[Array, Array], row: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], Array]:
         pivot, beside, y = row
@@ -58,9 +64,8 @@ def solve_block_tridiagonal(factors: BlockCholesky, b: Float[Array, "rows b k"])
         x = call_library(lapack.solve_lower_transposed, pivot, y - next_beside.T @ next_x)[0]
         return (beside, x), x
 
-    zero = jnp.zeros_like(b[0])
-    _, y = lax.scan(inward, zero, (factors.pivots, factors.beside, b))
-    start = (jnp.zeros_like(factors.beside[0]), zero)
+    y = solve_lower_block_tridiagonal(factors, b)
+    start = (jnp.zeros_like(factors.beside[0]), jnp.zeros_like(b[0]))
     return lax.scan(outward, start, (factors.pivots, factors.beside, y), reverse=True)[1]
 
 

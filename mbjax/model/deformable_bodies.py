@@ -15,6 +15,7 @@ from mbjax.finite_elements import LameConstants, MeshStructure, calc_reference_e
 
 from .lookup import find_index
 
+FACES_ONE_WAY = 0.8  # cosine of the angle between normals of one side
 MATERIAL_NUMBERS = ("youngs_modulus", "poissons_ratio", "mass_density", "mass_damping", "stiffness_damping")
 
 
@@ -49,6 +50,7 @@ class NodeContactPair:
     deformable: int
     geometry: int
     max_faces: int  # slots for the polygons in which the two may touch
+    max_nodes: int  # slots for the nodes of these polygons in a step's problem
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +77,23 @@ class DeformableLayout(HashedOnce):
             at = np.arange(self.numbers_of(what, body).start, self.numbers_of(what, body).stop, dtype=np.int32)
             parts.append(np.broadcast_to(at, (count,)))
         return np.concatenate(parts)
+
+    @property
+    def fixed_nodes(self) -> tuple[int, ...]:
+        """The nodes that are fixed to bodies, of one constraint after another."""
+        return tuple(node for fixed in self.fixed for node in fixed.nodes)
+
+    @functools.cached_property
+    def num_slots(self) -> int:
+        """How many nodes a step's convex problem has: those fixed to bodies, and as many as may touch.
+
+        A body touches two geometries at a time with as many nodes as either pair may have.
+        """
+        total = len(self.fixed_nodes)
+        for body in range(len(self.bodies)):
+            of_pairs = sorted(pair.max_nodes for pair in self.contacts if pair.deformable == body)
+            total += min(sum(of_pairs[-2:]), len(np.unique(self.triangles[body])))
+        return total
 
     @property
     def triangles(self) -> tuple[Int[np.ndarray, "f 3"], ...]:
@@ -198,6 +217,23 @@ class DeformableBodies(eqx.Module):
     def mass(self, body: str | int) -> Float[Array, ""]:
         """The body's mass, in kg."""
         return jnp.sum(self.element_masses()[self.mesh.elements_of(self.index(body))])
+
+
+def usual_number_of_nodes(points: Float[np.ndarray, "n 3"], triangles: Int[np.ndarray, "f 3"]) -> int:
+    """A bound on the nodes of a surface that contact of usual depth does not reach.
+
+    These are the nodes of the largest side that faces one way, of the triangles around it, and a quarter more; at least
+    a third of all.
+    """
+    a, b, c = (points[triangles[:, i]] for i in range(3))
+    normals = np.cross(b - a, c - a)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+    largest, on_surface = 0, len(np.unique(triangles))
+    for direction in np.unique(np.round(normals, 1), axis=0):
+        side = np.unique(triangles[normals @ direction > FACES_ONE_WAY * np.linalg.norm(direction)])
+        around = triangles[np.isin(triangles, side).any(axis=1)]
+        largest = max(largest, len(np.unique(around)))
+    return min(on_surface, max(-(-5 * largest // 4), -(-on_surface // 3)))
 
 
 def boundary_triangles(

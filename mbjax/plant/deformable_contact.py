@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from mbjax.geometry import Mesh
 from mbjax.geometry.hydroelastic import usual_number_of_faces
 from mbjax.model import IGNORED, ContactLayout, NodeContactPair, ReportEntry
-from mbjax.model.deformable_bodies import boundary_triangles
+from mbjax.model.deformable_bodies import boundary_triangles, usual_number_of_nodes
 from mbjax.model.hydroelastic_meshes import topology_of_record
 
 from .declarations import RegisteredCollision
@@ -59,8 +59,14 @@ def node_contacts(plant: PlantQueries, layout: ContactLayout, pairs: Iterable[No
         B = plant.collisions[i]
         place = places[B.body.index, B.geometry.name]
         topology = topology_of_record(layout.geometries[place], B.geometry.shape)
-        usual = usual_number_of_faces(topology, len(boundary_triangles(A.tetrahedra)[0]))
-        found.append(NodeContactPair(A.index, place, usual if layout.max_faces is None else layout.max_faces))
+        triangles = boundary_triangles(A.tetrahedra)[0]
+        max_faces, max_nodes = (
+            usual_number_of_faces(topology, len(triangles)),
+            usual_number_of_nodes(A.points, triangles),
+        )
+        if layout.max_faces is not None:
+            max_faces, max_nodes = layout.max_faces, max(max_nodes, layout.max_faces)
+        found.append(NodeContactPair(A.index, place, max_faces, max_nodes))
     return found
 
 

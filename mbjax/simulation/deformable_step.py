@@ -28,7 +28,6 @@ from mbjax.contact import (
     calc_deformable_contacts,
     calc_node_points,
     calc_solution,
-    diagonal_at_nodes,
     relative_velocities,
     response_of_points,
     size_of_response,
@@ -40,6 +39,7 @@ from mbjax.finite_elements import (
     ElementNumbers,
     EliminatedRows,
     FixedNodeRows,
+    MeshMatrix,
     MotionProblem,
     NodeVelocities,
     calc_fixed_node_rows,
@@ -158,18 +158,17 @@ def calc_nodes_of_problem(
     """The part of the nodes in the step's convex problem."""
     deformables, dt = model.deformables, model.time_step
     assert deformables is not None
-    inertia = BlockTridiagonal(dt * tangent.diagonal, dt * tangent.lower)
+    inertia = MeshMatrix(deformables.mesh, BlockTridiagonal(dt * tangent.diagonal, dt * tangent.lower))
     moved = points.nodes, points.weights, points.J
-    w = size_of_response(response_of_points(*moved, diagonal, diagonal_at_nodes(deformables.mesh, inertia)))
+    w = size_of_response(response_of_points(*moved, diagonal, inertia.diagonal()))
     law_inputs = LawInputs(points.distance, points.normal_W, points.active, points.parameters)
     law = calc_contact_law(model, law_inputs, relative_velocities(*moved, terms.v, problem.v0), w)
     springs = None
     if rows is not None:
-        places = tuple(n for x in deformables.layout.fixed for n in x.nodes)
         stiffness = jnp.where(are_rows_enabled(deformables), 1.0 / rows.R, 0.0)
-        springs = FixedNodeSprings(places, rows.G, stiffness * rows.aim, stiffness)
+        springs = FixedNodeSprings(deformables.layout.fixed_nodes, rows.G, stiffness * rows.aim, stiffness)
     v_AcBc_W = relative_velocities(*moved, terms.v, free.v)
-    return NodesOfProblem(deformables.mesh, inertia, free.v, law, v_AcBc_W, *moved, springs)
+    return NodesOfProblem(deformables.layout.num_slots, inertia, free.v, law, v_AcBc_W, *moved, springs)
 
 
 def calc_motion_problem(

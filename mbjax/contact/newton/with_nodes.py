@@ -3,7 +3,7 @@
     [H_bb  H_bn] [x_b]   [b_b]
     [H_nb  H_nn] [x_n] = [b_n]        (H_bb - H_bn H_nn⁻¹ H_nb) x_b = b_b - H_bn H_nn⁻¹ b_n
 
-H_nn is block tridiagonal, with or without contacts.
+H_nn is block tridiagonal where it is that of a whole mesh, with or without contacts.
 """
 
 import dataclasses
@@ -13,9 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.dynamics import ForwardDynamicsTerms
-from mbjax.finite_elements import from_layers, to_layers
 from mbjax.linear_algebra import branch_rows, chain
-from mbjax.linear_algebra.block_tridiagonal import factor_block_tridiagonal, solve_block_tridiagonal
 from mbjax.topology import TreeTopology
 
 from ..nodes.nodes_of_step import NodesOfProblem
@@ -34,24 +32,20 @@ def matrix_with_nodes(
     nodes: NodesOfProblem,
 ) -> NewtonMatrix:
     """The Newton matrix of bodies and nodes; `hessian` has the part of contacts between bodies, if there are any."""
-    nv, mesh, parents = topology.num_velocities, nodes.mesh, chain(topology.num_velocities)
+    nv, parents = topology.num_velocities, chain(topology.num_velocities)
     of_bodies = NOTHING_MOVES
     if nv > 0:
         of_bodies = matrix_along_branches(topology, terms, others, parents, lambda A: branch_rows(parents, A))
 
     def inertia_product(x: Float[Array, " k"]) -> Float[Array, " k"]:
         return jnp.concatenate(
-            [of_bodies.inertia_product(x[:nv]), of_nodes(nodes.inertial_force(x[nv:].reshape(-1, 3)))]
+            [of_bodies.inertia_product(x[:nv]), of_nodes(nodes.inertia.product(x[nv:].reshape(-1, 3)))]
         )
 
     def solver(stiffness: OfRows) -> Product:
         assert stiffness.nodes is not None
         parts = nodes.hessian(stiffness.nodes)
-        factors = factor_block_tridiagonal(parts.of_nodes)
-
-        def solve_nodes(b: Float[Array, "n 3 k"]) -> Float[Array, "n 3 k"]:
-            return from_layers(mesh, solve_block_tridiagonal(factors, to_layers(mesh, b)))
-
+        solve_nodes = parts.of_nodes.solver()
         if nv == 0:
             return lambda b: of_nodes(solve_nodes(b.reshape(-1, 3, 1)))
         columns = solve_nodes(parts.between)

@@ -24,6 +24,7 @@ from ..points.contact_parameters import (
 )
 from ..points.geometry_poses import GeometryPoses, calc_geometry_poses
 from ..points.surface_points import SMALLEST_GRADIENT
+from .participating_nodes import find_participants
 
 GRADIENT_OF_DEFORMABLE = 1e8  # Pa/m: a cube of water of 10 cm sinks by 0.01 mm under its weight
 
@@ -85,7 +86,25 @@ def calc_node_points(model: MultibodyModel, position: PositionKinematics, positi
                 left_out=faces.left_out[None],
             )
         )
-    return jax.tree.map(lambda *x: jnp.concatenate(x, axis=-1 if x[0].ndim < 3 else 1), *parts)
+    return with_slots_for_nodes(
+        deformables, jax.tree.map(lambda *x: jnp.concatenate(x, axis=-1 if x[0].ndim < 3 else 1), *parts)
+    )
+
+
+def with_slots_for_nodes(deformables: DeformableBodies, points: NodePoints) -> NodePoints:
+    """The points without those whose nodes have no slot in the step's problem, which are counted as left out."""
+    layout = deformables.layout
+    of_nodes = points.nodes, points.weights, points.active
+    found = find_participants(*of_nodes, layout.mesh.num_nodes, layout.fixed_nodes, layout.num_slots)
+    has_slots = jnp.all((found.slots[points.nodes] < layout.num_slots) | (points.weights == 0.0), axis=0)
+    lost = points.active & ~has_slots
+    pair = np.repeat(np.arange(len(layout.contacts)), [pair.max_faces for pair in layout.contacts])
+    return points._replace(
+        active=points.active & has_slots,
+        weights=jnp.where(has_slots, points.weights, 0.0),
+        J=jnp.where(has_slots[None, :, None], points.J, 0.0),
+        left_out=points.left_out.at[pair].add(lost.astype(points.left_out.dtype)),
+    )
 
 
 def calc_faces(

@@ -16,8 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mbjax.finite_elements import MeshStructure, from_layers, sum_of_nodes_in_layers, to_layers
-from mbjax.linear_algebra.block_tridiagonal import BlockTridiagonal, times_block_tridiagonal
+from mbjax.finite_elements import AbstractNodeMatrix
 from mbjax.spatial import component_algebra as ca
 
 from ..laws.abstract_law import AbstractContactLaw
@@ -34,10 +33,13 @@ class FixedNodeSprings(eqx.Module):
 
 
 class NodesOfProblem(eqx.Module):
-    """Inertia dt T of the nodes, contacts with their law and Jacobians, and fixed nodes; of one world."""
+    """Inertia dt T of the nodes, contacts with their law and Jacobians, and fixed nodes; of one world.
 
-    mesh: MeshStructure = eqx.field(static=True)
-    inertia: BlockTridiagonal
+    `nodes` and `places` number the nodes of `inertia`: all of the meshes, or those on which it is condensed.
+    """
+
+    num_slots: int = eqx.field(static=True)  # for nodes on which the problem may be condensed
+    inertia: AbstractNodeMatrix
     v_free: Float[Array, "n 3"]
     law: AbstractContactLaw
     v_AcBc_W: Float[Array, "3 m"]  # with the nodes in their free motion, and the bodies as at the step's start
@@ -45,15 +47,6 @@ class NodesOfProblem(eqx.Module):
     weights: Float[Array, "3 m"]
     J: Float[Array, "3 m nv"]
     fixed: FixedNodeSprings | None
-
-    def inertial_force(self, a: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
-        """dt T a."""
-        product = times_block_tridiagonal(self.inertia, to_layers(self.mesh, a[..., None]))
-        return from_layers(self.mesh, product)[..., 0]
-
-    def diagonal(self) -> Float[Array, "n 3"]:
-        """The diagonal of dt T."""
-        return diagonal_at_nodes(self.mesh, self.inertia)
 
     def motion(self, dv: Float[Array, " nv"], dv_nodes: Float[Array, "n 3"]) -> OfNodes:
         """Change of the relative velocities, of B's points less A's; dv_nodes is the change from the free motion."""
@@ -111,7 +104,7 @@ class NodesOfProblem(eqx.Module):
         """dt T with the stiffness of all rows, by nodes and velocities."""
         w, S = self.weights, ca.symmetric_matrix(stiffness.contacts)
         of_triangles = jnp.einsum("am,bm,ijm->maibj", w, w, S).reshape(-1, 9, 9)
-        added = sum_of_nodes_in_layers(self.mesh, self.nodes.T, of_triangles)
+        total = self.inertia.plus(self.nodes.T, of_triangles)
         SJ = jnp.einsum("ijm,jmv->imv", S, self.J)
         of_bodies = jnp.einsum("imv,imu->vu", self.J, SJ)
         shares = -w[:, :, None, None] * jnp.transpose(SJ, (1, 0, 2))
@@ -124,19 +117,17 @@ class NodesOfProblem(eqx.Module):
         if self.fixed is not None:
             places, k = np.array(self.fixed.places), self.fixed.stiffness
             of_nodes = k.reshape(-1, 3, 1) * jnp.eye(3, dtype=k.dtype)
-            fixed = sum_of_nodes_in_layers(self.mesh, places[:, None], of_nodes)
-            added = BlockTridiagonal(added.diagonal + fixed.diagonal, added.lower + fixed.lower)
+            total = total.plus(places[:, None], of_nodes)
             kG = k[:, None] * self.fixed.G
             of_bodies = of_bodies + self.fixed.G.T @ kG
             between = between.at[places].add(-kG.reshape(len(places), 3, nv))
-        total = BlockTridiagonal(self.inertia.diagonal + added.diagonal, self.inertia.lower + added.lower)
         return NodeHessian(total, between, of_bodies)
 
 
 class NodeHessian(NamedTuple):
     """Parts of a Newton matrix: nodes by nodes, nodes by velocities, and what is added for velocities by velocities."""
 
-    of_nodes: BlockTridiagonal
+    of_nodes: AbstractNodeMatrix
     between: Float[Array, "n 3 nv"]
     of_bodies: Float[Array, "nv nv"]
 
@@ -162,9 +153,3 @@ def response_of_points(
     """The response of each point to an impulse in 1/kg, with M and dt T taken as diagonal."""
     of_B = jnp.stack([jnp.sum(J[i] * J[k] / diagonal, axis=1) for i, k in ca.SYMMETRIC_PAIRS])
     return of_B.at[:3].add(jnp.einsum("km,kmi->im", weights**2, (1.0 / diagonal_of_nodes)[nodes]))
-
-
-def diagonal_at_nodes(mesh: MeshStructure, matrix: BlockTridiagonal) -> Float[Array, "n 3"]:
-    """The diagonal of a matrix in layers, by node."""
-    entries = jnp.diagonal(matrix.diagonal, axis1=1, axis2=2)
-    return from_layers(mesh, entries[..., None])[..., 0]

@@ -67,7 +67,7 @@ class ConvexProblem(eqx.Module):
         """The diagonal of M + diag, and of dt T."""
         terms = self.terms
         of_bodies = calc_mass_matrix_diagonal(terms.motion, terms.diagonal, terms.M)
-        return self.with_nodes(of_bodies, lambda nodes: nodes.diagonal())
+        return self.with_nodes(of_bodies, lambda nodes: nodes.inertia.diagonal())
 
     @property
     def locked(self) -> Bool[Array, " k"]:
@@ -220,6 +220,6 @@ def calc_problem_residual(
     free = jnp.where(locked, 0.0, vdot)
     of_bodies = free if problem.nodes is None else problem.apart(free)[0]
     required = calc_inverse_dynamics(terms.motion, of_bodies, terms.F_applied_T) + terms.diagonal * of_bodies
-    required = problem.with_nodes(required - terms.tau, lambda nodes: nodes.inertial_force(problem.apart(free)[1]))
+    required = problem.with_nodes(required - terms.tau, lambda nodes: nodes.inertia.product(problem.apart(free)[1]))
     motion = calc_row_motion(problem, free)
     return jnp.where(locked, vdot, required - calc_row_forces(problem, calc_impulses(problem, motion)))

@@ -23,6 +23,7 @@ from mbjax.topology import TreeTopology
 from ..forms.abstract_form import AbstractContactForm, StepSoFar
 from ..forms.choose import form_elsewhere, form_on_cpu
 from ..points.point_records import ContactPoints
+from .condensed_search import search_on_few_nodes
 from .convex_problem import (
     ConvexProblem,
     calc_impulses,
@@ -59,6 +60,9 @@ def calc_solution(
     searched = None
     if isinstance(found, ConvexSolution):
         found = lax.stop_gradient(found)
+    elif problem.nodes is not None:
+        assert found is None, "such a search is not resumed"
+        found = search_on_few_nodes(topology, lax.stop_gradient(problem))
     else:
         searched = search(topology, lax.stop_gradient(problem), found)
         found = searched.solution()
@@ -141,7 +145,9 @@ def calc_force_change(problem: ConvexProblem, change: ConvexProblem, vdot: Float
         forces = calc_row_forces(rows, calc_impulses(rows, calc_row_motion(rows, free)))
         if rows.nodes is None:
             return forces
-        return forces - rows.with_nodes(jnp.zeros_like(rows.v), lambda nodes: nodes.inertial_force(rows.apart(free)[1]))
+        return forces - rows.with_nodes(
+            jnp.zeros_like(rows.v), lambda nodes: nodes.inertia.product(rows.apart(free)[1])
+        )
 
     rows, row_change = (dataclasses.replace(x, terms=None) for x in (problem, change))
     _, of_rows_change = eqx.filter_jvp(of_rows, (rows,), (row_change,))
