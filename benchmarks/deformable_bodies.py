@@ -1,8 +1,10 @@
-"""A step of a deformable bar held at one end: `python -m benchmarks.deformable_bodies [--cells 8 16 32]`.
+"""A step of a deformable bar held at one end, or of a block on the ground.
 
-Processor milliseconds a step and of its reverse-mode gradient by the state and all numbers, processor seconds to
-compile both, in f64, beside Drake where it is installed; and a world of a batch of 64 in f32. The bar is 0.3 × 0.06 ×
-0.06 m, in steps of 5 ms; with 8, 16 and 32 cells along it has 192, 1,536 and 12,288 elements.
+`python -m benchmarks.deformable_bodies [--contact] [--cells 8 16 32]`. Processor milliseconds a step and of its
+reverse-mode gradient by the state and all numbers, processor seconds to compile both, in f64, beside Drake where it is
+installed; and a world of a batch of 64 in f32. The bar is 0.3 × 0.06 × 0.06 m, in steps of 5 ms; with 8, 16 and 32
+cells along it has 192, 1,536 and 12,288 elements. The block of 0.08 m falls 2 cm, slides and rests; its steps in contact
+are timed, with the mean number of iterations of the search beside them.
 """
 
 import argparse
@@ -22,12 +24,16 @@ import jax.numpy as jnp
 import numpy as np
 
 import mbjax
+from mbjax.geometry import Geometry, ProximityProperties
+from mbjax.simulation.discrete_acceleration import calc_discrete_acceleration
 
 from .measure import processor_seconds
 
 SIZE, DT = (0.3, 0.06, 0.06), 5e-3
 YOUNGS_MODULUS, POISSONS_RATIO, DENSITY, DAMPING = 3e5, 0.4, 1000.0, 0.005
 WALL = (1e-6, 0.0, 0.0)
+BLOCK, BLOCK_MODULUS, HEIGHT, GROUND, FRICTION = 0.08, 5e4, 0.06, 1e7, 0.5
+NUM_STEPS, FIRST_TIMED = 60, 20  # of the block, which touches after 13
 
 
 def bar(cells: int) -> mbjax.TetrahedralMesh:
@@ -67,54 +73,145 @@ def measure(mesh: mbjax.TetrahedralMesh, law: str) -> list[str]:
     return [law, str(len(mesh.tetrahedra)), *(f"{x:.3g}" for x in found)]
 
 
-def milliseconds_in_drake(mesh: mbjax.TetrahedralMesh, law: str) -> str:
-    """Processor ms of a step in Drake, or a dash where it is not installed."""
+def block(cells: int) -> mbjax.TetrahedralMesh:
+    """The block with so many cells along each side, its middle at the origin."""
+    return mbjax.tetrahedra_of(mbjax.Box((BLOCK,) * 3), resolution_hint=BLOCK / cells)
+
+
+def block_on_ground(mesh: mbjax.TetrahedralMesh, ground: str) -> mbjax.MultibodyModel:
+    """The block above a half-space or the top of a box."""
+    plant = mbjax.MultibodyPlant(DT)
+    rough = ProximityProperties(FRICTION)
+    if ground == "half-space":
+        soft = rough.add_compliant_hydroelastic_properties_for_half_space(1.0, GROUND)
+        plant.register_collision_geometry("world", Geometry("ground", mbjax.HalfSpace()), soft)
+    else:
+        soft = rough.add_compliant_hydroelastic_properties(1.0, GROUND)
+        shape = Geometry("ground", mbjax.Box((1.0, 1.0, 1.0)), translation=[0.0, 0.0, -0.5])
+        plant.register_collision_geometry("world", shape, soft)
+    material = mbjax.DeformableMaterial(BLOCK_MODULUS, POISSONS_RATIO, DENSITY, 0.0, DAMPING, model="linear_corotated")
+    X_WB = mbjax.RigidTransform(jnp.eye(3), jnp.array([0.0, 0.0, HEIGHT]))
+    plant.add_deformable_body("block", mesh, material, pose=X_WB, properties=rough)
+    return plant.finalize()
+
+
+def measure_contact(mesh: mbjax.TetrahedralMesh, ground: str) -> list[str]:
+    """A row of the table of contact: iterations, ms of a step and its gradient, s to compile them."""
+    model = block_on_ground(mesh, ground)
+    state = mbjax.default_state(model)
+    state = eqx.tree_at(lambda s: s.nodes.velocity, state, state.nodes.velocity.at[:, 0].set(0.3))
+    step = eqx.filter_jit(lambda model, state: mbjax.step(model, state)[0])
+    gradient = eqx.filter_jit(eqx.filter_grad(lambda both: jnp.sum(mbjax.step(*both)[0].nodes.position ** 2)))
+    count = eqx.filter_jit(lambda m, s: calc_discrete_acceleration(m, s, mbjax.Inputs())[1].num_iterations)
+    _, compile_step = processor_seconds(step, model, state)
+    times, iterations = [], []
+    for k in range(NUM_STEPS):
+        if k >= FIRST_TIMED:
+            iterations.append(int(count(model, state)))
+        state, seconds = processor_seconds(step, model, state)
+        times.append(1e3 * seconds)
+    _, compile_gradient = processor_seconds(gradient, (model, state))
+    of_gradient = 1e3 * np.median([processor_seconds(gradient, (model, state))[1] for _ in range(5)])
+    found = [np.mean(iterations), np.mean(times[FIRST_TIMED:]), of_gradient, compile_step, compile_gradient]
+    return [ground, str(len(mesh.tetrahedra)), *(f"{x:.3g}" for x in found)]
+
+
+def drake_plant(mesh: mbjax.TetrahedralMesh, law: str, youngs_modulus: float, height: float) -> tuple[Any, ...] | None:
+    """Builder, plant, deformable model and body in Drake; None where it is not installed."""
     try:
-        from pydrake.geometry import GeometryInstance, Mesh, ProximityProperties
+        from pydrake.geometry import AddContactMaterial, GeometryInstance, Mesh, ProximityProperties
         from pydrake.math import RigidTransform
         from pydrake.multibody.fem import DeformableBodyConfig, MaterialModel
-        from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
-        from pydrake.systems.analysis import Simulator
+        from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, CoulombFriction, DiscreteContactApproximation
         from pydrake.systems.framework import DiagramBuilder
     except ImportError:
-        return "–"
+        return None
     builder = DiagramBuilder()
     plant, _ = AddMultibodyPlantSceneGraph(builder, DT)
+    plant.set_discrete_contact_approximation(DiscreteContactApproximation.kSap)
     model = plant.mutable_deformable_model()
     config = DeformableBodyConfig()
-    config.set_youngs_modulus(YOUNGS_MODULUS)
+    config.set_youngs_modulus(youngs_modulus)
     config.set_poissons_ratio(POISSONS_RATIO)
     config.set_mass_density(DENSITY)
     config.set_stiffness_damping_coefficient(DAMPING)
     models = {"linear_corotated": MaterialModel.kLinearCorotated, "neo_hookean": MaterialModel.kNeoHookean}
     config.set_material_model(models[law])
     with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, "bar.vtk")
+        file = os.path.join(folder, "body.vtk")
         mbjax.write_tetrahedra(file, mesh)
-        instance = GeometryInstance(RigidTransform(), Mesh(file, 1.0), "bar")
-        instance.set_proximity_properties(ProximityProperties())
+        instance = GeometryInstance(RigidTransform([0.0, 0.0, height]), Mesh(file, 1.0), "body")
+        properties = ProximityProperties()
+        AddContactMaterial(friction=CoulombFriction(FRICTION, FRICTION), properties=properties)
+        instance.set_proximity_properties(properties)
         body = model.RegisterDeformableBody(instance, config, 1.0)
+    return builder, plant, model, body
+
+
+def milliseconds_of_steps(builder: Any, first: int, last: int) -> str:
+    """Processor ms of each step from one to another in Drake."""
+    from pydrake.systems.analysis import Simulator
+
+    simulator = Simulator(builder.Build())
+    simulator.AdvanceTo((first - 0.5) * DT)
+    start = time.process_time()
+    simulator.AdvanceTo((last - 0.5) * DT)
+    return f"{1e3 * (time.process_time() - start) / (last - first):.3g}"
+
+
+def bar_in_drake(mesh: mbjax.TetrahedralMesh, law: str) -> str:
+    """Processor ms of a step in Drake, or a dash where it is not installed."""
+    made = drake_plant(mesh, law, YOUNGS_MODULUS, 0.0)
+    if made is None:
+        return "–"
+    builder, plant, model, body = made
     model.SetWallBoundaryCondition(body, np.array(WALL), np.array([1.0, 0.0, 0.0]))
     plant.Finalize()
-    simulator = Simulator(builder.Build())
-    simulator.AdvanceTo(5 * DT)
-    start = time.process_time()
-    simulator.AdvanceTo(40 * DT)
-    return f"{1e3 * (time.process_time() - start) / 35:.3g}"
+    return milliseconds_of_steps(builder, 5, 40)
+
+
+def block_in_drake(mesh: mbjax.TetrahedralMesh) -> str:
+    """Processor ms of a step in contact in Drake, on the top of a box, or a dash where it is not installed."""
+    made = drake_plant(mesh, "linear_corotated", BLOCK_MODULUS, HEIGHT)
+    if made is None:
+        return "–"
+    from pydrake.geometry import AddCompliantHydroelasticProperties, AddContactMaterial, Box, ProximityProperties
+    from pydrake.math import RigidTransform
+    from pydrake.multibody.plant import CoulombFriction
+
+    builder, plant, _, _ = made
+    ground = ProximityProperties()
+    AddContactMaterial(friction=CoulombFriction(FRICTION, FRICTION), properties=ground)
+    AddCompliantHydroelasticProperties(1.0, GROUND, ground)
+    place = RigidTransform([0.0, 0.0, -0.5])
+    plant.RegisterCollisionGeometry(plant.world_body(), place, Box(1.0, 1.0, 1.0), "ground", ground)
+    plant.Finalize()
+    return milliseconds_of_steps(builder, FIRST_TIMED, NUM_STEPS)
 
 
 def main() -> None:
     """Prints the table, a row as soon as it is there."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cells", type=int, nargs="+", default=[8, 16, 32], help="cells along the bar")
+    parser.add_argument("--contact", action="store_true", help="the block on the ground in the place of the bar")
+    parser.add_argument("--cells", type=int, nargs="+", help="cells along the bar, or along each side of the block")
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
+    if options.contact:
+        header = (
+            "ground | elements | iterations | step, ms | gradient, ms | compile, s | of the gradient, s | Drake, ms"
+        )
+        print(f"| {header} |\n|---|---|---|---|---|---|---|---|", flush=True)
+        for cells in options.cells or (2, 4, 8):
+            mesh = block(cells)
+            for ground in ("half-space", "box"):
+                print("| " + " | ".join([*measure_contact(mesh, ground), block_in_drake(mesh)]) + " |", flush=True)
+        return
     print("| law | elements | step, ms | gradient, ms | compile, s | of the gradient, s | in a batch, ms | Drake, ms |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for law in ("linear_corotated", "neo_hookean"):
-        for cells in options.cells:
+        for cells in options.cells or (8, 16, 32):
             mesh = bar(cells)
-            print("| " + " | ".join([*measure(mesh, law), milliseconds_in_drake(mesh, law)]) + " |", flush=True)
+            print("| " + " | ".join([*measure(mesh, law), bar_in_drake(mesh, law)]) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax.simulation.discrete_acceleration import calc_discrete_acceleration
 
 from ..deformable_meshes import box_mesh
 from .test_deformable_bodies import DT, DrakePlant, foam
@@ -428,6 +429,35 @@ def test_the_gradient_of_a_model_without_rigid_bodies() -> None:
     gradient = eqx.filter_grad(lambda m: jnp.sum(mbjax.step(m, state)[0].nodes.velocity[:, 2]))(model)
     assert float(gradient.collision.hydroelastic_modulus[0]) > 0.0  # a harder ground pushes more
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(eqx.filter(gradient, eqx.is_inexact_array)))
+
+
+def test_a_block_at_rest_takes_few_iterations_and_points_without_slots_are_counted() -> None:
+    """Its points stick and slip by turns: 30 iterations and more, were the direction of friction not an unknown."""
+    plant = ground_plant()
+    plant.add_deformable_body("block", BLOCK, foam("linear_corotated"), pose=at([0, 0, 0.0299]), properties=rubber())
+    model = plant.finalize()
+    state = mbjax.rollout(model, mbjax.default_state(model), num_steps=30).final_state
+
+    def find(model: Any) -> Any:
+        acceleration, found, _ = calc_discrete_acceleration(model, state, mbjax.Inputs())
+        return acceleration.nodes.contacts, found
+
+    contacts, found = jax.jit(find)(model)
+    assert bool(found.converged)
+    assert 2 < int(found.num_iterations) < 16
+    assert int(contacts.num_left_out[0]) == 0
+    layout = model.deformables.layout
+    pair = dataclasses.replace(layout.contacts[0], max_nodes=5)  # of nine on the ground
+    few = eqx.tree_at(
+        lambda m: m.deformables,
+        model,
+        dataclasses.replace(model.deformables, layout=dataclasses.replace(layout, contacts=(pair,))),
+    )
+    fewer, found = jax.jit(find)(few)
+    assert bool(found.converged)
+    assert int(fewer.num_left_out[0]) + int(fewer.is_active.sum()) == int(contacts.is_active.sum())
+    assert int(fewer.num_left_out[0]) > 0
+    assert bool(jnp.all(jnp.isfinite(fewer.force)))
 
 
 def test_batches_with_contact_equal_single_worlds_and_a_bad_world_harms_no_other() -> None:

@@ -69,13 +69,14 @@ class AbstractContactLaw(eqx.Module):
         return jnp.where(self.active, ca.scale(self.normal_W, law.normal) - ca.scale(v_t, law.per_slip), 0.0)
 
     def stiffness(
-        self, v_AcBc_W: Float[Array, "3 m"], friction_direction: Float[Array, "3 m"] | None = None
+        self, v_AcBc_W: Float[Array, "3 m"], estimate: Float[Array, "3 m"] | None = None
     ) -> Float[Array, "6 m"]:
         """Stiffness -dγ / dv in kg, as the entries of a symmetric, positive semidefinite matrix.
 
         f 1 + (slope - f) n nᵀ + extra t tᵀ + mixed (t nᵀ + n tᵀ) with t = v_t / |v_t|.
 
-        With a `friction_direction` z, |z| ≤ 1, the part -f along² t tᵀ of the third term is -f along (z tᵀ + t zᵀ) / 2.
+        With an `estimate` of the impulse, the part -f along² t tᵀ of the third term is -f along (z tᵀ + t zᵀ) / 2. There
+        z, |z| ≤ 1, is minus the estimated friction over the bound on it; the impulse itself as estimate changes nothing.
         """
         v_n, v_t = self.split(v_AcBc_W)
         squared = ca.dot(v_t, v_t)
@@ -85,19 +86,13 @@ class AbstractContactLaw(eqx.Module):
         by_n = [(law.slope - law.per_slip) * n + law.mixed * t for n, t in zip(ns, ts, strict=True)]
         by_t = [law.extra * t + law.mixed * n for n, t in zip(ns, ts, strict=True)]
         entries = [by_n[i] * ns[k] + by_t[i] * ts[k] for i, k in ca.SYMMETRIC_PAIRS]
-        if friction_direction is not None:
-            turned = jnp.unstack(ca.scale(friction_direction - ca.scale(t, law.along), 0.5 * law.per_slip * law.along))
+        if estimate is not None:
+            z = ca.scale(self.split(estimate)[1], -one_over(self.friction_bound(law.normal)))
+            z = ca.scale(z, 1.0 / jnp.maximum(safe_sqrt(ca.dot(z, z)), 1.0))
+            turned = jnp.unstack(ca.scale(z - ca.scale(t, law.along), 0.5 * law.per_slip * law.along))
             pairs = zip(entries, ca.SYMMETRIC_PAIRS, strict=True)
             entries = [entry - turned[i] * ts[k] - ts[i] * turned[k] for entry, (i, k) in pairs]
         return with_diagonal(entries, law.per_slip)
-
-    def friction_direction(self, v_AcBc_W: Float[Array, "3 m"], impulse: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
-        """The direction z, |z| ≤ 1, of minus the friction in an estimated impulse, over the bound on it at v."""
-        v_n, v_t = self.split(v_AcBc_W)
-        bound = self.friction_bound(self.at(v_n, ca.dot(v_t, v_t)).normal)
-        _, friction = self.split(impulse)
-        z = ca.scale(friction, -one_over(jnp.where(self.active & (bound > 0.0), bound, 0.0)))
-        return ca.scale(z, 1.0 / jnp.maximum(safe_sqrt(ca.dot(z, z)), 1.0))
 
     def sticking_law(self, v_AcBc_W: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
         """Impulse and stiffness of the linear law of sticking points, from which a search may start."""

@@ -62,13 +62,9 @@ class NodesOfProblem(eqx.Module):
             return OfNodes(of_points, None)
         return OfNodes(of_points, self.fixed.start - self.fixed.stiffness * motion.fixed)
 
-    def stiffness(self, motion: OfNodes, friction_directions: Float[Array, "3 m"] | None = None) -> OfNodes:
-        """-dγ / d motion of the contacts; that of fixed nodes does not change."""
-        return OfNodes(self.law.stiffness(self.v_AcBc_W + motion.contacts, friction_directions), None)
-
-    def friction_directions(self, motion: OfNodes, impulses: Float[Array, "3 m"]) -> Float[Array, "3 m"]:
-        """Directions of the friction in estimated impulses of the contacts."""
-        return self.law.friction_direction(self.v_AcBc_W + motion.contacts, impulses)
+    def stiffness(self, motion: OfNodes, estimate: Float[Array, "3 m"] | None = None) -> OfNodes:
+        """-dγ / d motion of the contacts, whose impulses may be estimated; that of fixed nodes does not change."""
+        return OfNodes(self.law.stiffness(self.v_AcBc_W + motion.contacts, estimate), None)
 
     def sticking_law(self, motion: OfNodes) -> tuple[OfNodes, OfNodes]:
         """Impulse and stiffness as if all points would stick, from which a search starts."""

@@ -111,40 +111,32 @@ def calc_impulses(problem: ConvexProblem, motion: OfRows) -> OfRows:
     )
 
 
-def calc_stiffness(
-    problem: ConvexProblem, motion: OfRows, friction_directions: Float[Array, "3 m"] | None = None
-) -> OfRows:
+def calc_stiffness(problem: ConvexProblem, motion: OfRows, estimate: Float[Array, "3 m"] | None = None) -> OfRows:
     """-dγ / d motion, where it depends on the motion: one number of a box row, six of a contact.
 
-    Given `friction_directions` of the contacts of nodes, theirs is that of `calc_friction_directions`.
+    `estimate` has impulses at the contacts of nodes, from `estimate_impulses`.
     """
     box, contacts = problem.others.box, problem.contacts
     return OfRows(
         None if box is None or motion.box is None else box.slope(motion.box),
         None,
         None if contacts is None or motion.contacts is None else contacts.stiffness(motion.contacts),
-        None
-        if problem.nodes is None or motion.nodes is None
-        else problem.nodes.stiffness(motion.nodes, friction_directions),
+        None if problem.nodes is None or motion.nodes is None else problem.nodes.stiffness(motion.nodes, estimate),
     )
 
 
-def calc_friction_directions(
-    problem: ConvexProblem, impulses: OfRows, stiffness: OfRows, change: OfRows, motion: OfRows
-) -> Float[Array, "3 m"] | None:
-    """Directions of friction at contacts of nodes after a step of the search, from its own linear law; None without.
+def estimate_impulses(impulses: OfRows, stiffness: OfRows, change: OfRows) -> Float[Array, "3 m"] | None:
+    """Impulses at the contacts of nodes after a step of the search, by the linear law that it took; None without nodes.
 
-    The law is that of `impulses` and `stiffness` before the step, whose motion changes to `motion`. A stiffness with
-    these directions, in the place of those of the slip itself, takes what Newton's method for velocities and impulses
-    as separate unknowns would take (Chan, Golub, Mulet 1999). Points that slip slowly turn far in one step of Newton's
-    method for velocities alone, and it needs many: 12 iterations instead of 54 for a soft block on the ground.
+    The direction of friction in them, in the place of that of the slip itself, makes the next stiffness that of
+    Newton's method with velocities and impulses as separate unknowns (Chan, Golub, Mulet 1999). Where points slip
+    slowly, one step of Newton's method for velocities alone turns their slip far, and it needs many: 54 iterations
+    instead of 12 for a soft block on the ground.
     """
-    if problem.nodes is None or impulses.nodes is None or stiffness.nodes is None:
+    if impulses.nodes is None or stiffness.nodes is None or change.nodes is None:
         return None
-    assert change.nodes is not None
-    assert motion.nodes is not None
     linear = ca.matvec(ca.symmetric_matrix(stiffness.nodes.contacts), change.nodes.contacts)
-    return problem.nodes.friction_directions(motion.nodes, impulses.nodes.contacts - linear)
+    return impulses.nodes.contacts - linear
 
 
 def calc_laws_at_start(problem: ConvexProblem, motion: OfRows) -> list[tuple[OfRows, OfRows]]:

@@ -16,12 +16,12 @@ from mbjax.topology import TreeTopology
 from ..rows.rows_of_step import OfRows
 from .convex_problem import (
     ConvexProblem,
-    calc_friction_directions,
     calc_impulses,
     calc_laws_at_start,
     calc_row_forces,
     calc_row_motion,
     calc_stiffness,
+    estimate_impulses,
     row_power_along,
 )
 from .line_search import find_minimum
@@ -121,8 +121,7 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
         converged = state.converged | (going & (balanced | (step <= lost) | (still & state.still)))
         count = state.num_iterations + jnp.where(going, 1, 0)
         change = jax.tree.map(lambda x: t * x, rate)
-        directions = calc_friction_directions(problem, state.impulses, state.stiffness, change, motion)
-        stiffness = calc_stiffness(problem, motion, directions)
+        stiffness = calc_stiffness(problem, motion, estimate_impulses(state.impulses, state.stiffness, change))
         return ConvexSearch(
             vdot, new_inertial, motion, stiffness, of_nodes_alone(impulses), residual, count, still, converged
         )

@@ -1,0 +1,58 @@
+"""A matrix condensed on a few nodes is the Schur complement of the others, which follow."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbjax.finite_elements import MeshMatrix, condense, mesh_structure
+from mbjax.finite_elements.assembly import sum_in_layers
+from mbjax.finite_elements.node_matrices import DenseNodeMatrix
+
+from ..deformable_meshes import box_mesh
+
+rng = np.random.default_rng(0)
+
+
+def matrix_of_mesh() -> tuple[MeshMatrix, np.ndarray]:
+    """A positive definite matrix of two bodies, one with nodes that are held, and the same as a dense one."""
+    first, second = box_mesh((3, 2, 1), (1.0, 0.5, 0.5)), box_mesh((1, 1, 1), (1.0, 1.0, 1.0))
+    held = np.zeros(len(first[0]), bool)
+    held[[0, 3]] = True
+    mesh = mesh_structure([(*first, "linear", held), (*second, "linear", np.zeros(len(second[0]), bool))])
+    half = rng.normal(size=(mesh.num_elements, 12, 12))
+    A = MeshMatrix(mesh, sum_in_layers(mesh, jnp.array(half @ half.transpose(0, 2, 1) + np.eye(12))))
+    unit = jnp.eye(3 * mesh.num_nodes).reshape(-1, mesh.num_nodes, 3)
+    return A, np.array(jax.vmap(A.product)(unit)).reshape(3 * mesh.num_nodes, -1)
+
+
+def test_condensed_matrices_are_schur_complements_and_the_others_follow() -> None:
+    A, dense = matrix_of_mesh()
+    n = A.mesh.num_nodes
+    kept = np.array([7, 2, n - 1, 20, n, n], np.int32)  # two slots are empty
+    of_kept = (3 * kept[:4, None] + np.arange(3)).reshape(-1)
+    others = np.setdiff1d(np.arange(3 * n), of_kept)
+    follow = np.linalg.solve(dense[np.ix_(others, others)], dense[np.ix_(others, of_kept)])
+    expected = np.eye(18)
+    expected[:12, :12] = dense[np.ix_(of_kept, of_kept)] - dense[np.ix_(of_kept, others)] @ follow
+    condensed = jax.jit(lambda kept: condense(A, kept))(jnp.array(kept))
+    np.testing.assert_allclose(condensed.matrix.entries, expected, atol=1e-10)
+    x = rng.normal(size=(6, 3))
+    moved = np.zeros(3 * n)
+    moved[of_kept], moved[others] = x[:4].reshape(-1), -follow @ x[:4].reshape(-1)
+    np.testing.assert_allclose(condensed.spread(jnp.array(x)).reshape(-1), moved, atol=1e-10)
+
+
+def test_dense_and_mesh_matrices_have_the_same_sums_products_and_solves() -> None:
+    A, dense = matrix_of_mesh()
+    nodes = np.array([A.mesh.elements[0, :2], A.mesh.elements[5, 2:]], np.int32)
+    half = rng.normal(size=(2, 6, 6))
+    added = jnp.array(half @ half.transpose(0, 2, 1))
+    both = [x.plus(nodes, added) for x in (A, DenseNodeMatrix(jnp.array(dense)))]
+    x = jnp.array(rng.normal(size=(A.mesh.num_nodes, 3)))
+    for of_mesh, of_few in (
+        [m.product(x) for m in both],
+        [m.diagonal() for m in both],
+        [m.solver()(x[..., None]) for m in both],
+    ):
+        np.testing.assert_allclose(of_mesh, of_few, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(both[0].solver()(both[0].product(x)[..., None])[..., 0], x, atol=1e-9)
