@@ -3,8 +3,8 @@
 `python -m benchmarks.deformable_bodies [--contact] [--cells 8 16 32]`. Processor milliseconds a step and of its
 reverse-mode gradient by the state and all numbers, processor seconds to compile both, in f64, beside Drake where it is
 installed; and a world of a batch of 64 in f32. The bar is 0.3 × 0.06 × 0.06 m, in steps of 5 ms; with 8, 16 and 32
-cells along it has 192, 1,536 and 12,288 elements. The block of 0.08 m falls 2 cm, slides and rests; its steps in contact
-are timed, with the mean number of iterations of the search beside them.
+cells along it has 192, 1,536 and 12,288 elements. The block of 0.08 m falls 2 cm, slides and rests; its steps in
+contact are timed, with the mean number of iterations of the search beside them.
 """
 
 import argparse

@@ -75,8 +75,8 @@ class AbstractContactLaw(eqx.Module):
 
         f 1 + (slope - f) n nᵀ + extra t tᵀ + mixed (t nᵀ + n tᵀ) with t = v_t / |v_t|.
 
-        With an `estimate` of the impulse, the part -f along² t tᵀ of the third term is -f along (z tᵀ + t zᵀ) / 2. There
-        z, |z| ≤ 1, is minus the estimated friction over the bound on it; the impulse itself as estimate changes nothing.
+        With an `estimate` of the impulse, -f along² t tᵀ in the third term is -f along (z tᵀ + t zᵀ) / 2. There z,
+        |z| ≤ 1, is minus the estimated friction over the bound on it; the impulse itself as estimate changes nothing.
         """
         v_n, v_t = self.split(v_AcBc_W)
         squared = ca.dot(v_t, v_t)
