@@ -27,11 +27,12 @@ class OneValue(NamedTuple):
 
 def with_shared_values(chosen: Sequence[Chosen], values: Float[np.ndarray, " numbers"]) -> list[OneValue]:
     """Values of the chosen numbers of one kind, where those that share one become one."""
-    groups: dict[str, list[int]] = {}
+    groups: dict[tuple[str, bool], list[int]] = {}
     for i, entry in enumerate(chosen):
-        name = entry.name if entry.space.shared is None else f"{entry.kind.name}:{entry.space.shared}"
-        groups.setdefault(name, []).append(i)
-    return [one_value(name, [chosen[i] for i in rows], values[rows]) for name, rows in groups.items()]
+        is_shared = entry.space.shared is not None
+        name = f"{entry.kind.name}:{entry.space.shared}" if is_shared else entry.name
+        groups.setdefault((name, is_shared), []).append(i)
+    return [one_value(name, [chosen[i] for i in rows], values[rows]) for (name, _), rows in groups.items()]
 
 
 def one_value(name: str, members: Sequence[Chosen], values: Float[np.ndarray, " members"]) -> OneValue:
@@ -40,8 +41,9 @@ def one_value(name: str, members: Sequence[Chosen], values: Float[np.ndarray, " 
     for member in members[1:]:
         if member.space != first.space:
             raise ModelError(
-                f"Parameters: '{first.name}' and '{member.name}' share '{name}', but one has {first.space} and the other "
-                f"{member.space}. Numbers that share a value have one space, or give them another name."
+                f"Parameters: '{first.name}' and '{member.name}' share '{name}', but one is {first.space.kind} and the "
+                f"other {member.space.kind}, or their bounds, priors or starts differ. Numbers that share a value have "
+                "one space; give one of them another name."
             )
     low, high = float(values.min()), float(values.max())
     if first.space.start is None and high - low > ALIKE * max(abs(low), abs(high)):
