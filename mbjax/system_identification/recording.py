@@ -55,7 +55,9 @@ def make_recording(
         )
     if not np.all(np.isfinite(time)) or np.any(np.diff(time) <= 0.0):
         row = int(np.argmin(np.where(np.isfinite(np.diff(time)), np.diff(time), -np.inf)))
-        raise ModelError(f"{name}: times must grow, but rows {row} and {row + 1} are at {time[row]:g} and {time[row + 1]:g} s.")
+        raise ModelError(
+            f"{name}: times must grow, but rows {row} and {row + 1} are at {time[row]:g} and {time[row + 1]:g} s."
+        )
     if np.any(np.isinf(values)):
         place = tuple(int(i) for i in np.argwhere(np.isinf(values))[0])
         raise ModelError(f"{name}: values{list(place)} is infinite; NaN stands for what was not seen.")
