@@ -29,7 +29,9 @@ GROUPS = {
         "model_predictive_control", "design_a_leg", "grip_by_gradient", "lift_with_soft_pads",
     ),
     "Control": ("pick_and_place", "humanoid_that_stands"),
-    "Identify": ("identify_arm", "identify_from_a_laboratory_log", "identify_contact", "identify_payload", "identify_soft_bar"),
+    "Identify": (
+        "identify_arm", "identify_from_a_laboratory_log", "identify_contact", "identify_payload", "identify_soft_bar",
+    ),
     "Learn": ("train_a_quadruped", "domain_randomization"),
 }  # fmt: skip
 

@@ -264,8 +264,8 @@ def as_logs(logs: Data | Sequence[Data], method: Method) -> tuple[Data, ...]:
         )
     if isinstance(method, MethodWithRows | MethodWithSteps) and any(isinstance(log, Recording) for log in found):
         raise ModelError(
-            f"fit: {type(method).__name__} fits logs of motions, from si.read_log or si.make_log; recordings are fitted "
-            "by si.Predictions."
+            f"fit: {type(method).__name__} fits logs of motions, from si.read_log or si.make_log; recordings are "
+            "fitted by si.Predictions."
         )
     return found
 

@@ -40,9 +40,10 @@ class Parameters(eqx.Module):
         Parameters(model, {"mass:*": scaled(0.5, 2.0), "inertia:forearm": physical(), "joint_friction:*": positive()})
 
     A name is `kind:element`, with `.component` for one of several numbers; `body:NAME` means a body's mass, centre of
-    mass and inertia. A later pattern replaces what an earlier one said, and numbers may share a value (`shared`). `theta` is an array of numbers that may take
-    any value: `unknown.model(theta)` is a model with physical inertias whatever they are, and `unknown.initial` stands
-    for the model given. All functions are pure, so `jit`, `vmap` and `grad` go through.
+    mass and inertia. A later pattern replaces what an earlier one said, and numbers may share a value (`shared`).
+    `theta` is an array of numbers that may take any value: `unknown.model(theta)` is a model with physical inertias
+    whatever they are, and `unknown.initial` stands for the model given. All functions are pure, so `jit`, `vmap` and
+    `grad` go through.
     """
 
     base: System

@@ -164,7 +164,7 @@ def as_recordings(logs: Sequence[Any]) -> tuple[Recording, ...]:
             raise ModelError(f"Predictions fits recordings, from si.make_recording; got {type(log).__name__}.")
         if log.names != logs[0].names or log.values.shape[2:] != logs[0].values.shape[2:]:
             raise ModelError(
-                f"Predictions: recording '{log.name}' has channels {log.names}, '{logs[0].name}' has {logs[0].names}, or "
-                "other numbers in each; recordings that are fitted together have the same."
+                f"Predictions: recording '{log.name}' has channels {log.names}, '{logs[0].name}' has {logs[0].names}, "
+                "or other numbers in each; recordings that are fitted together have the same."
             )
     return tuple(logs)

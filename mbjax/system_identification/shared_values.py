@@ -48,8 +48,8 @@ def one_value(name: str, members: Sequence[Chosen], values: Float[np.ndarray, " 
     low, high = float(values.min()), float(values.max())
     if first.space.start is None and high - low > ALIKE * max(abs(low), abs(high)):
         raise ModelError(
-            f"Parameters: the {len(members)} numbers that share '{name}' are from {low:g} to {high:g} in the model. Say "
-            "where the common value starts: shared(name, positive(start=…)), or set them alike first."
+            f"Parameters: the {len(members)} numbers that share '{name}' are from {low:g} to {high:g} in the model. "
+            "Say where the common value starts: shared(name, positive(start=…)), or set them alike first."
         )
     places = tuple(member.place for member in members)
     return OneValue(name, first.element if len(members) == 1 else name, places, first.space, float(values[0]))

@@ -75,8 +75,8 @@ def physical(*, prior: float | None = None, nearest: bool = False) -> Space:
 def shared(name: str, space: Space) -> Space:
     """One value for all numbers of a kind that are shared under this name, within `space`.
 
-    `{f"youngs_modulus:bar.{e}": shared("upper", positive()) for e in upper}` is one unknown, `youngs_modulus:upper`, and
-    `{"joint_damping:*": shared("joints", positive())}` one damping for all joints.
+    `{f"youngs_modulus:bar.{e}": shared("upper", positive()) for e in upper}` is one unknown, `youngs_modulus:upper`,
+    and `{"joint_damping:*": shared("joints", positive())}` one damping for all joints.
     """
     if not isinstance(name, str) or not name:
         raise ModelError(f"shared: the first argument is the name of the common value, such as 'upper', got {name!r}.")

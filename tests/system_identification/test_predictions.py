@@ -1,4 +1,4 @@
-"""Fits of recorded signals: stiffness and damping of a bar from points on it, with error bars; values that are shared."""
+"""Fits of recorded signals: stiffness and damping of a bar from points on it, with error bars; shared values."""
 
 import dataclasses
 from collections.abc import Callable
