@@ -26,10 +26,12 @@ GROUPS = {
     "Begin": ("quick_start", "coming_from_mjx", "coming_from_drake", "closed_loops"),
     "Plan motions": (
         "swing_up", "arm_around_obstacles", "push_through_contact", "quadruped_gaits", "throw_into_a_goal",
-        "model_predictive_control", "design_a_leg", "grip_by_gradient",
+        "model_predictive_control", "design_a_leg", "grip_by_gradient", "lift_with_soft_pads",
     ),
     "Control": ("pick_and_place", "humanoid_that_stands"),
-    "Identify": ("identify_arm", "identify_from_a_laboratory_log", "identify_contact", "identify_payload"),
+    "Identify": (
+        "identify_arm", "identify_from_a_laboratory_log", "identify_contact", "identify_payload", "identify_soft_bar",
+    ),
     "Learn": ("train_a_quadruped", "domain_randomization"),
 }  # fmt: skip
 

@@ -73,12 +73,14 @@ def with_coordinates(state: State, q: Any = None, v: Any = None) -> State:
     return State(state.q if q is None else q, state.v if v is None else v, state.time, state.nodes)
 
 
-def require_rigid_bodies_alone(model: MultibodyModel, call: str) -> None:
+def require_rigid_bodies_alone(
+    model: MultibodyModel, call: str, instead: str = "write the loss with mbjax.rollout, which jax.grad differentiates"
+) -> None:
     """Raises `ModelError` for a model with deformable bodies, whose nodes a caller does not carry along."""
     if model.deformables is not None:
         raise ModelError(
             f"{call}: the model has deformable bodies, whose nodes are no part of what is computed here. Leave them "
-            "out, or write the loss with mbjax.rollout, which jax.grad differentiates."
+            f"out, or {instead}."
         )
 
 

@@ -12,6 +12,7 @@ from .spaces import free as free
 from .spaces import physical as physical
 from .spaces import positive as positive
 from .spaces import scaled as scaled
+from .spaces import shared as shared
 from .system import Drives as Drives
 from .system import Sensors as Sensors
 from .system import System as System
@@ -34,4 +35,7 @@ from .base_parameters import base_parameters as base_parameters
 from .base_parameters import condition_number as condition_number
 from .excitation import ExcitingMotion as ExcitingMotion
 from .excitation import exciting_motion as exciting_motion
+from .predictions import Predictions as Predictions
 from .read_log import read_log as read_log
+from .recording import Recording as Recording
+from .recording import make_recording as make_recording

@@ -2,17 +2,18 @@
 
 import dataclasses
 from statistics import NormalDist
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
 
 from .base_parameters import BaseParameters, base_of_rows, random_rows
 from .linear_torques import changing_columns, make_linear_torques
-from .log import Log
 from .method import Method
 from .parameter_table import text_table
 from .parameters import Parameters
@@ -70,7 +71,7 @@ def fitted_base(
     theta: Float[Array, " n"],
     covariance: Float[np.ndarray, "n n"],
     null_space: Float[np.ndarray, "n unseen"],
-    logs: tuple[Log, ...],
+    logs: tuple[Any, ...],
     method: Method,
 ) -> BaseFit:
     """Base parameters of the linear numbers that depend on theta; `covariance` and `null_space` are of theta.
@@ -80,6 +81,11 @@ def fitted_base(
     model = unknown.base.model
     columns = changing_columns(unknown)
     names = linear_parameter_names(model)
+    if not columns:
+        raise ModelError(
+            "Fit.base: none of the unknowns is a number that inverse dynamics is linear in, so there are no base "
+            "parameters; fit.values and fit.correlations say what was found."
+        )
     if isinstance(method, Torques):
         measured, labels = method.measured(model)
         projectors = method.projectors(model, logs)

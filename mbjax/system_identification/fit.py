@@ -21,10 +21,12 @@ from .log import Log
 from .method import Method, MethodWithRows, MethodWithSteps
 from .parameters import Parameters, values_at
 from .problem import AbstractProblem
+from .recording import Recording
 from .search import Found, Run, Start, evaluated, search
 from .solver import DONE, FirstOrder, LevenbergMarquardt
 from .system import velocity_labels
 
+Data = Log | Recording
 CLEARLY_WORSE = 9.0  # sum of squares in variances of the noise: three deviations
 SLOW = 10.0  # friction velocities, below which half a per cent of friction and more depends on its law
 EXACT = 1e-9  # rad or m, and their rates: errors of rounding
@@ -34,16 +36,16 @@ LARGER = 1.5  # errors of slow samples over those of fast ones
 
 def fit(
     unknown: Parameters,
-    logs: Log | Sequence[Log],
+    logs: Data | Sequence[Data],
     method: Method,
     *,
     solver: LevenbergMarquardt | FirstOrder | None = None,
-    held_out: Log | Sequence[Log] = (),
+    held_out: Data | Sequence[Data] = (),
     start: Float[Array, " n"] | None = None,
     progress: bool | None = None,
     unseen: Literal["error", "report"] = "error",
 ) -> Fit:
-    """Fits unknown parameters to logs; the result says what was found, how well, and what the data cannot tell.
+    """Fits unknown parameters to logs, with `Predictions` to recordings; the result says what was found, and how well.
 
     Where the method does not know the noise, it is estimated from what the first fit leaves, channel by channel, and
     the fit goes on with it. `held_out` logs are not fitted; their errors are in the result. A parameter that never
@@ -58,16 +60,17 @@ def fit(
 
 def fitted(
     unknown: Parameters,
-    logs: Log | Sequence[Log],
+    logs: Data | Sequence[Data],
     method: Method,
     solver: LevenbergMarquardt | FirstOrder | None,
-    held_out: Log | Sequence[Log],
+    held_out: Data | Sequence[Data],
     start: Float[Array, " n"] | None,
     unseen: Literal["error", "report"],
     teller: Teller,
 ) -> Fit:
     """The fit, which tells where it is."""
-    logs, held_out = as_logs(logs), as_logs(held_out) if not isinstance(held_out, tuple) or held_out else ()
+    logs = as_logs(logs, method)
+    held_out = as_logs(held_out, method) if not isinstance(held_out, tuple) or held_out else ()
     cleaner = method if isinstance(method, MethodWithRows) and method.can_clean(unknown) else None
     problem = (method if cleaner is None else cleaner.plain).problem(unknown, logs)
     y = problem.initial if start is None else problem.initial.at[: len(unknown)].set(start)
@@ -84,8 +87,8 @@ def fitted(
 
 def answer(
     unknown: Parameters,
-    logs: tuple[Log, ...],
-    held_out: tuple[Log, ...],
+    logs: tuple[Data, ...],
+    held_out: tuple[Data, ...],
     method: Method,
     found: Found,
     run: Run,
@@ -209,7 +212,7 @@ def noisy_starts(method: Method, found: Found) -> tuple[str, ...]:
     )
 
 
-def errors_of(method: Method, unknown: Parameters, log: Log, theta: Array, weights: np.ndarray) -> dict[str, float]:
+def errors_of(method: Method, unknown: Parameters, log: Data, theta: Array, weights: np.ndarray) -> dict[str, float]:
     """Root mean square errors of one log by channel."""
     problem = (method.plain if isinstance(method, MethodWithRows) else method).problem(unknown, (log,))
     squares = evaluated(problem, problem.initial.at[: len(unknown)].set(theta), weights)[2]
@@ -251,11 +254,19 @@ def require_arguments(unknown: Any, method: Any) -> None:
         )
 
 
-def as_logs(logs: Log | Sequence[Log]) -> tuple[Log, ...]:
-    """One log or several as a tuple."""
-    found = (logs,) if isinstance(logs, Log) else tuple(logs)
-    if not found or not all(isinstance(log, Log) for log in found):
-        raise ModelError("fit: logs must be one si.Log or several, from si.read_log or si.make_log.")
+def as_logs(logs: Data | Sequence[Data], method: Method) -> tuple[Data, ...]:
+    """One log or recording, or several, as a tuple."""
+    found = (logs,) if isinstance(logs, Log | Recording) else tuple(logs)
+    if not found or not all(isinstance(log, Log | Recording) for log in found):
+        raise ModelError(
+            "fit: logs must be one si.Log or several, from si.read_log or si.make_log, or recordings from "
+            "si.make_recording."
+        )
+    if isinstance(method, MethodWithRows | MethodWithSteps) and any(isinstance(log, Recording) for log in found):
+        raise ModelError(
+            f"fit: {type(method).__name__} fits logs of motions, from si.read_log or si.make_log; recordings are "
+            "fitted by si.Predictions."
+        )
     return found
 
 

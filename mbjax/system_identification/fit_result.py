@@ -12,11 +12,13 @@ from mbjax.model import MultibodyModel
 
 from .answers import NOISE_ALONE, correlations_of, is_seen
 from .base_fit import BASE_COLUMNS, BaseFit, fitted_base
+from .linear_torques import changing_columns
 from .log import Log
 from .method import Method
 from .parameter_table import counted, ends_of_range, text_table
 from .parameters import Parameters
 from .plots import plot_fit
+from .recording import Recording
 from .report import bullets, correlation_matrix, paragraph, picture, table, write_report
 from .system import Drives, Sensors
 
@@ -60,8 +62,8 @@ class Fit:
     message: str
     costs: tuple[float, ...]
     iterates: tuple[np.ndarray, ...]
-    logs: tuple[Log, ...]
-    held_out: tuple[Log, ...]
+    logs: tuple[Log | Recording, ...]
+    held_out: tuple[Log | Recording, ...]
     method: Method
 
     @property
@@ -185,6 +187,12 @@ class Fit:
     def __repr__(self) -> str:
         return str(self)
 
+    def base_section(self) -> list[tuple[str, str]]:
+        """The part of the report on base parameters, where there are any."""
+        if not changing_columns(self.unknown):
+            return []
+        return [("Base parameters", paragraph(BASE_WORDS) + table(BASE_COLUMNS, self.base.table()))]
+
     def report(self, path: str | Path) -> Path:
         """Writes one HTML file that needs nothing else: values, plots, correlations, what the data do not see."""
         known = (
@@ -202,7 +210,7 @@ class Fit:
             [paragraph(self.message, "" if self.converged else "bad"), paragraph(known)],
             [
                 ("Parameters", table(COLUMNS, self.table()) + paragraph(NOISE_ALONE)),
-                ("Base parameters", paragraph(BASE_WORDS) + table(BASE_COLUMNS, self.base.table())),
+                *self.base_section(),
                 ("Errors", table(errors, self.error_rows()) + bullets((*self.not_white, *self.advice))),
                 ("What the data do not see", unseen),
                 (

@@ -15,7 +15,8 @@ SCALES = {  # typical changes, in the kinds' units; 1 for the others
     "center_of_mass": 0.05, "joint_friction": 0.1, "joint_damping": 0.1, "armature": 0.01, "rotor_inertia": 1e-4,
     "effort_limit": 10.0, "kp": 10.0, "frame_translation": 0.01, "frame_rotation": 0.05, "friction": 0.1,
     "stiffness": 1e3, "relaxation_time": 0.01, "geometry_size": 0.01, "geometry_translation": 0.01, "time_step": 1e-3,
-    "default_position": 0.1, "friction_velocity": 0.01,
+    "default_position": 0.1, "friction_velocity": 0.01, "youngs_modulus": 1e4, "poissons_ratio": 0.05,
+    "mass_density": 100.0, "mass_damping": 0.1, "stiffness_damping": 1e-3,
 }  # fmt: skip
 SPECIAL = {"inertia": LogCholeskyInertia, "frame_rotation": FrameTurn}
 

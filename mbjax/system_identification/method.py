@@ -14,17 +14,17 @@ from .problem import AbstractProblem
 
 @runtime_checkable
 class Method(Protocol):
-    """How logs are compared with the model: `Torques` or `Trajectories`, or one of your own."""
+    """How logs are compared with the model: `Torques`, `Trajectories` or `Predictions`, or one of your own."""
 
-    def problem(self, unknown: Parameters, logs: Sequence[Log]) -> AbstractProblem:
-        """The least-squares problem of fitting the unknown parameters to logs."""
+    def problem(self, unknown: Parameters, logs: Sequence[Any]) -> AbstractProblem:
+        """The least-squares problem of fitting the unknown parameters to logs or recordings, as the method takes."""
         ...
 
     def known_weights(self, problem: Any) -> Float[np.ndarray, " channels"] | None:
         """One over the standard deviations that were given, by channel; None if they are to be estimated."""
         ...
 
-    def prediction(self, unknown: Parameters, theta: Array, log: Log) -> tuple[tuple[str, ...], Array, Array]:
+    def prediction(self, unknown: Parameters, theta: Array, log: Any) -> tuple[tuple[str, ...], Array, Array]:
         """Names of channels, and measured and predicted signals of one log, for plots."""
         ...
 

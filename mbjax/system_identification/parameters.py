@@ -16,18 +16,19 @@ from mbjax.parameters.kind_table import GROUPS
 from .choosing import choose
 from .kinds import Kind
 from .parameter_table import parameter_table
+from .shared_values import require_unique_names, with_shared_values
 from .spaces import Coding, Space, coding_of, decode, encode
 from .system import Drives, Sensors, System, ideal_sensors, symmetric_drives
 
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """One number: its name, that of its element, its kind, place in the kind's leaf, and how theta stands for it."""
+    """One number: its name, that of its element, its kind, places in the kind's leaf, and how theta stands for it."""
 
     name: str
     element: str
     kind: int  # in `Parameters.kinds`
-    place: int
+    places: tuple[int, ...]  # more than one where numbers share a value
     space: Space
     coding: Coding
     start: float
@@ -39,9 +40,10 @@ class Parameters(eqx.Module):
         Parameters(model, {"mass:*": scaled(0.5, 2.0), "inertia:forearm": physical(), "joint_friction:*": positive()})
 
     A name is `kind:element`, with `.component` for one of several numbers; `body:NAME` means a body's mass, centre of
-    mass and inertia. A later pattern replaces what an earlier one said. `theta` is an array of numbers that may take
-    any value: `unknown.model(theta)` is a model with physical inertias whatever they are, and `unknown.initial` stands
-    for the model given. All functions are pure, so `jit`, `vmap` and `grad` go through.
+    mass and inertia. A later pattern replaces what an earlier one said, and numbers may share a value (`shared`).
+    `theta` is an array of numbers that may take any value: `unknown.model(theta)` is a model with physical inertias
+    whatever they are, and `unknown.initial` stands for the model given. All functions are pure, so `jit`, `vmap` and
+    `grad` go through.
     """
 
     base: System
@@ -61,11 +63,12 @@ class Parameters(eqx.Module):
         for k, (kind, at) in enumerate(zip(kinds, places, strict=True)):
             raw = np.asarray(kind.raw(base, base, at), float)
             of_kind = [entry for entry in chosen if entry.kind == kind]
-            for entry, value in zip(of_kind, raw, strict=True):
-                space = space_of(kind, entry.name, entry.space)
-                coding, start = coding_of(entry.name, space, float(value), kind.scale)
-                unknowns.append(Unknown(entry.name, entry.element, k, entry.place, space, coding, start))
+            for one in with_shared_values(of_kind, raw):
+                space = space_of(kind, one.name, one.space)
+                coding, start = coding_of(one.name, space, one.value, kind.scale)
+                unknowns.append(Unknown(one.name, one.element, k, one.places, space, coding, start))
                 theta.append(encode(coding, start))
+        require_unique_names([unknown.name for unknown in unknowns])
         self.base, self.kinds, self.unknowns = base, kinds, tuple(unknowns)
         self.initial = jnp.asarray(np.array(theta), model.dtype)
 
@@ -107,11 +110,11 @@ class Parameters(eqx.Module):
         return call_compiled(values_at, self, jnp.asarray(theta))
 
     def values_of(self, system: System | MultibodyModel) -> Float[Array, " n"]:
-        """Values of these parameters in another model of the same structure."""
+        """Values of these parameters in another model of the same structure; of those that are shared, the means."""
         system = self.as_system(system)
         parts = [kind.read(system, self.base, at) for kind, _, at in self.blocks()]
-        order = np.argsort(np.concatenate([rows for _, rows, _ in self.blocks()])) if parts else np.zeros(0, int)
-        return jnp.concatenate(parts)[order] if parts else self.initial
+        rows = np.concatenate([rows for _, rows, _ in self.blocks()]) if parts else np.zeros(0, int)
+        return self.means(rows, jnp.concatenate(parts)) if parts else self.initial
 
     def numbers(self, system: System | MultibodyModel) -> Float[Array, " n"]:
         """The theta of another model of the same structure; values outside of their bounds are moved inside."""
@@ -119,7 +122,8 @@ class Parameters(eqx.Module):
         theta = np.zeros(len(self))
         for kind, rows, at in self.blocks():
             raw = np.asarray(kind.raw(system, self.base, at), float)
-            theta[rows] = [encode(self.unknowns[i].coding, float(x)) for i, x in zip(rows, raw, strict=True)]
+            for i in np.unique(rows):
+                theta[i] = encode(self.unknowns[i].coding, float(raw[rows == i].mean()))
         return jnp.asarray(theta, self.initial.dtype)
 
     def as_system(self, system: System | MultibodyModel) -> System:
@@ -127,13 +131,21 @@ class Parameters(eqx.Module):
         return system if isinstance(system, System) else dataclasses.replace(self.base, model=system)
 
     def blocks(self) -> list[tuple[Kind, np.ndarray, tuple[int, ...]]]:
-        """By kind: the rows of theta, and the places in the kind's leaf."""
+        """By kind: the places in the kind's leaf, and the row of theta that each of them has its value from."""
         found = []
         for k, kind in enumerate(self.kinds):
-            rows = np.array([i for i, unknown in enumerate(self.unknowns) if unknown.kind == k], int)
-            if rows.size:
-                found.append((kind, rows, tuple(self.unknowns[i].place for i in rows)))
+            pairs = [(i, at) for i, x in enumerate(self.unknowns) if x.kind == k for at in x.places]
+            if pairs:
+                rows, places = zip(*pairs, strict=True)
+                found.append((kind, np.array(rows, int), places))
         return found
+
+    def means(self, rows: np.ndarray, values: Float[Array, " numbers"]) -> Float[Array, " n"]:
+        """Means of the values of each row of theta."""
+        if len(rows) == len(self):
+            return values[np.argsort(rows)]
+        total = jnp.zeros(len(self), values.dtype).at[rows].add(values)
+        return total / jnp.asarray(np.bincount(rows, minlength=len(self)), values.dtype)
 
     def prior_residuals(self, theta: Float[Array, " n"]) -> Float[Array, " priors"]:
         """How far values are from where they are believed to be, in standard deviations; one for each prior."""

@@ -8,11 +8,12 @@ import numpy as np
 from mbjax.figures import empty_figure
 
 from .log import Log
+from .recording import Recording
 
 MOST_CHANNELS = 12
 
 
-def plot_fit(log: Log, names: Sequence[str], measured: Any, predicted: Any, *, is_held_out: bool) -> Any:
+def plot_fit(log: Log | Recording, names: Sequence[str], measured: Any, predicted: Any, *, is_held_out: bool) -> Any:
     """A figure with a row for each channel: measured and predicted on the left, the residual on the right."""
     shown = list(range(len(names)))[:MOST_CHANNELS]
     size = (11.0, 1.6 * len(shown) + 0.8)

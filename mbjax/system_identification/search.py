@@ -11,7 +11,6 @@ from jaxtyping import Array
 
 from mbjax.progress import Teller
 
-from .log import Log
 from .method import Method, MethodWithRows, MethodWithSteps
 from .parameters import Parameters
 from .problem import AbstractProblem
@@ -42,7 +41,7 @@ class Found:
     noise_is_known: bool
     message: str
     problem: AbstractProblem
-    logs: tuple[Log, ...]
+    logs: tuple[Any, ...]
     score_slope: np.ndarray
 
 
@@ -57,7 +56,7 @@ class Start:
 
 
 def search(
-    unknown: Parameters, logs: tuple[Log, ...], method: Method, start: Start, run: "Run", teller: Teller
+    unknown: Parameters, logs: tuple[Any, ...], method: Method, start: Start, run: "Run", teller: Teller
 ) -> Found:
     """Solves, with unknown noise estimated from what is left, and outliers moved to where they may be."""
     problem, y, at_start, known = start.problem, start.y, start.errors, start.known_weights
@@ -102,7 +101,7 @@ def noise_at(problem: AbstractProblem, y: Array, weights: np.ndarray) -> np.ndar
     return np.sqrt(evaluated(problem, y, weights)[3])
 
 
-def largest_change(before: Sequence[Log], after: Sequence[Log], weights: np.ndarray) -> float:
+def largest_change(before: Sequence[Any], after: Sequence[Any], weights: np.ndarray) -> float:
     """Root mean square change of efforts, in standard deviations, of the channel where it is largest."""
     if before is after:
         return 0.0

@@ -19,7 +19,8 @@ class Space:
     `low` and `high` bound the value: factors of the model's value if `is_relative`. `prior` is the standard deviation
     of a Gaussian belief around the starting value: in parts of that value for `positive`, `scaled` and physical masses,
     of log-Cholesky numbers for physical inertias (0.1 is about a tenth of a body's extent), else in the value's unit.
-    `start` replaces the model's value as the starting value.
+    `start` replaces the model's value as the starting value. Numbers of one kind whose spaces are `shared` under one
+    name have one value, which goes by that name.
     """
 
     kind: str
@@ -29,6 +30,7 @@ class Space:
     prior: float | None = None
     start: float | None = None
     nearest: bool = False  # inertias that no body can have start at the nearest one
+    shared: str | None = None
 
     def __post_init__(self) -> None:
         if self.prior is not None and not 0.0 < self.prior < np.inf:
@@ -68,6 +70,23 @@ def physical(*, prior: float | None = None, nearest: bool = False) -> Space:
     sheet, start at the nearest one that is.
     """
     return Space("physical", prior=prior, nearest=nearest)
+
+
+def shared(name: str, space: Space) -> Space:
+    """One value for all numbers of a kind that are shared under this name, within `space`.
+
+    `{f"youngs_modulus:bar.{e}": shared("upper", positive()) for e in upper}` is one unknown, `youngs_modulus:upper`,
+    and `{"joint_damping:*": shared("joints", positive())}` one damping for all joints.
+    """
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"shared: the first argument is the name of the common value, such as 'upper', got {name!r}.")
+    if not isinstance(space, Space) or space.kind in ("physical", FIXED):
+        came = f"{space.kind}()" if isinstance(space, Space) else repr(space)
+        raise ModelError(
+            f"shared('{name}', …): numbers may share a value within positive(), scaled(), between() or free(); "
+            f"got {came}."
+        )
+    return dataclasses.replace(space, shared=name)
 
 
 def fixed() -> Space:

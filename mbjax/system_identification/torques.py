@@ -31,6 +31,7 @@ from .problem import (
     fewer_rows,
     jacobian_of_samples,
 )
+from .recording import INSTEAD
 from .signals import shifted
 from .system import System, velocity_labels
 
@@ -56,7 +57,7 @@ class Torques:
     def problem(self, unknown: Parameters, logs: Sequence[Log]) -> AbstractProblem:
         """The least-squares problem of these logs."""
         model, logs = unknown.base.model, self.moving(logs)
-        require_rigid_bodies_alone(model, "Torques")
+        require_rigid_bodies_alone(model, "Torques", INSTEAD)
         measured, labels = self.measured(model)
         projectors = self.projectors(model, logs)
         if self.is_linear(unknown) and not self.loss_of.is_robust:

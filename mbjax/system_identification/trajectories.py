@@ -21,6 +21,7 @@ from .log import Log
 from .losses import Loss, as_loss, noise_square
 from .parameters import Parameters
 from .problem import AbstractProblem, Channels, Evaluated, Rows, canonical_rows, fewer_rows
+from .recording import INSTEAD
 from .sensitivities import trajectory_and_sensitivities
 from .shooting import inputs_of_steps, measurement_error, start_of, take_sample, with_shorter_steps
 from .system import velocity_labels
@@ -56,7 +57,7 @@ class Trajectories:
     def problem(self, unknown: Parameters, logs: Sequence[Log]) -> "ShootingProblem":
         """The least-squares problem of these logs."""
         model, loss = unknown.base.model, as_loss(self.loss)
-        require_rigid_bodies_alone(model, "Trajectories")
+        require_rigid_bodies_alone(model, "Trajectories", INSTEAD)
         if self.initial not in ("measured", "fitted"):
             raise ModelError(f"Trajectories: initial must be 'measured' or 'fitted', got {self.initial!r}.")
         require_simulated(unknown)
