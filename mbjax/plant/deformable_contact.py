@@ -59,7 +59,7 @@ def node_contacts(plant: PlantQueries, layout: ContactLayout, pairs: Iterable[No
         B = plant.collisions[i]
         place = places[B.body.index, B.geometry.name]
         topology = topology_of_record(layout.geometries[place], B.geometry.shape)
-        usual = usual_number_of_faces(topology, len(boundary_triangles(A.tetrahedra)[0]))
+        usual = usual_number_of_faces(topology, len(boundary_triangles(A.mesh[1], A.kind)[0]))
         found.append(NodeContactPair(A.index, place, usual if layout.max_faces is None else layout.max_faces))
     return found
 
