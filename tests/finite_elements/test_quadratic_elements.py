@@ -68,7 +68,11 @@ def energy_at(mesh: MeshStructure, X: Any, x: Any, R: Any = None) -> Any:
 
 
 @pytest.mark.parametrize(
-    "law", ["linear_corotated", pytest.param("stable_neo_hookean", marks=pytest.mark.whole_run("the other law stands for it"))]
+    "law",
+    [
+        "linear_corotated",
+        pytest.param("stable_neo_hookean", marks=pytest.mark.whole_run("the other law stands for it")),
+    ],
 )
 def test_an_even_strain_gives_the_same_stress_everywhere_and_no_force_inside(law: str) -> None:
     mesh, A = one_body(law), np.eye(3) + 0.05 * rng.normal(size=(3, 3))
@@ -131,9 +135,7 @@ def test_linear_and_quadratic_bodies_of_one_mesh_are_as_each_alone() -> None:
     cube = box_mesh((1, 1, 1), (0.1, 0.1, 0.1))
     whats = [("linear", "quadratic"), ("corotated", "linear"), ("corotated", "quadratic")]
     alone = [one_body(law, cube, kind) for law, kind in whats]
-    both = mesh_structure(
-        [MeshOfBody(*cube, x.laws_of_bodies[0], x.is_held, x.kinds_of_bodies[0]) for x in alone]
-    )
+    both = mesh_structure([MeshOfBody(*cube, x.laws_of_bodies[0], x.is_held, x.kinds_of_bodies[0]) for x in alone])
     assert both.nodes_of_bodies == (27, 8, 27)
     X = jnp.asarray(np.concatenate([cube[0] + 0.3 * i for i in range(3)]))
     x = calc_rest_positions(both, X) + 1e-3 * rng.normal(size=(both.num_nodes, 3))

@@ -9,11 +9,21 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax.errors import UnsupportedError
 from mbjax.finite_elements import at_mass_points, calc_mass_averages
+from mbjax.visualization.deformable_surfaces import deformable_surfaces, surface_motion
 
 from ..deformable_meshes import box_mesh, held_bar
+from ..saving.test_save import assert_same_model, saved_and_loaded
 from .test_deformable_bodies import DT, FOAM, Wind, at_height, foam, misuse, moving_state
-from .test_deformable_contact import compliant
+from .test_deformable_contact import (
+    TILT,
+    compliant,
+    ground_plant,
+    numbers_in_contact,
+    rubber,
+    with_numbers_in_contact,
+)
 from .test_deformable_derivatives import check, numbers_of, with_numbers
 
 rng = np.random.default_rng(0)
@@ -24,7 +34,9 @@ def angular_momentum(model: Any, x: Any, v: Any) -> np.ndarray:
     """Σ m x × v about the origin, with the mass matrix of a step."""
     mesh = model.deformables.mesh
     turning = map(jnp.cross, at_mass_points(mesh, x), at_mass_points(mesh, v))
-    return np.asarray(jnp.sum(model.deformables.element_masses()[:, None] * calc_mass_averages(mesh, tuple(turning)), 0))
+    return np.asarray(
+        jnp.sum(model.deformables.element_masses()[:, None] * calc_mass_averages(mesh, tuple(turning)), 0)
+    )
 
 
 def test_a_free_body_keeps_its_momentum_falls_and_turns_as_the_scheme_says() -> None:
@@ -40,7 +52,9 @@ def test_a_free_body_keeps_its_momentum_falls_and_turns_as_the_scheme_says() -> 
     np.testing.assert_allclose(first.mass, FOAM["mass_density"] * 8e-6, rtol=1e-12)
     fall = jnp.array([0.0, 0.0, -9.81 * DT])
     np.testing.assert_allclose(last.velocity, first.velocity + fall, atol=1e-12)
-    np.testing.assert_allclose(last.center_of_mass, first.center_of_mass + DT * (first.velocity + 0.5 * fall), atol=1e-12)
+    np.testing.assert_allclose(
+        last.center_of_mass, first.center_of_mass + DT * (first.velocity + 0.5 * fall), atol=1e-12
+    )
     x0, v0, x, v = (np.asarray(a) for s in (before, after) for a in (s.nodes.position, s.nodes.velocity))
     moment = np.cross(last.center_of_mass[0], first.mass[0] * fall)
     gained = angular_momentum(model, x, v) - angular_momentum(model, x0, v0)
@@ -48,7 +62,9 @@ def test_a_free_body_keeps_its_momentum_falls_and_turns_as_the_scheme_says() -> 
     assert np.abs(gained).max() > 1e-9
     r, u = x0 - np.asarray(first.center_of_mass), v0 - np.asarray(first.velocity)
     np.testing.assert_allclose(first.angular_momentum[0], angular_momentum(model, r, u), atol=1e-17)
-    spun = dataclasses.replace(before, nodes=mbjax.NodeState(before.nodes.position, jnp.cross(jnp.array([1.0, 2, 3]), x0)))
+    spun = dataclasses.replace(
+        before, nodes=mbjax.NodeState(before.nodes.position, jnp.cross(jnp.array([1.0, 2, 3]), x0))
+    )
     found = mbjax.deformable_momentum(model, spun)
     np.testing.assert_allclose(found.angular_velocity, [[1.0, 2.0, 3.0]], rtol=1e-10)
     kinetic = mbjax.deformable_energies(model, spun).kinetic
@@ -147,7 +163,32 @@ def test_a_block_comes_to_rest_on_the_ground_with_its_weight() -> None:
     np.testing.assert_allclose(contact.area, 4e-4, rtol=0.02)
     weight = 9.81 * FOAM["mass_density"] * 8e-6
     np.testing.assert_allclose(contact.spatial_force[3:], [0.0, 0.0, -weight], atol=1e-3 * weight)
-    assert np.abs(state.nodes.velocity).max() < 1e-4
+    assert np.abs(state.nodes.velocity).max() < 1e-3
+
+
+@pytest.mark.whole_run("the derivatives of a step without contact, and of linear elements with it, stand for it")
+def test_derivatives_of_a_step_with_contact() -> None:
+    """Of a cube that slides over the ground, at a tilt so that no face stands upright."""
+    plant = ground_plant()
+    pose = mbjax.RigidTransform(jnp.asarray(TILT), jnp.array([0.31, 0.12, 0.005]))
+    material = foam("linear_corotated")
+    plant.add_deformable_body("cube", CUBE, material, pose=pose, properties=rubber(), elements="quadratic")
+    model = plant.finalize()
+    state = mbjax.default_state(model)
+    v = jnp.asarray(0.05 * rng.normal(size=state.nodes.velocity.shape) + [0.4, 0.1, -0.3])
+    state = dataclasses.replace(state, nodes=mbjax.NodeState(state.nodes.position, v))
+    contacts = mbjax.step(model, state)[1].deformable_contacts
+    assert contacts.of(model, "cube", "world::ground").area > 1e-6
+    weights = jnp.array(rng.normal(size=v.shape))
+
+    def loss(at: Any) -> jax.Array:
+        numbers, nodes = at
+        before = dataclasses.replace(state, nodes=nodes)
+        after, outputs = mbjax.step(with_numbers_in_contact(model, numbers), before)
+        read = jnp.sum(weights * (after.nodes.position + 0.1 * after.nodes.velocity))
+        return read + 1e-2 * jnp.sum(outputs.deformable_contacts.force[:, 0])
+
+    check(loss, (numbers_in_contact(model), state.nodes), 1e-6, h=2e-6)
 
 
 def test_what_is_shown_and_refused() -> None:
@@ -164,5 +205,23 @@ def test_what_is_shown_and_refused() -> None:
     assert deformables.corners("fine") == slice(8, 16)
     np.testing.assert_allclose(deformables.reference_positions[deformables.corners("fine")], CUBE[0] + [0, 0, 0.1])
     np.testing.assert_allclose(deformables.mass("fine"), 500.0 * 8e-6)
-    centre = "(0.01, 0.01, 0.11)"
-    assert centre in str(mbjax.describe(model, mbjax.default_state(model)))
+    assert "0.01  0.01  0.11" in str(mbjax.describe(model, mbjax.default_state(model)))
+    assert_same_model(model, saved_and_loaded(model))
+    with pytest.raises(UnsupportedError, match="its elements are quadratic"):
+        mbjax.to_sdf(model)
+
+
+@pytest.mark.parametrize("color_by", ["strain", "stress"])
+def test_a_bent_bar_is_drawn_with_four_triangles_a_face_in_colors_of_its_bending(color_by: str) -> None:
+    """One cell across sees what linear elements of one cell cannot: strain at both sides, and none between."""
+    model = held_bar(foam("linear"), (4, 1, 1), elements="quadratic").finalize()
+    surfaces = deformable_surfaces(model)
+    (body,) = surfaces.bodies
+    assert body.triangles.shape == (4 * 36, 3)
+    rest = np.asarray(model.deformables.rest_positions())
+    bent = rest + 0.05 * np.stack([-(rest[:, 2] - 0.01) * rest[:, 0], 0.0 * rest[:, 0], 0.5 * rest[:, 0] ** 2], axis=1)
+    motion = surface_motion("show", model, surfaces, bent[None], [0.0], color_by)
+    sides = np.isclose(np.abs(rest[surfaces.nodes, 2] - 0.01), 0.01)
+    assert motion.values is not None
+    values = motion.values[0]
+    assert values[sides].min() > 3.0 * values[~sides].max()
