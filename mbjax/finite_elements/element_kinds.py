@@ -21,8 +21,8 @@ CENTROID = np.full((1, 4), 0.25)
 class ElementKind:
     """A kind of element: four corners, and a node in the middle of each of `edges`.
 
-    Elastic energy is summed at `points`, of equal weights; mass at `mass_points`, with `mass_weights`. Integrals of mass
-    are whole multiples of the mass over `mass_unit`.
+    Elastic energy is summed at `points`, of equal weights; mass at `mass_points`, with `mass_weights`. Entries of the mass
+    matrix are whole multiples of the mass over `mass_unit`.
     """
 
     name: str

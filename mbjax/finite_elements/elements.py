@@ -97,7 +97,7 @@ def given_to_nodes(
 
 def is_mean(S: Float[np.ndarray, "p k"]) -> bool:
     """Whether there is one point, and its number is the mean of those at the nodes."""
-    return len(S) == 1 and bool(np.all(S == 1.0 / S.shape[1]))
+    return len(S) == 1 and bool(np.all(S.shape[1] * S == 1.0))
 
 
 def deformation_gradient(x: Float[Array, "q k 3"], gradients: Float[Array, "q k 3"]) -> ElementMatrix:

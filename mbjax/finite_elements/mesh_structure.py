@@ -165,7 +165,7 @@ def joined_runs(runs: list[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
 
 
 class MeshOfBody(NamedTuple):
-    """Corners and tetrahedra of one body, the name of its law, which of its nodes are held, and the kind of elements."""
+    """Corners and tetrahedra of one body, its law, which of its nodes are held, and the kind of its elements."""
 
     points: Float[np.ndarray, "c 3"]
     tetrahedra: Int[np.ndarray, "m 4"]

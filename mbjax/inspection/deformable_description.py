@@ -42,7 +42,7 @@ def are_known(deformables: DeformableBodies, nodes: NodeState) -> bool:
 
 
 def centers_of_mass(deformables: DeformableBodies, position: Any) -> list[Float[np.ndarray, "*batch 3"]]:
-    """Centre of mass of each body, with masses as in the mass matrix of a step, for nodes at `position` (*batch, n, 3)."""
+    """Centre of mass of each body, with masses as in a step's mass matrix, for nodes at `position` (*batch, n, 3)."""
     masses, mesh = known_element_masses(deformables), deformables.mesh
     assert masses is not None
     position, found = np.asarray(position, float), []
