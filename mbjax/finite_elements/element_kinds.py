@@ -21,13 +21,17 @@ CENTROID = np.full((1, 4), 0.25)
 class ElementKind:
     """A kind of element: four corners, and a node in the middle of each of `edges`.
 
-    Elastic energy is summed at `points`, of equal weights; mass at `mass_points`, with `mass_weights`. Entries of the mass
-    matrix are whole multiples of the mass over `mass_unit`.
+    Elastic energy is summed at `points`, each for a share of the volume; loads per volume at `load_points`, of equal
+    shares; mass at `mass_points`, with `mass_weights`. Entries of the mass matrix are whole multiples of the mass over
+    `mass_unit`. Where there are several points, the last is the centroid: it stands for the whole volume, but only for
+    the part of the resistance to a change of volume that would lock (`lame_at_points`).
     """
 
     name: str
     edges: tuple[tuple[int, int], ...]
     points: Float[np.ndarray, "p 4"]
+    shares_of_volume: Float[np.ndarray, " p"]
+    load_points: Float[np.ndarray, "l 4"]
     mass_points: Float[np.ndarray, "r 4"]
     mass_weights: Float[np.ndarray, " r"]
     mass_unit: float
@@ -69,6 +73,11 @@ class ElementKind:
         """Where strains are looked at: the nodes, or the centroid where they are the same all over an element."""
         return self.nodes if self.edges else CENTROID
 
+    def rule(self, where: str) -> tuple[Float[np.ndarray, "p 4"], Float[np.ndarray, " p"]]:
+        """Points by the name of the field or property, and their shares of the volume."""
+        L = getattr(self, where)
+        return L, self.shares_of_volume if where == "points" else np.full(len(L), 1.0 / len(L))
+
     @functools.cached_property
     def mass_numbers(self) -> Float[np.ndarray, "k k"]:
         """The mass matrix ∫ S_a S_b dm of an element of the mass `mass_unit`."""
@@ -108,11 +117,19 @@ def _points_of_mass() -> dict[str, Any]:
     return {"mass_points": np.array([place for group in places for place in group]), "mass_weights": np.array(each)}
 
 
-_NEAR, _FAR = (5.0 + 3.0 * 5.0**0.5) / 20.0, (5.0 - 5.0**0.5) / 20.0  # exact to the second degree
+_NEAR, _FAR = (5.0 + 3.0 * 5.0**0.5) / 20.0, (5.0 - 5.0**0.5) / 20.0
+FOUR_POINTS = np.array(_arranged(_NEAR, _FAR, _FAR, _FAR))  # exact to the second degree
 ELEMENT_KINDS = {
-    "linear": ElementKind("linear", (), CENTROID, CENTROID, np.ones(1), 16.0),  # Drake's, one point also for the mass
+    # Drake's, with one point for all
+    "linear": ElementKind("linear", (), CENTROID, np.ones(1), CENTROID, CENTROID, np.ones(1), 16.0),
     "quadratic": ElementKind(
-        "quadratic", EDGES, np.array(_arranged(_NEAR, _FAR, _FAR, _FAR)), **_points_of_mass(), mass_unit=420.0
+        name="quadratic",
+        edges=EDGES,
+        points=np.concatenate([FOUR_POINTS, CENTROID]),
+        shares_of_volume=np.array([0.25, 0.25, 0.25, 0.25, 1.0]),
+        load_points=FOUR_POINTS,
+        **_points_of_mass(),
+        mass_unit=420.0,
     ),
 }
 

@@ -40,6 +40,7 @@ from .elements import (
     by_laws,
     deformation_gradient,
     elastic_forces,
+    lame_at_points,
     mass_times,
     repeated_at_points,
     stiffness_matrices,
@@ -118,7 +119,7 @@ def calc_element_equation(
 ) -> ElementEquation:
     """Forces and Newton's matrix of each element."""
     numbers, gradients, volume, count = of.numbers, of.points.gradients, of.points.volume, kind.num_points
-    lame, damping = repeated_at_points(count, (numbers.lame, numbers.stiffness_damping))
+    lame, damping = lame_at_points(kind, numbers.lame), repeated_at_points(count, numbers.stiffness_damping)
     F = deformation_gradient(repeated_at_points(count, of.x0 + 0.5 * dt * (of.v0 + v)), gradients)
     C = convex_stiffness(law, F, of.rotations, lame)
     rate = deformation_gradient(repeated_at_points(count, v), gradients).reshape(-1, 9, 1)

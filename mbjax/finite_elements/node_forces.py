@@ -30,10 +30,10 @@ def calc_volume_forces(
     density: Callable[[Float[Array, "3"]], Float[Array, "3"]],
     per_current_volume: bool,
 ) -> Float[Array, "n 3"]:
-    """Forces of a density in N/m³, taken at the points of elements whose nodes are at x, in N."""
+    """Forces of a density in N/m³, taken at the load points of elements whose nodes are at x, in N."""
     parts = []
     for group, of in zip(mesh.groups, points, strict=True):
-        x_e, volume, S = x[group.nodes], of.volume, group.kind.shapes(group.kind.points)
+        x_e, volume, S = x[group.nodes], of.volume, group.kind.shapes(group.kind.load_points)
         if per_current_volume:
             F = deformation_gradient(repeated_at_points(len(S), x_e), of.gradients)
             volume = volume * jnp.sum(F[:, 0] * cofactors(F)[:, 0], axis=-1)

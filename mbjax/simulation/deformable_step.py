@@ -186,7 +186,7 @@ def calc_motion_problem(
     """
     mesh, dt = deformables.mesh, model.time_step
     elements = calc_reference_elements(mesh, deformables.reference_positions)
-    points = calc_reference_points(mesh, elements)
+    points, loads = calc_reference_points(mesh, elements), calc_reference_points(mesh, elements, "load_points")
     masses = deformables.by_element("mass_density") * elements.volume
     has_gravity = np.array([body.has_gravity for body in deformables.layout.bodies])[mesh.body_of_element]
     gravity = jnp.where(has_gravity[:, None], model.parameters.gravity, 0.0)
@@ -196,7 +196,7 @@ def calc_motion_problem(
         forces = forces + node_forces
     for density in deformables.force_densities:
         ahead = nodes.position + dt * v0
-        forces = forces + calc_volume_forces(mesh, points, ahead, density.function, density.per == "current_volume")
+        forces = forces + calc_volume_forces(mesh, loads, ahead, density.function, density.per == "current_volume")
     numbers = ElementNumbers(
         deformables.lame_constants(),
         masses,

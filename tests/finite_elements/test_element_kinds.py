@@ -2,11 +2,14 @@
 
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.finite_elements import ELEMENT_KINDS, between_corners
+from mbjax.finite_elements import ELEMENT_KINDS, LameConstants, between_corners, lame_constants
 from mbjax.finite_elements.element_kinds import EDGES
+from mbjax.finite_elements.elements import lame_at_points
 from mbjax.model.deformable_bodies import boundary_triangles
 
 from ..deformable_meshes import box_mesh
@@ -37,7 +40,19 @@ def test_rules_of_quadratic_elements_are_exact_to_the_second_and_fifth_degree() 
         terms = np.prod(kind.mass_points ** np.array(powers), axis=1)
         np.testing.assert_allclose(kind.mass_weights @ terms, integral(powers), atol=1e-15)
         if sum(powers) <= 2:
-            np.testing.assert_allclose(np.mean(np.prod(kind.points ** np.array(powers), axis=1)), integral(powers))
+            np.testing.assert_allclose(np.mean(np.prod(kind.load_points ** np.array(powers), axis=1)), integral(powers))
+
+
+@pytest.mark.parametrize("nu", [-0.9, -0.3, 0.0, 0.3, 0.4999])
+def test_constants_at_points_add_up_to_those_of_the_element(nu: float) -> None:
+    """Each with its share of the volume; where λ is large, no more than twice mu is beside mu."""
+    kind, lame = ELEMENT_KINDS["quadratic"], lame_constants(jnp.array([2.0, 5.0]), jnp.full(2, nu))
+    for all_points, whole in zip(lame_at_points(kind, lame), lame, strict=True):
+        np.testing.assert_allclose(all_points.reshape(2, 5) @ kind.shares_of_volume, whole, rtol=1e-12)
+    mu, lam = (x.reshape(2, 5)[:, :4] for x in lame_at_points(kind, lame))
+    assert (lam <= 2.0 * mu).all()
+    slope = jax.jacfwd(lambda lam: lame_at_points(kind, LameConstants(lame.mu, lam)).lam)(jnp.zeros(2))
+    np.testing.assert_allclose(slope[0, 0], 1.0)  # on both sides of λ = 0
 
 
 def test_the_mass_matrix_of_ten_nodes_is_the_consistent_one() -> None:

@@ -89,29 +89,39 @@ def part_of_frequency(model: Any) -> float:
     return float(np.sqrt(squared[0]) / first_frequency_of_beam())
 
 
+FEWER = pytest.mark.whole_run("fewer cells stand for it")
+
+
 @pytest.mark.parametrize(
-    ("across", "elements", "part"),
+    ("across", "elements", "nu", "part"),
     [
-        (1, "linear", 0.225),
-        (2, "linear", 0.504),
-        (1, "quadratic", 0.961),
-        (2, "quadratic", 0.982),
-        pytest.param(4, "linear", 0.784, marks=pytest.mark.whole_run("fewer cells stand for it")),
-        pytest.param(4, "quadratic", 0.987, marks=pytest.mark.whole_run("fewer cells stand for it")),
+        (1, "linear", 0.3, 0.225),
+        (2, "linear", 0.3, 0.504),
+        (1, "quadratic", 0.3, 0.998),
+        (2, "quadratic", 0.3, 0.990),
+        (1, "linear", 0.49, 0.045),
+        (1, "quadratic", 0.49, 0.979),
+        (2, "quadratic", 0.49, 0.964),
+        pytest.param(4, "linear", 0.3, 0.784, marks=FEWER),
+        pytest.param(4, "quadratic", 0.3, 0.989, marks=FEWER),
+        pytest.param(4, "quadratic", 0.49, 0.966, marks=FEWER),
     ],
 )
-def test_a_bar_sags_by_the_known_part_of_timoshenkos_sag(across: int, elements: str, part: float) -> None:
-    """Linear elements are too stiff in bending where they are few across; quadratic ones are right with one or two."""
-    assert abs(part_of_sag(bar(across, elements)) - part) < 1e-3
+def test_a_bar_sags_by_the_known_part_of_timoshenkos_sag(across: int, elements: str, nu: float, part: float) -> None:
+    """Linear elements are too stiff in bending where they are few across; quadratic ones are right with one or two.
+
+    The wall, which the beam's formula does not have, takes about 1 % with ν = 0.3, and 3 % with 0.49.
+    """
+    assert abs(part_of_sag(bar(across, elements, nu), nu) - part) < 1e-3
 
 
 @pytest.mark.parametrize(
     ("across", "elements", "part"),
     [
         (1, "linear", 1.879),
-        (1, "quadratic", 1.019),
+        (1, "quadratic", 0.994),
         pytest.param(2, "linear", 1.303, marks=pytest.mark.whole_run("one cell stands for it")),
-        pytest.param(2, "quadratic", 1.009, marks=pytest.mark.whole_run("one cell stands for it")),
+        pytest.param(2, "quadratic", 1.003, marks=pytest.mark.whole_run("one cell stands for it")),
     ],
 )
 def test_the_first_frequency_is_the_known_part_of_timoshenkos(across: int, elements: str, part: float) -> None:
