@@ -7,7 +7,7 @@ from .assembly import from_layers as from_layers
 from .assembly import sum_of_nodes_in_layers as sum_of_nodes_in_layers
 from .assembly import to_layers as to_layers
 from .element_kinds import ELEMENT_KINDS as ELEMENT_KINDS
-from .element_kinds import FACES as FACES
+from .element_kinds import OUTWARD_FACES as OUTWARD_FACES
 from .element_kinds import between_corners as between_corners
 from .elements import ReferenceElements as ReferenceElements
 from .elements import ReferencePoints as ReferencePoints

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-FACES = ((1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 2, 1))  # corners, counterclockwise from outside
-EDGES = ((0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3))  # in the order of VTK's quadratic tetrahedron
+OUTWARD_FACES = ((1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 2, 1))  # corners, counterclockwise from outside
+ENDS_OF_EDGES = ((0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3))  # in the order of VTK's quadratic tetrahedron
 CENTROID = np.full((1, 4), 0.25)
 
 
@@ -94,7 +94,7 @@ class ElementKind:
         """Flat triangles between the nodes of each face, counterclockwise from outside."""
         middle = {frozenset(edge): 4 + k for k, edge in enumerate(self.edges)}
         found = []
-        for face in FACES:
+        for face in OUTWARD_FACES:
             a, b, c = (middle.get(frozenset(pair)) for pair in zip(face, (*face[1:], face[0]), strict=True))
             if a is None or b is None or c is None:
                 found.append([face])
@@ -124,7 +124,7 @@ ELEMENT_KINDS = {
     "linear": ElementKind("linear", (), CENTROID, np.ones(1), CENTROID, CENTROID, np.ones(1), 16.0),
     "quadratic": ElementKind(
         name="quadratic",
-        edges=EDGES,
+        edges=ENDS_OF_EDGES,
         points=np.concatenate([FOUR_POINTS, CENTROID]),
         shares_of_volume=np.array([0.25, 0.25, 0.25, 0.25, 1.0]),
         load_points=FOUR_POINTS,

@@ -68,9 +68,9 @@ def reference_points(
     """Points at the places L of elements of one kind, with these shares of the volume."""
     if not kind.edges:
         return ReferencePoints(*elements)
-    slopes, shares = (jnp.asarray(x, elements.volume.dtype) for x in (kind.slopes(L), shares))
-    gradients = jnp.einsum("pkl,mld->mpkd", slopes, elements.gradients)
-    volume = elements.volume[:, None] * shares
+    dtype = elements.volume.dtype
+    gradients = jnp.einsum("pkl,mld->mpkd", jnp.asarray(kind.slopes(L), dtype), elements.gradients)
+    volume = elements.volume[:, None] * jnp.asarray(shares, dtype)
     return ReferencePoints(gradients.reshape(-1, kind.num_nodes, 3), volume.reshape(-1))
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 from mbjax.execution import HashedOnce
 from mbjax.finite_elements import (
     ELEMENT_KINDS,
-    FACES,
+    OUTWARD_FACES,
     LameConstants,
     MeshStructure,
     calc_reference_elements,
@@ -222,7 +222,7 @@ def boundary_triangles(
     """Triangles of faces that belong to one element alone, counterclockwise from outside, and these elements."""
     of_faces = ELEMENT_KINDS[kind].triangles
     _, per_face, _ = of_faces.shape
-    corners = np.concatenate([elements[:, list(face)] for face in FACES])
+    corners = np.concatenate([elements[:, list(face)] for face in OUTWARD_FACES])
     triangles = np.concatenate([elements[:, face] for face in of_faces])
     if not len(corners):
         return corners, np.zeros(0, int)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mbjax.finite_elements import ELEMENT_KINDS, LameConstants, between_corners, lame_constants
-from mbjax.finite_elements.element_kinds import EDGES
+from mbjax.finite_elements.element_kinds import ENDS_OF_EDGES
 from mbjax.finite_elements.elements import lame_at_points
 from mbjax.model.deformable_bodies import boundary_triangles
 
@@ -59,10 +59,10 @@ def test_the_mass_matrix_of_ten_nodes_is_the_consistent_one() -> None:
     kind, M = ELEMENT_KINDS["quadratic"], ELEMENT_KINDS["quadratic"].mass_numbers
     expected = np.zeros((10, 10))
     expected[:4, :4] = 1.0 + 5.0 * np.eye(4)
-    for a, edge in enumerate(EDGES):
+    for a, edge in enumerate(ENDS_OF_EDGES):
         for i in range(4):
             expected[i, 4 + a] = expected[4 + a, i] = -4.0 if i in edge else -6.0
-        for b, other in enumerate(EDGES):
+        for b, other in enumerate(ENDS_OF_EDGES):
             expected[4 + a, 4 + b] = {2: 32.0, 1: 16.0, 0: 8.0}[len(set(edge) & set(other))]
     np.testing.assert_array_equal(M, expected)
     S = kind.shapes(kind.mass_points)
@@ -77,7 +77,7 @@ def test_each_edge_of_a_mesh_has_one_node_and_each_face_outside_four_triangles()
     nodes = points[ends].mean(axis=1)
     assert len(np.unique(ends, axis=0)) == len(ends) == len(np.unique(elements))
     np.testing.assert_array_equal(nodes[: len(points)], points)
-    for a, (i, j) in enumerate(EDGES):
+    for a, (i, j) in enumerate(ENDS_OF_EDGES):
         np.testing.assert_allclose(nodes[elements[:, 4 + a]], 0.5 * (nodes[elements[:, i]] + nodes[elements[:, j]]))
     triangles, owners = boundary_triangles(elements, "quadratic")
     plain, plain_owners = boundary_triangles(tetrahedra)
