@@ -1,10 +1,13 @@
 """A step of a deformable bar held at one end, or of a block on the ground.
 
-`python -m benchmarks.deformable_bodies [--contact] [--cells 8 16 32]`. Processor milliseconds a step and of its
-reverse-mode gradient by the state and all numbers, processor seconds to compile both, in f64, beside Drake where it is
-installed; and a world of a batch of 64 in f32. The bar is 0.3 × 0.06 × 0.06 m, in steps of 5 ms; with 8, 16 and 32
+`python -m benchmarks.deformable_bodies [--contact | --bending] [--cells 8 16 32]`. Processor milliseconds a step and of
+its reverse-mode gradient by the state and all numbers, processor seconds to compile both, in f64, beside Drake where it
+is installed; and a world of a batch of 64 in f32. The bar is 0.3 × 0.06 × 0.06 m, in steps of 5 ms; with 8, 16 and 32
 cells along it has 192, 1,536 and 12,288 elements. The block of 0.08 m falls 2 cm, slides and rests; its steps in
 contact are timed, with the mean number of iterations of the search beside them.
+
+`--bending` prints another table: a bar of 0.48 × 0.06 × 0.06 m, of linear and of quadratic elements, some cells across,
+with its sag in percent of Timoshenko's.
 """
 
 import argparse
@@ -31,29 +34,32 @@ from .measure import processor_seconds
 
 SIZE, DT = (0.3, 0.06, 0.06), 5e-3
 YOUNGS_MODULUS, POISSONS_RATIO, DENSITY, DAMPING = 3e5, 0.4, 1000.0, 0.005
+LONG = (0.48, 0.06, 0.06)
 WALL = (1e-6, 0.0, 0.0)
 BLOCK, BLOCK_MODULUS, HEIGHT, GROUND, FRICTION = 0.08, 5e4, 0.06, 1e7, 0.5
 NUM_STEPS, FIRST_TIMED = 60, 20  # of the block, which touches after 13
 
 
-def bar(cells: int) -> mbjax.TetrahedralMesh:
-    """The bar with so many cells along it, a corner at the origin."""
-    mesh = mbjax.tetrahedra_of(mbjax.Box(SIZE), resolution_hint=SIZE[0] / cells)
-    return mbjax.TetrahedralMesh(np.asarray(mesh.points) + 0.5 * np.array(SIZE), mesh.tetrahedra)
+def bar(cells: int, size: tuple[float, float, float] = SIZE) -> mbjax.TetrahedralMesh:
+    """A bar with so many cells along it, a corner at the origin."""
+    mesh = mbjax.tetrahedra_of(mbjax.Box(size), resolution_hint=size[0] / cells)
+    return mbjax.TetrahedralMesh(np.asarray(mesh.points) + 0.5 * np.array(size), mesh.tetrahedra)
 
 
-def model_of(mesh: mbjax.TetrahedralMesh, law: str, dtype: Any) -> mbjax.MultibodyModel:
+def model_of(
+    mesh: mbjax.TetrahedralMesh, law: str, dtype: Any, elements: str = "linear", nu: float = POISSONS_RATIO
+) -> mbjax.MultibodyModel:
     """The bar in a plant."""
     plant = mbjax.MultibodyPlant(DT)
-    material = mbjax.DeformableMaterial(YOUNGS_MODULUS, POISSONS_RATIO, DENSITY, 0.0, DAMPING, model=law)
-    plant.add_deformable_body("bar", mesh, material)
+    material = mbjax.DeformableMaterial(YOUNGS_MODULUS, nu, DENSITY, 0.0, DAMPING, model=law)
+    plant.add_deformable_body("bar", mesh, material, elements=elements)
     plant.set_wall_boundary_condition("bar", WALL, [1.0, 0.0, 0.0])
     return plant.finalize(dtype)
 
 
-def measure(mesh: mbjax.TetrahedralMesh, law: str) -> list[str]:
-    """A row of the table: ms of a step and its gradient, s to compile them, ms a world of a batch of 64 in f32."""
-    model = model_of(mesh, law, jnp.float64)
+def measure(mesh: mbjax.TetrahedralMesh, law: str, elements: str = "linear") -> list[str]:
+    """Numbers of a row of the tables: ms of a step and its gradient, s to compile them."""
+    model = model_of(mesh, law, jnp.float64, elements)
     state = mbjax.default_state(model)
     step = eqx.filter_jit(lambda model, state: mbjax.step(model, state)[0])
     gradient = eqx.filter_jit(eqx.filter_grad(lambda both: jnp.sum(mbjax.step(*both)[0].nodes.position ** 2)))
@@ -64,13 +70,49 @@ def measure(mesh: mbjax.TetrahedralMesh, law: str) -> list[str]:
         times.append(1e3 * seconds)
     _, compile_gradient = processor_seconds(gradient, (model, state))
     of_gradient = 1e3 * np.median([processor_seconds(gradient, (model, state))[1] for _ in range(5)])
+    found = [np.mean(times[5:]), of_gradient, compile_step, compile_gradient]
+    return [f"{x:.3g}" for x in found]
+
+
+def milliseconds_in_batch(mesh: mbjax.TetrahedralMesh, law: str) -> str:
+    """Processor ms of a step of each world of a batch of 64 in f32."""
     single = model_of(mesh, law, jnp.float32)
     many = jax.tree.map(lambda x: jnp.stack([x] * 64), mbjax.default_state(single))
     of_many = jax.jit(jax.vmap(lambda state: mbjax.step(single, state)[0]))
     many = of_many(many)
-    in_batch = 1e3 * np.median([processor_seconds(of_many, many)[1] for _ in range(5)]) / 64
-    found = [np.mean(times[5:]), of_gradient, compile_step, compile_gradient, in_batch]
-    return [law, str(len(mesh.tetrahedra)), *(f"{x:.3g}" for x in found)]
+    return f"{1e3 * np.median([processor_seconds(of_many, many)[1] for _ in range(5)]) / 64:.3g}"
+
+
+def percent_of_sag(mesh: mbjax.TetrahedralMesh, elements: str, nu: float = 0.3) -> str:
+    """The sag of the long bar's end under its weight, in percent of Timoshenko's, with the law of small strain."""
+    length, side, _ = LONG
+    area, inertia, load = side**2, side**4 / 12.0, DENSITY * side**2 * 9.81
+    shear = 10.0 * (1.0 + nu) / (12.0 + 11.0 * nu) * YOUNGS_MODULUS / (2.0 * (1.0 + nu)) * area
+    sag = load * length**4 / (8.0 * YOUNGS_MODULUS * inertia) + load * length**2 / (2.0 * shear)
+    model = model_of(mesh, "linear", jnp.float64, elements, nu)
+    assert model.deformables is not None
+    rest = np.asarray(model.deformables.rest_positions())
+    state = mbjax.deformable_equilibrium(model).state
+    assert state.nodes is not None
+    at_end = rest[:, 0] > length - 1e-9
+    return f"{100.0 * np.mean((rest - np.asarray(state.nodes.position))[at_end, 2]) / sag:.1f}"
+
+
+def print_bending() -> None:
+    """The table of linear and quadratic elements beside each other."""
+    print(
+        "| law | elements | across | number | nodes | sag, % | step, ms | gradient, ms | compile, s | of gradient, s |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
+    cases = [("quadratic", 1), ("quadratic", 2), ("linear", 1), ("linear", 2), ("linear", 4)]
+    for law in ("linear_corotated", "neo_hookean"):
+        for elements, across in cases:
+            mesh = bar(8 * across, LONG)
+            deformables = model_of(mesh, law, jnp.float64, elements).deformables
+            assert deformables is not None
+            counts = [str(deformables.mesh.num_elements), str(deformables.mesh.num_nodes)]
+            row = [law, elements, str(across), *counts, percent_of_sag(mesh, elements), *measure(mesh, law, elements)]
+            print("| " + " | ".join(row) + " |", flush=True)
 
 
 def block(cells: int) -> mbjax.TetrahedralMesh:
@@ -194,6 +236,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--contact", action="store_true", help="the block on the ground in the place of the bar")
     parser.add_argument("--cells", type=int, nargs="+", help="cells along the bar, or along each side of the block")
+    parser.add_argument("--bending", action="store_true", help="linear and quadratic elements of a longer bar")
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     if options.contact:
@@ -206,12 +249,16 @@ def main() -> None:
             for ground in ("half-space", "box"):
                 print("| " + " | ".join([*measure_contact(mesh, ground), block_in_drake(mesh)]) + " |", flush=True)
         return
+    if options.bending:
+        print_bending()
+        return
     print("| law | elements | step, ms | gradient, ms | compile, s | of the gradient, s | in a batch, ms | Drake, ms |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for law in ("linear_corotated", "neo_hookean"):
         for cells in options.cells or (8, 16, 32):
             mesh = bar(cells)
-            print("| " + " | ".join([*measure(mesh, law), bar_in_drake(mesh, law)]) + " |", flush=True)
+            others = [milliseconds_in_batch(mesh, law), bar_in_drake(mesh, law)]
+            print("| " + " | ".join([law, str(len(mesh.tetrahedra)), *measure(mesh, law), *others]) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,12 +24,18 @@ def box_mesh(cells: tuple[int, int, int], size: tuple[float, float, float]) -> t
     return points, np.array(tetrahedra)
 
 
-def held_bar(material: Any, cells: tuple[int, int, int] = (2, 1, 1), time_step: float = 5e-3, **more: Any) -> Any:
+def held_bar(
+    material: Any,
+    cells: tuple[int, int, int] = (2, 1, 1),
+    time_step: float = 5e-3,
+    elements: str = "linear",
+    **more: Any,
+) -> Any:
     """A plant with a bar of 0.02 m cells along x, held at its end x = 0; `more` for its constructor."""
     import mbjax
 
     plant = mbjax.MultibodyPlant(time_step, **more)
     points, tetrahedra = box_mesh(cells, tuple(0.02 * n for n in cells))  # pyright: ignore[reportArgumentType]
-    plant.add_deformable_body("bar", (points, tetrahedra), material)
+    plant.add_deformable_body("bar", (points, tetrahedra), material, elements=elements)
     plant.set_wall_boundary_condition("bar", [1e-6, 0.0, 0.0], [1.0, 0.0, 0.0])
     return plant

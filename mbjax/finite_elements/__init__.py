@@ -1,13 +1,22 @@
-"""Finite elements of deformable bodies: linear tetrahedra, materials, and their motion in a step.
+"""Finite elements of deformable bodies: tetrahedra, materials, and their motion in a step.
 
 Functions know nodes and elements, no bodies of a plant. Each is for one world; `vmap` gives many.
 """
 
 from .condensation import CondensedNodes as CondensedNodes
 from .condensation import condense as condense
+from .element_kinds import ELEMENT_KINDS as ELEMENT_KINDS
+from .element_kinds import OUTWARD_FACES as OUTWARD_FACES
+from .element_kinds import between_corners as between_corners
 from .elements import ReferenceElements as ReferenceElements
+from .elements import ReferencePoints as ReferencePoints
+from .elements import at_mass_points as at_mass_points
+from .elements import bodies_of_mass_points as bodies_of_mass_points
 from .elements import calc_elastic_energies as calc_elastic_energies
+from .elements import calc_mass_averages as calc_mass_averages
 from .elements import calc_reference_elements as calc_reference_elements
+from .elements import calc_reference_points as calc_reference_points
+from .elements import calc_rest_positions as calc_rest_positions
 from .elements import calc_start_rotations as calc_start_rotations
 from .elements import deformation_gradient as deformation_gradient
 from .fixed_nodes import EliminatedRows as EliminatedRows
@@ -25,6 +34,7 @@ from .material_laws import LAWS as LAWS
 from .material_laws import MODELS as MODELS
 from .material_laws import LameConstants as LameConstants
 from .material_laws import lame_constants as lame_constants
+from .mesh_structure import MeshOfBody as MeshOfBody
 from .mesh_structure import MeshStructure as MeshStructure
 from .mesh_structure import mesh_structure as mesh_structure
 from .node_matrices import AbstractNodeMatrix as AbstractNodeMatrix

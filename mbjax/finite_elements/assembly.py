@@ -1,5 +1,9 @@
 """Sums over elements: vectors by node, matrices in layers of nodes."""
 
+import functools
+from collections.abc import Sequence
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,17 +14,31 @@ from mbjax.linear_algebra.block_tridiagonal import BlockTridiagonal
 from .mesh_structure import MeshStructure
 
 
-def sum_at_nodes(mesh: MeshStructure, values: Float[Array, "m 4 k"]) -> Float[Array, "n k"]:
-    """Sums what the elements give to each of their nodes."""
+def sum_at_nodes(
+    mesh: MeshStructure, nodes: Int[np.ndarray, "m k"], values: Float[Array, "m k c"]
+) -> Float[Array, "n c"]:
+    """Sums what elements give to each of their nodes."""
     flat = values.reshape(-1, values.shape[-1])
-    return jax.ops.segment_sum(flat, mesh.elements.reshape(-1), mesh.num_nodes)
+    return jax.ops.segment_sum(flat, nodes.reshape(-1), mesh.num_nodes)
 
 
-def sum_in_layers(mesh: MeshStructure, matrices: Float[Array, "m 12 12"]) -> BlockTridiagonal:
-    """Sums symmetric matrices of elements, whose rows go through nodes and then axes; held nodes have the identity."""
-    free = jnp.asarray(~np.repeat(mesh.is_held[mesh.elements], 3, axis=1), matrices.dtype)
-    total = sum_of_nodes_in_layers(mesh, mesh.elements, matrices * free[:, :, None] * free[:, None, :])
-    return total._replace(diagonal=total.diagonal + jnp.asarray(diagonal_of_absent(mesh), matrices.dtype))
+def sum_of_groups(parts: Sequence[Any]) -> Any:
+    """The sum of what each kind of elements adds, as trees of arrays."""
+    return functools.reduce(lambda a, b: jax.tree.map(jnp.add, a, b), parts)
+
+
+def sum_in_layers(
+    mesh: MeshStructure, nodes: Int[np.ndarray, "m k"], matrices: Float[Array, "m 3k 3k"]
+) -> BlockTridiagonal:
+    """Sums symmetric matrices of elements, whose rows go through nodes and then axes, without nodes that are held."""
+    free = jnp.asarray(~np.repeat(mesh.is_held[nodes], 3, axis=1), matrices.dtype)
+    return sum_of_nodes_in_layers(mesh, nodes, matrices * free[:, :, None] * free[:, None, :])
+
+
+def with_identity_where_held(mesh: MeshStructure, total: BlockTridiagonal) -> BlockTridiagonal:
+    """A matrix in layers, with ones on the diagonal for slots without a node, and for nodes that are held."""
+    absent = jnp.asarray(diagonal_of_absent(mesh), total.diagonal.dtype)
+    return total._replace(diagonal=total.diagonal + absent)
 
 
 def sum_of_nodes_in_layers(

@@ -24,17 +24,30 @@ from mbjax.linear_algebra.block_tridiagonal import (
 )
 from mbjax.linear_algebra.conjugate_residuals import solve_by_conjugate_residuals
 
-from .assembly import from_layers, sum_at_nodes, sum_in_layers, to_layers
+from .assembly import (
+    from_layers,
+    sum_at_nodes,
+    sum_in_layers,
+    sum_of_groups,
+    to_layers,
+    with_identity_where_held,
+)
 from .convex_stiffness import convex_stiffness
+from .element_kinds import ElementKind
 from .elements import (
-    ReferenceElements,
+    ByGroup,
+    ReferencePoints,
     by_laws,
     deformation_gradient,
     elastic_forces,
+    lame_at_points,
+    mass_times,
+    repeated_at_points,
     stiffness_matrices,
+    sum_of_points,
 )
 from .material_laws import LAWS, AbstractMaterialLaw, LameConstants, wide
-from .mesh_structure import MeshStructure
+from .mesh_structure import ElementGroup, MeshStructure
 
 MOST_ITERATIONS = 100
 MAX_HALVINGS = 20
@@ -56,23 +69,26 @@ class ElementNumbers(NamedTuple):
 
 
 class ElementsOfStep(NamedTuple):
-    """What a step reads of each element: the motion of its nodes at the start, and its numbers."""
+    """What a step reads of the elements of a group: the motion of their nodes at the start, points, and numbers."""
 
-    x0: Float[Array, "m 4 3"]
-    v0: Float[Array, "m 4 3"]
-    reference: ReferenceElements
-    rotations: Float[Array, "m 3 3"]
+    x0: Float[Array, "m k 3"]
+    v0: Float[Array, "m k 3"]
+    points: ReferencePoints
+    rotations: Float[Array, "q 3 3"]
     numbers: ElementNumbers
 
 
 class MotionProblem(eqx.Module):
-    """A step of deformable bodies: start, elements with their rotations there, and external forces at the nodes."""
+    """A step of deformable bodies: start, points of elements with rotations there, and external forces at the nodes.
+
+    `points` and `rotations` are those of each group of elements.
+    """
 
     x0: Float[Array, "n 3"]
     v0: Float[Array, "n 3"]
     time_step: Float[Array, ""]
-    elements: ReferenceElements
-    rotations: Float[Array, "m 3 3"]
+    points: ByGroup
+    rotations: ByGroup
     numbers: ElementNumbers
     forces: Float[Array, "n 3"]
 
@@ -92,35 +108,36 @@ class ElementEquation(NamedTuple):
     (1/dt + α) M + (dt/2 + β) K.
     """
 
-    inertial: Float[Array, "m 4 3"]
-    elastic: Float[Array, "m 4 3"]
-    cancelled: Float[Array, "m 4 1"]
-    matrix: Float[Array, "m 12 12"]
+    inertial: Float[Array, "m k 3"]
+    elastic: Float[Array, "m k 3"]
+    cancelled: Float[Array, "m k 1"]
+    matrix: Float[Array, "m 3k 3k"]
 
 
 def calc_element_equation(
-    law: AbstractMaterialLaw, dt: Array, of: ElementsOfStep, v: Float[Array, "m 4 3"]
+    law: AbstractMaterialLaw, kind: ElementKind, dt: Array, of: ElementsOfStep, v: Float[Array, "m k 3"]
 ) -> ElementEquation:
     """Forces and Newton's matrix of each element."""
-    numbers, gradients, volume = of.numbers, of.reference.gradients, of.reference.volume
-    F = deformation_gradient(of.x0 + 0.5 * dt * (of.v0 + v), gradients)
-    C = convex_stiffness(law, F, of.rotations, numbers.lame)
-    rate = deformation_gradient(v, gradients).reshape(-1, 9, 1)
-    P = law.stress(F, of.rotations, numbers.lame) + wide(numbers.stiffness_damping) * (C @ rate).reshape(-1, 3, 3)
+    numbers, gradients, volume, count = of.numbers, of.points.gradients, of.points.volume, kind.num_points
+    lame, damping = lame_at_points(kind, numbers.lame), repeated_at_points(count, numbers.stiffness_damping)
+    F = deformation_gradient(repeated_at_points(count, of.x0 + 0.5 * dt * (of.v0 + v)), gradients)
+    C = convex_stiffness(law, F, of.rotations, lame)
+    rate = deformation_gradient(repeated_at_points(count, v), gradients).reshape(-1, 9, 1)
+    P = law.stress(F, of.rotations, lame) + wide(damping) * (C @ rate).reshape(-1, 3, 3)
     change = (v - of.v0) / dt + wide(numbers.mass_damping) * v
-    momentum = wide(numbers.mass / 16.0) * jnp.sum(change, axis=1, keepdims=True)
-    of_mass = wide((1.0 / dt + numbers.mass_damping) * numbers.mass / 16.0) * np.tile(np.eye(3), (4, 4)).astype(v.dtype)
-    of_stiffness = stiffness_matrices(wide((0.5 * dt + numbers.stiffness_damping) * volume) * C, gradients)
-    parts = (2.0 * numbers.lame.mu + 3.0 * jnp.abs(numbers.lame.lam)) * jnp.max(jnp.abs(F), axis=(1, 2))
+    momentum = mass_times(kind, numbers.mass, change)
+    of_mass = wide((1.0 / dt + numbers.mass_damping) * numbers.mass / kind.mass_unit)
+    of_mass = of_mass * np.kron(kind.mass_numbers, np.eye(3)).astype(v.dtype)
+    of_stiffness = stiffness_matrices(kind, wide((0.5 * dt + damping) * volume) * C, gradients)
+    parts = (2.0 * lame.mu + 3.0 * jnp.abs(lame.lam)) * jnp.max(jnp.abs(F), axis=(1, 2))
     cancelled = wide(parts * volume) * jnp.max(jnp.abs(gradients), axis=-1, keepdims=True)
-    elastic = elastic_forces(P, of.reference)
-    return ElementEquation(jnp.broadcast_to(momentum, v.shape), elastic, cancelled, of_stiffness + of_mass)
-
-
-def of_elements(mesh: MeshStructure, problem: MotionProblem) -> ElementsOfStep:
-    """What a step reads of each element."""
-    x0, v0 = problem.x0[mesh.elements], problem.v0[mesh.elements]
-    return ElementsOfStep(x0, v0, problem.elements, problem.rotations, problem.numbers)
+    elastic = elastic_forces(P, of.points)
+    return ElementEquation(
+        jnp.broadcast_to(momentum, v.shape),
+        sum_of_points(count, elastic),
+        sum_of_points(count, cancelled),
+        of_stiffness + of_mass,
+    )
 
 
 class Equation(NamedTuple):
@@ -137,17 +154,28 @@ class Equation(NamedTuple):
 def calc_equation(mesh: MeshStructure, problem: MotionProblem, v: Float[Array, "n 3"]) -> Equation:
     """The step's equation at velocities v."""
 
-    def equation(law: AbstractMaterialLaw, of: ElementsOfStep, v: Array) -> ElementEquation:
-        return calc_element_equation(law, problem.time_step, of, v)
+    def of_group(group: ElementGroup, points: ReferencePoints, rotations: Array) -> ElementEquation:
+        def equation(law: AbstractMaterialLaw, of: ElementsOfStep, v: Array) -> ElementEquation:
+            return calc_element_equation(law, group.kind, problem.time_step, of, v)
 
-    found: ElementEquation = by_laws(mesh, equation, of_elements(mesh, problem), v[mesh.elements])
+        x0, v0 = problem.x0[group.nodes], problem.v0[group.nodes]
+        of = ElementsOfStep(x0, v0, points, rotations, group.of(problem.numbers))
+        return by_laws(group, equation, of, v[group.nodes])
+
+    def at_nodes(group: ElementGroup, found: ElementEquation) -> Float[Array, "n 6"]:
+        sizes = jnp.abs(found.inertial) + jnp.abs(found.elastic) + rounded * found.cancelled
+        both = jnp.concatenate([found.inertial + found.elastic, sizes], axis=-1)
+        return sum_at_nodes(mesh, group.nodes, both)
+
     rounded = ROUNDED * float(jnp.finfo(v.dtype).eps) / IN_BALANCE[v.dtype.itemsize]
-    sizes = jnp.abs(found.inertial) + jnp.abs(found.elastic) + rounded * found.cancelled
-    total = sum_at_nodes(mesh, jnp.concatenate([found.inertial + found.elastic, sizes], axis=-1))
+    groups = zip(mesh.groups, problem.points, problem.rotations, strict=True)
+    found = [(group, of_group(group, points, rotations)) for group, points, rotations in groups]
+    total = sum_of_groups([at_nodes(*x) for x in found])
     held = mesh.is_held[:, None]
     residual = jnp.where(held, v, total[:, :3] - problem.forces)
     size = jnp.where(held, jnp.abs(v), total[:, 3:] + jnp.abs(problem.forces))
-    return Equation(residual, size, sum_in_layers(mesh, found.matrix))
+    matrix = sum_of_groups([sum_in_layers(mesh, group.nodes, x.matrix) for group, x in found])
+    return Equation(residual, size, with_identity_where_held(mesh, matrix))
 
 
 def calc_residual(mesh: MeshStructure, problem: MotionProblem, v: Float[Array, "n 3"]) -> Float[Array, "n 3"]:

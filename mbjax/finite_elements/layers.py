@@ -25,13 +25,13 @@ class Layers:
         return self.num_layers * float(3 * self.size + 6) ** 3
 
 
-def find_layers(points: Float[np.ndarray, "n 3"], tetrahedra: Int[np.ndarray, "m 4"]) -> Layers:
+def find_layers(points: Float[np.ndarray, "n 3"], elements: Int[np.ndarray, "m k"]) -> Layers:
     """The layers of a connected or unconnected mesh whose factor costs least."""
     from scipy.sparse import coo_matrix  # here: few models have deformable bodies
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    n = len(points)
-    a, b = (tetrahedra[:, [i for i in range(4) for _ in range(4)]].ravel(), np.tile(tetrahedra, (1, 4)).ravel())
+    n, k = len(points), elements.shape[1]
+    a, b = (elements[:, [i for i in range(k) for _ in range(k)]].ravel(), np.tile(elements, (1, k)).ravel())
     joined = coo_matrix((np.ones(len(a), np.int8), (a, b)), shape=(n, n)).tocsr()
     centred = points - points.mean(axis=0)
     centred = centred / max(float(np.abs(centred).max()), 1e-300)

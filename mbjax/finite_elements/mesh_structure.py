@@ -2,25 +2,44 @@
 
 import dataclasses
 import functools
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.execution import HashedOnce
 
+from .element_kinds import ELEMENT_KINDS, ElementKind, between_corners
 from .layers import find_layers, side_by_side
 from .material_laws import AT_REST
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class ElementGroup:
+    """All elements of one kind: their nodes, their places among all elements, and runs of elements with one law."""
+
+    kind: ElementKind
+    nodes: Int[np.ndarray, "m k"]
+    places: Int[np.ndarray, " m"]
+    law_runs: tuple[tuple[str, int], ...]
+    has_all: bool  # elements of the mesh
+
+    def of(self, values: Any) -> Any:
+        """The part of arrays with all elements first."""
+        return values if self.has_all else jax.tree.map(lambda x: x[self.places], values)
+
+
 @dataclasses.dataclass(frozen=True)
 class MeshStructure(HashedOnce):
-    """Tetrahedra of all bodies, one body after another; nodes are numbered through.
+    """Tetrahedra of all bodies, one body after another; nodes are numbered through, a body's corners before the others.
 
     Each node has a layer and a slot there, in which the matrices of a step are ordered. A node that is `held` does not
     move.
     """
 
-    tetrahedra: tuple[tuple[int, int, int, int], ...]
+    tetrahedra: tuple[tuple[int, int, int, int], ...]  # corners
     nodes_of_bodies: tuple[int, ...]  # how many
     elements_of_bodies: tuple[int, ...]
     laws_of_bodies: tuple[str, ...]
@@ -29,6 +48,8 @@ class MeshStructure(HashedOnce):
     num_layers: int
     layer_size: int
     held: tuple[bool, ...]
+    kinds_of_bodies: tuple[str, ...]
+    corners_of_bodies: tuple[int, ...]  # how many
 
     __hash__ = HashedOnce.__hash__
 
@@ -46,7 +67,7 @@ class MeshStructure(HashedOnce):
 
     @functools.cached_property
     def elements(self) -> Int[np.ndarray, "m 4"]:
-        """The nodes of each element."""
+        """The corners of each element, among the nodes."""
         return np.array(self.tetrahedra, np.int32).reshape(-1, 4)
 
     @functools.cached_property
@@ -58,19 +79,55 @@ class MeshStructure(HashedOnce):
         return np.repeat(np.arange(self.num_bodies, dtype=np.int32), self.elements_of_bodies)
 
     @functools.cached_property
-    def law_runs(self) -> tuple[tuple[str, int], ...]:
-        """Laws and numbers of elements, of runs of bodies with the same law."""
-        runs: list[tuple[str, int]] = []
-        for law, count in zip(self.laws_of_bodies, self.elements_of_bodies, strict=True):
-            if runs and runs[-1][0] == law:
-                runs[-1] = law, runs[-1][1] + count
-            else:
-                runs.append((law, count))
-        return tuple(runs)
-
-    @functools.cached_property
     def is_held(self) -> Bool[np.ndarray, " n"]:
         return np.array(self.held, bool)
+
+    @property
+    def has_corners_alone(self) -> bool:
+        return self.nodes_of_bodies == self.corners_of_bodies
+
+    @functools.cached_property
+    def reference_corners(self) -> Int[np.ndarray, "m 4"]:
+        """The corners of each element, among those of all bodies without other nodes."""
+        if self.has_corners_alone:
+            return self.elements
+        less = [self.nodes(i).start - self.corners(i).start for i in range(self.num_bodies)]
+        return self.elements - np.repeat(np.array(less, np.int32), self.elements_of_bodies)[:, None]
+
+    @functools.cached_property
+    def ends(self) -> Int[np.ndarray, "n 2"]:
+        """The corners, among those of all bodies, between which each node is at rest."""
+        found = [self.of_body(i)[0] + self.corners(i).start for i in range(self.num_bodies)]
+        return np.concatenate(found).astype(np.int32)
+
+    def of_body(self, body: int) -> tuple[Int[np.ndarray, "n 2"], Int[np.ndarray, "m k"]]:
+        """The corners between which each node of a body is, and the nodes of each element, in the body's numbers."""
+        kind = ELEMENT_KINDS[self.kinds_of_bodies[body]]
+        tetrahedra = self.elements[self.elements_of(body)] - self.nodes(body).start
+        return between_corners(kind, self.corners_of_bodies[body], tetrahedra)
+
+    @functools.cached_property
+    def groups(self) -> tuple[ElementGroup, ...]:
+        """The elements by kind; of a kind, one body follows another."""
+        found = []
+        for name, kind in ELEMENT_KINDS.items():
+            bodies = [i for i, of_body in enumerate(self.kinds_of_bodies) if of_body == name]
+            if not bodies:
+                continue
+            nodes = np.concatenate([self.of_body(i)[1] + self.nodes(i).start for i in bodies]).astype(np.int32)
+            slices = [self.elements_of(i) for i in bodies]
+            places = np.concatenate([np.arange(x.start, x.stop, dtype=np.int32) for x in slices])
+            laws = [(self.laws_of_bodies[i], self.elements_of_bodies[i]) for i in bodies]
+            nodes = self.elements if self.has_corners_alone else nodes  # one constant of a program instead of two
+            found.append(ElementGroup(kind, nodes, places, joined_runs(laws), len(bodies) == self.num_bodies))
+        return tuple(found)
+
+    def in_order(self, parts: Any) -> Array:
+        """Numbers of the elements of each group, in the order of all elements."""
+        if len(self.groups) == 1:
+            return parts[0]
+        order = np.argsort(np.concatenate([group.places for group in self.groups]))
+        return jnp.concatenate(parts)[order]
 
     def at_rest(self, held: Bool[np.ndarray, " n"]) -> "MeshStructure":
         """The structure with the laws that bodies have at rest, and with these nodes held."""
@@ -79,30 +136,61 @@ class MeshStructure(HashedOnce):
 
     def nodes(self, body: int) -> slice:
         """The nodes of a body."""
-        first = sum(self.nodes_of_bodies[:body])
-        return slice(first, first + self.nodes_of_bodies[body])
+        return part_of(self.nodes_of_bodies, body)
+
+    def corners(self, body: int) -> slice:
+        """The corners of a body, among those of all bodies without other nodes."""
+        return part_of(self.corners_of_bodies, body)
 
     def elements_of(self, body: int) -> slice:
         """The elements of a body."""
-        first = sum(self.elements_of_bodies[:body])
-        return slice(first, first + self.elements_of_bodies[body])
+        return part_of(self.elements_of_bodies, body)
 
 
-def mesh_structure(
-    bodies: list[tuple[Float[np.ndarray, "n 3"], Int[np.ndarray, "m 4"], str, Bool[np.ndarray, " n"]]],
-) -> MeshStructure:
-    """The structure of bodies given by points, tetrahedra, the name of the law, and which nodes are held."""
-    layers = side_by_side([find_layers(points, tetrahedra) for points, tetrahedra, _, _ in bodies])
-    firsts = np.cumsum([0, *(len(points) for points, *_ in bodies)])
-    tetrahedra = np.concatenate([tets + first for (_, tets, *_), first in zip(bodies, firsts[:-1], strict=True)])
+def part_of(counts: tuple[int, ...], index: int) -> slice:
+    """The places of one of several parts, of which there are so many each."""
+    first = sum(counts[:index])
+    return slice(first, first + counts[index])
+
+
+def joined_runs(runs: list[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Runs of elements, with neighbours of the same law joined."""
+    found: list[tuple[str, int]] = []
+    for law, count in runs:
+        if found and found[-1][0] == law:
+            found[-1] = law, found[-1][1] + count
+        else:
+            found.append((law, count))
+    return tuple(found)
+
+
+class MeshOfBody(NamedTuple):
+    """Corners and tetrahedra of one body, its law, which of its nodes are held, and the kind of its elements."""
+
+    points: Float[np.ndarray, "c 3"]
+    tetrahedra: Int[np.ndarray, "m 4"]
+    law: str
+    held: Bool[np.ndarray, " n"]
+    kind: str = "linear"
+
+
+def mesh_structure(bodies: list[MeshOfBody]) -> MeshStructure:
+    """The structure of the meshes of all bodies."""
+    of_bodies = [between_corners(ELEMENT_KINDS[x.kind], len(x.points), x.tetrahedra) for x in bodies]
+    places = [x.points[ends].mean(axis=1) for x, (ends, _) in zip(bodies, of_bodies, strict=True)]
+    layers = side_by_side([find_layers(p, nodes) for p, (_, nodes) in zip(places, of_bodies, strict=True)])
+    firsts = np.cumsum([0, *map(len, places)])
+    tetrahedra = np.concatenate([x.tetrahedra + first for x, first in zip(bodies, firsts[:-1], strict=True)])
     return MeshStructure(
         tetrahedra=tuple(tuple(int(x) for x in row) for row in tetrahedra),  # pyright: ignore[reportArgumentType]
-        nodes_of_bodies=tuple(len(points) for points, *_ in bodies),
-        elements_of_bodies=tuple(len(tets) for _, tets, *_ in bodies),
-        laws_of_bodies=tuple(law for *_, law, _ in bodies),
+        nodes_of_bodies=tuple(map(len, places)),
+        elements_of_bodies=tuple(len(x.tetrahedra) for x in bodies),
+        laws_of_bodies=tuple(x.law for x in bodies),
         layer=tuple(int(x) for x in layers.layer),
         slot=tuple(int(x) for x in layers.slot),
         num_layers=layers.num_layers,
         layer_size=layers.size,
-        held=tuple(bool(x) for *_, held in bodies for x in held),
+        held=tuple(bool(held) for x in bodies for held in x.held),
+        kinds_of_bodies=tuple(x.kind for x in bodies),
+        corners_of_bodies=tuple(len(x.points) for x in bodies),
     )

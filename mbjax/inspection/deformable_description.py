@@ -7,6 +7,7 @@ from jax.core import Tracer
 from jaxtyping import Float
 
 from mbjax.errors import ModelError
+from mbjax.finite_elements import ELEMENT_KINDS
 from mbjax.model import DeformableBodies
 from mbjax.model.known_leaves import known_element_masses
 from mbjax.simulation.state import NodeState
@@ -41,15 +42,16 @@ def are_known(deformables: DeformableBodies, nodes: NodeState) -> bool:
 
 
 def centers_of_mass(deformables: DeformableBodies, position: Any) -> list[Float[np.ndarray, "*batch 3"]]:
-    """Centre of mass of each body, with each element's mass at its centroid, for nodes at `position` (*batch, n, 3)."""
+    """Centre of mass of each body, with masses as in a step's mass matrix, for nodes at `position` (*batch, n, 3)."""
     masses, mesh = known_element_masses(deformables), deformables.mesh
     assert masses is not None
-    centroids = np.asarray(position, float)[..., mesh.elements, :].mean(axis=-2)
-    found = []
-    for body in range(mesh.num_bodies):
-        elements = mesh.elements_of(body)
-        shares = masses[..., elements] / masses[..., elements].sum(axis=-1, keepdims=True)
-        found.append(np.sum(shares[..., None] * centroids[..., elements, :], axis=-2))
+    position, found = np.asarray(position, float), []
+    for body, kind in enumerate(mesh.kinds_of_bodies):
+        nodes = mesh.of_body(body)[1] + mesh.nodes(body).start
+        centers = np.einsum("k,...mkc->...mc", ELEMENT_KINDS[kind].shares, position[..., nodes, :])
+        of_body = masses[..., mesh.elements_of(body)]
+        shares = of_body / of_body.sum(axis=-1, keepdims=True)
+        found.append(np.sum(shares[..., None] * centers, axis=-2))
     return found
 
 
@@ -64,5 +66,6 @@ def largest_sizes(
 def displacements(deformables: DeformableBodies, position: Any, times: int = 0) -> list[Float[np.ndarray, "*batch"]]:
     """How far the node of each body is that is farthest from its place at rest; `times` axes stand before the nodes."""
     rest = np.asarray(deformables.reference_positions, float)
+    rest = rest[..., deformables.mesh.ends, :].mean(axis=-2)
     rest = rest.reshape(*rest.shape[:-2], *(1,) * (times if rest.ndim > 2 else 0), *rest.shape[-2:])
     return largest_sizes(deformables, np.asarray(position, float) - rest)

@@ -11,7 +11,15 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from mbjax.execution import HashedOnce
-from mbjax.finite_elements import LameConstants, MeshStructure, calc_reference_elements, lame_constants
+from mbjax.finite_elements import (
+    ELEMENT_KINDS,
+    OUTWARD_FACES,
+    LameConstants,
+    MeshStructure,
+    calc_reference_elements,
+    calc_rest_positions,
+    lame_constants,
+)
 
 from .lookup import find_index
 
@@ -108,10 +116,9 @@ class DeformableLayout(HashedOnce):
     @functools.cached_property
     def _boundaries(self) -> tuple[tuple[Int[np.ndarray, "f 3"], Int[np.ndarray, " f"]], ...]:
         found = []
-        for body in range(len(self.bodies)):
-            elements = self.mesh.elements_of(body)
-            triangles, owners = boundary_triangles(self.mesh.elements[elements])
-            found.append((triangles, owners + elements.start))
+        for body, kind in enumerate(self.mesh.kinds_of_bodies):
+            triangles, owners = boundary_triangles(self.mesh.of_body(body)[1], kind)
+            found.append((triangles + self.mesh.nodes(body).start, owners + self.mesh.elements_of(body).start))
         return tuple(found)
 
 
@@ -134,12 +141,13 @@ class ForceDensity(eqx.Module):
 class DeformableBodies(eqx.Module):
     """Deformable bodies of a model: `layout` is static, everything else differentiable numbers.
 
-    Reference positions are those in the world at rest. Of each kind of material number, a body has one, or one for each
-    of its elements; one body follows another, in the order of `names`.
+    Reference positions are those in the world at rest, of the corners of elements: of the points of each body's mesh.
+    Other nodes are in the middles of edges there, and so move with them. Of each kind of material number, a body has
+    one, or one for each of its elements; one body follows another, in the order of `names`.
     """
 
     layout: DeformableLayout = eqx.field(static=True)
-    reference_positions: Float[Array, "n 3"]  # in the world, m
+    reference_positions: Float[Array, "c 3"]  # in the world, m
     youngs_modulus: Float[Array, " k_E"]  # Pa
     poissons_ratio: Float[Array, " k_nu"]
     mass_density: Float[Array, " k_rho"]  # kg/m³
@@ -172,8 +180,16 @@ class DeformableBodies(eqx.Module):
         return find_index("deformable body", body, self.layout.bodies, known, call=call)
 
     def nodes(self, body: str | int) -> slice:
-        """The body's nodes among those of all bodies."""
+        """The body's nodes among those of all bodies; the points of its mesh come first, then middles of edges."""
         return self.mesh.nodes(self.index(body))
+
+    def corners(self, body: str | int) -> slice:
+        """The body's corners among the reference positions of all bodies."""
+        return self.mesh.corners(self.index(body))
+
+    def rest_positions(self) -> Float[Array, "n 3"]:
+        """Positions of all nodes at rest, in the world, in m."""
+        return calc_rest_positions(self.mesh, self.reference_positions)
 
     def positions(self, state: Any, body: str | int) -> Float[Array, "*batch k 3"]:
         """Positions of the body's nodes in the world, in m."""
@@ -188,7 +204,7 @@ class DeformableBodies(eqx.Module):
         return {body.scoped_name: self.positions(state, body.index) for body in self.layout.bodies}
 
     def tetrahedra(self, body: str | int) -> Int[np.ndarray, "m 4"]:
-        """The body's elements, in numbers of its own nodes."""
+        """Corners of the body's elements, in numbers of its own nodes."""
         index = self.index(body)
         return self.mesh.elements[self.mesh.elements_of(index)] - self.mesh.nodes(index).start
 
@@ -237,12 +253,16 @@ def usual_number_of_nodes(points: Float[np.ndarray, "n 3"], triangles: Int[np.nd
 
 
 def boundary_triangles(
-    tetrahedra: Int[np.ndarray, "m 4"],
+    elements: Int[np.ndarray, "m k"], kind: str = "linear"
 ) -> tuple[Int[np.ndarray, "f 3"], Int[np.ndarray, " f"]]:
-    """Faces that belong to one element alone, counterclockwise from outside, and these elements."""
-    faces = np.concatenate([tetrahedra[:, list(face)] for face in ((1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 2, 1))])
-    if not len(faces):
-        return faces, np.zeros(0, int)
-    _, inverse, counts = np.unique(np.sort(faces, axis=1), axis=0, return_inverse=True, return_counts=True)
+    """Triangles of faces that belong to one element alone, counterclockwise from outside, and these elements."""
+    of_faces = ELEMENT_KINDS[kind].triangles
+    _, per_face, _ = of_faces.shape
+    corners = np.concatenate([elements[:, list(face)] for face in OUTWARD_FACES])
+    triangles = np.concatenate([elements[:, face] for face in of_faces])
+    if not len(corners):
+        return corners, np.zeros(0, int)
+    _, inverse, counts = np.unique(np.sort(corners, axis=1), axis=0, return_inverse=True, return_counts=True)
     is_outside = counts[inverse.reshape(-1)] == 1
-    return faces[is_outside], np.flatnonzero(is_outside) % len(tetrahedra)
+    owners = np.flatnonzero(is_outside) % len(elements)
+    return triangles[is_outside].reshape(-1, 3), np.repeat(owners, per_face)

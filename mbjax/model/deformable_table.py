@@ -23,7 +23,7 @@ def deformable_table(model: MultibodyModel) -> WholeTable | None:
         [
             Column("body", [x.name if names.count(x.name) == 1 else x.scoped_name for x in bodies], True),
             Column("nodes", [str(count) for count in mesh.nodes_of_bodies]),
-            Column("elements", [str(count) for count in mesh.elements_of_bodies]),
+            Column("elements", [elements_text(deformables, x) for x in bodies]),
             Column("law", [body.law for body in bodies], True),
             Column("kg", deformable_masses(deformables)),
             Column("Young's modulus (Pa)", [numbers_of_body(deformables, "youngs_modulus", x) for x in bodies]),
@@ -32,6 +32,12 @@ def deformable_table(model: MultibodyModel) -> WholeTable | None:
             Column("fixed to", [fixed_text(model, deformables, x) for x in bodies], True),
         ],
     )
+
+
+def elements_text(deformables: DeformableBodies, body: DeformableBodyInfo) -> str:
+    """How many elements a body has, and their kind unless they are linear."""
+    count, kind = (x[body.index] for x in (deformables.mesh.elements_of_bodies, deformables.mesh.kinds_of_bodies))
+    return f"{count}" if kind == "linear" else f"{count} {kind}"
 
 
 def deformable_masses(deformables: DeformableBodies) -> list[str]:

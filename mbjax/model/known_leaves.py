@@ -23,7 +23,7 @@ def known_element_masses(deformables: DeformableBodies) -> Float[np.ndarray, "*b
     density, positions = deformables.mass_density, deformables.reference_positions
     if isinstance(density, Tracer) or isinstance(positions, Tracer):
         return None
-    corners = np.asarray(positions, float)[..., deformables.mesh.elements, :]
+    corners = np.asarray(positions, float)[..., deformables.mesh.reference_corners, :]
     volumes = np.linalg.det(corners[..., 1:, :] - corners[..., :1, :]) / 6.0
     places = deformables.layout.numbers_of_elements("mass_density")
     return np.asarray(density, float)[..., places] * volumes

@@ -59,11 +59,9 @@ def node_contacts(plant: PlantQueries, layout: ContactLayout, pairs: Iterable[No
         B = plant.collisions[i]
         place = places[B.body.index, B.geometry.name]
         topology = topology_of_record(layout.geometries[place], B.geometry.shape)
-        triangles = boundary_triangles(A.tetrahedra)[0]
-        max_faces, max_nodes = (
-            usual_number_of_faces(topology, len(triangles)),
-            usual_number_of_nodes(A.points, triangles),
-        )
+        triangles = boundary_triangles(A.mesh[1], A.kind)[0]
+        max_faces = usual_number_of_faces(topology, len(triangles))
+        max_nodes = usual_number_of_nodes(A.nodes, triangles)
         if layout.max_faces is not None:
             max_faces, max_nodes = layout.max_faces, max(max_nodes, layout.max_faces)
         found.append(NodeContactPair(A.index, place, max_faces, max_nodes))

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from mbjax.errors import ModelError
-from mbjax.finite_elements import mesh_structure
+from mbjax.finite_elements import ELEMENT_KINDS, MeshOfBody, between_corners, mesh_structure
 from mbjax.geometry import ProximityProperties, as_proximity_properties, as_tetrahedral_mesh, is_inside
 from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.model import (
@@ -40,7 +41,7 @@ VOLUMES = "reference_volume", "current_volume"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DeclaredDeformable:
-    """A deformable body on a plant; `points` are in the world, at rest."""
+    """A deformable body on a plant; `points` of its mesh are in the world, at rest."""
 
     name: str
     index: int
@@ -52,7 +53,18 @@ class DeclaredDeformable:
     held: Bool[np.ndarray, " n"]
     properties: ProximityProperties
     source: str | None = None
+    kind: str = "linear"
     walls: list[Wall] = dataclasses.field(default_factory=list)  # p_WQ and n_W of each
+
+    @functools.cached_property
+    def mesh(self) -> tuple[Int[np.ndarray, "n 2"], Int[np.ndarray, "m k"]]:
+        """The points between which each node is, and the nodes of each element."""
+        return between_corners(ELEMENT_KINDS[self.kind], len(self.points), self.tetrahedra)
+
+    @functools.cached_property
+    def nodes(self) -> Float[np.ndarray, "n 3"]:
+        """All nodes: the points, then the middles of edges where the elements have nodes there."""
+        return self.points[self.mesh[0]].mean(axis=1)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,6 +95,7 @@ class PlantDeformables(PlantQueries):
         resolution_hint: float | None = None,
         model_instance: int | str = 1,
         source: str | None = None,
+        elements: str = "linear",
     ) -> DeclaredDeformable:
         """Adds a deformable body, whose mesh is at `pose` X_WD in the world when it is at rest.
 
@@ -91,6 +104,9 @@ class PlantDeformables(PlantQueries):
         are ordered such that its volume is positive. `properties` are friction and dissipation of its contact with
         collision geometries that have a pressure field, which are those with compliant hydroelastic properties;
         `ProximityProperties`, or a coefficient of friction. The plant must be discrete.
+
+        `elements="quadratic"` puts a node in the middle of each edge too, which takes the stiffness out of bending that
+        linear elements have where a body is few of them thick.
         """
         call = f"add_deformable_body({name!r})"
         self._require_building("add_deformable_body")
@@ -109,6 +125,10 @@ class PlantDeformables(PlantQueries):
         material = DeformableMaterial() if material is None else material
         if not isinstance(material, DeformableMaterial):
             raise ModelError(f"{call}: the material must be a mbjax.DeformableMaterial, got {shown(material)}.")
+        if elements not in ELEMENT_KINDS:
+            raise ModelError(
+                f"{call}: elements must be one of {', '.join(map(repr, ELEMENT_KINDS))}, got {shown(elements)}."
+            )
         checked = as_tetrahedral_mesh(mesh, resolution_hint, call=call)
         points, tetrahedra = checked.points, checked.tetrahedra
         material.require_elements(call, len(tetrahedra))
@@ -118,6 +138,7 @@ class PlantDeformables(PlantQueries):
             raise ModelError(f"{call}: {error}") from None
         X_WD = as_rigid_transform(f"{call}: pose", RigidTransform.identity() if pose is None else pose)
         placed = points @ np.asarray(X_WD.rotation, float).T + np.asarray(X_WD.translation, float)
+        num_nodes = len(between_corners(ELEMENT_KINDS[elements], len(points), tetrahedra)[0])
         declared = DeclaredDeformable(
             name,
             len(self.deformables),
@@ -126,9 +147,10 @@ class PlantDeformables(PlantQueries):
             tetrahedra,
             material,
             X_WD,
-            np.zeros(len(points), bool),
+            np.zeros(num_nodes, bool),
             touching,
             source,
+            elements,
         )
         self.deformables.append(declared)
         return declared
@@ -151,11 +173,11 @@ class PlantDeformables(PlantQueries):
         declared = self.deformable_body(body, call)
         point = known_numbers(call, "p_WQ", p_WQ, FINITE, (3,))
         normal = known_numbers(call, "n_W", n_W, DIRECTION, (3,))
-        within = (declared.points - point) @ (normal / np.linalg.norm(normal)) < 0.0
+        within = (declared.nodes - point) @ (normal / np.linalg.norm(normal)) < 0.0
         if not within.any():
             raise ModelError(
                 f"{call}: no node of '{declared.name}' is behind the wall, and so the wall would hold nothing. The "
-                f"nodes are between {low_and_high(declared.points)}."
+                f"nodes are between {low_and_high(declared.nodes)}."
             )
         if (within | declared.held).all():
             raise ModelError(f"{call}: all nodes of '{declared.name}' are behind the wall, and so nothing could move.")
@@ -182,7 +204,7 @@ class PlantDeformables(PlantQueries):
         identity = RigidTransform.identity()
         X_BA = as_rigid_transform(f"{call}: X_BA", identity if X_BA is None else X_BA)
         X_BG = as_rigid_transform(f"{call}: X_BG", identity if X_BG is None else X_BG)
-        p_AP = (A.points - np.asarray(A.pose.translation, float)) @ np.asarray(A.pose.rotation, float)
+        p_AP = (A.nodes - np.asarray(A.pose.translation, float)) @ np.asarray(A.pose.rotation, float)
         p_BP = p_AP @ np.asarray(X_BA.rotation, float).T + np.asarray(X_BA.translation, float)
         p_GP = (p_BP - np.asarray(X_BG.translation, float)) @ np.asarray(X_BG.rotation, float)
         nodes = np.flatnonzero(is_inside(call, shape, p_GP))
@@ -241,7 +263,8 @@ def finalize_deformables(
             raise ModelError("add_force_density: the plant has no deformable body that the force could act on.")
         return None
     given = [x for x in declared if x.properties.hunt_crossley_dissipation is not None]
-    mesh = mesh_structure([(x.points, x.tetrahedra, x.material.model, x.held) for x in declared])
+    meshes = [MeshOfBody(x.points, x.tetrahedra, x.material.model, x.held, x.kind) for x in declared]
+    mesh = mesh_structure(meshes)
     infos = tuple(
         DeformableBodyInfo(
             x.name,

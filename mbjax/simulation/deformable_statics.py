@@ -12,9 +12,13 @@ from mbjax.execution import call_compiled, require_one_model
 from mbjax.finite_elements import (
     ElementNumbers,
     MotionProblem,
+    at_mass_points,
+    bodies_of_mass_points,
     calc_elastic_energies,
+    calc_mass_averages,
     calc_node_velocities,
     calc_reference_elements,
+    calc_reference_points,
     calc_start_rotations,
 )
 from mbjax.kinematics import calc_position_kinematics
@@ -90,7 +94,7 @@ def _deformable_equilibrium(
     none = jnp.zeros_like(moving.numbers.mass)
     numbers = ElementNumbers(moving.numbers.lame, none, none, none)
     two = jnp.full((), 2.0, model.dtype)
-    problem = MotionProblem(position, rest.velocity, two, moving.elements, moving.rotations, numbers, moving.forces)
+    problem = MotionProblem(position, rest.velocity, two, moving.points, moving.rotations, numbers, moving.forces)
     found = calc_node_velocities(deformables.mesh.at_rest(nodes_held_at_rest(deformables)), problem)
     after = NodeState(position + found.v, jnp.zeros_like(position))
     return DeformableEquilibrium(State(state.q, state.v, state.time, after), found.converged)
@@ -117,11 +121,12 @@ def _deformable_energies(model: MultibodyModel, state: State) -> DeformableEnerg
     assert deformables is not None
     assert nodes is not None
     mesh = deformables.mesh
-    elements = calc_reference_elements(mesh, deformables.reference_positions)
-    rotations = calc_start_rotations(mesh, elements, nodes.position)
-    elastic = calc_elastic_energies(mesh, elements, deformables.lame_constants(), rotations, nodes.position)
-    at_center = jnp.mean(nodes.velocity[mesh.elements], axis=1)
-    kinetic = 0.5 * deformables.element_masses() * jnp.sum(at_center**2, axis=-1)
+    points = calc_reference_points(mesh, calc_reference_elements(mesh, deformables.reference_positions))
+    rotations = calc_start_rotations(mesh, points, nodes.position)
+    elastic = calc_elastic_energies(mesh, points, deformables.lame_constants(), rotations, nodes.position)
+    velocities = at_mass_points(mesh, nodes.velocity)
+    half = 0.5 * deformables.element_masses()
+    kinetic = half * calc_mass_averages(mesh, tuple(jnp.sum(v**2, axis=-1) for v in velocities))
     return DeformableEnergies(sum_by_body(deformables, elastic), sum_by_body(deformables, kinetic))
 
 
@@ -136,7 +141,7 @@ class DeformableMomentum(NamedTuple):
 
 
 def deformable_momentum(model: MultibodyModel, state: State) -> DeformableMomentum:
-    """Momenta of each deformable body, each element's mass at its centroid, as in the mass matrix of a step.
+    """Momenta of each deformable body, with masses as in the mass matrix of a step: at centroids of linear elements.
 
     `angular_velocity` is Drake's effective angular velocity.
     """
@@ -150,15 +155,24 @@ def _deformable_momentum(model: MultibodyModel, state: State) -> DeformableMomen
     assert nodes is not None
     mesh = deformables.mesh
     m = deformables.element_masses()
-    p, v = (jnp.mean(x[mesh.elements], axis=1) for x in (nodes.position, nodes.velocity))
+    p, v = at_mass_points(mesh, nodes.position), at_mass_points(mesh, nodes.velocity)
     mass = sum_by_body(deformables, m)
-    center, velocity = (sum_by_body(deformables, m[:, None] * x) / mass[:, None] for x in (p, v))
-    r = p - center[mesh.body_of_element]
-    u = v - velocity[mesh.body_of_element]
-    momentum = sum_by_body(deformables, m[:, None] * jnp.cross(r, u))
-    squares = jnp.sum(r * r, axis=-1)[:, None, None] * jnp.eye(3, dtype=r.dtype) - r[:, :, None] * r[:, None, :]
+    center, velocity = (
+        sum_by_body(deformables, m[:, None] * calc_mass_averages(mesh, x)) / mass[:, None] for x in (p, v)
+    )
+    bodies = bodies_of_mass_points(mesh)
+    r = [x - center[body] for x, body in zip(p, bodies, strict=True)]
+    u = [x - velocity[body] for x, body in zip(v, bodies, strict=True)]
+    turning = calc_mass_averages(mesh, tuple(map(jnp.cross, r, u)))
+    momentum = sum_by_body(deformables, m[:, None] * turning)
+    squares = calc_mass_averages(mesh, tuple(map(squares_about_axes, r)))
     inertia = sum_by_body(deformables, m[:, None, None] * squares)
     return DeformableMomentum(mass, center, velocity, momentum, solve_inertia(inertia, momentum))
+
+
+def squares_about_axes(r: Float[Array, "q 3"]) -> Float[Array, "q 3 3"]:
+    """|r|² - r rᵀ: inertia of a unit mass."""
+    return jnp.sum(r * r, axis=-1)[:, None, None] * jnp.eye(3, dtype=r.dtype) - r[:, :, None] * r[:, None, :]
 
 
 def solve_inertia(inertia: Float[Array, "bodies 3 3"], momentum: Float[Array, "bodies 3"]) -> Float[Array, "bodies 3"]:

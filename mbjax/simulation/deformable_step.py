@@ -47,6 +47,7 @@ from mbjax.finite_elements import (
     calc_node_velocities,
     calc_node_weights,
     calc_reference_elements,
+    calc_reference_points,
     calc_start_rotations,
     calc_tangent,
     calc_volume_forces,
@@ -184,6 +185,7 @@ def calc_motion_problem(
     """
     mesh, dt = deformables.mesh, model.time_step
     elements = calc_reference_elements(mesh, deformables.reference_positions)
+    points, loads = calc_reference_points(mesh, elements), calc_reference_points(mesh, elements, "load_points")
     masses = deformables.by_element("mass_density") * elements.volume
     has_gravity = np.array([body.has_gravity for body in deformables.layout.bodies])[mesh.body_of_element]
     gravity = jnp.where(has_gravity[:, None], model.parameters.gravity, 0.0)
@@ -193,15 +195,15 @@ def calc_motion_problem(
         forces = forces + node_forces
     for density in deformables.force_densities:
         ahead = nodes.position + dt * v0
-        forces = forces + calc_volume_forces(mesh, elements, ahead, density.function, density.per == "current_volume")
+        forces = forces + calc_volume_forces(mesh, loads, ahead, density.function, density.per == "current_volume")
     numbers = ElementNumbers(
         deformables.lame_constants(),
         masses,
         deformables.by_element("mass_damping"),
         deformables.by_element("stiffness_damping"),
     )
-    rotations = calc_start_rotations(mesh, elements, nodes.position)
-    return MotionProblem(nodes.position, v0, dt, elements, rotations, numbers, forces)
+    rotations = calc_start_rotations(mesh, points, nodes.position)
+    return MotionProblem(nodes.position, v0, dt, points, rotations, numbers, forces)
 
 
 def calc_anchors(

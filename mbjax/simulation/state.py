@@ -114,7 +114,7 @@ def nodes_at_rest(model: MultibodyModel) -> NodeState | None:
     """Nodes of deformable bodies at their reference positions; None without any."""
     if model.deformables is None:
         return None
-    X = model.deformables.reference_positions
+    X = model.deformables.rest_positions()
     return NodeState(X, jnp.zeros_like(X))
 
 

@@ -77,7 +77,7 @@ def deformable_surfaces(model: MultibodyModel) -> DeformableSurfaces | None:
     deformables = model.deformables
     if deformables is None:
         return None
-    points = np.asarray(deformables.reference_positions, float)
+    points = np.asarray(deformables.rest_positions(), float)
     triangles = deformables.layout.triangles
     nodes = np.unique(np.concatenate(triangles))
     bodies = []

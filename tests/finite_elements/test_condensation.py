@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbjax.finite_elements import MeshMatrix, condense, mesh_structure
-from mbjax.finite_elements.assembly import sum_in_layers
+from mbjax.finite_elements import MeshMatrix, MeshOfBody, condense, mesh_structure
+from mbjax.finite_elements.assembly import sum_in_layers, with_identity_where_held
 from mbjax.finite_elements.node_matrices import DenseNodeMatrix
 
 from ..deformable_meshes import box_mesh
@@ -18,9 +18,11 @@ def matrix_of_mesh() -> tuple[MeshMatrix, np.ndarray]:
     first, second = box_mesh((3, 2, 1), (1.0, 0.5, 0.5)), box_mesh((1, 1, 1), (1.0, 1.0, 1.0))
     held = np.zeros(len(first[0]), bool)
     held[[0, 3]] = True
-    mesh = mesh_structure([(*first, "linear", held), (*second, "linear", np.zeros(len(second[0]), bool))])
+    free = np.zeros(len(second[0]), bool)
+    mesh = mesh_structure([MeshOfBody(*first, "linear", held), MeshOfBody(*second, "linear", free)])
     half = rng.normal(size=(mesh.num_elements, 12, 12))
-    A = MeshMatrix(mesh, sum_in_layers(mesh, jnp.array(half @ half.transpose(0, 2, 1) + np.eye(12))))
+    blocks = sum_in_layers(mesh, mesh.elements, jnp.array(half @ half.transpose(0, 2, 1) + np.eye(12)))
+    A = MeshMatrix(mesh, with_identity_where_held(mesh, blocks))
     unit = jnp.eye(3 * mesh.num_nodes).reshape(-1, mesh.num_nodes, 3)
     return A, np.array(jax.vmap(A.product)(unit)).reshape(3 * mesh.num_nodes, -1)
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbjax.finite_elements import mesh_structure
-from mbjax.finite_elements.assembly import from_layers, sum_in_layers, to_layers
+from mbjax.finite_elements import MeshOfBody, mesh_structure
+from mbjax.finite_elements.assembly import from_layers, sum_in_layers, to_layers, with_identity_where_held
 from mbjax.finite_elements.layers import find_layers
 from mbjax.linear_algebra.block_tridiagonal import (
     dense_of,
@@ -39,7 +39,9 @@ def test_sums_of_elements_products_and_solves_equal_dense_ones() -> None:
     first, second = box_mesh((2, 1, 1), (1.0, 0.5, 0.5)), box_mesh((1, 1, 1), (1.0, 1.0, 1.0))
     held = np.zeros(len(first[0]), bool)
     held[[0, 3]] = True
-    mesh = mesh_structure([(*first, "linear", held), (*second, "linear", np.zeros(len(second[0]), bool))])
+    mesh = mesh_structure(
+        [MeshOfBody(*first, "linear", held), MeshOfBody(*second, "linear", np.zeros(len(second[0]), bool))]
+    )
     n, m = mesh.num_nodes, mesh.num_elements
     half = rng.normal(size=(m, 12, 12))
     matrices = half @ half.transpose(0, 2, 1) + np.eye(12)
@@ -51,7 +53,7 @@ def test_sums_of_elements_products_and_solves_equal_dense_ones() -> None:
     A[fixed], A[:, fixed] = 0.0, 0.0
     A[fixed, fixed] = 1.0
     b = rng.normal(size=(n, 3, 2))
-    blocks = sum_in_layers(mesh, jnp.array(matrices))
+    blocks = with_identity_where_held(mesh, sum_in_layers(mesh, mesh.elements, jnp.array(matrices)))
     in_layers = to_layers(mesh, jnp.array(b))
     product = from_layers(mesh, times_block_tridiagonal(blocks, in_layers))
     np.testing.assert_allclose(product.reshape(3 * n, 2), A @ b.reshape(3 * n, 2), atol=1e-11)

@@ -11,7 +11,7 @@ import pytest
 
 import mbjax
 
-from ..deformable_meshes import box_mesh, held_bar
+from ..deformable_meshes import held_bar
 from .test_deformable_bodies import Wind, foam, moving_state, swinging_plant
 
 rng = np.random.default_rng(0)
@@ -139,22 +139,3 @@ def test_a_rest_state_and_its_derivatives() -> None:
     after, _ = jax.jit(lambda s: mbjax.step(model, s))(found.state)
     np.testing.assert_allclose(after.nodes.position, found.state.nodes.position, atol=1e-13)
     assert jnp.abs(after.nodes.velocity).max() < 1e-11
-
-
-def test_a_bar_of_few_cells_sags_by_the_known_part_of_timoshenkos_sag() -> None:
-    """Linear tetrahedra are too stiff in bending; under a weight so light that only rounding is near, it is found."""
-    E, nu, density, h, length, g = 1e6, 0.3, 1000.0, 0.06, 0.48, 1e-2
-    w, area, inertia, shear = density * h * h * g, h * h, h**4 / 12.0, E / (2.0 * (1.0 + nu))
-    correction = 10.0 * (1.0 + nu) / (12.0 + 11.0 * nu)
-    sag = w * length**4 / (8.0 * E * inertia) + w * length**2 / (2.0 * correction * shear * area)
-    for across, part in ((1, 0.225), (2, 0.504)):
-        plant = mbjax.MultibodyPlant(5e-3)
-        plant.set_gravity([0.0, 0.0, -g])
-        points, tetrahedra = box_mesh((8 * across, across, across), (length, h, h))
-        plant.add_deformable_body("bar", (points, tetrahedra), mbjax.DeformableMaterial(E, nu, density, model="linear"))
-        plant.set_wall_boundary_condition("bar", [1e-6, 0.0, 0.0], [1.0, 0.0, 0.0])
-        found = mbjax.deformable_equilibrium(plant.finalize())
-        assert bool(found.converged.all())
-        at_end = points[:, 0] > length - 1e-9
-        lowered = np.mean((points - np.asarray(found.state.nodes.position))[at_end, 2])
-        assert abs(lowered / sag - part) < 1e-3

@@ -32,7 +32,7 @@ def deformable_records(
     for body in deformables.layout.bodies:
         name = names.local("deformable", body.index)
         label = f"deformable body '{body.name}'"
-        points = positions[deformables.nodes(body.index)]
+        points = positions[deformables.corners(body.index)]
         record = DeformableRecord(
             name, 0, PLACE, None, TetrahedralMesh(points, deformables.tetrahedra(body.index), label),
             RigidTransform(np.eye(3), np.zeros(3)), material_of(deformables, body, label, notes),
@@ -77,7 +77,7 @@ def walls_of(
     notes: WriteNotes,
 ) -> list[WallRecord]:  # fmt: skip
     """The walls that hold nodes of a body, if they still hold the same ones."""
-    held = deformables.mesh.is_held[deformables.nodes(body.index)]
+    held = deformables.mesh.is_held[deformables.nodes(body.index)][: len(points)]
     within = np.zeros(len(points), bool)
     for p_WQ, n_W in body.walls:
         within |= (points - np.array(p_WQ)) @ np.array(n_W) < 0.0
@@ -88,8 +88,11 @@ def walls_of(
 
 
 def list_what_no_format_holds(model: MultibodyModel, deformables: DeformableBodies, notes: WriteNotes) -> None:
-    """Fixed nodes, force densities, gravity and bodies that are off."""
+    """Elements that are not linear, fixed nodes, force densities, gravity and bodies that are off."""
     bodies = deformables.layout.bodies
+    for body, kind in zip(bodies, deformables.mesh.kinds_of_bodies, strict=True):
+        if kind != "linear":
+            notes.unsupported(f"deformable body '{body.name}'", f"its elements are {kind}, and no file says so")
     for fixed in deformables.layout.fixed:
         what = f"{len(fixed.nodes)} of its nodes are fixed to body '{model.layout.bodies[fixed.body].name}'"
         notes.unsupported(f"deformable body '{bodies[fixed.deformable].name}'", f"{what}, which no file says")
