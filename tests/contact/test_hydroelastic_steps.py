@@ -97,6 +97,7 @@ def test_faces_beyond_the_bound_are_counted() -> None:
     (contact,) = outputs.contact_results.surfaces
     assert int(contact.surface.num_faces) <= 5
     assert int(contact.surface.left_out) > 0
+    assert "left out" in str(mbjax.describe(few, outputs))
 
 
 def test_single_precision_stays_single() -> None:
