@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax.execution.worlds import chunks
 from mbjax.geometry import Box, Geometry, HalfSpace, ProximityProperties, Sphere
+from tests.conftest import FEW_NUMBERS
 from tests.gradients.checks import WHOLE_RUN, all_gradients, compare, compiled
 
 BALL = mbjax.SpatialInertia(0.7, [0.01, 0.0, 0.02], mbjax.UnitInertia(0.005, 0.004, 0.006, 0.0, 0.0, 0.0))
@@ -64,6 +66,30 @@ def test_worlds_are_as_one_by_one() -> None:
         assert np.isnan(np.asarray(together[0][5])).any()
 
 
+@pytest.mark.parametrize("worlds", [pytest.param(2, marks=pytest.mark.whole_run("five worlds")), 5])
+def test_few_worlds_are_as_one_by_one(worlds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CPU takes few worlds in turn, by one kernel: values and derivatives by the modulus are those of each alone."""
+    monkeypatch.setattr(chunks, "FEW_NUMBERS", FEW_NUMBERS)
+    model = ball_on_ground()
+    apart = 4  # the world whose ball is in the air
+    q = jnp.stack([Q.at[6].add(0.1 if k == apart else 0.001 * k) for k in range(worlds)])
+    v = jnp.stack([V * (1.0 + 0.1 * k) for k in range(worlds)])
+
+    def after(modulus: jax.Array, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+        changed = mbjax.set_proximity_properties(model, "ball::skin", hydroelastic_modulus=modulus)
+        end, _ = mbjax.step(changed, mbjax.State(q, v, jnp.zeros(())))
+        return end.v @ jnp.arange(1.0, 7.0), end.v
+
+    one = jax.value_and_grad(after, has_aux=True)
+    modulus = jnp.array(2e5)
+    together = compiled(jax.vmap(one, in_axes=(None, 0, 0)))(modulus, q, v)
+    alone = compiled(one)
+    for k in range(worlds):
+        for found, expected in zip(jax.tree.leaves(together), jax.tree.leaves(alone(modulus, q[k], v[k])), strict=True):
+            np.testing.assert_allclose(found[k], expected, rtol=1e-9, atol=1e-12)
+        assert (together[1][k] != 0.0) == (k != apart)
+
+
 @pytest.mark.whole_run("the same of surfaces alone")
 def test_faces_beyond_the_bound_are_counted() -> None:
     few = ball_on_ground(max_faces=5)
@@ -71,6 +97,7 @@ def test_faces_beyond_the_bound_are_counted() -> None:
     (contact,) = outputs.contact_results.surfaces
     assert int(contact.surface.num_faces) <= 5
     assert int(contact.surface.left_out) > 0
+    assert "left out" in str(mbjax.describe(few, outputs))
 
 
 def test_single_precision_stays_single() -> None:

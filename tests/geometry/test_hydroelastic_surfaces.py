@@ -328,6 +328,36 @@ def test_faces_beyond_the_bound_are_counted() -> None:
     assert int(all_of_them.left_out[0]) == 0
 
 
+BOUNDS = [  # a pair, and the most faces that were counted: pressed in by 10 % of its width, in 160 poses
+    ("fine sphere", "half-space", 30), ("box", "half-space", 28), ("cylinder", "half-space", 32),
+    ("half-space", "box", 16), ("box", "cube", 63), ("box", "fine sphere", 49),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name_A", "name_B", "counted"), BOUNDS)
+def test_bounds_hold_usual_contact_and_not_much_more(name_A: str, name_B: str, counted: int) -> None:
+    A, B = (
+        hydroelastic_geometry(shape, compliance=compliance, resolution_hint=hint, slab_thickness=THICKNESS)
+        for (shape, hint), compliance in ((SHAPES[name_A], "compliant"), (SHAPES[name_B], "rigid"))
+    )
+    assert counted <= largest_number_of_faces(A, B) <= 1.5 * counted
+
+
+def test_a_bound_holds_a_box_that_lies_flush() -> None:
+    """A compliant box a tenth deep in a rigid one, with sides nearly parallel and askew."""
+    A, B = hydroelastic_geometry(Box((0.3, 0.2, 0.1))), hydroelastic_geometry(Box((0.2, 0.2, 0.2)), compliance="rigid")
+    count = 24
+    tilts = 1e-2 * np.random.default_rng(0).normal(size=(count, 3)) * [1.0, 1.0, 0.0]
+    turns = Rotation.from_rotvec(tilts) * Rotation.from_rotvec(np.linspace(0.0, 1.6, count)[:, None] * [0.0, 0.0, 1.0])
+    shifts = np.random.default_rng(1).uniform(-0.1, 0.1, size=(count, 2))
+    X_WA = RigidTransform(jnp.asarray(turns.as_matrix()), jnp.asarray(np.column_stack([shifts, np.full(count, 0.14)])))
+    X_WB = RigidTransform(jnp.eye(3)[None].repeat(count, 0), jnp.zeros((count, 3)))
+    bound = largest_number_of_faces(A, B)
+    found = surfaces(A, B, numbers_of(A.shape), numbers_of(B.shape), X_WA, X_WB, bound=bound)
+    assert not found.left_out.any()
+    assert int(found.active.sum(axis=1).max()) > bound // 2
+
+
 @pytest.mark.parametrize(
     ("shape_A", "compliance_A", "shape_B", "compliance_B", "words"),
     [

@@ -123,6 +123,26 @@ def test_representations_are_drakes() -> None:
     assert (contact.surface_representation, contact.max_faces) == ("triangle", 9)
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"max_faces": 0}, "max_faces must be a whole number > 0, or None, got 0"),
+        ({"max_faces": 2.5}, r"max_faces must be a whole number > 0, or None, got 2\.5"),
+        ({"contact_model": "soft"}, "contact_model='soft': choose one of 'point', 'hydroelastic'"),
+        ({"contact_surface_representation": "quad"}, "choose one of 'polygon', 'triangle'"),
+    ],
+)
+def test_bad_settings_are_refused(setting: dict, message: str) -> None:
+    with pytest.raises(mbjax.ModelError, match=message):
+        plant_of(RIGID, SOFT, **setting)
+
+
+@pytest.mark.parametrize("shape", [lambda: Sphere(-0.1), lambda: Box((0.1, 0.0, 0.1)), lambda: Cylinder(0.1, -1.0)])
+def test_sizes_that_are_not_positive_are_refused(shape) -> None:
+    with pytest.raises(ValueError, match=r"is -?[01]\.[01]; give a positive, finite length in metres"):
+        shape()
+
+
 def test_settings_that_surfaces_would_ignore_are_refused() -> None:
     with pytest.raises(mbjax.ModelError, match=r"contact_smoothing_length=0\.001 m is of contact at points"):
         plant_of(RIGID, SOFT, time_step=0.0, contact_smoothing_length=0.001).finalize()

@@ -1,4 +1,4 @@
-"""Draws states of a model in a viser scene: bodies, contact forces, frames, centre of mass, gradients, what is held."""
+"""Draws states of a model in a viser scene: bodies, contact, frames, centre of mass, gradients, what is held."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from mbjax.kinematics import body_poses_in_world, body_spatial_velocities_in_wor
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State, outputs
 
+from ..contact_patches import contact_patches
 from ..force_arrows import contact_arrows
 from .drag import Grip
 from .overlays import CONTACT_COLOR, DRAG_COLOR, GRADIENT_COLOR, Overlays
+from .pressure_surfaces import PressureSurfaces, bodies_that_press
 from .scene import LiveScene
 
 WEIGHT_LENGTH = 0.35  # of the scene's size: how long a force of the robot's weight is drawn
@@ -38,6 +40,7 @@ class Drawing:
         self.size = self.scene.size(places)
         self.center = places.mean(axis=0)
         self.overlays = Overlays(server, self.size)
+        self.pressure = PressureSurfaces(server, self.size)
         self.mass = float(total_mass(model))
 
     def draw_bodies(self, q: Any, nodes: Any = None) -> tuple[np.ndarray, np.ndarray] | None:
@@ -58,17 +61,24 @@ class Drawing:
     def draw_wanted(
         self, state: State, rotation: np.ndarray, translation: np.ndarray, inputs: Any, wanted: Mapping[str, bool]
     ) -> None:
-        """Draws or removes contact forces, frames and the centre of mass, as wanted."""
+        """Draws or removes contact forces and surfaces, frames and the centre of mass, as wanted.
+
+        Bodies that press on each other in a surface are translucent, as the surface is inside of one of them.
+        """
         self.overlays.frames(*((rotation, translation) if wanted["frames"] else (None, None)))
         shows_center = wanted["mass_center"] and self.mass > 0.0
         self.overlays.center(np.asarray(mass_center_of(self.model, state.q)) if shows_center else None)
         if not self.model.layout.contact.pairs:
             return
-        points, vectors = NOTHING, NOTHING
+        points, vectors, patches, pressing = NOTHING, NOTHING, None, frozenset()
         if wanted["forces"]:
-            results = contacts_of(self.model, state, inputs)
-            arrows = contact_arrows(self.model, jax.tree.map(lambda x: jnp.asarray(x)[None], results))
+            results = jax.tree.map(lambda x: np.asarray(x)[None], contacts_of(self.model, state, inputs))
+            arrows = contact_arrows(self.model, results)
             points, vectors = arrows.points[0], arrows.vectors[0]
+            if results.surfaces:
+                patches, pressing = contact_patches(results), bodies_that_press(self.model, results)
+        self.pressure.draw(patches)
+        self.scene.see_through(pressing)
         weight = 9.81 * max(self.mass, 1e-9)
         self.overlays.arrows("contact", points, WEIGHT_LENGTH * self.size / weight * vectors, CONTACT_COLOR)
 

@@ -47,6 +47,7 @@ class Panel:
         with gui.add_folder("Show"):
             self.overlays = {key: gui.add_checkbox(label, key == "forces") for key, label in OVERLAYS.items()}
             self.note = gui.add_markdown("Drag a body with the left button.")
+            self.legend = gui.add_markdown("", visible=False)
         with gui.add_folder("Joints", expand_by_default=len(self.sliders) <= 40):
             self.handles = [
                 gui.add_slider(each.label, each.lower, each.upper, step_of(each.lower, each.upper), each.read(viewer.q))
@@ -84,6 +85,12 @@ class Panel:
             value = slider.read(q)
             if abs(handle.value - value) > 1e-9:
                 handle.value = value
+
+    def show_pressure(self, largest: float | None) -> None:
+        """Says which contact pressure in Pa is yellow, or nothing."""
+        text = "" if largest is None else f"Contact pressure, yellow {largest / 1e3:.3g} kPa"
+        if self.legend.content != text:
+            self.legend.content, self.legend.visible = text, largest is not None
 
     def show_mode(self, mode: str, time: float) -> None:
         """Shows whether a trajectory plays or a simulation runs, and its time."""

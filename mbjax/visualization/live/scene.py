@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import colorsys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from .deformable_meshes import DeformableMeshes
 from .triangles import GROUND_SIZE, Triangles, triangles_of
 
 GHOST_OPACITY = 0.28
+SEEN_THROUGH = 0.45  # the opacity of bodies with a contact surface inside
 BARE_SIZE = 0.02  # m, radius of the ball that stands for a body without shapes
 Rgb = tuple[int, int, int]
 
@@ -37,6 +38,7 @@ class LiveScene:
         self.grips: list[tuple[int, Any]] = []  # body and the scene node by which it can be dragged
         self.ghosts: list[tuple[int, np.ndarray, np.ndarray, Any]] = []  # body, R_BG, p_BoGo_B, node
         self.num_worlds = 1
+        self.solid: list[tuple[int, Any, float | None]] = []  # body, mesh and its opacity
         self.sticks: Any = None
         self.deformables = DeformableMeshes(server, model, GHOST_OPACITY)
         self._add_opaque_world()
@@ -59,6 +61,7 @@ class LiveScene:
                 drawn += 1
                 if body > 0:
                     self.grips.append((body, node))
+                    self.solid.append((body, node, node.opacity))
             if drawn == 0 and body > 0:
                 node = scene.add_icosphere(f"{place}/origin", radius=BARE_SIZE, color=(123, 135, 148))
                 self.grips.append((body, node))
@@ -83,6 +86,13 @@ class LiveScene:
             name, surface.vertices, surface.faces, color=color, opacity=opacity, flat_shading=True,
             wxyz=wxyz, position=np.array(geometry.translation), side="double",
         )  # fmt: skip
+
+    def see_through(self, bodies: Collection[int]) -> None:
+        """Makes these bodies of the opaque world translucent, and no others."""
+        for body, node, own in self.solid:
+            opacity = min(SEEN_THROUGH, 1.0 if own is None else own) if body in bodies else own
+            if node.opacity != opacity:
+                node.opacity = opacity
 
     def set_num_worlds(self, num_worlds: int) -> None:
         """Makes as many translucent worlds as are needed beside the opaque one."""

@@ -117,6 +117,7 @@ class Viewer:
         with self._lock:
             self._recording = Recording("Viewer.play", self.model, trajectory, inputs)
             self._time = self._recording.start
+            self.drawing.pressure.forget()
             self.panel.set_track(self._recording.start, self._recording.end)
             self._mode = "playing"
             self.redraw()
@@ -157,6 +158,7 @@ class Viewer:
         """Shows the state at the start; a simulation goes on from there."""
         with self._lock:
             self._state = self._start
+            self.drawing.pressure.forget()
             self._mode = "simulating" if self._mode == "simulating" else "pose"
             self.redraw()
 
@@ -181,7 +183,7 @@ class Viewer:
             self.redraw()
 
     def show(self, what: str, visible: bool = True) -> None:
-        """Shows or hides "forces", "frames" or "mass_center"."""
+        """Shows or hides "forces", "frames" or "mass_center"; forces include the surfaces of contact."""
         if what not in self.panel.overlays:
             raise ModelError(f"Viewer.show: there is no '{what}'; choose of {', '.join(self.panel.overlays)}.")
         self.panel.overlays[what].value = visible
@@ -226,6 +228,7 @@ class Viewer:
             if self._cost is not None:
                 cost = self.drawing.draw_descent(self._state, poses[1], self._cost)
                 self.panel.note.content = f"Cost: {cost:.6g}"
+            self.panel.show_pressure(self.drawing.pressure.largest if self.drawing.pressure.is_drawn else None)
             self.panel.show_state(self.q)
             self.panel.show_mode(self._mode, self.time)
 
