@@ -17,9 +17,8 @@ from .material_laws import LAWS, AbstractMaterialLaw, ElementMatrix, LameConstan
 from .mesh_structure import ElementGroup, MeshStructure
 from .rotation_factor import cofactors, rotation_factor, transposed
 
-LARGEST_BESIDE = (
-    2.0  # times mu: λ at points where mu is; with 1, bars of one cell were 12 % too soft, with 3, 1 % stiffer
-)
+# λ at points where mu is, in units of mu: with 1, bars of one cell were 12 % too soft, with 3, 1 % stiffer.
+LARGEST_BESIDE = 2.0
 ByGroup = tuple  # of arrays or records, one for each group of a mesh's elements
 
 

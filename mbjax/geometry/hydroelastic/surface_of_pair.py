@@ -15,9 +15,7 @@ from .topology import HydroelasticTopology
 
 SMALL_MESH = 64  # triangles of a mesh of a file, up to which a bound takes all
 AROUND = 4  # times the bound on faces: elements near a mesh of a file, which may have the other shape all around
-SHARE_IN_CONTACT = (
-    4  # a larger mesh of a file, whose dents may be touched, is bounded by this fraction of its triangles
-)
+SHARE_IN_CONTACT = 4  # a larger mesh of a file, whose dents may be touched: one in four of its triangles
 FLAT_SIDED = Box, Cylinder, Convex  # where sides of two such shapes lie on each other, their elements cross often
 FLUSH = 1.5  # faces that such sides have for each element that is reached
 

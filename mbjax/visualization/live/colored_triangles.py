@@ -15,9 +15,8 @@ def binary_gltf(corners: Float[np.ndarray, "n 3 3"], colors: Float[np.ndarray, "
     """A file of triangles that are seen from both sides, with linear RGB colours that no light changes."""
     arrays = [np.ascontiguousarray(x, "<f4").reshape(-1, 3) for x in (corners, colors)]
     parts = [array.tobytes() for array in arrays]
-    views = [
-        {"buffer": 0, "byteOffset": k * len(part), "byteLength": len(part)} for k, part in enumerate(parts)
-    ]  # both are of the same length
+    # Both parts are of the same length.
+    views = [{"buffer": 0, "byteOffset": k * len(part), "byteLength": len(part)} for k, part in enumerate(parts)]
     accessors = [
         {"bufferView": k, "componentType": FLOAT32, "count": len(array), "type": "VEC3"}
         | {"min": array.min(axis=0).tolist(), "max": array.max(axis=0).tolist()}
