@@ -113,7 +113,7 @@ def calc_diagonal_cotangent(
         S = array_of(rows.S)
         zero = zeros_of(CompositeSums, S.shape[2:], S.dtype)
         tables = rows.lasting, rows.p_TF
-        return scan_inward(plan, gather_inward, elements, zero, staged=True, tables=tables)[0]
+        return scan_inward(plan, sum_inward, elements, zero, staged=True, tables=tables)[0]
 
     rows = in_one_kernel(partial(place_outward, of_model=of_model), model, q, weight)
     given = rows_of_model(model, q, still, still) if of_model else None
@@ -196,7 +196,7 @@ class DiagonalRow(NamedTuple):
     squares: tuple[Squares, Squares]  # C of m, and of its parent
 
 
-def gather_inward(
+def sum_inward(
     outboard: CompositeSums, element: tuple, lasting: Placed, p_TF: wo.Vector | None
 ) -> tuple[CompositeSums, tuple]:
     """One step inward: sums over what is outboard, and this direction's gradient by q and by the model."""
@@ -208,7 +208,7 @@ def gather_inward(
     composite, K = add_outboard(outboard, inertia, moment)
     joint = moment_of_joint(squares, composite)
     by_q = gradient_by_q(row, K, joint)
-    K_inboard = hand_on(K, joint, is_first)
+    K_inboard = with_moment_of_joint(K, joint, is_first)
     handed_on = CompositeSums(composite, K_inboard)
     if given is None or p_TF is None:
         return handed_on, (by_q, None)
@@ -243,7 +243,7 @@ def gradient_by_q(row: DiagonalRow, K: wo.Vector, joint: wo.Vector) -> wo.Vector
 
 
 @stage
-def hand_on(K: wo.Vector, joint: wo.Vector, is_first: Array | None) -> wo.Vector:
+def with_moment_of_joint(K: wo.Vector, joint: wo.Vector, is_first: Array | None) -> wo.Vector:
     """K with the joint's moment, which its first direction adds: the gradient by a motion of F in P there."""
     return wo.add(K, joint if is_first is None else wo.scale(joint, is_first))
 

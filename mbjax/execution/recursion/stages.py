@@ -174,7 +174,7 @@ def given_to_stage(args: Any) -> Any:
 def are_of_many_worlds(args: Any) -> bool:
     """Whether some of the arguments have a last axis of many worlds."""
     shapes = (jnp.shape(x) for x in jax.tree.leaves(args))
-    return any(shape and not are_few(shape[-1:]) for shape in shapes)
+    return any(shape and not are_few_worlds(shape[-1:]) for shape in shapes)
 
 
 def are_stored_side_by_side(results: list) -> bool:
@@ -215,7 +215,7 @@ def read_all(tree: Any) -> Any:
     return jax.tree.map(read, tree, is_leaf=is_unread)
 
 
-def are_few(worlds: tuple[int, ...]) -> bool:
+def are_few_worlds(worlds: tuple[int, ...]) -> bool:
     """Whether there is one world, or so few that LLVM copies their numbers one after the other, without a loop."""
     return math.prod(worlds) < FEW_WORLDS
 
@@ -229,7 +229,7 @@ def computed_together(arrays: list) -> list:
     """
     shapes = {x.shape for x in arrays}
     shape = next(iter(shapes))
-    if len(arrays) == 1 or len(shapes) > 1 or len(shape) != 1 or are_few(shape) or not is_in_kernel():
+    if len(arrays) == 1 or len(shapes) > 1 or len(shape) != 1 or are_few_worlds(shape) or not is_in_kernel():
         return arrays
     columns = tuple(jnp.broadcast_to(x[:, None], (*shape, 2)) for x in arrays)
     zeros = tuple(jnp.zeros((), x.dtype) for x in arrays)

@@ -19,7 +19,7 @@ from ..targets.manual_axes import varying_alike, varying_axes
 from ..worlds.chunks import compiled_apart
 from .packed_rows import Packed, is_packed, is_record, kind_of, unpacked
 from .parts import is_parts, parts, put_together
-from .stages import Late, Row, are_few, is_unread, read_all
+from .stages import Late, Row, are_few_worlds, is_unread, read_all
 from .walk_plan import BASE, WalkPlan, as_numbered, as_numbered_after_world, in_order_of_walk
 
 
@@ -190,7 +190,7 @@ def scan_inward(
     def in_rows(places: Any, collected: Array, xs: Any, index: Array) -> tuple[Any, Any]:
         return step(rows_at(places, collected), rows_at(xs, index))
 
-    staged = staged and are_few(jax.tree.leaves(zero)[0].shape[1:])
+    staged = staged and are_few_worlds(jax.tree.leaves(zero)[0].shape[1:])
     if staged:
         traced, kept = traced_step(in_rows, num_nodes, places, INDEX, xs, INDEX)
     else:
@@ -269,7 +269,7 @@ def scan_paths(
         return step(tuple(map(rows_at, values, inboard)), rows_at(xs, index))
 
     worlds = [*(x.shape[1:] for x in jax.tree.leaves((passing, lasting))), *(x.shape[2:] for x in jax.tree.leaves(xs))]
-    staged = staged and are_few(np.broadcast_shapes(*worlds))
+    staged = staged and are_few_worlds(np.broadcast_shapes(*worlds))
     if staged:
         traced, kept = traced_step(in_rows, num_nodes, values, (INDEX, INDEX), xs, INDEX)
     else:

@@ -72,15 +72,15 @@ def run_one_by_one(
     """Runs a function of one world for each of them, in a loop that is to be one kernel."""
 
     def turn(world: Array, found: list) -> list:
-        results = function(*(row_of(x, world) if b else x for x, b in zip(args, batched, strict=True)))
+        results = function(*(world_at(x, world) if b else x for x, b in zip(args, batched, strict=True)))
         return [x + y if s else with_rows(x, y[None], world) for x, y, s in zip(found, results, summed, strict=True)]
 
     none = [jnp.zeros(x.shape if s else (worlds, *x.shape), x.dtype) for x, s in zip(out, summed, strict=True)]
     return repeat_turns(np.int32(worlds), turn, none)
 
 
-def row_of(x: Float[Array, "n ..."], index: Array) -> Float[Array, "..."]:
-    """Reads a row of x."""
+def world_at(x: Float[Array, "n ..."], index: Array) -> Float[Array, "..."]:
+    """What one of n worlds has of x."""
     return lax.dynamic_index_in_dim(x, index, 0, False, allow_negative_indices=False)
 
 
