@@ -28,6 +28,7 @@ from .force_arrows import (
     given_contact_results,
 )
 from .joint_sliders import joint_sliders
+from .soft_contact_arrows import joined, soft_contact_arrows, soft_contacts_of
 from .tracks import Track, as_tracks, frames_to_show, of_states, one_each, require_model
 
 FRAMES_PER_SECOND = 60.0
@@ -59,7 +60,8 @@ def animate(
     They are recomputed from the states shown and the recorded actuation. Where other forces acted, give the `inputs` as
     `rollout` takes them (with several trajectories a list or dict, one each); their applied spatial forces are drawn
     too. Or give `outputs`, `Outputs` along the trajectory, whose contacts are drawn unchanged. `contact_forces=False`
-    leaves contacts out. With more than four worlds only the first has forces.
+    leaves contacts out, and True computes those of deformable bodies too, which takes a while to compile. With more
+    than four worlds only the first has forces.
 
     `ground="auto"` draws the model's half-spaces, or a faint grid below everything if it has none. `True` draws a floor
     at z = 0, a number draws one at that height in m, and `False` draws nothing. `collision_shapes` adds a button that
@@ -78,7 +80,7 @@ def animate(
     each_inputs = one_each(call, "inputs", inputs, trajectory, tracks)
     each_outputs = one_each(call, "outputs", outputs, trajectory, tracks)
     has_contact = bool(model.layout.contact.pairs)
-    if contact_forces and not has_contact and outputs is None:
+    if contact_forces and not (has_contact or model.has_node_contacts) and outputs is None:
         raise ModelError(
             f"{call}: contact_forces=True, but no two collision geometries of the model may touch. Register a ground "
             'and load with contact_model="point", or leave contact_forces out.'
@@ -93,7 +95,7 @@ def animate(
             _motion(
                 call, model, world, track, shown[world],
                 each_inputs[world] if with_forces else None, each_outputs[world] if with_forces else None,
-                with_forces and contact_forces is not False, surfaces, color_by,
+                with_forces and contact_forces is not False, contact_forces is True, surfaces, color_by,
             )
         )  # fmt: skip
     shapes = drawn_shapes(model, has_contact if collision_shapes is None else collision_shapes)
@@ -122,6 +124,7 @@ def _motion(
     inputs: Any,
     outputs: Any,
     contact_forces: bool,
+    computes_soft_contacts: bool,
     surfaces: DeformableSurfaces | None,
     color_by: str | None,
 ) -> RecordedMotion:
@@ -145,6 +148,9 @@ def _motion(
         if results is not None:
             arrows["contact"] = contact_arrows(model, results)
             patches = contact_patches(results) if results.surfaces else None
+        soft = soft_contacts_of(model, track, outputs, inputs, frames, wanted=computes_soft_contacts)
+        if soft is not None:
+            arrows["contact"] = joined(arrows.get("contact"), soft_contact_arrows(model, soft))
     if inputs is not None:
         forces, torques = applied_arrows(model, track, inputs, frames)
         found = {"applied_force": forces, "applied_torque": torques}
