@@ -4,6 +4,7 @@ environment   20 control steps of `QuadrupedVelocity`, worlds of a vectorized en
 plans         plans of the bundled arm to as many goals, f64: milliseconds an iteration of all
 fits          identifications of the bundled arm from as many noisy logs of 800 samples, f64
 dynamics      forward dynamics of Panda, f32: millions a second
+soft_gripper  20 steps of two fingers whose soft pads of 144 elements each lift a box, f32: thousands of steps a second
 """
 
 import time
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-WORLDS = {"environment": 4096, "plans": 1000, "fits": 4096, "dynamics": 65536}
+WORLDS = {"environment": 4096, "plans": 1000, "fits": 4096, "dynamics": 65536, "soft_gripper": 4096}
 IN_F64 = ("plans", "fits")
 
 
@@ -110,7 +111,69 @@ def dynamics(worlds: int) -> tuple:
     return function, (drawn.q, drawn.v, drawn.tau), lambda _, seconds: {"M_s": worlds / seconds / 1e6}
 
 
-JOBS = {"environment": environment, "plans": plans, "fits": fits, "dynamics": dynamics}
+def soft_gripper(worlds: int) -> tuple:
+    import jax
+    import jax.numpy as jnp
+
+    import mbjax
+
+    model, lift, steps = gripper_with_pads(), 12.0, 20
+    assert model.deformables is not None
+    grips = jnp.linspace(4.0, 8.0, worlds, dtype=model.dtype)  # N
+
+    def grip(force: Any) -> Any:
+        def advance(state: Any, _: None) -> Any:
+            after, outputs = mbjax.step(model, state, jnp.array([lift, force, force], model.dtype))
+            return after, outputs.deformables_converged.all()
+
+        after, converged = jax.lax.scan(advance, mbjax.default_state(model), None, length=steps)
+        return after.q[-1], converged.all()
+
+    def said(found: Any, seconds: float) -> dict:
+        heights, converged = found
+        return {
+            "k_steps_s": worlds * steps / seconds / 1e3,
+            "converged": int(np.sum(converged)),
+            "highest_mm": 1e3 * float(np.max(heights)),
+        }
+
+    return jax.vmap(grip), (grips,), said
+
+
+def gripper_with_pads() -> Any:
+    """Two fingers on a hand that moves up, each with a soft pad, and a box between them on the ground; in f32."""
+    import jax.numpy as jnp
+
+    import mbjax
+    from mbjax.geometry import Box, Geometry, HalfSpace, ProximityProperties
+    from mbjax.spatial import RigidTransform
+
+    plant, rough = mbjax.MultibodyPlant(5e-3), ProximityProperties(0.8)
+    hand = plant.add_rigid_body("hand", mbjax.SpatialInertia.solid_cube_with_mass(0.5, 0.05))
+    rail = mbjax.PrismaticJoint("lift", plant.world_frame, plant.frame(hand), axis=[0.0, 0.0, 1.0], damping=1.0)
+    plant.add_joint_actuator("lift", plant.add_joint(rail))
+    foam = mbjax.DeformableMaterial(1e5, 0.4, 500.0, 0.0, 0.01)
+    for name, side in (("left", 1.0), ("right", -1.0)):
+        finger = plant.add_rigid_body(name, mbjax.SpatialInertia.solid_cube_with_mass(0.1, 0.02))
+        frame = plant.add_frame(f"{name}_frame", hand, RigidTransform(jnp.eye(3), jnp.array([-0.06 * side, 0.0, 0.0])))
+        slide = mbjax.PrismaticJoint(name, frame, plant.frame(finger), axis=[side, 0.0, 0.0], damping=5.0)
+        plant.add_joint_actuator(name, plant.add_joint(slide))
+        place = RigidTransform(jnp.eye(3), jnp.array([-0.05 * side, 0.0, 0.0]))
+        pad = mbjax.tetrahedra_of(Box((0.02, 0.03, 0.04)), 0.01)
+        plant.add_deformable_body(f"{name}_pad", pad, foam, pose=place, properties=rough)
+        plant.add_fixed_constraint(
+            f"{name}_pad", finger, X_BA=RigidTransform(jnp.eye(3), jnp.array([0.01 * side, 0.0, 0.0])),
+            shape=Box((0.002, 0.1, 0.1)),
+        )  # fmt: skip
+    box = plant.add_rigid_body("box", mbjax.SpatialInertia.solid_cube_with_mass(0.1, 0.08))
+    soft = rough.add_compliant_hydroelastic_properties(None, 1e6)
+    plant.register_collision_geometry(box, Geometry("box", Box((0.08, 0.08, 0.08))), soft)
+    ground = Geometry("ground", HalfSpace(), translation=[0.0, 0.0, -0.04])
+    plant.register_collision_geometry("world", ground, 0.5)
+    return plant.finalize(jnp.float32)
+
+
+JOBS = {"environment": environment, "plans": plans, "fits": fits, "dynamics": dynamics, "soft_gripper": soft_gripper}
 
 
 def run_job(row: Any, name: str, quick: bool, timed: Callable) -> None:
