@@ -33,7 +33,7 @@ def test_arrows_are_the_forces_of_each_pair_on_the_body_that_moves() -> None:
 
     _, (states, outputs) = jax.jit(lambda state: jax.lax.scan(advance, state, None, length=6))(state)
     assert read_record(animate(model, states).html)["arrows"] == []  # to compute them takes a while
-    record = read_record(animate(model, states, outputs=outputs).html)
+    record = read_record(animate(model, states, outputs=outputs, frames_per_second=1000.0).html)
     drawn = next(look for look in record["arrows"] if look["label"] == "Contact forces")["worlds"][0]
     assert drawn["names"] == ["world::ground on cube", "cube on lid::under"]
     frames, slots = drawn["frames"], drawn["slots"]
