@@ -148,7 +148,7 @@ def _motion(
         if results is not None:
             arrows["contact"] = contact_arrows(model, results)
             patches = contact_patches(results) if results.surfaces else None
-        soft = soft_contacts_of(model, track, outputs, inputs, frames, wanted=computes_soft_contacts)
+        soft = soft_contacts_of(call, model, track, outputs, inputs, frames, computes_soft_contacts)
         if soft is not None:
             arrows["contact"] = joined(arrows.get("contact"), soft_contact_arrows(model, soft))
     if inputs is not None:

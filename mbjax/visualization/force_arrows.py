@@ -44,18 +44,23 @@ def given_contact_results(call: str, given: Any, track: Track, frames: np.ndarra
     results = given.contact_results if isinstance(given, Outputs) else given
     if results is None:
         return None
-    shape = np.shape(results.force) if isinstance(results, ContactResults) else ()
+    chosen = frames_of_given(call, given, results if isinstance(results, ContactResults) else None, track, frames)
+    force, point, surfaces = jax.tree.map(
+        lambda x: np.asarray(x)[chosen], (results.force, results.point, results.surfaces)
+    )
+    return dataclasses.replace(results, force=force, point=point, surfaces=surfaces)
+
+
+def frames_of_given(call: str, given: Any, results: Any, track: Track, frames: np.ndarray) -> np.ndarray:
+    """Places of the frames in given results; raises `ModelError` unless these are of all times, or of all steps."""
+    shape = () if results is None else np.shape(results.force)
     if len(shape) != 3 or shape[0] not in (track.num_frames, track.num_frames - 1):
         raise ModelError(
             f"{call}: outputs must be Outputs with a leading axis of {track.num_frames} times, or of the "
             f"{track.num_frames - 1} steps between them, as jax.vmap stacks them; got {type(given).__name__} with "
             f"contact forces of shape {shape}."
         )
-    chosen = np.minimum(frames, shape[0] - 1)
-    force, point, surfaces = jax.tree.map(
-        lambda x: np.asarray(x)[chosen], (results.force, results.point, results.surfaces)
-    )
-    return dataclasses.replace(results, force=force, point=point, surfaces=surfaces)
+    return np.minimum(frames, shape[0] - 1)
 
 
 def contact_arrows(model: MultibodyModel, results: ContactResults) -> Arrows:

@@ -11,12 +11,12 @@ from mbjax.contact import DeformableContacts
 from mbjax.model import MultibodyModel
 from mbjax.simulation import Inputs, Outputs, State, outputs
 
-from .force_arrows import Arrows
+from .force_arrows import Arrows, frames_of_given
 from .tracks import Track, inputs_at, of_states
 
 
 def soft_contacts_of(
-    model: MultibodyModel, track: Track, given: Any, inputs: Any, frames: np.ndarray, wanted: bool
+    call: str, model: MultibodyModel, track: Track, given: Any, inputs: Any, frames: np.ndarray, wanted: bool
 ) -> DeformableContacts | None:
     """Contacts of deformable bodies at these frames, from given `Outputs`, or computed if `wanted`; else None."""
     if not model.has_node_contacts:
@@ -29,7 +29,7 @@ def soft_contacts_of(
     contacts = given.deformable_contacts if isinstance(given, Outputs) else None
     if contacts is None:
         return None
-    chosen = np.minimum(frames, len(contacts.area) - 1)
+    chosen = frames_of_given(call, given, contacts, track, frames)
     return jax.tree.map(lambda x: np.asarray(x)[chosen], contacts)
 
 

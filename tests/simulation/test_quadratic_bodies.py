@@ -15,7 +15,7 @@ from mbjax.visualization.deformable_surfaces import deformable_surfaces, surface
 
 from ..deformable_meshes import box_mesh, held_bar
 from ..saving.test_save import assert_same_model, saved_and_loaded
-from .test_deformable_bodies import DT, FOAM, Wind, at_height, foam, misuse, moving_state
+from .test_deformable_bodies import DT, FOAM, at_height, foam, misuse, moving_state
 from .test_deformable_contact import (
     TILT,
     compliant,
@@ -24,7 +24,7 @@ from .test_deformable_contact import (
     rubber,
     with_numbers_in_contact,
 )
-from .test_deformable_derivatives import check, numbers_of, with_numbers
+from .test_deformable_derivatives import CASES, check, check_step, held_bar_in_wind
 
 rng = np.random.default_rng(0)
 CUBE = box_mesh((1, 1, 1), (0.02, 0.02, 0.02))
@@ -72,34 +72,14 @@ def test_a_free_body_keeps_its_momentum_falls_and_turns_as_the_scheme_says() -> 
     np.testing.assert_allclose(kinetic, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "law",
-    [
-        "linear_corotated",
-        pytest.param("linear", marks=pytest.mark.whole_run("linear_corotated stands for it")),
-        pytest.param("corotated", marks=pytest.mark.whole_run("linear_corotated stands for it")),
-        pytest.param("neo_hookean", marks=pytest.mark.whole_run("linear_corotated stands for it")),
-    ],
-)
+@pytest.mark.parametrize("law", CASES)
 def test_derivatives_of_a_step_by_every_number_and_the_state(law: str) -> None:
     """Stretched, so that no eigenvalue of the stiffness changes its sign over the differences."""
-    plant = held_bar(foam(law), (1, 1, 1), 1e-3, "quadratic")
-    plant.add_force_density(Wind(jnp.array(100.0)), per="current_volume")
-    model = plant.finalize()
+    model = held_bar_in_wind(law, "quadratic", 1e-3)
     assert model.deformables.reference_positions.shape == (8, 3)
     state = moving_state(model, 1e-5)
     position, velocity = state.nodes.position * jnp.array([1.05, 1.0, 1.0]), 0.05 * state.nodes.velocity
-    state = dataclasses.replace(state, nodes=mbjax.NodeState(position, velocity))
-    weights = jnp.array(rng.normal(size=state.nodes.position.shape))
-
-    def loss(at: Any) -> jax.Array:
-        numbers, nodes, forces = at
-        before = mbjax.State(state.q, state.v, state.time, nodes)
-        after, _ = mbjax.step(with_numbers(model, numbers), before, mbjax.Inputs(node_forces=forces))
-        return jnp.sum(weights * after.nodes.position) + jnp.sum(weights * jnp.sin(after.nodes.velocity))
-
-    forces = jnp.array(0.01 * rng.normal(size=weights.shape))
-    check(loss, (numbers_of(model), state.nodes, forces))
+    check_step(model, dataclasses.replace(state, nodes=mbjax.NodeState(position, velocity)))
 
 
 def test_a_rest_state_and_its_derivatives() -> None:

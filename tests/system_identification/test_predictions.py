@@ -168,12 +168,12 @@ def test_errors_name_what_to_do(clean: np.ndarray) -> None:
     fails("si.Predictions", lambda: si.Trajectories().problem(one_stiffness(), ()))
     log = si.make_log(model, time, zeros)
     fails("got Log", lambda: si.fit(unknown, log, si.Predictions(lambda model, recording: zeros)))
-    shape = lambda model, recording: jnp.zeros((5, 3))  # noqa: E731
-    fails(r"shape \(5, 3\).*shape \(5, 2\)", lambda: si.fit(unknown, recording, si.Predictions(shape)))
+    too_wide = si.Predictions(lambda model, recording: jnp.zeros((5, 3)))
+    fails(r"shape \(5, 3\).*shape \(5, 2\)", lambda: si.fit(unknown, recording, too_wide))
     fails(
         "never influence", lambda: si.fit(unknown, recording, si.Predictions(lambda model, recording: jnp.ones((5, 2))))
     )
-    fails("standard deviation > 0", lambda: si.fit(unknown, recording, si.Predictions(shape, noise=-1.0)))
+    fails("standard deviation > 0", lambda: si.fit(unknown, recording, si.Predictions(too_wide.predict, noise=-1.0)))
     fails("row for each time", lambda: si.make_recording(time, np.zeros((4, 2))))
     fails("rows 1 and 2", lambda: si.make_recording([0.0, 2.0, 1.0, 3.0, 4.0], zeros))
     fails("infinite", lambda: si.make_recording(time, np.where(zeros == 0.0, np.inf, 0.0)))

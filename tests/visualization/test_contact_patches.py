@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.geometry import Geometry, HalfSpace, ProximityProperties, Sphere
 from mbjax.visualization import animate
 from tests.visualization.pages import read_record, report_of
+from tests.visualization.pressed_ball import ball_on_ground
 
 REPORTER = """const reporter = setInterval(() => {
   const hooks = window.mbjax;
@@ -31,13 +31,7 @@ REPORTER = """const reporter = setInterval(() => {
 @pytest.fixture(scope="module")
 def falling() -> tuple[mbjax.MultibodyModel, mbjax.State]:
     """A ball above the ground, then 1 cm in it."""
-    plant = mbjax.MultibodyPlant(time_step=0.01)
-    rigid = ProximityProperties(0.5).add_rigid_hydroelastic_properties()
-    soft = ProximityProperties(0.5).add_compliant_hydroelastic_properties(0.1, hydroelastic_modulus=1e5)
-    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), rigid)
-    plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
-    plant.register_collision_geometry("ball", Geometry("skin", Sphere(0.1)), soft)
-    model = plant.finalize()
+    model = ball_on_ground()
     q = np.tile(np.asarray(mbjax.default_state(model).q), (3, 1))
     q[:, 6] = 0.2, 0.09, 0.085
     return model, mbjax.State(q, np.zeros((3, 6)), np.array([0.0, 0.1, 0.2]))

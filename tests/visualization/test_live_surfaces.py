@@ -10,22 +10,16 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.geometry import Geometry, HalfSpace, ProximityProperties, Sphere
 from mbjax.visualization.live.colored_triangles import binary_gltf
 from mbjax.visualization.live.pressure_surfaces import SCALE_COLORS, colors_of, on_both_sides
+from tests.visualization.pressed_ball import ball_on_ground
 
 BALL = 1
 
 
 @pytest.fixture(scope="module")
 def model() -> mbjax.MultibodyModel:
-    plant = mbjax.MultibodyPlant(time_step=0.01)
-    rigid = ProximityProperties(0.5).add_rigid_hydroelastic_properties()
-    soft = ProximityProperties(0.5).add_compliant_hydroelastic_properties(0.1, hydroelastic_modulus=1e5)
-    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), rigid)
-    plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
-    plant.register_collision_geometry("ball", Geometry("skin", Sphere(0.1)), soft)
-    return plant.finalize()
+    return ball_on_ground()
 
 
 def at_height(model: mbjax.MultibodyModel, height: float) -> mbjax.State:

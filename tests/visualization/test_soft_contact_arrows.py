@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import mbjax
 from mbjax.visualization import animate
@@ -43,3 +44,5 @@ def test_arrows_are_the_forces_of_each_pair_on_the_body_that_moves() -> None:
         assert np.all(force[:, 2] > 0.0)
         np.testing.assert_array_equal(frames[slots == slot], np.arange(6))
         np.testing.assert_allclose(vectors[slots == slot], force, atol=1e-3 * np.abs(force).max())
+    with pytest.raises(mbjax.ModelError, match="leading axis of 6 times"):
+        animate(model, states, outputs=jax.tree.map(lambda x: x[:3], outputs))

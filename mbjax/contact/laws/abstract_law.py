@@ -25,9 +25,6 @@ class LawAtSpeed(NamedTuple):
     extra: Float[Array, " m"]  # df / d|v_t| |v_t|
     mixed: Float[Array, " m"]  # -dγ_n / d|v_t|
     slope: Float[Array, " m"]  # -dγ_n / dv_n
-    along: Float[
-        Array, " m"
-    ]  # length of the friction impulse over its bound, 1 where the point slides; -f along² is in extra
 
 
 class Line(NamedTuple):
@@ -59,6 +56,10 @@ class AbstractContactLaw(eqx.Module):
         return self.friction * normal
 
     @abc.abstractmethod
+    def aligned(self, law: LawAtSpeed, slip_squared: Float[Array, " m"]) -> Float[Array, " m"]:
+        """How far friction turns with the slip, b in the part -f b² of `extra`: 1 where a point slides."""
+
+    @abc.abstractmethod
     def sticking_magnitudes(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
         """γ_n, -dγ_n / dv_n and f of pressed points that do not slip, at a speed near v_n; zero where far apart."""
 
@@ -75,8 +76,8 @@ class AbstractContactLaw(eqx.Module):
 
         f 1 + (slope - f) n nᵀ + extra t tᵀ + mixed (t nᵀ + n tᵀ) with t = v_t / |v_t|.
 
-        With an `estimate` of the impulse, -f along² t tᵀ in the third term is -f along (z tᵀ + t zᵀ) / 2. There z,
-        |z| ≤ 1, is minus the estimated friction over the bound on it; the impulse itself as estimate changes nothing.
+        With an `estimate` of the impulse, the part -f b² t tᵀ of the third term (`aligned`) is -f b (z tᵀ + t zᵀ) / 2.
+        There z, |z| ≤ 1, is minus the estimated friction over the bound on it; the impulse itself changes nothing.
         """
         v_n, v_t = self.split(v_AcBc_W)
         squared = ca.dot(v_t, v_t)
@@ -89,7 +90,8 @@ class AbstractContactLaw(eqx.Module):
         if estimate is not None:
             z = ca.scale(self.split(estimate)[1], -one_over(self.friction_bound(law.normal)))
             z = ca.scale(z, 1.0 / jnp.maximum(safe_sqrt(ca.dot(z, z)), 1.0))
-            turned = jnp.unstack(ca.scale(z - ca.scale(t, law.along), 0.5 * law.per_slip * law.along))
+            b = self.aligned(law, squared)
+            turned = jnp.unstack(ca.scale(z - ca.scale(t, b), 0.5 * law.per_slip * b))
             pairs = zip(entries, ca.SYMMETRIC_PAIRS, strict=True)
             entries = [entry - turned[i] * ts[k] - ts[i] * turned[k] for entry, (i, k) in pairs]
         return with_diagonal(entries, law.per_slip)
@@ -122,7 +124,7 @@ class AbstractContactLaw(eqx.Module):
         v_n, d_n, length, along, across_squared = line
         x = along + s * length
         v, squared = v_n + s * d_n, across_squared + x * x
-        normal, f, extra, mixed, slope, _ = self.at(v, squared)
+        normal, f, extra, mixed, slope = self.at(v, squared)
         d_s = length * x * one_over(safe_sqrt(squared))  # d|v_t| / ds
         rate = f * length * length + extra * d_s * d_s + 2.0 * mixed * d_s * d_n + slope * d_n * d_n
         return jnp.where(self.active, jnp.stack([normal * d_n - f * x * length, -rate]), 0.0)

@@ -42,12 +42,15 @@ class HuntCrossleyLaw(AbstractContactLaw):
         softened = safe_sqrt(slip_squared) * one_over_length
         extra = -per_slip * softened * softened
         if self.is_lagged:
-            return LawAtSpeed(normal, per_slip, extra, jnp.zeros_like(extra), slope, softened)
+            return LawAtSpeed(normal, per_slip, extra, jnp.zeros_like(extra), slope)
         mixed = -mu * slope * softened
-        return LawAtSpeed(normal, per_slip, extra - mu * softened * mixed, mixed, slope, softened)
+        return LawAtSpeed(normal, per_slip, extra - mu * softened * mixed, mixed, slope)
 
     def friction_bound(self, normal: Float[Array, " m"]) -> Float[Array, " m"]:
         return self.friction * (self.impulse_before if self.is_lagged else normal)
+
+    def aligned(self, law: LawAtSpeed, slip_squared: Float[Array, " m"]) -> Float[Array, " m"]:
+        return safe_sqrt(slip_squared) / safe_sqrt(slip_squared + self.soft_speed**2)
 
     def sticking_magnitudes(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
         approaching = jnp.minimum(v_n, 0.0)

@@ -44,8 +44,10 @@ class SapLaw(AbstractContactLaw):
             extra=by_mode(0.0, stiffness_t * mu * mu_hat * factor - per_slip),
             mixed=by_mode(0.0, -stiffness_n * mu * factor),
             slope=by_mode(stiffness_n, stiffness_n * factor),
-            along=jnp.where(slides, 1.0, 0.0),
         )
+
+    def aligned(self, law: LawAtSpeed, slip_squared: Float[Array, " m"]) -> Float[Array, " m"]:
+        return jnp.where(law.mixed != 0.0, 1.0, 0.0).astype(law.mixed.dtype)
 
     def sticking_magnitudes(self, v_n: Float[Array, " m"]) -> tuple[Array, Array, Array]:
         is_near = (self.v_hat >= 0.0) | (v_n < self.v_hat)  # they overlap, or would by the end of the step

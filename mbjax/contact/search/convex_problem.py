@@ -125,17 +125,17 @@ def calc_stiffness(problem: ConvexProblem, motion: OfRows, estimate: Float[Array
     )
 
 
-def estimate_impulses(impulses: OfRows, stiffness: OfRows, change: OfRows) -> Float[Array, "3 m"] | None:
-    """Impulses at the contacts of nodes after a step of the search, by the linear law that it took; None without nodes.
+def estimate_impulses(impulses: OfRows, stiffness: OfRows, t: Array, rate: OfRows) -> Float[Array, "3 m"] | None:
+    """Impulses at the contacts of nodes after the step t `rate` of a search, by its linear law; None without nodes.
 
     The direction of friction in them, in the place of that of the slip itself, makes the next stiffness that of
     Newton's method with velocities and impulses as separate unknowns (Chan, Golub, Mulet 1999). Where points slip
     slowly, one step of Newton's method for velocities alone turns their slip far, and it needs many: 54 iterations
     instead of 12 for a soft block on the ground.
     """
-    if impulses.nodes is None or stiffness.nodes is None or change.nodes is None:
+    if impulses.nodes is None or stiffness.nodes is None or rate.nodes is None:
         return None
-    linear = ca.matvec(ca.symmetric_matrix(stiffness.nodes.contacts), change.nodes.contacts)
+    linear = ca.matvec(ca.symmetric_matrix(stiffness.nodes.contacts), t * rate.nodes.contacts)
     return impulses.nodes.contacts - linear
 
 

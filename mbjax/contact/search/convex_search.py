@@ -120,8 +120,7 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
         still = t * step <= lost
         converged = state.converged | (going & (balanced | (step <= lost) | (still & state.still)))
         count = state.num_iterations + jnp.where(going, 1, 0)
-        change = jax.tree.map(lambda x: t * x, rate)
-        stiffness = calc_stiffness(problem, motion, estimate_impulses(state.impulses, state.stiffness, change))
+        stiffness = calc_stiffness(problem, motion, estimate_impulses(state.impulses, state.stiffness, t, rate))
         return ConvexSearch(
             vdot, new_inertial, motion, stiffness, of_nodes_alone(impulses), residual, count, still, converged
         )
