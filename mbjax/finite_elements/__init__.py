@@ -4,6 +4,7 @@ Functions know nodes and elements, no bodies of a plant. Each is for one world; 
 """
 
 from .condensation import CondensedNodes as CondensedNodes
+from .condensation import KeptNodes as KeptNodes
 from .condensation import condense as condense
 from .element_kinds import ELEMENT_KINDS as ELEMENT_KINDS
 from .element_kinds import OUTWARD_FACES as OUTWARD_FACES

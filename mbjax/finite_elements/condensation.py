@@ -19,40 +19,42 @@ from mbjax.linear_algebra.block_tridiagonal import (
 )
 
 from .assembly import from_layers, to_layers
-from .mesh_structure import MeshStructure
 from .node_matrices import DenseNodeMatrix, MeshMatrix
+
+
+class KeptNodes(NamedTuple):
+    """Numbers of the nodes in k slots, n where a slot is empty; and each node's slot, k or more if it has none."""
+
+    nodes: Int[Array, " k"]
+    slots: Int[Array, " n"]
 
 
 class CondensedNodes(NamedTuple):
     """The matrix S of the nodes that are kept, and factors of A_ii, with the identity for those nodes.
 
-    Slots of `kept` without a node have its number n; they have the identity in S.
+    Empty slots have the identity in S.
     """
 
     matrix: DenseNodeMatrix
-    kept: Int[Array, " k"]
+    kept: KeptNodes
     all: MeshMatrix
     factors: BlockCholesky
 
     def spread(self, x: Float[Array, "k 3"]) -> Float[Array, "n 3"]:
         """The motion of all nodes with that of those kept."""
-        mesh = self.all.mesh
-        of_kept = jnp.zeros((mesh.num_nodes, 3), x.dtype).at[self.kept].set(x, mode="drop")
-        force = jnp.where(is_kept(mesh, self.kept)[:, None], 0.0, self.all.product(of_kept))
+        mesh, (nodes, slots) = self.all.mesh, self.kept
+        goes = (slots < nodes.shape[0])[:, None]
+        of_kept = jnp.where(goes, x[jnp.minimum(slots, nodes.shape[0] - 1)], 0.0)
+        force = jnp.where(goes, 0.0, self.all.product(of_kept))
         solved = solve_block_tridiagonal(self.factors, to_layers(mesh, force[..., None]))
         return of_kept - from_layers(mesh, solved)[..., 0]
 
 
-def is_kept(mesh: MeshStructure, kept: Int[Array, " k"]) -> Array:
-    """Mask of the nodes that are kept."""
-    return jnp.zeros(mesh.num_nodes, bool).at[kept].set(True, mode="drop")
-
-
-def condense(A: MeshMatrix, kept: Int[Array, " k"]) -> CondensedNodes:
-    """Condenses a matrix on k nodes, or fewer where slots have the number n. Not differentiable."""
+def condense(A: MeshMatrix, kept: KeptNodes) -> CondensedNodes:
+    """Condenses a matrix on k nodes, or fewer where slots are empty. Not differentiable."""
     mesh, blocks = A.mesh, A.blocks
-    k, b, dtype = kept.shape[0], 3 * mesh.layer_size, blocks.diagonal.dtype
-    goes = to_layers(mesh, jnp.repeat(is_kept(mesh, kept)[:, None, None], 3, axis=1).astype(dtype))[..., 0]
+    k, b, dtype = kept.nodes.shape[0], 3 * mesh.layer_size, blocks.diagonal.dtype
+    goes = to_layers(mesh, jnp.repeat((kept.slots < k)[:, None, None], 3, axis=1).astype(dtype))[..., 0]
     stays = 1.0 - goes
     identity = goes[:, :, None] * np.eye(b, dtype=dtype)
     masked = BlockTridiagonal(
@@ -61,16 +63,14 @@ def condense(A: MeshMatrix, kept: Int[Array, " k"]) -> CondensedNodes:
     )
     factors = factor_block_tridiagonal(masked)
 
-    is_node = kept < mesh.num_nodes
-    present = is_node.astype(dtype)
-    at = jnp.where(is_node, kept, 0)
+    present = kept.nodes < mesh.num_nodes
+    at = jnp.where(present, kept.nodes, 0)
+    present = jnp.repeat(present.astype(dtype), 3)
     layer = jnp.asarray(np.array(mesh.layer, np.int32))[at]
     place = 3 * jnp.asarray(np.array(mesh.slot, np.int32))[at][:, None] + np.arange(3, dtype=np.int32)
-    columns = columns_of(blocks, layer, place) * present[:, None]
+    columns = columns_of(blocks, layer, place).reshape(-1, b, 3 * k) * present
     rows = columns[layer[:, None], place].reshape(3 * k, 3 * k)
-    half = solve_lower_block_tridiagonal(factors, (columns * stays[:, :, None, None]).reshape(-1, b, 3 * k))
-    half = half.reshape(-1, 3 * k)
-    present = jnp.repeat(present, 3)
+    half = solve_lower_block_tridiagonal(factors, columns * stays[:, :, None]).reshape(-1, 3 * k)
     S = rows * present[:, None] - half.T @ half + jnp.diag(1.0 - present)
     return CondensedNodes(DenseNodeMatrix(0.5 * (S + S.T)), kept, A, factors)
 
@@ -78,12 +78,10 @@ def condense(A: MeshMatrix, kept: Int[Array, " k"]) -> CondensedNodes:
 def columns_of(A: BlockTridiagonal, layer: Int[Array, " k"], place: Int[Array, "k 3"]) -> Float[Array, "rows b k 3"]:
     """Columns of the matrix, three for each node, given its layer and the places of x, y and z there."""
     rows, b, _ = A.diagonal.shape
-    k = layer.shape[0]
     none = jnp.zeros((1, b, b), A.diagonal.dtype)
     lower = jnp.concatenate([none, A.lower, none])  # lower[i] joins rows i - 1 and i
     own = A.diagonal[layer[:, None], place]
     before, after = lower[layer[:, None], place], lower[layer[:, None] + 1, :, place]
-    found = jnp.zeros((rows + 2, k, 3, b), own.dtype)
-    found = found.at[layer, jnp.arange(k)].add(before)
-    found = found.at[layer + 1, jnp.arange(k)].add(own).at[layer + 2, jnp.arange(k)].add(after)
-    return jnp.transpose(found[1:-1], (0, 3, 1, 2))
+    beyond = np.arange(rows, dtype=np.int32)[:, None, None, None] - layer[None, :, None, None]
+    found = jnp.where(beyond == 0, own, jnp.where(beyond == -1, before, jnp.where(beyond == 1, after, 0.0)))
+    return jnp.transpose(found, (0, 3, 1, 2))

@@ -169,7 +169,8 @@ def calc_nodes_of_problem(
         stiffness = jnp.where(are_rows_enabled(deformables), 1.0 / rows.R, 0.0)
         springs = FixedNodeSprings(deformables.layout.fixed_nodes, rows.G, stiffness * rows.aim, stiffness)
     v_AcBc_W = relative_velocities(*moved, terms.v, free.v)
-    return NodesOfProblem(deformables.layout.num_slots, inertia, free.v, law, v_AcBc_W, *moved, springs)
+    assert points.participants is not None
+    return NodesOfProblem(points.participants, inertia, free.v, law, v_AcBc_W, *moved, springs)
 
 
 def calc_motion_problem(

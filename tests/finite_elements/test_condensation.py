@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbjax.finite_elements import MeshMatrix, MeshOfBody, condense, mesh_structure
+from mbjax.finite_elements import KeptNodes, MeshMatrix, MeshOfBody, condense, mesh_structure
 from mbjax.finite_elements.assembly import sum_in_layers, with_identity_where_held
 from mbjax.finite_elements.node_matrices import DenseNodeMatrix
 
@@ -36,7 +36,9 @@ def test_condensed_matrices_are_schur_complements_and_the_others_follow() -> Non
     follow = np.linalg.solve(dense[np.ix_(others, others)], dense[np.ix_(others, of_kept)])
     expected = np.eye(18)
     expected[:12, :12] = dense[np.ix_(of_kept, of_kept)] - dense[np.ix_(of_kept, others)] @ follow
-    condensed = jax.jit(lambda kept: condense(A, kept))(jnp.array(kept))
+    slots = np.full(n, 6, np.int32)
+    slots[kept[:4]] = np.arange(4)
+    condensed = jax.jit(lambda kept: condense(A, kept))(KeptNodes(jnp.array(kept), jnp.array(slots)))
     np.testing.assert_allclose(condensed.matrix.entries, expected, atol=1e-10)
     x = rng.normal(size=(6, 3))
     moved = np.zeros(3 * n)

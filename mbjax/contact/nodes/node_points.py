@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from mbjax.finite_elements import KeptNodes
 from mbjax.geometry.hydroelastic import TriangleFaces, faces_of_triangles, field
 from mbjax.kinematics import PositionKinematics, calc_point_jacobian
 from mbjax.model import DeformableBodies, MultibodyModel, NodeContactPair, hydroelastic_topology, numbers_of_shape
@@ -46,6 +47,7 @@ class NodePoints(NamedTuple):
     weights: Float[Array, "3 m"]
     J: Float[Array, "3 m nv"]
     left_out: Int[Array, " pairs"]
+    participants: KeptNodes | None = None  # the nodes that touch, and those fixed to bodies; None of one pair alone
 
 
 def calc_node_points(model: MultibodyModel, position: PositionKinematics, positions: Float[Array, "n 3"]) -> NodePoints:
@@ -104,6 +106,7 @@ def with_slots_for_nodes(deformables: DeformableBodies, points: NodePoints) -> N
         weights=jnp.where(has_slots, points.weights, 0.0),
         J=jnp.where(has_slots[None, :, None], points.J, 0.0),
         left_out=points.left_out.at[pair].add(lost.astype(points.left_out.dtype)),
+        participants=found,
     )
 
 

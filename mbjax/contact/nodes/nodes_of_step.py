@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mbjax.finite_elements import AbstractNodeMatrix
+from mbjax.finite_elements import AbstractNodeMatrix, KeptNodes
 from mbjax.spatial import component_algebra as ca
 
 from ..laws.abstract_law import AbstractContactLaw
@@ -38,7 +38,7 @@ class NodesOfProblem(eqx.Module):
     `nodes` and `places` number the nodes of `inertia`: all of the meshes, or those on which it is condensed.
     """
 
-    num_slots: int = eqx.field(static=True)  # for nodes on which the problem may be condensed
+    participants: KeptNodes  # on which the problem may be condensed
     inertia: AbstractNodeMatrix
     v_free: Float[Array, "n 3"]
     law: AbstractContactLaw
