@@ -102,6 +102,22 @@ class ElementKind:
                 found.append([(face[0], a, c), (a, face[1], b), (c, b, face[2]), (a, b, c)])
         return np.array(found)
 
+    @functools.cached_property
+    def tetrahedra(self) -> Int[np.ndarray, "t 4"]:
+        """Tetrahedra between the nodes that fill the element, with the triangles of each face as faces."""
+        if not self.edges:
+            return np.arange(4)[None]
+        middle = {frozenset(edge): 4 + k for k, edge in enumerate(self.edges)}
+        found = [[i, *(middle[frozenset((i, j))] for j in range(4) if j != i)] for i in range(4)]
+        ends = middle[frozenset((0, 1))], middle[frozenset((2, 3))]  # of the diagonal of the octahedron that is left
+        ring = [middle[frozenset(pair)] for pair in ((1, 2), (0, 2), (0, 3), (1, 3))]
+        found += [[*ends, a, b] for a, b in zip(ring, (*ring[1:], ring[0]), strict=True)]
+        places = self.nodes[np.array(found)][:, :, 1:]
+        for corners, (a, b, c, d) in zip(found, places, strict=True):
+            if np.linalg.det([b - a, c - a, d - a]) < 0.0:
+                corners[2:] = corners[3], corners[2]
+        return np.array(found)
+
 
 def _arranged(*numbers: float) -> list[tuple[float, ...]]:
     """All places whose coordinates are these numbers in some order."""

@@ -23,3 +23,4 @@ from .tetrahedra import read_tetrahedra as read_tetrahedra
 from .tetrahedra import repaired_tetrahedra as repaired_tetrahedra
 from .tetrahedra import tetrahedra_of as tetrahedra_of
 from .tetrahedra import write_tetrahedra as write_tetrahedra
+from .triangle_distance import distance_to_triangles as distance_to_triangles

@@ -3,10 +3,14 @@
 from .contact_surface import ContactSurface as ContactSurface
 from .faces import Representation as Representation
 from .mesh_fit import is_inside_out as is_inside_out
+from .moving_tetrahedra import TetrahedronFaces as TetrahedronFaces
+from .moving_tetrahedra import faces_of_tetrahedra as faces_of_tetrahedra
+from .moving_tetrahedra import weights_of_corners as weights_of_corners
 from .moving_triangles import TriangleFaces as TriangleFaces
 from .moving_triangles import faces_of_triangles as faces_of_triangles
 from .moving_triangles import usual_number_of_faces as usual_number_of_faces
 from .near_pairs import calc_near_surfaces as calc_near_surfaces
+from .reached_elements import most_elements_at_planes as most_elements_at_planes
 from .pressure_field import PressureField as PressureField
 from .pressure_field import field as field
 from .surface_of_pair import contact_surface as contact_surface

@@ -28,7 +28,8 @@ class Polygons(NamedTuple):
     gradient_D: Float[Array, " n"] | None
     filled: Bool[Array, " n"]
     left_out: Int[Array, ""]
-    triangles_D: Int[Array, " n"] | None = None  # of a rigid D, which of its triangles each is a part of
+    elements_D: Int[Array, " n"] | None = None  # which elements each is within, where they are known
+    elements_C: Int[Array, " n"] | None = None
 
 
 def faces_of(polygons: Polygons, X_WC: RigidTransform, representation: Representation) -> ContactSurface:
@@ -77,7 +78,8 @@ def fan_of(polygons: Polygons, centroid: Float[Array, "4 n"]) -> Polygons:
         gradient_C=None if polygons.gradient_C is None else repeated(polygons.gradient_C),
         gradient_D=None if polygons.gradient_D is None else repeated(polygons.gradient_D),
         filled=repeated(polygons.filled),
-        triangles_D=None if polygons.triangles_D is None else repeated(polygons.triangles_D),
+        elements_D=None,
+        elements_C=None,
     )
 
 

@@ -62,5 +62,5 @@ def polygons_in_compliant_half_space(C: PressureField, D: PressureField, X_CD: R
         gradient_D=None,
         filled=chosen.filled,
         left_out=chosen.left_out,
-        triangles_D=chosen.indices,
+        elements_D=chosen.indices,
     )

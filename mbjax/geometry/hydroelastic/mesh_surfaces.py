@@ -92,7 +92,7 @@ def polygons_with_rigid_mesh(
         gradient_D=None,
         filled=pairs.filled,
         left_out=pairs.left_out,
-        triangles_D=pairs.elements_D,
+        elements_D=pairs.elements_D,
     )
 
 
@@ -115,10 +115,15 @@ def tetrahedra_and_triangles(
 
 
 def polygons_with_compliant_mesh(C: PressureField, D: PressureField, X_CD: RigidTransform, bound: int) -> Polygons:
-    """Where the planes of equal pressure cut tetrahedra of C, as far as these polygons are within tetrahedra of D."""
+    """The polygons between two compliant meshes."""
     all_C, all_D = elements_of(C), elements_of(D, X_CD)
     chosen = chosen_elements(*jax.lax.stop_gradient((all_C, all_D, C, D, X_CD)), bound)
     pairs = tetrahedra_and_tetrahedra(*jax.lax.stop_gradient((all_C, all_D)), *chosen, bound)
+    return polygons_of_tetrahedra(all_C, all_D, pairs)
+
+
+def polygons_of_tetrahedra(all_C: Elements, all_D: Elements, pairs: ElementPairs) -> Polygons:
+    """Where the planes of equal pressure cut tetrahedra of C, as far as these polygons are within tetrahedra of D."""
     of_C, of_D = all_C.at(pairs.elements_C), all_D.at(pairs.elements_D)
     excess = of_C.pressure - of_D.pressure
     face = safe_divide(excess, jnp.broadcast_to(safe_norm(excess[:3], axis=0), excess.shape))
@@ -133,6 +138,8 @@ def polygons_with_compliant_mesh(C: PressureField, D: PressureField, X_CD: Rigid
         gradient_D=-ca.dot(of_D.pressure[:3], face[:3]),
         filled=pairs.filled,
         left_out=pairs.left_out,
+        elements_D=pairs.elements_D,
+        elements_C=pairs.elements_C,
     )
 
 

@@ -59,11 +59,11 @@ def faces_of_triangles(
         polygons = polygons_in_compliant_half_space(field, triangles, same, bound)
     else:
         polygons = polygons_with_rigid_mesh(field, triangles, same, bound, bound)
-    assert polygons.triangles_D is not None
+    assert polygons.elements_D is not None
     assert polygons.gradient_C is not None
     area, centroid = area_and_centroid(polygons.corners_C, polygons.normal_C)
     active = polygons.filled & (polygons.num_corners >= 3) & (area > SMALLEST_AREA)
-    edges = take_columns(triangles.functions_G[:, TRIANGLE_EDGES], polygons.triangles_D)
+    edges = take_columns(triangles.functions_G[:, TRIANGLE_EDGES], polygons.elements_D)
     beyond = values_at(edges, centroid[:3, None])  # of the edge from a corner to the next: the weight of the third
     up = jnp.array([0.0, 0.0, 1.0], area.dtype)[:, None]
     return TriangleFaces(
@@ -72,7 +72,7 @@ def faces_of_triangles(
         normal_C=jnp.where(active, polygons.normal_C, up),
         pressure=jnp.where(active, centroid[3], 0.0),
         gradient=jnp.where(active, polygons.gradient_C, 1.0),
-        triangles=polygons.triangles_D,
+        triangles=polygons.elements_D,
         weights=jnp.roll(beyond, -1, axis=0),
         active=active,
         left_out=polygons.left_out,

@@ -9,7 +9,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from .pressure_field import leaves_of_shape, vertices_and_extents
 from .topology import HydroelasticTopology
@@ -28,7 +28,13 @@ def reached_elements(topology: HydroelasticTopology) -> int:
     with jax.ensure_compile_time_eval():
         numbers = jnp.asarray(leaves_of_shape(topology.shape), float)
         vertices_G = np.asarray(vertices_and_extents(topology, numbers, jnp.asarray(topology.margin, float))[0])
-    elements = np.asarray(topology.mesh.elements)
+    return most_elements_at_planes(vertices_G, np.asarray(topology.mesh.elements), topology.is_rigid)
+
+
+def most_elements_at_planes(
+    vertices_G: Float[np.ndarray, "vertices 3"], elements: Int[np.ndarray, "m corners"], is_rigid: bool
+) -> int:
+    """The most tetrahedra that a plane cuts, or triangles of a rigid mesh that it reaches, down to a usual depth."""
     directions = directions_of_planes()[: max(FEWEST_DIRECTIONS, MOST_CORNERS // elements.size)]
     heights = vertices_G @ directions.T
     heights -= heights.min(axis=0)
@@ -39,7 +45,7 @@ def reached_elements(topology: HydroelasticTopology) -> int:
         lowest, highest = of_corners.min(axis=1), of_corners.max(axis=1)
         for depth in USUAL_DEPTHS:
             is_reached = lowest < depth * width
-            if not topology.is_rigid:
+            if not is_rigid:
                 is_reached &= highest > depth * width
             most = max(most, int(is_reached.sum()))
     return most
