@@ -23,7 +23,7 @@ from .movers.moved_bodies import find_moved_bodies as find_moved_bodies
 from .nodes.node_contact_results import DeformableContact as DeformableContact
 from .nodes.node_contact_results import DeformableContacts as DeformableContacts
 from .nodes.node_contact_results import calc_deformable_contacts as calc_deformable_contacts
-from .nodes.node_points import NodePoints as NodePoints
+from .nodes.node_point_records import NodePoints as NodePoints
 from .nodes.node_points import calc_node_points as calc_node_points
 from .nodes.nodes_of_step import FixedNodeSprings as FixedNodeSprings
 from .nodes.nodes_of_step import NodesOfProblem as NodesOfProblem

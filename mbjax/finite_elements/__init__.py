@@ -38,7 +38,10 @@ from .material_laws import lame_constants as lame_constants
 from .mesh_structure import MeshOfBody as MeshOfBody
 from .mesh_structure import MeshStructure as MeshStructure
 from .mesh_structure import mesh_structure as mesh_structure
+from .depth_mesh import DepthMesh as DepthMesh
+from .depth_mesh import depth_mesh as depth_mesh
 from .node_matrices import AbstractNodeMatrix as AbstractNodeMatrix
+from .node_matrices import DenseNodeMatrix as DenseNodeMatrix
 from .node_matrices import MeshMatrix as MeshMatrix
 from .node_forces import calc_volume_forces as calc_volume_forces
 from .node_forces import calc_node_weights as calc_node_weights

@@ -32,32 +32,24 @@ def sum_in_layers(
 ) -> BlockTridiagonal:
     """Sums symmetric matrices of elements, whose rows go through nodes and then axes, without nodes that are held."""
     free = jnp.asarray(~np.repeat(mesh.is_held[nodes], 3, axis=1), matrices.dtype)
-    return sum_of_nodes_in_layers(mesh, nodes, matrices * free[:, :, None] * free[:, None, :])
+    matrices = matrices * free[:, :, None] * free[:, None, :]
+    b, rows = 3 * mesh.layer_size, mesh.num_layers
+    layer = np.array(mesh.layer, np.int32)[nodes].repeat(3, axis=1)
+    place = (3 * np.array(mesh.slot, np.int32)[nodes]).repeat(3, axis=1)
+    place = place + np.tile(np.arange(3, dtype=np.int32), nodes.shape[1])
+    row, column = layer[:, :, None], layer[:, None, :]
+    # blocks on the diagonal, then those below it; those above it, which symmetry gives, are left out
+    block = np.where(row == column, row, np.where(row > column, rows + column, 2 * rows))
+    at = (block * b + place[:, :, None]) * b + place[:, None, :]
+    total = jnp.zeros((2 * rows - 1) * b * b, matrices.dtype).at[at.reshape(-1)].add(matrices.reshape(-1), mode="drop")
+    blocks = total.reshape(2 * rows - 1, b, b)
+    return BlockTridiagonal(blocks[:rows], blocks[rows:])
 
 
 def with_identity_where_held(mesh: MeshStructure, total: BlockTridiagonal) -> BlockTridiagonal:
     """A matrix in layers, with ones on the diagonal for slots without a node, and for nodes that are held."""
     absent = jnp.asarray(diagonal_of_absent(mesh), total.diagonal.dtype)
     return total._replace(diagonal=total.diagonal + absent)
-
-
-def sum_of_nodes_in_layers(
-    mesh: MeshStructure, nodes: Int[Array | np.ndarray, "m k"], matrices: Float[Array, "m 3k 3k"]
-) -> BlockTridiagonal:
-    """Sums symmetric matrices of k nodes each, which may be known only when the program runs, in layers."""
-    b, rows = 3 * mesh.layer_size, mesh.num_layers
-    layers, slots = np.array(mesh.layer, np.int32), np.array(mesh.slot, np.int32)
-    if not isinstance(nodes, np.ndarray):
-        layers, slots = jnp.asarray(layers), jnp.asarray(slots)
-    layer = jnp.asarray(layers[nodes].repeat(3, axis=1))
-    place = jnp.asarray((3 * slots[nodes]).repeat(3, axis=1) + np.tile(np.arange(3, dtype=np.int32), nodes.shape[1]))
-    row, column = layer[:, :, None], layer[:, None, :]
-    # blocks on the diagonal, then those below it; those above it, which symmetry gives, are left out
-    block = jnp.where(row == column, row, jnp.where(row > column, rows + column, 2 * rows))
-    at = (block * b + place[:, :, None]) * b + place[:, None, :]
-    total = jnp.zeros((2 * rows - 1) * b * b, matrices.dtype).at[at.reshape(-1)].add(matrices.reshape(-1), mode="drop")
-    blocks = total.reshape(2 * rows - 1, b, b)
-    return BlockTridiagonal(blocks[:rows], blocks[rows:])
 
 
 def diagonal_of_absent(mesh: MeshStructure) -> Float[np.ndarray, "rows b b"]:

@@ -1,14 +1,16 @@
 """Static condensation: what a matrix of all nodes is for a few of them, while the others follow (Guyan 1965).
 
 [A_kk  A_ki] [x_k]   [f]
-[A_ik  A_ii] [x_i] = [0]        S = A_kk - A_ki A_ii⁻¹ A_ik,   S x_k = f,   x_i = -A_ii⁻¹ A_ik x_k
+[A_ik  A_ii] [x_i] = [g]        S = A_kk - A_ki A_ii⁻¹ A_ik,   y = A_ii⁻¹ g
+
+S x_k = f - A_ki y,   x_i = y - A_ii⁻¹ A_ik x_k
 """
 
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.linear_algebra.block_tridiagonal import (
     BlockCholesky,
@@ -42,12 +44,25 @@ class CondensedNodes(NamedTuple):
 
     def spread(self, x: Float[Array, "k 3"]) -> Float[Array, "n 3"]:
         """The motion of all nodes with that of those kept."""
-        mesh, (nodes, slots) = self.all.mesh, self.kept
-        goes = (slots < nodes.shape[0])[:, None]
-        of_kept = jnp.where(goes, x[jnp.minimum(slots, nodes.shape[0] - 1)], 0.0)
-        force = jnp.where(goes, 0.0, self.all.product(of_kept))
-        solved = solve_block_tridiagonal(self.factors, to_layers(mesh, force[..., None]))
-        return of_kept - from_layers(mesh, solved)[..., 0]
+        nodes, slots = self.kept
+        of_kept = jnp.where(self.is_kept, x[jnp.minimum(slots, nodes.shape[0] - 1)], 0.0)
+        return of_kept - self.solve_others(self.all.product(of_kept))
+
+    def solve_others(self, f: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+        """The motion of the nodes that are not kept under forces on them, while the others stand still."""
+        mesh, force = self.all.mesh, jnp.where(self.is_kept, 0.0, f)
+        return from_layers(mesh, solve_block_tridiagonal(self.factors, to_layers(mesh, force[..., None])))[..., 0]
+
+    def condense_force(self, f: Float[Array, "n 3"]) -> tuple[Float[Array, "n 3"], Float[Array, "k 3"]]:
+        """What forces on all nodes are for the nodes kept, after the motion of the others that goes with it."""
+        of_others = self.solve_others(f)
+        left = f - self.all.product(of_others)
+        return of_others, left.at[self.kept.nodes].get(mode="fill", fill_value=0.0)
+
+    @property
+    def is_kept(self) -> Bool[Array, "n 1"]:
+        """Mask of the nodes that are kept."""
+        return (self.kept.slots < self.kept.nodes.shape[0])[:, None]
 
 
 def condense(A: MeshMatrix, kept: KeptNodes) -> CondensedNodes:

@@ -1,11 +1,7 @@
-"""Symmetric positive definite matrices of nodes: of a whole mesh in layers, or dense, of a few nodes.
-
-Both have the products, sums and solves that a search for velocities of nodes needs.
-"""
+"""Symmetric positive definite matrices of nodes: of a whole mesh in layers, or dense, of a few nodes."""
 
 import abc
 from collections.abc import Callable
-from typing import Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,14 +10,9 @@ from jaxtyping import Array, Float, Int
 
 from mbjax.execution import call_library
 from mbjax.linear_algebra import lapack
-from mbjax.linear_algebra.block_tridiagonal import (
-    BlockTridiagonal,
-    factor_block_tridiagonal,
-    solve_block_tridiagonal,
-    times_block_tridiagonal,
-)
+from mbjax.linear_algebra.block_tridiagonal import BlockTridiagonal, times_block_tridiagonal
 
-from .assembly import from_layers, sum_of_nodes_in_layers, to_layers
+from .assembly import from_layers, to_layers
 from .mesh_structure import MeshStructure
 
 
@@ -35,14 +26,6 @@ class AbstractNodeMatrix(eqx.Module):
     @abc.abstractmethod
     def diagonal(self) -> Float[Array, "n 3"]:
         """Its diagonal."""
-
-    @abc.abstractmethod
-    def plus(self, nodes: Int[Array | np.ndarray, "m k"], matrices: Float[Array, "m 3k 3k"]) -> Self:
-        """The sum with m symmetric matrices of k nodes each, which must be nodes of one element."""
-
-    @abc.abstractmethod
-    def solver(self) -> Callable[[Float[Array, "n 3 k"]], Float[Array, "n 3 k"]]:
-        """Solves with it; not differentiable."""
 
 
 class MeshMatrix(AbstractNodeMatrix):
@@ -58,15 +41,6 @@ class MeshMatrix(AbstractNodeMatrix):
         entries = jnp.diagonal(self.blocks.diagonal, axis1=1, axis2=2)
         return from_layers(self.mesh, entries[..., None])[..., 0]
 
-    def plus(self, nodes: Int[Array | np.ndarray, "m k"], matrices: Float[Array, "m 3k 3k"]) -> "MeshMatrix":
-        added = sum_of_nodes_in_layers(self.mesh, nodes, matrices)
-        blocks = BlockTridiagonal(self.blocks.diagonal + added.diagonal, self.blocks.lower + added.lower)
-        return MeshMatrix(self.mesh, blocks)
-
-    def solver(self) -> Callable[[Float[Array, "n 3 k"]], Float[Array, "n 3 k"]]:
-        factors = factor_block_tridiagonal(self.blocks)
-        return lambda b: from_layers(self.mesh, solve_block_tridiagonal(factors, to_layers(self.mesh, b)))
-
 
 class DenseNodeMatrix(AbstractNodeMatrix):
     """A matrix of n nodes of which every two may be coupled."""
@@ -80,12 +54,14 @@ class DenseNodeMatrix(AbstractNodeMatrix):
         return jnp.diagonal(self.entries).reshape(-1, 3)
 
     def plus(self, nodes: Int[Array | np.ndarray, "m k"], matrices: Float[Array, "m 3k 3k"]) -> "DenseNodeMatrix":
+        """The sum with m symmetric matrices of k nodes each."""
         places = (3 * jnp.asarray(nodes, jnp.int32)[:, :, None] + np.arange(3, dtype=np.int32)).reshape(
             nodes.shape[0], -1
         )
         return DenseNodeMatrix(self.entries.at[places[:, :, None], places[:, None, :]].add(matrices))
 
     def solver(self) -> Callable[[Float[Array, "n 3 k"]], Float[Array, "n 3 k"]]:
+        """Solves with it; not differentiable."""
         L = call_library(lapack.cholesky, self.entries)[0]
 
         def solve(b: Float[Array, "n 3 k"]) -> Float[Array, "n 3 k"]:

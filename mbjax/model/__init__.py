@@ -25,6 +25,7 @@ from .deformable_bodies import DeformableBodyInfo as DeformableBodyInfo
 from .deformable_bodies import DeformableLayout as DeformableLayout
 from .deformable_bodies import FixedNodes as FixedNodes
 from .deformable_bodies import NodeContactPair as NodeContactPair
+from .deformable_bodies import BodyContactPair as BodyContactPair
 from .deformable_bodies import ForceDensity as ForceDensity
 from .deformable_bodies import PlainFunction as PlainFunction
 from .deformable_setters import set_deformable_enabled as set_deformable_enabled

@@ -14,10 +14,12 @@ from mbjax.execution import HashedOnce
 from mbjax.finite_elements import (
     ELEMENT_KINDS,
     OUTWARD_FACES,
+    DepthMesh,
     LameConstants,
     MeshStructure,
     calc_reference_elements,
     calc_rest_positions,
+    depth_mesh,
     lame_constants,
 )
 
@@ -62,6 +64,17 @@ class NodeContactPair:
 
 
 @dataclasses.dataclass(frozen=True)
+class BodyContactPair:
+    """Two deformable bodies that may touch."""
+
+    deformable_A: int
+    deformable_B: int
+    max_faces: int  # slots for the polygons in which the two may touch
+    max_nodes_A: int  # slots for the nodes of A of these polygons in a step's problem, and for those of B
+    max_nodes_B: int
+
+
+@dataclasses.dataclass(frozen=True)
 class DeformableLayout(HashedOnce):
     """What is static of all deformable bodies; `material_counts` has how many numbers a body has, of each kind."""
 
@@ -70,6 +83,7 @@ class DeformableLayout(HashedOnce):
     material_counts: tuple[tuple[int, ...], ...]  # by `MATERIAL_NUMBERS`, then body
     fixed: tuple[FixedNodes, ...] = ()
     contacts: tuple[NodeContactPair, ...] = ()
+    body_contacts: tuple[BodyContactPair, ...] = ()
 
     __hash__ = HashedOnce.__hash__
 
@@ -95,13 +109,32 @@ class DeformableLayout(HashedOnce):
     def num_slots(self) -> int:
         """How many nodes a step's convex problem has: those fixed to bodies, and as many as may touch.
 
-        A body touches two geometries at a time with as many nodes as either pair may have.
+        A body touches two others at a time with as many nodes as either pair may have.
         """
         total = len(self.fixed_nodes)
         for body in range(len(self.bodies)):
-            of_pairs = sorted(pair.max_nodes for pair in self.contacts if pair.deformable == body)
-            total += min(sum(of_pairs[-2:]), len(np.unique(self.triangles[body])))
+            of_pairs = [pair.max_nodes for pair in self.contacts if pair.deformable == body]
+            of_pairs += [pair.max_nodes_A for pair in self.body_contacts if pair.deformable_A == body]
+            of_pairs += [pair.max_nodes_B for pair in self.body_contacts if pair.deformable_B == body]
+            total += min(sum(sorted(of_pairs)[-2:]), self.most_nodes_that_touch(body))
         return total
+
+    def most_nodes_that_touch(self, body: int) -> int:
+        """How many nodes of a body may touch anything at all: those of its surface, or all for another such body."""
+        if any(body in (pair.deformable_A, pair.deformable_B) for pair in self.body_contacts):
+            return self.mesh.nodes_of_bodies[body]
+        return len(np.unique(self.triangles[body]))
+
+    @property
+    def all_pairs(self) -> tuple[NodeContactPair | BodyContactPair, ...]:
+        """All pairs that may touch, in the order of their slots."""
+        return (*self.contacts, *self.body_contacts)
+
+    @functools.cached_property
+    def depth_meshes(self) -> dict[int, DepthMesh]:
+        """Meshes of the bodies that may touch other deformable bodies, in numbers of their own nodes and elements."""
+        bodies = {i for pair in self.body_contacts for i in (pair.deformable_A, pair.deformable_B)}
+        return {i: depth_mesh_of(self.mesh.of_body(i)[1], self.mesh.kinds_of_bodies[i]) for i in sorted(bodies)}
 
     @property
     def triangles(self) -> tuple[Int[np.ndarray, "f 3"], ...]:
@@ -250,6 +283,12 @@ def usual_number_of_nodes(points: Float[np.ndarray, "n 3"], triangles: Int[np.nd
         around = triangles[np.isin(triangles, side).any(axis=1)]
         largest = max(largest, len(np.unique(around)))
     return min(on_surface, max(-(-5 * largest // 4), -(-on_surface // 3)))
+
+
+def depth_mesh_of(elements: Int[np.ndarray, "m k"], kind: str = "linear") -> DepthMesh:
+    """The mesh on which a body of these elements has a depth; those with more nodes than corners are split for it."""
+    parts = elements[:, ELEMENT_KINDS[kind].tetrahedra].reshape(-1, 4)
+    return depth_mesh(parts, boundary_triangles(elements, kind)[0], int(elements.max()) + 1)
 
 
 def boundary_triangles(

@@ -65,8 +65,8 @@ class MultibodyModel(CoordinateNames, eqx.Module):
 
     @property
     def has_node_contacts(self) -> bool:
-        """Whether deformable bodies may touch collision geometries."""
-        return self.deformables is not None and bool(self.deformables.layout.contacts)
+        """Whether deformable bodies may touch anything."""
+        return self.deformables is not None and bool(self.deformables.layout.all_pairs)
 
     @property
     def num_world_axes(self) -> int:

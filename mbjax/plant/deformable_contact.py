@@ -1,11 +1,15 @@
-"""Which collision geometries a deformable body may touch, and what the model knows of such pairs."""
+"""What a deformable body may touch: collision geometries, and other deformable bodies."""
 
+import math
 from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from mbjax.geometry import Mesh
-from mbjax.geometry.hydroelastic import usual_number_of_faces
-from mbjax.model import IGNORED, ContactLayout, NodeContactPair, ReportEntry
-from mbjax.model.deformable_bodies import boundary_triangles, usual_number_of_nodes
+from mbjax.geometry.hydroelastic import most_elements_at_planes, usual_number_of_faces
+from mbjax.model import IGNORED, BodyContactPair, ContactLayout, NodeContactPair, ReportEntry
+from mbjax.model.deformable_bodies import boundary_triangles, depth_mesh_of, usual_number_of_nodes
 from mbjax.model.hydroelastic_meshes import topology_of_record
 
 from .declarations import RegisteredCollision
@@ -13,21 +17,43 @@ from .deformables import DeclaredDeformable, PlantDeformables
 from .queries import PlantQueries
 
 NodePair = tuple[DeclaredDeformable, int]  # the place of a collision geometry on the plant
+BodyPair = tuple[DeclaredDeformable, DeclaredDeformable]
+LAYERS_OF_NODES = 2  # elements that touch another body have nodes on the surface, and of the layer below it
+FACES_OF_CUT = 1.5  # polygons in which two meshes touch, for each element that is reached
 
 
-def pairs_with_deformables(plant: PlantQueries) -> list[NodePair]:
-    """The deformable bodies and collision geometries, by their places, that may touch.
+class DeformablePairs(NamedTuple):
+    """What deformable bodies may touch: collision geometries, and each other."""
 
-    These are all with a pressure field, but for geometries of a body to which the deformable one is fixed.
+    with_geometries: list[NodePair]
+    between_bodies: list[BodyPair]
+
+
+class SoftContacts(NamedTuple):
+    """What the model knows of the pairs of deformable bodies with collision geometries, and with each other."""
+
+    with_geometries: list[NodeContactPair]
+    between_bodies: list[BodyContactPair]
+
+
+def pairs_with_deformables(plant: PlantQueries) -> DeformablePairs:
+    """The deformable bodies that may touch each other, and those that may touch collision geometries, by their places.
+
+    These are all geometries with a pressure field, but for those of a body to which the deformable one is fixed.
     """
+    found = DeformablePairs([], [])
     if not isinstance(plant, PlantDeformables) or plant.contact_settings.contact_model == "none":
-        return []
-    found = []
-    for A in plant.deformables:
+        return found
+    for i, A in enumerate(plant.deformables):
         fixed_to = {id(x.body) for x in plant.fixed_nodes if x.deformable is A}
         for place, B in enumerate(plant.collisions):
-            if why_no_field(B) is None and id(B.body) not in fixed_to and not are_excluded(plant, A, B):
-                found.append((A, place))
+            if (
+                why_no_field(B) is None
+                and id(B.body) not in fixed_to
+                and not are_excluded(plant, A, (B.body, B.geometry))
+            ):
+                found.with_geometries.append((A, place))
+        found.between_bodies.extend((A, B) for B in plant.deformables[i + 1 :] if not are_excluded(plant, A, (B,)))
     return found
 
 
@@ -41,9 +67,9 @@ def why_no_field(B: RegisteredCollision) -> str | None:
     return "is a compliant Mesh" if isinstance(B.geometry.shape, Mesh) else None
 
 
-def are_excluded(plant: PlantQueries, A: DeclaredDeformable, B: RegisteredCollision) -> bool:
-    """Whether `exclude_collisions_between` was told of a deformable body and a geometry or its body."""
-    of_B = {id(B.body), id(B.geometry)}
+def are_excluded(plant: PlantQueries, A: DeclaredDeformable, others: Iterable[Any]) -> bool:
+    """Whether `exclude_collisions_between` was told of a deformable body and one of the others."""
+    of_B = {id(other) for other in others}
     for exclusion in plant.collision_exclusions:
         sides = [{id(x) for x in group} for group in (exclusion.group_A, exclusion.group_B)]
         if any(id(A) in one and of_B & other for one, other in (sides, sides[::-1])):
@@ -65,6 +91,25 @@ def node_contacts(plant: PlantQueries, layout: ContactLayout, pairs: Iterable[No
         if layout.max_faces is not None:
             max_faces, max_nodes = layout.max_faces, max(max_nodes, layout.max_faces)
         found.append(NodeContactPair(A.index, place, max_faces, max_nodes))
+    return found
+
+
+def contacts_between_bodies(layout: ContactLayout, pairs: Iterable[BodyPair]) -> list[BodyContactPair]:
+    """The pairs of deformable bodies as the model knows them, with a bound on the polygons of each."""
+    found = []
+    for A, B in pairs:
+        reached, nodes = 0, []
+        for body in (A, B):
+            mesh = depth_mesh_of(body.mesh[1], body.kind)
+            added = np.einsum("kc,kci->ki", mesh.weights, body.nodes[mesh.parents])
+            vertices = np.concatenate([body.nodes, added])
+            reached += most_elements_at_planes(vertices, mesh.tetrahedra, is_rigid=False)
+            usual = usual_number_of_nodes(body.nodes, boundary_triangles(body.mesh[1], body.kind)[0])
+            nodes.append(min(LAYERS_OF_NODES * usual, len(body.nodes)))
+        max_faces = math.ceil(FACES_OF_CUT * reached) if layout.max_faces is None else layout.max_faces
+        if layout.max_faces is not None:
+            nodes = [max(number, layout.max_faces) for number in nodes]
+        found.append(BodyContactPair(A.index, B.index, max_faces, *nodes))
     return found
 
 

@@ -17,6 +17,7 @@ from mbjax.geometry import ProximityProperties, as_proximity_properties, as_tetr
 from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.model import (
     Body,
+    BodyContactPair,
     DeformableBodies,
     DeformableBodyInfo,
     DeformableLayout,
@@ -254,7 +255,10 @@ def low_and_high(points: Float[np.ndarray, "n 3"]) -> str:
 
 
 def finalize_deformables(
-    plant: PlantDeformables, dtype: Any, contacts: Sequence[NodeContactPair]
+    plant: PlantDeformables,
+    dtype: Any,
+    contacts: Sequence[NodeContactPair],
+    body_contacts: Sequence[BodyContactPair],
 ) -> DeformableBodies | None:
     """The deformable bodies of the model, and what they may touch; None without any."""
     declared = plant.deformables
@@ -287,7 +291,7 @@ def finalize_deformables(
     counts = tuple(tuple(len(part) for part in of_kind) for of_kind in parts.values())
     numbers = {what: leaf_of(np.concatenate(of_kind), dtype) for what, of_kind in parts.items()}
     return DeformableBodies(
-        layout=DeformableLayout(infos, mesh, counts, fixed, tuple(contacts)),
+        layout=DeformableLayout(infos, mesh, counts, fixed, tuple(contacts), tuple(body_contacts)),
         reference_positions=leaf_of(np.concatenate([x.points for x in declared]), dtype),
         anchors=tuple(leaf_of(x.anchors, dtype) for x in plant.fixed_nodes),
         enabled=jnp.ones(len(declared), dtype),

@@ -68,7 +68,7 @@ def build_model(plant: PlantQueries, dtype: Any) -> MultibodyModel:
         raise ModelError(overflow.message if overflow.source is None else f"{overflow.source}: {overflow.message}")
     reject_joints_that_move_nothing(plant, topology)
     reject_contradicting_limits(plant.mimics)
-    contact, collision, left_out, node_contacts = finalize_contact(plant, topology, dtype)
+    contact, collision, left_out, soft = finalize_contact(plant, topology, dtype)
     layout = build_layout(plant, topology, contact, left_out)
     parameters = gather_parameters(plant, topology, dtype)
     elements = tuple(
@@ -81,7 +81,7 @@ def build_model(plant: PlantQueries, dtype: Any) -> MultibodyModel:
         parameters=parameters,
         collision=collision,
         force_elements=elements,
-        deformables=finalize_deformables(plant, dtype, node_contacts) if isinstance(plant, PlantDeformables) else None,
+        deformables=finalize_deformables(plant, dtype, *soft) if isinstance(plant, PlantDeformables) else None,
     )
     model = with_declared_distributions(plant, with_constraints(plant, model, nodes))
     return dataclasses.replace(model, keyframes=declared_keyframes(plant, model)) if plant.keyframes else model

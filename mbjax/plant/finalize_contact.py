@@ -19,7 +19,6 @@ from mbjax.model import (
     ContactLayout,
     GeometryParameters,
     HydroelasticRecord,
-    NodeContactPair,
     ReportEntry,
 )
 from mbjax.model.elements import rotation_quaternion
@@ -33,7 +32,13 @@ from .contact_settings import (
     require_that_surfaces_agree,
 )
 from .declarations import RegisteredCollision
-from .deformable_contact import entries_of_deformables, node_contacts, pairs_with_deformables
+from .deformable_contact import (
+    SoftContacts,
+    contacts_between_bodies,
+    entries_of_deformables,
+    node_contacts,
+    pairs_with_deformables,
+)
 from .kept_contact import entries_of_kept, keep_named_pairs
 from .queries import PlantQueries
 from .surface_pairs import pairs_with_surfaces
@@ -47,7 +52,7 @@ RegisteredPair = tuple[RegisteredCollision, RegisteredCollision]
 
 def finalize_contact(
     plant: PlantQueries, topology: TreeTopology, dtype: Any
-) -> tuple[ContactLayout, CollisionParameters, tuple[ReportEntry, ...], list[NodeContactPair]]:
+) -> tuple[ContactLayout, CollisionParameters, tuple[ReportEntry, ...], SoftContacts]:
     """Contact's layout and leaves, report entries on pairs that take no part, and what deformable bodies may touch."""
     settings = plant.contact_settings
     require_that_settings_agree(settings, plant.time_step > 0.0)
@@ -67,7 +72,7 @@ def finalize_contact(
         refuse_pairs_made_in_code(left_out)
         warn_of_pairs_between_instances(left_out)
     used = {i for pair in pairs for i in pair} if has_contact else set()
-    used |= {i for _, i in of_nodes}
+    used |= {i for _, i in of_nodes.with_geometries}
     others = [i for i, c in enumerate(plant.collisions) if i not in used and kind(c) in KINDS_WITH_NUMBERS]
     order = [*sorted(used), *others]
     place = {i: k for k, i in enumerate(order)}
@@ -98,7 +103,10 @@ def finalize_contact(
         *entries_of_open_meshes(touching, layout.geometries),
         *entries_of_deformables(plant),
     )
-    return layout, parameters, entries, node_contacts(plant, layout, of_nodes)
+    soft = SoftContacts(
+        node_contacts(plant, layout, of_nodes.with_geometries), contacts_between_bodies(layout, of_nodes.between_bodies)
+    )
+    return layout, parameters, entries, soft
 
 
 def split_by_support(

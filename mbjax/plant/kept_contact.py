@@ -8,7 +8,7 @@ from mbjax.model import IGNORED, GeometryNames, ReportEntry, select_pairs
 from mbjax.model.geometry_selection import Pair
 from mbjax.model.lookup import scoped_name
 
-from .deformable_contact import NodePair
+from .deformable_contact import DeformablePairs
 from .deformables import PlantDeformables
 from .queries import PlantQueries
 from .surface_pairs import why_no_surface
@@ -17,8 +17,8 @@ CALL = "keep_contact_only"
 
 
 def keep_named_pairs(
-    plant: PlantQueries, candidates: Sequence[Pair], of_nodes: Sequence[NodePair]
-) -> tuple[Sequence[Pair], Sequence[NodePair]]:
+    plant: PlantQueries, candidates: Sequence[Pair], of_nodes: DeformablePairs
+) -> tuple[Sequence[Pair], DeformablePairs]:
     """The candidate pairs that some pair of names means; all candidates where no names were given.
 
     Names mean deformable bodies, too, whose candidates are `of_nodes`. Raises `ModelError` for a name without match,
@@ -33,7 +33,9 @@ def keep_named_pairs(
     first = len(names)
     names += [GeometryNames(A.name, scoped_name(A, plant.instance_names), A.name) for A in deformables]
     possible, kept = set(candidates), set()
-    possible_of_nodes, kept_of_nodes = {(place, first + A.index) for A, place in of_nodes}, set()
+    numbered = {(place, first + A.index): (A, place) for A, place in of_nodes.with_geometries}
+    between = {(first + A.index, first + B.index): (A, B) for A, B in of_nodes.between_bodies}
+    possible_of_nodes, kept_of_nodes = numbered.keys() | between.keys(), set()
     bodies = [*(body.name for body in plant.bodies), *(A.name for A in deformables)]
     meant = select_pairs(CALL, plant.contact_kept, names, bodies)
     for (A, B), members in zip(plant.contact_kept, meant, strict=True):
@@ -43,9 +45,11 @@ def keep_named_pairs(
             require_contact(f"{CALL}: '{A}' and '{B}'", plant, touching)
         kept |= touching
         kept_of_nodes |= with_nodes
-    return [pair for pair in candidates if pair in kept], [
-        (A, place) for A, place in of_nodes if (place, first + A.index) in kept_of_nodes
-    ]
+    of_kept = DeformablePairs(
+        [pair for key, pair in numbered.items() if key in kept_of_nodes],
+        [pair for key, pair in between.items() if key in kept_of_nodes],
+    )
+    return [pair for pair in candidates if pair in kept], of_kept
 
 
 def require_contact(what: str, plant: PlantQueries, touching: Collection[Pair]) -> None:

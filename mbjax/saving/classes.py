@@ -25,6 +25,7 @@ STRUCTURE = (
     model.DeformableLayout,
     model.FixedNodes,
     model.NodeContactPair,
+    model.BodyContactPair,
     MeshStructure,
 )
 NUMBERS = (model.MultibodyParameters, model.CollisionParameters, model.GeometryParameters, model.Keyframe)

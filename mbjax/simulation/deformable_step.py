@@ -170,7 +170,8 @@ def calc_nodes_of_problem(
         springs = FixedNodeSprings(deformables.layout.fixed_nodes, rows.G, stiffness * rows.aim, stiffness)
     v_AcBc_W = relative_velocities(*moved, terms.v, free.v)
     assert points.participants is not None
-    return NodesOfProblem(points.participants, inertia, free.v, law, v_AcBc_W, *moved, springs)
+    first = sum(pair.max_faces for pair in deformables.layout.contacts)
+    return NodesOfProblem(first, points.participants, inertia, free.v, law, v_AcBc_W, *moved, springs)
 
 
 def calc_motion_problem(

@@ -36,10 +36,11 @@ def soft_contacts_of(
 def soft_contact_arrows(model: MultibodyModel, contacts: DeformableContacts) -> Arrows:
     """Arrows of the force of each pair at the centroid of its surface, on the geometry's body if that can move.
 
-    Otherwise they are on the deformable body.
+    Otherwise they are on the deformable body. Of two deformable bodies they are on the second.
     """
     points, vectors, names = [], [], []
     assert model.deformables is not None
+    bodies = model.deformables.layout.bodies
     for A, B in contacts.pairs:
         soft, geometry = model.deformables.names[A], model.collision_geometry_name(B)
         contact = contacts.of(model, A, B)
@@ -48,6 +49,11 @@ def soft_contact_arrows(model: MultibodyModel, contacts: DeformableContacts) -> 
         points.append(np.asarray(contact.centroid, np.float64))
         vectors.append(-force if is_anchored else force)
         names.append(f"{geometry} on {soft}" if is_anchored else f"{soft} on {geometry}")
+    for A, B in contacts.body_pairs:
+        contact = contacts.of(model, A, bodies[B].scoped_name)
+        points.append(np.asarray(contact.centroid, np.float64))
+        vectors.append(np.asarray(contact.spatial_force, np.float64)[:, 3:])
+        names.append(f"{bodies[A].name} on {bodies[B].name}")
     return Arrows(np.stack(points, axis=1), np.stack(vectors, axis=1), tuple(names))
 
 

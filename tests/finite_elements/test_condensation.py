@@ -46,17 +46,36 @@ def test_condensed_matrices_are_schur_complements_and_the_others_follow() -> Non
     np.testing.assert_allclose(condensed.spread(jnp.array(x)).reshape(-1), moved, atol=1e-10)
 
 
-def test_dense_and_mesh_matrices_have_the_same_sums_products_and_solves() -> None:
+def test_solves_with_forces_on_all_nodes_by_those_of_a_few() -> None:
+    """Of the mesh's matrix with more entries between nodes that are kept, among them nodes of both bodies."""
     A, dense = matrix_of_mesh()
-    nodes = np.array([A.mesh.elements[0, :2], A.mesh.elements[5, 2:]], np.int32)
+    n = A.mesh.num_nodes
+    kept = np.array([7, 2, n - 1, 20, n], np.int32)  # a slot is empty
+    slots = np.full(n, 5, np.int32)
+    slots[kept[:4]] = np.arange(4)
     half = rng.normal(size=(2, 6, 6))
-    added = jnp.array(half @ half.transpose(0, 2, 1))
-    both = [x.plus(nodes, added) for x in (A, DenseNodeMatrix(jnp.array(dense)))]
+    added, pairs = half @ half.transpose(0, 2, 1), np.array([[0, 2], [3, 1]], np.int32)
+    for (a, b), matrix in zip(kept[pairs], added, strict=True):
+        of_pair = np.concatenate([3 * a + np.arange(3), 3 * b + np.arange(3)])
+        dense[np.ix_(of_pair, of_pair)] += matrix
+    b = rng.normal(size=(n, 3))
+    b[[0, 3]] = 0.0  # nodes that are held
+
+    def solve(b: jax.Array) -> jax.Array:
+        condensed = condense(A, KeptNodes(jnp.array(kept), jnp.array(slots)))
+        of_others, of_kept = condensed.condense_force(b)
+        matrix = condensed.matrix.plus(pairs, jnp.array(added))
+        return of_others + condensed.spread(matrix.solver()(of_kept[..., None])[..., 0])
+
+    np.testing.assert_allclose(
+        jax.jit(solve)(jnp.array(b)).reshape(-1), np.linalg.solve(dense, b.reshape(-1)), atol=1e-9
+    )
+
+
+def test_products_and_diagonals_of_dense_and_mesh_matrices() -> None:
+    A, dense = matrix_of_mesh()
+    of_few = DenseNodeMatrix(jnp.array(dense))
     x = jnp.array(rng.normal(size=(A.mesh.num_nodes, 3)))
-    for of_mesh, of_few in (
-        [m.product(x) for m in both],
-        [m.diagonal() for m in both],
-        [m.solver()(x[..., None]) for m in both],
-    ):
-        np.testing.assert_allclose(of_mesh, of_few, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(both[0].solver()(both[0].product(x)[..., None])[..., 0], x, atol=1e-9)
+    np.testing.assert_allclose(A.product(x), of_few.product(x), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(A.diagonal(), of_few.diagonal(), rtol=1e-12)
+    np.testing.assert_allclose(of_few.solver()(of_few.product(x)[..., None])[..., 0], x, atol=1e-9)

@@ -181,6 +181,7 @@ class DrakePlant:
         instance = GeometryInstance(RigidTransform() if pose is None else pose, Mesh(str(file), 1.0), "bar")
         instance.set_proximity_properties(ProximityProperties() if properties is None else properties)
         self.body = self.deformable_model.RegisterDeformableBody(instance, config, 1.0)
+        self.bodies = [self.body]
 
     def add_swinging_link(self) -> None:
         from pydrake.geometry import Box
@@ -205,7 +206,8 @@ class DrakePlant:
         found = []
         for k in range(steps):
             simulator.AdvanceTo((k + 1) * DT)
-            found.append(self.deformable_model.GetPositions(self.context, self.body).T.copy())
+            of_bodies = [self.deformable_model.GetPositions(self.context, body).T for body in self.bodies]
+            found.append(np.concatenate(of_bodies))
         return found
 
     def q(self) -> np.ndarray:

@@ -3,7 +3,7 @@
     [H_bb  H_bn] [x_b]   [b_b]
     [H_nb  H_nn] [x_n] = [b_n]        (H_bb - H_bn H_nn⁻¹ H_nb) x_b = b_b - H_bn H_nn⁻¹ b_n
 
-H_nn is block tridiagonal where it is that of a whole mesh, with or without contacts.
+The nodes are those on which the problem is condensed.
 """
 
 import dataclasses

@@ -9,11 +9,11 @@ from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel, summary_of
 from mbjax.spatial import safe_divide
 
-from .node_points import NodePoints
+from .node_point_records import NodePoints
 
 
 class DeformableContact(eqx.Module):
-    """Contact of a deformable body A with a collision geometry of a body B, as a whole.
+    """Contact of a deformable body A with another body B, as a whole: with a collision geometry, or a deformable one.
 
     `spatial_force` F_Bc_W, torque first, acts on B at the `centroid` of the surface, which is zero where nothing
     touches; the opposite acts on A.
@@ -25,22 +25,23 @@ class DeformableContact(eqx.Module):
 
 
 class DeformableContacts(eqx.Module):
-    """Polygons in which deformable bodies press into the pressure fields of collision geometries, in m slots.
+    """Polygons in which deformable bodies press into collision geometries, and into each other, in m slots.
 
-    A slot without contact has zero area. `force` f_Bc_W acts on body B, the one of the geometry, at `point` p_WC; the
-    opposite acts on the deformable body A. `normal` nhat_BA_W points out of B into A. `num_left_out` counts, for each
-    pair, pairs of triangles and elements of the field beyond the bound on its polygons, which have no force:
-    `set_max_faces` raises it. `of` has a pair as a whole.
+    A slot without contact has zero area. `force` f_Bc_W acts on body B at `point` p_WC; the opposite acts on the
+    deformable body A. `normal` nhat_BA_W points out of B into A. `num_left_out` counts, for each pair, what of it goes
+    beyond the bound on its polygons and has no force: `set_max_faces` raises it. `of` has a pair as a whole. Pairs with
+    collision geometries come first.
     """
 
     force: Float[Array, "*batch m 3"]  # N
     point: Float[Array, "*batch m 3"]  # m
     normal: Float[Array, "*batch m 3"]
     area: Float[Array, "*batch m"]  # m²
-    pressure: Float[Array, "*batch m"]  # Pa, of the field at the step's start
+    pressure: Float[Array, "*batch m"]  # Pa, at the step's start; of two deformables their depth times 1e8
     is_active: Bool[Array, "*batch m"]
     num_left_out: Int[Array, "*batch pairs"]
     pairs: tuple[tuple[int, int], ...] = eqx.field(static=True)  # deformable body and collision geometry
+    body_pairs: tuple[tuple[int, int], ...] = eqx.field(static=True)  # two deformable bodies
     sizes: tuple[int, ...] = eqx.field(static=True)  # slots of each pair
 
     def __str__(self) -> str:
@@ -50,19 +51,18 @@ class DeformableContacts(eqx.Module):
         return summary_of("DeformableContacts, by pair: of(model, body, geometry)", fields)
 
     def names(self, model: MultibodyModel) -> tuple[tuple[str, str], ...]:
-        """Names of the deformable body and of the collision geometry of each pair."""
+        """Names of A and B of each pair: a deformable body, and a collision geometry or a second deformable body."""
         assert model.deformables is not None
-        bodies = model.deformables.layout.bodies
-        return tuple((bodies[A].scoped_name, model.collision_geometry_name(B)) for A, B in self.pairs)
+        bodies = [body.scoped_name for body in model.deformables.layout.bodies]
+        with_geometries = ((bodies[A], model.collision_geometry_name(B)) for A, B in self.pairs)
+        return (*with_geometries, *((bodies[A], bodies[B]) for A, B in self.body_pairs))
 
-    def of(self, model: MultibodyModel, body: str | int, geometry: str | int) -> DeformableContact:
-        """The contact of one deformable body with one collision geometry."""
-        assert model.deformables is not None
-        pair = model.deformables.index(body, "of"), model.collision_geometry_index(geometry)
-        if pair not in self.pairs:
-            known = ", ".join(f"'{A}' and '{B}'" for A, B in self.names(model))
-            raise ModelError(f"of: '{body}' and '{geometry}' may not touch. These may: {known or 'none'}.")
-        number = self.pairs.index(pair)
+    def of(self, model: MultibodyModel, body: str | int, other: str | int) -> DeformableContact:
+        """The contact of a deformable body with a collision geometry, or with another deformable body by its name.
+
+        The force is that on `other`.
+        """
+        number, is_turned = self._find(model, body, other)
         first = int(np.sum(self.sizes[:number]))
         slots = slice(first, first + self.sizes[number])
         force, point, area = self.force[..., slots, :], self.point[..., slots, :], self.area[..., slots]
@@ -70,7 +70,26 @@ class DeformableContacts(eqx.Module):
         weighed = jnp.sum(area[..., None] * point, axis=-2)
         centroid = safe_divide(weighed, jnp.broadcast_to(total[..., None], weighed.shape))
         torque = jnp.sum(jnp.cross(point - centroid[..., None, :], force), axis=-2)
-        return DeformableContact(total, centroid, jnp.concatenate([torque, jnp.sum(force, axis=-2)], axis=-1))
+        on_B = jnp.concatenate([torque, jnp.sum(force, axis=-2)], axis=-1)
+        return DeformableContact(total, centroid, -on_B if is_turned else on_B)
+
+    def _find(self, model: MultibodyModel, body: str | int, other: str | int) -> tuple[int, bool]:
+        """The place of a pair, and whether `other` is its deformable body A."""
+        deformables = model.deformables
+        assert deformables is not None
+        A = deformables.index(body, "of")
+        names = {name for x in deformables.layout.bodies for name in (x.name, x.scoped_name)}
+        if isinstance(other, str) and other in names:
+            B = deformables.index(other, "of")
+            for pair, is_turned in (((A, B), False), ((B, A), True)):
+                if pair in self.body_pairs:
+                    return len(self.pairs) + self.body_pairs.index(pair), is_turned
+        else:
+            pair = A, model.collision_geometry_index(other)
+            if pair in self.pairs:
+                return self.pairs.index(pair), False
+        known = ", ".join(f"'{A}' and '{B}'" for A, B in self.names(model))
+        raise ModelError(f"of: '{body}' and '{other}' may not touch. These may: {known or 'none'}.")
 
 
 def calc_deformable_contacts(
@@ -78,7 +97,7 @@ def calc_deformable_contacts(
 ) -> DeformableContacts:
     """The results of one world."""
     assert model.deformables is not None
-    pairs = model.deformables.layout.contacts
+    layout = model.deformables.layout
     return DeformableContacts(
         force=f_Bc_W.T,
         point=points.p_WC.T,
@@ -87,6 +106,7 @@ def calc_deformable_contacts(
         pressure=points.pressure,
         is_active=points.active,
         num_left_out=points.left_out,
-        pairs=tuple((pair.deformable, pair.geometry) for pair in pairs),
-        sizes=tuple(pair.max_faces for pair in pairs),
+        pairs=tuple((pair.deformable, pair.geometry) for pair in layout.contacts),
+        body_pairs=tuple((pair.deformable_A, pair.deformable_B) for pair in layout.body_contacts),
+        sizes=tuple(pair.max_faces for pair in layout.all_pairs),
     )

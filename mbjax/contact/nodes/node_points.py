@@ -1,96 +1,45 @@
-"""Points where surfaces of deformable bodies press into the pressure fields of collision geometries, as in Drake.
-
-Each polygon, of area A with the pressure p at its centroid, is a point of stiffness k = A g and distance -p / g, where
-1 / g = 1 / C + 1 / g_B with the gradient g_B of the pressure along the normal, and C = 1e8 Pa/m in the place of a
-gradient of the deformable body, which has no field. Body A is the deformable one.
-"""
-
-from typing import NamedTuple
+"""Points where deformable bodies touch collision geometries or each other, of all pairs."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
 
-from mbjax.finite_elements import KeptNodes
-from mbjax.geometry.hydroelastic import TriangleFaces, faces_of_triangles, field
-from mbjax.kinematics import PositionKinematics, calc_point_jacobian
-from mbjax.model import DeformableBodies, MultibodyModel, NodeContactPair, hydroelastic_topology, numbers_of_shape
+from mbjax.kinematics import PositionKinematics
+from mbjax.model import DeformableBodies, MultibodyModel
 
-from ..points.contact_parameters import (
-    PairParameters,
-    calc_default_stiffness_and_dissipation,
-    calc_stiffness_and_dissipation,
-    combine_friction,
-)
-from ..points.geometry_poses import GeometryPoses, calc_geometry_poses
-from ..points.surface_points import SMALLEST_GRADIENT
+from ..points.geometry_poses import calc_geometry_poses
+from .node_point_records import NodePoints
 from .participating_nodes import find_participants
-
-GRADIENT_OF_DEFORMABLE = 1e8  # Pa/m: a cube of water of 10 cm sinks by 0.01 mm under its weight
-
-
-class NodePoints(NamedTuple):
-    """m points between deformable bodies A and rigid ones B, of one world; normals point from A to B.
-
-    A point of A moves with three nodes by their `weights`, one of B by its Jacobian J.
-    """
-
-    p_WC: Float[Array, "3 m"]
-    normal_W: Float[Array, "3 m"]
-    distance: Float[Array, " m"]
-    area: Float[Array, " m"]
-    pressure: Float[Array, " m"]
-    active: Bool[Array, " m"]
-    parameters: PairParameters
-    nodes: Int[Array, "3 m"]
-    weights: Float[Array, "3 m"]
-    J: Float[Array, "3 m nv"]
-    left_out: Int[Array, " pairs"]
-    participants: KeptNodes | None = None  # the nodes that touch, and those fixed to bodies; None of one pair alone
+from .points_between_bodies import calc_deep_bodies, points_between_bodies
+from .points_on_geometries import points_on_geometry
 
 
 def calc_node_points(model: MultibodyModel, position: PositionKinematics, positions: Float[Array, "n 3"]) -> NodePoints:
     """The points of all pairs, one pair after another, with the nodes at these positions."""
     deformables = model.deformables
     assert deformables is not None
-    poses = calc_geometry_poses(model, position)
+    layout = deformables.layout
     parts = []
-    for pair in deformables.layout.contacts:
-        faces, of_triangles = calc_faces(model, deformables, poses, positions, pair)
-        mobod = model.topology.body_mobods[model.layout.contact.geometries[pair.geometry].body]
-        R_WG, p_WG = poses.R_WG[:, :, pair.geometry], poses.p_WG[:, pair.geometry]
-        p_GC_W = R_WG @ faces.centroid_C
-        p_MC_W = poses.p_MG_W[:, pair.geometry, None] + p_GC_W
-        J = calc_point_jacobian(model, position, mobod, jnp.zeros(3, p_GC_W.dtype))
-        J_C = J[3:, None] + jnp.cross(J[:3, None], p_MC_W[:, :, None], axis=0)
-        g_B = jnp.where(faces.active, faces.gradient, 1.0)
-        has_gradient = g_B > SMALLEST_GRADIENT
-        g = 1.0 / (1.0 / GRADIENT_OF_DEFORMABLE + 1.0 / jnp.where(has_gradient, g_B, 1.0))
-        elements = deformables.layout.elements_of_triangles[pair.deformable]
-        is_right = ~are_inverted(deformables, positions, elements)[faces.triangles]
-        active = faces.active & has_gradient & is_right & (deformables.enabled[pair.deformable] != 0.0)
-        area = jnp.where(active, faces.area, 1.0)
-        nodes = jnp.asarray(of_triangles.T)[:, faces.triangles]
-        is_free = ~jnp.asarray(deformables.mesh.is_held)[nodes]
-        parts.append(
-            NodePoints(
-                p_WC=p_WG[:, None] + p_GC_W,
-                normal_W=R_WG @ faces.normal_C,
-                distance=jnp.where(active, -faces.pressure / g, 0.0),
-                area=jnp.where(active, faces.area, 0.0),
-                pressure=jnp.where(active, faces.pressure, 0.0),
-                active=active,
-                parameters=calc_parameters(model, deformables, pair, area, g),
-                nodes=nodes,
-                weights=jnp.where(is_free & active, faces.weights, 0.0),
-                J=jnp.where(active[None, :, None], J_C, 0.0),
-                left_out=faces.left_out[None],
-            )
-        )
-    return with_slots_for_nodes(
-        deformables, jax.tree.map(lambda *x: jnp.concatenate(x, axis=-1 if x[0].ndim < 3 else 1), *parts)
+    if layout.contacts:
+        poses = calc_geometry_poses(model, position)
+        parts += [points_on_geometry(model, deformables, poses, position, positions, pair) for pair in layout.contacts]
+    if layout.body_contacts:
+        deep = calc_deep_bodies(deformables, positions)
+        parts += [points_between_bodies(model, deformables, deep, positions, pair) for pair in layout.body_contacts]
+    most = max(part.nodes.shape[0] for part in parts)
+    joined = jax.tree.map(
+        lambda *x: jnp.concatenate(x, axis=-1 if x[0].ndim < 3 else 1), *(with_more_nodes(part, most) for part in parts)
     )
+    return with_slots_for_nodes(deformables, joined)
+
+
+def with_more_nodes(points: NodePoints, count: int) -> NodePoints:
+    """The points with `count` nodes each; those added have no weight."""
+    if points.nodes.shape[0] == count:
+        return points
+    more = ((0, count - points.nodes.shape[0]), (0, 0))
+    return points._replace(nodes=jnp.pad(points.nodes, more), weights=jnp.pad(points.weights, more))
 
 
 def with_slots_for_nodes(deformables: DeformableBodies, points: NodePoints) -> NodePoints:
@@ -100,7 +49,7 @@ def with_slots_for_nodes(deformables: DeformableBodies, points: NodePoints) -> N
     found = find_participants(*of_nodes, layout.mesh.num_nodes, layout.fixed_nodes, layout.num_slots)
     has_slots = jnp.all((found.slots[points.nodes] < layout.num_slots) | (points.weights == 0.0), axis=0)
     lost = points.active & ~has_slots
-    pair = np.repeat(np.arange(len(layout.contacts)), [pair.max_faces for pair in layout.contacts])
+    pair = np.repeat(np.arange(len(layout.all_pairs)), [pair.max_faces for pair in layout.all_pairs])
     return points._replace(
         active=points.active & has_slots,
         weights=jnp.where(has_slots, points.weights, 0.0),
@@ -108,52 +57,3 @@ def with_slots_for_nodes(deformables: DeformableBodies, points: NodePoints) -> N
         left_out=points.left_out.at[pair].add(lost.astype(points.left_out.dtype)),
         participants=found,
     )
-
-
-def calc_faces(
-    model: MultibodyModel,
-    deformables: DeformableBodies,
-    poses: GeometryPoses,
-    positions: Float[Array, "n 3"],
-    pair: NodeContactPair,
-) -> tuple[TriangleFaces, Int[np.ndarray, "f 3"]]:
-    """The polygons of one pair in the frame of the geometry, and the nodes of all triangles."""
-    topology, record = hydroelastic_topology(model, pair.geometry), model.layout.contact.geometries[pair.geometry]
-    assert model.collision.hydroelastic_modulus is not None
-    modulus = model.collision.hydroelastic_modulus[record.modulus_index]
-    pressures = field(topology, numbers_of_shape(model, pair.geometry), modulus)
-    of_triangles = deformables.layout.triangles[pair.deformable]
-    R_WG, p_WG = poses.R_WG[:, :, pair.geometry], poses.p_WG[:, pair.geometry]
-    corners_G = (positions[of_triangles] - p_WG) @ R_WG
-    return faces_of_triangles(topology, pressures, jnp.transpose(corners_G, (2, 1, 0)), pair.max_faces), of_triangles
-
-
-def calc_parameters(
-    model: MultibodyModel, deformables: DeformableBodies, pair: NodeContactPair, area: Float[Array, " m"], g: Array
-) -> PairParameters:
-    """Parameters of the points of a pair, combined as in Drake, with their areas and gradients."""
-    A, B = pair.deformable, pair.geometry
-    info, collision = deformables.layout.bodies[A], model.collision
-    _, default = calc_default_stiffness_and_dissipation(model)
-    of_A = default if info.dissipation_index < 0 else deformables.hunt_crossley_dissipation[info.dissipation_index]
-    of_B = calc_stiffness_and_dissipation(model)[1][B]
-    k_A, k_B = GRADIENT_OF_DEFORMABLE, g  # times the area
-    one = jnp.ones_like(area)
-    friction = combine_friction(deformables.dynamic_friction[A], collision.dynamic_friction[B])
-    return PairParameters(
-        compliance=1.0 / (area * g),
-        hunt_crossley_dissipation=(k_B * of_A + k_A * of_B) / (k_A + k_B),
-        relaxation_time=one * (deformables.relaxation_time[A] + collision.relaxation_time[B]),
-        static_friction=one * friction,
-        dynamic_friction=one * friction,
-        weight_A=one,
-    )
-
-
-def are_inverted(
-    deformables: DeformableBodies, positions: Float[Array, "n 3"], elements: Int[np.ndarray, " k"]
-) -> Bool[Array, " k"]:
-    """Whether elements are turned inside out."""
-    corners = positions[deformables.mesh.elements[elements]]
-    a, b, c = (corners[:, i] - corners[:, 0] for i in (1, 2, 3))
-    return jnp.sum(a * jnp.cross(b, c), axis=1) <= 0.0

@@ -4,8 +4,8 @@ With the free motion v* and the tangent T there (`mbjax.finite_elements`), nodes
 
     dt T a = Jᵀ γ / dt
 
-with the impulses γ at their contacts, and at those that are fixed to bodies. dt T stands for a mass matrix: contacts
-add to it where it has entries, as the three nodes of a triangle are nodes of an element.
+with the impulses γ at their contacts, and at those that are fixed to bodies. dt T stands for a mass matrix. Newton's
+matrix is that of the problem condensed on the nodes that take part: contacts add to it where dt T has no entries.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mbjax.finite_elements import AbstractNodeMatrix, KeptNodes
+from mbjax.finite_elements import AbstractNodeMatrix, DenseNodeMatrix, KeptNodes
 from mbjax.spatial import component_algebra as ca
 
 from ..laws.abstract_law import AbstractContactLaw
@@ -35,16 +35,19 @@ class FixedNodeSprings(eqx.Module):
 class NodesOfProblem(eqx.Module):
     """Inertia dt T of the nodes, contacts with their law and Jacobians, and fixed nodes; of one world.
 
-    `nodes` and `places` number the nodes of `inertia`: all of the meshes, or those on which it is condensed.
+    `nodes` and `places` number the nodes of `inertia`: all of the meshes, or those on which it is condensed. The first
+    `num_on_geometries` points are moved by three nodes, the corners of a triangle, all others by as many as there are.
     """
+
+    num_on_geometries: int = eqx.field(static=True)
 
     participants: KeptNodes  # on which the problem may be condensed
     inertia: AbstractNodeMatrix
     v_free: Float[Array, "n 3"]
     law: AbstractContactLaw
     v_AcBc_W: Float[Array, "3 m"]  # with the nodes in their free motion, and the bodies as at the step's start
-    nodes: Int[Array, "3 m"]
-    weights: Float[Array, "3 m"]
+    nodes: Int[Array, "k m"]
+    weights: Float[Array, "k m"]
     J: Float[Array, "3 m nv"]
     fixed: FixedNodeSprings | None
 
@@ -97,10 +100,15 @@ class NodesOfProblem(eqx.Module):
         return on_bodies, on_nodes
 
     def hessian(self, stiffness: OfNodes) -> "NodeHessian":
-        """dt T with the stiffness of all rows, by nodes and velocities."""
-        w, S = self.weights, ca.symmetric_matrix(stiffness.contacts)
-        of_triangles = jnp.einsum("am,bm,ijm->maibj", w, w, S).reshape(-1, 9, 9)
-        total = self.inertia.plus(self.nodes.T, of_triangles)
+        """dt T with the stiffness of all rows, by nodes and velocities, of a problem that is condensed."""
+        assert isinstance(self.inertia, DenseNodeMatrix)
+        total, w, S = self.inertia, self.weights, ca.symmetric_matrix(stiffness.contacts)
+        for count, of_group in ((3, slice(self.num_on_geometries)), (len(w), slice(self.num_on_geometries, None))):
+            of_nodes = w[:count, of_group]
+            if of_nodes.shape[1]:
+                of_points = jnp.einsum("am,bm,ijm->maibj", of_nodes, of_nodes, S[:, :, of_group])
+                of_points = of_points.reshape(-1, 3 * count, 3 * count)
+                total = total.plus(self.nodes[:count, of_group].T, of_points)
         SJ = jnp.einsum("ijm,jmv->imv", S, self.J)
         of_bodies = jnp.einsum("imv,imu->vu", self.J, SJ)
         shares = -w[:, :, None, None] * jnp.transpose(SJ, (1, 0, 2))
@@ -123,14 +131,14 @@ class NodesOfProblem(eqx.Module):
 class NodeHessian(NamedTuple):
     """Parts of a Newton matrix: nodes by nodes, nodes by velocities, and what is added for velocities by velocities."""
 
-    of_nodes: AbstractNodeMatrix
+    of_nodes: DenseNodeMatrix
     between: Float[Array, "n 3 nv"]
     of_bodies: Float[Array, "nv nv"]
 
 
 def relative_velocities(
-    nodes: Int[Array, "3 m"],
-    weights: Float[Array, "3 m"],
+    nodes: Int[Array, "k m"],
+    weights: Float[Array, "k m"],
     J: Float[Array, "3 m nv"],
     v: Float[Array, " nv"],
     v_nodes: Float[Array, "n 3"],
@@ -140,8 +148,8 @@ def relative_velocities(
 
 
 def response_of_points(
-    nodes: Int[Array, "3 m"],
-    weights: Float[Array, "3 m"],
+    nodes: Int[Array, "k m"],
+    weights: Float[Array, "k m"],
     J: Float[Array, "3 m nv"],
     diagonal: Float[Array, " nv"],
     diagonal_of_nodes: Float[Array, "n 3"],

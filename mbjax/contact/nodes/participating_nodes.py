@@ -16,8 +16,8 @@ from .nodes_of_step import NodesOfProblem
 
 
 def find_participants(
-    nodes: Int[Array, "3 m"],
-    weights: Float[Array, "3 m"],
+    nodes: Int[Array, "k m"],
+    weights: Float[Array, "k m"],
     active: Bool[Array, " m"],
     num_nodes: int,
     fixed: tuple[int, ...],

@@ -23,7 +23,7 @@ from mbjax.topology import TreeTopology
 from ..forms.abstract_form import AbstractContactForm, StepSoFar
 from ..forms.choose import form_elsewhere, form_on_cpu
 from ..points.point_records import ContactPoints
-from .condensed_search import search_on_few_nodes
+from .condensed_search import ProblemOnFewNodes, on_few_nodes
 from .convex_problem import (
     ConvexProblem,
     calc_impulses,
@@ -58,15 +58,16 @@ def calc_solution(
 ) -> tuple[ConvexSolution, ConvexSearch | None]:
     """`calc_convex_solution` with the form of contact that the problem has."""
     searched = None
+    few = None if problem.nodes is None else on_few_nodes(lax.stop_gradient(problem))
     if isinstance(found, ConvexSolution):
         found = lax.stop_gradient(found)
-    elif problem.nodes is not None:
+    elif few is not None:
         assert found is None, "such a search is not resumed"
-        found = search_on_few_nodes(topology, lax.stop_gradient(problem))
+        found = few.search(topology)
     else:
         searched = search(topology, lax.stop_gradient(problem), found)
         found = searched.solution()
-    vdot = solution_with_rule(topology, problem, found.vdot)
+    vdot = solution_with_rule(topology, problem, found.vdot, few)
     return ConvexSolution(vdot, found.num_iterations, found.converged), searched
 
 
@@ -92,7 +93,7 @@ def calc_solution_on_cpu(
     if points is None:
         vdot = solution_with_rule_of_model(model, problem, found.vdot)
     else:
-        vdot = solution_with_rule(model.topology, whole, found.vdot)
+        vdot = solution_with_rule(model.topology, whole, found.vdot, None)
     return found._replace(vdot=vdot), without_numbers(whole)
 
 
@@ -110,16 +111,19 @@ def with_contacts(
 
 @eqx.filter_custom_jvp
 def solution_with_rule(
-    topology: TreeTopology, problem: ConvexProblem, vdot: Float[Array, " nv"]
+    topology: TreeTopology, problem: ConvexProblem, vdot: Float[Array, " nv"], few: ProblemOnFewNodes | None
 ) -> Float[Array, " nv"]:
-    """Returns the solution vdot unchanged; the derivative rule differentiates the equation that it solves."""
+    """Returns the solution vdot unchanged; the derivative rule differentiates the equation that it solves.
+
+    `few` has the problem on the nodes that take part, where there are nodes.
+    """
     return vdot
 
 
 @solution_with_rule.def_jvp
 def _solution_with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    topology, problem, vdot = primals
-    vdot = solution_with_rule(topology, problem, vdot)  # needed for second derivatives
+    topology, problem, vdot, few = primals
+    vdot = solution_with_rule(topology, problem, vdot, few)  # needed for second derivatives
     forces = calc_force_change(problem, tangents[1], vdot)
 
     def product(x: Array) -> Array:
@@ -127,7 +131,8 @@ def _solution_with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Arr
 
     fixed = lax.stop_gradient(problem)
     motion = calc_row_motion(fixed, lax.stop_gradient(vdot))
-    solve = fixed.newton_matrix(topology).solver(calc_stiffness(fixed, motion))
+    stiffness = calc_stiffness(fixed, motion)
+    solve = fixed.newton_matrix(topology).solver(stiffness) if few is None else few.solver(topology, stiffness)
     forces = jnp.broadcast_to(forces, (vdot.shape[0], *shape_of_worlds(problem)))
     return vdot, lax.custom_linear_solve(product, forces, lambda _, b: solve(b), symmetric=True)
 
@@ -172,6 +177,6 @@ def _solution_with_rule_of_model_jvp(primals: tuple, tangents: tuple) -> tuple[A
     vdot = solution_with_rule_of_model(model, problem, vdot)  # needed for second derivatives
 
     def of_all(model: MultibodyModel, problem: ConvexProblem) -> Array:
-        return solution_with_rule(model.topology, with_contacts(model, problem, form_elsewhere(model)), vdot)
+        return solution_with_rule(model.topology, with_contacts(model, problem, form_elsewhere(model)), vdot, None)
 
     return vdot, eqx.filter_jvp(of_all, (model, problem), tangents[:2])[1]
