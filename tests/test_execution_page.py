@@ -1,5 +1,6 @@
 """The page on execution names what exists: files, functions and settings in backticks."""
 
+import ast
 import pathlib
 import re
 
@@ -44,3 +45,22 @@ def test_names_stand_in_the_files_that_are_said() -> None:
     for name, file in pairs:
         texts = [path.read_text() for folder in FOLDERS for path in (ROOT / folder).rglob(file.split("/")[-1])]
         assert any(re.search(rf"\b{name}\b", text) for text in texts), f"{name} is not in {file}"
+
+
+def test_every_file_that_chooses_by_the_target_stands_in_a_table() -> None:
+    """Outside of `execution/`: those that call one of the functions which ask what the code traced now becomes."""
+    asking = {"by_device", "in_kernels", "on_cpu", "on_gpu", "traced_for"}
+    section = PAGE.read_text().split("## What runs where")[1].split("\n## ")[0]
+    rows = "\n".join(line for line in section.splitlines() if line.startswith("|"))
+    missing, package = [], ROOT / "mbjax"
+    for path in sorted(package.rglob("*.py")):
+        if package / "execution" in path.parents:
+            continue
+        calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        if asking & {call.id for call in calls if isinstance(call, ast.Name)}:
+            ends = {"/".join(path.parts[-k:]) for k in (1, 2, 3)}
+            shared = len(list(package.rglob(path.name))) > 1  # a name that stands for several files needs its folder
+            ends -= {path.name} if shared else set()
+            if not any(f"`{end}`" in rows for end in ends):
+                missing.append(path.relative_to(package).as_posix())
+    assert not missing, f"{PAGE.name} has no row for them"
