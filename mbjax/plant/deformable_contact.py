@@ -19,7 +19,7 @@ from .queries import PlantQueries
 NodePair = tuple[DeclaredDeformable, int]  # the place of a collision geometry on the plant
 BodyPair = tuple[DeclaredDeformable, DeclaredDeformable]
 LAYERS_OF_NODES = 2  # elements that touch another body have nodes on the surface, and of the layer below it
-FACES_OF_CUT = 1.5  # polygons in which two meshes touch, for each element that is reached
+FACES_OF_CUT = 2.0  # polygons for each element that is reached; flush blocks of the same mesh have up to 1.6
 
 
 class DeformablePairs(NamedTuple):

@@ -62,7 +62,8 @@ def points_between_bodies(
     active, nodes, weights = faces.active, [], []
     for body, tetrahedra, sign in zip(bodies, (faces.elements_A, faces.elements_B), (1.0, -1.0), strict=True):
         mesh = layout.depth_meshes[body]
-        elements = jnp.asarray(mesh.elements.T + layout.mesh.nodes(body).start)[:, jnp.asarray(mesh.owners)[tetrahedra]]
+        nodes_of_elements = jnp.asarray(mesh.elements.T + layout.mesh.nodes(body).start, jnp.int32)
+        elements = nodes_of_elements[:, jnp.asarray(mesh.owners)[tetrahedra]]
         corners = jnp.moveaxis(positions[elements], -1, 0)
         active &= ~are_inverted(corners) & (deformables.enabled[body] != 0.0)
         nodes.append(elements)

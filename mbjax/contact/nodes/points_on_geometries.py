@@ -47,7 +47,7 @@ def points_on_geometry(
     is_right = ~are_inverted(corners)[faces.triangles]
     active = faces.active & has_gradient & is_right & (deformables.enabled[pair.deformable] != 0.0)
     area = jnp.where(active, faces.area, 1.0)
-    nodes = jnp.asarray(of_triangles.T)[:, faces.triangles]
+    nodes = jnp.asarray(of_triangles.T, jnp.int32)[:, faces.triangles]
     is_free = ~jnp.asarray(deformables.mesh.is_held)[nodes]
     return NodePoints(
         p_WC=p_WG[:, None] + p_GC_W,

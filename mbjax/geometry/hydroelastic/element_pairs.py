@@ -64,6 +64,13 @@ def pairs_that_overlap(pairs: ElementPairs, overlap: Bool[Array, " slots"], boun
     return ElementPairs(of_C, of_D, chosen.filled, pairs.left_out + chosen.left_out)
 
 
+def boxes_overlap(corners: Float[Array, "4 corners n"], others: Float[Array, "4 corners m"]) -> Bool[Array, "n m"]:
+    """Whether the boxes around elements along the axes overlap, for all pairs."""
+    low, high, other_low, other_high = (x[:3] for y in (corners, others) for x in (y.min(axis=1), y.max(axis=1)))
+    below, above = low[:, :, None] <= other_high[:, None], high[:, :, None] >= other_low[:, None]
+    return (below & above).all(axis=0)
+
+
 def is_any_inside(sides: Float[Array, "4 sides n"], corners: Float[Array, "3 corners n"]) -> Bool[Array, " n"]:
     """Whether each side of a polygon has a corner of another polygon, in the same plane, on its inner side.
 

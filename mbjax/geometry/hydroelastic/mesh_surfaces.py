@@ -157,6 +157,11 @@ def tetrahedra_and_tetrahedra(
     square = square_C - 2.0 * product + square_D  # of the normal, which is the difference of the gradients
     passed &= is_along(square_C - product, square, square_C) & is_along(square_D - product, square, square_D)
     pairs = pairs_that_passed(passed, chosen_C, chosen_D, CANDIDATES * bound)
+    return pairs_that_share_a_polygon(all_C, all_D, pairs, bound)
+
+
+def pairs_that_share_a_polygon(all_C: Elements, all_D: Elements, pairs: ElementPairs, bound: int) -> ElementPairs:
+    """Those pairs of tetrahedra that overlap on their plane of equal pressure."""
     of_C, of_D = all_C.at(pairs.elements_C), all_D.at(pairs.elements_D)
     cut_C = cut_tetrahedra(of_C.corners[:3], excess_over(of_C, of_D))
     cut_D = cut_tetrahedra(of_D.corners[:3], excess_over(of_D, of_C))

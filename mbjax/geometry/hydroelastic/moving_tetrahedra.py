@@ -10,12 +10,23 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .element_pairs import elements_near
+from mbjax.spatial import component_algebra as ca
+
+from .element_pairs import (
+    CANDIDATES,
+    ElementPairs,
+    boxes_overlap,
+    elements_near,
+    is_along,
+    is_any_inside,
+    pairs_that_overlap,
+    pairs_that_passed,
+)
 from .linear_functions import TETRAHEDRON_FACES, functions_of_tetrahedra, homogeneous, values_at
-from .mesh_surfaces import Elements, polygons_of_tetrahedra, tetrahedra_and_tetrahedra
+from .mesh_surfaces import Elements, excess_over, pairs_that_share_a_polygon, polygons_of_tetrahedra
 from .polygons import SMALLEST_AREA, area_and_centroid
 
-AROUND = 4  # times the bound on polygons: elements of each mesh that may be near the other one
+CROSSING = 8  # pairs of elements whose boxes may overlap, for each slot of a polygon
 
 
 class TetrahedronFaces(NamedTuple):
@@ -43,13 +54,7 @@ def faces_of_tetrahedra(
 ) -> TetrahedronFaces:
     """The polygons on which two meshes are equally deep; `bound` at most."""
     A, B = elements_with_depth(corners_A, depth_A), elements_with_depth(corners_B, depth_B)
-    still_A, still_B = jax.lax.stop_gradient((A, B))
-    near = AROUND * bound
-    chosen = (
-        elements_near(still_A.corners, still_B.corners, near),
-        elements_near(still_B.corners, still_A.corners, near),
-    )
-    polygons = polygons_of_tetrahedra(A, B, tetrahedra_and_tetrahedra(still_A, still_B, *chosen, bound))
+    polygons = polygons_of_tetrahedra(A, B, pairs_that_touch(*jax.lax.stop_gradient((A, B)), bound))
     assert polygons.elements_C is not None
     assert polygons.elements_D is not None
     area, centroid = area_and_centroid(polygons.corners_C, polygons.normal_C)
@@ -70,6 +75,27 @@ def faces_of_tetrahedra(
 def elements_with_depth(corners: Float[Array, "3 4 k"], depth: Float[Array, "4 k"]) -> Elements:
     """Tetrahedra with a depth in the place of a pressure."""
     return Elements(homogeneous(corners), depth, functions_of_tetrahedra(corners, depth))
+
+
+def pairs_that_touch(A: Elements, B: Elements, bound: int) -> ElementPairs:
+    """Pairs of tetrahedra that overlap where both are equally deep.
+
+    Meshes may be large, so that all pairs are tried by the boxes around them alone, and those that pass one by one.
+    """
+    near_A, near_B = elements_near(A.corners, B.corners, bound), elements_near(B.corners, A.corners, bound)
+    passed = boxes_overlap(A.at(near_A.indices).corners, B.at(near_B.indices).corners)
+    crossing = pairs_that_passed(passed, near_A, near_B, CROSSING * bound)
+    of_A, of_B = A.at(crossing.elements_C), B.at(crossing.elements_D)
+    excess_A, excess_B = excess_over(of_A, of_B), excess_over(of_B, of_A)
+    may_touch = (excess_A.max(axis=0) > 0.0) & (excess_A.min(axis=0) <= 0.0)
+    may_touch &= (excess_B.max(axis=0) > 0.0) & (excess_B.min(axis=0) <= 0.0)
+    may_touch &= is_any_inside(of_A.faces, of_B.corners[:3]) & is_any_inside(of_B.faces, of_A.corners[:3])
+    slope_A, slope_B = of_A.pressure[:3], of_B.pressure[:3]
+    normal = slope_A - slope_B
+    for slope, along in ((slope_A, ca.dot(slope_A, normal)), (slope_B, -ca.dot(slope_B, normal))):
+        may_touch &= is_along(along, ca.dot(normal, normal), ca.dot(slope, slope))
+    candidates = pairs_that_overlap(crossing, may_touch, CANDIDATES * bound)
+    return pairs_that_share_a_polygon(A, B, candidates, bound)
 
 
 def weights_of_corners(corners: Float[Array, "3 4 n"], points: Float[Array, "3 n"]) -> Float[Array, "4 n"]:
