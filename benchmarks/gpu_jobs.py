@@ -165,6 +165,7 @@ def gripper_with_pads() -> Any:
             f"{name}_pad", finger, X_BA=RigidTransform(jnp.eye(3), jnp.array([0.01 * side, 0.0, 0.0])),
             shape=Box((0.002, 0.1, 0.1)),
         )  # fmt: skip
+    plant.exclude_collisions_between("left_pad", "right_pad")  # the box is between them
     box = plant.add_rigid_body("box", mbjax.SpatialInertia.solid_cube_with_mass(0.1, 0.08))
     soft = rough.add_compliant_hydroelastic_properties(None, 1e6)
     plant.register_collision_geometry(box, Geometry("box", Box((0.08, 0.08, 0.08))), soft)

@@ -12,6 +12,7 @@ import mbjax
 from mbjax.contact.nodes.points_between_bodies import calc_deep_bodies, points_between_bodies
 from mbjax.geometry import TetrahedralMesh, write_tetrahedra
 from mbjax.model.deformable_bodies import depth_mesh_of
+from mbjax.visualization.soft_contact_arrows import soft_contact_arrows
 
 from ..deformable_meshes import box_mesh
 from .test_deformable_bodies import DT, foam
@@ -153,6 +154,9 @@ def test_bodies_that_collide_keep_their_momentum() -> None:
     np.testing.assert_allclose(contacts.of(model, "upper", "lower").spatial_force, -on_upper.spatial_force)
     assert float(on_upper.spatial_force[5]) > 0.1
     assert contacts.names(model) == (("DefaultModelInstance::lower", "DefaultModelInstance::upper"),)
+    arrows = soft_contact_arrows(model, jax.tree.map(lambda x: np.asarray(x)[None], contacts))  # of one frame
+    assert arrows.names == ("lower on upper",)
+    np.testing.assert_allclose(arrows.vectors[0, 0], on_upper.spatial_force[3:])
     with pytest.raises(mbjax.ModelError, match="may not touch"):
         contacts.of(model, "upper", "upper")
 
