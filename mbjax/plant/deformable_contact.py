@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool
 
+from mbjax.finite_elements import DepthMesh
 from mbjax.geometry import Mesh
 from mbjax.geometry.hydroelastic import most_elements_at_planes, usual_number_of_faces
 from mbjax.model import IGNORED, BodyContactPair, ContactLayout, NodeContactPair, ReportEntry
@@ -18,7 +20,7 @@ from .queries import PlantQueries
 
 NodePair = tuple[DeclaredDeformable, int]  # the place of a collision geometry on the plant
 BodyPair = tuple[DeclaredDeformable, DeclaredDeformable]
-LAYERS_OF_NODES = 2  # elements that touch another body have nodes on the surface, and of the layer below it
+NODES_OF_CUT = 1.25  # nodes that may touch, for each of the elements that are reached
 FACES_OF_CUT = 2.0  # polygons for each element that is reached; flush blocks of the same mesh have up to 1.6
 
 
@@ -104,8 +106,12 @@ def contacts_between_bodies(layout: ContactLayout, pairs: Iterable[BodyPair]) ->
             added = np.einsum("kc,kci->ki", mesh.weights, body.nodes[mesh.parents])
             vertices = np.concatenate([body.nodes, added])
             reached += most_elements_at_planes(vertices, mesh.tetrahedra, is_rigid=False)
-            usual = usual_number_of_nodes(body.nodes, boundary_triangles(body.mesh[1], body.kind)[0])
-            nodes.append(min(LAYERS_OF_NODES * usual, len(body.nodes)))
+
+            def number_of_nodes(is_reached: Bool[np.ndarray, " m"], mesh: DepthMesh = mesh) -> int:
+                return len(np.unique(mesh.elements[mesh.owners[is_reached]]))
+
+            usual = most_elements_at_planes(vertices, mesh.tetrahedra, False, number_of_nodes)
+            nodes.append(min(math.ceil(NODES_OF_CUT * usual), len(body.nodes)))
         max_faces = math.ceil(FACES_OF_CUT * reached) if layout.max_faces is None else layout.max_faces
         if layout.max_faces is not None:
             nodes = [max(number, layout.max_faces) for number in nodes]

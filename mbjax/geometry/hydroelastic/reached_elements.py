@@ -5,11 +5,12 @@ compliant mesh that the plane cuts, or triangles of a rigid mesh that it reaches
 """
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from .pressure_field import leaves_of_shape, vertices_and_extents
 from .topology import HydroelasticTopology
@@ -32,9 +33,15 @@ def reached_elements(topology: HydroelasticTopology) -> int:
 
 
 def most_elements_at_planes(
-    vertices_G: Float[np.ndarray, "vertices 3"], elements: Int[np.ndarray, "m corners"], is_rigid: bool
+    vertices_G: Float[np.ndarray, "vertices 3"],
+    elements: Int[np.ndarray, "m corners"],
+    is_rigid: bool,
+    count: Callable[[Bool[np.ndarray, " m"]], int] = np.count_nonzero,
 ) -> int:
-    """The most tetrahedra that a plane cuts, or triangles of a rigid mesh that it reaches, down to a usual depth."""
+    """The most tetrahedra that a plane cuts, or triangles of a rigid mesh that it reaches, down to a usual depth.
+
+    `count` takes a mask of elements; what it returns may be the number of something else that these have.
+    """
     directions = directions_of_planes()[: max(FEWEST_DIRECTIONS, MOST_CORNERS // elements.size)]
     heights = vertices_G @ directions.T
     heights -= heights.min(axis=0)
@@ -47,7 +54,7 @@ def most_elements_at_planes(
             is_reached = lowest < depth * width
             if not is_rigid:
                 is_reached &= highest > depth * width
-            most = max(most, int(is_reached.sum()))
+            most = max(most, int(count(is_reached)))
     return most
 
 
